@@ -1,0 +1,23 @@
+# Flags for Reef's own code: an interface target that is linked privately and never exported.
+add_library(reef_flags INTERFACE)
+target_compile_options(reef_flags INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual
+    # REEF_TRY is a statement expression, which clang reports under its own name.
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-gnu-statement-expression>
+    # std::stable_sort of libstdc++ 12 calls the deprecated std::get_temporary_buffer.
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
+    # Bit-exactness: a * b + c must not become a fused multiply-add where the oracle had none.
+    -ffp-contract=off
+    $<$<BOOL:${REEF_WERROR}>:-Werror>)
+
+if(REEF_SANITIZE)
+    add_compile_options(-fsanitize=${REEF_SANITIZE} -fno-sanitize-recover=all
+                        -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${REEF_SANITIZE})
+endif()
+
+if(REEF_FUZZ)
+    # Coverage feedback from the library; only the targets in fuzz/ link libFuzzer's main.
+    add_compile_options(-fsanitize=fuzzer-no-link)
+    add_link_options(-fsanitize=fuzzer-no-link)
+endif()

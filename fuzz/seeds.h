@@ -1,0 +1,23 @@
+// Starting inputs of the fuzz targets, made by the library's own writers.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reef/base/result.h"
+
+namespace reef::fuzz {
+
+/// File name and contents.
+using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
+
+[[nodiscard]] Result<Seeds> edgetpu_asm_seeds();
+[[nodiscard]] Result<Seeds> edgetpu_isa_seeds();
+[[nodiscard]] Result<Seeds> edgetpu_package_seeds();
+[[nodiscard]] Result<Seeds> executor_seeds();
+[[nodiscard]] Result<Seeds> image_seeds();
+[[nodiscard]] Result<Seeds> npy_seeds();
+[[nodiscard]] Result<Seeds> tflite_seeds();
+
+}  // namespace reef::fuzz

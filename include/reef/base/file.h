@@ -1,0 +1,29 @@
+// Files: read whole or mapped, written so that nothing is ever half written.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "reef/base/bytes.h"
+#include "reef/base/result.h"
+
+namespace reef {
+
+/// What read_file takes from something that is not a regular file.
+inline constexpr std::size_t max_stream_bytes = std::size_t{1} << 28;
+
+/// Maps a regular file read-only; "-" reads standard input to its end, and other things that cannot
+/// be mapped (pipes, empty files) are read, up to max_stream_bytes. A mapped file must not be
+/// truncated while it is in use; files that write_file replaces are not.
+///
+/// Errors carry the path as place: not_found, bad_argument for a folder, io_failed with the
+/// system's words for the rest (permission, medium).
+[[nodiscard]] Result<SharedBytes> read_file(const std::string& path);
+
+/// Writes to a temporary file beside `path` and renames it over `path`; on failure `path` is as it
+/// was and the temporary file is gone. The mode is what the umask gives to a new file. "-" writes
+/// to standard output. A symbolic link stays and what it points to is replaced; devices and pipes
+/// are written to as they are.
+[[nodiscard]] Status write_file(const std::string& path, Bytes contents);
+
+}  // namespace reef

@@ -1,0 +1,73 @@
+// The parameters of a compiled model, read and replaced by the names of its plain source.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reef/base/npy.h"
+#include "reef/base/result.h"
+#include "reef/edgetpu/package.h"
+#include "reef/edgetpu/parameter_plan.h"
+#include "reef/model/graph.h"
+
+namespace reef::edgetpu {
+
+/// A compiled model opened with the plain model that it was compiled from, or one of the same
+/// architecture whose order of layers is the same.
+class CompiledParameters {
+  public:
+    /// One executable's parameters; empty ones are left out.
+    struct Blob {
+        std::size_t op = 0;          ///< index in operators()
+        std::size_t executable = 0;  ///< index in its package
+        std::string name;            ///< "operator 0 edgetpu-custom-op: PARAMETER_CACHING"
+        std::vector<std::byte> bytes;
+    };
+
+    /// Errors: bad_argument when the second model is not compiled or the first one is; what
+    /// packages_of() and plan_parameters() refuse.
+    [[nodiscard]] static Result<CompiledParameters> open(model::Model plain, model::Model compiled);
+
+    [[nodiscard]] const model::Model& plain() const { return plain_; }
+    [[nodiscard]] const model::Model& compiled() const { return compiled_; }
+    [[nodiscard]] const std::vector<CompiledOperator>& operators() const { return operators_; }
+    [[nodiscard]] const std::vector<bool>& on_chip() const { return on_chip_; }
+    [[nodiscard]] const std::vector<ParameterPart>& parts() const { return parts_; }
+    [[nodiscard]] const std::vector<Blob>& blobs() const { return blobs_; }
+    [[nodiscard]] const Placement& placement() const { return placement_; }
+    /// The bytes of a placed part.
+    [[nodiscard]] MutableBytes bytes_of(const PlacedPart& placed);
+    [[nodiscard]] Bytes bytes_of(const PlacedPart& placed) const;
+
+    /// Weights and biases under the names of the plain model's tensors, in their shapes and types;
+    /// NAME:multiplier holds the float32 factors in * weight / out of a layer that stores one for
+    /// each channel. Errors: unsupported when a layer was not found.
+    [[nodiscard]] Result<NamedArrays> get() const;
+
+    /// Replaces the arrays that are named, which are those that get() gives; real weights are
+    /// rounded to the plain model's scales where these are symmetric int8. Nothing is changed on
+    /// errors: not_found for another name, bad_argument for another shape or type, unsupported for
+    /// a bias where the program has no place for one.
+    [[nodiscard]] Status set(const NamedArrays& arrays);
+
+    /// The compiled model with the blobs as they are now. A package whose blobs changed gets a new
+    /// caching token, or the runtime would keep the parameters that it cached before.
+    [[nodiscard]] Result<model::Model> model() const;
+
+  private:
+    CompiledParameters() = default;
+
+    model::Model plain_;
+    model::Model compiled_;
+    std::vector<CompiledOperator> operators_;
+    std::vector<bool> on_chip_;
+    std::vector<ParameterPart> parts_;
+    std::vector<Blob> blobs_;
+    Placement placement_;
+};
+
+/// A caching token for a package's parameters: other parameters, other token.
+[[nodiscard]] std::uint64_t parameter_token(const Package& package);
+
+}  // namespace reef::edgetpu

@@ -1,0 +1,100 @@
+// Which constants of a plain model a compiled one holds, and where in its parameter blobs.
+//
+// The compiler stores constants in the order of the operators, each at a multiple of 64 bytes. It
+// divides them between the blob that is cached on the chip and the one that is streamed with every
+// inference, and it exchanges a few layers; both are found by comparing bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reef/base/bytes.h"
+#include "reef/base/result.h"
+#include "reef/edgetpu/params.h"
+#include "reef/model/graph.h"
+
+namespace reef::edgetpu {
+
+enum class PartKind : std::uint8_t {
+    layer,          ///< weights and the vectors before them
+    softmax_table,  ///< of a SOFTMAX whose channels are no multiple of 4
+    gather,         ///< of a RESHAPE or CONCATENATION of one-channel tensors
+    subtrahend,     ///< of a SUB of a constant
+    factor,         ///< of a MUL with a constant tensor, XOR 0x80 for int8
+};
+
+/// One constant as the chip stores it.
+struct ParameterPart {
+    PartKind kind = PartKind::layer;
+    std::size_t op = 0;  ///< index in the plain model's first subgraph
+    std::string name;    ///< "operator 3 CONV_2D"
+    std::size_t size_bytes = 0;
+    std::uint32_t count = 0;  ///< channels of a table or constant, taps of a gather
+    bool unit_line = false;   ///< of a softmax table
+    /// Tensors of the plain model: the layer's, or the constant in `weights`.
+    model::TensorIndex input = model::absent_tensor;
+    model::TensorIndex weights = model::absent_tensor;
+    model::TensorIndex bias = model::absent_tensor;
+    model::TensorIndex output = model::absent_tensor;
+    bool has_multiplier = true;  ///< false for an LSTM's gates
+    LayerLayout layout = {};     ///< of a layer
+};
+
+/// For each operator of the plain model's first subgraph: not computed by the compiled model's
+/// other operators, by the names of their outputs. Errors: bad_argument without a compiled
+/// operator.
+[[nodiscard]] Result<std::vector<bool>> operators_on_chip(const model::Model& plain,
+                                                          const model::Model& compiled);
+
+/// The parts of those operators, in their order. Operators without known constants have none.
+/// Errors: unsupported for a layer of a form that the chip does not have.
+[[nodiscard]] Result<std::vector<ParameterPart>> plan_parameters(const model::Model& plain,
+                                                                 const std::vector<bool>& on_chip);
+
+/// The vectors that the compiler gives a layer of these tensors.
+[[nodiscard]] LayerVectors layer_vectors(const model::Model& plain, const ParameterPart& part);
+
+/// Writes part.size_bytes bytes. The part's layout decides which vectors there are, so that another
+/// model of the same architecture can be encoded for the same program. Errors: unsupported when
+/// the model needs a vector that the layout lacks.
+[[nodiscard]] Status encode_part(const model::Model& plain, const ParameterPart& part,
+                                 MutableBytes blob);
+
+/// Whether bytes that need not be this model's can be the part's: padding, zero points and the
+/// whole of tables are as they must be.
+[[nodiscard]] bool has_structure_of(const model::Model& plain, const ParameterPart& part,
+                                    Bytes blob);
+
+/// A stretch of one blob.
+struct BlobRange {
+    std::size_t blob = 0;  ///< index in the list given to place_parts()
+    std::size_t offset = 0;
+    std::size_t size_bytes = 0;
+    friend bool operator==(const BlobRange&, const BlobRange&) = default;
+};
+
+struct PlacedPart {
+    std::size_t part = 0;  ///< index in the plan
+    BlobRange range;
+    std::size_t differing = 0;  ///< bytes that are not the plain model's
+};
+
+struct Placement {
+    std::vector<PlacedPart> placed;      ///< by blob and offset
+    std::vector<BlobRange> alignment;    ///< zero bytes between parts
+    std::vector<BlobRange> unexplained;  ///< everything else
+    std::vector<std::size_t> missing;    ///< parts that are in no blob
+
+    /// Every byte explained and equal, no part missing.
+    [[nodiscard]] bool complete() const;
+};
+
+/// Finds each part: first where its bytes are, in the order of the plan, then anywhere; parts with
+/// other bytes go, in order, to what is left, where its structure is right.
+[[nodiscard]] Result<Placement> place_parts(const model::Model& plain,
+                                            const std::vector<ParameterPart>& parts,
+                                            const std::vector<Bytes>& blobs);
+
+}  // namespace reef::edgetpu

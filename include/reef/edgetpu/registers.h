@@ -1,0 +1,34 @@
+// Control and status registers of the Edge TPU, from spec/edgetpu/registers.xml.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "reef/edgetpu/isa.h"
+
+namespace reef::edgetpu {
+
+struct RegisterField {
+    std::string_view name;
+    std::uint8_t position;
+    std::uint8_t width;
+    Grade grade;
+    std::string_view meaning;
+};
+
+/// Reset values and widths of the registers are unknown.
+struct RegisterInfo {
+    std::string_view name;   ///< the vendor's
+    std::string_view group;  ///< the vendor's; a register may occur in several groups
+    std::uint32_t offset;    ///< bytes
+    std::span<const RegisterField> fields;
+};
+
+[[nodiscard]] std::span<const RegisterInfo> registers();
+/// The first register of that name (of that group, if given); null when there is none.
+[[nodiscard]] const RegisterInfo* find_register(std::string_view name, std::string_view group = {});
+/// The first register at that offset; null when there is none.
+[[nodiscard]] const RegisterInfo* find_register(std::uint32_t offset);
+
+}  // namespace reef::edgetpu

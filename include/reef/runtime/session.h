@@ -1,0 +1,70 @@
+// Session: a model on a device. Places every operator, runs it, and says what ran where and why.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reef/base/result.h"
+#include "reef/cpu/executor.h"
+#include "reef/model/graph.h"
+
+namespace reef::runtime {
+
+/// A device URI: "cpu", "edgetpu:sim", "edgetpu:usb[:serial]", "rk3588:rocket[:/dev/...]". No
+/// device is ever replaced by another one unasked.
+struct DeviceUri {
+    std::string family;   ///< "cpu", "edgetpu", "rk3588"
+    std::string backend;  ///< "sim", "usb", ...; empty for cpu
+    std::string rest;     ///< what follows the second colon
+
+    [[nodiscard]] static Result<DeviceUri> parse(std::string_view text);
+    [[nodiscard]] std::string text() const;
+};
+
+/// Where one operator runs, and why there.
+struct PlacedOperator {
+    std::size_t index = 0;
+    std::string name;    ///< operator name
+    std::string device;  ///< device URI
+    std::string kernel;  ///< what runs it there
+    std::string reason;  ///< one clause
+};
+
+struct SessionOptions {
+    std::string device = "cpu";
+    cpu::KernelSet kernels = cpu::KernelSet::fast;
+    int threads = 1;
+    bool keep_all_tensors = false;
+};
+
+class Session {
+  public:
+    /// Errors: bad_argument (not a device URI), device_missing (no such device, or none that this
+    /// build drives), unsupported (an operator that the device cannot run, by name).
+    [[nodiscard]] static Result<Session> open(const model::Model& model,
+                                              const SessionOptions& options);
+    Session(Session&&) noexcept;
+    Session& operator=(Session&&) noexcept;
+    ~Session();
+
+    [[nodiscard]] const model::Subgraph& graph() const;
+    [[nodiscard]] std::size_t input_count() const;
+    [[nodiscard]] std::size_t output_count() const;
+    [[nodiscard]] MutableBytes input(std::size_t i);
+    [[nodiscard]] Bytes output(std::size_t i) const;
+    [[nodiscard]] Bytes tensor(model::TensorIndex index) const;
+    [[nodiscard]] Status run(cpu::RunObserver* observer = nullptr);
+    void reset_state();
+
+    [[nodiscard]] const std::vector<PlacedOperator>& placements() const;
+    [[nodiscard]] const cpu::MemoryReport& memory() const;
+
+  private:
+    struct Impl;
+    explicit Session(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reef::runtime

@@ -1,0 +1,101 @@
+// A hardware description as the generator holds it: records expanded, every bit accounted for.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "reef/base/result.h"
+
+namespace reef::specgen {
+
+struct EnumValue {
+    unsigned value = 0;
+    std::string name;
+    std::string meaning;
+};
+
+struct Enumeration {
+    std::string name;
+    std::string meaning;
+    std::string grade;
+    std::vector<EnumValue> values;
+};
+
+struct Field {
+    std::string name;
+    unsigned position = 0;  ///< bit in the instruction
+    unsigned width = 0;
+    std::string kind;         ///< a FieldKind of reef/edgetpu/isa.h
+    std::string enumeration;  ///< of kinds enumeration and set
+    std::string unit;
+    std::string grade;
+    std::string meaning;
+    std::string note;
+};
+
+/// Consecutive fields that came out of one record.
+struct Group {
+    std::string name;
+    std::string record;
+    std::size_t first = 0;
+    std::size_t count = 0;
+    unsigned dimensions = 0;
+};
+
+struct Instruction {
+    std::string name;
+    bool scalar = false;
+    unsigned opcode = 0;
+    unsigned words = 0;
+    std::string grade;
+    std::string meaning;
+    std::vector<Field> fields;  ///< by position; gaps are fields of kind "raw"
+    std::vector<Group> groups;  ///< by position
+};
+
+struct RecordDoc {
+    std::string name;
+    std::string meaning;
+};
+
+struct Isa {
+    std::string title;
+    std::vector<Enumeration> enumerations;
+    std::vector<RecordDoc> records;
+    std::vector<Instruction> instructions;
+};
+
+/// Refuses unknown elements, attributes, types, grades, records and enumerations, fields that
+/// overlap or leave their instruction, and names or opcodes that occur twice.
+[[nodiscard]] Result<Isa> read_isa(const std::string& xml);
+
+struct RegisterField {
+    std::string name;
+    unsigned position = 0;
+    unsigned width = 0;
+    std::string grade;
+    std::string meaning;
+};
+
+struct Register {
+    std::string name;
+    std::string group;
+    unsigned offset = 0;
+    std::vector<RegisterField> fields;
+};
+
+struct RegisterFile {
+    std::string title;
+    std::vector<Register> registers;
+};
+
+/// Refuses what read_isa() refuses, for registers of at most 64 bits.
+[[nodiscard]] Result<RegisterFile> read_registers(const std::string& xml);
+
+[[nodiscard]] std::string isa_header(const Isa& isa);
+[[nodiscard]] std::string isa_page(const Isa& isa);
+[[nodiscard]] std::string registers_header(const RegisterFile& file);
+[[nodiscard]] std::string registers_page(const RegisterFile& file);
+
+}  // namespace reef::specgen

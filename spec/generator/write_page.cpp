@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "spec.h"
+
+namespace reef::specgen {
+namespace {
+
+constexpr std::string_view grades =
+    "Grades: **exact**: whole programs computed with this reading reproduce the source model's\n"
+    "arithmetic, and stop doing so when the field is changed. **fitted**: agrees with every known\n"
+    "program, nothing fails without it. **inferred**: follows from the regular structure or from "
+    "few\nprograms. **guess**: a plausible name for bits of unknown purpose.\n";
+
+// "|" would end a table cell.
+std::string cell(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '|') out += '\\';
+        out += c;
+    }
+    return out;
+}
+
+std::string type_name(const Field& f) {
+    static const std::map<std::string, std::string> names = {{"unsigned_number", "unsigned"},
+                                                             {"signed_number", "signed"},
+                                                             {"float32", "f32"},
+                                                             {"register_number", "register"},
+                                                             {"limit", "count - 1"}};
+    if (!f.enumeration.empty())
+        return fmt::format("{} [{}](#{})", f.kind == "set" ? "set of" : "one of", f.enumeration,
+                           f.enumeration);
+    const auto name = names.find(f.kind);
+    return name == names.end() ? f.kind : name->second;
+}
+
+std::string field_row(const Field& f) {
+    auto meaning = f.meaning;
+    if (!f.unit.empty()) meaning += fmt::format(" Unit: {}.", f.unit);
+    if (!f.note.empty()) meaning += fmt::format(" ({})", f.note);
+    return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", f.name, f.position, f.width,
+                       type_name(f), f.grade, cell(meaning));
+}
+
+bool same_fields(const Instruction& a, const Instruction& b) {
+    return std::ranges::equal(a.fields, b.fields, [](const Field& x, const Field& y) {
+        return x.name == y.name && x.position == y.position && x.width == y.width;
+    });
+}
+
+std::string instruction_section(const Isa& isa, std::size_t index) {
+    const auto& i = isa.instructions[index];
+    auto out = fmt::format("\n## {}\n\n{} opcode {:#04x}, {} word{}, {}. {}\n\n", i.name,
+                           i.scalar ? "Scalar" : "Tile", i.opcode, i.words, i.words == 1 ? "" : "s",
+                           i.grade, i.meaning);
+    for (std::size_t n = 0; n < index; ++n) {
+        if (same_fields(isa.instructions[n], i))
+            return out + fmt::format("Fields as in [{0}](#{0}).\n", isa.instructions[n].name);
+    }
+    out += "| field | bit | width | type | grade | meaning |\n|---|---|---|---|---|---|\n";
+    std::string gaps;
+    for (const auto& f : i.fields) {
+        if (f.kind == "raw") {
+            gaps += fmt::format("{}{} to {}", gaps.empty() ? "" : ", ", f.position,
+                                f.position + f.width - 1);
+        } else {
+            out += field_row(f);
+        }
+    }
+    if (!gaps.empty()) out += fmt::format("\nIn no field: bits {}.\n", gaps);
+    return out;
+}
+
+}  // namespace
+
+std::string isa_page(const Isa& isa) {
+    auto out = fmt::format(
+        "<!-- Generated from spec/edgetpu/isa.xml. Do not edit. -->\n# {}\n\n"
+        "A program is a stream of instructions of 1 to 17 words of 16 bytes. Bits count from bit 0 "
+        "of the\nfirst word, little endian, and run on over words. Bits 6 to 10 are the opcode; "
+        "bit "
+        "11 tells scalar\ninstructions from tile instructions, whose opcodes are separate.\n\n{}\n",
+        isa.title, grades);
+    out += "| instruction | space | opcode | words | grade | |\n|---|---|---|---|---|---|\n";
+    for (const auto& i : isa.instructions)
+        out +=
+            fmt::format("| [{0}](#{0}) | {1} | {2:#04x} | {3} | {4} | {5} |\n", i.name,
+                        i.scalar ? "scalar" : "tile", i.opcode, i.words, i.grade, cell(i.meaning));
+    out += "\n## Records\n\nFields that always come together.\n\n| record | |\n|---|---|\n";
+    for (const auto& r : isa.records) out += fmt::format("| {} | {} |\n", r.name, cell(r.meaning));
+    for (const auto& e : isa.enumerations) {
+        out += fmt::format("\n## {}\n\n{} ({})\n\n| value | name | |\n|---|---|---|\n", e.name,
+                           e.meaning, e.grade);
+        for (const auto& v : e.values)
+            out += fmt::format("| {:#x} | {} | {} |\n", v.value, v.name, cell(v.meaning));
+    }
+    for (std::size_t n = 0; n < isa.instructions.size(); ++n) out += instruction_section(isa, n);
+    return out;
+}
+
+std::string registers_page(const RegisterFile& file) {
+    auto out = fmt::format(
+        "<!-- Generated from spec/edgetpu/registers.xml. Do not edit. -->\n# {}\n\n"
+        "Group and register names are the vendor's; offsets are bytes. Reset values, access rights "
+        "and\nwidths are unknown unless stated.\n",
+        file.title);
+    std::string group;
+    for (const auto& r : file.registers) {
+        if (r.group != group) {
+            group = r.group;
+            out += fmt::format("\n## {}\n\n| register | offset | fields |\n|---|---|---|\n", group);
+        }
+        std::string fields;
+        for (const auto& f : r.fields)
+            fields +=
+                fmt::format("{}[{}:{}] `{}` ({}): {}", fields.empty() ? "" : "; ",
+                            f.position + f.width - 1, f.position, f.name, f.grade, cell(f.meaning));
+        out += fmt::format("| {} | {:#07x} | {} |\n", r.name, r.offset,
+                           fields.empty() ? "unknown" : fields);
+    }
+    return out;
+}
+
+}  // namespace reef::specgen

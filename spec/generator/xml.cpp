@@ -1,0 +1,68 @@
+#include "xml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace reef::specgen {
+
+std::unexpected<Error> fail_at(const Element& element, const std::string& what) {
+    return fail(Cause::bad_input, what,
+                fmt::format("line {}: <{}>", element.GetLineNum(), element.Name()));
+}
+
+Status only_attributes(const Element& element, std::initializer_list<std::string_view> known) {
+    for (const auto* a = element.FirstAttribute(); a; a = a->Next()) {
+        if (std::ranges::find(known, std::string_view(a->Name())) == known.end())
+            return fail_at(element, fmt::format("unknown attribute {}", a->Name()));
+    }
+    return {};
+}
+
+Result<std::string> attribute(const Element& element, const char* name) {
+    const char* text = element.Attribute(name);
+    if (!text || !*text) return fail_at(element, fmt::format("attribute {} is missing", name));
+    return std::string(text);
+}
+
+std::string attribute_or(const Element& element, const char* name, const std::string& otherwise) {
+    const char* text = element.Attribute(name);
+    return text ? std::string(text) : otherwise;
+}
+
+Result<unsigned> parse_number(const Element& element, const std::string& text) {
+    const bool hex = text.starts_with("0x");
+    const char* begin = text.data() + (hex ? 2 : 0);
+    const char* end = text.data() + text.size();
+    unsigned value = 0;
+    const auto [stop, code] = std::from_chars(begin, end, value, hex ? 16 : 10);
+    if (code != std::errc{} || stop != end || value > 0x7fff'ffff)
+        return fail_at(element, fmt::format("'{}' is not a number", text));
+    return value;
+}
+
+Result<unsigned> number(const Element& element, const char* name) {
+    return parse_number(element, REEF_TRY(attribute(element, name)));
+}
+
+Result<std::string> grade_of(const Element& element) {
+    auto grade = REEF_TRY(attribute(element, "grade"));
+    if (grade != "exact" && grade != "fitted" && grade != "inferred" && grade != "guess")
+        return fail_at(element, fmt::format("unknown grade {}", grade));
+    return grade;
+}
+
+std::string text_of(const Element& element) {
+    const char* raw = element.GetText();
+    std::string text;
+    for (const char* c = raw ? raw : ""; *c; ++c) {
+        const bool blank = *c == ' ' || *c == '\n' || *c == '\t' || *c == '\r';
+        if (!blank) text += *c;
+        if (blank && !text.empty() && text.back() != ' ') text += ' ';
+    }
+    if (!text.empty() && text.back() == ' ') text.pop_back();
+    return text;
+}
+
+}  // namespace reef::specgen

@@ -1,0 +1,200 @@
+#include "reef/base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <expected>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+namespace reef {
+namespace {
+
+class Descriptor {
+  public:
+    explicit Descriptor(int number) : number_(number) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() {
+        if (number_ >= 0) ::close(number_);
+    }
+
+    [[nodiscard]] int number() const { return number_; }
+    [[nodiscard]] bool ok() const { return number_ >= 0; }
+
+    /// close() may report a write that failed late (network file systems, quotas).
+    [[nodiscard]] bool close() {
+        const int number = number_;
+        number_ = -1;
+        return ::close(number) == 0;
+    }
+
+  private:
+    int number_;
+};
+
+std::string words_of(int error) {
+    return std::generic_category().message(error);
+}
+
+std::unexpected<Error> system_failure(int error, std::string_view doing, const std::string& path) {
+    switch (error) {
+        case ENOENT:
+            return fail(Cause::not_found, "no such file or folder", path, "check the path");
+        case ENOTDIR:
+            return fail(Cause::not_found, "a part of the path is not a folder", path,
+                        "check the path");
+        case EISDIR:
+            return fail(Cause::bad_argument, "is a folder, not a file", path, "name a file");
+        case EACCES:
+        case EPERM:
+            return fail(Cause::io_failed, fmt::format("{}: permission denied", doing), path,
+                        "check the owner and mode of the file and its folders");
+        default:
+            return fail(Cause::io_failed, fmt::format("{}: {}", doing, words_of(error)), path);
+    }
+}
+
+Status check_path(const std::string& path) {
+    if (path.empty()) return fail(Cause::bad_argument, "an empty path", "", "name a file");
+    if (path.find('\0') != std::string::npos) {
+        return fail(Cause::bad_argument, "a path with a zero byte", path.c_str());
+    }
+    return {};
+}
+
+Result<SharedBytes> read_stream(int descriptor, const std::string& place) {
+    auto contents = std::make_shared<std::vector<std::byte>>();
+    std::vector<std::byte> chunk(std::size_t{256} << 10);
+    while (true) {
+        const ssize_t count = ::read(descriptor, chunk.data(), chunk.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return system_failure(errno, "cannot read", place);
+        if (count == 0) break;
+        if (contents->size() + static_cast<std::size_t>(count) > max_stream_bytes) {
+            return fail(Cause::bad_input,
+                        fmt::format("a stream of more than {} bytes", max_stream_bytes), place,
+                        "larger inputs must be regular files");
+        }
+        try {
+            contents->insert(contents->end(), chunk.begin(), chunk.begin() + count);
+        } catch (const std::exception&) {
+            return fail(Cause::io_failed, "out of memory", place);
+        }
+    }
+    const Bytes view(*contents);
+    return SharedBytes(view, std::move(contents));
+}
+
+Status write_stream(int descriptor, Bytes contents, const std::string& place) {
+    while (!contents.empty()) {
+        const ssize_t count = ::write(descriptor, contents.data(), contents.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return system_failure(errno, "cannot write", place);
+        contents = contents.subspan(static_cast<std::size_t>(count));
+    }
+    return {};
+}
+
+/// A new file in `folder` that is removed with the object unless it was renamed.
+class TemporaryFile {
+  public:
+    explicit TemporaryFile(const std::filesystem::path& folder) {
+        static std::atomic<unsigned> next = 0;
+        do {
+            path_ = folder / fmt::format(".reef-{}-{}.tmp", ::getpid(), next++);
+            descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        } while (descriptor_ < 0 && errno == EEXIST);
+        error_ = descriptor_ < 0 ? errno : 0;
+    }
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    ~TemporaryFile() {
+        if (error_ == 0 && !renamed_) ::unlink(path_.c_str());
+    }
+
+    /// The open file; its number goes to the caller, who closes it. errno's value on failure.
+    [[nodiscard]] std::expected<int, int> descriptor() const {
+        if (error_ != 0) return std::unexpected(error_);
+        return descriptor_;
+    }
+    [[nodiscard]] bool rename_to(const std::filesystem::path& target) {
+        renamed_ = ::rename(path_.c_str(), target.c_str()) == 0;
+        return renamed_;
+    }
+
+  private:
+    std::filesystem::path path_;
+    int descriptor_ = -1;
+    int error_ = 0;
+    bool renamed_ = false;
+};
+
+Status replace_file(const std::filesystem::path& target, Bytes contents, const std::string& place) {
+    const auto folder = target.has_parent_path() ? target.parent_path() : ".";
+    TemporaryFile temporary(folder);
+    const auto number = temporary.descriptor();
+    if (!number) {
+        if (number.error() == ENOENT) {
+            return fail(Cause::not_found, fmt::format("no folder {}", folder.string()), place,
+                        "create the folder first");
+        }
+        return system_failure(number.error(), "cannot create", place);
+    }
+    Descriptor file(*number);
+    REEF_CHECK(write_stream(file.number(), contents, place));
+    if (!file.close()) return system_failure(errno, "cannot write", place);
+    if (!temporary.rename_to(target)) return system_failure(errno, "cannot write", place);
+    return {};
+}
+
+}  // namespace
+
+Result<SharedBytes> read_file(const std::string& path) {
+    REEF_CHECK(check_path(path));
+    if (path == "-") return read_stream(STDIN_FILENO, "standard input");
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.ok()) return system_failure(errno, "cannot open", path);
+    struct stat status {};
+    if (::fstat(file.number(), &status) != 0) return system_failure(errno, "cannot read", path);
+    if (S_ISDIR(status.st_mode)) return system_failure(EISDIR, "cannot read", path);
+    if (!S_ISREG(status.st_mode) || status.st_size == 0) return read_stream(file.number(), path);
+
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
+    if (start == MAP_FAILED) return read_stream(file.number(), path);
+    std::shared_ptr<const void> owner(static_cast<const void*>(start),
+                                      [start, size](const void*) { ::munmap(start, size); });
+    return SharedBytes(Bytes(static_cast<const std::byte*>(start), size), std::move(owner));
+}
+
+Status write_file(const std::string& path, Bytes contents) {
+    REEF_CHECK(check_path(path));
+    if (path == "-") return write_stream(STDOUT_FILENO, contents, "standard output");
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        if (S_ISDIR(status.st_mode)) return system_failure(EISDIR, "cannot write", path);
+        // A device or pipe must stay what it is: /dev/null is not a place for a rename.
+        Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+        if (!file.ok()) return system_failure(errno, "cannot open", path);
+        REEF_CHECK(write_stream(file.number(), contents, path));
+        if (!file.close()) return system_failure(errno, "cannot write", path);
+        return {};
+    }
+    std::error_code error;
+    std::filesystem::path target(path);
+    if (std::filesystem::is_symlink(target, error)) {
+        target = std::filesystem::weakly_canonical(target, error);
+        if (error) return system_failure(error.value(), "cannot follow the link", path);
+    }
+    return replace_file(target, contents, path);
+}
+
+}  // namespace reef

@@ -1,0 +1,27 @@
+// ARG_MAX's input as outer x length x inner, with the reduced axis in the middle.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "cpu/kernel.h"
+
+namespace reef::cpu {
+
+struct ArgMaxShape {
+    std::size_t outer = 1;
+    std::size_t length = 1;
+    std::size_t inner = 1;
+};
+
+/// Values and indices are packed into 16 bits.
+[[nodiscard]] inline bool fast_arg_max_applies(const ArgMaxShape& shape) {
+    return shape.inner == 1 && shape.length <= 256;
+}
+
+/// uint8 or int8 values, int32 or int64 indices; the last axis. Precondition:
+/// fast_arg_max_applies(shape).
+[[nodiscard]] std::unique_ptr<Kernel> fast_arg_max(const ArgMaxShape& shape, ElementType type,
+                                                   ElementType index_type);
+
+}  // namespace reef::cpu

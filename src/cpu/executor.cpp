@@ -1,0 +1,307 @@
+#include "reef/cpu/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#include "cpu/custom_options.h"
+#include "cpu/data_flow.h"
+#include "cpu/fast/targets.h"
+#include "cpu/kernel.h"
+#include "cpu/memory_plan.h"
+#include "cpu/worker_pool.h"
+#include "reef/model/tflite.h"
+
+namespace reef::cpu {
+namespace {
+
+/// Zeroed memory, aligned for the widest vector loads. The pages of a large block come zeroed from
+/// the system and cost nothing until they are used.
+class AlignedBlock {
+  public:
+    [[nodiscard]] static Result<AlignedBlock> of(std::size_t bytes) {
+        AlignedBlock block;
+        if (bytes == 0) return block;
+        block.memory_.reset(std::calloc(bytes + arena_alignment, 1));
+        if (block.memory_ == nullptr)
+            return fail(Cause::io_failed, fmt::format("no memory for {} bytes of tensors", bytes));
+        void* begin = block.memory_.get();
+        std::size_t space = bytes + arena_alignment;
+        block.begin_ = static_cast<std::byte*>(std::align(arena_alignment, bytes, begin, space));
+        return block;
+    }
+    [[nodiscard]] std::byte* at(std::size_t offset) const { return begin_ + offset; }
+
+  private:
+    struct Free {
+        void operator()(void* memory) const { std::free(memory); }
+    };
+    std::unique_ptr<void, Free> memory_;
+    std::byte* begin_ = nullptr;
+};
+
+struct Step {
+    std::unique_ptr<Kernel> kernel;
+    std::vector<std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    std::span<std::byte> scratch;
+};
+
+Error no_kernel(const model::OperatorCode& code) {
+    if (code.builtin == model::Op::custom && code.custom == model::edgetpu_custom_op)
+        return {Cause::unsupported,
+                "the operator holds a program for the Edge TPU, which the CPU cannot run",
+                {},
+                "run it on an Edge TPU device, or use the model as it was before it was compiled"};
+    return {Cause::unsupported,
+            fmt::format("no CPU kernel for {}", code.name()),
+            {},
+            "run the model on a device that has this operator, or convert it without"};
+}
+
+}  // namespace
+
+struct Executor::Impl {
+    explicit Impl(const ExecutorOptions& given) : options(given), pool(given.threads) {}
+
+    static Result<std::unique_ptr<Impl>> planned(const model::Model& model,
+                                                 const ExecutorOptions& options);
+    Status prepare_kernels(const model::Model& model);
+    Status place_tensors();
+    Status place_state();
+    Status place_constants(const model::Model& model);
+    void connect();
+    [[nodiscard]] MutableBytes bytes_of(model::TensorIndex index) const {
+        const auto i = static_cast<std::size_t>(index);
+        return {addresses[i], addresses[i] == nullptr ? 0 : uses[i].bytes};
+    }
+
+    ExecutorOptions options;
+    WorkerPool pool;
+    model::Subgraph graph;
+    std::vector<TensorUse> uses;
+    std::vector<std::byte*> addresses;  // by tensor; null when nothing touches it
+    std::vector<Step> steps;
+    std::vector<Placement> placements;
+    std::vector<SharedBytes> constants;  // keeps the model's buffers alive
+    AlignedBlock arena;
+    AlignedBlock state;
+    AlignedBlock aligned_constants;
+    MemoryReport report;
+};
+
+Status Executor::Impl::prepare_kernels(const model::Model& model) {
+    const PrepareOptions prepare{.kernels = options.kernels, .threads = options.threads};
+    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+        const model::Operator& op = graph.operators[i];
+        const std::string place = model::place_of(graph, i);
+        const KernelEntry* entry = find_kernel(op.code);
+        if (entry == nullptr) return std::unexpected(no_kernel(op.code).in(place));
+        auto kernel =
+            REEF_TRY(in_place(entry->prepare(OperatorView(model, graph, op), prepare), place));
+        report.packed_bytes += kernel->packed_bytes();
+        placements.push_back({i, op.code.name(), kernel->name()});
+        steps.push_back({.kernel = std::move(kernel), .inputs = {}, .outputs = {}, .scratch = {}});
+    }
+    return {};
+}
+
+Status Executor::Impl::place_tensors() {
+    const std::size_t last = graph.operators.empty() ? 0 : graph.operators.size() - 1;
+    std::vector<Lifetime> blocks;
+    std::vector<std::size_t> owners;  // tensor index, or tensor count + operator index
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+        if (uses[i].storage != Storage::arena) continue;
+        blocks.push_back({uses[i].bytes, uses[i].first, uses[i].last});
+        owners.push_back(i);
+    }
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].kernel->scratch_bytes() == 0) continue;
+        blocks.push_back({steps[i].kernel->scratch_bytes(), i, i});
+        owners.push_back(uses.size() + i);
+    }
+    auto plan = REEF_TRY(plan_memory(blocks));
+    report.lower_bound_bytes = plan.lower_bound_bytes;
+    if (options.keep_all_tensors) {
+        for (std::size_t b = 0; b < blocks.size(); ++b)
+            if (owners[b] < uses.size()) blocks[b] = {blocks[b].bytes, 0, last};
+        plan = REEF_TRY(plan_memory(blocks));
+    }
+    report.arena_bytes = plan.arena_bytes;
+    // A block even for nothing, so that tensors without elements have an address.
+    arena = REEF_TRY(AlignedBlock::of(std::max(plan.arena_bytes, arena_alignment)));
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+        std::byte* const address = arena.at(plan.offsets[b]);
+        if (owners[b] < uses.size()) {
+            addresses[owners[b]] = address;
+        } else {
+            steps[owners[b] - uses.size()].scratch = {address, blocks[b].bytes};
+        }
+    }
+    return {};
+}
+
+Status Executor::Impl::place_state() {
+    std::size_t total = 0;
+    std::vector<std::size_t> offsets(uses.size());
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+        if (uses[i].storage != Storage::variable) continue;
+        offsets[i] = total;
+        report.variable_bytes += uses[i].bytes;
+        total += align_up(uses[i].bytes);
+        if (uses[i].bytes > arena_limit || total > arena_limit)
+            return fail(Cause::unsupported,
+                        fmt::format("the state tensors need more than {} bytes", arena_limit));
+    }
+    state = REEF_TRY(AlignedBlock::of(std::max(total, arena_alignment)));
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+        if (uses[i].storage == Storage::variable) addresses[i] = state.at(offsets[i]);
+    }
+    return {};
+}
+
+Status Executor::Impl::place_constants(const model::Model& model) {
+    // What kernels load in wider units than bytes must be aligned; files from some writers are not.
+    constexpr std::uintptr_t alignment = 16;
+    const auto misaligned = [](Bytes bytes) {
+        return reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment != 0;
+    };
+    std::size_t copied = 0;
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+        const Bytes bytes = model.constant(graph.tensors[i]);
+        if (uses[i].storage == Storage::constant && misaligned(bytes))
+            copied += align_up(uses[i].bytes);
+    }
+    aligned_constants = REEF_TRY(AlignedBlock::of(std::max(copied, arena_alignment)));
+    copied = 0;
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+        if (uses[i].storage != Storage::constant) continue;
+        const Bytes bytes = model.constant(graph.tensors[i]);
+        if (uses[i].bytes == 0) {
+            addresses[i] = aligned_constants.at(0);
+        } else if (misaligned(bytes)) {
+            addresses[i] = aligned_constants.at(copied);
+            std::memcpy(addresses[i], bytes.data(), uses[i].bytes);
+            copied += align_up(uses[i].bytes);
+        } else {
+            // Frames have one kind of address; kernels write outputs and state only.
+            addresses[i] = const_cast<std::byte*>(bytes.data());
+            constants.push_back(model.buffers[graph.tensors[i].buffer]);
+        }
+    }
+    return {};
+}
+
+void Executor::Impl::connect() {
+    const auto address = [&](model::TensorIndex index) {
+        return index == model::absent_tensor ? nullptr : addresses[static_cast<std::size_t>(index)];
+    };
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const model::Operator& op = graph.operators[i];
+        std::ranges::transform(op.inputs, std::back_inserter(steps[i].inputs), address);
+        std::ranges::transform(op.outputs, std::back_inserter(steps[i].outputs), address);
+    }
+}
+
+/// Everything but the parts that take time or memory: packed weights, copies of constants.
+Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Model& model,
+                                                                const ExecutorOptions& options) {
+    if (options.threads < 1 || options.threads > 256)
+        return fail(Cause::bad_argument, fmt::format("{} threads, not 1 to 256", options.threads));
+    if (options.subgraph >= model.subgraphs.size())
+        return fail(Cause::bad_argument, fmt::format("there is no subgraph {}, the model has {}",
+                                                     options.subgraph, model.subgraphs.size()));
+    REEF_CHECK(model::validate(model));
+    apply_simd_choice();
+    auto impl = std::make_unique<Impl>(options);
+    impl->graph = model.subgraphs[options.subgraph];
+    REEF_CHECK(resolve_custom_output_shapes(impl->graph));
+    impl->uses = REEF_TRY(trace_tensors(model, impl->graph));
+    impl->addresses.resize(impl->uses.size());
+    REEF_CHECK(impl->prepare_kernels(model));
+    REEF_CHECK(impl->place_tensors());
+    REEF_CHECK(impl->place_state());
+    return impl;
+}
+
+Result<MemoryReport> Executor::plan(const model::Model& model, const ExecutorOptions& options) {
+    return REEF_TRY(Impl::planned(model, options))->report;
+}
+
+Result<Executor> Executor::create(const model::Model& model, const ExecutorOptions& options) {
+    auto impl = REEF_TRY(Impl::planned(model, options));
+    for (Step& step : impl->steps) step.kernel->pack();
+    REEF_CHECK(impl->place_constants(model));
+    impl->connect();
+    Executor executor(std::move(impl));
+    executor.reset_state();
+    return executor;
+}
+
+Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Executor::Executor(Executor&&) noexcept = default;
+Executor& Executor::operator=(Executor&&) noexcept = default;
+Executor::~Executor() = default;
+
+const model::Subgraph& Executor::graph() const {
+    return impl_->graph;
+}
+std::size_t Executor::input_count() const {
+    return impl_->graph.inputs.size();
+}
+std::size_t Executor::output_count() const {
+    return impl_->graph.outputs.size();
+}
+const MemoryReport& Executor::memory() const {
+    return impl_->report;
+}
+std::span<const Placement> Executor::placements() const {
+    return impl_->placements;
+}
+
+MutableBytes Executor::input(std::size_t i) {
+    assert(i < input_count());
+    return impl_->bytes_of(impl_->graph.inputs[i]);
+}
+
+Bytes Executor::output(std::size_t i) const {
+    assert(i < output_count());
+    return impl_->bytes_of(impl_->graph.outputs[i]);
+}
+
+Bytes Executor::tensor(model::TensorIndex index) const {
+    assert(index >= 0 && static_cast<std::size_t>(index) < impl_->uses.size());
+    return impl_->bytes_of(index);
+}
+
+Status Executor::run(RunObserver* observer) {
+    using Clock = RunObserver::Clock;
+    for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
+        Step& step = impl_->steps[i];
+        const Frame frame{step.inputs, step.outputs, step.scratch, impl_->pool};
+        const auto begin = observer != nullptr ? Clock::now() : Clock::time_point{};
+        if (Status status = step.kernel->run(frame); !status)
+            return in_place(std::move(status), model::place_of(impl_->graph, i));
+        if (observer != nullptr) observer->on_operator(i, begin, Clock::now());
+    }
+    return {};
+}
+
+void Executor::reset_state() {
+    for (std::size_t i = 0; i < impl_->uses.size(); ++i) {
+        if (impl_->uses[i].storage != Storage::variable) continue;
+        const model::Tensor& tensor = impl_->graph.tensors[i];
+        // TFLite sets int8 state to its zero point and every other type to zero bytes.
+        int value = 0;
+        if (tensor.type == ElementType::int8 && tensor.quantization &&
+            !tensor.quantization->zero_point.empty())
+            value = static_cast<int>(tensor.quantization->zero_point[0]);
+        std::memset(impl_->addresses[i], value, impl_->uses[i].bytes);
+    }
+}
+
+}  // namespace reef::cpu

@@ -1,0 +1,83 @@
+#include "cpu/fast/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/fast/add.cpp"
+#include <hwy/foreach_target.h>
+// After it, once per target:
+#include <hwy/highway.h>
+
+#include "cpu/fast/fixed_point-inl.h"
+#include "cpu/reference/add.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reef::cpu::HWY_NAMESPACE {
+
+/// The vector form of QuantizedSum; `a` and `b` hold the elements as int32.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V rescaled_sum(D d, V a, V b, const SumParameters& p) {
+    constexpr int spare = SumParameters::spare_bits;
+    const V left = multiply_by_quantized_multiplier(
+        d, hn::ShiftLeft<spare>(hn::Sub(a, hn::Set(d, p.zero_a))), p.a);
+    const V right = multiply_by_quantized_multiplier(
+        d, hn::ShiftLeft<spare>(hn::Sub(b, hn::Set(d, p.zero_b))), p.b);
+    const V sum = hn::Add(multiply_by_quantized_multiplier(d, hn::Add(left, right), p.out),
+                          hn::Set(d, p.zero_out));
+    return hn::Clamp(sum, hn::Set(d, p.clamp.min), hn::Set(d, p.clamp.max));
+}
+
+template <typename T>
+void add_run(const T* HWY_RESTRICT a, std::size_t a_step, const T* HWY_RESTRICT b,
+             std::size_t b_step, T* HWY_RESTRICT out, std::size_t count, const SumParameters& p) {
+    const hn::ScalableTag<std::int32_t> d;
+    const hn::Rebind<T, decltype(d)> d8;
+    const std::size_t lanes = hn::Lanes(d);
+    const auto elements = [&](const T* from, std::size_t step, std::size_t i) HWY_ATTR {
+        return step == 0 ? hn::Set(d, *from) : hn::PromoteTo(d, hn::LoadU(d8, from + i));
+    };
+    const auto vector_at = [&](std::size_t i) HWY_ATTR {
+        const auto sum = rescaled_sum(d, elements(a, a_step, i), elements(b, b_step, i), p);
+        hn::StoreU(hn::DemoteTo(d8, sum), d8, out + i);
+    };
+    if (count < lanes) {
+        const QuantizedSum<T> function{p};
+        for (std::size_t i = 0; i < count; ++i) out[i] = function(a[i * a_step], b[i * b_step]);
+        return;
+    }
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) vector_at(i);
+    // The last vector may compute some elements a second time.
+    if (i < count) vector_at(count - lanes);
+}
+
+void add_run_u8(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
+                std::size_t b_step, std::uint8_t* out, std::size_t count, const SumParameters& p) {
+    add_run(a, a_step, b, b_step, out, count, p);
+}
+
+void add_run_i8(const std::int8_t* a, std::size_t a_step, const std::int8_t* b, std::size_t b_step,
+                std::int8_t* out, std::size_t count, const SumParameters& p) {
+    add_run(a, a_step, b, b_step, out, count, p);
+}
+
+}  // namespace reef::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reef::cpu {
+
+HWY_EXPORT(add_run_u8);
+HWY_EXPORT(add_run_i8);
+
+void add_run_fast(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
+                  std::size_t b_step, std::uint8_t* out, std::size_t count,
+                  const SumParameters& p) {
+    HWY_DYNAMIC_DISPATCH(add_run_u8)(a, a_step, b, b_step, out, count, p);
+}
+
+void add_run_fast(const std::int8_t* a, std::size_t a_step, const std::int8_t* b,
+                  std::size_t b_step, std::int8_t* out, std::size_t count, const SumParameters& p) {
+    HWY_DYNAMIC_DISPATCH(add_run_i8)(a, a_step, b, b_step, out, count, p);
+}
+
+}  // namespace reef::cpu
+#endif

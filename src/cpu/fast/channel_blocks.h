@@ -1,0 +1,78 @@
+// Output channels in blocks of vector width, with the order of lanes that the kernels work in.
+//
+// A block is two vectors of int32 sums, `lo` and `hi`, one sum per output channel. Interleaving and
+// narrowing instructions work on 128-bit parts, so part p of lo holds channels 8p to 8p + 3 and
+// part p of hi holds channels 8p + 4 to 8p + 7: then narrowing the two to one vector of int16 puts
+// the channels into order.
+#pragma once
+
+#include <hwy/aligned_allocator.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpu/convolution.h"
+
+namespace reef::cpu {
+
+/// Channel of lane `lane` of the block's pair of vectors (lo's lanes first, then hi's).
+[[nodiscard]] constexpr std::size_t channel_of_lane(std::size_t lane, std::size_t width) {
+    const std::size_t half = width / 2;
+    const std::size_t within = lane % half;
+    return within / 4 * 8 + within % 4 + (lane < half ? 0 : 4);
+}
+
+struct ChannelBlock {
+    std::size_t first = 0;    ///< output channel of the first lane
+    std::size_t width = 8;    ///< lanes of both vectors: 8, 16 or 32
+    std::size_t valid = 8;    ///< channels that exist; the others have weight 0
+    std::size_t weights = 0;  ///< offset into the packed weights
+    std::size_t stage = 0;    ///< offset into the packed output stage
+};
+
+/// Widths go down from `widest` (a power of two, 8 or more) to 8, the least that holds what is
+/// left.
+[[nodiscard]] std::vector<ChannelBlock> cover_channels(std::size_t channels, std::size_t widest);
+
+/// The rows of an output stage: one value per lane, in lane order, or one 64-bit value per pair of
+/// lanes.
+///
+/// Both roundings of TFLite's scheme (fixed_point.h) are one here. With s = 31 + right shift, the
+/// rounded high product shifted with ties upwards is floor((x * multiplier + rounding) / 2^s) for
+/// rounding = 2^30 + 2^(s - 1), or 2^30 without a right shift: floors of quotients nest. Ties away
+/// from zero take 2^31 off where x is negative. 2^63 is added so that a logical shift will do, and
+/// comes off again as 2^(63 - s).
+enum class StageRow : std::size_t {
+    bias,
+    multiplier,
+    odd_multiplier,  ///< of odd lanes, in the even ones
+    even_rounding,   ///< 64 bits
+    odd_rounding,    ///< 64 bits
+    even_shift,      ///< s, 64 bits
+    odd_shift,       ///< s, 64 bits
+    even_tie,        ///< what negative sums lose, 64 bits; 0 where ties go upwards
+    odd_tie,         ///< 64 bits
+    offset,          ///< 2^(63 - s) modulo 2^32
+    left_shift,      ///< before the multiplication
+};
+inline constexpr std::size_t stage_rows = 11;
+
+/// What turns sums into output bytes: per block its rows, each `width` int32.
+struct OutputStage {
+    hwy::AlignedFreeUniquePtr<std::int32_t[]> rows;
+    std::size_t size = 0;
+    bool left_shifts = false;  ///< some left shift is not 0
+    std::int16_t zero = 0;
+    std::int16_t min = 0;
+    std::int16_t max = 0;
+};
+
+/// Sets the blocks' `stage` offsets and returns the size of all stages.
+[[nodiscard]] std::size_t place_output_stage(std::vector<ChannelBlock>& blocks);
+
+/// Fills a stage whose size is set. `bias` is what each channel's sum starts from.
+void pack_output_stage(const Convolution& c, const std::vector<std::int32_t>& bias,
+                       const std::vector<ChannelBlock>& blocks, OutputStage& stage);
+
+}  // namespace reef::cpu

@@ -1,0 +1,109 @@
+// CONV_2D and FULLY_CONNECTED as matrix products over tiles of output pixels.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "cpu/convolution.h"
+#include "cpu/fast/matrix_product.h"
+#include "cpu/fast/targets.h"
+#include "cpu/memory_plan.h"
+#include "cpu/worker_pool.h"
+
+namespace reef::cpu {
+namespace {
+
+// Gathered rows of one tile: they and a block of weights stay in the second-level cache.
+constexpr std::size_t tile_bytes = 96 * 1024;
+
+class FastConv2d final : public Kernel {
+  public:
+    FastConv2d(const char* op, const MatrixFunctions& functions, Convolution c, int threads)
+        : op_(op),
+          functions_(functions),
+          c_(std::move(c)),
+          matrix_(lay_out_matrix(c_, functions_.widest_block)),
+          threads_(static_cast<std::size_t>(threads)) {
+        const std::size_t step = functions_.rows_at_once;
+        const std::size_t fit = tile_bytes / (matrix_.depth * sizeof(std::int16_t)) / step * step;
+        tile_rows_ = std::min(std::max(fit, step), (pixels() + step - 1) / step * step);
+        worker_bytes_ =
+            align_up((tile_rows_ * matrix_.depth + gather_slack) * sizeof(std::int16_t));
+    }
+
+    [[nodiscard]] std::string name() const override {
+        return op_ + " fast " + std::string(functions_.target);
+    }
+    [[nodiscard]] std::size_t scratch_bytes() const override { return worker_bytes_ * threads_; }
+    [[nodiscard]] std::size_t packed_bytes() const override { return matrix_.packed_bytes(); }
+
+    void pack() override {
+        pack_matrix(c_, matrix_);
+        c_.weights = {};
+    }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        const std::size_t step = functions_.rows_at_once;
+        const std::size_t steps = (pixels() + step - 1) / step;
+        const std::size_t blocks = matrix_.blocks.size();
+        // Few pixels and many channels (the last layers): every worker gathers all rows, and the
+        // weights, which are the larger part there, are read once.
+        if (steps < 16 * threads_ && blocks >= 2 * threads_) {
+            frame.pool.parallel_for(blocks, 1,
+                                    [&](std::size_t begin, std::size_t end, std::size_t worker) {
+                                        run_part(frame, {0, pixels()}, begin, end, worker);
+                                    });
+        } else {
+            frame.pool.parallel_for(
+                steps, 1, [&](std::size_t begin, std::size_t end, std::size_t worker) {
+                    run_part(frame, {begin * step, std::min(end * step, pixels())}, 0, blocks,
+                             worker);
+                });
+        }
+        return {};
+    }
+
+  private:
+    [[nodiscard]] std::size_t pixels() const { return static_cast<std::size_t>(c_.pixels()); }
+
+    void run_part(const Frame& frame, PixelRange pixels, std::size_t begin, std::size_t end,
+                  std::size_t worker) const {
+        auto* rows = reinterpret_cast<std::int16_t*>(frame.scratch.data() + worker * worker_bytes_);
+        const auto channels = static_cast<std::size_t>(c_.out_channels);
+        auto* out = reinterpret_cast<std::uint8_t*>(frame.outputs[0]);
+        for (std::size_t p = pixels.begin; p < pixels.end; p += tile_rows_) {
+            const PixelRange tile{p, std::min(p + tile_rows_, pixels.end)};
+            functions_.gather(c_, frame.inputs[0], tile, rows);
+            functions_.multiply(matrix_, rows, tile.end - tile.begin, begin, end,
+                                out + p * channels, channels);
+        }
+    }
+
+    std::string op_;
+    const MatrixFunctions& functions_;
+    Convolution c_;
+    PackedMatrix matrix_;
+    std::size_t threads_;
+    std::size_t tile_rows_ = 1;
+    std::size_t worker_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> fast_conv_2d(Convolution convolution, int threads) {
+    apply_simd_choice();
+    const MatrixFunctions* functions = matrix_functions();
+    // No network of the kind that Reef meets groups its channels this way.
+    if (functions == nullptr || convolution.groups() != 1)
+        return reference_conv_2d(std::move(convolution));
+    return std::make_unique<FastConv2d>("conv_2d", *functions, std::move(convolution), threads);
+}
+
+std::unique_ptr<Kernel> fast_fully_connected(Convolution convolution, int threads) {
+    apply_simd_choice();
+    const MatrixFunctions* functions = matrix_functions();
+    if (functions == nullptr) return reference_fully_connected(std::move(convolution));
+    return std::make_unique<FastConv2d>("fully_connected", *functions, std::move(convolution),
+                                        threads);
+}
+
+}  // namespace reef::cpu

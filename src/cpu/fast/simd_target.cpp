@@ -1,0 +1,61 @@
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+#include "cpu/fast/targets.h"
+#include "reef/base/log.h"
+#include "reef/cpu/executor.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/fast/simd_target.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace reef::cpu::HWY_NAMESPACE {
+
+const char* target_name() {
+    return hwy::TargetName(HWY_TARGET);
+}
+
+}  // namespace reef::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reef::cpu {
+
+HWY_EXPORT(target_name);
+
+namespace {
+
+void limit_targets(std::string_view name) {
+    std::string choices;
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+        if (name == hwy::TargetName(target)) {
+            // Highway numbers better targets lower.
+            hwy::DisableTargets(target - 1);
+            return;
+        }
+        choices += (choices.empty() ? "" : ", ") + std::string(hwy::TargetName(target));
+    }
+    log(LogLevel::warning,
+        "REEF_SIMD=" + std::string(name) + " is ignored; this machine has " + choices);
+}
+
+}  // namespace
+
+void apply_simd_choice() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        const char* name = std::getenv("REEF_SIMD");
+        if (name != nullptr && *name != '\0') limit_targets(name);
+    });
+}
+
+std::string_view simd_target() {
+    apply_simd_choice();
+    return HWY_DYNAMIC_DISPATCH(target_name)();
+}
+
+}  // namespace reef::cpu
+#endif

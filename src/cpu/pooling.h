@@ -1,0 +1,53 @@
+// What AVERAGE_POOL_2D and MAX_POOL_2D share: the checked geometry of their windows.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "cpu/kernel.h"
+#include "cpu/quantized.h"
+
+namespace reef::cpu {
+
+/// Rows or columns [begin, end) of the input.
+struct Extent {
+    std::int32_t begin = 0;
+    std::int32_t end = 0;
+    [[nodiscard]] std::int32_t size() const { return end - begin; }
+};
+
+/// One axis of a pooling: window length, step, and what SAME padding puts before the first element.
+struct PoolingAxis {
+    std::int32_t input = 0;
+    std::int32_t output = 0;
+    std::int32_t filter = 0;
+    std::int32_t stride = 0;
+    std::int32_t padding = 0;
+
+    /// The part of output element `o`'s window that lies inside the input; never empty.
+    [[nodiscard]] Extent window(std::int32_t o) const {
+        const std::int32_t origin = o * stride - padding;
+        return {std::max(origin, 0), std::min(origin + filter, input)};
+    }
+};
+
+/// NHWC to NHWC with the same batches and channels.
+struct Pooling {
+    std::int32_t batches = 0;
+    std::int32_t channels = 0;
+    PoolingAxis y, x;
+    ClampRange clamp;
+};
+
+/// Errors: types other than uint8 or int8, input and output quantised differently (TFLite's rule),
+/// a declared output shape that the window does not give, windows above 2^23 elements, whose sums
+/// leave 32 bits.
+[[nodiscard]] Result<Pooling> check_pooling(const OperatorView& op);
+
+/// Vectorised over the channels, for uint8 or int8.
+[[nodiscard]] std::unique_ptr<Kernel> fast_average_pool_2d(const Pooling& pooling, ElementType type,
+                                                           int threads);
+
+}  // namespace reef::cpu

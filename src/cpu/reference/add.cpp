@@ -1,0 +1,133 @@
+// ADD and SUB.
+#include "cpu/reference/add.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/kernels.h"
+#include "cpu/reference/elementwise.h"
+
+namespace reef::cpu {
+namespace {
+
+/// TFLite's QuantizeMultiplierSmallerThanOneExp: the factor must be below one.
+Result<Multiplier> fraction(double real) {
+    const Multiplier multiplier = REEF_TRY(checked_multiplier(real));
+    if (real >= 1 || multiplier.shift > 0)
+        return fail(Cause::bad_input, "the output's scale is too small for the inputs' scales");
+    return multiplier;
+}
+
+Result<SumParameters> sum_parameters(const OperatorView& op, model::Activation activation,
+                                     int sign) {
+    const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    const double common = 2.0 * std::max(a.scale, b.scale);
+    SumParameters p;
+    p.zero_a = a.zero_point;
+    p.zero_b = b.zero_point;
+    p.zero_out = out.zero_point;
+    p.a = REEF_TRY(fraction(a.scale / common));
+    p.b = REEF_TRY(fraction(b.scale / common));
+    p.b.multiplier *= sign;
+    p.out = REEF_TRY(
+        fraction(common / std::ldexp(static_cast<double>(out.scale), SumParameters::spare_bits)));
+    p.clamp = REEF_TRY(quantized_activation_range(activation, op.output(0)));
+    return p;
+}
+
+template <typename T>
+class FastSumKernel final : public Kernel {
+  public:
+    FastSumKernel(const std::string& name, Broadcast broadcast, const SumParameters& p)
+        : name_(name + " fast " + std::string(simd_target())),
+          broadcast_(std::move(broadcast)),
+          p_(p) {}
+    [[nodiscard]] std::string name() const override { return name_; }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        const T* a = frame.in<T>(0);
+        const T* b = frame.in<T>(1);
+        T* out = frame.out<T>(0);
+        const auto piece = [&](std::size_t o, std::size_t i, std::size_t j, std::size_t count) {
+            add_run_fast(a + i, broadcast_.a_step(), b + j, broadcast_.b_step(), out + o, count,
+                         p_);
+        };
+        frame.pool.parallel_for(broadcast_.size(), elementwise_grain,
+                                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                                    broadcast_.each_run(begin, end, piece);
+                                });
+        return {};
+    }
+
+  private:
+    std::string name_;
+    Broadcast broadcast_;
+    SumParameters p_;
+};
+
+template <typename T>
+PreparedKernel quantized_sum(const OperatorView& op, Broadcast broadcast,
+                             model::Activation activation, int sign, KernelSet set) {
+    const std::string name = sign > 0 ? "add" : "sub";
+    const auto p = REEF_TRY(sum_parameters(op, activation, sign));
+    if (set == KernelSet::fast)
+        return std::make_unique<FastSumKernel<T>>(name, std::move(broadcast), p);
+    return binary_kernel<T>(name + " reference", std::move(broadcast), QuantizedSum<T>{p});
+}
+
+struct Int32Sum {
+    Limits<std::int32_t> clamp;
+    int sign;
+    std::int32_t operator()(std::int32_t a, std::int32_t b) const {
+        // Overflow wraps.
+        const auto left = static_cast<std::uint32_t>(a);
+        const auto right = static_cast<std::uint32_t>(b);
+        const auto sum = static_cast<std::int32_t>(sign > 0 ? left + right : left - right);
+        return std::clamp(sum, clamp.min, clamp.max);
+    }
+};
+
+struct FloatSum {
+    Limits<float> clamp;
+    int sign;
+    float operator()(float a, float b) const {
+        return std::min(std::max(sign > 0 ? a + b : a - b, clamp.min), clamp.max);
+    }
+};
+
+PreparedKernel prepare_sum(const OperatorView& op, model::Activation activation, int sign,
+                           KernelSet set) {
+    auto broadcast = REEF_TRY(check_binary(
+        op, {ElementType::uint8, ElementType::int8, ElementType::int32, ElementType::float32}));
+    const std::string name = sign > 0 ? "add reference" : "sub reference";
+    switch (op.output(0).type) {
+        case ElementType::uint8:
+            return quantized_sum<std::uint8_t>(op, std::move(broadcast), activation, sign, set);
+        case ElementType::int8:
+            return quantized_sum<std::int8_t>(op, std::move(broadcast), activation, sign, set);
+        case ElementType::int32: {
+            const auto clamp = REEF_TRY(int32_activation_range(activation));
+            return binary_kernel<std::int32_t>(name, std::move(broadcast), Int32Sum{clamp, sign});
+        }
+        default: {
+            const auto clamp = REEF_TRY(float_activation_range(activation));
+            return binary_kernel<float>(name, std::move(broadcast), FloatSum{clamp, sign});
+        }
+    }
+}
+
+}  // namespace
+
+PreparedKernel prepare_add(const OperatorView& op, const PrepareOptions& options) {
+    const auto given = REEF_TRY(op.options<model::AddOptions>());
+    return prepare_sum(op, given.activation, 1, options.kernels);
+}
+
+PreparedKernel prepare_sub(const OperatorView& op, const PrepareOptions& options) {
+    const auto given = REEF_TRY(op.options<model::SubOptions>());
+    return prepare_sum(op, given.activation, -1, options.kernels);
+}
+
+}  // namespace reef::cpu

@@ -1,0 +1,101 @@
+// ARG_MAX: the index of the first largest element along an axis.
+#include "cpu/arg_max.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "cpu/kernels.h"
+#include "cpu/quantized.h"
+
+namespace reef::cpu {
+namespace {
+
+template <typename T, typename Index>
+class ArgMaxKernel final : public Kernel {
+  public:
+    explicit ArgMaxKernel(const ArgMaxShape& shape) : shape_(shape) {}
+
+    [[nodiscard]] std::string name() const override { return "arg_max reference"; }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        Index* out = frame.out<Index>(0);
+        for (std::size_t o = 0; o < shape_.outer; ++o) {
+            const T* in = frame.in<T>(0) + o * shape_.length * shape_.inner;
+            for (std::size_t i = 0; i < shape_.inner; ++i) {
+                std::size_t largest = 0;
+                for (std::size_t k = 1; k < shape_.length; ++k)
+                    if (in[k * shape_.inner + i] > in[largest * shape_.inner + i]) largest = k;
+                *out++ = static_cast<Index>(largest);
+            }
+        }
+        return {};
+    }
+
+  private:
+    ArgMaxShape shape_;
+};
+
+template <typename T>
+PreparedKernel arg_max_kernel(const ArgMaxShape& shape, ElementType index_type) {
+    if (index_type == ElementType::int64)
+        return std::make_unique<ArgMaxKernel<T, std::int64_t>>(shape);
+    return std::make_unique<ArgMaxKernel<T, std::int32_t>>(shape);
+}
+
+Result<std::int64_t> constant_axis(const OperatorView& op) {
+    const model::Tensor& axis = op.input(1);
+    if (axis.element_count() != 1)
+        return fail(Cause::bad_input,
+                    fmt::format("the axis has {} elements", axis.element_count()));
+    if (axis.type != ElementType::int64) return REEF_TRY(constant_int32(op, 1, "the axis"))[0];
+    ByteReader reader(op.constant(1));
+    if (reader.remaining() == 0) return fail(Cause::unsupported, "the axis is not constant");
+    return static_cast<std::int64_t>(REEF_TRY(reader.u64()));
+}
+
+Result<ArgMaxShape> check_arg_max(const OperatorView& op) {
+    REEF_CHECK(op.expect_counts(2, 2, 1));
+    const model::Tensor& input = op.input(0);
+    REEF_CHECK(expect_type(
+        input, "input 0",
+        {ElementType::uint8, ElementType::int8, ElementType::int32, ElementType::float32}));
+    REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::int32, ElementType::int64}));
+    const std::size_t axis =
+        REEF_TRY(resolve_axis(REEF_TRY(constant_axis(op)), input.shape.size()));
+    if (input.element_count() == 0) return fail(Cause::bad_input, "input 0 has no elements");
+    ArgMaxShape shape{.length = static_cast<std::size_t>(input.shape[axis])};
+    for (std::size_t i = 0; i < input.shape.size(); ++i) {
+        if (i < axis) shape.outer *= static_cast<std::size_t>(input.shape[i]);
+        if (i > axis) shape.inner *= static_cast<std::size_t>(input.shape[i]);
+    }
+    if (shape.length > std::numeric_limits<std::int32_t>::max())
+        return fail(Cause::unsupported, "an axis whose indices do not fit 32 bits");
+    std::vector<std::int32_t> rest = input.shape;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(axis));
+    REEF_CHECK(expect_shape(op.output(0), "output 0", rest));
+    return shape;
+}
+
+}  // namespace
+
+PreparedKernel prepare_arg_max(const OperatorView& op, const PrepareOptions& options) {
+    const ArgMaxShape shape = REEF_TRY(check_arg_max(op));
+    const ElementType type = op.input(0).type;
+    const ElementType index_type = op.output(0).type;
+    const bool bytes = type == ElementType::uint8 || type == ElementType::int8;
+    if (options.kernels == KernelSet::fast && bytes && fast_arg_max_applies(shape))
+        return fast_arg_max(shape, type, index_type);
+    switch (type) {
+        case ElementType::uint8:
+            return arg_max_kernel<std::uint8_t>(shape, index_type);
+        case ElementType::int8:
+            return arg_max_kernel<std::int8_t>(shape, index_type);
+        case ElementType::int32:
+            return arg_max_kernel<std::int32_t>(shape, index_type);
+        default:
+            return arg_max_kernel<float>(shape, index_type);
+    }
+}
+
+}  // namespace reef::cpu

@@ -1,0 +1,45 @@
+// CAST and SQRT.
+#include <cmath>
+#include <limits>
+
+#include "cpu/kernels.h"
+#include "cpu/reference/unary.h"
+
+namespace reef::cpu {
+namespace {
+
+/// Integers wrap to narrower ones. Floats lose their fraction; those outside the integer's range,
+/// which TFLite leaves to the machine, give the nearest end of it, and NaN gives 0.
+template <typename In, typename Out>
+Out cast(In value) {
+    if constexpr (std::is_same_v<In, float> && std::is_integral_v<Out>) {
+        using Range = std::numeric_limits<Out>;
+        if (std::isnan(value)) return 0;
+        if (value <= static_cast<float>(Range::min())) return Range::min();
+        if (value >= static_cast<float>(Range::max())) return Range::max();
+    }
+    return static_cast<Out>(value);
+}
+
+}  // namespace
+
+PreparedKernel prepare_cast(const OperatorView& op, const PrepareOptions& options) {
+    REEF_CHECK(op.expect_counts(1, 1, 1));
+    return with_type_of(op.input(0).type, "input 0", [&]<typename In>(In) -> PreparedKernel {
+        return with_type_of(
+            op.output(0).type, "output 0", [&]<typename Out>(Out) -> PreparedKernel {
+                return unary_kernel<In, Out>("cast", op, options.kernels,
+                                             [](In value) { return cast<In, Out>(value); });
+            });
+    });
+}
+
+PreparedKernel prepare_sqrt(const OperatorView& op, const PrepareOptions& options) {
+    REEF_CHECK(op.expect_counts(1, 1, 1));
+    REEF_CHECK(expect_type(op.input(0), "input 0", {ElementType::float32}));
+    REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::float32}));
+    return unary_kernel<float, float>("sqrt", op, options.kernels,
+                                      [](float value) { return std::sqrt(value); });
+}
+
+}  // namespace reef::cpu

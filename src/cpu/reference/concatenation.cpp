@@ -1,0 +1,253 @@
+// CONCATENATION, PACK, SPLIT and UNPACK: slices along one axis, joined or taken apart.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "cpu/kernels.h"
+#include "cpu/quantized.h"
+
+namespace reef::cpu {
+namespace {
+
+using Shape = std::vector<std::int32_t>;
+
+/// A tensor cut at an axis: `rows` rows (the dimensions before it) of consecutive bytes (the axis
+/// and what follows it).
+std::size_t rows_before(const Shape& shape, std::size_t axis) {
+    return std::accumulate(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis),
+                           std::size_t{1}, [](std::size_t product, std::int32_t length) {
+                               return product * static_cast<std::size_t>(length);
+                           });
+}
+
+Result<std::size_t> bytes_of(const model::Tensor& tensor) {
+    const auto bytes = tensor.byte_count();
+    if (!bytes)
+        return fail(Cause::unsupported, fmt::format("elements of type {}", name_of(tensor.type)));
+    return static_cast<std::size_t>(*bytes);
+}
+
+/// What becomes of a slice's bytes: copied, or looked up when the scales differ (uint8).
+struct Slice {
+    std::size_t row_bytes = 0;
+    bool rescaled = false;
+    std::array<std::uint8_t, 256> table{};
+};
+
+class JoinKernel final : public Kernel {
+  public:
+    JoinKernel(const char* name, std::size_t rows, std::vector<Slice> slices)
+        : name_(name), rows_(rows), slices_(std::move(slices)) {}
+    [[nodiscard]] std::string name() const override { return name_; }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        std::byte* out = frame.outputs[0];
+        for (std::size_t row = 0; row < rows_; ++row) {
+            for (std::size_t i = 0; i < slices_.size(); ++i) {
+                const Slice& slice = slices_[i];
+                if (slice.row_bytes == 0) continue;
+                const std::byte* in = frame.inputs[i] + row * slice.row_bytes;
+                if (slice.rescaled) {
+                    std::transform(in, in + slice.row_bytes, out, [&](std::byte value) {
+                        return static_cast<std::byte>(slice.table[std::to_integer<int>(value)]);
+                    });
+                } else {
+                    std::memcpy(out, in, slice.row_bytes);
+                }
+                out += slice.row_bytes;
+            }
+        }
+        return {};
+    }
+
+  private:
+    const char* name_;
+    std::size_t rows_;
+    std::vector<Slice> slices_;
+};
+
+class TakeApartKernel final : public Kernel {
+  public:
+    TakeApartKernel(const char* name, std::size_t input, std::size_t rows,
+                    std::vector<std::size_t> row_bytes)
+        : name_(name), input_(input), rows_(rows), row_bytes_(std::move(row_bytes)) {}
+    [[nodiscard]] std::string name() const override { return name_; }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        const std::byte* in = frame.inputs[input_];
+        for (std::size_t row = 0; row < rows_; ++row) {
+            for (std::size_t i = 0; i < row_bytes_.size(); ++i) {
+                if (row_bytes_[i] == 0) continue;
+                std::memcpy(frame.outputs[i] + row * row_bytes_[i], in, row_bytes_[i]);
+                in += row_bytes_[i];
+            }
+        }
+        return {};
+    }
+
+  private:
+    const char* name_;
+    std::size_t input_;
+    std::size_t rows_;
+    std::vector<std::size_t> row_bytes_;
+};
+
+Status expect_same_type(const model::Tensor& tensor, const char* what, const model::Tensor& other) {
+    if (tensor.type == other.type) return {};
+    return fail(Cause::bad_input, fmt::format("{} is {} where {} is expected", what,
+                                              name_of(tensor.type), name_of(other.type)));
+}
+
+/// TFLite rescales joined uint8 tensors and refuses other types whose parameters differ.
+Status expect_same_parameters(const model::Tensor& input, const model::Tensor& output) {
+    const bool in = input.quantization && input.quantization->quantized();
+    const bool out = output.quantization && output.quantization->quantized();
+    if (!in && !out) return {};
+    const auto a = REEF_TRY(per_tensor_parameters(input));
+    const auto b = REEF_TRY(per_tensor_parameters(output));
+    if (a == b) return {};
+    return fail(Cause::unsupported,
+                fmt::format("'{}' and '{}' have different scales or zero points, which only uint8 "
+                            "CONCATENATION rescales",
+                            input.name, output.name));
+}
+
+/// TFLite's rule for uint8 inputs of another quantisation, in float32.
+Result<std::array<std::uint8_t, 256>> rescaling_table(AffineParameters in, AffineParameters out) {
+    const float inverse = 1.0F / out.scale;
+    const float scale = in.scale * inverse;
+    if (!std::isfinite(scale))
+        return fail(Cause::bad_input,
+                    fmt::format("a rescaling factor of {} / {}", in.scale, out.scale));
+    const float bias = static_cast<float>(-in.zero_point) * scale;
+    std::array<std::uint8_t, 256> table{};
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        const float value = std::round(static_cast<float>(i) * scale + bias);
+        const float shifted = value + static_cast<float>(out.zero_point);
+        table[i] = static_cast<std::uint8_t>(std::clamp(shifted, 0.0F, 255.0F));
+    }
+    return table;
+}
+
+Result<Slice> joined_slice(const model::Tensor& input, const model::Tensor& output,
+                           std::size_t rows) {
+    Slice slice;
+    slice.row_bytes = REEF_TRY(bytes_of(input)) / std::max<std::size_t>(rows, 1);
+    const bool quantised = input.quantization && input.quantization->quantized();
+    if (input.type != ElementType::uint8 || !quantised) {
+        REEF_CHECK(expect_same_parameters(input, output));
+        return slice;
+    }
+    const auto in = REEF_TRY(per_tensor_parameters(input));
+    const auto out = REEF_TRY(per_tensor_parameters(output));
+    slice.rescaled = in != out;
+    if (slice.rescaled) slice.table = REEF_TRY(rescaling_table(in, out));
+    return slice;
+}
+
+}  // namespace
+
+PreparedKernel prepare_concatenation(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(std::max<std::size_t>(op.input_count(), 1), op.input_count(), 1));
+    const auto given = REEF_TRY(op.options<model::ConcatenationOptions>());
+    if (given.activation != model::Activation::none)
+        return fail(Cause::unsupported, "a fused activation");
+    Shape shape = op.input(0).shape;
+    const std::size_t axis = REEF_TRY(resolve_axis(given.axis, shape.size()));
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < op.input_count(); ++i) {
+        REEF_CHECK(expect_same_type(op.input(i), "an input", op.output(0)));
+        Shape other = op.input(i).shape;
+        if (other.size() == shape.size()) {
+            total += other[axis];
+            other[axis] = shape[axis];
+        }
+        if (other != shape)
+            return fail(
+                Cause::bad_input,
+                fmt::format("input {} is {}, input 0 is {}: only axis {} may differ", i,
+                            model::shape_text(op.input(i).shape), model::shape_text(shape), axis));
+    }
+    if (total > std::numeric_limits<std::int32_t>::max())
+        return fail(Cause::bad_input, "the joined axis overflows 32 bits");
+    shape[axis] = static_cast<std::int32_t>(total);
+    REEF_CHECK(expect_shape(op.output(0), "output 0", shape));
+    const std::size_t rows = rows_before(shape, axis);
+    std::vector<Slice> slices;
+    for (std::size_t i = 0; i < op.input_count(); ++i)
+        slices.push_back(REEF_TRY(joined_slice(op.input(i), op.output(0), rows)));
+    return std::make_unique<JoinKernel>("concatenation", rows, std::move(slices));
+}
+
+PreparedKernel prepare_pack(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(std::max<std::size_t>(op.input_count(), 1), op.input_count(), 1));
+    const auto given = REEF_TRY(op.options<model::PackOptions>());
+    if (static_cast<std::int64_t>(op.input_count()) != given.values_count)
+        return fail(Cause::bad_input, fmt::format("{} inputs, the options say {}", op.input_count(),
+                                                  given.values_count));
+    Shape shape = op.input(0).shape;
+    const std::size_t axis = REEF_TRY(resolve_axis(given.axis, shape.size() + 1));
+    const std::size_t rows = rows_before(shape, axis);
+    std::vector<Slice> slices;
+    for (std::size_t i = 0; i < op.input_count(); ++i) {
+        REEF_CHECK(expect_same_type(op.input(i), "an input", op.output(0)));
+        REEF_CHECK(expect_shape(op.input(i), "an input", shape));
+        REEF_CHECK(expect_same_parameters(op.input(i), op.output(0)));
+        const std::size_t bytes = REEF_TRY(bytes_of(op.input(i)));
+        slices.push_back(Slice{.row_bytes = bytes / std::max<std::size_t>(rows, 1)});
+    }
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), given.values_count);
+    REEF_CHECK(expect_shape(op.output(0), "output 0", shape));
+    return std::make_unique<JoinKernel>("pack", rows, std::move(slices));
+}
+
+PreparedKernel prepare_split(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(2, 2, op.output_count()));
+    const auto given = REEF_TRY(op.options<model::SplitOptions>());
+    const auto axes = REEF_TRY(constant_int32(op, 0, "the axis (input 0)"));
+    if (axes.size() != 1) return fail(Cause::bad_input, "the axis (input 0) is not one number");
+    Shape shape = op.input(1).shape;
+    const std::size_t axis = REEF_TRY(resolve_axis(axes[0], shape.size()));
+    if (op.output_count() == 0 || static_cast<std::int64_t>(op.output_count()) != given.num_splits)
+        return fail(Cause::bad_input, fmt::format("{} outputs, the options say {}",
+                                                  op.output_count(), given.num_splits));
+    if (shape[axis] % given.num_splits != 0)
+        return fail(Cause::bad_input,
+                    fmt::format("axis {} of {} does not split into {} equal parts", axis,
+                                model::shape_text(shape), given.num_splits));
+    shape[axis] /= given.num_splits;
+    const std::size_t rows = rows_before(shape, axis);
+    std::vector<std::size_t> row_bytes;
+    for (std::size_t i = 0; i < op.output_count(); ++i) {
+        REEF_CHECK(expect_same_type(op.output(i), "an output", op.input(1)));
+        REEF_CHECK(expect_shape(op.output(i), "an output", shape));
+        row_bytes.push_back(REEF_TRY(bytes_of(op.output(i))) / std::max<std::size_t>(rows, 1));
+    }
+    return std::make_unique<TakeApartKernel>("split", 1, rows, std::move(row_bytes));
+}
+
+PreparedKernel prepare_unpack(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(1, 1, op.output_count()));
+    const auto given = REEF_TRY(op.options<model::UnpackOptions>());
+    Shape shape = op.input(0).shape;
+    const std::size_t axis = REEF_TRY(resolve_axis(given.axis, shape.size()));
+    if (static_cast<std::int64_t>(op.output_count()) != given.num || shape[axis] != given.num)
+        return fail(Cause::bad_input,
+                    fmt::format("{} outputs from axis {} of {}, the options say {}",
+                                op.output_count(), axis, model::shape_text(shape), given.num));
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    const std::size_t rows = rows_before(shape, axis);
+    std::vector<std::size_t> row_bytes;
+    for (std::size_t i = 0; i < op.output_count(); ++i) {
+        REEF_CHECK(expect_same_type(op.output(i), "an output", op.input(0)));
+        REEF_CHECK(expect_shape(op.output(i), "an output", shape));
+        row_bytes.push_back(REEF_TRY(bytes_of(op.output(i))) / std::max<std::size_t>(rows, 1));
+    }
+    return std::make_unique<TakeApartKernel>("unpack", 0, rows, std::move(row_bytes));
+}
+
+}  // namespace reef::cpu

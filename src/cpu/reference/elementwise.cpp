@@ -1,0 +1,20 @@
+#include "cpu/reference/elementwise.h"
+
+#include <fmt/format.h>
+
+namespace reef::cpu {
+
+Result<Broadcast> check_binary(const OperatorView& op, std::initializer_list<ElementType> types) {
+    REEF_CHECK(op.expect_counts(2, 2, 1));
+    REEF_CHECK(expect_type(op.input(0), "input 0", types));
+    if (op.input(1).type != op.input(0).type || op.output(0).type != op.input(0).type)
+        return fail(Cause::bad_input,
+                    fmt::format("types {} and {} give {}, all three must be the same",
+                                name_of(op.input(0).type), name_of(op.input(1).type),
+                                name_of(op.output(0).type)));
+    auto broadcast = REEF_TRY(Broadcast::of(op.input(0).shape, op.input(1).shape));
+    REEF_CHECK(expect_shape(op.output(0), "output 0", broadcast.output_shape()));
+    return broadcast;
+}
+
+}  // namespace reef::cpu

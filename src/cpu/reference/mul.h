@@ -1,0 +1,40 @@
+// The definition of quantised MUL, which its plain and its vectorised kernel share.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/fixed_point.h"
+#include "cpu/quantized.h"
+
+namespace reef::cpu {
+
+struct ProductParameters {
+    std::int32_t zero_a = 0, zero_b = 0, zero_out = 0;
+    Multiplier multiplier;
+    ClampRange clamp;
+};
+
+template <typename T>
+struct QuantizedProduct {
+    ProductParameters p;
+
+    T operator()(T a, T b) const {
+        const std::int32_t product = (a - p.zero_a) * (b - p.zero_b);
+        const std::int64_t result =
+            std::int64_t{multiply_by_quantized_multiplier(product, p.multiplier)} + p.zero_out;
+        return static_cast<T>(std::clamp<std::int64_t>(result, p.clamp.min, p.clamp.max));
+    }
+};
+
+/// QuantizedProduct over a run of elements, vectorised; a step is 0 (the first element repeats) or
+/// 1. `out` does not overlap the inputs.
+void mul_run_fast(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
+                  std::size_t b_step, std::uint8_t* out, std::size_t count,
+                  const ProductParameters& p);
+void mul_run_fast(const std::int8_t* a, std::size_t a_step, const std::int8_t* b,
+                  std::size_t b_step, std::int8_t* out, std::size_t count,
+                  const ProductParameters& p);
+
+}  // namespace reef::cpu

@@ -1,0 +1,101 @@
+// RESHAPE and SQUEEZE: the same bytes under another shape.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+
+#include "cpu/kernels.h"
+#include "cpu/quantized.h"
+
+namespace reef::cpu {
+namespace {
+
+class CopyKernel final : public Kernel {
+  public:
+    CopyKernel(std::string name, std::size_t bytes) : name_(std::move(name)), bytes_(bytes) {}
+    [[nodiscard]] std::string name() const override { return name_; }
+    [[nodiscard]] Status run(const Frame& frame) override {
+        if (bytes_ > 0) std::memcpy(frame.outputs[0], frame.inputs[0], bytes_);
+        return {};
+    }
+
+  private:
+    std::string name_;
+    std::size_t bytes_;
+};
+
+PreparedKernel copy_of_input(const OperatorView& op, const char* name) {
+    const model::Tensor& input = op.input(0);
+    const model::Tensor& output = op.output(0);
+    if (!input.byte_count())
+        return fail(Cause::unsupported, fmt::format("elements of type {}", name_of(input.type)));
+    if (input.type != output.type)
+        return fail(Cause::bad_input, fmt::format("input is {}, output {}", name_of(input.type),
+                                                  name_of(output.type)));
+    if (input.element_count() != output.element_count())
+        return fail(Cause::bad_input, fmt::format("{} elements become {}", input.element_count(),
+                                                  output.element_count()));
+    return std::make_unique<CopyKernel>(name, static_cast<std::size_t>(*input.byte_count()));
+}
+
+/// `wanted` with its one -1 replaced so that the element count stays.
+Result<std::vector<std::int32_t>> fill_unknown(std::vector<std::int32_t> wanted,
+                                               std::int64_t elements) {
+    std::optional<std::size_t> unknown;
+    std::int64_t known = 1;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        if (wanted[i] == -1) {
+            if (unknown) return fail(Cause::bad_input, "the new shape holds more than one -1");
+            unknown = i;
+        } else if (wanted[i] < 0) {
+            return fail(Cause::bad_input, fmt::format("the new shape holds {}", wanted[i]));
+        } else if (__builtin_mul_overflow(known, std::int64_t{wanted[i]}, &known)) {
+            return fail(Cause::bad_input, "the new shape overflows 64 bits");
+        }
+    }
+    if (unknown) {
+        if (known == 0 || elements % known != 0)
+            return fail(Cause::bad_input,
+                        fmt::format("{} elements do not fit the new shape", elements));
+        wanted[*unknown] = static_cast<std::int32_t>(elements / known);
+    }
+    return wanted;
+}
+
+}  // namespace
+
+PreparedKernel prepare_reshape(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(1, 2, 1));
+    const auto given = REEF_TRY(op.options<model::ReshapeOptions>());
+    auto wanted = op.has_input(1) ? REEF_TRY(constant_int32(op, 1, "the new shape (input 1)"))
+                                  : given.new_shape;
+    // Old converters wrote [0] for a scalar.
+    if (!op.has_input(1) && wanted.size() == 1 && wanted[0] == 0) wanted.clear();
+    REEF_CHECK(expect_shape(op.output(0), "output 0",
+                            REEF_TRY(fill_unknown(wanted, op.input(0).element_count()))));
+    return copy_of_input(op, "reshape");
+}
+
+PreparedKernel prepare_squeeze(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(1, 1, 1));
+    const auto given = REEF_TRY(op.options<model::SqueezeOptions>());
+    const std::vector<std::int32_t>& shape = op.input(0).shape;
+    // Without a list, every dimension of length 1 goes.
+    std::vector<bool> goes(shape.size());
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        goes[i] = given.squeeze_dims.empty() && shape[i] == 1;
+    for (const std::int32_t dimension : given.squeeze_dims) {
+        const std::size_t axis = REEF_TRY(resolve_axis(dimension, shape.size()));
+        if (shape[axis] != 1)
+            return fail(Cause::bad_input,
+                        fmt::format("dimension {} of {} is not 1", axis, model::shape_text(shape)));
+        goes[axis] = true;
+    }
+    std::vector<std::int32_t> computed;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        if (!goes[i]) computed.push_back(shape[i]);
+    REEF_CHECK(expect_shape(op.output(0), "output 0", computed));
+    return copy_of_input(op, "squeeze");
+}
+
+}  // namespace reef::cpu

@@ -1,0 +1,292 @@
+// UNIDIRECTIONAL_SEQUENCE_LSTM with int8 inputs and weights and an int16 cell ("int8x8_16").
+//
+// Per step and batch: four gates, each requantised from an int8 input product and an int8 recurrent
+// product to 3 integer and 12 fractional bits; logistic or tanh of them in 16-bit fixed point; the
+// cell with a power-of-two scale; the output requantised to the hidden scale.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "cpu/fixed_point_functions.h"
+#include "cpu/kernels.h"
+#include "cpu/quantized.h"
+
+namespace reef::cpu {
+namespace {
+
+constexpr std::size_t gate_count = 4;
+constexpr std::array<const char*, gate_count> gate_names{"input", "forget", "cell", "output"};
+enum Gate : std::size_t { input_gate, forget_gate, cell_gate, output_gate };
+
+// Positions among the operator's inputs.
+constexpr std::size_t input_weights_at = 1;
+constexpr std::size_t recurrent_weights_at = 5;
+constexpr std::size_t bias_at = 12;
+constexpr std::size_t output_state_at = 18;
+constexpr std::size_t cell_state_at = 19;
+
+/// int8 weights of one product with what turns its sums into gate units.
+struct Product {
+    std::vector<std::int8_t> weights;  ///< units x depth
+    std::vector<std::int32_t> bias;    ///< gate bias - zero point * sum of the unit's weights
+    Multiplier multiplier;
+};
+
+struct Lstm {
+    std::int32_t batches = 0, steps = 0, depth = 0, units = 0;
+    bool time_major = false;
+    std::array<Product, gate_count> input, recurrent;
+    int cell_integer_bits = 0;
+    std::int32_t cell_clip = 0;  ///< in cell units; 0: none
+    Multiplier hidden;
+    std::int32_t hidden_zero_point = 0;
+};
+
+std::int16_t saturate16(std::int64_t x) {
+    return static_cast<std::int16_t>(std::clamp<std::int64_t>(x, INT16_MIN, INT16_MAX));
+}
+
+class LstmKernel final : public Kernel {
+  public:
+    explicit LstmKernel(Lstm lstm) : lstm_(std::move(lstm)) {}
+
+    [[nodiscard]] std::string name() const override {
+        return "unidirectional_sequence_lstm reference";
+    }
+    [[nodiscard]] std::size_t scratch_bytes() const override {
+        return gate_count * static_cast<std::size_t>(lstm_.units) * sizeof(std::int16_t);
+    }
+    [[nodiscard]] std::size_t packed_bytes() const override {
+        std::size_t bytes = 0;
+        for (std::size_t g = 0; g < gate_count; ++g)
+            for (const Product* p : {&lstm_.input[g], &lstm_.recurrent[g]})
+                bytes += p->weights.size() + p->bias.size() * sizeof(std::int32_t);
+        return bytes;
+    }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        const auto depth = static_cast<std::ptrdiff_t>(lstm_.depth);
+        const auto units = static_cast<std::ptrdiff_t>(lstm_.units);
+        auto* gates = reinterpret_cast<std::int16_t*>(frame.scratch.data());
+        for (std::int32_t b = 0; b < lstm_.batches; ++b) {
+            auto* output_state = frame.state<std::int8_t>(output_state_at) + b * units;
+            auto* cell_state = frame.state<std::int16_t>(cell_state_at) + b * units;
+            for (std::int32_t t = 0; t < lstm_.steps; ++t) {
+                const std::ptrdiff_t row = lstm_.time_major
+                                               ? static_cast<std::ptrdiff_t>(t) * lstm_.batches + b
+                                               : static_cast<std::ptrdiff_t>(b) * lstm_.steps + t;
+                step(frame.in<std::int8_t>(0) + row * depth, gates, cell_state, output_state);
+                std::copy_n(output_state, units, frame.out<std::int8_t>(0) + row * units);
+            }
+        }
+        return {};
+    }
+
+  private:
+    static std::int32_t scaled_product(const Product& product, const std::int8_t* in,
+                                       std::size_t unit, std::size_t depth) {
+        std::int32_t sum = 0;
+        for (std::size_t i = 0; i < depth; ++i) sum += product.weights[unit * depth + i] * in[i];
+        const std::uint32_t biased =
+            static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(product.bias[unit]);
+        return multiply_by_quantized_multiplier(static_cast<std::int32_t>(biased),
+                                                product.multiplier);
+    }
+
+    void step(const std::int8_t* in, std::int16_t* gates, std::int16_t* cell,
+              std::int8_t* output) const {
+        const auto depth = static_cast<std::size_t>(lstm_.depth);
+        const auto units = static_cast<std::size_t>(lstm_.units);
+        constexpr int gate_integer_bits = 3;
+        for (std::size_t g = 0; g < gate_count; ++g) {
+            for (std::size_t u = 0; u < units; ++u) {
+                const std::int64_t from_input =
+                    saturate16(scaled_product(lstm_.input[g], in, u, depth));
+                const std::int16_t sum =
+                    saturate16(from_input + scaled_product(lstm_.recurrent[g], output, u, units));
+                gates[g * units + u] = g == cell_gate
+                                           ? fixed_point_tanh(sum, gate_integer_bits)
+                                           : fixed_point_logistic(sum, gate_integer_bits);
+            }
+        }
+        for (std::size_t u = 0; u < units; ++u) {
+            cell[u] = next_cell(cell[u], gates[forget_gate * units + u],
+                                gates[input_gate * units + u], gates[cell_gate * units + u]);
+            output[u] = hidden(cell[u], gates[output_gate * units + u]);
+        }
+    }
+
+    [[nodiscard]] std::int16_t next_cell(std::int16_t cell, std::int16_t forget, std::int16_t input,
+                                         std::int16_t candidate) const {
+        const auto kept = static_cast<std::int16_t>(rounding_divide_by_pot(forget * cell, 15));
+        const auto added = static_cast<std::int16_t>(
+            rounding_divide_by_pot(input * candidate, 15 + lstm_.cell_integer_bits));
+        const std::int16_t next = saturate16(kept + added);
+        if (lstm_.cell_clip == 0) return next;
+        return static_cast<std::int16_t>(
+            std::clamp<std::int32_t>(next, -lstm_.cell_clip, lstm_.cell_clip));
+    }
+
+    [[nodiscard]] std::int8_t hidden(std::int16_t cell, std::int16_t output) const {
+        const std::int32_t product = output * fixed_point_tanh(cell, lstm_.cell_integer_bits);
+        // TFLite subtracts the hidden zero point where adding it would be right.
+        const std::int64_t q =
+            std::int64_t{multiply_by_quantized_multiplier(product, lstm_.hidden)} -
+            lstm_.hidden_zero_point;
+        return static_cast<std::int8_t>(std::clamp<std::int64_t>(q, INT8_MIN, INT8_MAX));
+    }
+
+    Lstm lstm_;
+};
+
+Status refuse_other_forms(const OperatorView& op,
+                          const model::UnidirectionalSequenceLstmOptions& given) {
+    const auto refuse = [](const char* what) { return fail(Cause::unsupported, what); };
+    if (given.activation != model::Activation::tanh) return refuse("an activation other than TANH");
+    if (given.diagonal_recurrent_tensors) return refuse("diagonal recurrent weights");
+    if (!op.has_input(input_weights_at)) return refuse("a coupled input and forget gate (CIFG)");
+    for (std::size_t i = 9; i < 12; ++i)
+        if (op.has_input(i)) return refuse("peephole connections");
+    for (std::size_t i = 16; i < 18; ++i)
+        if (op.has_input(i)) return refuse("a projection");
+    for (std::size_t i = 20; i < 24; ++i)
+        if (op.has_input(i)) return refuse("layer normalisation");
+    return {};
+}
+
+/// The sizes, with the input's, the states' and the output's shapes checked against each other.
+Result<Lstm> check_shapes(const OperatorView& op, bool time_major) {
+    const model::Tensor& input = op.input(0);
+    REEF_CHECK(expect_type(input, "the input", {ElementType::int8}));
+    REEF_CHECK(expect_type(op.output(0), "the output", {ElementType::int8}));
+    for (const std::size_t i : {output_state_at, cell_state_at}) {
+        if (!op.has_input(i) || !op.input(i).is_variable)
+            return fail(Cause::bad_input, fmt::format("input {} is not a state tensor", i));
+    }
+    REEF_CHECK(expect_type(op.input(output_state_at), "the output state", {ElementType::int8}));
+    REEF_CHECK(expect_type(op.input(cell_state_at), "the cell state", {ElementType::int16}));
+    if (input.shape.size() != 3 || input.element_count() == 0)
+        return fail(Cause::bad_input, fmt::format("the input is {}, not batch x time x depth",
+                                                  model::shape_text(input.shape)));
+    Lstm lstm;
+    lstm.time_major = time_major;
+    lstm.batches = input.shape[time_major ? 1 : 0];
+    lstm.steps = input.shape[time_major ? 0 : 1];
+    lstm.depth = input.shape[2];
+    if (!op.has_input(input_weights_at + output_gate) ||
+        op.input(input_weights_at + output_gate).shape.size() != 2)
+        return fail(Cause::bad_input, "the output gate's weights are not units x depth");
+    lstm.units = op.input(input_weights_at + output_gate).shape[0];
+    // Sums of int8 products stay below 2^31.
+    constexpr std::int32_t largest = 1 << 16;
+    if (lstm.units < 1 || lstm.units > largest || lstm.depth > largest)
+        return fail(Cause::unsupported, fmt::format("{} units on {} inputs, more than {}",
+                                                    lstm.units, lstm.depth, largest));
+    const std::vector<std::int32_t> state{lstm.batches, lstm.units};
+    REEF_CHECK(expect_shape(op.input(output_state_at), "the output state", state));
+    REEF_CHECK(expect_shape(op.input(cell_state_at), "the cell state", state));
+    std::vector<std::int32_t> output = input.shape;
+    output[2] = lstm.units;
+    REEF_CHECK(expect_shape(op.output(0), "the output", output));
+    return lstm;
+}
+
+/// `scale_in`: of what the weights multiply; `zero_point`: of the same.
+Result<Product> check_product(const OperatorView& op, std::size_t position,
+                              const std::vector<std::int32_t>& shape, AffineParameters in,
+                              std::vector<std::int32_t> bias) {
+    if (!op.has_input(position))
+        return fail(Cause::bad_input, fmt::format("input {} is missing", position));
+    const model::Tensor& tensor = op.input(position);
+    REEF_CHECK(expect_type(tensor, "weights", {ElementType::int8}));
+    REEF_CHECK(expect_shape(tensor, "weights", shape));
+    const auto weights = REEF_TRY(per_tensor_parameters(tensor));
+    const Bytes bytes = op.constant(position);
+    if (bytes.empty()) return fail(Cause::unsupported, "weights that are not constant");
+    if (weights.zero_point != 0)
+        return fail(Cause::unsupported,
+                    fmt::format("weights with zero point {}", weights.zero_point));
+    Product product;
+    product.bias = std::move(bias);
+    const auto* first = reinterpret_cast<const std::int8_t*>(bytes.data());
+    const auto units = static_cast<std::size_t>(shape[0]);
+    const auto depth = static_cast<std::size_t>(shape[1]);
+    product.weights.assign(first, first + units * depth);
+    product.bias.resize(units);
+    for (std::size_t u = 0; u < units; ++u) {
+        // Wraps as the machine's additions do.
+        auto sum = static_cast<std::uint32_t>(product.bias[u]);
+        for (std::size_t i = 0; i < depth; ++i)
+            sum -= static_cast<std::uint32_t>(in.zero_point * product.weights[u * depth + i]);
+        product.bias[u] = static_cast<std::int32_t>(sum);
+    }
+    constexpr float gate_scale = 0x1p-12F;
+    product.multiplier = REEF_TRY(checked_multiplier(weights.scale * in.scale / gate_scale));
+    return product;
+}
+
+Status check_gates(const OperatorView& op, Lstm& lstm) {
+    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto state = REEF_TRY(per_tensor_parameters(op.input(output_state_at)));
+    const std::vector<std::int32_t> input_shape{lstm.units, lstm.depth};
+    const std::vector<std::int32_t> recurrent_shape{lstm.units, lstm.units};
+    for (std::size_t g = 0; g < gate_count; ++g) {
+        const std::string place = fmt::format("{} gate", gate_names[g]);
+        std::vector<std::int32_t> bias;
+        if (op.has_input(bias_at + g)) {
+            REEF_CHECK(in_place(expect_shape(op.input(bias_at + g), "bias", {lstm.units}), place));
+            bias = REEF_TRY(in_place(constant_int32(op, bias_at + g, "the bias"), place));
+        }
+        lstm.input[g] = REEF_TRY(in_place(
+            check_product(op, input_weights_at + g, input_shape, in, std::move(bias)), place));
+        lstm.recurrent[g] = REEF_TRY(in_place(
+            check_product(op, recurrent_weights_at + g, recurrent_shape, state, {}), place));
+    }
+    return {};
+}
+
+Status check_cell(const OperatorView& op, float cell_clip, Lstm& lstm) {
+    const auto cell = REEF_TRY(per_tensor_parameters(op.input(cell_state_at)));
+    int exponent = 0;
+    if (std::frexp(cell.scale, &exponent) != 0.5F || exponent - 1 > -9 || exponent - 1 < -15)
+        return fail(
+            Cause::unsupported,
+            fmt::format("a cell scale of {}, not a power of two from 2^-15 to 2^-9", cell.scale));
+    lstm.cell_integer_bits = 15 + exponent - 1;
+    if (!(cell_clip >= 0)) return fail(Cause::bad_input, "a negative cell_clip");
+    if (cell_clip > 0)
+        lstm.cell_clip = static_cast<std::int32_t>(std::min(cell_clip / cell.scale, 32767.0F));
+    return {};
+}
+
+/// The fifth intermediate tensor holds the quantisation of the output before a projection.
+Status check_hidden(const OperatorView& op, Lstm& lstm) {
+    if (!op.has_intermediate(4))
+        return fail(Cause::unsupported, "no intermediate tensor with the hidden quantisation");
+    const auto hidden = REEF_TRY(per_tensor_parameters(op.intermediate(4)));
+    lstm.hidden_zero_point = hidden.zero_point;
+    lstm.hidden = REEF_TRY(checked_multiplier(
+        static_cast<float>(0x1p-15 / static_cast<double>(hidden.scale) * 0x1p-15)));
+    return {};
+}
+
+}  // namespace
+
+PreparedKernel prepare_unidirectional_sequence_lstm(const OperatorView& op,
+                                                    const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(1, 24, 1));
+    const auto given = REEF_TRY(op.options<model::UnidirectionalSequenceLstmOptions>());
+    if (op.input_count() != 20 && op.input_count() != 24)
+        return fail(Cause::bad_input, fmt::format("{} inputs, not 20 or 24", op.input_count()));
+    REEF_CHECK(refuse_other_forms(op, given));
+    Lstm lstm = REEF_TRY(check_shapes(op, given.time_major));
+    REEF_CHECK(check_gates(op, lstm));
+    REEF_CHECK(check_cell(op, given.cell_clip, lstm));
+    REEF_CHECK(check_hidden(op, lstm));
+    return std::make_unique<LstmKernel>(std::move(lstm));
+}
+
+}  // namespace reef::cpu

@@ -1,0 +1,45 @@
+// Runs loops on a fixed number of threads (oneTBB).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace reef::cpu {
+
+/// With one thread the loop body runs on the caller and oneTBB is not touched.
+class WorkerPool {
+  public:
+    explicit WorkerPool(int threads);
+    WorkerPool(const WorkerPool&) = delete;
+    WorkerPool& operator=(const WorkerPool&) = delete;
+    ~WorkerPool();
+
+    [[nodiscard]] int threads() const { return threads_; }
+
+    /// Calls body(begin, end, worker) so that [0, count) is covered once in pieces of at least
+    /// `grain`; worker is below threads() and no two calls at the same time share one, so that a
+    /// body may own the worker-th part of a scratch area.
+    template <typename Body>
+    void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
+        if (threads_ == 1 || count <= grain) {
+            if (count > 0) body(std::size_t{0}, count, std::size_t{0});
+            return;
+        }
+        run(count, grain, &invoke<Body>, &body);
+    }
+
+  private:
+    using Invoke = void (*)(const void* body, std::size_t begin, std::size_t end,
+                            std::size_t worker);
+    template <typename Body>
+    static void invoke(const void* body, std::size_t begin, std::size_t end, std::size_t worker) {
+        (*static_cast<const Body*>(body))(begin, end, worker);
+    }
+    void run(std::size_t count, std::size_t grain, Invoke call, const void* body);
+
+    struct Arena;
+    int threads_;
+    std::unique_ptr<Arena> arena_;
+};
+
+}  // namespace reef::cpu

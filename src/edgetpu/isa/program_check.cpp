@@ -1,0 +1,141 @@
+#include "reef/edgetpu/program_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reef_spec/edgetpu_isa.h"
+
+namespace reef::edgetpu {
+namespace {
+
+constexpr std::size_t empty_bundles_after_halt = 4;
+constexpr std::int64_t bits_not_counted = 256;  // start and end
+constexpr std::int64_t numbers = 1 << 13;
+
+bool is(const Instruction& instruction, unsigned op) {
+    return instruction.info == &spec::instructions[op];
+}
+
+bool is_empty_bundle(const Instruction& instruction) {
+    return is(instruction, spec::op::bundle) &&
+           std::ranges::all_of(instruction.info->fields,
+                               [&](const FieldInfo& f) { return instruction.bits(f) == 0; });
+}
+
+class Checker {
+  public:
+    std::vector<ProgramFault> run(std::span<const Bytes> chunks) {
+        for (chunk_ = 0; chunk_ < chunks.size(); ++chunk_) {
+            instructions_.clear();
+            InstructionCursor cursor(chunks[chunk_]);
+            while (const auto instruction = cursor.next()) instructions_.push_back(*instruction);
+            check_words();
+            check_start(chunks[chunk_].size());
+            check_end();
+            check_numbers();
+            check_flow();
+        }
+        return std::move(faults_);
+    }
+
+  private:
+    template <typename... Args>
+    void fault(std::size_t word, fmt::format_string<Args...> format, Args&&... args) {
+        faults_.push_back({chunk_, word, fmt::format(format, std::forward<Args>(args)...)});
+    }
+
+    void check_words() {
+        for (const auto& instruction : instructions_) {
+            if (instruction.info) continue;
+            if (instruction.bytes.size() < word_bytes)
+                fault(instruction.word, "{} bytes after the last whole word",
+                      instruction.bytes.size());
+            else
+                fault(instruction.word, "the word is no instruction");
+        }
+    }
+
+    void check_start(std::size_t size) {
+        if (instructions_.empty()) return fault(0, "the stream is empty");
+        const auto& first = instructions_.front();
+        if (!is(first, spec::op::start)) return fault(0, "the stream does not begin with start");
+        const auto bits = first.value("bits").value_or(0);
+        const auto expected = static_cast<std::int64_t>(size) * 8 - bits_not_counted;
+        if (bits != expected)
+            fault(0, "start says {} bits, the stream has {} besides start and end", bits, expected);
+    }
+
+    void check_end() {
+        std::size_t halts = 0;
+        for (const auto& instruction : instructions_) {
+            if (!is(instruction, spec::op::halt)) continue;
+            if (++halts > 1) fault(instruction.word, "halt occurs again");
+        }
+        if (instructions_.empty()) return;
+        const auto count = instructions_.size();
+        constexpr auto tail = empty_bundles_after_halt + 2;
+        const bool right =
+            count >= tail && is(instructions_[count - tail], spec::op::halt) &&
+            is(instructions_.back(), spec::op::end) &&
+            std::all_of(instructions_.end() - (tail - 1), instructions_.end() - 1, is_empty_bundle);
+        if (!right)
+            fault(instructions_.back().word,
+                  "the stream does not end with halt, {} empty bundles and end",
+                  empty_bundles_after_halt);
+    }
+
+    void check_numbers() {
+        for (const auto& instruction : instructions_) {
+            if (!instruction.info || instruction.info->space != Space::tile) continue;
+            const auto number = instruction.value("seq").value_or(-1);
+            if (number != next_number_)
+                fault(instruction.word, "tile instruction has the number {}, {} is due", number,
+                      next_number_);
+            next_number_ = (number + 1) % numbers;
+        }
+    }
+
+    void check_flow() {
+        for (std::size_t i = 0; i < instructions_.size(); ++i) {
+            const auto& instruction = instructions_[i];
+            if (is(instruction, spec::op::branch)) check_target(instruction);
+            if (is(instruction, spec::op::loop)) check_body(i);
+        }
+    }
+
+    void check_target(const Instruction& branch) {
+        const auto target =
+            static_cast<std::int64_t>(branch.word) + branch.value("offset").value_or(0);
+        const auto found = std::ranges::lower_bound(
+            instructions_, target, {},
+            [](const Instruction& i) { return static_cast<std::int64_t>(i.word); });
+        if (target < 0 || found == instructions_.end() ||
+            static_cast<std::int64_t>(found->word) != target || !found->info)
+            fault(branch.word, "the branch goes to word {}, where no instruction begins", target);
+    }
+
+    void check_body(std::size_t index) {
+        const auto& loop = instructions_[index];
+        const auto body = loop.value("body").value_or(0);
+        for (std::int64_t n = 1; n <= body; ++n) {
+            const auto inside = index + static_cast<std::size_t>(n);
+            if (inside < instructions_.size() && is(instructions_[inside], spec::op::bundle))
+                continue;
+            return fault(loop.word, "the loop repeats {} bundles, of which {} follow", body, n - 1);
+        }
+    }
+
+    std::vector<Instruction> instructions_;
+    std::vector<ProgramFault> faults_;
+    std::size_t chunk_ = 0;
+    std::int64_t next_number_ = 0;
+};
+
+}  // namespace
+
+std::vector<ProgramFault> check_program(std::span<const Bytes> chunks) {
+    return Checker().run(chunks);
+}
+
+}  // namespace reef::edgetpu

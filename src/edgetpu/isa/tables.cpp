@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <array>
+
+#include "reef/edgetpu/isa.h"
+#include "reef/edgetpu/registers.h"
+#include "reef_spec/edgetpu_isa.h"
+#include "reef_spec/edgetpu_registers.h"
+
+namespace reef::edgetpu {
+namespace {
+
+constexpr unsigned opcodes = 32;
+
+// By space * 32 + opcode.
+constexpr auto by_opcode = [] {
+    std::array<const InstructionInfo*, 2 * opcodes> table{};
+    for (const auto& info : spec::instructions)
+        table[static_cast<unsigned>(info.space) * opcodes + info.opcode] = &info;
+    return table;
+}();
+
+}  // namespace
+
+std::string_view to_string(Grade grade) {
+    static constexpr std::string_view names[] = {"exact", "fitted", "inferred", "guess"};
+    return names[static_cast<unsigned>(grade)];
+}
+
+std::string_view to_string(FieldKind kind) {
+    static constexpr std::string_view names[] = {"unsigned",    "signed", "flag",  "address",
+                                                 "mask",        "float",  "tiles", "register",
+                                                 "enumeration", "set",    "limit", "raw"};
+    return names[static_cast<unsigned>(kind)];
+}
+
+std::span<const InstructionInfo> instruction_set() {
+    return spec::instructions;
+}
+
+const FieldInfo* InstructionInfo::find(std::string_view field) const {
+    const auto it = std::ranges::find(fields, field, &FieldInfo::name);
+    return it == fields.end() ? nullptr : &*it;
+}
+
+const InstructionInfo* find_instruction(std::string_view name) {
+    const auto it = std::ranges::find(spec::instructions, name, &InstructionInfo::name);
+    return it == std::end(spec::instructions) ? nullptr : it;
+}
+
+const InstructionInfo* find_instruction(Space space, unsigned opcode) {
+    return opcode < opcodes ? by_opcode[static_cast<unsigned>(space) * opcodes + opcode] : nullptr;
+}
+
+const InstructionInfo* instruction_of(Bytes word) {
+    // Bits 6 to 10 are the opcode, bit 11 the space: together an index into the table.
+    const auto low = std::to_integer<unsigned>(word[0]) | std::to_integer<unsigned>(word[1]) << 8;
+    return by_opcode[(low >> 6) & 63];
+}
+
+std::span<const RegisterInfo> registers() {
+    return spec::registers;
+}
+
+const RegisterInfo* find_register(std::string_view name, std::string_view group) {
+    for (const auto& info : spec::registers) {
+        if (info.name == name && (group.empty() || info.group == group)) return &info;
+    }
+    return nullptr;
+}
+
+const RegisterInfo* find_register(std::uint32_t offset) {
+    const auto it = std::ranges::find(spec::registers, offset, &RegisterInfo::offset);
+    return it == std::end(spec::registers) ? nullptr : it;
+}
+
+}  // namespace reef::edgetpu

@@ -1,0 +1,101 @@
+// Requantisation values and the constants of operators without weights.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "reef/edgetpu/params.h"
+
+namespace reef::edgetpu {
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+constexpr std::uint32_t values_per_line = 4;
+
+Status check_size(std::size_t given, std::size_t needed) {
+    if (given == needed) return {};
+    return fail(Cause::bad_argument, fmt::format("{} blob bytes, not {}", given, needed));
+}
+
+template <typename T>
+void put(MutableBytes blob, std::size_t offset, T value) {
+    std::memcpy(blob.data() + offset, &value, sizeof value);
+}
+
+}  // namespace
+
+float layer_multiplier(float in_scale, float weight_scale, float out_scale) {
+    return in_scale * weight_scale * (1.0F / out_scale);
+}
+
+ClampLimits clamp_limits(float out_scale, std::int32_t zero_point, std::int32_t quantized_min,
+                         std::int32_t quantized_max, ActivationLimits activation) {
+    float min = out_scale * static_cast<float>(quantized_min - zero_point);
+    float max = out_scale * static_cast<float>(quantized_max - zero_point);
+    if (activation != ActivationLimits::none) min = std::max(min, 0.0F);
+    if (activation == ActivationLimits::relu6) max = std::min(max, 6.0F);
+    const float per_step = 1.0F / out_scale;
+    return {.min = min * per_step, .max = max * per_step};
+}
+
+std::size_t softmax_table_size(std::uint32_t channels, bool unit_line) {
+    const std::size_t lines = (std::size_t{channels} + values_per_line - 1) / values_per_line;
+    return (lines * 3 + (unit_line ? 1 : 0)) * line_bytes;
+}
+
+Status encode_softmax_table(std::uint32_t channels, float scale, bool unit_line,
+                            MutableBytes blob) {
+    REEF_CHECK(check_size(blob.size(), softmax_table_size(channels, unit_line)));
+    std::ranges::fill(blob, std::byte{0});
+    const std::uint32_t rounded =
+        (channels + values_per_line - 1) / values_per_line * values_per_line;
+    const std::size_t table = std::size_t{rounded} / values_per_line * line_bytes;
+    const float largest = scale * std::numeric_limits<float>::max();
+    for (std::uint32_t channel = 0; channel < rounded; ++channel) {
+        const bool real = channel < channels;
+        const std::size_t at =
+            channel / values_per_line * line_bytes + channel % values_per_line * std::size_t{4};
+        const std::uint32_t mark = real ? 0 : 0x80000000U;
+        put(blob, at, mark);
+        put(blob, table + at, mark);
+        put(blob, 2 * table + at, real ? scale : largest);
+    }
+    if (unit_line) put(blob, 3 * table, 1.0F);
+    return {};
+}
+
+std::size_t gather_size(std::uint32_t taps) {
+    return (std::size_t{taps} + 1) * line_bytes;
+}
+
+Status encode_gather(std::uint32_t taps, MutableBytes blob) {
+    if (taps == 0 || taps > 16) {
+        return fail(Cause::unsupported, fmt::format("a gather of {} tensors", taps), {},
+                    "known are 1 to 16");
+    }
+    REEF_CHECK(check_size(blob.size(), gather_size(taps)));
+    std::ranges::fill(blob, std::byte{0});
+    for (std::size_t tap = 0; tap < taps; ++tap) {
+        blob[(tap + 1) * line_bytes + tap * 4] = std::byte{1};
+    }
+    return {};
+}
+
+std::size_t subtrahend_size(std::uint32_t channels) {
+    return (std::size_t{channels} * 4 + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+Status encode_subtrahend(WeightType type, Bytes constant, MutableBytes blob) {
+    REEF_CHECK(
+        check_size(blob.size(), subtrahend_size(static_cast<std::uint32_t>(constant.size()))));
+    std::ranges::fill(blob, std::byte{0});
+    for (std::size_t i = 0; i < constant.size(); ++i) {
+        const auto value = static_cast<std::int32_t>(
+            constant[i] ^ (type == WeightType::int8 ? std::byte{0x80} : std::byte{0}));
+        put(blob, i * 4, -value);
+    }
+    return {};
+}
+
+}  // namespace reef::edgetpu

@@ -1,0 +1,283 @@
+#include "reef/edgetpu/parameter_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+
+#include "reef/edgetpu/package.h"
+
+namespace reef::edgetpu {
+namespace {
+
+using model::Model;
+using model::Op;
+using model::Operator;
+using model::Subgraph;
+using model::Tensor;
+using model::TensorIndex;
+
+constexpr std::uint32_t most_gather_taps = 16;
+
+bool one_byte(const Tensor& tensor) {
+    return tensor.type == ElementType::int8 || tensor.type == ElementType::uint8;
+}
+
+bool quantized(const Tensor& tensor) {
+    return one_byte(tensor) && tensor.quantization && tensor.quantization->quantized();
+}
+
+std::uint32_t dimension(const Tensor& tensor, std::size_t index) {
+    return static_cast<std::uint32_t>(tensor.shape[index]);
+}
+
+std::int32_t channels(const Tensor& tensor) {
+    return tensor.shape.empty() ? 1 : tensor.shape.back();
+}
+
+bool contains(const std::vector<TensorIndex>& list, TensorIndex index) {
+    return std::ranges::find(list, index) != list.end();
+}
+
+/// The plan of one model, operator by operator.
+class Planner {
+  public:
+    explicit Planner(const Model& plain) : plain_(plain), graph_(plain.subgraphs.front()) {}
+
+    Status add(std::size_t index) {
+        op_ = index;
+        const Operator& op = graph_.operators[index];
+        switch (op.code.builtin) {
+            case Op::conv_2d:
+            case Op::depthwise_conv_2d:
+            case Op::fully_connected:
+                return add_layer(op);
+            case Op::softmax:
+                return add_softmax(op);
+            case Op::reshape:
+                return add_reshape(op);
+            case Op::concatenation:
+                return add_concatenation(op);
+            case Op::sub:
+                return add_subtrahend(op);
+            case Op::mul:
+                return add_factor(op);
+            case Op::unidirectional_sequence_lstm:
+                return add_lstm(op);
+            default:
+                return {};
+        }
+    }
+
+    [[nodiscard]] std::vector<ParameterPart> take() { return std::move(parts_); }
+
+  private:
+    const Tensor* tensor(const std::vector<TensorIndex>& list, std::size_t position) const {
+        if (position >= list.size() || list[position] == model::absent_tensor) return nullptr;
+        return &graph_.tensors[static_cast<std::size_t>(list[position])];
+    }
+
+    bool constant(const Tensor* tensor) const {
+        return tensor != nullptr && !plain_.constant(*tensor).empty();
+    }
+
+    ParameterPart part(PartKind kind, const Operator& op) const {
+        ParameterPart part{.kind = kind, .op = op_, .name = model::place_of(graph_, op_)};
+        if (!op.inputs.empty()) part.input = op.inputs[0];
+        if (!op.outputs.empty()) part.output = op.outputs[0];
+        return part;
+    }
+
+    Status add_layer(const Operator& op) {
+        const Tensor* weights = tensor(op.inputs, 1);
+        if (!constant(weights) || !quantized(*weights)) return {};
+        LayerShape shape;
+        if (op.code.builtin == Op::fully_connected) {
+            if (weights->shape.size() != 2) return {};
+            shape = {LayerKind::fully_connected, 1, 1, dimension(*weights, 1),
+                     dimension(*weights, 0)};
+        } else {
+            if (weights->shape.size() != 4) return {};
+            shape = {LayerKind::convolution, dimension(*weights, 1), dimension(*weights, 2),
+                     dimension(*weights, 3), dimension(*weights, 0)};
+        }
+        if (op.code.builtin == Op::depthwise_conv_2d) {
+            const auto* input = tensor(op.inputs, 0);
+            shape.out_channels = shape.in_channels;
+            shape.in_channels = static_cast<std::uint32_t>(input == nullptr ? 0 : channels(*input));
+            shape.kind = shape.in_channels == 1 && shape.out_channels > 1 ? LayerKind::widening
+                                                                          : LayerKind::depthwise;
+        }
+        ParameterPart layer = part(PartKind::layer, op);
+        layer.weights = op.inputs[1];
+        if (op.inputs.size() > 2) layer.bias = op.inputs[2];
+        return add_laid_out(std::move(layer), shape);
+    }
+
+    Status add_laid_out(ParameterPart layer, const LayerShape& shape) {
+        const Tensor& weights = graph_.tensors[static_cast<std::size_t>(layer.weights)];
+        const std::size_t scales = weights.quantization->scale.size();
+        if (scales > 1 && scales != shape.out_channels) {
+            return fail(Cause::unsupported,
+                        fmt::format("{} scales for {} output channels", scales, shape.out_channels),
+                        layer.name);
+        }
+        layer.layout =
+            REEF_TRY(in_place(layout_of(shape, layer_vectors(plain_, layer)), layer.name));
+        layer.size_bytes = layer.layout.size_bytes;
+        parts_.push_back(std::move(layer));
+        return {};
+    }
+
+    Status add_softmax(const Operator& op) {
+        const Tensor* logits = tensor(op.inputs, 0);
+        if (logits == nullptr || !quantized(*logits) || channels(*logits) % 4 == 0) return {};
+        ParameterPart table = part(PartKind::softmax_table, op);
+        table.count = static_cast<std::uint32_t>(channels(*logits));
+        table.unit_line = logits->type == ElementType::uint8;
+        table.size_bytes = softmax_table_size(table.count, table.unit_line);
+        parts_.push_back(std::move(table));
+        return {};
+    }
+
+    /// Whether the chip computes the tensor, rather than getting it from the host.
+    bool computed(TensorIndex index) const {
+        for (const Operator& op : graph_.operators) {
+            if (!contains(op.outputs, index)) continue;
+            return op.code.builtin != Op::quantize || op.inputs.empty() ||
+                   !contains(graph_.inputs, op.inputs[0]);
+        }
+        return false;
+    }
+
+    Status add_reshape(const Operator& op) {
+        const Tensor* in = tensor(op.inputs, 0);
+        const Tensor* out = tensor(op.outputs, 0);
+        if (in == nullptr || out == nullptr || !quantized(*in)) return {};
+        if (channels(*in) != 1 || channels(*out) == 1 || !computed(op.inputs[0])) return {};
+        const auto count = std::min<std::int64_t>(in->element_count(), most_gather_taps);
+        return add_gather(op, static_cast<std::uint32_t>(count));
+    }
+
+    Status add_concatenation(const Operator& op) {
+        for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+            const Tensor* in = tensor(op.inputs, i);
+            if (in == nullptr || !quantized(*in) || channels(*in) != 1) return {};
+        }
+        if (op.inputs.empty() || op.inputs.size() > most_gather_taps) return {};
+        return add_gather(op, static_cast<std::uint32_t>(op.inputs.size()));
+    }
+
+    Status add_gather(const Operator& op, std::uint32_t taps) {
+        if (taps == 0) return {};
+        ParameterPart gather = part(PartKind::gather, op);
+        gather.count = taps;
+        gather.size_bytes = gather_size(taps);
+        parts_.push_back(std::move(gather));
+        return {};
+    }
+
+    Status add_subtrahend(const Operator& op) {
+        const Tensor* value = tensor(op.inputs, 1);
+        if (!constant(value) || !quantized(*value) || value->element_count() < 2) return {};
+        ParameterPart part_of = part(PartKind::subtrahend, op);
+        part_of.weights = op.inputs[1];
+        part_of.count = static_cast<std::uint32_t>(value->element_count());
+        part_of.size_bytes = subtrahend_size(part_of.count);
+        parts_.push_back(std::move(part_of));
+        return {};
+    }
+
+    Status add_factor(const Operator& op) {
+        const Tensor* value = tensor(op.inputs, 1);
+        if (!constant(value) || !quantized(*value) || value->element_count() < 2) return {};
+        ParameterPart part_of = part(PartKind::factor, op);
+        part_of.weights = op.inputs[1];
+        part_of.count = static_cast<std::uint32_t>(value->element_count());
+        part_of.size_bytes = part_of.count;
+        parts_.push_back(std::move(part_of));
+        return {};
+    }
+
+    /// Inputs 1 to 4 are the gates' input weights, 5 to 8 the recurrent ones, 12 to 15 the biases,
+    /// each in the order input, forget, cell, output.
+    Status add_lstm(const Operator& op) {
+        static constexpr std::string_view gates[] = {"input", "forget", "cell", "output"};
+        for (std::size_t gate = 0; gate < 4; ++gate) {
+            for (const bool recurrent : {false, true}) {
+                const std::size_t position = (recurrent ? 5 : 1) + gate;
+                const Tensor* weights = tensor(op.inputs, position);
+                if (!constant(weights) || !quantized(*weights) || weights->shape.size() != 2) {
+                    continue;
+                }
+                ParameterPart layer = part(PartKind::layer, op);
+                layer.name += fmt::format(": {} gate, {} weights", gates[gate],
+                                          recurrent ? "recurrent" : "input");
+                layer.weights = op.inputs[position];
+                if (!recurrent && op.inputs.size() > 12 + gate) layer.bias = op.inputs[12 + gate];
+                layer.has_multiplier = false;
+                REEF_CHECK(add_laid_out(std::move(layer),
+                                        {LayerKind::fully_connected, 1, 1, dimension(*weights, 1),
+                                         dimension(*weights, 0)}));
+            }
+        }
+        return {};
+    }
+
+    const Model& plain_;
+    const Subgraph& graph_;
+    std::size_t op_ = 0;
+    std::vector<ParameterPart> parts_;
+};
+
+Status check_subgraph(const Model& plain) {
+    if (!plain.subgraphs.empty()) return {};
+    return fail(Cause::bad_input, "no subgraph");
+}
+
+}  // namespace
+
+Result<std::vector<bool>> operators_on_chip(const Model& plain, const Model& compiled) {
+    REEF_CHECK(check_subgraph(plain));
+    REEF_CHECK(check_subgraph(compiled));
+    std::set<std::string, std::less<>> on_cpu;
+    bool any = false;
+    const Subgraph& graph = compiled.subgraphs.front();
+    for (const Operator& op : graph.operators) {
+        any = any || is_compiled(op);
+        if (is_compiled(op)) continue;
+        for (const TensorIndex out : op.outputs) {
+            on_cpu.insert(graph.tensors[static_cast<std::size_t>(out)].name);
+        }
+    }
+    if (!any) {
+        return fail(Cause::bad_argument, "the model is not compiled: it has no edgetpu-custom-op",
+                    {}, "give the file that the Edge TPU compiler wrote");
+    }
+    const Subgraph& source = plain.subgraphs.front();
+    std::vector<bool> on_chip;
+    for (const Operator& op : source.operators) {
+        on_chip.push_back(!is_compiled(op) && std::ranges::none_of(op.outputs, [&](TensorIndex i) {
+            return on_cpu.contains(source.tensors[static_cast<std::size_t>(i)].name);
+        }));
+    }
+    return on_chip;
+}
+
+Result<std::vector<ParameterPart>> plan_parameters(const Model& plain,
+                                                   const std::vector<bool>& on_chip) {
+    REEF_CHECK(check_subgraph(plain));
+    Planner planner(plain);
+    const std::size_t count = plain.subgraphs.front().operators.size();
+    if (on_chip.size() != count) {
+        return fail(Cause::bad_argument,
+                    fmt::format("{} places for {} operators", on_chip.size(), count));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        if (on_chip[i]) REEF_CHECK(planner.add(i));
+    }
+    return planner.take();
+}
+
+}  // namespace reef::edgetpu

@@ -1,0 +1,156 @@
+// A plain model's tensors to the bytes of one part.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "reef/edgetpu/parameter_plan.h"
+
+namespace reef::edgetpu {
+namespace {
+
+using model::Model;
+using model::Quantization;
+using model::Tensor;
+using model::TensorIndex;
+
+const Tensor& tensor_of(const Model& plain, TensorIndex index) {
+    return plain.subgraphs.front().tensors[static_cast<std::size_t>(index)];
+}
+
+WeightType weight_type(const Tensor& tensor) {
+    return tensor.type == ElementType::uint8 ? WeightType::uint8 : WeightType::int8;
+}
+
+std::int32_t zero_point(const Tensor& tensor) {
+    const auto& points = tensor.quantization->zero_point;
+    return points.empty() ? 0 : static_cast<std::int32_t>(points.front());
+}
+
+float first_scale(const Model& plain, TensorIndex index) {
+    if (index == model::absent_tensor) return 0.0F;
+    const auto& quantization = tensor_of(plain, index).quantization;
+    return quantization && quantization->quantized() ? quantization->scale.front() : 0.0F;
+}
+
+bool all_equal(const std::vector<float>& values) {
+    return std::ranges::adjacent_find(values, std::not_equal_to{}) == values.end();
+}
+
+std::vector<std::int32_t> bias_of(const Model& plain, const ParameterPart& part) {
+    if (part.bias == model::absent_tensor) return {};
+    const Tensor& tensor = tensor_of(plain, part.bias);
+    const Bytes bytes = plain.constant(tensor);
+    if (tensor.type != ElementType::int32) return {};
+    std::vector<std::int32_t> values(bytes.size() / 4);
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * 4);
+    return values;
+}
+
+std::vector<float> multipliers_of(const Model& plain, const ParameterPart& part) {
+    const auto& scales = tensor_of(plain, part.weights).quantization->scale;
+    const float in = first_scale(plain, part.input);
+    const float out = first_scale(plain, part.output);
+    std::vector<float> values;
+    values.reserve(part.layout.shape.out_channels);
+    for (std::uint32_t i = 0; i < part.layout.shape.out_channels; ++i) {
+        values.push_back(layer_multiplier(in, scales[scales.size() == 1 ? 0 : i], out));
+    }
+    return values;
+}
+
+/// What the template's program can take: absent vectors may stand for values that are all alike.
+Status check_vectors(const LayerVectors& needed, const LayerVectors& present) {
+    const auto lacking = [](std::string_view what) {
+        return fail(
+            Cause::unsupported,
+            fmt::format("the model needs {}, for which the compiled program has no place", what),
+            {}, "compile the model with the Edge TPU compiler");
+    };
+    if (needed.biases && !present.biases) return lacking("a bias");
+    if (needed.multipliers && !present.multipliers) return lacking("a scale for each channel");
+    if (needed.zero_points != present.zero_points) return lacking("weights of its kind");
+    return {};
+}
+
+Status encode_layer_part(const Model& plain, const ParameterPart& part, MutableBytes blob) {
+    const LayerVectors& vectors = part.layout.vectors;
+    REEF_CHECK(check_vectors(layer_vectors(plain, part), vectors));
+    const Tensor& weights = tensor_of(plain, part.weights);
+    std::vector<std::int32_t> biases;
+    if (vectors.biases) {
+        biases = bias_of(plain, part);
+        biases.resize(part.layout.shape.out_channels);
+    }
+    std::vector<float> multipliers;
+    if (vectors.multipliers) multipliers = multipliers_of(plain, part);
+    return encode_layer(part.layout,
+                        LayerValues{weight_type(weights), plain.constant(weights),
+                                    zero_point(weights), biases, multipliers},
+                        blob);
+}
+
+}  // namespace
+
+LayerVectors layer_vectors(const Model& plain, const ParameterPart& part) {
+    const Tensor& weights = tensor_of(plain, part.weights);
+    const Quantization& quantization = *weights.quantization;
+    const auto biases = bias_of(plain, part);
+    LayerVectors vectors;
+    vectors.biases = std::ranges::any_of(biases, [](std::int32_t value) { return value != 0; });
+    vectors.zero_points = quantization.per_channel();
+    vectors.multipliers =
+        part.has_multiplier && quantization.per_channel() && !all_equal(quantization.scale);
+    return vectors;
+}
+
+Status encode_part(const Model& plain, const ParameterPart& part, MutableBytes blob) {
+    const auto encode = [&]() -> Status {
+        switch (part.kind) {
+            case PartKind::layer:
+                return encode_layer_part(plain, part, blob);
+            case PartKind::softmax_table:
+                return encode_softmax_table(part.count, first_scale(plain, part.input),
+                                            part.unit_line, blob);
+            case PartKind::gather:
+                return encode_gather(part.count, blob);
+            case PartKind::subtrahend: {
+                const Tensor& value = tensor_of(plain, part.weights);
+                return encode_subtrahend(weight_type(value), plain.constant(value), blob);
+            }
+            case PartKind::factor:
+                break;
+        }
+        const Tensor& value = tensor_of(plain, part.weights);
+        const std::byte flip{
+            static_cast<std::uint8_t>(weight_type(value) == WeightType::int8 ? 0x80 : 0)};
+        const Bytes bytes = plain.constant(value);
+        if (bytes.size() != blob.size()) return fail(Cause::bad_argument, "wrong size of a factor");
+        std::ranges::transform(bytes, blob.begin(), [flip](std::byte b) { return b ^ flip; });
+        return {};
+    };
+    return in_place(encode(), part.name);
+}
+
+bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob) {
+    if (blob.size() != part.size_bytes) return false;
+    if (part.kind == PartKind::factor || part.kind == PartKind::subtrahend) return true;
+    std::vector<std::byte> again(part.size_bytes);
+    if (part.kind != PartKind::layer) {
+        return encode_part(plain, part, again) && std::ranges::equal(again, blob);
+    }
+    const LayerLayout& layout = part.layout;
+    const Tensor& tensor = tensor_of(plain, part.weights);
+    const std::uint32_t channels = layout.shape.out_channels;
+    std::vector<std::byte> weights(layout.shape.weight_count());
+    std::vector<std::int32_t> biases(layout.vectors.biases ? channels : 0);
+    std::vector<float> multipliers(layout.vectors.multipliers ? channels : 0);
+    std::vector<std::int32_t> zero_points(layout.vectors.zero_points ? channels : 0);
+    const WeightType type = weight_type(tensor);
+    return decode_layer(layout, blob, {type, weights, biases, multipliers, zero_points}) &&
+           encode_layer(layout, LayerValues{type, weights, zero_point(tensor), biases, multipliers},
+                        again) &&
+           std::ranges::equal(again, blob);
+}
+
+}  // namespace reef::edgetpu

@@ -1,0 +1,202 @@
+// Where a plain model's constants are in the blobs of a compiled one.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+
+#include "reef/edgetpu/parameter_plan.h"
+
+namespace reef::edgetpu {
+namespace {
+
+std::size_t aligned(std::size_t size) {
+    return (size + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+}
+
+std::string_view head_of(Bytes bytes) {
+    return as_text(bytes.first(std::min(bytes.size(), parameter_alignment)));
+}
+
+std::size_t count_differing(Bytes a, Bytes b) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1 : 0;
+    return count;
+}
+
+class Placer {
+  public:
+    Placer(const model::Model& plain, const std::vector<ParameterPart>& parts,
+           const std::vector<Bytes>& blobs)
+        : plain_(plain), parts_(parts), blobs_(blobs) {
+        for (const Bytes blob : blobs_) {
+            taken_.emplace_back((blob.size() + parameter_alignment - 1) / parameter_alignment);
+        }
+        next_.resize(blobs_.size());
+    }
+
+    Result<Placement> run() {
+        encoded_.resize(parts_.size());
+        std::size_t largest = 0;
+        for (const Bytes blob : blobs_) largest = std::max(largest, blob.size());
+        for (std::size_t i = 0; i < parts_.size(); ++i) {
+            // What no blob has room for stays empty, and is nowhere.
+            if (parts_[i].size_bytes > largest) continue;
+            encoded_[i].resize(parts_[i].size_bytes);
+            REEF_CHECK(encode_part(plain_, parts_[i], encoded_[i]));
+        }
+        std::vector<std::size_t> left;
+        for (std::size_t i = 0; i < parts_.size(); ++i) {
+            if (!place_next(i)) left.push_back(i);
+        }
+        std::erase_if(left, [this](std::size_t part) { return place_anywhere(part); });
+        place_by_structure(left);
+        result_.missing = std::move(left);
+        find_rest();
+        return std::move(result_);
+    }
+
+  private:
+    Bytes bytes_at(std::size_t blob, std::size_t offset, std::size_t size) const {
+        return blobs_[blob].subspan(offset, size);
+    }
+
+    bool is_free(std::size_t blob, std::size_t offset, std::size_t size) const {
+        if (size == 0 || offset > blobs_[blob].size() || size > blobs_[blob].size() - offset) {
+            return false;
+        }
+        const auto first =
+            taken_[blob].begin() + static_cast<std::ptrdiff_t>(offset / parameter_alignment);
+        return std::none_of(
+            first, first + static_cast<std::ptrdiff_t>(aligned(size) / parameter_alignment),
+            [](bool taken) { return taken; });
+    }
+
+    bool equal_at(std::size_t part, std::size_t blob, std::size_t offset) const {
+        const auto& bytes = encoded_[part];
+        return is_free(blob, offset, bytes.size()) &&
+               std::ranges::equal(bytes, bytes_at(blob, offset, bytes.size()));
+    }
+
+    void place(std::size_t part, std::size_t blob, std::size_t offset) {
+        const std::size_t size = parts_[part].size_bytes;
+        for (std::size_t at = offset; at < offset + size; at += parameter_alignment) {
+            taken_[blob][at / parameter_alignment] = true;
+        }
+        next_[blob] = offset + aligned(size);
+        const std::size_t differing = count_differing(encoded_[part], bytes_at(blob, offset, size));
+        result_.placed.push_back({part, {blob, offset, size}, differing});
+    }
+
+    /// After the last part of a blob: where the order of the operators puts it.
+    bool place_next(std::size_t part) {
+        for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
+            if (equal_at(part, blob, next_[blob])) {
+                place(part, blob, next_[blob]);
+                return true;
+            }
+        }
+        return place_anywhere(part);
+    }
+
+    bool place_anywhere(std::size_t part) {
+        if (heads_.empty()) index_heads();
+        // Parts shorter than a line are found by the line's beginning: look at all lines.
+        const bool whole_line = encoded_[part].size() >= parameter_alignment;
+        if (whole_line) {
+            const auto [first, last] = heads_.equal_range(head_of(encoded_[part]));
+            for (auto it = first; it != last; ++it) {
+                if (equal_at(part, it->second.first, it->second.second)) {
+                    place(part, it->second.first, it->second.second);
+                    return true;
+                }
+            }
+            return false;
+        }
+        for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
+            for (std::size_t at = 0; at < blobs_[blob].size(); at += parameter_alignment) {
+                if (!equal_at(part, blob, at)) continue;
+                place(part, blob, at);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    void index_heads() {
+        for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
+            for (std::size_t at = 0; at < blobs_[blob].size(); at += parameter_alignment) {
+                heads_.emplace(head_of(blobs_[blob].subspan(at)), std::pair(blob, at));
+            }
+        }
+    }
+
+    /// Free lines from front to back: the first part left whose structure fits there.
+    void place_by_structure(std::vector<std::size_t>& left) {
+        for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
+            for (std::size_t at = 0; at < blobs_[blob].size() && !left.empty();) {
+                const auto fits = std::ranges::find_if(left, [&](std::size_t part) {
+                    const std::size_t size = parts_[part].size_bytes;
+                    return is_free(blob, at, size) &&
+                           has_structure_of(plain_, parts_[part], bytes_at(blob, at, size));
+                });
+                if (fits == left.end()) {
+                    at += parameter_alignment;
+                    continue;
+                }
+                place(*fits, blob, at);
+                at = next_[blob];
+                left.erase(fits);
+            }
+        }
+    }
+
+    void find_rest() {
+        std::ranges::sort(result_.placed, {}, [](const PlacedPart& placed) {
+            return std::pair(placed.range.blob, placed.range.offset);
+        });
+        auto placed = result_.placed.begin();
+        for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
+            std::size_t at = 0;
+            for (; placed != result_.placed.end() && placed->range.blob == blob; ++placed) {
+                add_gap(blob, at, placed->range.offset);
+                at = placed->range.offset + placed->range.size_bytes;
+            }
+            add_gap(blob, at, blobs_[blob].size());
+        }
+    }
+
+    /// Zeros up to the next line belong to the part before; the rest belongs to nothing.
+    void add_gap(std::size_t blob, std::size_t from, std::size_t to) {
+        const std::size_t line = std::min(aligned(from), to);
+        const Bytes filler = bytes_at(blob, from, line - from);
+        const bool zero =
+            std::ranges::all_of(filler, [](std::byte b) { return b == std::byte{0}; });
+        if (zero && line > from) result_.alignment.push_back({blob, from, line - from});
+        const std::size_t begin = zero ? line : from;
+        if (to > begin) result_.unexplained.push_back({blob, begin, to - begin});
+    }
+
+    const model::Model& plain_;
+    const std::vector<ParameterPart>& parts_;
+    const std::vector<Bytes>& blobs_;
+    std::vector<std::vector<std::byte>> encoded_;
+    std::vector<std::vector<bool>> taken_;  ///< by line
+    std::vector<std::size_t> next_;         ///< after the last part placed, by blob
+    std::unordered_multimap<std::string_view, std::pair<std::size_t, std::size_t>> heads_;
+    Placement result_;
+};
+
+}  // namespace
+
+bool Placement::complete() const {
+    return missing.empty() && unexplained.empty() &&
+           std::ranges::all_of(placed, [](const PlacedPart& part) { return part.differing == 0; });
+}
+
+Result<Placement> place_parts(const model::Model& plain, const std::vector<ParameterPart>& parts,
+                              const std::vector<Bytes>& blobs) {
+    return Placer(plain, parts, blobs).run();
+}
+
+}  // namespace reef::edgetpu

@@ -1,0 +1,135 @@
+#include "reef/runtime/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace reef::runtime {
+namespace {
+
+enum class Rest : std::uint8_t { none, optional, required };
+
+struct DeviceForm {
+    std::string_view family;
+    std::string_view backend;
+    Rest rest;
+    std::string_view text;
+};
+
+constexpr auto device_forms = std::to_array<DeviceForm>({
+    {"cpu", "", Rest::none, "cpu"},
+    {"edgetpu", "sim", Rest::none, "edgetpu:sim"},
+    {"edgetpu", "usb", Rest::optional, "edgetpu:usb[:SERIAL]"},
+    {"edgetpu", "replay", Rest::required, "edgetpu:replay:FILE"},
+    {"rk3588", "sim", Rest::none, "rk3588:sim"},
+    {"rk3588", "rknpu", Rest::optional, "rk3588:rknpu[:/dev/dri/...]"},
+    {"rk3588", "rocket", Rest::optional, "rk3588:rocket[:/dev/accel/...]"},
+});
+
+std::string list_of_forms() {
+    std::string list;
+    for (const DeviceForm& form : device_forms) {
+        if (!list.empty()) list += ", ";
+        list += form.text;
+    }
+    return list;
+}
+
+/// `text` up to the first colon, which goes from `text` with it; nothing behind means no colon.
+std::pair<std::string_view, bool> take_word(std::string_view& text) {
+    const std::size_t colon = text.find(':');
+    const std::string_view word = text.substr(0, colon);
+    const bool more = colon != std::string_view::npos;
+    text = more ? text.substr(colon + 1) : std::string_view{};
+    return {word, more};
+}
+
+}  // namespace
+
+Result<DeviceUri> DeviceUri::parse(std::string_view text) {
+    std::string_view left = text;
+    const auto [family, has_backend] = take_word(left);
+    const auto [backend, has_rest] = take_word(left);
+    const auto form = std::ranges::find_if(device_forms, [&](const DeviceForm& f) {
+        return f.family == family && f.backend == backend && has_backend == !f.backend.empty();
+    });
+    const bool known =
+        form != device_forms.end() &&
+        (has_rest ? form->rest != Rest::none && !left.empty() : form->rest != Rest::required);
+    if (!known)
+        return fail(Cause::bad_argument, fmt::format("'{}' is not a device", text), {},
+                    "devices are " + list_of_forms());
+    return DeviceUri{std::string(family), std::string(backend), std::string(left)};
+}
+
+std::string DeviceUri::text() const {
+    std::string result = family;
+    if (!backend.empty()) result += ":" + backend;
+    if (!rest.empty()) result += ":" + rest;
+    return result;
+}
+
+struct Session::Impl {
+    cpu::Executor executor;
+    std::vector<PlacedOperator> placements;
+};
+
+Result<Session> Session::open(const model::Model& model, const SessionOptions& options) {
+    const DeviceUri device = REEF_TRY(DeviceUri::parse(options.device));
+    if (device.family != "cpu")
+        return fail(Cause::device_missing,
+                    fmt::format("device {} is not part of this build", device.text()), {},
+                    "available: cpu");
+    auto executor =
+        REEF_TRY(cpu::Executor::create(model, {.kernels = options.kernels,
+                                               .threads = options.threads,
+                                               .keep_all_tensors = options.keep_all_tensors}));
+    std::vector<PlacedOperator> placements;
+    for (const cpu::Placement& placement : executor.placements()) {
+        placements.push_back({.index = placement.operator_index,
+                              .name = placement.operator_name,
+                              .device = device.text(),
+                              .kernel = placement.kernel,
+                              .reason = "the whole model was asked to run on the CPU"});
+    }
+    return Session(std::make_unique<Impl>(std::move(executor), std::move(placements)));
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+const model::Subgraph& Session::graph() const {
+    return impl_->executor.graph();
+}
+std::size_t Session::input_count() const {
+    return impl_->executor.input_count();
+}
+std::size_t Session::output_count() const {
+    return impl_->executor.output_count();
+}
+MutableBytes Session::input(std::size_t i) {
+    return impl_->executor.input(i);
+}
+Bytes Session::output(std::size_t i) const {
+    return impl_->executor.output(i);
+}
+Bytes Session::tensor(model::TensorIndex index) const {
+    return impl_->executor.tensor(index);
+}
+Status Session::run(cpu::RunObserver* observer) {
+    return impl_->executor.run(observer);
+}
+void Session::reset_state() {
+    impl_->executor.reset_state();
+}
+const std::vector<PlacedOperator>& Session::placements() const {
+    return impl_->placements;
+}
+const cpu::MemoryReport& Session::memory() const {
+    return impl_->executor.memory();
+}
+
+}  // namespace reef::runtime

@@ -1,0 +1,371 @@
+// CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: random operators through the reference and the
+// fast kernels, every byte, on every SIMD target of this machine; and what the kernels refuse.
+#include "cpu/convolution.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <random>
+
+#include "cpu/fast/targets.h"
+#include "cpu/kernels.h"
+#include "cpu/worker_pool.h"
+#include "reef/model/builder.h"
+// After targets.h:
+#include <hwy/targets.h>
+
+namespace reef::cpu {
+namespace {
+
+using model::Op;
+
+/// Memory of exactly `size` bytes, so that AddressSanitizer sees every access beyond it.
+class Block {
+  public:
+    explicit Block(std::size_t size, std::align_val_t alignment = std::align_val_t{64})
+        : size_(size),
+          alignment_(alignment),
+          data_(static_cast<std::byte*>(::operator new(size, alignment_))) {}
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+    ~Block() { ::operator delete(data_, alignment_); }
+    [[nodiscard]] std::byte* data() const { return data_; }
+    [[nodiscard]] std::span<std::byte> view() const { return {data_, size_}; }
+
+  private:
+    std::size_t size_;
+    std::align_val_t alignment_;
+    std::byte* data_;
+};
+
+class Random {
+  public:
+    explicit Random(std::uint64_t seed) : engine_(seed) {}
+    std::int32_t between(std::int32_t low, std::int32_t high) {
+        return std::uniform_int_distribution<std::int32_t>(low, high)(engine_);
+    }
+    bool chance(int percent) { return between(0, 99) < percent; }
+    template <typename T>
+    T one_of(std::initializer_list<T> values) {
+        return *(values.begin() + between(0, static_cast<std::int32_t>(values.size()) - 1));
+    }
+    /// Spread over powers of two.
+    float scale(int low_exponent, int high_exponent) {
+        return std::ldexp(static_cast<float>(between(1 << 10, 1 << 11)) / (1 << 10),
+                          between(low_exponent, high_exponent));
+    }
+    /// Half of the time extremes only, which reach the ends of the sums.
+    std::vector<std::uint8_t> bytes(std::size_t count) {
+        std::vector<std::uint8_t> result(count);
+        const bool extremes = chance(20);
+        for (std::uint8_t& value : result)
+            value = extremes ? one_of<std::uint8_t>({0, 0x7F, 0x80, 0xFF})
+                             : static_cast<std::uint8_t>(between(0, 255));
+        return result;
+    }
+
+  private:
+    std::mt19937_64 engine_;
+};
+
+/// One operator with everything that decides its arithmetic.
+struct Case {
+    Op op = Op::conv_2d;
+    ElementType type = ElementType::uint8;
+    std::vector<std::int32_t> input;
+    std::vector<std::int32_t> filter;
+    std::vector<std::int32_t> output;
+    model::Options options;
+    std::vector<float> weight_scales;
+    std::int64_t input_zero = 0;
+    std::int64_t weight_zero = 0;
+    std::int64_t output_zero = 0;
+    float input_scale = 1;
+    float output_scale = 1;
+    bool with_bias = true;
+    std::uint64_t seed = 0;
+
+    [[nodiscard]] std::string text() const {
+        return fmt::format(
+            "{} {} input {} filter {} output {} zeros {} {} {} scales {} {} {} seed {}",
+            model::builtin_name(op), name_of(type), model::shape_text(input),
+            model::shape_text(filter), model::shape_text(output), input_zero, weight_zero,
+            output_zero, input_scale, weight_scales[0], output_scale, seed);
+    }
+};
+
+model::Model build(const Case& c) {
+    Random random(c.seed);
+    model::Builder builder("one operator");
+    const auto input =
+        builder.input("input", c.type, c.input, model::per_tensor(c.input_scale, c.input_zero));
+    model::Quantization q = model::per_tensor(c.weight_scales[0], c.weight_zero);
+    if (c.weight_scales.size() > 1)
+        q = model::per_channel(c.weight_scales, c.op == Op::depthwise_conv_2d ? 3 : 0);
+    std::size_t count = 1;
+    for (const std::int32_t length : c.filter) count *= static_cast<std::size_t>(length);
+    const auto weights = random.bytes(count);
+    std::vector<model::TensorIndex> inputs{
+        input, builder.constant<std::uint8_t>("weights", c.type, c.filter, weights, q)};
+    if (c.with_bias) {
+        const std::int32_t channels = c.output.back();
+        std::vector<std::int32_t> bias(static_cast<std::size_t>(channels));
+        const std::int32_t size = random.one_of({100, 100000, INT32_MAX});
+        for (std::int32_t& value : bias) value = random.between(-size, size);
+        inputs.push_back(
+            builder.constant<std::int32_t>("bias", ElementType::int32, {channels}, bias));
+    }
+    const auto output = builder.tensor("output", c.type, c.output,
+                                       model::per_tensor(c.output_scale, c.output_zero));
+    builder.add(c.op, inputs, {output}, c.options);
+    builder.output(output);
+    auto built = builder.finish();
+    EXPECT_TRUE(built) << built.error().message();
+    return std::move(*built);
+}
+
+PreparedKernel prepare(const model::Model& model, const PrepareOptions& options) {
+    const model::Subgraph& graph = model.subgraphs[0];
+    const model::Operator& op = graph.operators[0];
+    return find_kernel(op.code)->prepare(OperatorView(model, graph, op), options);
+}
+
+/// The output's bytes.
+std::vector<std::byte> run(const model::Model& model, std::span<const std::uint8_t> input,
+                           const PrepareOptions& options, WorkerPool& pool) {
+    auto kernel = prepare(model, options);
+    EXPECT_TRUE(kernel) << kernel.error().message();
+    if (!kernel) return {};
+    (*kernel)->pack();
+    const model::Subgraph& graph = model.subgraphs[0];
+    const model::Operator& op = graph.operators[0];
+    const Block in(input.size(), std::align_val_t{16});
+    std::memcpy(in.data(), input.data(), input.size());
+    const Block out(static_cast<std::size_t>(
+                        *graph.tensors[static_cast<std::size_t>(op.outputs[0])].byte_count()),
+                    std::align_val_t{16});
+    const Block scratch((*kernel)->scratch_bytes());
+    std::memset(scratch.data(), 0xA5, scratch.view().size());
+    // Weights and bias are packed: the kernels see no address of theirs.
+    std::vector<std::byte*> inputs(op.inputs.size(), nullptr);
+    inputs[0] = in.data();
+    const std::vector<std::byte*> outputs{out.data()};
+    const Status status = (*kernel)->run({inputs, outputs, scratch.view(), pool});
+    EXPECT_TRUE(status);
+    return {out.view().begin(), out.view().end()};
+}
+
+std::int32_t output_length(std::int32_t in, std::int32_t taps, std::int32_t stride,
+                           std::int32_t dilation, model::Padding padding) {
+    if (padding == model::Padding::same) return (in + stride - 1) / stride;
+    return (in - ((taps - 1) * dilation + 1)) / stride + 1;
+}
+
+void random_arithmetic(Random& random, Case& c) {
+    c.type = random.one_of({ElementType::uint8, ElementType::int8});
+    const std::int32_t low = c.type == ElementType::uint8 ? 0 : -128;
+    const auto zero = [&] { return random.chance(20) ? low : random.between(low, low + 255); };
+    c.input_zero = zero();
+    c.output_zero = zero();
+    if (c.type == ElementType::uint8 || c.op == Op::fully_connected) c.weight_zero = zero();
+    c.with_bias = random.chance(80);
+    c.input_scale = random.scale(-8, -4);
+    // Mostly sums that fit, now and then multipliers far below and above 1.
+    c.output_scale = random.chance(70) ? random.scale(-4, 2) : random.scale(-20, 12);
+    c.weight_scales = {random.scale(-8, -4)};
+    if (c.type == ElementType::int8 && random.chance(60)) {
+        c.weight_zero = 0;
+        c.weight_scales.resize(static_cast<std::size_t>(c.output.back()));
+        for (float& scale : c.weight_scales) scale = random.scale(-12, -2);
+    }
+}
+
+model::Activation random_activation(Random& random) {
+    return random.one_of({model::Activation::none, model::Activation::none, model::Activation::relu,
+                          model::Activation::relu6, model::Activation::relu_n1_to_1});
+}
+
+Case random_convolution(std::uint64_t seed, Op op) {
+    Random random(seed);
+    Case c;
+    c.op = op;
+    c.seed = seed;
+    const auto channels = [&] {
+        return random.chance(50) ? random.between(1, 20)
+                                 : random.one_of({8, 16, 24, 32, 33, 40, 48, 64, 70, 96, 129});
+    };
+    const std::int32_t in_channels = channels();
+    std::int32_t out_channels = channels();
+    if (op == Op::depthwise_conv_2d)
+        out_channels = in_channels * (random.chance(70) ? 1 : random.between(2, 9));
+    const bool pointwise = op == Op::conv_2d && random.chance(30);
+    const std::int32_t taps_h = pointwise ? 1 : random.between(1, random.chance(80) ? 3 : 7);
+    const std::int32_t taps_w = pointwise ? 1 : random.chance(70) ? taps_h : random.between(1, 5);
+    const std::int32_t stride_h = random.one_of({1, 1, 2, 3});
+    const std::int32_t stride_w = random.chance(80) ? stride_h : random.between(1, 4);
+    const std::int32_t dilation_h = random.chance(75) ? 1 : random.between(1, 4);
+    const std::int32_t dilation_w = random.chance(75) ? dilation_h : random.between(1, 4);
+    const auto padding = random.one_of({model::Padding::same, model::Padding::valid});
+    const std::int32_t least_h =
+        padding == model::Padding::valid ? (taps_h - 1) * dilation_h + 1 : 1;
+    const std::int32_t least_w =
+        padding == model::Padding::valid ? (taps_w - 1) * dilation_w + 1 : 1;
+    c.input = {random.between(1, 2), least_h + random.between(0, 12),
+               least_w + random.between(0, 12), in_channels};
+    c.output = {c.input[0], output_length(c.input[1], taps_h, stride_h, dilation_h, padding),
+                output_length(c.input[2], taps_w, stride_w, dilation_w, padding), out_channels};
+    random_arithmetic(random, c);
+    const auto activation = random_activation(random);
+    if (op == Op::conv_2d) {
+        c.filter = {out_channels, taps_h, taps_w, in_channels};
+        c.options = model::Conv2dOptions{.padding = padding,
+                                         .stride_h = stride_h,
+                                         .stride_w = stride_w,
+                                         .dilation_h = dilation_h,
+                                         .dilation_w = dilation_w,
+                                         .activation = activation};
+    } else {
+        c.filter = {1, taps_h, taps_w, out_channels};
+        c.options = model::DepthwiseConv2dOptions{.padding = padding,
+                                                  .stride_h = stride_h,
+                                                  .stride_w = stride_w,
+                                                  .dilation_h = dilation_h,
+                                                  .dilation_w = dilation_w,
+                                                  .depth_multiplier = out_channels / in_channels,
+                                                  .activation = activation};
+    }
+    return c;
+}
+
+Case random_fully_connected(std::uint64_t seed) {
+    Random random(seed);
+    Case c;
+    c.op = Op::fully_connected;
+    c.seed = seed;
+    const std::int32_t depth =
+        random.chance(90) ? random.between(1, 150) : random.between(1000, 3000);
+    const std::int32_t rows = random.between(1, 4);
+    const std::int32_t columns = random.between(1, 20);
+    c.filter = {random.between(1, 140), depth};
+    const bool keep = random.chance(40);
+    c.input = {rows, columns, depth};
+    c.output = {rows * columns, c.filter[0]};
+    if (keep) c.output = {rows, columns, c.filter[0]};
+    random_arithmetic(random, c);
+    c.options = model::FullyConnectedOptions{.activation = random_activation(random),
+                                             .keep_num_dims = keep};
+    return c;
+}
+
+/// Both kernels on every target, with one thread and with two.
+void compare_kernels(const Case& c) {
+    SCOPED_TRACE(c.text());
+    const model::Model model = build(c);
+    std::size_t count = 1;
+    for (const std::int32_t length : c.input) count *= static_cast<std::size_t>(length);
+    const auto input = Random(c.seed + 1).bytes(count);
+    WorkerPool one(1);
+    static WorkerPool two(2);
+    const auto expected = run(model, input, {.kernels = KernelSet::reference}, one);
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+        hwy::SetSupportedTargetsForTest(target);
+        EXPECT_EQ(run(model, input, {.kernels = KernelSet::fast, .threads = 1}, one), expected)
+            << hwy::TargetName(target);
+        EXPECT_EQ(run(model, input, {.kernels = KernelSet::fast, .threads = 2}, two), expected)
+            << hwy::TargetName(target) << " with two threads";
+        hwy::SetSupportedTargetsForTest(0);
+    }
+}
+
+constexpr std::uint64_t cases = 500;
+
+// Otherwise the comparisons would leave out the kernels that users get.
+TEST(Convolution, TheTestedTargetsIncludeTheOneInUse) {
+    bool found = false;
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets())
+        found = found || simd_target() == hwy::TargetName(target);
+    EXPECT_TRUE(found) << simd_target();
+}
+
+TEST(Convolution, FastConv2dEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed)
+        compare_kernels(random_convolution(seed, Op::conv_2d));
+}
+
+TEST(Convolution, FastDepthwiseConv2dEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed)
+        compare_kernels(random_convolution(seed, Op::depthwise_conv_2d));
+}
+
+TEST(Convolution, FastFullyConnectedEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed)
+        compare_kernels(random_fully_connected(seed));
+}
+
+/// A valid 1x1 convolution to spoil.
+Case small_case(Op op = Op::conv_2d) {
+    Case c;
+    c.op = op;
+    c.input = {1, 2, 2, 4};
+    c.output = {1, 2, 2, 4};
+    c.filter = op == Op::conv_2d ? std::vector<std::int32_t>{4, 1, 1, 4}
+                                 : std::vector<std::int32_t>{1, 1, 1, 4};
+    c.weight_scales = {1};
+    c.options = model::Conv2dOptions{.stride_h = 1, .stride_w = 1};
+    if (op == Op::depthwise_conv_2d)
+        c.options = model::DepthwiseConv2dOptions{.stride_h = 1, .stride_w = 1};
+    return c;
+}
+
+std::string refusal(const Case& c, const auto& spoil) {
+    model::Model model = build(c);
+    spoil(model);
+    const auto kernel = prepare(model, {});
+    EXPECT_FALSE(kernel);
+    return kernel ? "" : kernel.error().what;
+}
+
+TEST(Convolution, GroupsRunOnTheReferenceKernel) {
+    Case c = small_case();
+    c.filter = {4, 1, 1, 2};
+    compare_kernels(c);
+    const auto kernel = prepare(build(c), {.kernels = KernelSet::fast});
+    ASSERT_TRUE(kernel);
+    EXPECT_EQ((*kernel)->name(), "conv_2d reference");
+}
+
+TEST(Convolution, RefusalsNameTheReason) {
+    const auto tensor = [](std::size_t index, const auto& change) {
+        return [=](model::Model& model) { change(model.subgraphs[0].tensors[index]); };
+    };
+    const auto as_float = tensor(0, [](model::Tensor& t) { t.type = ElementType::float32; });
+    EXPECT_THAT(refusal(small_case(), as_float), testing::HasSubstr("float32"));
+    EXPECT_THAT(refusal(small_case(Op::depthwise_conv_2d), as_float),
+                testing::HasSubstr("float32"));
+    const auto as_int16 = tensor(0, [](model::Tensor& t) { t.type = ElementType::int16; });
+    EXPECT_THAT(refusal(small_case(), as_int16), testing::HasSubstr("int16"));
+    const auto no_data = tensor(1, [](model::Tensor& t) { t.buffer = 0; });
+    EXPECT_THAT(refusal(small_case(), no_data), testing::HasSubstr("computed at run time"));
+    const auto wrong_depth = tensor(0, [](model::Tensor& t) { t.shape = {1, 2, 2, 3}; });
+    EXPECT_THAT(refusal(small_case(), wrong_depth), testing::HasSubstr("do not fit"));
+    const auto wrong_output = tensor(3, [](model::Tensor& t) { t.shape = {1, 2, 1, 4}; });
+    EXPECT_THAT(refusal(small_case(), wrong_output), testing::HasSubstr("1x2x2x4"));
+    Case symmetric = small_case();
+    symmetric.type = ElementType::int8;
+    symmetric.weight_zero = 3;
+    EXPECT_THAT(refusal(symmetric, [](model::Model&) {}), testing::HasSubstr("zero point 3"));
+    Case still = small_case();
+    still.options = model::Conv2dOptions{.stride_h = 0, .stride_w = 1};
+    EXPECT_THAT(refusal(still, [](model::Model&) {}), testing::HasSubstr("stride 0"));
+    Case tanh = small_case();
+    tanh.options =
+        model::Conv2dOptions{.stride_h = 1, .stride_w = 1, .activation = model::Activation::tanh};
+    EXPECT_THAT(refusal(tanh, [](model::Model&) {}), testing::HasSubstr("TANH"));
+}
+
+}  // namespace
+}  // namespace reef::cpu

@@ -1,0 +1,181 @@
+// Operators on quantised tensors: the table kernels against the plain ones on all pairs of values,
+// and both against real arithmetic.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "reef/cpu/executor.h"
+#include "reef/model/builder.h"
+
+namespace reef::cpu {
+namespace {
+
+using model::Builder;
+using model::Op;
+
+struct Parameters {
+    float scale = 1;
+    std::int64_t zero_point = 0;
+};
+
+/// The product is rounded to an integer, shifted right by one bit at least or not at all, and
+/// rounded again: 1/2 + 1/4 of a step. (Sums carry 20 more bits.)
+constexpr double twice_rounded = 0.75 + 1e-6;
+
+class Elementwise : public testing::TestWithParam<ElementType> {
+  protected:
+    [[nodiscard]] bool is_signed() const { return GetParam() == ElementType::int8; }
+    [[nodiscard]] int lowest() const { return is_signed() ? -128 : 0; }
+    [[nodiscard]] int highest() const { return is_signed() ? 127 : 255; }
+    [[nodiscard]] int value(std::byte byte) const {
+        return is_signed() ? static_cast<std::int8_t>(byte) : std::to_integer<int>(byte);
+    }
+
+    Parameters any_parameters() {
+        std::uniform_real_distribution<float> exponent(-6, 0);
+        std::uniform_int_distribution<int> zero(lowest(), highest());
+        return {std::exp2(exponent(random_)), zero(random_)};
+    }
+
+    std::mt19937 random_{1};
+};
+
+std::vector<std::byte> run(const model::Model& model, KernelSet kernels, int threads,
+                           const std::vector<std::vector<std::byte>>& inputs) {
+    auto executor = Executor::create(model, {.kernels = kernels, .threads = threads});
+    EXPECT_TRUE(executor) << executor.error().message();
+    if (!executor) return {};
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        std::ranges::copy(inputs[i], executor->input(i).begin());
+    EXPECT_TRUE(executor->run());
+    const Bytes output = executor->output(0);
+    return {output.begin(), output.end()};
+}
+
+std::vector<std::byte> all_bytes() {
+    std::vector<std::byte> bytes(256);
+    for (std::size_t i = 0; i < 256; ++i) bytes[i] = static_cast<std::byte>(i);
+    return bytes;
+}
+
+TEST_P(Elementwise, SumsDifferencesAndProductsOfAllPairs) {
+    for (int round = 0; round < 30; ++round) {
+        const Op op = std::array{Op::add, Op::sub, Op::mul}[static_cast<std::size_t>(round % 3)];
+        const Parameters a = any_parameters();
+        const Parameters b = any_parameters();
+        const Parameters out = any_parameters();
+        Builder builder("pairs");
+        const auto x =
+            builder.input("x", GetParam(), {256, 1}, model::per_tensor(a.scale, a.zero_point));
+        const auto y =
+            builder.input("y", GetParam(), {1, 256}, model::per_tensor(b.scale, b.zero_point));
+        const auto z = builder.tensor("z", GetParam(), {256, 256},
+                                      model::per_tensor(out.scale, out.zero_point));
+        builder.add(op, {x, y}, {z});
+        builder.output(z);
+        const auto model = builder.finish().value();
+        const auto plain = run(model, KernelSet::reference, 1, {all_bytes(), all_bytes()});
+        ASSERT_EQ(plain.size(), 65536U);
+        ASSERT_EQ(run(model, KernelSet::fast, 1, {all_bytes(), all_bytes()}), plain);
+        ASSERT_EQ(run(model, KernelSet::fast, 2, {all_bytes(), all_bytes()}), plain);
+        for (std::size_t i = 0; i < plain.size(); ++i) {
+            const double p = a.scale * (value(static_cast<std::byte>(i / 256)) - a.zero_point);
+            const double q = b.scale * (value(static_cast<std::byte>(i % 256)) - b.zero_point);
+            const double real = op == Op::add ? p + q : op == Op::sub ? p - q : p * q;
+            const double exact = std::clamp<double>(
+                real / out.scale + static_cast<double>(out.zero_point), lowest(), highest());
+            ASSERT_NEAR(value(plain[i]), exact, op == Op::mul ? twice_rounded : 0.51) << i;
+        }
+    }
+}
+
+TEST_P(Elementwise, RequantisesEveryValue) {
+    for (int round = 0; round < 60; ++round) {
+        const Parameters in = any_parameters();
+        const Parameters out = any_parameters();
+        Builder builder("requantise");
+        const auto x =
+            builder.input("x", GetParam(), {256}, model::per_tensor(in.scale, in.zero_point));
+        const auto y =
+            builder.tensor("y", GetParam(), {256}, model::per_tensor(out.scale, out.zero_point));
+        builder.add(Op::quantize, {x}, {y});
+        builder.output(y);
+        const auto model = builder.finish().value();
+        const auto plain = run(model, KernelSet::reference, 1, {all_bytes()});
+        ASSERT_EQ(plain.size(), 256U);
+        ASSERT_EQ(run(model, KernelSet::fast, 1, {all_bytes()}), plain);
+        for (std::size_t i = 0; i < 256; ++i) {
+            const double real = in.scale * (value(static_cast<std::byte>(i)) - in.zero_point);
+            const double exact = std::clamp<double>(
+                real / out.scale + static_cast<double>(out.zero_point), lowest(), highest());
+            ASSERT_NEAR(value(plain[i]), exact, twice_rounded) << i;
+        }
+    }
+}
+
+TEST_P(Elementwise, FusedActivationsClamp) {
+    Builder builder("clamp");
+    const int zero = lowest() + 100;
+    const auto x = builder.input("x", GetParam(), {256}, model::per_tensor(0.1F, zero));
+    const auto k =
+        builder.constant_bytes("k", GetParam(), {1}, std::vector{static_cast<std::byte>(zero)},
+                               model::per_tensor(0.1F, zero));
+    const auto y = builder.tensor("y", GetParam(), {256}, model::per_tensor(0.1F, zero));
+    builder.add(Op::add, {x, k}, {y}, model::AddOptions{.activation = model::Activation::relu6});
+    builder.output(y);
+    const auto model = builder.finish().value();
+    for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
+        const auto result = run(model, kernels, 1, {all_bytes()});
+        for (std::size_t i = 0; i < 256; ++i)
+            EXPECT_EQ(value(result[i]),
+                      std::clamp(value(static_cast<std::byte>(i)), zero, zero + 60));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Elementwise, testing::Values(ElementType::uint8, ElementType::int8),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
+
+TEST(Concatenation, RescalesUint8InputsAndRefusesOtherTypes) {
+    for (const ElementType type : {ElementType::uint8, ElementType::int8}) {
+        Builder builder("join");
+        const auto a = builder.input("a", type, {2, 2}, model::per_tensor(0.5F, 10));
+        const auto b = builder.input("b", type, {2, 1}, model::per_tensor(0.25F, 20));
+        const auto y = builder.tensor("y", type, {2, 3}, model::per_tensor(0.25F, 20));
+        builder.add(Op::concatenation, {a, b}, {y}, model::ConcatenationOptions{.axis = -1});
+        builder.output(y);
+        const auto model = builder.finish().value();
+        if (type == ElementType::int8) {
+            EXPECT_EQ(Executor::create(model, {}).error().cause, Cause::unsupported);
+            continue;
+        }
+        const auto bytes = [](std::initializer_list<int> values) {
+            std::vector<std::byte> result;
+            for (const int value : values) result.push_back(static_cast<std::byte>(value));
+            return result;
+        };
+        // (10 - 10) * 2 + 20, (11 - 10) * 2 + 20, clamped above and below.
+        EXPECT_EQ(run(model, KernelSet::fast, 1, {bytes({10, 11, 200, 0}), bytes({7, 8})}),
+                  bytes({20, 22, 7, 255, 0, 8}));
+    }
+}
+
+TEST(Casts, TruncateAndClamp) {
+    Builder builder("cast");
+    const auto x = builder.input("x", ElementType::float32, {6});
+    const auto y = builder.tensor("y", ElementType::int32, {6});
+    builder.add(Op::cast, {x}, {y});
+    builder.output(y);
+    const std::vector<float> values{1.9F, -1.9F, 1e20F, -1e20F, NAN, 2147483520.0F};
+    std::vector<std::byte> input(24);
+    std::memcpy(input.data(), values.data(), 24);
+    const auto output = run(builder.finish().value(), KernelSet::fast, 1, {input});
+    std::vector<std::int32_t> cast(6);
+    std::memcpy(cast.data(), output.data(), 24);
+    EXPECT_EQ(cast, (std::vector<std::int32_t>{1, -1, INT32_MAX, INT32_MIN, 0, 2147483520}));
+}
+
+}  // namespace
+}  // namespace reef::cpu

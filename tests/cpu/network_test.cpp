@@ -1,0 +1,173 @@
+// The executor on whole networks: memory, allocations, state.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "reef/cpu/executor.h"
+#include "reef/model/tflite.h"
+#include "support/shared_data.h"
+
+namespace {
+
+std::atomic<std::size_t> allocations = 0;
+
+}  // namespace
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+// Counts everything that reaches the C library: operator new ends here too.
+extern "C" {
+void* __libc_malloc(std::size_t bytes);
+void* __libc_calloc(std::size_t count, std::size_t bytes);
+void* __libc_realloc(void* memory, std::size_t bytes);
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+
+void* malloc(std::size_t bytes) {
+    ++allocations;
+    return __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) {
+    ++allocations;
+    return __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) {
+    ++allocations;
+    return __libc_realloc(memory, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+    ++allocations;
+    return __libc_memalign(alignment, bytes);
+}
+}
+#define REEF_COUNTS_ALLOCATIONS 1
+#endif
+
+namespace reef::cpu {
+namespace {
+
+model::Model load(const std::filesystem::path& path) {
+    auto model = model::load_tflite(path.string());
+    if (!model) throw std::runtime_error(model.error().message());
+    return std::move(*model);
+}
+
+/// The model files that hold, or do not hold, a program for the Edge TPU.
+std::vector<std::filesystem::path> models(const std::filesystem::path& shared, bool compiled) {
+    std::vector<std::filesystem::path> result;
+    for (const char* folder : {"data/models", "data/edgetpu/templates"}) {
+        for (const auto& entry : std::filesystem::directory_iterator(shared / folder)) {
+            const auto& path = entry.path();
+            if (path.extension() == ".tflite" &&
+                path.stem().string().ends_with("_edgetpu") == compiled)
+                result.push_back(path);
+        }
+    }
+    std::ranges::sort(result);
+    return result;
+}
+
+TEST(Networks, ArenasAreCloseToTheBound) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(models(shared, false).empty());
+    for (const auto& path : models(shared, false)) {
+        const auto executor = Executor::create(load(path), {});
+        ASSERT_TRUE(executor) << path << ": " << executor.error().message();
+        const MemoryReport& memory = executor->memory();
+        fmt::print("{:45} arena {:8} bound {:8} state {:6} packed {:8}\n", path.stem().string(),
+                   memory.arena_bytes, memory.lower_bound_bytes, memory.variable_bytes,
+                   memory.packed_bytes);
+        EXPECT_GE(memory.arena_bytes, memory.lower_bound_bytes) << path;
+        // Each tensor starts at a multiple of 64 bytes.
+        EXPECT_LE(memory.arena_bytes, memory.lower_bound_bytes * 101 / 100 + 512) << path;
+    }
+}
+
+TEST(Networks, ThePlanIsWhatCreateTakes) {
+    REEF_SHARED_OR_SKIP(shared);
+    for (const auto& path : models(shared, false)) {
+        const model::Model model = load(path);
+        for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
+            const auto plan = Executor::plan(model, {.kernels = kernels, .threads = 2});
+            const auto executor = Executor::create(model, {.kernels = kernels, .threads = 2});
+            ASSERT_TRUE(plan && executor) << path;
+            EXPECT_TRUE(*plan == executor->memory()) << path;
+        }
+    }
+}
+
+TEST(Networks, RunsDoNotAllocate) {
+#ifndef REEF_COUNTS_ALLOCATIONS
+    GTEST_SKIP() << "allocations cannot be counted in this build";
+#else
+    REEF_SHARED_OR_SKIP(shared);
+    {
+        const std::size_t before = allocations;
+        std::free(std::malloc(1));
+        delete new int;
+        EXPECT_GE(allocations - before, 1U) << "the count does not work";
+    }
+    for (const auto& path : models(shared, false)) {
+        for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
+            auto executor = Executor::create(load(path), {.kernels = kernels});
+            ASSERT_TRUE(executor) << path << ": " << executor.error().message();
+            const std::size_t before = allocations;
+            const Status status = executor->run();
+            const std::size_t after = allocations;
+            ASSERT_TRUE(status) << path << ": " << status.error().message();
+            EXPECT_EQ(after - before, 0U) << path;
+        }
+    }
+#endif
+}
+
+TEST(Networks, StateIsKeptUntilReset) {
+    REEF_SHARED_OR_SKIP(shared);
+    auto executor =
+        Executor::create(load(shared / "data" / "models" / "keras_lstm_mnist_ptq.tflite"), {});
+    ASSERT_TRUE(executor) << executor.error().message();
+    EXPECT_GT(executor->memory().variable_bytes, 0U);
+    const auto run = [&] {
+        std::ranges::fill(executor->input(0), std::byte{200});
+        EXPECT_TRUE(executor->run());
+        const Bytes output = executor->output(0);
+        return std::vector<std::byte>(output.begin(), output.end());
+    };
+    const auto state = [&] {
+        std::vector<std::byte> bytes;
+        for (std::size_t i = 0; i < executor->graph().tensors.size(); ++i) {
+            if (!executor->graph().tensors[i].is_variable) continue;
+            const Bytes tensor = executor->tensor(static_cast<model::TensorIndex>(i));
+            bytes.insert(bytes.end(), tensor.begin(), tensor.end());
+        }
+        return bytes;
+    };
+    const auto at_start = state();
+    const auto first = run();
+    const auto after_first = state();
+    EXPECT_NE(after_first, at_start);
+    run();
+    executor->reset_state();
+    EXPECT_EQ(state(), at_start);
+    EXPECT_EQ(run(), first);
+    EXPECT_EQ(state(), after_first);
+}
+
+TEST(Networks, CompiledModelsAreRefusedByName) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto compiled = models(shared, true);
+    for (const auto& path : compiled) {
+        const auto executor = Executor::create(load(path), {});
+        ASSERT_FALSE(executor) << path;
+        EXPECT_EQ(executor.error().cause, Cause::unsupported);
+        EXPECT_NE(executor.error().place.find("edgetpu-custom-op"), std::string::npos)
+            << executor.error().message();
+    }
+    EXPECT_GE(compiled.size(), 10U);
+}
+
+}  // namespace
+}  // namespace reef::cpu

@@ -1,0 +1,72 @@
+// Runs small built models on the CPU.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "reef/cpu/executor.h"
+#include "reef/model/builder.h"
+
+namespace reef::test {
+
+template <typename T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return {bytes.begin(), bytes.end()};
+}
+
+template <typename T>
+std::vector<T> values_of(Bytes bytes) {
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+}
+
+/// One run on the given inputs; every output's bytes, or none after a failure.
+inline std::vector<std::vector<std::byte>> run_model(
+    const model::Model& model, const std::vector<std::vector<std::byte>>& inputs,
+    cpu::KernelSet kernels = cpu::KernelSet::reference, int threads = 1) {
+    auto executor = cpu::Executor::create(model, {.kernels = kernels, .threads = threads});
+    if (!executor) {
+        ADD_FAILURE() << executor.error().message();
+        return {};
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (executor->input(i).size() != inputs[i].size()) {
+            ADD_FAILURE() << "input " << i << " has " << executor->input(i).size() << " bytes";
+            return {};
+        }
+        std::ranges::copy(inputs[i], executor->input(i).begin());
+    }
+    if (const Status ran = executor->run(); !ran) {
+        ADD_FAILURE() << ran.error().message();
+        return {};
+    }
+    std::vector<std::vector<std::byte>> outputs;
+    for (std::size_t i = 0; i < executor->output_count(); ++i)
+        outputs.emplace_back(executor->output(i).begin(), executor->output(i).end());
+    return outputs;
+}
+
+/// The message of the refusal when an executor is made; empty when there is none.
+inline std::string refusal(const model::Model& model) {
+    const auto executor = cpu::Executor::create(model, {.kernels = cpu::KernelSet::fast});
+    return executor ? std::string() : executor.error().message();
+}
+
+inline std::vector<std::byte> random_bytes(std::mt19937& random, std::size_t count) {
+    std::vector<std::byte> bytes(count);
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+    return bytes;
+}
+
+/// Uniform in [low, high].
+inline std::int32_t pick(std::mt19937& random, std::int32_t low, std::int32_t high) {
+    return std::uniform_int_distribution<std::int32_t>(low, high)(random);
+}
+
+}  // namespace reef::test

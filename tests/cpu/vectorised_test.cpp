@@ -1,0 +1,199 @@
+// The vectorised kernels against the plain ones, on random shapes, parameters and data.
+#include <fmt/format.h>
+
+#include "cpu/run_model.h"
+
+namespace reef::test {
+namespace {
+
+using model::Builder;
+using model::Op;
+
+constexpr int rounds = 150;
+constexpr ElementType byte_types[] = {ElementType::uint8, ElementType::int8};
+
+void expect_same(const model::Model& model, std::size_t input_bytes, std::mt19937& random) {
+    const std::vector<std::vector<std::byte>> inputs{random_bytes(random, input_bytes)};
+    const auto plain = run_model(model, inputs);
+    ASSERT_FALSE(plain.empty());
+    for (const int threads : {1, 2})
+        ASSERT_EQ(run_model(model, inputs, cpu::KernelSet::fast, threads), plain)
+            << threads << " threads";
+}
+
+std::size_t product(const std::vector<std::int32_t>& shape) {
+    std::size_t count = 1;
+    for (const std::int32_t length : shape) count *= static_cast<std::size_t>(length);
+    return count;
+}
+
+std::int64_t random_zero_point(std::mt19937& random, ElementType type) {
+    return pick(random, 0, 255) - (type == ElementType::int8 ? 128 : 0);
+}
+
+TEST(Vectorised, AveragePoolEqualsThePlainOne) {
+    std::mt19937 random(11);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type = byte_types[round % 2];
+        const std::vector<std::int32_t> in{pick(random, 1, 2), pick(random, 1, 20),
+                                           pick(random, 1, 20), pick(random, 1, 70)};
+        model::Pool2dOptions options{
+            .padding = round % 3 == 0 ? model::Padding::valid : model::Padding::same,
+            .stride_h = pick(random, 1, 4),
+            .stride_w = pick(random, 1, 4),
+            .filter_h = pick(random, 1, in[1]),
+            .filter_w = pick(random, 1, in[2]),
+            .activation = round % 5 == 0 ? model::Activation::relu6 : model::Activation::none};
+        const auto length = [&](std::int32_t input, std::int32_t filter, std::int32_t stride) {
+            return options.padding == model::Padding::valid ? (input - filter) / stride + 1
+                                                            : (input + stride - 1) / stride;
+        };
+        const auto quantization = model::per_tensor(0.04F, random_zero_point(random, type));
+        Builder builder("pool");
+        const auto input = builder.input("in", type, in, quantization);
+        const auto output =
+            builder.tensor("out", type,
+                           {in[0], length(in[1], options.filter_h, options.stride_h),
+                            length(in[2], options.filter_w, options.stride_w), in[3]},
+                           quantization);
+        builder.add(Op::average_pool_2d, {input}, {output}, options);
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::shape_text(in));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+    }
+}
+
+TEST(Vectorised, MeanEqualsThePlainOne) {
+    std::mt19937 random(12);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type = byte_types[round % 2];
+        std::vector<std::int32_t> in;
+        std::vector<std::int32_t> axes;
+        std::vector<std::int32_t> out;
+        const std::int32_t rank = pick(random, 1, 4);
+        for (std::int32_t i = 0; i < rank; ++i) {
+            in.push_back(pick(random, 1, i + 1 == rank ? 80 : 9));
+            const bool reduced = pick(random, 0, 1) == 0;
+            if (reduced) axes.push_back(i - (round % 2 == 0 ? rank : 0));
+            if (reduced) out.push_back(1);
+            if (!reduced) out.push_back(in.back());
+        }
+        Builder builder("mean");
+        const auto input = builder.input("in", type, in,
+                                         model::per_tensor(0.03F, random_zero_point(random, type)));
+        const auto axis = builder.constant<std::int32_t>(
+            "axes", ElementType::int32, {static_cast<std::int32_t>(axes.size())}, axes);
+        const auto output = builder.tensor(
+            "out", type, out, model::per_tensor(0.021F, random_zero_point(random, type)));
+        builder.add(Op::mean, {input, axis}, {output}, model::ReducerOptions{.keep_dims = true});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::shape_text(in));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+    }
+}
+
+TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
+    std::mt19937 random(13);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type = byte_types[round % 2];
+        const std::vector<std::int32_t> in{pick(random, 1, 2), pick(random, 1, 12),
+                                           pick(random, 1, 12), pick(random, 1, 40)};
+        const std::vector<std::int32_t> size{pick(random, 1, 40), pick(random, 1, 40)};
+        const std::int32_t form = pick(random, 0, 2);
+        const auto quantization = model::per_tensor(0.1F, 3);
+        Builder builder("resize");
+        const auto input = builder.input("in", type, in, quantization);
+        const auto sizes = builder.constant<std::int32_t>("size", ElementType::int32, {2}, size);
+        const auto output =
+            builder.tensor("out", type, {in[0], size[0], size[1], in[3]}, quantization);
+        builder.add(Op::resize_bilinear, {input, sizes}, {output},
+                    model::ResizeBilinearOptions{.align_corners = form == 1,
+                                                 .half_pixel_centers = form == 2});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(
+            fmt::format("{} to {}x{} form {}", model::shape_text(in), size[0], size[1], form));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+    }
+}
+
+TEST(Vectorised, ArgMaxEqualsThePlainOne) {
+    std::mt19937 random(14);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type = byte_types[round % 2];
+        const ElementType index = round % 3 == 0 ? ElementType::int64 : ElementType::int32;
+        const std::vector<std::int32_t> in{pick(random, 1, 40), pick(random, 1, 300)};
+        Builder builder("arg_max");
+        const auto input = builder.input("in", type, in, model::per_tensor(1, 0));
+        const auto axis = builder.constant<std::int32_t>("axis", ElementType::int32, {},
+                                                         std::vector<std::int32_t>{-1});
+        const auto output = builder.tensor("out", index, {in[0]});
+        builder.add(Op::arg_max, {input, axis}, {output},
+                    model::ArgMaxOptions{.output_type = index});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::shape_text(in));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+    }
+}
+
+/// On equal shapes, and with one input repeated along some axes.
+TEST(Vectorised, MulEqualsThePlainOne) {
+    std::mt19937 random(15);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type = byte_types[round % 2];
+        std::vector<std::int32_t> a;
+        std::vector<std::int32_t> b;
+        for (int i = 0; i < 3; ++i) {
+            a.push_back(pick(random, 1, i == 2 ? 70 : 5));
+            b.push_back(pick(random, 0, 2) == 0 ? 1 : a.back());
+        }
+        const auto quantization = [&] {
+            return model::per_tensor(0.01F * static_cast<float>(pick(random, 1, 400)),
+                                     random_zero_point(random, type));
+        };
+        Builder builder("mul");
+        const auto left = builder.input("a", type, a, quantization());
+        const auto right =
+            builder.constant_bytes("b", type, b, random_bytes(random, product(b)), quantization());
+        const auto output = builder.tensor("out", type, a, quantization());
+        const auto activation = round % 4 == 0 ? model::Activation::relu : model::Activation::none;
+        builder.add(Op::mul, round % 3 == 0 ? std::vector{left, right} : std::vector{right, left},
+                    {output}, model::MulOptions{.activation = activation});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::shape_text(a) + " and " + model::shape_text(b));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(a), random));
+    }
+}
+
+/// Between uint8 and int8, at one scale (which only flips the high bit) and at two.
+TEST(Vectorised, QuantizeEqualsThePlainOne) {
+    std::mt19937 random(16);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType from = byte_types[round % 2];
+        const ElementType to = byte_types[1 - round % 2];
+        const auto zero = random_zero_point(random, from);
+        const std::int64_t shifted = from == ElementType::uint8 ? zero - 128 : zero + 128;
+        const std::vector<std::int32_t> shape{pick(random, 1, 300)};
+        Builder builder("quantize");
+        const auto input = builder.input("in", from, shape, model::per_tensor(0.5F, zero));
+        const auto output = builder.tensor(
+            "out", to, shape, model::per_tensor(round % 3 == 0 ? 0.4F : 0.5F, shifted));
+        builder.add(Op::quantize, {input}, {output});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(shape), random));
+    }
+}
+
+}  // namespace
+}  // namespace reef::test

@@ -1,0 +1,86 @@
+#include "cpu/worker_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace reef::cpu {
+namespace {
+
+class WorkerPoolTest : public testing::TestWithParam<int> {};
+
+TEST_P(WorkerPoolTest, CoversEveryIndexOnceInPiecesOfAtLeastTheGrain) {
+    WorkerPool pool(GetParam());
+    for (const std::size_t count : {0U, 1U, 2U, 5U, 16U, 17U, 1000U}) {
+        for (const std::size_t grain : {1U, 3U, 16U, 999U, 5000U}) {
+            std::vector<std::atomic<int>> seen(count);
+            std::atomic<bool> short_piece = false;
+            pool.parallel_for(count, grain,
+                              [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                                  if (end - begin < std::min(grain, count)) short_piece = true;
+                                  for (std::size_t i = begin; i < end; ++i) ++seen[i];
+                              });
+            EXPECT_FALSE(short_piece) << count << " by " << grain;
+            for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(seen[i], 1) << i << " of " << count;
+        }
+    }
+}
+
+TEST_P(WorkerPoolTest, NoTwoCallsAtATimeShareAWorker) {
+    const auto threads = static_cast<std::size_t>(GetParam());
+    WorkerPool pool(GetParam());
+    std::vector<std::atomic<int>> busy(threads);
+    std::atomic<int> faults = 0;
+    for (int round = 0; round < 20; ++round) {
+        pool.parallel_for(64, 1, [&](std::size_t begin, std::size_t end, std::size_t worker) {
+            if (worker >= threads || busy[worker].fetch_add(1) != 0) {
+                ++faults;
+                return;
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds(20 * (end - begin)));
+            busy[worker].fetch_sub(1);
+        });
+    }
+    EXPECT_EQ(faults, 0);
+}
+
+TEST(WorkerPool, OneThreadRunsOnTheCaller) {
+    WorkerPool pool(1);
+    int calls = 0;
+    pool.parallel_for(100, 1,
+                      [&, caller = std::this_thread::get_id()](std::size_t begin, std::size_t end,
+                                                               std::size_t worker) {
+                          EXPECT_EQ(std::this_thread::get_id(), caller);
+                          EXPECT_EQ(begin, 0U);
+                          EXPECT_EQ(end, 100U);
+                          EXPECT_EQ(worker, 0U);
+                          ++calls;
+                      });
+    EXPECT_EQ(calls, 1);
+}
+
+TEST(WorkerPool, ThreadsReallyWorkAtTheSameTimeMoreThanTheMachineHasToo) {
+    const int threads = 1 + static_cast<int>(std::thread::hardware_concurrency());
+    WorkerPool pool(threads);
+    // Each piece waits for all others; alone, a thread would give up.
+    std::atomic<int> met = 0;
+    std::atomic<bool> timed_out = false;
+    pool.parallel_for(
+        static_cast<std::size_t>(threads), 1, [&](std::size_t, std::size_t, std::size_t) {
+            ++met;
+            const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+            while (met < threads && std::chrono::steady_clock::now() < deadline)
+                std::this_thread::yield();
+            if (met < threads) timed_out = true;
+        });
+    EXPECT_FALSE(timed_out);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, WorkerPoolTest, testing::Values(1, 2, 3, 8),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace reef::cpu

@@ -1,0 +1,21 @@
+// The Edge TPU programs of the reference data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "instruction_streams.h"
+#include "reef/base/bytes.h"
+
+namespace reef::edgetpu::test {
+
+struct ProgramFile {
+    std::string name;
+    SharedBytes bytes;
+    std::vector<tool::Program> programs;
+};
+
+/// Every compiled model, template and raw stream; fails the running test when one cannot be read.
+[[nodiscard]] std::vector<ProgramFile> program_files();
+
+}  // namespace reef::edgetpu::test

@@ -1,0 +1,18 @@
+// Compiled models of the reference data whose plain source is there too.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace reef::test {
+
+struct CompiledPair {
+    std::string name;  ///< of the compiled file, without "_edgetpu.tflite"
+    std::string plain;
+    std::string compiled;
+};
+
+/// NAME.tflite with NAME_edgetpu.tflite or NAME_cocompiled_with_..._edgetpu.tflite.
+[[nodiscard]] std::vector<CompiledPair> compiled_pairs();
+
+}  // namespace reef::test

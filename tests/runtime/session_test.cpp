@@ -1,0 +1,80 @@
+#include "reef/runtime/session.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "reef/model/builder.h"
+
+namespace reef::runtime {
+namespace {
+
+/// out = a + a, float32, 4 elements.
+model::Model doubling() {
+    model::Builder builder("doubling");
+    const auto in = builder.input("in", ElementType::float32, {1, 4});
+    const auto out = builder.tensor("out", ElementType::float32, {1, 4});
+    builder.add(model::Op::add, {in, in}, {out}, model::AddOptions{});
+    builder.output(out);
+    return builder.finish().value();
+}
+
+TEST(DeviceUri, ParsesEveryKnownFormAndGivesItsTextBack) {
+    for (const char* text :
+         {"cpu", "edgetpu:sim", "edgetpu:usb", "edgetpu:usb:0123", "edgetpu:replay:a:b.log",
+          "rk3588:sim", "rk3588:rknpu", "rk3588:rknpu:/dev/dri/card1", "rk3588:rocket",
+          "rk3588:rocket:/dev/accel/accel0"}) {
+        const auto uri = DeviceUri::parse(text);
+        ASSERT_TRUE(uri) << text;
+        EXPECT_EQ(uri->text(), text);
+    }
+    const auto replay = DeviceUri::parse("edgetpu:replay:a:b.log").value();
+    EXPECT_EQ(replay.family, "edgetpu");
+    EXPECT_EQ(replay.backend, "replay");
+    EXPECT_EQ(replay.rest, "a:b.log");
+}
+
+TEST(DeviceUri, RefusesEverythingElseWithTheListOfForms) {
+    for (const char* text : {"", "gpu", "CPU", "cpu:", "cpu:0", "cpu:sim", "edgetpu", "edgetpu:",
+                             "edgetpu:pci", "edgetpu:sim:1", "edgetpu:usb:", "edgetpu:replay",
+                             "edgetpu:replay:", "rk3588", "rk3588:usb", ":", " cpu"}) {
+        const auto uri = DeviceUri::parse(text);
+        ASSERT_FALSE(uri) << text;
+        EXPECT_EQ(uri.error().cause, Cause::bad_argument) << text;
+        EXPECT_NE(uri.error().hint.find("edgetpu:usb[:SERIAL]"), std::string::npos) << text;
+    }
+}
+
+TEST(Session, RunsOnTheCpuAndSaysWhere) {
+    auto session = Session::open(doubling(), {});
+    ASSERT_TRUE(session) << session.error().message();
+    const float values[4] = {1, -2, 0.5F, 1e30F};
+    ASSERT_EQ(session->input_count(), 1U);
+    ASSERT_EQ(session->input(0).size(), sizeof(values));
+    std::memcpy(session->input(0).data(), values, sizeof(values));
+    ASSERT_TRUE(session->run());
+    float doubled[4] = {};
+    ASSERT_EQ(session->output(0).size(), sizeof(doubled));
+    std::memcpy(doubled, session->output(0).data(), sizeof(doubled));
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(doubled[i], 2 * values[i]);
+    ASSERT_EQ(session->placements().size(), 1U);
+    EXPECT_EQ(session->placements()[0].name, "ADD");
+    EXPECT_EQ(session->placements()[0].device, "cpu");
+    EXPECT_EQ(session->placements()[0].kernel, "add reference");
+    EXPECT_FALSE(session->placements()[0].reason.empty());
+    EXPECT_GE(session->memory().arena_bytes, 32U);
+}
+
+TEST(Session, RefusesDevicesThatAreNotBuiltByName) {
+    for (const char* device : {"edgetpu:sim", "edgetpu:usb", "rk3588:rocket:/dev/accel/accel0"}) {
+        const auto session = Session::open(doubling(), {.device = device});
+        ASSERT_FALSE(session);
+        EXPECT_EQ(session.error().cause, Cause::device_missing);
+        EXPECT_EQ(session.error().message(),
+                  std::string("device ") + device + " is not part of this build (available: cpu)");
+    }
+    EXPECT_EQ(Session::open(doubling(), {.device = "tpu"}).error().cause, Cause::bad_argument);
+}
+
+}  // namespace
+}  // namespace reef::runtime

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "spec.h"
+
+namespace reef::specgen {
+namespace {
+
+// One instruction of one word with the opcode in its place and these fields.
+std::string isa_with(const std::string& fields) {
+    return R"(<isa name="x" title="x" wordbits="128">
+<enum name="colour" grade="guess"><value is="0" name="red"/><value is="3" name="blue"/></enum>
+<record name="pair"><parameter name="A">a</parameter>
+<field name="low" width="A" type="unsigned" grade="exact">Low.</field>
+<repeat count="2"><field name="part{i}" width="A+1" type="signed" grade="exact">Part {i}.</field>
+</repeat></record>
+<instruction space="tile" opcode="1" name="one" words="1" grade="exact">
+<opcode at="6" width="5"/><space at="11"/>)" +
+           fields + "</instruction></isa>";
+}
+
+std::string error_of(const std::string& fields) {
+    const auto isa = read_isa(isa_with(fields));
+    return isa ? "" : isa.error().message();
+}
+
+TEST(Generator, CoversEveryBitOnce) {
+    const auto isa =
+        read_isa(isa_with(R"(<field name="a" at="12" width="4" type="mask" grade="exact">A.</field>
+                    <use record="pair" name="p" at="40" A="3"/>)"));
+    ASSERT_TRUE(isa) << isa.error().message();
+    const auto& one = isa->instructions.at(0);
+    unsigned covered = 6;  // opcode and space
+    for (const auto& field : one.fields) covered += field.width;
+    EXPECT_EQ(covered, 128u);
+    EXPECT_TRUE(std::ranges::is_sorted(one.fields, {}, &Field::position));
+    ASSERT_EQ(one.groups.size(), 1u);
+    const auto& part = one.fields.at(one.groups[0].first + 2);
+    EXPECT_EQ(part.name, "p.part1");
+    EXPECT_EQ(part.position, 47u);
+    EXPECT_EQ(part.width, 4u);
+    EXPECT_EQ(part.meaning, "Part 1.");
+}
+
+TEST(Generator, RefusesOverlappingFields) {
+    const auto text =
+        error_of(R"(<field name="a" at="12" width="4" type="mask" grade="exact">A.</field>
+                    <field name="b" at="15" width="4" type="mask" grade="exact">B.</field>)");
+    EXPECT_NE(text.find("fields a and b overlap at bit 15"), std::string::npos) << text;
+}
+
+TEST(Generator, RefusesFieldOverTheOpcode) {
+    const auto text =
+        error_of(R"(<field name="a" at="8" width="4" type="mask" grade="exact">A.</field>)");
+    EXPECT_NE(text.find("overlap at bit 8"), std::string::npos) << text;
+}
+
+TEST(Generator, RefusesFieldBeyondTheInstruction) {
+    const auto text =
+        error_of(R"(<field name="a" at="120" width="9" type="mask" grade="exact">A.</field>)");
+    EXPECT_NE(text.find("ends beyond bit 127"), std::string::npos) << text;
+}
+
+TEST(Generator, RefusesUnknownGradesTypesNamesAndRecords) {
+    const auto field = [](const std::string& rest) {
+        return error_of(R"(<field name="a" at="12" )" + rest + ">A.</field>");
+    };
+    EXPECT_NE(field(R"(width="4" type="mask" grade="sure")").find("unknown grade sure"),
+              std::string::npos);
+    EXPECT_NE(field(R"(width="4" type="number" grade="exact")").find("unknown type number"),
+              std::string::npos);
+    EXPECT_NE(field(R"(width="4" type="enum:x" grade="exact")").find("unknown enumeration"),
+              std::string::npos);
+    EXPECT_NE(field(R"(width="1" type="enum:colour" grade="exact")").find("blue does not fit"),
+              std::string::npos);
+    EXPECT_NE(field(R"(width="57" type="mask" grade="exact")").find("1 to 56 bits"),
+              std::string::npos);
+    EXPECT_NE(field(R"(width="4" typo="mask" grade="exact")").find("unknown attribute typo"),
+              std::string::npos);
+    EXPECT_NE(field(R"(type="mask" grade="exact")").find("width is missing"), std::string::npos);
+    EXPECT_NE(error_of(R"(<use record="none" name="p" at="40"/>)").find("unknown record"),
+              std::string::npos);
+    EXPECT_NE(error_of(R"(<use record="pair" name="p" at="40"/>)").find("A is missing"),
+              std::string::npos);
+    EXPECT_NE(error_of(R"(<include layout="none"/>)").find("unknown layout"), std::string::npos);
+}
+
+TEST(Generator, RefusesOpcodesAndFieldsThatOccurTwice) {
+    auto twice = isa_with("");
+    const auto begin = twice.find("<instruction");
+    const auto instruction = twice.substr(begin, twice.find("</isa>") - begin);
+    twice.insert(begin, instruction);
+    const auto isa = read_isa(twice);
+    ASSERT_FALSE(isa);
+    EXPECT_NE(isa.error().message().find("occurs twice"), std::string::npos);
+    const auto text =
+        error_of(R"(<field name="a" at="12" width="4" type="mask" grade="exact">A.</field>
+                    <field name="a" at="20" width="4" type="mask" grade="exact">B.</field>)");
+    EXPECT_NE(text.find("field a occurs twice"), std::string::npos) << text;
+}
+
+TEST(Generator, RefusesBrokenXml) {
+    for (const auto* xml : {"", "<isa", "<other/>", "<isa name='x' title='x' wordbits='64'/>"})
+        EXPECT_FALSE(read_isa(xml)) << xml;
+    for (const auto* xml : {"", "<registers/>", "<registers title='x'><group/></registers>"})
+        EXPECT_FALSE(read_registers(xml)) << xml;
+}
+
+TEST(Generator, RefusesOverlappingRegisterFields) {
+    const auto file = read_registers(
+        "<registers title='x'><group name='g'><register name='r' offset='0x10'>"
+        "<field name='a' at='0' width='4' grade='exact'>A.</field>"
+        "<field name='b' at='3' width='4' grade='exact'>B.</field>"
+        "</register></group></registers>");
+    ASSERT_FALSE(file);
+    EXPECT_NE(file.error().message().find("overlaps"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace reef::specgen

@@ -1,0 +1,113 @@
+#include "support/process.h"
+
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+
+namespace reef::test {
+namespace {
+
+/// An unnamed file; no pipe that could fill up while nobody reads it.
+class ScratchFile {
+  public:
+    ScratchFile() : file_(std::tmpfile()) {
+        if (file_ == nullptr) throw std::runtime_error("tmpfile failed");
+    }
+    [[nodiscard]] int descriptor() const { return ::fileno(file_.get()); }
+    void fill(const std::string& text) {
+        std::fwrite(text.data(), 1, text.size(), file_.get());
+        std::fflush(file_.get());
+        ::lseek(descriptor(), 0, SEEK_SET);
+    }
+    [[nodiscard]] std::string text() const {
+        std::string result(static_cast<std::size_t>(::lseek(descriptor(), 0, SEEK_END)), '\0');
+        const ssize_t count = ::pread(descriptor(), result.data(), result.size(), 0);
+        result.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+        return result;
+    }
+
+  private:
+    struct Close {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+    std::unique_ptr<std::FILE, Close> file_;
+};
+
+/// The writing end of a pipe whose reading end is closed.
+int broken_pipe() {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("pipe failed");
+    ::close(ends[0]);
+    return ends[1];
+}
+
+/// What was written to a terminal before its program ended. At most what its buffer holds,
+/// 4096 bytes.
+std::string terminal_text(int reader) {
+    std::string text(4096, '\0');
+    const ssize_t count = ::read(reader, text.data(), text.size());
+    text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+    ::close(reader);
+    return text;
+}
+
+int wait_for(pid_t child) {
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0) {
+        if (errno != EINTR) throw std::runtime_error("waitpid failed");
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+ProcessResult run_process(const std::vector<std::string>& arguments,
+                          const ProcessOptions& options) {
+    ScratchFile in, out, err;
+    in.fill(options.stdin_text);
+    int out_descriptor = out.descriptor();
+    if (options.close_stdout_reader) out_descriptor = broken_pipe();
+    if (!options.stdout_path.empty()) {
+        out_descriptor = ::open(options.stdout_path.c_str(), O_WRONLY);
+    }
+    int terminal_reader = -1;
+    if (options.terminal &&
+        ::openpty(&terminal_reader, &out_descriptor, nullptr, nullptr, nullptr)) {
+        throw std::runtime_error("openpty failed");
+    }
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments)
+        argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+
+    const pid_t child = ::fork();
+    if (child < 0) throw std::runtime_error("fork failed");
+    if (child == 0) {
+        std::signal(SIGPIPE, SIG_DFL);
+        ::dup2(in.descriptor(), STDIN_FILENO);
+        ::dup2(out_descriptor, STDOUT_FILENO);
+        ::dup2(err.descriptor(), STDERR_FILENO);
+        for (const std::string& entry : options.environment) {
+            ::putenv(const_cast<char*>(entry.c_str()));
+        }
+        ::execv(argv[0], argv.data());
+        ::_exit(127);
+    }
+    ProcessResult result;
+    result.exit_code = wait_for(child);
+    result.out = options.terminal ? terminal_text(terminal_reader) : out.text();
+    if (out_descriptor != out.descriptor()) ::close(out_descriptor);
+    result.err = err.text();
+    if (result.exit_code == 127) throw std::runtime_error("cannot start " + arguments[0]);
+    return result;
+}
+
+}  // namespace reef::test

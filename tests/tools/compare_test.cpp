@@ -1,0 +1,130 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace reef::tool {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CompareTest : public CommandTest {
+  protected:
+    std::string a = write_array("a.npy", float_array({2, 2}, {1, 2, 3, 4}));
+    std::string same = write_array("same.npy", float_array({2, 2}, {1, 2, 3, 4}));
+    std::string near = write_array("near.npy", float_array({2, 2}, {1, 2, 3.5F, 4}));
+
+    [[nodiscard]] std::string archive(const std::string& name, const NamedArrays& members) const {
+        return write(name, write_npz(members, Compression::stored).value());
+    }
+    /// Standard output of a comparison that finds a difference.
+    std::string expect_different(std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), "compare");
+        const auto result = reef_command(arguments);
+        EXPECT_EQ(result.exit_code, 1) << result.err;
+        EXPECT_EQ(result.err, "");
+        return result.out;
+    }
+};
+
+TEST_F(CompareTest, EqualAndDifferentFiles) {
+    EXPECT_THAT(expect_ok({"compare", a, same}), HasSubstr("equal: 1 of 1 tensor equal"));
+    const std::string text = expect_different({a, near});
+    EXPECT_THAT(text, HasSubstr("different: 0 of 1 tensor equal"));
+    EXPECT_THAT(text, HasSubstr("[1,0] 3 against 3.5"));
+    EXPECT_THAT(text, HasSubstr("3/4"));
+    expect_ok({"compare", a, near, "--tolerance", "0.5"});
+    expect_different({a, near, "--tolerance", "0.49"});
+}
+
+TEST_F(CompareTest, JsonHoldsTheNumbers) {
+    const auto json = nlohmann::json::parse(expect_different({a, near, "--json"}));
+    EXPECT_EQ(json["schema_version"], 1);
+    EXPECT_EQ(json["equal"], false);
+    const auto& tensor = json["tensors"][0];
+    EXPECT_EQ(tensor["elements"], 4);
+    EXPECT_EQ(tensor["equal_elements"], 3);
+    EXPECT_EQ(tensor["max_abs_diff"], 0.5);
+    EXPECT_EQ(tensor["mean_abs_diff"], 0.125);
+    EXPECT_EQ(tensor["mse"], 0.0625);
+    EXPECT_EQ(tensor["first_different"], 2);
+    EXPECT_GT(tensor["cosine"], 0.99);
+}
+
+TEST_F(CompareTest, NanEqualsNanOnly) {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const std::string b = write_array("nan.npy", float_array({2, 2}, {1, nan, 3, 4}));
+    EXPECT_THAT(expect_ok({"compare", b, b}), HasSubstr("1/1"));
+    const auto json = nlohmann::json::parse(expect_different({a, b, "--tolerance", "9", "--json"}));
+    EXPECT_EQ(json["tensors"][0]["nan_a"], 0);
+    EXPECT_EQ(json["tensors"][0]["nan_b"], 1);
+}
+
+TEST_F(CompareTest, ShapesAndTypesThatDiffer) {
+    const std::string flat = write_array("flat.npy", float_array({4}, {1, 2, 3, 4}));
+    const std::string bytes = write_array("bytes.npy", byte_array({2, 2}, {1, 2, 3, 4}));
+    EXPECT_THAT(expect_different({a, flat}), HasSubstr("different"));
+    EXPECT_THAT(expect_different({a, bytes}), HasSubstr("different"));
+}
+
+TEST_F(CompareTest, NamesOnOneSideAreDifferences) {
+    const Array array = float_array({1}, {1});
+    const std::string one = archive("one.npz", {{"x", array}, {"y", array}});
+    const std::string two = archive("two.npz", {{"y", array}, {"z", array}, {"w", array}});
+    const std::string text = expect_different({one, two});
+    EXPECT_THAT(text, HasSubstr("only in the first"));
+    EXPECT_THAT(text, HasSubstr("only in the second"));
+    EXPECT_THAT(text, HasSubstr("1 of 4 tensors equal"));
+    EXPECT_THAT(expect_ok({"compare", one, two, "--common"}), HasSubstr("1 of 1 tensor"));
+    const std::string other = archive("other.npz", {{"p", array}, {"q", array}});
+    expect_error({"compare", one, other, "--common"}, 1, "no tensor is on both sides");
+}
+
+TEST_F(CompareTest, FoldersOfArrays) {
+    std::filesystem::create_directory(file("d"));
+    std::filesystem::create_directory(file("e"));
+    for (const char* name : {"d/x.npy", "e/x.npy", "d/y.npy"}) {
+        write_array(name, float_array({1}, {1}));
+    }
+    EXPECT_THAT(expect_different({file("d"), file("e")}), HasSubstr("only in the first"));
+    write_array("e/y.npy", float_array({1}, {1}));
+    expect_ok({"compare", file("d"), file("e")});
+}
+
+TEST_F(CompareTest, OneModelOnTwoDevices) {
+    const std::string text = expect_ok(
+        {"compare", two_input_model, "--on", "cpu", "--on", "cpu,kernels=reference,threads=2"});
+    EXPECT_THAT(text, HasSubstr("2 of 2 tensors equal"));
+    EXPECT_THAT(text, HasSubstr("t0003"));
+}
+
+TEST_F(CompareTest, BadInput) {
+    expect_error({"compare", a}, 2, "one thing to compare");
+    expect_error({"compare", a, same, near}, 2, "near.npy");
+    expect_error({"compare", a, same, "--tolerance", "-1"}, 2, "--tolerance");
+    expect_error({"compare", a, same, "--input", a}, 2, "--on");
+    expect_error({"compare", two_input_model, "--on", "cpu"}, 2, "not twice");
+    expect_error({"compare", two_input_model, a, "--on", "cpu", "--on", "cpu"}, 2, "one model");
+    expect_error({"compare", two_input_model, "--on", "cpu", "--on", "tpu"}, 2,
+                 "'tpu' is not a device");
+    expect_error({"compare", two_input_model, "--on", "cpu", "--on", "rk3588:rknpu"}, 3, "rk3588");
+    expect_error({"compare", two_input_model, "--on", "cpu", "--on", "cpu,kernels=odd"}, 2,
+                 "kernels=odd");
+    expect_error({"compare", two_input_model, "--on", "cpu", "--on", "cpu", "--input", a}, 1,
+                 "holds 2x2 float32");
+    expect_error({"compare", a, file("none.npy")}, 1, "none.npy");
+    expect_error({"compare", a, write("empty.npy", "")}, 1, "empty");
+    expect_error({"compare", a, write("text.npy", "words")}, 1, "text.npy");
+    expect_error({"compare", a, archive("none.npz", {})}, 1, "no members");
+    std::filesystem::create_directory(file("folder"));
+    expect_error({"compare", a, file("folder")}, 1, "holds no .npy files");
+}
+
+}  // namespace
+}  // namespace reef::tool

@@ -1,0 +1,194 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "image.h"
+#include "reef/base/file.h"
+
+namespace reef::tool {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RunTest : public CommandTest {
+  protected:
+    const std::vector<std::uint8_t> pixels = {0, 10, 20, 30, 40, 250, 60, 70, 80, 90, 100, 110};
+    std::string picture = write("picture.png", encode_png(2, 2, pixels).value());
+    std::string left = write_array("left.npy", float_array({1, 4}, {1, 2, -3, 4}));
+    std::string right = write_array("right.npy", float_array({1, 4}, {10, 20, -30, 40}));
+
+    [[nodiscard]] Array read_array(const std::string& name) const {
+        return read_npy(read_file(file(name)).value().view()).value();
+    }
+};
+
+TEST_F(RunTest, LabelsAPicture) {
+    const std::string labels = write("labels.txt",
+                                     "a\nb\nc\nd\ne\nthe brightest\r\ng\nh\ni\nj\n"
+                                     "k\nl\n\nremarks after an empty line\n");
+    const std::string text =
+        expect_ok({"run", picture_model, "--input", picture, "--labels", labels, "--top", "2"});
+    EXPECT_THAT(text, HasSubstr("0.9804      5  the brightest\n"));
+    EXPECT_THAT(text, HasSubstr("0.4314     11  l\n"));
+    EXPECT_THAT(text, HasSubstr("per inference"));
+    EXPECT_THAT(text, HasSubstr("1 operator on cpu: 1 reshape"));
+    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(RunTest, JsonHoldsTheSame) {
+    const auto json = nlohmann::json::parse(
+        expect_ok({"run", picture_model, "--input", picture, "--top", "1", "--json"}));
+    EXPECT_EQ(json["schema_version"], 1);
+    EXPECT_EQ(json["outputs"][0]["name"], "scores");
+    EXPECT_EQ(json["outputs"][0]["shape"], (std::vector<int>{1, 12}));
+    EXPECT_EQ(json["outputs"][0]["top"][0]["class"], 5);
+    EXPECT_NEAR(json["outputs"][0]["top"][0]["score"], 250 / 255.0, 1e-6);
+    EXPECT_EQ(json["placements"][0]["device"], "cpu");
+    EXPECT_GT(json["time"]["median_s"], 0);
+}
+
+TEST_F(RunTest, WritesOutputsAndEveryTensor) {
+    expect_ok({"run", two_input_model, "--input", left, "--input", right, "--out", file("o"),
+               "--dump-all", file("d")});
+    EXPECT_EQ(read_array("o/out0.npy"), float_array({1, 4}, {11, 22, 0, 44}));
+    EXPECT_EQ(read_array("d/t0002.npy"), float_array({1, 4}, {11, 22, -33, 44}));
+    EXPECT_EQ(read_array("d/t0003.npy"), float_array({1, 4}, {11, 22, 0, 44}));
+    EXPECT_FALSE(exists("d/t0000.npy"));
+    expect_ok({"compare", file("o/out0.npy"), file("d/t0003.npy")});
+}
+
+TEST_F(RunTest, InputsByNameByPositionAndFromArchives) {
+    const Array expected = float_array({1, 4}, {1, 2, 0, 4});
+    const std::string zero = write_array("zero.npy", float_array({1, 4}, {0, 0, 0, 0}));
+    const auto archive = [&](const std::string& name, const NamedArrays& members) {
+        return write(name, write_npz(members, Compression::deflated).value());
+    };
+    const Array values = float_array({1, 4}, {1, 2, -3, 4});
+    const Array zeros = float_array({1, 4}, {0, 0, 0, 0});
+    const std::string named = archive("n.npz", {{"right", values}, {"left", zeros}, {"x", zeros}});
+    const std::string numbered = archive("k.npz", {{"in1", zeros}, {"in0", values}});
+    const std::string single = archive("s.npz", {{"anything", values}});
+    const std::string raw = write("raw.bin", values.data);
+    const std::vector<std::vector<std::string>> forms = {
+        {"--input", "right=" + zero, "--input", left},
+        {"--input", "in1=" + left, "--input", zero},
+        {"--input", named},
+        {"--input", numbered},
+        {"--input", single, "--input", "right=" + zero},
+        {"--input", "1x4xf32=@" + raw, "--input", zero},
+        {"--input", "right=1x4xfloat32=@" + raw, "--input", zero}};
+    for (const auto& form : forms) {
+        std::vector<std::string> arguments = {"run", two_input_model, "--out", file("out")};
+        arguments.insert(arguments.end(), form.begin(), form.end());
+        expect_ok(arguments);
+        EXPECT_EQ(read_array("out/out0.npy"), expected) << form[1];
+    }
+}
+
+TEST_F(RunTest, StandardInputIsAnArray) {
+    const SharedBytes npy = read_file(left).value();
+    const test::ProcessOptions from_left{.stdin_text = std::string(as_text(npy.view()))};
+    EXPECT_THAT(expect_ok({"run", two_input_model, "--input", "-", "--input", right}, from_left),
+                HasSubstr("from 0 to 44; first values 11 22 0 44"));
+    expect_error({"run", two_input_model, "--input", "-", "--input", "-"}, 2, "asked for twice",
+                 from_left);
+}
+
+TEST_F(RunTest, MistakesInTheCommandLine) {
+    expect_error({"run"}, 2, "MODEL");
+    expect_error({"run", picture_model, "--top", "0"}, 2, "--top");
+    expect_error({"run", picture_model, "--kernels", "slow"}, 2, "--kernels");
+    expect_error({"run", picture_model, "--threads", "0"}, 2, "--threads");
+    expect_error({"run", picture_model, "--nonsense"}, 2, "--nonsense");
+    expect_error({"run", picture_model}, 2, "input 0 'image', 1x2x2x3 uint8 is not given");
+    expect_error({"run", two_input_model, "--input", left}, 2, "input 1 'right', 1x4 float32");
+    expect_error({"run", picture_model, "--input", picture, "--input", picture}, 2,
+                 "one --input too many");
+    expect_error({"run", two_input_model, "--input", "left=" + left, "--input", "left=" + left}, 2,
+                 "'left', 1x4 float32: is given twice");
+    expect_error({"run", two_input_model, "--input", "middle=" + left}, 2, "'middle'");
+    expect_error({"run", two_input_model, "--input", "1x4xq8=@" + left}, 2, "'q8'");
+}
+
+TEST_F(RunTest, Devices) {
+    expect_error({"run", picture_model, "--input", picture, "--device", "gpu"}, 2,
+                 "'gpu' is not a device");
+    expect_error({"run", picture_model, "--input", picture, "--device", "edgetpu:usb"}, 3,
+                 "edgetpu:usb");
+}
+
+TEST_F(RunTest, ModelsThatCannotBeRead) {
+    expect_error({"run", file("none.tflite")}, 1, "none.tflite");
+    expect_error({"run", write("empty.tflite", "")}, 1, "empty.tflite");
+    expect_error({"run", picture}, 1, "picture.png");
+}
+
+TEST_F(RunTest, ArraysThatDoNotFit) {
+    const auto run_with = [&](const std::string& input, const std::string& words) {
+        expect_error({"run", picture_model, "--input", input, "--out", file("out")}, 1, words);
+    };
+    run_with(write_array("shape.npy", byte_array({1, 2, 2, 1}, {1, 2, 3, 4})),
+             "holds 1x2x2x1 uint8, the input needs 1x2x2x3 uint8");
+    run_with(write_array("type.npy", float_array({1, 2, 2, 3}, std::vector<float>(12))),
+             "holds 1x2x2x3 float32, the input needs 1x2x2x3 uint8");
+    run_with(file("none.npy"), "none.npy");
+    run_with(write("empty.npy", ""), "empty");
+    run_with(write("text.npy", "words"), "not a file that reef reads");
+    run_with(write("cut.npy", "\x93NUMPY\x01"), "cut.npy");
+    run_with(write("none.npz", write_npz({}, Compression::stored).value()), "no members");
+    const Array array = byte_array({1, 2, 2, 3}, pixels);
+    run_with(
+        write("other.npz", write_npz({{"a", array}, {"b", array}}, Compression::stored).value()),
+        "no member of the .npz file is named as an input");
+    run_with("1x2x2x3xu8=@" + write("short.bin", "12345"), "holds 5 bytes");
+    run_with("1x2x2x1xu8=@" + write("four.bin", "1234"), "holds 1x2x2x1 uint8");
+}
+
+TEST_F(RunTest, PicturesThatCannotBeRead) {
+    const auto run_with = [&](const std::string& input, const std::string& words) {
+        expect_error({"run", picture_model, "--input", input, "--out", file("out")}, 1, words);
+    };
+    const std::vector<std::byte> png = encode_png(2, 2, pixels).value();
+    run_with(write("cut.png", Bytes(png).first(50)), "unreadable PNG");
+    run_with(write("cut.jpg", "\xFF\xD8\xFF\xE0"), "unreadable JPEG");
+    run_with(write("cut.bmp", "BM"), "BMP header");
+    std::vector<std::byte> huge = png;
+    huge[16] = huge[20] = std::byte{0x10};
+    run_with(write("huge.png", huge), "PNG");
+    expect_error({"run", two_input_model, "--input", picture}, 1, "a picture does not fit");
+}
+
+TEST_F(RunTest, LabelsThatDoNotFit) {
+    const auto run_with = [&](const std::string& labels, const std::string& words) {
+        expect_error({"run", picture_model, "--input", picture, "--labels", labels}, 1, words);
+    };
+    run_with(write("two.txt", "a\nb\n"), "2 labels for the 12 classes of output 'scores'");
+    run_with(write("empty.txt", ""), "holds no labels");
+    run_with(file("none.txt"), "none.txt");
+}
+
+TEST_F(RunTest, FoldersThatCannotBeWritten) {
+    const auto run_with = [&](const std::string& flag, const std::string& folder) {
+        expect_error({"run", picture_model, "--input", picture, flag, folder}, 1, folder);
+    };
+    for (const char* flag : {"--out", "--dump-all"}) {
+        run_with(flag, picture);
+        run_with(flag, file("missing/parent"));
+        run_with(flag, "/proc/reef");
+    }
+}
+
+TEST_F(RunTest, StandardOutputThatFails) {
+    expect_error({"run", picture_model, "--input", picture}, 1, "standard output",
+                 {.stdout_path = "/dev/full"});
+    const auto quiet =
+        reef_command({"run", picture_model, "--input", picture}, {.close_stdout_reader = true});
+    EXPECT_EQ(quiet.exit_code, 0);
+    EXPECT_EQ(quiet.err, "");
+}
+
+}  // namespace
+}  // namespace reef::tool

@@ -1,0 +1,33 @@
+// What `reef bench` measured, and its two forms of output.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "console.h"
+#include "profile.h"
+#include "reef/runtime/session.h"
+#include "statistics.h"
+
+namespace reef::tool {
+
+struct BenchReport {
+    std::string model;
+    std::string device;
+    std::string kernels;
+    int threads = 1;
+    bool random_inputs = true;
+    std::uint64_t seed = 0;
+    double open_seconds = 0;
+    std::size_t warmup_runs = 0;
+    LatencySummary latency{};
+    std::int64_t macs = 0;
+    cpu::MemoryReport memory{};
+    Profile profile{};
+};
+
+/// `all`: every operator in the table, in execution order, not only the slowest.
+void print_bench_text(Console& console, const BenchReport& report, bool all);
+void print_bench_json(Console& console, const BenchReport& report);
+
+}  // namespace reef::tool

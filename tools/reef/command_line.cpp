@@ -1,0 +1,173 @@
+#include "command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "console.h"
+#include "reef/base/log.h"
+#include "verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct Verb {
+    std::string_view name;
+    std::string_view summary;
+    Action (*add)(CLI::App& app);
+};
+
+constexpr std::array verbs = {
+    Verb{"inspect", "Show what a model is made of and what it costs", add_inspect},
+    Verb{"run", "Run a model on inputs and show what comes out", add_run},
+    Verb{"compare", "Compare tensors: two files, two folders, one model on two devices",
+         add_compare},
+    Verb{"bench", "Measure a model, operator by operator", add_bench},
+    Verb{"demo", "Two networks made from formulas watch an object approach", add_demo},
+    Verb{"disasm", "Show the Edge TPU programs of a compiled model as text", add_disasm},
+    Verb{"asm", "Make an Edge TPU program from text", add_asm},
+    Verb{"diff", "Show what differs between two Edge TPU programs", add_diff},
+    Verb{"weights", "Read, replace and verify the weights of a compiled model", add_weights},
+    Verb{"retarget", "Re-emit a compiled program for other weights and scales", add_retarget},
+    Verb{"ops", "List the operators that the devices run", add_ops},
+};
+
+/// CLI11's message without the line break and the repeated program name it may hold.
+std::string one_line(std::string text) {
+    if (const auto end = text.find('\n'); end != std::string::npos) text.resize(end);
+    while (text.ends_with('.') || text.ends_with(' ')) text.pop_back();
+    return text;
+}
+
+int report(std::string_view verb, const Error& error) {
+    print_diagnostic(verb, error.message());
+    return static_cast<int>(exit_for(error.cause));
+}
+
+/// Warnings and errors of the library; its chatter is for programs that ask for it.
+void send_library_log_to_stderr() {
+    set_log_sink([](LogLevel level, std::string_view message) {
+        if (level >= LogLevel::warning) print_diagnostic({}, message);
+    });
+}
+
+struct CommandLine {
+    CLI::App app{"Reef: open software for closed edge NPUs"};
+    std::array<CLI::App*, verbs.size()> subcommands{};
+    std::array<Action, verbs.size()> actions;
+
+    CommandLine() {
+        app.name("reef");
+        app.set_version_flag("--version", "reef " REEF_VERSION);
+        app.require_subcommand(1);
+        app.footer(
+            "reef VERB --help explains a verb.\n"
+            "Exit codes: 0 done, 1 failed or different, 2 wrong command line, "
+            "3 device missing or denied.");
+        for (std::size_t i = 0; i < verbs.size(); ++i) {
+            subcommands[i] =
+                app.add_subcommand(std::string(verbs[i].name), std::string(verbs[i].summary));
+            actions[i] = verbs[i].add(*subcommands[i]);
+        }
+    }
+
+    [[nodiscard]] std::string_view verb_name() const {
+        for (std::size_t i = 0; i < verbs.size(); ++i) {
+            if (subcommands[i]->parsed()) return verbs[i].name;
+        }
+        return {};
+    }
+};
+
+/// What is wrong when no verb was recognised.
+std::string verb_problem(int argc, const char* const* argv, const CLI::ParseError& error) {
+    std::string known;
+    for (const Verb& verb : verbs)
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", verb.name);
+    if (argc < 2) return fmt::format("no verb; one of {}", known);
+    if (argv[1][0] != '-') return fmt::format("'{}' is not a verb; one of {}", argv[1], known);
+    if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return one_line(error.what());
+    return fmt::format("'{}' is not an option before the verb", argv[1]);
+}
+
+int usage_error(const CommandLine& line, int argc, const char* const* argv,
+                const CLI::ParseError& error) {
+    const std::string_view verb = line.verb_name();
+    const std::string problem =
+        verb.empty() ? verb_problem(argc, argv, error) : one_line(error.what());
+    print_diagnostic(
+        verb, fmt::format("{} (see reef {}{}--help)", problem, verb, verb.empty() ? "" : " "));
+    return static_cast<int>(Exit::usage);
+}
+
+int finish(Console& console, Exit exit = Exit::ok, std::string_view verb = {}) {
+    if (auto flushed = console.flush(); !flushed) return report(verb, flushed.error());
+    return static_cast<int>(exit);
+}
+
+int run_verb(std::string_view name, const Action& action) {
+    Console console;
+    const Result<Exit> result = action(console);
+    if (!result) return report(name, result.error());
+    return finish(console, *result, name);
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+    CommandLine line;
+    Console console;
+    try {
+        line.app.parse(argc, argv);
+    } catch (const CLI::CallForVersion& version) {
+        console.print("{}\n", version.what());
+        return finish(console);
+    } catch (const CLI::CallForHelp&) {
+        // The help of the subcommand that was named, or of the program.
+        console.write(line.app.help());
+        return finish(console);
+    } catch (const CLI::ParseError& error) {
+        return usage_error(line, argc, argv, error);
+    }
+    for (std::size_t i = 0; i < verbs.size(); ++i) {
+        if (line.subcommands[i]->parsed()) return run_verb(verbs[i].name, line.actions[i]);
+    }
+    return static_cast<int>(Exit::ok);
+}
+
+}  // namespace
+
+Exit exit_for(Cause cause) {
+    switch (cause) {
+        case Cause::bad_argument:
+            return Exit::usage;
+        case Cause::device_missing:
+        case Cause::device_denied:
+            return Exit::device;
+        case Cause::bad_input:
+        case Cause::unsupported:
+        case Cause::not_found:
+        case Cause::io_failed:
+            return Exit::failed;
+    }
+    return Exit::failed;
+}
+
+int run_command(int argc, const char* const* argv) {
+    // A reader that goes away makes write() fail, which the Console takes quietly.
+    std::signal(SIGPIPE, SIG_IGN);
+    send_library_log_to_stderr();
+    try {
+        return parse_and_run(argc, argv);
+    } catch (const std::bad_alloc&) {
+        print_diagnostic({}, "out of memory");
+    } catch (const std::exception& error) {
+        print_diagnostic({}, fmt::format("internal error: {}", error.what()));
+    }
+    return static_cast<int>(Exit::failed);
+}
+
+}  // namespace reef::tool

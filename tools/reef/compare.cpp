@@ -1,0 +1,121 @@
+// reef compare: two files, two folders, or one model on two devices, tensor by tensor.
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comparison.h"
+#include "tensor_set.h"
+#include "verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct CompareOptions {
+    std::string a;
+    std::string b;
+    std::vector<std::string> on;
+    std::vector<std::string> inputs;
+    std::uint64_t seed = 1;
+    ComparisonRules rules;
+    bool all = false;
+    bool json = false;
+};
+
+/// One of the two forms, completely.
+Status check_form(const CompareOptions& options) {
+    if (options.on.empty()) {
+        if (options.b.empty()) {
+            return fail(Cause::bad_argument, "one thing to compare", {},
+                        "give two files or folders, or a model with --on twice");
+        }
+        if (!options.inputs.empty()) {
+            return fail(Cause::bad_argument, "--input belongs to the form with --on");
+        }
+        return {};
+    }
+    if (options.on.size() != 2) {
+        return fail(Cause::bad_argument,
+                    fmt::format("--on given {} times, not twice", options.on.size()));
+    }
+    if (!options.b.empty()) {
+        return fail(Cause::bad_argument, "two things to compare and --on", {},
+                    "--on takes one model");
+    }
+    return {};
+}
+
+Result<NamedArrays> run_on(const CompareOptions& options, const std::string& on) {
+    const DeviceOptions device = REEF_TRY(in_place(parse_device_options(on), "--on " + on));
+    runtime::SessionOptions settings = session_options(device);
+    settings.keep_all_tensors = true;
+    OpenModel opened = REEF_TRY(open_model(options.a, settings));
+    set_inputs(opened.session,
+               REEF_TRY(inputs_or_random(opened.session.graph(), options.inputs, options.seed)));
+    REEF_TRY(in_place(timed_run(opened.session), options.a));
+    return computed_tensors(opened.session);
+}
+
+Result<ComparedSets> compare_sides(const CompareOptions& options) {
+    if (options.on.empty()) {
+        const NamedArrays a = REEF_TRY(load_tensor_set(options.a));
+        const NamedArrays b = REEF_TRY(load_tensor_set(options.b));
+        return compare_sets(a, b, options.rules);
+    }
+    const NamedArrays a = REEF_TRY(run_on(options, options.on[0]));
+    const NamedArrays b = REEF_TRY(run_on(options, options.on[1]));
+    return compare_sets(a, b, options.rules);
+}
+
+Result<Exit> compare_verb(const CompareOptions& options, Console& console) {
+    REEF_CHECK(check_form(options));
+    ComparedSets sets = REEF_TRY(compare_sides(options));
+    sets.a = options.on.empty() ? options.a : options.a + " on " + options.on[0];
+    sets.b = options.on.empty() ? options.b : options.a + " on " + options.on[1];
+    if (options.json) {
+        print_comparison_json(console, sets);
+    } else {
+        print_comparison_text(console, sets, options.all);
+    }
+    return sets.same() ? Exit::ok : Exit::failed;
+}
+
+}  // namespace
+
+Action add_compare(CLI::App& app) {
+    auto options = std::make_shared<CompareOptions>();
+    app.add_option("A", options->a,
+                   "A .npy or .npz file, a folder of .npy files; a model with --on")
+        ->required();
+    app.add_option("B", options->b, "What to compare A with");
+    app.add_option("--on", options->on,
+                   "Twice: run the model A there and compare every tensor; a device, then "
+                   "kernels=fast|reference or threads=N after commas")
+        ->type_name("DEVICE[,OPTION=VALUE...]")
+        ->allow_extra_args(false);
+    app.add_option("--input", options->inputs,
+                   "With --on: an input as for reef run (default: random values)")
+        ->type_name("X")
+        ->allow_extra_args(false);
+    app.add_option("--seed", options->seed, "Seed of the random inputs")
+        ->type_name("N")
+        ->capture_default_str();
+    app.add_option("--tolerance", options->rules.tolerance, "Largest |a - b| that counts as equal")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("X")
+        ->capture_default_str();
+    app.add_flag("--common", options->rules.only_common,
+                 "Leave out names that only one side has (otherwise they are differences)");
+    app.add_flag("--all", options->all, "List equal tensors too, however many");
+    app.add_flag("--json", options->json, "Print JSON");
+    app.footer(
+        "Examples:\n"
+        "  reef compare out0.npy expected.npy --tolerance 1e-5\n"
+        "  reef compare tensors golden.npz --common\n"
+        "  reef compare net.tflite --on cpu --on cpu,kernels=reference --input cat.jpg\n"
+        "Exit code 1 when something differs.");
+    return [options](Console& console) { return compare_verb(*options, console); };
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,111 @@
+#include "model_session.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "reef/model/tflite.h"
+#include "text_table.h"
+#include "verb.h"
+
+namespace reef::tool {
+
+void add_device_options(CLI::App& app, DeviceOptions& options) {
+    app.add_option("--device", options.device, "Device to run on: cpu")->capture_default_str();
+    app.add_option("--kernels", options.kernels, "CPU kernels: fast or reference")
+        ->check(CLI::IsMember({"fast", "reference"}))
+        ->type_name("SET")
+        ->capture_default_str();
+    app.add_option("--threads,--num_threads", options.threads, "CPU threads, 1 to 256")
+        ->check(CLI::Range(1, 256))
+        ->type_name("N")
+        ->capture_default_str();
+}
+
+runtime::SessionOptions session_options(const DeviceOptions& options) {
+    return {.device = options.device,
+            .kernels =
+                options.kernels == "reference" ? cpu::KernelSet::reference : cpu::KernelSet::fast,
+            .threads = options.threads};
+}
+
+Result<OpenModel> open_model(const std::string& path, const runtime::SessionOptions& options) {
+    // First, so that a mistyped device is not hidden behind what is wrong with the model.
+    (void)REEF_TRY(runtime::DeviceUri::parse(options.device));
+    const auto begin = std::chrono::steady_clock::now();
+    model::Model model = REEF_TRY(model::load_tflite(path));
+    auto session = runtime::Session::open(model, options);
+    if (!session) {
+        Error error = std::move(session.error());
+        const bool about_device = exit_for(error.cause) == Exit::device;
+        return std::unexpected(about_device ? std::move(error) : std::move(error).in(path));
+    }
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    return OpenModel{std::move(model), std::move(*session), taken.count()};
+}
+
+void set_inputs(runtime::Session& session, const InputBytes& inputs) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i].empty()) std::ranges::copy(inputs[i], session.input(i).begin());
+    }
+}
+
+Result<InputBytes> inputs_or_random(const model::Subgraph& graph,
+                                    const std::vector<std::string>& specs, std::uint64_t seed) {
+    return specs.empty() ? random_inputs(graph, seed) : load_inputs(graph, specs);
+}
+
+Result<double> timed_run(runtime::Session& session, cpu::RunObserver* observer) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    REEF_CHECK(session.run(observer));
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::string placement_summary(const runtime::Session& session) {
+    struct Count {
+        std::string device;
+        std::string kernel;
+        std::size_t count = 0;
+    };
+    std::vector<Count> counts;
+    for (const runtime::PlacedOperator& op : session.placements()) {
+        auto found = std::ranges::find_if(
+            counts, [&](const Count& c) { return c.device == op.device && c.kernel == op.kernel; });
+        if (found == counts.end()) found = counts.insert(found, Count{op.device, op.kernel, 0});
+        found->count += 1;
+    }
+    std::ranges::sort(counts, [](const Count& a, const Count& b) {
+        return a.count != b.count ? a.count > b.count : a.kernel < b.kernel;
+    });
+    std::string text;
+    for (const Count& c : counts) {
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", c.count, c.kernel);
+    }
+    return text;
+}
+
+void print_placements(Console& console, const runtime::Session& session) {
+    TextTable table({{"#", Align::right}, {"operator"}, {"device"}, {"kernel"}, {"reason"}});
+    for (const runtime::PlacedOperator& op : session.placements()) {
+        table.add({std::to_string(op.index), op.name, op.device, op.kernel, op.reason});
+    }
+    table.print(console);
+}
+
+Json placements_json(const runtime::Session& session) {
+    Json placements = Json::array();
+    for (const runtime::PlacedOperator& op : session.placements()) {
+        placements.push_back({{"index", op.index},
+                              {"operator", op.name},
+                              {"device", op.device},
+                              {"kernel", op.kernel},
+                              {"reason", op.reason}});
+    }
+    return placements;
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,57 @@
+// Opening a model on a device, as the verbs that run models do it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "json_output.h"
+#include "reef/runtime/session.h"
+#include "tensor_input.h"
+
+namespace CLI {
+class App;
+}
+
+namespace reef::tool {
+
+/// Where and how to run, as the command line says it.
+struct DeviceOptions {
+    std::string device = "cpu";
+    std::string kernels = "fast";
+    int threads = 1;
+};
+
+/// Declares --device, --kernels and --threads.
+void add_device_options(CLI::App& app, DeviceOptions& options);
+
+/// Precondition: kernels is "fast" or "reference".
+[[nodiscard]] runtime::SessionOptions session_options(const DeviceOptions& options);
+
+struct OpenModel {
+    model::Model model;
+    runtime::Session session;
+    double seconds = 0;  ///< that reading and preparing took
+};
+
+/// The path is the place of every error but those about the device.
+[[nodiscard]] Result<OpenModel> open_model(const std::string& path,
+                                           const runtime::SessionOptions& options);
+
+/// Precondition: one entry per input, each as long as its tensor.
+void set_inputs(runtime::Session& session, const InputBytes& inputs);
+
+/// What --input gives, or random values from `seed` when it gives nothing.
+[[nodiscard]] Result<InputBytes> inputs_or_random(const model::Subgraph& graph,
+                                                  const std::vector<std::string>& specs,
+                                                  std::uint64_t seed);
+
+/// Seconds that one run takes; inputs must have been set.
+[[nodiscard]] Result<double> timed_run(runtime::Session& session,
+                                       cpu::RunObserver* observer = nullptr);
+
+/// How many operators each kernel of each device runs: "cpu: 14 conv_2d fast AVX2, ...".
+[[nodiscard]] std::string placement_summary(const runtime::Session& session);
+void print_placements(Console& console, const runtime::Session& session);
+[[nodiscard]] Json placements_json(const runtime::Session& session);
+
+}  // namespace reef::tool

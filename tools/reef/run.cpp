@@ -1,0 +1,150 @@
+// reef run: one inference, what came out, where every operator ran, how long it took.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "array_output.h"
+#include "model_session.h"
+#include "run_result.h"
+#include "tensor_set.h"
+#include "verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct RunOptions {
+    std::string model;
+    DeviceOptions device;
+    std::vector<std::string> inputs;
+    std::string labels;
+    std::size_t top = 5;
+    std::string out;
+    std::string dump_all;
+    std::optional<std::size_t> runs;
+    bool placements = false;
+    bool json = false;
+};
+
+/// Tells the bar how many operators are done.
+class OperatorProgress final : public cpu::RunObserver {
+  public:
+    explicit OperatorProgress(std::size_t count) : count_(count), bar_("running") {}
+    void on_operator(std::size_t index, Clock::time_point, Clock::time_point) override {
+        bar_.update(static_cast<double>(index + 1) / static_cast<double>(count_));
+    }
+
+  private:
+    std::size_t count_;
+    Progress bar_;
+};
+
+/// Without --runs: as many more as fit into a tenth of a second, at least one and at most 50.
+Result<LatencySummary> time_more_runs(runtime::Session& session, const InputBytes& inputs,
+                                      double first, std::optional<std::size_t> wanted) {
+    constexpr double budget_seconds = 0.1;
+    constexpr std::size_t at_most = 50;
+    std::vector<double> seconds;
+    double total = first;
+    const auto more = [&]() {
+        if (wanted) return seconds.size() + 1 < *wanted;
+        return seconds.size() < at_most && total < budget_seconds;
+    };
+    while (more()) {
+        session.reset_state();
+        set_inputs(session, inputs);
+        seconds.push_back(REEF_TRY(timed_run(session)));
+        total += seconds.back();
+    }
+    if (seconds.empty()) seconds.push_back(first);
+    return summarize(std::move(seconds));
+}
+
+NamedArrays graph_outputs(const runtime::Session& session) {
+    NamedArrays arrays;
+    const model::Subgraph& graph = session.graph();
+    for (std::size_t i = 0; i < session.output_count(); ++i) {
+        const auto& tensor = graph.tensors[static_cast<std::size_t>(graph.outputs[i])];
+        arrays.emplace_back(fmt::format("out{}", i), array_of(tensor, session.output(i)));
+    }
+    return arrays;
+}
+
+Result<Exit> run(const RunOptions& options, Console& console) {
+    RunReport report{.model = options.model,
+                     .device = options.device.device,
+                     .threads = options.device.threads,
+                     .top = options.top,
+                     .list_placements = options.placements};
+    runtime::SessionOptions session_settings = session_options(options.device);
+    session_settings.keep_all_tensors = !options.dump_all.empty();
+    OpenModel opened = REEF_TRY(open_model(options.model, session_settings));
+    runtime::Session& session = opened.session;
+    if (!options.labels.empty()) {
+        report.labels = REEF_TRY(read_labels(options.labels));
+        REEF_CHECK(in_place(check_labels(session.graph(), report.labels), options.labels));
+    }
+    const InputBytes inputs = REEF_TRY(load_inputs(session.graph(), options.inputs));
+
+    set_inputs(session, inputs);
+    {
+        OperatorProgress progress(session.placements().size());
+        report.first_seconds = REEF_TRY(in_place(timed_run(session, &progress), options.model));
+    }
+    const NamedArrays outputs = options.out.empty() ? NamedArrays{} : graph_outputs(session);
+    const NamedArrays computed =
+        options.dump_all.empty() ? NamedArrays{} : computed_tensors(session);
+    report.latency = REEF_TRY(time_more_runs(session, inputs, report.first_seconds, options.runs));
+    if (options.json) {
+        print_run_json(console, session, report);
+    } else {
+        print_run_text(console, session, report);
+    }
+    if (!options.out.empty()) REEF_CHECK(write_arrays(options.out, outputs));
+    if (!options.dump_all.empty()) REEF_CHECK(write_arrays(options.dump_all, computed));
+    return Exit::ok;
+}
+
+}  // namespace
+
+Action add_run(CLI::App& app) {
+    auto options = std::make_shared<RunOptions>();
+    app.add_option("MODEL", options->model, "A .tflite file")->required();
+    app.add_option("--input", options->inputs,
+                   "An input: .npy, .npz, BMP, PNG, JPEG, SHAPExTYPE=@FILE, each also as NAME=...; "
+                   "- reads .npy or .npz from standard input. Once per graph input")
+        ->type_name("X")
+        ->allow_extra_args(false);
+    app.add_option("--labels", options->labels, "Names of the classes, one per line")
+        ->type_name("FILE");
+    app.add_option("--top", options->top, "How many classes, detections or poses to print")
+        ->check(CLI::Range(1, 1000000))
+        ->type_name("N")
+        ->capture_default_str();
+    app.add_option("--out", options->out, "Write out0.npy, out1.npy, ... into this folder")
+        ->type_name("DIR");
+    app.add_option("--dump-all", options->dump_all,
+                   "Write every computed tensor as tNNNN.npy, by its TFLite tensor index")
+        ->type_name("DIR");
+    add_device_options(app, options->device);
+    app.add_option("--runs", options->runs,
+                   "Runs to time, the first included (default: what fits into 0.1 s)")
+        ->check(CLI::Range(1, 1000000))
+        ->type_name("N");
+    app.add_flag("--placements", options->placements, "List where every operator ran");
+    app.add_flag("--json", options->json, "Print JSON");
+    app.footer(
+        "Examples:\n"
+        "  reef run mobilenet.tflite --input cat.jpg --labels imagenet_labels.txt\n"
+        "  reef run net.tflite --input 1x224x224x3xu8=@frame.rgb --out results\n"
+        "  reef run net.tflite --input left=a.npy --input right=b.npy --dump-all tensors\n"
+        "Pictures are stretched to the input's size (bilinear, half-pixel centres); int8\n"
+        "inputs get pixel - 128, float32 inputs (pixel - 127.5) / 127.5.");
+    return [options](Console& console) { return run(*options, console); };
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,32 @@
+// Files to the bytes of a graph's inputs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reef/base/npy.h"
+#include "reef/base/result.h"
+#include "reef/model/graph.h"
+
+namespace reef::tool {
+
+/// One entry per graph input, in the graph's order, each as long as its tensor.
+using InputBytes = std::vector<std::vector<std::byte>>;
+
+/// Reads what --input gave: .npy, .npz (members in0... or named as the inputs, or a single one),
+/// pictures, raw bytes; file formats are told apart by their first bytes. Every input must be given
+/// exactly once. Errors: bad_argument (a missing, doubled or unknown input), bad_input with the
+/// file as place (shape, element type, damage), and those of read_file.
+[[nodiscard]] Result<InputBytes> load_inputs(const model::Subgraph& graph,
+                                             std::span<const std::string> specs);
+
+/// The same bytes for the same seed: integers of 8 and 16 bits over their whole range, wider ones
+/// and booleans 0 or 1, floats in [-1, 1). Errors: unsupported for other element types.
+[[nodiscard]] Result<InputBytes> random_inputs(const model::Subgraph& graph, std::uint64_t seed);
+
+/// "input 0 'image', 1x224x224x3 uint8".
+[[nodiscard]] std::string describe_input(const model::Subgraph& graph, std::size_t position);
+
+}  // namespace reef::tool
