@@ -1,0 +1,307 @@
+#include "reef/edgetpu/transfers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace reef::edgetpu {
+namespace {
+
+std::optional<std::size_t> index_of(const std::vector<Layer>& layers, std::string_view name) {
+    const auto found = std::ranges::find(layers, name, &Layer::name);
+    if (found == layers.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - layers.begin());
+}
+
+/// Turns hints into transfers and collects the buffers' sizes.
+class Planner {
+  public:
+    explicit Planner(const Executable& executable) : executable_(executable) {
+        for (const Layer& layer : executable.inputs) {
+            plan_.input_bytes.push_back(static_cast<std::size_t>(std::max(layer.size_bytes, 0)));
+        }
+        for (const Layer& layer : executable.outputs) {
+            plan_.output_bytes.push_back(static_cast<std::size_t>(std::max(layer.size_bytes, 0)));
+        }
+    }
+
+    Status add(const DmaHint& hint) {
+        if (std::holds_alternative<FenceHint>(hint.what)) {
+            plan_.transfers.push_back({.kind = Transfer::Kind::fence});
+        } else if (const auto* interrupt = std::get_if<InterruptHint>(&hint.what)) {
+            return add(*interrupt);
+        } else if (const auto* instructions = std::get_if<InstructionHint>(&hint.what)) {
+            return add(*instructions);
+        } else if (const auto* dma = std::get_if<DmaDescriptorHint>(&hint.what)) {
+            return add(*dma, hint.direction);
+        } else {
+            return fail(Cause::bad_input, "neither a transfer, an interrupt nor a fence");
+        }
+        return {};
+    }
+
+    TransferPlan take(bool complete) && {
+        plan_.complete = complete;
+        return std::move(plan_);
+    }
+
+  private:
+    Status add(const InterruptHint& hint) {
+        if (hint.interrupt < 0 || hint.interrupt > 3) {
+            return fail(Cause::bad_input, fmt::format("interrupt {}, there are 4", hint.interrupt));
+        }
+        const auto tag = static_cast<Tag>(static_cast<int>(Tag::interrupt_0) + hint.interrupt);
+        plan_.transfers.push_back({.kind = Transfer::Kind::wait, .tag = tag});
+        return {};
+    }
+
+    Status add(const InstructionHint& hint) {
+        const auto index = static_cast<std::size_t>(hint.bitstream);
+        if (hint.bitstream < 0 || index >= executable_.bitstreams.size()) {
+            return fail(Cause::bad_input, fmt::format("bitstream {} of {}", hint.bitstream,
+                                                      executable_.bitstreams.size()));
+        }
+        plan_.transfers.push_back({.kind = Transfer::Kind::send,
+                                   .tag = Tag::instructions,
+                                   .index = index,
+                                   .size = executable_.bitstreams[index].instructions.size()});
+        return {};
+    }
+
+    Status add(const DmaDescriptorHint& hint, Direction direction) {
+        if (hint.offset_bytes < 0 || hint.size_bytes < 0) {
+            return fail(Cause::bad_input,
+                        fmt::format("{} bytes at {}", hint.size_bytes, hint.offset_bytes));
+        }
+        Transfer transfer{.kind = Transfer::Kind::send,
+                          .offset = static_cast<std::size_t>(hint.offset_bytes),
+                          .size = static_cast<std::size_t>(hint.size_bytes)};
+        const bool to_chip = direction == Direction::infeed;
+        if (hint.meta.base == BaseAddress::parameter && to_chip) {
+            transfer.tag = Tag::parameters;
+            if (transfer.offset + transfer.size > executable_.parameters.size()) {
+                return fail(
+                    Cause::bad_input,
+                    fmt::format("bytes {} to {} of {} parameter bytes", transfer.offset,
+                                transfer.offset + transfer.size, executable_.parameters.size()));
+            }
+        } else if (hint.meta.base == BaseAddress::input_activation && to_chip) {
+            transfer.tag = Tag::input_activations;
+            REEF_CHECK(add_layer(hint, executable_.inputs, plan_.input_bytes, transfer));
+        } else if (hint.meta.base == BaseAddress::output_activation && !to_chip) {
+            transfer.kind = Transfer::Kind::receive;
+            transfer.tag = Tag::output_activations;
+            REEF_CHECK(add_layer(hint, executable_.outputs, plan_.output_bytes, transfer));
+        } else {
+            return fail(Cause::unsupported,
+                        fmt::format("not modelled: {} transfer of {}", to_string(direction),
+                                    to_string(hint.meta.base)),
+                        {}, "the model must fit the chip's memory without scratch space");
+        }
+        plan_.transfers.push_back(transfer);
+        return {};
+    }
+
+    /// Room for a transfer beyond its layer: the padding that the chip's units of 8 bytes need, or
+    /// a hostile file's hint.
+    static constexpr std::size_t most_padding = 4096;
+
+    static Status add_layer(const DmaDescriptorHint& hint, const std::vector<Layer>& layers,
+                            std::vector<std::size_t>& bytes, Transfer& transfer) {
+        const auto index = index_of(layers, hint.meta.name);
+        if (!index) {
+            return fail(Cause::bad_input, fmt::format("no layer {}", hint.meta.name));
+        }
+        transfer.index = *index;
+        const auto size = static_cast<std::size_t>(std::max(layers[*index].size_bytes, 0));
+        const std::size_t end = transfer.offset + transfer.size;
+        if (end > size + most_padding) {
+            return fail(Cause::bad_input, fmt::format("bytes {} to {} of layer {} with {} bytes",
+                                                      transfer.offset, end, hint.meta.name, size));
+        }
+        bytes[*index] = std::max(bytes[*index], end);
+        return {};
+    }
+
+    const Executable& executable_;
+    TransferPlan plan_;
+};
+
+std::string place_of(const Executable& executable) {
+    return fmt::format("{} executable", to_string(executable.type));
+}
+
+/// The upper half of the base address of what `meta` names.
+std::optional<std::uint32_t> region_of(const Executable& executable, const Meta& meta) {
+    constexpr std::uint32_t parameters = 1, scratch = 2, first_layer = 3;
+    const auto layer = [&](const std::vector<Layer>& layers,
+                           std::size_t first) -> std::optional<std::uint32_t> {
+        const auto index = index_of(layers, meta.name);
+        if (!index) return std::nullopt;
+        return static_cast<std::uint32_t>(first_layer + first + *index);
+    };
+    switch (meta.base) {
+        case BaseAddress::parameter:
+            return parameters;
+        case BaseAddress::scratch:
+            return scratch;
+        case BaseAddress::input_activation:
+            return layer(executable.inputs, 0);
+        case BaseAddress::output_activation:
+            return layer(executable.outputs, executable.inputs.size());
+    }
+    return std::nullopt;
+}
+
+/// Precondition: the 32 bits lie in `bytes`.
+void set_32_bits(std::span<std::byte> bytes, std::size_t bit, std::uint32_t value) {
+    std::uint64_t window = 0;
+    const std::size_t first = bit / 8, shift = bit % 8;
+    const std::size_t size = shift == 0 ? 4 : 5;
+    std::memcpy(&window, bytes.data() + first, size);
+    window &= ~(std::uint64_t{0xffffffff} << shift);
+    window |= std::uint64_t{value} << shift;
+    std::memcpy(bytes.data() + first, &window, size);
+}
+
+}  // namespace
+
+std::string to_string(Tag tag) {
+    switch (tag) {
+        case Tag::instructions:
+            return "instructions";
+        case Tag::input_activations:
+            return "input activations";
+        case Tag::parameters:
+            return "parameters";
+        case Tag::output_activations:
+            return "output activations";
+        default:
+            break;
+    }
+    const int number = static_cast<int>(tag), first = static_cast<int>(Tag::interrupt_0);
+    if (number < first + 4) return fmt::format("interrupt {}", number - first);
+    return fmt::format("tag {}", number);
+}
+
+std::size_t TransferPlan::stream_bytes(Tag tag) const {
+    std::size_t bytes = 0;
+    for (const Transfer& transfer : transfers) {
+        if (transfer.tag == tag) bytes += transfer.size;
+    }
+    return bytes;
+}
+
+Result<TransferPlan> plan_transfers(const Executable& executable) {
+    const std::string place = place_of(executable);
+    if (!executable.dma_hints) {
+        return fail(Cause::unsupported, "not modelled: an executable without DMA hints", place,
+                    "compile the model with a compiler that writes them (version 2 or later)");
+    }
+    Planner planner(executable);
+    const auto& hints = executable.dma_hints->hints;
+    for (std::size_t i = 0; i < hints.size(); ++i) {
+        REEF_CHECK(in_place(planner.add(hints[i]), fmt::format("{}: DMA hint {}", place, i)));
+    }
+    return std::move(planner).take(executable.dma_hints->fully_deterministic);
+}
+
+Result<std::vector<std::byte>> sent_stream(const Executable& executable, const TransferPlan& plan,
+                                           Tag tag,
+                                           std::span<const std::vector<std::byte>> packed_inputs) {
+    if (packed_inputs.size() != executable.inputs.size()) {
+        return fail(Cause::bad_argument,
+                    fmt::format("{} inputs given, {} needed", packed_inputs.size(),
+                                executable.inputs.size()),
+                    place_of(executable));
+    }
+    std::vector<std::byte> stream;
+    stream.reserve(plan.stream_bytes(tag));
+    for (const Transfer& transfer : plan.transfers) {
+        if (transfer.kind != Transfer::Kind::send || transfer.tag != tag) continue;
+        Bytes bytes = executable.parameters.view();
+        if (tag == Tag::instructions) {
+            bytes = executable.bitstreams[transfer.index].instructions.view();
+        } else if (tag == Tag::input_activations) {
+            bytes = packed_inputs[transfer.index];
+        }
+        if (transfer.offset + transfer.size > bytes.size()) {
+            return fail(Cause::bad_argument,
+                        fmt::format("input {} has {} packed bytes, {} needed", transfer.index,
+                                    bytes.size(), transfer.offset + transfer.size),
+                        place_of(executable));
+        }
+        const Bytes part = bytes.subspan(transfer.offset, transfer.size);
+        stream.insert(stream.end(), part.begin(), part.end());
+    }
+    return stream;
+}
+
+Result<std::vector<std::vector<std::byte>>> cut_output_stream(const TransferPlan& plan,
+                                                              Bytes stream) {
+    const std::size_t expected = plan.stream_bytes(Tag::output_activations);
+    if (stream.size() != expected) {
+        return fail(Cause::bad_argument, fmt::format("an output stream of {} bytes, {} expected",
+                                                     stream.size(), expected));
+    }
+    std::vector<std::vector<std::byte>> layers;
+    for (const std::size_t bytes : plan.output_bytes) layers.emplace_back(bytes);
+    for (const Transfer& transfer : plan.transfers) {
+        if (transfer.kind != Transfer::Kind::receive) continue;
+        std::ranges::copy(
+            stream.first(transfer.size),
+            layers[transfer.index].begin() + static_cast<std::ptrdiff_t>(transfer.offset));
+        stream = stream.subspan(transfer.size);
+    }
+    return layers;
+}
+
+Result<std::vector<std::vector<std::byte>>> pack_inputs(const Executable& executable,
+                                                        const TransferPlan& plan,
+                                                        std::span<const Bytes> tensors) {
+    if (tensors.size() != executable.inputs.size()) {
+        return fail(
+            Cause::bad_argument,
+            fmt::format("{} inputs given, {} needed", tensors.size(), executable.inputs.size()),
+            place_of(executable));
+    }
+    std::vector<std::vector<std::byte>> packed;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const std::size_t tensor = REEF_TRY(tensor_bytes(executable.inputs[i]));
+        packed.emplace_back(std::max(plan.input_bytes[i], tensor));
+        REEF_CHECK(in_place(pack_input(executable.inputs[i], tensors[i], packed.back()),
+                            place_of(executable)));
+    }
+    return packed;
+}
+
+Result<std::vector<std::byte>> with_base_addresses(const Executable& executable,
+                                                   std::size_t bitstream) {
+    const InstructionBitstream& source = executable.bitstreams[bitstream];
+    const Bytes view = source.instructions.view();
+    std::vector<std::byte> bytes(view.begin(), view.end());
+    for (std::size_t i = 0; i < source.field_offsets.size(); ++i) {
+        const FieldOffset& field = source.field_offsets[i];
+        const std::string place =
+            fmt::format("{}: bitstream {}: field offset {}", place_of(executable), bitstream, i);
+        const auto region = region_of(executable, field.meta);
+        if (!region) {
+            return fail(
+                Cause::bad_input,
+                fmt::format("no layer {} for its {}", field.meta.name, to_string(field.meta.base)),
+                place);
+        }
+        if (field.offset_bit < 0 ||
+            static_cast<std::size_t>(field.offset_bit) + 32 > bytes.size() * 8) {
+            return fail(Cause::bad_input,
+                        fmt::format("bit {} of {}", field.offset_bit, bytes.size() * 8), place);
+        }
+        set_32_bits(bytes, static_cast<std::size_t>(field.offset_bit),
+                    field.meta.half == AddressHalf::upper_32_bits ? *region : 0);
+    }
+    return bytes;
+}
+
+}  // namespace reef::edgetpu
