@@ -1,0 +1,417 @@
+#include "scalar_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "reef_spec/edgetpu_isa.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+namespace field = spec::field;
+constexpr auto& bundle_field = spec::bundle_fields;
+constexpr auto& branch_field = spec::branch_fields;
+constexpr auto& loop_field = spec::loop_fields;
+
+enum class LoadOp : std::uint8_t { none, direct, indirect, increment };
+enum class StoreOp : std::uint8_t {
+    none,
+    direct,
+    indirect,
+    increment,
+    host_fifo,
+    descriptor,
+    fire,
+};
+
+// Bit 5 of alu.op selects the immediate.
+enum class AluOp : std::uint8_t {
+    nop = 0x00,
+    add = 0x01,
+    sub = 0x02,
+    bit_and = 0x03,
+    bit_or = 0x04,
+    bit_xor = 0x05,
+    shl = 0x06,
+    shr = 0x07,
+    eq = 0x09,
+    ne = 0x0a,
+    lt = 0x0c,
+    ge = 0x0d,
+    mov = 0x0f,
+    to_float = 0x10,
+    to_int = 0x11,
+    fmul = 0x14,
+};
+constexpr std::uint64_t immediate_bit = 0x20;
+constexpr std::uint64_t register_mask = scalar_registers - 1;
+// What load.op 3 and store.op 3 have above the register's number in every known program.
+constexpr std::uint64_t increment_by_one = 1;
+constexpr std::size_t descriptor_words = 4;
+
+bool is(const Instruction& instruction, unsigned op) {
+    return instruction.info == &spec::instructions[op];
+}
+
+template <typename... Args>
+std::unexpected<Error> refuse(const Instruction& instruction, fmt::format_string<Args...> format,
+                              Args&&... args) {
+    return fail(
+        Cause::unsupported,
+        fmt::format("not modelled: scalar opcode {:#04x} {}: {}", instruction.info->opcode,
+                    instruction.info->name, fmt::format(format, std::forward<Args>(args)...)),
+        fmt::format("word {:#x}", instruction.word),
+        "no known program shows what it does; src/edgetpu/sim/scalar_core.cpp is the place "
+        "for it");
+}
+
+std::int32_t as_signed(std::uint32_t value) {
+    return std::bit_cast<std::int32_t>(value);
+}
+
+bool is_comparison(AluOp op) {
+    return op == AluOp::eq || op == AluOp::ne || op == AluOp::lt || op == AluOp::ge;
+}
+
+bool compare(AluOp op, std::uint32_t a, std::uint32_t b) {
+    switch (op) {
+        case AluOp::eq:
+            return a == b;
+        case AluOp::ne:
+            return a != b;
+        case AluOp::lt:
+            return as_signed(a) < as_signed(b);
+        default:
+            return as_signed(a) >= as_signed(b);
+    }
+}
+
+bool is_unary(AluOp op) {
+    return op == AluOp::mov || op == AluOp::to_float || op == AluOp::to_int;
+}
+
+/// Operations that occur in known programs, with an immediate or with a register.
+bool is_known(AluOp op, bool immediate) {
+    switch (op) {
+        case AluOp::to_float:
+        case AluOp::to_int:
+            return !immediate;
+        case AluOp::fmul:
+            return immediate;
+        case AluOp::add:
+        case AluOp::sub:
+        case AluOp::bit_and:
+        case AluOp::bit_or:
+        case AluOp::bit_xor:
+        case AluOp::shl:
+        case AluOp::shr:
+        case AluOp::eq:
+        case AluOp::ne:
+        case AluOp::lt:
+        case AluOp::ge:
+        case AluOp::mov:
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// Nothing when the number of the result would depend on a rounding or a shift that no program
+/// shows. Precondition: known and no comparison.
+std::optional<std::uint32_t> calculate(AluOp op, std::uint32_t a, std::uint32_t b) {
+    switch (op) {
+        case AluOp::add:
+            return a + b;
+        case AluOp::sub:
+            return a - b;
+        case AluOp::bit_and:
+            return a & b;
+        case AluOp::bit_or:
+            return a | b;
+        case AluOp::bit_xor:
+            return a ^ b;
+        case AluOp::shl:
+            return b < 32 ? std::optional(a << b) : std::nullopt;
+        case AluOp::shr:
+            return b < 32 ? std::optional(a >> b) : std::nullopt;
+        case AluOp::to_float: {
+            const auto number = static_cast<float>(as_signed(b));
+            if (static_cast<double>(number) != as_signed(b)) return std::nullopt;
+            return std::bit_cast<std::uint32_t>(number);
+        }
+        case AluOp::to_int: {
+            const auto number = std::bit_cast<float>(b);
+            const bool fits = number >= -0x1p31F && number < 0x1p31F;
+            if (!fits || number != std::trunc(number)) return std::nullopt;
+            return static_cast<std::uint32_t>(static_cast<std::int32_t>(number));
+        }
+        case AluOp::fmul:
+            return std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) * std::bit_cast<float>(b));
+        default:
+            return b;
+    }
+}
+
+}  // namespace
+
+/// What a bundle's slots will write, so that all of them read the state before it.
+struct ScalarCore::Writes {
+    struct Register {
+        std::uint8_t number;
+        std::uint32_t value;
+    };
+    std::optional<Register> loaded;
+    std::optional<Register> load_counted;   // address register of load.op 3
+    std::optional<Register> store_counted;  // address register of store.op 3
+    std::optional<Register> computed;
+    std::optional<Register> predicate;
+    std::optional<Register> descriptor_word;
+};
+
+ScalarCore::ScalarCore() : memory_(scalar_memory_words) {}
+
+void ScalarCore::begin_stream() {
+    pc_ = 0;
+    loop_ = {};
+    fresh_.reset();
+}
+
+void ScalarCore::reset() {
+    begin_stream();
+    registers_.fill(0);
+    predicates_.fill(false);
+    std::ranges::fill(memory_, 0);
+    descriptor_.fill(0);
+}
+
+bool ScalarCore::executes(const Instruction& instruction) {
+    using namespace spec;
+    return is(instruction, op::bundle) || is(instruction, op::branch) ||
+           is(instruction, op::loop) || is(instruction, op::start) || is(instruction, op::halt) ||
+           is(instruction, op::end);
+}
+
+bool ScalarCore::gate_open(const Instruction& instruction) const {
+    // All instructions have their gate in the same place.
+    if (instruction.bits(bundle_field[field::bundle::gate]) == 0) return true;
+    const auto predicate = instruction.bits(bundle_field[field::bundle::predicate]);
+    return predicates_[predicate] == (instruction.bits(bundle_field[field::bundle::sense]) != 0);
+}
+
+void ScalarCore::advance(const Instruction& instruction) {
+    pc_ += instruction.info->words;
+    if (loop_.behind == 0 || pc_ < loop_.behind) return;
+    if (loop_.passes_left > 0) {
+        --loop_.passes_left;
+        pc_ = loop_.first;
+    } else {
+        loop_ = {};
+    }
+}
+
+void ScalarCore::pass(const Instruction& instruction) {
+    fresh_.reset();
+    advance(instruction);
+}
+
+Result<Effect> ScalarCore::execute(const Instruction& instruction) {
+    if (!gate_open(instruction)) {
+        pass(instruction);
+        return Effect{.next = pc_, .executed = false};
+    }
+    if (is(instruction, spec::op::bundle)) return bundle(instruction);
+    if (is(instruction, spec::op::branch)) return branch(instruction);
+    if (is(instruction, spec::op::loop)) return start_loop(instruction);
+    pass(instruction);
+    return Effect{.next = pc_, .halted = is(instruction, spec::op::halt)};
+}
+
+Status ScalarCore::refuse_fresh(const Instruction& instruction, std::uint64_t reg) const {
+    if (fresh_ && *fresh_ == reg)
+        return refuse(instruction, "register {} is read by the bundle right after its load", reg);
+    return {};
+}
+
+Result<Effect> ScalarCore::bundle(const Instruction& instruction) {
+    Writes writes;
+    Effect effect;
+    REEF_CHECK(load_slot(instruction, writes));
+    REEF_CHECK(store_slot(instruction, writes, effect));
+    REEF_CHECK(alu_slot(instruction, writes));
+    std::uint32_t written = 0;
+    for (const auto& write :
+         {writes.loaded, writes.load_counted, writes.store_counted, writes.computed}) {
+        if (!write) continue;
+        const auto bit = std::uint32_t{1} << write->number;
+        if (written & bit)
+            return refuse(instruction, "register {} is written by two slots", write->number);
+        written |= bit;
+        registers_[write->number] = write->value;
+    }
+    if (writes.predicate) predicates_[writes.predicate->number] = writes.predicate->value != 0;
+    if (writes.descriptor_word)
+        descriptor_[writes.descriptor_word->number] = writes.descriptor_word->value;
+    if (effect.written) memory_[effect.written->address.word] = effect.written->value;
+    fresh_.reset();
+    if (writes.loaded) fresh_ = writes.loaded->number;
+    advance(instruction);
+    effect.next = pc_;
+    effect.branched = pc_ != instruction.word + instruction.info->words;
+    return effect;
+}
+
+Status ScalarCore::load_slot(const Instruction& instruction, Writes& writes) const {
+    const auto op = static_cast<LoadOp>(instruction.bits(bundle_field[field::bundle::load_op]));
+    if (op == LoadOp::none) return {};
+    const auto operand = instruction.bits(bundle_field[field::bundle::load_address]);
+    const auto target =
+        static_cast<std::uint8_t>(instruction.bits(bundle_field[field::bundle::load_reg]));
+    auto address = operand;
+    if (op != LoadOp::direct) {
+        const auto reg = operand & register_mask;
+        const auto step = operand / scalar_registers;
+        if (step != (op == LoadOp::increment ? increment_by_one : 0))
+            return refuse(instruction, "load.op {} with load.address {:#x}",
+                          static_cast<unsigned>(op), operand);
+        REEF_CHECK(refuse_fresh(instruction, reg));
+        address = registers_[reg];
+        if (op == LoadOp::increment)
+            writes.load_counted = {static_cast<std::uint8_t>(reg), registers_[reg] + 1};
+    }
+    if (address >= scalar_memory_words)
+        return fail(Cause::bad_input,
+                    fmt::format("load of word {:#x} of scalar memory, which has {:#x}", address,
+                                scalar_memory_words),
+                    fmt::format("word {:#x}", instruction.word));
+    writes.loaded = {target, memory_[address]};
+    return {};
+}
+
+Status ScalarCore::store_slot(const Instruction& instruction, Writes& writes,
+                              Effect& effect) const {
+    const auto code = instruction.bits(bundle_field[field::bundle::store_op]);
+    const auto op = static_cast<StoreOp>(code);
+    if (op == StoreOp::none) return {};
+    if (op == StoreOp::fire) return fire(instruction, effect);
+    if (op > StoreOp::fire) return refuse(instruction, "store.op {}", code);
+    const auto operand = instruction.bits(bundle_field[field::bundle::store_address]);
+    const auto source = instruction.bits(bundle_field[field::bundle::store_reg]);
+    REEF_CHECK(refuse_fresh(instruction, source));
+    const auto value = registers_[source];
+    if (op == StoreOp::host_fifo) {
+        if (operand != 0) return refuse(instruction, "store.op 4 with FIFO {}", operand);
+        effect.to_host = value;
+        return {};
+    }
+    if (op == StoreOp::descriptor) {
+        if (operand >= descriptor_words)
+            return refuse(instruction, "word {} of the DMA descriptor", operand);
+        writes.descriptor_word = {static_cast<std::uint8_t>(operand), value};
+        return {};
+    }
+    auto address = operand;
+    if (op != StoreOp::direct) {
+        const auto reg = operand & register_mask;
+        if (operand / scalar_registers != (op == StoreOp::increment ? increment_by_one : 0))
+            return refuse(instruction, "store.op {} with store.address {:#x}", code, operand);
+        REEF_CHECK(refuse_fresh(instruction, reg));
+        address = registers_[reg];
+        if (op == StoreOp::increment)
+            writes.store_counted = {static_cast<std::uint8_t>(reg), registers_[reg] + 1};
+    }
+    if (address >= scalar_memory_words)
+        return fail(Cause::bad_input,
+                    fmt::format("store to word {:#x} of scalar memory, which has {:#x}", address,
+                                scalar_memory_words),
+                    fmt::format("word {:#x}", instruction.word));
+    effect.written = {{static_cast<std::uint32_t>(address)}, value};
+    return {};
+}
+
+Status ScalarCore::fire(const Instruction& instruction, Effect& effect) const {
+    const auto operand = instruction.bits(bundle_field[field::bundle::store_address]);
+    const auto reg = instruction.bits(bundle_field[field::bundle::store_reg]);
+    if (operand != 0 || reg != 0)
+        return refuse(instruction, "store.op 6 with store.address {:#x} and store.reg {}", operand,
+                      reg);
+    const auto tag = descriptor_[3];
+    if (tag < static_cast<std::uint32_t>(DmaTag::input) ||
+        tag > static_cast<std::uint32_t>(DmaTag::interrupt3))
+        return refuse(instruction, "a DMA descriptor with tag {}", tag);
+    effect.fired = {{std::uint64_t{descriptor_[1]} << 32 | descriptor_[0]},
+                    descriptor_[2],
+                    static_cast<DmaTag>(tag)};
+    return {};
+}
+
+Status ScalarCore::alu_slot(const Instruction& instruction, Writes& writes) const {
+    const auto code = instruction.bits(bundle_field[field::bundle::alu_op]);
+    if (code == 0) return {};
+    const bool immediate = (code & immediate_bit) != 0;
+    const auto op = static_cast<AluOp>(code & ~immediate_bit);
+    const auto target = instruction.bits(bundle_field[field::bundle::alu_dst]);
+    const auto source = instruction.bits(bundle_field[field::bundle::alu_src]);
+    const auto operand = instruction.bits(bundle_field[field::bundle::alu_operand]);
+    if (!is_known(op, immediate)) return refuse(instruction, "alu.op {:#04x}", code);
+    if (!immediate && operand >= scalar_registers)
+        return refuse(instruction, "alu.op {:#04x} with register {}", code, operand);
+    if (!immediate) REEF_CHECK(refuse_fresh(instruction, operand));
+    if (!is_unary(op)) REEF_CHECK(refuse_fresh(instruction, source));
+    const auto a = registers_[source];
+    const auto b = immediate ? static_cast<std::uint32_t>(operand) : registers_[operand];
+    if (is_comparison(op)) {
+        if (target >= scalar_predicates)
+            return refuse(instruction, "alu.op {:#04x} into predicate {}", code, target);
+        writes.predicate = {static_cast<std::uint8_t>(target), compare(op, a, b)};
+        return {};
+    }
+    const auto value = calculate(op, a, b);
+    if (!value)
+        return refuse(instruction, "alu.op {:#04x} of {:#x} and {:#x}: {}", code, a, b,
+                      op == AluOp::shl || op == AluOp::shr ? "a shift of 32 or more"
+                                                           : "a conversion that rounds");
+    writes.computed = {static_cast<std::uint8_t>(target), *value};
+    return {};
+}
+
+Result<Effect> ScalarCore::branch(const Instruction& instruction) {
+    if (loop_.behind != 0) return refuse(instruction, "a branch inside a hardware loop");
+    fresh_.reset();
+    bool taken = true;
+    if (instruction.bits(branch_field[field::branch::condition_enable]) != 0) {
+        const auto predicate = instruction.bits(branch_field[field::branch::condition_predicate]);
+        const auto sense = instruction.bits(branch_field[field::branch::condition_sense]);
+        if (predicate != 0 || sense == 0)
+            return refuse(instruction, "condition.predicate {} with condition.sense {}", predicate,
+                          sense);
+        taken = predicates_[0];
+    }
+    if (!taken) {
+        advance(instruction);
+        return Effect{.next = pc_};
+    }
+    const auto target = static_cast<std::int64_t>(instruction.word) +
+                        instruction.value(branch_field[field::branch::offset]);
+    if (target < 0)
+        return fail(Cause::bad_input, fmt::format("the branch goes to word {}", target),
+                    fmt::format("word {:#x}", instruction.word));
+    pc_ = static_cast<std::size_t>(target);
+    return Effect{.next = pc_, .branched = true};
+}
+
+Result<Effect> ScalarCore::start_loop(const Instruction& instruction) {
+    if (loop_.behind != 0) return refuse(instruction, "a loop inside a loop");
+    fresh_.reset();
+    const auto count = instruction.bits(loop_field[field::loop::count]);
+    const auto body = instruction.bits(loop_field[field::loop::body]);
+    if (count == 0 || body == 0) return refuse(instruction, "{} passes of {} bundles", count, body);
+    advance(instruction);
+    loop_ = {
+        .first = pc_, .behind = pc_ + body, .passes_left = static_cast<std::uint32_t>(count) - 1};
+    return Effect{.next = pc_};
+}
+
+}  // namespace reef::edgetpu::sim
