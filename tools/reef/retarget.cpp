@@ -25,18 +25,12 @@ struct RetargetVerbOptions {
 Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console) {
     const auto compiled = REEF_TRY(model::load_tflite(options.compiled));
     const auto target = REEF_TRY(model::load_tflite(options.target));
-    // Without a source the program must already be the target's own.
-    const auto source =
-        options.source.empty() ? target : REEF_TRY(model::load_tflite(options.source));
     edgetpu::RetargetOptions settings;
     if (options.has_token) settings.token = options.token;
-    auto result = edgetpu::retarget(compiled, source, target, settings);
-    if (!result && options.source.empty()) {
-        return std::unexpected(std::move(result.error())
-                                   .with_hint("give the plain model that it was compiled from "
-                                              "with --like")
-                                   .in(options.compiled));
-    }
+    auto result = options.source.empty()
+                      ? edgetpu::retarget(compiled, target, settings)
+                      : edgetpu::retarget(compiled, REEF_TRY(model::load_tflite(options.source)),
+                                          target, settings);
     if (!result) return std::unexpected(std::move(result.error()).in(options.target));
     const auto bytes = REEF_TRY(in_place(model::write_tflite(result->model), options.out));
     REEF_CHECK(write_file(options.out, bytes));
@@ -59,7 +53,8 @@ Action add_retarget(CLI::App& app) {
         ->type_name("PLAIN")
         ->required();
     app.add_option("--like", options->source,
-                   "The plain model that COMPILED was made from (default: that of --to)")
+                   "The plain model that COMPILED was made from, where the program alone leaves "
+                   "open which operator an instruction computes")
         ->type_name("PLAIN");
     app.add_option("-o,--output", options->out, "The compiled model to write")
         ->type_name("FILE")
@@ -70,10 +65,12 @@ Action add_retarget(CLI::App& app) {
                       ->type_name("N");
     app.footer(
         "Example:\n"
-        "  reef retarget red_edgetpu.tflite --like red.tflite --to green.tflite -o "
-        "green_edgetpu.tflite\n"
+        "  reef retarget red_edgetpu.tflite --to green.tflite -o green_edgetpu.tflite\n"
         "Refuses, with the reason, when the architectures differ or the program cannot hold what "
-        "the model needs.");
+        "the model needs.\n"
+        "Without --like, operators that look alike and do not depend on each other are taken to "
+        "be in\nthe program in the model's order, as the compiler puts them in every known "
+        "program of this kind.");
     return [options, token](Console& console) {
         options->has_token = token->count() > 0;
         return retarget_verb(*options, console);

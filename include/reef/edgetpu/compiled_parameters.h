@@ -27,7 +27,14 @@ class CompiledParameters {
 
     /// Errors: bad_argument when the second model is not compiled or the first one is; what
     /// packages_of() and plan_parameters() refuse.
-    [[nodiscard]] static Result<CompiledParameters> open(model::Model plain, model::Model compiled);
+    [[nodiscard]] static Result<CompiledParameters> open(
+        model::Model plain, model::Model compiled,
+        PartSearch search = PartSearch::by_bytes_and_structure);
+
+    /// The same compiled model with parts of other layouts, found by order and structure instead
+    /// of by their bytes. `weight_zeros` as in place_in_order(), whose errors these are.
+    [[nodiscard]] Result<CompiledParameters> placed_in_order(
+        std::vector<ParameterPart> parts, const std::vector<std::int32_t>& weight_zeros) const;
 
     [[nodiscard]] const model::Model& plain() const { return plain_; }
     [[nodiscard]] const model::Model& compiled() const { return compiled_; }

@@ -63,9 +63,11 @@ struct ParameterPart {
                                  MutableBytes blob);
 
 /// Whether bytes that need not be this model's can be the part's: padding, zero points and the
-/// whole of tables are as they must be.
+/// whole of tables are as they must be. `weight_zero`: of a layer, uint8 domain; nothing: the plain
+/// model's, whose softmax scale a table must then have too.
 [[nodiscard]] bool has_structure_of(const model::Model& plain, const ParameterPart& part,
-                                    Bytes blob);
+                                    Bytes blob,
+                                    std::optional<std::int32_t> weight_zero = std::nullopt);
 
 /// A stretch of one blob.
 struct BlobRange {
@@ -91,10 +93,24 @@ struct Placement {
     [[nodiscard]] bool complete() const;
 };
 
-/// Finds each part: first where its bytes are, in the order of the plan, then anywhere; parts with
-/// other bytes go, in order, to what is left, where its structure is right.
+enum class PartSearch : std::uint8_t {
+    by_bytes,                ///< parts with other bytes than the plain model's are missing
+    by_bytes_and_structure,  ///< they go, in order, to what is left, where its structure is right
+};
+
+/// Finds each part where its bytes are, in the order of the plan, then anywhere; then those with
+/// other bytes.
 [[nodiscard]] Result<Placement> place_parts(const model::Model& plain,
                                             const std::vector<ParameterPart>& parts,
-                                            const std::vector<Bytes>& blobs);
+                                            const std::vector<Bytes>& blobs,
+                                            PartSearch search = PartSearch::by_bytes_and_structure);
+
+/// The same for parts whose bytes are another model's: in every blob they follow one another in the
+/// order of the plan. `weight_zeros` holds each layer's weight zero point, uint8 domain. Errors:
+/// unsupported, with the part, when it fits no blob or more than one, or when bytes are left.
+[[nodiscard]] Result<Placement> place_in_order(const model::Model& plain,
+                                               const std::vector<ParameterPart>& parts,
+                                               const std::vector<std::int32_t>& weight_zeros,
+                                               const std::vector<Bytes>& blobs);
 
 }  // namespace reef::edgetpu

@@ -139,6 +139,9 @@ enum class ActivationLimits : std::uint8_t { none, relu, relu6 };
 [[nodiscard]] Status encode_softmax_table(std::uint32_t channels, float scale, bool unit_line,
                                           MutableBytes blob);
 
+/// The scale that a table of that many channels holds. Precondition: `blob` has the table's size.
+[[nodiscard]] float softmax_table_scale(std::uint32_t channels, Bytes blob);
+
 /// RESHAPE and CONCATENATION of `taps` (1 to 16) one-channel tensors: lane k takes tap k.
 [[nodiscard]] std::size_t gather_size(std::uint32_t taps);
 [[nodiscard]] Status encode_gather(std::uint32_t taps, MutableBytes blob);

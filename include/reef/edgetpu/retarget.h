@@ -21,15 +21,32 @@ namespace reef::edgetpu {
 /// The quantisation that one operator puts into tensor instructions. Fields without a value are not
 /// looked at and not written. Zero points are in the uint8 domain.
 struct Requantisation {
-    /// Opcodes of the tensor instructions.
-    static constexpr std::uint8_t multiply = 1, maximum = 2;
+    /// What the instruction does for the operator.
+    enum class Form : std::uint8_t {
+        layer,        ///< products with weights: convolutions and fully connected layers
+        average,      ///< an average pool
+        product,      ///< of two tensors
+        copy,         ///< other scale or place: RESHAPE, CONCATENATION, logits of SOFTMAX
+        maximum,      ///< of SOFTMAX
+        difference,   ///< logit - maximum
+        exponential,  ///< exp((logit - maximum) * scale)
+    };
 
     std::size_t op = 0;  ///< index in the plain model's first subgraph
-    std::string role;    ///< "layer", "max", "exp", ...
-    std::uint8_t opcode = multiply;
+    Form form = Form::layer;
+    ActivationLimits activation = ActivationLimits::none;
+    /// Steps of the reduction for one result, which follow from shapes; 0: not looked at.
+    std::uint64_t steps = 0;
+    bool depthwise = false;    ///< of a layer: 4 lanes
+    bool per_channel = false;  ///< of a layer: the weights' zero points lie in parameter rows
     std::optional<float> scale, clamp_min, clamp_max;
     std::optional<std::int32_t> weight_zero, in_zero, out_zero, initial;
     friend bool operator==(const Requantisation&, const Requantisation&) = default;
+
+    /// The program computes the operator in an instruction of this form and no other.
+    [[nodiscard]] bool required() const {
+        return form == Form::layer || form == Form::average || form == Form::product;
+    }
 };
 
 /// What the operators on the chip put into instructions, in their order: layers, average pools,
@@ -39,8 +56,11 @@ struct Requantisation {
                                                           const std::vector<bool>& on_chip,
                                                           const std::vector<ParameterPart>& parts);
 
-/// Whether a tensor instruction holds these values.
+/// Whether a tensor instruction has the form and holds the values.
 [[nodiscard]] bool holds(const Instruction& instruction, const Requantisation& values);
+
+/// Whether a tensor instruction has the form, with the values of any scales and zero points.
+[[nodiscard]] bool has_form_of(const Instruction& instruction, const Requantisation& values);
 
 struct RetargetOptions {
     /// The caching token of changed packages; nothing: made from the parameters.
@@ -59,6 +79,13 @@ struct Retargeted {
 /// understood; bad_argument as for CompiledParameters::open().
 [[nodiscard]] Result<Retargeted> retarget(const model::Model& compiled, const model::Model& source,
                                           const model::Model& target,
+                                          const RetargetOptions& options);
+
+/// The same without the source. Where each operator's values are follows from the architecture:
+/// instructions and parameters are in the order of the model's operators, and an instruction's
+/// loops say how many products make a result. Errors: as above, and unsupported when that leaves
+/// more than one reading of the program; the source decides then.
+[[nodiscard]] Result<Retargeted> retarget(const model::Model& compiled, const model::Model& target,
                                           const RetargetOptions& options);
 
 }  // namespace reef::edgetpu

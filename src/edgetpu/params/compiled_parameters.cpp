@@ -174,7 +174,8 @@ class PartReplacement {
 
 }  // namespace
 
-Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled) {
+Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
+                                                    PartSearch search) {
     CompiledParameters opened;
     const auto in_plain = REEF_TRY(packages_of(plain));
     if (!in_plain.empty()) {
@@ -198,10 +199,20 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled)
                                      {bytes.begin(), bytes.end()}});
         }
     }
-    opened.placement_ = REEF_TRY(place_parts(plain, opened.parts_, views));
+    opened.placement_ = REEF_TRY(place_parts(plain, opened.parts_, views, search));
     opened.plain_ = std::move(plain);
     opened.compiled_ = std::move(compiled);
     return opened;
+}
+
+Result<CompiledParameters> CompiledParameters::placed_in_order(
+    std::vector<ParameterPart> parts, const std::vector<std::int32_t>& weight_zeros) const {
+    std::vector<Bytes> views;
+    for (const Blob& blob : blobs_) views.emplace_back(blob.bytes);
+    CompiledParameters placed = *this;
+    placed.placement_ = REEF_TRY(place_in_order(plain_, parts, weight_zeros, views));
+    placed.parts_ = std::move(parts);
+    return placed;
 }
 
 MutableBytes CompiledParameters::bytes_of(const PlacedPart& placed) {

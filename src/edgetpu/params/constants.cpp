@@ -65,6 +65,12 @@ Status encode_softmax_table(std::uint32_t channels, float scale, bool unit_line,
     return {};
 }
 
+float softmax_table_scale(std::uint32_t channels, Bytes blob) {
+    float scale;
+    std::memcpy(&scale, blob.data() + softmax_table_size(channels, false) / 3 * 2, sizeof scale);
+    return scale;
+}
+
 std::size_t gather_size(std::uint32_t taps) {
     return (std::size_t{taps} + 1) * line_bytes;
 }

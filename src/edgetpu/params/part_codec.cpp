@@ -132,10 +132,16 @@ Status encode_part(const Model& plain, const ParameterPart& part, MutableBytes b
     return in_place(encode(), part.name);
 }
 
-bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob) {
+bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob,
+                      std::optional<std::int32_t> weight_zero) {
     if (blob.size() != part.size_bytes) return false;
     if (part.kind == PartKind::factor || part.kind == PartKind::subtrahend) return true;
     std::vector<std::byte> again(part.size_bytes);
+    if (part.kind == PartKind::softmax_table && weight_zero) {
+        const float scale = softmax_table_scale(part.count, blob);
+        return encode_softmax_table(part.count, scale, part.unit_line, again) &&
+               std::ranges::equal(again, blob);
+    }
     if (part.kind != PartKind::layer) {
         return encode_part(plain, part, again) && std::ranges::equal(again, blob);
     }
@@ -147,9 +153,10 @@ bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob)
     std::vector<float> multipliers(layout.vectors.multipliers ? channels : 0);
     std::vector<std::int32_t> zero_points(layout.vectors.zero_points ? channels : 0);
     const WeightType type = weight_type(tensor);
+    const std::int32_t zero =
+        weight_zero ? *weight_zero - (type == WeightType::int8 ? 128 : 0) : zero_point(tensor);
     return decode_layer(layout, blob, {type, weights, biases, multipliers, zero_points}) &&
-           encode_layer(layout, LayerValues{type, weights, zero_point(tensor), biases, multipliers},
-                        again) &&
+           encode_layer(layout, LayerValues{type, weights, zero, biases, multipliers}, again) &&
            std::ranges::equal(again, blob);
 }
 

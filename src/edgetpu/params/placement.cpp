@@ -1,4 +1,6 @@
 // Where a plain model's constants are in the blobs of a compiled one.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -35,7 +37,7 @@ class Placer {
         next_.resize(blobs_.size());
     }
 
-    Result<Placement> run() {
+    Result<Placement> run(PartSearch search) {
         encoded_.resize(parts_.size());
         std::size_t largest = 0;
         for (const Bytes blob : blobs_) largest = std::max(largest, blob.size());
@@ -50,13 +52,48 @@ class Placer {
             if (!place_next(i)) left.push_back(i);
         }
         std::erase_if(left, [this](std::size_t part) { return place_anywhere(part); });
-        place_by_structure(left);
+        if (search == PartSearch::by_bytes_and_structure) place_by_structure(left);
         result_.missing = std::move(left);
         find_rest();
         return std::move(result_);
     }
 
+    Result<Placement> run_in_order(const std::vector<std::int32_t>& weight_zeros) {
+        encoded_.resize(parts_.size());
+        for (std::size_t i = 0; i < parts_.size(); ++i) {
+            const std::size_t blob =
+                REEF_TRY(in_place(next_blob(i, weight_zeros[i]), parts_[i].name));
+            place(i, blob, next_[blob]);
+        }
+        find_rest();
+        std::size_t left = 0;
+        for (const BlobRange& range : result_.unexplained) left += range.size_bytes;
+        if (left == 0) return std::move(result_);
+        return fail(Cause::unsupported,
+                    fmt::format("{} bytes of the parameters are left when the operators' are taken "
+                                "in their order",
+                                left));
+    }
+
   private:
+    /// The only blob that can go on with the part.
+    Result<std::size_t> next_blob(std::size_t part, std::int32_t weight_zero) const {
+        std::vector<std::size_t> fitting;
+        for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
+            const std::size_t size = parts_[part].size_bytes;
+            if (is_free(blob, next_[blob], size) &&
+                has_structure_of(plain_, parts_[part], bytes_at(blob, next_[blob], size),
+                                 weight_zero)) {
+                fitting.push_back(blob);
+            }
+        }
+        if (fitting.size() == 1) return fitting.front();
+        return fail(Cause::unsupported,
+                    fitting.empty() ? "its parameters are not where the order of the operators "
+                                      "puts them"
+                                    : "its parameters may be cached or streamed");
+    }
+
     Bytes bytes_at(std::size_t blob, std::size_t offset, std::size_t size) const {
         return blobs_[blob].subspan(offset, size);
     }
@@ -84,7 +121,10 @@ class Placer {
             taken_[blob][at / parameter_alignment] = true;
         }
         next_[blob] = offset + aligned(size);
-        const std::size_t differing = count_differing(encoded_[part], bytes_at(blob, offset, size));
+        // Without bytes to compare, all may differ.
+        const std::size_t differing =
+            encoded_[part].empty() ? size
+                                   : count_differing(encoded_[part], bytes_at(blob, offset, size));
         result_.placed.push_back({part, {blob, offset, size}, differing});
     }
 
@@ -195,8 +235,14 @@ bool Placement::complete() const {
 }
 
 Result<Placement> place_parts(const model::Model& plain, const std::vector<ParameterPart>& parts,
-                              const std::vector<Bytes>& blobs) {
-    return Placer(plain, parts, blobs).run();
+                              const std::vector<Bytes>& blobs, PartSearch search) {
+    return Placer(plain, parts, blobs).run(search);
+}
+
+Result<Placement> place_in_order(const model::Model& plain, const std::vector<ParameterPart>& parts,
+                                 const std::vector<std::int32_t>& weight_zeros,
+                                 const std::vector<Bytes>& blobs) {
+    return Placer(plain, parts, blobs).run_in_order(weight_zeros);
 }
 
 }  // namespace reef::edgetpu

@@ -1,6 +1,10 @@
 // The quantisation of a plain model's operators as tensor instructions hold it.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 
 #include "reef/edgetpu/retarget.h"
 
@@ -13,6 +17,7 @@ using model::Op;
 using model::Operator;
 using model::Tensor;
 using model::TensorIndex;
+using Form = Requantisation::Form;
 
 struct Scale {
     float scale = 0;
@@ -43,7 +48,7 @@ class Roles {
             case Op::mul:
                 return add_mul(op, *in, *out);
             case Op::reshape:
-                return add_rescaling("reshape", *in, *out, limits(*out, Activation::none));
+                return add_copy(*in, *out, Activation::none);
             case Op::concatenation:
                 return add_concatenation(op, *out);
             case Op::softmax:
@@ -56,9 +61,13 @@ class Roles {
     [[nodiscard]] std::vector<Requantisation> take() { return std::move(roles_); }
 
   private:
+    const Tensor& tensor_of(TensorIndex index) const {
+        return graph_.tensors[static_cast<std::size_t>(index)];
+    }
+
     std::optional<Scale> scale_of(const std::vector<TensorIndex>& list, std::size_t at) const {
         if (at >= list.size() || list[at] == model::absent_tensor) return std::nullopt;
-        const Tensor& tensor = graph_.tensors[static_cast<std::size_t>(list[at])];
+        const Tensor& tensor = tensor_of(list[at]);
         const bool is_signed = tensor.type == ElementType::int8;
         if (!is_signed && tensor.type != ElementType::uint8) return std::nullopt;
         if (!tensor.quantization || !tensor.quantization->quantized()) return std::nullopt;
@@ -68,24 +77,32 @@ class Roles {
             (zero.empty() ? 0 : static_cast<std::int32_t>(zero.front())) + (is_signed ? 128 : 0)};
     }
 
-    static ClampLimits limits(const Scale& out, Activation activation) {
-        const auto kind = activation == Activation::relu    ? ActivationLimits::relu
-                          : activation == Activation::relu6 ? ActivationLimits::relu6
-                                                            : ActivationLimits::none;
-        return clamp_limits(out.scale, out.zero, 0, 255, kind);
+    static ActivationLimits kind_of(Activation activation) {
+        return activation == Activation::relu    ? ActivationLimits::relu
+               : activation == Activation::relu6 ? ActivationLimits::relu6
+                                                 : ActivationLimits::none;
     }
 
-    Requantisation& add_role(std::string name, float scale, const ClampLimits& clamp) {
-        return roles_.emplace_back(Requantisation{.op = op_,
-                                                  .role = std::move(name),
-                                                  .opcode = Requantisation::multiply,
-                                                  .scale = scale,
-                                                  .clamp_min = clamp.min,
-                                                  .clamp_max = clamp.max,
-                                                  .weight_zero = {},
-                                                  .in_zero = {},
-                                                  .out_zero = {},
-                                                  .initial = {}});
+    static ClampLimits limits(const Scale& out, Activation activation) {
+        return clamp_limits(out.scale, out.zero, 0, 255, kind_of(activation));
+    }
+
+    Requantisation& add_role(Form form, float scale, const ClampLimits& clamp) {
+        Requantisation& role = roles_.emplace_back();
+        role.op = op_;
+        role.form = form;
+        role.scale = scale;
+        role.clamp_min = clamp.min;
+        role.clamp_max = clamp.max;
+        return role;
+    }
+
+    /// Limited to the output's range and the activation's.
+    Requantisation& add_limited(Form form, float scale, const Scale& out, Activation activation) {
+        Requantisation& role = add_role(form, scale, limits(out, activation));
+        role.activation = kind_of(activation);
+        role.out_zero = out.zero;
+        return role;
     }
 
     static Activation activation_of(const Operator& op) {
@@ -106,10 +123,13 @@ class Roles {
         const LayerVectors& vectors = part->layout.vectors;
         const float factor =
             vectors.multipliers ? 1.0F : layer_multiplier(in.scale, weights->scale, out.scale);
-        Requantisation& role = add_role("layer", factor, limits(out, activation_of(op)));
+        Requantisation& role = add_limited(Form::layer, factor, out, activation_of(op));
+        const LayerShape& shape = part->layout.shape;
+        role.depthwise = shape.kind == LayerKind::depthwise;
+        role.per_channel = vectors.zero_points;
+        role.steps = shape.taps() * (role.depthwise ? 1 : (shape.in_channels + 3) / 4);
         role.weight_zero = vectors.zero_points ? 0 : weights->zero;
         role.in_zero = in.zero;
-        role.out_zero = out.zero;
     }
 
     void add_pool(const Operator& op, const Scale& in, const Scale& out) {
@@ -117,51 +137,48 @@ class Roles {
         if (pool == nullptr) return;
         const auto area = static_cast<float>(pool->filter_h) * static_cast<float>(pool->filter_w);
         const float factor = in.scale * (1.0F / area) * (1.0F / out.scale);
-        Requantisation& role = add_role("average", factor, limits(out, pool->activation));
-        role.in_zero = in.zero;
-        role.out_zero = out.zero;
+        Requantisation& role = add_limited(Form::average, factor, out, pool->activation);
+        // The window's values are the parameters; what they are multiplied with are ones.
+        role.weight_zero = in.zero;
+        role.in_zero = 0;
     }
 
     void add_mul(const Operator& op, const Scale& in, const Scale& out) {
         const auto other = scale_of(op.inputs, 1);
-        if (!other) return;
+        // A product with one number is another instruction.
+        if (!other || tensor_of(op.inputs[1]).element_count() < 2) return;
         Requantisation& role =
-            add_role("product", layer_multiplier(in.scale, other->scale, out.scale),
-                     limits(out, activation_of(op)));
+            add_limited(Form::product, layer_multiplier(in.scale, other->scale, out.scale), out,
+                        activation_of(op));
         role.weight_zero = other->zero;
         role.in_zero = in.zero;
-        role.out_zero = out.zero;
     }
 
     /// A copy through a matrix of ones.
-    void add_rescaling(std::string name, const Scale& in, const Scale& out,
-                       const ClampLimits& clamp) {
-        Requantisation& role = add_role(std::move(name), in.scale * (1.0F / out.scale), clamp);
+    void add_copy(const Scale& in, const Scale& out, Activation activation) {
+        Requantisation& role =
+            add_limited(Form::copy, in.scale * (1.0F / out.scale), out, activation);
         role.weight_zero = 0;
         role.in_zero = in.zero;
-        role.out_zero = out.zero;
     }
 
     void add_concatenation(const Operator& op, const Scale& out) {
         for (std::size_t i = 0; i < op.inputs.size(); ++i) {
             if (const auto in = scale_of(op.inputs, i)) {
-                add_rescaling("concatenation", *in, out, limits(out, activation_of(op)));
+                add_copy(*in, out, activation_of(op));
             }
         }
     }
 
     /// max, then x - max, then exp((x - max) * scale); from there on nothing depends on the scale.
     void add_softmax(const Scale& in) {
-        const ClampLimits clamp = limits(in, Activation::none);
-        Requantisation& max = add_role("max", 1.0F, clamp);
-        max.opcode = Requantisation::maximum;
+        Requantisation& max = add_limited(Form::maximum, 1.0F, in, Activation::none);
         max.weight_zero = in.zero;
-        max.out_zero = in.zero;
         max.initial = -in.zero;
-        add_rescaling("logits", in, in, clamp);
+        add_copy(in, in, Activation::none);
         const float span = in.scale * 255.0F * (1.0F / in.scale);
         for (const auto& [weight_zero, in_zero] : {std::pair{1, 0}, std::pair{0, 255}}) {
-            Requantisation& difference = add_role("difference", 1.0F, {-span, 0});
+            Requantisation& difference = add_role(Form::difference, 1.0F, {-span, 0});
             difference.weight_zero = weight_zero;
             difference.in_zero = in_zero;
             difference.out_zero = 255;
@@ -172,7 +189,8 @@ class Roles {
         const bool in_table = std::ranges::any_of(parts_, [this](const ParameterPart& part) {
             return part.op == op_ && part.kind == PartKind::softmax_table;
         });
-        Requantisation& exp = add_role("exp", in_table ? 1.0F : in.scale * beta, {exp_cutoff, 0});
+        Requantisation& exp =
+            add_role(Form::exponential, in_table ? 1.0F : in.scale * beta, {exp_cutoff, 0});
         exp.in_zero = 255;
         exp.out_zero = 0;
     }
@@ -199,6 +217,79 @@ bool same_number(const Instruction& instruction, std::string_view field,
     return !value || instruction.value(field) == *value;
 }
 
+std::int64_t number(const Instruction& instruction, std::string_view field) {
+    return instruction.value(field).value();
+}
+
+float real(const Instruction& instruction, std::string_view field) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(number(instruction, field)));
+}
+
+/// The tensor instructions' opcodes.
+constexpr std::uint8_t mac = 1, maximum = 2;
+
+/// Passes of the loops that make one result.
+std::uint64_t steps_of(const Instruction& instruction) {
+    static constexpr std::array<std::string_view, 8> limits = {
+        "loop.limit0", "loop.limit1", "loop.limit2", "loop.limit3",
+        "loop.limit4", "loop.limit5", "loop.limit6", "loop.limit7"};
+    const auto mask = static_cast<std::uint64_t>(number(instruction, "reduction_mask"));
+    std::uint64_t steps = 1;
+    for (std::size_t i = 0; i < limits.size(); ++i) {
+        if ((mask >> i & 1) == 0) continue;
+        steps *= static_cast<std::uint64_t>(number(instruction, limits[i])) + 1;
+    }
+    return steps;
+}
+
+/// What no scale enters: opcode, modes, and the loops as far as shapes decide them.
+bool has_shape_of(const Instruction& instruction, const Requantisation& values) {
+    if (instruction.info == nullptr || instruction.info->space != Space::tile ||
+        instruction.info->opcode != (values.form == Form::maximum ? maximum : mac)) {
+        return false;
+    }
+    if (values.steps != 0 && steps_of(instruction) != values.steps) return false;
+    const auto set = [&](std::string_view flag) { return number(instruction, flag) != 0; };
+    switch (values.form) {
+        case Form::layer:
+            return !set("in_16bit") && !set("par_16bit") && !set("single") &&
+                   set("par_zero_rows") == values.per_channel &&
+                   (number(instruction, "lanes") == 3 || !values.depthwise);
+        case Form::average:
+            return set("in_16bit") && !set("par_16bit") && set("single");
+        case Form::product:
+            return !set("in_16bit") && !set("par_16bit") && set("single") && set("in_bytewise");
+        case Form::copy:
+            return !set("in_16bit") && !set("par_16bit") && !set("single") && !set("table") &&
+                   !set("out_16bit");
+        case Form::exponential:
+            return set("table");
+        case Form::maximum:
+        case Form::difference:
+            break;
+    }
+    return true;
+}
+
+bool nearly(float held, float wanted) {
+    return std::abs(held - wanted) <= 0.01F;
+}
+
+/// The clamp is that of some scale: real limits times its inverse, up to rounding.
+bool has_limits_of(const Instruction& instruction, ActivationLimits activation) {
+    const auto zero = static_cast<float>(number(instruction, "out_zero"));
+    const float min = real(instruction, "clamp_min"), max = real(instruction, "clamp_max");
+    switch (activation) {
+        case ActivationLimits::none:
+            return nearly(min, -zero) && nearly(max, 255 - zero);
+        case ActivationLimits::relu:
+            return min == 0 && nearly(max, 255 - zero);
+        case ActivationLimits::relu6:
+            break;
+    }
+    return min == 0 && max > 0 && max < 255.01F - zero;
+}
+
 }  // namespace
 
 std::vector<Requantisation> requantisations(const Model& plain, const std::vector<bool>& on_chip,
@@ -211,15 +302,48 @@ std::vector<Requantisation> requantisations(const Model& plain, const std::vecto
 }
 
 bool holds(const Instruction& instruction, const Requantisation& values) {
-    return instruction.info != nullptr && instruction.info->space == Space::tile &&
-           instruction.info->opcode == values.opcode &&
-           same_float(instruction, "scale", values.scale) &&
+    return has_shape_of(instruction, values) && same_float(instruction, "scale", values.scale) &&
            same_float(instruction, "clamp_min", values.clamp_min) &&
            same_float(instruction, "clamp_max", values.clamp_max) &&
            same_number(instruction, "par_zero", values.weight_zero) &&
            same_number(instruction, "in_zero", values.in_zero) &&
            same_number(instruction, "out_zero", values.out_zero) &&
            same_number(instruction, "initial", values.initial);
+}
+
+bool has_form_of(const Instruction& instruction, const Requantisation& values) {
+    if (!has_shape_of(instruction, values)) return false;
+    switch (values.form) {
+        case Form::layer:
+            if (values.per_channel && number(instruction, "par_zero") != 0) return false;
+            break;
+        case Form::copy:
+            if (number(instruction, "par_zero") != 0) return false;
+            break;
+        case Form::maximum: {
+            const std::int64_t zero = number(instruction, "out_zero");
+            if (number(instruction, "par_zero") != zero ||
+                number(instruction, "initial") != -zero) {
+                return false;
+            }
+            break;
+        }
+        case Form::average:
+        case Form::product:
+            break;
+        case Form::difference:
+            return same_number(instruction, "par_zero", values.weight_zero) &&
+                   same_number(instruction, "in_zero", values.in_zero) &&
+                   same_number(instruction, "out_zero", values.out_zero) &&
+                   nearly(real(instruction, "clamp_min"), -255) &&
+                   real(instruction, "clamp_max") == 0;
+        case Form::exponential:
+            return same_number(instruction, "in_zero", values.in_zero) &&
+                   same_number(instruction, "out_zero", values.out_zero) &&
+                   same_float(instruction, "clamp_min", values.clamp_min) &&
+                   same_float(instruction, "clamp_max", values.clamp_max);
+    }
+    return has_limits_of(instruction, values.activation);
 }
 
 }  // namespace reef::edgetpu

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <map>
 
 #include "edgetpu/params/architecture.h"
+#include "edgetpu/params/program_alignment.h"
+#include "edgetpu/params/template_recovery.h"
 #include "reef/edgetpu/compiled_parameters.h"
 
 namespace reef::edgetpu {
@@ -27,27 +29,6 @@ bool same_quantization(const Tensor& a, const Tensor& b) {
     if (a.quantization.has_value() != b.quantization.has_value()) return false;
     return !a.quantization || (a.quantization->scale == b.quantization->scale &&
                                a.quantization->zero_point == b.quantization->zero_point);
-}
-
-/// Values that no tensor's quantisation enters: plain copies, and SOFTMAX after its exponential,
-/// whose output has TFLite's fixed scale 1/256.
-bool independent_of_quantization(const Instruction& instruction) {
-    const auto real = [&](std::string_view field) {
-        return std::bit_cast<float>(static_cast<std::uint32_t>(instruction.value(field).value()));
-    };
-    const float scale = real("scale"), max = real("clamp_max"), min = real("clamp_min");
-    for (const std::string_view zero : {"par_zero", "in_zero", "out_zero", "initial"}) {
-        if (instruction.value(zero).value() != 0) return false;
-    }
-    constexpr float per_16_bit_step = 1.0F / 65535.0F;
-    if (std::isinf(max) && std::isinf(min)) return scale == 1.0F || scale == per_16_bit_step;
-    if (min != 0) return false;
-    return (scale == per_16_bit_step && max == 32768.0F) || (scale == 1.0F && max == 65535.0F) ||
-           (scale == 1.1921416387394856e-07F && max == 255.0F);
-}
-
-bool has_requantisation(const Instruction& instruction) {
-    return instruction.info != nullptr && instruction.info->find("clamp_max") != nullptr;
 }
 
 /// Writes the values that differ; a zero keeps its sign. Gives whether anything was written.
@@ -82,35 +63,74 @@ Result<bool> write_values(MutableBytes bytes, const Instruction& instruction,
 /// The same values but for the operator they come from.
 bool same_values(Requantisation a, const Requantisation& b) {
     a.op = b.op;
-    a.role = b.role;
     return a == b;
 }
 
-/// One retargeting, step by step; `source_` holds the compiled model and its blobs.
+/// A tensor instruction and the index of its role.
+struct Choice {
+    TensorInstruction at;
+    std::size_t role = 0;
+};
+
+/// One retargeting, step by step; `template_` holds the compiled model, its blobs and a plain model
+/// of its architecture: the source, or the target itself when the source is not known.
 class Retargeting {
   public:
-    Retargeting(CompiledParameters& source, const Model& target, const TensorMap& map,
-                const RetargetOptions& options)
-        : source_(source), target_(target), map_(map), options_(options) {
-        result_.model = source.compiled();
+    Retargeting(CompiledParameters& compiled, const Model& target, const TensorMap& map,
+                const RetargetOptions& options, const RecoveredProgram* recovered)
+        : template_(compiled),
+          target_(target),
+          map_(map),
+          options_(options),
+          recovered_(recovered) {
+        result_.model = compiled.compiled();
+        find_names();
+        if (recovered == nullptr) return;
+        for (std::size_t i = 0; i < recovered->instructions.size(); ++i) {
+            choices_.push_back({recovered->instructions[i], recovered->roles[i]});
+        }
     }
 
     Result<Retargeted> run() {
         REEF_CHECK(replace_parameters());
-        REEF_CHECK(check_unmodelled());
         find_roles();
-        for (std::size_t i = 0; i < source_.operators().size(); ++i) {
-            REEF_CHECK(in_place(replace_in(i), source_.operators()[i].place));
+        REEF_CHECK(check_unmodelled());
+        if (source_is_known()) REEF_CHECK(choose_roles());
+        for (std::size_t i = 0; i < template_.operators().size(); ++i) {
+            REEF_CHECK(in_place(replace_in(i), template_.operators()[i].place));
         }
         replace_tensors();
         return std::move(result_);
     }
 
   private:
-    const Model& plain() const { return source_.plain(); }
+    const Model& plain() const { return template_.plain(); }
+    bool source_is_known() const { return recovered_ == nullptr; }
+
+    /// The tensors of `plain()` by the names that the compiled model has for them.
+    void find_names() {
+        const auto& graph = plain().subgraphs.front();
+        for (const auto& [from, to] : map_) {
+            const std::string& name = graph.tensors[static_cast<std::size_t>(from)].name;
+            if (!name.empty()) names_.try_emplace(name, from);
+        }
+        const auto& compiled = template_.compiled().subgraphs.front();
+        const auto add = [&](const std::vector<TensorIndex>& ours,
+                             const std::vector<TensorIndex>& theirs) {
+            for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
+                const auto& tensor = compiled.tensors[static_cast<std::size_t>(ours[i])];
+                names_.try_emplace(tensor.name, theirs[i]);
+            }
+        };
+        add(compiled.inputs, graph.inputs);
+        add(compiled.outputs, graph.outputs);
+    }
+
+    /// Without the source, everything may have changed.
     bool quantization_changes(TensorIndex index) const {
         return index != model::absent_tensor &&
-               !same_quantization(tensor_of(plain(), index), tensor_of(target_, map_.at(index)));
+               (!source_is_known() ||
+                !same_quantization(tensor_of(plain(), index), tensor_of(target_, map_.at(index))));
     }
 
     /// The part with the target's tensors and the template's layout.
@@ -122,18 +142,19 @@ class Retargeting {
     }
 
     Status replace_parameters() {
-        const Placement& placement = source_.placement();
-        for (const ParameterPart& part : source_.parts()) target_parts_.push_back(in_target(part));
+        const Placement& placement = template_.placement();
+        for (const ParameterPart& part : template_.parts())
+            target_parts_.push_back(in_target(part));
         for (const PlacedPart& placed : placement.placed) {
-            if (placed.differing == 0) continue;
+            if (placed.differing == 0 || !source_is_known()) continue;
             return fail(Cause::bad_argument,
                         fmt::format("{} bytes of its parameters are not those of the source",
                                     placed.differing),
-                        source_.parts()[placed.part].name,
+                        template_.parts()[placed.part].name,
                         "give the plain model that it was compiled from");
         }
         for (const PlacedPart& placed : placement.placed) {
-            const MutableBytes bytes = source_.bytes_of(placed);
+            const MutableBytes bytes = template_.bytes_of(placed);
             std::vector<std::byte> fresh(bytes.size());
             REEF_CHECK(encode_part(target_, target_parts_[placed.part], fresh));
             for (std::size_t i = 0; i < fresh.size(); ++i) {
@@ -150,7 +171,7 @@ class Retargeting {
         const auto& graph = plain().subgraphs.front();
         bool any = result_.changed_parameter_bytes > 0;
         for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-            if (!source_.on_chip()[i]) continue;
+            if (!template_.on_chip()[i]) continue;
             const Operator& op = graph.operators[i];
             const auto changes = [this](TensorIndex index) { return quantization_changes(index); };
             if (std::ranges::none_of(op.inputs, changes) &&
@@ -158,9 +179,9 @@ class Retargeting {
                 continue;
             }
             any = true;
-            REEF_CHECK(in_place(check_modelled(op), model::place_of(graph, i)));
+            REEF_CHECK(in_place(check_modelled(i, op), model::place_of(graph, i)));
         }
-        const Placement& placement = source_.placement();
+        const Placement& placement = template_.placement();
         if (!any || (placement.unexplained.empty() && placement.missing.empty())) return {};
         std::size_t bytes = 0;
         for (const BlobRange& range : placement.unexplained) bytes += range.size_bytes;
@@ -171,12 +192,12 @@ class Retargeting {
                     {}, "reef weights verify lists them");
     }
 
-    Status check_modelled(const Operator& op) const {
+    Status check_modelled(std::size_t index, const Operator& op) const {
         switch (op.code.builtin) {
             case Op::conv_2d:
             case Op::depthwise_conv_2d:
             case Op::average_pool_2d:
-                return check_border(op);
+                return check_border(index, op);
             case Op::fully_connected:
             case Op::mul:
             case Op::reshape:
@@ -188,12 +209,17 @@ class Retargeting {
             default:
                 break;
         }
+        if (source_is_known()) {
+            return fail(
+                Cause::unsupported,
+                "its quantisation differs, and how the program holds it is not known exactly");
+        }
         return fail(Cause::unsupported,
-                    "its quantisation differs, and how the program holds it is not known exactly");
+                    "whether its quantisation differs cannot be read from the program");
     }
 
     /// Borders are filled with the input's zero point by instructions that do not name it.
-    Status check_border(const Operator& op) const {
+    Status check_border(std::size_t index, const Operator& op) const {
         const bool padded = std::visit(
             [](const auto& options) {
                 if constexpr (requires { options.padding; }) {
@@ -202,17 +228,27 @@ class Retargeting {
                 return false;
             },
             op.options);
-        const auto zero = [](const Tensor& tensor) {
-            return tensor.quantization ? tensor.quantization->zero_point
-                                       : std::vector<std::int64_t>{};
-        };
-        const TensorIndex in = op.inputs.empty() ? model::absent_tensor : op.inputs[0];
-        if (!padded || in == model::absent_tensor || window_is_one(op) ||
-            zero(tensor_of(plain(), in)) == zero(tensor_of(target_, map_.at(in)))) {
-            return {};
-        }
+        if (!padded || window_is_one(op) || !input_zero_changes(index)) return {};
         return fail(Cause::unsupported,
                     "its input's zero point differs, and the program fills the border with it");
+    }
+
+    bool input_zero_changes(std::size_t op) const {
+        const auto zero = [](const Requantisation& role) {
+            return role.form == Requantisation::Form::average ? role.weight_zero : role.in_zero;
+        };
+        if (!source_is_known()) {
+            return std::ranges::any_of(choices_, [&](const Choice& choice) {
+                const Requantisation& role = to_[choice.role];
+                const bool average = role.form == Requantisation::Form::average;
+                return role.op == op &&
+                       choice.at.instruction.value(average ? "par_zero" : "in_zero") != zero(role);
+            });
+        }
+        for (std::size_t i = 0; i < to_.size(); ++i) {
+            if (to_[i].op == op && zero(from_[i]) != zero(to_[i])) return true;
+        }
+        return false;
     }
 
     bool window_is_one(const Operator& op) const {
@@ -247,94 +283,39 @@ class Retargeting {
     }
 
     void find_roles() {
-        from_ = requantisations(plain(), source_.on_chip(), source_.parts());
-        to_ = requantisations(target_, source_.on_chip(), target_parts_);
-        changing_ = from_ != to_;
+        from_ = requantisations(plain(), template_.on_chip(), template_.parts());
+        to_ = requantisations(target_, template_.on_chip(), target_parts_);
     }
-
-    Status replace_in(std::size_t index) {
-        Package package = source_.operators()[index].package;
-        const Package before = package;
-        for (const CompiledParameters::Blob& blob : source_.blobs()) {
-            Executable& executable = package.executables[blob.executable];
-            if (blob.op == index && !std::ranges::equal(executable.parameters.view(), blob.bytes)) {
-                executable.parameters = SharedBytes::copy_of(blob.bytes);
-            }
-        }
-        for (std::size_t i = 0; i < package.executables.size(); ++i) {
-            const std::string place = fmt::format("executable {}", i);
-            REEF_CHECK(in_place(replace_instructions(package.executables[i]), place));
-            REEF_CHECK(in_place(replace_layers(package.executables[i]), place));
-        }
-        if (package == before) return {};
-        const std::uint64_t token = options_.token.value_or(parameter_token(package));
-        for (Executable& executable : package.executables) {
-            executable.parameter_caching_token = token;
-        }
-        const CompiledOperator& place = source_.operators()[index];
-        return replace_package(result_.model.subgraphs[place.subgraph].operators[place.index],
-                               package);
-    }
-
-    Status replace_instructions(Executable& executable) {
-        if (!changing_ || executable.type == ExecutableType::parameter_caching) return {};
-        for (InstructionBitstream& stream : executable.bitstreams) {
-            const Bytes old = stream.instructions.view();
-            std::vector<std::byte> bytes(old.begin(), old.end());
-            const auto instructions = REEF_TRY(decode(old));
-            const auto choices = REEF_TRY(choose_roles(instructions));
-            bool changed = false;
-            for (const auto& [at, role] : choices) {
-                const Instruction& instruction = instructions[at];
-                const MutableBytes place = MutableBytes(bytes).subspan(
-                    instruction.word * word_bytes, instruction.bytes.size());
-                if (!REEF_TRY(write_values(place, instruction, to_[role]))) continue;
-                ++result_.changed_instructions;
-                changed = true;
-            }
-            if (changed) stream.instructions = SharedBytes::copy_of(bytes);
-        }
-        return {};
-    }
-
-    using Choice = std::pair<std::size_t, std::size_t>;  ///< instruction, role
 
     /// For each tensor instruction with values of an operator: which one's.
-    Result<std::vector<Choice>> choose_roles(const std::vector<Instruction>& instructions) const {
-        std::vector<Choice> choices;
-        std::map<std::vector<std::size_t>, std::vector<std::size_t>> unclear;
-        for (std::size_t i = 0; i < instructions.size(); ++i) {
-            if (!has_requantisation(instructions[i])) continue;
-            auto roles = roles_of(instructions[i]);
+    Status choose_roles() {
+        if (from_ == to_) return {};
+        std::vector<TensorInstruction> places;
+        bool clear = true;
+        for (const TensorInstruction& at : REEF_TRY(tensor_instructions(template_.operators()))) {
+            const auto roles = roles_of(at.instruction);
             if (roles.empty()) {
-                if (independent_of_quantization(instructions[i])) continue;
+                if (independent_of_quantization(at.instruction)) continue;
                 return fail(Cause::unsupported,
                             "its values belong to no operator of the source, so that they cannot "
                             "be made for another",
-                            fmt::format("{} at word {:#x}", instructions[i].info->name,
-                                        instructions[i].word));
+                            name_of(at.instruction));
             }
-            if (roles.size() == 1) {
-                choices.emplace_back(i, roles.front());
-            } else {
-                unclear[roles].push_back(i);
-            }
+            clear = clear && roles.size() == 1;
+            choices_.push_back({at, roles.front()});
         }
-        // Operators that the source quantises alike, in their order; the program keeps it.
-        for (const auto& [roles, places] : unclear) {
-            if (places.size() % roles.size() != 0) {
-                return fail(Cause::unsupported,
-                            fmt::format("operators {} and {} are quantised alike in the source and "
-                                        "not in the target, and their instructions cannot be "
-                                        "told apart",
-                                        from_[roles[0]].op, from_[roles[1]].op));
-            }
-            const std::size_t each = places.size() / roles.size();
-            for (std::size_t i = 0; i < places.size(); ++i) {
-                choices.emplace_back(places[i], roles[i / each]);
-            }
-        }
-        return choices;
+        return clear ? Status{} : choose_in_order();
+    }
+
+    /// Operators that the source quantises alike are told apart by their order.
+    Status choose_in_order() {
+        std::vector<Instruction> instructions;
+        for (const Choice& choice : choices_) instructions.push_back(choice.at.instruction);
+        const auto roles = REEF_TRY(align_in_order(
+            instructions, from_, holds,
+            [this](std::size_t a, std::size_t b) { return same_values(to_[a], to_[b]); }));
+        for (std::size_t i = 0; i < roles.size(); ++i) choices_[i].role = roles[i];
+        return {};
     }
 
     /// Roles that the instruction may have; those that say the same for the target count once.
@@ -349,13 +330,56 @@ class Retargeting {
         return roles;
     }
 
-    /// The source's tensor of that name, or absent_tensor.
-    TensorIndex named(std::string_view name) const {
-        const auto& tensors = plain().subgraphs.front().tensors;
-        for (const auto& [from, to] : map_) {
-            if (!name.empty() && tensors[static_cast<std::size_t>(from)].name == name) return from;
+    Status replace_in(std::size_t index) {
+        Package package = template_.operators()[index].package;
+        const Package before = package;
+        for (const CompiledParameters::Blob& blob : template_.blobs()) {
+            Executable& executable = package.executables[blob.executable];
+            if (blob.op == index && !std::ranges::equal(executable.parameters.view(), blob.bytes)) {
+                executable.parameters = SharedBytes::copy_of(blob.bytes);
+            }
         }
-        return model::absent_tensor;
+        for (std::size_t i = 0; i < package.executables.size(); ++i) {
+            const std::string place = fmt::format("executable {}", i);
+            for (std::size_t j = 0; j < package.executables[i].bitstreams.size(); ++j) {
+                REEF_CHECK(in_place(
+                    replace_instructions(index, i, j, package.executables[i].bitstreams[j]),
+                    place));
+            }
+            REEF_CHECK(in_place(replace_layers(package.executables[i]), place));
+        }
+        if (package == before) return {};
+        const std::uint64_t token = options_.token.value_or(parameter_token(package));
+        for (Executable& executable : package.executables) {
+            executable.parameter_caching_token = token;
+        }
+        const CompiledOperator& place = template_.operators()[index];
+        return replace_package(result_.model.subgraphs[place.subgraph].operators[place.index],
+                               package);
+    }
+
+    Status replace_instructions(std::size_t op, std::size_t executable, std::size_t bitstream,
+                                InstructionBitstream& stream) {
+        const Bytes old = stream.instructions.view();
+        std::vector<std::byte> bytes(old.begin(), old.end());
+        bool changed = false;
+        for (const auto& [at, role] : choices_) {
+            if (at.op != op || at.executable != executable || at.bitstream != bitstream) continue;
+            const Instruction& instruction = at.instruction;
+            const MutableBytes place = MutableBytes(bytes).subspan(instruction.word * word_bytes,
+                                                                   instruction.bytes.size());
+            if (!REEF_TRY(write_values(place, instruction, to_[role]))) continue;
+            ++result_.changed_instructions;
+            changed = true;
+        }
+        if (changed) stream.instructions = SharedBytes::copy_of(bytes);
+        return {};
+    }
+
+    /// The tensor of `plain()` of that name in the compiled model, or absent_tensor.
+    TensorIndex named(std::string_view name) const {
+        const auto found = names_.find(name);
+        return found == names_.end() ? model::absent_tensor : found->second;
     }
 
     void rename(std::string& name) const {
@@ -402,13 +426,15 @@ class Retargeting {
             const Tensor& old = tensor_of(plain(), from);
             const Tensor& fresh = tensor_of(target_, map_.at(from));
             tensor.name = fresh.name;
-            if (!same_quantization(old, fresh) && tensor.quantization && fresh.quantization) {
+            if ((!source_is_known() || !same_quantization(old, fresh)) && tensor.quantization &&
+                fresh.quantization) {
                 tensor.quantization->scale = fresh.quantization->scale;
                 tensor.quantization->zero_point = fresh.quantization->zero_point;
             }
+            const Bytes held = result_.model.constant(tensor);
             const Bytes bytes = target_.constant(fresh);
-            if (result_.model.constant(tensor).empty() ||
-                std::ranges::equal(bytes, plain().constant(old))) {
+            if (held.empty() ||
+                std::ranges::equal(bytes, source_is_known() ? plain().constant(old) : held)) {
                 continue;
             }
             tensor.buffer = static_cast<std::uint32_t>(result_.model.buffers.size());
@@ -416,13 +442,15 @@ class Retargeting {
         }
     }
 
-    CompiledParameters& source_;
+    CompiledParameters& template_;
     const Model& target_;
     const TensorMap& map_;
     const RetargetOptions& options_;
+    const RecoveredProgram* recovered_;  ///< null when the source is known
+    std::map<std::string, TensorIndex, std::less<>> names_;
     std::vector<ParameterPart> target_parts_;
-    std::vector<Requantisation> from_, to_;  ///< of the source and of the target, in step
-    bool changing_ = false;
+    std::vector<Requantisation> from_, to_;  ///< of the template and of the target, in step
+    std::vector<Choice> choices_;
     Retargeted result_;
 };
 
@@ -431,8 +459,20 @@ class Retargeting {
 Result<Retargeted> retarget(const Model& compiled, const Model& source, const Model& target,
                             const RetargetOptions& options) {
     auto opened = REEF_TRY(CompiledParameters::open(source, compiled));
+    REEF_CHECK(check_source(opened));
     const TensorMap map = REEF_TRY(match_architectures(source, target));
-    return Retargeting(opened, target, map, options).run();
+    return Retargeting(opened, target, map, options, nullptr).run();
+}
+
+Result<Retargeted> retarget(const Model& compiled, const Model& target,
+                            const RetargetOptions& options) {
+    auto opened = REEF_TRY(CompiledParameters::open(target, compiled, PartSearch::by_bytes));
+    const TensorMap map = REEF_TRY(match_architectures(target, target));
+    if (REEF_TRY(is_compiled_from(opened))) {
+        return Retargeting(opened, target, map, options, nullptr).run();
+    }
+    auto recovered = REEF_TRY(recover_program(opened));
+    return Retargeting(recovered.parameters, target, map, options, &recovered.program).run();
 }
 
 }  // namespace reef::edgetpu

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "edgetpu/params/other_numbers.h"
 #include "edgetpu/params/pairs.h"
 #include "reef/model/tflite.h"
 #include "support/shared_data.h"
@@ -27,6 +28,20 @@ TEST(Retarget, GivesEveryCompiledModelBackForItsOwnSource) {
         const auto plain = load(pair.plain);
         const auto compiled = load(pair.compiled);
         const auto result = retarget(compiled, plain, plain, {});
+        ASSERT_TRUE(result) << result.error().message();
+        EXPECT_EQ(result->model, compiled);
+        EXPECT_EQ(result->changed_instructions, 0U);
+        EXPECT_EQ(result->changed_parameter_bytes, 0U);
+    }
+}
+
+TEST(Retarget, GivesEveryCompiledModelBackWithoutItsSource) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_TRUE(std::filesystem::exists(shared));
+    for (const test::CompiledPair& pair : test::compiled_pairs()) {
+        SCOPED_TRACE(pair.name);
+        const auto compiled = load(pair.compiled);
+        const auto result = retarget(compiled, load(pair.plain), {});
         ASSERT_TRUE(result) << result.error().message();
         EXPECT_EQ(result->model, compiled);
         EXPECT_EQ(result->changed_instructions, 0U);
@@ -68,7 +83,7 @@ TEST(Retarget, FindsEveryLayersValuesInTheInstructions) {
             const bool held = std::ranges::any_of(
                 instructions, [&](const Instruction& one) { return holds(one, role); });
             found += held ? 1 : 0;
-            if (role.role != "layer") continue;
+            if (role.form != Requantisation::Form::layer) continue;
             ++layers;
             layers_found += held ? 1 : 0;
         }
@@ -81,6 +96,42 @@ TEST(Retarget, FindsEveryLayersValuesInTheInstructions) {
     }
 }
 
+/// The executables of `ours`, and what a runtime reads of its tensors, are those of `theirs`.
+void expect_same_program(const model::Model& ours, const model::Model& theirs) {
+    const auto expected = packages_of(theirs).value();
+    const auto operators = packages_of(ours).value();
+    ASSERT_EQ(operators.size(), expected.size());
+    for (std::size_t op = 0; op < operators.size(); ++op) {
+        const auto& x = operators[op].package.executables;
+        const auto& y = expected[op].package.executables;
+        ASSERT_EQ(x.size(), y.size());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            SCOPED_TRACE(to_string(y[i].type));
+            EXPECT_EQ(x[i].parameters, y[i].parameters);
+            EXPECT_EQ(x[i].bitstreams, y[i].bitstreams);
+            EXPECT_EQ(x[i].inputs, y[i].inputs);
+            EXPECT_EQ(x[i].outputs, y[i].outputs);
+            EXPECT_EQ(x[i].dma_hints, y[i].dma_hints);
+            EXPECT_EQ(x[i], y[i]);
+        }
+    }
+    const auto& a = ours.subgraphs[0].tensors;
+    const auto& b = theirs.subgraphs[0].tensors;
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        EXPECT_EQ(a[i].name, b[i].name);
+        ASSERT_EQ(a[i].quantization.has_value(), b[i].quantization.has_value());
+        if (!a[i].quantization) continue;
+        EXPECT_EQ(a[i].quantization->scale, b[i].quantization->scale);
+        EXPECT_EQ(a[i].quantization->zero_point, b[i].quantization->zero_point);
+    }
+}
+
+/// The token is no function of the program: it names a run of the compiler.
+RetargetOptions token_of(const model::Model& compiled) {
+    return {packages_of(compiled).value().at(0).package.executables[0].parameter_caching_token};
+}
+
 TEST(Retarget, GivesTheVendorsExecutablesForOtherColours) {
     REEF_SHARED_OR_SKIP(shared);
     const auto folder = shared / "data/edgetpu/templates";
@@ -89,38 +140,79 @@ TEST(Retarget, GivesTheVendorsExecutablesForOtherColours) {
         for (const std::string& to : colours) {
             SCOPED_TRACE(from + " to " + to);
             const auto vendor = load(folder / ("color_" + to + "_64x64_edgetpu.tflite"));
-            const Package expected = packages_of(vendor).value().at(0).package;
-            // The token is no function of the program: it names the vendor's run of the compiler.
-            const RetargetOptions options{expected.executables[0].parameter_caching_token};
-            const auto result = retarget(load(folder / ("color_" + from + "_64x64_edgetpu.tflite")),
-                                         load(folder / ("color_" + from + "_64x64.tflite")),
-                                         load(folder / ("color_" + to + "_64x64.tflite")), options);
-            ASSERT_TRUE(result) << result.error().message();
-            const Package package = packages_of(result->model).value().at(0).package;
-            ASSERT_EQ(package.executables.size(), expected.executables.size());
-            for (std::size_t i = 0; i < package.executables.size(); ++i) {
-                SCOPED_TRACE(to_string(expected.executables[i].type));
-                const Executable& ours = package.executables[i];
-                const Executable& theirs = expected.executables[i];
-                EXPECT_EQ(ours.parameters, theirs.parameters);
-                EXPECT_EQ(ours.bitstreams, theirs.bitstreams);
-                EXPECT_EQ(ours.inputs, theirs.inputs);
-                EXPECT_EQ(ours.outputs, theirs.outputs);
-                EXPECT_EQ(ours.dma_hints, theirs.dma_hints);
-                EXPECT_EQ(ours, theirs);
-            }
-            // Tensors: all that a runtime reads.
-            const auto& a = result->model.subgraphs[0].tensors;
-            const auto& b = vendor.subgraphs[0].tensors;
-            ASSERT_EQ(a.size(), b.size());
-            for (std::size_t i = 0; i < a.size(); ++i) {
-                EXPECT_EQ(a[i].name, b[i].name);
-                ASSERT_TRUE(a[i].quantization && b[i].quantization);
-                EXPECT_EQ(a[i].quantization->scale, b[i].quantization->scale);
-                EXPECT_EQ(a[i].quantization->zero_point, b[i].quantization->zero_point);
-            }
+            const auto compiled = load(folder / ("color_" + from + "_64x64_edgetpu.tflite"));
+            const auto source = load(folder / ("color_" + from + "_64x64.tflite"));
+            const auto target = load(folder / ("color_" + to + "_64x64.tflite"));
+            const RetargetOptions options = token_of(vendor);
+            const auto with = retarget(compiled, source, target, options);
+            ASSERT_TRUE(with) << with.error().message();
+            expect_same_program(with->model, vendor);
+            const auto without = retarget(compiled, target, options);
+            ASSERT_TRUE(without) << without.error().message();
+            expect_same_program(without->model, vendor);
         }
     }
+}
+
+TEST(Retarget, GivesTheSameWithAndWithoutTheSource) {
+    REEF_SHARED_OR_SKIP(shared);
+    const std::vector<std::string> names = {
+        "data/edgetpu/templates/dense_256",
+        "data/edgetpu/templates/dense_1024",
+        "data/edgetpu/templates/gabor_64x64_7k_4o_2s",
+        "data/edgetpu/templates/gabor_64x64_p4",
+        "data/edgetpu/templates/bright_16x16",
+        "data/edgetpu/templates/color_white_64x64",
+        "data/models/mobilenet_v1_0.25_128_quant",
+        "data/models/mobilenet_v1_0.5_160_quant",
+    };
+    for (const std::string& name : names) {
+        const auto plain = load(shared / (name + ".tflite"));
+        const auto compiled = load(shared / (name + "_edgetpu.tflite"));
+        for (unsigned seed = 1; seed <= 3; ++seed) {
+            SCOPED_TRACE(fmt::format("{}, seed {}", name, seed));
+            const auto target = test::with_other_numbers(plain, seed);
+            const RetargetOptions options = token_of(compiled);
+            const auto with = retarget(compiled, plain, target, options);
+            ASSERT_TRUE(with) << with.error().message();
+            EXPECT_GT(with->changed_instructions, 0U);
+            EXPECT_GT(with->changed_parameter_bytes, 0U);
+            const auto without = retarget(compiled, target, options);
+            ASSERT_TRUE(without) << without.error().message();
+            EXPECT_EQ(without->model, with->model);
+            EXPECT_EQ(without->changed_instructions, with->changed_instructions);
+            EXPECT_EQ(without->changed_parameter_bytes, with->changed_parameter_bytes);
+            // And back: nothing that the target overwrote was needed.
+            const auto back = retarget(without->model, plain, options);
+            ASSERT_TRUE(back) << back.error().message();
+            expect_same_program(back->model, compiled);
+        }
+    }
+}
+
+TEST(Retarget, NoticesOtherScalesOfTheSameWeights) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto folder = shared / "data/edgetpu/templates";
+    auto target = load(folder / "color_red_64x64.tflite");
+    auto& graph = target.subgraphs[0];
+    for (const model::Operator& op : graph.operators) {
+        if (op.code.builtin != model::Op::conv_2d) continue;
+        graph.tensors[static_cast<std::size_t>(op.inputs[1])].quantization->scale[0] *= 2;
+    }
+    const auto result = retarget(load(folder / "color_red_64x64_edgetpu.tflite"), target, {});
+    ASSERT_TRUE(result) << result.error().message();
+    EXPECT_EQ(result->changed_instructions, 1U);
+    EXPECT_EQ(result->changed_parameter_bytes, 0U);
+}
+
+TEST(Retarget, RefusesToGuessWithoutTheSource) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto folder = shared / "data/models";
+    const std::string name = "movenet_single_pose_lightning_ptq";
+    const auto target = test::with_other_numbers(load(folder / (name + ".tflite")), 1);
+    const auto result = retarget(load(folder / (name + "_edgetpu.tflite")), target, {});
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().message(), HasSubstr("--like"));
 }
 
 TEST(Retarget, RefusesWithTheReason) {
@@ -134,7 +226,24 @@ TEST(Retarget, RefusesWithTheReason) {
 
     const auto wrong = retarget(compiled, load(folder / "color_white_64x64.tflite"), red, {});
     ASSERT_FALSE(wrong);
-    EXPECT_THAT(wrong.error().message(), HasSubstr("not those of the source"));
+    EXPECT_THAT(wrong.error().message(),
+                HasSubstr("operator 1 CONV_2D: no instruction holds its scales"));
+
+    const auto dense = load(folder / "dense_256.tflite");
+    const auto dense_compiled = load(folder / "dense_256_edgetpu.tflite");
+    auto heavier = dense;
+    auto& weights =
+        heavier.subgraphs[0]
+            .tensors[static_cast<std::size_t>(heavier.subgraphs[0].operators[1].inputs[1])];
+    const Bytes old = heavier.constant(weights);
+    std::vector<std::byte> changed(old.begin(), old.end());
+    changed[0] ^= std::byte{1};
+    weights.buffer = static_cast<std::uint32_t>(heavier.buffers.size());
+    heavier.buffers.push_back(SharedBytes::copy_of(changed));
+    const auto from_other_weights = retarget(dense_compiled, heavier, dense, {});
+    ASSERT_FALSE(from_other_weights);
+    EXPECT_THAT(from_other_weights.error().message(),
+                HasSubstr("1 bytes of its parameters are not those of the source"));
 
     auto biased = red;
     auto& tensors = biased.subgraphs[0].tensors;

@@ -1,0 +1,188 @@
+#include "edgetpu/params/program_alignment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+namespace reef::edgetpu {
+namespace {
+
+/// Equal in every field that the role sets.
+bool same_values(const Instruction& a, const Instruction& b, const Requantisation& role) {
+    const std::array<std::pair<std::string_view, bool>, 7> fields = {{
+        {"scale", role.scale.has_value()},
+        {"clamp_min", role.clamp_min.has_value()},
+        {"clamp_max", role.clamp_max.has_value()},
+        {"par_zero", role.weight_zero.has_value()},
+        {"in_zero", role.in_zero.has_value()},
+        {"out_zero", role.out_zero.has_value()},
+        {"initial", role.initial.has_value()},
+    }};
+    return std::ranges::all_of(fields, [&](const auto& field) {
+        return !field.second || a.value(field.first) == b.value(field.first);
+    });
+}
+
+/// Assignments of a row of instructions to a row of roles, neither of which goes back.
+class Alignment {
+  public:
+    using Fits = std::function<bool(const Instruction&, const Requantisation&)>;
+    using Alike = std::function<bool(std::size_t, std::size_t)>;
+
+    Alignment(const std::vector<Instruction>& instructions,
+              const std::vector<Requantisation>& roles, const Fits& fits)
+        : instructions_(instructions), roles_(roles), required_before_(roles.size() + 1) {
+        for (std::size_t role = 0; role < roles.size(); ++role) {
+            required_before_[role + 1] = required_before_[role] + (roles[role].required() ? 1 : 0);
+        }
+        for (const Instruction& one : instructions_) {
+            std::vector<bool> row;
+            row.reserve(roles.size());
+            for (const Requantisation& role : roles) row.push_back(fits(one, role));
+            possible_.push_back(std::move(row));
+        }
+    }
+
+    Result<std::vector<std::size_t>> run(const Alike& alike) {
+        REEF_CHECK(keep_reachable_from_front());
+        REEF_CHECK(keep_reachable_from_back());
+        std::vector<std::size_t> chosen;
+        for (std::size_t i = 0; i < instructions_.size(); ++i) {
+            chosen.push_back(REEF_TRY(only_choice(i, alike)));
+        }
+        return chosen;
+    }
+
+  private:
+    /// Whether the instruction of the second role may follow that of the first.
+    bool may_follow(std::size_t i, std::size_t before, std::size_t role) const {
+        if (before == role) {
+            return same_values(instructions_[i - 1], instructions_[i], roles_[role]);
+        }
+        return before < role && required_before_[role] == required_before_[before + 1];
+    }
+
+    Status keep_reachable_from_front() {
+        for (std::size_t i = 0; i < instructions_.size(); ++i) {
+            bool any = false;
+            for (std::size_t role = 0; role < roles_.size(); ++role) {
+                if (!possible_[i][role]) continue;
+                possible_[i][role] = i == 0 ? required_before_[role] == 0 : follows(i, role);
+                any = any || possible_[i][role];
+            }
+            if (!any) return misfit(i);
+        }
+        return {};
+    }
+
+    bool follows(std::size_t i, std::size_t role) const {
+        for (std::size_t before = 0; before <= role; ++before) {
+            if (possible_[i - 1][before] && may_follow(i, before, role)) return true;
+        }
+        return false;
+    }
+
+    Status keep_reachable_from_back() {
+        for (std::size_t i = instructions_.size(); i-- > 0;) {
+            bool any = false;
+            for (std::size_t role = 0; role < roles_.size(); ++role) {
+                if (!possible_[i][role]) continue;
+                possible_[i][role] = i + 1 == instructions_.size()
+                                         ? required_before_.back() == required_before_[role + 1]
+                                         : leads_on(i, role);
+                any = any || possible_[i][role];
+            }
+            if (!any) return misfit(i);
+        }
+        return {};
+    }
+
+    bool leads_on(std::size_t i, std::size_t role) const {
+        for (std::size_t after = role; after < roles_.size(); ++after) {
+            if (possible_[i + 1][after] && may_follow(i + 1, role, after)) return true;
+        }
+        return false;
+    }
+
+    std::unexpected<Error> misfit(std::size_t i) const {
+        return fail(Cause::unsupported,
+                    "it does not fit the model's operators taken in their order",
+                    name_of(instructions_[i]));
+    }
+
+    Result<std::size_t> only_choice(std::size_t i, const Alike& alike) const {
+        std::optional<std::size_t> chosen;
+        for (std::size_t role = 0; role < roles_.size(); ++role) {
+            if (!possible_[i][role]) continue;
+            if (chosen && !alike(*chosen, role)) {
+                return fail(Cause::unsupported,
+                            fmt::format("it may belong to operator {} or to operator {}, which "
+                                        "need other values",
+                                        roles_[*chosen].op, roles_[role].op),
+                            name_of(instructions_[i]));
+            }
+            if (!chosen) chosen = role;
+        }
+        return *chosen;
+    }
+
+    const std::vector<Instruction>& instructions_;
+    const std::vector<Requantisation>& roles_;
+    std::vector<std::size_t> required_before_;  ///< required roles below an index
+    std::vector<std::vector<bool>> possible_;   ///< by instruction and role
+};
+
+}  // namespace
+
+std::string name_of(const Instruction& instruction) {
+    return fmt::format("{} at word {:#x}",
+                       instruction.info == nullptr ? "data" : instruction.info->name,
+                       instruction.word);
+}
+
+bool independent_of_quantization(const Instruction& instruction) {
+    const auto real = [&](std::string_view field) {
+        return std::bit_cast<float>(static_cast<std::uint32_t>(instruction.value(field).value()));
+    };
+    const float scale = real("scale"), max = real("clamp_max"), min = real("clamp_min");
+    for (const std::string_view zero : {"par_zero", "in_zero", "out_zero", "initial"}) {
+        if (instruction.value(zero).value() != 0) return false;
+    }
+    constexpr float per_16_bit_step = 1.0F / 65535.0F;
+    if (std::isinf(max) && std::isinf(min)) return scale == 1.0F || scale == per_16_bit_step;
+    if (min != 0) return false;
+    return (scale == per_16_bit_step && max == 32768.0F) || (scale == 1.0F && max == 65535.0F) ||
+           (scale == 1.1921416387394856e-07F && max == 255.0F);
+}
+
+Result<std::vector<TensorInstruction>> tensor_instructions(
+    const std::vector<CompiledOperator>& operators) {
+    std::vector<TensorInstruction> found;
+    for (std::size_t op = 0; op < operators.size(); ++op) {
+        const auto& executables = operators[op].package.executables;
+        for (std::size_t i = 0; i < executables.size(); ++i) {
+            if (executables[i].type == ExecutableType::parameter_caching) continue;
+            const auto& streams = executables[i].bitstreams;
+            for (std::size_t j = 0; j < streams.size(); ++j) {
+                const auto decoded = REEF_TRY(decode(streams[j].instructions.view()));
+                for (const Instruction& one : decoded) {
+                    if (one.info->find("clamp_max") != nullptr) found.push_back({op, i, j, one});
+                }
+            }
+        }
+    }
+    return found;
+}
+
+Result<std::vector<std::size_t>> align_in_order(
+    const std::vector<Instruction>& instructions, const std::vector<Requantisation>& roles,
+    const std::function<bool(const Instruction&, const Requantisation&)>& fits,
+    const std::function<bool(std::size_t, std::size_t)>& alike) {
+    if (instructions.empty()) return std::vector<std::size_t>{};
+    return Alignment(instructions, roles, fits).run(alike);
+}
+
+}  // namespace reef::edgetpu

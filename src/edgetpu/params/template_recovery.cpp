@@ -1,0 +1,134 @@
+#include "edgetpu/params/template_recovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace reef::edgetpu {
+namespace {
+
+using model::Tensor;
+using model::TensorIndex;
+using Form = Requantisation::Form;
+
+constexpr std::string_view hint =
+    "give the plain model that it was compiled from: reef retarget --like";
+
+bool held(const std::vector<TensorInstruction>& instructions, const Requantisation& role) {
+    return std::ranges::any_of(
+        instructions, [&](const TensorInstruction& at) { return holds(at.instruction, role); });
+}
+
+std::vector<Requantisation> roles_of(const CompiledParameters& opened) {
+    return requantisations(opened.plain(), opened.on_chip(), opened.parts());
+}
+
+bool same_quantization(const Tensor& a, const Tensor& b) {
+    const bool scaled = a.quantization && a.quantization->quantized();
+    if (scaled != (b.quantization && b.quantization->quantized())) return false;
+    return !scaled || (a.quantization->scale == b.quantization->scale &&
+                       a.quantization->zero_point == b.quantization->zero_point);
+}
+
+/// Inputs and outputs of the compiled model have the plain one's scales.
+bool same_interface(const CompiledParameters& opened) {
+    const auto& compiled = opened.compiled().subgraphs.front();
+    const auto& plain = opened.plain().subgraphs.front();
+    const auto same = [&](const std::vector<TensorIndex>& a, const std::vector<TensorIndex>& b) {
+        return std::ranges::equal(a, b, [&](TensorIndex x, TensorIndex y) {
+            return same_quantization(compiled.tensors[static_cast<std::size_t>(x)],
+                                     plain.tensors[static_cast<std::size_t>(y)]);
+        });
+    };
+    return same(compiled.inputs, plain.inputs) && same(compiled.outputs, plain.outputs);
+}
+
+/// The vectors that a layer has in the program, by its instruction; for the rest nothing changes.
+Status take_vectors(ParameterPart& part, const Instruction& instruction) {
+    const auto set = [&](std::string_view flag) { return instruction.value(flag) != 0; };
+    const LayerVectors vectors{.multipliers = set("lane_scale"),
+                               .biases = set("bias"),
+                               .zero_points = set("par_zero_rows")};
+    part.layout = REEF_TRY(in_place(layout_of(part.layout.shape, vectors), part.name));
+    part.size_bytes = part.layout.size_bytes;
+    return {};
+}
+
+Status check_names(const CompiledParameters& opened) {
+    const auto& graph = opened.compiled().subgraphs.front();
+    const auto on_cpu =
+        std::ranges::count_if(graph.operators, [](const auto& op) { return !is_compiled(op); });
+    if (on_cpu == std::ranges::count(opened.on_chip(), false)) return {};
+    return fail(Cause::unsupported,
+                "operators on the CPU are not found in the plain model by the names of their "
+                "outputs",
+                {}, std::string(hint));
+}
+
+}  // namespace
+
+Result<bool> is_compiled_from(const CompiledParameters& opened) {
+    const Placement& placement = opened.placement();
+    // A gather is the same for all numbers.
+    const bool lacking = std::ranges::any_of(placement.missing, [&](std::size_t part) {
+        return opened.parts()[part].kind != PartKind::gather;
+    });
+    if (lacking || !same_interface(opened)) return false;
+    if (std::ranges::any_of(placement.placed, [](const auto& part) { return part.differing > 0; }))
+        return false;
+    const auto instructions = REEF_TRY(tensor_instructions(opened.operators()));
+    return std::ranges::all_of(roles_of(opened), [&](const Requantisation& role) {
+        // Copies may be transfers, and of the two ways to subtract a maximum a program takes one.
+        return role.form == Form::copy || role.form == Form::difference || held(instructions, role);
+    });
+}
+
+Status check_source(const CompiledParameters& opened) {
+    const auto instructions = REEF_TRY(tensor_instructions(opened.operators()));
+    for (const Requantisation& role : roles_of(opened)) {
+        if (role.form != Form::layer || held(instructions, role)) continue;
+        return fail(Cause::bad_argument, "no instruction holds its scales and zero points",
+                    model::place_of(opened.plain().subgraphs.front(), role.op),
+                    "give the plain model that it was compiled from");
+    }
+    return {};
+}
+
+Result<Recovered> recover_program(const CompiledParameters& opened) {
+    REEF_CHECK(check_names(opened));
+    RecoveredProgram program;
+    std::vector<Instruction> instructions;
+    for (const TensorInstruction& at : REEF_TRY(tensor_instructions(opened.operators()))) {
+        if (independent_of_quantization(at.instruction)) continue;
+        program.instructions.push_back(at);
+        instructions.push_back(at.instruction);
+    }
+    const auto roles = roles_of(opened);
+    auto aligned =
+        align_in_order(instructions, roles, has_form_of, [&](std::size_t a, std::size_t b) {
+            Requantisation other = roles[b];
+            other.op = roles[a].op;
+            return roles[a] == other;
+        });
+    if (!aligned) return std::unexpected(std::move(aligned.error()).with_hint(std::string(hint)));
+    program.roles = std::move(*aligned);
+
+    std::vector<ParameterPart> parts = opened.parts();
+    std::vector<std::int32_t> weight_zeros(parts.size());
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+        const Requantisation& role = roles[program.roles[i]];
+        const auto part = std::ranges::find_if(parts, [&](const ParameterPart& candidate) {
+            return candidate.op == role.op && candidate.kind == PartKind::layer;
+        });
+        if (role.form != Form::layer || part == parts.end()) continue;
+        REEF_CHECK(take_vectors(*part, instructions[i]));
+        weight_zeros[static_cast<std::size_t>(part - parts.begin())] =
+            role.per_channel ? 128
+                             : static_cast<std::int32_t>(instructions[i].value("par_zero").value());
+    }
+    auto placed = opened.placed_in_order(std::move(parts), weight_zeros);
+    if (!placed) return std::unexpected(std::move(placed.error()).with_hint(std::string(hint)));
+    return Recovered{std::move(*placed), std::move(program)};
+}
+
+}  // namespace reef::edgetpu
