@@ -15,6 +15,7 @@ namespace field = spec::field;
 constexpr auto& bundle_field = spec::bundle_fields;
 constexpr auto& branch_field = spec::branch_fields;
 constexpr auto& loop_field = spec::loop_fields;
+constexpr auto& work_field = spec::narrow_to_wide_fields;
 
 enum class LoadOp : std::uint8_t { none, direct, indirect, increment };
 enum class StoreOp : std::uint8_t {
@@ -51,6 +52,8 @@ constexpr std::uint64_t register_mask = scalar_registers - 1;
 // What load.op 3 and store.op 3 have above the register's number in every known program.
 constexpr std::uint64_t increment_by_one = 1;
 constexpr std::size_t descriptor_words = 4;
+constexpr std::uint32_t largest_base = 0xffff;
+constexpr std::uint32_t all_tiles = 0xffff;
 
 bool is(const Instruction& instruction, unsigned op) {
     return instruction.info == &spec::instructions[op];
@@ -59,13 +62,14 @@ bool is(const Instruction& instruction, unsigned op) {
 template <typename... Args>
 std::unexpected<Error> refuse(const Instruction& instruction, fmt::format_string<Args...> format,
                               Args&&... args) {
-    return fail(
-        Cause::unsupported,
-        fmt::format("not modelled: scalar opcode {:#04x} {}: {}", instruction.info->opcode,
-                    instruction.info->name, fmt::format(format, std::forward<Args>(args)...)),
-        fmt::format("word {:#x}", instruction.word),
-        "no known program shows what it does; src/edgetpu/sim/scalar_core.cpp is the place "
-        "for it");
+    return fail(Cause::unsupported,
+                fmt::format("not modelled: {} opcode {:#04x} {}: {}",
+                            instruction.info->space == Space::tile ? "tile" : "scalar",
+                            instruction.info->opcode, instruction.info->name,
+                            fmt::format(format, std::forward<Args>(args)...)),
+                fmt::format("word {:#x}", instruction.word),
+                "no known program shows what it does; src/edgetpu/sim/scalar_core.cpp is the place "
+                "for it");
 }
 
 std::int32_t as_signed(std::uint32_t value) {
@@ -199,6 +203,37 @@ bool ScalarCore::gate_open(const Instruction& instruction) const {
     if (instruction.bits(bundle_field[field::bundle::gate]) == 0) return true;
     const auto predicate = instruction.bits(bundle_field[field::bundle::predicate]);
     return predicates_[predicate] == (instruction.bits(bundle_field[field::bundle::sense]) != 0);
+}
+
+Result<TileIssue> ScalarCore::issue(const Instruction& instruction) const {
+    if (!gate_open(instruction)) return TileIssue{.issued = false, .tiles = 0};
+    // All tile instructions have their bitmap in the same place, all but fences the registers.
+    TileIssue out{.tiles = static_cast<std::uint16_t>(
+                      instruction.bits(work_field[field::narrow_to_wide::tiles]))};
+    if (is(instruction, spec::op::fence)) return out;
+    const auto base_register = instruction.bits(work_field[field::narrow_to_wide::base_register]);
+    if (base_register != 0) {
+        if (!is(instruction, spec::op::narrow_to_wide))
+            return refuse(instruction, "base_register {}", base_register);
+        REEF_CHECK(refuse_fresh(instruction, base_register));
+        out.source_base = registers_[base_register];
+        if (*out.source_base > largest_base)
+            return fail(Cause::bad_input,
+                        fmt::format("register {} holds the base {:#x}, which has more than 16 bits",
+                                    base_register, *out.source_base),
+                        fmt::format("word {:#x}", instruction.word));
+    }
+    if (instruction.bits(work_field[field::narrow_to_wide::tiles_indirect]) == 0) return out;
+    const auto reg = instruction.bits(work_field[field::narrow_to_wide::tiles_register]);
+    REEF_CHECK(refuse_fresh(instruction, reg));
+    if (out.tiles != 0)
+        return refuse(instruction, "tiles {:#06x} and those of register {}", out.tiles, reg);
+    if (registers_[reg] == 0 || registers_[reg] > all_tiles)
+        return fail(Cause::bad_input,
+                    fmt::format("register {} holds the tiles {:#x}", reg, registers_[reg]),
+                    fmt::format("word {:#x}", instruction.word));
+    out.tiles = static_cast<std::uint16_t>(registers_[reg]);
+    return out;
 }
 
 void ScalarCore::advance(const Instruction& instruction) {

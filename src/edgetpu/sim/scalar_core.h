@@ -78,6 +78,15 @@ struct Effect {
     std::optional<MemoryWrite> written{};    ///< already in memory()
 };
 
+/// Where and with which address a tile instruction runs, when registers have a say in it.
+struct TileIssue {
+    bool issued = true;       ///< false: the gate's predicate did not agree
+    std::uint16_t tiles = 0;  ///< bit t: tile t
+    /// Replaces the base of the source nest, in its units.
+    std::optional<std::uint32_t> source_base{};
+    friend bool operator==(const TileIssue&, const TileIssue&) = default;
+};
+
 class ScalarCore {
   public:
     ScalarCore();
@@ -99,6 +108,10 @@ class ScalarCore {
 
     /// Whether a scalar instruction's gate lets it run.
     [[nodiscard]] bool gate_open(const Instruction& instruction) const;
+
+    /// Which tiles a tile instruction is for and which address it starts at.
+    /// Errors: unsupported for register forms that no known program shows.
+    [[nodiscard]] Result<TileIssue> issue(const Instruction& instruction) const;
 
     [[nodiscard]] std::size_t program_counter() const { return pc_; }
     [[nodiscard]] std::span<const std::uint32_t, scalar_registers> registers() const {

@@ -214,6 +214,33 @@ TEST(ScalarCore, RefusesWhatNoProgramShows) {
                 HasSubstr("register 4 is written by two slots"));
 }
 
+TEST(ScalarCore, IssuesTileInstructionsByBitmapOrRegister) {
+    ScalarCore core;
+    const auto setup = assemble(
+        "bundle alu.op=0x2f alu.dst=6 alu.operand=0x10\n"
+        "bundle alu.op=0x2f alu.dst=7 alu.operand=0x1234\n"
+        "bundle alu.op=0x29 alu.dst=2\n");
+    const auto bundles = decode(*setup);
+    for (const auto& bundle : *bundles) ASSERT_TRUE(core.execute(bundle));
+    const auto issue = [&](const std::string& text) {
+        const auto bytes = assemble(text + "\n");
+        EXPECT_TRUE(bytes) << bytes.error().message();
+        return core.issue(decode(*bytes)->at(0));
+    };
+    EXPECT_EQ(*issue("fence tiles=0xffff"), (TileIssue{true, 0xffff, std::nullopt}));
+    EXPECT_EQ(*issue("mac tiles=3"), (TileIssue{true, 3, std::nullopt}));
+    EXPECT_EQ(*issue("mac gate=1 predicate=2 tiles=3"), (TileIssue{false, 0, std::nullopt}));
+    EXPECT_EQ(*issue("ring_send tiles.indirect=1 tiles.register=6"),
+              (TileIssue{true, 0x10, std::nullopt}));
+    EXPECT_EQ(*issue("narrow_to_wide base_register=7 tiles=1"), (TileIssue{true, 1, 0x1234}));
+    EXPECT_THAT(issue("ring_send base_register=7 tiles=1").error().message(),
+                HasSubstr("word 0x0: not modelled: tile opcode 0x10 ring_send: base_register 7"));
+    EXPECT_THAT(issue("ring_send tiles=1 tiles.indirect=1 tiles.register=6").error().message(),
+                HasSubstr("tiles 0x0001 and those of register 6"));
+    EXPECT_THAT(issue("ring_send tiles.indirect=1 tiles.register=5").error().message(),
+                HasSubstr("register 5 holds the tiles 0x0"));
+}
+
 TEST(ScalarCore, RefusesAddressesOutsideOfItsMemory) {
     EXPECT_THAT(refused("bundle store.op=1 store.address=0x1000\n"),
                 HasSubstr("word 0x0: store to word 0x1000 of scalar memory"));
