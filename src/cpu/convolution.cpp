@@ -95,29 +95,61 @@ Result<std::vector<float>> weight_scales(const OperatorView& op, const Convoluti
 /// the per-tensor path (uint8 convolutions, FULLY_CONNECTED) rounds the product to float first.
 enum class ScaleProduct : std::uint8_t { in_double, in_float };
 
-Status read_quantization(const OperatorView& op, std::int32_t channel_axis, ScaleProduct product,
-                         model::Activation activation, Convolution& c) {
+ScaleProduct convolution_product(const Convolution& c) {
+    return c.type == ElementType::int8 ? ScaleProduct::in_double : ScaleProduct::in_float;
+}
+
+/// What of the operator's options and place decides its rescaling.
+struct RescalingRules {
+    Arithmetic arithmetic;
+    std::int32_t channel_axis;  ///< of the weights
+    ScaleProduct product;
+    model::Activation activation;
+};
+
+Status read_fixed_point(const OperatorView& op, const RescalingRules& rules,
+                        const std::vector<float>& scales, Convolution& c) {
     const AffineParameters input = REEF_TRY(per_tensor_parameters(op.input(input_index)));
     const AffineParameters output = REEF_TRY(per_tensor_parameters(op.output(0)));
-    const std::vector<float> scales = REEF_TRY(weight_scales(op, c, channel_axis));
-    c.input_zero = input.zero_point;
-    c.output_zero = output.zero_point;
-    if (scales.size() == 1 && op.input(weights_index).quantization->scale.size() == 1)
-        c.weight_zero = REEF_TRY(per_tensor_parameters(op.input(weights_index))).zero_point;
-    c.clamp = REEF_TRY(quantized_activation_range(activation, op.output(0)));
+    c.clamp = REEF_TRY(quantized_activation_range(rules.activation, op.output(0)));
     if (c.clamp.min > c.clamp.max)
         return fail(Cause::bad_input, "the fused activation lets no value through");
-    REEF_CHECK(read_bias(op, c));
     c.multipliers.reserve(static_cast<std::size_t>(c.out_channels));
     for (std::size_t i = 0; i < static_cast<std::size_t>(c.out_channels); ++i) {
         const float weight = scales.size() == 1 ? scales[0] : scales[i];
-        const double both = product == ScaleProduct::in_float
+        const double both = rules.product == ScaleProduct::in_float
                                 ? static_cast<double>(input.scale * weight)
                                 : static_cast<double>(input.scale) * static_cast<double>(weight);
         c.multipliers.push_back(
             REEF_TRY(checked_multiplier(both / static_cast<double>(output.scale))));
     }
     return {};
+}
+
+Status read_float_stage(const OperatorView& op, const RescalingRules& rules,
+                        const std::vector<float>& scales, Convolution& c) {
+    const AffineParameters input = REEF_TRY(per_tensor_parameters(op.input(input_index)));
+    const AffineParameters output = REEF_TRY(per_tensor_parameters(op.output(0)));
+    FloatStage stage;
+    stage.requantise = REEF_TRY(float_requantisation(rules.activation, op.output(0)));
+    stage.scales.reserve(static_cast<std::size_t>(c.out_channels));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(c.out_channels); ++i) {
+        const float weight = scales.size() == 1 ? scales[0] : scales[i];
+        stage.scales.push_back(REEF_TRY(float_scale(input.scale * weight, output)));
+    }
+    c.float_stage = std::move(stage);
+    return {};
+}
+
+Status read_quantization(const OperatorView& op, const RescalingRules& rules, Convolution& c) {
+    c.input_zero = REEF_TRY(per_tensor_parameters(op.input(input_index))).zero_point;
+    c.output_zero = REEF_TRY(per_tensor_parameters(op.output(0))).zero_point;
+    const std::vector<float> scales = REEF_TRY(weight_scales(op, c, rules.channel_axis));
+    if (scales.size() == 1 && op.input(weights_index).quantization->scale.size() == 1)
+        c.weight_zero = REEF_TRY(per_tensor_parameters(op.input(weights_index))).zero_point;
+    REEF_CHECK(read_bias(op, c));
+    if (rules.arithmetic == Arithmetic::edgetpu) return read_float_stage(op, rules, scales, c);
+    return read_fixed_point(op, rules, scales, c);
 }
 
 /// TFLite's output size and padding of one axis (ComputePaddingHeightWidth): what SAME adds is
@@ -178,7 +210,7 @@ Status expect_symmetric_int8(const Convolution& c) {
 
 }  // namespace
 
-Result<Convolution> read_conv_2d(const OperatorView& op) {
+Result<Convolution> read_conv_2d(const OperatorView& op, Arithmetic arithmetic) {
     REEF_CHECK(op.expect_counts(2, 3, 1));
     REEF_CHECK(check_types(op));
     REEF_CHECK(expect_rank_4(op.input(input_index), "input"));
@@ -193,14 +225,15 @@ Result<Convolution> read_conv_2d(const OperatorView& op) {
         return fail(Cause::bad_input,
                     fmt::format("{} input channels do not fit a filter of {}", c.in_channels,
                                 model::shape_text(op.input(weights_index).shape)));
-    REEF_CHECK(read_quantization(
-        op, 0, c.type == ElementType::int8 ? ScaleProduct::in_double : ScaleProduct::in_float,
-        options.activation, c));
+    if (arithmetic == Arithmetic::edgetpu && c.groups() != 1)
+        return unknown_on_edgetpu("a convolution in groups");
+    REEF_CHECK(
+        read_quantization(op, {arithmetic, 0, convolution_product(c), options.activation}, c));
     REEF_CHECK(expect_symmetric_int8(c));
     return c;
 }
 
-Result<Convolution> read_depthwise_conv_2d(const OperatorView& op) {
+Result<Convolution> read_depthwise_conv_2d(const OperatorView& op, Arithmetic arithmetic) {
     REEF_CHECK(op.expect_counts(2, 3, 1));
     REEF_CHECK(check_types(op));
     REEF_CHECK(expect_rank_4(op.input(input_index), "input"));
@@ -218,14 +251,17 @@ Result<Convolution> read_depthwise_conv_2d(const OperatorView& op) {
                     fmt::format("{} input channels do not fit a depthwise filter of {}",
                                 c.in_channels, model::shape_text(filter)));
     c.depth_multiplier = c.out_channels / c.in_channels;
-    REEF_CHECK(read_quantization(
-        op, 3, c.type == ElementType::int8 ? ScaleProduct::in_double : ScaleProduct::in_float,
-        options.activation, c));
+    if (arithmetic == Arithmetic::edgetpu && c.depth_multiplier > 1 && c.in_channels > 1)
+        return unknown_on_edgetpu(
+            "several output channels per input channel of a depthwise "
+            "convolution of several");
+    REEF_CHECK(
+        read_quantization(op, {arithmetic, 3, convolution_product(c), options.activation}, c));
     REEF_CHECK(expect_symmetric_int8(c));
     return c;
 }
 
-Result<Convolution> read_fully_connected(const OperatorView& op) {
+Result<Convolution> read_fully_connected(const OperatorView& op, Arithmetic arithmetic) {
     REEF_CHECK(op.expect_counts(2, 3, 1));
     REEF_CHECK(check_types(op));
     const auto options = REEF_TRY(op.options<model::FullyConnectedOptions>());
@@ -257,26 +293,25 @@ Result<Convolution> read_fully_connected(const OperatorView& op) {
     }
     REEF_CHECK(expect_shape(op.output(0), "output", computed));
     const bool per_channel = weights.quantization && weights.quantization->per_channel();
-    REEF_CHECK(read_quantization(op, 0,
-                                 per_channel ? ScaleProduct::in_double : ScaleProduct::in_float,
-                                 options.activation, c));
+    const ScaleProduct product = per_channel ? ScaleProduct::in_double : ScaleProduct::in_float;
+    REEF_CHECK(read_quantization(op, {arithmetic, 0, product, options.activation}, c));
     return c;
 }
 
 PreparedKernel prepare_conv_2d(const OperatorView& op, const PrepareOptions& options) {
-    Convolution c = REEF_TRY(read_conv_2d(op));
+    Convolution c = REEF_TRY(read_conv_2d(op, options.arithmetic));
     if (options.kernels == KernelSet::reference) return reference_conv_2d(std::move(c));
     return fast_conv_2d(std::move(c), options.threads);
 }
 
 PreparedKernel prepare_depthwise_conv_2d(const OperatorView& op, const PrepareOptions& options) {
-    Convolution c = REEF_TRY(read_depthwise_conv_2d(op));
+    Convolution c = REEF_TRY(read_depthwise_conv_2d(op, options.arithmetic));
     if (options.kernels == KernelSet::reference) return reference_depthwise_conv_2d(std::move(c));
     return fast_depthwise_conv_2d(std::move(c), options.threads);
 }
 
 PreparedKernel prepare_fully_connected(const OperatorView& op, const PrepareOptions& options) {
-    Convolution c = REEF_TRY(read_fully_connected(op));
+    Convolution c = REEF_TRY(read_fully_connected(op, options.arithmetic));
     if (options.kernels == KernelSet::reference) return reference_fully_connected(std::move(c));
     return fast_fully_connected(std::move(c), options.threads);
 }

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cpu/fixed_point.h"
+#include "cpu/float_requantisation.h"
 #include "cpu/kernel.h"
 #include "cpu/quantized.h"
 #include "reef/base/result.h"
@@ -35,6 +37,12 @@ struct WindowAxis {
 /// FULLY_CONNECTED) take them upwards, DEPTHWISE_CONV_2D away from zero (fixed_point.h).
 enum class Ties : std::uint8_t { upwards, away_from_zero };
 
+/// The Edge TPU's way from sums to values.
+struct FloatStage {
+    FloatRequantisation requantise;
+    std::vector<float> scales;  ///< one per output channel
+};
+
 /// out[c] = clamp(rescale(bias[c] + sum (x - input_zero) * (w - weight_zero)) + output_zero), the
 /// sum and the bias modulo 2^32.
 struct Convolution {
@@ -59,6 +67,8 @@ struct Convolution {
     Ties ties = Ties::upwards;
     std::vector<std::int32_t> bias;       ///< one per output channel; 0 where the file has none
     std::vector<Multiplier> multipliers;  ///< one per output channel
+    /// Set for Arithmetic::edgetpu; then ties, multipliers and clamp mean nothing.
+    std::optional<FloatStage> float_stage;
 
     [[nodiscard]] std::int64_t pixels() const { return batch * h.out * w.out; }
     [[nodiscard]] std::int64_t groups() const { return in_channels / depth; }
@@ -67,11 +77,14 @@ struct Convolution {
 /// The operator's description. Errors: unsupported for types other than uint8 and int8 (float32
 /// included), weights or bias computed at run time, int8 convolution weights with a zero point, and
 /// shuffled weights; bad_input where the shapes or quantisation parameters contradict each other.
-[[nodiscard]] Result<Convolution> read_conv_2d(const OperatorView& op);
-[[nodiscard]] Result<Convolution> read_depthwise_conv_2d(const OperatorView& op);
+[[nodiscard]] Result<Convolution> read_conv_2d(const OperatorView& op,
+                                               Arithmetic arithmetic = Arithmetic::tflite);
+[[nodiscard]] Result<Convolution> read_depthwise_conv_2d(
+    const OperatorView& op, Arithmetic arithmetic = Arithmetic::tflite);
 /// A 1x1 convolution whose batch is the number of rows. Per-channel weight scales are applied per
 /// output channel, as TFLite does from 2.14 on (2.9 ignores all but the first).
-[[nodiscard]] Result<Convolution> read_fully_connected(const OperatorView& op);
+[[nodiscard]] Result<Convolution> read_fully_connected(const OperatorView& op,
+                                                       Arithmetic arithmetic = Arithmetic::tflite);
 
 [[nodiscard]] std::unique_ptr<Kernel> reference_conv_2d(Convolution convolution);
 [[nodiscard]] std::unique_ptr<Kernel> reference_depthwise_conv_2d(Convolution convolution);
@@ -89,6 +102,8 @@ template <typename T>
     const auto channel = static_cast<std::size_t>(c);
     const auto total =
         static_cast<std::int32_t>(sum + static_cast<std::uint32_t>(convolution.bias[channel]));
+    if (const auto& stage = convolution.float_stage)
+        return static_cast<T>(stage->requantise(total, stage->scales[channel]));
     const Multiplier m = convolution.multipliers[channel];
     const std::int32_t scaled = convolution.ties == Ties::upwards
                                     ? multiply_in_matrix_product(total, m)

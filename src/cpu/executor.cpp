@@ -10,7 +10,9 @@
 
 #include "cpu/custom_options.h"
 #include "cpu/data_flow.h"
+#include "cpu/edgetpu_forms.h"
 #include "cpu/fast/targets.h"
+#include "cpu/float_requantisation.h"
 #include "cpu/kernel.h"
 #include "cpu/memory_plan.h"
 #include "cpu/worker_pool.h"
@@ -63,6 +65,38 @@ Error no_kernel(const model::OperatorCode& code) {
             "run the model on a device that has this operator, or convert it without"};
 }
 
+/// An operator's kernel and, with Arithmetic::edgetpu, why it has that arithmetic.
+struct PlannedKernel {
+    std::unique_ptr<Kernel> kernel;
+    std::string name;
+    std::string reason;
+};
+
+/// `left_on_cpu`: why the Edge TPU's compiler leaves the operator on the CPU; empty when it does
+/// not. Means something for Arithmetic::edgetpu.
+Result<PlannedKernel> plan_kernel(const OperatorView& op, PrepareOptions options,
+                                  const std::string& left_on_cpu) {
+    const model::OperatorCode& code = op.op().code;
+    const KernelEntry* entry = find_kernel(code);
+    if (entry == nullptr) return std::unexpected(no_kernel(code));
+    PlannedKernel planned;
+    Prepare prepare = entry->prepare;
+    bool computes = false;
+    if (options.arithmetic == Arithmetic::edgetpu && left_on_cpu.empty()) {
+        const EdgetpuForm* form = find_edgetpu_form(code);
+        if (form == nullptr) return unknown_on_edgetpu(code.name());
+        prepare = form->prepare;
+        computes = !form->copies;
+        planned.reason = fmt::format("as the Edge TPU computes it: {}", form->supports);
+    } else if (options.arithmetic == Arithmetic::edgetpu) {
+        options.arithmetic = Arithmetic::tflite;
+        planned.reason = fmt::format("TFLite's arithmetic: {}", left_on_cpu);
+    }
+    planned.kernel = REEF_TRY(prepare(op, options));
+    planned.name = planned.kernel->name() + (computes ? " edgetpu" : "");
+    return planned;
+}
+
 }  // namespace
 
 struct Executor::Impl {
@@ -95,17 +129,21 @@ struct Executor::Impl {
 };
 
 Status Executor::Impl::prepare_kernels(const model::Model& model) {
-    const PrepareOptions prepare{.kernels = options.kernels, .threads = options.threads};
+    const PrepareOptions prepare{
+        .kernels = options.kernels, .arithmetic = options.arithmetic, .threads = options.threads};
+    const auto left_on_cpu = options.arithmetic == Arithmetic::edgetpu
+                                 ? reasons_for_cpu(model, graph)
+                                 : std::vector<std::string>(graph.operators.size());
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
         const model::Operator& op = graph.operators[i];
         const std::string place = model::place_of(graph, i);
-        const KernelEntry* entry = find_kernel(op.code);
-        if (entry == nullptr) return std::unexpected(no_kernel(op.code).in(place));
-        auto kernel =
-            REEF_TRY(in_place(entry->prepare(OperatorView(model, graph, op), prepare), place));
-        report.packed_bytes += kernel->packed_bytes();
-        placements.push_back({i, op.code.name(), kernel->name()});
-        steps.push_back({.kernel = std::move(kernel), .inputs = {}, .outputs = {}, .scratch = {}});
+        auto planned = REEF_TRY(
+            in_place(plan_kernel(OperatorView(model, graph, op), prepare, left_on_cpu[i]), place));
+        report.packed_bytes += planned.kernel->packed_bytes();
+        placements.push_back(
+            {i, op.code.name(), std::move(planned.name), std::move(planned.reason)});
+        steps.push_back(
+            {.kernel = std::move(planned.kernel), .inputs = {}, .outputs = {}, .scratch = {}});
     }
     return {};
 }

@@ -102,6 +102,7 @@ class Kernel {
 
 struct PrepareOptions {
     KernelSet kernels = KernelSet::fast;
+    Arithmetic arithmetic = Arithmetic::tflite;
     int threads = 1;
 };
 

@@ -77,12 +77,17 @@ struct Session::Impl {
 
 Result<Session> Session::open(const model::Model& model, const SessionOptions& options) {
     const DeviceUri device = REEF_TRY(DeviceUri::parse(options.device));
+    if (device.family != "cpu" && options.arithmetic != cpu::Arithmetic::tflite)
+        return fail(Cause::bad_argument,
+                    fmt::format("device {} has its own arithmetic", device.text()), {},
+                    "choose an arithmetic for cpu only");
     if (device.family != "cpu")
         return fail(Cause::device_missing,
                     fmt::format("device {} is not part of this build", device.text()), {},
                     "available: cpu");
     auto executor =
         REEF_TRY(cpu::Executor::create(model, {.kernels = options.kernels,
+                                               .arithmetic = options.arithmetic,
                                                .threads = options.threads,
                                                .keep_all_tensors = options.keep_all_tensors}));
     std::vector<PlacedOperator> placements;
@@ -91,7 +96,9 @@ Result<Session> Session::open(const model::Model& model, const SessionOptions& o
                               .name = placement.operator_name,
                               .device = device.text(),
                               .kernel = placement.kernel,
-                              .reason = "the whole model was asked to run on the CPU"});
+                              .reason = placement.reason.empty()
+                                            ? "the whole model was asked to run on the CPU"
+                                            : placement.reason});
     }
     return Session(std::make_unique<Impl>(std::move(executor), std::move(placements)));
 }

@@ -91,7 +91,7 @@ Action add_compare(CLI::App& app) {
     app.add_option("B", options->b, "What to compare A with");
     app.add_option("--on", options->on,
                    "Twice: run the model A there and compare every tensor; a device, then "
-                   "kernels=fast|reference or threads=N after commas")
+                   "kernels=fast|reference, arithmetic=tflite|edgetpu or threads=N after commas")
         ->type_name("DEVICE[,OPTION=VALUE...]")
         ->allow_extra_args(false);
     app.add_option("--input", options->inputs,
@@ -114,6 +114,7 @@ Action add_compare(CLI::App& app) {
         "  reef compare out0.npy expected.npy --tolerance 1e-5\n"
         "  reef compare tensors golden.npz --common\n"
         "  reef compare net.tflite --on cpu --on cpu,kernels=reference --input cat.jpg\n"
+        "  reef compare net.tflite --on cpu --on cpu,arithmetic=edgetpu --input cat.jpg\n"
         "Exit code 1 when something differs.");
     return [options](Console& console) { return compare_verb(*options, console); };
 }

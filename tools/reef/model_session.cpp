@@ -19,6 +19,12 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->check(CLI::IsMember({"fast", "reference"}))
         ->type_name("SET")
         ->capture_default_str();
+    app.add_option("--arithmetic", options.arithmetic,
+                   "How the CPU computes what the Edge TPU's compiler would place on that chip: "
+                   "tflite, or edgetpu (float32 scales, ties to even)")
+        ->check(CLI::IsMember({"tflite", "edgetpu"}))
+        ->type_name("RULES")
+        ->capture_default_str();
     app.add_option("--threads,--num_threads", options.threads, "CPU threads, 1 to 256")
         ->check(CLI::Range(1, 256))
         ->type_name("N")
@@ -29,6 +35,8 @@ runtime::SessionOptions session_options(const DeviceOptions& options) {
     return {.device = options.device,
             .kernels =
                 options.kernels == "reference" ? cpu::KernelSet::reference : cpu::KernelSet::fast,
+            .arithmetic = options.arithmetic == "edgetpu" ? cpu::Arithmetic::edgetpu
+                                                          : cpu::Arithmetic::tflite,
             .threads = options.threads};
 }
 

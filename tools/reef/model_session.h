@@ -18,13 +18,14 @@ namespace reef::tool {
 struct DeviceOptions {
     std::string device = "cpu";
     std::string kernels = "fast";
+    std::string arithmetic = "tflite";
     int threads = 1;
 };
 
-/// Declares --device, --kernels and --threads.
+/// Declares --device, --kernels, --arithmetic and --threads.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
-/// Precondition: kernels is "fast" or "reference".
+/// Precondition: kernels is "fast" or "reference", arithmetic "tflite" or "edgetpu".
 [[nodiscard]] runtime::SessionOptions session_options(const DeviceOptions& options);
 
 struct OpenModel {

@@ -142,6 +142,7 @@ Action add_run(CLI::App& app) {
         "  reef run mobilenet.tflite --input cat.jpg --labels imagenet_labels.txt\n"
         "  reef run net.tflite --input 1x224x224x3xu8=@frame.rgb --out results\n"
         "  reef run net.tflite --input left=a.npy --input right=b.npy --dump-all tensors\n"
+        "  reef run net.tflite --input cat.jpg --arithmetic edgetpu --placements\n"
         "Pictures are stretched to the input's size (bilinear, half-pixel centres); int8\n"
         "inputs get pixel - 128, float32 inputs (pixel - 127.5) / 127.5.");
     return [options](Console& console) { return run(*options, console); };

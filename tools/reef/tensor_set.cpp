@@ -53,6 +53,10 @@ Status set_device_option(DeviceOptions& options, std::string_view key, std::stri
         options.kernels = value;
         return {};
     }
+    if (key == "arithmetic" && (value == "tflite" || value == "edgetpu")) {
+        options.arithmetic = value;
+        return {};
+    }
     if (key == "threads") {
         const auto [end, error] =
             std::from_chars(value.data(), value.data() + value.size(), options.threads);
@@ -61,7 +65,8 @@ Status set_device_option(DeviceOptions& options, std::string_view key, std::stri
     }
     return fail(Cause::bad_argument,
                 fmt::format("'{}={}' is not an option of a device", key, value), {},
-                "kernels=fast, kernels=reference, threads=1 to 256");
+                "kernels=fast, kernels=reference, arithmetic=tflite, arithmetic=edgetpu, "
+                "threads=1 to 256");
 }
 
 }  // namespace

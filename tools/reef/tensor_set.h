@@ -18,7 +18,7 @@ namespace reef::tool {
 /// Precondition: the session keeps all tensors and has run.
 [[nodiscard]] NamedArrays computed_tensors(const runtime::Session& session);
 
-/// "cpu", "cpu,kernels=reference", "cpu,threads=2". Errors: bad_argument.
+/// "cpu", "cpu,kernels=reference", "cpu,arithmetic=edgetpu", "cpu,threads=2". Errors: bad_argument.
 [[nodiscard]] Result<DeviceOptions> parse_device_options(std::string_view text);
 
 }  // namespace reef::tool

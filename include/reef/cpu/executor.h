@@ -1,4 +1,5 @@
-// Runs a graph on the CPU, bit-exact with TFLite 2.9's builtin kernels.
+// Runs a graph on the CPU, bit-exact with TFLite 2.9's builtin kernels, or with the arithmetic of
+// the Edge TPU.
 //
 // create() checks every operator against the kernels' stated limits, packs weights, and plans one
 // arena from the tensors' lifetimes; run() then allocates nothing.
@@ -23,8 +24,16 @@ namespace reef::cpu {
 /// ones where they exist. Both give the same bytes for integer tensors.
 enum class KernelSet : std::uint8_t { reference, fast };
 
+/// How quantised operators compute. tflite: as TFLite 2.9's builtin kernels, bit for bit. edgetpu:
+/// as the Edge TPU computes the operators that the vendor's compiler would place on it, with one
+/// float32 multiplication per sum and ties to even, so that a chip's or a simulator's tensors can
+/// be compared byte by byte; the others stay TFLite's. What the chip computes in a way that is not
+/// known is refused by name.
+enum class Arithmetic : std::uint8_t { tflite, edgetpu };
+
 struct ExecutorOptions {
     KernelSet kernels = KernelSet::fast;
+    Arithmetic arithmetic = Arithmetic::tflite;
     int threads = 1;                ///< 1 to 256
     bool keep_all_tensors = false;  ///< no two tensors share memory: every tensor() stays readable
     std::size_t subgraph = 0;
@@ -42,6 +51,8 @@ struct Placement {
     std::size_t operator_index = 0;
     std::string operator_name;
     std::string kernel;  ///< e.g. "conv_2d fast AVX2", "softmax reference"
+    /// With Arithmetic::edgetpu why the operator has that arithmetic, or why TFLite's; else empty.
+    std::string reason;
 };
 
 /// Sees every operator's start and end; called on the thread that called run().

@@ -35,14 +35,16 @@ struct PlacedOperator {
 struct SessionOptions {
     std::string device = "cpu";
     cpu::KernelSet kernels = cpu::KernelSet::fast;
+    cpu::Arithmetic arithmetic = cpu::Arithmetic::tflite;  ///< of the device cpu
     int threads = 1;
     bool keep_all_tensors = false;
 };
 
 class Session {
   public:
-    /// Errors: bad_argument (not a device URI), device_missing (no such device, or none that this
-    /// build drives), unsupported (an operator that the device cannot run, by name).
+    /// Errors: bad_argument (not a device URI, or an arithmetic for a device that has its own),
+    /// device_missing (no such device, or none that this build drives), unsupported (an operator
+    /// that the device cannot run, by name).
     [[nodiscard]] static Result<Session> open(const model::Model& model,
                                               const SessionOptions& options);
     Session(Session&&) noexcept;

@@ -68,6 +68,20 @@ HWY_INLINE SumVector<kWidth> rescale(SumVector<kWidth> x, const std::int32_t* HW
     return hn::Sub(hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, even)), row(StageRow::offset));
 }
 
+/// FloatRequantisation without the zero point; `half` as in rescale().
+template <std::size_t kWidth>
+HWY_INLINE SumVector<kWidth> rescale_in_float(SumVector<kWidth> x,
+                                              const std::int32_t* HWY_RESTRICT half,
+                                              const OutputStage& stage) {
+    const Sums<kWidth> d;
+    const hn::Repartition<float, Sums<kWidth>> df;
+    const auto scale =
+        hn::BitCast(df, hn::Load(d, half + static_cast<std::size_t>(StageRow::scale) * kWidth));
+    const auto scaled = hn::Mul(hn::ConvertTo(df, x), scale);
+    return hn::NearestInt(
+        hn::Min(hn::Max(scaled, hn::Set(df, stage.float_min)), hn::Set(df, stage.float_max)));
+}
+
 /// The block's output bytes in channel order: uint8, or int8 as its bit pattern.
 template <std::size_t kWidth, Ties kTies>
 HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, Values<kWidth>>> output_bytes(
@@ -81,8 +95,13 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, Values<kWidth>>> output_bytes(
         lo = hn::Shl(lo, hn::Load(d, row));
         hi = hn::Shl(hi, hn::Load(d, row + kWidth / 2));
     }
-    lo = rescale<kWidth, kTies>(lo, rows);
-    hi = rescale<kWidth, kTies>(hi, rows + kWidth / 2);
+    if (HWY_UNLIKELY(stage.in_float)) {
+        lo = rescale_in_float<kWidth>(lo, rows, stage);
+        hi = rescale_in_float<kWidth>(hi, rows + kWidth / 2, stage);
+    } else {
+        lo = rescale<kWidth, kTies>(lo, rows);
+        hi = rescale<kWidth, kTies>(hi, rows + kWidth / 2);
+    }
     // Saturation on the way to 16 bits cannot show: the clamp's ends are 8-bit values.
     auto value = hn::ReorderDemote2To(d16, lo, hi);
     value = hn::SaturatedAdd(value, hn::Set(d16, stage.zero));

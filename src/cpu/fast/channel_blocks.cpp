@@ -1,6 +1,7 @@
 #include "cpu/fast/channel_blocks.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace reef::cpu {
@@ -45,6 +46,11 @@ class StageWriter {
         put(StageRow::left_shift, lane, m.shift > 0 ? m.shift : 0);
     }
 
+    void set(std::size_t lane, std::int32_t bias, float scale) {
+        put(StageRow::bias, lane, bias);
+        put(StageRow::scale, lane, std::bit_cast<std::int32_t>(scale));
+    }
+
   private:
     void put(StageRow row, std::size_t lane, std::int32_t value) {
         rows_[static_cast<std::size_t>(row) * width_ + lane] = value;
@@ -78,14 +84,26 @@ void pack_output_stage(const Convolution& c, const std::vector<std::int32_t>& bi
         for (std::size_t lane = 0; lane < block.width; ++lane) {
             const std::size_t offset = channel_of_lane(lane, block.width);
             if (offset >= block.valid) continue;
-            const Multiplier m = c.multipliers[block.first + offset];
-            writer.set(lane, bias[block.first + offset], m, c.ties);
+            const std::size_t channel = block.first + offset;
+            if (c.float_stage) {
+                writer.set(lane, bias[channel], c.float_stage->scales[channel]);
+                continue;
+            }
+            const Multiplier m = c.multipliers[channel];
+            writer.set(lane, bias[channel], m, c.ties);
             stage.left_shifts = stage.left_shifts || m.shift > 0;
         }
     }
+    ClampRange clamp = c.clamp;
+    if (c.float_stage) {
+        stage.in_float = true;
+        stage.float_min = c.float_stage->requantise.min;
+        stage.float_max = c.float_stage->requantise.max;
+        clamp = c.float_stage->requantise.range;
+    }
     stage.zero = static_cast<std::int16_t>(c.output_zero);
-    stage.min = static_cast<std::int16_t>(c.clamp.min);
-    stage.max = static_cast<std::int16_t>(c.clamp.max);
+    stage.min = static_cast<std::int16_t>(clamp.min);
+    stage.max = static_cast<std::int16_t>(clamp.max);
 }
 
 }  // namespace reef::cpu

@@ -46,15 +46,16 @@ struct ChannelBlock {
 enum class StageRow : std::size_t {
     bias,
     multiplier,
-    odd_multiplier,  ///< of odd lanes, in the even ones
-    even_rounding,   ///< 64 bits
-    odd_rounding,    ///< 64 bits
-    even_shift,      ///< s, 64 bits
-    odd_shift,       ///< s, 64 bits
-    even_tie,        ///< what negative sums lose, 64 bits; 0 where ties go upwards
-    odd_tie,         ///< 64 bits
-    offset,          ///< 2^(63 - s) modulo 2^32
-    left_shift,      ///< before the multiplication
+    odd_multiplier,      ///< of odd lanes, in the even ones
+    even_rounding,       ///< 64 bits
+    odd_rounding,        ///< 64 bits
+    even_shift,          ///< s, 64 bits
+    odd_shift,           ///< s, 64 bits
+    even_tie,            ///< what negative sums lose, 64 bits; 0 where ties go upwards
+    odd_tie,             ///< 64 bits
+    offset,              ///< 2^(63 - s) modulo 2^32
+    left_shift,          ///< before the multiplication
+    scale = multiplier,  ///< float32, in stages that work in float32
 };
 inline constexpr std::size_t stage_rows = 11;
 
@@ -63,6 +64,11 @@ struct OutputStage {
     hwy::AlignedFreeUniquePtr<std::int32_t[]> rows;
     std::size_t size = 0;
     bool left_shifts = false;  ///< some left shift is not 0
+    /// The Edge TPU's (FloatRequantisation), with float_min and float_max; then of the rows there
+    /// are bias and scale.
+    bool in_float = false;
+    float float_min = 0;
+    float float_max = 0;
     std::int16_t zero = 0;
     std::int16_t min = 0;
     std::int16_t max = 0;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
 
@@ -31,7 +32,7 @@ Result<std::size_t> bytes_of(const model::Tensor& tensor) {
     return static_cast<std::size_t>(*bytes);
 }
 
-/// What becomes of a slice's bytes: copied, or looked up when the scales differ (uint8).
+/// What becomes of a slice's bytes: copied, or looked up when the scales differ.
 struct Slice {
     std::size_t row_bytes = 0;
     bool rescaled = false;
@@ -133,10 +134,33 @@ Result<std::array<std::uint8_t, 256>> rescaling_table(AffineParameters in, Affin
     return table;
 }
 
+/// The Edge TPU's copy to another quantisation, of either 8-bit type; indexed by the bits.
+Result<std::array<std::uint8_t, 256>> edgetpu_table(const model::Tensor& input,
+                                                    const model::Tensor& output) {
+    const auto in = REEF_TRY(per_tensor_parameters(input));
+    const auto out = REEF_TRY(per_tensor_parameters(output));
+    const auto requantise = REEF_TRY(float_requantisation(model::Activation::none, output));
+    const float scale = REEF_TRY(float_scale(in.scale, out));
+    std::array<std::uint8_t, 256> table{};
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        const auto bits = static_cast<std::uint8_t>(i);
+        const std::int32_t value = input.type == ElementType::int8
+                                       ? std::int32_t{static_cast<std::int8_t>(bits)}
+                                       : std::int32_t{bits};
+        table[i] = static_cast<std::uint8_t>(requantise(value - in.zero_point, scale));
+    }
+    return table;
+}
+
 Result<Slice> joined_slice(const model::Tensor& input, const model::Tensor& output,
-                           std::size_t rows) {
+                           std::size_t rows, Arithmetic arithmetic) {
     Slice slice;
     slice.row_bytes = REEF_TRY(bytes_of(input)) / std::max<std::size_t>(rows, 1);
+    if (arithmetic == Arithmetic::edgetpu) {
+        slice.rescaled = true;
+        slice.table = REEF_TRY(edgetpu_table(input, output));
+        return slice;
+    }
     const bool quantised = input.quantization && input.quantization->quantized();
     if (input.type != ElementType::uint8 || !quantised) {
         REEF_CHECK(expect_same_parameters(input, output));
@@ -151,7 +175,7 @@ Result<Slice> joined_slice(const model::Tensor& input, const model::Tensor& outp
 
 }  // namespace
 
-PreparedKernel prepare_concatenation(const OperatorView& op, const PrepareOptions& /*options*/) {
+PreparedKernel prepare_concatenation(const OperatorView& op, const PrepareOptions& options) {
     REEF_CHECK(op.expect_counts(std::max<std::size_t>(op.input_count(), 1), op.input_count(), 1));
     const auto given = REEF_TRY(op.options<model::ConcatenationOptions>());
     if (given.activation != model::Activation::none)
@@ -179,7 +203,8 @@ PreparedKernel prepare_concatenation(const OperatorView& op, const PrepareOption
     const std::size_t rows = rows_before(shape, axis);
     std::vector<Slice> slices;
     for (std::size_t i = 0; i < op.input_count(); ++i)
-        slices.push_back(REEF_TRY(joined_slice(op.input(i), op.output(0), rows)));
+        slices.push_back(
+            REEF_TRY(joined_slice(op.input(i), op.output(0), rows, options.arithmetic)));
     return std::make_unique<JoinKernel>("concatenation", rows, std::move(slices));
 }
 

@@ -1,7 +1,10 @@
-// LOGISTIC: 1 / (1 + exp(-x)) in float32 between dequantising and quantising.
+// LOGISTIC: 1 / (1 + exp(-x)) in float32 between dequantising and quantising; on the Edge TPU a
+// table of polynomials.
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/edgetpu_functions.h"
+#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/reference/unary.h"
 
@@ -27,10 +30,26 @@ struct QuantizedLogistic {
 };
 
 template <typename T>
-PreparedKernel quantized_logistic(const OperatorView& op, KernelSet set) {
+struct EdgetpuLogistic {
+    AffineParameters in;
+    T operator()(T value) const {
+        const float real = static_cast<float>(value - in.zero_point) * in.scale;
+        const float y = sigmoid_256(std::clamp(real, -sigmoid_limit, sigmoid_limit));
+        return static_cast<T>(std::clamp(round_half_even(y), 0, 255) +
+                              std::numeric_limits<T>::min());
+    }
+};
+
+template <typename T>
+PreparedKernel quantized_logistic(const OperatorView& op, const PrepareOptions& options) {
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    return unary_kernel<T, T>("logistic", op, set, QuantizedLogistic<T>{in, out});
+    if (options.arithmetic == Arithmetic::edgetpu) {
+        if (out.scale != 1.0F / 256 || out.zero_point != std::numeric_limits<T>::min())
+            return unknown_on_edgetpu("LOGISTIC with another output scale than 1/256");
+        return unary_kernel<T, T>("logistic", op, options.kernels, EdgetpuLogistic<T>{in});
+    }
+    return unary_kernel<T, T>("logistic", op, options.kernels, QuantizedLogistic<T>{in, out});
 }
 
 }  // namespace
@@ -41,8 +60,8 @@ PreparedKernel prepare_logistic(const OperatorView& op, const PrepareOptions& op
     REEF_CHECK(expect_type(op.input(0), "input 0",
                            {ElementType::uint8, ElementType::int8, ElementType::float32}));
     REEF_CHECK(expect_type(op.output(0), "output 0", {type}));
-    if (type == ElementType::uint8) return quantized_logistic<std::uint8_t>(op, options.kernels);
-    if (type == ElementType::int8) return quantized_logistic<std::int8_t>(op, options.kernels);
+    if (type == ElementType::uint8) return quantized_logistic<std::uint8_t>(op, options);
+    if (type == ElementType::int8) return quantized_logistic<std::int8_t>(op, options);
     return unary_kernel<float, float>("logistic", op, options.kernels, logistic);
 }
 

@@ -1,13 +1,15 @@
 // MEAN of uint8, int8 and float32 over any axes.
 //
 // Quantised: the exact sum, then float32. TFLite also has an integer form for height and width; its
-// results are not these, and the recorded ones are.
+// results are not these, and the recorded ones are. The Edge TPU's mean is taken for its average
+// pooling; no compiled MEAN was seen.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 #include <vector>
 
+#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
 #include "cpu/reducing.h"
@@ -46,7 +48,8 @@ class MeanKernel final : public Kernel {
         std::fill_n(sums, reduction_.outputs, Sum{0});
         const T* in = frame.in<T>(0);
         accumulate(in, 0, sums);
-        for (std::size_t i = 0; i < reduction_.outputs; ++i) frame.out<T>(0)[i] = finish_(sums[i]);
+        for (std::size_t i = 0; i < reduction_.outputs; ++i)
+            frame.out<T>(0)[i] = static_cast<T>(finish_(sums[i]));
         return {};
     }
 
@@ -67,6 +70,14 @@ class MeanKernel final : public Kernel {
 struct FloatFinish {
     float count;
     float operator()(float sum) const { return sum / count; }
+};
+
+/// AVERAGE_POOL_2D's on the Edge TPU.
+struct EdgetpuFinish {
+    FloatRequantisation requantise;
+    float scale;
+    std::int32_t zero_points;  ///< count times the input's
+    std::int32_t operator()(std::int32_t sum) const { return requantise(sum - zero_points, scale); }
 };
 
 Result<Reduction> check_mean(const OperatorView& op) {
@@ -119,19 +130,45 @@ std::optional<MeanShape> side_by_side(const Reduction& reduction) {
     return shape;
 }
 
+/// Rows and columns of a picture, and nothing else, are reduced.
+bool is_average_pooling(const Reduction& reduction) {
+    if (reduction.axes.size() != 4) return false;
+    const auto kept = [&](std::size_t axis) {
+        return reduction.axes[axis].length == 1 || reduction.axes[axis].output_step != 0;
+    };
+    return kept(0) && kept(3);
+}
+
 template <typename T>
-PreparedKernel quantized_mean(const OperatorView& op, Reduction reduction, KernelSet set) {
+PreparedKernel edgetpu_mean(const OperatorView& op, Reduction reduction) {
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    if (!is_average_pooling(reduction))
+        return unknown_on_edgetpu("the mean over other axes than height and width");
+    const float share = 1.0F / static_cast<float>(reduction.count);
+    const auto count = static_cast<std::int32_t>(reduction.count);
+    const EdgetpuFinish finish{
+        REEF_TRY(float_requantisation(model::Activation::none, op.output(0))),
+        REEF_TRY(float_scale(in.scale * share, out)), in.zero_point * count};
+    return std::make_unique<MeanKernel<T, std::int32_t, EdgetpuFinish>>(std::move(reduction),
+                                                                        finish);
+}
+
+template <typename T>
+PreparedKernel quantized_mean(const OperatorView& op, Reduction reduction,
+                              const PrepareOptions& options) {
     if (reduction.count > most_elements)
         return fail(Cause::unsupported, fmt::format("the mean of {} elements, more than {}",
                                                     reduction.count, most_elements));
+    if (options.arithmetic == Arithmetic::edgetpu) return edgetpu_mean<T>(op, std::move(reduction));
+    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     const float scale = in.scale / out.scale;
     if (!(scale < 0x1p40F))
         return fail(Cause::bad_input, "the output's scale is too small for the input's");
     const QuantizedMean<T> mean{scale, -static_cast<float>(in.zero_point) * scale, out.zero_point,
                                 static_cast<float>(reduction.count)};
-    if (const auto shape = side_by_side(reduction); shape && set == KernelSet::fast)
+    if (const auto shape = side_by_side(reduction); shape && options.kernels == KernelSet::fast)
         return fast_mean(*shape, mean);
     return std::make_unique<MeanKernel<T, std::int32_t, QuantizedMean<T>>>(std::move(reduction),
                                                                            mean);
@@ -142,9 +179,9 @@ PreparedKernel quantized_mean(const OperatorView& op, Reduction reduction, Kerne
 PreparedKernel prepare_mean(const OperatorView& op, const PrepareOptions& options) {
     Reduction reduction = REEF_TRY(check_mean(op));
     if (op.input(0).type == ElementType::uint8)
-        return quantized_mean<std::uint8_t>(op, std::move(reduction), options.kernels);
+        return quantized_mean<std::uint8_t>(op, std::move(reduction), options);
     if (op.input(0).type == ElementType::int8)
-        return quantized_mean<std::int8_t>(op, std::move(reduction), options.kernels);
+        return quantized_mean<std::int8_t>(op, std::move(reduction), options);
     const FloatFinish finish{static_cast<float>(reduction.count)};
     return std::make_unique<MeanKernel<float, float, FloatFinish>>(std::move(reduction), finish);
 }

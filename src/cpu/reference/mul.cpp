@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/reference/elementwise.h"
 
@@ -40,6 +41,34 @@ class FastProductKernel final : public Kernel {
     ProductParameters p_;
 };
 
+/// The Edge TPU's MUL.
+template <typename T>
+struct EdgetpuProduct {
+    FloatRequantisation requantise;
+    float scale = 1;
+    std::int32_t zero_a = 0, zero_b = 0;
+    T operator()(T a, T b) const {
+        return static_cast<T>(requantise((a - zero_a) * (b - zero_b), scale));
+    }
+};
+
+template <typename T>
+PreparedKernel edgetpu_product(const OperatorView& op, Broadcast broadcast,
+                               model::Activation activation) {
+    const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    const std::int64_t size = op.output(0).element_count();
+    if (op.input(0).element_count() != size ||
+        (op.input(1).element_count() != size && op.input(1).element_count() != 1))
+        return unknown_on_edgetpu("MUL with a broadcast other than of one second factor");
+    return binary_kernel<T>(
+        "mul reference", std::move(broadcast),
+        EdgetpuProduct<T>{REEF_TRY(float_requantisation(activation, op.output(0))),
+                          REEF_TRY(float_scale(a.scale * b.scale, out)), a.zero_point,
+                          b.zero_point});
+}
+
 struct Int32Product {
     Limits<std::int32_t> clamp;
     std::int32_t operator()(std::int32_t a, std::int32_t b) const {
@@ -66,7 +95,9 @@ struct FloatQuotient {
 
 template <typename T>
 PreparedKernel quantized_product(const OperatorView& op, Broadcast broadcast,
-                                 model::Activation activation, KernelSet set) {
+                                 model::Activation activation, const PrepareOptions& options) {
+    if (options.arithmetic == Arithmetic::edgetpu)
+        return edgetpu_product<T>(op, std::move(broadcast), activation);
     const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
@@ -77,7 +108,7 @@ PreparedKernel quantized_product(const OperatorView& op, Broadcast broadcast,
     // TFLite multiplies and divides the three scales in float32.
     product.multiplier = REEF_TRY(checked_multiplier(a.scale * b.scale / out.scale));
     product.clamp = REEF_TRY(quantized_activation_range(activation, op.output(0)));
-    if (set == KernelSet::fast)
+    if (options.kernels == KernelSet::fast)
         return std::make_unique<FastProductKernel<T>>(std::move(broadcast), product);
     return binary_kernel<T>("mul reference", std::move(broadcast), QuantizedProduct<T>{product});
 }
@@ -131,10 +162,10 @@ PreparedKernel prepare_mul(const OperatorView& op, const PrepareOptions& options
     switch (op.output(0).type) {
         case ElementType::uint8:
             return quantized_product<std::uint8_t>(op, std::move(broadcast), given.activation,
-                                                   options.kernels);
+                                                   options);
         case ElementType::int8:
             return quantized_product<std::int8_t>(op, std::move(broadcast), given.activation,
-                                                  options.kernels);
+                                                  options);
         case ElementType::int32: {
             const auto clamp = REEF_TRY(int32_activation_range(given.activation));
             return binary_kernel<std::int32_t>("mul reference", std::move(broadcast),

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/reference/unary.h"
 
@@ -36,6 +37,28 @@ struct Rescale {
     }
 };
 
+/// The Edge TPU's copy to another quantisation.
+template <typename In, typename Out>
+struct FloatRescale {
+    FloatRequantisation requantise;
+    float scale = 1;
+    std::int32_t zero_in = 0;
+    Out operator()(In value) const {
+        return static_cast<Out>(requantise(std::int32_t{value} - zero_in, scale));
+    }
+};
+
+template <typename In, typename Out>
+PreparedKernel edgetpu_rescale(const OperatorView& op, const char* name,
+                               model::Activation activation, KernelSet set) {
+    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    return unary_kernel<In, Out>(
+        name, op, set,
+        FloatRescale<In, Out>{REEF_TRY(float_requantisation(activation, op.output(0))),
+                              REEF_TRY(float_scale(in.scale, out)), in.zero_point});
+}
+
 template <typename T>
 struct ToFloat {
     AffineParameters in;
@@ -44,8 +67,16 @@ struct ToFloat {
     }
 };
 
+template <typename T>
+inline constexpr bool is_byte = sizeof(T) == 1;
+
 template <typename In, typename Out>
-PreparedKernel quantize_kernel(const OperatorView& op, KernelSet set) {
+PreparedKernel quantize_kernel(const OperatorView& op, const PrepareOptions& options) {
+    const KernelSet set = options.kernels;
+    if constexpr (is_byte<In> && is_byte<Out>) {
+        if (options.arithmetic == Arithmetic::edgetpu)
+            return edgetpu_rescale<In, Out>(op, "quantize", model::Activation::none, set);
+    }
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     if constexpr (std::is_same_v<In, float>) {
         return unary_kernel<float, Out>("quantize", op, set, FromFloat<Out>{out});
@@ -62,19 +93,23 @@ PreparedKernel quantize_kernel(const OperatorView& op, KernelSet set) {
 /// x below 0 becomes 0, and above 6 becomes 6 when `activation` is relu6.
 template <typename T>
 PreparedKernel rectify(const OperatorView& op, const char* name, model::Activation activation,
-                       KernelSet set) {
+                       const PrepareOptions& options) {
+    if constexpr (is_byte<T>) {
+        if (options.arithmetic == Arithmetic::edgetpu)
+            return edgetpu_rescale<T, T>(op, name, activation, options.kernels);
+    }
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     // TFLite divides the scales in float32 here, in float64 for QUANTIZE.
     return unary_kernel<T, T>(
-        name, op, set,
+        name, op, options.kernels,
         Rescale<T, T>{in.zero_point, out.zero_point,
                       REEF_TRY(checked_multiplier(in.scale / out.scale)),
                       REEF_TRY(quantized_activation_range(activation, op.output(0)))});
 }
 
 PreparedKernel prepare_rectifier(const OperatorView& op, const char* name,
-                                 model::Activation activation, KernelSet set) {
+                                 model::Activation activation, const PrepareOptions& options) {
     REEF_CHECK(op.expect_counts(1, 1, 1));
     REEF_CHECK(expect_type(
         op.input(0), "input 0",
@@ -82,14 +117,14 @@ PreparedKernel prepare_rectifier(const OperatorView& op, const char* name,
     REEF_CHECK(expect_type(op.output(0), "output 0", {op.input(0).type}));
     switch (op.input(0).type) {
         case ElementType::uint8:
-            return rectify<std::uint8_t>(op, name, activation, set);
+            return rectify<std::uint8_t>(op, name, activation, options);
         case ElementType::int8:
-            return rectify<std::int8_t>(op, name, activation, set);
+            return rectify<std::int8_t>(op, name, activation, options);
         case ElementType::int16:
-            return rectify<std::int16_t>(op, name, activation, set);
+            return rectify<std::int16_t>(op, name, activation, options);
         default: {
             const auto limits = REEF_TRY(float_activation_range(activation));
-            return unary_kernel<float, float>(name, op, set, [limits](float value) {
+            return unary_kernel<float, float>(name, op, options.kernels, [limits](float value) {
                 return value > limits.max ? limits.max : value < limits.min ? limits.min : value;
             });
         }
@@ -108,11 +143,11 @@ PreparedKernel prepare_quantize(const OperatorView& op, const PrepareOptions& op
     return with_type_of(op.input(0).type, "input 0", [&]<typename In>(In) -> PreparedKernel {
         switch (op.output(0).type) {
             case ElementType::uint8:
-                return quantize_kernel<In, std::uint8_t>(op, options.kernels);
+                return quantize_kernel<In, std::uint8_t>(op, options);
             case ElementType::int8:
-                return quantize_kernel<In, std::int8_t>(op, options.kernels);
+                return quantize_kernel<In, std::int8_t>(op, options);
             default:
-                return quantize_kernel<In, std::int16_t>(op, options.kernels);
+                return quantize_kernel<In, std::int16_t>(op, options);
         }
     });
 }
@@ -129,11 +164,11 @@ PreparedKernel prepare_dequantize(const OperatorView& op, const PrepareOptions& 
 }
 
 PreparedKernel prepare_relu(const OperatorView& op, const PrepareOptions& options) {
-    return prepare_rectifier(op, "relu", model::Activation::relu, options.kernels);
+    return prepare_rectifier(op, "relu", model::Activation::relu, options);
 }
 
 PreparedKernel prepare_relu6(const OperatorView& op, const PrepareOptions& options) {
-    return prepare_rectifier(op, "relu6", model::Activation::relu6, options.kernels);
+    return prepare_rectifier(op, "relu6", model::Activation::relu6, options);
 }
 
 }  // namespace reef::cpu

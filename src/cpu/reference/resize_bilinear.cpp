@@ -1,10 +1,12 @@
 // RESIZE_BILINEAR. TFLite computes uint8 in float32 and int8 in integers with 10 fractional bits
-// per axis. Both round to nearest.
+// per axis. Both round to nearest. The Edge TPU weighs four pixels in quarters of a pixel per axis
+// and rounds ties to even.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
 #include "cpu/resizing.h"
@@ -54,6 +56,17 @@ std::vector<FixedSample> fixed_samples(const Axis& axis) {
         const std::int32_t lower = std::clamp(at / one, 0, axis.input - 1);
         const std::int32_t upper = std::min((at + one - 1) / one, axis.input - 1);
         samples.push_back({lower, upper, at - one * lower});
+    }
+    return samples;
+}
+
+/// Twice as many output pixels, whose centres lie a quarter before and behind the input's.
+std::vector<QuarterSample> doubling_samples(const Axis& axis) {
+    std::vector<QuarterSample> samples;
+    for (std::int32_t i = 0; i < axis.output; ++i) {
+        const std::int32_t quarters = 2 * i - 1;
+        const std::int32_t lower = quarters >> 2;
+        samples.push_back({std::max(lower, 0), std::min(lower + 1, axis.input - 1), quarters & 3});
     }
     return samples;
 }
@@ -121,6 +134,15 @@ class ResizeKernel final : public Kernel {
         return static_cast<T>((sum + (sum > 0 ? half : -half)) / (half * 2));
     }
 
+    static T mix(T upper_left, T upper_right, T lower_left, T lower_right, const QuarterSample& y,
+                 const QuarterSample& x) {
+        const std::int32_t sum = upper_left * (4 - y.fraction) * (4 - x.fraction) +
+                                 upper_right * (4 - y.fraction) * x.fraction +
+                                 lower_left * y.fraction * (4 - x.fraction) +
+                                 lower_right * y.fraction * x.fraction;
+        return static_cast<T>(round_half_even(static_cast<float>(sum) * 0x1p-4F));
+    }
+
     ResizeShape shape_;
     std::vector<Sample> rows_, columns_;
 };
@@ -155,10 +177,30 @@ Result<Checked> check_resize(const OperatorView& op) {
                    .x = {input.shape[2], size[1], given.align_corners, given.half_pixel_centers}};
 }
 
+PreparedKernel edgetpu_resize(const OperatorView& op, const Checked& checked) {
+    const auto doubles = [](const Axis& axis) {
+        return axis.half_pixel_centers && axis.output == 2 * axis.input;
+    };
+    if (!doubles(checked.y) || !doubles(checked.x))
+        return unknown_on_edgetpu(
+            "a resize other than to twice the height and width with half-pixel centres");
+    if (REEF_TRY(per_tensor_parameters(op.input(0))) !=
+        REEF_TRY(per_tensor_parameters(op.output(0))))
+        return unknown_on_edgetpu("a resize to another quantisation");
+    auto rows = doubling_samples(checked.y);
+    auto columns = doubling_samples(checked.x);
+    if (op.input(0).type == ElementType::int8)
+        return std::make_unique<ResizeKernel<std::int8_t, QuarterSample>>(
+            checked.shape, std::move(rows), std::move(columns));
+    return std::make_unique<ResizeKernel<std::uint8_t, QuarterSample>>(
+        checked.shape, std::move(rows), std::move(columns));
+}
+
 }  // namespace
 
 PreparedKernel prepare_resize_bilinear(const OperatorView& op, const PrepareOptions& options) {
     const Checked checked = REEF_TRY(check_resize(op));
+    if (options.arithmetic == Arithmetic::edgetpu) return edgetpu_resize(op, checked);
     const bool fast = options.kernels == KernelSet::fast;
     if (op.input(0).type == ElementType::int8) {
         auto rows = fixed_samples(checked.y);

@@ -1,11 +1,14 @@
 // SOFTMAX over the last axis.
 //
 // uint8 and int8: exponentials come from a table of 256 floats and are summed in order; the output
-// has scale 1/256 and the type's lowest value as zero point (TFLite's rule).
+// has scale 1/256 and the type's lowest value as zero point (TFLite's rule). The Edge TPU works
+// with 16-bit integers between the steps.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "cpu/edgetpu_functions.h"
+#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
 #include "cpu/worker_pool.h"
@@ -71,6 +74,58 @@ class QuantizedSoftmax final : public Kernel {
     std::array<float, 256> exponentials_{};  ///< exp(-scale * beta * (255 - index))
 };
 
+/// The vendor's sequence of instructions: exponentials of x - max in 16 bits, the inverse root of
+/// their sum, its square, the products.
+template <typename T>
+class EdgetpuSoftmax final : public Kernel {
+  public:
+    /// Sums of 16-bit numbers stay below 2^31.
+    static constexpr std::size_t longest = 1 << 15;
+
+    EdgetpuSoftmax(std::size_t length, float scale) : length_(length) {
+        for (std::size_t i = 0; i < exponentials_.size(); ++i) {
+            const float below = static_cast<float>(static_cast<int>(i) - 255) * scale;
+            exponentials_[i] = to_16_bits(exponential_65536(std::max(below, exponential_limit)));
+        }
+    }
+
+    [[nodiscard]] std::string name() const override { return "softmax table"; }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        const T* in = frame.in<T>(0);
+        T* out = frame.out<T>(0);
+        const std::int32_t largest = *std::max_element(in, in + length_);
+        const auto exponential = [&](T value) {
+            return exponentials_[static_cast<std::size_t>(255 - largest + value)];
+        };
+        std::int32_t sum = 0;
+        for (std::size_t i = 0; i < length_; ++i) sum += exponential(in[i]);
+        const std::int32_t reciprocal = reciprocal_of(sum);
+        for (std::size_t i = 0; i < length_; ++i) {
+            const auto product = static_cast<float>(exponential(in[i]) * reciprocal);
+            const float share = std::min(product * output_scale, 255.0F);
+            out[i] = static_cast<T>(round_half_even(share) + std::numeric_limits<T>::min());
+        }
+        return {};
+    }
+
+  private:
+    static constexpr float sixteen_bit_step = 0x1.0001p-16F;  ///< 1/65535
+    static constexpr float output_scale = 0x1.0002aep-23F;
+
+    /// 32768 over the sum in units of 65535, as a 16-bit integer. The largest exponential is 65535,
+    /// so that the sum is not less.
+    static std::int32_t reciprocal_of(std::int32_t sum) {
+        const float units = static_cast<float>(sum) * sixteen_bit_step;
+        const std::uint32_t root = to_16_bits(inverse_root_65536.with_range(units));
+        const float square = static_cast<float>(root * root) * sixteen_bit_step;
+        return round_half_even(std::min(square, 32768.0F));
+    }
+
+    std::size_t length_;
+    std::array<std::uint16_t, 256> exponentials_{};  ///< of (index - 255) * scale
+};
+
 class FloatSoftmax final : public Kernel {
   public:
     FloatSoftmax(Rows rows, float beta) : rows_(rows), beta_(beta) {}
@@ -98,18 +153,24 @@ class FloatSoftmax final : public Kernel {
 };
 
 template <typename T>
-PreparedKernel quantized_softmax(const OperatorView& op, Rows rows, float beta) {
+PreparedKernel quantized_softmax(const OperatorView& op, Rows rows, float beta,
+                                 Arithmetic arithmetic) {
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     if (out.scale != 1.0F / 256 || out.zero_point != std::numeric_limits<T>::min())
         return fail(Cause::unsupported,
                     "the output's scale is not 1/256 with the lowest value as zero point");
+    if (arithmetic == Arithmetic::edgetpu) {
+        if (rows.count != 1 || rows.length > EdgetpuSoftmax<T>::longest)
+            return unknown_on_edgetpu("SOFTMAX of several rows, or of more than 32768 values");
+        return std::make_unique<EdgetpuSoftmax<T>>(rows.length, in.scale * beta);
+    }
     return std::make_unique<QuantizedSoftmax<T>>(rows, in.scale, beta, out);
 }
 
 }  // namespace
 
-PreparedKernel prepare_softmax(const OperatorView& op, const PrepareOptions& /*options*/) {
+PreparedKernel prepare_softmax(const OperatorView& op, const PrepareOptions& options) {
     REEF_CHECK(op.expect_counts(1, 1, 1));
     const auto given = REEF_TRY(op.options<model::SoftmaxOptions>());
     const model::Tensor& input = op.input(0);
@@ -124,9 +185,9 @@ PreparedKernel prepare_softmax(const OperatorView& op, const PrepareOptions& /*o
     Rows rows{.length = static_cast<std::size_t>(input.shape.back())};
     rows.count = static_cast<std::size_t>(input.element_count()) / rows.length;
     if (input.type == ElementType::uint8)
-        return quantized_softmax<std::uint8_t>(op, rows, given.beta);
+        return quantized_softmax<std::uint8_t>(op, rows, given.beta, options.arithmetic);
     if (input.type == ElementType::int8)
-        return quantized_softmax<std::int8_t>(op, rows, given.beta);
+        return quantized_softmax<std::int8_t>(op, rows, given.beta, options.arithmetic);
     return std::make_unique<FloatSoftmax>(rows, given.beta);
 }
 
