@@ -184,12 +184,17 @@ void random_arithmetic(Random& random, Case& c) {
     }
 }
 
-model::Activation random_activation(Random& random) {
-    return random.one_of({model::Activation::none, model::Activation::none, model::Activation::relu,
-                          model::Activation::relu6, model::Activation::relu_n1_to_1});
+/// Of those that the arithmetic has.
+model::Activation random_activation(Random& random, Arithmetic arithmetic) {
+    const auto activation =
+        random.one_of({model::Activation::none, model::Activation::none, model::Activation::relu,
+                       model::Activation::relu6, model::Activation::relu_n1_to_1});
+    const bool known =
+        arithmetic == Arithmetic::tflite || activation != model::Activation::relu_n1_to_1;
+    return known ? activation : model::Activation::none;
 }
 
-Case random_convolution(std::uint64_t seed, Op op) {
+Case random_convolution(std::uint64_t seed, Op op, Arithmetic arithmetic) {
     Random random(seed);
     Case c;
     c.op = op;
@@ -198,10 +203,13 @@ Case random_convolution(std::uint64_t seed, Op op) {
         return random.chance(50) ? random.between(1, 20)
                                  : random.one_of({8, 16, 24, 32, 33, 40, 48, 64, 70, 96, 129});
     };
-    const std::int32_t in_channels = channels();
+    std::int32_t in_channels = channels();
     std::int32_t out_channels = channels();
-    if (op == Op::depthwise_conv_2d)
-        out_channels = in_channels * (random.chance(70) ? 1 : random.between(2, 9));
+    if (op == Op::depthwise_conv_2d) {
+        const std::int32_t multiplier = random.chance(70) ? 1 : random.between(2, 9);
+        if (arithmetic == Arithmetic::edgetpu && multiplier > 1) in_channels = 1;
+        out_channels = in_channels * multiplier;
+    }
     const bool pointwise = op == Op::conv_2d && random.chance(30);
     const std::int32_t taps_h = pointwise ? 1 : random.between(1, random.chance(80) ? 3 : 7);
     const std::int32_t taps_w = pointwise ? 1 : random.chance(70) ? taps_h : random.between(1, 5);
@@ -219,7 +227,7 @@ Case random_convolution(std::uint64_t seed, Op op) {
     c.output = {c.input[0], output_length(c.input[1], taps_h, stride_h, dilation_h, padding),
                 output_length(c.input[2], taps_w, stride_w, dilation_w, padding), out_channels};
     random_arithmetic(random, c);
-    const auto activation = random_activation(random);
+    const auto activation = random_activation(random, arithmetic);
     if (op == Op::conv_2d) {
         c.filter = {out_channels, taps_h, taps_w, in_channels};
         c.options = model::Conv2dOptions{.padding = padding,
@@ -241,7 +249,7 @@ Case random_convolution(std::uint64_t seed, Op op) {
     return c;
 }
 
-Case random_fully_connected(std::uint64_t seed) {
+Case random_fully_connected(std::uint64_t seed, Arithmetic arithmetic) {
     Random random(seed);
     Case c;
     c.op = Op::fully_connected;
@@ -256,13 +264,13 @@ Case random_fully_connected(std::uint64_t seed) {
     c.output = {rows * columns, c.filter[0]};
     if (keep) c.output = {rows, columns, c.filter[0]};
     random_arithmetic(random, c);
-    c.options = model::FullyConnectedOptions{.activation = random_activation(random),
+    c.options = model::FullyConnectedOptions{.activation = random_activation(random, arithmetic),
                                              .keep_num_dims = keep};
     return c;
 }
 
 /// Both kernels on every target, with one thread and with two.
-void compare_kernels(const Case& c) {
+void compare_kernels(const Case& c, Arithmetic arithmetic) {
     SCOPED_TRACE(c.text());
     const model::Model model = build(c);
     std::size_t count = 1;
@@ -270,12 +278,14 @@ void compare_kernels(const Case& c) {
     const auto input = Random(c.seed + 1).bytes(count);
     WorkerPool one(1);
     static WorkerPool two(2);
-    const auto expected = run(model, input, {.kernels = KernelSet::reference}, one);
+    const auto expected =
+        run(model, input, {.kernels = KernelSet::reference, .arithmetic = arithmetic}, one);
     for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
         hwy::SetSupportedTargetsForTest(target);
-        EXPECT_EQ(run(model, input, {.kernels = KernelSet::fast, .threads = 1}, one), expected)
-            << hwy::TargetName(target);
-        EXPECT_EQ(run(model, input, {.kernels = KernelSet::fast, .threads = 2}, two), expected)
+        PrepareOptions fast{.kernels = KernelSet::fast, .arithmetic = arithmetic};
+        EXPECT_EQ(run(model, input, fast, one), expected) << hwy::TargetName(target);
+        fast.threads = 2;
+        EXPECT_EQ(run(model, input, fast, two), expected)
             << hwy::TargetName(target) << " with two threads";
         hwy::SetSupportedTargetsForTest(0);
     }
@@ -291,20 +301,28 @@ TEST(Convolution, TheTestedTargetsIncludeTheOneInUse) {
     EXPECT_TRUE(found) << simd_target();
 }
 
-TEST(Convolution, FastConv2dEqualsTheReference) {
-    for (std::uint64_t seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed)
-        compare_kernels(random_convolution(seed, Op::conv_2d));
+class FastConvolution : public testing::TestWithParam<Arithmetic> {};
+
+TEST_P(FastConvolution, Conv2dEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < cases && !HasFailure(); ++seed)
+        compare_kernels(random_convolution(seed, Op::conv_2d, GetParam()), GetParam());
 }
 
-TEST(Convolution, FastDepthwiseConv2dEqualsTheReference) {
-    for (std::uint64_t seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed)
-        compare_kernels(random_convolution(seed, Op::depthwise_conv_2d));
+TEST_P(FastConvolution, DepthwiseConv2dEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < cases && !HasFailure(); ++seed)
+        compare_kernels(random_convolution(seed, Op::depthwise_conv_2d, GetParam()), GetParam());
 }
 
-TEST(Convolution, FastFullyConnectedEqualsTheReference) {
-    for (std::uint64_t seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed)
-        compare_kernels(random_fully_connected(seed));
+TEST_P(FastConvolution, FullyConnectedEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < cases && !HasFailure(); ++seed)
+        compare_kernels(random_fully_connected(seed, GetParam()), GetParam());
 }
+
+INSTANTIATE_TEST_SUITE_P(Arithmetics, FastConvolution,
+                         testing::Values(Arithmetic::tflite, Arithmetic::edgetpu),
+                         [](const testing::TestParamInfo<Arithmetic>& given) {
+                             return given.param == Arithmetic::tflite ? "tflite" : "edgetpu";
+                         });
 
 /// A valid 1x1 convolution to spoil.
 Case small_case(Op op = Op::conv_2d) {
@@ -332,7 +350,7 @@ std::string refusal(const Case& c, const auto& spoil) {
 TEST(Convolution, GroupsRunOnTheReferenceKernel) {
     Case c = small_case();
     c.filter = {4, 1, 1, 2};
-    compare_kernels(c);
+    compare_kernels(c, Arithmetic::tflite);
     const auto kernel = prepare(build(c), {.kernels = KernelSet::fast});
     ASSERT_TRUE(kernel);
     EXPECT_EQ((*kernel)->name(), "conv_2d reference");

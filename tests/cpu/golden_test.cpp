@@ -10,6 +10,7 @@
 #include <iostream>
 #include <map>
 
+#include "cpu/edgetpu_forms.h"
 #include "reef/base/file.h"
 #include "reef/base/npy.h"
 #include "reef/cpu/executor.h"
@@ -309,6 +310,62 @@ TEST_P(Golden, EveryOperatorAloneEqualsTheReference) {
     ASSERT_NO_FATAL_FAILURE(load(shared));
     for (std::size_t i = 0; i < model_.subgraphs[0].operators.size(); ++i) check_operator(i);
 }
+
+/// Largest difference of two tensors of one 8-bit type.
+int most_apart(ElementType type, Bytes a, Bytes b) {
+    const auto number = [&](std::byte value) {
+        const auto bits = std::to_integer<std::uint8_t>(value);
+        return type == ElementType::int8 ? int{static_cast<std::int8_t>(bits)} : int{bits};
+    };
+    int most = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        most = std::max(most, std::abs(number(a[i]) - number(b[i])));
+    return most;
+}
+
+class GoldenOnEdgetpu : public Golden {
+  protected:
+    /// Layers alone on golden inputs, in the Edge TPU's arithmetic.
+    void check_operator(std::size_t index) {
+        const model::Model single = with_one_operator(index);
+        const std::string place = model::place_of(model_.subgraphs[0], index);
+        auto executor = Executor::create(
+            single, {.kernels = GetParam().kernels, .arithmetic = Arithmetic::edgetpu});
+        ASSERT_TRUE(executor) << place << ": " << executor.error().message();
+        for (std::size_t i = 0; i < executor->input_count(); ++i)
+            std::ranges::copy(golden(executor->graph().inputs[i])->data,
+                              executor->input(i).begin());
+        ASSERT_TRUE(executor->run()) << place;
+        for (std::size_t i = 0; i < executor->output_count(); ++i) {
+            const Array& expected = *golden(executor->graph().outputs[i]);
+            EXPECT_LE(most_apart(expected.type, expected.data, executor->output(i)), 1)
+                << place << " (" << executor->placements()[0].kernel << ") output " << i;
+        }
+    }
+};
+
+// A layer whose scale, clamp or zero point were wrong would be further away than its rounding.
+TEST_P(GoldenOnEdgetpu, EveryKnownOperatorAloneIsWithinOneOfTheReference) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_NO_FATAL_FAILURE(load(shared));
+    const model::Subgraph& graph = model_.subgraphs[0];
+    const auto on_cpu = reasons_for_cpu(model_, graph);
+    std::size_t checked = 0;
+    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+        if (!on_cpu[i].empty() || find_edgetpu_form(graph.operators[i].code) == nullptr) continue;
+        ASSERT_NO_FATAL_FAILURE(check_operator(i));
+        ++checked;
+    }
+    EXPECT_GT(checked, 0U);
+}
+
+std::vector<GoldenCase> edgetpu_cases() {
+    std::vector<GoldenCase> cases = all_cases();
+    std::erase_if(cases, [](const GoldenCase& golden) { return golden.threads != 1; });
+    return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenOnEdgetpu, testing::ValuesIn(edgetpu_cases()), case_name);
 
 INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::ValuesIn(all_cases()), case_name);
 

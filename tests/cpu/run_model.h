@@ -29,8 +29,8 @@ std::vector<T> values_of(Bytes bytes) {
 /// One run on the given inputs; every output's bytes, or none after a failure.
 inline std::vector<std::vector<std::byte>> run_model(
     const model::Model& model, const std::vector<std::vector<std::byte>>& inputs,
-    cpu::KernelSet kernels = cpu::KernelSet::reference, int threads = 1) {
-    auto executor = cpu::Executor::create(model, {.kernels = kernels, .threads = threads});
+    const cpu::ExecutorOptions& options) {
+    auto executor = cpu::Executor::create(model, options);
     if (!executor) {
         ADD_FAILURE() << executor.error().message();
         return {};
@@ -52,9 +52,17 @@ inline std::vector<std::vector<std::byte>> run_model(
     return outputs;
 }
 
+inline std::vector<std::vector<std::byte>> run_model(
+    const model::Model& model, const std::vector<std::vector<std::byte>>& inputs,
+    cpu::KernelSet kernels = cpu::KernelSet::reference, int threads = 1) {
+    return run_model(model, inputs, {.kernels = kernels, .threads = threads});
+}
+
 /// The message of the refusal when an executor is made; empty when there is none.
-inline std::string refusal(const model::Model& model) {
-    const auto executor = cpu::Executor::create(model, {.kernels = cpu::KernelSet::fast});
+inline std::string refusal(const model::Model& model,
+                           cpu::Arithmetic arithmetic = cpu::Arithmetic::tflite) {
+    const auto executor =
+        cpu::Executor::create(model, {.kernels = cpu::KernelSet::fast, .arithmetic = arithmetic});
     return executor ? std::string() : executor.error().message();
 }
 
