@@ -130,8 +130,8 @@ std::span<const EdgetpuForm> edgetpu_forms() {
     return forms;
 }
 
-const EdgetpuForm* find_edgetpu_form(const model::OperatorCode& code) {
-    const auto found = std::ranges::find(forms, code.builtin, &EdgetpuForm::op);
+const EdgetpuForm* find_edgetpu_form(model::Op op) {
+    const auto found = std::ranges::find(forms, op, &EdgetpuForm::op);
     return found == forms.end() ? nullptr : &*found;
 }
 

@@ -23,7 +23,7 @@ struct EdgetpuForm {
 /// Sorted by operator number.
 [[nodiscard]] std::span<const EdgetpuForm> edgetpu_forms();
 /// Nothing when the operator's arithmetic on the chip is not known.
-[[nodiscard]] const EdgetpuForm* find_edgetpu_form(const model::OperatorCode& code);
+[[nodiscard]] const EdgetpuForm* find_edgetpu_form(model::Op op);
 
 /// Per operator of a valid graph: why the compiler leaves it on the CPU, one clause; empty for
 /// those that it places on the chip. The chip gets one program, so that nothing which needs the

@@ -83,7 +83,7 @@ Result<PlannedKernel> plan_kernel(const OperatorView& op, PrepareOptions options
     Prepare prepare = entry->prepare;
     bool computes = false;
     if (options.arithmetic == Arithmetic::edgetpu && left_on_cpu.empty()) {
-        const EdgetpuForm* form = find_edgetpu_form(code);
+        const EdgetpuForm* form = find_edgetpu_form(code.builtin);
         if (form == nullptr) return unknown_on_edgetpu(code.name());
         prepare = form->prepare;
         computes = !form->copies;

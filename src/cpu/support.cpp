@@ -1,5 +1,6 @@
 #include "reef/cpu/support.h"
 
+#include "cpu/edgetpu_forms.h"
 #include "cpu/kernel.h"
 
 namespace reef::cpu {
@@ -9,9 +10,11 @@ std::vector<SupportedOperator> supported_operators() {
     std::vector<SupportedOperator> custom;
     for (const KernelEntry& entry : kernel_registry()) {
         if (entry.op == model::Op::custom) {
-            custom.push_back({std::string(entry.custom), true, std::string(entry.supports)});
+            custom.push_back({std::string(entry.custom), true, std::string(entry.supports), {}});
         } else {
-            builtin.push_back({model::builtin_name(entry.op), false, std::string(entry.supports)});
+            const EdgetpuForm* form = find_edgetpu_form(entry.op);
+            builtin.push_back({model::builtin_name(entry.op), false, std::string(entry.supports),
+                               form == nullptr ? std::string() : std::string(form->supports)});
         }
     }
     builtin.insert(builtin.end(), custom.begin(), custom.end());

@@ -352,7 +352,8 @@ TEST_P(GoldenOnEdgetpu, EveryKnownOperatorAloneIsWithinOneOfTheReference) {
     const auto on_cpu = reasons_for_cpu(model_, graph);
     std::size_t checked = 0;
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-        if (!on_cpu[i].empty() || find_edgetpu_form(graph.operators[i].code) == nullptr) continue;
+        if (!on_cpu[i].empty() || find_edgetpu_form(graph.operators[i].code.builtin) == nullptr)
+            continue;
         ASSERT_NO_FATAL_FAILURE(check_operator(i));
         ++checked;
     }

@@ -1,5 +1,6 @@
 #include "reef/runtime/session.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -74,6 +75,16 @@ TEST(Session, RefusesDevicesThatAreNotBuiltByName) {
                   std::string("device ") + device + " is not part of this build (available: cpu)");
     }
     EXPECT_EQ(Session::open(doubling(), {.device = "tpu"}).error().cause, Cause::bad_argument);
+    const auto twice = Session::open(
+        doubling(), {.device = "edgetpu:sim", .arithmetic = cpu::Arithmetic::edgetpu});
+    ASSERT_FALSE(twice);
+    EXPECT_EQ(twice.error().cause, Cause::bad_argument);
+}
+
+TEST(Session, SaysWhyAnOperatorHasItsArithmetic) {
+    const auto session = Session::open(doubling(), {.arithmetic = cpu::Arithmetic::edgetpu});
+    ASSERT_TRUE(session) << session.error().message();
+    EXPECT_THAT(session->placements()[0].reason, testing::HasSubstr("is float32"));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "reef/model/builder.h"
+#include "reef/model/tflite.h"
 
 namespace reef::tool {
 namespace {
@@ -102,6 +104,29 @@ TEST_F(CompareTest, OneModelOnTwoDevices) {
         {"compare", two_input_model, "--on", "cpu", "--on", "cpu,kernels=reference,threads=2"});
     EXPECT_THAT(text, HasSubstr("2 of 2 tensors equal"));
     EXPECT_THAT(text, HasSubstr("t0003"));
+}
+
+// Halves: TFLite rounds them away from zero, the Edge TPU to even.
+TEST_F(CompareTest, TwoArithmetics) {
+    model::Builder builder("halves");
+    const auto x = builder.input("x", ElementType::uint8, {1, 4}, model::per_tensor(0.5F, 0));
+    const auto y = builder.tensor("y", ElementType::uint8, {1, 4}, model::per_tensor(1, 0));
+    builder.add(model::Op::quantize, {x}, {y});
+    builder.output(y);
+    const std::string path =
+        write("halves.tflite", model::write_tflite(builder.finish().value()).value());
+    const std::string input = write_array("halves.npy", byte_array({1, 4}, {1, 2, 3, 5}));
+    const std::string text =
+        expect_different({path, "--on", "cpu", "--on", "cpu,arithmetic=edgetpu", "--input", input});
+    EXPECT_THAT(text, HasSubstr("[0,0] 1 against 0"));
+    expect_ok({"compare", path, "--on", "cpu", "--on", "cpu,arithmetic=edgetpu", "--input", input,
+               "--tolerance", "1"});
+    EXPECT_THAT(
+        expect_ok({"run", path, "--input", input, "--arithmetic", "edgetpu", "--placements"}),
+        HasSubstr("as the Edge TPU computes it"));
+    expect_error({"compare", path, "--on", "cpu", "--on", "cpu,arithmetic=odd"}, 2,
+                 "arithmetic=odd");
+    expect_error({"run", path, "--input", input, "--arithmetic", "odd"}, 2, "--arithmetic");
 }
 
 TEST_F(CompareTest, BadInput) {

@@ -78,9 +78,11 @@ void print_operators(Console& console, const Profile& profile, bool all) {
 
 void print_bench_text(Console& console, const BenchReport& report, bool all) {
     const std::string rate = rate_text(report.macs, report.latency.median);
-    console.print("{} on {}, {} kernels, {}, {}\n",
+    console.print("{} on {}, {} kernels{}, {}, {}\n",
                   console.heading(printable(file_name(report.model))), report.device,
-                  report.kernels, plural(static_cast<std::size_t>(report.threads), "thread"),
+                  report.kernels,
+                  report.arithmetic == "edgetpu" ? ", the Edge TPU's arithmetic" : "",
+                  plural(static_cast<std::size_t>(report.threads), "thread"),
                   report.random_inputs ? fmt::format("random inputs (seed {})", report.seed)
                                        : "given inputs");
     console.print(
@@ -98,6 +100,7 @@ void print_bench_json(Console& console, const BenchReport& report) {
     document["model"] = report.model;
     document["device"] = report.device;
     document["kernels"] = report.kernels;
+    document["arithmetic"] = report.arithmetic;
     document["threads"] = report.threads;
     document["random_inputs"] = report.random_inputs;
     document["seed"] = report.seed;

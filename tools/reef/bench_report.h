@@ -15,6 +15,7 @@ struct BenchReport {
     std::string model;
     std::string device;
     std::string kernels;
+    std::string arithmetic;
     int threads = 1;
     bool random_inputs = true;
     std::uint64_t seed = 0;

@@ -16,23 +16,27 @@ struct OpsOptions {
 };
 
 void print_markdown(Console& console, const std::vector<cpu::SupportedOperator>& operators) {
-    console.write("| operator | cpu |\n|---|---|\n");
-    for (const auto& op : operators) console.print("| `{}` | {} |\n", op.name, op.supports);
+    console.write("| operator | cpu | cpu, --arithmetic edgetpu |\n|---|---|---|\n");
+    for (const auto& op : operators)
+        console.print("| `{}` | {} | {} |\n", op.name, op.supports, op.edgetpu_arithmetic);
 }
 
 Json to_json(const std::vector<cpu::SupportedOperator>& operators) {
     Json document = json_document("ops");
     document["operators"] = Json::array();
     for (const auto& op : operators) {
+        Json devices = {{"cpu", op.supports}};
+        if (!op.edgetpu_arithmetic.empty())
+            devices["cpu,arithmetic=edgetpu"] = op.edgetpu_arithmetic;
         document["operators"].push_back(
-            {{"name", op.name}, {"custom", op.custom}, {"devices", {{"cpu", op.supports}}}});
+            {{"name", op.name}, {"custom", op.custom}, {"devices", std::move(devices)}});
     }
     return document;
 }
 
 void print_table(Console& console, const std::vector<cpu::SupportedOperator>& operators) {
-    TextTable table({{"operator"}, {"cpu"}});
-    for (const auto& op : operators) table.add({op.name, op.supports});
+    TextTable table({{"operator"}, {"cpu"}, {"cpu, --arithmetic edgetpu"}});
+    for (const auto& op : operators) table.add({op.name, op.supports, op.edgetpu_arithmetic});
     console.print("{}\n", console.heading(plural(operators.size(), "operator") + " on cpu"));
     table.print(console);
 }

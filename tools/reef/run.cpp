@@ -77,6 +77,7 @@ NamedArrays graph_outputs(const runtime::Session& session) {
 Result<Exit> run(const RunOptions& options, Console& console) {
     RunReport report{.model = options.model,
                      .device = options.device.device,
+                     .arithmetic = options.device.arithmetic,
                      .threads = options.device.threads,
                      .top = options.top,
                      .list_placements = options.placements};

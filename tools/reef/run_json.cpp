@@ -87,6 +87,7 @@ void print_run_json(Console& console, const runtime::Session& session, const Run
     Json document = json_document("run");
     document["model"] = report.model;
     document["device"] = report.device;
+    document["arithmetic"] = report.arithmetic;
     document["threads"] = report.threads;
     document["time"] = {{"first_s", report.first_seconds}};
     document["time"].update(latency_json(report.latency));

@@ -14,6 +14,7 @@ namespace reef::tool {
 struct RunReport {
     std::string model;
     std::string device;
+    std::string arithmetic;
     int threads = 1;
     double first_seconds = 0;  ///< the first run, with cold caches
     LatencySummary latency{};  ///< the runs after it; the first one when there are none

@@ -10,6 +10,8 @@ struct SupportedOperator {
     std::string name;  ///< "CONV_2D", or a custom operator's name
     bool custom = false;
     std::string supports;  ///< one sentence: types and limits
+    /// The same for Arithmetic::edgetpu; empty when the chip's way is not known.
+    std::string edgetpu_arithmetic;
     friend bool operator==(const SupportedOperator&, const SupportedOperator&) = default;
 };
 
