@@ -131,6 +131,18 @@ enum class ActivationLimits : std::uint8_t { none, relu, relu6 };
                                        std::int32_t quantized_min, std::int32_t quantized_max,
                                        ActivationLimits activation);
 
+/// The factors of an addition: x * first + y * second stands for real sums when x and y have the
+/// two scales. The best rational approximation of first_scale / second_scale whose numerator and
+/// denominator have 15 bits.
+struct SumFactors {
+    std::uint16_t first = 1;
+    std::uint16_t second = 1;
+    friend bool operator==(const SumFactors&, const SumFactors&) = default;
+};
+[[nodiscard]] SumFactors sum_factors(float first_scale, float second_scale);
+/// f32(f32(first_scale / first) * f32(1 / out)): what the sum is multiplied with.
+[[nodiscard]] float sum_multiplier(float first_scale, const SumFactors& factors, float out_scale);
+
 // Constants of other operators.
 
 /// SOFTMAX over `channels` logits, channels % 4 != 0: tables of one 32-bit value per channel, 4 in

@@ -2,7 +2,9 @@
 //
 // The vendor's compiler puts weights, biases and per-channel scales into the parameter blob and the
 // rest of the quantisation into the tensor instructions: the factor, the clamp and three zero
-// points, per operator. Both are rewritten; loops, transfers and addresses stay.
+// points, per operator; and into constants that the program fills memory with: the borders of
+// padded windows, and the factors of ADD's operands. All are rewritten; loops, transfers and
+// addresses stay.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,7 @@ struct Requantisation {
         layer,        ///< products with weights: convolutions and fully connected layers
         average,      ///< an average pool
         product,      ///< of two tensors
+        sum,          ///< of two tensors
         copy,         ///< other scale or place: RESHAPE, CONCATENATION, logits of SOFTMAX
         maximum,      ///< of SOFTMAX
         difference,   ///< logit - maximum
@@ -41,17 +44,20 @@ struct Requantisation {
     bool per_channel = false;  ///< of a layer: the weights' zero points lie in parameter rows
     std::optional<float> scale, clamp_min, clamp_max;
     std::optional<std::int32_t> weight_zero, in_zero, out_zero, initial;
+    /// Of a sum: the factors of the operator's inputs, which parameters hold.
+    std::optional<SumFactors> factors;
     friend bool operator==(const Requantisation&, const Requantisation&) = default;
 
     /// The program computes the operator in an instruction of this form and no other.
     [[nodiscard]] bool required() const {
-        return form == Form::layer || form == Form::average || form == Form::product;
+        return form == Form::layer || form == Form::average || form == Form::product ||
+               form == Form::sum;
     }
 };
 
 /// What the operators on the chip put into instructions, in their order: layers, average pools,
-/// RESHAPE, CONCATENATION, MUL and SOFTMAX. Two models of one architecture give lists of the same
-/// length. `parts` say which layers hold factors and zero points in the blob.
+/// ADD, MUL, RESHAPE, CONCATENATION and SOFTMAX. Two models of one architecture give lists of the
+/// same length. `parts` say which layers hold factors and zero points in the blob.
 [[nodiscard]] std::vector<Requantisation> requantisations(const model::Model& plain,
                                                           const std::vector<bool>& on_chip,
                                                           const std::vector<ParameterPart>& parts);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -37,6 +38,33 @@ ClampLimits clamp_limits(float out_scale, std::int32_t zero_point, std::int32_t 
     if (activation == ActivationLimits::relu6) max = std::min(max, 6.0F);
     const float per_step = 1.0F / out_scale;
     return {.min = min * per_step, .max = max * per_step};
+}
+
+SumFactors sum_factors(float first_scale, float second_scale) {
+    constexpr std::uint32_t largest = 32767;
+    const long double ratio =
+        static_cast<long double>(static_cast<double>(first_scale) / second_scale);
+    // Down the tree of all fractions between 0 / 1 and 1 / 0, which passes the best ones.
+    std::uint32_t low_p = 0, low_q = 1, high_p = 1, high_q = 0;
+    SumFactors best;
+    long double smallest = std::numeric_limits<long double>::infinity();
+    while (low_p + high_p <= largest && low_q + high_q <= largest) {
+        const std::uint32_t p = low_p + high_p, q = low_q + high_q;
+        const long double distance = std::abs(static_cast<long double>(p) / q - ratio);
+        if (distance < smallest) {
+            smallest = distance;
+            best = {static_cast<std::uint16_t>(p), static_cast<std::uint16_t>(q)};
+        }
+        if (p == ratio * q) break;
+        const bool below = p < ratio * q;
+        (below ? low_p : high_p) = p;
+        (below ? low_q : high_q) = q;
+    }
+    return best;
+}
+
+float sum_multiplier(float first_scale, const SumFactors& factors, float out_scale) {
+    return first_scale / static_cast<float>(factors.first) * (1.0F / out_scale);
 }
 
 std::size_t softmax_table_size(std::uint32_t channels, bool unit_line) {

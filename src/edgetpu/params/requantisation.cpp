@@ -45,6 +45,8 @@ class Roles {
                 return add_layer(op, *in, *out);
             case Op::average_pool_2d:
                 return add_pool(op, *in, *out);
+            case Op::add:
+                return add_sum(op, *in, *out);
             case Op::mul:
                 return add_mul(op, *in, *out);
             case Op::reshape:
@@ -154,6 +156,20 @@ class Roles {
         role.in_zero = in.zero;
     }
 
+    /// 16-bit factors on the diagonals of the parameters, in two halves for each operand.
+    void add_sum(const Operator& op, const Scale& in, const Scale& out) {
+        const auto other = scale_of(op.inputs, 1);
+        if (!other || tensor_of(op.inputs[1]).shape != tensor_of(op.inputs[0]).shape) return;
+        const SumFactors factors = sum_factors(in.scale, other->scale);
+        Requantisation& role = add_limited(Form::sum, sum_multiplier(in.scale, factors, out.scale),
+                                           out, activation_of(op));
+        role.steps = 4;
+        role.weight_zero = 0;
+        role.in_zero = 0;
+        role.initial = -(in.zero * factors.first + other->zero * factors.second);
+        role.factors = factors;
+    }
+
     /// A copy through a matrix of ones.
     void add_copy(const Scale& in, const Scale& out, Activation activation) {
         Requantisation& role =
@@ -259,6 +275,9 @@ bool has_shape_of(const Instruction& instruction, const Requantisation& values) 
             return set("in_16bit") && !set("par_16bit") && set("single");
         case Form::product:
             return !set("in_16bit") && !set("par_16bit") && set("single") && set("in_bytewise");
+        case Form::sum:
+            return !set("in_16bit") && set("par_16bit") && !set("single") && !set("table") &&
+                   !set("out_16bit");
         case Form::copy:
             return !set("in_16bit") && !set("par_16bit") && !set("single") && !set("table") &&
                    !set("out_16bit");
@@ -330,6 +349,7 @@ bool has_form_of(const Instruction& instruction, const Requantisation& values) {
         }
         case Form::average:
         case Form::product:
+        case Form::sum:
             break;
         case Form::difference:
             return same_number(instruction, "par_zero", values.weight_zero) &&

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 
 #include "edgetpu/params/architecture.h"
 #include "edgetpu/params/program_alignment.h"
+#include "edgetpu/params/program_rewrite.h"
 #include "edgetpu/params/template_recovery.h"
 #include "reef/edgetpu/compiled_parameters.h"
 
@@ -29,35 +29,6 @@ bool same_quantization(const Tensor& a, const Tensor& b) {
     if (a.quantization.has_value() != b.quantization.has_value()) return false;
     return !a.quantization || (a.quantization->scale == b.quantization->scale &&
                                a.quantization->zero_point == b.quantization->zero_point);
-}
-
-/// Writes the values that differ; a zero keeps its sign. Gives whether anything was written.
-Result<bool> write_values(MutableBytes bytes, const Instruction& instruction,
-                          const Requantisation& values) {
-    bool changed = false;
-    const auto write = [&](std::string_view field, std::int64_t value) -> Status {
-        if (instruction.value(field) == value) return {};
-        changed = true;
-        return set_field(bytes, *instruction.info->find(field), value);
-    };
-    const auto write_real = [&](std::string_view field, std::optional<float> value) -> Status {
-        if (!value) return {};
-        const auto held = static_cast<std::uint32_t>(instruction.value(field).value());
-        if (std::bit_cast<float>(held) == *value) return {};
-        return write(field, std::bit_cast<std::uint32_t>(*value));
-    };
-    const auto write_number = [&](std::string_view field,
-                                  std::optional<std::int32_t> value) -> Status {
-        return value ? write(field, *value) : Status{};
-    };
-    REEF_CHECK(write_real("scale", values.scale));
-    REEF_CHECK(write_real("clamp_min", values.clamp_min));
-    REEF_CHECK(write_real("clamp_max", values.clamp_max));
-    REEF_CHECK(write_number("par_zero", values.weight_zero));
-    REEF_CHECK(write_number("in_zero", values.in_zero));
-    REEF_CHECK(write_number("out_zero", values.out_zero));
-    REEF_CHECK(write_number("initial", values.initial));
-    return changed;
 }
 
 /// The same values but for the operator they come from.
@@ -194,10 +165,14 @@ class Retargeting {
 
     Status check_modelled(std::size_t index, const Operator& op) const {
         switch (op.code.builtin) {
-            case Op::conv_2d:
-            case Op::depthwise_conv_2d:
             case Op::average_pool_2d:
                 return check_border(index, op);
+            case Op::add:
+                return check_sum(op);
+            case Op::pad:
+                return check_renaming(op);
+            case Op::conv_2d:
+            case Op::depthwise_conv_2d:
             case Op::fully_connected:
             case Op::mul:
             case Op::reshape:
@@ -215,22 +190,32 @@ class Retargeting {
                 "its quantisation differs, and how the program holds it is not known exactly");
         }
         return fail(Cause::unsupported,
-                    "whether its quantisation differs cannot be read from the program");
+                    "whether its quantisation differs cannot be read from the program", {},
+                    std::string(hint_for_source));
     }
 
-    /// Borders are filled with the input's zero point by instructions that do not name it.
-    Status check_border(std::size_t index, const Operator& op) const {
-        const bool padded = std::visit(
-            [](const auto& options) {
-                if constexpr (requires { options.padding; }) {
-                    return options.padding == model::Padding::same;
-                }
-                return false;
-            },
-            op.options);
-        if (!padded || window_is_one(op) || !input_zero_changes(index)) return {};
+    Status check_sum(const Operator& op) const {
+        const bool computed =
+            op.inputs.size() == 2 &&
+            template_.plain().constant(tensor_of(plain(), op.inputs[1])).empty() &&
+            template_.plain().constant(tensor_of(plain(), op.inputs[0])).empty();
+        if (!computed)
+            return fail(Cause::unsupported, "its quantisation differs, and it adds a constant");
+        if (source_is_known()) return {};
         return fail(Cause::unsupported,
-                    "its input's zero point differs, and the program fills the border with it");
+                    "which of its operands comes first cannot be read from the program", {},
+                    std::string(hint_for_source));
+    }
+
+    /// The border of a padded pool is no part of its sums; how the program leaves it out is not
+    /// known exactly.
+    Status check_border(std::size_t index, const Operator& op) const {
+        const auto* pool = std::get_if<model::Pool2dOptions>(&op.options);
+        const bool padded = pool != nullptr && pool->padding == model::Padding::same;
+        if (!padded || !input_zero_changes(index)) return {};
+        return fail(Cause::unsupported,
+                    "its input's zero point differs, and the border of a padded pool is not known "
+                    "exactly");
     }
 
     bool input_zero_changes(std::size_t op) const {
@@ -251,13 +236,8 @@ class Retargeting {
         return false;
     }
 
-    bool window_is_one(const Operator& op) const {
-        if (op.code.builtin == Op::average_pool_2d || op.inputs.size() < 2) return false;
-        const auto& shape = tensor_of(plain(), op.inputs[1]).shape;
-        return shape.size() == 4 && shape[1] == 1 && shape[2] == 1;
-    }
-
-    /// QUANTIZE between uint8 and int8 of one scale is no instruction.
+    /// QUANTIZE between uint8 and int8 of one scale is no instruction; PAD is one of the layer that
+    /// reads it.
     Status check_renaming(const Operator& op) const {
         if (op.inputs.empty() || op.outputs.empty() || op.inputs[0] == model::absent_tensor) {
             return fail(Cause::bad_input, "without input or output");
@@ -360,19 +340,17 @@ class Retargeting {
 
     Status replace_instructions(std::size_t op, std::size_t executable, std::size_t bitstream,
                                 InstructionBitstream& stream) {
-        const Bytes old = stream.instructions.view();
-        std::vector<std::byte> bytes(old.begin(), old.end());
-        bool changed = false;
+        std::vector<Replacement> replacements;
         for (const auto& [at, role] : choices_) {
             if (at.op != op || at.executable != executable || at.bitstream != bitstream) continue;
-            const Instruction& instruction = at.instruction;
-            const MutableBytes place = MutableBytes(bytes).subspan(instruction.word * word_bytes,
-                                                                   instruction.bytes.size());
-            if (!REEF_TRY(write_values(place, instruction, to_[role]))) continue;
-            ++result_.changed_instructions;
-            changed = true;
+            replacements.push_back(
+                {at.instruction.word, source_is_known() ? &from_[role] : nullptr, &to_[role]});
         }
-        if (changed) stream.instructions = SharedBytes::copy_of(bytes);
+        const Bytes old = stream.instructions.view();
+        std::vector<std::byte> bytes(old.begin(), old.end());
+        const std::size_t changed = REEF_TRY(rewrite_program(bytes, replacements));
+        result_.changed_instructions += changed;
+        if (changed > 0) stream.instructions = SharedBytes::copy_of(bytes);
         return {};
     }
 

@@ -11,9 +11,6 @@ using model::Tensor;
 using model::TensorIndex;
 using Form = Requantisation::Form;
 
-constexpr std::string_view hint =
-    "give the plain model that it was compiled from: reef retarget --like";
-
 bool held(const std::vector<TensorInstruction>& instructions, const Requantisation& role) {
     return std::ranges::any_of(
         instructions, [&](const TensorInstruction& at) { return holds(at.instruction, role); });
@@ -62,7 +59,7 @@ Status check_names(const CompiledParameters& opened) {
     return fail(Cause::unsupported,
                 "operators on the CPU are not found in the plain model by the names of their "
                 "outputs",
-                {}, std::string(hint));
+                {}, std::string(hint_for_source));
 }
 
 }  // namespace
@@ -110,7 +107,8 @@ Result<Recovered> recover_program(const CompiledParameters& opened) {
             other.op = roles[a].op;
             return roles[a] == other;
         });
-    if (!aligned) return std::unexpected(std::move(aligned.error()).with_hint(std::string(hint)));
+    if (!aligned)
+        return std::unexpected(std::move(aligned.error()).with_hint(std::string(hint_for_source)));
     program.roles = std::move(*aligned);
 
     std::vector<ParameterPart> parts = opened.parts();
@@ -127,7 +125,8 @@ Result<Recovered> recover_program(const CompiledParameters& opened) {
                              : static_cast<std::int32_t>(instructions[i].value("par_zero").value());
     }
     auto placed = opened.placed_in_order(std::move(parts), weight_zeros);
-    if (!placed) return std::unexpected(std::move(placed.error()).with_hint(std::string(hint)));
+    if (!placed)
+        return std::unexpected(std::move(placed.error()).with_hint(std::string(hint_for_source)));
     return Recovered{std::move(*placed), std::move(program)};
 }
 

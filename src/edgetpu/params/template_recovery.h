@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "edgetpu/params/program_alignment.h"
@@ -9,6 +10,9 @@
 #include "reef/edgetpu/compiled_parameters.h"
 
 namespace reef::edgetpu {
+
+inline constexpr std::string_view hint_for_source =
+    "give the plain model that it was compiled from: reef retarget --like";
 
 /// Every tensor instruction whose values depend on scales, and the index of its role.
 struct RecoveredProgram {

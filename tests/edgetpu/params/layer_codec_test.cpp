@@ -228,6 +228,27 @@ TEST(Constants, FollowTheirTables) {
     EXPECT_EQ(word_at(sub, 12), 0U);
 }
 
+TEST(Constants, FactorsOfASumAreTheBestOf15Bits) {
+    EXPECT_EQ(sum_factors(1.0F, 1.0F), (SumFactors{1, 1}));
+    EXPECT_EQ(sum_factors(0.75F, 0.5F), (SumFactors{3, 2}));
+    // An addition of movenet: found in its compiled program.
+    EXPECT_EQ(sum_factors(0.039368849F, 0.03740035F), (SumFactors{32759, 31121}));
+    EXPECT_EQ(sum_factors(1.0F, 1e9F), (SumFactors{1, 32767}));
+    std::mt19937 random(7);
+    std::uniform_real_distribution<float> scale(0.01F, 1.0F);
+    for (int i = 0; i < 20; ++i) {
+        const float a = scale(random), b = scale(random);
+        const SumFactors best = sum_factors(a, b);
+        const double wanted = static_cast<double>(a) / b;
+        const double found = std::abs(static_cast<double>(best.first) / best.second - wanted);
+        for (int q = 1; q <= 32767; ++q) {
+            const double p = std::round(wanted * q);
+            if (p < 1 || p > 32767) continue;
+            ASSERT_GE(std::abs(p / q - wanted) + 1e-15, found);
+        }
+    }
+}
+
 TEST(Constants, ClampIsInFloat32Steps) {
     const ClampLimits relu = clamp_limits(0.99411762F, 0, 0, 255, ActivationLimits::relu);
     EXPECT_EQ(relu.min, 0.0F);

@@ -20,21 +20,29 @@ bool has_weights(const Operator& op) {
            op.code.builtin == Op::fully_connected;
 }
 
-bool padded(const Operator& op) {
-    return std::visit(
-        [](const auto& options) {
-            if constexpr (requires { options.padding; }) {
-                return options.padding == model::Padding::same;
-            }
+bool known(const Operator& op) {
+    switch (op.code.builtin) {
+        case Op::add:
+        case Op::average_pool_2d:
+        case Op::concatenation:
+        case Op::conv_2d:
+        case Op::depthwise_conv_2d:
+        case Op::fully_connected:
+        case Op::mul:
+        case Op::pad:
+        case Op::quantize:
+        case Op::reshape:
+        case Op::softmax:
+            return true;
+        default:
             return false;
-        },
-        op.options);
+    }
 }
 
 class Changer {
   public:
-    Changer(const Model& plain, unsigned seed)
-        : model_(plain), random_(seed), group_(graph().tensors.size()) {
+    Changer(const Model& plain, unsigned seed, Change change)
+        : model_(plain), change_(change), random_(seed), group_(graph().tensors.size()) {
         std::iota(group_.begin(), group_.end(), std::size_t{0});
     }
 
@@ -72,14 +80,18 @@ class Changer {
                 biases_.insert(static_cast<std::size_t>(op.inputs[2]));
             }
         }
+        if (!known(op)) {
+            fixed_.insert(fixed_.end(), op.inputs.begin(), op.inputs.end());
+            fixed_.insert(fixed_.end(), op.outputs.begin(), op.outputs.end());
+            std::erase(fixed_, model::absent_tensor);
+        }
         const bool moves = op.code.builtin == Op::reshape || op.code.builtin == Op::quantize ||
-                           op.code.builtin == Op::average_pool_2d;
+                           op.code.builtin == Op::pad || op.code.builtin == Op::average_pool_2d;
         if (moves) join(op.inputs[0], op.outputs[0]);
         if (op.code.builtin == Op::concatenation) {
             for (const TensorIndex in : op.inputs) join(op.outputs[0], in);
         }
         if (op.code.builtin == Op::softmax) fixed_.push_back(op.outputs[0]);
-        if (padded(op)) still_.push_back(op.inputs[0]);
     }
 
     bool in_group_of(const std::vector<TensorIndex>& list, std::size_t tensor) const {
@@ -88,11 +100,13 @@ class Changer {
         });
     }
 
-    static float factor(std::mt19937& random) {
-        return std::uniform_real_distribution<float>(0.5F, 2.0F)(random);
+    float factor(std::mt19937& random) const {
+        const float most = change_ == Change::all ? 2.0F : 1.1F;
+        return std::uniform_real_distribution<float>(1 / most, most)(random);
     }
 
     void change_weights(Tensor& tensor) {
+        if (change_ == Change::slight) return;
         auto& scales = tensor.quantization->scale;
         const bool equal = std::ranges::adjacent_find(scales, std::not_equal_to{}) == scales.end();
         const float all = factor(random_);
@@ -112,28 +126,18 @@ class Changer {
     void change_activation(Tensor& tensor, std::size_t index) {
         std::mt19937 random(static_cast<unsigned>(root(index)) * 7919U + seed_of_group_);
         const float by = factor(random);
-        const auto zero = static_cast<std::int64_t>(random() % 256);
+        const auto drawn = static_cast<std::int64_t>(random() % 256);
         if (in_group_of(fixed_, index)) return;
         tensor.quantization->scale.front() *= by;
-        if (in_group_of(still_, index) || relu(index)) return;
-        tensor.quantization->zero_point = {zero - (tensor.type == ElementType::int8 ? 128 : 0)};
-    }
-
-    /// Made by an operator whose activation cuts off below zero: its zero point stays.
-    bool relu(std::size_t index) {
-        return std::ranges::any_of(graph().operators, [&](const Operator& op) {
-            const auto activation = std::visit(
-                [](const auto& options) {
-                    if constexpr (requires { options.activation; }) return options.activation;
-                    return model::Activation::none;
-                },
-                op.options);
-            return activation != model::Activation::none &&
-                   root(static_cast<std::size_t>(op.outputs[0])) == root(index);
-        });
+        const std::int64_t shift = tensor.type == ElementType::int8 ? 128 : 0;
+        const auto& points = tensor.quantization->zero_point;
+        const std::int64_t old = (points.empty() ? 0 : points.front()) + shift;
+        const std::int64_t near = old + (old < 128 ? 1 : -1) * (drawn % 8);
+        tensor.quantization->zero_point = {(change_ == Change::all ? drawn : near) - shift};
     }
 
     void change_bias(Tensor& tensor) {
+        if (change_ == Change::slight) return;
         const Bytes old = model_.constant(tensor);
         if (std::ranges::all_of(old, [](std::byte b) { return b == std::byte{0}; })) return;
         std::vector<std::int32_t> values(old.size() / 4);
@@ -149,17 +153,18 @@ class Changer {
     }
 
     Model model_;
+    Change change_;
     std::mt19937 random_;
     unsigned seed_of_group_ = static_cast<unsigned>(random_());
     std::vector<std::size_t> group_;
     std::set<std::size_t> weights_, biases_;
-    std::vector<TensorIndex> fixed_, still_;
+    std::vector<TensorIndex> fixed_;
 };
 
 }  // namespace
 
-Model with_other_numbers(const Model& plain, unsigned seed) {
-    return Changer(plain, seed).run();
+Model with_other_numbers(const Model& plain, unsigned seed, Change change) {
+    return Changer(plain, seed, change).run();
 }
 
 }  // namespace reef::test

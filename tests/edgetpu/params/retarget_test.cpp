@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "edgetpu/params/other_numbers.h"
 #include "edgetpu/params/pairs.h"
 #include "reef/model/tflite.h"
@@ -190,6 +192,67 @@ TEST(Retarget, GivesTheSameWithAndWithoutTheSource) {
     }
 }
 
+/// There and back again: what was rewritten is found again, factors of sums and borders included.
+TEST(Retarget, ChangesEveryNumberOfAKnownSource) {
+    REEF_SHARED_OR_SKIP(shared);
+    const std::vector<std::string> names = {
+        "data/edgetpu/templates/looming_64x64_3x3",
+        "data/models/deeplabv3_mnv2_dm05_pascal_quant",
+        "data/models/mobilenet_v1_0.25_128_quant",
+    };
+    for (const std::string& name : names) {
+        const auto plain = load(shared / (name + ".tflite"));
+        const auto compiled = load(shared / (name + "_edgetpu.tflite"));
+        for (unsigned seed = 1; seed <= 3; ++seed) {
+            SCOPED_TRACE(fmt::format("{}, seed {}", name, seed));
+            const auto target = test::with_other_numbers(plain, seed);
+            const RetargetOptions options = token_of(compiled);
+            const auto there = retarget(compiled, plain, target, options);
+            ASSERT_TRUE(there) << there.error().message();
+            const auto again = retarget(there->model, target, {});
+            ASSERT_TRUE(again) << again.error().message();
+            EXPECT_EQ(again->changed_instructions, 0U);
+            const auto back = retarget(there->model, target, plain, options);
+            ASSERT_TRUE(back) << back.error().message();
+            expect_same_program(back->model, compiled);
+        }
+    }
+}
+
+/// Bits of a constant that the instructions of a program fill memory with.
+std::multiset<std::int64_t> fill_values(const model::Model& compiled) {
+    std::multiset<std::int64_t> values;
+    const auto operators = packages_of(compiled).value();
+    for (const CompiledOperator& op : operators) {
+        for (const Executable& executable : op.package.executables) {
+            for (const InstructionBitstream& stream : executable.bitstreams) {
+                const auto instructions = decode(stream.instructions.view()).value();
+                for (const Instruction& one : instructions) {
+                    if (one.value("fill") == 1) values.insert(*one.value("fill_value"));
+                }
+            }
+        }
+    }
+    return values;
+}
+
+TEST(Retarget, FillsBordersWithTheInputsZeroPoint) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto folder = shared / "data/models";
+    const std::string name = "mobilenet_v1_0.25_128_quant";
+    const auto compiled = load(folder / (name + "_edgetpu.tflite"));
+    auto target = load(folder / (name + ".tflite"));
+    auto& graph = target.subgraphs[0];
+    graph.tensors[static_cast<std::size_t>(graph.inputs[0])].quantization->zero_point = {100};
+    const auto before = fill_values(compiled);
+    ASSERT_GT(before.count(0x80808080), 0U);
+    const auto result = retarget(compiled, target, {});
+    ASSERT_TRUE(result) << result.error().message();
+    const auto after = fill_values(result->model);
+    EXPECT_EQ(after.count(0x80808080), 0U);
+    EXPECT_EQ(after.count(0x64646464), before.count(0x80808080));
+}
+
 TEST(Retarget, NoticesOtherScalesOfTheSameWeights) {
     REEF_SHARED_OR_SKIP(shared);
     const auto folder = shared / "data/edgetpu/templates";
@@ -261,18 +324,28 @@ TEST(Retarget, RefusesWithTheReason) {
 
 TEST(Retarget, RefusesOperatorsWhoseValuesItDoesNotKnow) {
     REEF_SHARED_OR_SKIP(shared);
-    const auto folder = shared / "data/edgetpu/templates";
-    const auto plain = load(folder / "looming_64x64_3x3.tflite");
+    const auto folder = shared / "data/models";
+    const std::string name = "movenet_single_pose_lightning_ptq";
+    const auto plain = load(folder / (name + ".tflite"));
     auto target = plain;
     for (const model::Operator& op : plain.subgraphs[0].operators) {
-        if (op.code.builtin != model::Op::add) continue;
+        if (op.code.builtin != model::Op::resize_bilinear) continue;
         auto& tensor = target.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])];
         tensor.quantization->scale[0] *= 2;
     }
-    const auto result =
-        retarget(load(folder / "looming_64x64_3x3_edgetpu.tflite"), plain, target, {});
+    const auto result = retarget(load(folder / (name + "_edgetpu.tflite")), plain, target, {});
     ASSERT_FALSE(result);
-    EXPECT_THAT(result.error().message(), HasSubstr("operator 5 ADD: its quantisation differs"));
+    EXPECT_THAT(result.error().message(),
+                HasSubstr("operator 71 RESIZE_BILINEAR: its quantisation differs"));
+}
+
+TEST(Retarget, RefusesASumWhoseOrderOfOperandsIsNotKnown) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto folder = shared / "data/edgetpu/templates";
+    const auto target = test::with_other_numbers(load(folder / "looming_64x64_3x3.tflite"), 1);
+    const auto result = retarget(load(folder / "looming_64x64_3x3_edgetpu.tflite"), target, {});
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().message(), HasSubstr("operator 5 ADD: which of its operands"));
 }
 
 }  // namespace

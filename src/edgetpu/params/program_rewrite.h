@@ -1,0 +1,25 @@
+// The values of other scales and zero points put into a program.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "reef/base/result.h"
+#include "reef/edgetpu/retarget.h"
+
+namespace reef::edgetpu {
+
+/// What one tensor instruction holds and is to hold.
+struct Replacement {
+    std::size_t word = 0;             ///< of the instruction, in the stream
+    const Requantisation* from = {};  ///< null: not known; no sum then
+    const Requantisation* to = {};
+};
+
+/// Changes the instructions, and the constants that the program fills memory with for them:
+/// borders of padded windows, factors of sums. Gives the number of changed instructions. Errors:
+/// those of decode(), and unsupported, with the instruction, when such constants are not as known.
+[[nodiscard]] Result<std::size_t> rewrite_program(MutableBytes stream,
+                                                  const std::vector<Replacement>& replacements);
+
+}  // namespace reef::edgetpu
