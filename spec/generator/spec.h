@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +84,8 @@ struct Register {
     std::string name;
     std::string group;
     unsigned offset = 0;
+    unsigned bits = 64;  ///< of one transfer
+    std::optional<std::uint64_t> reset;
     std::vector<RegisterField> fields;
 };
 

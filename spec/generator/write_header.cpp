@@ -119,8 +119,9 @@ std::string registers_header(const RegisterFile& file) {
                                    f.position, f.width, f.grade, quoted(f.meaning));
             out += "};\n";
         }
-        rows += fmt::format("    {{{}, {}, {:#x}, {}}},\n", quoted(r.name), quoted(r.group),
-                            r.offset, fields);
+        rows += fmt::format("    {{{}, {}, {:#x}, {}, {}, {}}},\n", quoted(r.name), quoted(r.group),
+                            r.offset, r.bits,
+                            r.reset ? fmt::format("{:#x}", *r.reset) : "std::nullopt", fields);
     }
     out += "inline constexpr RegisterInfo registers[] = {\n" + rows + "};\n\n";
     return out + "}  // namespace reef::edgetpu::spec\n";

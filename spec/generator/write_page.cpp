@@ -104,16 +104,19 @@ std::string isa_page(const Isa& isa) {
 std::string registers_page(const RegisterFile& file) {
     auto out = fmt::format(
         "<!-- Generated from spec/edgetpu/registers.xml. Do not edit. -->\n# {}\n\n"
-        "Group and register names are the vendor's; offsets are bytes. Reset values, access rights "
-        "and\nwidths are unknown unless stated.\n",
+        "Group and register names are the vendor's; offsets are bytes. Reset values and access "
+        "rights are\nunknown unless stated.\n",
         file.title);
     std::string group;
     for (const auto& r : file.registers) {
         if (r.group != group) {
             group = r.group;
-            out += fmt::format("\n## {}\n\n| register | offset | fields |\n|---|---|---|\n", group);
+            out +=
+                fmt::format("\n## {}\n\n{}| register | offset | fields |\n|---|---|---|\n", group,
+                            r.bits == 64 ? "" : fmt::format("Registers of {} bits.\n\n", r.bits));
         }
         std::string fields;
+        if (r.reset) fields = fmt::format("reset value {:#x}", *r.reset);
         for (const auto& f : r.fields)
             fields +=
                 fmt::format("{}[{}:{}] `{}` ({}): {}", fields.empty() ? "" : "; ",

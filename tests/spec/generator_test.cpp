@@ -118,5 +118,23 @@ TEST(Generator, RefusesOverlappingRegisterFields) {
     EXPECT_NE(file.error().message().find("overlaps"), std::string::npos);
 }
 
+TEST(Generator, ReadsWidthsAndResetValues) {
+    const auto file = read_registers(
+        "<registers title='x'><group name='g' bits='32'><register name='r' offset='0x10' "
+        "reset='0xff'/></group><group name='h'><register name='s' offset='0x20'/></group>"
+        "</registers>");
+    ASSERT_TRUE(file) << file.error().message();
+    EXPECT_EQ(file->registers[0].bits, 32U);
+    EXPECT_EQ(file->registers[0].reset, std::optional<std::uint64_t>(0xff));
+    EXPECT_EQ(file->registers[1].bits, 64U);
+    EXPECT_FALSE(file->registers[1].reset);
+    EXPECT_FALSE(read_registers("<registers title='x'><group name='g' bits='16'/></registers>"));
+    const auto outside = read_registers(
+        "<registers title='x'><group name='g' bits='32'><register name='r' offset='0x10'>"
+        "<field name='a' at='30' width='4' "
+        "grade='exact'>A.</field></register></group></registers>");
+    EXPECT_FALSE(outside);
+}
+
 }  // namespace
 }  // namespace reef::specgen

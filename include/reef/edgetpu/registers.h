@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -17,11 +18,12 @@ struct RegisterField {
     std::string_view meaning;
 };
 
-/// Reset values and widths of the registers are unknown.
 struct RegisterInfo {
-    std::string_view name;   ///< the vendor's
-    std::string_view group;  ///< the vendor's; a register may occur in several groups
-    std::uint32_t offset;    ///< bytes
+    std::string_view name;               ///< the vendor's
+    std::string_view group;              ///< the vendor's; a register may occur in several groups
+    std::uint32_t offset;                ///< bytes
+    std::uint8_t bits;                   ///< of one transfer: 32 or 64
+    std::optional<std::uint64_t> reset;  ///< the value after a reset, where it is known
     std::span<const RegisterField> fields;
 };
 
