@@ -18,6 +18,8 @@ std::string_view to_string(Cause cause) {
             return "device_missing";
         case Cause::device_denied:
             return "device_denied";
+        case Cause::device_failed:
+            return "device_failed";
     }
     return "unknown";
 }

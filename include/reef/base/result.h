@@ -21,6 +21,7 @@ enum class Cause : std::uint8_t {
     io_failed,       ///< the operating system refused: see what() for its words
     device_missing,  ///< no such device is connected
     device_denied,   ///< the device exists but may not be opened
+    device_failed,   ///< the device does not answer, or not as it should
 };
 
 [[nodiscard]] std::string_view to_string(Cause cause);

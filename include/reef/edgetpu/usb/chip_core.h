@@ -1,0 +1,78 @@
+// What is behind the USB unit of a simulated Edge TPU.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reef/base/bytes.h"
+#include "reef/base/result.h"
+#include "reef/edgetpu/package.h"
+#include "reef/edgetpu/transfers.h"
+
+namespace reef::edgetpu::usb {
+
+/// What the chip tells the host besides output bytes.
+struct ChipEvent {
+    Tag tag = Tag::interrupt_0;
+    std::uint64_t address = 0;  ///< of a transfer that the chip asks for; 0 for interrupts
+    std::uint32_t size = 0;     ///< its bytes
+};
+
+/// The chip proper: takes streams of bytes by tag, gives output bytes and events. Called by one
+/// thread at a time.
+class ChipCore {
+  public:
+    ChipCore() = default;
+    ChipCore(const ChipCore&) = delete;
+    ChipCore& operator=(const ChipCore&) = delete;
+    virtual ~ChipCore() = default;
+
+    /// The chip loses its program and parameters.
+    virtual void reset() = 0;
+    /// Bytes arrived for a stream; a transfer may arrive in several pieces. On an error the chip
+    /// stops: it takes and gives nothing until reset().
+    [[nodiscard]] virtual Status receive(Tag tag, Bytes bytes) = 0;
+    /// Moves output bytes that are ready to `room`, up to the end of one packet; 0 when there are
+    /// none.
+    [[nodiscard]] virtual std::size_t take_output(MutableBytes room) = 0;
+    [[nodiscard]] virtual std::optional<ChipEvent> take_event() = 0;
+};
+
+/// A core that computes nothing and answers at once: byte i of its output stream is (7 * i + 3)
+/// mod 256. It knows when a run is complete from the DMA hints of the executables that it is given.
+class NullCore final : public ChipCore {
+  public:
+    /// Errors: those of plan_transfers.
+    [[nodiscard]] static Result<std::unique_ptr<NullCore>> of(
+        std::span<const Executable> executables);
+
+    void reset() override;
+    [[nodiscard]] Status receive(Tag tag, Bytes bytes) override;
+    [[nodiscard]] std::size_t take_output(MutableBytes room) override;
+    [[nodiscard]] std::optional<ChipEvent> take_event() override;
+
+  private:
+    struct Known {
+        Executable executable;
+        TransferPlan plan;
+    };
+    struct Packet {
+        std::size_t size = 0;
+        std::size_t place = 0;  ///< of its first byte in the output stream
+    };
+    [[nodiscard]] const Known* recognise() const;
+    void advance();
+
+    std::vector<Known> known_;
+    bool sizes_differ_ = true;  ///< of the first bitstreams
+    const Known* running_ = nullptr;
+    std::size_t step_ = 0;
+    std::size_t received_[4] = {};               ///< bytes that no step has taken, by tag
+    std::vector<std::byte> first_instructions_;  ///< while the executable is unknown
+    std::vector<Packet> packets_;                ///< the next one first
+    std::size_t produced_ = 0;                   ///< since the reset
+    std::vector<ChipEvent> events_;
+};
+
+}  // namespace reef::edgetpu::usb

@@ -1,0 +1,125 @@
+// The driver: an Edge TPU on a USB bus, started and running programs.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reef/base/sha256.h"
+#include "reef/edgetpu/layer_tensor.h"
+#include "reef/edgetpu/package.h"
+#include "reef/edgetpu/registers.h"
+#include "reef/edgetpu/transfers.h"
+#include "reef/edgetpu/usb/transport.h"
+
+namespace reef::edgetpu::usb {
+
+// -- Firmware -------------------------------------------------------------------------------------
+
+/// Where a firmware was found.
+struct Firmware {
+    std::vector<std::byte> bytes;
+    std::string origin;  ///< a path, or "PATH at byte N" inside a vendor library
+    bool known = false;  ///< its SHA-256 is that of the single-endpoint firmware
+};
+/// The first of: `path` if it is not empty; $REEF_EDGETPU_FIRMWARE; apex_latest_single_ep.bin in
+/// $XDG_DATA_HOME/reef (~/.local/share/reef), /usr/local/share/reef, /usr/share/reef and
+/// /lib/firmware/google; an installed libedgetpu.so.1, in which it is found by its digest. Reef
+/// ships no firmware. Errors: not_found with all places; bad_input for a file that cannot be one.
+[[nodiscard]] Result<Firmware> find_firmware(const std::string& path = {});
+/// The known firmware inside another file, if it is there.
+[[nodiscard]] std::optional<std::size_t> find_known_firmware(Bytes file);
+
+// -- Programs -------------------------------------------------------------------------------------
+
+/// A package made ready for a device: addresses in place, transfers and layouts planned. May be
+/// used on several devices.
+class Program {
+  public:
+    /// Errors: unsupported for models split over several chips and for executables whose hints are
+    /// not complete; those of plan_transfers, with_base_addresses and OutputUnpacker::prepare.
+    [[nodiscard]] static Result<std::shared_ptr<const Program>> prepare(const Package& package);
+
+    [[nodiscard]] const std::vector<Layer>& inputs() const { return main_.executable.inputs; }
+    [[nodiscard]] const std::vector<Layer>& outputs() const { return main_.executable.outputs; }
+    [[nodiscard]] std::uint64_t token() const { return token_; }
+
+  private:
+    friend class Device;
+    friend class Runner;
+    struct Part {
+        Executable executable;
+        TransferPlan plan;
+        std::vector<std::vector<std::byte>> bitstreams;  ///< with addresses
+    };
+    static Result<Part> prepare_part(const Executable& executable);
+
+    std::optional<Part> caching_;
+    Part main_;
+    std::vector<OutputUnpacker> unpackers_;
+    std::vector<std::size_t> tensor_bytes_;  ///< of the inputs
+    std::uint64_t token_ = 0;
+    Sha256 cached_content_{};  ///< of what caching sends
+};
+
+// -- Device ---------------------------------------------------------------------------------------
+
+struct DeviceOptions {
+    std::string port;           ///< as in DeviceInfo; empty: the first stick
+    bool maximum_clock = true;  ///< else the throttled one
+    std::string firmware;       ///< see find_firmware
+    Milliseconds start_deadline{6000};
+    Milliseconds run_deadline{10000};
+};
+
+struct DeviceCounters {
+    std::uint64_t runs = 0;
+    std::uint64_t parameter_loads = 0;
+    std::uint64_t evictions = 0;   ///< of parameters by another token
+    std::uint64_t recoveries = 0;  ///< restarts after a fault
+};
+
+/// One stick. Threads may share it: runs queue up. A run that fails leaves the device to be
+/// restarted by the next.
+class Device {
+  public:
+    /// Errors: device_missing, device_denied with the udev rule to install, device_failed with the
+    /// phase and what was tried; those of find_firmware for a stick without.
+    [[nodiscard]] static Result<std::unique_ptr<Device>> open(std::shared_ptr<Bus> bus,
+                                                              const DeviceOptions& options);
+    /// Stops the chip and closes, as far as the device still answers.
+    ~Device();
+
+    /// One inference. Tensors as Program::inputs() and outputs() have them. Steps: parameters,
+    /// unless they are in the chip; then the program. Allocates nothing once a program has run.
+    /// Errors: bad_argument for tensors of the wrong number or size; device_failed, device_missing
+    /// with the transfer.
+    [[nodiscard]] Status run(const std::shared_ptr<const Program>& program,
+                             std::span<const Bytes> inputs, std::span<const MutableBytes> outputs);
+
+    [[nodiscard]] Result<std::uint64_t> read_register(const RegisterInfo& info);
+    [[nodiscard]] Status write_register(const RegisterInfo& info, std::uint64_t value);
+
+    [[nodiscard]] const std::string& port() const { return port_; }
+    [[nodiscard]] DeviceCounters counters() const;
+
+  private:
+    struct State;
+    Device(std::shared_ptr<Bus> bus, const DeviceOptions& options);
+    [[nodiscard]] Status start();
+    [[nodiscard]] Status restart(const Error& reason);
+    [[nodiscard]] Status ready();
+    void stop();
+
+    std::shared_ptr<Bus> bus_;
+    DeviceOptions options_;
+    std::string port_;
+    mutable std::mutex mutex_;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace reef::edgetpu::usb

@@ -1,0 +1,64 @@
+// Recordings of USB traffic: made around any bus, replayed as one, compared.
+//
+// A recording is two files: NAME, lines of text, and NAME.bin with the payloads that the lines
+// point to. A line is a number of six digits and
+//     # TEXT                                                      a remark
+//     OPEN vvvv:pppp | CLOSE | RESET | CLAIM n | RELEASE n        n decimal, v and p hexadecimal
+//     CLEAR ee                                                    clear halt of endpoint ee
+//     CTRL IN|OUT  bmRequestType= bRequest= wValue= wIndex= wLength= timeout= ret= len= off= data=
+//     BULK OUT ep= async id= timeout= len= off= data=             then BULK OUT ep= async id=
+//     complete BULK|INTR IN  ep= async id= submit len= timeout=            then ... complete len=
+//     off= data= BULK|INTR ep= id= cancelled                                 or ... failed FAULT
+// where data= shows at most the first 32 bytes. Remarks of the form
+//     #   chunk N size=BYTES patches(bit:desc:pos) BIT:D:P ...
+// tell which 32-bit fields of instruction transfers of that size hold addresses.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reef/edgetpu/usb/transport.h"
+
+namespace reef::edgetpu::usb {
+
+struct Recording {
+    std::string text;
+    std::vector<std::byte> data;
+};
+
+/// Reads PATH and PATH.bin, either of them gzip-compressed under the name with .gz.
+[[nodiscard]] Result<Recording> read_recording(const std::string& path);
+[[nodiscard]] Status write_recording(const std::string& path, const Recording& recording);
+
+/// The traffic without its timing, one item a line: control transfers and opening in order, the out
+/// stream cut by its headers with addresses zeroed (by SHA-256), the input of each endpoint,
+/// events. Errors: bad_input with the line.
+[[nodiscard]] Result<std::vector<std::string>> wire_view(const Recording& recording);
+
+/// Passes everything on and writes it down.
+class RecordingBus final : public Bus {
+  public:
+    explicit RecordingBus(std::shared_ptr<Bus> bus);
+    ~RecordingBus() override;
+
+    /// What was recorded so far.
+    [[nodiscard]] Recording recording() const;
+
+    [[nodiscard]] Io<std::vector<DeviceInfo>> list() override;
+    [[nodiscard]] Io<std::unique_ptr<Connection>> open(const DeviceInfo& device) override;
+    [[nodiscard]] TimePoint now() override;
+    void sleep(Milliseconds time) override;
+
+  private:
+    std::shared_ptr<Bus> bus_;
+    std::shared_ptr<class RecordingSink> sink_;
+};
+
+/// A device that answers as the recorded one did. The host must do what it did in the recording, in
+/// the same order; input arrives when everything the host had done before it is done. Bytes of
+/// addresses in instructions may differ. The first transaction that differs fails and names both;
+/// everything after it fails too.
+[[nodiscard]] Result<std::shared_ptr<Bus>> replay_bus(Recording recording);
+
+}  // namespace reef::edgetpu::usb

@@ -1,0 +1,373 @@
+#include "reef/edgetpu/usb/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "edgetpu/usb/link.h"
+#include "edgetpu/usb/runner.h"
+
+namespace reef::edgetpu::usb {
+namespace {
+
+Error missing(std::string_view port, std::string_view waited) {
+    return {.cause = Cause::device_missing,
+            .what = port.empty() ? fmt::format("no Edge TPU on USB{}", waited)
+                                 : fmt::format("no Edge TPU at USB port {}{}", port, waited),
+            .place = {},
+            .hint = "plug one in; `reef list` shows what is connected"};
+}
+
+/// The remarks that tell a recording what a program sends.
+void describe(Connection& connection, const Executable& executable, std::size_t number) {
+    connection.note(fmt::format(
+        "executable {} type={} (0 standalone,1 parameter-caching,2 execution-only) token={:016x} "
+        "chip={} instr_chunks={} params={}",
+        number, static_cast<int>(executable.type), executable.parameter_caching_token,
+        executable.chip, executable.bitstreams.size(), executable.parameters.size()));
+    for (std::size_t i = 0; i < executable.bitstreams.size(); ++i) {
+        const auto& bitstream = executable.bitstreams[i];
+        std::string text = fmt::format("  chunk {} size={} patches(bit:desc:pos)", i,
+                                       bitstream.instructions.size());
+        for (const FieldOffset& field : bitstream.field_offsets) {
+            text += fmt::format(" {}:{}:{}", field.offset_bit, static_cast<int>(field.meta.base),
+                                static_cast<int>(field.meta.half));
+        }
+        connection.note(text);
+    }
+}
+
+}  // namespace
+
+struct Device::State {
+    std::unique_ptr<Connection> connection;
+    std::unique_ptr<Runner> runner;
+    bool claimed = false;
+    bool started = false;
+    std::optional<Error> broken;  ///< why the next run restarts
+    std::uint64_t token = 0;
+    std::vector<Sha256> cached;  ///< what the chip's memory holds, all of `token`
+    std::vector<std::weak_ptr<const Program>> described;
+    std::size_t executables_described = 0;
+    DeviceCounters counters;
+};
+
+Device::Device(std::shared_ptr<Bus> bus, const DeviceOptions& options)
+    : bus_(std::move(bus)),
+      options_(options),
+      port_(options.port),
+      state_(std::make_unique<State>()) {}
+
+Device::~Device() {
+    stop();
+}
+
+Result<std::unique_ptr<Device>> Device::open(std::shared_ptr<Bus> bus,
+                                             const DeviceOptions& options) {
+    std::unique_ptr<Device> device(new Device(std::move(bus), options));
+    if (auto started = device->start(); !started) {
+        const std::string place = fmt::format("edgetpu:usb:{}", device->port_);
+        device->state_->started = false;
+        return std::unexpected(std::move(started.error()).in(place));
+    }
+    return device;
+}
+
+namespace {
+
+/// A stick on its way from power-on to an open, claimed chip.
+class Opening {
+  public:
+    Opening(Bus& bus, const DeviceOptions& options, std::string& port)
+        : bus_(bus), options_(options), port_(port) {}
+
+    Result<std::unique_ptr<Connection>> run() {
+        REEF_CHECK(find(Milliseconds(0)));
+        REEF_CHECK(open());
+        REEF_CHECK(check_descriptor());
+        REEF_CHECK(reset());
+        REEF_CHECK(open());
+        if (is_boot_loader(device_)) {
+            REEF_CHECK(load_firmware());
+            if (!is_chip(device_)) {
+                return fail(Cause::device_failed, "the firmware does not start", "firmware start",
+                            "unplug the stick and plug it in again");
+            }
+            REEF_CHECK(open());
+        }
+        REEF_CHECK(checked(connection_->claim(0), "claim"));
+        return std::move(connection_);
+    }
+
+  private:
+    Status find(Milliseconds patience) {
+        const TimePoint end = bus_.now() + patience;
+        while (true) {
+            const auto devices = REEF_TRY(checked(bus_.list(), "list"));
+            const auto it = std::ranges::find_if(devices, [&](const DeviceInfo& device) {
+                return port_.empty() || device.port == port_;
+            });
+            if (it != devices.end()) {
+                device_ = *it;
+                port_ = device_.port;
+                return {};
+            }
+            if (bus_.now() >= end) {
+                return std::unexpected(missing(
+                    port_,
+                    patience.count() == 0 ? "" : fmt::format(" within {} ms", patience.count())));
+            }
+            bus_.sleep(Milliseconds(10));
+        }
+    }
+
+    /// A device that has just re-enumerated may refuse for a moment.
+    Status open() {
+        const TimePoint end = bus_.now() + options_.start_deadline;
+        while (true) {
+            auto opened = bus_.open(device_);
+            if (opened) {
+                connection_ = std::move(*opened);
+                return {};
+            }
+            const bool may_pass = opened.error().fault == Fault::disconnected ||
+                                  opened.error().fault == Fault::denied;
+            if (!may_pass || bus_.now() >= end) {
+                return std::unexpected(error_of(opened.error(), "open"));
+            }
+            bus_.sleep(Milliseconds(50));
+            REEF_CHECK(find(options_.start_deadline));
+        }
+    }
+
+    Link link() { return {bus_, *connection_, options_.start_deadline}; }
+
+    Status check_descriptor() {
+        std::array<std::byte, device_descriptor_bytes> bytes{};
+        const Setup setup{.request_type = standard_read,
+                          .request = get_descriptor,
+                          .value = device_descriptor,
+                          .index = 0,
+                          .length = bytes.size()};
+        Link l = link();
+        REEF_CHECK(l.control(setup, bytes));
+        const auto word = [&](std::size_t at) {
+            return static_cast<unsigned>(bytes[at]) | static_cast<unsigned>(bytes[at + 1]) << 8;
+        };
+        constexpr std::size_t vendor_at = 8, product_at = 10;
+        if (word(vendor_at) == device_.vendor && word(product_at) == device_.product) return {};
+        return fail(
+            Cause::device_failed,
+            fmt::format("the device calls itself {:04x}:{:04x}, the bus lists {:04x}:{:04x}",
+                        word(vendor_at), word(product_at), device_.vendor, device_.product),
+            "open", "unplug the stick and plug it in again");
+    }
+
+    /// A bus reset, after which the device is found again at its port.
+    Status reset() {
+        const auto done = connection_->reset();
+        connection_.reset();
+        // A device that comes back as another one reports that it is gone.
+        if (!done && done.error().fault != Fault::disconnected) {
+            return std::unexpected(error_of(done.error(), "bus reset"));
+        }
+        return find(options_.start_deadline);
+    }
+
+    Status load_firmware() {
+        const Firmware firmware = REEF_TRY(find_firmware(options_.firmware));
+        Link l = link();
+        l.phase("firmware download");
+        // The descriptor tells the block size before the interface is claimed.
+        const std::size_t block = REEF_TRY(firmware_block_bytes(l));
+        REEF_CHECK(checked(connection_->claim(0), "claim"));
+        REEF_CHECK(in_place(download_firmware(l, firmware.bytes, block), firmware.origin));
+        REEF_CHECK(checked(connection_->release(0), "release"));
+        REEF_CHECK(reset());
+        const TimePoint end = bus_.now() + options_.start_deadline;
+        while (!is_chip(device_) && bus_.now() < end) {
+            bus_.sleep(Milliseconds(10));
+            REEF_CHECK(find(options_.start_deadline));
+        }
+        return {};
+    }
+
+    Bus& bus_;
+    const DeviceOptions& options_;
+    std::string& port_;
+    DeviceInfo device_;
+    std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace
+
+Status Device::start() {
+    State& state = *state_;
+    state.runner.reset();
+    state.connection.reset();
+    state.started = false;
+    state.cached.clear();
+    state.token = 0;
+    state.described.clear();
+    state.connection = REEF_TRY(Opening(*bus_, options_, port_).run());
+    state.claimed = true;
+    const Speed speed = state.connection->speed();
+    Link link(*bus_, *state.connection, options_.start_deadline);
+    REEF_CHECK(start_chip(link, speed, options_.maximum_clock));
+    state.runner = std::make_unique<Runner>(*bus_, *state.connection, output_request_bytes(speed));
+    state.started = true;
+    state.broken.reset();
+    return {};
+}
+
+/// Two rungs: the chip's registers over the open connection, then everything from the bus reset on.
+Status Device::restart(const Error& reason) {
+    State& state = *state_;
+    ++state.counters.recoveries;
+    state.cached.clear();
+    state.token = 0;
+    std::string tried = "tried: ";
+    if (state.connection && state.started && reason.cause != Cause::device_missing) {
+        tried += "clear halt and chip reset (";
+        if (state.runner) state.runner->cancel();
+        Status done;
+        for (const std::uint8_t endpoint : {out_endpoint, output_endpoint, event_endpoint}) {
+            if (done) done = checked(state.connection->clear_halt(endpoint), "clear halt");
+        }
+        Link link(*bus_, *state.connection, options_.start_deadline);
+        if (done) done = stop_chip(link);
+        const Speed speed = state.connection->speed();
+        if (done) done = start_chip(link, speed, options_.maximum_clock);
+        if (done) {
+            state.runner =
+                std::make_unique<Runner>(*bus_, *state.connection, output_request_bytes(speed));
+            state.broken.reset();
+            return {};
+        }
+        tried += done.error().message() + "), ";
+    }
+    auto started = start();
+    if (started) return {};
+    Error error = std::move(started.error());
+    error.what += fmt::format("; {}bus reset and start; the run before failed with: {}", tried,
+                              reason.message());
+    if (error.hint.empty()) error.hint = "unplug the stick and plug it in again";
+    return std::unexpected(std::move(error));
+}
+
+Status Device::ready() {
+    if (!state_->broken) return {};
+    const Error reason = *state_->broken;
+    return restart(reason);
+}
+
+void Device::stop() {
+    const std::lock_guard lock(mutex_);
+    State& state = *state_;
+    if (!state.connection) return;
+    state.runner.reset();
+    // A device that does not answer is left alone: nobody waits for its destructor's errors.
+    if (state.started && !state.broken) {
+        Link link(*bus_, *state.connection, options_.start_deadline);
+        if (stop_chip(link)) static_cast<void>(state.connection->release(0));
+    }
+    state.connection.reset();
+}
+
+Status Device::run(const std::shared_ptr<const Program>& program, std::span<const Bytes> inputs,
+                   std::span<const MutableBytes> outputs) {
+    if (inputs.size() != program->inputs().size() || outputs.size() != program->outputs().size()) {
+        return fail(
+            Cause::bad_argument,
+            fmt::format("{} inputs and {} outputs given, the program has {} and {}", inputs.size(),
+                        outputs.size(), program->inputs().size(), program->outputs().size()));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (outputs[i].size() != program->unpackers_[i].tensor_bytes()) {
+            return fail(Cause::bad_argument,
+                        fmt::format("output {}: {} bytes given, the tensor has {}", i,
+                                    outputs[i].size(), program->unpackers_[i].tensor_bytes()));
+        }
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i].size() != program->tensor_bytes_[i]) {
+            return fail(Cause::bad_argument,
+                        fmt::format("input {}: {} bytes given, the tensor has {}", i,
+                                    inputs[i].size(), program->tensor_bytes_[i]));
+        }
+    }
+    const std::lock_guard lock(mutex_);
+    const auto place = [&](Status&& status) {
+        if (status) return std::move(status);
+        return Status(
+            std::unexpected(std::move(status.error()).in(fmt::format("edgetpu:usb:{}", port_))));
+    };
+    if (auto done = ready(); !done) return place(std::move(done));
+
+    State& state = *state_;
+    const bool known = std::ranges::any_of(state.described, [&](const auto& each) {
+        return !each.owner_before(program) && !program.owner_before(each);
+    });
+    if (!known) {
+        std::erase_if(state.described, [](const auto& each) { return each.expired(); });
+        state.described.push_back(program);
+        describe(*state.connection, program->main_.executable, state.executables_described++);
+        if (program->caching_) {
+            describe(*state.connection, program->caching_->executable,
+                     state.executables_described++);
+        }
+    }
+
+    // Parameters stay as long as the token does; without a token, or without parameters to cache,
+    // the chip's memory is the program's alone.
+    const bool shares = program->caching_ && program->token_ != 0;
+    if (!shares || program->token_ != state.token) {
+        if (!state.cached.empty()) {
+            ++state.counters.evictions;
+            state.connection->note(fmt::format("parameters of token {:016x} evicted by {:016x}",
+                                               state.token, program->token_));
+        }
+        state.cached.clear();
+        state.token = shares ? program->token_ : 0;
+    }
+    const bool load =
+        program->caching_ &&
+        std::ranges::find(state.cached, program->cached_content_) == state.cached.end();
+    auto done = state.runner->run(*program, load, inputs, outputs, options_.run_deadline);
+    if (!done) {
+        state.cached.clear();
+        state.token = 0;
+        state.broken = done.error();
+        state.runner->cancel();
+        return place(std::move(done));
+    }
+    ++state.counters.runs;
+    if (load) {
+        ++state.counters.parameter_loads;
+        if (shares) state.cached.push_back(program->cached_content_);
+    }
+    return {};
+}
+
+Result<std::uint64_t> Device::read_register(const RegisterInfo& info) {
+    const std::lock_guard lock(mutex_);
+    REEF_CHECK(ready());
+    Link link(*bus_, *state_->connection, options_.start_deadline);
+    link.phase("register");
+    return link.read(&info);
+}
+
+Status Device::write_register(const RegisterInfo& info, std::uint64_t value) {
+    const std::lock_guard lock(mutex_);
+    REEF_CHECK(ready());
+    Link link(*bus_, *state_->connection, options_.start_deadline);
+    link.phase("register");
+    return link.write(&info, value);
+}
+
+DeviceCounters Device::counters() const {
+    const std::lock_guard lock(mutex_);
+    return state_->counters;
+}
+
+}  // namespace reef::edgetpu::usb

@@ -1,0 +1,170 @@
+#include "reef/edgetpu/usb/recording.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "edgetpu/usb/protocol.h"
+#include "edgetpu/usb/recording_items.h"
+#include "edgetpu/usb/register_map.h"
+#include "reef/base/file.h"
+#include "reef/base/sha256.h"
+#include "reef/edgetpu/transfers.h"
+
+namespace reef::edgetpu::usb {
+namespace {
+
+constexpr std::size_t most_recording = std::size_t{1} << 30;
+
+Result<std::vector<std::byte>> inflated(Bytes packed) {
+    z_stream stream{};
+    constexpr int gzip_window = 15 + 16;
+    if (inflateInit2(&stream, gzip_window) != Z_OK) return fail(Cause::io_failed, "zlib");
+    // zlib does not write to its input.
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
+    stream.avail_in = static_cast<uInt>(packed.size());
+    std::vector<std::byte> out;
+    int code = Z_OK;
+    while (code == Z_OK && out.size() < most_recording) {
+        constexpr std::size_t step = std::size_t{1} << 20;
+        out.resize(out.size() + step);
+        stream.next_out = reinterpret_cast<Bytef*>(out.data() + out.size() - step);
+        stream.avail_out = step;
+        code = inflate(&stream, Z_NO_FLUSH);
+        out.resize(out.size() - stream.avail_out);
+    }
+    inflateEnd(&stream);
+    if (code != Z_STREAM_END) return fail(Cause::bad_input, "not a whole gzip file");
+    return out;
+}
+
+/// PATH or PATH.gz.
+Result<std::vector<std::byte>> read_either(const std::string& path) {
+    auto plain = read_file(path);
+    if (plain) return std::vector<std::byte>(plain->view().begin(), plain->view().end());
+    const auto packed = read_file(path + ".gz");
+    if (!packed) return std::unexpected(plain.error());
+    return in_place(inflated(packed->view()), path + ".gz");
+}
+
+/// Cuts the out stream of the single-endpoint mode by its headers.
+class OutStream {
+  public:
+    void add(const RecordedItem& item) { pieces_.emplace_back(item.data.begin(), item.data.end()); }
+
+    void print(const RecordedItems& items, std::uint8_t endpoint, bool single,
+               std::vector<std::string>& lines) const {
+        std::vector<std::byte> bytes;
+        for (const auto& piece : pieces_) {
+            const auto kept = single ? piece : items.without_addresses(piece);
+            bytes.insert(bytes.end(), kept.begin(), kept.end());
+        }
+        if (!single) {
+            lines.push_back(fmt::format("out ep {:02x} bytes {} sha256 {}", endpoint, bytes.size(),
+                                        to_hex(sha256(bytes))));
+            return;
+        }
+        for (std::size_t at = 0; at + header_bytes <= bytes.size();) {
+            std::uint32_t header[2];
+            std::memcpy(header, bytes.data() + at, sizeof header);
+            at += header_bytes;
+            const std::size_t size = std::min<std::size_t>(header[0], bytes.size() - at);
+            const Bytes payload = Bytes(bytes).subspan(at, size);
+            const bool program = header[1] == static_cast<std::uint32_t>(Tag::instructions);
+            const auto kept = program ? items.without_addresses(payload)
+                                      : std::vector<std::byte>(payload.begin(), payload.end());
+            lines.push_back(fmt::format("out tag {} len {} sha256 {}{}", header[1], header[0],
+                                        to_hex(sha256(kept)),
+                                        size == header[0] ? "" : " TRUNCATED"));
+            at += size;
+        }
+    }
+
+  private:
+    std::vector<std::vector<std::byte>> pieces_;
+};
+
+std::string control_line(const RecordedItem& item) {
+    const Setup& setup = item.setup;
+    std::string payload;
+    if (!setup.to_host()) {
+        payload =
+            item.data.size() <= 8 ? to_hex(item.data) : to_hex(sha256(item.data)).substr(0, 16);
+    }
+    return fmt::format("ctrl {:02x} {:02x} {:04x} {:04x} {} {}", setup.request_type, setup.request,
+                       setup.value, setup.index, setup.length, payload);
+}
+
+/// The write that makes endpoint 1 carry every tag.
+bool selects_single_endpoint(const RecordedItem& item) {
+    const auto offset = csr::multi_bo_ep->offset;
+    return item.setup.request_type == register_write && item.setup.value == (offset & 0xffff) &&
+           item.setup.index == offset >> 16 &&
+           std::ranges::all_of(item.data, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+}  // namespace
+
+Result<Recording> read_recording(const std::string& path) {
+    const auto text = REEF_TRY(read_either(path));
+    auto data = REEF_TRY(read_either(path + ".bin"));
+    return Recording{.text = std::string(as_text(text)), .data = std::move(data)};
+}
+
+Status write_recording(const std::string& path, const Recording& recording) {
+    REEF_CHECK(write_file(path + ".bin", recording.data));
+    return write_file(path, as_bytes(recording.text));
+}
+
+Result<std::vector<std::string>> wire_view(const Recording& recording) {
+    using Kind = RecordedItem::Kind;
+    const RecordedItems items = REEF_TRY(parse_recording(recording));
+    std::vector<std::string> lines, events;
+    std::map<std::uint8_t, OutStream> out;
+    std::map<std::uint8_t, std::vector<std::byte>> in;
+    bool single = false;
+    for (const RecordedItem& item : items.items) {
+        switch (item.kind) {
+            case Kind::control:
+                lines.push_back(control_line(item));
+                single = single || selects_single_endpoint(item);
+                break;
+            case Kind::out:
+                out[item.endpoint].add(item);
+                break;
+            case Kind::completed:
+                if (item.endpoint == output_endpoint) {
+                    auto& bytes = in[item.endpoint];
+                    bytes.insert(bytes.end(), item.data.begin(), item.data.end());
+                } else {
+                    events.push_back(
+                        fmt::format("event ep {:02x} {}", item.endpoint, to_hex(item.data)));
+                }
+                break;
+            case Kind::in:
+            case Kind::failed:
+                break;
+            default: {
+                std::string text(item.text);
+                std::ranges::transform(text, text.begin(), [](unsigned char letter) {
+                    return static_cast<char>(std::tolower(letter));
+                });
+                lines.push_back(std::move(text));
+            }
+        }
+    }
+    for (const auto& [endpoint, stream] : out) {
+        stream.print(items, endpoint, single && endpoint == out_endpoint, lines);
+    }
+    for (const auto& [endpoint, bytes] : in) {
+        lines.push_back(fmt::format("in ep {:02x} bytes {} sha256 {}", endpoint, bytes.size(),
+                                    to_hex(sha256(bytes))));
+    }
+    lines.insert(lines.end(), events.begin(), events.end());
+    return lines;
+}
+
+}  // namespace reef::edgetpu::usb

@@ -1,0 +1,228 @@
+#include "edgetpu/usb/recording_items.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace reef::edgetpu::usb {
+namespace {
+
+using Kind = RecordedItem::Kind;
+
+/// The value of "NAME=VALUE" in a line, up to the next blank.
+std::optional<std::string_view> value_of(std::string_view line, std::string_view name) {
+    for (std::size_t at = line.find(name); at != line.npos; at = line.find(name, at + 1)) {
+        const std::size_t end = at + name.size();
+        if ((at == 0 || line[at - 1] == ' ') && end < line.size() && line[end] == '=') {
+            return line.substr(end + 1, line.find(' ', end) - end - 1);
+        }
+    }
+    return std::nullopt;
+}
+
+template <class T>
+bool parse(std::string_view text, int base, T& value) {
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value, base);
+    return error == std::errc() && at == end && !text.empty();
+}
+
+/// Reads the fields of one line; the first that is wrong makes the line wrong.
+class Line {
+  public:
+    Line(std::string_view text, Bytes data) : text_(text), data_(data) {}
+
+    template <class T>
+    Line& field(std::string_view name, int base, T& value) {
+        const auto text = value_of(text_, name);
+        if (!text || !parse(*text, base, value)) wrong_ = name;
+        return *this;
+    }
+    /// len= and off=; without them there are no bytes.
+    Line& payload(Bytes& bytes) {
+        std::size_t size = 0, offset = 0;
+        if (!value_of(text_, "len")) return *this;
+        field("len", 10, size);
+        if (size == 0 || !wrong_.empty()) return *this;
+        field("off", 10, offset);
+        if (!wrong_.empty()) return *this;
+        if (offset > data_.size() || size > data_.size() - offset) {
+            wrong_ = "off";
+        } else {
+            bytes = data_.subspan(offset, size);
+        }
+        return *this;
+    }
+    [[nodiscard]] std::string_view wrong() const { return wrong_; }
+
+  private:
+    std::string_view text_;
+    Bytes data_;
+    std::string_view wrong_;
+};
+
+class Parser {
+  public:
+    explicit Parser(const Recording& recording) : data_(recording.data) {}
+
+    Status add(std::string_view line, std::size_t number) {
+        if (line.empty()) return {};
+        // "000123 TEXT"
+        const std::size_t blank = line.find(' ');
+        if (blank == line.npos) return fail(Cause::bad_input, "no number in front");
+        item_ = {};
+        item_.line = number;
+        item_.text = line.substr(blank + 1);
+        const std::string_view text = item_.text;
+        if (text.starts_with("#")) return add_remark(text);
+        if (text.starts_with("OPEN ")) return add_open(text.substr(5));
+        if (text == "CLOSE") return push(Kind::close);
+        if (text == "RESET") return push(Kind::reset);
+        if (text.starts_with("CLAIM ")) return add_interface(Kind::claim, text.substr(6));
+        if (text.starts_with("RELEASE ")) return add_interface(Kind::release, text.substr(8));
+        if (text.starts_with("SETCONFIG")) return {};
+        if (text.starts_with("CLEAR ")) {
+            if (!parse(text.substr(6), 16, item_.endpoint)) {
+                return fail(Cause::bad_input, "CLEAR without an endpoint");
+            }
+            return push(Kind::clear);
+        }
+        if (text.starts_with("CTRL ")) return add_control();
+        if (text.starts_with("BULK ") || text.starts_with("INTR ")) return add_transfer();
+        return fail(Cause::bad_input, fmt::format("{:.20} is no item of a recording", text));
+    }
+
+    RecordedItems take() && { return std::move(out_); }
+
+  private:
+    Status push(Kind kind) {
+        item_.kind = kind;
+        out_.items.push_back(item_);
+        return {};
+    }
+
+    Status add_remark(std::string_view text) {
+        constexpr std::string_view patches = "patches(bit:desc:pos)";
+        const std::size_t at = text.find(patches);
+        if (!text.starts_with("#   chunk ") || at == text.npos) return {};
+        std::size_t size = 0;
+        if (Line(text, data_).field("size", 10, size).wrong() != "") {
+            return fail(Cause::bad_input, "chunk without a size");
+        }
+        auto found = std::ranges::find(out_.addresses, size,
+                                       &std::pair<std::size_t, std::set<std::size_t>>::first);
+        if (found == out_.addresses.end()) {
+            out_.addresses.push_back({size, {}});
+            found = out_.addresses.end() - 1;
+        }
+        std::string_view rest = text.substr(at + patches.size());
+        while (!rest.empty()) {
+            const std::size_t start = rest.find_first_not_of(' ');
+            if (start == rest.npos) break;
+            rest.remove_prefix(start);
+            std::size_t bit = 0;
+            if (!parse(rest.substr(0, rest.find(':')), 10, bit) || bit > size * 8 ||
+                bit + 32 > size * 8) {
+                return fail(Cause::bad_input, "a patch outside its chunk");
+            }
+            found->second.insert(bit);
+            rest.remove_prefix(std::min(rest.find(' '), rest.size()));
+        }
+        return {};
+    }
+
+    Status add_open(std::string_view ids) {
+        const std::size_t colon = ids.find(':');
+        if (colon == ids.npos || !parse(ids.substr(0, colon), 16, item_.vendor) ||
+            !parse(ids.substr(colon + 1), 16, item_.product)) {
+            return fail(Cause::bad_input, "OPEN without vendor:product");
+        }
+        return push(Kind::open);
+    }
+
+    Status add_interface(Kind kind, std::string_view number) {
+        if (!parse(number, 10, item_.interface)) {
+            return fail(Cause::bad_input, "no interface number");
+        }
+        return push(kind);
+    }
+
+    Status add_control() {
+        Line line(item_.text, data_);
+        line.field("bmRequestType", 16, item_.setup.request_type)
+            .field("bRequest", 16, item_.setup.request)
+            .field("wValue", 16, item_.setup.value)
+            .field("wIndex", 16, item_.setup.index)
+            .field("wLength", 10, item_.setup.length)
+            .field("ret", 10, item_.result)
+            .payload(item_.data);
+        if (!line.wrong().empty()) {
+            return fail(Cause::bad_input, fmt::format("control transfer: {}", line.wrong()));
+        }
+        if (item_.data.size() > item_.setup.length) {
+            return fail(Cause::bad_input, "control transfer: more data than wLength");
+        }
+        return push(Kind::control);
+    }
+
+    Status add_transfer() {
+        const std::string_view text = item_.text;
+        Line line(text, data_);
+        line.field("ep", 16, item_.endpoint).field("id", 10, item_.id);
+        Kind kind = Kind::failed;
+        if (text.ends_with(" cancelled") || text.contains(" failed ")) {
+            kind = Kind::failed;
+        } else if (text.starts_with("BULK OUT")) {
+            if (text.ends_with(" complete")) return {};
+            line.payload(item_.data);
+            kind = Kind::out;
+        } else if (text.contains(" submit ")) {
+            line.field("len", 10, item_.asked);
+            kind = Kind::in;
+        } else if (text.contains(" complete ")) {
+            line.payload(item_.data);
+            kind = Kind::completed;
+        } else {
+            return fail(Cause::bad_input, "neither submit, complete, cancelled nor failed");
+        }
+        if (!line.wrong().empty()) {
+            return fail(Cause::bad_input, fmt::format("transfer: {}", line.wrong()));
+        }
+        return push(kind);
+    }
+
+    Bytes data_;
+    RecordedItem item_;
+    RecordedItems out_;
+};
+
+}  // namespace
+
+std::vector<std::byte> RecordedItems::without_addresses(Bytes payload) const {
+    std::vector<std::byte> bytes(payload.begin(), payload.end());
+    for (const auto& [size, bits] : addresses) {
+        if (size != payload.size()) continue;
+        for (const std::size_t first : bits) {
+            for (std::size_t bit = first; bit < first + 32; ++bit) {
+                bytes[bit / 8] &= ~(std::byte{1} << (bit % 8));
+            }
+        }
+    }
+    return bytes;
+}
+
+Result<RecordedItems> parse_recording(const Recording& recording) {
+    Parser parser(recording);
+    std::string_view rest = recording.text;
+    for (std::size_t number = 1; !rest.empty(); ++number) {
+        const std::size_t end = std::min(rest.find('\n'), rest.size());
+        REEF_CHECK(
+            in_place(parser.add(rest.substr(0, end), number), fmt::format("line {}", number)));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return std::move(parser).take();
+}
+
+}  // namespace reef::edgetpu::usb

@@ -1,0 +1,112 @@
+// Registers and their fields by the names of spec/edgetpu/registers.xml, looked up by the compiler.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "reef/edgetpu/registers.h"
+#include "reef_spec/edgetpu_registers.h"
+
+namespace reef::edgetpu::usb {
+
+/// The register of that name in that group (without "CsrOffsets"); does not compile without one.
+consteval const RegisterInfo* register_named(std::string_view group, std::string_view name) {
+    for (const RegisterInfo& info : spec::registers) {
+        if (info.name == name && info.group.starts_with(group) &&
+            info.group.substr(group.size()) == "CsrOffsets") {
+            return &info;
+        }
+    }
+    throw "no such register";
+}
+
+struct FieldBits {
+    std::uint64_t mask = 0;
+    unsigned position = 0;
+    [[nodiscard]] constexpr std::uint64_t get(std::uint64_t word) const {
+        return (word & mask) >> position;
+    }
+    [[nodiscard]] constexpr std::uint64_t set(std::uint64_t word, std::uint64_t value) const {
+        return (word & ~mask) | (value << position & mask);
+    }
+};
+
+consteval FieldBits field_named(const RegisterInfo* info, std::string_view name) {
+    for (const RegisterField& field : info->fields) {
+        if (field.name == name) {
+            return {((std::uint64_t{1} << field.width) - 1) << field.position, field.position};
+        }
+    }
+    throw "no such field";
+}
+
+namespace csr {
+inline constexpr const RegisterInfo
+    *scu_ctrl_0 = register_named("Scu", "scu_ctrl_0"),
+    *scu_ctrl_2 = register_named("Scu", "scu_ctrl_2"),
+    *scu_ctrl_3 = register_named("Scu", "scu_ctrl_3"),
+    *scu_ctr_7 = register_named("Scu", "scu_ctr_7"),
+    *gcbb_credit0 = register_named("CbBridge", "gcbb_credit0"),
+    *idle = register_named("Misc", "idleRegister"),
+    *tileconfig0 = register_named("TileConfig", "tileconfig0"),
+    *deep_sleep = register_named("Tile", "deepSleep"), *omc0_00 = register_named("Apex", "omc0_00"),
+    *omc0_d4 = register_named("Apex", "omc0_d4"), *omc0_d8 = register_named("Apex", "omc0_d8"),
+    *rambist_ctrl_1 = register_named("Apex", "rambist_ctrl_1"),
+    *slv_abm_en = register_named("Apex", "slv_abm_en"),
+    *mst_abm_en = register_named("Apex", "mst_abm_en"),
+    *slv_err_resp_isr_mask = register_named("Apex", "slv_err_resp_isr_mask"),
+    *mst_err_resp_isr_mask = register_named("Apex", "mst_err_resp_isr_mask"),
+    *descr_ep = register_named("Usb", "descr_ep"),
+    *multi_bo_ep = register_named("Usb", "multi_bo_ep"),
+    *outfeed_chunk_length = register_named("Usb", "outfeed_chunk_length"),
+    *fatal_err_int_control = register_named("UsbFatalErrIntInterrupt", "fatal_err_int_control"),
+    *scalar_core_run_control = register_named("ScalarcoreBreakpoint", "scalarCoreRunControl");
+
+/// Interrupts 0 to 3, as endpoint 0x83 and the events report them.
+inline constexpr const RegisterInfo* top_level_int_control[] = {
+    register_named("UsbTopLevelInt0Interrupt", "top_level_int_0_control"),
+    register_named("UsbTopLevelInt1Interrupt", "top_level_int_1_control"),
+    register_named("UsbTopLevelInt2Interrupt", "top_level_int_2_control"),
+    register_named("UsbTopLevelInt3Interrupt", "top_level_int_3_control"),
+};
+
+/// The engines of the scalar core and, by tileconfig0's broadcast, of all tiles; in the order in
+/// which the vendor's driver starts and halts them.
+inline constexpr const RegisterInfo* core_run_controls[] = {
+    scalar_core_run_control,
+    register_named("AvdatapopBreakpoint", "avDataPopRunControl"),
+    register_named("ParameterpopBreakpoint", "parameterPopRunControl"),
+    register_named("InfeedBreakpoint", "infeedRunControl"),
+    register_named("OutfeedBreakpoint", "outfeedRunControl"),
+};
+inline constexpr const RegisterInfo* tile_run_controls[] = {
+    register_named("Tile", "opRunControl"),
+    register_named("Tile", "narrowToWideRunControl"),
+    register_named("Tile", "wideToNarrowRunControl"),
+    register_named("Tile", "meshBus0RunControl"),
+    register_named("Tile", "meshBus1RunControl"),
+    register_named("Tile", "meshBus2RunControl"),
+    register_named("Tile", "meshBus3RunControl"),
+    register_named("Tile", "ringBusConsumer0RunControl"),
+    register_named("Tile", "ringBusConsumer1RunControl"),
+    register_named("Tile", "ringBusProducerRunControl"),
+};
+
+inline constexpr FieldBits force_sleep = field_named(scu_ctrl_3, "force_sleep"),
+                           power_state = field_named(scu_ctrl_3, "power_state"),
+                           clock_dividers = field_named(scu_ctrl_3, "clock_dividers"),
+                           pcie_inactive_phy_mode =
+                               field_named(scu_ctrl_0, "pcie_inactive_phy_mode"),
+                           usb_inactive_phy_mode = field_named(scu_ctrl_0, "usb_inactive_phy_mode"),
+                           gated_gcb = field_named(scu_ctrl_2, "gated_gcb"),
+                           omc0_d4_running = field_named(omc0_d4, "running"),
+                           omc0_d8_running = field_named(omc0_d8, "running"),
+                           rambist_idle = field_named(rambist_ctrl_1, "idle"),
+                           scu_ctr_7_idle = field_named(scu_ctr_7, "idle");
+
+inline constexpr std::uint64_t sleep = 3, wake = 2;        ///< of force_sleep
+inline constexpr std::uint64_t running = 0, sleeping = 2;  ///< of power_state
+inline constexpr std::uint64_t run = 1, halt = 2;          ///< of run controls
+}  // namespace csr
+
+}  // namespace reef::edgetpu::usb

@@ -1,0 +1,48 @@
+// What the reference recordings of the vendor's driver show, done by Reef's driver.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reef/edgetpu/usb/device.h"
+#include "reef/edgetpu/usb/recording.h"
+#include "reef/edgetpu/usb/simulated_bus.h"
+
+namespace reef::edgetpu::usb::test {
+
+/// One of data/edgetpu/usb.
+struct Scenario {
+    std::string name;
+    std::vector<std::string> models;  ///< below data/
+    std::vector<std::size_t> runs;    ///< indices of models
+    bool boots = false;
+    bool maximum_clock = true;
+    Speed speed = Speed::super;
+};
+[[nodiscard]] const std::vector<Scenario>& scenarios();
+
+/// The recording, and what a host needs to do the same.
+struct Golden {
+    Recording recording;
+    std::vector<std::string> wire;  ///< the lines of the .wire file
+    std::vector<std::byte> firmware;
+    std::vector<std::vector<std::byte>> inputs;        ///< payloads of the input stream, in order
+    std::vector<std::vector<std::byte>> instructions;  ///< the same of the instruction stream
+};
+[[nodiscard]] Golden golden(const Scenario& scenario);
+
+[[nodiscard]] Package package_in(const std::string& model);
+/// The packages of the scenario's models. The second of the co-compiled models is not in the data:
+/// it is the model that was compiled alone, with the token and instructions of the recording.
+[[nodiscard]] std::vector<Package> packages_for(const Scenario& scenario, const Golden& golden);
+
+/// A simulated bus with one stick whose chip answers at once, for the scenario's models.
+[[nodiscard]] std::shared_ptr<SimulatedBus> stick_for(const Scenario& scenario,
+                                                      const Golden& golden);
+
+/// Opens a device, runs what the scenario says and closes. Returns the output tensors of each run.
+[[nodiscard]] Result<std::vector<std::vector<std::vector<std::byte>>>> play(
+    const Scenario& scenario, const Golden& golden, const std::shared_ptr<Bus>& bus);
+
+}  // namespace reef::edgetpu::usb::test
