@@ -1,0 +1,227 @@
+#include "reef/edgetpu/usb/device.h"
+
+#include <gmock/gmock.h>
+#include <malloc.h>
+
+#include <thread>
+
+#include "edgetpu/usb/register_map.h"
+#include "edgetpu/usb/small_program.h"
+#include "reef/base/file.h"
+#include "reef/edgetpu/usb/recording.h"
+#include "support/temporary_folder.h"
+
+namespace reef::edgetpu::usb {
+namespace {
+
+using test::run_small;
+using test::small_program;
+using ::testing::HasSubstr;
+
+std::shared_ptr<SimulatedBus> bus_with(const std::vector<std::string>& ports) {
+    auto bus = std::make_shared<SimulatedBus>();
+    for (const std::string& port : ports) {
+        StickOptions options;
+        options.port = port;
+        options.has_firmware = true;
+        bus->plug(options, test::small_core());
+    }
+    return bus;
+}
+
+std::unique_ptr<Device> opened(const std::shared_ptr<Bus>& bus, const std::string& port = {}) {
+    DeviceOptions options;
+    options.port = port;
+    auto device = Device::open(bus, options);
+    EXPECT_TRUE(device) << device.error().message();
+    return device ? std::move(*device) : nullptr;
+}
+
+TEST(Device, ParametersAreSentOncePerToken) {
+    const auto device = opened(bus_with({"1-1"}));
+    const auto first = small_program(7, 0), second = small_program(7, 1);
+    for (const auto& program : {first, second, second, first}) {
+        const auto done = run_small(*device, program);
+        ASSERT_TRUE(done) << done.error().message();
+    }
+    EXPECT_EQ(device->counters().runs, 4U);
+    EXPECT_EQ(device->counters().parameter_loads, 2U);
+    EXPECT_EQ(device->counters().evictions, 0U);
+
+    ASSERT_TRUE(run_small(*device, small_program(8, 2)));
+    EXPECT_EQ(device->counters().evictions, 1U);
+    ASSERT_TRUE(run_small(*device, first));
+    EXPECT_EQ(device->counters().parameter_loads, 4U);
+    EXPECT_EQ(device->counters().evictions, 2U);
+}
+
+TEST(Device, EqualParametersOfAnotherPackageAreTheSame) {
+    const auto device = opened(bus_with({"1-1"}));
+    ASSERT_TRUE(run_small(*device, small_program()));
+    ASSERT_TRUE(run_small(*device, small_program()));
+    EXPECT_EQ(device->counters().parameter_loads, 1U);
+}
+
+TEST(Device, ATokenOfZeroAlwaysLoads) {
+    const auto device = opened(bus_with({"1-1"}));
+    const auto program = small_program(0);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(run_small(*device, program));
+    EXPECT_EQ(device->counters().parameter_loads, 3U);
+}
+
+TEST(Device, WrongTensorsAreRefusedBeforeAnythingIsSent) {
+    const auto bus = bus_with({"1-1"});
+    const auto device = opened(bus);
+    const auto program = small_program();
+    const std::size_t before = bus->transactions("1-1");
+    std::vector<std::byte> small(49), a(40), b(3000);
+    const Bytes inputs[] = {small};
+    const MutableBytes outputs[] = {a, b};
+    EXPECT_THAT(device->run(program, inputs, outputs).error().message(),
+                HasSubstr("input 0: 49 bytes given, the tensor has 50"));
+    EXPECT_THAT(device->run(program, inputs, {}).error().message(), HasSubstr("0 outputs given"));
+    EXPECT_EQ(bus->transactions("1-1"), before);
+}
+
+TEST(Device, WithoutAStickItSaysSo) {
+    const auto device = Device::open(std::make_shared<SimulatedBus>(), {});
+    ASSERT_FALSE(device);
+    EXPECT_EQ(device.error().cause, Cause::device_missing);
+    DeviceOptions options;
+    options.port = "4-2";
+    const auto elsewhere = Device::open(bus_with({"1-1"}), options);
+    ASSERT_FALSE(elsewhere);
+    EXPECT_THAT(elsewhere.error().message(), HasSubstr("no Edge TPU at USB port 4-2"));
+}
+
+TEST(Device, FirmwareIsLoadedWhenTheStickHasNone) {
+    const reef::test::TemporaryFolder folder;
+    const std::string firmware = folder.file("firmware.bin");
+    ASSERT_TRUE(write_file(firmware, test::any_firmware()));
+    auto bus = std::make_shared<SimulatedBus>();
+    bus->plug({}, test::small_core());
+    DeviceOptions options;
+    options.firmware = firmware;
+    const auto device = Device::open(bus, options);
+    ASSERT_TRUE(device) << device.error().message();
+    EXPECT_TRUE(run_small(**device, small_program()));
+
+    bus->plug({}, test::small_core());
+    options.firmware = folder.file("none.bin");
+    const auto none = Device::open(bus, options);
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().cause, Cause::not_found);
+}
+
+TEST(Device, RegistersAreReadAndWrittenByName) {
+    const auto device = opened(bus_with({"1-1"}));
+    EXPECT_EQ(device->read_register(*csr::scalar_core_run_control), std::uint64_t{1});
+    ASSERT_TRUE(device->write_register(*csr::idle, 5));
+    EXPECT_EQ(device->read_register(*csr::idle), std::uint64_t{5});
+    const auto power = device->read_register(*csr::scu_ctrl_3);
+    ASSERT_TRUE(power);
+    EXPECT_EQ(csr::power_state.get(*power), csr::running);
+}
+
+TEST(Device, ComesBackAfterAReplug) {
+    const auto bus = bus_with({"1-1"});
+    const auto device = opened(bus);
+    ASSERT_TRUE(run_small(*device, small_program()));
+    StickOptions options;
+    options.has_firmware = true;
+    bus->unplug("1-1");
+    const auto gone = run_small(*device, small_program());
+    ASSERT_FALSE(gone);
+    EXPECT_EQ(gone.error().cause, Cause::device_missing) << gone.error().message();
+    bus->plug(options, test::small_core());
+    const auto again = run_small(*device, small_program());
+    EXPECT_TRUE(again) << again.error().message();
+    EXPECT_EQ(device->counters().recoveries, 1U);
+}
+
+TEST(Device, ThreadsShareAStickAndSticksShareABus) {
+    const auto bus = bus_with({"1-1", "1-2"});
+    const std::shared_ptr<Device> first = opened(bus, "1-1"), second = opened(bus, "1-2");
+    std::vector<std::thread> threads;
+    std::atomic<int> good = 0;
+    constexpr int runs = 200;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&, t] {
+            const auto device = t % 2 == 0 ? first : second;
+            const auto program = small_program(7, static_cast<std::uint8_t>(t));
+            for (int i = 0; i < runs; ++i) {
+                if (run_small(*device, program)) ++good;
+            }
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(good, 4 * runs);
+    EXPECT_EQ(first->counters().runs + second->counters().runs, 4U * runs);
+    EXPECT_EQ(first->counters().parameter_loads, 2U);
+}
+
+TEST(Device, ManyRunsNeedNoMoreMemory) {
+    const auto device = opened(bus_with({"1-1"}));
+    const auto program = small_program();
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(run_small(*device, program));
+    const auto before = mallinfo2().uordblks;
+    for (int i = 0; i < 100000; ++i) ASSERT_TRUE(run_small(*device, program));
+    const auto after = mallinfo2().uordblks;
+    EXPECT_LT(after, before + 4096);
+    EXPECT_EQ(device->counters().runs, 101000U);
+}
+
+TEST(Recording, IsReplayedAndTheFirstDifferenceIsNamed) {
+    const auto recorder = std::make_shared<RecordingBus>(bus_with({"1-1"}));
+    ASSERT_TRUE(run_small(*opened(recorder), small_program()));
+    const Recording recording = recorder->recording();
+
+    const auto same = replay_bus(recording);
+    ASSERT_TRUE(same) << same.error().message();
+    EXPECT_TRUE(run_small(*opened(*same), small_program()));
+
+    const auto other = replay_bus(recording);
+    const auto device = opened(*other);
+    const auto differs = run_small(*device, small_program(7, 3));
+    ASSERT_FALSE(differs);
+    EXPECT_THAT(differs.error().message(), HasSubstr("the host does: BULK OUT ep=01 len=64"));
+    EXPECT_THAT(differs.error().message(), HasSubstr("recorded: BULK OUT ep=01"));
+}
+
+TEST(Recording, IsReadBackFromItsFiles) {
+    const reef::test::TemporaryFolder folder;
+    const auto recorder = std::make_shared<RecordingBus>(bus_with({"1-1"}));
+    ASSERT_TRUE(run_small(*opened(recorder), small_program()));
+    const Recording recording = recorder->recording();
+    ASSERT_TRUE(write_recording(folder.file("traffic.log"), recording));
+    const auto read = read_recording(folder.file("traffic.log"));
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(read->text, recording.text);
+    EXPECT_EQ(read->data, recording.data);
+    const auto view = wire_view(*read);
+    ASSERT_TRUE(view) << view.error().message();
+    EXPECT_EQ(view->front(), "open 18d1:9302");
+    EXPECT_THAT(*view, ::testing::Contains(HasSubstr("out tag 2 len 300")));
+    EXPECT_THAT(*view, ::testing::Contains(HasSubstr("in ep 81 bytes 3040")));
+}
+
+TEST(Recording, MalformedLinesAreErrorsWithTheirNumber) {
+    for (const char* text :
+         {"000000 NOISE\n", "x\n", "000000 OPEN 18d1\n", "000000 CLAIM x\n",
+          "000000 CTRL IN  bmRequestType=80\n", "000000 BULK OUT ep=01 async id=1 len=9 off=0\n",
+          "000000 BULK IN  ep=81 async id=1 unknown\n",
+          "000000 #   chunk 0 size=8 patches(bit:desc:pos) 40:2:0\n"}) {
+        const auto view = wire_view({.text = text, .data = {}});
+        ASSERT_FALSE(view) << text;
+        EXPECT_THAT(view.error().message(), HasSubstr("line 1")) << text;
+    }
+}
+
+TEST(Firmware, IsFoundByItsDigestOnly) {
+    std::vector<std::byte> file(50000, std::byte{3});
+    EXPECT_EQ(find_known_firmware(file), std::nullopt);
+    EXPECT_EQ(find_known_firmware({}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace reef::edgetpu::usb

@@ -1,0 +1,148 @@
+// Every fault at every transaction, and many at random: a typed error in time, then a good run.
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "edgetpu/usb/small_program.h"
+#include "reef/base/file.h"
+#include "support/temporary_folder.h"
+
+namespace reef::edgetpu::usb {
+namespace {
+
+/// What came of a session: open, three runs of two programs, close.
+struct Outcome {
+    std::vector<Error> errors;
+    bool finished = false;
+    std::chrono::steady_clock::duration longest{};  ///< of one call
+};
+
+class Session {
+  public:
+    Session(StickOptions stick, std::string firmware)
+        : bus_(std::make_shared<SimulatedBus>()), port_(stick.port) {
+        bus_->plug(stick, test::small_core());
+        options_.firmware = std::move(firmware);
+    }
+
+    Outcome play(std::size_t attempts) {
+        Outcome outcome;
+        std::unique_ptr<Device> device;
+        const auto timed = [&](auto&& call) {
+            const TimePoint start = bus_->now();
+            auto status = call();
+            outcome.longest = std::max(outcome.longest, bus_->now() - start);
+            if (!status) outcome.errors.push_back(status.error());
+            return status.has_value();
+        };
+        const auto open = [&]() -> Status {
+            device = REEF_TRY(Device::open(bus_, options_));
+            return {};
+        };
+        const auto until_good = [&](auto&& call) {
+            for (std::size_t i = 0; i < attempts; ++i) {
+                if (timed(call)) return true;
+                // A stick that was unplugged for a moment.
+                bus_->sleep(Milliseconds(500));
+            }
+            return false;
+        };
+        if (!until_good(open)) return outcome;
+        const auto a = test::small_program(7, 0), b = test::small_program(9, 1);
+        for (const auto& program : {a, a, b}) {
+            if (!until_good([&] { return test::run_small(*device, program); })) return outcome;
+        }
+        outcome.finished = true;
+        device.reset();
+        return outcome;
+    }
+    std::size_t transactions() const { return bus_->transactions(port_); }
+
+  private:
+    std::shared_ptr<SimulatedBus> bus_;
+    std::string port_;
+    DeviceOptions options_;
+};
+
+/// Longer than any call may take: two rungs of recovery, each with one register that does not come,
+/// and a run.
+constexpr std::chrono::seconds patience{40};
+
+void expect_good(const Outcome& outcome, const std::string& what) {
+    EXPECT_TRUE(outcome.finished) << what;
+    EXPECT_LT(outcome.longest, patience) << what;
+    for (const Error& error : outcome.errors) {
+        const bool typed =
+            error.cause == Cause::device_failed || error.cause == Cause::device_missing;
+        EXPECT_TRUE(typed) << what << ": " << to_string(error.cause) << ": " << error.message();
+        EXPECT_THAT(error.message(), ::testing::HasSubstr("edgetpu:usb:")) << what;
+    }
+}
+
+class Faults : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        firmware_ = folder_.file("firmware.bin");
+        ASSERT_TRUE(write_file(firmware_, test::any_firmware()));
+        Session plain({}, firmware_);
+        const Outcome outcome = plain.play(1);
+        ASSERT_TRUE(outcome.finished) << outcome.errors.at(0).message();
+        transactions_ = plain.transactions();
+        ASSERT_GT(transactions_, 150U);
+    }
+    reef::test::TemporaryFolder folder_;
+    std::string firmware_;
+    std::size_t transactions_ = 0;
+};
+
+TEST_F(Faults, OneAtEveryTransaction) {
+    std::size_t errors = 0;
+    for (const InjectedFault fault : injected_faults) {
+        std::size_t of_this = 0;
+        for (std::size_t at = 0; at < transactions_; ++at) {
+            StickOptions stick;
+            stick.faults = {{.transaction = at, .fault = fault, .back_after = Milliseconds(100)}};
+            const Outcome outcome = Session(stick, firmware_).play(2);
+            expect_good(outcome,
+                        std::string(to_string(fault)) + " at transaction " + std::to_string(at));
+            of_this += outcome.errors.size();
+            if (HasFailure()) return;
+        }
+        EXPECT_GT(of_this, 0U) << to_string(fault);
+        errors += of_this;
+    }
+    EXPECT_GT(errors, transactions_);
+}
+
+TEST_F(Faults, AThousandRandomSchedules) {
+    std::mt19937 random(5);
+    for (int round = 0; round < 1000; ++round) {
+        StickOptions stick;
+        const std::size_t faults = 1 + random() % 4;
+        for (std::size_t i = 0; i < faults; ++i) {
+            stick.faults.push_back({.transaction = random() % (2 * transactions_),
+                                    .fault = injected_faults[random() % std::size(injected_faults)],
+                                    .back_after = Milliseconds(random() % 300)});
+        }
+        expect_good(Session(stick, firmware_).play(faults + 1), "round " + std::to_string(round));
+        if (HasFailure()) return;
+    }
+}
+
+TEST_F(Faults, AStickThatIsPulledOutForGoodIsMissing) {
+    for (std::size_t at = 0; at < transactions_; at += 7) {
+        StickOptions stick;
+        stick.faults = {{.transaction = at, .fault = InjectedFault::unplug, .back_after = {}}};
+        Session session(stick, firmware_);
+        const Outcome outcome = session.play(2);
+        // The last transactions are those of the destructor, which reports nothing.
+        if (outcome.finished) continue;
+        ASSERT_EQ(outcome.errors.size(), 2U);
+        EXPECT_EQ(outcome.errors.back().cause, Cause::device_missing)
+            << outcome.errors.back().message();
+        EXPECT_LT(outcome.longest, patience);
+    }
+}
+
+}  // namespace
+}  // namespace reef::edgetpu::usb
