@@ -151,6 +151,7 @@ Exit exit_for(Cause cause) {
         case Cause::unsupported:
         case Cause::not_found:
         case Cause::io_failed:
+        case Cause::device_failed:
             return Exit::failed;
     }
     return Exit::failed;
