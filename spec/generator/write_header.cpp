@@ -71,9 +71,16 @@ std::string instruction_row(const Instruction& i) {
                        i.name, i.groups.empty() ? "{}" : i.name + "_groups", quoted(i.meaning));
 }
 
-// Indices into instructions[] and into each instruction's fields.
+// Indices into instructions[] and into each instruction's fields, and the values of enumerations.
 std::string index_names(const Isa& isa) {
-    std::string out = "namespace op {\n";
+    std::string out = "namespace value {\n";
+    for (const auto& e : isa.enumerations) {
+        out += fmt::format("namespace {} {{\n", e.name);
+        for (const auto& v : e.values)
+            out += fmt::format("inline constexpr unsigned {}_ = {};\n", v.name, v.value);
+        out += fmt::format("}}  // namespace {}\n", e.name);
+    }
+    out += "}  // namespace value\n\nnamespace op {\n";
     for (std::size_t n = 0; n < isa.instructions.size(); ++n)
         out += fmt::format("inline constexpr unsigned {} = {};\n", isa.instructions[n].name, n);
     out += "}  // namespace op\n\nnamespace field {\n";

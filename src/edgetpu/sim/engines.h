@@ -1,0 +1,104 @@
+// The engines of a tile: each takes one instruction at a time and walks its loop nests, held back by
+// waits on counters and by the buses. One file per engine.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "program.h"
+#include "tile.h"
+
+namespace reef::edgetpu::sim {
+
+class RingSendEngine {
+  public:
+    explicit RingSendEngine(const RingSend& op) : op_(&op), src_(op.src) {}
+    Outcome advance(Work& work);
+
+  private:
+    const RingSend* op_;
+    NestCursor src_;
+};
+
+class RingReceiveEngine {
+  public:
+    explicit RingReceiveEngine(const RingReceive& op)
+        : op_(&op), dst_(op.dst), head_row_(op.head_base) {}
+    Outcome advance(Work& work);
+
+  private:
+    void begin_group();
+    bool take_row(Work& work, std::int32_t row);
+
+    const RingReceive* op_;
+    NestCursor dst_;
+    std::int32_t head_row_;
+    std::uint32_t heads_due_ = 0;
+    bool group_begun_ = false;
+};
+
+class NarrowToWideEngine {
+  public:
+    explicit NarrowToWideEngine(const NarrowToWide& op) : op_(&op), src_(op.src), dst_(op.dst) {}
+    Outcome advance(Work& work);
+
+  private:
+    bool write_row(Work& work);
+
+    const NarrowToWide* op_;
+    NestCursor src_;
+    NestCursor dst_;
+    std::array<std::uint8_t, row_bytes> row_{};
+    unsigned filled_ = 0;
+    bool complete_ = false;
+};
+
+class WideToNarrowEngine {
+  public:
+    explicit WideToNarrowEngine(const WideToNarrow& op)
+        : op_(&op),
+          src_(op.src),
+          dst_(op.dst),
+          skip_bytes_(op.skip_words * (op.to_scaling ? scaling_word_bytes : narrow_word_bytes)) {}
+    Outcome advance(Work& work);
+
+  private:
+    enum class Fill : std::uint8_t { ready, waiting, faulty };
+    Fill fill_word(Work& work, unsigned unit);
+    Fill next_row(Work& work);
+    void write_word(Work& work, unsigned unit);
+    Outcome drain(Work& work);
+
+    const WideToNarrow* op_;
+    NestCursor src_;
+    NestCursor dst_;
+    std::uint64_t skip_bytes_;
+    std::array<std::uint8_t, row_bytes> row_{};
+    unsigned row_size_ = 0;
+    unsigned row_at_ = 0;
+    std::array<std::uint8_t, scaling_word_bytes> word_{};
+    unsigned word_filled_ = 0;
+};
+
+class MeshEngine {
+  public:
+    explicit MeshEngine(const MeshTransfer& op)
+        : op_(&op),
+          src_(op.src),
+          dst_(op.dst),
+          sending_(op.sends),
+          receiving_(op.receives || op.fills) {}
+    Outcome advance(Work& work);
+
+  private:
+    Outcome send(Work& work);
+    Outcome receive(Work& work);
+
+    const MeshTransfer* op_;
+    NestCursor src_;
+    NestCursor dst_;
+    bool sending_;
+    bool receiving_;
+};
+
+}  // namespace reef::edgetpu::sim

@@ -1,0 +1,377 @@
+#include "machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace reef::edgetpu::sim {
+namespace {
+
+constexpr std::uint64_t unlimited = ~std::uint64_t{0};
+
+/// Cases of a variant, one lambda each.
+template <typename... Case>
+struct Cases : Case... {
+    using Case::operator()...;
+};
+
+// Engines of a tile, by the description's tile_engine.
+unsigned engine_of(const Operation& operation) {
+    namespace kind = spec::value::tile_engine;
+    return std::visit(
+        Cases{[](const RingSend&) { return kind::RING_PRODUCER_; },
+              [](const RingReceive& op) {
+                  return op.ring == Ring::a ? kind::RING_CONSUMER_0_ : kind::RING_CONSUMER_1_;
+              },
+              [](const NarrowToWide&) { return kind::NARROW_TO_WIDE_; },
+              [](const WideToNarrow&) { return kind::WIDE_TO_NARROW_; },
+              [](const MeshTransfer& op) {
+                  return kind::MESH_0_ + static_cast<unsigned>(op.to);
+              },
+              [](const auto&) { return kind::OP_; }},
+        operation);
+}
+
+// Consumers come before what feeds them: data are taken as soon as they are there, as on the chip,
+// where an engine starts in the cycle after its wait is met.
+constexpr std::array<unsigned, tile_engine_count> consumers_first = {
+    spec::value::tile_engine::OP_,              spec::value::tile_engine::WIDE_TO_NARROW_,
+    spec::value::tile_engine::MESH_0_,          spec::value::tile_engine::MESH_1_,
+    spec::value::tile_engine::MESH_2_,          spec::value::tile_engine::MESH_3_,
+    spec::value::tile_engine::RING_PRODUCER_,   spec::value::tile_engine::NARROW_TO_WIDE_,
+    spec::value::tile_engine::RING_CONSUMER_0_, spec::value::tile_engine::RING_CONSUMER_1_};
+
+std::string why(const Blocked& blocked, auto counters, std::string_view (*name)(unsigned)) {
+    switch (blocked.on) {
+        case Blocked::On::counter:
+            return fmt::format("waits for {} >= {}, which is {}", name(blocked.unmet.counter),
+                               blocked.unmet.needed, counters[blocked.unmet.counter]);
+        case Blocked::On::ring_full:
+            return "waits for room at the ring's receivers";
+        case Blocked::On::ring_empty:
+            return "waits for a message of the ring";
+        case Blocked::On::mesh_full:
+            return "waits for its neighbour to take words";
+        case Blocked::On::mesh_empty:
+            return "waits for words of its neighbour";
+        case Blocked::On::host_empty:
+            return "waits for data of the host";
+        case Blocked::On::nothing:
+            break;
+    }
+    return "not started";
+}
+
+std::string_view tile_counter_name(unsigned n) { return spec::tile_counter_values[n].name; }
+std::string_view scalar_counter_name(unsigned n) { return spec::scalar_counter_values[n].name; }
+
+}  // namespace
+
+Result<Program> translate_program(std::span<const Bytes> streams) {
+    Program program;
+    std::uint32_t number = 0;
+    for (const Bytes bytes : streams) {
+        auto stream = REEF_TRY(translate(bytes, number));
+        number += static_cast<std::uint32_t>(stream.instructions.size());
+        for (const auto& instruction : stream.instructions) {
+            auto& shape = program.shapes.emplace_back();
+            const auto* op = std::get_if<TensorOp>(&instruction.operation);
+            if (op == nullptr) continue;
+            shape = REEF_TRY(in_place(shape_of(*op), place_of(instruction)));
+            program.most_live_positions =
+                std::max(program.most_live_positions, shape.live_positions);
+        }
+        program.streams.push_back(std::move(stream));
+    }
+    return program;
+}
+
+Machine::Machine(MachineOptions options)
+    : options_(options), random_(options.random_seed.value_or(0)) {
+    for (unsigned t = 0; t < tile_count; ++t) {
+        units_[t] = std::make_unique<TileUnit>();
+        units_[t]->tile.number = t;
+    }
+}
+
+bool Machine::ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const {
+    const auto r = static_cast<unsigned>(ring);
+    if (scalar && scalar_.rings[r].full()) return false;
+    for (unsigned t = 0; t < tile_count; ++t)
+        if ((tiles >> t & 1U) != 0 && units_[t]->tile.rings[r].full()) return false;
+    return true;
+}
+
+void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
+                        std::span<const std::uint8_t> data) {
+    const auto r = static_cast<unsigned>(ring);
+    if (scalar) scalar_.rings[r].push().assign(data);
+    for (unsigned t = 0; t < tile_count; ++t)
+        if ((tiles >> t & 1U) != 0) units_[t]->tile.rings[r].push().assign(data);
+}
+
+void Machine::count_producer(Ring ring) {
+    namespace tile = spec::value::tile_counter;
+    namespace scalar = spec::value::scalar_counter;
+    for (auto& unit : units_)
+        unit->tile.counters.count(ring == Ring::a ? tile::RING_PRODUCER_A_
+                                                  : tile::RING_PRODUCER_B_);
+    scalar_.counters.count(ring == Ring::a ? scalar::PRODUCER_A_ : scalar::PRODUCER_B_);
+}
+
+MeshLink* Machine::link_from(unsigned tile, Direction4 to) {
+    const int row = static_cast<int>(tile / 4) + (to == Direction4::south) - (to == Direction4::north);
+    const int column = static_cast<int>(tile % 4) + (to == Direction4::east) - (to == Direction4::west);
+    if (row < 0 || row > 3 || column < 0 || column > 3) return nullptr;
+    return &units_[static_cast<unsigned>(4 * row + column)]
+                ->tile.arrived[static_cast<unsigned>(to)];
+}
+
+std::uint64_t Machine::budget() {
+    if (!options_.random_seed) return unlimited;
+    return 1 + random_() % 64;
+}
+
+bool Machine::sync_ready(const Sync& sync) const {
+    for (unsigned t = 0; t < tile_count; ++t)
+        if ((sync.notified_tiles >> t & 1U) != 0 &&
+            units_[t]->notifications < sync.notified_count)
+            return false;
+    for (unsigned c = 0; c < sync.expected.size(); ++c)
+        if ((sync.expected_counters >> c & 1U) != 0 &&
+            !scalar_.counters.reached(c, static_cast<std::uint16_t>(sync.expected[c])))
+            return false;
+    return true;
+}
+
+void Machine::finish_sync(const Sync& sync) {
+    for (unsigned t = 0; t < tile_count; ++t)
+        if ((sync.notified_tiles >> t & 1U) != 0) units_[t]->notifications -= sync.notified_count;
+    scalar_.counters.reset(sync.reset_counters, sync.reset_value);
+}
+
+void Machine::issue(const ProgramInstruction& instruction) {
+    const auto queue = [&](ScalarEngine engine) {
+        scalar_engines_[engine].queue.push_back(&instruction);
+    };
+    std::visit(Cases{[](const ScalarWork&) {}, [](const Sync&) {},
+                     [&](const Infeed&) { queue(infeed); },
+                     [&](const RingPush&) { queue(push); },
+                     [&](const RingPop&) { queue(pop); },
+                     [&](const auto&) {
+                         for (unsigned t = 0; t < tile_count; ++t)
+                             if ((instruction.tiles >> t & 1U) != 0)
+                                 units_[t]->dispatch.push_back(&instruction);
+                     }},
+               instruction.operation);
+}
+
+// Runs ahead until a sync holds it.
+Result<bool> Machine::advance_scalar(const Stream& stream) {
+    bool moved = false;
+    while (!halted_) {
+        if (pc_ >= stream.instructions.size())
+            return fail(Cause::bad_input, "the stream ends without a halt");
+        const auto& at = stream.instructions[pc_];
+        if (const auto* sync = std::get_if<Sync>(&at.operation)) {
+            if (!sync_ready(*sync)) {
+                waiting_sync_ = &at;
+                return moved;
+            }
+            finish_sync(*sync);
+            waiting_sync_ = nullptr;
+        } else if (at.source.info == &spec::instructions[spec::op::halt]) {
+            halted_ = true;
+        } else {
+            issue(at);
+        }
+        ++pc_;
+        moved = true;
+    }
+    return moved;
+}
+
+Result<bool> Machine::advance_scalar_engines() {
+    bool progress = false;
+    for (auto& engine : scalar_engines_) {
+        while (true) {
+            if (engine.current == nullptr) {
+                if (engine.next == engine.queue.size()) break;
+                engine.current = engine.queue[engine.next++];
+                const auto& op = engine.current->operation;
+                if (const auto* in = std::get_if<Infeed>(&op)) engine.activity = InfeedEngine(*in);
+                else if (const auto* out = std::get_if<RingPush>(&op))
+                    engine.activity = RingPushEngine(*out);
+                else engine.activity = RingPopEngine(std::get<RingPop>(op));
+            }
+            ScalarEngineWork work{scalar_, *this, *host_, budget(), {}, {}};
+            const Outcome outcome = std::visit(
+                [&](auto& activity) -> Outcome {
+                    if constexpr (requires { activity.advance(work); })
+                        return activity.advance(work);
+                    else
+                        return Outcome::done;
+                },
+                engine.activity);
+            engine.blocked = work.blocked;
+            if (outcome != Outcome::waiting) progress = true;
+            if (outcome != Outcome::done) break;
+            engine.current = nullptr;
+        }
+    }
+    return progress;
+}
+
+// Hands instructions to their engines in order; a fence holds back those after it.
+bool Machine::dispatch(TileUnit& unit) {
+    bool moved = false;
+    while (unit.next < unit.dispatch.size()) {
+        const ProgramInstruction& at = *unit.dispatch[unit.next];
+        if (const auto* fence = std::get_if<Fence>(&at.operation)) {
+            for (unsigned e = 0; e < tile_engine_count; ++e)
+                if ((fence->engines >> e & 1U) != 0 && !unit.engines[e].idle()) return moved;
+            unit.tile.counters.reset(fence->reset_counters, fence->reset_value);
+            if (fence->notify) ++unit.notifications;
+        } else {
+            unit.engines[engine_of(at.operation)].queue.push_back(&at);
+        }
+        ++unit.next;
+        moved = true;
+    }
+    return moved;
+}
+
+void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
+    engine.current = engine.queue[engine.next++];
+    auto& activity = engine.activity;
+    std::visit(Cases{[&](const TensorOp& op) {
+                         activity.emplace<TensorEngine>(op, program_->shapes[engine.current->number],
+                                                        unit.sums);
+                     },
+                     [&](const Table& table) {
+                         unit.tile.table = &table;
+                         activity = std::monostate{};
+                     },
+                     [&](const RingSend& op) { activity = RingSendEngine(op); },
+                     [&](const RingReceive& op) { activity = RingReceiveEngine(op); },
+                     [&](const NarrowToWide& op) { activity = NarrowToWideEngine(op); },
+                     [&](const WideToNarrow& op) { activity = WideToNarrowEngine(op); },
+                     [&](const MeshTransfer& op) { activity = MeshEngine(op); },
+                     [](const auto&) {}},
+               engine.current->operation);
+}
+
+Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
+    auto& engine = unit.engines[number];
+    bool progress = false;
+    while (true) {
+        if (engine.current == nullptr) {
+            if (engine.next == engine.queue.size()) break;
+            start(unit, engine);
+            progress = true;
+        }
+        const bool receives = number == spec::value::tile_engine::RING_CONSUMER_0_ ||
+                              number == spec::value::tile_engine::RING_CONSUMER_1_;
+        Work work{unit.tile, *this, receives ? 0 : budget(), {}, {}};
+        const Outcome outcome = std::visit(
+            [&](auto& activity) -> Outcome {
+                if constexpr (requires { activity.advance(work); }) return activity.advance(work);
+                else return Outcome::done;
+            },
+            engine.activity);
+        engine.blocked = work.blocked;
+        if (work.fault)
+            return fail(Cause::bad_input, work.fault->what,
+                        fmt::format("{} on tile {}", place_of(*engine.current), unit.tile.number),
+                        work.fault->hint);
+        if (outcome != Outcome::waiting) progress = true;
+        if (outcome != Outcome::done) break;
+        if (observer_ != nullptr) observer_->finished(unit.tile, *engine.current);
+        engine.current = nullptr;
+        if (receives || options_.random_seed) break;
+    }
+    return progress;
+}
+
+Result<bool> Machine::advance_tile(TileUnit& unit) {
+    bool progress = dispatch(unit);
+    auto order = consumers_first;
+    if (options_.random_seed) std::ranges::shuffle(order, random_);
+    for (const unsigned number : order) {
+        if (unit.engines[number].idle()) continue;
+        if (options_.random_seed && random_() % 2 == 0) continue;
+        progress |= REEF_TRY(advance_engine(unit, number));
+    }
+    return progress;
+}
+
+bool Machine::all_idle() const {
+    for (const auto& engine : scalar_engines_)
+        if (!engine.idle()) return false;
+    for (const auto& unit : units_) {
+        if (unit->next != unit->dispatch.size()) return false;
+        for (const auto& engine : unit->engines)
+            if (!engine.idle()) return false;
+    }
+    return true;
+}
+
+Error Machine::deadlock() const {
+    std::string what = "deadlock:";
+    if (waiting_sync_ != nullptr)
+        what += fmt::format("\n  scalar core: {} waits", place_of(*waiting_sync_));
+    for (const auto& engine : scalar_engines_)
+        if (!engine.idle())
+            what += fmt::format("\n  scalar core: {} {}",
+                                place_of(engine.current ? *engine.current : *engine.queue[engine.next]),
+                                why(engine.blocked, scalar_.counters, scalar_counter_name));
+    for (const auto& unit : units_) {
+        for (const auto& engine : unit->engines)
+            if (!engine.idle())
+                what += fmt::format(
+                    "\n  tile {}: {} {}", unit->tile.number,
+                    place_of(engine.current ? *engine.current : *engine.queue[engine.next]),
+                    why(engine.blocked, unit->tile.counters, tile_counter_name));
+        if (unit->next != unit->dispatch.size())
+            what += fmt::format("\n  tile {}: {} waits for engines", unit->tile.number,
+                                place_of(*unit->dispatch[unit->next]));
+    }
+    return Error{Cause::bad_input, what, {}, {}};
+}
+
+Status Machine::run_stream(const Program& program, const Stream& stream) {
+    program_ = &program;
+    pc_ = 0;
+    halted_ = false;
+    unsigned idle_rounds = 0;
+    while (!halted_ || !all_idle()) {
+        bool progress = REEF_TRY(advance_scalar(stream));
+        progress |= REEF_TRY(advance_scalar_engines());
+        for (auto& unit : units_) progress |= REEF_TRY(advance_tile(*unit));
+        idle_rounds = progress ? 0 : idle_rounds + 1;
+        if (idle_rounds > (options_.random_seed ? 60U : 0U)) return std::unexpected(deadlock());
+    }
+    return {};
+}
+
+Status Machine::run(const Program& program, HostPort& host, MachineObserver* observer) {
+    host_ = &host;
+    observer_ = observer;
+    for (auto& unit : units_) {
+        unit->sums.resize(std::max<std::size_t>(unit->sums.size(), program.most_live_positions));
+        unit->dispatch.clear();
+        unit->next = 0;
+        for (auto& engine : unit->engines) {
+            engine.queue.clear();
+            engine.next = 0;
+        }
+    }
+    for (auto& engine : scalar_engines_) {
+        engine.queue.clear();
+        engine.next = 0;
+    }
+    for (const auto& stream : program.streams) REEF_CHECK(run_stream(program, stream));
+    return {};
+}
+
+}  // namespace reef::edgetpu::sim

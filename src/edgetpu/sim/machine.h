@@ -1,0 +1,120 @@
+// The whole chip: scalar core, sixteen tiles, buses, and the order in which their engines advance.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engines.h"
+#include "program.h"
+#include "scalar_engines.h"
+#include "tensor_engine.h"
+#include "tile.h"
+
+namespace reef::edgetpu::sim {
+
+/// A program: the streams of one executable, in order. Refers to the streams' bytes.
+struct Program {
+    std::vector<Stream> streams;
+    std::vector<TensorShape> shapes;  ///< by instruction number
+    std::uint64_t most_live_positions = 1;
+};
+[[nodiscard]] Result<Program> translate_program(std::span<const Bytes> streams);
+
+struct MachineOptions {
+    /// Seed of the random scheduler; nothing: the deterministic one.
+    std::optional<std::uint64_t> random_seed;
+};
+
+/// Is told what happens in a machine.
+class MachineObserver {
+  public:
+    /// `instruction` is finished on that tile.
+    virtual void finished(const Tile& tile, const ProgramInstruction& instruction) = 0;
+
+  protected:
+    ~MachineObserver() = default;
+};
+
+/// Engines of a tile in the order of the description's tile_engine.
+inline constexpr unsigned tile_engine_count = 10;
+
+class Machine final : public Fabric {
+  public:
+    explicit Machine(MachineOptions options = {});
+    ~Machine() = default;
+
+    /// Runs a program from its first instruction to its end on the memories as they are.
+    /// Errors: unsupported ("not modelled"), bad_input (a fault of the program, a deadlock) with
+    /// the place in the stream.
+    [[nodiscard]] Status run(const Program& program, HostPort& host,
+                             MachineObserver* observer = nullptr);
+
+    [[nodiscard]] Tile& tile(unsigned number) { return units_[number]->tile; }
+
+    [[nodiscard]] bool ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const override;
+    void ring_send(Ring ring, std::uint16_t tiles, bool scalar,
+                   std::span<const std::uint8_t> data) override;
+    void count_producer(Ring ring) override;
+    [[nodiscard]] MeshLink* link_from(unsigned tile, Direction4 to) override;
+
+  private:
+    using TileActivity = std::variant<std::monostate, TensorEngine, RingSendEngine,
+                                      RingReceiveEngine, NarrowToWideEngine, WideToNarrowEngine,
+                                      MeshEngine>;
+    using ScalarActivity = std::variant<std::monostate, InfeedEngine, RingPushEngine, RingPopEngine>;
+
+    template <typename Activity>
+    struct Engine {
+        std::vector<const ProgramInstruction*> queue;
+        std::size_t next = 0;
+        Activity activity;
+        const ProgramInstruction* current = nullptr;
+        Blocked blocked;
+
+        [[nodiscard]] bool idle() const { return current == nullptr && next == queue.size(); }
+    };
+    struct TileUnit {
+        Tile tile;
+        std::array<Engine<TileActivity>, tile_engine_count> engines;
+        std::vector<const ProgramInstruction*> dispatch;
+        std::size_t next = 0;
+        std::uint32_t notifications = 0;
+        Sums sums;
+        unsigned busy = 0;  ///< engines that are not idle
+    };
+    enum ScalarEngine : unsigned { infeed, push, pop, scalar_engine_count };
+
+    [[nodiscard]] Status run_stream(const Program& program, const Stream& stream);
+    [[nodiscard]] Result<bool> advance_scalar(const Stream& stream);
+    [[nodiscard]] bool sync_ready(const Sync& sync) const;
+    void finish_sync(const Sync& sync);
+    void issue(const ProgramInstruction& instruction);
+    [[nodiscard]] Result<bool> advance_scalar_engines();
+    [[nodiscard]] Result<bool> advance_tile(TileUnit& unit);
+    bool dispatch(TileUnit& unit);
+    void start(TileUnit& unit, Engine<TileActivity>& engine);
+    [[nodiscard]] Result<bool> advance_engine(TileUnit& unit, unsigned number);
+    [[nodiscard]] std::uint64_t budget();
+    [[nodiscard]] bool all_idle() const;
+    [[nodiscard]] Error deadlock() const;
+
+    MachineOptions options_;
+    std::mt19937_64 random_;
+    std::array<std::unique_ptr<TileUnit>, tile_count> units_;
+    ScalarState scalar_;
+    std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
+    const Program* program_ = nullptr;
+    HostPort* host_ = nullptr;
+    MachineObserver* observer_ = nullptr;
+    std::size_t pc_ = 0;  ///< index into the stream's instructions
+    bool halted_ = false;
+    const ProgramInstruction* waiting_sync_ = nullptr;
+};
+
+}  // namespace reef::edgetpu::sim

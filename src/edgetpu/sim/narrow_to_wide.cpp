@@ -1,0 +1,80 @@
+// Copies words of narrow memory into wide rows, in one of three layouts.
+#include <fmt/format.h>
+
+#include "engines.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+using Row = std::array<std::uint8_t, row_bytes>;
+
+// Every `block` bytes are a square matrix of `element`-byte values, which is transposed.
+void transpose(Row& row, unsigned block, unsigned element) {
+    const unsigned side = block / 4;
+    const Row from = row;
+    for (unsigned b = 0; b < row_bytes; b += block)
+        for (unsigned i = 0; i < side; ++i)
+            for (unsigned j = 0; j < side; ++j)
+                std::memcpy(&row[b + (i * side + j) * element], &from[b + (j * side + i) * element],
+                            element);
+}
+
+unsigned rounded_up(unsigned size, unsigned block) {
+    return (size + block - 1) / block * block;
+}
+
+}  // namespace
+
+bool NarrowToWideEngine::write_row(Work& work) {
+    const auto at = static_cast<std::uint32_t>(dst_.address());
+    if (at >= wide_rows) {
+        work.stop(fmt::format("writes wide row {:#x}", at));
+        return false;
+    }
+    std::fill(row_.begin() + filled_, row_.end(), std::uint8_t{0});
+    unsigned size = filled_;
+    if (op_->format == RowFormat::transpose_bytes) {
+        transpose(row_, 16, 1);
+        size = rounded_up(size, 16);
+    } else if (op_->format == RowFormat::transpose_halfwords) {
+        transpose(row_, 8, 2);
+        size = rounded_up(size, 8);
+    }
+    work.tile.memory.wide[at] = row_;
+    work.tile.memory.row_length[at] = static_cast<std::uint16_t>(size);
+    filled_ = 0;
+    complete_ = false;
+    if (op_->written.fires(dst_.advance(), op_->dst.dimensions))
+        work.tile.counters.count(spec::value::tile_counter::NARROW_TO_WIDE_);
+    return true;
+}
+
+Outcome NarrowToWideEngine::advance(Work& work) {
+    bool moved = false;
+    const auto waits = op_->waits.view();
+    while (complete_ || !src_.done()) {
+        if (moved && work.budget == 0) return Outcome::moved;
+        if (filled_ == 0 || complete_) {
+            if (dst_.done()) return work.stop("has more source words than destination rows");
+            if (const auto unready = unmet(waits, true, dst_, work.tile.counters))
+                return moved ? Outcome::moved : work.wait(*unready);
+        }
+        if (complete_) {
+            if (!write_row(work)) return Outcome::waiting;
+            moved = true;
+            continue;
+        }
+        if (const auto unready = unmet(waits, false, src_, work.tile.counters))
+            return moved ? Outcome::moved : work.wait(*unready);
+        const auto at = static_cast<std::uint32_t>(src_.address()) * narrow_word_bytes;
+        if (at >= narrow_bytes) return work.stop(fmt::format("reads narrow byte {:#x}", at));
+        std::memcpy(&row_[filled_], &work.tile.memory.narrow[at], narrow_word_bytes);
+        filled_ += narrow_word_bytes;
+        complete_ = src_.advance() >= op_->row_level || filled_ == row_bytes || src_.done();
+        moved = true;
+        if (work.budget > 0) --work.budget;
+    }
+    return Outcome::done;
+}
+
+}  // namespace reef::edgetpu::sim

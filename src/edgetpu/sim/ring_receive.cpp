@@ -1,0 +1,58 @@
+// Ring consumers: one message becomes one wide row.
+#include <fmt/format.h>
+
+#include "engines.h"
+
+namespace reef::edgetpu::sim {
+
+void RingReceiveEngine::begin_group() {
+    group_begun_ = true;
+    if (op_->has_head &&
+        (op_->head_level == 0 ? dst_.passes(0) == 0 : dst_.at_pass_start(op_->head_level)))
+        heads_due_ = op_->head_rows;
+}
+
+bool RingReceiveEngine::take_row(Work& work, std::int32_t row) {
+    auto& queue = work.tile.rings[static_cast<unsigned>(op_->ring)];
+    if (static_cast<std::uint32_t>(row) >= wide_rows) {
+        work.stop(fmt::format("writes wide row {:#x}", row));
+        return false;
+    }
+    const Message& message = queue.front();
+    auto& memory = work.tile.memory;
+    std::memcpy(memory.wide[row].data(), message.bytes.data(), message.size);
+    memory.row_length[row] = message.size;
+    queue.pop();
+    return true;
+}
+
+Outcome RingReceiveEngine::advance(Work& work) {
+    const auto counter = op_->ring == Ring::a ? spec::value::tile_counter::RING_READ_A_
+                                              : spec::value::tile_counter::RING_READ_B_;
+    bool moved = false;
+    while (!dst_.done()) {
+        if (moved && work.budget == 0) return Outcome::moved;
+        const auto waits = op_->waits.view();
+        auto unready = unmet(waits, true, dst_, work.tile.counters);
+        if (!unready) unready = unmet(waits, false, dst_, work.tile.counters);
+        if (unready) return moved ? Outcome::moved : work.wait(*unready);
+        if (!group_begun_) begin_group();
+        if (work.tile.rings[static_cast<unsigned>(op_->ring)].empty())
+            return moved ? Outcome::moved : work.wait(Blocked::On::ring_empty);
+        moved = true;
+        if (work.budget > 0) --work.budget;
+        if (heads_due_ > 0) {
+            if (!take_row(work, head_row_)) return Outcome::waiting;
+            head_row_ = head_row_ == op_->head_last ? op_->head_base : head_row_ + 1;
+            --heads_due_;
+            continue;
+        }
+        if (!take_row(work, dst_.address())) return Outcome::waiting;
+        const unsigned completed = dst_.advance();
+        group_begun_ = false;
+        if (op_->ring_read.fires(completed, op_->dst.dimensions)) work.tile.counters.count(counter);
+    }
+    return Outcome::done;
+}
+
+}  // namespace reef::edgetpu::sim

@@ -1,0 +1,121 @@
+// The engines of the scalar core: host streams into FIFOs, FIFOs onto ring A, rings to the host or
+// into the relay FIFO.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "program.h"
+#include "tile.h"
+
+namespace reef::edgetpu::sim {
+
+/// A FIFO's memory, addressed in units. Sizes from the programs' own addresses and credits: they
+/// never reach further. (fitted)
+class FifoMemory {
+  public:
+    FifoMemory(std::size_t unit_bytes, std::size_t units)
+        : unit_bytes_(unit_bytes), bytes_(unit_bytes * units) {}
+
+    [[nodiscard]] std::size_t unit_bytes() const { return unit_bytes_; }
+    /// Addresses wrap around.
+    [[nodiscard]] std::span<std::uint8_t> unit(std::int32_t address) {
+        const std::size_t units = bytes_.size() / unit_bytes_;
+        const auto at = static_cast<std::uint32_t>(address) % units;
+        return std::span(bytes_).subspan(at * unit_bytes_, unit_bytes_);
+    }
+
+  private:
+    std::size_t unit_bytes_;
+    std::vector<std::uint8_t> bytes_;
+};
+
+inline constexpr std::size_t parameter_unit_bytes = 64;
+inline constexpr std::size_t activation_unit_bytes = 8;
+inline constexpr std::size_t relay_unit_bytes = 4;
+
+/// Where the host's data come from and go to.
+class HostPort {
+  public:
+    /// Copies the next bytes of the stream into `unit`; fewer than a unit remain only at its end
+    /// and are padded with zeros. Returns false when nothing has arrived.
+    virtual bool take(bool activations, std::span<std::uint8_t> unit) = 0;
+    virtual void give(std::span<const std::uint8_t> unit) = 0;
+
+  protected:
+    ~HostPort() = default;
+};
+
+struct ScalarState {
+    ScalarCounters counters;
+    FifoMemory parameters{parameter_unit_bytes, 2048};
+    FifoMemory activations{activation_unit_bytes, 32768};
+    FifoMemory relay{relay_unit_bytes, 128};
+    std::array<RingQueue, 2> rings;
+
+    [[nodiscard]] FifoMemory& fifo(Fifo which) {
+        if (which == Fifo::parameters) return parameters;
+        return which == Fifo::activations ? activations : relay;
+    }
+};
+
+/// As Work, for the scalar core's engines.
+struct ScalarEngineWork {
+    ScalarState& scalar;
+    Fabric& fabric;
+    HostPort& host;
+    std::uint64_t budget;
+    Blocked blocked;
+    std::optional<Fault> fault;
+
+    Outcome wait(Blocked::On on) {
+        blocked = {on, {}};
+        return Outcome::waiting;
+    }
+    Outcome wait(const Unmet& unmet) {
+        blocked = {Blocked::On::counter, unmet};
+        return Outcome::waiting;
+    }
+};
+
+class InfeedEngine {
+  public:
+    explicit InfeedEngine(const Infeed& op) : op_(&op), dst_(op.dst) {}
+    Outcome advance(ScalarEngineWork& work);
+
+  private:
+    const Infeed* op_;
+    NestCursor dst_;
+};
+
+class RingPushEngine {
+  public:
+    explicit RingPushEngine(const RingPush& op) : op_(&op), src_(op.src) {}
+    Outcome advance(ScalarEngineWork& work);
+
+  private:
+    bool flush(ScalarEngineWork& work);
+
+    const RingPush* op_;
+    NestCursor src_;
+    std::array<std::uint8_t, row_bytes + parameter_unit_bytes> buffer_{};
+    std::size_t filled_ = 0;
+    unsigned producers_due_ = 0;
+};
+
+class RingPopEngine {
+  public:
+    explicit RingPopEngine(const RingPop& op) : op_(&op), dst_(op.dst) {}
+    Outcome advance(ScalarEngineWork& work);
+
+  private:
+    const RingPop* op_;
+    NestCursor dst_;
+    std::array<std::uint8_t, row_bytes> message_{};
+    std::size_t size_ = 0;
+    std::size_t at_ = 0;
+};
+
+}  // namespace reef::edgetpu::sim

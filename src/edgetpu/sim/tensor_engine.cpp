@@ -1,0 +1,274 @@
+#include "tensor_engine.h"
+
+#include <fmt/format.h>
+
+#include "requantise.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+// Whether the reduction loops are the innermost ones: then a position is finished before the next
+// begins.
+bool reduces_innermost(const TensorOp& op) {
+    bool outer = false;
+    for (unsigned d = 0; d < op.loops.dimensions; ++d) {
+        if (op.loops.count[d] == 1) continue;
+        const bool reduction = (op.reduction_mask >> d & 1U) != 0;
+        if (reduction && outer) return false;
+        outer |= !reduction;
+    }
+    return true;
+}
+
+}  // namespace
+
+Result<TensorShape> shape_of(const TensorOp& op) {
+    TensorShape shape;
+    shape.steps = op.acc.visits();
+    if (op.reduction_steps != 0) {
+        if (shape.steps % op.reduction_steps != 0)
+            return fail(Cause::unsupported, fmt::format("not modelled: {} steps in sums of {}",
+                                                        shape.steps, op.reduction_steps));
+        shape.positions = shape.steps / op.reduction_steps;
+        shape.live_positions = 1;
+    } else {
+        shape.positions = 1;
+        for (unsigned d = 0; d < op.loops.dimensions; ++d)
+            if ((op.reduction_mask >> d & 1U) == 0) shape.positions *= op.loops.count[d];
+        shape.live_positions = reduces_innermost(op) ? 1 : shape.positions;
+        if (op.loops.visits() != shape.steps)
+            return fail(Cause::unsupported,
+                        fmt::format("not modelled: {} loop passes for {} accumulator visits",
+                                    op.loops.visits(), shape.steps));
+    }
+    shape.groups = op.group_level == 0 ? 1 : op.loops.passes_from(op.group_level);
+    // Loops whose passes are no groups of results leave a single group.
+    if (shape.groups == 0 || shape.positions % shape.groups != 0) shape.groups = 1;
+    shape.positions_of_group = shape.positions / shape.groups;
+    return shape;
+}
+
+TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums)
+    : op_(&op),
+      shape_(shape),
+      sums_(&sums),
+      loops_(op.loops),
+      in_(op.in),
+      out_(op.out),
+      par_(op.par),
+      acc_(op.acc) {}
+
+std::uint64_t TensorEngine::position() const {
+    if (op_->reduction_steps != 0) return step_ / op_->reduction_steps;
+    std::uint64_t position = 0;
+    std::uint64_t weight = 1;
+    for (unsigned d = 0; d < op_->loops.dimensions; ++d) {
+        if ((op_->reduction_mask >> d & 1U) != 0) continue;
+        position += loops_.index(d) * weight;
+        weight *= op_->loops.count[d];
+    }
+    return position;
+}
+
+bool TensorEngine::first_of_position() const {
+    if (op_->reduction_steps != 0) return step_ % op_->reduction_steps == 0;
+    for (unsigned d = 0; d < op_->loops.dimensions; ++d)
+        if ((op_->reduction_mask >> d & 1U) != 0 && loops_.index(d) != 0) return false;
+    return true;
+}
+
+bool TensorEngine::last_of_position() const {
+    if (op_->reduction_steps != 0) return (step_ + 1) % op_->reduction_steps == 0;
+    for (unsigned d = 0; d < op_->loops.dimensions; ++d)
+        if ((op_->reduction_mask >> d & 1U) != 0 && loops_.index(d) + 1 != op_->loops.count[d])
+            return false;
+    return true;
+}
+
+namespace {
+
+struct Operands {
+    const TensorOp& op;
+    const TileMemory& memory;
+    std::uint32_t in = 0;          ///< byte
+    std::uint32_t parameter = 0;   ///< quarter row
+    std::array<std::int32_t, lane_count> zero{};
+
+    [[nodiscard]] std::int64_t activation(unsigned j) const {
+        const auto* at = &memory.narrow[in];
+        const std::int32_t x =
+            op.in_16bit ? TileMemory::read<std::uint16_t>(at + 2 * j) : at[j];
+        return x - op.in_zero;
+    }
+    /// A row holds four bytes a lane: the step's elements, or the one that the quarter selects.
+    [[nodiscard]] std::int64_t weight(unsigned lane, unsigned j) const {
+        const unsigned width = op.par_16bit ? 2 : 1;
+        const unsigned quarter = op.elements() * width < 4 ? parameter & 3U : 0;
+        const auto* at = &memory.wide[parameter >> 2U][4 * lane + quarter + width * j];
+        const std::int32_t w = op.par_16bit ? TileMemory::read<std::uint16_t>(at) : *at;
+        return w - zero[lane];
+    }
+};
+
+// Weight of one of the four taps: the tap's distance, in quarter pixels, times 32.
+std::int64_t tap_weight(unsigned tap, unsigned phase) {
+    const std::int64_t far = 32 * std::int64_t{phase & 3U};
+    return tap == 1 ? far : 128 - far;
+}
+
+}  // namespace
+
+bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& sums,
+                              std::uint64_t group) {
+    const auto& memory = work.tile.memory;
+    Operands at{.op = *op_, .memory = memory, .in = static_cast<std::uint32_t>(in_.address()),
+                .parameter = static_cast<std::uint32_t>(par_.address())};
+    const bool reads_input = op_->kind == TensorKind::mac || op_->kind == TensorKind::resize;
+    std::int64_t blend = 1;
+    if (op_->kind == TensorKind::resize) {
+        const auto phase = [this](const Resize::Axis& axis) {
+            return axis.phase + axis.step * loops_.index(axis.level & 7U);
+        };
+        const unsigned x = phase(op_->resize.x);
+        const unsigned y = phase(op_->resize.y);
+        at.in += (x >> 2U) * static_cast<std::uint32_t>(op_->resize.pixel_stride) +
+                 (y >> 2U) * static_cast<std::uint32_t>(op_->resize.row_stride);
+        blend = tap_weight(loops_.index(0), x) * tap_weight(loops_.index(1), y);
+    }
+    if (reads_input && at.in >= narrow_bytes) {
+        work.stop(fmt::format("reads narrow byte {:#x}", at.in));
+        return false;
+    }
+    if (op_->kind == TensorKind::resize) {
+        for (unsigned lane = 0; lane < 4; ++lane) sums[lane] += blend * memory.narrow[at.in + lane];
+        return true;
+    }
+    if (at.parameter >> 2U >= wide_rows) {
+        work.stop(fmt::format("reads wide row {:#x}", at.parameter >> 2U));
+        return false;
+    }
+    at.zero.fill(op_->par_zero);
+    if (op_->par_zero_rows) {
+        const auto rows = static_cast<std::uint64_t>(
+            op_->zero_row_step == 0
+                ? 1
+                : (op_->zero_row_last - op_->zero_row_first) / op_->zero_row_step + 1);
+        const auto row = static_cast<std::uint64_t>(op_->zero_row_first) +
+                         group % std::max<std::uint64_t>(rows, 1) *
+                             static_cast<std::uint64_t>(op_->zero_row_step);
+        if (row >= wide_rows) {
+            work.stop(fmt::format("reads wide row {:#x}", row));
+            return false;
+        }
+        std::memcpy(at.zero.data(), memory.wide[row].data(), row_bytes);
+    }
+    const unsigned elements = op_->elements();
+    for (unsigned lane = 0; lane < lane_count; ++lane) {
+        for (unsigned j = 0; j < elements; ++j) {
+            const std::int64_t w = at.weight(lane, j);
+            if (op_->kind == TensorKind::mac) sums[lane] += at.activation(j) * w;
+            else if (op_->kind == TensorKind::sum) sums[lane] += w;
+            else sums[lane] = std::max(sums[lane], w);
+        }
+    }
+    return true;
+}
+
+bool TensorEngine::store(Work& work, const std::array<std::uint16_t, lane_count>& values,
+                         unsigned lanes) {
+    std::array<std::uint8_t, 2 * lane_count + 4> bytes{};
+    const unsigned width = op_->out_16bit ? 2 : 1;
+    for (unsigned lane = 0; lane < lane_count; ++lane)
+        std::memcpy(&bytes[lane * width], &values[lane], width);
+    const unsigned words = (lanes * width + 3) / 4;
+    for (unsigned word = 0; word < words; ++word) {
+        if (out_.done()) {
+            work.stop("has more results than output addresses");
+            return false;
+        }
+        const auto at = static_cast<std::uint32_t>(out_.address());
+        if (at >= narrow_bytes) {
+            work.stop(fmt::format("writes narrow byte {:#x}", at));
+            return false;
+        }
+        std::memcpy(&work.tile.memory.narrow[at], &bytes[4 * word], 4);
+        if (op_->avdata.fires(out_.advance(), op_->out.dimensions))
+            work.tile.counters.count(spec::value::tile_counter::AVDATA_);
+    }
+    return true;
+}
+
+bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums,
+                          std::uint64_t group) {
+    auto& memory = work.tile.memory;
+    const auto buffer = static_cast<unsigned>(group & 1U);
+    if (op_->kind == TensorKind::mac || op_->kind == TensorKind::sum)
+        for (auto& sum : sums) sum += op_->start_value;
+    if (!op_->acc_internal) {
+        const auto row = static_cast<std::uint32_t>(acc_.address()) >> 2U;
+        if (row >= wide_rows) {
+            work.stop(fmt::format("writes wide row {:#x}", row));
+            return false;
+        }
+        for (unsigned lane = 0; lane < lane_count; ++lane) {
+            const auto sum = static_cast<std::int32_t>(sums[lane]);
+            std::memcpy(&memory.wide[row][4 * lane], &sum, sizeof sum);
+        }
+        memory.row_length[row] = row_bytes;
+    }
+    if (op_->table && work.tile.table == nullptr) {
+        work.stop("applies a table that nothing loaded");
+        return false;
+    }
+    std::array<std::uint16_t, lane_count> values;
+    for (unsigned lane = 0; lane < lane_count; ++lane) {
+        const std::int64_t sum = sums[lane] + (op_->bias ? memory.lane_bias(buffer, lane) : 0);
+        float y = scaled(sum, op_->lane_scale ? memory.lane_scale(buffer, lane) : op_->scale, *op_);
+        if (op_->table)
+            y = op_->table_normalised ? apply_table_normalised(*work.tile.table, y)
+                                      : apply_table(*work.tile.table, y);
+        values[lane] = stored(y, *op_);
+    }
+    return store(work, values, group + 1 == shape_.groups ? op_->last_lanes : op_->lanes);
+}
+
+// Nests that are shorter than the instruction start again.
+void TensorEngine::count_events(Work& work) {
+    namespace counter = spec::value::tile_counter;
+    auto& counters = work.tile.counters;
+    if (op_->parameters.fires(par_.advance(), op_->par.dimensions))
+        counters.count(counter::PARAMETERS_);
+    if (par_.done()) par_ = NestCursor(op_->par);
+    in_.advance();
+    if (in_.done()) in_ = NestCursor(op_->in);
+    acc_.advance();
+    if (op_->partial_sums.fires(loops_.advance(), op_->loops.dimensions))
+        counters.count(counter::PARTIAL_SUMS_);
+}
+
+bool TensorEngine::step(Work& work) {
+    const std::uint64_t at = position();
+    const std::uint64_t group = at / shape_.positions_of_group;
+    auto& sums = (*sums_)[shape_.live_positions == 1 ? 0 : at];
+    if (first_of_position()) sums.fill(op_->kind == TensorKind::max ? op_->start_value : 0);
+    if (!accumulate(work, sums, group)) return false;
+    if (last_of_position() && !finish(work, sums, group)) return false;
+    count_events(work);
+    ++step_;
+    return true;
+}
+
+Outcome TensorEngine::advance(Work& work) {
+    bool moved = false;
+    while (!acc_.done()) {
+        if (moved && work.budget == 0) return Outcome::moved;
+        auto unready = unmet(op_->waits.view(), false, loops_, work.tile.counters);
+        if (unready) return moved ? Outcome::moved : work.wait(*unready);
+        if (!step(work)) return Outcome::waiting;
+        moved = true;
+        if (work.budget > 0) --work.budget;
+    }
+    return Outcome::done;
+}
+
+}  // namespace reef::edgetpu::sim

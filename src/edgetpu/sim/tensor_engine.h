@@ -1,0 +1,57 @@
+// The compute engine: tensor instructions, step by step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "program.h"
+#include "tile.h"
+
+namespace reef::edgetpu::sim {
+
+/// The parts of a tensor instruction that follow from its loops.
+struct TensorShape {
+    std::uint64_t steps = 0;
+    std::uint64_t positions = 0;            ///< results per lane
+    std::uint64_t positions_of_group = 0;   ///< results per output group
+    std::uint64_t groups = 0;
+    /// Live sums: all positions, or one when each is finished before the next begins.
+    std::uint64_t live_positions = 0;
+};
+
+/// Errors (unsupported, "not modelled"): loops whose results cannot be told apart.
+[[nodiscard]] Result<TensorShape> shape_of(const TensorOp& op);
+
+/// Sums of the positions that are not finished: 64 lanes each.
+using Sums = std::vector<std::array<std::int64_t, lane_count>>;
+
+/// Reads like the specification: one step at a time, one lane after the other.
+class TensorEngine {
+  public:
+    /// `sums` must hold shape.live_positions entries and outlive the engine.
+    TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums);
+    Outcome advance(Work& work);
+
+  private:
+    [[nodiscard]] std::uint64_t position() const;
+    [[nodiscard]] bool last_of_position() const;
+    [[nodiscard]] bool first_of_position() const;
+    bool step(Work& work);
+    bool accumulate(Work& work, std::array<std::int64_t, lane_count>& sums, std::uint64_t group);
+    bool finish(Work& work, std::array<std::int64_t, lane_count>& sums, std::uint64_t group);
+    bool store(Work& work, const std::array<std::uint16_t, lane_count>& values, unsigned lanes);
+    void count_events(Work& work);
+
+    const TensorOp* op_;
+    TensorShape shape_;
+    Sums* sums_;
+    NestCursor loops_;
+    NestCursor in_;
+    NestCursor out_;
+    NestCursor par_;
+    NestCursor acc_;
+    std::uint64_t step_ = 0;
+};
+
+}  // namespace reef::edgetpu::sim

@@ -1,0 +1,102 @@
+// Copies wide rows, as one stream of bytes, into narrow memory or into scaling memory.
+#include <fmt/format.h>
+
+#include "engines.h"
+
+namespace reef::edgetpu::sim {
+
+WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
+    if (src_.done()) {
+        work.stop("needs more bytes than its source rows hold");
+        return Fill::faulty;
+    }
+    if (const auto unready = unmet(op_->waits.view(), false, src_, work.tile.counters)) {
+        work.wait(*unready);
+        return Fill::waiting;
+    }
+    const auto at = static_cast<std::uint32_t>(src_.address());
+    if (at >= wide_rows) {
+        work.stop(fmt::format("reads wide row {:#x}", at));
+        return Fill::faulty;
+    }
+    row_ = work.tile.memory.wide[at];
+    row_size_ = row_bytes;
+    row_at_ = 0;
+    src_.advance();
+    if (work.budget > 0) --work.budget;
+    return Fill::ready;
+}
+
+WideToNarrowEngine::Fill WideToNarrowEngine::fill_word(Work& work, unsigned unit) {
+    while (skip_bytes_ > 0 || word_filled_ < unit) {
+        if (row_at_ == row_size_) {
+            if (const Fill fill = next_row(work); fill != Fill::ready) return fill;
+            continue;
+        }
+        const unsigned left = row_size_ - row_at_;
+        if (skip_bytes_ > 0) {
+            const auto n = static_cast<unsigned>(std::min<std::uint64_t>(skip_bytes_, left));
+            skip_bytes_ -= n;
+            row_at_ += n;
+            continue;
+        }
+        const unsigned n = std::min(unit - word_filled_, left);
+        std::memcpy(&word_[word_filled_], &row_[row_at_], n);
+        word_filled_ += n;
+        row_at_ += n;
+    }
+    return Fill::ready;
+}
+
+void WideToNarrowEngine::write_word(Work& work, unsigned unit) {
+    const auto address = static_cast<std::uint32_t>(dst_.address());
+    auto& memory = work.tile.memory;
+    if (op_->to_scaling) {
+        if (address >= scaling_words) {
+            work.stop(fmt::format("writes scaling word {:#x}", address));
+            return;
+        }
+        std::memcpy(&memory.scaling[address * scaling_word_bytes], word_.data(), unit);
+    } else {
+        if (address * narrow_word_bytes >= narrow_bytes) {
+            work.stop(fmt::format("writes narrow byte {:#x}", address * narrow_word_bytes));
+            return;
+        }
+        std::memcpy(&memory.narrow[address * narrow_word_bytes], word_.data(), unit);
+    }
+    word_filled_ = 0;
+    const unsigned completed = dst_.advance();
+    if (completed >= op_->row_level) row_at_ = row_size_;
+    if (op_->written.fires(completed, op_->dst.dimensions))
+        work.tile.counters.count(op_->to_scaling ? spec::value::tile_counter::WIDE_TO_SCALING_
+                                                 : spec::value::tile_counter::WIDE_TO_NARROW_);
+}
+
+// Rows that the destination does not need are waited for all the same: the nest walks to its end.
+Outcome WideToNarrowEngine::drain(Work& work) {
+    while (!src_.done()) {
+        const Fill fill = next_row(work);
+        if (fill != Fill::ready) return Outcome::waiting;
+    }
+    return Outcome::done;
+}
+
+Outcome WideToNarrowEngine::advance(Work& work) {
+    const auto unit =
+        static_cast<unsigned>(op_->to_scaling ? scaling_word_bytes : narrow_word_bytes);
+    bool moved = false;
+    while (!dst_.done()) {
+        if (moved && work.budget == 0) return Outcome::moved;
+        if (const auto unready = unmet(op_->waits.view(), true, dst_, work.tile.counters))
+            return moved ? Outcome::moved : work.wait(*unready);
+        const Fill fill = fill_word(work, unit);
+        if (fill == Fill::faulty) return Outcome::waiting;
+        if (fill == Fill::waiting) return moved ? Outcome::moved : Outcome::waiting;
+        write_word(work, unit);
+        if (work.fault) return Outcome::waiting;
+        moved = true;
+    }
+    return drain(work);
+}
+
+}  // namespace reef::edgetpu::sim
