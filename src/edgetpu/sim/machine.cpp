@@ -8,6 +8,8 @@ namespace reef::edgetpu::sim {
 namespace {
 
 constexpr std::uint64_t unlimited = ~std::uint64_t{0};
+/// Scalar instructions in one turn: endless loops of the scalar core must not stop the rest.
+constexpr unsigned most_scalar_steps = 4096;
 
 /// Cases of a variant, one lambda each.
 template <typename... Case>
@@ -88,6 +90,7 @@ Result<Program> translate_program(std::span<const Bytes> streams) {
 
 Machine::Machine(MachineOptions options)
     : options_(options), random_(options.random_seed.value_or(0)) {
+    scalar_.memory = core_.memory();
     for (unsigned t = 0; t < tile_count; ++t) {
         units_[t] = std::make_unique<TileUnit>();
         units_[t]->tile.number = t;
@@ -96,7 +99,7 @@ Machine::Machine(MachineOptions options)
 
 bool Machine::ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const {
     const auto r = static_cast<unsigned>(ring);
-    if (scalar && scalar_.rings[r].full()) return false;
+    if (scalar && scalar_.arrived.full()) return false;
     for (unsigned t = 0; t < tile_count; ++t)
         if ((tiles >> t & 1U) != 0 && units_[t]->tile.rings[r].full()) return false;
     return true;
@@ -105,7 +108,7 @@ bool Machine::ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const {
 void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
                         std::span<const std::uint8_t> data) {
     const auto r = static_cast<unsigned>(ring);
-    if (scalar) scalar_.rings[r].push().assign(data);
+    if (scalar) scalar_.arrived.push().assign(data);
     for (unsigned t = 0; t < tile_count; ++t)
         if ((tiles >> t & 1U) != 0) units_[t]->tile.rings[r].push().assign(data);
 }
@@ -137,6 +140,12 @@ bool Machine::sync_ready(const Sync& sync) const {
         if ((sync.notified_tiles >> t & 1U) != 0 &&
             units_[t]->notifications < sync.notified_count)
             return false;
+    constexpr unsigned push_bits = 0b00011;
+    constexpr unsigned infeed_bit = 0b00100;
+    constexpr unsigned pop_bit = 0b01000;
+    if ((sync.engines & push_bits) != 0 && !scalar_engines_[push].idle()) return false;
+    if ((sync.engines & infeed_bit) != 0 && !scalar_engines_[infeed].idle()) return false;
+    if ((sync.engines & pop_bit) != 0 && !scalar_engines_[pop].idle()) return false;
     for (unsigned c = 0; c < sync.expected.size(); ++c)
         if ((sync.expected_counters >> c & 1U) != 0 &&
             !scalar_.counters.reached(c, static_cast<std::uint16_t>(sync.expected[c])))
@@ -166,27 +175,47 @@ void Machine::issue(const ProgramInstruction& instruction) {
                instruction.operation);
 }
 
+Status Machine::execute(const ProgramInstruction& at) {
+    const Effect effect = REEF_TRY(core_.execute(at.source));
+    halted_ = effect.halted;
+    if (effect.to_host) {
+        std::array<std::uint8_t, sizeof *effect.to_host> word;
+        std::memcpy(word.data(), &*effect.to_host, word.size());
+        host_->give(word);
+    }
+    if (effect.fired) host_->fire(*effect.fired);
+    return {};
+}
+
 // Runs ahead until a sync holds it.
 Result<bool> Machine::advance_scalar(const Stream& stream) {
     bool moved = false;
-    while (!halted_) {
-        if (pc_ >= stream.instructions.size())
-            return fail(Cause::bad_input, "the stream ends without a halt");
-        const auto& at = stream.instructions[pc_];
+    for (unsigned steps = 0; !halted_ && steps < most_scalar_steps; ++steps) {
+        const std::size_t word = core_.program_counter();
+        if (word >= stream.at_word.size() || stream.at_word[word] == Stream::no_instruction)
+            return fail(Cause::bad_input, "no instruction to go on with",
+                        fmt::format("word {:#06x}", word));
+        const auto& at = stream.instructions[stream.at_word[word]];
+        moved = true;
+        if (ScalarCore::executes(at.source)) {
+            REEF_CHECK(execute(at));
+            continue;
+        }
+        if (!core_.gate_open(at.source)) {
+            core_.pass(at.source);
+            continue;
+        }
         if (const auto* sync = std::get_if<Sync>(&at.operation)) {
             if (!sync_ready(*sync)) {
                 waiting_sync_ = &at;
-                return moved;
+                return steps > 0;
             }
             finish_sync(*sync);
             waiting_sync_ = nullptr;
-        } else if (at.source.info == &spec::instructions[spec::op::halt]) {
-            halted_ = true;
         } else {
             issue(at);
         }
-        ++pc_;
-        moved = true;
+        core_.pass(at.source);
     }
     return moved;
 }
@@ -341,7 +370,7 @@ Error Machine::deadlock() const {
 
 Status Machine::run_stream(const Program& program, const Stream& stream) {
     program_ = &program;
-    pc_ = 0;
+    core_.begin_stream();
     halted_ = false;
     unsigned idle_rounds = 0;
     while (!halted_ || !all_idle()) {

@@ -12,6 +12,7 @@
 
 #include "engines.h"
 #include "program.h"
+#include "scalar_core.h"
 #include "scalar_engines.h"
 #include "tensor_engine.h"
 #include "tile.h"
@@ -92,6 +93,7 @@ class Machine final : public Fabric {
 
     [[nodiscard]] Status run_stream(const Program& program, const Stream& stream);
     [[nodiscard]] Result<bool> advance_scalar(const Stream& stream);
+    [[nodiscard]] Status execute(const ProgramInstruction& at);
     [[nodiscard]] bool sync_ready(const Sync& sync) const;
     void finish_sync(const Sync& sync);
     void issue(const ProgramInstruction& instruction);
@@ -112,7 +114,7 @@ class Machine final : public Fabric {
     const Program* program_ = nullptr;
     HostPort* host_ = nullptr;
     MachineObserver* observer_ = nullptr;
-    std::size_t pc_ = 0;  ///< index into the stream's instructions
+    ScalarCore core_;
     bool halted_ = false;
     const ProgramInstruction* waiting_sync_ = nullptr;
 };

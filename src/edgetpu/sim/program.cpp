@@ -245,7 +245,8 @@ Sync sync(const Fields& f) {
            .reset_value = f.get<std::int32_t>(n::reset_value),
            .notified_tiles = f.get<std::uint16_t>(n::notified_tiles),
            .notified_count = f.get(n::notified_count),
-           .expected_counters = f.get(n::expected_counters)};
+           .expected_counters = f.get(n::expected_counters),
+           .engines = f.get(n::engines)};
     for (unsigned i = 0; i < s.expected.size(); ++i) s.expected[i] = f.get(n::expected0 + i);
     return s;
 }

@@ -210,6 +210,7 @@ struct Sync {
     std::uint32_t notified_count = 0;
     std::array<std::uint32_t, 9> expected{};
     std::uint32_t expected_counters = 0;
+    std::uint32_t engines = 0;  ///< of the scalar core, which must be idle
 };
 
 /// Instructions that the scalar core executes by itself (bundle, branch, loop, halt, start, end).

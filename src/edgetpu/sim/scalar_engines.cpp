@@ -49,14 +49,13 @@ bool RingPushEngine::flush(ScalarEngineWork& work) {
 
 Outcome RingPushEngine::advance(ScalarEngineWork& work) {
     bool moved = false;
-    FifoMemory& fifo = work.scalar.fifo(op_->fifo);
     while (true) {
         if (!flush(work)) return moved ? Outcome::moved : work.wait(Blocked::On::ring_full);
         if (src_.done()) return Outcome::done;
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = unmet(op_->waits.view(), false, src_, work.scalar.counters))
             return moved ? Outcome::moved : work.wait(*unready);
-        const auto unit = fifo.unit(src_.address());
+        const auto unit = work.scalar.unit(op_->fifo, src_.address());
         std::memcpy(&buffer_[filled_], unit.data(), unit.size());
         filled_ += unit.size();
         const unsigned completed = src_.advance();
@@ -71,7 +70,7 @@ Outcome RingPushEngine::advance(ScalarEngineWork& work) {
 Outcome RingPopEngine::advance(ScalarEngineWork& work) {
     bool moved = false;
     const std::size_t unit_bytes = op_->to_host ? activation_unit_bytes : relay_unit_bytes;
-    RingQueue& queue = work.scalar.rings[op_->to_host ? 0 : 1];
+    RingQueue& queue = work.scalar.arrived;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = unmet(op_->waits.view(), false, dst_, work.scalar.counters))
@@ -81,7 +80,7 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
             const Message& message = queue.front();
             message_.fill(0);
             std::memcpy(message_.data(), message.bytes.data(), message.size);
-            // To the host, a message is padded to whole units; in the relay FIFO every message
+            // To the host, a message is padded to whole units; in scalar memory every message
             // takes the same place.
             size_ = op_->to_host ? (message.size + unit_bytes - 1) / unit_bytes * unit_bytes
                                  : op_->message_bytes;
@@ -94,7 +93,8 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
         if (op_->to_host) {
             work.host.give(unit);
         } else {
-            std::memcpy(work.scalar.relay.unit(dst_.address()).data(), unit.data(), unit_bytes);
+            std::memcpy(work.scalar.unit(Fifo::relay, dst_.address()).data(), unit.data(),
+                        unit_bytes);
         }
         at_ += unit_bytes;
         if (op_->outfeed.fires(dst_.advance(), op_->dst.dimensions))

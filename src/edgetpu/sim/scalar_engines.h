@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "program.h"
+#include "scalar_core.h"
 #include "tile.h"
 
 namespace reef::edgetpu::sim {
@@ -43,6 +44,8 @@ class HostPort {
     /// and are padded with zeros. Returns false when nothing has arrived.
     virtual bool take(bool activations, std::span<std::uint8_t> unit) = 0;
     virtual void give(std::span<const std::uint8_t> unit) = 0;
+    /// The scalar core asks for a transfer.
+    virtual void fire(const DmaDescriptor& descriptor) = 0;
 
   protected:
     ~HostPort() = default;
@@ -52,12 +55,16 @@ struct ScalarState {
     ScalarCounters counters;
     FifoMemory parameters{parameter_unit_bytes, 2048};
     FifoMemory activations{activation_unit_bytes, 32768};
-    FifoMemory relay{relay_unit_bytes, 128};
-    std::array<RingQueue, 2> rings;
+    /// Both rings end here: what arrives first is received first.
+    RingQueue arrived;
+    /// The relay FIFO is the scalar core's memory.
+    std::span<std::uint32_t> memory;
 
-    [[nodiscard]] FifoMemory& fifo(Fifo which) {
-        if (which == Fifo::parameters) return parameters;
-        return which == Fifo::activations ? activations : relay;
+    [[nodiscard]] std::span<std::uint8_t> unit(Fifo fifo, std::int32_t address) {
+        if (fifo == Fifo::parameters) return parameters.unit(address);
+        if (fifo == Fifo::activations) return activations.unit(address);
+        const auto word = static_cast<std::uint32_t>(address) % memory.size();
+        return {reinterpret_cast<std::uint8_t*>(&memory[word]), relay_unit_bytes};
     }
 };
 
