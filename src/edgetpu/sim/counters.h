@@ -46,8 +46,8 @@ template <typename CounterFile>
                                          const NestCursor& at, const CounterFile& counters) {
     for (const auto& wait : waits) {
         if (wait.destination != destination || !at.at_pass_start(wait.level)) continue;
-        const auto needed =
-            static_cast<std::uint16_t>(wait.start + wait.step * static_cast<std::int64_t>(at.passes(wait.level)));
+        const auto needed = static_cast<std::uint16_t>(
+            wait.start + wait.step * static_cast<std::int64_t>(at.passes(wait.level)));
         if (!counters.reached(wait.counter, needed)) return Unmet{wait.counter, needed};
     }
     return std::nullopt;

@@ -1,5 +1,5 @@
-// The engines of a tile: each takes one instruction at a time and walks its loop nests, held back by
-// waits on counters and by the buses. One file per engine.
+// The engines of a tile: each takes one instruction at a time and walks its loop nests, held back
+// by waits on counters and by the buses. One file per engine.
 #pragma once
 
 #include <array>

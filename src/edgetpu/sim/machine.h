@@ -30,6 +30,8 @@ struct Program {
 struct MachineOptions {
     /// Seed of the random scheduler; nothing: the deterministic one.
     std::optional<std::uint64_t> random_seed;
+    /// Rows of rotating buffers remember whether they are full: see TileMemory::full.
+    bool full_bits = true;
 };
 
 /// Is told what happens in a machine.
@@ -65,10 +67,11 @@ class Machine final : public Fabric {
     [[nodiscard]] MeshLink* link_from(unsigned tile, Direction4 to) override;
 
   private:
-    using TileActivity = std::variant<std::monostate, TensorEngine, RingSendEngine,
-                                      RingReceiveEngine, NarrowToWideEngine, WideToNarrowEngine,
-                                      MeshEngine>;
-    using ScalarActivity = std::variant<std::monostate, InfeedEngine, RingPushEngine, RingPopEngine>;
+    using TileActivity =
+        std::variant<std::monostate, TensorEngine, RingSendEngine, RingReceiveEngine,
+                     NarrowToWideEngine, WideToNarrowEngine, MeshEngine>;
+    using ScalarActivity =
+        std::variant<std::monostate, InfeedEngine, RingPushEngine, RingPopEngine>;
 
     template <typename Activity>
     struct Engine {
@@ -116,6 +119,7 @@ class Machine final : public Fabric {
     MachineObserver* observer_ = nullptr;
     ScalarCore core_;
     bool halted_ = false;
+    bool host_ready_ = true;
     const ProgramInstruction* waiting_sync_ = nullptr;
 };
 

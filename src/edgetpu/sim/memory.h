@@ -26,12 +26,19 @@ inline constexpr unsigned lane_count = 64;
 /// A word of narrow memory is read even when it begins at the last byte.
 inline constexpr std::size_t narrow_slack = 8;
 
+/// Engines that fill rotating rows.
+enum class RowOwner : std::uint8_t { none, ring_a, ring_b, narrow_to_wide };
+
 struct TileMemory {
     std::array<std::uint8_t, narrow_bytes + narrow_slack> narrow;
     std::array<std::array<std::uint8_t, row_bytes>, wide_rows> wide;
     /// How many bytes of a row were written: what ring_send sends and wide_to_narrow reads. An
     /// assumption in place of an unknown length rule. (fitted)
     std::array<std::uint16_t, wide_rows> row_length;
+    /// Hidden hardware that the vendor's programs seem to rely on: who filled a rotating row that
+    /// nobody has emptied yet. Gathers send four packets of 16 words on a credit of two rows.
+    /// (inferred; MachineOptions::full_bits switches it)
+    std::array<RowOwner, wide_rows> full;
     /// Two buffers of 64 float32 scales, then two buffers of 64 int32 biases.
     std::array<std::uint8_t, scaling_words * scaling_word_bytes> scaling;
 

@@ -41,6 +41,7 @@ bool NarrowToWideEngine::write_row(Work& work) {
         size = rounded_up(size, 8);
     }
     work.tile.memory.wide[at] = row_;
+    work.fill(op_->dst, at, RowOwner::narrow_to_wide);
     work.tile.memory.row_length[at] = static_cast<std::uint16_t>(size);
     filled_ = 0;
     complete_ = false;
@@ -60,6 +61,8 @@ Outcome NarrowToWideEngine::advance(Work& work) {
                 return moved ? Outcome::moved : work.wait(*unready);
         }
         if (complete_) {
+            if (work.full(op_->dst, static_cast<std::uint32_t>(dst_.address())))
+                return moved ? Outcome::moved : work.wait(Blocked::On::row_full);
             if (!write_row(work)) return Outcome::waiting;
             moved = true;
             continue;

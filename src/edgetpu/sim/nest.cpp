@@ -67,8 +67,9 @@ unsigned NestCursor::advance() {
     }
     // A cropped pass leaves the address where a full one would.
     if (first_count_ != nest.count[0])
-        address_ += (static_cast<std::int32_t>(nest.count[0]) -
-                     static_cast<std::int32_t>(first_count_)) * nest.step[0];
+        address_ +=
+            (static_cast<std::int32_t>(nest.count[0]) - static_cast<std::int32_t>(first_count_)) *
+            nest.step[0];
     index_[0] = 0;
     unsigned d = 1;
     for (; d < nest.dimensions; ++d) {

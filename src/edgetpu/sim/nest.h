@@ -52,8 +52,9 @@ class NestCursor {
     [[nodiscard]] bool done() const { return done_; }
     /// Of the current visit, with the buffer rotation. Precondition: not done().
     [[nodiscard]] std::int32_t address() const {
-        return address_ + (nest_->rotates && (passes_[nest_->rotate_level] & 1U) != 0 ? nest_->rotate_size
-                                                                            : 0);
+        return address_ + (nest_->rotates && (passes_[nest_->rotate_level] & 1U) != 0
+                               ? nest_->rotate_size
+                               : 0);
     }
     /// Goes to the next visit. Returns how many of the lowest dimensions have completed a pass with
     /// the visit that ends; all of them at the end of the walk.

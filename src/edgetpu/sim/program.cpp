@@ -128,8 +128,7 @@ Table table(const Fields& f) {
     namespace n = spec::field::load_table;
     Table t;
     for (unsigned s = 0; s < t.coefficients.size(); ++s)
-        for (unsigned j = 0; j < 5; ++j)
-            t.coefficients[s][j] = f.real(n::segment0_c0 + 5 * s + j);
+        for (unsigned j = 0; j < 5; ++j) t.coefficients[s][j] = f.real(n::segment0_c0 + 5 * s + j);
     for (unsigned s = 0; s < t.breaks.size(); ++s) t.breaks[s] = f.real(n::break0 + s);
     return t;
 }
@@ -325,8 +324,7 @@ Result<Stream> translate(Bytes bytes, std::uint32_t first_number) {
         if (source.info->space == Space::tile)
             at.tiles = static_cast<std::uint16_t>(
                 source.value(source.info->fields[spec::field::mac::tiles]) & all_tiles);
-        stream.at_word[source.word] =
-            static_cast<std::uint32_t>(stream.instructions.size() - 1);
+        stream.at_word[source.word] = static_cast<std::uint32_t>(stream.instructions.size() - 1);
     }
     return stream;
 }

@@ -216,15 +216,15 @@ struct Sync {
 /// Instructions that the scalar core executes by itself (bundle, branch, loop, halt, start, end).
 struct ScalarWork {};
 
-using Operation = std::variant<ScalarWork, Sync, Infeed, RingPush, RingPop, TensorOp, Table,
-                               RingSend, RingReceive, NarrowToWide, WideToNarrow, MeshTransfer,
-                               Fence>;
+using Operation =
+    std::variant<ScalarWork, Sync, Infeed, RingPush, RingPop, TensorOp, Table, RingSend,
+                 RingReceive, NarrowToWide, WideToNarrow, MeshTransfer, Fence>;
 
 struct ProgramInstruction {
     Instruction source;
     Operation operation;
-    std::uint16_t tiles = 0;    ///< of tile instructions
-    std::uint32_t number = 0;   ///< running number over all streams
+    std::uint16_t tiles = 0;   ///< of tile instructions
+    std::uint32_t number = 0;  ///< running number over all streams
 };
 
 /// One instruction stream. Refers to the stream's bytes, which must outlive it.

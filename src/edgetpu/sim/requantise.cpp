@@ -5,8 +5,8 @@
 namespace reef::edgetpu::sim {
 
 float apply_table(const Table& table, float x) {
-    const auto segment = static_cast<std::size_t>(std::ranges::count_if(
-        table.breaks, [x](float b) { return b <= x; }));
+    const auto segment = static_cast<std::size_t>(
+        std::ranges::count_if(table.breaks, [x](float b) { return b <= x; }));
     const auto& c = table.coefficients[segment];
     float y = c[4];
     for (int j = 3; j >= 0; --j) y = y * x + c[static_cast<std::size_t>(j)];

@@ -39,15 +39,20 @@ Outcome RingReceiveEngine::advance(Work& work) {
         if (!group_begun_) begin_group();
         if (work.tile.rings[static_cast<unsigned>(op_->ring)].empty())
             return moved ? Outcome::moved : work.wait(Blocked::On::ring_empty);
+        const bool head = heads_due_ > 0;
+        if (!head && work.full(op_->dst, static_cast<std::uint32_t>(dst_.address())))
+            return moved ? Outcome::moved : work.wait(Blocked::On::row_full);
         moved = true;
         if (work.budget > 0) --work.budget;
-        if (heads_due_ > 0) {
+        if (head) {
             if (!take_row(work, head_row_)) return Outcome::waiting;
             head_row_ = head_row_ == op_->head_last ? op_->head_base : head_row_ + 1;
             --heads_due_;
             continue;
         }
         if (!take_row(work, dst_.address())) return Outcome::waiting;
+        work.fill(op_->dst, static_cast<std::uint32_t>(dst_.address()),
+                  op_->ring == Ring::a ? RowOwner::ring_a : RowOwner::ring_b);
         const unsigned completed = dst_.advance();
         group_begun_ = false;
         if (op_->ring_read.fires(completed, op_->dst.dimensions)) work.tile.counters.count(counter);

@@ -20,6 +20,7 @@ Outcome RingSendEngine::advance(Work& work) {
         const auto& memory = work.tile.memory;
         work.fabric.ring_send(op_->ring, op_->to_tiles, op_->to_scalar,
                               std::span(memory.wide[row]).first(memory.row_length[row]));
+        work.empty(op_->src, row);
         const unsigned completed = src_.advance();
         const unsigned dimensions = op_->src.dimensions;
         if (op_->ring_write.fires(completed, dimensions))

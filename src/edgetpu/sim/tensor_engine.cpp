@@ -90,14 +90,13 @@ namespace {
 struct Operands {
     const TensorOp& op;
     const TileMemory& memory;
-    std::uint32_t in = 0;          ///< byte
-    std::uint32_t parameter = 0;   ///< quarter row
+    std::uint32_t in = 0;         ///< byte
+    std::uint32_t parameter = 0;  ///< quarter row
     std::array<std::int32_t, lane_count> zero{};
 
     [[nodiscard]] std::int64_t activation(unsigned j) const {
         const auto* at = &memory.narrow[in];
-        const std::int32_t x =
-            op.in_16bit ? TileMemory::read<std::uint16_t>(at + 2 * j) : at[j];
+        const std::int32_t x = op.in_16bit ? TileMemory::read<std::uint16_t>(at + 2 * j) : at[j];
         return x - op.in_zero;
     }
     /// A row holds four bytes a lane: the step's elements, or the one that the quarter selects.
@@ -121,7 +120,9 @@ std::int64_t tap_weight(unsigned tap, unsigned phase) {
 bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& sums,
                               std::uint64_t group) {
     const auto& memory = work.tile.memory;
-    Operands at{.op = *op_, .memory = memory, .in = static_cast<std::uint32_t>(in_.address()),
+    Operands at{.op = *op_,
+                .memory = memory,
+                .in = static_cast<std::uint32_t>(in_.address()),
                 .parameter = static_cast<std::uint32_t>(par_.address())};
     const bool reads_input = op_->kind == TensorKind::mac || op_->kind == TensorKind::resize;
     std::int64_t blend = 1;
@@ -166,9 +167,12 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
     for (unsigned lane = 0; lane < lane_count; ++lane) {
         for (unsigned j = 0; j < elements; ++j) {
             const std::int64_t w = at.weight(lane, j);
-            if (op_->kind == TensorKind::mac) sums[lane] += at.activation(j) * w;
-            else if (op_->kind == TensorKind::sum) sums[lane] += w;
-            else sums[lane] = std::max(sums[lane], w);
+            if (op_->kind == TensorKind::mac)
+                sums[lane] += at.activation(j) * w;
+            else if (op_->kind == TensorKind::sum)
+                sums[lane] += w;
+            else
+                sums[lane] = std::max(sums[lane], w);
         }
     }
     return true;
@@ -232,12 +236,21 @@ bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums
     return store(work, values, group + 1 == shape_.groups ? op_->last_lanes : op_->lanes);
 }
 
+void TensorEngine::release_group(Work& work) {
+    for (std::size_t row = group_rows_._Find_first(); row < wide_rows;
+         row = group_rows_._Find_next(row))
+        work.tile.memory.full[row] = RowOwner::none;
+    group_rows_.reset();
+}
+
 // Nests that are shorter than the instruction start again.
 void TensorEngine::count_events(Work& work) {
     namespace counter = spec::value::tile_counter;
     auto& counters = work.tile.counters;
-    if (op_->parameters.fires(par_.advance(), op_->par.dimensions))
-        counters.count(counter::PARAMETERS_);
+    if (op_->par.rotates) group_rows_.set(static_cast<std::uint32_t>(par_.address()) >> 2U);
+    const unsigned completed = par_.advance();
+    if (op_->par.rotates && completed >= op_->par.rotate_level) release_group(work);
+    if (op_->parameters.fires(completed, op_->par.dimensions)) counters.count(counter::PARAMETERS_);
     if (par_.done()) par_ = NestCursor(op_->par);
     in_.advance();
     if (in_.done()) in_ = NestCursor(op_->in);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <vector>
 
@@ -13,8 +14,8 @@ namespace reef::edgetpu::sim {
 /// The parts of a tensor instruction that follow from its loops.
 struct TensorShape {
     std::uint64_t steps = 0;
-    std::uint64_t positions = 0;            ///< results per lane
-    std::uint64_t positions_of_group = 0;   ///< results per output group
+    std::uint64_t positions = 0;           ///< results per lane
+    std::uint64_t positions_of_group = 0;  ///< results per output group
     std::uint64_t groups = 0;
     /// Live sums: all positions, or one when each is finished before the next begins.
     std::uint64_t live_positions = 0;
@@ -42,6 +43,7 @@ class TensorEngine {
     bool finish(Work& work, std::array<std::int64_t, lane_count>& sums, std::uint64_t group);
     bool store(Work& work, const std::array<std::uint16_t, lane_count>& values, unsigned lanes);
     void count_events(Work& work);
+    void release_group(Work& work);
 
     const TensorOp* op_;
     TensorShape shape_;
@@ -52,6 +54,7 @@ class TensorEngine {
     NestCursor par_;
     NestCursor acc_;
     std::uint64_t step_ = 0;
+    std::bitset<wide_rows> group_rows_;  ///< of rotating parameters, used by the current group
 };
 
 }  // namespace reef::edgetpu::sim

@@ -30,7 +30,16 @@ enum class Outcome : std::uint8_t {
 
 /// Why an engine waits, for the report of a deadlock.
 struct Blocked {
-    enum class On : std::uint8_t { nothing, counter, ring_full, ring_empty, mesh_full, mesh_empty, host_empty };
+    enum class On : std::uint8_t {
+        nothing,
+        counter,
+        ring_full,
+        ring_empty,
+        mesh_full,
+        mesh_empty,
+        host_empty,
+        row_full,
+    };
     On on = On::nothing;
     Unmet unmet;
 };
@@ -60,9 +69,20 @@ struct Work {
     Tile& tile;
     Fabric& fabric;
     std::uint64_t budget;
+    bool full_bits = true;
     Blocked blocked;
     std::optional<Fault> fault;
 
+    [[nodiscard]] bool full(const Nest& nest, std::uint32_t row) const {
+        return full_bits && nest.rotates && row < wide_rows &&
+               tile.memory.full[row] != RowOwner::none;
+    }
+    void empty(const Nest& nest, std::uint32_t row) {
+        if (nest.rotates) tile.memory.full[row] = RowOwner::none;
+    }
+    void fill(const Nest& nest, std::uint32_t row, RowOwner owner) {
+        if (nest.rotates) tile.memory.full[row] = owner;
+    }
     Outcome wait(Blocked::On on) {
         blocked = {on, {}};
         return Outcome::waiting;

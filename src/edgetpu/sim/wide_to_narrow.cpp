@@ -21,6 +21,7 @@ WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
     }
     row_ = work.tile.memory.wide[at];
     row_size_ = row_bytes;
+    work.empty(op_->src, at);
     row_at_ = 0;
     src_.advance();
     if (work.budget > 0) --work.budget;

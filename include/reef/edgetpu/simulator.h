@@ -1,0 +1,70 @@
+// A simulated Edge TPU: runs compiled programs instruction by instruction, from their bytes alone.
+//
+// What it computes is what the instructions say: nothing of the model that was compiled is known to
+// it. Engines are ordered by the chip's own synchronisation (issue order, counters, fences, buses).
+// What is not modelled stops the run with its name and place. docs/edgetpu-isa.md says how well
+// each field is known; docs/simulator.md lists the assumptions that no program decides.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reef/base/bytes.h"
+#include "reef/base/result.h"
+#include "reef/edgetpu/package.h"
+
+namespace reef::edgetpu {
+
+struct SimulatorOptions {
+    /// Engines advance in random order and by random amounts, from this seed; nothing: always in
+    /// the same order, which takes data as soon as they are there.
+    std::optional<std::uint64_t> random_seed;
+};
+
+/// One chip with its memories. Programs of several packages can share it, as on a stick.
+class Simulator {
+  public:
+    explicit Simulator(const SimulatorOptions& options = {});
+    Simulator(Simulator&&) noexcept;
+    Simulator& operator=(Simulator&&) noexcept;
+    ~Simulator();
+
+    struct Chip;
+    [[nodiscard]] Chip& chip() { return *chip_; }
+
+  private:
+    std::unique_ptr<Chip> chip_;
+};
+
+/// A package made ready to run on a simulated chip.
+class SimulatedPackage {
+  public:
+    /// The package's bytes stay shared. Errors: unsupported ("not modelled: ...", other chips than
+    /// the Edge TPU, several chips), bad_input for programs that contradict themselves.
+    [[nodiscard]] static Result<SimulatedPackage> prepare(const Package& package);
+    SimulatedPackage(SimulatedPackage&&) noexcept;
+    SimulatedPackage& operator=(SimulatedPackage&&) noexcept;
+    ~SimulatedPackage();
+
+    /// The executable that computes: its inputs and outputs are the package's.
+    [[nodiscard]] const Executable& executable() const;
+
+    /// One inference. Parameters are loaded when the chip does not hold this package's: after
+    /// another token's, and always when the token is 0.
+    /// `inputs` and `outputs` are host tensors (NHWC, tensor_bytes() of each layer) in the order of
+    /// executable().inputs and .outputs.
+    /// Errors: bad_argument for sizes; bad_input when the program stops (fault, deadlock), with
+    /// tile, word and cause; unsupported, "not modelled: ...".
+    [[nodiscard]] Status run(Simulator& simulator, std::span<const Bytes> inputs,
+                             std::span<const MutableBytes> outputs);
+
+  private:
+    struct Impl;
+    explicit SimulatedPackage(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reef::edgetpu
