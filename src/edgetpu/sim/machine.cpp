@@ -260,7 +260,6 @@ Result<bool> Machine::advance_scalar_engines() {
                 else
                     engine.activity = RingPopEngine(std::get<RingPop>(op));
             }
-            if (&engine == &scalar_engines_[infeed] && !host_ready_) break;
             ScalarEngineWork work{scalar_, *this, *host_, budget(), {}, {}};
             const Outcome outcome = std::visit(
                 [&](auto& activity) -> Outcome {
@@ -404,14 +403,11 @@ Status Machine::run_stream(const Program& program, const Stream& stream) {
     core_.begin_stream();
     halted_ = false;
     unsigned idle_rounds = 0;
-    // The host is slower than the chip: in random order its data come only when nothing else moves.
-    host_ready_ = !options_.random_seed;
     while (!halted_ || !all_idle()) {
         bool progress = REEF_TRY(advance_scalar(stream));
         progress |= REEF_TRY(advance_scalar_engines());
         for (auto& unit : units_) progress |= REEF_TRY(advance_tile(*unit));
         idle_rounds = progress ? 0 : idle_rounds + 1;
-        if (options_.random_seed) host_ready_ = idle_rounds >= most_idle_rounds / 2;
         if (idle_rounds > (options_.random_seed ? most_idle_rounds : 0U))
             return std::unexpected(deadlock());
     }

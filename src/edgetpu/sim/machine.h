@@ -119,7 +119,6 @@ class Machine final : public Fabric {
     MachineObserver* observer_ = nullptr;
     ScalarCore core_;
     bool halted_ = false;
-    bool host_ready_ = true;
     const ProgramInstruction* waiting_sync_ = nullptr;
 };
 
