@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <vector>
+#include <optional>
 
 #include "program.h"
 #include "tile.h"
@@ -39,7 +39,11 @@ class RingReceiveEngine {
 
 class NarrowToWideEngine {
   public:
-    explicit NarrowToWideEngine(const NarrowToWide& op) : op_(&op), src_(op.src), dst_(op.dst) {}
+    /// `source_base` replaces the source's own when a register holds it.
+    NarrowToWideEngine(const NarrowToWide& op, std::optional<std::uint32_t> source_base)
+        : op_(&op),
+          src_(op.src, source_base ? static_cast<std::int32_t>(*source_base) : op.src.base),
+          dst_(op.dst) {}
     Outcome advance(Work& work);
 
   private:

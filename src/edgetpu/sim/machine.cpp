@@ -185,19 +185,21 @@ void Machine::finish_sync(const Sync& sync) {
     scalar_.counters.reset(sync.reset_counters, sync.reset_value);
 }
 
-void Machine::issue(const ProgramInstruction& instruction) {
+Status Machine::issue(const ProgramInstruction& instruction) {
+    if (instruction.source.info->space == Space::tile) {
+        const TileIssue issue = REEF_TRY(core_.issue(instruction.source));
+        for (unsigned t = 0; t < tile_count; ++t)
+            if (issue.issued && (issue.tiles >> t & 1U) != 0)
+                units_[t]->dispatch.push_back({&instruction, issue.source_base});
+        return {};
+    }
     const auto queue = [&](ScalarEngine engine) {
-        scalar_engines_[engine].queue.push_back(&instruction);
+        scalar_engines_[engine].queue.push_back({&instruction, {}});
     };
-    std::visit(
-        Cases{[](const ScalarWork&) {}, [](const Sync&) {}, [&](const Infeed&) { queue(infeed); },
-              [&](const RingPush&) { queue(push); }, [&](const RingPop&) { queue(pop); },
-              [&](const auto&) {
-                  for (unsigned t = 0; t < tile_count; ++t)
-                      if ((instruction.tiles >> t & 1U) != 0)
-                          units_[t]->dispatch.push_back(&instruction);
-              }},
-        instruction.operation);
+    std::visit(Cases{[&](const Infeed&) { queue(infeed); }, [&](const RingPush&) { queue(push); },
+                     [&](const RingPop&) { queue(pop); }, [](const auto&) {}},
+               instruction.operation);
+    return {};
 }
 
 Status Machine::execute(const ProgramInstruction& at) {
@@ -206,10 +208,9 @@ Status Machine::execute(const ProgramInstruction& at) {
     if (effect.to_host) {
         std::array<std::uint8_t, sizeof *effect.to_host> word;
         std::memcpy(word.data(), &*effect.to_host, word.size());
-        host_->give(word);
+        REEF_CHECK(host_->give(word));
     }
-    if (effect.fired) host_->fire(*effect.fired);
-    return {};
+    return effect.fired ? in_place(host_->fire(*effect.fired), place_of(at)) : Status{};
 }
 
 // Runs ahead until a sync holds it.
@@ -238,7 +239,7 @@ Result<bool> Machine::advance_scalar(const Stream& stream) {
             finish_sync(*sync);
             waiting_sync_ = nullptr;
         } else {
-            issue(at);
+            REEF_CHECK(issue(at));
         }
         core_.pass(at.source);
     }
@@ -251,7 +252,7 @@ Result<bool> Machine::advance_scalar_engines() {
         while (true) {
             if (engine.current == nullptr) {
                 if (engine.next == engine.queue.size()) break;
-                engine.current = engine.queue[engine.next++];
+                engine.current = engine.queue[engine.next++].instruction;
                 const auto& op = engine.current->operation;
                 if (const auto* in = std::get_if<Infeed>(&op))
                     engine.activity = InfeedEngine(*in);
@@ -270,6 +271,9 @@ Result<bool> Machine::advance_scalar_engines() {
                 },
                 engine.activity);
             engine.blocked = work.blocked;
+            if (work.fault)
+                return fail(Cause::bad_input, work.fault->what, place_of(*engine.current),
+                            work.fault->hint);
             if (outcome != Outcome::waiting) progress = true;
             if (outcome != Outcome::done) break;
             engine.current = nullptr;
@@ -282,14 +286,15 @@ Result<bool> Machine::advance_scalar_engines() {
 bool Machine::dispatch(TileUnit& unit) {
     bool moved = false;
     while (unit.next < unit.dispatch.size()) {
-        const ProgramInstruction& at = *unit.dispatch[unit.next];
+        const Issued& issued = unit.dispatch[unit.next];
+        const ProgramInstruction& at = *issued.instruction;
         if (const auto* fence = std::get_if<Fence>(&at.operation)) {
             for (unsigned e = 0; e < tile_engine_count; ++e)
                 if ((fence->engines >> e & 1U) != 0 && !unit.engines[e].idle()) return moved;
             reset(unit.tile, *fence);
             if (fence->notify) ++unit.notifications;
         } else {
-            unit.engines[engine_of(at.operation)].queue.push_back(&at);
+            unit.engines[engine_of(at.operation)].queue.push_back(issued);
         }
         ++unit.next;
         moved = true;
@@ -298,22 +303,24 @@ bool Machine::dispatch(TileUnit& unit) {
 }
 
 void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
-    engine.current = engine.queue[engine.next++];
+    const Issued issued = engine.queue[engine.next++];
+    engine.current = issued.instruction;
     auto& activity = engine.activity;
     std::visit(
-        Cases{[&](const TensorOp& op) {
-                  activity.emplace<TensorEngine>(op, program_->shapes[engine.current->number],
-                                                 unit.sums);
-              },
-              [&](const Table& table) {
-                  unit.tile.table = &table;
-                  activity = std::monostate{};
-              },
-              [&](const RingSend& op) { activity = RingSendEngine(op); },
-              [&](const RingReceive& op) { activity = RingReceiveEngine(op); },
-              [&](const NarrowToWide& op) { activity = NarrowToWideEngine(op); },
-              [&](const WideToNarrow& op) { activity = WideToNarrowEngine(op); },
-              [&](const MeshTransfer& op) { activity = MeshEngine(op); }, [](const auto&) {}},
+        Cases{
+            [&](const TensorOp& op) {
+                activity.emplace<TensorEngine>(op, program_->shapes[engine.current->number],
+                                               unit.sums);
+            },
+            [&](const Table& table) {
+                unit.tile.table = &table;
+                activity = std::monostate{};
+            },
+            [&](const RingSend& op) { activity = RingSendEngine(op); },
+            [&](const RingReceive& op) { activity = RingReceiveEngine(op); },
+            [&](const NarrowToWide& op) { activity = NarrowToWideEngine(op, issued.source_base); },
+            [&](const WideToNarrow& op) { activity = WideToNarrowEngine(op); },
+            [&](const MeshTransfer& op) { activity = MeshEngine(op); }, [](const auto&) {}},
         engine.current->operation);
 }
 
@@ -380,20 +387,21 @@ Error Machine::deadlock() const {
         what += fmt::format("\n  scalar core: {} waits", place_of(*waiting_sync_));
     for (const auto& engine : scalar_engines_)
         if (!engine.idle())
-            what +=
-                fmt::format("\n  scalar core: {} {}",
-                            place_of(engine.current ? *engine.current : *engine.queue[engine.next]),
-                            why(engine.blocked, scalar_.counters, scalar_counter_name));
+            what += fmt::format(
+                "\n  scalar core: {} {}",
+                place_of(engine.current ? *engine.current : *engine.queue[engine.next].instruction),
+                why(engine.blocked, scalar_.counters, scalar_counter_name));
     for (const auto& unit : units_) {
         for (const auto& engine : unit->engines)
             if (!engine.idle())
-                what += fmt::format(
-                    "\n  tile {}: {} {}", unit->tile.number,
-                    place_of(engine.current ? *engine.current : *engine.queue[engine.next]),
-                    why(engine.blocked, unit->tile.counters, tile_counter_name));
+                what +=
+                    fmt::format("\n  tile {}: {} {}", unit->tile.number,
+                                place_of(engine.current ? *engine.current
+                                                        : *engine.queue[engine.next].instruction),
+                                why(engine.blocked, unit->tile.counters, tile_counter_name));
         if (unit->next != unit->dispatch.size())
             what += fmt::format("\n  tile {}: {} waits for engines", unit->tile.number,
-                                place_of(*unit->dispatch[unit->next]));
+                                place_of(*unit->dispatch[unit->next].instruction));
     }
     return Error{Cause::bad_input, what, {}, {}};
 }

@@ -73,9 +73,14 @@ class Machine final : public Fabric {
     using ScalarActivity =
         std::variant<std::monostate, InfeedEngine, RingPushEngine, RingPopEngine>;
 
+    /// An instruction on its way, with what registers held when it was issued.
+    struct Issued {
+        const ProgramInstruction* instruction = nullptr;
+        std::optional<std::uint32_t> source_base;
+    };
     template <typename Activity>
     struct Engine {
-        std::vector<const ProgramInstruction*> queue;
+        std::vector<Issued> queue;
         std::size_t next = 0;
         Activity activity;
         const ProgramInstruction* current = nullptr;
@@ -86,7 +91,7 @@ class Machine final : public Fabric {
     struct TileUnit {
         Tile tile;
         std::array<Engine<TileActivity>, tile_engine_count> engines;
-        std::vector<const ProgramInstruction*> dispatch;
+        std::vector<Issued> dispatch;
         std::size_t next = 0;
         std::uint32_t notifications = 0;
         Sums sums;
@@ -99,7 +104,7 @@ class Machine final : public Fabric {
     [[nodiscard]] Status execute(const ProgramInstruction& at);
     [[nodiscard]] bool sync_ready(const Sync& sync) const;
     void finish_sync(const Sync& sync);
-    void issue(const ProgramInstruction& instruction);
+    [[nodiscard]] Status issue(const ProgramInstruction& instruction);
     [[nodiscard]] Result<bool> advance_scalar_engines();
     [[nodiscard]] Result<bool> advance_tile(TileUnit& unit);
     bool dispatch(TileUnit& unit);

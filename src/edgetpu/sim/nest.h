@@ -47,7 +47,9 @@ struct Nest {
 class NestCursor {
   public:
     NestCursor() = default;
-    explicit NestCursor(const Nest& nest) : nest_(&nest), address_(nest.base) { enter_pass(); }
+    explicit NestCursor(const Nest& nest) : NestCursor(nest, nest.base) {}
+    /// With another base than the nest's own.
+    NestCursor(const Nest& nest, std::int32_t base) : nest_(&nest), address_(base) { enter_pass(); }
 
     [[nodiscard]] bool done() const { return done_; }
     /// Of the current visit, with the buffer rotation. Precondition: not done().

@@ -91,7 +91,10 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
         }
         const auto unit = std::span(message_).subspan(at_, unit_bytes);
         if (op_->to_host) {
-            work.host.give(unit);
+            if (auto given = work.host.give(unit); !given) {
+                work.fault = Fault{given.error().what, given.error().hint};
+                return Outcome::waiting;
+            }
         } else {
             std::memcpy(work.scalar.unit(Fifo::relay, dst_.address()).data(), unit.data(),
                         unit_bytes);

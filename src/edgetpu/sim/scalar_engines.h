@@ -40,12 +40,12 @@ inline constexpr std::size_t relay_unit_bytes = 4;
 /// Where the host's data come from and go to.
 class HostPort {
   public:
-    /// Copies the next bytes of the stream into `unit`; fewer than a unit remain only at its end
-    /// and are padded with zeros. Returns false when nothing has arrived.
+    /// Copies the next bytes of the stream into `unit`, padded with zeros where a transfer ends
+    /// within it. Returns false when nothing has arrived.
     virtual bool take(bool activations, std::span<std::uint8_t> unit) = 0;
-    virtual void give(std::span<const std::uint8_t> unit) = 0;
+    [[nodiscard]] virtual Status give(std::span<const std::uint8_t> unit) = 0;
     /// The scalar core asks for a transfer.
-    virtual void fire(const DmaDescriptor& descriptor) = 0;
+    [[nodiscard]] virtual Status fire(const DmaDescriptor& descriptor) = 0;
 
   protected:
     ~HostPort() = default;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "host_memory.h"
 #include "machine.h"
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/edgetpu/transfers.h"
@@ -12,54 +13,24 @@
 namespace reef::edgetpu {
 namespace {
 
-using sim::DmaDescriptor;
-
-/// The host's streams of one run, as plain bytes.
-class StreamHost final : public sim::HostPort {
-  public:
-    StreamHost(Bytes parameters, Bytes activations) : sent_{parameters, activations} {}
-
-    bool take(bool activations, std::span<std::uint8_t> unit) override {
-        Bytes& stream = sent_[activations ? 1 : 0];
-        if (stream.empty()) return false;
-        const std::size_t size = std::min(unit.size(), stream.size());
-        std::ranges::fill(unit, std::uint8_t{0});
-        std::memcpy(unit.data(), stream.data(), size);
-        stream = stream.subspan(size);
-        return true;
-    }
-    void give(std::span<const std::uint8_t> unit) override {
-        const auto bytes = std::as_bytes(unit);
-        received_.insert(received_.end(), bytes.begin(), bytes.end());
-    }
-    void fire(const DmaDescriptor&) override {}
-
-    [[nodiscard]] Bytes received() const { return received_; }
-    [[nodiscard]] std::size_t left() const { return sent_[0].size() + sent_[1].size(); }
-
-  private:
-    std::array<Bytes, 2> sent_;
-    std::vector<std::byte> received_;
-};
-
-/// One executable: its translated streams and what the host sends.
+/// One executable: its translated streams and the host memory that it works on.
 struct Prepared {
     Executable executable;
-    TransferPlan plan;
     std::vector<std::vector<std::byte>> streams;
     sim::Program program;
+    std::optional<sim::HostMemory> host;
 };
 
 Result<Prepared> prepare_executable(const Executable& executable) {
     Prepared prepared;
     prepared.executable = executable;
-    prepared.plan = REEF_TRY(plan_transfers(executable));
     std::vector<Bytes> views;
     for (std::size_t i = 0; i < executable.bitstreams.size(); ++i) {
         prepared.streams.push_back(REEF_TRY(with_base_addresses(executable, i)));
         views.emplace_back(prepared.streams.back());
     }
     prepared.program = REEF_TRY(sim::translate_program(views));
+    prepared.host = REEF_TRY(sim::HostMemory::create(prepared.executable));
     return prepared;
 }
 
@@ -85,9 +56,8 @@ struct SimulatedPackage::Impl {
     Prepared computing;
     std::vector<OutputUnpacker> unpackers;
 
-    Status run_one(Simulator::Chip& chip, const Prepared& prepared,
-                   std::span<const std::vector<std::byte>> packed, StreamHost& host) const;
-    Status load(Simulator::Chip& chip) const;
+    static Status run_one(Simulator::Chip& chip, Prepared& prepared);
+    Status load(Simulator::Chip& chip);
 };
 
 namespace {
@@ -136,32 +106,28 @@ const Executable& SimulatedPackage::executable() const {
     return impl_->computing.executable;
 }
 
-Status SimulatedPackage::Impl::run_one(Simulator::Chip& chip, const Prepared& prepared,
-                                       std::span<const std::vector<std::byte>> packed,
-                                       StreamHost& host) const {
-    const auto parameters =
-        REEF_TRY(sent_stream(prepared.executable, prepared.plan, Tag::parameters, packed));
-    const auto activations =
-        REEF_TRY(sent_stream(prepared.executable, prepared.plan, Tag::input_activations, packed));
-    host = StreamHost(parameters, activations);
-    REEF_CHECK(
-        in_place(chip.machine.run(prepared.program, host), to_string(prepared.executable.type)));
-    if (host.left() != 0)
+Status SimulatedPackage::Impl::run_one(Simulator::Chip& chip, Prepared& prepared) {
+    sim::HostMemory& host = *prepared.host;
+    const std::string place = to_string(prepared.executable.type);
+    host.begin_run();
+    REEF_CHECK(in_place(chip.machine.run(prepared.program, host), place));
+    if (host.not_taken() != 0 || host.not_sent() != 0 || host.not_placed() != 0)
         return fail(Cause::bad_input,
-                    fmt::format("the program leaves {} bytes that the host sent", host.left()),
-                    to_string(prepared.executable.type));
+                    fmt::format("the program ends with {} bytes not taken from the host, {} not "
+                                "sent to it and {} that it has no place for",
+                                host.not_taken(), host.not_sent(), host.not_placed()),
+                    place);
     return {};
 }
 
 // A new token's parameters take the place of the old ones; equal tokens stay side by side.
-Status SimulatedPackage::Impl::load(Simulator::Chip& chip) const {
+Status SimulatedPackage::Impl::load(Simulator::Chip& chip) {
     if (!caching) return {};
     const std::uint64_t token = caching->executable.parameter_caching_token;
     if (token == 0 || token != chip.resident_token) chip.resident.clear();
     if (std::ranges::find(chip.resident, static_cast<const void*>(this)) != chip.resident.end())
         return {};
-    StreamHost host({}, {});
-    REEF_CHECK(run_one(chip, *caching, {}, host));
+    REEF_CHECK(run_one(chip, *caching));
     chip.resident_token = token;
     chip.resident.push_back(this);
     return {};
@@ -169,7 +135,11 @@ Status SimulatedPackage::Impl::load(Simulator::Chip& chip) const {
 
 Status SimulatedPackage::run(Simulator& simulator, std::span<const Bytes> inputs,
                              std::span<const MutableBytes> outputs) {
-    const Prepared& computing = impl_->computing;
+    Prepared& computing = impl_->computing;
+    const auto& layers = computing.executable.inputs;
+    if (inputs.size() != layers.size())
+        return fail(Cause::bad_argument,
+                    fmt::format("{} inputs, the package has {}", inputs.size(), layers.size()));
     if (outputs.size() != impl_->unpackers.size())
         return fail(Cause::bad_argument, fmt::format("{} outputs, the package has {}",
                                                      outputs.size(), impl_->unpackers.size()));
@@ -178,13 +148,13 @@ Status SimulatedPackage::run(Simulator& simulator, std::span<const Bytes> inputs
             return fail(Cause::bad_argument,
                         fmt::format("output {} has {} bytes, its layer {}", i, outputs[i].size(),
                                     impl_->unpackers[i].tensor_bytes()));
-    const auto packed = REEF_TRY(pack_inputs(computing.executable, computing.plan, inputs));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        REEF_CHECK(pack_input(layers[i], inputs[i], computing.host->input(i)));
     auto& chip = simulator.chip();
     REEF_CHECK(impl_->load(chip));
-    StreamHost host({}, {});
-    REEF_CHECK(impl_->run_one(chip, computing, packed, host));
-    const auto layers = REEF_TRY(cut_output_stream(computing.plan, host.received()));
-    for (std::size_t i = 0; i < outputs.size(); ++i) impl_->unpackers[i].run(layers[i], outputs[i]);
+    REEF_CHECK(Impl::run_one(chip, computing));
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+        impl_->unpackers[i].run(computing.host->output(i), outputs[i]);
     return {};
 }
 
