@@ -86,7 +86,9 @@ CheckedProgram checked(const Program& program) {
         edgetpu::InstructionCursor cursor(chunk);
         while (cursor.next()) ++instructions;
     }
-    return {&program, instructions, edgetpu::check_program(program.chunks)};
+    auto faults = edgetpu::check_program(program.chunks);
+    if (faults.empty()) faults = edgetpu::check_synchronisation(program.chunks);
+    return {&program, instructions, std::move(faults)};
 }
 
 void print_check_text(Console& console, const std::vector<CheckedProgram>& programs) {
@@ -164,8 +166,9 @@ Action add_disasm(CLI::App& app) {
     app.add_flag("--no-addresses", options->no_addresses, "Leave out the word addresses");
     app.add_flag("--data", options->data,
                  "Show words that are no instructions as data instead of refusing the file");
-    auto* check = app.add_flag("--check", options->check,
-                               "Check the programs' rules instead of showing them");
+    auto* check =
+        app.add_flag("--check", options->check,
+                     "Check the programs' form and synchronisation instead of showing them");
     app.add_flag("--json", options->json, "Print JSON")->excludes("--symbolic");
     check->excludes("--symbolic");
     app.footer(

@@ -24,4 +24,20 @@ struct ProgramFault {
 /// - branch targets are instructions of the stream, and the bundles that a loop repeats exist.
 [[nodiscard]] std::vector<ProgramFault> check_program(std::span<const Bytes> chunks);
 
+/// Whether what the program's engines wait for can come, and what they send is received. The
+/// instructions are taken in the order in which the scalar core issues them, branches included:
+/// - whatever an instruction waits for on a tile is counted by instructions issued before the next
+///   fence that waits for its engine; all of it before the end. The same for the scalar core's
+///   counters, which are named after the engines that wait for them;
+/// - counters are set when no engine counts them; an engine that waits for one has not begun and
+///   the counter keeps its value;
+/// - senders on a ring take turns without a gap, and sync expects as many messages as are sent;
+/// - each notification of a tile is awaited by one sync, which comes behind it;
+/// - rows sent to a tile on a ring are as many as it receives, head rows included, whenever the
+///   count of messages begins anew; words sent to a neighbour are as many as it receives;
+/// - rows sent to the scalar core hold what ring_pop takes; FIFO units taken in are sent on; both
+///   are the bytes of the DMA descriptors.
+/// All known programs keep these rules. Precondition: check_program() finds nothing.
+[[nodiscard]] std::vector<ProgramFault> check_synchronisation(std::span<const Bytes> chunks);
+
 }  // namespace reef::edgetpu

@@ -1,0 +1,34 @@
+// The instructions of a program in the order in which the scalar core issues them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reef/edgetpu/isa.h"
+#include "reef/edgetpu/program_check.h"
+
+namespace reef::edgetpu::check {
+
+struct Issued {
+    Instruction instruction;
+    std::size_t chunk = 0;
+    std::uint16_t tiles = 0;  ///< of tile instructions, chosen by a register where that is so
+};
+
+struct IssueOrder {
+    /// Tile instructions and those scalar ones that the scalar core does not execute itself.
+    std::vector<Issued> instructions;
+    /// Bytes of the DMA descriptors by tag: 1 input, 2 parameters, 3 output; each rounded up to
+    /// the 8 bytes of a FIFO unit.
+    std::array<std::uint64_t, 4> bytes_by_tag{};
+    std::uint64_t words_to_host = 0;   ///< written to the host FIFO by bundles
+    std::vector<ProgramFault> faults;  ///< why the order could not be followed to the end
+};
+
+/// Executes the scalar instructions, with branches and loops as registers decide. Base addresses
+/// are what the streams hold.
+[[nodiscard]] IssueOrder issue_order(std::span<const Bytes> chunks);
+
+}  // namespace reef::edgetpu::check

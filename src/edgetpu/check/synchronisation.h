@@ -1,0 +1,23 @@
+// The parts of check_synchronisation(): each looks at one kind of balance.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "issue_order.h"
+
+namespace reef::edgetpu::check {
+
+/// Tile counters, fences and notifications.
+[[nodiscard]] std::vector<ProgramFault> check_credits(const IssueOrder& order);
+/// The scalar core's counters, and the turns of the senders on both rings.
+[[nodiscard]] std::vector<ProgramFault> check_scalar_credits(const IssueOrder& order);
+/// Rows on the rings between tiles and from the scalar core, words between neighbours.
+[[nodiscard]] std::vector<ProgramFault> check_traffic(const IssueOrder& order);
+/// Units of the FIFOs, rows to the scalar core, bytes of the DMA descriptors.
+[[nodiscard]] std::vector<ProgramFault> check_host(const IssueOrder& order);
+
+/// "tiles 0x00ff", or "tile 3".
+[[nodiscard]] std::string tiles_text(std::uint16_t tiles);
+
+}  // namespace reef::edgetpu::check

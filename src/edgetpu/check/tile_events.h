@@ -1,0 +1,63 @@
+// What the instructions count and wait for: the signals and waits of isa.xml with their counters.
+//
+// A signal counts one event per pass of the dimensions below its level, a wait needs start +
+// step * i before pass i of the dimensions from its level on (facts measured on all known
+// programs; docs/edgetpu-isa.md has the grades). The scalar core's counters have the names of the
+// engines that wait for them: infeed counts PARAMETER_POP and AVDATA_POP, ring_push's pop counts
+// PARAMETER_INFEED, AVDATA_INFEED and SCALAR_INFEED.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "nest_passes.h"
+#include "reef/edgetpu/isa.h"
+
+namespace reef::edgetpu::check {
+
+inline constexpr std::size_t tile_counters = 19;
+inline constexpr std::size_t scalar_counters = 9;
+inline constexpr std::size_t tiles_per_chip = 16;
+
+/// Number of a counter or engine, by its name in isa.xml. Fails to compile when there is none.
+consteval unsigned number_of(std::string_view name, auto& values) {
+    for (const auto& value : values) {
+        if (value.name == name) return value.value;
+    }
+    throw "no such name";
+}
+
+struct Demand {
+    unsigned counter = 0;  ///< of the tile, or of the scalar core for scalar instructions
+    std::int64_t first = 0;
+    std::int64_t largest = 0;
+    unsigned wait = 0;  ///< its number in the instruction
+};
+
+struct Production {
+    unsigned counter = 0;
+    std::uint64_t events = 0;
+};
+
+/// Fixed room, so that walking a program allocates nothing per instruction.
+template <typename T>
+struct Few {
+    std::array<T, 6> items{};
+    std::size_t count = 0;
+    void add(T item) { items.at(count++) = item; }
+    [[nodiscard]] auto begin() const { return items.begin(); }
+    [[nodiscard]] auto end() const { return items.begin() + static_cast<std::ptrdiff_t>(count); }
+};
+
+[[nodiscard]] Few<Demand> demands_of(const Instruction& instruction);
+[[nodiscard]] Few<Production> productions_of(const Instruction& instruction);
+
+/// The tile engine that executes a tile instruction, as a fence numbers them.
+[[nodiscard]] unsigned engine_of(const Instruction& instruction);
+
+/// The nest of that name ("src", "dst", "out", "loop"). Precondition: the instruction has it.
+[[nodiscard]] NestPasses nest_of(const Instruction& instruction, std::string_view name);
+
+}  // namespace reef::edgetpu::check
