@@ -43,6 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::through_fields(input);
     const std::array chunks = {input.first(size / 2), input.subspan(size / 2)};
     (void)edgetpu::check_program(chunks);
+    (void)edgetpu::check_synchronisation(chunks);
+    (void)edgetpu::check_synchronisation(std::array{input});
     const auto diff = edgetpu::diff_programs(chunks[0], chunks[1]);
     fuzz::check(diff.identical == std::ranges::equal(chunks[0], chunks[1]),
                 "identical streams are called so");
