@@ -1,5 +1,5 @@
 // A model from a hostile file on the CPU: refused, or run within its memory; both kernel sets and
-// one or two threads give the same bytes.
+// one or two threads give the same bytes, in either arithmetic.
 #include <algorithm>
 #include <cstring>
 
@@ -63,10 +63,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto model =
         model::read_tflite(SharedBytes::copy_of(std::as_bytes(std::span(data, size))));
     if (!model || model->subgraphs.empty() || !fuzz::small(*model)) return 0;
-    const auto plain = fuzz::run(*model, {.kernels = cpu::KernelSet::reference});
-    const auto fast = fuzz::run(*model, {.kernels = cpu::KernelSet::fast});
-    fuzz::check(plain.ran == fast.ran, "both kernel sets accept the same models");
-    fuzz::check(!fuzz::integers_only(model->subgraphs[0]) || plain == fast,
-                "both kernel sets give the same bytes");
+    for (const auto arithmetic : {cpu::Arithmetic::tflite, cpu::Arithmetic::edgetpu}) {
+        const auto plain =
+            fuzz::run(*model, {.kernels = cpu::KernelSet::reference, .arithmetic = arithmetic});
+        const auto fast =
+            fuzz::run(*model, {.kernels = cpu::KernelSet::fast, .arithmetic = arithmetic});
+        fuzz::check(plain.ran == fast.ran, "both kernel sets accept the same models");
+        fuzz::check(!fuzz::integers_only(model->subgraphs[0]) || plain == fast,
+                    "both kernel sets give the same bytes");
+    }
     return 0;
 }

@@ -579,6 +579,13 @@ TEST(EdgetpuPartition, UnknownArithmeticIsRefusedByName) {
         builder.add(Op::add, {z, k}, {sum}, model::AddOptions{});
         return sum;
     });
+    Builder steep("steep");
+    const auto logits = steep.input("logits", ElementType::uint8, {1, 4}, per_tensor(0x1p100F, 0));
+    const auto shares =
+        steep.tensor("shares", ElementType::uint8, {1, 4}, per_tensor(1.0F / 256, 0));
+    steep.add(Op::softmax, {logits}, {shares}, model::SoftmaxOptions{.beta = 0x1p100F});
+    steep.output(shares);
+    EXPECT_THAT(refusal(steep.finish().value(), Arithmetic::edgetpu), HasSubstr("not finite"));
     EXPECT_EQ(refusal(adds), "");
     EXPECT_THAT(refusal(adds, Arithmetic::edgetpu), HasSubstr("ADD of a constant"));
 }

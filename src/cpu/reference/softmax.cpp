@@ -163,6 +163,8 @@ PreparedKernel quantized_softmax(const OperatorView& op, Rows rows, float beta,
     if (arithmetic == Arithmetic::edgetpu) {
         if (rows.count != 1 || rows.length > EdgetpuSoftmax<T>::longest)
             return unknown_on_edgetpu("SOFTMAX of several rows, or of more than 32768 values");
+        if (!std::isfinite(in.scale * beta))
+            return fail(Cause::bad_input, "scale times beta is not finite");
         return std::make_unique<EdgetpuSoftmax<T>>(rows.length, in.scale * beta);
     }
     return std::make_unique<QuantizedSoftmax<T>>(rows, in.scale, beta, out);
