@@ -29,6 +29,7 @@ struct ProgramFault {
 /// - whatever an instruction waits for on a tile is counted by instructions issued before the next
 ///   fence that waits for its engine; all of it before the end. The same for the scalar core's
 ///   counters, which are named after the engines that wait for them;
+/// - no instructions of a tile wait for each other before any of them can begin;
 /// - counters are set when no engine counts them; an engine that waits for one has not begun and
 ///   the counter keeps its value;
 /// - senders on a ring take turns without a gap, and sync expects as many messages as are sent;

@@ -10,8 +10,8 @@ std::vector<ProgramFault> check_synchronisation(std::span<const Bytes> chunks) {
     auto order = check::issue_order(chunks);
     auto faults = std::move(order.faults);
     if (!faults.empty()) return faults;
-    for (const auto check : {check::check_credits, check::check_scalar_credits,
-                             check::check_traffic, check::check_host})
+    for (const auto check : {check::check_credits, check::check_beginnings,
+                             check::check_scalar_credits, check::check_traffic, check::check_host})
         std::ranges::move(check(order), std::back_inserter(faults));
     std::ranges::stable_sort(faults, {},
                              [](const ProgramFault& f) { return std::tuple(f.chunk, f.word); });

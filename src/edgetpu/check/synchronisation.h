@@ -12,6 +12,8 @@ namespace reef::edgetpu::check {
 [[nodiscard]] std::vector<ProgramFault> check_credits(const IssueOrder& order);
 /// The scalar core's counters, and the turns of the senders on both rings.
 [[nodiscard]] std::vector<ProgramFault> check_scalar_credits(const IssueOrder& order);
+/// Instructions of a tile that wait for each other before any of them can begin.
+[[nodiscard]] std::vector<ProgramFault> check_beginnings(const IssueOrder& order);
 /// Rows on the rings between tiles and from the scalar core, words between neighbours.
 [[nodiscard]] std::vector<ProgramFault> check_traffic(const IssueOrder& order);
 /// Units of the FIFOs, rows to the scalar core, bytes of the DMA descriptors.

@@ -169,7 +169,8 @@ Few<Demand> demands_of(const Instruction& instruction) {
         const auto growth =
             instruction.value(fields[3]) *
             static_cast<std::int64_t>(std::clamp<std::uint64_t>(passes, 1, most_passes) - 1);
-        out.add({static_cast<unsigned>(instruction.bits(fields[0])), start, start + growth, wait});
+        out.add({static_cast<unsigned>(instruction.bits(fields[0])), start, start + growth, wait,
+                 destination});
     }
     return out;
 }

@@ -33,7 +33,8 @@ struct Demand {
     unsigned counter = 0;  ///< of the tile, or of the scalar core for scalar instructions
     std::int64_t first = 0;
     std::int64_t largest = 0;
-    unsigned wait = 0;  ///< its number in the instruction
+    unsigned wait = 0;         ///< its number in the instruction
+    bool destination = false;  ///< holds back the destination
 };
 
 struct Production {

@@ -48,6 +48,22 @@ TEST(Synchronisation, WaitsNeedTheirEventsBeforeTheFence) {
                             "before the end"));
 }
 
+TEST(Synchronisation, InstructionsThatWaitForEachOtherAreFound) {
+    const auto program = [](int start) {
+        return fmt::format(
+            "ring_send tiles=1 to_tiles=2 src.limit0=3\n"
+            "ring_receive_a tiles=2 dst.limit0=3 signal.ring_read.enable=1 wait0.enable=1 "
+            "wait0.counter=11 wait0.start={} wait0.side=1\n"
+            "wide_to_narrow tiles=2 src.limit0=3 dst.limit0=255 signal.written.enable=1 "
+            "wait0.enable=1 wait0.counter=14 wait0.start=1 wait0.step=1\n",
+            start);
+    };
+    EXPECT_THAT(faults(program(-64)), IsEmpty());
+    EXPECT_THAT(faults(program(36)),
+                ElementsAre("0:0x9: tile 1: wide_to_narrow cannot begin before ring_receive_a at "
+                            "word 0x0005, which needs it to have begun"));
+}
+
 TEST(Synchronisation, FencesSetCountersToTheirValue) {
     const std::string mac = "mac tiles=1 wait0.enable=1 wait0.counter=11 wait0.start=65\n";
     EXPECT_THAT(faults("fence tiles=1 reset.counters=0x800 reset.value=65\n" + mac), IsEmpty());
@@ -267,7 +283,7 @@ Change where(std::string_view field, const Change& change) {
     };
 }
 
-// Credits that are far from used up, as the FIFOs' are, bear a hundred more.
+// The credits of the scalar core's FIFOs bear a hundred more.
 TEST_P(MutatedPrograms, StartValuesPlusHundredAreFound) {
     for (unsigned wait = 0; wait < 3; ++wait) {
         const auto change = [&](const InstructionInfo& info, MutableBytes bytes) {
