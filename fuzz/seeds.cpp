@@ -20,6 +20,7 @@ constexpr Target targets[] = {
     {"edgetpu_asm", edgetpu_asm_seeds},
     {"edgetpu_isa", edgetpu_isa_seeds},
     {"edgetpu_package", edgetpu_package_seeds},
+    {"edgetpu_usb", edgetpu_usb_seeds},
     {"executor", executor_seeds},
     {"image", image_seeds},
     {"npy", npy_seeds},

@@ -35,6 +35,10 @@ constexpr std::array verbs = {
     Verb{"weights", "Read, replace and verify the weights of a compiled model", add_weights},
     Verb{"retarget", "Re-emit a compiled program for other weights and scales", add_retarget},
     Verb{"ops", "List the operators that the devices run", add_ops},
+    Verb{"list", "List the devices", add_list},
+    Verb{"doctor", "Check why an Edge TPU on USB does not work", add_doctor},
+    Verb{"record", "Record the USB traffic of a compiled model", add_record},
+    Verb{"replay", "Run, show or compare recorded USB traffic", add_replay},
 };
 
 /// CLI11's message without the line break and the repeated program name it may hold.

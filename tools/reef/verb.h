@@ -39,6 +39,10 @@ using Action = std::function<Result<Exit>(Console& console)>;
 [[nodiscard]] Action add_weights(CLI::App& app);
 [[nodiscard]] Action add_retarget(CLI::App& app);
 [[nodiscard]] Action add_ops(CLI::App& app);
+[[nodiscard]] Action add_list(CLI::App& app);
+[[nodiscard]] Action add_doctor(CLI::App& app);
+[[nodiscard]] Action add_record(CLI::App& app);
+[[nodiscard]] Action add_replay(CLI::App& app);
 [[nodiscard]] Action add_demo(CLI::App& app);
 
 }  // namespace reef::tool

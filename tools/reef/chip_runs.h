@@ -1,0 +1,47 @@
+// Runs of a compiled model's chip part alone, for recording and replaying USB traffic.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reef/edgetpu/usb/device.h"
+
+namespace CLI {
+class App;
+}
+
+namespace reef::tool {
+
+struct ChipRunOptions {
+    std::vector<std::string> inputs;  ///< as --input of reef run
+    std::uint64_t seed = 1;           ///< of random inputs, without --input
+    unsigned runs = 2;
+    bool standard_clock = false;
+    std::string firmware;
+};
+void add_chip_run_options(CLI::App& app, ChipRunOptions& options);
+
+/// A compiled model, ready to run its one chip operator.
+struct ChipModel {
+    std::vector<edgetpu::Executable> executables;
+    std::shared_ptr<const edgetpu::usb::Program> program;
+    std::vector<std::vector<std::byte>> inputs;  ///< of the operator
+};
+/// Errors: bad_input for a model that is not compiled; unsupported when the operator's inputs are
+/// not the model's, or there are several.
+[[nodiscard]] Result<ChipModel> load_chip_model(const std::string& path,
+                                                const ChipRunOptions& options);
+
+/// The bus that "edgetpu:usb", "edgetpu:usb:PORT" or "edgetpu:null" (a simulated stick that
+/// computes nothing and answers at once) names; sets `port`.
+[[nodiscard]] Result<std::shared_ptr<edgetpu::usb::Bus>> bus_named(const std::string& device,
+                                                                   const ChipModel& model,
+                                                                   std::string& port);
+
+/// Opens the device, runs and closes. Returns the outputs of the last run.
+[[nodiscard]] Result<std::vector<std::vector<std::byte>>> run_on_chip(
+    const std::shared_ptr<edgetpu::usb::Bus>& bus, const std::string& port, const ChipModel& model,
+    const ChipRunOptions& options);
+
+}  // namespace reef::tool
