@@ -25,9 +25,11 @@ Result<Lines> view_of(const std::string& path) {
 }
 
 Exit compare(const Lines& a, const Lines& b, Console& console) {
+    const std::string none;
     std::size_t different = 0;
     for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-        const std::string_view left = i < a.size() ? a[i] : "", right = i < b.size() ? b[i] : "";
+        const std::string& left = i < a.size() ? a[i] : none;
+        const std::string& right = i < b.size() ? b[i] : none;
         if (left == right) continue;
         ++different;
         console.print("item {}\n  - {}\n  + {}\n", i + 1, printable(left), printable(right));
