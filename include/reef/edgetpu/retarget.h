@@ -29,7 +29,8 @@ struct Requantisation {
         average,      ///< an average pool
         product,      ///< of two tensors
         sum,          ///< of two tensors
-        copy,         ///< other scale or place: RESHAPE, CONCATENATION, logits of SOFTMAX
+        sigmoid,      ///< LOGISTIC
+        copy,         ///< other scale or place: QUANTIZE, RESHAPE, CONCATENATION, logits
         maximum,      ///< of SOFTMAX
         difference,   ///< logit - maximum
         exponential,  ///< exp((logit - maximum) * scale)
@@ -51,7 +52,7 @@ struct Requantisation {
     /// The program computes the operator in an instruction of this form and no other.
     [[nodiscard]] bool required() const {
         return form == Form::layer || form == Form::average || form == Form::product ||
-               form == Form::sum;
+               form == Form::sum || form == Form::sigmoid;
     }
 };
 

@@ -26,6 +26,8 @@ struct Scale {
 
 /// exp(x) is cut off where it is below a 16-bit step: TFLite's and the chip's -13.0381.
 constexpr float exp_cutoff = -13.038098335266113F;
+/// Beyond it the table of the sigmoid is constant.
+constexpr float sigmoid_cutoff = 10.396732330322266F;
 
 class Roles {
   public:
@@ -49,6 +51,12 @@ class Roles {
                 return add_sum(op, *in, *out);
             case Op::mul:
                 return add_mul(op, *in, *out);
+            case Op::logistic:
+                return add_sigmoid(*in);
+            case Op::quantize:
+                // One number for both is no instruction.
+                if (in->scale == out->scale && in->zero == out->zero) return;
+                return add_copy(*in, *out, Activation::none);
             case Op::reshape:
                 return add_copy(*in, *out, Activation::none);
             case Op::concatenation:
@@ -170,6 +178,14 @@ class Roles {
         role.factors = factors;
     }
 
+    /// The table gives 256 * sigmoid(x), in steps of TFLite's fixed scale 1/256.
+    void add_sigmoid(const Scale& in) {
+        Requantisation& role = add_role(Form::sigmoid, in.scale, {-sigmoid_cutoff, sigmoid_cutoff});
+        role.weight_zero = 0;
+        role.in_zero = in.zero;
+        role.out_zero = 0;
+    }
+
     /// A copy through a matrix of ones.
     void add_copy(const Scale& in, const Scale& out, Activation activation) {
         Requantisation& role =
@@ -281,8 +297,9 @@ bool has_shape_of(const Instruction& instruction, const Requantisation& values) 
         case Form::copy:
             return !set("in_16bit") && !set("par_16bit") && !set("single") && !set("table") &&
                    !set("out_16bit");
+        case Form::sigmoid:
         case Form::exponential:
-            return set("table");
+            return set("table") && !set("table_normalised");
         case Form::maximum:
         case Form::difference:
             break;
@@ -357,6 +374,9 @@ bool has_form_of(const Instruction& instruction, const Requantisation& values) {
                    same_number(instruction, "out_zero", values.out_zero) &&
                    nearly(real(instruction, "clamp_min"), -255) &&
                    real(instruction, "clamp_max") == 0;
+        case Form::sigmoid:
+            return same_float(instruction, "clamp_min", values.clamp_min) &&
+                   same_float(instruction, "clamp_max", values.clamp_max);
         case Form::exponential:
             return same_number(instruction, "in_zero", values.in_zero) &&
                    same_number(instruction, "out_zero", values.out_zero) &&

@@ -138,12 +138,13 @@ class Retargeting {
     }
 
     /// Operators whose instruction values are not known exactly must not change.
-    Status check_unmodelled() const {
+    Status check_unmodelled() {
         const auto& graph = plain().subgraphs.front();
         bool any = result_.changed_parameter_bytes > 0;
         for (std::size_t i = 0; i < graph.operators.size(); ++i) {
             if (!template_.on_chip()[i]) continue;
             const Operator& op = graph.operators[i];
+            unmodelled_ = unmodelled_ || !is_modelled(i, op);
             const auto changes = [this](TensorIndex index) { return quantization_changes(index); };
             if (std::ranges::none_of(op.inputs, changes) &&
                 std::ranges::none_of(op.outputs, changes)) {
@@ -163,6 +164,21 @@ class Retargeting {
                     {}, "reef weights verify lists them");
     }
 
+    /// Whether the values of its instructions are known. Those of another are left alone, since its
+    /// quantisation stays.
+    bool is_modelled(std::size_t index, const Operator& op) const {
+        if (std::ranges::find(from_, index, &Requantisation::op) != from_.end()) return true;
+        switch (op.code.builtin) {
+            case Op::pad:
+            case Op::quantize:
+            case Op::reshape:
+            case Op::resize_bilinear:
+                return true;
+            default:
+                return false;
+        }
+    }
+
     Status check_modelled(std::size_t index, const Operator& op) const {
         switch (op.code.builtin) {
             case Op::average_pool_2d:
@@ -170,15 +186,21 @@ class Retargeting {
             case Op::add:
                 return check_sum(op);
             case Op::pad:
-                return check_renaming(op);
+                return check_one_quantization(op);
+            case Op::resize_bilinear:
+                return check_resize(op);
+            case Op::logistic:
+                return check_sigmoid(op);
             case Op::conv_2d:
             case Op::depthwise_conv_2d:
             case Op::fully_connected:
-            case Op::mul:
             case Op::reshape:
             case Op::concatenation:
             case Op::softmax:
                 return {};
+            case Op::mul:
+                if (is_modelled(index, op)) return {};
+                break;
             case Op::quantize:
                 return check_renaming(op);
             default:
@@ -236,30 +258,64 @@ class Retargeting {
         return false;
     }
 
-    /// QUANTIZE between uint8 and int8 of one scale is no instruction; PAD is one of the layer that
-    /// reads it.
-    Status check_renaming(const Operator& op) const {
+    /// Scale and zero point, in the chip's unsigned domain.
+    static std::pair<float, std::int64_t> number_of(const Tensor& tensor) {
+        if (!tensor.quantization || !tensor.quantization->quantized()) return {};
+        const auto& points = tensor.quantization->zero_point;
+        return {
+            tensor.quantization->scale.front(),
+            (points.empty() ? 0 : points.front()) + (tensor.type == ElementType::int8 ? 128 : 0)};
+    }
+
+    struct EndNumbers {
+        std::pair<float, std::int64_t> in, out;
+        [[nodiscard]] bool one() const { return in == out && in.first != 0; }
+    };
+
+    Result<EndNumbers> numbers_of(const Operator& op, bool of_target) const {
         if (op.inputs.empty() || op.outputs.empty() || op.inputs[0] == model::absent_tensor) {
             return fail(Cause::bad_input, "without input or output");
         }
-        for (const Model* side : {&plain(), &target_}) {
-            const auto at = [&](TensorIndex index) -> const Tensor& {
-                return tensor_of(*side, side == &target_ ? map_.at(index) : index);
-            };
-            const Tensor& in = at(op.inputs[0]);
-            const Tensor& out = at(op.outputs[0]);
-            const auto zero = [](const Tensor& tensor) {
-                const auto& points = tensor.quantization->zero_point;
-                return (points.empty() ? 0 : points.front()) +
-                       (tensor.type == ElementType::int8 ? 128 : 0);
-            };
-            if (in.quantization && out.quantization && in.quantization->quantized() &&
-                in.quantization->scale == out.quantization->scale && zero(in) == zero(out)) {
-                continue;
-            }
-            return fail(Cause::unsupported, "its quantisation differs, and it rescales");
-        }
-        return {};
+        const auto at = [&](TensorIndex index) {
+            return number_of(of_target ? tensor_of(target_, map_.at(index))
+                                       : tensor_of(plain(), index));
+        };
+        return EndNumbers{at(op.inputs[0]), at(op.outputs[0])};
+    }
+
+    /// A QUANTIZE that rescales is an instruction, one that only renames is none.
+    Status check_renaming(const Operator& op) const {
+        const EndNumbers from = REEF_TRY(numbers_of(op, false));
+        const EndNumbers to = REEF_TRY(numbers_of(op, true));
+        if (from.one() == to.one()) return {};
+        return fail(Cause::unsupported,
+                    from.one() ? "it rescales, which the program has no instruction for"
+                               : "it does not rescale, as the program does");
+    }
+
+    /// PAD is the border of the layer that reads it.
+    Status check_one_quantization(const Operator& op) const {
+        const bool one =
+            REEF_TRY(numbers_of(op, false)).one() && REEF_TRY(numbers_of(op, true)).one();
+        if (one) return {};
+        return fail(Cause::unsupported, "its quantisation differs, and it rescales");
+    }
+
+    /// No scale enters, but the border is filled with the zero point.
+    Status check_resize(const Operator& op) const {
+        REEF_CHECK(check_one_quantization(op));
+        const EndNumbers from = REEF_TRY(numbers_of(op, false));
+        const EndNumbers to = REEF_TRY(numbers_of(op, true));
+        if (source_is_known() && from.in.second == to.in.second) return {};
+        return fail(Cause::unsupported,
+                    "its input's zero point may differ, and how the program pads it is not known "
+                    "exactly");
+    }
+
+    Status check_sigmoid(const Operator& op) const {
+        const EndNumbers to = REEF_TRY(numbers_of(op, true));
+        if (to.out == std::pair<float, std::int64_t>{1.0F / 256, 0}) return {};
+        return fail(Cause::unsupported, "its output's scale is not 1/256 from zero point 0");
     }
 
     void find_roles() {
@@ -275,7 +331,7 @@ class Retargeting {
         for (const TensorInstruction& at : REEF_TRY(tensor_instructions(template_.operators()))) {
             const auto roles = roles_of(at.instruction);
             if (roles.empty()) {
-                if (independent_of_quantization(at.instruction)) continue;
+                if (independent_of_quantization(at.instruction) || unmodelled_) continue;
                 return fail(Cause::unsupported,
                             "its values belong to no operator of the source, so that they cannot "
                             "be made for another",
@@ -429,6 +485,7 @@ class Retargeting {
     std::vector<ParameterPart> target_parts_;
     std::vector<Requantisation> from_, to_;  ///< of the template and of the target, in step
     std::vector<Choice> choices_;
+    bool unmodelled_ = false;  ///< an operator on the chip is, and stays as it is
     Retargeted result_;
 };
 

@@ -28,10 +28,12 @@ bool known(const Operator& op) {
         case Op::conv_2d:
         case Op::depthwise_conv_2d:
         case Op::fully_connected:
+        case Op::logistic:
         case Op::mul:
         case Op::pad:
         case Op::quantize:
         case Op::reshape:
+        case Op::resize_bilinear:
         case Op::softmax:
             return true;
         default:
@@ -80,18 +82,37 @@ class Changer {
                 biases_.insert(static_cast<std::size_t>(op.inputs[2]));
             }
         }
-        if (!known(op)) {
+        const bool with_number =
+            op.code.builtin == Op::mul &&
+            graph().tensors[static_cast<std::size_t>(op.inputs[1])].element_count() == 1;
+        if (!known(op) || with_number) {
             fixed_.insert(fixed_.end(), op.inputs.begin(), op.inputs.end());
             fixed_.insert(fixed_.end(), op.outputs.begin(), op.outputs.end());
             std::erase(fixed_, model::absent_tensor);
         }
-        const bool moves = op.code.builtin == Op::reshape || op.code.builtin == Op::quantize ||
+        if (op.code.builtin == Op::resize_bilinear) {
+            join(op.inputs[0], op.outputs[0]);
+            still_.push_back(op.inputs[0]);
+        }
+        const bool rescales = op.code.builtin == Op::quantize && !renames(op);
+        const bool moves = op.code.builtin == Op::reshape ||
+                           (op.code.builtin == Op::quantize && !rescales) ||
                            op.code.builtin == Op::pad || op.code.builtin == Op::average_pool_2d;
         if (moves) join(op.inputs[0], op.outputs[0]);
         if (op.code.builtin == Op::concatenation) {
             for (const TensorIndex in : op.inputs) join(op.outputs[0], in);
         }
-        if (op.code.builtin == Op::softmax) fixed_.push_back(op.outputs[0]);
+        if (op.code.builtin == Op::softmax || op.code.builtin == Op::logistic)
+            fixed_.push_back(op.outputs[0]);
+    }
+
+    bool renames(const Operator& op) {
+        const auto scale = [&](TensorIndex index) {
+            const auto& quantization =
+                graph().tensors[static_cast<std::size_t>(index)].quantization;
+            return quantization ? quantization->scale : std::vector<float>{};
+        };
+        return scale(op.inputs[0]) == scale(op.outputs[0]);
     }
 
     bool in_group_of(const std::vector<TensorIndex>& list, std::size_t tensor) const {
@@ -129,6 +150,7 @@ class Changer {
         const auto drawn = static_cast<std::int64_t>(random() % 256);
         if (in_group_of(fixed_, index)) return;
         tensor.quantization->scale.front() *= by;
+        if (in_group_of(still_, index)) return;
         const std::int64_t shift = tensor.type == ElementType::int8 ? 128 : 0;
         const auto& points = tensor.quantization->zero_point;
         const std::int64_t old = (points.empty() ? 0 : points.front()) + shift;
@@ -158,7 +180,7 @@ class Changer {
     unsigned seed_of_group_ = static_cast<unsigned>(random_());
     std::vector<std::size_t> group_;
     std::set<std::size_t> weights_, biases_;
-    std::vector<TensorIndex> fixed_;
+    std::vector<TensorIndex> fixed_, still_;
 };
 
 }  // namespace

@@ -219,6 +219,40 @@ TEST(Retarget, ChangesEveryNumberOfAKnownSource) {
     }
 }
 
+TEST(Retarget, ChangesSigmoidsResizesAndRescalings) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto folder = shared / "data/models";
+    const std::string name = "movenet_single_pose_lightning_ptq";
+    const auto plain = load(folder / (name + ".tflite"));
+    const auto compiled = load(folder / (name + "_edgetpu.tflite"));
+    auto target = plain;
+    const auto quantization = [&](model::TensorIndex index) -> model::Quantization& {
+        return *target.subgraphs[0].tensors[static_cast<std::size_t>(index)].quantization;
+    };
+    for (const model::Operator& op : plain.subgraphs[0].operators) {
+        if (op.code.builtin == model::Op::logistic) {
+            quantization(op.inputs[0]).scale[0] *= 1.25F;
+            quantization(op.inputs[0]).zero_point[0] -= 20;
+        } else if (op.code.builtin == model::Op::resize_bilinear) {
+            quantization(op.inputs[0]).scale[0] *= 0.75F;
+            quantization(op.outputs[0]).scale[0] *= 0.75F;
+        } else if (op.code.builtin == model::Op::quantize && op.inputs[0] != 0) {
+            const auto in = quantization(op.inputs[0]).scale;
+            if (in.size() == 1 && in != quantization(op.outputs[0]).scale) {
+                quantization(op.outputs[0]).scale[0] *= 1.5F;
+            }
+        }
+    }
+    const RetargetOptions options = token_of(compiled);
+    const auto there = retarget(compiled, plain, target, options);
+    ASSERT_TRUE(there) << there.error().message();
+    // Sigmoids and the rescaling; what makes or takes their and the resizes' inputs.
+    EXPECT_GE(there->changed_instructions, 9U);
+    const auto back = retarget(there->model, target, plain, options);
+    ASSERT_TRUE(back) << back.error().message();
+    expect_same_program(back->model, compiled);
+}
+
 /// Bits of a constant that the instructions of a program fill memory with.
 std::multiset<std::int64_t> fill_values(const model::Model& compiled) {
     std::multiset<std::int64_t> values;
@@ -335,8 +369,20 @@ TEST(Retarget, RefusesOperatorsWhoseValuesItDoesNotKnow) {
     }
     const auto result = retarget(load(folder / (name + "_edgetpu.tflite")), plain, target, {});
     ASSERT_FALSE(result);
-    EXPECT_THAT(result.error().message(),
-                HasSubstr("operator 71 RESIZE_BILINEAR: its quantisation differs"));
+    EXPECT_THAT(
+        result.error().message(),
+        HasSubstr("operator 71 RESIZE_BILINEAR: its quantisation differs, and it rescales"));
+
+    target = plain;
+    for (const model::Operator& op : plain.subgraphs[0].operators) {
+        if (op.code.builtin != model::Op::sub) continue;
+        auto& tensor = target.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])];
+        tensor.quantization->scale[0] *= 2;
+    }
+    const auto difference = retarget(load(folder / (name + "_edgetpu.tflite")), plain, target, {});
+    ASSERT_FALSE(difference);
+    EXPECT_THAT(difference.error().message(),
+                HasSubstr("operator 2 SUB: its quantisation differs"));
 }
 
 TEST(Retarget, RefusesASumWhoseOrderOfOperandsIsNotKnown) {
