@@ -40,6 +40,31 @@ bool same_interface(const CompiledParameters& opened) {
     return same(compiled.inputs, plain.inputs) && same(compiled.outputs, plain.outputs);
 }
 
+/// Another number, shape or type of inputs or outputs is another architecture.
+Status check_interface(const CompiledParameters& opened) {
+    const auto& compiled = opened.compiled().subgraphs.front();
+    const auto& plain = opened.plain().subgraphs.front();
+    const auto text = [](const model::Subgraph& graph, const std::vector<TensorIndex>& list) {
+        std::string all;
+        for (const TensorIndex index : list) {
+            const Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+            all += fmt::format("{}{} {}", all.empty() ? "" : ", ", name_of(tensor.type),
+                               model::shape_text(tensor.shape));
+        }
+        return all;
+    };
+    for (const bool outputs : {false, true}) {
+        const auto ours = text(compiled, outputs ? compiled.outputs : compiled.inputs);
+        const auto theirs = text(plain, outputs ? plain.outputs : plain.inputs);
+        if (ours == theirs) continue;
+        return fail(Cause::unsupported,
+                    fmt::format("another architecture: the compiled model {} {}, the plain one {}",
+                                outputs ? "gives" : "takes", ours, theirs),
+                    {}, "compile the model with the Edge TPU compiler");
+    }
+    return {};
+}
+
 /// The vectors that a layer has in the program, by its instruction; for the rest nothing changes.
 Status take_vectors(ParameterPart& part, const Instruction& instruction) {
     const auto set = [&](std::string_view flag) { return instruction.value(flag) != 0; };
@@ -92,6 +117,7 @@ Status check_source(const CompiledParameters& opened) {
 }
 
 Result<Recovered> recover_program(const CompiledParameters& opened) {
+    REEF_CHECK(check_interface(opened));
     REEF_CHECK(check_names(opened));
     RecoveredProgram program;
     std::vector<Instruction> instructions;
@@ -107,8 +133,12 @@ Result<Recovered> recover_program(const CompiledParameters& opened) {
             other.op = roles[a].op;
             return roles[a] == other;
         });
-    if (!aligned)
-        return std::unexpected(std::move(aligned.error()).with_hint(std::string(hint_for_source)));
+    if (!aligned) {
+        return std::unexpected(
+            std::move(aligned.error())
+                .with_hint("is it the same architecture? then " + std::string(hint_for_source))
+                .in("the compiled program"));
+    }
     program.roles = std::move(*aligned);
 
     std::vector<ParameterPart> parts = opened.parts();

@@ -310,6 +310,13 @@ TEST(Retarget, RefusesToGuessWithoutTheSource) {
     const auto result = retarget(load(folder / (name + "_edgetpu.tflite")), target, {});
     ASSERT_FALSE(result);
     EXPECT_THAT(result.error().message(), HasSubstr("--like"));
+
+    const auto small = load(folder / "mobilenet_v1_0.25_128_quant.tflite");
+    const auto large =
+        retarget(load(folder / "mobilenet_v1_0.5_160_quant_edgetpu.tflite"), small, {});
+    ASSERT_FALSE(large);
+    EXPECT_THAT(large.error().message(),
+                HasSubstr("another architecture: the compiled model takes"));
 }
 
 TEST(Retarget, RefusesWithTheReason) {
@@ -377,6 +384,7 @@ TEST(Retarget, RefusesOperatorsWhoseValuesItDoesNotKnow) {
     for (const model::Operator& op : plain.subgraphs[0].operators) {
         if (op.code.builtin != model::Op::sub) continue;
         auto& tensor = target.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])];
+        if (!tensor.quantization || !tensor.quantization->quantized()) continue;
         tensor.quantization->scale[0] *= 2;
     }
     const auto difference = retarget(load(folder / (name + "_edgetpu.tflite")), plain, target, {});
