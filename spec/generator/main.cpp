@@ -17,6 +17,8 @@ Result<std::string> generate(std::string_view what, const std::string& xml) {
     if (what == "isa-page") return isa_page(REEF_TRY(read_isa(xml)));
     if (what == "registers-header") return registers_header(REEF_TRY(read_registers(xml)));
     if (what == "registers-page") return registers_page(REEF_TRY(read_registers(xml)));
+    if (what == "operators-header") return operators_header(REEF_TRY(read_operators(xml)));
+    if (what == "operators-page") return operators_page(REEF_TRY(read_operators(xml)));
     return reef::fail(reef::Cause::bad_argument, fmt::format("unknown product '{}'", what));
 }
 
@@ -25,8 +27,8 @@ Result<std::string> generate(std::string_view what, const std::string& xml) {
 int main(int argc, char** argv) {
     if (argc != 4) {
         fmt::print(stderr,
-                   "usage: reef_specgen isa-header|isa-page|registers-header|registers-page IN.xml "
-                   "OUT\n");
+                   "usage: reef_specgen isa-header|isa-page|registers-header|registers-page|"
+                   "operators-header|operators-page IN.xml OUT\n");
         return 2;
     }
     std::ifstream in(argv[2], std::ios::binary);

@@ -97,7 +97,23 @@ struct RegisterFile {
 /// Refuses what read_isa() refuses, for registers of at most 64 bits.
 [[nodiscard]] Result<RegisterFile> read_registers(const std::string& xml);
 
+struct OperatorRow {
+    std::string name;
+    std::string grade;  ///< seen, documented
+    std::string limit;
+};
+
+struct OperatorList {
+    std::string title;
+    std::vector<OperatorRow> operators;
+};
+
+/// Refuses unknown elements, attributes and grades, and operators that occur twice.
+[[nodiscard]] Result<OperatorList> read_operators(const std::string& xml);
+
 [[nodiscard]] std::string isa_header(const Isa& isa);
+[[nodiscard]] std::string operators_header(const OperatorList& list);
+[[nodiscard]] std::string operators_page(const OperatorList& list);
 [[nodiscard]] std::string isa_page(const Isa& isa);
 [[nodiscard]] std::string registers_header(const RegisterFile& file);
 [[nodiscard]] std::string registers_page(const RegisterFile& file);

@@ -134,4 +134,16 @@ std::string registers_header(const RegisterFile& file) {
     return out + "}  // namespace reef::edgetpu::spec\n";
 }
 
+std::string operators_header(const OperatorList& list) {
+    std::string out =
+        "// Generated from spec/edgetpu/operators.xml. Do not edit.\n#pragma once\n\n"
+        "#include \"reef/edgetpu/operators.h\"\n\nnamespace reef::edgetpu::spec {\n\n"
+        "inline constexpr OperatorInfo operators[] = {\n";
+    for (const auto& row : list.operators) {
+        out += fmt::format("    {{{}, OperatorGrade::{}, {}}},\n", quoted(row.name), row.grade,
+                           quoted(row.limit));
+    }
+    return out + "};\n\n}  // namespace reef::edgetpu::spec\n";
+}
+
 }  // namespace reef::specgen

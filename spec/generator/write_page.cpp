@@ -74,6 +74,26 @@ std::string instruction_section(const Isa& isa, std::size_t index) {
     return out;
 }
 
+/// Every field of grade guess, and instructions that are guesses as a whole.
+std::string guesses_section(const Isa& isa) {
+    std::string out =
+        "\n## Guesses\n\nEvery field whose meaning is a guess. `reef disasm --guesses` lists "
+        "those that a program sets.\n\n| instruction | field | bit | width | meaning |\n"
+        "|---|---|---|---|---|\n";
+    for (std::size_t n = 0; n < isa.instructions.size(); ++n) {
+        const auto& i = isa.instructions[n];
+        if (i.grade == "guess")
+            out += fmt::format("| [{0}](#{0}) | all | | | {1} |\n", i.name, cell(i.meaning));
+        for (const auto& f : i.fields) {
+            if (f.grade != "guess" || f.kind == "raw") continue;
+            out += fmt::format("| [{0}](#{0}) | `{1}` | {2} | {3} | {4}{5} |\n", i.name, f.name,
+                               f.position, f.width, cell(f.meaning),
+                               f.note.empty() ? "" : fmt::format(" ({})", cell(f.note)));
+        }
+    }
+    return out;
+}
+
 }  // namespace
 
 std::string isa_page(const Isa& isa) {
@@ -98,7 +118,7 @@ std::string isa_page(const Isa& isa) {
             out += fmt::format("| {:#x} | {} | {} |\n", v.value, v.name, cell(v.meaning));
     }
     for (std::size_t n = 0; n < isa.instructions.size(); ++n) out += instruction_section(isa, n);
-    return out;
+    return out + guesses_section(isa);
 }
 
 std::string registers_page(const RegisterFile& file) {
@@ -124,6 +144,21 @@ std::string registers_page(const RegisterFile& file) {
         out += fmt::format("| {} | {:#07x} | {} |\n", r.name, r.offset,
                            fields.empty() ? "unknown" : fields);
     }
+    return out;
+}
+
+std::string operators_page(const OperatorList& list) {
+    auto out = fmt::format(
+        "<!-- Generated from spec/edgetpu/operators.xml. Do not edit. -->\n# {}\n\n"
+        "The operators that the vendor's compiler can put on the chip. It takes operators from the "
+        "model's\ninputs on and stops at what it cannot map; a compiled file does not say why. "
+        "**seen**: a known\nprogram computes one. **documented**: only the documentation of the "
+        "compiler, version 16, lists it.\nLimits are the documentation's; no program has been "
+        "seen to prove them.\n\n"
+        "| operator | grade | documented limit |\n|---|---|---|\n",
+        list.title);
+    for (const auto& row : list.operators)
+        out += fmt::format("| {} | {} | {} |\n", row.name, row.grade, cell(row.limit));
     return out;
 }
 

@@ -136,5 +136,19 @@ TEST(Generator, ReadsWidthsAndResetValues) {
     EXPECT_FALSE(outside);
 }
 
+TEST(Operators, RefusesOtherGradesAndTheSameTwice) {
+    const auto list = [](std::string_view rows) {
+        return read_operators(fmt::format("<operators title=\"t\">{}</operators>", rows));
+    };
+    const auto good = list("<operator name=\"ADD\" grade=\"seen\">no limit</operator>");
+    ASSERT_TRUE(good) << good.error().message();
+    EXPECT_EQ(good->operators.at(0).limit, "no limit");
+    EXPECT_FALSE(list("<operator name=\"ADD\" grade=\"exact\"/>"));
+    EXPECT_FALSE(
+        list("<operator name=\"ADD\" grade=\"seen\"/><operator name=\"ADD\" "
+             "grade=\"seen\"/>"));
+    EXPECT_FALSE(list("<register name=\"ADD\"/>"));
+}
+
 }  // namespace
 }  // namespace reef::specgen

@@ -70,7 +70,8 @@ TEST_F(InspectEdgetpuTest, SeveralCompiledParts) {
     EXPECT_EQ(operators[1]["runs_on"], "cpu");
     EXPECT_THAT(operators[1]["reason"].get<std::string>(), HasSubstr("left out by the compiler"));
     EXPECT_EQ(operators[2]["runs_on"], "edgetpu");
-    EXPECT_EQ(operators[3]["reason"], "not an operator of the Edge TPU compiler");
+    EXPECT_EQ(operators[3]["reason"],
+              "the Edge TPU compiler's documentation does not list this operator");
     EXPECT_EQ(operators[4]["reason"], "takes f32; the chip computes in 8 bits");
     ASSERT_EQ(json["edgetpu"]["packages"].size(), 2U);
     const auto& package = json["edgetpu"]["packages"][1];
@@ -143,8 +144,9 @@ TEST_F(InspectEdgetpuTest, KnownPlacements) {
     const auto deeplab = operators_of("deeplabv3_mnv2_dm05_pascal_quant");
     EXPECT_THAT(deeplab[1]["reason"].get<std::string>(), HasSubstr("left out by the compiler"));
     EXPECT_EQ(deeplab[4]["reason"],
-              "could run on the chip, but comes after operator 1 RESIZE_BILINEAR on the CPU");
-    EXPECT_EQ(deeplab[8]["reason"], "not an operator of the Edge TPU compiler");
+              "comes after operator 1 RESIZE_BILINEAR on the CPU, where the compiler stops");
+    EXPECT_EQ(deeplab[8]["reason"],
+              "the Edge TPU compiler's documentation does not list this operator");
     const auto posenet = operators_of("posenet_mobilenet_v1_075_353_481_16_quant_decoder");
     EXPECT_EQ(posenet[1]["reason"], "a custom operator, which is CPU code");
 }

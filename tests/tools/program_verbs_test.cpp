@@ -64,6 +64,17 @@ TEST_F(ProgramVerbsTest, JsonHoldsFields) {
     EXPECT_EQ(mac["fields"]["scale"], 0.5);
 }
 
+TEST_F(ProgramVerbsTest, GuessesAreListedWhereTheyAreSet) {
+    EXPECT_THAT(expect_ok({"disasm", stream, "--guesses"}), HasSubstr("sets no field"));
+    const auto guessing = assembled("guessing.coral", text("1 unknown_1844=1"));
+    EXPECT_THAT(expect_ok({"disasm", guessing, "--guesses"}), HasSubstr("unknown_1844"));
+    const auto json = nlohmann::json::parse(expect_ok({"disasm", guessing, "--guesses", "--json"}));
+    const auto& guess = json["executables"][0]["guesses"][0];
+    EXPECT_EQ(guess["instruction"], "mac");
+    EXPECT_EQ(guess["field"], "unknown_1844");
+    EXPECT_EQ(guess["instructions"], 1);
+}
+
 TEST_F(ProgramVerbsTest, DiffNamesFields) {
     EXPECT_THAT(expect_ok({"diff", stream, stream}), HasSubstr("identical"));
     const auto result = reef_command({"diff", stream, other});

@@ -1,6 +1,9 @@
 // reef disasm: the Edge TPU programs of a file as text or JSON, and their check.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "instruction_json.h"
@@ -8,6 +11,7 @@
 #include "reef/base/file.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/program_check.h"
+#include "text_table.h"
 #include "verb.h"
 
 namespace reef::tool {
@@ -20,6 +24,7 @@ struct DisasmOptions {
     bool no_addresses = false;
     bool check = false;
     bool data = false;
+    bool guesses = false;
     bool json = false;
 };
 
@@ -135,6 +140,98 @@ Exit check_verb(Console& console, const std::vector<Program>& programs,
     return kept ? Exit::ok : Exit::failed;
 }
 
+/// A field of grade guess that instructions of a program set.
+struct SetGuess {
+    const edgetpu::InstructionInfo* instruction;
+    const edgetpu::FieldInfo* field;
+    std::size_t count = 0;           ///< instructions that set it
+    std::set<std::uint64_t> values;  ///< that they set
+};
+
+std::vector<SetGuess> guesses_in(const Program& program) {
+    std::map<const edgetpu::FieldInfo*, SetGuess> found;
+    for (const auto chunk : program.chunks) {
+        edgetpu::InstructionCursor cursor(chunk);
+        while (const auto one = cursor.next()) {
+            if (one->info == nullptr) continue;
+            for (const edgetpu::FieldInfo& field : one->info->fields) {
+                const bool guess =
+                    field.grade == edgetpu::Grade::guess || field.kind == edgetpu::FieldKind::raw;
+                if (!guess || one->bits(field) == 0) continue;
+                SetGuess& entry =
+                    found.try_emplace(&field, SetGuess{one->info, &field, 0, {}}).first->second;
+                ++entry.count;
+                entry.values.insert(one->bits(field));
+            }
+        }
+    }
+    std::vector<SetGuess> list;
+    for (auto& [field, entry] : found) list.push_back(std::move(entry));
+    std::ranges::sort(list, {}, [](const SetGuess& guess) {
+        return std::pair(guess.instruction->name, guess.field->position);
+    });
+    return list;
+}
+
+std::string values_text(const std::set<std::uint64_t>& values) {
+    constexpr std::size_t shown = 4;
+    std::string text;
+    std::size_t count = 0;
+    for (const std::uint64_t value : values) {
+        if (count++ == shown) return text + fmt::format(" and {} more", values.size() - shown);
+        text += fmt::format("{}{:#x}", text.empty() ? "" : " ", value);
+    }
+    return text;
+}
+
+void print_guesses(Console& console, const std::vector<Program>& programs) {
+    for (const auto& program : programs) {
+        const auto guesses = guesses_in(program);
+        console.print("{} {}: {}\n", program.executable, program.type,
+                      guesses.empty() ? "sets no field whose meaning is a guess"
+                                      : "sets these fields, whose meaning is a guess");
+        if (guesses.empty()) continue;
+        TextTable table({{"instruction"},
+                         {"field"},
+                         {"bit", Align::right},
+                         {"width", Align::right},
+                         {"set in", Align::right},
+                         {"values"},
+                         {"guess"}});
+        for (const auto& [instruction, field, count, values] : guesses) {
+            table.add({std::string(instruction->name), std::string(field->name),
+                       std::to_string(field->position), std::to_string(field->width),
+                       std::to_string(count), values_text(values),
+                       field->kind == edgetpu::FieldKind::raw ? "in no known field"
+                                                              : std::string(field->meaning)});
+        }
+        table.print(console);
+    }
+}
+
+void print_guesses_json(Console& console, const std::vector<Program>& programs,
+                        const std::string& file) {
+    Json document = json_document("disasm");
+    document["file"] = file;
+    document["executables"] = Json::array();
+    for (const auto& program : programs) {
+        Json list = Json::array();
+        for (const auto& [instruction, field, count, values] : guesses_in(program)) {
+            list.push_back({{"instruction", instruction->name},
+                            {"field", field->name},
+                            {"position", field->position},
+                            {"width", field->width},
+                            {"instructions", count},
+                            {"values", values},
+                            {"meaning", field->meaning}});
+        }
+        document["executables"].push_back({{"executable", program.executable},
+                                           {"type", program.type},
+                                           {"guesses", std::move(list)}});
+    }
+    print_json(console, document);
+}
+
 Result<Exit> disasm_verb(const DisasmOptions& options, Console& console) {
     const auto file = REEF_TRY(read_file(options.file));
     auto programs = REEF_TRY(in_place(programs_of(file), options.file));
@@ -142,6 +239,14 @@ Result<Exit> disasm_verb(const DisasmOptions& options, Console& console) {
         REEF_TRY(in_place(select_programs(std::move(programs), options.executable), options.file));
     if (options.check) return check_verb(console, programs, options);
     if (!options.data) REEF_CHECK(refuse_data(options, programs));
+    if (options.guesses) {
+        if (options.json) {
+            print_guesses_json(console, programs, options.file);
+        } else {
+            print_guesses(console, programs);
+        }
+        return Exit::ok;
+    }
     if (options.json) {
         print_programs_json(console, programs, options.file);
     } else {
@@ -169,13 +274,18 @@ Action add_disasm(CLI::App& app) {
     auto* check =
         app.add_flag("--check", options->check,
                      "Check the programs' form and synchronisation instead of showing them");
+    auto* guesses = app.add_flag("--guesses", options->guesses,
+                                 "List the fields that the programs set and whose meaning is a "
+                                 "guess, instead of showing the programs");
     app.add_flag("--json", options->json, "Print JSON")->excludes("--symbolic");
     check->excludes("--symbolic");
+    guesses->excludes("--symbolic")->excludes("--check");
     app.footer(
         "Examples:\n"
         "  reef disasm net_edgetpu.tflite --symbolic\n"
         "  reef disasm net_edgetpu.tflite --executable EXECUTION_ONLY > net.s\n"
         "  reef disasm net_edgetpu.tflite --check\n"
+        "  reef disasm net_edgetpu.tflite --guesses\n"
         "The text goes back to the same bytes with reef asm. Exit code 1 when a rule is broken.");
     return [options](Console& console) { return disasm_verb(*options, console); };
 }

@@ -7,64 +7,11 @@
 #include <optional>
 
 #include "model_text.h"
+#include "reef/edgetpu/operators.h"
 #include "reef/edgetpu/package.h"
 
 namespace reef::tool {
 namespace {
-
-struct CompilerOperator {
-    std::string_view name;
-    std::string_view limit;  ///< that keeps some of them off the chip
-};
-
-// The operators that the documentation of the vendor's compiler, version 16, lists.
-constexpr CompilerOperator compiler_operators[] = {
-    {"ADD", ""},
-    {"AVERAGE_POOL_2D", "no fused activation"},
-    {"CONCATENATION", "no fused activation; a constant input must be zeros, of two inputs"},
-    {"CONV_2D", "equal dilation in x and y"},
-    {"DEPTHWISE_CONV_2D", "equal dilation in x and y"},
-    {"EXPAND_DIMS", ""},
-    {"FULLY_CONNECTED", "default weight format; one-dimensional output"},
-    {"L2_NORMALIZATION", ""},
-    {"LOGISTIC", ""},
-    {"UNIDIRECTIONAL_SEQUENCE_LSTM", "unidirectional, without peephole"},
-    {"MAXIMUM", ""},
-    {"MAX_POOL_2D", "no fused activation"},
-    {"MEAN", "no reduction over the batch"},
-    {"MINIMUM", ""},
-    {"MUL", ""},
-    {"PACK", "not along the batch"},
-    {"PAD", "not along the batch"},
-    {"PRELU", "one-dimensional alpha"},
-    {"QUANTIZE", ""},
-    {"REDUCE_MAX", "not over the batch"},
-    {"REDUCE_MIN", "not over the batch"},
-    {"RELU", ""},
-    {"RELU6", ""},
-    {"RELU_N1_TO_1", ""},
-    {"RESHAPE", "small tensors"},
-    {"RESIZE_BILINEAR", "sizes at which precision holds"},
-    {"RESIZE_NEAREST_NEIGHBOR", "sizes at which precision holds"},
-    {"RSQRT", ""},
-    {"SLICE", ""},
-    {"SOFTMAX", "one dimension, at most 16000 elements"},
-    {"SPACE_TO_DEPTH", ""},
-    {"SPLIT", "not along the batch"},
-    {"SQUEEZE", "small tensors"},
-    {"STRIDED_SLICE", "strides of 1"},
-    {"SUB", ""},
-    {"SUM", "not over the batch"},
-    {"SQUARED_DIFFERENCE", ""},
-    {"TANH", ""},
-    {"TRANSPOSE", ""},
-    {"TRANSPOSE_CONV", ""},
-};
-
-const CompilerOperator* find_operator(std::string_view name) {
-    const auto* found = std::ranges::find(compiler_operators, name, &CompilerOperator::name);
-    return found == std::end(compiler_operators) ? nullptr : found;
-}
 
 bool in_8_bits(ElementType type) {
     return type == ElementType::uint8 || type == ElementType::int8;
@@ -88,7 +35,9 @@ std::optional<std::string> foreign_type(const model::Model& model, const model::
 std::optional<std::string> own_reason(const model::Model& model, const model::Subgraph& graph,
                                       const model::Operator& op) {
     if (op.code.builtin == model::Op::custom) return "a custom operator, which is CPU code";
-    if (find_operator(op.code.name()) == nullptr) return "not an operator of the Edge TPU compiler";
+    if (edgetpu::find_operator(op.code.name()) == nullptr) {
+        return "the Edge TPU compiler's documentation does not list this operator";
+    }
     if (const auto type = foreign_type(model, graph, op)) {
         return *type + "; the chip computes in 8 bits";
     }
@@ -96,10 +45,12 @@ std::optional<std::string> own_reason(const model::Model& model, const model::Su
 }
 
 std::string limit_reason(const model::Operator& op) {
-    const CompilerOperator* known = find_operator(op.code.name());
-    if (known->limit.empty())
-        return "left out by the compiler for a limit that the file does not name";
-    return "left out by the compiler, whose limit for it is: " + std::string(known->limit);
+    const edgetpu::OperatorInfo* known = edgetpu::find_operator(op.code.name());
+    if (known->limit.empty()) return "left out by the compiler; the file does not say why";
+    return fmt::format(
+        "left out by the compiler; the file does not say why. The compiler's "
+        "documentation allows it with: {}",
+        known->limit);
 }
 
 /// For each tensor, the first operator on the CPU that it depends on without the chip in between.
@@ -119,7 +70,7 @@ std::string cpu_reason(const model::Model& model, const model::Subgraph& graph,
                        const model::Operator& op, std::size_t source) {
     if (const auto reason = own_reason(model, graph, op)) return *reason;
     if (source == graph.operators.size()) return limit_reason(op);
-    return fmt::format("could run on the chip, but comes after operator {} {} on the CPU", source,
+    return fmt::format("comes after operator {} {} on the CPU, where the compiler stops", source,
                        graph.operators[source].code.name());
 }
 

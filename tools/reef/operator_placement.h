@@ -14,8 +14,9 @@ struct OperatorPlacement {
 };
 
 /// One per operator. A compiled file does not say why its compiler left an operator to the CPU; the
-/// reason is the first of these that holds: not an operator of the vendor's compiler, not in 8
-/// bits, behind another operator on the CPU, a limit of the operator.
+/// reason is the first of these that holds: not an operator that the vendor's documentation lists,
+/// not in 8 bits, behind another operator on the CPU; then the documented limit of the operator is
+/// named as what it is.
 [[nodiscard]] std::vector<OperatorPlacement> place_operators(const model::Model& model,
                                                              const model::Subgraph& graph);
 

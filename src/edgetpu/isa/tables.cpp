@@ -2,8 +2,10 @@
 #include <array>
 
 #include "reef/edgetpu/isa.h"
+#include "reef/edgetpu/operators.h"
 #include "reef/edgetpu/registers.h"
 #include "reef_spec/edgetpu_isa.h"
+#include "reef_spec/edgetpu_operators.h"
 #include "reef_spec/edgetpu_registers.h"
 
 namespace reef::edgetpu {
@@ -71,6 +73,19 @@ const RegisterInfo* find_register(std::string_view name, std::string_view group)
 const RegisterInfo* find_register(std::uint32_t offset) {
     const auto it = std::ranges::find(spec::registers, offset, &RegisterInfo::offset);
     return it == std::end(spec::registers) ? nullptr : it;
+}
+
+std::string_view to_string(OperatorGrade grade) {
+    return grade == OperatorGrade::seen ? "seen" : "documented";
+}
+
+std::span<const OperatorInfo> operators() {
+    return spec::operators;
+}
+
+const OperatorInfo* find_operator(std::string_view name) {
+    const auto* found = std::ranges::find(spec::operators, name, &OperatorInfo::name);
+    return found == std::end(spec::operators) ? nullptr : found;
 }
 
 }  // namespace reef::edgetpu
