@@ -160,9 +160,11 @@ void print_executable(Console& console, std::size_t index, const Executable& exe
 
 void print_package(Console& console, const std::string& place, const edgetpu::Package& package,
                    bool all) {
+    // Some compilers leave the number of their change list out.
+    const bool versioned = !package.compiler_version.empty() && package.compiler_version != "cl/";
     console.print("\n{}  for runtime {} or newer, compiler version {}\n",
                   console.heading(printable("Edge TPU " + place)), package.min_runtime_version,
-                  printable(package.compiler_version));
+                  versioned ? printable(package.compiler_version) : "not given");
     if (!package.model_identifier.empty()) {
         print_field(console, "identifier", package.model_identifier);
     }
@@ -267,6 +269,18 @@ void print_placement(Console& console, const model::Subgraph& graph,
                    : row.macs == 0        ? ""
                                           : count_text(row.macs),
                    row.placement->on_chip ? "Edge TPU" : "CPU", row.placement->reason});
+    }
+    const auto on_chip =
+        std::ranges::count_if(placements, [](const auto& one) { return one.on_chip; });
+    const auto on_cpu = static_cast<std::ptrdiff_t>(placements.size()) - on_chip;
+    if (on_chip == 0) {
+        console.print("  edge tpu     nothing of this subgraph runs on the chip\n");
+    } else if (on_cpu == 0) {
+        console.print("  edge tpu     everything runs on the chip, nothing on the CPU\n");
+    } else {
+        console.print("  edge tpu     {} on the chip, {} on the CPU\n",
+                      plural(static_cast<std::size_t>(on_chip), "compiled operator"),
+                      plural(static_cast<std::size_t>(on_cpu), "operator"));
     }
     console.write("\n");
     table.print(console);
