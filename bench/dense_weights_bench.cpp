@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/fast/targets.h"
 #include "reef/edgetpu/params.h"
 
 namespace reef::edgetpu {
@@ -118,5 +119,6 @@ bool run() {
 }  // namespace reef::edgetpu
 
 int main() {
+    reef::cpu::apply_simd_choice();
     return reef::edgetpu::run() ? 0 : 1;
 }
