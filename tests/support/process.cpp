@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 namespace reef::test {
@@ -49,15 +50,32 @@ int broken_pipe() {
     return ends[1];
 }
 
-/// What was written to a terminal before its program ended. At most what its buffer holds,
-/// 4096 bytes.
-std::string terminal_text(int reader) {
-    std::string text(4096, '\0');
-    const ssize_t count = ::read(reader, text.data(), text.size());
-    text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
-    ::close(reader);
-    return text;
-}
+class Terminal {
+  public:
+    Terminal() {
+        if (::openpty(&reader_, &writer_, nullptr, nullptr, nullptr) != 0)
+            throw std::runtime_error("openpty failed");
+    }
+    Terminal(const Terminal&) = delete;
+    Terminal& operator=(const Terminal&) = delete;
+    ~Terminal() {
+        ::close(reader_);
+        ::close(writer_);
+    }
+    [[nodiscard]] int descriptor() const { return writer_; }
+    /// What was written before its program ended. At most what its buffer holds, 4096 bytes.
+    [[nodiscard]] std::string text() const {
+        ::fcntl(reader_, F_SETFL, O_NONBLOCK);
+        std::string text(4096, '\0');
+        const ssize_t count = ::read(reader_, text.data(), text.size());
+        text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+        return text;
+    }
+
+  private:
+    int reader_ = -1;
+    int writer_ = -1;
+};
 
 int wait_for(pid_t child) {
     int status = 0;
@@ -78,11 +96,9 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
     if (!options.stdout_path.empty()) {
         out_descriptor = ::open(options.stdout_path.c_str(), O_WRONLY);
     }
-    int terminal_reader = -1;
-    if (options.terminal &&
-        ::openpty(&terminal_reader, &out_descriptor, nullptr, nullptr, nullptr)) {
-        throw std::runtime_error("openpty failed");
-    }
+    std::optional<Terminal> out_terminal, err_terminal;
+    if (options.terminal) out_terminal.emplace();
+    if (options.error_terminal) err_terminal.emplace();
     std::vector<char*> argv;
     for (const std::string& argument : arguments)
         argv.push_back(const_cast<char*>(argument.c_str()));
@@ -93,8 +109,8 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
     if (child == 0) {
         std::signal(SIGPIPE, SIG_DFL);
         ::dup2(in.descriptor(), STDIN_FILENO);
-        ::dup2(out_descriptor, STDOUT_FILENO);
-        ::dup2(err.descriptor(), STDERR_FILENO);
+        ::dup2(out_terminal ? out_terminal->descriptor() : out_descriptor, STDOUT_FILENO);
+        ::dup2(err_terminal ? err_terminal->descriptor() : err.descriptor(), STDERR_FILENO);
         for (const std::string& entry : options.environment) {
             ::putenv(const_cast<char*>(entry.c_str()));
         }
@@ -103,9 +119,9 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
     }
     ProcessResult result;
     result.exit_code = wait_for(child);
-    result.out = options.terminal ? terminal_text(terminal_reader) : out.text();
+    result.out = out_terminal ? out_terminal->text() : out.text();
     if (out_descriptor != out.descriptor()) ::close(out_descriptor);
-    result.err = err.text();
+    result.err = err_terminal ? err_terminal->text() : err.text();
     if (result.exit_code == 127) throw std::runtime_error("cannot start " + arguments[0]);
     return result;
 }

@@ -17,6 +17,7 @@ struct ProcessOptions {
     std::vector<std::string> environment{};  ///< "NAME=value", added to the test's own
     std::string stdout_path{};               ///< a file (/dev/full) in place of capturing
     bool terminal = false;                   ///< standard output is a terminal
+    bool error_terminal = false;             ///< standard error is a terminal
     bool close_stdout_reader = false;        ///< standard output is a pipe that nobody reads
 };
 

@@ -94,25 +94,33 @@ Status Console::flush() {
     return write_all(STDOUT_FILENO, text);
 }
 
+ProgressBar::ProgressBar(std::string label, Clock::time_point start)
+    : label_(std::move(label)), start_(start) {}
+
+std::string ProgressBar::update(double done, Clock::time_point now) {
+    using namespace std::chrono_literals;
+    if (now - start_ < 2s || (drawn_ && now - *drawn_ < 100ms)) return {};
+    drawn_ = now;
+    constexpr int cells = 30;
+    done = std::clamp(done, 0.0, 1.0);
+    const int filled = static_cast<int>(done * cells);
+    return fmt::format("\r{} [{:#<{}}{:.<{}}] {:3.0f} %", label_, "", filled, "", cells - filled,
+                       done * 100);
+}
+
+std::string ProgressBar::erase() const {
+    return drawn_ ? "\r\x1b[K" : "";
+}
+
 Progress::Progress(std::string label)
-    : label_(std::move(label)), start_(Clock::now()), terminal_(::isatty(STDERR_FILENO) != 0) {}
+    : bar_(std::move(label), ProgressBar::Clock::now()), terminal_(::isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() {
-    if (visible_) (void)write_all(STDERR_FILENO, "\r\x1b[K");
+    (void)write_all(STDERR_FILENO, bar_.erase());
 }
 
 void Progress::update(double done) {
-    using namespace std::chrono_literals;
-    if (!terminal_) return;
-    const Clock::time_point now = Clock::now();
-    if (now - start_ < 2s || now - drawn_ < 100ms) return;
-    drawn_ = now;
-    visible_ = true;
-    constexpr int cells = 30;
-    const int filled = static_cast<int>(std::clamp(done, 0.0, 1.0) * cells);
-    const std::string line = fmt::format("\r{} [{:#<{}}{:.<{}}] {:3.0f} %", label_, "", filled, "",
-                                         cells - filled, std::clamp(done, 0.0, 1.0) * 100);
-    (void)write_all(STDERR_FILENO, line);
+    if (terminal_) (void)write_all(STDERR_FILENO, bar_.update(done, ProgressBar::Clock::now()));
 }
 
 void print_diagnostic(std::string_view verb, std::string_view message) {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,7 +48,25 @@ class Console {
     int width_ = 0;
 };
 
-/// A bar on standard error for work that takes longer than two seconds, when that is a terminal.
+/// What a progress bar writes to its terminal, and when: nothing in the first two seconds, then a
+/// line that replaces the one before it, at most ten times a second.
+class ProgressBar {
+  public:
+    using Clock = std::chrono::steady_clock;
+    ProgressBar(std::string label, Clock::time_point start);
+
+    /// `done` is 0 to 1; others count as the nearer of the two. Empty when nothing is due.
+    [[nodiscard]] std::string update(double done, Clock::time_point now);
+    /// What takes the bar away; empty when none was drawn.
+    [[nodiscard]] std::string erase() const;
+
+  private:
+    std::string label_;
+    Clock::time_point start_;
+    std::optional<Clock::time_point> drawn_;
+};
+
+/// A ProgressBar on standard error when that is a terminal, nothing otherwise.
 class Progress {
   public:
     explicit Progress(std::string label);
@@ -55,16 +74,12 @@ class Progress {
     Progress& operator=(const Progress&) = delete;
     ~Progress();
 
-    /// `done` is 0 to 1. Cheap: draws at most ten times a second.
+    /// `done` is 0 to 1. Cheap.
     void update(double done);
 
   private:
-    using Clock = std::chrono::steady_clock;
-    std::string label_;
-    Clock::time_point start_;
-    Clock::time_point drawn_;
+    ProgressBar bar_;
     bool terminal_ = false;
-    bool visible_ = false;
 };
 
 /// "reef VERB: MESSAGE" on standard error, always one line.
