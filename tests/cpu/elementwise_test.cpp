@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -135,8 +136,99 @@ TEST_P(Elementwise, FusedActivationsClamp) {
     }
 }
 
+/// RELU or RELU6 from one quantisation to another, on `input`.
+std::vector<std::byte> rectified(Op op, ElementType type, Parameters in, Parameters out,
+                                 const std::vector<std::byte>& input, KernelSet kernels) {
+    const auto count = static_cast<std::int32_t>(input.size() / *size_of(type));
+    Builder builder("rectify");
+    const auto x = builder.input("x", type, {count}, model::per_tensor(in.scale, in.zero_point));
+    const auto y = builder.tensor("y", type, {count}, model::per_tensor(out.scale, out.zero_point));
+    builder.add(op, {x}, {y});
+    builder.output(y);
+    return run(builder.finish().value(), kernels, 1, {input});
+}
+
+TEST_P(Elementwise, RectifiersAtOneScaleOnlyClamp) {
+    const int zero = lowest() + 100;
+    const Parameters same{0.1F, zero};
+    for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
+        const auto relu = rectified(Op::relu, GetParam(), same, same, all_bytes(), kernels);
+        const auto relu6 = rectified(Op::relu6, GetParam(), same, same, all_bytes(), kernels);
+        ASSERT_EQ(relu.size(), 256U);
+        ASSERT_EQ(relu6.size(), 256U);
+        for (std::size_t i = 0; i < 256; ++i) {
+            const int x = value(static_cast<std::byte>(i));
+            EXPECT_EQ(value(relu[i]), std::max(x, zero));
+            EXPECT_EQ(value(relu6[i]), std::clamp(x, zero, zero + 60));
+        }
+    }
+}
+
+TEST_P(Elementwise, RectifiersRescaleEveryValue) {
+    for (int round = 0; round < 60; ++round) {
+        const Op op = round % 2 == 0 ? Op::relu : Op::relu6;
+        const double most = op == Op::relu ? std::numeric_limits<double>::infinity() : 6;
+        const Parameters in = any_parameters();
+        const Parameters out = any_parameters();
+        const auto plain = rectified(op, GetParam(), in, out, all_bytes(), KernelSet::reference);
+        ASSERT_EQ(plain.size(), 256U);
+        ASSERT_EQ(rectified(op, GetParam(), in, out, all_bytes(), KernelSet::fast), plain);
+        for (std::size_t i = 0; i < 256; ++i) {
+            const double real = std::clamp<double>(
+                in.scale * (value(static_cast<std::byte>(i)) - in.zero_point), 0, most);
+            const double exact = std::clamp<double>(
+                real / out.scale + static_cast<double>(out.zero_point), lowest(), highest());
+            ASSERT_NEAR(value(plain[i]), exact, twice_rounded) << i;
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Elementwise, testing::Values(ElementType::uint8, ElementType::int8),
                          [](const auto& type) { return std::string(name_of(type.param)); });
+
+TEST(Rectifiers, OnInt16AndFloat32) {
+    const std::vector<std::int16_t> steps{-32768, -1, 0, 1, 11, 12, 13, 32767};
+    const auto steps_bytes = std::as_bytes(std::span(steps));
+    const std::vector<float> reals{-INFINITY, -1, -0.0F, 0.5F, 6, 6.5F, INFINITY, NAN};
+    const auto reals_bytes = std::as_bytes(std::span(reals));
+    const auto of_steps = [&](Op op) {
+        const auto bytes = rectified(op, ElementType::int16, {0.5F, 0}, {0.5F, 0},
+                                     {steps_bytes.begin(), steps_bytes.end()}, KernelSet::fast);
+        std::vector<std::int16_t> values(bytes.size() / sizeof(std::int16_t));
+        std::memcpy(values.data(), bytes.data(), bytes.size());
+        return values;
+    };
+    EXPECT_EQ(of_steps(Op::relu), (std::vector<std::int16_t>{0, 0, 0, 1, 11, 12, 13, 32767}));
+    EXPECT_EQ(of_steps(Op::relu6), (std::vector<std::int16_t>{0, 0, 0, 1, 11, 12, 12, 12}));
+    for (const Op op : {Op::relu, Op::relu6}) {
+        Builder builder("rectify");
+        const auto x = builder.input("x", ElementType::float32, {8});
+        const auto y = builder.tensor("y", ElementType::float32, {8});
+        builder.add(op, {x}, {y});
+        builder.output(y);
+        const auto bytes = run(builder.finish().value(), KernelSet::fast, 1,
+                               {{reals_bytes.begin(), reals_bytes.end()}});
+        ASSERT_EQ(bytes.size(), 32U);
+        std::vector<float> values(8);
+        std::memcpy(values.data(), bytes.data(), 32);
+        const float six = op == Op::relu ? 6.5F : 6;
+        const float most = op == Op::relu ? INFINITY : 6;
+        EXPECT_TRUE(std::isnan(values.back()));
+        values.pop_back();
+        EXPECT_EQ(values, (std::vector<float>{0, 0, 0, 0.5F, 6, six, most}));
+    }
+}
+
+TEST(Rectifiers, RefuseOtherTypes) {
+    Builder builder("rectify");
+    const auto x = builder.input("x", ElementType::int32, {4});
+    const auto y = builder.tensor("y", ElementType::int32, {4});
+    builder.add(Op::relu, {x}, {y});
+    builder.output(y);
+    const auto executor = Executor::create(builder.finish().value(), {});
+    ASSERT_FALSE(executor);
+    EXPECT_EQ(executor.error().cause, Cause::unsupported);
+}
 
 TEST(Concatenation, RescalesUint8InputsAndRefusesOtherTypes) {
     for (const ElementType type : {ElementType::uint8, ElementType::int8}) {

@@ -123,7 +123,10 @@ PreparedKernel prepare_rectifier(const OperatorView& op, const char* name,
         case ElementType::int16:
             return rectify<std::int16_t>(op, name, activation, options);
         default: {
-            const auto limits = REEF_TRY(float_activation_range(activation));
+            auto limits = REEF_TRY(float_activation_range(activation));
+            // Fused, RELU gives the largest finite number for infinity; the operator keeps it.
+            if (activation == model::Activation::relu)
+                limits.max = std::numeric_limits<float>::infinity();
             return unary_kernel<float, float>(name, op, options.kernels, [limits](float value) {
                 return value > limits.max ? limits.max : value < limits.min ? limits.min : value;
             });
