@@ -181,6 +181,13 @@ Status expect_rank_4(const model::Tensor& tensor, const char* what) {
     return {};
 }
 
+Status check_spatial_inputs(const OperatorView& op) {
+    REEF_CHECK(op.expect_counts(2, 3, 1));
+    REEF_CHECK(check_types(op));
+    REEF_CHECK(expect_rank_4(op.input(input_index), "input"));
+    return expect_rank_4(op.input(weights_index), "filter");
+}
+
 /// CONV_2D and DEPTHWISE_CONV_2D alike: batch, axes and the output's shape.
 template <typename Options>
 Status read_geometry(const OperatorView& op, const Options& options, Convolution& c) {
@@ -211,10 +218,7 @@ Status expect_symmetric_int8(const Convolution& c) {
 }  // namespace
 
 Result<Convolution> read_conv_2d(const OperatorView& op, Arithmetic arithmetic) {
-    REEF_CHECK(op.expect_counts(2, 3, 1));
-    REEF_CHECK(check_types(op));
-    REEF_CHECK(expect_rank_4(op.input(input_index), "input"));
-    REEF_CHECK(expect_rank_4(op.input(weights_index), "filter"));
+    REEF_CHECK(check_spatial_inputs(op));
     const auto options = REEF_TRY(op.options<model::Conv2dOptions>());
     Convolution c;
     c.out_channels = op.input(weights_index).shape[0];
@@ -234,10 +238,7 @@ Result<Convolution> read_conv_2d(const OperatorView& op, Arithmetic arithmetic) 
 }
 
 Result<Convolution> read_depthwise_conv_2d(const OperatorView& op, Arithmetic arithmetic) {
-    REEF_CHECK(op.expect_counts(2, 3, 1));
-    REEF_CHECK(check_types(op));
-    REEF_CHECK(expect_rank_4(op.input(input_index), "input"));
-    REEF_CHECK(expect_rank_4(op.input(weights_index), "filter"));
+    REEF_CHECK(check_spatial_inputs(op));
     const auto options = REEF_TRY(op.options<model::DepthwiseConv2dOptions>());
     const std::vector<std::int32_t>& filter = op.input(weights_index).shape;
     Convolution c;

@@ -6,6 +6,7 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "cpu/fast/binary_run-inl.h"
 #include "cpu/fast/fixed_point-inl.h"
 #include "cpu/reference/add.h"
 
@@ -26,27 +27,10 @@ HWY_INLINE V rescaled_sum(D d, V a, V b, const SumParameters& p) {
 }
 
 template <typename T>
-void add_run(const T* HWY_RESTRICT a, std::size_t a_step, const T* HWY_RESTRICT b,
-             std::size_t b_step, T* HWY_RESTRICT out, std::size_t count, const SumParameters& p) {
-    const hn::ScalableTag<std::int32_t> d;
-    const hn::Rebind<T, decltype(d)> d8;
-    const std::size_t lanes = hn::Lanes(d);
-    const auto elements = [&](const T* from, std::size_t step, std::size_t i) HWY_ATTR {
-        return step == 0 ? hn::Set(d, *from) : hn::PromoteTo(d, hn::LoadU(d8, from + i));
-    };
-    const auto vector_at = [&](std::size_t i) HWY_ATTR {
-        const auto sum = rescaled_sum(d, elements(a, a_step, i), elements(b, b_step, i), p);
-        hn::StoreU(hn::DemoteTo(d8, sum), d8, out + i);
-    };
-    if (count < lanes) {
-        const QuantizedSum<T> function{p};
-        for (std::size_t i = 0; i < count; ++i) out[i] = function(a[i * a_step], b[i * b_step]);
-        return;
-    }
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) vector_at(i);
-    // The last vector may compute some elements a second time.
-    if (i < count) vector_at(count - lanes);
+void add_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
+             std::size_t count, const SumParameters& p) {
+    const auto vectors = [&p](auto d, auto x, auto y) HWY_ATTR { return rescaled_sum(d, x, y, p); };
+    binary_run(a, a_step, b, b_step, out, count, QuantizedSum<T>{p}, vectors);
 }
 
 void add_run_u8(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,

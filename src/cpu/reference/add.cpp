@@ -39,36 +39,6 @@ Result<SumParameters> sum_parameters(const OperatorView& op, model::Activation a
     return p;
 }
 
-template <typename T>
-class FastSumKernel final : public Kernel {
-  public:
-    FastSumKernel(const std::string& name, Broadcast broadcast, const SumParameters& p)
-        : name_(name + " fast " + std::string(simd_target())),
-          broadcast_(std::move(broadcast)),
-          p_(p) {}
-    [[nodiscard]] std::string name() const override { return name_; }
-
-    [[nodiscard]] Status run(const Frame& frame) override {
-        const T* a = frame.in<T>(0);
-        const T* b = frame.in<T>(1);
-        T* out = frame.out<T>(0);
-        const auto piece = [&](std::size_t o, std::size_t i, std::size_t j, std::size_t count) {
-            add_run_fast(a + i, broadcast_.a_step(), b + j, broadcast_.b_step(), out + o, count,
-                         p_);
-        };
-        frame.pool.parallel_for(broadcast_.size(), elementwise_grain,
-                                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
-                                    broadcast_.each_run(begin, end, piece);
-                                });
-        return {};
-    }
-
-  private:
-    std::string name_;
-    Broadcast broadcast_;
-    SumParameters p_;
-};
-
 /// The Edge TPU's ADD: both inputs in units of one fraction of their scales.
 template <typename T>
 struct EdgetpuSum {
@@ -145,7 +115,9 @@ PreparedKernel quantized_sum(const OperatorView& op, Broadcast broadcast,
     const std::string name = sign > 0 ? "add" : "sub";
     const auto p = REEF_TRY(sum_parameters(op, activation, sign));
     if (options.kernels == KernelSet::fast)
-        return std::make_unique<FastSumKernel<T>>(name, std::move(broadcast), p);
+        return binary_run_kernel<T>(name + " fast " + std::string(simd_target()),
+                                    std::move(broadcast),
+                                    [p](const auto... run) { add_run_fast(run..., p); });
     return binary_kernel<T>(name + " reference", std::move(broadcast), QuantizedSum<T>{p});
 }
 

@@ -14,14 +14,13 @@ namespace reef::cpu {
 /// Elements below which a second thread costs more than it gives.
 inline constexpr std::size_t elementwise_grain = 16384;
 
-/// output[i] = function(a[i], b[i]) over broadcast shapes.
-template <typename T, typename Function>
+/// output[i] = function(a[i], b[i]) over broadcast shapes, a run of elements at a time:
+/// run(a, a_step, b, b_step, out, count), where a step is 0 (the first element repeats) or 1.
+template <typename T, typename Run>
 class BinaryKernel final : public Kernel {
   public:
-    BinaryKernel(std::string name, Broadcast broadcast, Function function)
-        : name_(std::move(name)),
-          broadcast_(std::move(broadcast)),
-          function_(std::move(function)) {}
+    BinaryKernel(std::string name, Broadcast broadcast, Run run)
+        : name_(std::move(name)), broadcast_(std::move(broadcast)), run_(std::move(run)) {}
 
     [[nodiscard]] std::string name() const override { return name_; }
 
@@ -29,31 +28,39 @@ class BinaryKernel final : public Kernel {
         const T* a = frame.in<T>(0);
         const T* b = frame.in<T>(1);
         T* out = frame.out<T>(0);
-        frame.pool.parallel_for(
-            broadcast_.size(), elementwise_grain,
-            [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
-                broadcast_.each_run(
-                    begin, end,
-                    [&](std::size_t o, std::size_t i, std::size_t j, std::size_t count) {
-                        for (std::size_t k = 0; k < count; ++k)
-                            out[o + k] = function_(a[i + k * broadcast_.a_step()],
-                                                   b[j + k * broadcast_.b_step()]);
-                    });
-            });
+        const auto piece = [&](std::size_t o, std::size_t i, std::size_t j, std::size_t count) {
+            run_(a + i, broadcast_.a_step(), b + j, broadcast_.b_step(), out + o, count);
+        };
+        frame.pool.parallel_for(broadcast_.size(), elementwise_grain,
+                                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                                    broadcast_.each_run(begin, end, piece);
+                                });
         return {};
     }
 
   private:
     std::string name_;
     Broadcast broadcast_;
-    Function function_;
+    Run run_;
 };
 
+/// For a vectorised run.
+template <typename T, typename Run>
+[[nodiscard]] PreparedKernel binary_run_kernel(std::string name, Broadcast broadcast, Run run) {
+    return std::make_unique<BinaryKernel<T, Run>>(std::move(name), std::move(broadcast),
+                                                  std::move(run));
+}
+
+/// For a function of two elements.
 template <typename T, typename Function>
 [[nodiscard]] PreparedKernel binary_kernel(std::string name, Broadcast broadcast,
                                            Function function) {
-    return std::make_unique<BinaryKernel<T, Function>>(std::move(name), std::move(broadcast),
-                                                       std::move(function));
+    return binary_run_kernel<T>(std::move(name), std::move(broadcast),
+                                [function](const T* a, std::size_t a_step, const T* b,
+                                           std::size_t b_step, T* out, std::size_t count) {
+                                    for (std::size_t k = 0; k < count; ++k)
+                                        out[k] = function(a[k * a_step], b[k * b_step]);
+                                });
 }
 
 /// Two inputs and an output of one type, shapes as broadcasting gives them.

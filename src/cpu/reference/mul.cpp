@@ -11,36 +11,6 @@
 namespace reef::cpu {
 namespace {
 
-template <typename T>
-class FastProductKernel final : public Kernel {
-  public:
-    FastProductKernel(Broadcast broadcast, const ProductParameters& p)
-        : broadcast_(std::move(broadcast)), p_(p) {}
-
-    [[nodiscard]] std::string name() const override {
-        return "mul fast " + std::string(simd_target());
-    }
-
-    [[nodiscard]] Status run(const Frame& frame) override {
-        const T* a = frame.in<T>(0);
-        const T* b = frame.in<T>(1);
-        T* out = frame.out<T>(0);
-        const auto piece = [&](std::size_t o, std::size_t i, std::size_t j, std::size_t count) {
-            mul_run_fast(a + i, broadcast_.a_step(), b + j, broadcast_.b_step(), out + o, count,
-                         p_);
-        };
-        frame.pool.parallel_for(broadcast_.size(), elementwise_grain,
-                                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
-                                    broadcast_.each_run(begin, end, piece);
-                                });
-        return {};
-    }
-
-  private:
-    Broadcast broadcast_;
-    ProductParameters p_;
-};
-
 /// The Edge TPU's MUL.
 template <typename T>
 struct EdgetpuProduct {
@@ -109,7 +79,9 @@ PreparedKernel quantized_product(const OperatorView& op, Broadcast broadcast,
     product.multiplier = REEF_TRY(checked_multiplier(a.scale * b.scale / out.scale));
     product.clamp = REEF_TRY(quantized_activation_range(activation, op.output(0)));
     if (options.kernels == KernelSet::fast)
-        return std::make_unique<FastProductKernel<T>>(std::move(broadcast), product);
+        return binary_run_kernel<T>(
+            "mul fast " + std::string(simd_target()), std::move(broadcast),
+            [product](const auto... run) { mul_run_fast(run..., product); });
     return binary_kernel<T>("mul reference", std::move(broadcast), QuantizedProduct<T>{product});
 }
 
