@@ -156,16 +156,21 @@ void transpose(const std::uint8_t* in, std::size_t stride, std::size_t rows, std
                       });
 }
 
-/// round(x * per_step) with halves away from zero, limited to [-127, 127]; NaN gives 0.
+/// Halves away from zero, limited to [-127, 127]. NaN gives NaN: this order of operands keeps it.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V quantized(D d, V x, V per_step) {
+HWY_INLINE V rounded(D d, V q) {
     // The largest number below a half: adding it carries exactly the halves and all above.
     const V below_half = hn::Set(d, 0.49999997F);
     const V limit = hn::Set(d, 127.0F);
-    V q = hn::Mul(x, per_step);
-    q = hn::IfThenElseZero(hn::Eq(q, q), q);
-    q = hn::Clamp(q, hn::Neg(limit), limit);
-    return hn::Trunc(hn::Add(q, hn::CopySign(below_half, q)));
+    q = hn::Min(limit, hn::Max(hn::Neg(limit), q));
+    return hn::Trunc(hn::Add(q, hn::CopySignToAbs(below_half, q)));
+}
+
+/// round(x * per_step); NaN gives 0.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V quantized(D d, V x, V per_step) {
+    const V q = hn::Mul(x, per_step);
+    return rounded(d, hn::IfThenElseZero(hn::Eq(q, q), q));
 }
 
 /// Whole numbers in the lowest bits, two's complement.
@@ -217,19 +222,27 @@ void quantize_edge(const float* in, std::size_t stride, std::size_t rows, std::s
 template <class D>
 HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D>> quad(D d, const float* in, std::size_t stride,
                                                           const float* per_step) {
-    const auto row = [&](std::size_t r) HWY_ATTR {
-        return quantized(d, hn::LoadU(d, in + r * stride), hn::Set(d, per_step[r]));
-    };
     // Two numbers to a float: exact, and 128 more each is the flipped sign.
     const auto per_byte = hn::Set(d, 256.0F);
     const auto biased = hn::Set(d, 8388608.0F + 128.0F + 128.0F * 256.0F);
+    const auto two = [&](auto first, auto second)
+                         HWY_ATTR { return hn::Add(hn::MulAdd(second, per_byte, first), biased); };
+    const auto row = [&](std::size_t r) HWY_ATTR {
+        return rounded(d, hn::Mul(hn::LoadU(d, in + r * stride), hn::Set(d, per_step[r])));
+    };
+    auto low = two(row(0), row(1)), high = two(row(2), row(3));
+    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::IsNaN(hn::Add(low, high))))) {
+        const auto zeroed = [&](std::size_t r) HWY_ATTR {
+            return quantized(d, hn::LoadU(d, in + r * stride), hn::Set(d, per_step[r]));
+        };
+        low = two(zeroed(0), zeroed(1));
+        high = two(zeroed(2), zeroed(3));
+    }
     const hn::RebindToUnsigned<D> d32;
     const hn::Repartition<std::uint16_t, D> d16;
     const hn::Repartition<std::uint8_t, D> d8;
-    const auto low = hn::BitCast(d32, hn::Add(hn::MulAdd(row(1), per_byte, row(0)), biased));
-    const auto high = hn::BitCast(d32, hn::Add(hn::MulAdd(row(3), per_byte, row(2)), biased));
-    const auto elements =
-        hn::OddEven(hn::BitCast(d16, hn::ShiftLeft<16>(high)), hn::BitCast(d16, low));
+    const auto elements = hn::OddEven(hn::BitCast(d16, hn::ShiftLeft<16>(hn::BitCast(d32, high))),
+                                      hn::BitCast(d16, low));
     alignas(16) static constexpr std::uint8_t by_row[16] = {0, 4, 8,  12, 1, 5, 9,  13,
                                                             2, 6, 10, 14, 3, 7, 11, 15};
     return hn::TableLookupBytes(hn::BitCast(d8, elements), hn::LoadDup128(d8, by_row));
