@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/fast/targets.h"
+#include "base/simd.h"
 #include "reef/edgetpu/params.h"
 
 namespace reef::edgetpu {

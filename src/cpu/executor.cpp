@@ -8,10 +8,10 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/simd.h"
 #include "cpu/custom_options.h"
 #include "cpu/data_flow.h"
 #include "cpu/edgetpu_forms.h"
-#include "cpu/fast/targets.h"
 #include "cpu/float_requantisation.h"
 #include "cpu/kernel.h"
 #include "cpu/memory_plan.h"
@@ -340,6 +340,10 @@ void Executor::reset_state() {
             value = static_cast<int>(tensor.quantization->zero_point[0]);
         std::memset(impl_->addresses[i], value, impl_->uses[i].bytes);
     }
+}
+
+std::string_view simd_target() {
+    return simd_target_name();
 }
 
 }  // namespace reef::cpu

@@ -11,11 +11,11 @@
 #include <new>
 #include <random>
 
-#include "cpu/fast/targets.h"
+#include "base/simd.h"
 #include "cpu/kernels.h"
 #include "cpu/worker_pool.h"
 #include "reef/model/builder.h"
-// After targets.h:
+// After simd.h:
 #include <hwy/targets.h>
 
 namespace reef::cpu {

@@ -1,4 +1,4 @@
-#include "cpu/fast/targets.h"
+#include "base/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/fast/add.cpp"

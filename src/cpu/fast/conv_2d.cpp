@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "base/simd.h"
 #include "cpu/convolution.h"
 #include "cpu/fast/matrix_product.h"
-#include "cpu/fast/targets.h"
 #include "cpu/memory_plan.h"
 #include "cpu/worker_pool.h"
 

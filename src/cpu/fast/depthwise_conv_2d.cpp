@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "base/simd.h"
 #include "cpu/convolution.h"
 #include "cpu/fast/depthwise_product.h"
-#include "cpu/fast/targets.h"
 #include "cpu/memory_plan.h"
 #include "cpu/worker_pool.h"
 

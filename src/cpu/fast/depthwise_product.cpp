@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cpu/fast/targets.h"
+#include "base/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/fast/depthwise_product.cpp"

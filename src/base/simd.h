@@ -7,6 +7,8 @@
 // in or above what the machine can do is reported through the log sink and changes nothing.
 #pragma once
 
+#include <string_view>
+
 #if !defined(HWY_WANT_AVX3_DL)
 #define HWY_WANT_AVX3_DL
 #endif
@@ -23,9 +25,12 @@
 #define REEF_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-namespace reef::cpu {
+namespace reef {
 
 /// Applies REEF_SIMD. Cheap after the first call; thread-safe.
 void apply_simd_choice();
 
-}  // namespace reef::cpu
+/// Of what is dispatched to: "AVX2", ...
+[[nodiscard]] std::string_view simd_target_name();
+
+}  // namespace reef

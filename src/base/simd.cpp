@@ -1,28 +1,28 @@
+#include "base/simd.h"
+
 #include <cstdlib>
 #include <mutex>
 #include <string>
 
-#include "cpu/fast/targets.h"
 #include "reef/base/log.h"
-#include "reef/cpu/executor.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/fast/simd_target.cpp"
+#define HWY_TARGET_INCLUDE "base/simd.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace reef::cpu::HWY_NAMESPACE {
+namespace reef::HWY_NAMESPACE {
 
 const char* target_name() {
     return hwy::TargetName(HWY_TARGET);
 }
 
-}  // namespace reef::cpu::HWY_NAMESPACE
+}  // namespace reef::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace reef::cpu {
+namespace reef {
 
 HWY_EXPORT(target_name);
 
@@ -52,10 +52,10 @@ void apply_simd_choice() {
     });
 }
 
-std::string_view simd_target() {
+std::string_view simd_target_name() {
     apply_simd_choice();
     return HWY_DYNAMIC_DISPATCH(target_name)();
 }
 
-}  // namespace reef::cpu
+}  // namespace reef
 #endif
