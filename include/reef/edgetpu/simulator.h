@@ -18,10 +18,17 @@
 
 namespace reef::edgetpu {
 
+/// Which engines execute tensor instructions. They give the same bytes.
+enum class EngineKind : std::uint8_t {
+    plain,  ///< reads like the specification, one step at a time
+    fast,   ///< many steps at a time, with vectors; instructions that it does not know run plain
+};
+
 struct SimulatorOptions {
+    EngineKind engine = EngineKind::fast;
     /// Engines advance in random order and by random amounts, from this seed; nothing: always in
     /// the same order, which takes data as soon as they are there.
-    std::optional<std::uint64_t> random_seed;
+    std::optional<std::uint64_t> random_seed = std::nullopt;
 };
 
 /// One chip with its memories. Programs of several packages can share it, as on a stick.

@@ -21,7 +21,9 @@ class Counters {
     [[nodiscard]] bool reached(unsigned counter, std::uint16_t needed) const {
         return static_cast<std::int16_t>(values_[counter] - needed) >= 0;
     }
-    void count(unsigned counter) { ++values_[counter]; }
+    void count(unsigned counter, std::uint64_t events = 1) {
+        values_[counter] = static_cast<std::uint16_t>(values_[counter] + events);
+    }
     void reset(std::uint32_t mask, std::int32_t value) {
         for (unsigned i = 0; i < size; ++i)
             if ((mask >> i & 1U) != 0) values_[i] = static_cast<std::uint16_t>(value);

@@ -107,6 +107,12 @@ Result<Program> translate_program(std::span<const Bytes> streams) {
             shape = REEF_TRY(in_place(shape_of(*op), place_of(instruction)));
             program.most_live_positions =
                 std::max(program.most_live_positions, shape.live_positions);
+            const auto& plan = program.plans.emplace_back(plan_of(*op, shape));
+            program.plan_at.resize(program.shapes.size());
+            program.plan_at.back() = static_cast<std::uint32_t>(program.plans.size() - 1);
+            if (plan.fast && plan.in_parts)
+                program.most_parts =
+                    std::max(program.most_parts, shape.live_positions * plan.lanes);
         }
         program.streams.push_back(std::move(stream));
     }
@@ -302,16 +308,23 @@ bool Machine::dispatch(TileUnit& unit) {
     return moved;
 }
 
+void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op) {
+    const std::uint32_t number = engine.current->number;
+    const TensorShape& shape = program_->shapes[number];
+    const TensorPlan& plan = program_->plans[program_->plan_at[number]];
+    if (options_.engine == EngineKind::fast && plan.fast && tensor_kernels() != nullptr)
+        engine.activity.emplace<FastTensorEngine>(op, shape, plan, unit.tensor, scratch_);
+    else
+        engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums);
+}
+
 void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
     const Issued issued = engine.queue[engine.next++];
     engine.current = issued.instruction;
     auto& activity = engine.activity;
     std::visit(
         Cases{
-            [&](const TensorOp& op) {
-                activity.emplace<TensorEngine>(op, program_->shapes[engine.current->number],
-                                               unit.sums);
-            },
+            [&](const TensorOp& op) { start_tensor(unit, engine, op); },
             [&](const Table& table) {
                 unit.tile.table = &table;
                 activity = std::monostate{};
@@ -422,11 +435,24 @@ Status Machine::run_stream(const Program& program, const Stream& stream) {
     return {};
 }
 
+// Memory that the program's instructions work in: none is taken while it runs.
+void Machine::reserve(const Program& program) {
+    const bool fast = options_.engine == EngineKind::fast;
+    if (fast)
+        for (const auto& plan : program.plans)
+            if (plan.fast) scratch_.reserve(plan);
+    for (auto& unit : units_) {
+        auto& [sums, parts] = unit->tensor;
+        sums.resize(std::max<std::size_t>(sums.size(), program.most_live_positions));
+        if (fast) parts.resize(std::max<std::size_t>(parts.size(), program.most_parts));
+    }
+}
+
 Status Machine::run(const Program& program, HostPort& host, MachineObserver* observer) {
     host_ = &host;
     observer_ = observer;
+    reserve(program);
     for (auto& unit : units_) {
-        unit->sums.resize(std::max<std::size_t>(unit->sums.size(), program.most_live_positions));
         unit->dispatch.clear();
         unit->next = 0;
         for (auto& engine : unit->engines) {

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "engines.h"
+#include "fast_tensor_engine.h"
 #include "program.h"
+#include "reef/edgetpu/simulator.h"
 #include "scalar_core.h"
 #include "scalar_engines.h"
 #include "tensor_engine.h"
@@ -24,12 +26,16 @@ struct Program {
     std::vector<Stream> streams;
     std::vector<TensorShape> shapes;  ///< by instruction number
     std::uint64_t most_live_positions = 1;
+    std::vector<TensorPlan> plans;       ///< of tensor instructions, in order
+    std::vector<std::uint32_t> plan_at;  ///< by instruction number: index into plans
+    std::uint64_t most_parts = 0;        ///< values of sums that stay between blocks
 };
 [[nodiscard]] Result<Program> translate_program(std::span<const Bytes> streams);
 
 struct MachineOptions {
+    EngineKind engine = EngineKind::fast;
     /// Seed of the random scheduler; nothing: the deterministic one.
-    std::optional<std::uint64_t> random_seed;
+    std::optional<std::uint64_t> random_seed = std::nullopt;
     /// Rows of rotating buffers remember whether they are full: see TileMemory::full.
     bool full_bits = true;
 };
@@ -68,8 +74,8 @@ class Machine final : public Fabric {
 
   private:
     using TileActivity =
-        std::variant<std::monostate, TensorEngine, RingSendEngine, RingReceiveEngine,
-                     NarrowToWideEngine, WideToNarrowEngine, MeshEngine>;
+        std::variant<std::monostate, TensorEngine, FastTensorEngine, RingSendEngine,
+                     RingReceiveEngine, NarrowToWideEngine, WideToNarrowEngine, MeshEngine>;
     using ScalarActivity =
         std::variant<std::monostate, InfeedEngine, RingPushEngine, RingPopEngine>;
 
@@ -94,11 +100,13 @@ class Machine final : public Fabric {
         std::vector<Issued> dispatch;
         std::size_t next = 0;
         std::uint32_t notifications = 0;
-        Sums sums;
+        TensorState tensor;
         unsigned busy = 0;  ///< engines that are not idle
     };
     enum ScalarEngine : unsigned { infeed, push, pop, scalar_engine_count };
 
+    void reserve(const Program& program);
+    void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
     [[nodiscard]] Status run_stream(const Program& program, const Stream& stream);
     [[nodiscard]] Result<bool> advance_scalar(const Stream& stream);
     [[nodiscard]] Status execute(const ProgramInstruction& at);
@@ -119,6 +127,7 @@ class Machine final : public Fabric {
     std::array<std::unique_ptr<TileUnit>, tile_count> units_;
     ScalarState scalar_;
     std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
+    TensorScratch scratch_;
     const Program* program_ = nullptr;
     HostPort* host_ = nullptr;
     MachineObserver* observer_ = nullptr;

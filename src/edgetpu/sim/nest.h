@@ -61,6 +61,15 @@ class NestCursor {
     /// Goes to the next visit. Returns how many of the lowest dimensions have completed a pass with
     /// the visit that ends; all of them at the end of the walk.
     unsigned advance();
+    /// Visits that are left in the current pass of dimension 0, this one included.
+    [[nodiscard]] std::uint32_t left_in_pass() const { return first_count_ - index_[0]; }
+    /// The same as so many advance(): 1 to left_in_pass().
+    unsigned advance(std::uint32_t visits) {
+        passes_[0] += visits - 1;
+        index_[0] += visits - 1;
+        address_ += static_cast<std::int32_t>(visits - 1) * nest_->step[0];
+        return advance();
+    }
     /// Completed passes of the dimensions below `level`; level 0 counts visits.
     [[nodiscard]] std::uint32_t passes(unsigned level) const { return passes_[level]; }
     [[nodiscard]] std::uint32_t index(unsigned dimension) const { return index_[dimension]; }

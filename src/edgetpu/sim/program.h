@@ -39,6 +39,12 @@ struct Signal {
     [[nodiscard]] bool fires(unsigned completed, unsigned dimensions) const {
         return enabled && completed >= std::min<unsigned>(level, dimensions);
     }
+    /// Events of so many visits in one pass of dimension 0, the last of which completes `completed`
+    /// dimensions.
+    [[nodiscard]] unsigned events(unsigned visits, unsigned completed, unsigned dimensions) const {
+        if (enabled && level == 0) return visits;
+        return fires(completed, dimensions) ? 1 : 0;
+    }
 };
 
 enum class Ring : std::uint8_t { a, b };

@@ -38,7 +38,8 @@ Result<Prepared> prepare_executable(const Executable& executable) {
 
 struct Simulator::Chip {
     explicit Chip(const SimulatorOptions& options)
-        : machine(sim::MachineOptions{.random_seed = options.random_seed}) {}
+        : machine(
+              sim::MachineOptions{.engine = options.engine, .random_seed = options.random_seed}) {}
 
     sim::Machine machine;
     std::uint64_t resident_token = 0;

@@ -259,6 +259,20 @@ void TensorEngine::count_events(Work& work) {
         counters.count(counter::PARTIAL_SUMS_);
 }
 
+void TensorEngine::go_to(std::uint64_t step, const NestCursor& out,
+                         const std::bitset<wide_rows>& group_rows) {
+    for (; step_ < step; ++step_) {
+        for (auto* cursor : {&par_, &in_}) {
+            cursor->advance();
+            if (cursor->done()) *cursor = NestCursor(cursor->nest());
+        }
+        acc_.advance();
+        loops_.advance();
+    }
+    out_ = out;
+    group_rows_ = group_rows;
+}
+
 bool TensorEngine::step(Work& work) {
     const std::uint64_t at = position();
     const std::uint64_t group = at / shape_.positions_of_group;

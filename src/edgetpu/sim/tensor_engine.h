@@ -33,6 +33,9 @@ class TensorEngine {
     /// `sums` must hold shape.live_positions entries and outlive the engine.
     TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums);
     Outcome advance(Work& work);
+    /// Goes on from `step`, as if this engine had done the steps before it: with that many results
+    /// stored, and those rotating rows used since the last release. The live sums are the caller's.
+    void go_to(std::uint64_t step, const NestCursor& out, const std::bitset<wide_rows>& group_rows);
 
   private:
     [[nodiscard]] std::uint64_t position() const;

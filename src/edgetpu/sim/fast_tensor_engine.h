@@ -1,0 +1,94 @@
+// The tensor engine by blocks of positions: the same results as TensorEngine, many steps at a time.
+#pragma once
+
+#include <hwy/aligned_allocator.h>
+
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tensor_engine.h"
+#include "tensor_kernels.h"
+#include "tensor_plan.h"
+
+namespace reef::edgetpu::sim {
+
+/// Memory of the engine's work within one advance(); made for the largest plan of a program.
+struct TensorScratch {
+    std::vector<InputRun> runs;
+    std::vector<std::uint32_t> parameters;  ///< of each step, relative quarter rows
+    hwy::AlignedFreeUniquePtr<std::int16_t[]> rows;
+    hwy::AlignedFreeUniquePtr<std::int16_t[]> weights;
+    hwy::AlignedFreeUniquePtr<std::int32_t[]> sums;
+    hwy::AlignedFreeUniquePtr<std::uint8_t[]> values;
+    OutputRows stage;
+    std::size_t weight_values_kept = 0;
+    std::size_t row_values_kept = 0;
+
+    void reserve(const TensorPlan& plan);
+};
+
+/// What a tile's tensor engine keeps between instructions.
+struct TensorState {
+    Sums sums;  ///< of the plain engine
+    /// Sums of positions that take several blocks: a row of the plan's lanes each.
+    std::vector<std::int32_t> parts;
+};
+
+class FastTensorEngine {
+  public:
+    /// Precondition: plan.fast. `state` has room for the instruction's live positions; `scratch`
+    /// for the plan.
+    FastTensorEngine(const TensorOp& op, const TensorShape& shape, const TensorPlan& plan,
+                     TensorState& state, TensorScratch& scratch);
+    Outcome advance(Work& work);
+
+  private:
+    /// One block's place in the walk.
+    struct Block {
+        std::uint64_t position = 0;
+        std::uint64_t group = 0;
+        bool first = false;  ///< of its positions' sums
+        bool last = false;
+    };
+
+    [[nodiscard]] std::optional<Unmet> unmet_wait(const TileCounters& counters) const;
+    [[nodiscard]] Block block() const;
+    void lay_out_steps();
+    bool read_zeros(const TileMemory& memory, std::uint64_t group);
+    bool set_stage(const TileMemory& memory, std::uint64_t group);
+    [[nodiscard]] bool prepare(const Work& work, const Block& block);
+    void pack(const TileMemory& memory);
+    void run_block(Work& work, const Block& block);
+    void finish(Work& work, const Block& block, const std::int32_t* sums, NestCursor& acc,
+                std::size_t count);
+    void keep_sums(TileMemory& memory, const std::int32_t* sums, NestCursor& acc,
+                   std::size_t count) const;
+    void store(Work& work, std::size_t count, unsigned words, std::size_t stride);
+    void count_events(Work& work);
+    Outcome hand_over(Work& work, bool moved);
+
+    const TensorOp* op_;
+    const TensorShape* shape_;
+    const TensorPlan* plan_;
+    TensorState* state_;
+    TensorScratch* scratch_;
+    const TensorKernels* kernels_;
+    StepForm form_;
+    unsigned used_lanes_;  ///< that can be seen; the plan's are rounded up
+    NestCursor in_;
+    NestCursor par_;
+    NestCursor acc_;
+    NestCursor position_;
+    NestCursor out_;
+    std::uint64_t step_ = 0;
+    /// Whose zero points and output rows are laid out, in this advance().
+    std::optional<std::uint64_t> prepared_group_;
+    std::bitset<wide_rows> group_rows_;  ///< of rotating parameters, used by the current group
+    alignas(64) std::array<std::int32_t, lane_count> zeros_{};
+    /// Goes on where values came that the fast way has no room for.
+    std::optional<TensorEngine> plain_;
+};
+
+}  // namespace reef::edgetpu::sim

@@ -1,0 +1,370 @@
+// The fast engine against the plain one: equal memories after every instruction.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "edgetpu/sim/fast_tensor_engine.h"
+#include "edgetpu/sim/host_memory.h"
+#include "edgetpu/sim/machine.h"
+#include "reef/base/file.h"
+#include "reef/edgetpu/package.h"
+#include "reef/edgetpu/transfers.h"
+#include "reef/model/tflite.h"
+#include "support/shared_data.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+/// Tensor instructions use no bus.
+class NoFabric final : public Fabric {
+  public:
+    [[nodiscard]] bool ring_has_room(Ring, std::uint16_t, bool) const override { return false; }
+    void ring_send(Ring, std::uint16_t, bool, std::span<const std::uint8_t>) override {}
+    void count_producer(Ring) override {}
+    [[nodiscard]] MeshLink* link_from(unsigned, Direction4) override { return nullptr; }
+};
+
+::testing::AssertionResult same_memory(const Tile& a, const Tile& b) {
+    if (a.memory.narrow != b.memory.narrow) {
+        const auto at = std::ranges::mismatch(a.memory.narrow, b.memory.narrow).in1;
+        return ::testing::AssertionFailure()
+               << "narrow byte " << at - a.memory.narrow.begin() << " differs";
+    }
+    for (std::size_t row = 0; row < wide_rows; ++row) {
+        if (a.memory.wide[row] != b.memory.wide[row])
+            return ::testing::AssertionFailure() << "wide row " << row << " differs";
+        if (a.memory.row_length[row] != b.memory.row_length[row])
+            return ::testing::AssertionFailure() << "length of wide row " << row << " differs";
+        if (a.memory.full[row] != b.memory.full[row])
+            return ::testing::AssertionFailure() << "full mark of wide row " << row << " differs";
+    }
+    if (a.memory.scaling != b.memory.scaling)
+        return ::testing::AssertionFailure() << "scaling memory differs";
+    for (unsigned c = 0; c < std::size(spec::tile_counter_values); ++c)
+        if (a.counters[c] != b.counters[c])
+            return ::testing::AssertionFailure() << spec::tile_counter_values[c].name << " is "
+                                                 << a.counters[c] << " and " << b.counters[c];
+    return ::testing::AssertionSuccess();
+}
+
+/// Random tensor instructions whose loops look like those of convolutions, or nearly so.
+class RandomTensor {
+  public:
+    explicit RandomTensor(unsigned seed) : random_(seed) {}
+
+    TensorOp op() {
+        TensorOp op;
+        set_form(op);
+        set_loops(op);
+        op.lanes = 4 * below(17);
+        op.lanes = std::max(op.lanes, 4U);
+        op.last_lanes = one_in(3) ? 4 * (1 + below(op.lanes / 4)) : op.lanes;
+        op.out_16bit = one_in(6);
+        op.acc_internal = !one_in(4);
+        op.bias = one_in(2);
+        op.lane_scale = one_in(3);
+        op.scale = std::ldexp(1.0F, -static_cast<int>(below(20)));
+        op.clamp_min = -1000;
+        op.clamp_max = one_in(4) ? 100.0F : 70000.0F;
+        op.start_value = one_in(3) ? static_cast<std::int32_t>(below(2000)) - 1000 : 0;
+        op.out_zero = static_cast<std::int32_t>(below(256));
+        set_nests(op);
+        set_events(op);
+        return op;
+    }
+
+    void fill(Tile& tile) {
+        for (std::size_t i = 0; i + 8 <= tile.memory.narrow.size(); i += 8)
+            put(&tile.memory.narrow[i]);
+        for (auto& row : tile.memory.wide)
+            for (std::size_t i = 0; i < row_bytes; i += 8) put(&row[i]);
+        for (auto& full : tile.memory.full) full = RowOwner::ring_b;
+        for (unsigned row = 0; row < 16; ++row)
+            for (unsigned lane = 0; lane < lane_count; ++lane)
+                word(&tile.memory.wide[zero_row + row][4 * lane], below(256));
+        if (one_in(8)) word(&tile.memory.wide[zero_row + below(4)][0], 70000);
+        for (unsigned i = 0; i < 2 * lane_count; ++i) {
+            const float scale = one_in(50) ? std::nanf("") : std::ldexp(1.0F, -int(below(24)));
+            std::memcpy(&tile.memory.scaling[4 * i], &scale, 4);
+            word(&tile.memory.scaling[2 * row_bytes + 4 * i],
+                 static_cast<std::uint32_t>(below(1U << 18U)) - (1U << 17U));
+        }
+        if (one_in(10)) word(&tile.memory.scaling[2 * row_bytes + 4 * below(128)], 0x7FFFFFF0);
+    }
+
+    unsigned below(unsigned bound) { return static_cast<unsigned>(random_() % bound); }
+    bool one_in(unsigned n) { return below(n) == 0; }
+
+  private:
+    static constexpr unsigned zero_row = 0x700;
+
+    void put(std::uint8_t* at) {
+        const std::uint64_t value = random_();
+        std::memcpy(at, &value, sizeof value);
+    }
+    static void word(std::uint8_t* at, std::uint32_t value) { std::memcpy(at, &value, 4); }
+
+    void set_form(TensorOp& op) {
+        const unsigned form = below(10);
+        op.par_16bit = form == 0;
+        op.single = form == 1 || form == 2;
+        op.in_16bit = form == 3;
+        if (form == 4) op.kind = one_in(2) ? TensorKind::max : TensorKind::sum;
+        op.in_zero = static_cast<std::int32_t>(below(256));
+        op.par_zero = op.par_16bit ? 32768 : static_cast<std::int32_t>(below(256));
+        op.par_zero_rows = !op.par_16bit && one_in(3);
+        op.zero_row_first = zero_row;
+        op.zero_row_step = 1;
+        op.zero_row_last = zero_row + static_cast<std::int32_t>(below(4));
+    }
+
+    static Nest empty() {
+        Nest nest;
+        nest.dimensions = 8;
+        nest.count.fill(1);
+        return nest;
+    }
+
+    // Reduction, positions, perhaps a second reduction, and groups.
+    void set_loops(TensorOp& op) {
+        op.loops = empty();
+        const unsigned dimensions = 1 + below(4);
+        for (unsigned d = 0; d < dimensions; ++d) op.loops.count[d] = 1 + below(d == 1 ? 70 : 9);
+        op.group_level = below(dimensions + 1);
+        switch (below(4)) {
+            case 0:
+                op.reduction_mask = 0b0001;
+                break;
+            case 1:
+                op.reduction_mask = 0b0101;
+                break;
+            case 2:
+                op.reduction_mask = 0b0011;
+                break;
+            default:
+                op.reduction_steps = op.loops.count[0];
+                break;
+        }
+    }
+
+    // A nest over the same digits with these distances.
+    static Nest walk(const Nest& loops, std::int32_t base,
+                     const std::array<std::int32_t, Nest::most_dimensions>& distance) {
+        Nest nest = loops;
+        nest.base = base;
+        std::int32_t way = 0;
+        for (unsigned d = 0; d < nest.dimensions; ++d) {
+            nest.step[d] = distance[d] - way;
+            way += static_cast<std::int32_t>(nest.count[d] - 1) * distance[d];
+        }
+        return nest;
+    }
+
+    void set_nests(TensorOp& op) {
+        const auto reduces = [&](unsigned d) {
+            return op.reduction_steps != 0 ? d == 0 : (op.reduction_mask >> d & 1U) != 0;
+        };
+        std::array<std::int32_t, Nest::most_dimensions> in{};
+        std::array<std::int32_t, Nest::most_dimensions> par{};
+        std::array<std::int32_t, Nest::most_dimensions> acc{};
+        for (unsigned d = 0; d < 8; ++d) {
+            const bool grouped = d >= op.group_level;
+            in[d] = d == 0 ? static_cast<std::int32_t>(op.elements())
+                           : static_cast<std::int32_t>(below(64)) - 16;
+            if (reduces(d) || grouped || one_in(20))
+                par[d] = 4 * static_cast<std::int32_t>(below(8));
+            if (op.single && one_in(2)) par[d] += static_cast<std::int32_t>(below(4));
+            if (!reduces(d)) acc[d] = 4;
+        }
+        op.in = walk(op.loops, 0x10000, in);
+        op.par = walk(op.loops, 0x400, par);
+        op.acc = walk(op.loops, 0x1F80, acc);
+        if (one_in(4)) {
+            op.par.rotates = true;
+            op.par.rotate_level = below(5);
+            op.par.rotate_size = 36;
+        }
+        if (one_in(6)) {
+            op.in.rotates = true;
+            op.in.rotate_level = 1 + below(4);
+            op.in.rotate_size = 384;
+        }
+        op.out = empty();
+        op.out.dimensions = 8;
+        op.out.base = one_in(6) ? 0x10000 : 0x100;
+        const unsigned width = op.out_16bit ? 2 : 1;
+        op.out.count[0] = one_in(5) ? 3 : (op.lanes * width + 3) / 4;
+        op.out.step[0] = one_in(6) ? 8 : 4;
+        op.out.count[1] = 1 + below(9);
+        op.out.step[1] = 4 + static_cast<std::int32_t>(below(3)) * 4;
+        op.out.count[2] = 2000;
+        op.out.step[2] = 4;
+        if (one_in(6)) {
+            op.out.crop_level = 1;
+            op.out.crop_count = 1 + below(op.out.count[0]);
+        }
+    }
+
+    void set_events(TensorOp& op) {
+        const auto signal = [&] { return Signal{!one_in(3), static_cast<std::uint8_t>(below(6))}; };
+        op.avdata = signal();
+        op.parameters = signal();
+        op.partial_sums = signal();
+        op.waits.count = static_cast<std::uint8_t>(below(3));
+        for (unsigned w = 0; w < op.waits.count; ++w)
+            op.waits.all[w] = {static_cast<std::uint8_t>(w),
+                               static_cast<std::uint8_t>(one_in(10) ? 0 : 1 + below(4)), one_in(5),
+                               static_cast<std::int32_t>(below(3)),
+                               static_cast<std::int32_t>(below(3))};
+    }
+
+    std::mt19937_64 random_;
+};
+
+TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
+    if (tensor_kernels() == nullptr) GTEST_SKIP() << "no vectors on this machine";
+    const auto plain_tile = std::make_unique<Tile>();
+    const auto fast_tile = std::make_unique<Tile>();
+    NoFabric fabric;
+    unsigned fast_ones = 0;
+    unsigned stops = 0;
+    constexpr unsigned trials = 500;
+    for (unsigned seed = 0; seed < trials; ++seed) {
+        RandomTensor random(seed);
+        const TensorOp op = random.op();
+        const auto shape = shape_of(op);
+        if (!shape) continue;
+        const TensorPlan plan = plan_of(op, *shape);
+        if (!plan.fast) continue;
+        ++fast_ones;
+        plain_tile->counters = {};
+        random.fill(*plain_tile);
+        *fast_tile = *plain_tile;
+        Sums sums(shape->live_positions);
+        TensorState state;
+        state.sums.resize(shape->live_positions);
+        if (plan.in_parts) state.parts.resize(shape->live_positions * plan.lanes);
+        TensorScratch scratch;
+        scratch.reserve(plan);
+        TensorEngine plain(op, *shape, sums);
+        FastTensorEngine fast(op, *shape, plan, state, scratch);
+        for (bool done = false; !done; ++stops) {
+            Work plain_work{*plain_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
+            Work fast_work{*fast_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
+            const Outcome outcome = plain.advance(plain_work);
+            ASSERT_EQ(fast.advance(fast_work), outcome) << "seed " << seed;
+            ASSERT_TRUE(same_memory(*plain_tile, *fast_tile)) << "seed " << seed;
+            ASSERT_FALSE(plain_work.fault) << plain_work.fault->what << ", seed " << seed;
+            done = outcome == Outcome::done;
+            const unsigned counter = random.below(2);
+            for (auto* tile : {plain_tile.get(), fast_tile.get()}) tile->counters.count(counter);
+        }
+    }
+    EXPECT_GT(fast_ones, trials / 4);
+    EXPECT_GT(stops, 2 * fast_ones);
+}
+
+/// What tensor instructions wrote, as they finished: by tile, in order.
+class WrittenValues final : public MachineObserver {
+  public:
+    void finished(const Tile& tile, const ProgramInstruction& instruction) override {
+        const auto* op = std::get_if<TensorOp>(&instruction.operation);
+        if (op == nullptr) return;
+        std::uint64_t hash = 0xcbf29ce484222325;
+        const auto add = [&hash](std::span<const std::uint8_t> bytes) {
+            for (const auto byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
+        };
+        for (NestCursor out(op->out); !out.done(); out.advance())
+            add(std::span(tile.memory.narrow)
+                    .subspan(static_cast<std::uint32_t>(out.address()), 4));
+        if (!op->acc_internal)
+            for (NestCursor acc(op->acc); !acc.done(); acc.advance())
+                add(tile.memory.wide[static_cast<std::uint32_t>(acc.address()) >> 2U]);
+        written[tile.number].emplace_back(place_of(instruction), hash);
+    }
+
+    std::array<std::vector<std::pair<std::string, std::uint64_t>>, tile_count> written;
+};
+
+/// One executable on a machine.
+struct Loaded {
+    std::vector<std::vector<std::byte>> streams;
+    Program program;
+    std::optional<HostMemory> host;
+    std::optional<HostMemory> other_host;
+};
+
+Result<Loaded> load(const Executable& executable) {
+    Loaded loaded;
+    std::vector<Bytes> views;
+    for (std::size_t i = 0; i < executable.bitstreams.size(); ++i) {
+        loaded.streams.push_back(REEF_TRY(with_base_addresses(executable, i)));
+        views.emplace_back(loaded.streams.back());
+    }
+    loaded.program = REEF_TRY(translate_program(views));
+    loaded.host = REEF_TRY(HostMemory::create(executable));
+    loaded.other_host = REEF_TRY(HostMemory::create(executable));
+    return loaded;
+}
+
+void run_on_both(const Executable& executable, Machine& plain, Machine& fast) {
+    auto loaded = load(executable);
+    ASSERT_TRUE(loaded) << loaded.error().message();
+    std::mt19937 random(5);
+    for (std::size_t i = 0; i < executable.inputs.size(); ++i) {
+        for (auto& byte : loaded->host->input(i)) byte = static_cast<std::byte>(random());
+        std::ranges::copy(loaded->host->input(i), loaded->other_host->input(i).begin());
+    }
+    loaded->host->begin_run();
+    loaded->other_host->begin_run();
+    WrittenValues want;
+    WrittenValues got;
+    const auto first = plain.run(loaded->program, *loaded->host, &want);
+    ASSERT_TRUE(first) << first.error().message();
+    const auto second = fast.run(loaded->program, *loaded->other_host, &got);
+    ASSERT_TRUE(second) << second.error().message();
+    for (unsigned t = 0; t < tile_count; ++t) {
+        ASSERT_EQ(got.written[t], want.written[t]) << "tile " << t;
+        ASSERT_TRUE(same_memory(plain.tile(t), fast.tile(t))) << "tile " << t;
+    }
+    for (std::size_t i = 0; i < executable.outputs.size(); ++i)
+        EXPECT_TRUE(std::ranges::equal(loaded->host->output(i), loaded->other_host->output(i)));
+}
+
+class CompiledFile : public testing::TestWithParam<std::string> {};
+
+TEST_P(CompiledFile, LeavesTheSameMemoriesOnBothEngines) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto bytes = read_file((shared / "data" / (GetParam() + "_edgetpu.tflite")).string());
+    ASSERT_TRUE(bytes) << bytes.error().message();
+    const auto model = model::read_tflite(*bytes);
+    ASSERT_TRUE(model) << model.error().message();
+    const auto packages = packages_of(*model);
+    ASSERT_TRUE(packages) << packages.error().message();
+    Machine plain({.engine = EngineKind::plain});
+    Machine fast({.engine = EngineKind::fast});
+    for (const auto& custom : *packages)
+        for (const auto type : {ExecutableType::parameter_caching, ExecutableType::execution_only,
+                                ExecutableType::stand_alone})
+            if (const auto* executable = custom.package.find(type))
+                run_on_both(*executable, plain, fast);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Data, CompiledFile,
+    testing::Values("edgetpu/templates/dense_256", "edgetpu/templates/dense_1024",
+                    "edgetpu/templates/looming_64x64_3x3", "edgetpu/templates/gabor_64x64_7k_4o_2s",
+                    "edgetpu/templates/gabor_64x64_p4", "edgetpu/templates/bright_16x16",
+                    "edgetpu/templates/bright_64x64", "edgetpu/templates/color_red_64x64",
+                    "edgetpu/templates/color_green_64x64", "edgetpu/templates/color_white_64x64",
+                    "models/mobilenet_v1_0.25_128_quant",
+                    "models/movenet_single_pose_lightning_ptq", "models/split_concat"),
+    [](const auto& tested) {
+        std::string name = tested.param.substr(tested.param.rfind('/') + 1);
+        std::ranges::replace(name, '.', '_');
+        return name;
+    });
+
+}  // namespace
+}  // namespace reef::edgetpu::sim
