@@ -45,6 +45,7 @@ struct Device::State {
     bool claimed = false;
     bool started = false;
     std::optional<Error> broken;  ///< why the next run restarts
+    std::size_t lost = 0;         ///< inferences that were under way when it broke
     std::uint64_t token = 0;
     std::vector<Sha256> cached;  ///< what the chip's memory holds, all of `token`
     std::vector<std::weak_ptr<const Program>> described;
@@ -65,7 +66,7 @@ Device::~Device() {
 Result<std::unique_ptr<Device>> Device::open(std::shared_ptr<Bus> bus,
                                              const DeviceOptions& options) {
     std::unique_ptr<Device> device(new Device(std::move(bus), options));
-    if (auto started = device->start(); !started) {
+    if (auto started = device->bring_up(); !started) {
         const std::string place = fmt::format("edgetpu:usb:{}", device->port_);
         device->state_->started = false;
         return std::unexpected(std::move(started.error()).in(place));
@@ -201,7 +202,7 @@ class Opening {
 
 }  // namespace
 
-Status Device::start() {
+Status Device::bring_up() {
     State& state = *state_;
     state.runner.reset();
     state.connection.reset();
@@ -221,7 +222,7 @@ Status Device::start() {
 }
 
 /// Two rungs: the chip's registers over the open connection, then everything from the bus reset on.
-Status Device::restart(const Error& reason) {
+Status Device::recover(const Error& reason) {
     State& state = *state_;
     ++state.counters.recoveries;
     state.cached.clear();
@@ -246,7 +247,7 @@ Status Device::restart(const Error& reason) {
         }
         tried += done.error().message() + "), ";
     }
-    auto started = start();
+    auto started = bring_up();
     if (started) return {};
     Error error = std::move(started.error());
     error.what += fmt::format("; {}bus reset and start; the run before failed with: {}", tried,
@@ -258,7 +259,7 @@ Status Device::restart(const Error& reason) {
 Status Device::ready() {
     if (!state_->broken) return {};
     const Error reason = *state_->broken;
-    return restart(reason);
+    return recover(reason);
 }
 
 void Device::stop() {
@@ -274,49 +275,88 @@ void Device::stop() {
     state.connection.reset();
 }
 
+namespace {
+
+/// Each tensor has the bytes that the program says.
+template <class Span, class Expected>
+Status check_sizes(std::string_view kind, Span tensors, std::size_t count, Expected&& expected) {
+    if (tensors.size() != count) {
+        return fail(Cause::bad_argument,
+                    fmt::format("{} {}s given, the program has {}", tensors.size(), kind, count));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        if (tensors[i].size() == expected(i)) continue;
+        return fail(Cause::bad_argument, fmt::format("{} {}: {} bytes given, the tensor has {}",
+                                                     kind, i, tensors[i].size(), expected(i)));
+    }
+    return {};
+}
+
+}  // namespace
+
 Status Device::run(const std::shared_ptr<const Program>& program, std::span<const Bytes> inputs,
                    std::span<const MutableBytes> outputs) {
-    if (inputs.size() != program->inputs().size() || outputs.size() != program->outputs().size()) {
-        return fail(
-            Cause::bad_argument,
-            fmt::format("{} inputs and {} outputs given, the program has {} and {}", inputs.size(),
-                        outputs.size(), program->inputs().size(), program->outputs().size()));
-    }
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (outputs[i].size() != program->unpackers_[i].tensor_bytes()) {
-            return fail(Cause::bad_argument,
-                        fmt::format("output {}: {} bytes given, the tensor has {}", i,
-                                    outputs[i].size(), program->unpackers_[i].tensor_bytes()));
-        }
-    }
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (inputs[i].size() != program->tensor_bytes_[i]) {
-            return fail(Cause::bad_argument,
-                        fmt::format("input {}: {} bytes given, the tensor has {}", i,
-                                    inputs[i].size(), program->tensor_bytes_[i]));
-        }
-    }
+    REEF_CHECK(check_sizes("output", outputs, program->unpackers_.size(),
+                           [&](std::size_t i) { return program->unpackers_[i].tensor_bytes(); }));
     const std::lock_guard lock(mutex_);
-    const auto place = [&](Status&& status) {
-        if (status) return std::move(status);
-        return Status(
-            std::unexpected(std::move(status.error()).in(fmt::format("edgetpu:usb:{}", port_))));
-    };
-    if (auto done = ready(); !done) return place(std::move(done));
-
-    State& state = *state_;
-    const bool known = std::ranges::any_of(state.described, [&](const auto& each) {
-        return !each.owner_before(program) && !program.owner_before(each);
-    });
-    if (!known) {
-        std::erase_if(state.described, [](const auto& each) { return each.expired(); });
-        state.described.push_back(program);
-        describe(*state.connection, program->main_.executable, state.executables_described++);
-        if (program->caching_) {
-            describe(*state.connection, program->caching_->executable,
-                     state.executables_described++);
-        }
+    if (state_->runner && state_->runner->under_way() != 0) {
+        return fail(Cause::bad_argument, "an inference that was started is not finished");
     }
+    state_->lost = 0;
+    REEF_CHECK(start_locked(program, inputs));
+    return finish_locked(outputs);
+}
+
+Status Device::start(const std::shared_ptr<const Program>& program, std::span<const Bytes> inputs) {
+    const std::lock_guard lock(mutex_);
+    return start_locked(program, inputs);
+}
+
+Status Device::finish(std::span<const MutableBytes> outputs) {
+    const std::lock_guard lock(mutex_);
+    State& state = *state_;
+    if (state.lost != 0) {
+        --state.lost;
+        return std::unexpected(Error(*state.broken).in("lost with another inference"));
+    }
+    if (!state.runner || state.runner->under_way() == 0) {
+        return fail(Cause::bad_argument, "no inference is under way");
+    }
+    const Program& program = state.runner->oldest();
+    REEF_CHECK(check_sizes("output", outputs, program.unpackers_.size(),
+                           [&](std::size_t i) { return program.unpackers_[i].tensor_bytes(); }));
+    return finish_locked(outputs);
+}
+
+/// The device stops with what is under way; the next run recovers it.
+Status Device::lost(Status&& failed) {
+    State& state = *state_;
+    state.cached.clear();
+    state.token = 0;
+    state.broken = failed.error();
+    // The failing call reports one of them.
+    state.lost = state.runner->under_way() == 0 ? 0 : state.runner->under_way() - 1;
+    state.runner->cancel();
+    return std::unexpected(std::move(failed.error()).in(fmt::format("edgetpu:usb:{}", port_)));
+}
+
+Status Device::start_locked(const std::shared_ptr<const Program>& program,
+                            std::span<const Bytes> inputs) {
+    REEF_CHECK(check_sizes("input", inputs, program->tensor_bytes_.size(),
+                           [&](std::size_t i) { return program->tensor_bytes_[i]; }));
+    State& state = *state_;
+    if (state.lost != 0) {
+        return fail(Cause::bad_argument, "inferences that a fault lost are not finished");
+    }
+    if (auto usable = ready(); !usable) {
+        return in_place(std::move(usable), fmt::format("edgetpu:usb:{}", port_));
+    }
+    if (state.runner->under_way() == Runner::most_under_way) {
+        return fail(Cause::bad_argument,
+                    fmt::format("{} inferences are under way", Runner::most_under_way), {},
+                    "finish one first");
+    }
+    describe_once(program);
 
     // Parameters stay as long as the token does; without a token, or without parameters to cache,
     // the chip's memory is the program's alone.
@@ -333,20 +373,36 @@ Status Device::run(const std::shared_ptr<const Program>& program, std::span<cons
     const bool load =
         program->caching_ &&
         std::ranges::find(state.cached, program->cached_content_) == state.cached.end();
-    auto done = state.runner->run(*program, load, inputs, outputs, options_.run_deadline);
-    if (!done) {
-        state.cached.clear();
-        state.token = 0;
-        state.broken = done.error();
-        state.runner->cancel();
-        return place(std::move(done));
+    if (auto sent = state.runner->start(program, load, inputs, options_.run_deadline); !sent) {
+        return lost(std::move(sent));
     }
-    ++state.counters.runs;
     if (load) {
         ++state.counters.parameter_loads;
         if (shares) state.cached.push_back(program->cached_content_);
     }
     return {};
+}
+
+Status Device::finish_locked(std::span<const MutableBytes> outputs) {
+    State& state = *state_;
+    if (auto done = state.runner->finish(outputs); !done) return lost(std::move(done));
+    ++state.counters.runs;
+    return {};
+}
+
+/// For recordings: what the program sends.
+void Device::describe_once(const std::shared_ptr<const Program>& program) {
+    State& state = *state_;
+    const bool known = std::ranges::any_of(state.described, [&](const auto& each) {
+        return !each.owner_before(program) && !program.owner_before(each);
+    });
+    if (known) return;
+    std::erase_if(state.described, [](const auto& each) { return each.expired(); });
+    state.described.push_back(program);
+    describe(*state.connection, program->main_.executable, state.executables_described++);
+    if (program->caching_) {
+        describe(*state.connection, program->caching_->executable, state.executables_described++);
+    }
 }
 
 Result<std::uint64_t> Device::read_register(const RegisterInfo& info) {

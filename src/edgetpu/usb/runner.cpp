@@ -32,7 +32,7 @@ Runner::Runner(Bus& bus, Connection& connection, std::size_t request_bytes)
     }
     event_request_.room = event_room_;
     interrupt_request_.room = interrupt_room_;
-    out_sizes_.reserve(most_out_under_way + 1);
+    sent_.reserve(most_out_under_way + 1);
 }
 
 Runner::~Runner() {
@@ -42,7 +42,7 @@ Runner::~Runner() {
 void Runner::cancel() {
     connection_.cancel_all();
     const auto waiting = [&] {
-        return out_under_way_ != 0 || event_request_.waiting || interrupt_request_.waiting ||
+        return !sent_.empty() || event_request_.waiting || interrupt_request_.waiting ||
                std::ranges::any_of(output_requests_, &Request::waiting);
     };
     const TimePoint end = bus_.now() + Milliseconds(1000);
@@ -56,8 +56,11 @@ void Runner::cancel() {
         std::ranges::for_each(output_requests_, forget);
         forget(event_request_);
         forget(interrupt_request_);
-        if ((*completion)->endpoint == out_endpoint && out_under_way_ != 0) --out_under_way_;
+        std::erase_if(sent_, [&](const Sent& sent) { return sent.id == (*completion)->id; });
     }
+    sent_.clear();
+    out_bytes_under_way_ = 0;
+    count_ = 0;
 }
 
 Status Runner::supply() {
@@ -78,124 +81,157 @@ Status Runner::supply() {
     return {};
 }
 
-Status Runner::add_part(const Program::Part& part) {
+namespace {
+
+std::size_t interrupt_of(Tag tag) {
+    return static_cast<std::size_t>(tag) - static_cast<std::size_t>(Tag::interrupt_0);
+}
+
+}  // namespace
+
+void Runner::add_part(Flight& flight, const Program::Part& part) {
     for (const Transfer& transfer : part.plan.transfers) {
-        steps_.push_back({&part, &transfer});
+        flight.steps.push_back({&part, &transfer});
         if (transfer.kind == Transfer::Kind::receive && transfer.size != 0) {
-            targets_.push_back(
-                {MutableBytes(layers_[transfer.index]).subspan(transfer.offset, transfer.size)});
+            flight.targets.push_back({MutableBytes(flight.layers[transfer.index])
+                                          .subspan(transfer.offset, transfer.size)});
+        }
+        if (transfer.kind == Transfer::Kind::wait) {
+            ++flight.interrupts_left[interrupt_of(transfer.tag)];
         }
     }
-    return {};
 }
 
-Status Runner::prepare(const Program& program, bool load_parameters,
-                       std::span<const Bytes> inputs) {
+Status Runner::prepare(Flight& flight, bool load_parameters, std::span<const Bytes> inputs) {
+    const Program& program = *flight.program;
     const Program::Part& main = program.main_;
-    packed_.resize(std::max(packed_.size(), inputs.size()));
+    flight.packed.resize(std::max(flight.packed.size(), inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        packed_[i].resize(std::max(main.plan.input_bytes[i], program.tensor_bytes_[i]));
-        REEF_CHECK(pack_input(main.executable.inputs[i], inputs[i], packed_[i]));
+        flight.packed[i].resize(std::max(main.plan.input_bytes[i], program.tensor_bytes_[i]));
+        REEF_CHECK(pack_input(main.executable.inputs[i], inputs[i], flight.packed[i]));
     }
-    layers_.resize(std::max(layers_.size(), main.plan.output_bytes.size()));
+    flight.layers.resize(std::max(flight.layers.size(), main.plan.output_bytes.size()));
     for (std::size_t i = 0; i < main.plan.output_bytes.size(); ++i) {
-        layers_[i].resize(main.plan.output_bytes[i]);
+        flight.layers[i].resize(main.plan.output_bytes[i]);
     }
-    steps_.clear();
-    targets_.clear();
-    target_ = targets_due_ = 0;
-    next_header_ = 0;
-    interrupts_due_.fill(0);
-    if (load_parameters) REEF_CHECK(add_part(*program.caching_));
-    REEF_CHECK(add_part(main));
-    if (headers_.size() < steps_.size()) headers_.resize(steps_.size());
+    flight.steps.clear();
+    flight.targets.clear();
+    flight.target = flight.targets_due = flight.next_header = flight.out_under_way = 0;
+    flight.interrupts_left.fill(0);
+    flight.interrupts_due.fill(0);
+    if (load_parameters) add_part(flight, *program.caching_);
+    add_part(flight, main);
+    if (flight.headers.size() < flight.steps.size()) flight.headers.resize(flight.steps.size());
     return {};
 }
 
-Status Runner::run(const Program& program, bool load_parameters, std::span<const Bytes> inputs,
-                   std::span<const MutableBytes> outputs, Milliseconds deadline) {
+Status Runner::start(const std::shared_ptr<const Program>& program, bool load_parameters,
+                     std::span<const Bytes> inputs, Milliseconds deadline) {
     end_ = bus_.now() + deadline;
-    REEF_CHECK(prepare(program, load_parameters, inputs));
+    Flight& flight = flights_[(oldest_ + count_) % most_under_way];
+    flight.program = program;
+    REEF_CHECK(prepare(flight, load_parameters, inputs));
+    ++count_;
     REEF_CHECK(supply());
-    for (const Step& step : steps_) {
+    for (const Step& step : flight.steps) {
         switch (step.transfer->kind) {
             case Transfer::Kind::send:
-                REEF_CHECK(send(step));
+                REEF_CHECK(send(flight, step));
                 break;
             case Transfer::Kind::receive:
-                targets_due_ += step.transfer->size != 0;
+                flight.targets_due += step.transfer->size != 0;
                 break;
             case Transfer::Kind::wait:
-                ++interrupts_due_[static_cast<std::size_t>(step.transfer->tag) -
-                                  static_cast<std::size_t>(Tag::interrupt_0)];
+                ++flight.interrupts_due[interrupt_of(step.transfer->tag)];
                 break;
             case Transfer::Kind::fence:
                 REEF_CHECK(drain());
                 break;
         }
     }
-    REEF_CHECK(drain());
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        program.unpackers_[i].run(layers_[i], outputs[i]);
-    }
     return {};
 }
 
-Status Runner::send(const Step& step) {
+Status Runner::finish(std::span<const MutableBytes> outputs) {
+    Flight& flight = flights_[oldest_];
+    while (!flight.done()) REEF_CHECK(next_completion());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        flight.program->unpackers_[i].run(flight.layers[i], outputs[i]);
+    }
+    flight.program.reset();
+    oldest_ = (oldest_ + 1) % most_under_way;
+    --count_;
+    return {};
+}
+
+Status Runner::send(Flight& flight, const Step& step) {
     const Transfer& transfer = *step.transfer;
     Bytes bytes = step.part->executable.parameters.view();
     if (transfer.tag == Tag::instructions) bytes = step.part->bitstreams[transfer.index];
-    if (transfer.tag == Tag::input_activations) bytes = packed_[transfer.index];
+    if (transfer.tag == Tag::input_activations) bytes = flight.packed[transfer.index];
     bytes = bytes.subspan(transfer.offset, transfer.size);
-    auto& header = headers_[next_header_++];
+    auto& header = flight.headers[flight.next_header++];
     const std::uint32_t words[2] = {static_cast<std::uint32_t>(bytes.size()),
                                     static_cast<std::uint32_t>(transfer.tag)};
     std::memcpy(header.data(), words, sizeof words);
-    REEF_CHECK(in_place(submit(header), to_string(transfer.tag)));
+    REEF_CHECK(in_place(submit(flight, header), to_string(transfer.tag)));
     while (!bytes.empty()) {
         const Bytes piece = bytes.first(std::min(bytes.size(), most_out_bytes));
-        REEF_CHECK(in_place(submit(piece), to_string(transfer.tag)));
+        REEF_CHECK(in_place(submit(flight, piece), to_string(transfer.tag)));
         bytes = bytes.subspan(piece.size());
     }
     return {};
 }
 
-Status Runner::submit(Bytes bytes) {
-    while (out_under_way_ >= most_out_under_way ||
-           (out_under_way_ != 0 && out_bytes_under_way_ + bytes.size() > most_bytes_under_way)) {
+Status Runner::submit(Flight& flight, Bytes bytes) {
+    while (sent_.size() >= most_out_under_way ||
+           (!sent_.empty() && out_bytes_under_way_ + bytes.size() > most_bytes_under_way)) {
         REEF_CHECK(next_completion());
     }
     const auto id = connection_.submit_out(out_endpoint, bytes);
     if (!id) return std::unexpected(error_of(id.error(), "ep 01"));
-    out_sizes_.push_back({*id, bytes.size()});
+    sent_.push_back({*id, bytes.size(), &flight});
     out_bytes_under_way_ += bytes.size();
-    ++out_under_way_;
+    ++flight.out_under_way;
     return {};
 }
 
-bool Runner::done() const {
-    return out_under_way_ == 0 && target_ >= targets_due_ &&
-           std::ranges::all_of(interrupts_due_, [](int due) { return due <= 0; });
+/// As far as its steps were taken; when all were, it is complete.
+bool Runner::Flight::done() const {
+    if (out_under_way != 0 || target < targets_due) return false;
+    std::array<int, 4> total{};
+    for (const Step& step : steps) {
+        if (step.transfer->kind == Transfer::Kind::wait) ++total[interrupt_of(step.transfer->tag)];
+    }
+    for (std::size_t i = 0; i < total.size(); ++i) {
+        if (total[i] - interrupts_left[i] < interrupts_due[i]) return false;
+    }
+    return true;
 }
 
 Status Runner::drain() {
-    while (!done()) REEF_CHECK(next_completion());
+    for (std::size_t i = 0; i < count_; ++i) {
+        while (!flight(i).done()) REEF_CHECK(next_completion());
+    }
     return {};
 }
 
 std::string Runner::waiting_for() const {
     std::string text;
     const auto add = [&](std::string what) { text += (text.empty() ? "" : ", ") + what; };
-    if (out_under_way_ != 0) {
-        add(fmt::format("{} transfers of {} bytes to end", out_under_way_, out_bytes_under_way_));
+    if (!sent_.empty()) {
+        add(fmt::format("{} transfers of {} bytes to end", sent_.size(), out_bytes_under_way_));
     }
-    if (target_ < targets_.size()) {
+    for (std::size_t position = 0; position < count_; ++position) {
+        const Flight& each = flight(position);
         std::size_t bytes = 0;
-        for (std::size_t i = target_; i < targets_.size(); ++i) bytes += targets_[i].room.size();
-        add(fmt::format("{} output bytes", bytes));
-    }
-    for (std::size_t i = 0; i < interrupts_due_.size(); ++i) {
-        if (interrupts_due_[i] > 0) add(fmt::format("interrupt {}", i));
+        for (std::size_t i = each.target; i < each.targets.size(); ++i) {
+            bytes += each.targets[i].room.size();
+        }
+        if (bytes != 0) add(fmt::format("{} output bytes", bytes));
+        for (std::size_t i = 0; i < each.interrupts_left.size(); ++i) {
+            if (each.interrupts_left[i] > 0) add(fmt::format("interrupt {}", i));
+        }
     }
     return text;
 }
@@ -220,12 +256,11 @@ Status Runner::take(const Completion& completion) {
             error_of({*completion.fault, std::string(to_string(*completion.fault))}, place()));
     }
     if (completion.endpoint == out_endpoint) {
-        const auto sent = std::ranges::find(out_sizes_, completion.id,
-                                            &std::pair<std::uint32_t, std::size_t>::first);
-        if (sent == out_sizes_.end()) return {};
-        const std::size_t size = sent->second;
-        out_sizes_.erase(sent);
-        --out_under_way_;
+        const auto sent = std::ranges::find(sent_, completion.id, &Sent::id);
+        if (sent == sent_.end()) return {};
+        const std::size_t size = sent->size;
+        --sent->flight->out_under_way;
+        sent_.erase(sent);
         out_bytes_under_way_ -= size;
         if (completion.size == size) return {};
         return std::unexpected(device_error(
@@ -251,14 +286,23 @@ Status Runner::take(const Completion& completion) {
     return supply();
 }
 
+/// The bytes of one transfer belong to one inference: bytes that an inference lacks must not be
+/// taken from the next.
 Status Runner::take_output(Bytes bytes) {
-    while (!bytes.empty() && target_ < targets_.size()) {
-        MutableBytes& room = targets_[target_].room;
-        const std::size_t size = std::min(room.size(), bytes.size());
-        std::memcpy(room.data(), bytes.data(), size);
-        room = room.subspan(size);
-        bytes = bytes.subspan(size);
-        if (room.empty()) ++target_;
+    std::size_t position = 0;
+    while (position < count_ && flight(position).target == flight(position).targets.size()) {
+        ++position;
+    }
+    if (position < count_) {
+        Flight& each = flight(position);
+        while (!bytes.empty() && each.target < each.targets.size()) {
+            MutableBytes& room = each.targets[each.target].room;
+            const std::size_t size = std::min(room.size(), bytes.size());
+            std::memcpy(room.data(), bytes.data(), size);
+            room = room.subspan(size);
+            bytes = bytes.subspan(size);
+            if (room.empty()) ++each.target;
+        }
     }
     if (bytes.empty()) return {};
     return std::unexpected(device_error(
@@ -275,8 +319,14 @@ Status Runner::take_event(Bytes bytes) {
         return std::unexpected(
             device_error(fmt::format("an unexpected event: {}", to_string(tag)), ""));
     }
-    --interrupts_due_[static_cast<std::size_t>(tag) - static_cast<std::size_t>(Tag::interrupt_0)];
-    return {};
+    for (std::size_t position = 0; position < count_; ++position) {
+        int& left = flight(position).interrupts_left[interrupt_of(tag)];
+        if (left == 0) continue;
+        --left;
+        return {};
+    }
+    return std::unexpected(
+        device_error(fmt::format("{} that nothing waits for", to_string(tag)), ""));
 }
 
 }  // namespace reef::edgetpu::usb

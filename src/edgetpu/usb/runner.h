@@ -1,4 +1,5 @@
-// The asynchronous part of the driver: requests that wait for the chip's bytes, and one run.
+// The asynchronous part of the driver: requests that wait for the chip's bytes, and inferences
+// under way.
 #pragma once
 
 #include <array>
@@ -15,13 +16,20 @@ class Runner {
     Runner(Bus& bus, Connection& connection, std::size_t request_bytes);
     ~Runner();
 
-    /// One or two executables in a row; the first only loads parameters.
-    [[nodiscard]] Status run(const Program& program, bool load_parameters,
-                             std::span<const Bytes> inputs, std::span<const MutableBytes> outputs,
-                             Milliseconds deadline);
+    /// Sends an inference: one or two executables in a row, the first only loads parameters.
+    /// Precondition: under_way() < most_under_way.
+    [[nodiscard]] Status start(const std::shared_ptr<const Program>& program, bool load_parameters,
+                               std::span<const Bytes> inputs, Milliseconds deadline);
+    /// Waits for the oldest inference. Precondition: under_way() > 0.
+    [[nodiscard]] Status finish(std::span<const MutableBytes> outputs);
+    /// The oldest inference's. Precondition: under_way() > 0.
+    [[nodiscard]] const Program& oldest() const { return *flights_[oldest_].program; }
+    [[nodiscard]] std::size_t under_way() const { return count_; }
 
-    /// Cancels every request and waits until they are back.
+    /// Cancels every request, waits until they are back and forgets the inferences.
     void cancel();
+
+    static constexpr std::size_t most_under_way = 2;
 
   private:
     struct Step {
@@ -32,25 +40,51 @@ class Runner {
     struct Target {
         MutableBytes room;
     };
+    /// One inference, from its first transfer to its last output byte.
+    struct Flight {
+        std::shared_ptr<const Program> program;
+        std::vector<Step> steps;
+        std::vector<std::array<std::byte, header_bytes>> headers;
+        std::size_t next_header = 0;
+        std::vector<std::vector<std::byte>> packed, layers;
+        std::vector<Target> targets;
+        std::size_t target = 0;                ///< that takes the next bytes
+        std::size_t targets_due = 0;           ///< that the steps so far wait for
+        std::array<int, 4> interrupts_left{};  ///< of all steps
+        std::array<int, 4> interrupts_due{};   ///< of the steps so far
+        std::size_t out_under_way = 0;         ///< transfers
+        [[nodiscard]] bool done() const;
+    };
+    struct Sent {
+        std::uint32_t id = 0;
+        std::size_t size = 0;
+        Flight* flight = nullptr;
+    };
     struct Request {
         std::uint32_t id = 0;
         bool waiting = false;
         MutableBytes room;
     };
 
-    [[nodiscard]] Status prepare(const Program& program, bool load_parameters,
-                                 std::span<const Bytes> inputs);
-    [[nodiscard]] Status add_part(const Program::Part& part);
+    [[nodiscard]] static Status prepare(Flight& flight, bool load_parameters,
+                                        std::span<const Bytes> inputs);
+    static void add_part(Flight& flight, const Program::Part& part);
     [[nodiscard]] Status supply();
-    [[nodiscard]] Status send(const Step& step);
-    [[nodiscard]] Status submit(Bytes bytes);
+    [[nodiscard]] Status send(Flight& flight, const Step& step);
+    [[nodiscard]] Status submit(Flight& flight, Bytes bytes);
     [[nodiscard]] Status drain();
     [[nodiscard]] Status next_completion();
     [[nodiscard]] Status take(const Completion& completion);
     [[nodiscard]] Status take_output(Bytes bytes);
     [[nodiscard]] Status take_event(Bytes bytes);
     [[nodiscard]] std::string waiting_for() const;
-    [[nodiscard]] bool done() const;
+    /// The inferences under way, oldest first.
+    [[nodiscard]] Flight& flight(std::size_t position) {
+        return flights_[(oldest_ + position) % most_under_way];
+    }
+    [[nodiscard]] const Flight& flight(std::size_t position) const {
+        return flights_[(oldest_ + position) % most_under_way];
+    }
 
     Bus& bus_;
     Connection& connection_;
@@ -60,19 +94,11 @@ class Runner {
     std::array<std::byte, event_bytes> event_room_{};
     std::array<std::byte, interrupt_bytes> interrupt_room_{};
 
-    // Of the current run.
-    TimePoint end_{};
-    std::vector<Step> steps_;
-    std::vector<std::array<std::byte, header_bytes>> headers_;
-    std::size_t next_header_ = 0;
-    std::vector<std::vector<std::byte>> packed_, layers_;
-    std::vector<Target> targets_;
-    std::size_t target_ = 0;       ///< that takes the next bytes
-    std::size_t targets_due_ = 0;  ///< that the steps so far wait for
-    std::array<int, 4> interrupts_due_{};
-    std::size_t out_under_way_ = 0;  ///< transfers
+    TimePoint end_{};  ///< the deadline of what is under way
+    std::array<Flight, most_under_way> flights_;
+    std::size_t oldest_ = 0, count_ = 0;
+    std::vector<Sent> sent_;  ///< out transfers under way
     std::size_t out_bytes_under_way_ = 0;
-    std::vector<std::pair<std::uint32_t, std::size_t>> out_sizes_;  ///< by id
 };
 
 }  // namespace reef::edgetpu::usb

@@ -160,6 +160,55 @@ TEST(Device, ThreadsShareAStickAndSticksShareABus) {
     EXPECT_EQ(first->counters().parameter_loads, 2U);
 }
 
+TEST(Device, TheNextInputTravelsWhileTheChipWorks) {
+    const auto bus = bus_with({"1-1"});
+    const auto device = opened(bus);
+    const auto a = small_program(7, 0), b = small_program(7, 1);
+    ASSERT_TRUE(test::start_small(*device, a));
+    for (int i = 0; i < 50; ++i) {
+        const auto started = test::start_small(*device, i % 2 == 0 ? b : a);
+        ASSERT_TRUE(started) << started.error().message();
+        const auto finished = test::finish_small(*device);
+        ASSERT_TRUE(finished) << finished.error().message();
+    }
+    ASSERT_TRUE(test::finish_small(*device));
+    EXPECT_EQ(device->counters().runs, 51U);
+    EXPECT_EQ(device->counters().parameter_loads, 2U);
+}
+
+TEST(Device, StartedInferencesAreCounted) {
+    const auto device = opened(bus_with({"1-1"}));
+    const auto program = small_program();
+    EXPECT_THAT(test::finish_small(*device).error().message(), HasSubstr("no inference"));
+    ASSERT_TRUE(test::start_small(*device, program));
+    EXPECT_THAT(run_small(*device, program).error().message(), HasSubstr("is not finished"));
+    ASSERT_TRUE(test::start_small(*device, program));
+    EXPECT_THAT(test::start_small(*device, program).error().message(),
+                HasSubstr("2 inferences are under way"));
+    ASSERT_TRUE(test::finish_small(*device));
+    ASSERT_TRUE(test::finish_small(*device));
+    EXPECT_TRUE(run_small(*device, program));
+}
+
+TEST(Device, AFaultLosesEveryInferenceUnderWay) {
+    const auto bus = bus_with({"1-1"});
+    const auto device = opened(bus);
+    const auto program = small_program(7, 1);
+    ASSERT_TRUE(test::start_small(*device, program));
+    ASSERT_TRUE(test::start_small(*device, program));
+    bus->unplug("1-1");
+    const auto first = test::finish_small(*device), second = test::finish_small(*device);
+    ASSERT_FALSE(first);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(first.error().cause, Cause::device_missing) << first.error().message();
+    EXPECT_THAT(second.error().message(), HasSubstr("lost with another inference"));
+    StickOptions options;
+    options.has_firmware = true;
+    bus->plug(options, test::small_core());
+    EXPECT_TRUE(test::start_small(*device, program));
+    EXPECT_TRUE(test::finish_small(*device));
+}
+
 TEST(Device, ManyRunsNeedNoMoreMemory) {
     const auto device = opened(bus_with({"1-1"}));
     const auto program = small_program();

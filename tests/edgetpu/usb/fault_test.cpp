@@ -10,7 +10,7 @@
 namespace reef::edgetpu::usb {
 namespace {
 
-/// What came of a session: open, three runs of two programs, close.
+/// What came of a session: open, three runs of two programs, two at once, close.
 struct Outcome {
     std::vector<Error> errors;
     bool finished = false;
@@ -52,6 +52,16 @@ class Session {
         for (const auto& program : {a, a, b}) {
             if (!until_good([&] { return test::run_small(*device, program); })) return outcome;
         }
+        const auto pair = [&]() -> Status {
+            auto status = test::start_small(*device, a);
+            if (!status) return status;
+            status = test::start_small(*device, b);
+            if (status) status = test::finish_small(*device);
+            const auto other = test::finish_small(*device);
+            if (status && !other) status = other;
+            return status;
+        };
+        if (!until_good(pair)) return outcome;
         outcome.finished = true;
         device.reset();
         return outcome;

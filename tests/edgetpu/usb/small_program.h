@@ -20,6 +20,10 @@ namespace reef::edgetpu::usb::test {
 /// One inference; true when the outputs are consecutive bytes of the null core's stream.
 [[nodiscard]] Status run_small(Device& device, const std::shared_ptr<const Program>& program);
 
+/// Its halves.
+[[nodiscard]] Status start_small(Device& device, const std::shared_ptr<const Program>& program);
+[[nodiscard]] Status finish_small(Device& device);
+
 /// A file that a simulated boot loader takes.
 [[nodiscard]] std::vector<std::byte> any_firmware();
 

@@ -94,12 +94,21 @@ class Device {
     /// Stops the chip and closes, as far as the device still answers.
     ~Device();
 
-    /// One inference. Tensors as Program::inputs() and outputs() have them. Steps: parameters,
+    /// One inference. Tensors as Program::inputs() and outputs() have them. Sends parameters,
     /// unless they are in the chip; then the program. Allocates nothing once a program has run.
-    /// Errors: bad_argument for tensors of the wrong number or size; device_failed, device_missing
-    /// with the transfer.
+    /// Errors: bad_argument for tensors of the wrong number or size, or when start() was called
+    /// without finish(); device_failed, device_missing with the transfer.
     [[nodiscard]] Status run(const std::shared_ptr<const Program>& program,
                              std::span<const Bytes> inputs, std::span<const MutableBytes> outputs);
+
+    /// The halves of run(): the next input travels while the chip works on the one before. Up to
+    /// two inferences may be under way; finish() waits for the oldest. `inputs` are free when
+    /// start() returns. A fault loses all that are under way: each finish() then returns it. A
+    /// device that swallows output bytes is noticed unless the next inference's first transfer has
+    /// exactly as many; run() always notices. For one thread.
+    [[nodiscard]] Status start(const std::shared_ptr<const Program>& program,
+                               std::span<const Bytes> inputs);
+    [[nodiscard]] Status finish(std::span<const MutableBytes> outputs);
 
     [[nodiscard]] Result<std::uint64_t> read_register(const RegisterInfo& info);
     [[nodiscard]] Status write_register(const RegisterInfo& info, std::uint64_t value);
@@ -110,10 +119,15 @@ class Device {
   private:
     struct State;
     Device(std::shared_ptr<Bus> bus, const DeviceOptions& options);
-    [[nodiscard]] Status start();
-    [[nodiscard]] Status restart(const Error& reason);
+    [[nodiscard]] Status bring_up();
+    [[nodiscard]] Status recover(const Error& reason);
     [[nodiscard]] Status ready();
     void stop();
+    [[nodiscard]] Status start_locked(const std::shared_ptr<const Program>& program,
+                                      std::span<const Bytes> inputs);
+    [[nodiscard]] Status finish_locked(std::span<const MutableBytes> outputs);
+    [[nodiscard]] Status lost(Status&& failed);
+    void describe_once(const std::shared_ptr<const Program>& program);
 
     std::shared_ptr<Bus> bus_;
     DeviceOptions options_;
