@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/simd.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "edgetpu/host/copy_rows.cpp"
 #include <hwy/foreach_target.h>
@@ -14,6 +16,8 @@ namespace reef::edgetpu::host::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Rows = OutputUnpacker::Rows;
+
+constexpr std::size_t pattern_bytes = 8;
 
 /// The bytes that are XORed in, from any place in the 8-byte pattern on.
 class Pattern {
@@ -104,7 +108,7 @@ void copy_all_rows(std::span<const Rows> groups, Bytes wire, MutableBytes tensor
         const std::byte* from = wire.data() + rows.wire + done * rows.wire_stride;
         std::byte* to = tensor.data() + rows.tensor + done * rows.row_bytes;
         for (; done < rows.count; ++done) {
-            if (rows.row_bytes >= width) {
+            if (rows.row_bytes >= width && width >= pattern_bytes) {
                 copy_long_row(from, to, rows.row_bytes, pattern);
             } else {
                 copy_bytes(from, to, rows.row_bytes, pattern);

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "base/simd.h"
 #include "edgetpu/host/copy_rows.h"
 #include "edgetpu/host/flip.h"
 
@@ -201,6 +202,7 @@ Result<OutputUnpacker> OutputUnpacker::prepare(const Layer& layer) {
         }
     }
     unpacker.group();
+    apply_simd_choice();
     return unpacker;
 }
 
