@@ -267,8 +267,8 @@ void FastTensorEngine::store(Work& work, std::size_t count, unsigned words, std:
 // What TensorEngine counts step by step, at the end of a block.
 void FastTensorEngine::count_events(Work& work) {
     namespace counter = spec::value::tile_counter;
-    const std::uint64_t end = step_ + plan_->steps();
-    const auto passes = [&](std::uint64_t steps) { return end / steps - step_ / steps; };
+    const std::uint32_t end = step_ + plan_->steps();
+    const auto passes = [&](std::uint32_t steps) { return end / steps - step_ / steps; };
     if (op_->par.rotates && end % plan_->release_steps == 0) {
         for (std::size_t row = group_rows_._Find_first(); row < wide_rows;
              row = group_rows_._Find_next(row))
@@ -316,7 +316,7 @@ Outcome FastTensorEngine::advance(Work& work) {
         run_block(work, now);
         count_events(work);
         moved = true;
-        work.budget -= std::min(work.budget, plan_->steps());
+        work.budget -= std::min<std::uint64_t>(work.budget, plan_->steps());
     }
     return Outcome::done;
 }

@@ -82,7 +82,7 @@ class FastTensorEngine {
     NestCursor acc_;
     NestCursor position_;
     NestCursor out_;
-    std::uint64_t step_ = 0;
+    std::uint32_t step_ = 0;
     /// Whose zero points and output rows are laid out, in this advance().
     std::optional<std::uint64_t> prepared_group_;
     std::bitset<wide_rows> group_rows_;  ///< of rotating parameters, used by the current group

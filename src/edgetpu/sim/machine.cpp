@@ -77,8 +77,9 @@ void reset(Tile& tile, const Fence& fence) {
     namespace counter = spec::value::tile_counter;
     tile.counters.reset(fence.reset_counters, fence.reset_value);
     const auto forget = [&](unsigned which, RowOwner owner) {
-        if ((fence.reset_counters >> which & 1U) != 0)
-            std::ranges::replace(tile.memory.full, owner, RowOwner::none);
+        if ((fence.reset_counters >> which & 1U) == 0) return;
+        // Without a branch: vectors of rows.
+        for (RowOwner& row : tile.memory.full) row = row == owner ? RowOwner::none : row;
     };
     forget(counter::RING_READ_A_, RowOwner::ring_a);
     forget(counter::RING_READ_B_, RowOwner::ring_b);
@@ -122,8 +123,9 @@ Result<Program> translate_program(std::span<const Bytes> streams) {
 Machine::Machine(MachineOptions options)
     : options_(options), random_(options.random_seed.value_or(0)) {
     scalar_.memory = core_.memory();
+    unit_memory_ = std::make_unique<TileUnit[]>(tile_count);
     for (unsigned t = 0; t < tile_count; ++t) {
-        units_[t] = std::make_unique<TileUnit>();
+        units_[t] = &unit_memory_[t];
         units_[t]->tile.number = t;
     }
 }
@@ -290,17 +292,21 @@ Result<bool> Machine::advance_scalar_engines() {
 
 // Hands instructions to their engines in order; a fence holds back those after it.
 bool Machine::dispatch(TileUnit& unit) {
+    if ((unit.held_for & unit.busy) != 0) return false;
     bool moved = false;
     while (unit.next < unit.dispatch.size()) {
         const Issued& issued = unit.dispatch[unit.next];
         const ProgramInstruction& at = *issued.instruction;
         if (const auto* fence = std::get_if<Fence>(&at.operation)) {
-            for (unsigned e = 0; e < tile_engine_count; ++e)
-                if ((fence->engines >> e & 1U) != 0 && !unit.engines[e].idle()) return moved;
+            unit.held_for = fence->engines;
+            if ((unit.held_for & unit.busy) != 0) return moved;
+            unit.held_for = 0;
             reset(unit.tile, *fence);
             if (fence->notify) ++unit.notifications;
         } else {
-            unit.engines[engine_of(at.operation)].queue.push_back(issued);
+            const unsigned engine = engine_of(at.operation);
+            unit.engines[engine].queue.push_back(issued);
+            unit.busy |= 1U << engine;
         }
         ++unit.next;
         moved = true;
@@ -366,9 +372,25 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
         if (outcome != Outcome::done) break;
         if (observer_ != nullptr) observer_->finished(unit.tile, *engine.current);
         engine.current = nullptr;
+        if (engine.next == engine.queue.size()) unit.busy &= ~(1U << number);
         if (receives || options_.random_seed) break;
     }
     return progress;
+}
+
+// What an engine waits for is looked at here before the engine itself. Those of the mesh can wait
+// on both sides.
+bool Machine::still_blocked(const TileUnit& unit, unsigned number) {
+    namespace kind = spec::value::tile_engine;
+    const auto& engine = unit.engines[number];
+    if (engine.current == nullptr) return false;
+    if (engine.blocked.on == Blocked::On::counter)
+        return (number < kind::MESH_0_ || number > kind::MESH_3_) &&
+               !unit.tile.counters.reached(engine.blocked.unmet.counter,
+                                           engine.blocked.unmet.needed);
+    if (engine.blocked.on == Blocked::On::ring_empty)
+        return unit.tile.rings[number == kind::RING_CONSUMER_0_ ? 0 : 1].empty();
+    return false;
 }
 
 Result<bool> Machine::advance_tile(TileUnit& unit) {
@@ -376,7 +398,7 @@ Result<bool> Machine::advance_tile(TileUnit& unit) {
     auto order = consumers_first;
     if (options_.random_seed) std::ranges::shuffle(order, random_);
     for (const unsigned number : order) {
-        if (unit.engines[number].idle()) continue;
+        if ((unit.busy >> number & 1U) == 0 || still_blocked(unit, number)) continue;
         if (options_.random_seed && random_() % 2 == 0) continue;
         progress |= REEF_TRY(advance_engine(unit, number));
     }
@@ -387,9 +409,7 @@ bool Machine::all_idle() const {
     for (const auto& engine : scalar_engines_)
         if (!engine.idle()) return false;
     for (const auto& unit : units_) {
-        if (unit->next != unit->dispatch.size()) return false;
-        for (const auto& engine : unit->engines)
-            if (!engine.idle()) return false;
+        if (unit->busy != 0 || unit->next != unit->dispatch.size()) return false;
     }
     return true;
 }
@@ -455,14 +475,18 @@ Status Machine::run(const Program& program, HostPort& host, MachineObserver* obs
     for (auto& unit : units_) {
         unit->dispatch.clear();
         unit->next = 0;
+        unit->busy = 0;
+        unit->held_for = 0;
         for (auto& engine : unit->engines) {
             engine.queue.clear();
             engine.next = 0;
+            engine.current = nullptr;
         }
     }
     for (auto& engine : scalar_engines_) {
         engine.queue.clear();
         engine.next = 0;
+        engine.current = nullptr;
     }
     for (const auto& stream : program.streams) REEF_CHECK(run_stream(program, stream));
     return {};

@@ -95,13 +95,14 @@ class Machine final : public Fabric {
         [[nodiscard]] bool idle() const { return current == nullptr && next == queue.size(); }
     };
     struct TileUnit {
-        Tile tile;
-        std::array<Engine<TileActivity>, tile_engine_count> engines;
+        std::uint32_t busy = 0;      ///< bit: the engine of that number is not idle
+        std::uint32_t held_for = 0;  ///< engines that the next fence waits for
         std::vector<Issued> dispatch;
         std::size_t next = 0;
         std::uint32_t notifications = 0;
+        std::array<Engine<TileActivity>, tile_engine_count> engines;
         TensorState tensor;
-        unsigned busy = 0;  ///< engines that are not idle
+        Tile tile;
     };
     enum ScalarEngine : unsigned { infeed, push, pop, scalar_engine_count };
 
@@ -117,6 +118,7 @@ class Machine final : public Fabric {
     [[nodiscard]] Result<bool> advance_tile(TileUnit& unit);
     bool dispatch(TileUnit& unit);
     void start(TileUnit& unit, Engine<TileActivity>& engine);
+    [[nodiscard]] static bool still_blocked(const TileUnit& unit, unsigned number);
     [[nodiscard]] Result<bool> advance_engine(TileUnit& unit, unsigned number);
     [[nodiscard]] std::uint64_t budget();
     [[nodiscard]] bool all_idle() const;
@@ -124,7 +126,9 @@ class Machine final : public Fabric {
 
     MachineOptions options_;
     std::mt19937_64 random_;
-    std::array<std::unique_ptr<TileUnit>, tile_count> units_;
+    /// Side by side: at equal places in their pages they would push each other out of the caches.
+    std::unique_ptr<TileUnit[]> unit_memory_;
+    std::array<TileUnit*, tile_count> units_{};
     ScalarState scalar_;
     std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
     TensorScratch scratch_;

@@ -14,7 +14,7 @@ namespace {
 // Bounds of what a block keeps in scratch memory.
 constexpr std::uint64_t most_reduction = 1U << 14U;
 constexpr std::uint64_t most_positions = 1U << 16U;
-constexpr std::uint64_t most_steps = std::uint64_t{1} << 40U;
+constexpr std::uint64_t most_steps = std::uint64_t{1} << 31U;
 
 /// One dimension with its stride as a distance, without the way back through the inner ones.
 struct Digit {
@@ -325,11 +325,14 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> largest_block(const Walks
 }
 
 void set_events(const TensorOp& op, TensorPlan& plan) {
+    const auto passes = [](const Nest& nest, unsigned level) {
+        return static_cast<std::uint32_t>(nest.visits_below(level));
+    };
     for (std::size_t w = 0; w < op.waits.count; ++w)
-        plan.wait_steps[w] = op.loops.visits_below(op.waits.all[w].level);
-    plan.parameters_steps = op.par.visits_below(op.parameters.level);
-    plan.partial_sums_steps = op.loops.visits_below(op.partial_sums.level);
-    plan.release_steps = op.par.visits_below(op.par.rotate_level);
+        plan.wait_steps[w] = passes(op.loops, op.waits.all[w].level);
+    plan.parameters_steps = passes(op.par, op.parameters.level);
+    plan.partial_sums_steps = passes(op.loops, op.partial_sums.level);
+    plan.release_steps = passes(op.par, op.par.rotate_level);
 }
 
 }  // namespace

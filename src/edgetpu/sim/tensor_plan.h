@@ -34,16 +34,16 @@ struct TensorPlan {
     std::int32_t acc_of_last_step = 0;
 
     // In steps; a wait or an event comes with every so many.
-    std::array<std::uint64_t, 2> wait_steps{};
-    std::uint64_t parameters_steps = 1;
-    std::uint64_t partial_sums_steps = 1;
-    std::uint64_t release_steps = 1;
+    std::array<std::uint32_t, 2> wait_steps{};
+    std::uint32_t parameters_steps = 1;
+    std::uint32_t partial_sums_steps = 1;
+    std::uint32_t release_steps = 1;
 
     unsigned step_bytes = 4;  ///< of input
     unsigned step_pairs = 2;  ///< 16-bit pairs per step and lane that are multiplied
     unsigned lanes = 4;       ///< that are computed: 4, 8, 16, 32 or 64
 
-    [[nodiscard]] std::uint64_t steps() const { return std::uint64_t{reduction} * positions; }
+    [[nodiscard]] std::uint32_t steps() const { return reduction * positions; }
 };
 
 /// fast is false where sums can leave 32 bits, where an address can leave its memory, and for
