@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "reef/base/bytes.h"
@@ -29,7 +31,36 @@ struct SimulatorOptions {
     /// Engines advance in random order and by random amounts, from this seed; nothing: always in
     /// the same order, which takes data as soon as they are there.
     std::optional<std::uint64_t> random_seed = std::nullopt;
+    /// Collects findings, with the plain engines and at several times their cost.
+    bool strict = false;
+    /// Steps (scalar instructions and visits of loop nests) after which a program is stopped.
+    /// Nothing: an estimate of weeks, far above every known program.
+    std::optional<std::uint64_t> most_steps = std::nullopt;
 };
+
+enum class FindingKind : std::uint8_t {
+    unwritten_read,      ///< since power-on
+    outside_bound,       ///< used_narrow_memory_bytes_per_tile of the executable
+    row_never_read,      ///< a parameter row that was loaded
+    read_twice,          ///< a FIFO unit, or a cached row by two instructions of a program
+    overwritten_unread,  ///< a parameter row or FIFO unit
+    left_over,           ///< messages, words, notifications at the end of a program
+    hazard,              ///< two accesses that no synchronisation orders, right as they may be here
+};
+[[nodiscard]] std::string_view to_string(FindingKind kind);
+
+/// What a program did, or may do in another order of its engines, that a right one would not.
+struct Finding {
+    FindingKind kind{};
+    std::string memory;            ///< or what was left over
+    std::uint32_t address = 0;     ///< the first: bytes of narrow memory, else words, rows, units
+    std::uint16_t tiles = 0;       ///< bit t: tile t; none: the scalar core
+    std::string instruction;       ///< "word 0x0a7 mac"; empty: none in particular
+    std::string other;             ///< the second instruction of a hazard
+    std::uint64_t times = 1;       ///< accesses, or pieces left over
+    std::uint64_t not_listed = 0;  ///< further findings for which the list had no place
+};
+[[nodiscard]] std::string message(const Finding& finding);
 
 /// One chip with its memories. Programs of several packages can share it, as on a stick.
 class Simulator {
@@ -38,6 +69,9 @@ class Simulator {
     Simulator(Simulator&&) noexcept;
     Simulator& operator=(Simulator&&) noexcept;
     ~Simulator();
+
+    /// Of the last SimulatedPackage::run(), if options.strict.
+    [[nodiscard]] std::span<const Finding> findings() const;
 
     struct Chip;
     [[nodiscard]] Chip& chip() { return *chip_; }

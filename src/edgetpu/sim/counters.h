@@ -42,15 +42,20 @@ struct Unmet {
     std::uint16_t needed = 0;
 };
 
+/// What the wait needs its counter to be for the cursor's current pass.
+[[nodiscard]] inline std::uint16_t needed(const Wait& wait, const NestCursor& at) {
+    return static_cast<std::uint16_t>(wait.start +
+                                      wait.step * static_cast<std::int64_t>(at.passes(wait.level)));
+}
+
 /// The first wait of that side which holds back the cursor's current visit.
 template <typename CounterFile>
 [[nodiscard]] std::optional<Unmet> unmet(std::span<const Wait> waits, bool destination,
                                          const NestCursor& at, const CounterFile& counters) {
     for (const auto& wait : waits) {
         if (wait.destination != destination || !at.at_pass_start(wait.level)) continue;
-        const auto needed = static_cast<std::uint16_t>(
-            wait.start + wait.step * static_cast<std::int64_t>(at.passes(wait.level)));
-        if (!counters.reached(wait.counter, needed)) return Unmet{wait.counter, needed};
+        const auto count = needed(wait, at);
+        if (!counters.reached(wait.counter, count)) return Unmet{wait.counter, count};
     }
     return std::nullopt;
 }

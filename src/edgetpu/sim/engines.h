@@ -71,7 +71,7 @@ class WideToNarrowEngine {
     Fill fill_word(Work& work, unsigned unit);
     Fill next_row(Work& work);
     void write_word(Work& work, unsigned unit);
-    Outcome drain(Work& work);
+    Outcome drain(Work& work, bool moved);
 
     const WideToNarrow* op_;
     NestCursor src_;

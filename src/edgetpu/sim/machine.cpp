@@ -7,7 +7,6 @@
 namespace reef::edgetpu::sim {
 namespace {
 
-constexpr std::uint64_t unlimited = ~std::uint64_t{0};
 /// Scalar instructions in one turn: endless loops of the scalar core must not stop the rest.
 constexpr unsigned most_scalar_steps = 4096;
 /// In random order, rounds in which nothing moves before nothing ever will: an engine that could
@@ -48,6 +47,9 @@ constexpr std::array<unsigned, tile_engine_count> consumers_first = {
     spec::value::tile_engine::NARROW_TO_WIDE_,
     spec::value::tile_engine::RING_CONSUMER_0_,
     spec::value::tile_engine::RING_CONSUMER_1_};
+
+/// Bits of a sync's engines, by ScalarEngine.
+constexpr std::array<unsigned, scalar_engine_count> sync_bits = {0b00100, 0b00011, 0b01000};
 
 std::string why(const Blocked& blocked, auto counters, std::string_view (*name)(unsigned)) {
     switch (blocked.on) {
@@ -124,6 +126,10 @@ Machine::Machine(MachineOptions options)
     : options_(options), random_(options.random_seed.value_or(0)) {
     scalar_.memory = core_.memory();
     unit_memory_ = std::make_unique<TileUnit[]>(tile_count);
+    if (options_.strict) {
+        monitor_ = std::make_unique<Monitor>(MonitorOptions{options_.full_bits});
+        options_.engine = EngineKind::plain;  // which tells the monitor of every access
+    }
     for (unsigned t = 0; t < tile_count; ++t) {
         units_[t] = &unit_memory_[t];
         units_[t]->tile.number = t;
@@ -166,20 +172,40 @@ MeshLink* Machine::link_from(unsigned tile, Direction4 to) {
 }
 
 std::uint64_t Machine::budget() {
-    if (!options_.random_seed) return unlimited;
-    return 1 + random_() % 64;
+    if (!options_.random_seed) return steps_left_;
+    return std::min(1 + random_() % 64, steps_left_);
+}
+
+// What an engine's turn cost: a turn without a visit costs a step.
+void Machine::spend(std::uint64_t given, std::uint64_t left) {
+    steps_left_ -= std::min(steps_left_, std::max<std::uint64_t>(given - left, 1));
+}
+
+Status Machine::check_steps() const {
+    if (steps_left_ > 0) return {};
+    return fail(Cause::bad_input,
+                fmt::format("the program did not end within {} steps", options_.most_steps), {},
+                "its loops are endless or longer than those of any known program");
+}
+
+// The queues of the chip are finite; how long they are is not known, and no known program fills
+// these.
+bool Machine::may_issue(const ProgramInstruction& instruction) const {
+    constexpr std::size_t most_waiting = 1U << 16U;
+    if (instruction.source.info->space == Space::scalar)
+        return std::ranges::all_of(scalar_engines_, [](const auto& engine) {
+            return engine.queue.size() - engine.next < most_waiting;
+        });
+    return std::ranges::all_of(
+        units_, [](const auto& unit) { return unit->dispatch.size() - unit->next < most_waiting; });
 }
 
 bool Machine::sync_ready(const Sync& sync) const {
     for (unsigned t = 0; t < tile_count; ++t)
         if ((sync.notified_tiles >> t & 1U) != 0 && units_[t]->notifications < sync.notified_count)
             return false;
-    constexpr unsigned push_bits = 0b00011;
-    constexpr unsigned infeed_bit = 0b00100;
-    constexpr unsigned pop_bit = 0b01000;
-    if ((sync.engines & push_bits) != 0 && !scalar_engines_[push].idle()) return false;
-    if ((sync.engines & infeed_bit) != 0 && !scalar_engines_[infeed].idle()) return false;
-    if ((sync.engines & pop_bit) != 0 && !scalar_engines_[pop].idle()) return false;
+    for (unsigned e = 0; e < scalar_engine_count; ++e)
+        if ((sync.engines & sync_bits[e]) != 0 && !scalar_engines_[e].idle()) return false;
     for (unsigned c = 0; c < sync.expected.size(); ++c)
         if ((sync.expected_counters >> c & 1U) != 0 &&
             !scalar_.counters.reached(c, static_cast<std::uint16_t>(sync.expected[c])))
@@ -187,22 +213,40 @@ bool Machine::sync_ready(const Sync& sync) const {
     return true;
 }
 
+// The scalar core comes to know what it waited for.
+void Machine::witness_sync(const Sync& sync) {
+    for (unsigned t = 0; t < tile_count; ++t)
+        if ((sync.notified_tiles >> t & 1U) != 0) monitor_->awaited(t, sync.notified_count);
+    for (unsigned e = 0; e < scalar_engine_count; ++e)
+        if ((sync.engines & sync_bits[e]) != 0)
+            monitor_->join(core_actor, monitor_->release(scalar_actor(e)));
+    for (unsigned c = 0; c < sync.expected.size(); ++c)
+        if ((sync.expected_counters >> c & 1U) != 0)
+            monitor_->scalar_waited(core_actor, nullptr, c,
+                                    static_cast<std::uint16_t>(sync.expected[c]));
+    monitor_->scalar_counters_set(sync.reset_counters,
+                                  static_cast<std::uint16_t>(sync.reset_value));
+}
+
 void Machine::finish_sync(const Sync& sync) {
     for (unsigned t = 0; t < tile_count; ++t)
         if ((sync.notified_tiles >> t & 1U) != 0) units_[t]->notifications -= sync.notified_count;
+    if (monitor_) witness_sync(sync);
     scalar_.counters.reset(sync.reset_counters, sync.reset_value);
 }
 
 Status Machine::issue(const ProgramInstruction& instruction) {
     if (instruction.source.info->space == Space::tile) {
         const TileIssue issue = REEF_TRY(core_.issue(instruction.source));
+        const Release after = monitor_ ? monitor_->release(core_actor) : Release{};
         for (unsigned t = 0; t < tile_count; ++t)
             if (issue.issued && (issue.tiles >> t & 1U) != 0)
-                units_[t]->dispatch.push_back({&instruction, issue.source_base});
+                units_[t]->dispatch.push_back({&instruction, issue.source_base, after});
         return {};
     }
     const auto queue = [&](ScalarEngine engine) {
-        scalar_engines_[engine].queue.push_back({&instruction, {}});
+        scalar_engines_[engine].queue.push_back(
+            {&instruction, {}, monitor_ ? monitor_->release(core_actor) : Release{}});
     };
     std::visit(Cases{[&](const Infeed&) { queue(infeed); }, [&](const RingPush&) { queue(push); },
                      [&](const RingPop&) { queue(pop); }, [](const auto&) {}},
@@ -211,8 +255,15 @@ Status Machine::issue(const ProgramInstruction& instruction) {
 }
 
 Status Machine::execute(const ProgramInstruction& at) {
+    if (monitor_) monitor_->started(core_actor, at);
     const Effect effect = REEF_TRY(core_.execute(at.source));
     halted_ = effect.halted;
+    if (monitor_) {
+        const Witness core = witness(core_actor, 0);
+        if (effect.read) core.reads(Watched::scalar_memory, effect.read->word);
+        if (effect.written) core.writes(Watched::scalar_memory, effect.written->address.word);
+        monitor_->finished(core_actor);
+    }
     if (effect.to_host) {
         std::array<std::uint8_t, sizeof *effect.to_host> word;
         std::memcpy(word.data(), &*effect.to_host, word.size());
@@ -230,7 +281,10 @@ Result<bool> Machine::advance_scalar(const Stream& stream) {
             return fail(Cause::bad_input, "no instruction to go on with",
                         fmt::format("word {:#06x}", word));
         const auto& at = stream.instructions[stream.at_word[word]];
+        if (!ScalarCore::executes(at.source) && !may_issue(at)) return moved;
         moved = true;
+        spend(1, 0);
+        if (steps_left_ == 0) return moved;
         if (ScalarCore::executes(at.source)) {
             REEF_CHECK(execute(at));
             continue;
@@ -256,11 +310,21 @@ Result<bool> Machine::advance_scalar(const Stream& stream) {
 
 Result<bool> Machine::advance_scalar_engines() {
     bool progress = false;
-    for (auto& engine : scalar_engines_) {
+    for (unsigned number = 0; number < scalar_engine_count; ++number) {
+        auto& engine = scalar_engines_[number];
         while (true) {
             if (engine.current == nullptr) {
-                if (engine.next == engine.queue.size()) break;
-                engine.current = engine.queue[engine.next++].instruction;
+                if (engine.next == engine.queue.size()) {
+                    engine.queue.clear();
+                    engine.next = 0;
+                    break;
+                }
+                const Issued& issued = engine.queue[engine.next++];
+                engine.current = issued.instruction;
+                if (monitor_) {
+                    monitor_->join(scalar_actor(number), issued.after);
+                    monitor_->started(scalar_actor(number), *engine.current);
+                }
                 const auto& op = engine.current->operation;
                 if (const auto* in = std::get_if<Infeed>(&op))
                     engine.activity = InfeedEngine(*in);
@@ -269,7 +333,9 @@ Result<bool> Machine::advance_scalar_engines() {
                 else
                     engine.activity = RingPopEngine(std::get<RingPop>(op));
             }
-            ScalarEngineWork work{scalar_, *this, *host_, budget(), {}, {}};
+            const std::uint64_t given = budget();
+            ScalarEngineWork work{
+                scalar_, *this, *host_, given, {}, {}, witness(scalar_actor(number), 0)};
             const Outcome outcome = std::visit(
                 [&](auto& activity) -> Outcome {
                     if constexpr (requires { activity.advance(work); })
@@ -282,12 +348,26 @@ Result<bool> Machine::advance_scalar_engines() {
             if (work.fault)
                 return fail(Cause::bad_input, work.fault->what, place_of(*engine.current),
                             work.fault->hint);
-            if (outcome != Outcome::waiting) progress = true;
+            if (outcome != Outcome::waiting) {
+                progress = true;
+                spend(given, work.budget);
+            }
             if (outcome != Outcome::done) break;
+            if (monitor_) monitor_->finished(scalar_actor(number));
             engine.current = nullptr;
         }
     }
     return progress;
+}
+
+void Machine::witness_fence(const TileUnit& unit, const Fence& fence) {
+    const unsigned tile = unit.tile.number;
+    for (unsigned e = 0; e < tile_engine_count; ++e)
+        if ((fence.engines >> e & 1U) != 0)
+            monitor_->join(dispatch_actor(tile), monitor_->release(tile_actor(tile, e)));
+    monitor_->counters_set(tile, fence.reset_counters,
+                           static_cast<std::uint16_t>(fence.reset_value));
+    if (fence.notify) monitor_->notified(tile);
 }
 
 // Hands instructions to their engines in order; a fence holds back those after it.
@@ -297,20 +377,26 @@ bool Machine::dispatch(TileUnit& unit) {
     while (unit.next < unit.dispatch.size()) {
         const Issued& issued = unit.dispatch[unit.next];
         const ProgramInstruction& at = *issued.instruction;
+        const Actor actor = dispatch_actor(unit.tile.number);
+        if (monitor_) monitor_->join(actor, issued.after);
         if (const auto* fence = std::get_if<Fence>(&at.operation)) {
             unit.held_for = fence->engines;
             if ((unit.held_for & unit.busy) != 0) return moved;
             unit.held_for = 0;
             reset(unit.tile, *fence);
             if (fence->notify) ++unit.notifications;
+            if (monitor_) witness_fence(unit, *fence);
         } else {
             const unsigned engine = engine_of(at.operation);
             unit.engines[engine].queue.push_back(issued);
+            if (monitor_) unit.engines[engine].queue.back().after = monitor_->release(actor);
             unit.busy |= 1U << engine;
         }
         ++unit.next;
         moved = true;
     }
+    unit.dispatch.clear();
+    unit.next = 0;
     return moved;
 }
 
@@ -327,6 +413,12 @@ void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const T
 void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
     const Issued issued = engine.queue[engine.next++];
     engine.current = issued.instruction;
+    if (monitor_) {
+        const auto number = static_cast<unsigned>(&engine - unit.engines.data());
+        const Actor actor = tile_actor(unit.tile.number, number);
+        monitor_->join(actor, issued.after);
+        monitor_->started(actor, *issued.instruction);
+    }
     auto& activity = engine.activity;
     std::visit(
         Cases{
@@ -348,13 +440,16 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
     bool progress = false;
     while (true) {
         if (engine.current == nullptr) {
-            if (engine.next == engine.queue.size()) break;
+            if (engine.queue.empty()) break;
             start(unit, engine);
             progress = true;
         }
         const bool receives = number == spec::value::tile_engine::RING_CONSUMER_0_ ||
                               number == spec::value::tile_engine::RING_CONSUMER_1_;
-        Work work{unit.tile, *this, receives ? 0 : budget(), options_.full_bits, {}, {}};
+        const std::uint64_t given = receives ? 0 : budget();
+        const Actor actor = tile_actor(unit.tile.number, number);
+        Work work{
+            unit.tile, *this, given, options_.full_bits, {}, {}, witness(actor, unit.tile.number)};
         const Outcome outcome = std::visit(
             [&](auto& activity) -> Outcome {
                 if constexpr (requires { activity.advance(work); })
@@ -368,11 +463,19 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
             return fail(Cause::bad_input, work.fault->what,
                         fmt::format("{} on tile {}", place_of(*engine.current), unit.tile.number),
                         work.fault->hint);
-        if (outcome != Outcome::waiting) progress = true;
+        if (outcome != Outcome::waiting) {
+            progress = true;
+            spend(given, work.budget);
+        }
         if (outcome != Outcome::done) break;
+        if (monitor_) monitor_->finished(actor);
         if (observer_ != nullptr) observer_->finished(unit.tile, *engine.current);
         engine.current = nullptr;
-        if (engine.next == engine.queue.size()) unit.busy &= ~(1U << number);
+        if (engine.next == engine.queue.size()) {
+            unit.busy &= ~(1U << number);
+            engine.queue.clear();
+            engine.next = 0;
+        }
         if (receives || options_.random_seed) break;
     }
     return progress;
@@ -442,12 +545,14 @@ Error Machine::deadlock() const {
 Status Machine::run_stream(const Program& program, const Stream& stream) {
     program_ = &program;
     core_.begin_stream();
+    if (monitor_) monitor_->begin_stream();
     halted_ = false;
     unsigned idle_rounds = 0;
     while (!halted_ || !all_idle()) {
         bool progress = REEF_TRY(advance_scalar(stream));
         progress |= REEF_TRY(advance_scalar_engines());
         for (auto& unit : units_) progress |= REEF_TRY(advance_tile(*unit));
+        REEF_CHECK(check_steps());
         idle_rounds = progress ? 0 : idle_rounds + 1;
         if (idle_rounds > (options_.random_seed ? most_idle_rounds : 0U))
             return std::unexpected(deadlock());
@@ -472,6 +577,8 @@ Status Machine::run(const Program& program, HostPort& host, MachineObserver* obs
     host_ = &host;
     observer_ = observer;
     reserve(program);
+    steps_left_ = options_.most_steps;
+    if (monitor_) monitor_->begin_program(program.narrow_bound);
     for (auto& unit : units_) {
         unit->dispatch.clear();
         unit->next = 0;
@@ -489,6 +596,7 @@ Status Machine::run(const Program& program, HostPort& host, MachineObserver* obs
         engine.current = nullptr;
     }
     for (const auto& stream : program.streams) REEF_CHECK(run_stream(program, stream));
+    if (monitor_) monitor_->end_program();
     return {};
 }
 

@@ -29,6 +29,8 @@ struct Program {
     std::vector<TensorPlan> plans;       ///< of tensor instructions, in order
     std::vector<std::uint32_t> plan_at;  ///< by instruction number: index into plans
     std::uint64_t most_parts = 0;        ///< values of sums that stay between blocks
+    /// Bytes of narrow memory that the executable declares; 0: it does not.
+    std::uint64_t narrow_bound = 0;
 };
 [[nodiscard]] Result<Program> translate_program(std::span<const Bytes> streams);
 
@@ -38,6 +40,10 @@ struct MachineOptions {
     std::optional<std::uint64_t> random_seed = std::nullopt;
     /// Rows of rotating buffers remember whether they are full: see TileMemory::full.
     bool full_bits = true;
+    /// Whether a Monitor watches; the engines are then the plain ones.
+    bool strict = false;
+    /// Scalar instructions and visits of loop nests before a program is stopped.
+    std::uint64_t most_steps = std::uint64_t{1} << 40;
 };
 
 /// Is told what happens in a machine.
@@ -50,9 +56,6 @@ class MachineObserver {
     ~MachineObserver() = default;
 };
 
-/// Engines of a tile in the order of the description's tile_engine.
-inline constexpr unsigned tile_engine_count = 10;
-
 class Machine final : public Fabric {
   public:
     explicit Machine(MachineOptions options = {});
@@ -64,6 +67,8 @@ class Machine final : public Fabric {
     [[nodiscard]] Status run(const Program& program, HostPort& host,
                              MachineObserver* observer = nullptr);
 
+    /// Null unless options.strict.
+    [[nodiscard]] Monitor* monitor() { return monitor_.get(); }
     [[nodiscard]] Tile& tile(unsigned number) { return units_[number]->tile; }
 
     [[nodiscard]] bool ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const override;
@@ -83,6 +88,7 @@ class Machine final : public Fabric {
     struct Issued {
         const ProgramInstruction* instruction = nullptr;
         std::optional<std::uint32_t> source_base;
+        Release after;  ///< of who issued it, in strict runs
     };
     template <typename Activity>
     struct Engine {
@@ -104,8 +110,6 @@ class Machine final : public Fabric {
         TensorState tensor;
         Tile tile;
     };
-    enum ScalarEngine : unsigned { infeed, push, pop, scalar_engine_count };
-
     void reserve(const Program& program);
     void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
     [[nodiscard]] Status run_stream(const Program& program, const Stream& stream);
@@ -113,18 +117,28 @@ class Machine final : public Fabric {
     [[nodiscard]] Status execute(const ProgramInstruction& at);
     [[nodiscard]] bool sync_ready(const Sync& sync) const;
     void finish_sync(const Sync& sync);
+    void witness_sync(const Sync& sync);
     [[nodiscard]] Status issue(const ProgramInstruction& instruction);
     [[nodiscard]] Result<bool> advance_scalar_engines();
     [[nodiscard]] Result<bool> advance_tile(TileUnit& unit);
     bool dispatch(TileUnit& unit);
+    void witness_fence(const TileUnit& unit, const Fence& fence);
     void start(TileUnit& unit, Engine<TileActivity>& engine);
     [[nodiscard]] static bool still_blocked(const TileUnit& unit, unsigned number);
     [[nodiscard]] Result<bool> advance_engine(TileUnit& unit, unsigned number);
     [[nodiscard]] std::uint64_t budget();
+    void spend(std::uint64_t given, std::uint64_t left);
+    [[nodiscard]] Status check_steps() const;
+    [[nodiscard]] Witness witness(Actor actor, unsigned tile) const {
+        return {monitor_.get(), actor, tile};
+    }
+    [[nodiscard]] bool may_issue(const ProgramInstruction& instruction) const;
     [[nodiscard]] bool all_idle() const;
     [[nodiscard]] Error deadlock() const;
 
     MachineOptions options_;
+    std::unique_ptr<Monitor> monitor_;
+    std::uint64_t steps_left_ = 0;
     std::mt19937_64 random_;
     /// Side by side: at equal places in their pages they would push each other out of the caches.
     std::unique_ptr<TileUnit[]> unit_memory_;

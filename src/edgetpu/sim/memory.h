@@ -20,6 +20,8 @@ inline constexpr std::size_t row_bytes = 256;
 inline constexpr std::size_t row_words = row_bytes / narrow_word_bytes;
 inline constexpr std::size_t scaling_words = 128;
 inline constexpr std::size_t scaling_word_bytes = 8;
+inline constexpr std::size_t parameter_fifo_units = 2048;
+inline constexpr std::size_t activation_fifo_units = 32768;
 inline constexpr unsigned tile_count = 16;
 inline constexpr unsigned lane_count = 64;
 

@@ -22,14 +22,18 @@ Outcome MeshEngine::send(Work& work) {
     if (link == nullptr) return work.stop("sends over the edge of the grid");
     while (!src_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = unmet(op_->waits.view(), false, src_, work.tile.counters))
+        if (const auto unready = work.unready(op_->waits.view(), false, src_))
             return moved ? Outcome::moved : work.wait(*unready);
         if (link->full()) return moved ? Outcome::moved : work.wait(Blocked::On::mesh_full);
         const auto at = static_cast<std::uint32_t>(src_.address()) * narrow_word_bytes;
         if (at >= narrow_bytes) return work.stop(fmt::format("reads narrow byte {:#x}", at));
+        work.witness.reads(Watched::narrow, at / narrow_word_bytes);
+        if (work.witness)
+            work.witness.monitor->mesh_sent(
+                work.witness.actor, work.fabric.neighbour(work.tile.number, op_->to), op_->to);
         link->push(TileMemory::read<std::uint32_t>(&work.tile.memory.narrow[at]));
         if (op_->out.fires(src_.advance(), op_->src.dimensions))
-            work.tile.counters.count(out_counter[static_cast<unsigned>(op_->to)]);
+            work.count(out_counter[static_cast<unsigned>(op_->to)]);
         moved = true;
         if (work.budget > 0) --work.budget;
     }
@@ -42,7 +46,7 @@ Outcome MeshEngine::receive(Work& work) {
     MeshLink& link = work.tile.arrived[static_cast<unsigned>(op_->to)];
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = unmet(op_->waits.view(), true, dst_, work.tile.counters))
+        if (const auto unready = work.unready(op_->waits.view(), true, dst_))
             return moved ? Outcome::moved : work.wait(*unready);
         if (!op_->fills && link.empty())
             return moved ? Outcome::moved : work.wait(Blocked::On::mesh_empty);
@@ -50,8 +54,11 @@ Outcome MeshEngine::receive(Work& work) {
         if (at >= narrow_bytes) return work.stop(fmt::format("writes narrow byte {:#x}", at));
         const std::uint32_t word = op_->fills ? op_->fill_value : link.pop();
         std::memcpy(&work.tile.memory.narrow[at], &word, sizeof word);
+        if (work.witness && !op_->fills)
+            work.witness.monitor->mesh_received(work.witness.actor, work.tile.number, op_->to);
+        work.witness.writes(Watched::narrow, at / narrow_word_bytes);
         if (op_->in.fires(dst_.advance(), op_->dst.dimensions))
-            work.tile.counters.count(in_counter[static_cast<unsigned>(op_->to)]);
+            work.count(in_counter[static_cast<unsigned>(op_->to)]);
         moved = true;
         if (work.budget > 0) --work.budget;
     }
@@ -63,7 +70,7 @@ Outcome MeshEngine::advance(Work& work) {
     bool moved = false;
     // Waits of a side that the transfer does not have hold back all of it.
     if (!op_->sends) {
-        if (const auto unready = unmet(op_->waits.view(), false, src_, work.tile.counters))
+        if (const auto unready = work.unready(op_->waits.view(), false, src_))
             return work.wait(*unready);
     }
     if (receiving_) moved = receive(work) != Outcome::waiting;

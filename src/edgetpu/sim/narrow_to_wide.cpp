@@ -41,12 +41,13 @@ bool NarrowToWideEngine::write_row(Work& work) {
         size = rounded_up(size, 8);
     }
     work.tile.memory.wide[at] = row_;
+    work.witness.writes(Watched::wide, at);
     work.fill(op_->dst, at, RowOwner::narrow_to_wide);
     work.tile.memory.row_length[at] = static_cast<std::uint16_t>(size);
     filled_ = 0;
     complete_ = false;
     if (op_->written.fires(dst_.advance(), op_->dst.dimensions))
-        work.tile.counters.count(spec::value::tile_counter::NARROW_TO_WIDE_);
+        work.count(spec::value::tile_counter::NARROW_TO_WIDE_);
     return true;
 }
 
@@ -57,7 +58,7 @@ Outcome NarrowToWideEngine::advance(Work& work) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (filled_ == 0 || complete_) {
             if (dst_.done()) return work.stop("has more source words than destination rows");
-            if (const auto unready = unmet(waits, true, dst_, work.tile.counters))
+            if (const auto unready = work.unready(waits, true, dst_))
                 return moved ? Outcome::moved : work.wait(*unready);
         }
         if (complete_) {
@@ -67,11 +68,12 @@ Outcome NarrowToWideEngine::advance(Work& work) {
             moved = true;
             continue;
         }
-        if (const auto unready = unmet(waits, false, src_, work.tile.counters))
+        if (const auto unready = work.unready(waits, false, src_))
             return moved ? Outcome::moved : work.wait(*unready);
         const auto at = static_cast<std::uint32_t>(src_.address()) * narrow_word_bytes;
         if (at >= narrow_bytes) return work.stop(fmt::format("reads narrow byte {:#x}", at));
         std::memcpy(&row_[filled_], &work.tile.memory.narrow[at], narrow_word_bytes);
+        work.witness.reads(Watched::narrow, at / narrow_word_bytes);
         filled_ += narrow_word_bytes;
         complete_ = src_.advance() >= op_->row_level || filled_ == row_bytes || src_.done();
         moved = true;

@@ -61,15 +61,13 @@ unsigned NestCursor::advance() {
     const Nest& nest = *nest_;
     ++passes_[0];
     if (++index_[0] < first_count_) {
-        address_ += nest.step[0];
+        address_ += static_cast<std::uint32_t>(nest.step[0]);
         fresh_ = 0;
         return 0;
     }
     // A cropped pass leaves the address where a full one would.
     if (first_count_ != nest.count[0])
-        address_ +=
-            (static_cast<std::int32_t>(nest.count[0]) - static_cast<std::int32_t>(first_count_)) *
-            nest.step[0];
+        address_ += (nest.count[0] - first_count_) * static_cast<std::uint32_t>(nest.step[0]);
     index_[0] = 0;
     unsigned d = 1;
     for (; d < nest.dimensions; ++d) {
@@ -83,7 +81,7 @@ unsigned NestCursor::advance() {
         done_ = true;
         return nest.dimensions;
     }
-    address_ += nest.step[d];
+    address_ += static_cast<std::uint32_t>(nest.step[d]);
     enter_pass();
     return d;
 }

@@ -49,14 +49,17 @@ class NestCursor {
     NestCursor() = default;
     explicit NestCursor(const Nest& nest) : NestCursor(nest, nest.base) {}
     /// With another base than the nest's own.
-    NestCursor(const Nest& nest, std::int32_t base) : nest_(&nest), address_(base) { enter_pass(); }
+    NestCursor(const Nest& nest, std::int32_t base)
+        : nest_(&nest), address_(static_cast<std::uint32_t>(base)) {
+        enter_pass();
+    }
 
     [[nodiscard]] bool done() const { return done_; }
     /// Of the current visit, with the buffer rotation. Precondition: not done().
     [[nodiscard]] std::int32_t address() const {
-        return address_ + (nest_->rotates && (passes_[nest_->rotate_level] & 1U) != 0
-                               ? nest_->rotate_size
-                               : 0);
+        const bool second = nest_->rotates && (passes(nest_->rotate_level) & 1U) != 0;
+        return static_cast<std::int32_t>(
+            address_ + (second ? static_cast<std::uint32_t>(nest_->rotate_size) : 0));
     }
     /// Goes to the next visit. Returns how many of the lowest dimensions have completed a pass with
     /// the visit that ends; all of them at the end of the walk.
@@ -67,11 +70,14 @@ class NestCursor {
     unsigned advance(std::uint32_t visits) {
         passes_[0] += visits - 1;
         index_[0] += visits - 1;
-        address_ += static_cast<std::int32_t>(visits - 1) * nest_->step[0];
+        address_ += (visits - 1) * static_cast<std::uint32_t>(nest_->step[0]);
         return advance();
     }
     /// Completed passes of the dimensions below `level`; level 0 counts visits.
-    [[nodiscard]] std::uint32_t passes(unsigned level) const { return passes_[level]; }
+    /// Levels beyond the dimensions never complete one.
+    [[nodiscard]] std::uint32_t passes(unsigned level) const {
+        return level < passes_.size() ? passes_[level] : 0;
+    }
     [[nodiscard]] std::uint32_t index(unsigned dimension) const { return index_[dimension]; }
     /// Whether the current visit is the first of a pass of the dimensions below `level`.
     [[nodiscard]] bool at_pass_start(unsigned level) const { return level <= fresh_; }
@@ -81,7 +87,7 @@ class NestCursor {
     void enter_pass();
 
     const Nest* nest_ = nullptr;
-    std::int32_t address_ = 0;
+    std::uint32_t address_ = 0;      ///< signed; wraps around
     std::uint32_t first_count_ = 0;  ///< of dimension 0 in this pass
     unsigned fresh_ = Nest::most_dimensions;
     bool done_ = false;

@@ -23,6 +23,9 @@ bool RingReceiveEngine::take_row(Work& work, std::int32_t row) {
     std::memcpy(memory.wide[row].data(), message.bytes.data(), message.size);
     memory.row_length[row] = message.size;
     queue.pop();
+    if (work.witness)
+        work.witness.monitor->received(work.witness.actor, work.tile.number, op_->ring);
+    work.witness.writes(Watched::wide, static_cast<std::uint32_t>(row), true);
     return true;
 }
 
@@ -33,8 +36,8 @@ Outcome RingReceiveEngine::advance(Work& work) {
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
         const auto waits = op_->waits.view();
-        auto unready = unmet(waits, true, dst_, work.tile.counters);
-        if (!unready) unready = unmet(waits, false, dst_, work.tile.counters);
+        auto unready = work.unready(waits, true, dst_);
+        if (!unready) unready = work.unready(waits, false, dst_);
         if (unready) return moved ? Outcome::moved : work.wait(*unready);
         if (!group_begun_) begin_group();
         if (work.tile.rings[static_cast<unsigned>(op_->ring)].empty())
@@ -55,7 +58,7 @@ Outcome RingReceiveEngine::advance(Work& work) {
                   op_->ring == Ring::a ? RowOwner::ring_a : RowOwner::ring_b);
         const unsigned completed = dst_.advance();
         group_begun_ = false;
-        if (op_->ring_read.fires(completed, op_->dst.dimensions)) work.tile.counters.count(counter);
+        if (op_->ring_read.fires(completed, op_->dst.dimensions)) work.count(counter);
     }
     return Outcome::done;
 }

@@ -273,7 +273,7 @@ Status ScalarCore::refuse_fresh(const Instruction& instruction, std::uint64_t re
 Result<Effect> ScalarCore::bundle(const Instruction& instruction) {
     Writes writes;
     Effect effect;
-    REEF_CHECK(load_slot(instruction, writes));
+    REEF_CHECK(load_slot(instruction, writes, effect));
     REEF_CHECK(store_slot(instruction, writes, effect));
     REEF_CHECK(alu_slot(instruction, writes));
     std::uint32_t written = 0;
@@ -298,7 +298,7 @@ Result<Effect> ScalarCore::bundle(const Instruction& instruction) {
     return effect;
 }
 
-Status ScalarCore::load_slot(const Instruction& instruction, Writes& writes) const {
+Status ScalarCore::load_slot(const Instruction& instruction, Writes& writes, Effect& effect) const {
     const auto op = static_cast<LoadOp>(instruction.bits(bundle_field[field::bundle::load_op]));
     if (op == LoadOp::none) return {};
     const auto operand = instruction.bits(bundle_field[field::bundle::load_address]);
@@ -321,6 +321,7 @@ Status ScalarCore::load_slot(const Instruction& instruction, Writes& writes) con
                     fmt::format("load of word {:#x} of scalar memory, which has {:#x}", address,
                                 scalar_memory_words),
                     fmt::format("word {:#x}", instruction.word));
+    effect.read = ScalarAddress{static_cast<std::uint32_t>(address)};
     writes.loaded = {target, memory_[address]};
     return {};
 }

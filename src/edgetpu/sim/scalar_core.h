@@ -76,6 +76,7 @@ struct Effect {
     std::optional<DmaDescriptor> fired{};
     std::optional<std::uint32_t> to_host{};  ///< a word for the host output FIFO
     std::optional<MemoryWrite> written{};    ///< already in memory()
+    std::optional<ScalarAddress> read{};     ///< of a load
 };
 
 /// Where and with which address a tile instruction runs, when registers have a say in it.
@@ -137,7 +138,7 @@ class ScalarCore {
     struct Writes;
 
     Result<Effect> bundle(const Instruction& instruction);
-    Status load_slot(const Instruction& instruction, Writes& writes) const;
+    Status load_slot(const Instruction& instruction, Writes& writes, Effect& effect) const;
     Status store_slot(const Instruction& instruction, Writes& writes, Effect& effect) const;
     Status fire(const Instruction& instruction, Effect& effect) const;
     Status alu_slot(const Instruction& instruction, Writes& writes) const;

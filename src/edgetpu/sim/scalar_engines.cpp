@@ -10,6 +10,10 @@ namespace counter = spec::value::scalar_counter;
 unsigned arrived_counter(bool activations) {
     return activations ? counter::AVDATA_POP_ : counter::PARAMETER_POP_;
 }
+Watched watched(Fifo fifo) {
+    if (fifo == Fifo::parameters) return Watched::parameter_fifo;
+    return fifo == Fifo::activations ? Watched::activation_fifo : Watched::scalar_memory;
+}
 unsigned room_counter(Fifo fifo) {
     if (fifo == Fifo::parameters) return counter::PARAMETER_INFEED_;
     return fifo == Fifo::activations ? counter::AVDATA_INFEED_ : counter::SCALAR_INFEED_;
@@ -22,12 +26,14 @@ Outcome InfeedEngine::advance(ScalarEngineWork& work) {
     FifoMemory& fifo = op_->activations ? work.scalar.activations : work.scalar.parameters;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = unmet(op_->waits.view(), false, dst_, work.scalar.counters))
+        if (const auto unready = work.unready(op_->waits.view(), dst_))
             return moved ? Outcome::moved : work.wait(*unready);
         if (!work.host.take(op_->activations, fifo.unit(dst_.address())))
             return moved ? Outcome::moved : work.wait(Blocked::On::host_empty);
+        const Fifo which = op_->activations ? Fifo::activations : Fifo::parameters;
+        work.witness.writes(watched(which), work.scalar.index(which, dst_.address()));
         if (op_->infeed.fires(dst_.advance(), op_->dst.dimensions))
-            work.scalar.counters.count(arrived_counter(op_->activations));
+            work.count(arrived_counter(op_->activations));
         moved = true;
         if (work.budget > 0) --work.budget;
     }
@@ -39,11 +45,16 @@ bool RingPushEngine::flush(ScalarEngineWork& work) {
     while (filled_ >= op_->message_bytes || (src_.done() && filled_ > 0)) {
         if (!work.fabric.ring_has_room(Ring::a, op_->to_tiles, false)) return false;
         const std::size_t size = std::min<std::size_t>(filled_, op_->message_bytes);
+        if (work.witness)
+            work.witness.monitor->sent(work.witness.actor, Ring::a, op_->to_tiles, false);
         work.fabric.ring_send(Ring::a, op_->to_tiles, false, std::span(buffer_).first(size));
         filled_ -= size;
         std::memmove(buffer_.data(), buffer_.data() + size, filled_);
     }
-    for (; producers_due_ > 0; --producers_due_) work.fabric.count_producer(Ring::a);
+    for (; producers_due_ > 0; --producers_due_) {
+        work.fabric.count_producer(Ring::a);
+        if (work.witness) work.witness.monitor->ring_counted(work.witness.actor, Ring::a);
+    }
     return true;
 }
 
@@ -53,14 +64,14 @@ Outcome RingPushEngine::advance(ScalarEngineWork& work) {
         if (!flush(work)) return moved ? Outcome::moved : work.wait(Blocked::On::ring_full);
         if (src_.done()) return Outcome::done;
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = unmet(op_->waits.view(), false, src_, work.scalar.counters))
+        if (const auto unready = work.unready(op_->waits.view(), src_))
             return moved ? Outcome::moved : work.wait(*unready);
         const auto unit = work.scalar.unit(op_->fifo, src_.address());
         std::memcpy(&buffer_[filled_], unit.data(), unit.size());
+        work.witness.reads(watched(op_->fifo), work.scalar.index(op_->fifo, src_.address()));
         filled_ += unit.size();
         const unsigned completed = src_.advance();
-        if (op_->pop.fires(completed, op_->src.dimensions))
-            work.scalar.counters.count(room_counter(op_->fifo));
+        if (op_->pop.fires(completed, op_->src.dimensions)) work.count(room_counter(op_->fifo));
         if (op_->producer.fires(completed, op_->src.dimensions)) ++producers_due_;
         moved = true;
         if (work.budget > 0) --work.budget;
@@ -73,7 +84,7 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
     RingQueue& queue = work.scalar.arrived;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = unmet(op_->waits.view(), false, dst_, work.scalar.counters))
+        if (const auto unready = work.unready(op_->waits.view(), dst_))
             return moved ? Outcome::moved : work.wait(*unready);
         if (at_ == size_) {
             if (queue.empty()) return moved ? Outcome::moved : work.wait(Blocked::On::ring_empty);
@@ -86,6 +97,7 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
                                  : op_->message_bytes;
             at_ = 0;
             queue.pop();
+            if (work.witness) work.witness.monitor->scalar_received(work.witness.actor);
             moved = true;
             continue;
         }
@@ -98,10 +110,12 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
         } else {
             std::memcpy(work.scalar.unit(Fifo::relay, dst_.address()).data(), unit.data(),
                         unit_bytes);
+            work.witness.writes(Watched::scalar_memory,
+                                work.scalar.index(Fifo::relay, dst_.address()));
         }
         at_ += unit_bytes;
         if (op_->outfeed.fires(dst_.advance(), op_->dst.dimensions))
-            work.scalar.counters.count(counter::RING_OUTFEED_);
+            work.count(counter::RING_OUTFEED_);
         moved = true;
         if (work.budget > 0) --work.budget;
     }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "monitor.h"
 #include "program.h"
 #include "scalar_core.h"
 #include "tile.h"
@@ -21,6 +22,7 @@ class FifoMemory {
         : unit_bytes_(unit_bytes), bytes_(unit_bytes * units) {}
 
     [[nodiscard]] std::size_t unit_bytes() const { return unit_bytes_; }
+    [[nodiscard]] std::size_t units() const { return bytes_.size() / unit_bytes_; }
     /// Addresses wrap around.
     [[nodiscard]] std::span<std::uint8_t> unit(std::int32_t address) {
         const std::size_t units = bytes_.size() / unit_bytes_;
@@ -53,8 +55,8 @@ class HostPort {
 
 struct ScalarState {
     ScalarCounters counters;
-    FifoMemory parameters{parameter_unit_bytes, 2048};
-    FifoMemory activations{activation_unit_bytes, 32768};
+    FifoMemory parameters{parameter_unit_bytes, parameter_fifo_units};
+    FifoMemory activations{activation_unit_bytes, activation_fifo_units};
     /// Both rings end here: what arrives first is received first.
     RingQueue arrived;
     /// The relay FIFO is the scalar core's memory.
@@ -66,6 +68,12 @@ struct ScalarState {
         const auto word = static_cast<std::uint32_t>(address) % memory.size();
         return {reinterpret_cast<std::uint8_t*>(&memory[word]), relay_unit_bytes};
     }
+    [[nodiscard]] std::uint32_t index(Fifo fifo, std::int32_t address) const {
+        const std::size_t units = fifo == Fifo::parameters    ? parameters.units()
+                                  : fifo == Fifo::activations ? activations.units()
+                                                              : memory.size();
+        return static_cast<std::uint32_t>(static_cast<std::uint32_t>(address) % units);
+    }
 };
 
 /// As Work, for the scalar core's engines.
@@ -76,7 +84,22 @@ struct ScalarEngineWork {
     std::uint64_t budget;
     Blocked blocked;
     std::optional<Fault> fault;
+    Witness witness{};
 
+    [[nodiscard]] std::optional<Unmet> unready(std::span<const Wait> waits,
+                                               const NestCursor& at) const {
+        auto missing = unmet(waits, false, at, scalar.counters);
+        if (missing || !witness) return missing;
+        for (const auto& wait : waits)
+            if (!wait.destination && at.at_pass_start(wait.level))
+                witness.monitor->scalar_waited(witness.actor, &wait, wait.counter,
+                                               needed(wait, at));
+        return missing;
+    }
+    void count(unsigned counter) {
+        scalar.counters.count(counter);
+        if (witness) witness.monitor->scalar_counted(witness.actor, counter);
+    }
     Outcome wait(Blocked::On on) {
         blocked = {on, {}};
         return Outcome::waiting;

@@ -30,6 +30,8 @@ Result<Prepared> prepare_executable(const Executable& executable) {
         views.emplace_back(prepared.streams.back());
     }
     prepared.program = REEF_TRY(sim::translate_program(views));
+    prepared.program.narrow_bound =
+        static_cast<std::uint64_t>(std::max(executable.used_narrow_memory_bytes_per_tile, 0));
     prepared.host = REEF_TRY(sim::HostMemory::create(prepared.executable));
     return prepared;
 }
@@ -37,20 +39,33 @@ Result<Prepared> prepare_executable(const Executable& executable) {
 }  // namespace
 
 struct Simulator::Chip {
-    explicit Chip(const SimulatorOptions& options)
-        : machine(
-              sim::MachineOptions{.engine = options.engine, .random_seed = options.random_seed}) {}
+    explicit Chip(const SimulatorOptions& options) : machine(machine_options(options)) {}
+
+    static sim::MachineOptions machine_options(const SimulatorOptions& options) {
+        sim::MachineOptions out{
+            .engine = options.engine, .random_seed = options.random_seed, .strict = options.strict};
+        if (options.most_steps) out.most_steps = *options.most_steps;
+        return out;
+    }
 
     sim::Machine machine;
     std::uint64_t resident_token = 0;
     /// Caching programs that ran since resident_token came: co-compiled models share a token.
     std::vector<const void*> resident;
+    /// By resident: the number of the run that loaded its parameters.
+    std::vector<std::uint32_t> loaded_by;
 };
 
 Simulator::Simulator(const SimulatorOptions& options) : chip_(std::make_unique<Chip>(options)) {}
 Simulator::Simulator(Simulator&&) noexcept = default;
 Simulator& Simulator::operator=(Simulator&&) noexcept = default;
 Simulator::~Simulator() = default;
+
+std::span<const Finding> Simulator::findings() const {
+    const auto* monitor = chip_->machine.monitor();
+    return monitor != nullptr ? std::span<const Finding>(monitor->findings())
+                              : std::span<const Finding>();
+}
 
 struct SimulatedPackage::Impl {
     std::optional<Prepared> caching;
@@ -59,6 +74,8 @@ struct SimulatedPackage::Impl {
 
     static Status run_one(Simulator::Chip& chip, Prepared& prepared);
     Status load(Simulator::Chip& chip);
+    /// Rows that this package's programs loaded and none of its instructions has read.
+    void report_unread_rows(Simulator::Chip& chip) const;
 };
 
 namespace {
@@ -125,13 +142,24 @@ Status SimulatedPackage::Impl::run_one(Simulator::Chip& chip, Prepared& prepared
 Status SimulatedPackage::Impl::load(Simulator::Chip& chip) {
     if (!caching) return {};
     const std::uint64_t token = caching->executable.parameter_caching_token;
-    if (token == 0 || token != chip.resident_token) chip.resident.clear();
+    if (token == 0 || token != chip.resident_token) {
+        chip.resident.clear();
+        chip.loaded_by.clear();
+    }
     if (std::ranges::find(chip.resident, static_cast<const void*>(this)) != chip.resident.end())
         return {};
     REEF_CHECK(run_one(chip, *caching));
     chip.resident_token = token;
     chip.resident.push_back(this);
+    if (auto* monitor = chip.machine.monitor()) chip.loaded_by.push_back(monitor->run());
     return {};
+}
+
+void SimulatedPackage::Impl::report_unread_rows(Simulator::Chip& chip) const {
+    sim::Monitor& monitor = *chip.machine.monitor();
+    monitor.report_unread_rows(monitor.run());
+    for (std::size_t i = 0; i < chip.loaded_by.size(); ++i)
+        if (chip.resident[i] == this) monitor.report_unread_rows(chip.loaded_by[i]);
 }
 
 Status SimulatedPackage::run(Simulator& simulator, std::span<const Bytes> inputs,
@@ -152,8 +180,11 @@ Status SimulatedPackage::run(Simulator& simulator, std::span<const Bytes> inputs
     for (std::size_t i = 0; i < inputs.size(); ++i)
         REEF_CHECK(pack_input(layers[i], inputs[i], computing.host->input(i)));
     auto& chip = simulator.chip();
+    auto* monitor = chip.machine.monitor();
+    if (monitor != nullptr) monitor->clear();
     REEF_CHECK(impl_->load(chip));
     REEF_CHECK(Impl::run_one(chip, computing));
+    if (monitor != nullptr) impl_->report_unread_rows(chip);
     for (std::size_t i = 0; i < outputs.size(); ++i)
         impl_->unpackers[i].run(computing.host->output(i), outputs[i]);
     return {};

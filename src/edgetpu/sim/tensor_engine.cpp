@@ -117,6 +117,44 @@ std::int64_t tap_weight(unsigned tap, unsigned phase) {
 
 }  // namespace
 
+namespace {
+
+constexpr unsigned row_of(std::uint32_t quarter) {
+    return quarter >> 2U;
+}
+
+void tell_narrow(const Witness& witness, std::uint32_t first, unsigned bytes) {
+    for (std::uint32_t word = first / narrow_word_bytes;
+         word <= (first + bytes - 1) / narrow_word_bytes; ++word)
+        witness.reads(Watched::narrow, word);
+}
+
+// Inputs without a weight are read and change nothing: rows of three channels, read by four.
+void tell_inputs(const Witness& witness, const Operands& at, unsigned lanes) {
+    const unsigned width = at.op.in_16bit ? 2 : 1;
+    for (unsigned j = 0; j < at.op.elements(); ++j) {
+        const std::uint32_t first = at.in + width * j;
+        const auto word = first / narrow_word_bytes;
+        const auto weighs = [&] {
+            for (unsigned lane = 0; lane < lanes; ++lane)
+                if (at.weight(lane, j) != 0) return true;
+            return false;
+        };
+        const bool odd =
+            witness.monitor->suspicious(witness.actor, Watched::narrow, witness.tile, word);
+        if (!odd || weighs()) tell_narrow(witness, first, width);
+    }
+}
+
+// Lanes whose results are stored: their scale and bias, of 4 bytes each.
+void tell_scaling(const Witness& witness, unsigned buffer, unsigned lanes) {
+    constexpr unsigned lanes_of_word = scaling_word_bytes / 4;
+    for (unsigned lane = 0; lane < lanes; lane += lanes_of_word)
+        witness.reads(Watched::scaling, (buffer * lane_count + lane) / lanes_of_word);
+}
+
+}  // namespace
+
 bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& sums,
                               std::uint64_t group) {
     const auto& memory = work.tile.memory;
@@ -141,6 +179,7 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
         return false;
     }
     if (op_->kind == TensorKind::resize) {
+        if (work.witness && blend != 0) tell_narrow(work.witness, at.in, 4);
         for (unsigned lane = 0; lane < 4; ++lane) sums[lane] += blend * memory.narrow[at.in + lane];
         return true;
     }
@@ -162,6 +201,13 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
             return false;
         }
         std::memcpy(at.zero.data(), memory.wide[row].data(), row_bytes);
+        work.witness.reads(Watched::wide, static_cast<std::uint32_t>(row));
+    }
+    if (work.witness) {
+        work.witness.reads(Watched::wide, row_of(at.parameter));
+        if (reads_input)
+            tell_inputs(work.witness, at,
+                        group + 1 == shape_.groups ? op_->last_lanes : op_->lanes);
     }
     const unsigned elements = op_->elements();
     for (unsigned lane = 0; lane < lane_count; ++lane) {
@@ -196,8 +242,11 @@ bool TensorEngine::store(Work& work, const std::array<std::uint16_t, lane_count>
             return false;
         }
         std::memcpy(&work.tile.memory.narrow[at], &bytes[4 * word], 4);
+        for (auto touched = at / narrow_word_bytes; touched <= (at + 3) / narrow_word_bytes;
+             ++touched)
+            work.witness.writes(Watched::narrow, touched);
         if (op_->avdata.fires(out_.advance(), op_->out.dimensions))
-            work.tile.counters.count(spec::value::tile_counter::AVDATA_);
+            work.count(spec::value::tile_counter::AVDATA_);
     }
     return true;
 }
@@ -219,6 +268,12 @@ bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums
             std::memcpy(&memory.wide[row][4 * lane], &sum, sizeof sum);
         }
         memory.row_length[row] = row_bytes;
+        work.witness.writes(Watched::wide, row);
+    }
+    const unsigned lanes = group + 1 == shape_.groups ? op_->last_lanes : op_->lanes;
+    if (work.witness) {
+        if (op_->lane_scale) tell_scaling(work.witness, buffer, lanes);
+        if (op_->bias) tell_scaling(work.witness, 2 + buffer, lanes);
     }
     if (op_->table && work.tile.table == nullptr) {
         work.stop("applies a table that nothing loaded");
@@ -233,30 +288,30 @@ bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums
                                       : apply_table(*work.tile.table, y);
         values[lane] = stored(y, *op_);
     }
-    return store(work, values, group + 1 == shape_.groups ? op_->last_lanes : op_->lanes);
+    return store(work, values, lanes);
 }
 
 void TensorEngine::release_group(Work& work) {
     for (std::size_t row = group_rows_._Find_first(); row < wide_rows;
          row = group_rows_._Find_next(row))
-        work.tile.memory.full[row] = RowOwner::none;
+        work.empty(row);
     group_rows_.reset();
 }
 
 // Nests that are shorter than the instruction start again.
 void TensorEngine::count_events(Work& work) {
     namespace counter = spec::value::tile_counter;
-    auto& counters = work.tile.counters;
-    if (op_->par.rotates) group_rows_.set(static_cast<std::uint32_t>(par_.address()) >> 2U);
+    const std::uint32_t row = static_cast<std::uint32_t>(par_.address()) >> 2U;
+    if (op_->par.rotates && row < wide_rows) group_rows_.set(row);
     const unsigned completed = par_.advance();
     if (op_->par.rotates && completed >= op_->par.rotate_level) release_group(work);
-    if (op_->parameters.fires(completed, op_->par.dimensions)) counters.count(counter::PARAMETERS_);
+    if (op_->parameters.fires(completed, op_->par.dimensions)) work.count(counter::PARAMETERS_);
     if (par_.done()) par_ = NestCursor(op_->par);
     in_.advance();
     if (in_.done()) in_ = NestCursor(op_->in);
     acc_.advance();
     if (op_->partial_sums.fires(loops_.advance(), op_->loops.dimensions))
-        counters.count(counter::PARTIAL_SUMS_);
+        work.count(counter::PARTIAL_SUMS_);
 }
 
 void TensorEngine::go_to(std::uint64_t step, const NestCursor& out,
@@ -289,7 +344,7 @@ Outcome TensorEngine::advance(Work& work) {
     bool moved = false;
     while (!acc_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        auto unready = unmet(op_->waits.view(), false, loops_, work.tile.counters);
+        auto unready = work.unready(op_->waits.view(), false, loops_);
         if (unready) return moved ? Outcome::moved : work.wait(*unready);
         if (!step(work)) return Outcome::waiting;
         moved = true;

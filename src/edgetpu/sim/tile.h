@@ -7,6 +7,7 @@
 
 #include "counters.h"
 #include "memory.h"
+#include "monitor.h"
 #include "program.h"
 #include "ring.h"
 
@@ -59,6 +60,20 @@ class Fabric {
     virtual void count_producer(Ring ring) = 0;
     /// Null at the edge of the grid.
     [[nodiscard]] virtual MeshLink* link_from(unsigned tile, Direction4 to) = 0;
+    /// Precondition: not over the edge of the grid.
+    [[nodiscard]] static unsigned neighbour(unsigned tile, Direction4 to) {
+        switch (to) {
+            case Direction4::south:
+                return tile + 4;
+            case Direction4::north:
+                return tile - 4;
+            case Direction4::east:
+                return tile + 1;
+            case Direction4::west:
+                break;
+        }
+        return tile - 1;
+    }
 
   protected:
     ~Fabric() = default;
@@ -72,16 +87,41 @@ struct Work {
     bool full_bits = true;
     Blocked blocked;
     std::optional<Fault> fault;
+    Witness witness{};
 
+    /// As unmet(); waits that are met order what follows behind the events they waited for.
+    [[nodiscard]] std::optional<Unmet> unready(std::span<const Wait> waits, bool destination,
+                                               const NestCursor& at) const {
+        auto missing = unmet(waits, destination, at, tile.counters);
+        if (missing || !witness) return missing;
+        for (const auto& wait : waits)
+            if (wait.destination == destination && at.at_pass_start(wait.level))
+                witness.monitor->waited(witness.actor, tile.number, wait, needed(wait, at));
+        return missing;
+    }
+    void count(unsigned counter) {
+        tile.counters.count(counter);
+        if (witness) witness.monitor->counted(witness.actor, tile.number, counter);
+    }
+    /// Whether a row of a rotating buffer must wait to be emptied before it is filled.
     [[nodiscard]] bool full(const Nest& nest, std::uint32_t row) const {
-        return full_bits && nest.rotates && row < wide_rows &&
-               tile.memory.full[row] != RowOwner::none;
+        if (!full_bits || !nest.rotates || row >= wide_rows) return false;
+        if (tile.memory.full[row] != RowOwner::none) return true;
+        if (witness) witness.monitor->row_filled(witness.actor, tile.number, row);
+        return false;
     }
     void empty(const Nest& nest, std::uint32_t row) {
-        if (nest.rotates) tile.memory.full[row] = RowOwner::none;
+        if (nest.rotates) empty(row);
+    }
+    void empty(std::size_t row) {
+        if (witness && tile.memory.full[row] != RowOwner::none)
+            witness.monitor->row_emptied(witness.actor, tile.number,
+                                         static_cast<std::uint32_t>(row));
+        tile.memory.full[row] = RowOwner::none;
     }
     void fill(const Nest& nest, std::uint32_t row, RowOwner owner) {
-        if (nest.rotates) tile.memory.full[row] = owner;
+        if (!nest.rotates) return;
+        tile.memory.full[row] = owner;
     }
     Outcome wait(Blocked::On on) {
         blocked = {on, {}};

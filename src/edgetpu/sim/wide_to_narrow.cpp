@@ -10,7 +10,7 @@ WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
         work.stop("needs more bytes than its source rows hold");
         return Fill::faulty;
     }
-    if (const auto unready = unmet(op_->waits.view(), false, src_, work.tile.counters)) {
+    if (const auto unready = work.unready(op_->waits.view(), false, src_)) {
         work.wait(*unready);
         return Fill::waiting;
     }
@@ -20,6 +20,7 @@ WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
         return Fill::faulty;
     }
     row_ = work.tile.memory.wide[at];
+    work.witness.reads(Watched::wide, at);
     row_size_ = row_bytes;
     work.empty(op_->src, at);
     row_at_ = 0;
@@ -58,26 +59,31 @@ void WideToNarrowEngine::write_word(Work& work, unsigned unit) {
             return;
         }
         std::memcpy(&memory.scaling[address * scaling_word_bytes], word_.data(), unit);
+        work.witness.writes(Watched::scaling, address);
     } else {
-        if (address * narrow_word_bytes >= narrow_bytes) {
-            work.stop(fmt::format("writes narrow byte {:#x}", address * narrow_word_bytes));
+        if (address >= narrow_bytes / narrow_word_bytes) {
+            work.stop(fmt::format("writes narrow word {:#x}", address));
             return;
         }
         std::memcpy(&memory.narrow[address * narrow_word_bytes], word_.data(), unit);
+        work.witness.writes(Watched::narrow, address);
     }
     word_filled_ = 0;
     const unsigned completed = dst_.advance();
     if (completed >= op_->row_level) row_at_ = row_size_;
     if (op_->written.fires(completed, op_->dst.dimensions))
-        work.tile.counters.count(op_->to_scaling ? spec::value::tile_counter::WIDE_TO_SCALING_
-                                                 : spec::value::tile_counter::WIDE_TO_NARROW_);
+        work.count(op_->to_scaling ? spec::value::tile_counter::WIDE_TO_SCALING_
+                                   : spec::value::tile_counter::WIDE_TO_NARROW_);
 }
 
 // Rows that the destination does not need are waited for all the same: the nest walks to its end.
-Outcome WideToNarrowEngine::drain(Work& work) {
+Outcome WideToNarrowEngine::drain(Work& work, bool moved) {
     while (!src_.done()) {
+        if (moved && work.budget == 0) return Outcome::moved;
         const Fill fill = next_row(work);
-        if (fill != Fill::ready) return Outcome::waiting;
+        if (fill == Fill::faulty) return Outcome::waiting;
+        if (fill == Fill::waiting) return moved ? Outcome::moved : Outcome::waiting;
+        moved = true;
     }
     return Outcome::done;
 }
@@ -88,7 +94,7 @@ Outcome WideToNarrowEngine::advance(Work& work) {
     bool moved = false;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = unmet(op_->waits.view(), true, dst_, work.tile.counters))
+        if (const auto unready = work.unready(op_->waits.view(), true, dst_))
             return moved ? Outcome::moved : work.wait(*unready);
         const Fill fill = fill_word(work, unit);
         if (fill == Fill::faulty) return Outcome::waiting;
@@ -97,7 +103,7 @@ Outcome WideToNarrowEngine::advance(Work& work) {
         if (work.fault) return Outcome::waiting;
         moved = true;
     }
-    return drain(work);
+    return drain(work, moved);
 }
 
 }  // namespace reef::edgetpu::sim

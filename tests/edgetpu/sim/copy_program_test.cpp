@@ -1,0 +1,218 @@
+// The machine's deadlock report and every kind of finding, on a program that needs no other data.
+#include "copy_program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "machine_run.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+struct Ran {
+    Status status;
+    std::vector<std::byte> in;
+    std::vector<std::byte> out;
+    std::vector<Finding> findings;
+
+    [[nodiscard]] std::string list() const {
+        std::string all;
+        for (const auto& finding : findings) all += message(finding) + "\n";
+        return all;
+    }
+};
+
+Ran run(const std::string& text, MachineOptions options = {}, int narrow_bound = 256) {
+    auto programs = PackagePrograms::load(copy_package(text, narrow_bound));
+    if (!programs) return {std::unexpected(programs.error()), {}, {}, {}};
+    programs->set_inputs(3);
+    options.strict = true;
+    Machine machine(options);
+    Ran ran;
+    ran.status = programs->run(machine);
+    const auto& input = programs->computing.host->input(0);
+    ran.in.assign(input.begin(), input.begin() + copied_bytes);
+    ran.out = programs->outputs();
+    ran.out.resize(copied_bytes);
+    ran.findings = machine.monitor()->findings();
+    return ran;
+}
+
+testing::AssertionResult finds(const Ran& ran, const Finding& wanted) {
+    for (const auto& finding : ran.findings)
+        if (finding.kind == wanted.kind && finding.memory == wanted.memory &&
+            finding.address == wanted.address && finding.tiles == wanted.tiles &&
+            finding.instruction.ends_with(wanted.instruction) &&
+            finding.other.ends_with(wanted.other) && finding.times == wanted.times)
+            return testing::AssertionSuccess();
+    return testing::AssertionFailure() << "not among:\n" << ran.list();
+}
+
+TEST(CopyProgram, CopiesWithoutFindingsInEveryOrder) {
+    for (unsigned seed = 0; seed < 50; ++seed) {
+        MachineOptions options;
+        if (seed > 0) options.random_seed = seed;
+        const auto ran = run(copy_program(), options);
+        ASSERT_TRUE(ran.status) << ran.status.error().message();
+        EXPECT_EQ(ran.out, ran.in) << "seed " << seed;
+        EXPECT_TRUE(ran.findings.empty()) << ran.list();
+    }
+}
+
+TEST(CopyProgram, WaitThatNothingMeetsIsADeadlockWithItsCounter) {
+    const auto ran = run(with(copy_program(), "WIDE_TO_NARROW@0>=1+1", "WIDE_TO_NARROW@0>=101+1"));
+    ASSERT_FALSE(ran.status);
+    const auto text = ran.status.error().message();
+    EXPECT_NE(text.find("deadlock"), std::string::npos) << text;
+    EXPECT_NE(text.find("mac waits for WIDE_TO_NARROW >= 101, which is 16"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("ring_send waits for NARROW_TO_WIDE >= 1, which is 0"), std::string::npos)
+        << text;
+}
+
+TEST(CopyProgram, MissingWaitIsAHazardWithBothInstructions) {
+    // narrow_to_wide comes before what it should wait for.
+    const auto ran =
+        run(with(copy_program(), "dst=0x814[1x1] signal.narrow_to_wide=@1 wait0=AVDATA@0>=1+1",
+                 "dst=0x814[1x1] signal.narrow_to_wide=@1"));
+    EXPECT_TRUE(finds(ran, {.kind = FindingKind::hazard,
+                            .memory = "narrow memory",
+                            .address = 0x80,
+                            .tiles = 1,
+                            .instruction = "mac",
+                            .other = "narrow_to_wide",
+                            .times = 16}));
+}
+
+TEST(CopyProgram, HazardIsFoundWhenTheOrderHappenedToBeRight) {
+    const auto text =
+        with(copy_program(), "dst=0x814[1x1] signal.narrow_to_wide=@1 wait0=AVDATA@0>=1+1",
+             "dst=0x814[1x1] signal.narrow_to_wide=@1 wait0=RING_READ_A@0>=2+0");
+    unsigned right = 0;
+    for (unsigned seed = 1; seed <= 200; ++seed) {
+        const auto ran = run(text, {.random_seed = seed});
+        EXPECT_TRUE(std::ranges::any_of(
+            ran.findings,
+            [](const Finding& finding) { return finding.kind == FindingKind::hazard; }))
+            << "seed " << seed;
+        right += ran.out == ran.in;
+    }
+    EXPECT_GT(right, 0U);
+}
+
+TEST(CopyProgram, WaitShortByOneIsAHazard) {
+    for (const unsigned seed : {1U, 2U, 3U, 4U}) {
+        const auto ran = run(with(copy_program(), "WIDE_TO_NARROW@0>=1+1", "WIDE_TO_NARROW@0>=0+1"),
+                             {.random_seed = seed});
+        EXPECT_TRUE(std::ranges::any_of(ran.findings, [](const Finding& finding) {
+            return finding.kind == FindingKind::hazard ||
+                   finding.kind == FindingKind::unwritten_read;
+        })) << ran.list();
+    }
+}
+
+TEST(CopyProgram, NamesWhatNothingWrote) {
+    const auto ran = run(with(copy_program(), "in=0x0[4x16]", "in=0x40[4x16]"));
+    EXPECT_TRUE(finds(ran, {.kind = FindingKind::unwritten_read,
+                            .memory = "narrow memory",
+                            .address = 0x40,
+                            .tiles = 1,
+                            .instruction = "mac",
+                            .other = "",
+                            .times = 64}));
+}
+
+TEST(CopyProgram, NamesAccessesBeyondTheDeclaredBound) {
+    const auto ran = run(copy_program(), {}, 0xbe);
+    EXPECT_TRUE(ran.status);
+    EXPECT_TRUE(ran.findings.empty()) << "the last word begins within the bound" << ran.list();
+    const auto less = run(copy_program(), {}, 0xbc);
+    EXPECT_TRUE(finds(less, {.kind = FindingKind::outside_bound,
+                             .memory = "narrow memory",
+                             .address = 0xbc,
+                             .tiles = 1,
+                             .instruction = "mac",
+                             .other = "",
+                             .times = 1}));
+}
+
+TEST(CopyProgram, NamesRowsThatNothingReads) {
+    const auto ran = run(with(copy_program(), "par=0x0[0x16]", "par=0x4[0x16]"));
+    EXPECT_TRUE(finds(ran, {.kind = FindingKind::row_never_read,
+                            .memory = "wide memory",
+                            .address = 0,
+                            .tiles = 1,
+                            .instruction = "",
+                            .other = "",
+                            .times = 1}));
+    EXPECT_TRUE(finds(ran, {.kind = FindingKind::unwritten_read,
+                            .memory = "wide memory",
+                            .address = 1,
+                            .tiles = 1,
+                            .instruction = "mac",
+                            .other = "",
+                            .times = 16}));
+}
+
+TEST(CopyProgram, NamesRowsThatAreOverwritten) {
+    const auto ran = run(with(copy_program(), "dst=0x0[1x1]", "dst=0x810[1x1]"));
+    EXPECT_TRUE(finds(ran, {.kind = FindingKind::overwritten_unread,
+                            .memory = "wide memory",
+                            .address = 0x810,
+                            .tiles = 1,
+                            .instruction = "ring_receive_a",
+                            .other = "ring_receive_a",
+                            .times = 1}));
+}
+
+TEST(CopyProgram, NamesUnitsThatAreReadTwiceOrLeft) {
+    const auto ran = run(
+        with(copy_program(), "source=parameters src=0x0[1x4]", "source=parameters src=0x0[0x4]"));
+    EXPECT_TRUE(finds(ran, {.kind = FindingKind::read_twice,
+                            .memory = "the parameter FIFO",
+                            .address = 0,
+                            .tiles = 0,
+                            .instruction = "ring_push",
+                            .other = "",
+                            .times = 3}));
+    EXPECT_TRUE(finds(ran, {.kind = FindingKind::left_over,
+                            .memory = "units of the parameter FIFO",
+                            .address = 0,
+                            .tiles = 0,
+                            .instruction = "",
+                            .other = "",
+                            .times = 3}));
+}
+
+TEST(CopyProgram, NamesWhatIsLeftInTheBuses) {
+    auto text = with(copy_program(), "to_tiles=t0 message=15", "to_tiles=t0+t5 message=15");
+    text = with(text, "dst=0x0[1x16] dst.mask=1 signal.in=@0", "dst=0x0[1x14] dst.mask=1");
+    text = with(text, "sync notified.count=1 notified.tiles=all expected5",
+                "sync notified.count=1 notified.tiles=t0 expected5");
+    const auto ran = run(text);
+    ASSERT_TRUE(ran.status) << ran.status.error().message();
+    EXPECT_EQ(ran.out, ran.in);
+    const auto left = [&](std::string what, std::uint16_t tiles, std::uint64_t count) {
+        return finds(ran, {.kind = FindingKind::left_over,
+                           .memory = std::move(what),
+                           .address = 0,
+                           .tiles = tiles,
+                           .instruction = "",
+                           .other = "",
+                           .times = count});
+    };
+    EXPECT_TRUE(left("messages of ring a", 1U << 5U, 1));
+    EXPECT_TRUE(left("words of a mesh link", 1U << 1U, 2));
+    EXPECT_TRUE(left("notifications", 1U << 15U, 1));
+}
+
+TEST(CopyProgram, StopsAfterTheStepsThatItMayTake) {
+    const auto ran = run(copy_program(), {.most_steps = 60});
+    ASSERT_FALSE(ran.status);
+    EXPECT_NE(ran.status.error().message().find("did not end within 60 steps"), std::string::npos)
+        << ran.status.error().message();
+}
+
+}  // namespace
+}  // namespace reef::edgetpu::sim
