@@ -65,6 +65,39 @@ Error no_kernel(const model::OperatorCode& code) {
             "run the model on a device that has this operator, or convert it without"};
 }
 
+/// Hands an operator's tensors to its device.
+class DeviceKernel final : public Kernel {
+  public:
+    DeviceKernel(std::unique_ptr<DeviceOperator> op, const model::Subgraph& graph,
+                 const model::Operator& description)
+        : op_(std::move(op)) {
+        for (const auto index : description.inputs)
+            inputs_.emplace_back(static_cast<std::byte*>(nullptr), size_of(graph, index));
+        for (const auto index : description.outputs)
+            outputs_.emplace_back(static_cast<std::byte*>(nullptr), size_of(graph, index));
+    }
+    [[nodiscard]] std::string name() const override { return op_->kernel(); }
+    [[nodiscard]] Status run(const Frame& frame) override {
+        for (std::size_t i = 0; i < inputs_.size(); ++i)
+            inputs_[i] = MutableBytes(frame.inputs[i], inputs_[i].size());
+        for (std::size_t i = 0; i < outputs_.size(); ++i)
+            outputs_[i] = MutableBytes(frame.outputs[i], outputs_[i].size());
+        return op_->run(inputs_, outputs_);
+    }
+
+  private:
+    static std::size_t size_of(const model::Subgraph& graph, model::TensorIndex index) {
+        if (index < 0) return 0;
+        // Sizes are checked with the data flow, before any run.
+        return static_cast<std::size_t>(
+            graph.tensors[static_cast<std::size_t>(index)].byte_count().value_or(0));
+    }
+
+    std::unique_ptr<DeviceOperator> op_;
+    std::vector<MutableBytes> inputs_;
+    std::vector<MutableBytes> outputs_;
+};
+
 /// An operator's kernel and, with Arithmetic::edgetpu, why it has that arithmetic.
 struct PlannedKernel {
     std::unique_ptr<Kernel> kernel;
@@ -137,11 +170,27 @@ Status Executor::Impl::prepare_kernels(const model::Model& model) {
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
         const model::Operator& op = graph.operators[i];
         const std::string place = model::place_of(graph, i);
+        if (options.devices != nullptr) {
+            auto on_device = REEF_TRY(in_place(options.devices->prepare(graph, op), place));
+            if (on_device) {
+                placements.push_back({.operator_index = i,
+                                      .operator_name = op.code.name(),
+                                      .kernel = on_device->kernel(),
+                                      .on_device = true,
+                                      .reason = {}});
+                steps.push_back(
+                    {.kernel = std::make_unique<DeviceKernel>(std::move(on_device), graph, op),
+                     .inputs = {},
+                     .outputs = {},
+                     .scratch = {}});
+                continue;
+            }
+        }
         auto planned = REEF_TRY(
             in_place(plan_kernel(OperatorView(model, graph, op), prepare, left_on_cpu[i]), place));
         report.packed_bytes += planned.kernel->packed_bytes();
         placements.push_back(
-            {i, op.code.name(), std::move(planned.name), std::move(planned.reason)});
+            {i, op.code.name(), std::move(planned.name), false, std::move(planned.reason)});
         steps.push_back(
             {.kernel = std::move(planned.kernel), .inputs = {}, .outputs = {}, .scratch = {}});
     }

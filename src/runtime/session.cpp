@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "edgetpu_operators.h"
+
 namespace reef::runtime {
 namespace {
 
@@ -70,6 +72,58 @@ std::string DeviceUri::text() const {
     return result;
 }
 
+namespace {
+
+constexpr std::string_view cpu_text = "cpu";
+
+/// What gives operators to the device; null for the CPU.
+Result<std::unique_ptr<cpu::DeviceOperators>> operators_of(const DeviceUri& device,
+                                                           const SessionOptions& options) {
+    if (device.family == cpu_text) return std::unique_ptr<cpu::DeviceOperators>();
+    if (device.family == "edgetpu" && device.backend == "sim")
+        return std::make_unique<SimulatedOperators>(options.simulator);
+    return fail(Cause::device_missing,
+                fmt::format("device {} is not part of this build", device.text()), {},
+                "available: cpu, edgetpu:sim");
+}
+
+std::string reason_for(const cpu::Placement& placement, const DeviceUri& device) {
+    if (placement.on_device) return "compiled for the Edge TPU";
+    if (!placement.reason.empty()) return placement.reason;
+    if (device.family == cpu_text) return "the whole model was asked to run on the CPU";
+    return "not part of a compiled program: the compiler left it to the CPU";
+}
+
+std::vector<PlacedOperator> placements_of(const cpu::Executor& executor, const DeviceUri& device) {
+    std::vector<PlacedOperator> placements;
+    for (const cpu::Placement& placement : executor.placements()) {
+        placements.push_back({.index = placement.operator_index,
+                              .name = placement.operator_name,
+                              .device = placement.on_device ? device.text() : std::string(cpu_text),
+                              .kernel = placement.kernel,
+                              .reason = reason_for(placement, device)});
+    }
+    return placements;
+}
+
+Status check_placements(const std::vector<PlacedOperator>& placements, const DeviceUri& device,
+                        const SessionOptions& options) {
+    const auto on_cpu = [](const PlacedOperator& op) { return op.device == cpu_text; };
+    if (std::ranges::all_of(placements, on_cpu))
+        return fail(Cause::unsupported,
+                    fmt::format("the model has no operator compiled for {}", device.text()), {},
+                    "compile it for the Edge TPU, or run it with --device cpu");
+    const auto left = std::ranges::find_if(placements, on_cpu);
+    if (options.require_npu && left != placements.end())
+        return fail(Cause::unsupported,
+                    fmt::format("operator {} {} would run on the CPU: {}", left->index, left->name,
+                                left->reason),
+                    {}, "run without --require-npu, or compile a model without this operator");
+    return {};
+}
+
+}  // namespace
+
 struct Session::Impl {
     cpu::Executor executor;
     std::vector<PlacedOperator> placements;
@@ -81,25 +135,15 @@ Result<Session> Session::open(const model::Model& model, const SessionOptions& o
         return fail(Cause::bad_argument,
                     fmt::format("device {} has its own arithmetic", device.text()), {},
                     "choose an arithmetic for cpu only");
-    if (device.family != "cpu")
-        return fail(Cause::device_missing,
-                    fmt::format("device {} is not part of this build", device.text()), {},
-                    "available: cpu");
+    const auto devices = REEF_TRY(operators_of(device, options));
     auto executor =
         REEF_TRY(cpu::Executor::create(model, {.kernels = options.kernels,
                                                .arithmetic = options.arithmetic,
                                                .threads = options.threads,
-                                               .keep_all_tensors = options.keep_all_tensors}));
-    std::vector<PlacedOperator> placements;
-    for (const cpu::Placement& placement : executor.placements()) {
-        placements.push_back({.index = placement.operator_index,
-                              .name = placement.operator_name,
-                              .device = device.text(),
-                              .kernel = placement.kernel,
-                              .reason = placement.reason.empty()
-                                            ? "the whole model was asked to run on the CPU"
-                                            : placement.reason});
-    }
+                                               .keep_all_tensors = options.keep_all_tensors,
+                                               .devices = devices.get()}));
+    auto placements = placements_of(executor, device);
+    if (devices != nullptr) REEF_CHECK(check_placements(placements, device, options));
     return Session(std::make_unique<Impl>(std::move(executor), std::move(placements)));
 }
 

@@ -14,7 +14,10 @@
 namespace reef::tool {
 
 void add_device_options(CLI::App& app, DeviceOptions& options) {
-    app.add_option("--device", options.device, "Device to run on: cpu")->capture_default_str();
+    app.add_option("--device", options.device, "Device to run on: cpu, edgetpu:sim")
+        ->capture_default_str();
+    app.add_flag("--require-npu", options.require_npu,
+                 "Fail when an operator would run on the CPU");
     app.add_option("--kernels", options.kernels, "CPU kernels: fast or reference")
         ->check(CLI::IsMember({"fast", "reference"}))
         ->type_name("SET")
@@ -37,7 +40,8 @@ runtime::SessionOptions session_options(const DeviceOptions& options) {
                 options.kernels == "reference" ? cpu::KernelSet::reference : cpu::KernelSet::fast,
             .arithmetic = options.arithmetic == "edgetpu" ? cpu::Arithmetic::edgetpu
                                                           : cpu::Arithmetic::tflite,
-            .threads = options.threads};
+            .threads = options.threads,
+            .require_npu = options.require_npu};
 }
 
 Result<OpenModel> open_model(const std::string& path, const runtime::SessionOptions& options) {

@@ -20,9 +20,10 @@ struct DeviceOptions {
     std::string kernels = "fast";
     std::string arithmetic = "tflite";
     int threads = 1;
+    bool require_npu = false;
 };
 
-/// Declares --device, --kernels, --arithmetic and --threads.
+/// Declares --device, --kernels, --arithmetic, --threads and --require-npu.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
 /// Precondition: kernels is "fast" or "reference", arithmetic "tflite" or "edgetpu".

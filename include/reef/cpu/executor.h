@@ -31,12 +31,35 @@ enum class KernelSet : std::uint8_t { reference, fast };
 /// known is refused by name.
 enum class Arithmetic : std::uint8_t { tflite, edgetpu };
 
+/// An operator that a device of its own runs, in the middle of a graph on the CPU.
+class DeviceOperator {
+  public:
+    virtual ~DeviceOperator() = default;
+    /// What runs it there, for placements.
+    [[nodiscard]] virtual std::string kernel() const = 0;
+    /// Tensors in the operator's order, with the sizes that the graph declares; variable inputs
+    /// (state) may be written. Called from the thread that calls Executor::run().
+    [[nodiscard]] virtual Status run(std::span<const MutableBytes> inputs,
+                                     std::span<const MutableBytes> outputs) = 0;
+};
+
+/// Which operators a device takes.
+class DeviceOperators {
+  public:
+    virtual ~DeviceOperators() = default;
+    /// Null when the operator is not for the device; then the CPU runs it.
+    [[nodiscard]] virtual Result<std::unique_ptr<DeviceOperator>> prepare(
+        const model::Subgraph& graph, const model::Operator& op) = 0;
+};
+
 struct ExecutorOptions {
     KernelSet kernels = KernelSet::fast;
     Arithmetic arithmetic = Arithmetic::tflite;
     int threads = 1;                ///< 1 to 256
     bool keep_all_tensors = false;  ///< no two tensors share memory: every tensor() stays readable
     std::size_t subgraph = 0;
+    /// Asked for every operator; must live during create().
+    DeviceOperators* devices = nullptr;
 };
 
 struct MemoryReport {
@@ -50,7 +73,8 @@ struct MemoryReport {
 struct Placement {
     std::size_t operator_index = 0;
     std::string operator_name;
-    std::string kernel;  ///< e.g. "conv_2d fast AVX2", "softmax reference"
+    std::string kernel;      ///< e.g. "conv_2d fast AVX2", "softmax reference"
+    bool on_device = false;  ///< a DeviceOperator runs it
     /// With Arithmetic::edgetpu why the operator has that arithmetic, or why TFLite's; else empty.
     std::string reason;
 };

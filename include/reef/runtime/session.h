@@ -8,6 +8,7 @@
 
 #include "reef/base/result.h"
 #include "reef/cpu/executor.h"
+#include "reef/edgetpu/simulator.h"
 #include "reef/model/graph.h"
 
 namespace reef::runtime {
@@ -38,6 +39,10 @@ struct SessionOptions {
     cpu::Arithmetic arithmetic = cpu::Arithmetic::tflite;  ///< of the device cpu
     int threads = 1;
     bool keep_all_tensors = false;
+    /// Fail when an operator that could run on an Edge TPU would run on the CPU: none is compiled.
+    bool require_npu = false;
+    /// Of edgetpu:sim.
+    edgetpu::SimulatorOptions simulator{};
 };
 
 class Session {
