@@ -67,18 +67,27 @@ TEST(Session, RunsOnTheCpuAndSaysWhere) {
 }
 
 TEST(Session, RefusesDevicesThatAreNotBuiltByName) {
-    for (const char* device : {"edgetpu:sim", "edgetpu:usb", "rk3588:rocket:/dev/accel/accel0"}) {
+    for (const char* device : {"edgetpu:usb", "rk3588:rocket:/dev/accel/accel0"}) {
         const auto session = Session::open(doubling(), {.device = device});
         ASSERT_FALSE(session);
         EXPECT_EQ(session.error().cause, Cause::device_missing);
         EXPECT_EQ(session.error().message(),
-                  std::string("device ") + device + " is not part of this build (available: cpu)");
+                  std::string("device ") + device +
+                      " is not part of this build (available: cpu, edgetpu:sim)");
     }
     EXPECT_EQ(Session::open(doubling(), {.device = "tpu"}).error().cause, Cause::bad_argument);
     const auto twice = Session::open(
         doubling(), {.device = "edgetpu:sim", .arithmetic = cpu::Arithmetic::edgetpu});
     ASSERT_FALSE(twice);
     EXPECT_EQ(twice.error().cause, Cause::bad_argument);
+}
+
+TEST(Session, RefusesAnEdgeTpuForAModelThatIsNotCompiled) {
+    const auto session = Session::open(doubling(), {.device = "edgetpu:sim"});
+    ASSERT_FALSE(session);
+    EXPECT_EQ(session.error().cause, Cause::unsupported);
+    EXPECT_THAT(session.error().message(), testing::HasSubstr("no operator compiled"));
+    EXPECT_THAT(session.error().hint, testing::HasSubstr("--device cpu"));
 }
 
 TEST(Session, SaysWhyAnOperatorHasItsArithmetic) {

@@ -1,0 +1,132 @@
+// Compiled models in a session with a simulated Edge TPU, against the plain models on the CPU with
+// the chip's arithmetic: every byte of every tensor that the compiled programs give.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "reef/edgetpu/package.h"
+#include "reef/model/tflite.h"
+#include "reef/runtime/session.h"
+#include "support/shared_data.h"
+
+namespace reef::runtime {
+namespace {
+
+struct Pair {
+    std::string plain;     ///< path below the reference data, without ".tflite"
+    std::string compiled;  ///< the same of the compiled file
+};
+
+model::Model load(const std::filesystem::path& path) {
+    auto model = model::load_tflite(path.string());
+    EXPECT_TRUE(model) << (model ? "" : model.error().message());
+    return std::move(*model);
+}
+
+/// A picture in which neighbours are alike, with noise.
+void draw(MutableBytes bytes, unsigned seed) {
+    std::mt19937 random(seed);
+    int value = 128;
+    for (auto& byte : bytes) {
+        value += static_cast<int>(random() % 31) - 15;
+        value = std::clamp(value, 0, 255);
+        byte = static_cast<std::byte>(value);
+    }
+}
+
+model::TensorIndex named(const model::Subgraph& graph, const std::string& name) {
+    for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+        if (graph.tensors[i].name == name) return static_cast<model::TensorIndex>(i);
+    return -1;
+}
+
+class CompiledSession : public testing::TestWithParam<Pair> {
+  protected:
+    static void expect_equal_tensors(const Session& chip, const Session& cpu) {
+        std::size_t compared = 0;
+        for (const auto& op : chip.graph().operators) {
+            if (!edgetpu::is_compiled(op)) continue;
+            for (const auto index : op.outputs) {
+                const auto& name = chip.graph().tensors[static_cast<std::size_t>(index)].name;
+                const auto other = named(cpu.graph(), name);
+                ASSERT_GE(other, 0) << name;
+                const Bytes got = chip.tensor(index);
+                const Bytes want = cpu.tensor(other);
+                ASSERT_EQ(got.size(), want.size()) << name;
+                const auto differs = std::ranges::mismatch(got, want);
+                EXPECT_EQ(differs.in1 - got.begin(), std::ssize(got))
+                    << "first difference in " << name;
+                ++compared;
+            }
+        }
+        EXPECT_GT(compared, 0U);
+    }
+};
+
+TEST_P(CompiledSession, EqualsThePlainModelInTheChipsArithmetic) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto plain = load(shared / (GetParam().plain + ".tflite"));
+    const auto compiled = load(shared / (GetParam().compiled + ".tflite"));
+    auto cpu =
+        Session::open(plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true});
+    ASSERT_TRUE(cpu) << cpu.error().message();
+    auto chip = Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true});
+    ASSERT_TRUE(chip) << chip.error().message();
+    for (const unsigned seed : {1U, 2U, 3U}) {
+        for (std::size_t i = 0; i < cpu->input_count(); ++i) {
+            draw(cpu->input(i), seed + 10 * static_cast<unsigned>(i));
+            ASSERT_EQ(cpu->input(i).size(), chip->input(i).size());
+            std::ranges::copy(cpu->input(i), chip->input(i).begin());
+        }
+        ASSERT_TRUE(cpu->run());
+        const auto ran = chip->run();
+        ASSERT_TRUE(ran) << ran.error().message();
+        expect_equal_tensors(*chip, *cpu);
+    }
+}
+
+Pair of_templates(const std::string& name) {
+    const std::string path = "data/edgetpu/templates/" + name;
+    return {path, path + "_edgetpu"};
+}
+Pair of_models(const std::string& name) {
+    const std::string path = "data/models/" + name;
+    return {path, path + "_edgetpu"};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Templates, CompiledSession,
+    testing::Values(of_templates("dense_256"), of_templates("dense_1024"),
+                    of_templates("looming_64x64_3x3"), of_templates("gabor_64x64_7k_4o_2s"),
+                    of_templates("gabor_64x64_p4"), of_templates("bright_16x16"),
+                    of_templates("bright_64x64"), of_templates("color_red_64x64"),
+                    of_templates("color_green_64x64"), of_templates("color_white_64x64")));
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, CompiledSession,
+    testing::Values(of_models("mobilenet_v1_0.25_128_quant"),
+                    of_models("mobilenet_v1_0.5_160_quant"), of_models("split_concat"),
+                    Pair{"data/models/mobilenet_v1_0.25_128_quant",
+                         "data/models/mobilenet_v1_0.25_128_quant_cocompiled_with_mobilenet_v1_0.5_"
+                         "160_quant_edgetpu"}));
+
+TEST(CompiledSession, PlacesOperatorsWithTheirReasons) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto compiled =
+        load(shared / "data/models/deeplabv3_mnv2_dm05_pascal_quant_edgetpu.tflite");
+    const auto session = Session::open(compiled, {.device = "edgetpu:sim"});
+    ASSERT_TRUE(session) << session.error().message();
+    const auto& placements = session->placements();
+    ASSERT_GT(placements.size(), 1U);
+    EXPECT_EQ(placements[0].device, "edgetpu:sim");
+    EXPECT_EQ(placements[0].reason, "compiled for the Edge TPU");
+    EXPECT_EQ(placements.back().device, "cpu");
+    EXPECT_THAT(placements.back().reason, testing::HasSubstr("compiler left it"));
+    const auto strict = Session::open(compiled, {.device = "edgetpu:sim", .require_npu = true});
+    ASSERT_FALSE(strict);
+    EXPECT_THAT(strict.error().message(), testing::HasSubstr("would run on the CPU"));
+}
+
+}  // namespace
+}  // namespace reef::runtime
