@@ -38,8 +38,8 @@ struct ProgramFault {
 ///   count of messages begins anew; words sent to a neighbour are as many as it receives;
 /// - rows sent to the scalar core hold what ring_pop takes; FIFO units taken in are sent on; both
 ///   are the bytes of the DMA descriptors.
-/// All known programs keep these rules. A program whose order of issue cannot be followed, as it has
-/// to be where check_program() finds nothing, has that as its only fault.
+/// All known programs keep these rules. A program whose order of issue cannot be followed, as it
+/// has to be where check_program() finds nothing, has that as its only fault.
 [[nodiscard]] std::vector<ProgramFault> check_synchronisation(std::span<const Bytes> chunks);
 
 }  // namespace reef::edgetpu

@@ -19,21 +19,6 @@ struct Cases : Case... {
     using Case::operator()...;
 };
 
-// Engines of a tile, by the description's tile_engine.
-unsigned engine_of(const Operation& operation) {
-    namespace kind = spec::value::tile_engine;
-    return std::visit(
-        Cases{[](const RingSend&) { return kind::RING_PRODUCER_; },
-              [](const RingReceive& op) {
-                  return op.ring == Ring::a ? kind::RING_CONSUMER_0_ : kind::RING_CONSUMER_1_;
-              },
-              [](const NarrowToWide&) { return kind::NARROW_TO_WIDE_; },
-              [](const WideToNarrow&) { return kind::WIDE_TO_NARROW_; },
-              [](const MeshTransfer& op) { return kind::MESH_0_ + static_cast<unsigned>(op.to); },
-              [](const auto&) { return kind::OP_; }},
-        operation);
-}
-
 // Consumers come before what feeds them: data are taken as soon as they are there, as on the chip,
 // where an engine starts in the cycle after its wait is met.
 constexpr std::array<unsigned, tile_engine_count> consumers_first = {

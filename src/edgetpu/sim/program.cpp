@@ -329,6 +329,18 @@ Result<Stream> translate(Bytes bytes, std::uint32_t first_number) {
     return stream;
 }
 
+unsigned engine_of(const Operation& operation) {
+    namespace kind = spec::value::tile_engine;
+    if (std::holds_alternative<RingSend>(operation)) return kind::RING_PRODUCER_;
+    if (std::holds_alternative<NarrowToWide>(operation)) return kind::NARROW_TO_WIDE_;
+    if (std::holds_alternative<WideToNarrow>(operation)) return kind::WIDE_TO_NARROW_;
+    if (const auto* receive = std::get_if<RingReceive>(&operation))
+        return receive->ring == Ring::a ? kind::RING_CONSUMER_0_ : kind::RING_CONSUMER_1_;
+    if (const auto* transfer = std::get_if<MeshTransfer>(&operation))
+        return kind::MESH_0_ + static_cast<unsigned>(transfer->to);
+    return kind::OP_;
+}
+
 std::string place_of(const ProgramInstruction& instruction) {
     return fmt::format("word {:#06x} {}", instruction.source.word, instruction.source.info->name);
 }

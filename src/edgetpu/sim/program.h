@@ -245,7 +245,11 @@ struct Stream {
 /// instructions and modes without a known meaning, with the place in the stream.
 [[nodiscard]] Result<Stream> translate(Bytes stream, std::uint32_t first_number = 0);
 
-/// "word 0x0a7 mac (tile instruction 31)"
+/// Which engine of a tile executes it, by the description's tile_engine. Precondition: a tile
+/// instruction other than a fence.
+[[nodiscard]] unsigned engine_of(const Operation& operation);
+
+/// "word 0x00a7 mac"
 [[nodiscard]] std::string place_of(const ProgramInstruction& instruction);
 
 }  // namespace reef::edgetpu::sim

@@ -1,0 +1,61 @@
+// How long a compiled program would take on the chip: an estimate from stated assumptions.
+//
+// Between two fences of a tile its engines run side by side: the longest of them is the time that
+// passes. Transfers over USB and a fixed cost per inference are added. No clock of a chip was ever
+// measured by Reef: the figures serve to compare programs and to find what a program's time goes
+// to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reef/base/result.h"
+#include "reef/edgetpu/package.h"
+
+namespace reef::edgetpu {
+
+/// A number that the estimate rests on, and where it comes from.
+struct EstimateAssumption {
+    std::string_view name;
+    double value = 0;
+    std::string_view unit;
+    std::string_view source;
+};
+[[nodiscard]] std::span<const EstimateAssumption> estimate_assumptions();
+
+/// One instruction on one engine, for a picture of the program over time.
+struct EngineSpan {
+    static constexpr std::uint8_t scalar_core = 16;
+    std::uint8_t tile = 0;         ///< 0 to 15, or scalar_core
+    std::string_view engine;       ///< "OP", "WIDE_TO_NARROW", ..., "INFEED"
+    std::string_view instruction;  ///< its name
+    std::size_t word = 0;          ///< its place in the stream
+    std::uint64_t begin = 0;       ///< cycles
+    std::uint64_t cycles = 0;
+};
+
+struct ExecutableEstimate {
+    std::uint64_t cycles = 0;           ///< of the program on the chip
+    std::uint64_t mac_steps = 0;        ///< of all tiles: 64 lanes times up to 4 products each
+    std::uint64_t to_chip_bytes = 0;    ///< instructions, parameters and inputs
+    std::uint64_t from_chip_bytes = 0;  ///< outputs
+    /// The program branches or repeats; instructions are counted once as they stand.
+    bool counted_once = false;
+};
+
+struct PackageEstimate {
+    std::optional<ExecutableEstimate> caching;
+    ExecutableEstimate computing;
+    double first_seconds = 0;   ///< an inference that loads the parameters first
+    double cached_seconds = 0;  ///< one that finds them
+};
+
+/// Errors: those of decoding the programs; bad_input when the package has no program that computes.
+/// `spans`, when given, gets the computing program's.
+[[nodiscard]] Result<PackageEstimate> estimate(const Package& package,
+                                               std::vector<EngineSpan>* spans = nullptr);
+
+}  // namespace reef::edgetpu

@@ -1,0 +1,222 @@
+#include "reef/edgetpu/estimate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "memory.h"
+#include "program.h"
+#include "reef_spec/edgetpu_isa.h"
+
+namespace reef::edgetpu {
+namespace {
+
+using namespace sim;
+
+enum Assumed : std::uint8_t {
+    clock_hz,
+    steps_per_cycle,
+    copy_bytes_per_cycle,
+    mesh_bytes_per_cycle,
+    ring_bytes_per_cycle,
+    start_cycles,
+    usb_bytes_per_second,
+    inference_seconds,
+};
+
+constexpr auto assumptions = std::to_array<EstimateAssumption>({
+    {"clock", 500e6, "Hz", "field rg_gcb_clkdiv 0 of scu_ctrl_3: 500 MHz"},
+    {"steps per cycle and tile", 1, "steps",
+     "16 tiles of 64 lanes and 4 products are an array of 64 x 64, 4 TOPS at 480 MHz (press)"},
+    {"narrow and wide memory", 16, "bytes per cycle and tile", "assumed: no measurement"},
+    {"mesh link", 4, "bytes per cycle", "assumed: a word"},
+    {"ring bus", 16, "bytes per cycle", "assumed: no measurement"},
+    {"start of an instruction", 16, "cycles", "assumed: no measurement"},
+    {"USB 3", 320e6, "bytes per second",
+     "first call less cached call of Dense 2048: 4.2 MB in 13.4 ms, published measurement"},
+    {"an inference's transfers", 0.26e-3, "seconds",
+     "cached call of Dense 256 to 2048: 0.27 to 0.29 ms whatever the size, published measurement"},
+});
+
+constexpr double value_of(Assumed which) {
+    return assumptions[which].value;
+}
+
+std::uint64_t cycles_for(double amount, Assumed rate) {
+    return static_cast<std::uint64_t>(amount / value_of(rate) + value_of(start_cycles));
+}
+
+/// Cycles of one instruction on its engine.
+struct Cycles {
+    std::uint64_t operator()(const TensorOp& op) const {
+        return cycles_for(static_cast<double>(op.acc.visits()), steps_per_cycle);
+    }
+    std::uint64_t operator()(const RingSend& op) const {
+        return cycles_for(static_cast<double>(op.src.visits() * row_bytes), ring_bytes_per_cycle);
+    }
+    std::uint64_t operator()(const RingReceive& op) const {
+        return cycles_for(static_cast<double>(op.dst.visits() * row_bytes), ring_bytes_per_cycle);
+    }
+    std::uint64_t operator()(const NarrowToWide& op) const {
+        return cycles_for(static_cast<double>(op.src.visits() * narrow_word_bytes),
+                          copy_bytes_per_cycle);
+    }
+    std::uint64_t operator()(const WideToNarrow& op) const {
+        const std::uint64_t unit = op.to_scaling ? scaling_word_bytes : narrow_word_bytes;
+        return cycles_for(static_cast<double>(op.dst.visits() * unit), copy_bytes_per_cycle);
+    }
+    std::uint64_t operator()(const MeshTransfer& op) const {
+        const std::uint64_t words = std::max(op.src.visits(), op.dst.visits());
+        return cycles_for(static_cast<double>(words * narrow_word_bytes), mesh_bytes_per_cycle);
+    }
+    std::uint64_t operator()(const RingPush& op) const {
+        constexpr std::array<std::uint64_t, 3> unit_bytes = {64, 8, 4};
+        return cycles_for(
+            static_cast<double>(op.src.visits() * unit_bytes[static_cast<std::size_t>(op.fifo)]),
+            ring_bytes_per_cycle);
+    }
+    std::uint64_t operator()(const RingPop& op) const {
+        return cycles_for(static_cast<double>(op.dst.visits() * (op.to_host ? 8 : 4)),
+                          ring_bytes_per_cycle);
+    }
+    std::uint64_t operator()(const auto&) const { return 1; }
+};
+
+/// Follows a program: every engine has its own clock, fences and syncs bring them together.
+class Timeline {
+  public:
+    explicit Timeline(std::vector<EngineSpan>* spans) : spans_(spans) {}
+
+    void add(const ProgramInstruction& at, ExecutableEstimate& estimate) {
+        if (const auto* sync = std::get_if<Sync>(&at.operation)) return join(*sync);
+        if (at.source.info->space == Space::scalar) return add_scalar(at);
+        if (const auto* fence = std::get_if<Fence>(&at.operation)) return join(at.tiles, *fence);
+        const unsigned engine = engine_of(at.operation);
+        const std::uint64_t cycles = std::visit(Cycles{}, at.operation);
+        for (unsigned t = 0; t < tile_count; ++t) {
+            if ((at.tiles >> t & 1U) == 0) continue;
+            if (const auto* op = std::get_if<TensorOp>(&at.operation))
+                estimate.mac_steps += op->acc.visits();
+            auto& clock = tiles_[t].engines[engine];
+            const std::uint64_t begin = std::max(clock, tiles_[t].dispatch);
+            note({static_cast<std::uint8_t>(t), spec::tile_engine_values[engine].name,
+                  at.source.info->name, at.source.word, begin, cycles});
+            clock = begin + cycles;
+        }
+    }
+
+    [[nodiscard]] std::uint64_t end() const {
+        std::uint64_t latest = std::max(scalar_, std::ranges::max(scalar_engines_));
+        for (const auto& tile : tiles_)
+            latest = std::max({latest, tile.dispatch, std::ranges::max(tile.engines)});
+        return latest;
+    }
+
+  private:
+    static constexpr std::size_t engine_count = std::size(spec::tile_engine_values);
+    struct TileClock {
+        std::uint64_t dispatch = 0;  ///< when its next instruction can be issued
+        std::array<std::uint64_t, engine_count> engines{};
+    };
+
+    void note(const EngineSpan& span) {
+        if (spans_ != nullptr) spans_->push_back(span);
+    }
+    void join(std::uint16_t tiles, const Fence& fence) {
+        for (unsigned t = 0; t < tile_count; ++t) {
+            if ((tiles >> t & 1U) == 0) continue;
+            for (std::size_t e = 0; e < engine_count; ++e)
+                if ((fence.engines >> e & 1U) != 0)
+                    tiles_[t].dispatch = std::max(tiles_[t].dispatch, tiles_[t].engines[e]);
+        }
+    }
+    // The scalar core goes on when the tiles have told it so, and the tiles with what it issues.
+    void join(const Sync& sync) {
+        for (unsigned t = 0; t < tile_count; ++t)
+            if ((sync.notified_tiles >> t & 1U) != 0)
+                scalar_ = std::max(scalar_, tiles_[t].dispatch);
+        for (auto& tile : tiles_) tile.dispatch = std::max(tile.dispatch, scalar_);
+    }
+    void add_scalar(const ProgramInstruction& at) {
+        ++scalar_;
+        std::size_t engine = 0;
+        if (std::holds_alternative<RingPush>(at.operation))
+            engine = 1;
+        else if (std::holds_alternative<RingPop>(at.operation))
+            engine = 2;
+        else
+            return;
+        const std::uint64_t cycles = std::visit(Cycles{}, at.operation);
+        const std::uint64_t begin = std::max(scalar_engines_[engine], scalar_);
+        note({EngineSpan::scalar_core, engine == 1 ? "PUSH" : "OUTFEED", at.source.info->name,
+              at.source.word, begin, cycles});
+        scalar_engines_[engine] = begin + cycles;
+    }
+
+    std::vector<EngineSpan>* spans_;
+    std::array<TileClock, tile_count> tiles_{};
+    std::array<std::uint64_t, 3> scalar_engines_{};
+    std::uint64_t scalar_ = 0;
+};
+
+void count_transfers(const Executable& executable, ExecutableEstimate& out) {
+    for (const auto& stream : executable.bitstreams)
+        out.to_chip_bytes += stream.instructions.size();
+    out.to_chip_bytes += executable.parameters.size();
+    for (const auto& layer : executable.inputs)
+        out.to_chip_bytes += static_cast<std::uint64_t>(std::max(layer.size_bytes, 0));
+    for (const auto& layer : executable.outputs)
+        out.from_chip_bytes += static_cast<std::uint64_t>(std::max(layer.size_bytes, 0));
+}
+
+Result<ExecutableEstimate> estimate_executable(const Executable& executable,
+                                               std::vector<EngineSpan>* spans) {
+    ExecutableEstimate out;
+    Timeline timeline(spans);
+    for (const auto& bitstream : executable.bitstreams) {
+        const auto stream = REEF_TRY(translate(bitstream.instructions.view()));
+        for (const auto& at : stream.instructions) {
+            const auto* info = at.source.info;
+            out.counted_once |= info == &spec::instructions[spec::op::branch];
+            timeline.add(at, out);
+        }
+    }
+    out.cycles = timeline.end();
+    count_transfers(executable, out);
+    return out;
+}
+
+double seconds_of(const ExecutableEstimate& e) {
+    return static_cast<double>(e.cycles) / value_of(clock_hz) +
+           static_cast<double>(e.to_chip_bytes + e.from_chip_bytes) /
+               value_of(usb_bytes_per_second);
+}
+
+}  // namespace
+
+std::span<const EstimateAssumption> estimate_assumptions() {
+    return assumptions;
+}
+
+Result<PackageEstimate> estimate(const Package& package, std::vector<EngineSpan>* spans) {
+    PackageEstimate out;
+    const Executable* computing = package.find(ExecutableType::execution_only);
+    if (computing == nullptr) computing = package.find(ExecutableType::stand_alone);
+    if (computing == nullptr)
+        return fail(Cause::bad_input, "the package has no executable that computes");
+    out.computing = REEF_TRY(estimate_executable(*computing, spans));
+    out.cached_seconds = seconds_of(out.computing) + value_of(inference_seconds);
+    out.first_seconds = out.cached_seconds;
+    if (const auto* caching = package.find(ExecutableType::parameter_caching)) {
+        out.caching = REEF_TRY(estimate_executable(*caching, nullptr));
+        // Parameters go into the chip as they arrive: the slower of the two counts.
+        const double load =
+            static_cast<double>(out.caching->to_chip_bytes) / value_of(usb_bytes_per_second);
+        out.first_seconds +=
+            std::max(load, static_cast<double>(out.caching->cycles) / value_of(clock_hz));
+    }
+    return out;
+}
+
+}  // namespace reef::edgetpu
