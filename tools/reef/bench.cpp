@@ -9,6 +9,8 @@
 #include "bench_report.h"
 #include "model_session.h"
 #include "reef/base/file.h"
+#include "reef/edgetpu/estimate.h"
+#include "reef/edgetpu/package.h"
 #include "reef/model/cost.h"
 #include "verb.h"
 
@@ -65,6 +67,27 @@ Result<std::vector<Recorder::Event>> record(runtime::Session& session, const Inp
     return recorder.events();
 }
 
+/// What the model's programs would take on a chip, one after the other; nothing for a plain model.
+Result<std::optional<edgetpu::PackageEstimate>> chip_estimate(
+    const model::Model& model, std::vector<edgetpu::EngineSpan>& spans) {
+    std::optional<edgetpu::PackageEstimate> sum;
+    for (const auto& op : REEF_TRY(edgetpu::packages_of(model))) {
+        const auto one = REEF_TRY(in_place(edgetpu::estimate(op.package, &spans), op.place));
+        if (!sum) {
+            sum = one;
+            continue;
+        }
+        sum->first_seconds += one.first_seconds;
+        sum->cached_seconds += one.cached_seconds;
+        sum->computing.cycles += one.computing.cycles;
+        sum->computing.mac_steps += one.computing.mac_steps;
+        sum->computing.to_chip_bytes += one.computing.to_chip_bytes;
+        sum->computing.from_chip_bytes += one.computing.from_chip_bytes;
+        sum->computing.counted_once |= one.computing.counted_once;
+    }
+    return sum;
+}
+
 Result<Exit> bench(const BenchOptions& options, Console& console) {
     constexpr std::size_t most_profiled_runs = 50;
     if (options.model.empty()) return fail(Cause::bad_argument, "MODEL is required");
@@ -95,8 +118,12 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
                        .macs = model::cost_of(opened.model, session.graph()).macs,
                        .memory = session.memory(),
                        .profile = profile_of(opened.model, session, events, profiled)};
+    std::vector<edgetpu::EngineSpan> spans;
+    if (options.device.device.starts_with("edgetpu:"))
+        report.chip = REEF_TRY(in_place(chip_estimate(opened.model, spans), options.model));
     if (!options.trace.empty()) {
-        const std::string trace = chrome_trace(report.profile, "reef " + options.model, events);
+        const std::string trace =
+            chrome_trace(report.profile, "reef " + options.model, events, spans);
         REEF_CHECK(write_file(options.trace, as_bytes(trace)));
     }
     if (options.json) {
@@ -131,8 +158,10 @@ Action add_bench(CLI::App& app) {
         ->capture_default_str()
         ->excludes(runs);
     add_device_options(app, options->device);
-    app.add_option("--trace", options->trace,
-                   "Write the profiled runs in Chrome's trace format (opens in Perfetto)")
+    app.add_option(
+           "--trace", options->trace,
+           "Write the profiled runs in Chrome's trace format (opens in Perfetto); on an Edge "
+           "TPU also the estimate, a lane for each tile and engine")
         ->type_name("FILE");
     app.add_flag("--all", options->all, "List every operator, in execution order");
     app.add_flag("--json", options->json, "Print JSON");

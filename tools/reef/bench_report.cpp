@@ -74,6 +74,32 @@ void print_operators(Console& console, const Profile& profile, bool all) {
     }
 }
 
+void print_chip(Console& console, const edgetpu::PackageEstimate& chip) {
+    console.print("\n{}  an estimate from stated assumptions (docs/simulator.md), no measurement\n",
+                  console.heading("on a real chip"));
+    TextTable table({{"inference"},
+                     {"time", Align::right},
+                     {"cycles", Align::right},
+                     {"to the chip", Align::right},
+                     {"back", Align::right}});
+    const auto row = [&](std::string name, double seconds, std::uint64_t cycles, std::uint64_t in,
+                         std::uint64_t out) {
+        table.add({std::move(name), duration_text(seconds),
+                   count_text(static_cast<std::int64_t>(cycles)),
+                   bytes_text(static_cast<std::int64_t>(in)),
+                   bytes_text(static_cast<std::int64_t>(out))});
+    };
+    const auto& computing = chip.computing;
+    if (chip.caching)
+        row("first, with parameters", chip.first_seconds, computing.cycles + chip.caching->cycles,
+            computing.to_chip_bytes + chip.caching->to_chip_bytes, computing.from_chip_bytes);
+    row(chip.caching ? "parameters cached" : "each", chip.cached_seconds, computing.cycles,
+        computing.to_chip_bytes, computing.from_chip_bytes);
+    table.print(console);
+    if (computing.counted_once)
+        console.print("  the program branches: its instructions are counted once\n");
+}
+
 }  // namespace
 
 void print_bench_text(Console& console, const BenchReport& report, bool all) {
@@ -91,6 +117,7 @@ void print_bench_text(Console& console, const BenchReport& report, bool all) {
         bytes_text(static_cast<std::int64_t>(report.memory.arena_bytes)),
         rate.empty() ? "" : fmt::format("; {} MACs, {} GMAC/s", count_text(report.macs), rate));
     print_latency(console, report.latency);
+    if (report.chip) print_chip(console, *report.chip);
     print_types(console, report.profile);
     print_operators(console, report.profile, all);
 }
@@ -127,6 +154,16 @@ void print_bench_json(Console& console, const BenchReport& report) {
                                                     {"macs", op.macs},
                                                     {"mean_s", op.seconds},
                                                     {"share", op.share}});
+    }
+    if (report.chip) {
+        const auto& computing = report.chip->computing;
+        document["chip_estimate"] = {{"first_s", report.chip->first_seconds},
+                                     {"cached_s", report.chip->cached_seconds},
+                                     {"cycles", computing.cycles},
+                                     {"mac_steps", computing.mac_steps},
+                                     {"to_chip_bytes", computing.to_chip_bytes},
+                                     {"from_chip_bytes", computing.from_chip_bytes},
+                                     {"counted_once", computing.counted_once}};
     }
     print_json(console, document);
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "console.h"
 #include "profile.h"
+#include "reef/edgetpu/estimate.h"
 #include "reef/runtime/session.h"
 #include "statistics.h"
 
@@ -25,6 +27,8 @@ struct BenchReport {
     std::int64_t macs = 0;
     cpu::MemoryReport memory{};
     Profile profile{};
+    /// Of the compiled operators together, on a device that is an Edge TPU.
+    std::optional<edgetpu::PackageEstimate> chip{};
 };
 
 /// `all`: every operator in the table, in execution order, not only the slowest.

@@ -1,7 +1,10 @@
 #include "profile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "json_output.h"
 #include "model_text.h"
@@ -52,8 +55,50 @@ Profile profile_of(const model::Model& model, const runtime::Session& session,
     return profile;
 }
 
+namespace {
+
+constexpr int chip_process = 2;
+
+/// Lanes are threads of a process: one for each tile and engine that does something.
+void add_chip(Json& list, std::span<const edgetpu::EngineSpan> chip) {
+    if (chip.empty()) return;
+    list.push_back({{"name", "process_name"},
+                    {"ph", "M"},
+                    {"pid", chip_process},
+                    {"tid", 0},
+                    {"args", {{"name", "Edge TPU, estimated"}}}});
+    std::map<std::pair<int, std::string>, int> lanes;
+    for (const auto& span : chip) lanes.emplace(std::pair(span.tile, span.engine), 0);
+    int next = 1;
+    for (auto& [lane, number] : lanes) {
+        number = next++;
+        const bool scalar = lane.first == edgetpu::EngineSpan::scalar_core;
+        list.push_back({{"name", "thread_name"},
+                        {"ph", "M"},
+                        {"pid", chip_process},
+                        {"tid", number},
+                        {"args",
+                         {{"name", scalar ? "scalar core " + lane.second
+                                          : fmt::format("tile {} {}", lane.first, lane.second)}}}});
+    }
+    const double microseconds = 1e6 / edgetpu::estimated_clock_hz();
+    for (const auto& span : chip) {
+        list.push_back({{"name", span.instruction},
+                        {"cat", "estimate"},
+                        {"ph", "X"},
+                        {"ts", static_cast<double>(span.begin) * microseconds},
+                        {"dur", static_cast<double>(span.cycles) * microseconds},
+                        {"pid", chip_process},
+                        {"tid", lanes.at(std::pair(span.tile, std::string(span.engine)))},
+                        {"args", {{"word", span.word}}}});
+    }
+}
+
+}  // namespace
+
 std::string chrome_trace(const Profile& profile, const std::string& process_name,
-                         const std::vector<Recorder::Event>& events) {
+                         const std::vector<Recorder::Event>& events,
+                         std::span<const edgetpu::EngineSpan> chip) {
     using Microseconds = std::chrono::duration<double, std::micro>;
     Json list = Json::array();
     list.push_back({{"name", "process_name"},
@@ -81,6 +126,7 @@ std::string chrome_trace(const Profile& profile, const std::string& process_name
                           {"output", op.output},
                           {"macs", op.macs}}}});
     }
+    add_chip(list, chip);
     return json_text({{"displayTimeUnit", "ms"}, {"traceEvents", std::move(list)}}) + "\n";
 }
 

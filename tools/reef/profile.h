@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "reef/edgetpu/estimate.h"
 #include "reef/model/graph.h"
 #include "reef/runtime/session.h"
 
@@ -60,8 +62,10 @@ struct Profile {
                                  const std::vector<Recorder::Event>& events, std::size_t runs);
 
 /// A JSON object in the Trace Event Format, which Perfetto and chrome://tracing open: one complete
-/// event per operator and run, times in microseconds from the first event on.
+/// event per operator and run, times in microseconds from the first event on. `chip`, the estimate
+/// of a compiled program, becomes a process of its own with a lane for each tile and engine.
 [[nodiscard]] std::string chrome_trace(const Profile& profile, const std::string& process_name,
-                                       const std::vector<Recorder::Event>& events);
+                                       const std::vector<Recorder::Event>& events,
+                                       std::span<const edgetpu::EngineSpan> chip = {});
 
 }  // namespace reef::tool

@@ -25,6 +25,8 @@ struct EstimateAssumption {
     std::string_view source;
 };
 [[nodiscard]] std::span<const EstimateAssumption> estimate_assumptions();
+/// What one cycle of the estimate is: the assumed clock of the chip.
+[[nodiscard]] double estimated_clock_hz();
 
 /// One instruction on one engine, for a picture of the program over time.
 struct EngineSpan {

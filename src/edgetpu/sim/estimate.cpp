@@ -199,6 +199,10 @@ std::span<const EstimateAssumption> estimate_assumptions() {
     return assumptions;
 }
 
+double estimated_clock_hz() {
+    return value_of(clock_hz);
+}
+
 Result<PackageEstimate> estimate(const Package& package, std::vector<EngineSpan>* spans) {
     PackageEstimate out;
     const Executable* computing = package.find(ExecutableType::execution_only);
