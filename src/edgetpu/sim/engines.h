@@ -48,6 +48,7 @@ class NarrowToWideEngine {
 
   private:
     bool write_row(Work& work);
+    [[nodiscard]] std::uint32_t words_at_once(const Work& work) const;
 
     const NarrowToWide* op_;
     NestCursor src_;
@@ -71,6 +72,8 @@ class WideToNarrowEngine {
     Fill fill_word(Work& work, unsigned unit);
     Fill next_row(Work& work);
     void write_word(Work& work, unsigned unit);
+    bool write_run(Work& work, unsigned unit);
+    void count_words(Work& work, std::uint32_t words);
     Outcome drain(Work& work, bool moved);
 
     const WideToNarrow* op_;

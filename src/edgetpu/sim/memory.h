@@ -15,6 +15,7 @@ namespace reef::edgetpu::sim {
 // functional model; no data sheet exists.
 inline constexpr std::size_t narrow_bytes = 0x40000;
 inline constexpr std::size_t narrow_word_bytes = 4;
+inline constexpr std::size_t narrow_words = narrow_bytes / narrow_word_bytes;
 inline constexpr std::size_t wide_rows = 0x820;
 inline constexpr std::size_t row_bytes = 256;
 inline constexpr std::size_t row_words = row_bytes / narrow_word_bytes;

@@ -1,6 +1,8 @@
 // Mesh engines: words travel between neighbouring tiles; at the edge a constant takes their place.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engines.h"
 
 namespace reef::edgetpu::sim {
@@ -13,6 +15,11 @@ constexpr std::array in_counter = {counter::MESH_NORTH_IN_, counter::MESH_EAST_I
                                    counter::MESH_SOUTH_IN_, counter::MESH_WEST_IN_};
 constexpr std::array out_counter = {counter::MESH_SOUTH_OUT_, counter::MESH_WEST_OUT_,
                                     counter::MESH_NORTH_OUT_, counter::MESH_EAST_OUT_};
+
+// From one word to the next in a pass, in bytes.
+std::ptrdiff_t distance(const Nest& nest) {
+    return static_cast<std::ptrdiff_t>(narrow_word_bytes) * nest.step[0];
+}
 
 }  // namespace
 
@@ -31,11 +38,16 @@ Outcome MeshEngine::send(Work& work) {
         if (work.witness)
             work.witness.monitor->mesh_sent(
                 work.witness.actor, work.fabric.neighbour(work.tile.number, op_->to), op_->to);
-        link->push(TileMemory::read<std::uint32_t>(&work.tile.memory.narrow[at]));
-        if (op_->out.fires(src_.advance(), op_->src.dimensions))
-            work.count(out_counter[static_cast<unsigned>(op_->to)]);
+        const std::uint32_t words =
+            std::min(work.run(op_->waits.view(), false, src_, narrow_words), link->room());
+        const auto* from = &work.tile.memory.narrow[at];
+        const std::ptrdiff_t step = distance(op_->src);
+        for (std::uint32_t i = 0; i < words; ++i)
+            link->push(TileMemory::read<std::uint32_t>(from + i * step));
+        work.count(out_counter[static_cast<unsigned>(op_->to)],
+                   op_->out.events(words, src_.advance(words), op_->src.dimensions));
         moved = true;
-        if (work.budget > 0) --work.budget;
+        work.spend(words);
     }
     sending_ = false;
     return Outcome::done;
@@ -52,15 +64,21 @@ Outcome MeshEngine::receive(Work& work) {
             return moved ? Outcome::moved : work.wait(Blocked::On::mesh_empty);
         const auto at = static_cast<std::uint32_t>(dst_.address()) * narrow_word_bytes;
         if (at >= narrow_bytes) return work.stop(fmt::format("writes narrow byte {:#x}", at));
-        const std::uint32_t word = op_->fills ? op_->fill_value : link.pop();
-        std::memcpy(&work.tile.memory.narrow[at], &word, sizeof word);
+        std::uint32_t words = work.run(op_->waits.view(), true, dst_, narrow_words);
+        if (!op_->fills) words = std::min(words, link.size());
+        auto* to = &work.tile.memory.narrow[at];
+        const std::ptrdiff_t step = distance(op_->dst);
+        for (std::uint32_t i = 0; i < words; ++i) {
+            const std::uint32_t word = op_->fills ? op_->fill_value : link.pop();
+            std::memcpy(to + i * step, &word, sizeof word);
+        }
         if (work.witness && !op_->fills)
             work.witness.monitor->mesh_received(work.witness.actor, work.tile.number, op_->to);
         work.witness.writes(Watched::narrow, at / narrow_word_bytes);
-        if (op_->in.fires(dst_.advance(), op_->dst.dimensions))
-            work.count(in_counter[static_cast<unsigned>(op_->to)]);
+        work.count(in_counter[static_cast<unsigned>(op_->to)],
+                   op_->in.events(words, dst_.advance(words), op_->dst.dimensions));
         moved = true;
-        if (work.budget > 0) --work.budget;
+        work.spend(words);
     }
     receiving_ = false;
     return Outcome::done;

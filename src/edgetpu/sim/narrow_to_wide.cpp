@@ -51,6 +51,13 @@ bool NarrowToWideEngine::write_row(Work& work) {
     return true;
 }
 
+// Words that go on in one row.
+std::uint32_t NarrowToWideEngine::words_at_once(const Work& work) const {
+    if (op_->row_level == 0) return 1;
+    return std::min<std::uint32_t>(work.run(op_->waits.view(), false, src_, narrow_words),
+                                   (row_bytes - filled_) / narrow_word_bytes);
+}
+
 Outcome NarrowToWideEngine::advance(Work& work) {
     bool moved = false;
     const auto waits = op_->waits.view();
@@ -72,12 +79,14 @@ Outcome NarrowToWideEngine::advance(Work& work) {
             return moved ? Outcome::moved : work.wait(*unready);
         const auto at = static_cast<std::uint32_t>(src_.address()) * narrow_word_bytes;
         if (at >= narrow_bytes) return work.stop(fmt::format("reads narrow byte {:#x}", at));
-        std::memcpy(&row_[filled_], &work.tile.memory.narrow[at], narrow_word_bytes);
+        const std::uint32_t words = words_at_once(work);
+        const std::ptrdiff_t step = std::ptrdiff_t{narrow_word_bytes} * op_->src.step[0];
+        for (std::uint32_t i = 0; i < words; ++i, filled_ += narrow_word_bytes)
+            std::memcpy(&row_[filled_], &work.tile.memory.narrow[at] + i * step, narrow_word_bytes);
         work.witness.reads(Watched::narrow, at / narrow_word_bytes);
-        filled_ += narrow_word_bytes;
-        complete_ = src_.advance() >= op_->row_level || filled_ == row_bytes || src_.done();
+        complete_ = src_.advance(words) >= op_->row_level || filled_ == row_bytes || src_.done();
         moved = true;
-        if (work.budget > 0) --work.budget;
+        work.spend(words);
     }
     return Outcome::done;
 }

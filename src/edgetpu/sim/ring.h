@@ -49,6 +49,8 @@ class MeshLink {
 
     [[nodiscard]] bool full() const { return count_ == depth; }
     [[nodiscard]] bool empty() const { return count_ == 0; }
+    [[nodiscard]] unsigned size() const { return count_; }
+    [[nodiscard]] unsigned room() const { return depth - count_; }
     void push(std::uint32_t word) { words_[(first_ + count_++) % depth] = word; }
     std::uint32_t pop() {
         const auto word = words_[first_];

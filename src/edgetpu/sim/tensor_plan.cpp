@@ -14,6 +14,8 @@ namespace {
 // Bounds of what a block keeps in scratch memory.
 constexpr std::uint64_t most_reduction = 1U << 14U;
 constexpr std::uint64_t most_positions = 1U << 16U;
+/// A block is not interrupted.
+constexpr std::uint64_t most_block_steps = 1U << 22U;
 constexpr std::uint64_t most_steps = std::uint64_t{1} << 31U;
 
 /// One dimension with its stride as a distance, without the way back through the inner ones.
@@ -167,7 +169,8 @@ struct Walks {
 // The walks, split into blocks; nothing when such blocks do not exist.
 std::optional<Walks> Walks::split(std::uint64_t reduction, std::uint64_t positions) const {
     const std::uint64_t steps = reduction * positions;
-    if (reduction > most_reduction || positions > most_positions) return std::nullopt;
+    if (reduction > most_reduction || positions > most_positions || steps > most_block_steps)
+        return std::nullopt;
     if (one_by_one && positions != 1) return std::nullopt;
     if (!multiple(steps_of_position, reduction) || !multiple(positions_of_group, positions))
         return std::nullopt;

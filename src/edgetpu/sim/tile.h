@@ -1,6 +1,7 @@
 // One tile: its memories, counters and the ends of the buses that reach it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -99,8 +100,25 @@ struct Work {
                 witness.monitor->waited(witness.actor, tile.number, wait, needed(wait, at));
         return missing;
     }
-    void count(unsigned counter) {
-        tile.counters.count(counter);
+    /// Visits from the cursor's on that follow each other without a wait, an event or the end of a
+    /// pass before the last, and whose addresses are below `size`, or 1. Strict runs look at every
+    /// visit.
+    [[nodiscard]] std::uint32_t run(std::span<const Wait> waits, bool destination,
+                                    const NestCursor& at, std::size_t size) const {
+        if (witness) return 1;
+        for (const auto& wait : waits)
+            if (wait.destination == destination && wait.level == 0) return 1;
+        const auto visits = static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(at.left_in_pass(), std::max<std::uint64_t>(budget, 1)));
+        const std::int64_t first = at.address();
+        const std::int64_t last = first + (std::int64_t{visits} - 1) * at.nest().step[0];
+        const auto end = static_cast<std::int64_t>(size);
+        return first >= 0 && last >= 0 && first < end && last < end ? visits : 1;
+    }
+    void spend(std::uint64_t visits) { budget -= std::min(budget, visits); }
+    void count(unsigned counter, unsigned events = 1) {
+        if (events == 0) return;
+        tile.counters.count(counter, events);
         if (witness) witness.monitor->counted(witness.actor, tile.number, counter);
     }
     /// Whether a row of a rotating buffer must wait to be emptied before it is filled.

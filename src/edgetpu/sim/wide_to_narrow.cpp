@@ -69,11 +69,33 @@ void WideToNarrowEngine::write_word(Work& work, unsigned unit) {
         work.witness.writes(Watched::narrow, address);
     }
     word_filled_ = 0;
-    const unsigned completed = dst_.advance();
+    count_words(work, 1);
+}
+
+void WideToNarrowEngine::count_words(Work& work, std::uint32_t words) {
+    const unsigned completed = dst_.advance(words);
     if (completed >= op_->row_level) row_at_ = row_size_;
-    if (op_->written.fires(completed, op_->dst.dimensions))
-        work.count(op_->to_scaling ? spec::value::tile_counter::WIDE_TO_SCALING_
-                                   : spec::value::tile_counter::WIDE_TO_NARROW_);
+    work.count(op_->to_scaling ? spec::value::tile_counter::WIDE_TO_SCALING_
+                               : spec::value::tile_counter::WIDE_TO_NARROW_,
+               op_->written.events(words, completed, op_->dst.dimensions));
+}
+
+// Several whole words of one row; false when there is at most one.
+bool WideToNarrowEngine::write_run(Work& work, unsigned unit) {
+    if (op_->row_level == 0 || skip_bytes_ > 0 || word_filled_ > 0) return false;
+    const std::uint32_t words = std::min(
+        work.run(op_->waits.view(), true, dst_, op_->to_scaling ? scaling_words : narrow_words),
+        (row_size_ - row_at_) / unit);
+    if (words < 2) return false;
+    auto& memory = work.tile.memory;
+    const auto at = static_cast<std::uint32_t>(dst_.address()) * std::size_t{unit};
+    std::uint8_t* to = op_->to_scaling ? &memory.scaling[at] : &memory.narrow[at];
+    const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(unit) * op_->dst.step[0];
+    for (std::uint32_t i = 0; i < words; ++i)
+        std::memcpy(to + i * step, &row_[row_at_ + i * unit], unit);
+    row_at_ += words * unit;
+    count_words(work, words);
+    return true;
 }
 
 // Rows that the destination does not need are waited for all the same: the nest walks to its end.
@@ -96,6 +118,10 @@ Outcome WideToNarrowEngine::advance(Work& work) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = work.unready(op_->waits.view(), true, dst_))
             return moved ? Outcome::moved : work.wait(*unready);
+        if (write_run(work, unit)) {
+            moved = true;
+            continue;
+        }
         const Fill fill = fill_word(work, unit);
         if (fill == Fill::faulty) return Outcome::waiting;
         if (fill == Fill::waiting) return moved ? Outcome::moved : Outcome::waiting;
