@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace reef::edgetpu::sim {
 namespace {
@@ -556,6 +557,28 @@ void Machine::reserve(const Program& program) {
         sums.resize(std::max<std::size_t>(sums.size(), program.most_live_positions));
         if (fast) parts.resize(std::max<std::size_t>(parts.size(), program.most_parts));
     }
+    reserve_queues(program);
+}
+
+// As if every instruction waited in its queue; loops of the scalar core can still need more.
+void Machine::reserve_queues(const Program& program) {
+    constexpr std::size_t most = 1U << 14U;
+    std::array<std::size_t, tile_engine_count> of_engine{};
+    std::size_t of_scalar = 0;
+    for (const auto& stream : program.streams)
+        for (const auto& at : stream.instructions) {
+            if (at.source.info->space == Space::tile)
+                ++of_engine[engine_of(at.operation)];
+            else
+                ++of_scalar;
+        }
+    const std::size_t of_tiles = std::accumulate(of_engine.begin(), of_engine.end(), std::size_t{});
+    for (auto& unit : units_) {
+        unit->dispatch.reserve(std::min(of_tiles, most));
+        for (unsigned e = 0; e < tile_engine_count; ++e)
+            unit->engines[e].queue.reserve(std::min(of_engine[e], most));
+    }
+    for (auto& engine : scalar_engines_) engine.queue.reserve(std::min(of_scalar, most));
 }
 
 Status Machine::run(const Program& program, HostPort& host, MachineObserver* observer) {

@@ -111,6 +111,7 @@ class Machine final : public Fabric {
         Tile tile;
     };
     void reserve(const Program& program);
+    void reserve_queues(const Program& program);
     void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
     [[nodiscard]] Status run_stream(const Program& program, const Stream& stream);
     [[nodiscard]] Result<bool> advance_scalar(const Stream& stream);
