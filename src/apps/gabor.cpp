@@ -73,7 +73,8 @@ Status check(const GaborOptions& options) {
 /// All kernels as DEPTHWISE_CONV_2D wants them: [1, kernel, kernel, channels].
 std::vector<std::int8_t> quantised_kernels(const GaborOptions& options) {
     const auto channels = static_cast<std::size_t>(options.channels());
-    const auto taps = static_cast<std::size_t>(options.kernel_size * options.kernel_size);
+    const auto side = static_cast<std::size_t>(options.kernel_size);
+    const std::size_t taps = side * side;
     std::vector<std::int8_t> weights(taps * channels);
     for (std::size_t c = 0; c < channels; ++c) {
         const auto kernel = gabor_kernel(options, static_cast<std::int32_t>(c));

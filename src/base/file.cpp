@@ -64,8 +64,8 @@ std::unexpected<Error> system_failure(int error, std::string_view doing, const s
 
 Status check_path(const std::string& path) {
     if (path.empty()) return fail(Cause::bad_argument, "an empty path", "", "name a file");
-    if (path.find('\0') != std::string::npos) {
-        return fail(Cause::bad_argument, "a path with a zero byte", path.c_str());
+    if (const auto zero = path.find('\0'); zero != std::string::npos) {
+        return fail(Cause::bad_argument, "a path with a zero byte", path.substr(0, zero));
     }
     return {};
 }

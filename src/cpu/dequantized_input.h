@@ -23,7 +23,8 @@ struct DequantizedInput {
     }
 
     [[nodiscard]] float value(const std::byte* data, std::size_t i) const {
-        if (is_uint8) return (std::to_integer<int>(data[i]) - zero_point) * scale;
+        if (is_uint8)
+            return (static_cast<float>(std::to_integer<int>(data[i])) - zero_point) * scale;
         return reinterpret_cast<const float*>(data)[i] * scale;
     }
 };

@@ -13,7 +13,7 @@ namespace reef::cpu {
 namespace {
 
 // Gathered rows of one tile: they and a block of weights stay in the second-level cache.
-constexpr std::size_t tile_bytes = 96 * 1024;
+constexpr std::size_t tile_bytes = std::size_t{96} << 10;
 
 class FastConv2d final : public Kernel {
   public:

@@ -202,6 +202,7 @@ PreparedKernel prepare_concatenation(const OperatorView& op, const PrepareOption
     REEF_CHECK(expect_shape(op.output(0), "output 0", shape));
     const std::size_t rows = rows_before(shape, axis);
     std::vector<Slice> slices;
+    slices.reserve(op.input_count());
     for (std::size_t i = 0; i < op.input_count(); ++i)
         slices.push_back(
             REEF_TRY(joined_slice(op.input(i), op.output(0), rows, options.arithmetic)));

@@ -11,13 +11,13 @@
 namespace reef::edgetpu {
 namespace {
 
-constexpr unsigned opcodes = 32;
+constexpr std::size_t opcodes = 32;
 
 // By space * 32 + opcode.
 constexpr auto by_opcode = [] {
     std::array<const InstructionInfo*, 2 * opcodes> table{};
     for (const auto& info : spec::instructions)
-        table[static_cast<unsigned>(info.space) * opcodes + info.opcode] = &info;
+        table[static_cast<std::size_t>(info.space) * opcodes + info.opcode] = &info;
     return table;
 }();
 

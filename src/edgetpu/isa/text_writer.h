@@ -10,7 +10,7 @@
 namespace reef::edgetpu {
 
 /// No line is longer: 200 fields of a name and a value, or of all names of a set.
-inline constexpr std::size_t longest_line = 32 * 1024;
+inline constexpr std::size_t longest_line = std::size_t{32} << 10;
 
 class TextWriter {
   public:

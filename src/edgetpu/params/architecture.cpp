@@ -36,7 +36,7 @@ class Matcher {
     }
 
   private:
-    static std::unexpected<Error> differs(std::string what) {
+    static std::unexpected<Error> differs(const std::string& what) {
         return fail(Cause::unsupported, "another architecture: " + what, {},
                     "compile the model with the Edge TPU compiler");
     }

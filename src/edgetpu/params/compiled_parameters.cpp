@@ -208,6 +208,7 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
 Result<CompiledParameters> CompiledParameters::placed_in_order(
     std::vector<ParameterPart> parts, const std::vector<std::int32_t>& weight_zeros) const {
     std::vector<Bytes> views;
+    views.reserve(blobs_.size());
     for (const Blob& blob : blobs_) views.emplace_back(blob.bytes);
     CompiledParameters placed = *this;
     placed.placement_ = REEF_TRY(place_in_order(plain_, parts, weight_zeros, views));

@@ -105,7 +105,7 @@ void put_vectors(const LayerLayout& layout, const GroupLanes& group,
     if (layout.vectors.zero_points) {
         for (std::uint32_t lane = 0; lane < layout.lanes; ++lane) {
             const std::int32_t value = lane < group.rounded ? zero_point : 0;
-            std::memcpy(out + layout.zero_points + lane * 4, &value, 4);
+            std::memcpy(out + layout.zero_points + std::size_t{lane} * 4, &value, 4);
         }
     }
 }
@@ -115,7 +115,8 @@ void put_vectors(const LayerLayout& layout, const GroupLanes& group,
 void fill_weights(const LayerLayout& layout, const GroupLanes& group, std::byte zero_point,
                   std::byte* out) {
     const std::size_t row = std::size_t{layout.lanes} * 4;
-    const std::size_t set = layout.shape.kind == LayerKind::depthwise ? row : group.rounded * 4;
+    const std::size_t set =
+        layout.shape.kind == LayerKind::depthwise ? row : std::size_t{group.rounded} * 4;
     for (std::size_t at = layout.weights; at < layout.group_bytes; at += row) {
         std::fill_n(out + at, set, zero_point);
         std::fill_n(out + at + set, row - set, std::byte{0});

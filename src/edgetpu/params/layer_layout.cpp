@@ -34,7 +34,7 @@ std::size_t LayerLayout::weight_offset(std::uint32_t out, std::uint64_t tap,
                                        std::uint32_t in) const {
     const std::size_t group = out / lanes * group_bytes + weights;
     const std::uint32_t lane = out % lanes;
-    if (in_blocks_of_four(shape)) return group + tap * 16 + lane * 4 + lane;
+    if (in_blocks_of_four(shape)) return group + tap * 16 + std::size_t{lane} * 4 + lane;
     const std::size_t blocks = (shape.in_channels + std::size_t{3}) / 4;
     return group + ((tap * blocks + in / 4) * lanes + lane) * 4 + in % 4;
 }

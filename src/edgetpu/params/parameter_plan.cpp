@@ -257,6 +257,7 @@ Result<std::vector<bool>> operators_on_chip(const Model& plain, const Model& com
     }
     const Subgraph& source = plain.subgraphs.front();
     std::vector<bool> on_chip;
+    on_chip.reserve(source.operators.size());
     for (const Operator& op : source.operators) {
         on_chip.push_back(!is_compiled(op) && std::ranges::none_of(op.outputs, [&](TensorIndex i) {
             return on_cpu.contains(source.tensors[static_cast<std::size_t>(i)].name);
