@@ -21,6 +21,7 @@ constexpr Target targets[] = {
     {"edgetpu_isa", edgetpu_isa_seeds},
     {"edgetpu_package", edgetpu_package_seeds},
     {"edgetpu_usb", edgetpu_usb_seeds},
+    {"edgetpu_simulator", edgetpu_simulator_seeds},
     {"executor", executor_seeds},
     {"image", image_seeds},
     {"npy", npy_seeds},

@@ -16,6 +16,7 @@ using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 [[nodiscard]] Result<Seeds> edgetpu_isa_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_package_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_usb_seeds();
+[[nodiscard]] Result<Seeds> edgetpu_simulator_seeds();
 [[nodiscard]] Result<Seeds> executor_seeds();
 [[nodiscard]] Result<Seeds> image_seeds();
 [[nodiscard]] Result<Seeds> npy_seeds();

@@ -21,6 +21,13 @@ Result<std::vector<std::vector<std::byte>>> buffers(const std::vector<Layer>& la
         if (layer.size_bytes < 0)
             return fail(Cause::bad_input, fmt::format("a layer of {} bytes", layer.size_bytes),
                         layer.name);
+        constexpr std::int64_t most_bytes = 1 << 30;
+        if (std::int64_t{layer.size_bytes} * std::max(layer.executions_per_inference, 1) >
+            most_bytes)
+            return fail(Cause::bad_input,
+                        fmt::format("a layer of {} bytes, {} times", layer.size_bytes,
+                                    layer.executions_per_inference),
+                        layer.name);
         const auto runs = static_cast<std::size_t>(std::max(layer.executions_per_inference, 1));
         out.emplace_back(static_cast<std::size_t>(layer.size_bytes) * runs + slack_bytes);
     }

@@ -32,9 +32,11 @@ Outcome MeshEngine::send(Work& work) {
         if (const auto unready = work.unready(op_->waits.view(), false, src_))
             return moved ? Outcome::moved : work.wait(*unready);
         if (link->full()) return moved ? Outcome::moved : work.wait(Blocked::On::mesh_full);
-        const auto at = static_cast<std::uint32_t>(src_.address()) * narrow_word_bytes;
-        if (at >= narrow_bytes) return work.stop(fmt::format("reads narrow byte {:#x}", at));
-        work.witness.reads(Watched::narrow, at / narrow_word_bytes);
+        const auto word_at = static_cast<std::uint32_t>(src_.address());
+        if (word_at >= narrow_words)
+            return work.stop(fmt::format("reads narrow word {:#x}", word_at));
+        const std::size_t at = word_at * narrow_word_bytes;
+        work.witness.reads(Watched::narrow, word_at);
         if (work.witness)
             work.witness.monitor->mesh_sent(
                 work.witness.actor, work.fabric.neighbour(work.tile.number, op_->to), op_->to);
@@ -62,8 +64,10 @@ Outcome MeshEngine::receive(Work& work) {
             return moved ? Outcome::moved : work.wait(*unready);
         if (!op_->fills && link.empty())
             return moved ? Outcome::moved : work.wait(Blocked::On::mesh_empty);
-        const auto at = static_cast<std::uint32_t>(dst_.address()) * narrow_word_bytes;
-        if (at >= narrow_bytes) return work.stop(fmt::format("writes narrow byte {:#x}", at));
+        const auto word_at = static_cast<std::uint32_t>(dst_.address());
+        if (word_at >= narrow_words)
+            return work.stop(fmt::format("writes narrow word {:#x}", word_at));
+        const std::size_t at = word_at * narrow_word_bytes;
         std::uint32_t words = work.run(op_->waits.view(), true, dst_, narrow_words);
         if (!op_->fills) words = std::min(words, link.size());
         auto* to = &work.tile.memory.narrow[at];
@@ -74,7 +78,7 @@ Outcome MeshEngine::receive(Work& work) {
         }
         if (work.witness && !op_->fills)
             work.witness.monitor->mesh_received(work.witness.actor, work.tile.number, op_->to);
-        work.witness.writes(Watched::narrow, at / narrow_word_bytes);
+        work.witness.writes(Watched::narrow, word_at);
         work.count(in_counter[static_cast<unsigned>(op_->to)],
                    op_->in.events(words, dst_.advance(words), op_->dst.dimensions));
         moved = true;

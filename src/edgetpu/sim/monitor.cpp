@@ -14,10 +14,10 @@ constexpr std::size_t most_findings = 2000;
 
 constexpr std::size_t narrow_cells = narrow_bytes / narrow_word_bytes + 1;
 
-constexpr std::string_view memory_names[] = {"narrow memory",       "wide memory",
-                                             "scaling memory",      "the parameter FIFO",
-                                             "the activation FIFO", "scalar memory"};
-constexpr std::uint32_t address_units[] = {narrow_word_bytes, 1, 1, 1, 1, 1};
+constexpr std::string_view memory_names[] = {
+    "narrow memory", "wide memory", "scaling memory", "the parameter FIFO", "the activation FIFO",
+    "scalar memory", "ring"};
+constexpr std::uint32_t address_units[] = {narrow_word_bytes, 1, 1, 1, 1, 1, 1};
 
 bool is_tile_actor(Actor actor) {
     return actor < scalar_actor(0);
@@ -172,7 +172,19 @@ void Monitor::awaited(unsigned tile, unsigned notifications) {
     }
 }
 
+// Which of two messages arrives first must not depend on the schedule.
+void Monitor::check_sent(Sent& last, Actor actor, unsigned tile, unsigned ring) {
+    if (last.time != 0 && !order_.knows(actor, last.actor, last.time))
+        report(FindingKind::hazard, Watched::ring, tile, ring, starts_[actor].back().instruction,
+               instruction_at(last.actor, last.time));
+    last = {actor, order_.now(actor)};
+}
+
 void Monitor::sent(Actor actor, Ring ring, std::uint16_t tiles, bool scalar) {
+    const auto r = static_cast<unsigned>(ring);
+    for (unsigned t = 0; t < tile_count; ++t)
+        if ((tiles >> t & 1U) != 0) check_sent(last_sent_[t][r], actor, t, r);
+    if (scalar) check_sent(last_sent_to_core_, actor, tile_count, r);
     const Release release = order_.release(actor);
     for (unsigned t = 0; t < tile_count; ++t)
         if ((tiles >> t & 1U) != 0) rings_[t][static_cast<unsigned>(ring)].push_back(release);
@@ -283,7 +295,8 @@ void Monitor::report(FindingKind kind, Watched watched, unsigned tile, std::uint
                      const ProgramInstruction* instruction, const ProgramInstruction* other) {
     const auto [found, fresh] =
         known_.try_emplace(Key{kind, watched, instruction, other}, findings_.size());
-    const auto mask = in_tile(watched) ? static_cast<std::uint16_t>(1U << tile) : std::uint16_t{0};
+    const bool of_tile = in_tile(watched) || (watched == Watched::ring && tile < tile_count);
+    const auto mask = of_tile ? static_cast<std::uint16_t>(1U << tile) : std::uint16_t{0};
     if (!fresh) {
         Finding& finding = findings_[found->second];
         finding.tiles |= mask;

@@ -30,6 +30,7 @@ enum class Watched : std::uint8_t {
     parameter_fifo,
     activation_fifo,
     scalar_memory,
+    ring,  ///< at its receivers: sending is a write
 };
 
 struct MonitorOptions {
@@ -100,6 +101,10 @@ class Monitor {
         std::array<std::uint32_t, tile_engine_count> reads{};  ///< times, by engine
     };
     using Memory = std::vector<Cell>;
+    struct Sent {
+        Actor actor = 0;
+        std::uint32_t time = 0;
+    };
     struct Start {
         std::uint32_t time;
         const ProgramInstruction* instruction;
@@ -111,6 +116,7 @@ class Monitor {
     }
     void wait(Actor actor, const Events& events, const Wait* wait, std::uint16_t needed);
     void check_bound(Actor actor, Watched memory, unsigned tile, std::uint32_t at);
+    void check_sent(Sent& last, Actor actor, unsigned tile, unsigned ring);
     void check_use(Cell& cell, Actor actor, Watched memory, unsigned tile, std::uint32_t at);
     [[nodiscard]] const ProgramInstruction* instruction_at(Actor actor, std::uint32_t time) const;
     void report(FindingKind kind, Watched memory, unsigned tile, std::uint32_t at,
@@ -126,6 +132,9 @@ class Monitor {
     std::array<Release, 2> ring_events_;  ///< by Ring: all so far
     std::array<std::array<std::deque<Release>, 2>, tile_count> rings_;
     std::deque<Release> scalar_ring_;
+    /// The last message to each tile by ring; the scalar core takes those of both.
+    std::array<std::array<Sent, 2>, tile_count> last_sent_;
+    Sent last_sent_to_core_;
     std::array<std::array<std::deque<Release>, 4>, tile_count> links_;  ///< by receiver
     std::array<std::deque<Release>, tile_count> notifications_;
     std::array<std::vector<Release>, tile_count> emptied_;  ///< by row

@@ -77,13 +77,15 @@ Outcome NarrowToWideEngine::advance(Work& work) {
         }
         if (const auto unready = work.unready(waits, false, src_))
             return moved ? Outcome::moved : work.wait(*unready);
-        const auto at = static_cast<std::uint32_t>(src_.address()) * narrow_word_bytes;
-        if (at >= narrow_bytes) return work.stop(fmt::format("reads narrow byte {:#x}", at));
+        const auto word_at = static_cast<std::uint32_t>(src_.address());
+        if (word_at >= narrow_words)
+            return work.stop(fmt::format("reads narrow word {:#x}", word_at));
+        const std::size_t at = word_at * narrow_word_bytes;
         const std::uint32_t words = words_at_once(work);
         const std::ptrdiff_t step = std::ptrdiff_t{narrow_word_bytes} * op_->src.step[0];
         for (std::uint32_t i = 0; i < words; ++i, filled_ += narrow_word_bytes)
             std::memcpy(&row_[filled_], &work.tile.memory.narrow[at] + i * step, narrow_word_bytes);
-        work.witness.reads(Watched::narrow, at / narrow_word_bytes);
+        work.witness.reads(Watched::narrow, word_at);
         complete_ = src_.advance(words) >= op_->row_level || filled_ == row_bytes || src_.done();
         moved = true;
         work.spend(words);

@@ -28,6 +28,12 @@ std::uint64_t Nest::visits() const {
     return (passes - cropped) * count[0] + cropped * crop_count;
 }
 
+double Nest::longest_walk() const {
+    double n = std::max(count[0], crop_level == 0 ? 1 : crop_count);
+    for (unsigned d = 1; d < dimensions; ++d) n *= count[d];
+    return n;
+}
+
 Nest read_nest(const Instruction& instruction, const FieldGroup& group) {
     const auto fields = instruction.info->fields.subspan(group.first, group.count);
     Nest nest;

@@ -8,6 +8,9 @@
 
 namespace reef::edgetpu::sim {
 
+/// Of an instruction's nests: their products fit 64 bits with room to spare.
+inline constexpr double most_visits = 0x1p40;
+
 /// One address generator as an instruction describes it. Addresses are in the nest's own unit:
 /// bytes or 4-byte words of narrow memory, rows or quarter rows of wide memory, FIFO units.
 struct Nest {
@@ -34,6 +37,8 @@ struct Nest {
     [[nodiscard]] bool moves() const;
     /// Visits of a whole walk.
     [[nodiscard]] std::uint64_t visits() const;
+    /// No fewer than the visits of a whole walk, however many they are; without overflow.
+    [[nodiscard]] double longest_walk() const;
     /// Product of the counts below `level`, without the crop.
     [[nodiscard]] std::uint64_t visits_below(unsigned level) const;
     /// Passes of the dimensions from `level` on.

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "memory.h"
 #include "nest.h"
 #include "reef/base/result.h"
 #include "reef/edgetpu/isa.h"
@@ -225,6 +226,9 @@ struct ScalarWork {};
 using Operation =
     std::variant<ScalarWork, Sync, Infeed, RingPush, RingPop, TensorOp, Table, RingSend,
                  RingReceive, NarrowToWide, WideToNarrow, MeshTransfer, Fence>;
+
+/// Errors: unsupported, "not modelled: ...", for what would leave the machine's tables or never end.
+[[nodiscard]] Status check_limits(const Operation& operation);
 
 struct ProgramInstruction {
     Instruction source;

@@ -41,6 +41,11 @@ Result<TensorShape> shape_of(const TensorOp& op) {
                         fmt::format("not modelled: {} loop passes for {} accumulator visits",
                                     op.loops.visits(), shape.steps));
     }
+    constexpr std::uint64_t most_live_positions = 8192;
+    if (shape.live_positions > most_live_positions)
+        return fail(Cause::unsupported,
+                    fmt::format("not modelled: {} sums at once", shape.live_positions), {},
+                    "known programs have no more than there are rows for them");
     shape.groups = op.group_level == 0 ? 1 : op.loops.passes_from(op.group_level);
     // Loops whose passes are no groups of results leave a single group.
     if (shape.groups == 0 || shape.positions % shape.groups != 0) shape.groups = 1;
