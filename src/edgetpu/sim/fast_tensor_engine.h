@@ -3,6 +3,7 @@
 
 #include <hwy/aligned_allocator.h>
 
+#include <algorithm>
 #include <bitset>
 #include <cstdint>
 #include <optional>
@@ -34,6 +35,12 @@ struct TensorState {
     Sums sums;  ///< of the plain engine
     /// Sums of positions that take several blocks: a row of the plan's lanes each.
     std::vector<std::int32_t> parts;
+
+    /// For so many live positions and values of parts; kernels read whole vectors.
+    void reserve(std::size_t positions, std::size_t values) {
+        sums.resize(std::max(sums.size(), positions));
+        parts.resize(std::max(parts.size(), values + lane_count));
+    }
 };
 
 class FastTensorEngine {

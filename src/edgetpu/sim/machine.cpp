@@ -552,11 +552,8 @@ void Machine::reserve(const Program& program) {
     if (fast)
         for (const auto& plan : program.plans)
             if (plan.fast) scratch_.reserve(plan);
-    for (auto& unit : units_) {
-        auto& [sums, parts] = unit->tensor;
-        sums.resize(std::max<std::size_t>(sums.size(), program.most_live_positions));
-        if (fast) parts.resize(std::max<std::size_t>(parts.size(), program.most_parts));
-    }
+    for (auto& unit : units_)
+        unit->tensor.reserve(program.most_live_positions, fast ? program.most_parts : 0);
     reserve_queues(program);
 }
 

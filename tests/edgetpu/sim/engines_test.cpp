@@ -243,8 +243,8 @@ TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
         *fast_tile = *plain_tile;
         Sums sums(shape->live_positions);
         TensorState state;
-        state.sums.resize(shape->live_positions);
-        if (plan.in_parts) state.parts.resize(shape->live_positions * plan.lanes);
+        state.reserve(shape->live_positions,
+                      plan.in_parts ? shape->live_positions * plan.lanes : 0);
         TensorScratch scratch;
         scratch.reserve(plan);
         TensorEngine plain(op, *shape, sums);
