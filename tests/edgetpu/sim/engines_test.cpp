@@ -358,8 +358,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "edgetpu/templates/gabor_64x64_p4", "edgetpu/templates/bright_16x16",
                     "edgetpu/templates/bright_64x64", "edgetpu/templates/color_red_64x64",
                     "edgetpu/templates/color_green_64x64", "edgetpu/templates/color_white_64x64",
-                    "models/mobilenet_v1_0.25_128_quant",
-                    "models/movenet_single_pose_lightning_ptq", "models/split_concat"),
+#ifdef REEF_LARGE_PROGRAMS
+                    "models/movenet_single_pose_lightning_ptq",
+#endif
+                    "models/mobilenet_v1_0.25_128_quant", "models/split_concat"),
     [](const auto& tested) {
         std::string name = tested.param.substr(tested.param.rfind('/') + 1);
         std::ranges::replace(name, '.', '_');

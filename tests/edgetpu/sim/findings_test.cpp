@@ -43,18 +43,22 @@ const Case cases[] = {
     {"data/models/split_concat_edgetpu.tflite", {}, 0},
     {"data/models/ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2_edgetpu.tflite", {}, 2},
     {"data/models/keras_lstm_mnist_ptq_edgetpu.tflite", {{unwritten_read, 1}, {read_twice, 3}}, 11},
+};
+
+#ifdef REEF_LARGE_PROGRAMS
+// A strict run follows every byte: half a minute each, and minutes under sanitizers.
+const Case large_cases[] = {
     {"data/models/mobilenet_v1_0.5_160_quant_edgetpu.tflite", {}, 511},
     {"data/models/movenet_single_pose_lightning_ptq_edgetpu.tflite", {}, 0},
     {"data/models/deeplabv3_mnv2_dm05_pascal_quant_edgetpu.tflite", {{read_twice, 27}}, 2},
 };
-
-// Half a minute each in a run.
-const Case long_cases[] = {
+const Case largest_cases[] = {
     {"data/models/posenet_mobilenet_v1_075_353_481_16_quant_decoder_edgetpu.tflite",
      {{read_twice, 38}}},
     {"data/models/ssd_mobilenet_v1_coco_quant_postprocess_segment_0_of_2_edgetpu.tflite",
      {{read_twice, 2}}},
 };
+#endif
 
 std::string list(const std::vector<Finding>& findings) {
     std::string all;
@@ -105,8 +109,12 @@ std::string name_of(const testing::TestParamInfo<Case>& tested) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Vendor, StrictRun, testing::ValuesIn(cases), name_of);
-INSTANTIATE_TEST_SUITE_P(VendorLong, StrictRun, testing::ValuesIn(long_cases), name_of);
 INSTANTIATE_TEST_SUITE_P(Vendor, WithoutFullBits, testing::ValuesIn(cases), name_of);
+#ifdef REEF_LARGE_PROGRAMS
+INSTANTIATE_TEST_SUITE_P(Large, StrictRun, testing::ValuesIn(large_cases), name_of);
+INSTANTIATE_TEST_SUITE_P(Large, WithoutFullBits, testing::ValuesIn(large_cases), name_of);
+INSTANTIATE_TEST_SUITE_P(Largest, StrictRun, testing::ValuesIn(largest_cases), name_of);
+#endif
 
 }  // namespace
 }  // namespace reef::edgetpu::sim

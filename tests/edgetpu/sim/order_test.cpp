@@ -142,8 +142,8 @@ TEST_P(EngineOrder, WaitsForOneLessAreHazardsOrWrongData) {
         wait->start += 1;
         if (!decides) {
             EXPECT_TRUE(ran.status && ran.findings == 0 && ran.out == want_)
-                << place(wait) << (ran.status ? "" : ran.status.error().message())
-                << ran.findings << " findings";
+                << place(wait) << (ran.status ? "" : ran.status.error().message()) << ran.findings
+                << " findings";
             ++undecisive;
             continue;
         }
