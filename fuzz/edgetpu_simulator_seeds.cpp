@@ -27,7 +27,6 @@ Result<Seeds> edgetpu_simulator_seeds() {
     const std::pair<const char*, std::string> variants[] = {
         {"table",
          with(text, "mesh_east tiles=t0 seq=5", "load_table tiles=t0\nmesh_east tiles=t0 seq=5")},
-        {"resize", with(text, "mac tiles=t0", "resize tiles=t0")},
         {"sum", with(text, "mac tiles=t0", "sum tiles=t0")},
         {"max", with(text, "mac tiles=t0", "max tiles=t0")},
         {"deadlock", with(text, "WIDE_TO_NARROW@0>=1+1", "WIDE_TO_NARROW@0>=101+1")},
