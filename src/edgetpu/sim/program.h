@@ -227,7 +227,8 @@ using Operation =
     std::variant<ScalarWork, Sync, Infeed, RingPush, RingPop, TensorOp, Table, RingSend,
                  RingReceive, NarrowToWide, WideToNarrow, MeshTransfer, Fence>;
 
-/// Errors: unsupported, "not modelled: ...", for what would leave the machine's tables or never end.
+/// Errors: unsupported, "not modelled: ...", for what would leave the machine's tables or never
+/// end.
 [[nodiscard]] Status check_limits(const Operation& operation);
 
 struct ProgramInstruction {
