@@ -351,22 +351,30 @@ TEST_P(CompiledFile, LeavesTheSameMemoriesOnBothEngines) {
                 run_on_both(*executable, plain, fast);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Data, CompiledFile,
-    testing::Values("edgetpu/templates/dense_256", "edgetpu/templates/dense_1024",
-                    "edgetpu/templates/looming_64x64_3x3", "edgetpu/templates/gabor_64x64_7k_4o_2s",
-                    "edgetpu/templates/gabor_64x64_p4", "edgetpu/templates/bright_16x16",
-                    "edgetpu/templates/bright_64x64", "edgetpu/templates/color_red_64x64",
-                    "edgetpu/templates/color_green_64x64", "edgetpu/templates/color_white_64x64",
+const std::string programs[] = {
+    "edgetpu/templates/dense_256",
+    "edgetpu/templates/dense_1024",
+    "edgetpu/templates/looming_64x64_3x3",
+    "edgetpu/templates/gabor_64x64_7k_4o_2s",
+    "edgetpu/templates/gabor_64x64_p4",
+    "edgetpu/templates/bright_16x16",
+    "edgetpu/templates/bright_64x64",
+    "edgetpu/templates/color_red_64x64",
+    "edgetpu/templates/color_green_64x64",
+    "edgetpu/templates/color_white_64x64",
+    "models/mobilenet_v1_0.25_128_quant",
+    "models/split_concat",
 #ifdef REEF_LARGE_PROGRAMS
-                    "models/movenet_single_pose_lightning_ptq",
+    "models/movenet_single_pose_lightning_ptq",
 #endif
-                    "models/mobilenet_v1_0.25_128_quant", "models/split_concat"),
-    [](const auto& tested) {
-        std::string name = tested.param.substr(tested.param.rfind('/') + 1);
-        std::ranges::replace(name, '.', '_');
-        return name;
-    });
+};
+
+INSTANTIATE_TEST_SUITE_P(Data, CompiledFile, testing::ValuesIn(programs), [](const auto& tested) {
+    const std::string path = tested.param;
+    std::string name = path.substr(path.rfind('/') + 1);
+    std::ranges::replace(name, '.', '_');
+    return name;
+});
 
 }  // namespace
 }  // namespace reef::edgetpu::sim
