@@ -119,6 +119,6 @@ bool run() {
 }  // namespace reef::edgetpu
 
 int main() {
-    reef::cpu::apply_simd_choice();
+    reef::apply_simd_choice();
     return reef::edgetpu::run() ? 0 : 1;
 }
