@@ -81,8 +81,7 @@ class WideToNarrowEngine {
     NestCursor dst_;
     std::uint64_t skip_bytes_;
     std::array<std::uint8_t, row_bytes> row_{};
-    unsigned row_size_ = 0;
-    unsigned row_at_ = 0;
+    unsigned row_at_ = row_bytes;  ///< the next byte of row_; row_bytes: none is left
     std::array<std::uint8_t, scaling_word_bytes> word_{};
     unsigned word_filled_ = 0;
 };

@@ -154,7 +154,7 @@ bool FastTensorEngine::set_stage(const TileMemory& memory, std::uint64_t group) 
 
 bool FastTensorEngine::prepare(const Work& work, const Block& block) {
     const TileMemory& memory = work.tile.memory;
-    if (op_->table && work.tile.table == nullptr) return false;
+    if (op_->table && !work.tile.table) return false;
     if (prepared_group_ == block.group) return true;
     if (!read_zeros(memory, block.group) || !set_stage(memory, block.group)) return false;
     prepared_group_ = block.group;

@@ -35,29 +35,30 @@ constexpr std::array<unsigned, tile_engine_count> consumers_first = {
     spec::value::tile_engine::RING_CONSUMER_1_};
 
 /// Bits of a sync's engines, by ScalarEngine.
-constexpr std::array<unsigned, scalar_engine_count> sync_bits = {0b00100, 0b00011, 0b01000};
+constexpr std::array<unsigned, scalar_engine_count> sync_bits = {
+    1U << spec::value::scalar_engine::INFEED_,
+    1U << spec::value::scalar_engine::AVDATA_POP_ |
+        1U << spec::value::scalar_engine::PARAMETER_POP_,
+    1U << spec::value::scalar_engine::OUTFEED_};
 
-std::string why(const Blocked& blocked, auto counters, std::string_view (*name)(unsigned)) {
-    switch (blocked.on) {
-        case Blocked::On::counter:
-            return fmt::format("waits for {} >= {}, which is {}", name(blocked.unmet.counter),
-                               blocked.unmet.needed, counters[blocked.unmet.counter]);
-        case Blocked::On::ring_full:
-            return "waits for room at the ring's receivers";
-        case Blocked::On::ring_empty:
-            return "waits for a message of the ring";
-        case Blocked::On::mesh_full:
-            return "waits for its neighbour to take words";
-        case Blocked::On::mesh_empty:
-            return "waits for words of its neighbour";
-        case Blocked::On::host_empty:
-            return "waits for data of the host";
-        case Blocked::On::row_full:
-            return "waits for its next row to be used";
-        case Blocked::On::nothing:
-            break;
-    }
-    return "not started";
+/// One turn of the engine's instruction; nothing to do is done.
+template <typename Activity, typename AnyWork>
+Outcome take_turn(Activity& activity, AnyWork& work) {
+    return std::visit(
+        [&](auto& engine) -> Outcome {
+            if constexpr (requires { engine.advance(work); })
+                return engine.advance(work);
+            else
+                return Outcome::done;
+        },
+        activity);
+}
+
+std::unexpected<Error> stopped(const Fault& fault, std::string place) {
+    constexpr std::string_view usual =
+        "no known program does this; reef disasm --check FILE looks for what is wrong with it";
+    return fail(Cause::bad_input, fault.what, std::move(place),
+                fault.hint.empty() ? std::string(usual) : fault.hint);
 }
 
 // A counter that starts anew takes the marks of its buffers with it.
@@ -74,39 +75,7 @@ void reset(Tile& tile, const Fence& fence) {
     forget(counter::NARROW_TO_WIDE_, RowOwner::narrow_to_wide);
 }
 
-std::string_view tile_counter_name(unsigned n) {
-    return spec::tile_counter_values[n].name;
-}
-std::string_view scalar_counter_name(unsigned n) {
-    return spec::scalar_counter_values[n].name;
-}
-
 }  // namespace
-
-Result<Program> translate_program(std::span<const Bytes> streams) {
-    Program program;
-    std::uint32_t number = 0;
-    for (const Bytes bytes : streams) {
-        auto stream = REEF_TRY(translate(bytes, number));
-        number += static_cast<std::uint32_t>(stream.instructions.size());
-        for (const auto& instruction : stream.instructions) {
-            auto& shape = program.shapes.emplace_back();
-            const auto* op = std::get_if<TensorOp>(&instruction.operation);
-            if (op == nullptr) continue;
-            shape = REEF_TRY(in_place(shape_of(*op), place_of(instruction)));
-            program.most_live_positions =
-                std::max(program.most_live_positions, shape.live_positions);
-            const auto& plan = program.plans.emplace_back(plan_of(*op, shape));
-            program.plan_at.resize(program.shapes.size());
-            program.plan_at.back() = static_cast<std::uint32_t>(program.plans.size() - 1);
-            if (plan.fast && plan.in_parts)
-                program.most_parts =
-                    std::max(program.most_parts, shape.live_positions * plan.lanes);
-        }
-        program.streams.push_back(std::move(stream));
-    }
-    return program;
-}
 
 Machine::Machine(MachineOptions options)
     : options_(options), random_(options.random_seed.value_or(0)) {
@@ -148,13 +117,13 @@ void Machine::count_producer(Ring ring) {
 }
 
 MeshLink* Machine::link_from(unsigned tile, Direction4 to) {
-    const int row =
-        static_cast<int>(tile / 4) + (to == Direction4::south) - (to == Direction4::north);
-    const int column =
-        static_cast<int>(tile % 4) + (to == Direction4::east) - (to == Direction4::west);
-    if (row < 0 || row > 3 || column < 0 || column > 3) return nullptr;
-    return &units_[static_cast<unsigned>(4 * row + column)]
-                ->tile.arrived[static_cast<unsigned>(to)];
+    const unsigned row = tile / grid_side;
+    const unsigned column = tile % grid_side;
+    constexpr unsigned last = grid_side - 1;
+    if ((to == Direction4::south && row == last) || (to == Direction4::north && row == 0) ||
+        (to == Direction4::east && column == last) || (to == Direction4::west && column == 0))
+        return nullptr;
+    return &units_[neighbour(tile, to)]->tile.arrived[static_cast<unsigned>(to)];
 }
 
 std::uint64_t Machine::budget() {
@@ -322,18 +291,9 @@ Result<bool> Machine::advance_scalar_engines() {
             const std::uint64_t given = budget();
             ScalarEngineWork work{
                 scalar_, *this, *host_, given, {}, {}, witness(scalar_actor(number), 0)};
-            const Outcome outcome = std::visit(
-                [&](auto& activity) -> Outcome {
-                    if constexpr (requires { activity.advance(work); })
-                        return activity.advance(work);
-                    else
-                        return Outcome::done;
-                },
-                engine.activity);
+            const Outcome outcome = take_turn(engine.activity, work);
             engine.blocked = work.blocked;
-            if (work.fault)
-                return fail(Cause::bad_input, work.fault->what, place_of(*engine.current),
-                            work.fault->hint);
+            if (work.fault) return stopped(*work.fault, place_of(*engine.current));
             if (outcome != Outcome::waiting) {
                 progress = true;
                 spend(given, work.budget);
@@ -410,7 +370,7 @@ void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
         Cases{
             [&](const TensorOp& op) { start_tensor(unit, engine, op); },
             [&](const Table& table) {
-                unit.tile.table = &table;
+                unit.tile.table = table;
                 activity = std::monostate{};
             },
             [&](const RingSend& op) { activity = RingSendEngine(op); },
@@ -436,19 +396,11 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
         const Actor actor = tile_actor(unit.tile.number, number);
         Work work{
             unit.tile, *this, given, options_.full_bits, {}, {}, witness(actor, unit.tile.number)};
-        const Outcome outcome = std::visit(
-            [&](auto& activity) -> Outcome {
-                if constexpr (requires { activity.advance(work); })
-                    return activity.advance(work);
-                else
-                    return Outcome::done;
-            },
-            engine.activity);
+        const Outcome outcome = take_turn(engine.activity, work);
         engine.blocked = work.blocked;
         if (work.fault)
-            return fail(Cause::bad_input, work.fault->what,
-                        fmt::format("{} on tile {}", place_of(*engine.current), unit.tile.number),
-                        work.fault->hint);
+            return stopped(*work.fault, fmt::format("{} on tile {}", place_of(*engine.current),
+                                                    unit.tile.number));
         if (outcome != Outcome::waiting) {
             progress = true;
             spend(given, work.budget);
@@ -501,31 +453,6 @@ bool Machine::all_idle() const {
         if (unit->busy != 0 || unit->next != unit->dispatch.size()) return false;
     }
     return true;
-}
-
-Error Machine::deadlock() const {
-    std::string what = "deadlock:";
-    if (waiting_sync_ != nullptr)
-        what += fmt::format("\n  scalar core: {} waits", place_of(*waiting_sync_));
-    for (const auto& engine : scalar_engines_)
-        if (!engine.idle())
-            what += fmt::format(
-                "\n  scalar core: {} {}",
-                place_of(engine.current ? *engine.current : *engine.queue[engine.next].instruction),
-                why(engine.blocked, scalar_.counters, scalar_counter_name));
-    for (const auto& unit : units_) {
-        for (const auto& engine : unit->engines)
-            if (!engine.idle())
-                what +=
-                    fmt::format("\n  tile {}: {} {}", unit->tile.number,
-                                place_of(engine.current ? *engine.current
-                                                        : *engine.queue[engine.next].instruction),
-                                why(engine.blocked, unit->tile.counters, tile_counter_name));
-        if (unit->next != unit->dispatch.size())
-            what += fmt::format("\n  tile {}: {} waits for engines", unit->tile.number,
-                                place_of(*unit->dispatch[unit->next].instruction));
-    }
-    return Error{Cause::bad_input, what, {}, {}};
 }
 
 Status Machine::run_stream(const Program& program, const Stream& stream) {
@@ -584,7 +511,12 @@ Status Machine::run(const Program& program, HostPort& host, MachineObserver* obs
     reserve(program);
     steps_left_ = options_.most_steps;
     if (monitor_) monitor_->begin_program(program.narrow_bound);
+    // What a stopped run left on the buses is not this program's.
+    scalar_.arrived = {};
     for (auto& unit : units_) {
+        unit->tile.rings = {};
+        unit->tile.arrived = {};
+        unit->notifications = 0;
         unit->dispatch.clear();
         unit->next = 0;
         unit->busy = 0;

@@ -59,7 +59,6 @@ class MachineObserver {
 class Machine final : public Fabric {
   public:
     explicit Machine(MachineOptions options = {});
-    ~Machine() = default;
 
     /// Runs a program from its first instruction to its end on the memories as they are.
     /// Errors: unsupported ("not modelled"), bad_input (a fault of the program, a deadlock) with

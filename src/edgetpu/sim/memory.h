@@ -23,7 +23,9 @@ inline constexpr std::size_t scaling_words = 128;
 inline constexpr std::size_t scaling_word_bytes = 8;
 inline constexpr std::size_t parameter_fifo_units = 2048;
 inline constexpr std::size_t activation_fifo_units = 32768;
-inline constexpr unsigned tile_count = 16;
+/// Tiles of a row, and rows.
+inline constexpr unsigned grid_side = 4;
+inline constexpr unsigned tile_count = grid_side * grid_side;
 inline constexpr unsigned lane_count = 64;
 
 /// A word of narrow memory is read even when it begins at the last byte.

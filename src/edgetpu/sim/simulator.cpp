@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 
 #include "host_memory.h"
 #include "machine.h"
@@ -50,8 +50,9 @@ struct Simulator::Chip {
 
     sim::Machine machine;
     std::uint64_t resident_token = 0;
-    /// Caching programs that ran since resident_token came: co-compiled models share a token.
-    std::vector<const void*> resident;
+    /// Packages whose caching programs ran since resident_token came, by
+    /// SimulatedPackage::Impl::id: co-compiled models share a token.
+    std::vector<std::uint64_t> resident;
     /// By resident: the number of the run that loaded its parameters.
     std::vector<std::uint32_t> loaded_by;
 };
@@ -68,10 +69,16 @@ std::span<const Finding> Simulator::findings() const {
 }
 
 struct SimulatedPackage::Impl {
+    /// Of no other package of this process, also after this one is gone.
+    std::uint64_t id = next_id();
     std::optional<Prepared> caching;
     Prepared computing;
     std::vector<OutputUnpacker> unpackers;
 
+    static std::uint64_t next_id() {
+        static std::atomic<std::uint64_t> last{0};
+        return ++last;
+    }
     static Status run_one(Simulator::Chip& chip, Prepared& prepared);
     Status load(Simulator::Chip& chip);
     /// Rows that this package's programs loaded and none of its instructions has read.
@@ -146,11 +153,10 @@ Status SimulatedPackage::Impl::load(Simulator::Chip& chip) {
         chip.resident.clear();
         chip.loaded_by.clear();
     }
-    if (std::ranges::find(chip.resident, static_cast<const void*>(this)) != chip.resident.end())
-        return {};
+    if (std::ranges::find(chip.resident, id) != chip.resident.end()) return {};
     REEF_CHECK(run_one(chip, *caching));
     chip.resident_token = token;
-    chip.resident.push_back(this);
+    chip.resident.push_back(id);
     if (auto* monitor = chip.machine.monitor()) chip.loaded_by.push_back(monitor->run());
     return {};
 }
@@ -159,7 +165,7 @@ void SimulatedPackage::Impl::report_unread_rows(Simulator::Chip& chip) const {
     sim::Monitor& monitor = *chip.machine.monitor();
     monitor.report_unread_rows(monitor.run());
     for (std::size_t i = 0; i < chip.loaded_by.size(); ++i)
-        if (chip.resident[i] == this) monitor.report_unread_rows(chip.loaded_by[i]);
+        if (chip.resident[i] == id) monitor.report_unread_rows(chip.loaded_by[i]);
 }
 
 Status SimulatedPackage::run(Simulator& simulator, std::span<const Bytes> inputs,

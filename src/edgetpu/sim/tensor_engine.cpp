@@ -120,10 +120,6 @@ std::int64_t tap_weight(unsigned tap, unsigned phase) {
     return tap == 1 ? far : 128 - far;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr unsigned row_of(std::uint32_t quarter) {
     return quarter >> 2U;
 }
@@ -188,8 +184,13 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
         for (unsigned lane = 0; lane < 4; ++lane) sums[lane] += blend * memory.narrow[at.in + lane];
         return true;
     }
-    if (at.parameter >> 2U >= wide_rows) {
-        work.stop(fmt::format("reads wide row {:#x}", at.parameter >> 2U));
+    if (row_of(at.parameter) >= wide_rows) {
+        work.stop(fmt::format("reads wide row {:#x}", row_of(at.parameter)));
+        return false;
+    }
+    if (op_->par_16bit && op_->elements() == 1 && (at.parameter & 1U) != 0) {
+        work.stop(fmt::format("reads a 16-bit parameter at quarter row {:#x}, which is odd",
+                              at.parameter));
         return false;
     }
     at.zero.fill(op_->par_zero);
@@ -280,7 +281,7 @@ bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums
         if (op_->lane_scale) tell_scaling(work.witness, buffer, lanes);
         if (op_->bias) tell_scaling(work.witness, 2 + buffer, lanes);
     }
-    if (op_->table && work.tile.table == nullptr) {
+    if (op_->table && !work.tile.table) {
         work.stop("applies a table that nothing loaded");
         return false;
     }

@@ -20,7 +20,7 @@ struct Tile {
     TileCounters counters;
     std::array<RingQueue, 2> rings;   ///< by Ring: what arrived
     std::array<MeshLink, 4> arrived;  ///< by the direction in which the data travel
-    const Table* table = nullptr;     ///< of the non-linear function, once loaded
+    std::optional<Table> table;       ///< of the non-linear function, once loaded
 };
 
 /// How far an engine came with its instruction.
@@ -65,9 +65,9 @@ class Fabric {
     [[nodiscard]] static unsigned neighbour(unsigned tile, Direction4 to) {
         switch (to) {
             case Direction4::south:
-                return tile + 4;
+                return tile + grid_side;
             case Direction4::north:
-                return tile - 4;
+                return tile - grid_side;
             case Direction4::east:
                 return tile + 1;
             case Direction4::west:

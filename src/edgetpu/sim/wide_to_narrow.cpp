@@ -21,7 +21,6 @@ WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
     }
     row_ = work.tile.memory.wide[at];
     work.witness.reads(Watched::wide, at);
-    row_size_ = row_bytes;
     work.empty(op_->src, at);
     row_at_ = 0;
     src_.advance();
@@ -31,11 +30,11 @@ WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
 
 WideToNarrowEngine::Fill WideToNarrowEngine::fill_word(Work& work, unsigned unit) {
     while (skip_bytes_ > 0 || word_filled_ < unit) {
-        if (row_at_ == row_size_) {
+        if (row_at_ == row_bytes) {
             if (const Fill fill = next_row(work); fill != Fill::ready) return fill;
             continue;
         }
-        const unsigned left = row_size_ - row_at_;
+        const auto left = static_cast<unsigned>(row_bytes) - row_at_;
         if (skip_bytes_ > 0) {
             const auto n = static_cast<unsigned>(std::min<std::uint64_t>(skip_bytes_, left));
             skip_bytes_ -= n;
@@ -74,7 +73,7 @@ void WideToNarrowEngine::write_word(Work& work, unsigned unit) {
 
 void WideToNarrowEngine::count_words(Work& work, std::uint32_t words) {
     const unsigned completed = dst_.advance(words);
-    if (completed >= op_->row_level) row_at_ = row_size_;
+    if (completed >= op_->row_level) row_at_ = row_bytes;
     work.count(op_->to_scaling ? spec::value::tile_counter::WIDE_TO_SCALING_
                                : spec::value::tile_counter::WIDE_TO_NARROW_,
                op_->written.events(words, completed, op_->dst.dimensions));
@@ -85,7 +84,7 @@ bool WideToNarrowEngine::write_run(Work& work, unsigned unit) {
     if (op_->row_level == 0 || skip_bytes_ > 0 || word_filled_ > 0) return false;
     const std::uint32_t words = std::min(
         work.run(op_->waits.view(), true, dst_, op_->to_scaling ? scaling_words : narrow_words),
-        (row_size_ - row_at_) / unit);
+        (static_cast<unsigned>(row_bytes) - row_at_) / unit);
     if (words < 2) return false;
     auto& memory = work.tile.memory;
     const auto at = static_cast<std::uint32_t>(dst_.address()) * std::size_t{unit};

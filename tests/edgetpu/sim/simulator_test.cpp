@@ -100,6 +100,34 @@ TEST_P(CompiledTemplate, GivesTheSameBytesInEveryOrderOfTheEngines) {
     EXPECT_EQ(on_chip(*package, other, {Bytes(input)}), want);
 }
 
+std::vector<std::byte> run_once(const std::filesystem::path& path, Simulator& chip) {
+    const auto compiled = load(path);
+    const auto packages = packages_of(compiled);
+    EXPECT_TRUE(packages);
+    auto package = SimulatedPackage::prepare(packages->front().package);
+    EXPECT_TRUE(package) << package.error().message();
+    const auto input = random_input(tensor_bytes(package->executable().inputs[0]).value(), 3);
+    std::vector<std::byte> output(tensor_bytes(package->executable().outputs[0]).value());
+    const std::vector<Bytes> inputs = {input};
+    const std::vector<MutableBytes> outputs = {output};
+    const auto status = package->run(chip, inputs, outputs);
+    EXPECT_TRUE(status) << (status ? "" : status.error().message());
+    return output;
+}
+
+// Packages come, evict each other's parameters and go; the chip keeps nothing of theirs.
+TEST(Simulator, PackagesTakeTurnsOnAChip) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto folder = shared / "data/edgetpu/templates";
+    Simulator shared_chip;
+    for (const char* name : {"dense_256", "bright_16x16", "gabor_64x64_p4", "dense_256",
+                             "bright_16x16", "color_red_64x64", "color_green_64x64"}) {
+        const auto path = folder / (std::string(name) + "_edgetpu.tflite");
+        Simulator own_chip;
+        EXPECT_EQ(run_once(path, shared_chip), run_once(path, own_chip)) << name;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Templates, CompiledTemplate,
                          testing::Values(Case{"dense_256", 1, 0.9}, Case{"dense_1024", 1, 0.9},
                                          Case{"looming_64x64_3x3", 0, 1},

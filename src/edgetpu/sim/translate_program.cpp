@@ -1,0 +1,33 @@
+// What of a program can be worked out before it runs: decoded instructions, shapes and plans.
+#include <algorithm>
+
+#include "machine.h"
+
+namespace reef::edgetpu::sim {
+
+Result<Program> translate_program(std::span<const Bytes> streams) {
+    Program program;
+    std::uint32_t number = 0;
+    for (const Bytes bytes : streams) {
+        auto stream = REEF_TRY(translate(bytes, number));
+        number += static_cast<std::uint32_t>(stream.instructions.size());
+        for (const auto& instruction : stream.instructions) {
+            auto& shape = program.shapes.emplace_back();
+            const auto* op = std::get_if<TensorOp>(&instruction.operation);
+            if (op == nullptr) continue;
+            shape = REEF_TRY(in_place(shape_of(*op), place_of(instruction)));
+            program.most_live_positions =
+                std::max(program.most_live_positions, shape.live_positions);
+            const auto& plan = program.plans.emplace_back(plan_of(*op, shape));
+            program.plan_at.resize(program.shapes.size());
+            program.plan_at.back() = static_cast<std::uint32_t>(program.plans.size() - 1);
+            if (plan.fast && plan.in_parts)
+                program.most_parts =
+                    std::max(program.most_parts, shape.live_positions * plan.lanes);
+        }
+        program.streams.push_back(std::move(stream));
+    }
+    return program;
+}
+
+}  // namespace reef::edgetpu::sim
