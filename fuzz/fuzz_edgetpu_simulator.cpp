@@ -21,6 +21,7 @@ class Host final : public HostPort {
         for (auto& byte : unit) byte = std::to_integer<std::uint8_t>(bytes_[at_++ % bytes_.size()]);
         return true;
     }
+    bool has_room(std::size_t) const override { return true; }
     Status give(std::span<const std::uint8_t> unit) override {
         for (const auto byte : unit) sum = sum * 31 + byte;
         return {};

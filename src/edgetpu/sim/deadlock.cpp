@@ -21,6 +21,8 @@ std::string why(const Blocked& blocked, auto counters, std::string_view (*name)(
             return "waits for words of its neighbour";
         case Blocked::On::host_empty:
             return "waits for data of the host";
+        case Blocked::On::host_full:
+            return "waits for the host to take data";
         case Blocked::On::row_full:
             return "waits for its next row to be used";
         case Blocked::On::nothing:
@@ -41,6 +43,7 @@ std::string_view scalar_counter_name(unsigned n) {
 
 Error Machine::deadlock() const {
     std::string what = "deadlock:";
+    if (word_to_host_) what += "\n  scalar core: waits for the host to take a word";
     if (waiting_sync_ != nullptr)
         what += fmt::format("\n  scalar core: {} waits", place_of(*waiting_sync_));
     for (const auto& engine : scalar_engines_)

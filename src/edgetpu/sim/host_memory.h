@@ -28,6 +28,7 @@ class HostMemory final : public HostPort {
     [[nodiscard]] Bytes output(std::size_t layer) const { return outputs_[layer]; }
 
     bool take(bool activations, std::span<std::uint8_t> unit) override;
+    [[nodiscard]] bool has_room(std::size_t /*bytes*/) const override { return true; }
     [[nodiscard]] Status give(std::span<const std::uint8_t> unit) override;
     [[nodiscard]] Status fire(const DmaDescriptor& descriptor) override;
 

@@ -219,18 +219,27 @@ Status Machine::execute(const ProgramInstruction& at) {
         if (effect.written) core.writes(Watched::scalar_memory, effect.written->address.word);
         monitor_->finished(core_actor);
     }
-    if (effect.to_host) {
-        std::array<std::uint8_t, sizeof *effect.to_host> word;
-        std::memcpy(word.data(), &*effect.to_host, word.size());
-        REEF_CHECK(host_->give(word));
-    }
+    word_to_host_ = effect.to_host;
     return effect.fired ? in_place(host_->fire(*effect.fired), place_of(at)) : Status{};
 }
 
+// False while the host has no room for it.
+Result<bool> Machine::give_word() {
+    if (!word_to_host_) return true;
+    std::array<std::uint8_t, sizeof *word_to_host_> word;
+    if (!host_->has_room(word.size())) return false;
+    std::memcpy(word.data(), &*word_to_host_, word.size());
+    REEF_CHECK(host_->give(word));
+    word_to_host_.reset();
+    return true;
+}
+
 // Runs ahead until a sync holds it.
-Result<bool> Machine::advance_scalar(const Stream& stream) {
+Result<bool> Machine::advance_scalar() {
+    const Stream& stream = program_->streams[stream_];
     bool moved = false;
     for (unsigned steps = 0; !halted_ && steps < most_scalar_steps; ++steps) {
+        if (!REEF_TRY(give_word())) return moved;
         const std::size_t word = core_.program_counter();
         if (word >= stream.at_word.size() || stream.at_word[word] == Stream::no_instruction)
             return fail(Cause::bad_input, "no instruction to go on with",
@@ -455,22 +464,46 @@ bool Machine::all_idle() const {
     return true;
 }
 
-Status Machine::run_stream(const Program& program, const Stream& stream) {
-    program_ = &program;
+void Machine::begin_stream() {
     core_.begin_stream();
     if (monitor_) monitor_->begin_stream();
     halted_ = false;
-    unsigned idle_rounds = 0;
-    while (!halted_ || !all_idle()) {
-        bool progress = REEF_TRY(advance_scalar(stream));
-        progress |= REEF_TRY(advance_scalar_engines());
-        for (auto& unit : units_) progress |= REEF_TRY(advance_tile(*unit));
-        REEF_CHECK(check_steps());
-        idle_rounds = progress ? 0 : idle_rounds + 1;
-        if (idle_rounds > (options_.random_seed ? most_idle_rounds : 0U))
-            return std::unexpected(deadlock());
+    waiting_sync_ = nullptr;
+    idle_rounds_ = 0;
+}
+
+Result<bool> Machine::round() {
+    bool moved = REEF_TRY(advance_scalar());
+    moved |= REEF_TRY(advance_scalar_engines());
+    for (auto& unit : units_) moved |= REEF_TRY(advance_tile(*unit));
+    return moved;
+}
+
+bool Machine::waits_for_host() const {
+    return word_to_host_ || std::ranges::any_of(scalar_engines_, [](const auto& engine) {
+               return engine.current != nullptr && (engine.blocked.on == Blocked::On::host_empty ||
+                                                    engine.blocked.on == Blocked::On::host_full);
+           });
+}
+
+Result<Progress> Machine::advance() {
+    if (stream_ == program_->streams.size()) return Progress{.ended = true};
+    const bool moved = REEF_TRY(round());
+    REEF_CHECK(check_steps());
+    if (stream_ended()) {
+        if (++stream_ < program_->streams.size()) {
+            begin_stream();
+            return Progress{.moved = true};
+        }
+        if (monitor_) monitor_->end_program();
+        return Progress{.moved = true, .ended = true};
     }
-    return {};
+    idle_rounds_ = moved ? 0 : idle_rounds_ + 1;
+    if (idle_rounds_ <= (options_.random_seed ? most_idle_rounds : 0U))
+        return Progress{.moved = moved};
+    idle_rounds_ = 0;
+    if (!waits_for_host()) return std::unexpected(deadlock());
+    return Progress{.starved = true};
 }
 
 // Memory that the program's instructions work in: none is taken while it runs.
@@ -505,14 +538,15 @@ void Machine::reserve_queues(const Program& program) {
     for (auto& engine : scalar_engines_) engine.queue.reserve(std::min(of_scalar, most));
 }
 
-Status Machine::run(const Program& program, HostPort& host, MachineObserver* observer) {
-    host_ = &host;
-    observer_ = observer;
-    reserve(program);
-    steps_left_ = options_.most_steps;
-    if (monitor_) monitor_->begin_program(program.narrow_bound);
-    // What a stopped run left on the buses is not this program's.
+// What a stopped program left is not the next one's.
+void Machine::empty_buses() {
     scalar_.arrived = {};
+    word_to_host_.reset();
+    const auto clear = [](auto& engine) {
+        engine.queue.clear();
+        engine.next = 0;
+        engine.current = nullptr;
+    };
     for (auto& unit : units_) {
         unit->tile.rings = {};
         unit->tile.arrived = {};
@@ -521,20 +555,30 @@ Status Machine::run(const Program& program, HostPort& host, MachineObserver* obs
         unit->next = 0;
         unit->busy = 0;
         unit->held_for = 0;
-        for (auto& engine : unit->engines) {
-            engine.queue.clear();
-            engine.next = 0;
-            engine.current = nullptr;
-        }
+        std::ranges::for_each(unit->engines, clear);
     }
-    for (auto& engine : scalar_engines_) {
-        engine.queue.clear();
-        engine.next = 0;
-        engine.current = nullptr;
+    std::ranges::for_each(scalar_engines_, clear);
+}
+
+void Machine::begin(const Program& program, HostPort& host, MachineObserver* observer) {
+    program_ = &program;
+    host_ = &host;
+    observer_ = observer;
+    reserve(program);
+    steps_left_ = options_.most_steps;
+    if (monitor_) monitor_->begin_program(program.narrow_bound);
+    empty_buses();
+    stream_ = 0;
+    begin_stream();
+}
+
+Status Machine::run(const Program& program, HostPort& host, MachineObserver* observer) {
+    begin(program, host, observer);
+    while (true) {
+        const Progress progress = REEF_TRY(advance());
+        if (progress.ended) return {};
+        if (progress.starved) return std::unexpected(deadlock());
     }
-    for (const auto& stream : program.streams) REEF_CHECK(run_stream(program, stream));
-    if (monitor_) monitor_->end_program();
-    return {};
 }
 
 }  // namespace reef::edgetpu::sim

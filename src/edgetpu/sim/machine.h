@@ -56,13 +56,28 @@ class MachineObserver {
     ~MachineObserver() = default;
 };
 
+/// How far a round brought a program.
+struct Progress {
+    bool moved = false;    ///< the scalar core or an engine did something
+    bool starved = false;  ///< nothing can go on before the host sends bytes or takes some
+    bool ended = false;    ///< the program's last stream is over and every engine idle
+};
+
 class Machine final : public Fabric {
   public:
     explicit Machine(MachineOptions options = {});
 
-    /// Runs a program from its first instruction to its end on the memories as they are.
-    /// Errors: unsupported ("not modelled"), bad_input (a fault of the program, a deadlock) with
-    /// the place in the stream.
+    /// Goes to a program's first instruction, on the memories as they are. What an earlier program
+    /// left in queues and buses is gone. Everything is referred to until the program ends or
+    /// another one begins.
+    void begin(const Program& program, HostPort& host, MachineObserver* observer = nullptr);
+    /// One round of the scheduler: the scalar core runs ahead until something holds it, then each
+    /// of its engines and every tile has a turn. After the end nothing happens.
+    /// Precondition: a program has begun, and no round of it returned an error.
+    /// Errors: unsupported ("not modelled"), bad_input (a fault of the program, a deadlock that no
+    /// byte of the host can end) with the place in the stream.
+    [[nodiscard]] Result<Progress> advance();
+    /// begin() and advance() to the end. A host that has nothing is a deadlock here.
     [[nodiscard]] Status run(const Program& program, HostPort& host,
                              MachineObserver* observer = nullptr);
 
@@ -112,9 +127,14 @@ class Machine final : public Fabric {
     void reserve(const Program& program);
     void reserve_queues(const Program& program);
     void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
-    [[nodiscard]] Status run_stream(const Program& program, const Stream& stream);
-    [[nodiscard]] Result<bool> advance_scalar(const Stream& stream);
+    void empty_buses();
+    void begin_stream();
+    [[nodiscard]] Result<bool> round();
+    [[nodiscard]] bool stream_ended() const { return halted_ && !word_to_host_ && all_idle(); }
+    [[nodiscard]] bool waits_for_host() const;
+    [[nodiscard]] Result<bool> advance_scalar();
     [[nodiscard]] Status execute(const ProgramInstruction& at);
+    [[nodiscard]] Result<bool> give_word();
     [[nodiscard]] bool sync_ready(const Sync& sync) const;
     void finish_sync(const Sync& sync);
     void witness_sync(const Sync& sync);
@@ -150,7 +170,11 @@ class Machine final : public Fabric {
     HostPort* host_ = nullptr;
     MachineObserver* observer_ = nullptr;
     ScalarCore core_;
+    std::size_t stream_ = 0;  ///< of program_; behind the last: it ended
+    unsigned idle_rounds_ = 0;
     bool halted_ = false;
+    /// A word of the scalar core that the host has no room for; holds the core.
+    std::optional<std::uint32_t> word_to_host_;
     const ProgramInstruction* waiting_sync_ = nullptr;
 };
 

@@ -103,6 +103,8 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
         }
         const auto unit = std::span(message_).subspan(at_, unit_bytes);
         if (op_->to_host) {
+            if (!work.host.has_room(unit_bytes))
+                return moved ? Outcome::moved : work.wait(Blocked::On::host_full);
             if (auto given = work.host.give(unit); !given) {
                 work.fault = Fault{given.error().what, given.error().hint};
                 return Outcome::waiting;

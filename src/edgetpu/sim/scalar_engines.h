@@ -45,6 +45,8 @@ class HostPort {
     /// Copies the next bytes of the stream into `unit`, padded with zeros where a transfer ends
     /// within it. Returns false when nothing has arrived.
     virtual bool take(bool activations, std::span<std::uint8_t> unit) = 0;
+    /// Whether give() may be called with so many bytes.
+    [[nodiscard]] virtual bool has_room(std::size_t bytes) const = 0;
     [[nodiscard]] virtual Status give(std::span<const std::uint8_t> unit) = 0;
     /// The scalar core asks for a transfer.
     [[nodiscard]] virtual Status fire(const DmaDescriptor& descriptor) = 0;

@@ -40,6 +40,7 @@ struct Blocked {
         mesh_full,
         mesh_empty,
         host_empty,
+        host_full,
         row_full,
     };
     On on = On::nothing;
