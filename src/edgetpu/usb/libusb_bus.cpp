@@ -155,6 +155,11 @@ class LibusbConnection final : public Connection {
         return first;
     }
 
+    void cancel(std::uint32_t id) override {
+        for (const auto& slot : slots_) {
+            if (slot->busy && slot->id == id) libusb_cancel_transfer(slot->transfer);
+        }
+    }
     void cancel_all() override {
         for (const auto& slot : slots_) {
             if (slot->busy) libusb_cancel_transfer(slot->transfer);

@@ -33,7 +33,8 @@ inline constexpr std::uint8_t register_read = 0xc0, register_write = 0x40;
 inline constexpr std::uint8_t register_64_bits = 0, register_32_bits = 1;
 
 /// Standard and DFU 1.1 requests.
-inline constexpr std::uint8_t standard_read = 0x80, get_descriptor = 6;
+inline constexpr std::uint8_t standard_read = 0x80, get_status = 0, get_descriptor = 6,
+                              get_configuration = 8;
 inline constexpr std::uint16_t device_descriptor = 0x0100, configuration_descriptor = 0x0200;
 inline constexpr std::uint8_t dfu_functional_descriptor = 0x21;
 inline constexpr std::size_t device_descriptor_bytes = 18;

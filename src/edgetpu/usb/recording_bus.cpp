@@ -111,6 +111,7 @@ class RecordingConnection final : public Connection {
         if (completion && *completion) write_down(**completion);
         return completion;
     }
+    void cancel(std::uint32_t id) override { connection_->cancel(id); }
     void cancel_all() override { connection_->cancel_all(); }
     void note(std::string_view text) override {
         sink_->line(fmt::format("# {}", text));

@@ -196,6 +196,12 @@ class ReplayConnection final : public Connection {
         return first;
     }
 
+    void cancel(std::uint32_t id) override {
+        const auto it = std::ranges::find(waiting_, id, &Waiting::id);
+        if (it == waiting_.end()) return;
+        done_.push_back({.id = id, .endpoint = it->endpoint, .fault = Fault::cancelled});
+        waiting_.erase(it);
+    }
     void cancel_all() override {
         for (const Waiting& waiting : waiting_) {
             done_.push_back(

@@ -140,6 +140,13 @@ class SimulatedConnection final : public Connection {
         return first;
     }
 
+    void cancel(std::uint32_t id) override {
+        const std::lock_guard lock(bus_.mutex_);
+        const auto it = std::ranges::find(pending_, id, &Pending::id);
+        if (it == pending_.end()) return;
+        done_.push_back({.id = id, .endpoint = it->endpoint, .fault = Fault::cancelled});
+        pending_.erase(it);
+    }
     void cancel_all() override {
         const std::lock_guard lock(bus_.mutex_);
         for (const Pending& pending : pending_) {
@@ -265,6 +272,22 @@ std::size_t SimulatedBus::transactions(std::string_view port) const {
         if (stick->info().port == port) return stick->transactions();
     }
     return 0;
+}
+
+Result<StickDescriptors> SimulatedBus::descriptors(std::string_view port) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& stick : sticks_) {
+        if (stick->info().port == port && stick->plugged()) return stick->descriptors();
+    }
+    return fail(Cause::device_missing, fmt::format("no simulated stick at USB port {}", port));
+}
+
+std::string SimulatedBus::complaint(std::string_view port) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& stick : sticks_) {
+        if (stick->info().port == port) return stick->complaint();
+    }
+    return {};
 }
 
 Io<std::vector<DeviceInfo>> SimulatedBus::list() {

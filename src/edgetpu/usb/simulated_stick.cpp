@@ -24,6 +24,29 @@ constexpr std::uint8_t boot_configuration[] = {9, 2,    27, 0,    1, 1,    0, 0x
                                                9, 4,    0,  0,    0, 0xfe, 1, 2,    0,    //
                                                9, 0x21, 7,  0xe8, 3, 0,    1, 0x10, 1};
 
+/// One vendor-specific interface with the endpoints of the single-endpoint mode. What else a real
+/// stick's descriptor says (other endpoints, bursts, power) is not recorded anywhere.
+std::vector<std::byte> chip_configuration(Speed speed) {
+    constexpr std::uint8_t bulk = 2, interrupt = 3;
+    const std::uint16_t bulk_packet = speed >= Speed::super  ? 1024
+                                      : speed == Speed::high ? 512
+                                                             : 64;
+    constexpr std::size_t endpoints = 4, size = 9 + 9 + 7 * endpoints;
+    std::vector<std::uint8_t> bytes = {9, 2, size, 0, 1, 1,    0,    0x80, 0,
+                                       9, 4, 0,    0, 4, 0xff, 0xff, 0xff, 0};
+    const auto endpoint = [&](std::uint8_t address, std::uint8_t type, std::uint16_t packet,
+                              std::uint8_t interval) {
+        bytes.insert(bytes.end(), {7, 5, address, type, static_cast<std::uint8_t>(packet),
+                                   static_cast<std::uint8_t>(packet >> 8), interval});
+    };
+    endpoint(out_endpoint, bulk, bulk_packet, 0);
+    endpoint(output_endpoint, bulk, bulk_packet, 0);
+    endpoint(event_endpoint, bulk, bulk_packet, 0);
+    endpoint(interrupt_endpoint, interrupt, interrupt_bytes, 1);
+    const auto all = std::as_bytes(std::span(bytes));
+    return {all.begin(), all.end()};
+}
+
 }  // namespace
 
 SimulatedStick::SimulatedStick(StickOptions options, std::unique_ptr<ChipCore> core)
@@ -86,15 +109,13 @@ void SimulatedStick::pass_time(TimePoint now) {
 
 void SimulatedStick::bus_reset() {
     const bool boots = is_chip_ || (firmware_complete_ && firmware_.size() >= least_firmware);
-    ++address_;
+    if (boots != is_chip_) ++address_;
     is_chip_ = boots;
     power_on();
 }
 
 Io<std::size_t> SimulatedStick::control(const Setup& setup, MutableBytes data) {
-    if (setup.request_type == standard_read && setup.request == get_descriptor) {
-        return descriptor(setup, data);
-    }
+    if (setup.request_type == standard_read) return standard(setup, data);
     if (!is_chip_) return dfu(setup, data);
     const std::size_t bytes = setup.request == register_64_bits ? 8 : 4;
     if (setup.request > register_32_bits || setup.length != bytes) {
@@ -122,39 +143,56 @@ Io<std::size_t> SimulatedStick::control(const Setup& setup, MutableBytes data) {
     return bytes;
 }
 
-Io<std::size_t> SimulatedStick::descriptor(const Setup& setup, MutableBytes data) const {
-    const auto answer = [&](std::span<const std::uint8_t> bytes) -> Io<std::size_t> {
+StickDescriptors SimulatedStick::descriptors() const {
+    const auto low = [](std::uint16_t word) { return static_cast<std::uint8_t>(word); };
+    const auto high = [](std::uint16_t word) { return static_cast<std::uint8_t>(word >> 8); };
+    const DeviceInfo device = info();
+    const std::uint8_t version_minor = 0x10, version_major = is_chip_ ? 3 : 2;
+    const std::array<std::uint8_t, device_descriptor_bytes> bytes = {
+        18,
+        1,
+        version_minor,
+        version_major,
+        0,
+        0,
+        0,
+        static_cast<std::uint8_t>(is_chip_ ? 9 : 64),  // log2 of, or the packet size
+        low(device.vendor),
+        high(device.vendor),
+        low(device.product),
+        high(device.product),
+        0,
+        1,
+        0,
+        0,
+        0,
+        1};
+    StickDescriptors all;
+    std::ranges::copy(std::as_bytes(std::span(bytes)), std::back_inserter(all.device));
+    if (is_chip_) {
+        all.configuration = chip_configuration(options_.speed);
+    } else {
+        std::ranges::copy(std::as_bytes(std::span(boot_configuration)),
+                          std::back_inserter(all.configuration));
+    }
+    return all;
+}
+
+Io<std::size_t> SimulatedStick::standard(const Setup& setup, MutableBytes data) const {
+    const auto answer = [&](Bytes bytes) -> Io<std::size_t> {
         const std::size_t size = std::min(bytes.size(), data.size());
         std::memcpy(data.data(), bytes.data(), size);
         return size;
     };
-    const auto low = [](std::uint16_t word) { return static_cast<std::uint8_t>(word); };
-    const auto high = [](std::uint16_t word) { return static_cast<std::uint8_t>(word >> 8); };
-    if (setup.value == device_descriptor) {
-        const DeviceInfo device = info();
-        const std::uint8_t version_minor = is_chip_ ? 0x10 : 0x10, version_major = is_chip_ ? 3 : 2;
-        const std::array<std::uint8_t, device_descriptor_bytes> bytes = {
-            18,
-            1,
-            version_minor,
-            version_major,
-            0,
-            0,
-            0,
-            static_cast<std::uint8_t>(is_chip_ ? 9 : 64),  // log2 of, or the packet size
-            low(device.vendor),
-            high(device.vendor),
-            low(device.product),
-            high(device.product),
-            0,
-            1,
-            0,
-            0,
-            0,
-            1};
-        return answer(bytes);
+    constexpr std::byte configuration[] = {std::byte{1}}, bus_powered[] = {std::byte{0}, {}};
+    if (setup.request == get_configuration) return answer(configuration);
+    if (setup.request == get_status) return answer(bus_powered);
+    if (setup.request == get_descriptor && setup.value == device_descriptor) {
+        return answer(descriptors().device);
     }
-    if (setup.value == configuration_descriptor && !is_chip_) return answer(boot_configuration);
+    if (setup.request == get_descriptor && setup.value == configuration_descriptor) {
+        return answer(descriptors().configuration);
+    }
     return stalled("no such descriptor");
 }
 

@@ -17,7 +17,8 @@ class SimulatedStick {
     [[nodiscard]] DeviceInfo info() const;
     [[nodiscard]] bool plugged() const { return plugged_; }
     [[nodiscard]] std::size_t transactions() const { return transactions_; }
-    /// Changes whenever handles to the device become invalid.
+    /// Changes whenever handles to the device become invalid; a bus reset that leaves the device
+    /// what it was does not.
     [[nodiscard]] unsigned address() const { return address_; }
 
     /// What is to go wrong with the transaction that starts now, if it is one of `fitting`.
@@ -27,6 +28,7 @@ class SimulatedStick {
     void pass_time(TimePoint now);
     void unplug();
 
+    [[nodiscard]] StickDescriptors descriptors() const;
     [[nodiscard]] Io<std::size_t> control(const Setup& setup, MutableBytes data);
     void bus_reset();
     void stick_register() { stuck_next_ = true; }
@@ -45,7 +47,7 @@ class SimulatedStick {
     [[nodiscard]] std::uint64_t read(std::uint32_t offset) const;
     void write(std::uint32_t offset, std::uint64_t value);
     [[nodiscard]] Io<std::size_t> dfu(const Setup& setup, MutableBytes data);
-    [[nodiscard]] Io<std::size_t> descriptor(const Setup& setup, MutableBytes data) const;
+    [[nodiscard]] Io<std::size_t> standard(const Setup& setup, MutableBytes data) const;
     [[nodiscard]] bool runs() const;
 
     StickOptions options_;

@@ -46,6 +46,12 @@ struct StickOptions {
     std::vector<FaultAt> faults;
 };
 
+/// What a host's system reads of a device when it appears (USB 2.0, 9.6).
+struct StickDescriptors {
+    std::vector<std::byte> device;         ///< 18 bytes
+    std::vector<std::byte> configuration;  ///< the only one, with all that belongs to it
+};
+
 class SimulatedStick;
 
 class SimulatedBus final : public Bus {
@@ -59,6 +65,11 @@ class SimulatedBus final : public Bus {
     void unplug(std::string_view port);
     /// Transactions of a stick since it was plugged in.
     [[nodiscard]] std::size_t transactions(std::string_view port) const;
+
+    /// Of the device that the stick is now; reading them is no transaction. Errors: device_missing.
+    [[nodiscard]] Result<StickDescriptors> descriptors(std::string_view port) const;
+    /// Why the chip takes nothing any more; empty while it works.
+    [[nodiscard]] std::string complaint(std::string_view port) const;
 
     [[nodiscard]] Io<std::vector<DeviceInfo>> list() override;
     [[nodiscard]] Io<std::unique_ptr<Connection>> open(const DeviceInfo& device) override;

@@ -104,6 +104,9 @@ class Connection {
                                                       MutableBytes bytes) = 0;
     /// The next completion; nothing when there is none until `timeout`.
     [[nodiscard]] virtual Io<std::optional<Completion>> wait(Milliseconds timeout) = 0;
+    /// The transfer completes, as cancelled unless it was done before; an id that is not under way
+    /// is ignored.
+    virtual void cancel(std::uint32_t id) = 0;
     /// Every transfer under way completes, as cancelled unless it was done before.
     virtual void cancel_all() = 0;
 
