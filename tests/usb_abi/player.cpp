@@ -1,0 +1,206 @@
+// usb_player drive|vendor SCENARIO: a program that knows nothing of simulated sticks but the name
+// libusb-1.0. With `drive` Reef's driver plays a scenario of the reference recordings over libusb;
+// its outputs must be those that it gets from a simulated bus without libusb between. With `vendor`
+// the calls that the vendor's driver made are made again, one by one, from the recording; the
+// device must answer as the recorded one did.
+#include <libusb-1.0/libusb.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "edgetpu/usb/recording_items.h"
+#include "edgetpu/usb/scenarios.h"
+
+namespace reef::edgetpu::usb {
+namespace {
+
+int failed(const std::string& what) {
+    std::fprintf(stderr, "%s\n", what.c_str());
+    return 1;
+}
+
+int drive(const test::Scenario& scenario) {
+    const auto golden = test::golden(scenario);
+    auto bus = libusb_bus();
+    if (!bus) return failed(bus.error().message());
+    const auto over_libusb = test::play(scenario, golden, *bus);
+    if (!over_libusb) return failed(over_libusb.error().message());
+    const auto direct = test::play(scenario, golden, test::stick_for(scenario, golden));
+    if (!direct) return failed(direct.error().message());
+    return *over_libusb == *direct ? 0 : failed("the outputs differ");
+}
+
+class VendorPlayer {
+  public:
+    explicit VendorPlayer(const RecordedItems& items) : items_(items.items) {
+        if (libusb_init(&context_) != 0) context_ = nullptr;
+    }
+    ~VendorPlayer() {
+        if (handle_ != nullptr) libusb_close(handle_);
+        for (auto& [id, flight] : flights_) libusb_free_transfer(flight.transfer);
+        if (context_ != nullptr) libusb_exit(context_);
+    }
+    VendorPlayer(const VendorPlayer&) = delete;
+    VendorPlayer& operator=(const VendorPlayer&) = delete;
+
+    /// What went wrong; empty when nothing did.
+    std::string play() {
+        if (context_ == nullptr) return "libusb_init";
+        for (at_ = 0; at_ < items_.size(); ++at_) {
+            const RecordedItem& item = items_[at_];
+            if (const std::string wrong = step(item); !wrong.empty()) {
+                return "line " + std::to_string(item.line) + ": " + std::string(item.text) + ": " +
+                       wrong;
+            }
+        }
+        return {};
+    }
+
+  private:
+    using Kind = RecordedItem::Kind;
+    struct Flight {
+        libusb_transfer* transfer = nullptr;
+        std::vector<unsigned char> buffer;
+        int done = 0;
+    };
+
+    static std::string expect(int got, int wanted, const char* call) {
+        if (got == wanted) return {};
+        return std::string(call) + " gives " + libusb_error_name(got) + " (" + std::to_string(got) +
+               "), not " + std::to_string(wanted);
+    }
+
+    std::string step(const RecordedItem& item) {
+        switch (item.kind) {
+            case Kind::open:
+                return open(item);
+            case Kind::close:
+                libusb_close(handle_);
+                handle_ = nullptr;
+                return {};
+            case Kind::reset:
+                return expect(libusb_reset_device(handle_), reset_result(), "reset");
+            case Kind::claim:
+                return expect(libusb_claim_interface(handle_, static_cast<int>(item.interface)), 0,
+                              "claim");
+            case Kind::release:
+                return expect(libusb_release_interface(handle_, static_cast<int>(item.interface)),
+                              0, "release");
+            case Kind::clear:
+                return expect(libusb_clear_halt(handle_, item.endpoint), 0, "clear");
+            case Kind::control:
+                return control(item);
+            case Kind::out:
+            case Kind::in:
+                return submit(item);
+            case Kind::completed:
+                return await(item, LIBUSB_TRANSFER_COMPLETED);
+            case Kind::failed:
+                libusb_cancel_transfer(flights_[item.id].transfer);
+                return await(item, LIBUSB_TRANSFER_CANCELLED);
+        }
+        return "an item of no kind";
+    }
+
+    /// A device that is opened as another one next came back as that.
+    int reset_result() const {
+        const auto next =
+            std::find_if(items_.begin() + static_cast<std::ptrdiff_t>(at_), items_.end(),
+                         [](const RecordedItem& item) { return item.kind == Kind::open; });
+        const bool same = next == items_.end() || next->product == product_;
+        return same ? LIBUSB_SUCCESS : LIBUSB_ERROR_NOT_FOUND;
+    }
+
+    std::string open(const RecordedItem& item) {
+        product_ = item.product;
+        handle_ = libusb_open_device_with_vid_pid(context_, item.vendor, item.product);
+        return handle_ == nullptr ? "no such device" : "";
+    }
+
+    std::string control(const RecordedItem& item) {
+        std::vector<unsigned char> data(item.setup.length);
+        const bool in = item.setup.to_host();
+        if (!in && !data.empty()) std::memcpy(data.data(), item.data.data(), data.size());
+        const int got = libusb_control_transfer(
+            handle_, item.setup.request_type, item.setup.request, item.setup.value,
+            item.setup.index, data.data(), item.setup.length, 6000);
+        if (got != item.result) return expect(got, item.result, "control");
+        const auto* recorded = reinterpret_cast<const unsigned char*>(item.data.data());
+        if (in && !std::equal(recorded, recorded + item.data.size(), data.begin())) {
+            return "answers " + to_hex(std::as_bytes(std::span(data)));
+        }
+        return {};
+    }
+
+    static void LIBUSB_CALL mark_done(libusb_transfer* transfer) {
+        static_cast<Flight*>(transfer->user_data)->done = 1;
+    }
+
+    std::string submit(const RecordedItem& item) {
+        Flight& flight = flights_[item.id];
+        libusb_free_transfer(flight.transfer);
+        const bool in = item.kind == Kind::in;
+        flight.buffer.assign(in ? item.asked : item.data.size(), 0);
+        if (!in) std::memcpy(flight.buffer.data(), item.data.data(), item.data.size());
+        flight.done = 0;
+        flight.transfer = libusb_alloc_transfer(0);
+        libusb_fill_bulk_transfer(flight.transfer, handle_, item.endpoint, flight.buffer.data(),
+                                  static_cast<int>(flight.buffer.size()), mark_done, &flight, 6000);
+        if (item.text.starts_with("INTR")) {
+            flight.transfer->type = LIBUSB_TRANSFER_TYPE_INTERRUPT;
+        }
+        if (!in) flight.transfer->flags = LIBUSB_TRANSFER_SHORT_NOT_OK;
+        return expect(libusb_submit_transfer(flight.transfer), 0, "submit");
+    }
+
+    std::string await(const RecordedItem& item, libusb_transfer_status status) {
+        Flight& flight = flights_[item.id];
+        while (flight.done == 0) {
+            const int code = libusb_handle_events_completed(context_, &flight.done);
+            if (code < 0) return expect(code, 0, "events");
+        }
+        if (flight.transfer->status != status) {
+            return "status " + std::to_string(flight.transfer->status);
+        }
+        if (item.kind != Kind::completed) return {};
+        const auto got = std::as_bytes(std::span(flight.buffer))
+                             .first(static_cast<std::size_t>(flight.transfer->actual_length));
+        return std::ranges::equal(got, item.data) ? "" : "arrived: " + to_hex(got);
+    }
+
+    const std::vector<RecordedItem>& items_;
+    std::size_t at_ = 0;
+    libusb_context* context_ = nullptr;
+    libusb_device_handle* handle_ = nullptr;
+    std::uint16_t product_ = 0;
+    std::map<std::uint32_t, Flight> flights_;
+};
+
+int play_vendor(const test::Scenario& scenario) {
+    const auto golden = test::golden(scenario);
+    const auto items = parse_recording(golden.recording);
+    if (!items) return failed(items.error().message());
+    VendorPlayer player(*items);
+    const std::string wrong = player.play();
+    return wrong.empty() ? 0 : failed(wrong);
+}
+
+int run(const std::string& mode, const std::string& name) {
+    for (const test::Scenario& scenario : test::scenarios()) {
+        if (scenario.name != name) continue;
+        if (mode == "drive") return drive(scenario);
+        if (mode == "vendor") return play_vendor(scenario);
+    }
+    return failed("usage: usb_player drive|vendor SCENARIO");
+}
+
+}  // namespace
+}  // namespace reef::edgetpu::usb
+
+int main(int argc, char** argv) {
+    if (argc != 3) return 2;
+    return reef::edgetpu::usb::run(argv[1], argv[2]);
+}

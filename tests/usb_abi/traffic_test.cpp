@@ -1,0 +1,83 @@
+// Programs that drive a stick over libusb, with simulated sticks in libusb's place.
+#include <gmock/gmock.h>
+
+#include "edgetpu/usb/scenarios.h"
+#include "support/process.h"
+#include "support/shared_data.h"
+#include "support/temporary_folder.h"
+#include "usb_abi/simulated_libusb.h"
+
+namespace reef::usb_abi {
+namespace {
+
+using edgetpu::usb::Recording;
+using edgetpu::usb::Speed;
+using edgetpu::usb::test::Scenario;
+
+/// The second of the co-compiled models is in no file, so that a null core cannot know it.
+std::vector<Scenario> scenarios() {
+    auto all = edgetpu::usb::test::scenarios();
+    std::erase_if(all, [](const Scenario& scenario) { return scenario.models.size() != 1; });
+    return all;
+}
+
+class Traffic : public ::testing::TestWithParam<Scenario> {
+  protected:
+    test::ProcessResult play(const std::string& mode, std::vector<std::string> environment) {
+        const Scenario& scenario = GetParam();
+        const auto data = test::shared_folder().value() / "data";
+        environment.push_back("REEF_USB_CORE=null");
+        environment.push_back("REEF_USB_MODELS=" + (data / scenario.models[0]).string());
+        environment.push_back(scenario.boots ? "REEF_USB_STATE=boot" : "REEF_USB_STATE=ready");
+        if (scenario.speed == Speed::high) environment.emplace_back("REEF_USB_SPEED=high");
+        environment.push_back("REEF_USB_RECORD=" + record_);
+        return test::run_process({USB_PLAYER, mode, scenario.name}, {.environment = environment});
+    }
+
+    /// The device's side of it, in the form that hides timing and addresses.
+    std::vector<std::string> wire() {
+        auto recording = edgetpu::usb::read_recording(record_).value();
+        // Where the addresses are is told by remarks, which do not travel over USB.
+        const auto golden = edgetpu::usb::test::golden(GetParam());
+        std::string remarks;
+        for (std::size_t at = 0; at < golden.recording.text.size();) {
+            const std::size_t end = golden.recording.text.find('\n', at) + 1;
+            const std::string line = golden.recording.text.substr(at, end - at);
+            if (line.substr(7, 1) == "#") remarks += line;
+            at = end;
+        }
+        recording.text.insert(0, remarks);
+        return edgetpu::usb::wire_view(recording).value();
+    }
+
+    test::TemporaryFolder folder_;
+    std::string record_ = folder_.file("traffic.log");
+};
+
+TEST_P(Traffic, ReefsDriverRunsOverLibusb) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    for (const auto& environment : {preloaded(), on_library_path()}) {
+        const auto result = play("drive", environment);
+        EXPECT_EQ(result.exit_code, 0) << environment[0] << "\n" << result.err;
+        EXPECT_EQ(wire(), edgetpu::usb::test::golden(GetParam()).wire) << environment[0];
+    }
+}
+
+TEST_P(Traffic, TheVendorsCallsAreAnsweredAsRecorded) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    const auto result = play("vendor", preloaded());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(wire(), edgetpu::usb::test::golden(GetParam()).wire);
+}
+
+INSTANTIATE_TEST_SUITE_P(Reference, Traffic, ::testing::ValuesIn(scenarios()),
+                         [](const auto& scenario) {
+                             std::string name = scenario.param.name;
+                             std::erase_if(name, [](char c) { return !std::isalnum(c); });
+                             return name;
+                         });
+
+}  // namespace
+}  // namespace reef::usb_abi
