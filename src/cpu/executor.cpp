@@ -58,7 +58,8 @@ Error no_kernel(const model::OperatorCode& code) {
         return {Cause::unsupported,
                 "the operator holds a program for the Edge TPU, which the CPU cannot run",
                 {},
-                "run it on an Edge TPU device, or use the model as it was before it was compiled"};
+                "run it with --device edgetpu:sim or on an Edge TPU, or use the model as it was "
+                "before it was compiled"};
     return {Cause::unsupported,
             fmt::format("no CPU kernel for {}", code.name()),
             {},

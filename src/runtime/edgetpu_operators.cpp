@@ -63,8 +63,9 @@ Result<std::vector<Place>> places_of_layers(const std::vector<edgetpu::Layer>& l
 
 class SimulatedOperator final : public cpu::DeviceOperator {
   public:
-    SimulatedOperator(std::shared_ptr<edgetpu::Simulator> chip, edgetpu::SimulatedPackage package,
-                      std::vector<Place> inputs, std::vector<Place> outputs)
+    SimulatedOperator(std::shared_ptr<SimulatedOperators::Chip> chip,
+                      edgetpu::SimulatedPackage package, std::vector<Place> inputs,
+                      std::vector<Place> outputs)
         : chip_(std::move(chip)),
           package_(std::move(package)),
           input_places_(std::move(inputs)),
@@ -81,11 +82,14 @@ class SimulatedOperator final : public cpu::DeviceOperator {
             const Place& place = output_places_[i];
             outputs_[i] = (place.input ? inputs : outputs)[place.index];
         }
-        return package_.run(*chip_, inputs_, outputs_);
+        REEF_CHECK(package_.run(chip_->simulator, inputs_, outputs_));
+        const auto found = chip_->simulator.findings();
+        chip_->findings.insert(chip_->findings.end(), found.begin(), found.end());
+        return {};
     }
 
   private:
-    std::shared_ptr<edgetpu::Simulator> chip_;
+    std::shared_ptr<SimulatedOperators::Chip> chip_;
     edgetpu::SimulatedPackage package_;
     std::vector<Place> input_places_;   ///< by layer
     std::vector<Place> output_places_;  ///< by layer; an input's for state

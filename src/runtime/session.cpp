@@ -77,9 +77,9 @@ namespace {
 constexpr std::string_view cpu_text = "cpu";
 
 /// What gives operators to the device; null for the CPU.
-Result<std::unique_ptr<cpu::DeviceOperators>> operators_of(const DeviceUri& device,
-                                                           const SessionOptions& options) {
-    if (device.family == cpu_text) return std::unique_ptr<cpu::DeviceOperators>();
+Result<std::unique_ptr<SimulatedOperators>> operators_of(const DeviceUri& device,
+                                                         const SessionOptions& options) {
+    if (device.family == cpu_text) return std::unique_ptr<SimulatedOperators>();
     if (device.family == "edgetpu" && device.backend == "sim")
         return std::make_unique<SimulatedOperators>(options.simulator);
     return fail(Cause::device_missing,
@@ -125,6 +125,7 @@ Status check_placements(const std::vector<PlacedOperator>& placements, const Dev
 }  // namespace
 
 struct Session::Impl {
+    std::unique_ptr<SimulatedOperators> devices;  ///< null for the CPU
     cpu::Executor executor;
     std::vector<PlacedOperator> placements;
 };
@@ -135,7 +136,11 @@ Result<Session> Session::open(const model::Model& model, const SessionOptions& o
         return fail(Cause::bad_argument,
                     fmt::format("device {} has its own arithmetic", device.text()), {},
                     "choose an arithmetic for cpu only");
-    const auto devices = REEF_TRY(operators_of(device, options));
+    const bool simulated = device.family == "edgetpu" && device.backend == "sim";
+    if (options.simulator.strict && !simulated)
+        return fail(Cause::bad_argument, fmt::format("device {} has no strict runs", device.text()),
+                    {}, "only edgetpu:sim watches what a program does");
+    auto devices = REEF_TRY(operators_of(device, options));
     auto executor =
         REEF_TRY(cpu::Executor::create(model, {.kernels = options.kernels,
                                                .arithmetic = options.arithmetic,
@@ -144,7 +149,8 @@ Result<Session> Session::open(const model::Model& model, const SessionOptions& o
                                                .devices = devices.get()}));
     auto placements = placements_of(executor, device);
     if (devices != nullptr) REEF_CHECK(check_placements(placements, device, options));
-    return Session(std::make_unique<Impl>(std::move(executor), std::move(placements)));
+    return Session(
+        std::make_unique<Impl>(std::move(devices), std::move(executor), std::move(placements)));
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -171,6 +177,7 @@ Bytes Session::tensor(model::TensorIndex index) const {
     return impl_->executor.tensor(index);
 }
 Status Session::run(cpu::RunObserver* observer) {
+    if (impl_->devices != nullptr) impl_->devices->forget_findings();
     return impl_->executor.run(observer);
 }
 void Session::reset_state() {
@@ -181,6 +188,10 @@ const std::vector<PlacedOperator>& Session::placements() const {
 }
 const cpu::MemoryReport& Session::memory() const {
     return impl_->executor.memory();
+}
+std::span<const edgetpu::Finding> Session::findings() const {
+    if (impl_->devices == nullptr) return {};
+    return impl_->devices->findings();
 }
 
 }  // namespace reef::runtime

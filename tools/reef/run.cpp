@@ -27,6 +27,7 @@ struct RunOptions {
     std::string dump_all;
     std::optional<std::size_t> runs;
     bool placements = false;
+    bool strict = false;
     bool json = false;
 };
 
@@ -83,6 +84,7 @@ Result<Exit> run(const RunOptions& options, Console& console) {
                      .list_placements = options.placements};
     runtime::SessionOptions session_settings = session_options(options.device);
     session_settings.keep_all_tensors = !options.dump_all.empty();
+    session_settings.simulator.strict = options.strict;
     OpenModel opened = REEF_TRY(open_model(options.model, session_settings));
     runtime::Session& session = opened.session;
     if (!options.labels.empty()) {
@@ -96,6 +98,8 @@ Result<Exit> run(const RunOptions& options, Console& console) {
         OperatorProgress progress(session.placements().size());
         report.first_seconds = REEF_TRY(in_place(timed_run(session, &progress), options.model));
     }
+    if (options.strict)
+        report.findings.emplace(session.findings().begin(), session.findings().end());
     const NamedArrays outputs = options.out.empty() ? NamedArrays{} : graph_outputs(session);
     const NamedArrays computed =
         options.dump_all.empty() ? NamedArrays{} : computed_tensors(session);
@@ -107,7 +111,7 @@ Result<Exit> run(const RunOptions& options, Console& console) {
     }
     if (!options.out.empty()) REEF_CHECK(write_arrays(options.out, outputs));
     if (!options.dump_all.empty()) REEF_CHECK(write_arrays(options.dump_all, computed));
-    return Exit::ok;
+    return options.strict && !report.findings->empty() ? Exit::failed : Exit::ok;
 }
 
 }  // namespace
@@ -137,6 +141,9 @@ Action add_run(CLI::App& app) {
         ->check(CLI::Range(1, 1000000))
         ->type_name("N");
     app.add_flag("--placements", options->placements, "List where every operator ran");
+    app.add_flag("--strict", options->strict,
+                 "With edgetpu:sim: watch what the program does and report reads of what nothing "
+                 "wrote, hazards, rows never read, left-overs; exit 1 when there are any");
     app.add_flag("--json", options->json, "Print JSON");
     app.footer(
         "Examples:\n"
@@ -144,6 +151,7 @@ Action add_run(CLI::App& app) {
         "  reef run net.tflite --input 1x224x224x3xu8=@frame.rgb --out results\n"
         "  reef run net.tflite --input left=a.npy --input right=b.npy --dump-all tensors\n"
         "  reef run net.tflite --input cat.jpg --arithmetic edgetpu --placements\n"
+        "  reef run net_edgetpu.tflite --input cat.jpg --device edgetpu:sim --strict\n"
         "Pictures are stretched to the input's size (bilinear, half-pixel centres); int8\n"
         "inputs get pixel - 128, float32 inputs (pixel - 127.5) / 127.5.");
     return [options](Console& console) { return run(*options, console); };

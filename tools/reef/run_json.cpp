@@ -81,6 +81,21 @@ Json poses_json(const std::vector<Pose>& poses) {
     return list;
 }
 
+Json findings_json(const std::vector<edgetpu::Finding>& findings) {
+    Json list = Json::array();
+    for (const auto& finding : findings)
+        list.push_back({{"kind", edgetpu::to_string(finding.kind)},
+                        {"memory", finding.memory},
+                        {"address", finding.address},
+                        {"tiles", finding.tiles},
+                        {"instruction", finding.instruction},
+                        {"other_instruction", finding.other},
+                        {"times", finding.times},
+                        {"not_listed", finding.not_listed},
+                        {"text", edgetpu::message(finding)}});
+    return list;
+}
+
 }  // namespace
 
 void print_run_json(Console& console, const runtime::Session& session, const RunReport& report) {
@@ -100,6 +115,7 @@ void print_run_json(Console& console, const runtime::Session& session, const Run
     }
     if (const auto poses = poses_of(session)) document["poses"] = poses_json(*poses);
     document["placements"] = placements_json(session);
+    if (report.findings) document["findings"] = findings_json(*report.findings);
     print_json(console, document);
 }
 

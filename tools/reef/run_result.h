@@ -1,6 +1,7 @@
 // What `reef run` found, and its two forms of output.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct RunReport {
     std::vector<std::string> labels{};
     std::size_t top = 5;
     bool list_placements = false;
+    /// Of the first run, with --strict.
+    std::optional<std::vector<edgetpu::Finding>> findings{};
 };
 
 /// Errors: bad_input when the labels fit no output: another number than it has classes, or no

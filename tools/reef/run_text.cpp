@@ -130,6 +130,11 @@ void print_poses(Console& console, const std::vector<Pose>& poses, const RunRepo
     }
 }
 
+void print_findings(Console& console, const std::vector<edgetpu::Finding>& findings) {
+    console.print("\n{}{}\n", console.heading("strict run: "), plural(findings.size(), "finding"));
+    for (const auto& finding : findings) console.print("  {}\n", edgetpu::message(finding));
+}
+
 }  // namespace
 
 void print_run_text(Console& console, const runtime::Session& session, const RunReport& report) {
@@ -147,6 +152,7 @@ void print_run_text(Console& console, const runtime::Session& session, const Run
     console.print("\n{} on {}: {}\n", plural(session.placements().size(), "operator"),
                   report.device, placement_summary(session));
     if (report.list_placements) print_placements(console, session);
+    if (report.findings) print_findings(console, *report.findings);
 }
 
 }  // namespace reef::tool

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,9 @@ class Session {
 
     [[nodiscard]] const std::vector<PlacedOperator>& placements() const;
     [[nodiscard]] const cpu::MemoryReport& memory() const;
+    /// What the last run's compiled programs did that right ones would not, if
+    /// SessionOptions::simulator.strict.
+    [[nodiscard]] std::span<const edgetpu::Finding> findings() const;
 
   private:
     struct Impl;
