@@ -9,6 +9,7 @@
 
 #include <hwy/highway.h>
 
+#include "base/pair_products-inl.h"
 #include "cpu/fast/channel_blocks.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,24 +27,7 @@ using SumVector = hn::Vec<Sums<kWidth>>;
 
 inline constexpr std::size_t widest_block = HWY_MAX_BYTES / 2;
 
-/// sum + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] in lane i, modulo 2^32.
-template <class D, class V = hn::Vec<D>, class V16>
-HWY_INLINE V add_pair_products(D d, V16 a, V16 b, V sum) {
-#if HWY_TARGET == HWY_AVX3_DL
-    // One instruction with VNNI, which this Highway does not use. Written out because Highway's
-    // flags for this target (checked at run time together with VNNI) do not include its intrinsic.
-    asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
-    (void)d;
-    return sum;
-#elif HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
-    V unused = hn::Zero(d);
-    return hn::ReorderWidenMulAccumulate(d, a, b, sum, unused);
-#else
-    V odd = hn::Zero(d);
-    const V even = hn::ReorderWidenMulAccumulate(d, a, b, hn::Zero(d), odd);
-    return hn::Add(sum, hn::RearrangeToOddPlusEven(even, odd));
-#endif
-}
+using reef::HWY_NAMESPACE::add_pair_products;
 
 /// `half` are the stage's rows from the first lane of this vector on.
 template <std::size_t kWidth, Ties kTies>

@@ -11,6 +11,8 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "base/pair_products-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace reef::edgetpu::sim::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
@@ -39,18 +41,7 @@ constexpr std::size_t most_sums = 8;
 constexpr std::size_t most_vectors = 2;
 #endif
 
-/// sum + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] in lane i, modulo 2^32.
-template <class D, class V = hn::Vec<D>, class V16>
-HWY_INLINE V add_pair_products(D d, V16 a, V16 b, V sum) {
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
-    V unused = hn::Zero(d);
-    return hn::ReorderWidenMulAccumulate(d, a, b, sum, unused);
-#else
-    V odd = hn::Zero(d);
-    const V even = hn::ReorderWidenMulAccumulate(d, a, b, hn::Zero(d), odd);
-    return hn::Add(sum, hn::RearrangeToOddPlusEven(even, odd));
-#endif
-}
+using reef::HWY_NAMESPACE::add_pair_products;
 
 template <class D>
 HWY_INLINE hn::Vec<hn::Repartition<std::int16_t, D> > broadcast_pair(D d, const std::int16_t* at) {
