@@ -1,6 +1,7 @@
 // A hardware description as the generator holds it: records expanded, every bit accounted for.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -111,6 +112,49 @@ struct OperatorList {
 /// Refuses unknown elements, attributes and grades, and operators that occur twice.
 [[nodiscard]] Result<OperatorList> read_operators(const std::string& xml);
 
+// -- What is neither an instruction nor a register
+// --------------------------------------------------
+
+struct Size {
+    std::string name;
+    unsigned value = 0;
+    std::string unit;
+    std::string grade;
+    std::string meaning;
+};
+
+struct Assumption {
+    std::string name;
+    std::string title;
+    double value = 0;
+    std::string unit;
+    std::string source;
+};
+
+using Polynomial = std::array<float, 5>;
+inline constexpr std::size_t segments_of_function = 8;
+
+struct Function {
+    std::string name;
+    std::string grade;
+    std::string meaning;
+    std::vector<Polynomial> segments;
+    std::vector<float> breaks;  ///< ascending, one less than segments
+};
+
+struct MachineFacts {
+    std::string title;
+    std::vector<Size> sizes;
+    std::vector<Assumption> assumptions;
+    std::vector<Function> functions;
+};
+
+/// Refuses unknown elements, attributes and grades, names that occur twice, assumptions without a
+/// source, functions with another number of segments or breaks that do not ascend.
+[[nodiscard]] Result<MachineFacts> read_machine(const std::string& xml);
+
+[[nodiscard]] std::string machine_header(const MachineFacts& facts);
+[[nodiscard]] std::string machine_page(const MachineFacts& facts);
 [[nodiscard]] std::string isa_header(const Isa& isa);
 [[nodiscard]] std::string operators_header(const OperatorList& list);
 [[nodiscard]] std::string operators_page(const OperatorList& list);

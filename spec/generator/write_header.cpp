@@ -3,18 +3,10 @@
 #include <algorithm>
 
 #include "spec.h"
+#include "text.h"
 
 namespace reef::specgen {
 namespace {
-
-std::string quoted(const std::string& text) {
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') out += '\\';
-        out += c;
-    }
-    return out + '"';
-}
 
 std::string identifier(std::string name) {
     std::ranges::replace_if(

@@ -4,25 +4,10 @@
 #include <map>
 
 #include "spec.h"
+#include "text.h"
 
 namespace reef::specgen {
 namespace {
-
-constexpr std::string_view grades =
-    "Grades: **exact**: whole programs computed with this reading reproduce the source model's\n"
-    "arithmetic, and stop doing so when the field is changed. **fitted**: agrees with every known\n"
-    "program, nothing fails without it. **inferred**: follows from the regular structure or from "
-    "few\nprograms. **guess**: a plausible name for bits of unknown purpose.\n";
-
-// "|" would end a table cell.
-std::string cell(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '|') out += '\\';
-        out += c;
-    }
-    return out;
-}
 
 std::string type_name(const Field& f) {
     static const std::map<std::string, std::string> names = {{"unsigned_number", "unsigned"},
@@ -103,7 +88,7 @@ std::string isa_page(const Isa& isa) {
         "of the\nfirst word, little endian, and run on over words. Bits 6 to 10 are the opcode; "
         "bit "
         "11 tells scalar\ninstructions from tile instructions, whose opcodes are separate.\n\n{}\n",
-        isa.title, grades);
+        isa.title, grades_text());
     out += "| instruction | space | opcode | words | grade | |\n|---|---|---|---|---|---|\n";
     for (const auto& i : isa.instructions)
         out +=

@@ -2,20 +2,18 @@
 //
 // The vendor's compiler loads one table before an operator that needs a function. The tables are
 // the same in every compiled model that was looked at, so they belong to the chip's arithmetic
-// although no plain model holds them. Polynomials are evaluated by Horner's rule in float32, an
-// assumption: the order of operations shows in no compiled file.
+// although no plain model holds them; spec/edgetpu/machine.xml has them. Polynomials are evaluated
+// by Horner's rule in float32, an assumption: the order of operations shows in no compiled file.
 #pragma once
 
-#include <array>
 #include <cstdint>
+
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::cpu {
 
 /// Eight polynomials of the fourth degree. Segment s holds from breaks[s - 1] on.
-struct PolynomialTable {
-    std::array<std::array<float, 5>, 8> coefficients;  ///< from the constant one up
-    std::array<float, 7> breaks;                       ///< ascending
-
+struct PolynomialTable : edgetpu::spec::Polynomials {
     [[nodiscard]] float operator()(float x) const;
     /// For a table of 1 / sqrt on [1, 4): scales x by a power of 4 into that range, and the result
     /// by that of 2. Precondition: x is positive.

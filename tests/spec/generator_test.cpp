@@ -150,5 +150,52 @@ TEST(Operators, RefusesOtherGradesAndTheSameTwice) {
     EXPECT_FALSE(list("<register name=\"ADD\"/>"));
 }
 
+std::string segments(unsigned count) {
+    std::string out;
+    for (unsigned s = 0; s < count; ++s)
+        out += s + 1 < count ? fmt::format("<segment below='{}' is='1 2 3 4 5'/>", s)
+                             : "<segment is='1 2 3 4 -5e-1'/>";
+    return out;
+}
+
+Result<MachineFacts> machine(const std::string& rows) {
+    return read_machine("<machine title='t'>" + rows + "</machine>");
+}
+
+TEST(Machine, ReadsSizesAssumptionsAndFunctions) {
+    const auto facts = machine(
+        "<size name='rows' is='0x10' unit='rows' grade='fitted'>of something</size>"
+        "<assumption name='clock' title='the clock' is='5e8' unit='Hz'>press</assumption>"
+        "<function name='f' grade='exact' meaning='x'>" +
+        segments(8) + "</function>");
+    ASSERT_TRUE(facts) << facts.error().message();
+    EXPECT_EQ(facts->sizes.at(0).value, 16U);
+    EXPECT_EQ(facts->assumptions.at(0).value, 5e8);
+    EXPECT_EQ(facts->functions.at(0).segments.at(7), (Polynomial{1, 2, 3, 4, -0.5F}));
+    EXPECT_EQ(facts->functions.at(0).breaks, (std::vector<float>{0, 1, 2, 3, 4, 5, 6}));
+    const auto header = machine_header(*facts);
+    EXPECT_NE(header.find("inline constexpr std::size_t rows = 0x10;"), std::string::npos);
+    EXPECT_NE(header.find("{1.0F, 2.0F, 3.0F, 4.0F, -0.5F, }"), std::string::npos) << header;
+}
+
+TEST(Machine, RefusesWhatIsIncomplete) {
+    EXPECT_FALSE(machine("<size name='rows' is='many' unit='rows' grade='fitted'/>"));
+    EXPECT_FALSE(machine("<size name='rows' is='1' unit='rows' grade='sure'/>"));
+    EXPECT_FALSE(machine("<assumption name='c' title='c' is='1' unit='Hz'/>"));
+    EXPECT_FALSE(machine("<assumption name='c' title='c' is='1 2' unit='Hz'>press</assumption>"));
+    EXPECT_FALSE(
+        machine("<size name='a' is='1' unit='rows' grade='exact'/>"
+                "<size name='a' is='2' unit='rows' grade='exact'/>"));
+    const auto function = [](const std::string& rows) {
+        return machine("<function name='f' grade='exact' meaning='x'>" + rows + "</function>");
+    };
+    EXPECT_FALSE(function(segments(7)));
+    EXPECT_FALSE(function(segments(1) + segments(7)));
+    EXPECT_FALSE(function("<segment below='2' is='1 2 3 4 5'/>" + segments(7)));
+    EXPECT_FALSE(function("<segment below='-1' is='1 2 3 4'/>" + segments(7)));
+    EXPECT_FALSE(function("<segment below='-1' is='1 2 3 4 5 6'/>" + segments(7)));
+    EXPECT_TRUE(function("<segment below='-1' is='1 2 3 4 5'/>" + segments(7)));
+}
+
 }  // namespace
 }  // namespace reef::specgen

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "reef_spec/edgetpu_isa.h"
+#include "reef_spec/edgetpu_machine.h"
 #include "synchronisation.h"
 #include "tile_events.h"
 
@@ -15,8 +16,8 @@ namespace {
 constexpr unsigned producer_a = number_of("PRODUCER_A", spec::scalar_counter_values);
 constexpr unsigned narrow_to_wide = number_of("NARROW_TO_WIDE", spec::tile_counter_values);
 constexpr std::uint64_t host_unit = 8;
-constexpr std::uint64_t word = 4;
-constexpr std::uint64_t row_words = 64;
+constexpr std::uint64_t word = spec::narrow_word_bytes;
+constexpr std::uint64_t row_words = spec::row_bytes / word;
 constexpr std::uint64_t most_rows = 1 << 13;  // wide memory has 2080
 
 bool is(const Instruction& instruction, unsigned op) {
@@ -286,8 +287,8 @@ class HostChecker {
     std::vector<const Issued*> pops_;
     std::deque<Row> rows_;
     std::deque<Row> relayed_;
-    Fifo parameters_{64};
-    Fifo activations_{8};
+    Fifo parameters_{spec::parameter_unit_bytes};
+    Fifo activations_{spec::activation_unit_bytes};
     std::uint64_t host_bytes_ = 0;
     std::vector<ProgramFault> faults_;
 };

@@ -14,12 +14,13 @@
 
 #include "nest_passes.h"
 #include "reef/edgetpu/isa.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::check {
 
 inline constexpr std::size_t tile_counters = 19;
 inline constexpr std::size_t scalar_counters = 9;
-inline constexpr std::size_t tiles_per_chip = 16;
+inline constexpr std::size_t tiles_per_chip = spec::grid_side * spec::grid_side;
 
 /// Number of a counter or engine, by its name in isa.xml. Fails to compile when there is none.
 consteval unsigned number_of(std::string_view name, auto& values) {

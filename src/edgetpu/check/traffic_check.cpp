@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "reef_spec/edgetpu_isa.h"
+#include "reef_spec/edgetpu_machine.h"
 #include "synchronisation.h"
 #include "tile_events.h"
 
@@ -12,8 +13,8 @@ namespace reef::edgetpu::check {
 namespace {
 
 constexpr unsigned producer_a = number_of("PRODUCER_A", spec::scalar_counter_values);
-constexpr std::uint64_t word = 4;
-constexpr unsigned columns = 4;
+constexpr std::uint64_t word = spec::narrow_word_bytes;
+constexpr unsigned columns = spec::grid_side;
 
 bool is(const Instruction& instruction, unsigned op) {
     return instruction.info == &spec::instructions[op];
@@ -133,7 +134,9 @@ class TrafficChecker {
         namespace f = spec::field::ring_push;
         const auto& push = issued.instruction;
         const auto bits = [&](unsigned field) { return push.bits(spec::ring_push_fields[field]); };
-        static constexpr std::uint64_t unit_bytes[] = {64, 8, 4, 4};
+        static constexpr std::uint64_t unit_bytes[] = {
+            spec::parameter_unit_bytes, spec::activation_unit_bytes, spec::relay_unit_bytes,
+            spec::relay_unit_bytes};
         const auto bytes =
             saturating_product(nest_of(push, "src").visits(), unit_bytes[bits(f::source)]);
         const auto rows = rounded_up(bytes, word * (bits(f::message) + 1));

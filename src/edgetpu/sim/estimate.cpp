@@ -8,77 +8,57 @@
 #include "memory.h"
 #include "program.h"
 #include "reef_spec/edgetpu_isa.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {
 namespace {
 
 using namespace sim;
 
-enum Assumed : std::uint8_t {
-    clock_hz,
-    steps_per_cycle,
-    copy_bytes_per_cycle,
-    mesh_bytes_per_cycle,
-    ring_bytes_per_cycle,
-    start_cycles,
-    usb_bytes_per_second,
-    inference_seconds,
-};
+namespace assumed = spec::assumed;
 
-constexpr auto assumptions = std::to_array<EstimateAssumption>({
-    {"clock", 500e6, "Hz", "field rg_gcb_clkdiv 0 of scu_ctrl_3: 500 MHz"},
-    {"steps per cycle and tile", 1, "steps",
-     "16 tiles of 64 lanes and 4 products are an array of 64 x 64, 4 TOPS at 480 MHz (press)"},
-    {"narrow and wide memory", 16, "bytes per cycle and tile", "assumed: no measurement"},
-    {"mesh link", 4, "bytes per cycle", "assumed: a word"},
-    {"ring bus", 16, "bytes per cycle", "assumed: no measurement"},
-    {"start of an instruction", 16, "cycles", "assumed: no measurement"},
-    {"USB 3", 320e6, "bytes per second",
-     "first call less cached call of Dense 2048: 4.2 MB in 13.4 ms, published measurement"},
-    {"an inference's transfers", 0.26e-3, "seconds",
-     "cached call of Dense 256 to 2048: 0.27 to 0.29 ms whatever the size, published measurement"},
-});
-
-constexpr double value_of(Assumed which) {
-    return assumptions[which].value;
-}
-
-std::uint64_t cycles_for(double amount, Assumed rate) {
-    return static_cast<std::uint64_t>(amount / value_of(rate) + value_of(start_cycles));
+std::uint64_t cycles_for(double amount, double per_cycle) {
+    return static_cast<std::uint64_t>(amount / per_cycle + assumed::start_cycles);
 }
 
 /// Cycles of one instruction on its engine.
 struct Cycles {
     std::uint64_t operator()(const TensorOp& op) const {
-        return cycles_for(static_cast<double>(op.acc.visits()), steps_per_cycle);
+        return cycles_for(static_cast<double>(op.acc.visits()), assumed::steps_per_cycle);
     }
     std::uint64_t operator()(const RingSend& op) const {
-        return cycles_for(static_cast<double>(op.src.visits() * row_bytes), ring_bytes_per_cycle);
+        return cycles_for(static_cast<double>(op.src.visits() * row_bytes),
+                          assumed::ring_bytes_per_cycle);
     }
     std::uint64_t operator()(const RingReceive& op) const {
-        return cycles_for(static_cast<double>(op.dst.visits() * row_bytes), ring_bytes_per_cycle);
+        return cycles_for(static_cast<double>(op.dst.visits() * row_bytes),
+                          assumed::ring_bytes_per_cycle);
     }
     std::uint64_t operator()(const NarrowToWide& op) const {
         return cycles_for(static_cast<double>(op.src.visits() * narrow_word_bytes),
-                          copy_bytes_per_cycle);
+                          assumed::copy_bytes_per_cycle);
     }
     std::uint64_t operator()(const WideToNarrow& op) const {
         const std::uint64_t unit = op.to_scaling ? scaling_word_bytes : narrow_word_bytes;
-        return cycles_for(static_cast<double>(op.dst.visits() * unit), copy_bytes_per_cycle);
+        return cycles_for(static_cast<double>(op.dst.visits() * unit),
+                          assumed::copy_bytes_per_cycle);
     }
     std::uint64_t operator()(const MeshTransfer& op) const {
         const std::uint64_t words = std::max(op.src.visits(), op.dst.visits());
-        return cycles_for(static_cast<double>(words * narrow_word_bytes), mesh_bytes_per_cycle);
+        return cycles_for(static_cast<double>(words * narrow_word_bytes),
+                          assumed::mesh_bytes_per_cycle);
     }
     std::uint64_t operator()(const RingPush& op) const {
-        constexpr std::array<std::uint64_t, 3> unit_bytes = {64, 8, 4};
+        constexpr std::array unit_bytes = {parameter_unit_bytes, activation_unit_bytes,
+                                           relay_unit_bytes};
         return cycles_for(
             static_cast<double>(op.src.visits() * unit_bytes[static_cast<std::size_t>(op.fifo)]),
-            ring_bytes_per_cycle);
+            assumed::ring_bytes_per_cycle);
     }
     std::uint64_t operator()(const RingPop& op) const {
-        return cycles_for(static_cast<double>(op.dst.visits() * (op.to_host ? 8 : 4)),
-                          ring_bytes_per_cycle);
+        return cycles_for(static_cast<double>(op.dst.visits() * (op.to_host ? activation_unit_bytes
+                                                                            : relay_unit_bytes)),
+                          assumed::ring_bytes_per_cycle);
     }
     std::uint64_t operator()(const auto&) const { return 1; }
 };
@@ -188,19 +168,25 @@ Result<ExecutableEstimate> estimate_executable(const Executable& executable,
 }
 
 double seconds_of(const ExecutableEstimate& e) {
-    return static_cast<double>(e.cycles) / value_of(clock_hz) +
-           static_cast<double>(e.to_chip_bytes + e.from_chip_bytes) /
-               value_of(usb_bytes_per_second);
+    return static_cast<double>(e.cycles) / assumed::clock_hz +
+           static_cast<double>(e.to_chip_bytes + e.from_chip_bytes) / assumed::usb_bytes_per_second;
 }
 
 }  // namespace
 
 std::span<const EstimateAssumption> estimate_assumptions() {
-    return assumptions;
+    static constexpr auto rows = [] {
+        std::array<EstimateAssumption, std::size(spec::assumptions)> out;
+        std::ranges::transform(spec::assumptions, out.begin(), [](const spec::Assumption& a) {
+            return EstimateAssumption{a.name, a.value, a.unit, a.source};
+        });
+        return out;
+    }();
+    return rows;
 }
 
 double estimated_clock_hz() {
-    return value_of(clock_hz);
+    return assumed::clock_hz;
 }
 
 Result<PackageEstimate> estimate(const Package& package, std::vector<EngineSpan>* spans) {
@@ -210,15 +196,15 @@ Result<PackageEstimate> estimate(const Package& package, std::vector<EngineSpan>
     if (computing == nullptr)
         return fail(Cause::bad_input, "the package has no executable that computes");
     out.computing = REEF_TRY(estimate_executable(*computing, spans));
-    out.cached_seconds = seconds_of(out.computing) + value_of(inference_seconds);
+    out.cached_seconds = seconds_of(out.computing) + assumed::inference_seconds;
     out.first_seconds = out.cached_seconds;
     if (const auto* caching = package.find(ExecutableType::parameter_caching)) {
         out.caching = REEF_TRY(estimate_executable(*caching, nullptr));
         // Parameters go into the chip as they arrive: the slower of the two counts.
         const double load =
-            static_cast<double>(out.caching->to_chip_bytes) / value_of(usb_bytes_per_second);
+            static_cast<double>(out.caching->to_chip_bytes) / assumed::usb_bytes_per_second;
         out.first_seconds +=
-            std::max(load, static_cast<double>(out.caching->cycles) / value_of(clock_hz));
+            std::max(load, static_cast<double>(out.caching->cycles) / assumed::clock_hz);
     }
     return out;
 }

@@ -8,25 +8,27 @@
 #include <memory>
 #include <span>
 
+#include "reef_spec/edgetpu_machine.h"
+
 namespace reef::edgetpu::sim {
 
-// Sizes: what the address fields reach (narrow), and what all known programs stay within (wide:
-// 0x000 to 0x7ff hold parameters, 0x800 to 0x81f are scratch). Source: programs, exact as a
-// functional model; no data sheet exists.
-inline constexpr std::size_t narrow_bytes = 0x40000;
-inline constexpr std::size_t narrow_word_bytes = 4;
+using spec::activation_fifo_units;
+using spec::activation_unit_bytes;
+using spec::lane_count;
+using spec::narrow_bytes;
+using spec::narrow_word_bytes;
+using spec::parameter_fifo_units;
+using spec::parameter_unit_bytes;
+using spec::relay_unit_bytes;
+using spec::row_bytes;
+using spec::scaling_word_bytes;
+using spec::scaling_words;
+using spec::wide_rows;
 inline constexpr std::size_t narrow_words = narrow_bytes / narrow_word_bytes;
-inline constexpr std::size_t wide_rows = 0x820;
-inline constexpr std::size_t row_bytes = 256;
 inline constexpr std::size_t row_words = row_bytes / narrow_word_bytes;
-inline constexpr std::size_t scaling_words = 128;
-inline constexpr std::size_t scaling_word_bytes = 8;
-inline constexpr std::size_t parameter_fifo_units = 2048;
-inline constexpr std::size_t activation_fifo_units = 32768;
 /// Tiles of a row, and rows.
-inline constexpr unsigned grid_side = 4;
+inline constexpr unsigned grid_side = spec::grid_side;
 inline constexpr unsigned tile_count = grid_side * grid_side;
-inline constexpr unsigned lane_count = 64;
 
 /// A word of narrow memory is read even when it begins at the last byte.
 inline constexpr std::size_t narrow_slack = 8;

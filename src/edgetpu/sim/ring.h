@@ -25,7 +25,7 @@ struct Message {
 /// full. The depth is an assumption; no known program depends on it.
 class RingQueue {
   public:
-    static constexpr unsigned depth = 2;
+    static constexpr unsigned depth = spec::ring_depth;
 
     [[nodiscard]] bool full() const { return count_ == depth; }
     [[nodiscard]] bool empty() const { return count_ == 0; }
@@ -45,7 +45,7 @@ class RingQueue {
 /// Words from one neighbour that were sent and not yet taken. The depth is an assumption.
 class MeshLink {
   public:
-    static constexpr unsigned depth = 64;
+    static constexpr unsigned depth = spec::mesh_depth;
 
     [[nodiscard]] bool full() const { return count_ == depth; }
     [[nodiscard]] bool empty() const { return count_ == 0; }

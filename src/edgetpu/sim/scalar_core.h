@@ -24,14 +24,13 @@
 
 #include "reef/base/result.h"
 #include "reef/edgetpu/isa.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::sim {
 
 inline constexpr std::size_t scalar_registers = 32;
 inline constexpr std::size_t scalar_predicates = 8;
-/// As many words as the 12 bits of a load's address reach; the largest transfer through it,
-/// 0x4000 bytes in ssd_mobilenet_v1 segment 1, fills it.
-inline constexpr std::size_t scalar_memory_words = 4096;
+using spec::scalar_memory_words;
 
 /// A place in scalar memory, in words of 4 bytes.
 struct ScalarAddress {

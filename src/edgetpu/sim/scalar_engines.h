@@ -14,8 +14,7 @@
 
 namespace reef::edgetpu::sim {
 
-/// A FIFO's memory, addressed in units. Sizes from the programs' own addresses and credits: they
-/// never reach further. (fitted)
+/// A FIFO's memory, addressed in units.
 class FifoMemory {
   public:
     FifoMemory(std::size_t unit_bytes, std::size_t units)
@@ -34,10 +33,6 @@ class FifoMemory {
     std::size_t unit_bytes_;
     std::vector<std::uint8_t> bytes_;
 };
-
-inline constexpr std::size_t parameter_unit_bytes = 64;
-inline constexpr std::size_t activation_unit_bytes = 8;
-inline constexpr std::size_t relay_unit_bytes = 4;
 
 /// Where the host's data come from and go to.
 class HostPort {

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "spec.h"
+#include "xml.h"
+
+namespace reef::specgen {
+namespace {
+
+template <typename Real>
+Result<Real> real(const Element& element, std::string_view text) {
+    Real value = 0;
+    const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code != std::errc{} || stop != text.data() + text.size())
+        return fail_at(element, fmt::format("'{}' is not a number", text));
+    return value;
+}
+
+Result<Size> read_size(const Element& e) {
+    REEF_CHECK(only_attributes(e, {"name", "is", "unit", "grade"}));
+    return Size{REEF_TRY(attribute(e, "name")), REEF_TRY(number(e, "is")),
+                REEF_TRY(attribute(e, "unit")), REEF_TRY(grade_of(e)), text_of(e)};
+}
+
+Result<Assumption> read_assumption(const Element& e) {
+    REEF_CHECK(only_attributes(e, {"name", "title", "is", "unit"}));
+    Assumption out{REEF_TRY(attribute(e, "name")), REEF_TRY(attribute(e, "title")),
+                   REEF_TRY(real<double>(e, REEF_TRY(attribute(e, "is")))),
+                   REEF_TRY(attribute(e, "unit")), text_of(e)};
+    if (out.source.empty()) return fail_at(e, "an assumption needs its source");
+    return out;
+}
+
+Result<Polynomial> read_polynomial(const Element& e) {
+    const std::string text = REEF_TRY(attribute(e, "is"));
+    std::string_view left = text;
+    Polynomial out{};
+    for (float& coefficient : out) {
+        const auto end = left.find(' ');
+        coefficient = REEF_TRY(real<float>(e, left.substr(0, end)));
+        left = end == std::string_view::npos ? std::string_view{} : left.substr(end + 1);
+    }
+    if (!left.empty()) return fail_at(e, fmt::format("'{}' is one coefficient too many", left));
+    return out;
+}
+
+Result<Function> read_function(const Element& element) {
+    REEF_CHECK(only_attributes(element, {"name", "grade", "meaning"}));
+    Function out{REEF_TRY(attribute(element, "name")),
+                 REEF_TRY(grade_of(element)),
+                 REEF_TRY(attribute(element, "meaning")),
+                 {},
+                 {}};
+    for (const auto* e = element.FirstChildElement(); e; e = e->NextSiblingElement()) {
+        if (std::string_view(e->Name()) != "segment") return fail_at(*e, "unknown element");
+        REEF_CHECK(only_attributes(*e, {"below", "is"}));
+        if (out.breaks.size() < out.segments.size())
+            return fail_at(*e, "the segment before this one has no end");
+        out.segments.push_back(REEF_TRY(read_polynomial(*e)));
+        if (e->Attribute("below") == nullptr) continue;
+        const float border = REEF_TRY(real<float>(*e, REEF_TRY(attribute(*e, "below"))));
+        if (!out.breaks.empty() && !(border > out.breaks.back()))
+            return fail_at(*e, "breaks must ascend");
+        out.breaks.push_back(border);
+    }
+    if (out.segments.size() != segments_of_function ||
+        out.breaks.size() + 1 != segments_of_function)
+        return fail_at(element, fmt::format("a function has {} segments", segments_of_function));
+    return out;
+}
+
+}  // namespace
+
+Result<MachineFacts> read_machine(const std::string& xml) {
+    tinyxml2::XMLDocument document;
+    if (document.Parse(xml.data(), xml.size()) != tinyxml2::XML_SUCCESS)
+        return fail(Cause::bad_input, document.ErrorStr());
+    const auto* root = document.RootElement();
+    if (!root || std::string_view(root->Name()) != "machine")
+        return fail(Cause::bad_input, "the root must be <machine>");
+    MachineFacts facts{REEF_TRY(attribute(*root, "title")), {}, {}, {}};
+    std::set<std::string> names;
+    for (const auto* e = root->FirstChildElement(); e; e = e->NextSiblingElement()) {
+        const std::string_view kind = e->Name();
+        if (kind == "size")
+            facts.sizes.push_back(REEF_TRY(read_size(*e)));
+        else if (kind == "assumption")
+            facts.assumptions.push_back(REEF_TRY(read_assumption(*e)));
+        else if (kind == "function")
+            facts.functions.push_back(REEF_TRY(read_function(*e)));
+        else
+            return fail_at(*e, "unknown element");
+        if (!names.insert(REEF_TRY(attribute(*e, "name"))).second)
+            return fail_at(*e, "the name occurs twice");
+    }
+    return facts;
+}
+
+}  // namespace reef::specgen
