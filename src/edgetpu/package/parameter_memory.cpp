@@ -12,7 +12,7 @@ namespace {
 
 /// The rows of each tile that were written.
 struct Rows {
-    std::array<std::bitset<parameter_rows_per_tile>, tile_count> written;
+    ParameterRows written;
     /// Bounds the time for programs that write the same rows again and again.
     std::int64_t visits_left = std::int64_t{16} * tile_count * parameter_rows_per_tile;
 
@@ -78,8 +78,9 @@ bool mark(Rows& rows, const Instruction& instruction) {
     return mark_head(rows, instruction, mask);
 }
 
-/// Nothing when a stream does not decode or an instruction cannot be followed.
-std::optional<Rows> rows_written(const Executable& caching) {
+}  // namespace
+
+std::optional<ParameterRows> parameter_rows_of(const Executable& caching) {
     Rows rows;
     for (const InstructionBitstream& stream : caching.bitstreams) {
         InstructionCursor cursor(stream.instructions.view());
@@ -90,10 +91,14 @@ std::optional<Rows> rows_written(const Executable& caching) {
             if (receives && !mark(rows, *instruction)) return std::nullopt;
         }
     }
-    return rows;
+    return rows.written;
 }
 
-}  // namespace
+bool overlap(const ParameterRows& a, const ParameterRows& b) {
+    for (unsigned tile = 0; tile < tile_count; ++tile)
+        if ((a[tile] & b[tile]).any()) return true;
+    return false;
+}
 
 ParameterMemory parameter_memory_of(const Package& package) {
     ParameterMemory memory;
@@ -106,11 +111,10 @@ ParameterMemory parameter_memory_of(const Package& package) {
             continue;
         }
         memory.cached_bytes += size;
-        const auto written = rows_written(executable);
+        const auto written = parameter_rows_of(executable);
         followed = followed && written.has_value();
         if (!written) continue;
-        for (unsigned tile = 0; tile < tile_count; ++tile)
-            rows.written[tile] |= written->written[tile];
+        for (unsigned tile = 0; tile < tile_count; ++tile) rows.written[tile] |= (*written)[tile];
     }
     if (followed) memory.occupied_bytes = rows.count() * row_bytes;
     return memory;

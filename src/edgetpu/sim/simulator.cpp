@@ -8,6 +8,7 @@
 #include "host_memory.h"
 #include "machine.h"
 #include "reef/edgetpu/layer_tensor.h"
+#include "reef/edgetpu/parameter_memory.h"
 #include "reef/edgetpu/transfers.h"
 
 namespace reef::edgetpu {
@@ -53,6 +54,8 @@ struct Simulator::Chip {
     /// Packages whose caching programs ran since resident_token came, by
     /// SimulatedPackage::Impl::id: co-compiled models share a token.
     std::vector<std::uint64_t> resident;
+    /// By resident: the rows that its parameters fill.
+    std::vector<std::optional<ParameterRows>> rows;
     /// By resident: the number of the run that loaded its parameters.
     std::vector<std::uint32_t> loaded_by;
 };
@@ -74,6 +77,7 @@ struct SimulatedPackage::Impl {
     std::optional<Prepared> caching;
     Prepared computing;
     std::vector<OutputUnpacker> unpackers;
+    std::optional<ParameterRows> rows;  ///< that caching fills
 
     static std::uint64_t next_id() {
         static std::atomic<std::uint64_t> last{0};
@@ -120,8 +124,10 @@ Result<SimulatedPackage> SimulatedPackage::prepare(const Package& package) {
     auto impl = std::make_unique<Impl>();
     impl->computing =
         REEF_TRY(in_place(prepare_executable(*computing), to_string(computing->type)));
-    if (const auto* caching = package.find(ExecutableType::parameter_caching))
+    if (const auto* caching = package.find(ExecutableType::parameter_caching)) {
         impl->caching = REEF_TRY(in_place(prepare_executable(*caching), to_string(caching->type)));
+        impl->rows = parameter_rows_of(*caching);
+    }
     for (const auto& layer : computing->outputs)
         impl->unpackers.push_back(REEF_TRY(in_place(OutputUnpacker::prepare(layer), layer.name)));
     return SimulatedPackage(std::move(impl));
@@ -145,18 +151,27 @@ Status SimulatedPackage::Impl::run_one(Simulator::Chip& chip, Prepared& prepared
     return {};
 }
 
-// A new token's parameters take the place of the old ones; equal tokens stay side by side.
+// A new token's parameters take the place of the old ones; equal tokens stay side by side unless
+// they fill the same rows.
 Status SimulatedPackage::Impl::load(Simulator::Chip& chip) {
     if (!caching) return {};
     const std::uint64_t token = caching->executable.parameter_caching_token;
-    if (token == 0 || token != chip.resident_token) {
+    const auto lies_in_its_rows = [&](const auto& other) {
+        return other && rows && overlap(*other, *rows);
+    };
+    const bool there = std::ranges::find(chip.resident, id) != chip.resident.end();
+    if (token == 0 || token != chip.resident_token ||
+        (!there && std::ranges::any_of(chip.rows, lies_in_its_rows))) {
         chip.resident.clear();
+        chip.rows.clear();
         chip.loaded_by.clear();
+    } else if (there) {
+        return {};
     }
-    if (std::ranges::find(chip.resident, id) != chip.resident.end()) return {};
     REEF_CHECK(run_one(chip, *caching));
     chip.resident_token = token;
     chip.resident.push_back(id);
+    chip.rows.push_back(rows);
     if (auto* monitor = chip.machine.monitor()) chip.loaded_by.push_back(monitor->run());
     return {};
 }

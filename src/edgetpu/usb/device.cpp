@@ -47,7 +47,11 @@ struct Device::State {
     std::optional<Error> broken;  ///< why the next run restarts
     std::size_t lost = 0;         ///< inferences that were under way when it broke
     std::uint64_t token = 0;
-    std::vector<Sha256> cached;  ///< what the chip's memory holds, all of `token`
+    struct Cached {
+        Sha256 content;
+        std::optional<ParameterRows> rows;
+    };
+    std::vector<Cached> cached;  ///< what the chip's memory holds, all of `token`
     std::vector<std::weak_ptr<const Program>> described;
     std::size_t executables_described = 0;
     DeviceCounters counters;
@@ -361,7 +365,16 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
     // Parameters stay as long as the token does; without a token, or without parameters to cache,
     // the chip's memory is the program's alone.
     const bool shares = program->caching_ && program->token_ != 0;
-    if (!shares || program->token_ != state.token) {
+    const auto its_own = [&](const State::Cached& each) {
+        return each.content == program->cached_content_;
+    };
+    const auto in_its_rows = [&](const State::Cached& each) {
+        return each.rows && program->cached_rows_ && overlap(*each.rows, *program->cached_rows_);
+    };
+    // What lies in its rows besides its own: parts of one model for several chips share a token.
+    const bool collides = std::ranges::none_of(state.cached, its_own) &&
+                          std::ranges::any_of(state.cached, in_its_rows);
+    if (!shares || program->token_ != state.token || collides) {
         if (!state.cached.empty()) {
             ++state.counters.evictions;
             state.connection->note(fmt::format("parameters of token {:016x} evicted by {:016x}",
@@ -370,15 +383,13 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
         state.cached.clear();
         state.token = shares ? program->token_ : 0;
     }
-    const bool load =
-        program->caching_ &&
-        std::ranges::find(state.cached, program->cached_content_) == state.cached.end();
+    const bool load = program->caching_ && std::ranges::none_of(state.cached, its_own);
     if (auto sent = state.runner->start(program, load, inputs, options_.run_deadline); !sent) {
         return lost(std::move(sent));
     }
     if (load) {
         ++state.counters.parameter_loads;
-        if (shares) state.cached.push_back(program->cached_content_);
+        if (shares) state.cached.push_back({program->cached_content_, program->cached_rows_});
     }
     return {};
 }

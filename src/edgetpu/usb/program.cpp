@@ -58,6 +58,7 @@ Result<std::shared_ptr<const Program>> Program::prepare(const Package& package) 
         program->caching_ = REEF_TRY(prepare_part(*caching));
         program->token_ = caching->parameter_caching_token;
         program->cached_content_ = content_of(program->token_, *caching);
+        program->cached_rows_ = parameter_rows_of(*caching);
         if (program->caching_->plan.stream_bytes(Tag::output_activations) != 0) {
             return fail(Cause::unsupported,
                         "not modelled: a PARAMETER_CACHING executable with outputs");

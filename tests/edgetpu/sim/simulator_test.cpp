@@ -128,6 +128,42 @@ TEST(Simulator, PackagesTakeTurnsOnAChip) {
     }
 }
 
+#ifdef REEF_LARGE_PROGRAMS
+// One token, the same rows: what the first put there is not what it finds after the second.
+TEST(Simulator, PartsOfAModelForTwoChipsTakeTurnsOnOne) {
+    REEF_SHARED_OR_SKIP(shared);
+    Simulator chip;
+    std::vector<SimulatedPackage> parts;
+    for (const char* number : {"0", "1"}) {
+        const auto model = load(shared / "data/models" /
+                                ("ssd_mobilenet_v1_coco_quant_postprocess_segment_" +
+                                 std::string(number) + "_of_2_edgetpu.tflite"));
+        const auto packages = packages_of(model);
+        ASSERT_TRUE(packages);
+        auto part = SimulatedPackage::prepare(packages->front().package);
+        ASSERT_TRUE(part) << part.error().message();
+        parts.push_back(std::move(*part));
+    }
+    std::vector<std::vector<std::vector<std::byte>>> first_runs;
+    for (int round = 0; round < 2; ++round)
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            std::vector<std::vector<std::byte>> inputs, outputs;
+            for (const auto& layer : parts[i].executable().inputs)
+                inputs.push_back(random_input(tensor_bytes(layer).value(), 5));
+            for (const auto& layer : parts[i].executable().outputs)
+                outputs.emplace_back(tensor_bytes(layer).value());
+            const std::vector<Bytes> in(inputs.begin(), inputs.end());
+            const std::vector<MutableBytes> out(outputs.begin(), outputs.end());
+            const auto status = parts[i].run(chip, in, out);
+            ASSERT_TRUE(status) << status.error().message();
+            if (round == 0)
+                first_runs.push_back(outputs);
+            else
+                EXPECT_TRUE(outputs == first_runs[i]) << "part " << i;
+        }
+}
+#endif
+
 INSTANTIATE_TEST_SUITE_P(Templates, CompiledTemplate,
                          testing::Values(Case{"dense_256", 1, 0.9}, Case{"dense_1024", 1, 0.9},
                                          Case{"looming_64x64_3x3", 0, 1},

@@ -12,6 +12,7 @@
 #include "reef/base/sha256.h"
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/edgetpu/package.h"
+#include "reef/edgetpu/parameter_memory.h"
 #include "reef/edgetpu/registers.h"
 #include "reef/edgetpu/transfers.h"
 #include "reef/edgetpu/usb/transport.h"
@@ -63,7 +64,8 @@ class Program {
     std::vector<OutputUnpacker> unpackers_;
     std::vector<std::size_t> tensor_bytes_;  ///< of the inputs
     std::uint64_t token_ = 0;
-    Sha256 cached_content_{};  ///< of what caching sends
+    Sha256 cached_content_{};                   ///< of what caching sends
+    std::optional<ParameterRows> cached_rows_;  ///< that caching fills
 };
 
 // -- Device ---------------------------------------------------------------------------------------
@@ -79,7 +81,7 @@ struct DeviceOptions {
 struct DeviceCounters {
     std::uint64_t runs = 0;
     std::uint64_t parameter_loads = 0;
-    std::uint64_t evictions = 0;   ///< of parameters by another token
+    std::uint64_t evictions = 0;   ///< of parameters by another token, or in the same rows
     std::uint64_t recoveries = 0;  ///< restarts after a fault
 };
 
