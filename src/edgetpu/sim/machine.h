@@ -81,6 +81,9 @@ class Machine final : public Fabric {
     [[nodiscard]] Status run(const Program& program, HostPort& host,
                              MachineObserver* observer = nullptr);
 
+    /// Every unit that waits, and for what: an error, should nothing end it.
+    [[nodiscard]] Error deadlock() const;
+
     /// Null unless options.strict.
     [[nodiscard]] Monitor* monitor() { return monitor_.get(); }
     [[nodiscard]] Tile& tile(unsigned number) { return units_[number]->tile; }
@@ -154,7 +157,6 @@ class Machine final : public Fabric {
     }
     [[nodiscard]] bool may_issue(const ProgramInstruction& instruction) const;
     [[nodiscard]] bool all_idle() const;
-    [[nodiscard]] Error deadlock() const;
 
     MachineOptions options_;
     std::unique_ptr<Monitor> monitor_;

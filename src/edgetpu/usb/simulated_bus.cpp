@@ -290,6 +290,14 @@ std::string SimulatedBus::complaint(std::string_view port) const {
     return {};
 }
 
+std::string SimulatedBus::standstill(std::string_view port) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& stick : sticks_) {
+        if (stick->info().port == port) return stick->standstill();
+    }
+    return {};
+}
+
 Io<std::vector<DeviceInfo>> SimulatedBus::list() {
     const std::lock_guard lock(mutex_);
     std::vector<DeviceInfo> devices;

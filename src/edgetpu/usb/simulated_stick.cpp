@@ -261,6 +261,14 @@ std::size_t SimulatedStick::output_chunk() const {
     return std::max<std::size_t>(read(csr::outfeed_chunk_length->offset) * unit, unit);
 }
 
+std::optional<ChipEvent> SimulatedStick::take_event() {
+    while (const auto event = core_->take_event()) {
+        const std::uint64_t enabled = read(csr::descr_ep->offset);
+        if ((enabled >> static_cast<unsigned>(event->tag) & 1U) != 0) return event;
+    }
+    return std::nullopt;
+}
+
 bool SimulatedStick::receive(Bytes bytes) {
     if (!is_chip_ || !runs() || !complaint_.empty()) return false;
     if (!stream_) {

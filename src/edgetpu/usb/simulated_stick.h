@@ -39,8 +39,10 @@ class SimulatedStick {
     [[nodiscard]] std::size_t take_output(MutableBytes room) { return core_->take_output(room); }
     /// Bytes that the output endpoint sends at least, when it has them.
     [[nodiscard]] std::size_t output_chunk() const;
-    [[nodiscard]] std::optional<ChipEvent> take_event() { return core_->take_event(); }
+    /// The next one whose tag is enabled in descr_ep.
+    [[nodiscard]] std::optional<ChipEvent> take_event();
     [[nodiscard]] const std::string& complaint() const { return complaint_; }
+    [[nodiscard]] std::string standstill() const { return core_->standstill(); }
 
   private:
     void power_on();

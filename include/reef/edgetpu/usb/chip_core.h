@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "reef/base/bytes.h"
@@ -36,7 +37,10 @@ class ChipCore {
     /// Moves output bytes that are ready to `room`, up to the end of one packet; 0 when there are
     /// none.
     [[nodiscard]] virtual std::size_t take_output(MutableBytes room) = 0;
+    /// Of every descriptor that the chip fires; which of them reach the host is up to the USB unit.
     [[nodiscard]] virtual std::optional<ChipEvent> take_event() = 0;
+    /// Why the chip stopped, or what its program waits for; empty when it waits for a program.
+    [[nodiscard]] virtual std::string standstill() const { return {}; }
 };
 
 /// A core that computes nothing and answers at once: byte i of its output stream is (7 * i + 3)

@@ -65,6 +65,8 @@ class SimulatedBus final : public Bus {
     void unplug(std::string_view port);
     /// Transactions of a stick since it was plugged in.
     [[nodiscard]] std::size_t transactions(std::string_view port) const;
+    /// ChipCore::standstill() of a stick's chip: what no host can see of a chip that hangs.
+    [[nodiscard]] std::string standstill(std::string_view port) const;
 
     /// Of the device that the stick is now; reading them is no transaction. Errors: device_missing.
     [[nodiscard]] Result<StickDescriptors> descriptors(std::string_view port) const;
