@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -85,5 +86,16 @@ struct TransferPlan {
 /// Errors: bad_input for a field offset that names no layer or lies outside the bitstream.
 [[nodiscard]] Result<std::vector<std::byte>> with_base_addresses(const Executable& executable,
                                                                  std::size_t bitstream);
+
+/// What an address of with_base_addresses() points to.
+struct AddressPlace {
+    BaseAddress base{};
+    std::size_t layer = 0;   ///< of input and output activations
+    std::size_t offset = 0;  ///< bytes
+    friend bool operator==(const AddressPlace&, const AddressPlace&) = default;
+};
+/// Nothing for addresses in no region.
+[[nodiscard]] std::optional<AddressPlace> place_of_address(const Executable& executable,
+                                                           std::uint64_t address);
 
 }  // namespace reef::edgetpu

@@ -133,20 +133,22 @@ std::string place_of(const Executable& executable) {
     return fmt::format("{} executable", to_string(executable.type));
 }
 
+// Upper halves of base addresses; the output layers come behind the input layers.
+constexpr std::uint32_t parameter_region = 1, scratch_region = 2, first_layer_region = 3;
+
 /// The upper half of the base address of what `meta` names.
 std::optional<std::uint32_t> region_of(const Executable& executable, const Meta& meta) {
-    constexpr std::uint32_t parameters = 1, scratch = 2, first_layer = 3;
     const auto layer = [&](const std::vector<Layer>& layers,
                            std::size_t first) -> std::optional<std::uint32_t> {
         const auto index = index_of(layers, meta.name);
         if (!index) return std::nullopt;
-        return static_cast<std::uint32_t>(first_layer + first + *index);
+        return static_cast<std::uint32_t>(first_layer_region + first + *index);
     };
     switch (meta.base) {
         case BaseAddress::parameter:
-            return parameters;
+            return parameter_region;
         case BaseAddress::scratch:
-            return scratch;
+            return scratch_region;
         case BaseAddress::input_activation:
             return layer(executable.inputs, 0);
         case BaseAddress::output_activation:
@@ -302,6 +304,19 @@ Result<std::vector<std::byte>> with_base_addresses(const Executable& executable,
                     field.meta.half == AddressHalf::upper_32_bits ? *region : 0);
     }
     return bytes;
+}
+
+std::optional<AddressPlace> place_of_address(const Executable& executable, std::uint64_t address) {
+    const std::uint64_t region = address >> 32U;
+    const auto offset = static_cast<std::size_t>(address & 0xffffffffU);
+    if (region == parameter_region) return AddressPlace{BaseAddress::parameter, 0, offset};
+    if (region == scratch_region) return AddressPlace{BaseAddress::scratch, 0, offset};
+    if (region < first_layer_region) return std::nullopt;
+    const std::size_t layer = region - first_layer_region;
+    const std::size_t inputs = executable.inputs.size();
+    if (layer < inputs) return AddressPlace{BaseAddress::input_activation, layer, offset};
+    if (layer - inputs >= executable.outputs.size()) return std::nullopt;
+    return AddressPlace{BaseAddress::output_activation, layer - inputs, offset};
 }
 
 }  // namespace reef::edgetpu

@@ -12,8 +12,8 @@ constexpr std::uint64_t throttled_dividers = 5;
 constexpr std::uint64_t every_tile = 0x7f;
 /// Cycles until tiles sleep and wake.
 constexpr std::uint64_t deep_sleep_delays = 0x1e02;
-/// Descriptors and events on the endpoints of the single-endpoint mode.
-constexpr std::uint64_t event_endpoints = 0xf0;
+/// descr_ep, a bit for each tag.
+constexpr std::uint64_t interrupt_events = 0xf0, all_events = 0xff;
 constexpr std::uint64_t all_credits = 0xf;
 
 constexpr std::size_t chunk_unit = 8;  ///< bytes, of outfeed_chunk_length
@@ -59,7 +59,7 @@ Status enable_hardware_clock_gate(Link& link) {
 Status initialise_chip(Link& link, Speed speed) {
     link.phase("initialise chip");
     REEF_CHECK(link.read(csr::omc0_00));
-    REEF_CHECK(link.write(csr::descr_ep, event_endpoints));
+    REEF_CHECK(report_descriptors(link, false));
     REEF_CHECK(link.write(csr::multi_bo_ep, 0));
     const std::size_t chunk =
         speed == Speed::high || speed == Speed::full ? usb2_chunk : usb3_chunk;
@@ -99,6 +99,10 @@ Status miscellany(Link& link, bool on) {
 }
 
 }  // namespace
+
+Status report_descriptors(Link& link, bool all) {
+    return link.write(csr::descr_ep, all ? all_events : interrupt_events);
+}
 
 std::size_t output_request_bytes(Speed speed) {
     return speed == Speed::high || speed == Speed::full ? usb2_chunk : usb3_request;

@@ -44,8 +44,9 @@ struct Device::State {
     std::unique_ptr<Runner> runner;
     bool claimed = false;
     bool started = false;
-    std::optional<Error> broken;  ///< why the next run restarts
-    std::size_t lost = 0;         ///< inferences that were under way when it broke
+    bool reports_descriptors = false;  ///< the chip does, for a program that asks
+    std::optional<Error> broken;       ///< why the next run restarts
+    std::size_t lost = 0;              ///< inferences that were under way when it broke
     std::uint64_t token = 0;
     struct Cached {
         Sha256 content;
@@ -213,6 +214,7 @@ Status Device::bring_up() {
     state.started = false;
     state.cached.clear();
     state.token = 0;
+    state.reports_descriptors = false;
     state.described.clear();
     state.connection = REEF_TRY(Opening(*bus_, options_, port_).run());
     state.claimed = true;
@@ -231,6 +233,7 @@ Status Device::recover(const Error& reason) {
     ++state.counters.recoveries;
     state.cached.clear();
     state.token = 0;
+    state.reports_descriptors = false;
     std::string tried = "tried: ";
     if (state.connection && state.started && reason.cause != Cause::device_missing) {
         tried += "clear halt and chip reset (";
@@ -384,13 +387,26 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
         state.token = shares ? program->token_ : 0;
     }
     const bool load = program->caching_ && std::ranges::none_of(state.cached, its_own);
-    if (auto sent = state.runner->start(program, load, inputs, options_.run_deadline); !sent) {
-        return lost(std::move(sent));
-    }
+    auto sent = report_descriptors_for(*program);
+    if (sent) sent = state.runner->start(program, load, inputs, options_.run_deadline);
+    if (!sent) return lost(std::move(sent));
     if (load) {
         ++state.counters.parameter_loads;
         if (shares) state.cached.push_back({program->cached_content_, program->cached_rows_});
     }
+    return {};
+}
+
+/// A program whose chip asks for transfers has the chip alone until it is complete.
+Status Device::report_descriptors_for(const Program& program) {
+    State& state = *state_;
+    if (!program.asks() && !state.reports_descriptors) return {};
+    REEF_CHECK(state.runner->settle());
+    if (program.asks() == state.reports_descriptors) return {};
+    Link link(*bus_, *state.connection, options_.start_deadline);
+    link.phase("events");
+    REEF_CHECK(report_descriptors(link, program.asks()));
+    state.reports_descriptors = program.asks();
     return {};
 }
 

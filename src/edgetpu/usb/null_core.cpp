@@ -53,6 +53,13 @@ Result<std::unique_ptr<NullCore>> NullCore::of(std::span<const Executable> execu
     std::vector<std::size_t> sizes;
     for (const Executable& executable : executables) {
         auto plan = REEF_TRY(plan_transfers(executable));
+        if (!plan.complete) {
+            return fail(Cause::unsupported,
+                        fmt::format("not modelled: a null device for a {} executable whose DMA "
+                                    "hints are not complete",
+                                    to_string(executable.type)),
+                        {}, "edgetpu:sim computes what it asks for");
+        }
         core->known_.push_back({executable, std::move(plan)});
         const auto* first =
             first_bitstream(core->known_.back().executable, core->known_.back().plan);

@@ -27,12 +27,6 @@ Result<Program::Part> Program::prepare_part(const Executable& executable) {
     Part part;
     part.executable = executable;
     part.plan = REEF_TRY(plan_transfers(executable));
-    if (!part.plan.complete) {
-        return fail(Cause::unsupported,
-                    "not modelled: an executable whose DMA hints are not complete",
-                    fmt::format("{} executable", to_string(executable.type)),
-                    "run the model on the simulator or on the CPU");
-    }
     for (std::size_t i = 0; i < executable.bitstreams.size(); ++i) {
         part.bitstreams.push_back(REEF_TRY(with_base_addresses(executable, i)));
     }
@@ -59,6 +53,11 @@ Result<std::shared_ptr<const Program>> Program::prepare(const Package& package) 
         program->token_ = caching->parameter_caching_token;
         program->cached_content_ = content_of(program->token_, *caching);
         program->cached_rows_ = parameter_rows_of(*caching);
+        if (!program->caching_->plan.complete) {
+            return fail(Cause::unsupported,
+                        "not modelled: a PARAMETER_CACHING executable whose DMA hints are not "
+                        "complete");
+        }
         if (program->caching_->plan.stream_bytes(Tag::output_activations) != 0) {
             return fail(Cause::unsupported,
                         "not modelled: a PARAMETER_CACHING executable with outputs");

@@ -14,6 +14,9 @@ constexpr std::size_t output_requests = 8;
 /// Linux gives all USB transfers of a process 16 MiB by default.
 constexpr std::size_t most_bytes_under_way = 8 << 20;
 constexpr std::size_t most_out_under_way = 32;
+/// Transfers that the chip asks for come in whole units of its FIFOs, and may run this far beyond a
+/// layer.
+constexpr std::size_t most_asked_beyond = 64;
 
 Error device_error(std::string what, std::string place) {
     return {.cause = Cause::device_failed,
@@ -97,7 +100,7 @@ void Runner::add_part(Flight& flight, const Program::Part& part) {
                                           .subspan(transfer.offset, transfer.size)});
         }
         if (transfer.kind == Transfer::Kind::wait) {
-            ++flight.interrupts_left[interrupt_of(transfer.tag)];
+            ++flight.interrupts[interrupt_of(transfer.tag)];
         }
     }
 }
@@ -105,23 +108,37 @@ void Runner::add_part(Flight& flight, const Program::Part& part) {
 Status Runner::prepare(Flight& flight, bool load_parameters, std::span<const Bytes> inputs) {
     const Program& program = *flight.program;
     const Program::Part& main = program.main_;
+    // Hints tell how far transfers run over the layers.
+    const std::size_t beyond = program.asks() ? most_asked_beyond : 0;
     flight.packed.resize(std::max(flight.packed.size(), inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        flight.packed[i].resize(std::max(main.plan.input_bytes[i], program.tensor_bytes_[i]));
+        flight.packed[i].resize(std::max(main.plan.input_bytes[i], program.tensor_bytes_[i]) +
+                                beyond);
         REEF_CHECK(pack_input(main.executable.inputs[i], inputs[i], flight.packed[i]));
     }
     flight.layers.resize(std::max(flight.layers.size(), main.plan.output_bytes.size()));
     for (std::size_t i = 0; i < main.plan.output_bytes.size(); ++i) {
-        flight.layers[i].resize(main.plan.output_bytes[i]);
+        flight.layers[i].resize(main.plan.output_bytes[i] + beyond);
     }
     flight.steps.clear();
     flight.targets.clear();
     flight.target = flight.targets_due = flight.next_header = flight.out_under_way = 0;
-    flight.interrupts_left.fill(0);
+    flight.interrupts.fill(0);
     flight.interrupts_due.fill(0);
+    flight.next_hint.fill(0);
+    flight.asked.clear();
+    flight.early.clear();
+    flight.scratch.assign(static_cast<std::size_t>(std::max(main.executable.scratch_size_bytes, 0)),
+                          std::byte{0});
     if (load_parameters) add_part(flight, *program.caching_);
+    const int before = flight.interrupts[0];
     add_part(flight, main);
-    if (flight.headers.size() < flight.steps.size()) flight.headers.resize(flight.steps.size());
+    // The end of a program, when it is not among the hints.
+    if (program.asks() && flight.interrupts[0] == before) {
+        ++flight.interrupts[0];
+        ++flight.interrupts_due[0];
+    }
+    flight.interrupts_left = flight.interrupts;
     return {};
 }
 
@@ -145,7 +162,7 @@ Status Runner::start(const std::shared_ptr<const Program>& program, bool load_pa
                 ++flight.interrupts_due[interrupt_of(step.transfer->tag)];
                 break;
             case Transfer::Kind::fence:
-                REEF_CHECK(drain());
+                REEF_CHECK(settle());
                 break;
         }
     }
@@ -154,7 +171,7 @@ Status Runner::start(const std::shared_ptr<const Program>& program, bool load_pa
 
 Status Runner::finish(std::span<const MutableBytes> outputs) {
     Flight& flight = flights_[oldest_];
-    while (!flight.done()) REEF_CHECK(next_completion());
+    REEF_CHECK(await(flight));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         flight.program->unpackers_[i].run(flight.layers[i], outputs[i]);
     }
@@ -169,15 +186,19 @@ Status Runner::send(Flight& flight, const Step& step) {
     Bytes bytes = step.part->executable.parameters.view();
     if (transfer.tag == Tag::instructions) bytes = step.part->bitstreams[transfer.index];
     if (transfer.tag == Tag::input_activations) bytes = flight.packed[transfer.index];
-    bytes = bytes.subspan(transfer.offset, transfer.size);
+    return send(flight, transfer.tag, bytes.subspan(transfer.offset, transfer.size));
+}
+
+Status Runner::send(Flight& flight, Tag tag, Bytes bytes) {
+    if (flight.next_header == flight.headers.size()) flight.headers.emplace_back();
     auto& header = flight.headers[flight.next_header++];
     const std::uint32_t words[2] = {static_cast<std::uint32_t>(bytes.size()),
-                                    static_cast<std::uint32_t>(transfer.tag)};
+                                    static_cast<std::uint32_t>(tag)};
     std::memcpy(header.data(), words, sizeof words);
-    REEF_CHECK(in_place(submit(flight, header), to_string(transfer.tag)));
+    REEF_CHECK(in_place(submit(flight, header), to_string(tag)));
     while (!bytes.empty()) {
         const Bytes piece = bytes.first(std::min(bytes.size(), most_out_bytes));
-        REEF_CHECK(in_place(submit(flight, piece), to_string(transfer.tag)));
+        REEF_CHECK(in_place(submit(flight, piece), to_string(tag)));
         bytes = bytes.subspan(piece.size());
     }
     return {};
@@ -198,21 +219,24 @@ Status Runner::submit(Flight& flight, Bytes bytes) {
 
 /// As far as its steps were taken; when all were, it is complete.
 bool Runner::Flight::done() const {
-    if (out_under_way != 0 || target < targets_due) return false;
-    std::array<int, 4> total{};
-    for (const Step& step : steps) {
-        if (step.transfer->kind == Transfer::Kind::wait) ++total[interrupt_of(step.transfer->tag)];
+    if (out_under_way != 0 || target < targets_due || !asked.empty() || !early.empty()) {
+        return false;
     }
-    for (std::size_t i = 0; i < total.size(); ++i) {
-        if (total[i] - interrupts_left[i] < interrupts_due[i]) return false;
+    for (std::size_t i = 0; i < interrupts.size(); ++i) {
+        if (interrupts[i] - interrupts_left[i] < interrupts_due[i]) return false;
     }
     return true;
 }
 
-Status Runner::drain() {
-    for (std::size_t i = 0; i < count_; ++i) {
-        while (!flight(i).done()) REEF_CHECK(next_completion());
+Status Runner::await(Flight& flight) {
+    while (!flight.done()) {
+        if (!REEF_TRY(send_asked(flight))) REEF_CHECK(next_completion());
     }
+    return {};
+}
+
+Status Runner::settle() {
+    for (std::size_t i = 0; i < count_; ++i) REEF_CHECK(await(flight(i)));
     return {};
 }
 
@@ -286,22 +310,31 @@ Status Runner::take(const Completion& completion) {
     return supply();
 }
 
+void Runner::fill_targets(Flight& flight, Bytes& bytes) {
+    while (!bytes.empty() && flight.target < flight.targets.size()) {
+        MutableBytes& room = flight.targets[flight.target].room;
+        const std::size_t size = std::min(room.size(), bytes.size());
+        std::memcpy(room.data(), bytes.data(), size);
+        room = room.subspan(size);
+        bytes = bytes.subspan(size);
+        if (room.empty()) ++flight.target;
+    }
+}
+
 /// The bytes of one transfer belong to one inference: bytes that an inference lacks must not be
 /// taken from the next.
 Status Runner::take_output(Bytes bytes) {
     std::size_t position = 0;
-    while (position < count_ && flight(position).target == flight(position).targets.size()) {
+    while (position < count_ && flight(position).target == flight(position).targets.size() &&
+           !flight(position).program->asks()) {
         ++position;
     }
     if (position < count_) {
         Flight& each = flight(position);
-        while (!bytes.empty() && each.target < each.targets.size()) {
-            MutableBytes& room = each.targets[each.target].room;
-            const std::size_t size = std::min(room.size(), bytes.size());
-            std::memcpy(room.data(), bytes.data(), size);
-            room = room.subspan(size);
-            bytes = bytes.subspan(size);
-            if (room.empty()) ++each.target;
+        fill_targets(each, bytes);
+        if (each.program->asks()) {
+            each.early.insert(each.early.end(), bytes.begin(), bytes.end());
+            bytes = {};
         }
     }
     if (bytes.empty()) return {};
@@ -315,6 +348,13 @@ Status Runner::take_event(Bytes bytes) {
             fmt::format("an event of {} bytes, {} expected", bytes.size(), event_bytes), ""));
     }
     const auto tag = static_cast<Tag>(bytes[12]);
+    if (tag >= Tag::input_activations && tag <= Tag::output_activations) {
+        std::uint64_t address = 0;
+        std::uint32_t size = 0;
+        std::memcpy(&address, bytes.data(), sizeof address);
+        std::memcpy(&size, bytes.data() + sizeof address, sizeof size);
+        return take_descriptor(tag, address, size);
+    }
     if (tag < Tag::interrupt_0 || static_cast<int>(tag) > 7) {
         return std::unexpected(
             device_error(fmt::format("an unexpected event: {}", to_string(tag)), ""));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 
 #include "edgetpu/usb/protocol.h"
 #include "reef/edgetpu/usb/device.h"
@@ -20,6 +21,8 @@ class Runner {
     /// Precondition: under_way() < most_under_way.
     [[nodiscard]] Status start(const std::shared_ptr<const Program>& program, bool load_parameters,
                                std::span<const Bytes> inputs, Milliseconds deadline);
+    /// Waits until every inference under way is complete; they are still to be finished.
+    [[nodiscard]] Status settle();
     /// Waits for the oldest inference. Precondition: under_way() > 0.
     [[nodiscard]] Status finish(std::span<const MutableBytes> outputs);
     /// The oldest inference's. Precondition: under_way() > 0.
@@ -40,19 +43,32 @@ class Runner {
     struct Target {
         MutableBytes room;
     };
+    /// A transfer that the chip asked for, of bytes that earlier output may still change.
+    struct Asked {
+        Tag tag{};
+        Bytes bytes;
+        std::size_t behind = 0;  ///< targets that must be filled before
+    };
     /// One inference, from its first transfer to its last output byte.
     struct Flight {
         std::shared_ptr<const Program> program;
         std::vector<Step> steps;
-        std::vector<std::array<std::byte, header_bytes>> headers;
+        std::deque<std::array<std::byte, header_bytes>> headers;
         std::size_t next_header = 0;
         std::vector<std::vector<std::byte>> packed, layers;
         std::vector<Target> targets;
         std::size_t target = 0;                ///< that takes the next bytes
         std::size_t targets_due = 0;           ///< that the steps so far wait for
-        std::array<int, 4> interrupts_left{};  ///< of all steps
+        std::array<int, 4> interrupts{};       ///< of all steps
+        std::array<int, 4> interrupts_left{};  ///< of them
         std::array<int, 4> interrupts_due{};   ///< of the steps so far
         std::size_t out_under_way = 0;         ///< transfers
+
+        // Of a program whose chip asks for what the hints leave out.
+        std::array<std::size_t, 4> next_hint{};  ///< by tag: the step that its next event may be
+        std::deque<Asked> asked;
+        std::vector<std::byte> scratch;
+        std::vector<std::byte> early;  ///< output bytes that came before their event
         [[nodiscard]] bool done() const;
     };
     struct Sent {
@@ -71,8 +87,14 @@ class Runner {
     static void add_part(Flight& flight, const Program::Part& part);
     [[nodiscard]] Status supply();
     [[nodiscard]] Status send(Flight& flight, const Step& step);
+    [[nodiscard]] Status send(Flight& flight, Tag tag, Bytes bytes);
+    [[nodiscard]] Status await(Flight& flight);
+    [[nodiscard]] Result<bool> send_asked(Flight& flight);
+    [[nodiscard]] Status take_descriptor(Tag tag, std::uint64_t address, std::uint32_t size);
+    [[nodiscard]] static bool is_hinted(Flight& flight, Tag tag, const AddressPlace& place,
+                                        std::size_t size);
+    static void fill_targets(Flight& flight, Bytes& bytes);
     [[nodiscard]] Status submit(Flight& flight, Bytes bytes);
-    [[nodiscard]] Status drain();
     [[nodiscard]] Status next_completion();
     [[nodiscard]] Status take(const Completion& completion);
     [[nodiscard]] Status take_output(Bytes bytes);

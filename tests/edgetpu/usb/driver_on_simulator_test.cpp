@@ -32,6 +32,7 @@ const char* const models[] = {
     "models/mobilenet_v1_0.25_128_quant_edgetpu.tflite",
     "models/mobilenet_v1_0.25_128_quant_cocompiled_with_mobilenet_v1_0.5_160_quant_edgetpu.tflite",
     "models/split_concat_edgetpu.tflite",
+    "models/keras_lstm_mnist_ptq_edgetpu.tflite",
 #ifdef REEF_LARGE_PROGRAMS
     "models/mobilenet_v1_0.5_160_quant_edgetpu.tflite",
     "models/movenet_single_pose_lightning_ptq_edgetpu.tflite",

@@ -47,7 +47,7 @@ class ChipCore {
 /// mod 256. It knows when a run is complete from the DMA hints of the executables that it is given.
 class NullCore final : public ChipCore {
   public:
-    /// Errors: those of plan_transfers.
+    /// Errors: those of plan_transfers; unsupported when hints are not complete.
     [[nodiscard]] static Result<std::unique_ptr<NullCore>> of(
         std::span<const Executable> executables);
 

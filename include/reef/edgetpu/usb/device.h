@@ -41,8 +41,9 @@ struct Firmware {
 /// used on several devices.
 class Program {
   public:
-    /// Errors: unsupported for models split over several chips and for executables whose hints are
-    /// not complete; those of plan_transfers, with_base_addresses and OutputUnpacker::prepare.
+    /// Errors: unsupported for models split over several chips and for caching executables whose
+    /// hints are not complete; those of plan_transfers, with_base_addresses and
+    /// OutputUnpacker::prepare.
     [[nodiscard]] static Result<std::shared_ptr<const Program>> prepare(const Package& package);
 
     [[nodiscard]] const std::vector<Layer>& inputs() const { return main_.executable.inputs; }
@@ -58,6 +59,9 @@ class Program {
         std::vector<std::vector<std::byte>> bitstreams;  ///< with addresses
     };
     static Result<Part> prepare_part(const Executable& executable);
+
+    /// The hints are not all there is: the chip asks for the rest by events.
+    [[nodiscard]] bool asks() const { return !main_.plan.complete; }
 
     std::optional<Part> caching_;
     Part main_;
@@ -128,6 +132,7 @@ class Device {
     [[nodiscard]] Status start_locked(const std::shared_ptr<const Program>& program,
                                       std::span<const Bytes> inputs);
     [[nodiscard]] Status finish_locked(std::span<const MutableBytes> outputs);
+    [[nodiscard]] Status report_descriptors_for(const Program& program);
     [[nodiscard]] Status lost(Status&& failed);
     void describe_once(const std::shared_ptr<const Program>& program);
 
