@@ -373,7 +373,6 @@ void* libusb_context::user_data_of(libusb_hotplug_callback_handle number) {
 
 void libusb_context::call(const HotplugCallback& callback, libusb_device& device,
                           libusb_hotplug_event event) {
-    const reef::usb_abi::InCallbacks in(*this);
     if (callback.call(this, &device, event, callback.user_data) != 0) remove(callback.number);
 }
 
@@ -390,6 +389,7 @@ void libusb_context::deliver(const HotplugMessage& message) {
     for (const HotplugCallback& callback : callbacks) {
         // One of the callbacks before may have removed it.
         if (!has(callback.number) || !callback.matches(*message.device, message.event)) continue;
+        const reef::usb_abi::InCallbacks in(*this);
         call(callback, *message.device, message.event);
     }
     libusb_unref_device(message.device);

@@ -1,6 +1,7 @@
 #include "usb_abi/ports.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -39,7 +40,8 @@ Port::Port(const edgetpu::usb::StickOptions& stick, std::unique_ptr<edgetpu::usb
            std::string record)
     : name_(stick.port),
       stick_(std::make_shared<edgetpu::usb::SimulatedBus>()),
-      record_(std::move(record)) {
+      record_(std::move(record)),
+      process_(::getpid()) {
     stick_->plug(stick, std::move(core));
     comes_back_ = std::ranges::any_of(
         stick.faults, [](const auto& fault) { return fault.back_after.has_value(); });
@@ -58,7 +60,8 @@ void Port::pass_time() {
 }
 
 void Port::save() const {
-    if (!recorder_) return;
+    // A forked child has only a copy of what its parent did.
+    if (!recorder_ || ::getpid() != process_) return;
     const auto recording = recorder_->recording();
     if (recording.text.empty()) return;
     if (auto written = edgetpu::usb::write_recording(record_, recording); !written) {

@@ -1,6 +1,8 @@
 // The process's USB ports with their simulated sticks, and the devices that the host sees there.
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <map>
 #include <thread>
@@ -36,6 +38,7 @@ class Port {
     std::shared_ptr<edgetpu::usb::SimulatedBus> stick_;
     std::shared_ptr<edgetpu::usb::RecordingBus> recorder_;
     std::string record_;
+    pid_t process_;
     bool comes_back_ = false;  ///< its faults include an unplug with a time
     std::chrono::steady_clock::time_point plugged_ = std::chrono::steady_clock::now();
     std::mutex refreshing_;

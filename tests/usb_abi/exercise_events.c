@@ -208,6 +208,20 @@ enum {
     any = LIBUSB_HOTPLUG_MATCH_ANY
 };
 
+/* During the registration a callback may use what it is told of. */
+static int LIBUSB_CALL open_and_read(libusb_context* context, libusb_device* device,
+                                     libusb_hotplug_event event, void* user_data) {
+    libusb_device_handle* handle = NULL;
+    unsigned char bytes[18];
+    (void)context;
+    CHECK_EQ(event, LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED);
+    CHECK_EQ(libusb_open(device, &handle), 0);
+    CHECK_EQ(libusb_get_descriptor(handle, LIBUSB_DT_DEVICE, 0, bytes, sizeof bytes), 18);
+    libusb_close(handle);
+    ++*(int*)user_data;
+    return 1;
+}
+
 static void hotplug(void) {
     libusb_context* context = new_context();
     struct plugs all = {0}, chips = {0}, once = {.result = 1}, hubs = {0}, removed = {0};
@@ -218,6 +232,13 @@ static void hotplug(void) {
     CHECK_EQ(all.arrived, 1); /* before the call returns */
     CHECK_EQ(all.product, boot_product);
     CHECK(libusb_hotplug_get_user_data(context, number) == &all);
+    int read = 0;
+    CHECK_EQ(libusb_hotplug_register_callback(context, LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED,
+                                              LIBUSB_HOTPLUG_ENUMERATE, any, any, any,
+                                              open_and_read, &read, &other),
+             0);
+    CHECK_EQ(read, 1);
+    CHECK(libusb_hotplug_get_user_data(context, other) == NULL); /* It returned 1. */
     CHECK_EQ(libusb_hotplug_register_callback(context, both, LIBUSB_HOTPLUG_NO_FLAGS, chip_vendor,
                                               chip_product, any, plugged, &chips, NULL),
              0);
