@@ -169,7 +169,7 @@ void libusb_device_handle::execute(const Command& command) {
 
 void libusb_device_handle::finish(Transfer& transfer, libusb_transfer_status status,
                                   std::size_t moved) {
-    if (status == LIBUSB_TRANSFER_STALL) explain_stall();
+    if (status == LIBUSB_TRANSFER_STALL) explain();
     transfer.context->finished(transfer, status, static_cast<int>(moved));
 }
 
@@ -211,6 +211,7 @@ void libusb_device_handle::begin_control(Transfer& transfer) {
 }
 
 void libusb_device_handle::cancel(Transfer& transfer) {
+    if (transfer.timed_out) explain();
     if (std::erase(unanswered_, &transfer) != 0) {
         return finish(transfer, LIBUSB_TRANSFER_CANCELLED, 0);
     }
@@ -255,11 +256,11 @@ void libusb_device_handle::fail_pending() {
     }
 }
 
-/// Programs only see that an endpoint refuses; why the chip stopped is told here, once.
-void libusb_device_handle::explain_stall() {
+/// Programs only see that an endpoint refuses or does not answer; why is told here, once.
+void libusb_device_handle::explain() {
     auto& port = node().port;
-    std::string complaint = port.stick().complaint(port.name());
-    if (complaint.empty() || complaint == explained_) return;
-    reef::usb_abi::complain(fmt::format("the chip at {} stopped: {}", port.name(), complaint));
-    explained_ = std::move(complaint);
+    std::string reason = port.stick().standstill(port.name());
+    if (reason.empty() || reason == explained_) return;
+    reef::usb_abi::complain(fmt::format("the chip at {} stands still: {}", port.name(), reason));
+    explained_ = std::move(reason);
 }

@@ -63,7 +63,7 @@ struct libusb_device_handle {
     void collect();
     void fail_pending();
     void finish(Transfer& transfer, libusb_transfer_status status, std::size_t moved);
-    void explain_stall();
+    void explain();
 
     reef::usb_abi::Ports& ports_;
     libusb_device& device_;
@@ -79,7 +79,7 @@ struct libusb_device_handle {
     std::unique_ptr<Connection> connection_;
     std::map<std::uint32_t, Transfer*> pending_;  ///< by the connection's number
     std::vector<Transfer*> unanswered_;           ///< control transfers that nothing answers
-    std::string explained_;                       ///< the last complaint of the chip
+    std::string explained_;                       ///< why the chip stood still last
 
     std::thread worker_;
 };

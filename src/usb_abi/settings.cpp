@@ -7,6 +7,7 @@
 #include <set>
 
 #include "reef/edgetpu/package.h"
+#include "reef/edgetpu/usb/simulator_core.h"
 #include "reef/model/tflite.h"
 
 namespace reef::usb_abi {
@@ -170,13 +171,20 @@ Result<Settings> read_settings(const Environment& environment) {
     }
     REEF_CHECK(add_faults(environment("REEF_USB_FAULTS"), settings.sticks));
     const std::string core = environment("REEF_USB_CORE");
-    if (!core.empty() && core != "null") return wrong("REEF_USB_CORE", core, "null");
+    if (core == "null") {
+        settings.core = CoreKind::null;
+    } else if (!core.empty() && core != "simulator") {
+        return wrong("REEF_USB_CORE", core, "simulator or null");
+    }
     settings.models = split(environment("REEF_USB_MODELS"), ':');
     settings.record = environment("REEF_USB_RECORD");
     return settings;
 }
 
 Result<std::unique_ptr<edgetpu::usb::ChipCore>> make_core(const Settings& settings) {
+    if (settings.core == CoreKind::simulator) {
+        return std::make_unique<edgetpu::usb::SimulatorCore>();
+    }
     std::vector<edgetpu::Executable> executables;
     for (const std::string& path : settings.models) {
         const auto model = REEF_TRY(model::load_tflite(path));

@@ -17,7 +17,7 @@ enum class CoreKind : std::uint8_t {
 
 struct Settings {
     std::vector<edgetpu::usb::StickOptions> sticks;
-    CoreKind core = CoreKind::null;
+    CoreKind core = CoreKind::simulator;
     std::vector<std::string> models;  ///< whose programs the null core knows
     std::string record;               ///< a recording to write; empty: none
 };

@@ -1,8 +1,9 @@
-// usb_player drive|vendor SCENARIO: a program that knows nothing of simulated sticks but the name
-// libusb-1.0. With `drive` Reef's driver plays a scenario of the reference recordings over libusb;
-// its outputs must be those that it gets from a simulated bus without libusb between. With `vendor`
-// the calls that the vendor's driver made are made again, one by one, from the recording; the
-// device must answer as the recorded one did.
+// usb_player drive|simulate|vendor SCENARIO: a program that knows nothing of simulated sticks but
+// the name libusb-1.0. With `drive` and `simulate` Reef's driver plays a scenario of the reference
+// recordings over libusb; its outputs must be those that it gets from a simulated bus without
+// libusb between, around a null core or around the simulated chip. With `vendor` the calls that the
+// vendor's driver made are made again, one by one, from the recording; the device must answer as
+// the recorded one did.
 #include <libusb-1.0/libusb.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 
 #include "edgetpu/usb/recording_items.h"
 #include "edgetpu/usb/scenarios.h"
+#include "reef/edgetpu/usb/simulator_core.h"
 
 namespace reef::edgetpu::usb {
 namespace {
@@ -22,13 +24,23 @@ int failed(const std::string& what) {
     return 1;
 }
 
-int drive(const test::Scenario& scenario) {
+std::shared_ptr<Bus> simulated_stick(const test::Scenario& scenario) {
+    auto bus = std::make_shared<SimulatedBus>();
+    StickOptions options;
+    options.speed = scenario.speed;
+    options.has_firmware = !scenario.boots;
+    bus->plug(options, std::make_unique<SimulatorCore>());
+    return bus;
+}
+
+int drive(const test::Scenario& scenario, bool null) {
     const auto golden = test::golden(scenario);
     auto bus = libusb_bus();
     if (!bus) return failed(bus.error().message());
     const auto over_libusb = test::play(scenario, golden, *bus);
     if (!over_libusb) return failed(over_libusb.error().message());
-    const auto direct = test::play(scenario, golden, test::stick_for(scenario, golden));
+    const auto direct = test::play(
+        scenario, golden, null ? test::stick_for(scenario, golden) : simulated_stick(scenario));
     if (!direct) return failed(direct.error().message());
     return *over_libusb == *direct ? 0 : failed("the outputs differ");
 }
@@ -191,10 +203,11 @@ int play_vendor(const test::Scenario& scenario) {
 int run(const std::string& mode, const std::string& name) {
     for (const test::Scenario& scenario : test::scenarios()) {
         if (scenario.name != name) continue;
-        if (mode == "drive") return drive(scenario);
+        if (mode == "drive") return drive(scenario, true);
+        if (mode == "simulate") return drive(scenario, false);
         if (mode == "vendor") return play_vendor(scenario);
     }
-    return failed("usage: usb_player drive|vendor SCENARIO");
+    return failed("usage: usb_player drive|simulate|vendor SCENARIO");
 }
 
 }  // namespace

@@ -14,20 +14,15 @@ using edgetpu::usb::Recording;
 using edgetpu::usb::Speed;
 using edgetpu::usb::test::Scenario;
 
-/// The second of the co-compiled models is in no file, so that a null core cannot know it.
-std::vector<Scenario> scenarios() {
-    auto all = edgetpu::usb::test::scenarios();
-    std::erase_if(all, [](const Scenario& scenario) { return scenario.models.size() != 1; });
-    return all;
-}
-
 class Traffic : public ::testing::TestWithParam<Scenario> {
   protected:
     test::ProcessResult play(const std::string& mode, std::vector<std::string> environment) {
         const Scenario& scenario = GetParam();
         const auto data = test::shared_folder().value() / "data";
-        environment.push_back("REEF_USB_CORE=null");
-        environment.push_back("REEF_USB_MODELS=" + (data / scenario.models[0]).string());
+        if (mode != "simulate") {
+            environment.emplace_back("REEF_USB_CORE=null");
+            environment.push_back("REEF_USB_MODELS=" + (data / scenario.models[0]).string());
+        }
         environment.push_back(scenario.boots ? "REEF_USB_STATE=boot" : "REEF_USB_STATE=ready");
         if (scenario.speed == Speed::high) environment.emplace_back("REEF_USB_SPEED=high");
         environment.push_back("REEF_USB_RECORD=" + record_);
@@ -54,7 +49,16 @@ class Traffic : public ::testing::TestWithParam<Scenario> {
     std::string record_ = folder_.file("traffic.log");
 };
 
-TEST_P(Traffic, ReefsDriverRunsOverLibusb) {
+/// With a null core.
+class NullTraffic : public Traffic {};
+
+/// Without what the chip answered.
+std::vector<std::string> sent(std::vector<std::string> wire) {
+    std::erase_if(wire, [](const std::string& line) { return line.starts_with("in "); });
+    return wire;
+}
+
+TEST_P(NullTraffic, ReefsDriverRunsOverLibusb) {
     REEF_SHARED_OR_SKIP(shared);
     ASSERT_FALSE(shared.empty());
     for (const auto& environment : {preloaded(), on_library_path()}) {
@@ -64,7 +68,15 @@ TEST_P(Traffic, ReefsDriverRunsOverLibusb) {
     }
 }
 
-TEST_P(Traffic, TheVendorsCallsAreAnsweredAsRecorded) {
+TEST_P(Traffic, TheSimulatedChipComputesBehindLibusb) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    const auto result = play("simulate", preloaded());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(sent(wire()), sent(edgetpu::usb::test::golden(GetParam()).wire));
+}
+
+TEST_P(NullTraffic, TheVendorsCallsAreAnsweredAsRecorded) {
     REEF_SHARED_OR_SKIP(shared);
     ASSERT_FALSE(shared.empty());
     const auto result = play("vendor", preloaded());
@@ -72,12 +84,23 @@ TEST_P(Traffic, TheVendorsCallsAreAnsweredAsRecorded) {
     EXPECT_EQ(wire(), edgetpu::usb::test::golden(GetParam()).wire);
 }
 
-INSTANTIATE_TEST_SUITE_P(Reference, Traffic, ::testing::ValuesIn(scenarios()),
-                         [](const auto& scenario) {
-                             std::string name = scenario.param.name;
-                             std::erase_if(name, [](char c) { return !std::isalnum(c); });
-                             return name;
-                         });
+std::string name_of(const ::testing::TestParamInfo<Scenario>& scenario) {
+    std::string name = scenario.param.name;
+    std::erase_if(name, [](char c) { return !std::isalnum(c); });
+    return name;
+}
+
+/// The second of the co-compiled models is in no file, so that a null core cannot know it.
+std::vector<Scenario> scenarios_of_one_model() {
+    auto all = edgetpu::usb::test::scenarios();
+    std::erase_if(all, [](const Scenario& scenario) { return scenario.models.size() != 1; });
+    return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Reference, Traffic, ::testing::ValuesIn(edgetpu::usb::test::scenarios()),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Reference, NullTraffic, ::testing::ValuesIn(scenarios_of_one_model()),
+                         name_of);
 
 }  // namespace
 }  // namespace reef::usb_abi

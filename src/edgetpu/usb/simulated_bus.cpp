@@ -282,14 +282,6 @@ Result<StickDescriptors> SimulatedBus::descriptors(std::string_view port) const 
     return fail(Cause::device_missing, fmt::format("no simulated stick at USB port {}", port));
 }
 
-std::string SimulatedBus::complaint(std::string_view port) const {
-    const std::lock_guard lock(mutex_);
-    for (const auto& stick : sticks_) {
-        if (stick->info().port == port) return stick->complaint();
-    }
-    return {};
-}
-
 std::string SimulatedBus::standstill(std::string_view port) const {
     const std::lock_guard lock(mutex_);
     for (const auto& stick : sticks_) {

@@ -41,8 +41,9 @@ class SimulatedStick {
     [[nodiscard]] std::size_t output_chunk() const;
     /// The next one whose tag is enabled in descr_ep.
     [[nodiscard]] std::optional<ChipEvent> take_event();
-    [[nodiscard]] const std::string& complaint() const { return complaint_; }
-    [[nodiscard]] std::string standstill() const { return core_->standstill(); }
+    [[nodiscard]] std::string standstill() const {
+        return complaint_.empty() ? core_->standstill() : complaint_;
+    }
 
   private:
     void power_on();

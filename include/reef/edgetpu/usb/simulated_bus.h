@@ -65,13 +65,12 @@ class SimulatedBus final : public Bus {
     void unplug(std::string_view port);
     /// Transactions of a stick since it was plugged in.
     [[nodiscard]] std::size_t transactions(std::string_view port) const;
-    /// ChipCore::standstill() of a stick's chip: what no host can see of a chip that hangs.
+    /// Why a stick's chip takes nothing any more, or what its program waits for
+    /// (ChipCore::standstill()): what no host can see of a chip that hangs.
     [[nodiscard]] std::string standstill(std::string_view port) const;
 
     /// Of the device that the stick is now; reading them is no transaction. Errors: device_missing.
     [[nodiscard]] Result<StickDescriptors> descriptors(std::string_view port) const;
-    /// Why the chip takes nothing any more; empty while it works.
-    [[nodiscard]] std::string complaint(std::string_view port) const;
 
     [[nodiscard]] Io<std::vector<DeviceInfo>> list() override;
     [[nodiscard]] Io<std::unique_ptr<Connection>> open(const DeviceInfo& device) override;
