@@ -359,7 +359,10 @@ void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const T
     const std::uint32_t number = engine.current->number;
     const TensorShape& shape = program_->shapes[number];
     const TensorPlan& plan = program_->plans[program_->plan_at[number]];
-    if (options_.engine == EngineKind::fast && plan.fast && tensor_kernels() != nullptr)
+    if (options_.tags != nullptr)
+        engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums,
+                                              options_.tags->at(number), tensor_tag(number));
+    else if (options_.engine == EngineKind::fast && plan.fast && tensor_kernels() != nullptr)
         engine.activity.emplace<FastTensorEngine>(op, shape, plan, unit.tensor, scratch_);
     else
         engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums);
@@ -403,8 +406,14 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
                               number == spec::value::tile_engine::RING_CONSUMER_1_;
         const std::uint64_t given = receives ? 0 : budget();
         const Actor actor = tile_actor(unit.tile.number, number);
-        Work work{
-            unit.tile, *this, given, options_.full_bits, {}, {}, witness(actor, unit.tile.number)};
+        Work work{unit.tile,
+                  *this,
+                  given,
+                  options_.full_bits,
+                  {},
+                  {},
+                  witness(actor, unit.tile.number),
+                  options_.tags != nullptr};
         const Outcome outcome = take_turn(engine.activity, work);
         engine.blocked = work.blocked;
         if (work.fault)

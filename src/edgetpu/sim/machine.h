@@ -42,6 +42,8 @@ struct MachineOptions {
     bool full_bits = true;
     /// Whether a Monitor watches; the engines are then the plain ones.
     bool strict = false;
+    /// Not null: data are tags of what made them; what tensor instructions read, by their number.
+    std::vector<TagReads>* tags = nullptr;
     /// Scalar instructions and visits of loop nests before a program is stopped.
     std::uint64_t most_steps = std::uint64_t{1} << 40;
 };

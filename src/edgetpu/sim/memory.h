@@ -33,6 +33,16 @@ inline constexpr unsigned tile_count = grid_side * grid_side;
 /// A word of narrow memory is read even when it begins at the last byte.
 inline constexpr std::size_t narrow_slack = 8;
 
+/// How narrow_to_wide lays out words in a row: every 16 bytes a transposed matrix of 4x4 bytes,
+/// every 8 bytes one of 2x2 halfwords.
+enum class RowFormat : std::uint8_t { plain = 0, transpose_bytes = 1, transpose_halfwords = 3 };
+
+/// Words that share a matrix.
+[[nodiscard]] constexpr unsigned words_per_block(RowFormat format) {
+    if (format == RowFormat::plain) return 1;
+    return format == RowFormat::transpose_bytes ? 4 : 2;
+}
+
 /// Engines that fill rotating rows.
 enum class RowOwner : std::uint8_t { none, ring_a, ring_b, narrow_to_wide };
 
@@ -42,6 +52,8 @@ struct TileMemory {
     /// How many bytes of a row were written: what ring_send sends and wide_to_narrow reads. An
     /// assumption in place of an unknown length rule. (fitted)
     std::array<std::uint16_t, wide_rows> row_length;
+    /// Of a traced run, whose rows keep whole words.
+    std::array<RowFormat, wide_rows> row_format;
     /// Hidden hardware that the vendor's programs seem to rely on: who filled a rotating row that
     /// nobody has emptied yet. Gathers send four packets of 16 words on a credit of two rows.
     /// (inferred; MachineOptions::full_bits switches it)

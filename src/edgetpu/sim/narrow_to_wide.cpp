@@ -32,13 +32,14 @@ bool NarrowToWideEngine::write_row(Work& work) {
         return false;
     }
     std::fill(row_.begin() + filled_, row_.end(), std::uint8_t{0});
-    unsigned size = filled_;
-    if (op_->format == RowFormat::transpose_bytes) {
-        transpose(row_, 16, 1);
-        size = rounded_up(size, 16);
+    const unsigned block = words_per_block(op_->format) * narrow_word_bytes;
+    const unsigned size = rounded_up(filled_, block);
+    if (work.traced) {
+        work.tile.memory.row_format[at] = op_->format;
+    } else if (op_->format == RowFormat::transpose_bytes) {
+        transpose(row_, block, 1);
     } else if (op_->format == RowFormat::transpose_halfwords) {
-        transpose(row_, 8, 2);
-        size = rounded_up(size, 8);
+        transpose(row_, block, 2);
     }
     work.tile.memory.wide[at] = row_;
     work.witness.writes(Watched::wide, at);

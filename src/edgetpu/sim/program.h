@@ -72,8 +72,6 @@ struct RingReceive {
     Waits<1> waits;
 };
 
-enum class RowFormat : std::uint8_t { plain = 0, transpose_bytes = 1, transpose_halfwords = 3 };
-
 struct NarrowToWide {
     Nest src;  ///< words
     Nest dst;  ///< rows

@@ -22,6 +22,7 @@ bool RingReceiveEngine::take_row(Work& work, std::int32_t row) {
     auto& memory = work.tile.memory;
     std::memcpy(memory.wide[row].data(), message.bytes.data(), message.size);
     memory.row_length[row] = message.size;
+    if (work.traced) memory.row_format[row] = RowFormat::plain;
     queue.pop();
     if (work.witness)
         work.witness.monitor->received(work.witness.actor, work.tile.number, op_->ring);

@@ -5,40 +5,11 @@
 #include <algorithm>
 #include <atomic>
 
-#include "host_memory.h"
-#include "machine.h"
+#include "prepared_executable.h"
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/edgetpu/parameter_memory.h"
-#include "reef/edgetpu/transfers.h"
 
 namespace reef::edgetpu {
-namespace {
-
-/// One executable: its translated streams and the host memory that it works on.
-struct Prepared {
-    Executable executable;
-    std::vector<std::vector<std::byte>> streams;
-    sim::Program program;
-    std::optional<sim::HostMemory> host;
-};
-
-Result<Prepared> prepare_executable(const Executable& executable) {
-    Prepared prepared;
-    prepared.executable = executable;
-    std::vector<Bytes> views;
-    for (std::size_t i = 0; i < executable.bitstreams.size(); ++i) {
-        prepared.streams.push_back(REEF_TRY(with_base_addresses(executable, i)));
-        views.emplace_back(prepared.streams.back());
-    }
-    prepared.program = REEF_TRY(sim::translate_program(views));
-    prepared.program.narrow_bound =
-        static_cast<std::uint64_t>(std::max(executable.used_narrow_memory_bytes_per_tile, 0));
-    prepared.host = REEF_TRY(sim::HostMemory::create(prepared.executable));
-    return prepared;
-}
-
-}  // namespace
-
 struct Simulator::Chip {
     explicit Chip(const SimulatorOptions& options) : machine(machine_options(options)) {}
 
@@ -74,8 +45,8 @@ std::span<const Finding> Simulator::findings() const {
 struct SimulatedPackage::Impl {
     /// Of no other package of this process, also after this one is gone.
     std::uint64_t id = next_id();
-    std::optional<Prepared> caching;
-    Prepared computing;
+    std::optional<sim::PreparedExecutable> caching;
+    sim::PreparedExecutable computing;
     std::vector<OutputUnpacker> unpackers;
     std::optional<ParameterRows> rows;  ///< that caching fills
 
@@ -83,32 +54,10 @@ struct SimulatedPackage::Impl {
         static std::atomic<std::uint64_t> last{0};
         return ++last;
     }
-    static Status run_one(Simulator::Chip& chip, Prepared& prepared);
     Status load(Simulator::Chip& chip);
     /// Rows that this package's programs loaded and none of its instructions has read.
     void report_unread_rows(Simulator::Chip& chip) const;
 };
-
-namespace {
-
-Status check(const Package& package) {
-    if (!package.multi_chip.empty())
-        return fail(Cause::unsupported, "not modelled: a package for several chips", {},
-                    "compile the model for one chip");
-    for (const auto& executable : package.executables)
-        if (executable.chip != "beagle")
-            return fail(Cause::unsupported, fmt::format("not modelled: chip '{}'", executable.chip),
-                        {}, "only the Edge TPU (beagle) is known");
-    return {};
-}
-
-const Executable* computing_executable(const Package& package) {
-    for (const auto type : {ExecutableType::execution_only, ExecutableType::stand_alone})
-        if (const auto* executable = package.find(type)) return executable;
-    return nullptr;
-}
-
-}  // namespace
 
 SimulatedPackage::SimulatedPackage(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SimulatedPackage::SimulatedPackage(SimulatedPackage&&) noexcept = default;
@@ -116,16 +65,12 @@ SimulatedPackage& SimulatedPackage::operator=(SimulatedPackage&&) noexcept = def
 SimulatedPackage::~SimulatedPackage() = default;
 
 Result<SimulatedPackage> SimulatedPackage::prepare(const Package& package) {
-    REEF_CHECK(check(package));
-    const Executable* computing = computing_executable(package);
-    if (computing == nullptr)
-        return fail(Cause::bad_input, "the package has no executable that computes", {},
-                    "it holds only parameters");
+    REEF_CHECK(sim::check_chip(package));
+    const Executable* computing = REEF_TRY(sim::computing_executable(package));
     auto impl = std::make_unique<Impl>();
-    impl->computing =
-        REEF_TRY(in_place(prepare_executable(*computing), to_string(computing->type)));
+    impl->computing = REEF_TRY(sim::prepare(*computing));
     if (const auto* caching = package.find(ExecutableType::parameter_caching)) {
-        impl->caching = REEF_TRY(in_place(prepare_executable(*caching), to_string(caching->type)));
+        impl->caching = REEF_TRY(sim::prepare(*caching));
         impl->rows = parameter_rows_of(*caching);
     }
     for (const auto& layer : computing->outputs)
@@ -135,20 +80,6 @@ Result<SimulatedPackage> SimulatedPackage::prepare(const Package& package) {
 
 const Executable& SimulatedPackage::executable() const {
     return impl_->computing.executable;
-}
-
-Status SimulatedPackage::Impl::run_one(Simulator::Chip& chip, Prepared& prepared) {
-    sim::HostMemory& host = *prepared.host;
-    const std::string place = to_string(prepared.executable.type);
-    host.begin_run();
-    REEF_CHECK(in_place(chip.machine.run(prepared.program, host), place));
-    if (host.not_taken() != 0 || host.not_sent() != 0 || host.not_placed() != 0)
-        return fail(Cause::bad_input,
-                    fmt::format("the program ends with {} bytes not taken from the host, {} not "
-                                "sent to it and {} that it has no place for",
-                                host.not_taken(), host.not_sent(), host.not_placed()),
-                    place);
-    return {};
 }
 
 // A new token's parameters take the place of the old ones; equal tokens stay side by side unless
@@ -168,7 +99,7 @@ Status SimulatedPackage::Impl::load(Simulator::Chip& chip) {
     } else if (there) {
         return {};
     }
-    REEF_CHECK(run_one(chip, *caching));
+    REEF_CHECK(sim::run(chip.machine, *caching));
     chip.resident_token = token;
     chip.resident.push_back(id);
     chip.rows.push_back(rows);
@@ -185,7 +116,7 @@ void SimulatedPackage::Impl::report_unread_rows(Simulator::Chip& chip) const {
 
 Status SimulatedPackage::run(Simulator& simulator, std::span<const Bytes> inputs,
                              std::span<const MutableBytes> outputs) {
-    Prepared& computing = impl_->computing;
+    auto& computing = impl_->computing;
     const auto& layers = computing.executable.inputs;
     if (inputs.size() != layers.size())
         return fail(Cause::bad_argument,
@@ -204,7 +135,7 @@ Status SimulatedPackage::run(Simulator& simulator, std::span<const Bytes> inputs
     auto* monitor = chip.machine.monitor();
     if (monitor != nullptr) monitor->clear();
     REEF_CHECK(impl_->load(chip));
-    REEF_CHECK(Impl::run_one(chip, computing));
+    REEF_CHECK(sim::run(chip.machine, computing));
     if (monitor != nullptr) impl_->report_unread_rows(chip);
     for (std::size_t i = 0; i < outputs.size(); ++i)
         impl_->unpackers[i].run(computing.host->output(i), outputs[i]);

@@ -63,6 +63,13 @@ TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& s
       par_(op.par),
       acc_(op.acc) {}
 
+TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums,
+                           TagReads& reads, Tag own)
+    : TensorEngine(op, shape, sums) {
+    reads_ = &reads;
+    own_ = own;
+}
+
 std::uint64_t TensorEngine::position() const {
     if (op_->reduction_steps != 0) return step_ / op_->reduction_steps;
     std::uint64_t position = 0;
@@ -180,6 +187,10 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
         return false;
     }
     if (op_->kind == TensorKind::resize) {
+        if (reads_ != nullptr) {
+            if (blend != 0) note_reads(work, at.in, at.parameter);
+            return true;
+        }
         if (work.witness && blend != 0) tell_narrow(work.witness, at.in, 4);
         for (unsigned lane = 0; lane < 4; ++lane) sums[lane] += blend * memory.narrow[at.in + lane];
         return true;
@@ -192,6 +203,10 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
         work.stop(fmt::format("reads a 16-bit parameter at quarter row {:#x}, which is odd",
                               at.parameter));
         return false;
+    }
+    if (reads_ != nullptr) {
+        note_reads(work, at.in, at.parameter);
+        return true;
     }
     at.zero.fill(op_->par_zero);
     if (op_->par_zero_rows) {
@@ -230,14 +245,61 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
     return true;
 }
 
-bool TensorEngine::store(Work& work, const std::array<std::uint16_t, lane_count>& values,
-                         unsigned lanes) {
-    std::array<std::uint8_t, 2 * lane_count + 4> bytes{};
-    const unsigned width = op_->out_16bit ? 2 : 1;
-    for (unsigned lane = 0; lane < lane_count; ++lane)
-        std::memcpy(&bytes[lane * width], &values[lane], width);
-    const unsigned words = (lanes * width + 3) / 4;
-    for (unsigned word = 0; word < words; ++word) {
+// The words of one step; rows of parameters by their first word, unless the program made them.
+void TensorEngine::note_reads(const Work& work, std::uint32_t in, std::uint32_t parameter) {
+    const auto& memory = work.tile.memory;
+    const auto word_at = [&](std::uint32_t byte) {
+        return TileMemory::read<Tag>(&memory.narrow[byte / narrow_word_bytes * narrow_word_bytes]);
+    };
+    const bool has_parameters = op_->kind != TensorKind::resize;
+    const std::uint32_t row = row_of(parameter);
+    const auto first = static_cast<std::uint32_t>(op_->par.base) >> 2U;
+    if (op_->kind == TensorKind::mac || op_->kind == TensorKind::resize) {
+        const unsigned width = op_->in_16bit ? 2 : 1;
+        const unsigned bytes =
+            op_->kind == TensorKind::resize ? narrow_word_bytes : op_->elements() * width;
+        TagSet& set = reads_->in[has_parameters ? (row - first) % reads_->in.size() : 0];
+        set.insert(word_at(in));
+        set.insert(word_at(in + bytes - 1));
+    }
+    if (!has_parameters) return;
+    const auto tag = [&](unsigned word) {
+        return TileMemory::read<Tag>(&memory.wide[row][word * narrow_word_bytes]);
+    };
+    reads_->parameters.insert(tag(0));
+    if (is_parameter_tag(tag(0))) return;
+    // A lane has a word of its own; in transposed rows, a part of each word of a block.
+    const unsigned block = words_per_block(memory.row_format[row]);
+    const bool whole = op_->elements() * (op_->par_16bit ? 2 : 1) == narrow_word_bytes;
+    for (unsigned lane = 0; lane < std::max(op_->lanes, op_->last_lanes); ++lane) {
+        const unsigned base = lane / block * block;
+        if (!whole) {
+            reads_->parameters.insert(tag(base + (parameter & 3U) * block / 4));
+            continue;
+        }
+        for (unsigned word = base; word < base + block; ++word) {
+            reads_->parameters.insert(tag(word));
+        }
+    }
+}
+
+bool TensorEngine::store_tag(Work& work, unsigned lanes, unsigned buffer) {
+    const auto& scaling = work.tile.memory.scaling;
+    const auto lane_0 = [&](unsigned of) {
+        return TileMemory::read<Tag>(scaling.data() + std::size_t{of} * row_bytes);
+    };
+    if (op_->lane_scale) reads_->scaling.insert(lane_0(buffer));
+    if (op_->bias) reads_->scaling.insert(lane_0(2 + buffer));
+    std::array<std::int32_t, lane_count> tags;
+    tags.fill(static_cast<std::int32_t>(own_));
+    if (!op_->acc_internal && !store_sums(work, tags)) return false;
+    const unsigned words = (lanes * (op_->out_16bit ? 2 : 1) + 3) / 4;
+    return store(work, {reinterpret_cast<const std::uint8_t*>(tags.data()),
+                        std::size_t{words} * narrow_word_bytes});
+}
+
+bool TensorEngine::store(Work& work, std::span<const std::uint8_t> words) {
+    for (std::size_t word = 0; word < words.size(); word += narrow_word_bytes) {
         if (out_.done()) {
             work.stop("has more results than output addresses");
             return false;
@@ -247,36 +309,48 @@ bool TensorEngine::store(Work& work, const std::array<std::uint16_t, lane_count>
             work.stop(fmt::format("writes narrow byte {:#x}", at));
             return false;
         }
-        std::memcpy(&work.tile.memory.narrow[at], &bytes[4 * word], 4);
         for (auto touched = at / narrow_word_bytes; touched <= (at + 3) / narrow_word_bytes;
-             ++touched)
+             ++touched) {
             work.witness.writes(Watched::narrow, touched);
+            if (reads_ != nullptr)  // tags are whole words
+                std::memcpy(&work.tile.memory.narrow[touched * narrow_word_bytes], &words[word],
+                            narrow_word_bytes);
+        }
+        if (reads_ == nullptr)
+            std::memcpy(&work.tile.memory.narrow[at], &words[word], narrow_word_bytes);
         if (op_->avdata.fires(out_.advance(), op_->out.dimensions))
             work.count(spec::value::tile_counter::AVDATA_);
     }
     return true;
 }
 
+bool TensorEngine::store_sums(Work& work, const std::array<std::int32_t, lane_count>& sums) {
+    auto& memory = work.tile.memory;
+    const auto row = static_cast<std::uint32_t>(acc_.address()) >> 2U;
+    if (row >= wide_rows) {
+        work.stop(fmt::format("writes wide row {:#x}", row));
+        return false;
+    }
+    std::memcpy(memory.wide[row].data(), sums.data(), row_bytes);
+    memory.row_length[row] = row_bytes;
+    work.witness.writes(Watched::wide, row);
+    return true;
+}
+
 bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums,
                           std::uint64_t group) {
-    auto& memory = work.tile.memory;
+    const auto& memory = work.tile.memory;
     const auto buffer = static_cast<unsigned>(group & 1U);
+    const unsigned lanes = group + 1 == shape_.groups ? op_->last_lanes : op_->lanes;
+    if (reads_ != nullptr) return store_tag(work, lanes, buffer);
     if (op_->kind == TensorKind::mac || op_->kind == TensorKind::sum)
         for (auto& sum : sums) sum += op_->start_value;
     if (!op_->acc_internal) {
-        const auto row = static_cast<std::uint32_t>(acc_.address()) >> 2U;
-        if (row >= wide_rows) {
-            work.stop(fmt::format("writes wide row {:#x}", row));
-            return false;
-        }
-        for (unsigned lane = 0; lane < lane_count; ++lane) {
-            const auto sum = static_cast<std::int32_t>(sums[lane]);
-            std::memcpy(&memory.wide[row][4 * lane], &sum, sizeof sum);
-        }
-        memory.row_length[row] = row_bytes;
-        work.witness.writes(Watched::wide, row);
+        std::array<std::int32_t, lane_count> narrowed;
+        for (unsigned lane = 0; lane < lane_count; ++lane)
+            narrowed[lane] = static_cast<std::int32_t>(sums[lane]);
+        if (!store_sums(work, narrowed)) return false;
     }
-    const unsigned lanes = group + 1 == shape_.groups ? op_->last_lanes : op_->lanes;
     if (work.witness) {
         if (op_->lane_scale) tell_scaling(work.witness, buffer, lanes);
         if (op_->bias) tell_scaling(work.witness, 2 + buffer, lanes);
@@ -285,16 +359,19 @@ bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums
         work.stop("applies a table that nothing loaded");
         return false;
     }
-    std::array<std::uint16_t, lane_count> values;
+    const unsigned width = op_->out_16bit ? 2 : 1;
+    std::array<std::uint8_t, 2 * lane_count> bytes{};
     for (unsigned lane = 0; lane < lane_count; ++lane) {
         const std::int64_t sum = sums[lane] + (op_->bias ? memory.lane_bias(buffer, lane) : 0);
         float y = scaled(sum, op_->lane_scale ? memory.lane_scale(buffer, lane) : op_->scale, *op_);
         if (op_->table)
             y = op_->table_normalised ? apply_table_normalised(*work.tile.table, y)
                                       : apply_table(*work.tile.table, y);
-        values[lane] = stored(y, *op_);
+        const std::uint16_t value = stored(y, *op_);
+        std::memcpy(&bytes[std::size_t{lane} * width], &value, width);
     }
-    return store(work, values, lanes);
+    const std::size_t words = (std::size_t{lanes} * width + 3) / narrow_word_bytes;
+    return store(work, std::span(bytes).first(words * narrow_word_bytes));
 }
 
 void TensorEngine::release_group(Work& work) {

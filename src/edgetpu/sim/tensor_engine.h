@@ -4,8 +4,10 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "data_tags.h"
 #include "program.h"
 #include "tile.h"
 
@@ -32,6 +34,9 @@ class TensorEngine {
   public:
     /// `sums` must hold shape.live_positions entries and outlive the engine.
     TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums);
+    /// Of a traced run: walks as ever, notes the tags that it reads and stores `own` tag.
+    TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums, TagReads& reads,
+                 Tag own);
     Outcome advance(Work& work);
     /// Goes on from `step`, as if this engine had done the steps before it: with that many results
     /// stored, and those rotating rows used since the last release. The live sums are the caller's.
@@ -44,7 +49,10 @@ class TensorEngine {
     bool step(Work& work);
     bool accumulate(Work& work, std::array<std::int64_t, lane_count>& sums, std::uint64_t group);
     bool finish(Work& work, std::array<std::int64_t, lane_count>& sums, std::uint64_t group);
-    bool store(Work& work, const std::array<std::uint16_t, lane_count>& values, unsigned lanes);
+    bool store(Work& work, std::span<const std::uint8_t> words);
+    void note_reads(const Work& work, std::uint32_t in, std::uint32_t parameter);
+    bool store_tag(Work& work, unsigned lanes, unsigned buffer);
+    bool store_sums(Work& work, const std::array<std::int32_t, lane_count>& sums);
     void count_events(Work& work);
     void release_group(Work& work);
 
@@ -58,6 +66,8 @@ class TensorEngine {
     NestCursor acc_;
     std::uint64_t step_ = 0;
     std::bitset<wide_rows> group_rows_;  ///< of rotating parameters, used by the current group
+    TagReads* reads_ = nullptr;          ///< of a traced run
+    Tag own_ = 0;
 };
 
 }  // namespace reef::edgetpu::sim

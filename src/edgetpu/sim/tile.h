@@ -90,6 +90,7 @@ struct Work {
     Blocked blocked;
     std::optional<Fault> fault;
     Witness witness{};
+    bool traced = false;  ///< memory holds tags: see data_tags.h
 
     /// As unmet(); waits that are met order what follows behind the events they waited for.
     [[nodiscard]] std::optional<Unmet> unready(std::span<const Wait> waits, bool destination,

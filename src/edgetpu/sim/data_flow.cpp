@@ -1,0 +1,172 @@
+#include "data_flow.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "edgetpu/host/flip.h"
+#include "prepared_executable.h"
+#include "reef/edgetpu/layer_tensor.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+/// As many bytes, each whole word of which is a tag.
+std::vector<std::byte> tagged(std::size_t size_bytes, const auto& tag_of_word) {
+    std::vector<std::byte> bytes(size_bytes);
+    for (std::size_t at = 0; at + sizeof(Tag) <= size_bytes; at += sizeof(Tag)) {
+        const Tag tag = tag_of_word(static_cast<std::uint32_t>(at / sizeof(Tag)));
+        std::memcpy(&bytes[at], &tag, sizeof tag);
+    }
+    return bytes;
+}
+
+/// The tags of each word modulo `period`.
+std::vector<TagSet> tags_in(Bytes bytes, std::size_t period) {
+    std::vector<TagSet> sets(period);
+    for (std::size_t word = 0; (word + 1) * sizeof(Tag) <= bytes.size(); ++word) {
+        Tag tag;
+        std::memcpy(&tag, &bytes[word * sizeof tag], sizeof tag);
+        sets[word % period].insert(tag);
+    }
+    return sets;
+}
+
+/// Constants become tags.
+void tag_constants(Program& program) {
+    for (Stream& stream : program.streams) {
+        for (ProgramInstruction& one : stream.instructions) {
+            if (auto* mesh = std::get_if<MeshTransfer>(&one.operation))
+                mesh->fill_value = tag_of(TagKind::fill, one.number);
+        }
+    }
+}
+
+class FlowRun {
+  public:
+    explicit FlowRun(const Package& package) : package_(package) {}
+
+    Result<DataFlow> run() {
+        REEF_CHECK(check_chip(package_));
+        const Executable* computing = REEF_TRY(computing_executable(package_));
+        if (package_.executables.size() > tagged_executables)
+            return fail(Cause::unsupported, "a package of too many executables");
+        PreparedExecutable program = REEF_TRY(prepare_tagged(*computing));
+        number_instructions(program.program);
+        Machine machine({.tags = &reads_});
+        if (const auto* caching = package_.find(ExecutableType::parameter_caching)) {
+            PreparedExecutable loading = REEF_TRY(prepare_tagged(*caching));
+            REEF_CHECK(sim::run(machine, loading));
+        }
+        for (std::size_t i = 0; i < program.executable.inputs.size(); ++i) {
+            const auto input = program.host->input(i);
+            const Tag tag = tag_of(TagKind::input, static_cast<std::uint32_t>(i));
+            std::ranges::copy(tagged(input.size(), [&](std::uint32_t) { return tag; }),
+                              input.begin());
+        }
+        REEF_CHECK(sim::run(machine, program));
+        return results(program);
+    }
+
+  private:
+    Result<PreparedExecutable> prepare_tagged(const Executable& executable) {
+        Executable copy = executable;
+        const auto which = static_cast<std::uint32_t>(&executable - package_.executables.data());
+        const auto kind =
+            static_cast<TagKind>(static_cast<std::uint32_t>(TagKind::parameter) + which);
+        copy.parameters = SharedBytes::copy_of(
+            tagged(copy.parameters.size(), [&](std::uint32_t word) { return tag_of(kind, word); }));
+        PreparedExecutable prepared = REEF_TRY(prepare(copy));
+        tag_constants(prepared.program);
+        return prepared;
+    }
+
+    void number_instructions(const Program& program) {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < program.streams.size(); ++i) {
+            for (const ProgramInstruction& one : program.streams[i].instructions) {
+                ++count;
+                const InstructionPlace place{i, one.source.word};
+                if (std::holds_alternative<TensorOp>(one.operation)) {
+                    tensors_.emplace(one.number, flow_.tensors.size());
+                    flow_.tensors.emplace_back().place = place;
+                } else if (std::holds_alternative<MeshTransfer>(one.operation)) {
+                    fills_.emplace(one.number, flow_.fills.size());
+                    flow_.fills.push_back(place);
+                }
+            }
+        }
+        reads_.resize(count);
+    }
+
+    Result<DataOrigin> origin_of(Tag tag) const {
+        const std::uint32_t number = number_of(tag);
+        if (is_parameter_tag(tag)) {
+            const auto which =
+                (tag >> tag_number_bits) - static_cast<std::uint32_t>(TagKind::parameter);
+            return DataOrigin{DataOrigin::Kind::parameters, which,
+                              std::size_t{number} * sizeof(Tag)};
+        }
+        const auto kind = static_cast<TagKind>(tag >> tag_number_bits);
+        if (kind == TagKind::input) return DataOrigin{DataOrigin::Kind::input, number};
+        const bool fill = kind == TagKind::fill;
+        const auto& known = fill ? fills_ : tensors_;
+        const auto found = known.find(number);
+        if ((kind != TagKind::fill && kind != TagKind::tensor) || found == known.end())
+            return fail(Cause::unsupported, "the program does not move whole words");
+        return DataOrigin{fill ? DataOrigin::Kind::fill : DataOrigin::Kind::tensor, found->second};
+    }
+
+    Result<std::vector<DataOrigin>> origins_of(const TagSet& set) const {
+        std::vector<DataOrigin> origins;
+        for (const Tag tag : set.tags()) origins.push_back(REEF_TRY(origin_of(tag)));
+        return origins;
+    }
+
+    Result<OutputFlow> output_flow(const Layer& layer, Bytes wire) const {
+        OutputFlow flow;
+        flow.all = REEF_TRY(origins_of(tags_in(wire, 1).front()));
+        const auto type = element_type_of(layer);
+        const bool bytes = type && (*type == ElementType::int8 || *type == ElementType::uint8);
+        if (!bytes || layer.z_dim <= 0 || layer.z_dim % static_cast<int>(sizeof(Tag)) != 0)
+            return flow;
+        const auto unpacker = REEF_TRY(in_place(OutputUnpacker::prepare(layer), layer.name));
+        std::vector<std::byte> tensor(unpacker.tensor_bytes());
+        unpacker.run(wire, tensor);
+        // The tags are no numbers.
+        host::flip(tensor, host::flip_pattern(layer.data_type));
+        const auto words = static_cast<std::size_t>(layer.z_dim) / sizeof(Tag);
+        for (const TagSet& set : tags_in(tensor, words))
+            flow.by_channels.push_back(REEF_TRY(origins_of(set)));
+        return flow;
+    }
+
+    Result<DataFlow> results(const PreparedExecutable& program) {
+        for (const auto& [number, index] : tensors_) {
+            TensorFlow& flow = flow_.tensors[index];
+            const TagReads& reads = reads_[number];
+            for (std::size_t i = 0; i < reads.in.size(); ++i)
+                flow.in[i] = REEF_TRY(origins_of(reads.in[i]));
+            flow.parameters = REEF_TRY(origins_of(reads.parameters));
+            flow.scaling = REEF_TRY(origins_of(reads.scaling));
+        }
+        for (std::size_t i = 0; i < program.executable.outputs.size(); ++i) {
+            flow_.outputs.push_back(
+                REEF_TRY(output_flow(program.executable.outputs[i], program.host->output(i))));
+        }
+        return std::move(flow_);
+    }
+
+    const Package& package_;
+    std::map<std::uint32_t, std::size_t> tensors_, fills_;  ///< indices by instruction number
+    std::vector<TagReads> reads_;
+    DataFlow flow_;
+};
+
+}  // namespace
+
+Result<DataFlow> data_flow(const Package& package) {
+    return FlowRun(package).run();
+}
+
+}  // namespace reef::edgetpu::sim

@@ -1,0 +1,59 @@
+// Tags: what memory holds in a traced run, one in each word, in place of data.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+
+namespace reef::edgetpu::sim {
+
+/// The kind in the upper 4 bits, its number below; 0: nothing, as memory is after power-on.
+using Tag = std::uint32_t;
+inline constexpr unsigned tag_number_bits = 28;
+enum class TagKind : std::uint8_t {
+    none,
+    tensor,     ///< stored by the tensor instruction of that number
+    fill,       ///< a constant of the mesh instruction of that number
+    input,      ///< of that layer of the executable
+    parameter,  ///< this and above: a word of the parameters of executable kind - parameter
+};
+inline constexpr unsigned tagged_executables = 16 - static_cast<unsigned>(TagKind::parameter);
+
+[[nodiscard]] constexpr Tag tag_of(TagKind kind, std::uint32_t number) {
+    return static_cast<Tag>(kind) << tag_number_bits | number;
+}
+[[nodiscard]] constexpr Tag tensor_tag(std::uint32_t number) {
+    return tag_of(TagKind::tensor, number);
+}
+[[nodiscard]] constexpr bool is_parameter_tag(Tag tag) {
+    return tag >> tag_number_bits >= static_cast<Tag>(TagKind::parameter);
+}
+[[nodiscard]] constexpr std::uint32_t number_of(Tag tag) {
+    return tag & ((Tag{1} << tag_number_bits) - 1);
+}
+
+/// Neighbours are mostly alike.
+class TagSet {
+  public:
+    void insert(Tag tag) {
+        if (tag == last_ || tag == 0) return;
+        last_ = tag;
+        tags_.insert(tag);
+    }
+    [[nodiscard]] const std::set<Tag>& tags() const { return tags_; }
+
+  private:
+    Tag last_ = 0;
+    std::set<Tag> tags_;
+};
+
+/// Of one tensor instruction, on all its tiles.
+struct TagReads {
+    /// Inputs by the row of parameters that they meet, counted from the nest's base, modulo 4: the
+    /// matrix of a sum has two rows for each operand.
+    std::array<TagSet, 4> in;
+    TagSet parameters;  ///< rows
+    TagSet scaling;     ///< factors and biases of lanes
+};
+
+}  // namespace reef::edgetpu::sim

@@ -1,0 +1,65 @@
+#include "prepared_executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reef/edgetpu/transfers.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+Result<PreparedExecutable> prepare_streams(const Executable& executable) {
+    PreparedExecutable prepared;
+    prepared.executable = executable;
+    std::vector<Bytes> views;
+    for (std::size_t i = 0; i < executable.bitstreams.size(); ++i) {
+        prepared.streams.push_back(REEF_TRY(with_base_addresses(executable, i)));
+        views.emplace_back(prepared.streams.back());
+    }
+    prepared.program = REEF_TRY(translate_program(views));
+    prepared.program.narrow_bound =
+        static_cast<std::uint64_t>(std::max(executable.used_narrow_memory_bytes_per_tile, 0));
+    prepared.host = REEF_TRY(HostMemory::create(prepared.executable));
+    return prepared;
+}
+
+}  // namespace
+
+Result<PreparedExecutable> prepare(const Executable& executable) {
+    return in_place(prepare_streams(executable), to_string(executable.type));
+}
+
+Status run(Machine& machine, PreparedExecutable& prepared) {
+    HostMemory& host = *prepared.host;
+    const std::string place = to_string(prepared.executable.type);
+    host.begin_run();
+    REEF_CHECK(in_place(machine.run(prepared.program, host), place));
+    if (host.not_taken() != 0 || host.not_sent() != 0 || host.not_placed() != 0)
+        return fail(Cause::bad_input,
+                    fmt::format("the program ends with {} bytes not taken from the host, {} not "
+                                "sent to it and {} that it has no place for",
+                                host.not_taken(), host.not_sent(), host.not_placed()),
+                    place);
+    return {};
+}
+
+Status check_chip(const Package& package) {
+    if (!package.multi_chip.empty())
+        return fail(Cause::unsupported, "not modelled: a package for several chips", {},
+                    "compile the model for one chip");
+    for (const auto& executable : package.executables)
+        if (executable.chip != "beagle")
+            return fail(Cause::unsupported, fmt::format("not modelled: chip '{}'", executable.chip),
+                        {}, "only the Edge TPU (beagle) is known");
+    return {};
+}
+
+Result<const Executable*> computing_executable(const Package& package) {
+    for (const auto type : {ExecutableType::execution_only, ExecutableType::stand_alone})
+        if (const auto* executable = package.find(type)) return executable;
+    return fail(Cause::bad_input, "the package has no executable that computes", {},
+                "it holds only parameters");
+}
+
+}  // namespace reef::edgetpu::sim
