@@ -3,11 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "reef/edgetpu/package.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/session.h"
+#include "support/compiled_session.h"
 #include "support/shared_data.h"
 
 namespace reef::runtime {
@@ -24,45 +23,7 @@ model::Model load(const std::filesystem::path& path) {
     return std::move(*model);
 }
 
-/// A picture in which neighbours are alike, with noise.
-void draw(MutableBytes bytes, unsigned seed) {
-    std::mt19937 random(seed);
-    int value = 128;
-    for (auto& byte : bytes) {
-        value += static_cast<int>(random() % 31) - 15;
-        value = std::clamp(value, 0, 255);
-        byte = static_cast<std::byte>(value);
-    }
-}
-
-model::TensorIndex named(const model::Subgraph& graph, const std::string& name) {
-    for (std::size_t i = 0; i < graph.tensors.size(); ++i)
-        if (graph.tensors[i].name == name) return static_cast<model::TensorIndex>(i);
-    return -1;
-}
-
-class CompiledSession : public testing::TestWithParam<Pair> {
-  protected:
-    static void expect_equal_tensors(const Session& chip, const Session& cpu) {
-        std::size_t compared = 0;
-        for (const auto& op : chip.graph().operators) {
-            if (!edgetpu::is_compiled(op)) continue;
-            for (const auto index : op.outputs) {
-                const auto& name = chip.graph().tensors[static_cast<std::size_t>(index)].name;
-                const auto other = named(cpu.graph(), name);
-                ASSERT_GE(other, 0) << name;
-                const Bytes got = chip.tensor(index);
-                const Bytes want = cpu.tensor(other);
-                ASSERT_EQ(got.size(), want.size()) << name;
-                const auto differs = std::ranges::mismatch(got, want);
-                EXPECT_EQ(differs.in1 - got.begin(), std::ssize(got))
-                    << "first difference in " << name;
-                ++compared;
-            }
-        }
-        EXPECT_GT(compared, 0U);
-    }
-};
+class CompiledSession : public testing::TestWithParam<Pair> {};
 
 TEST_P(CompiledSession, EqualsThePlainModelInTheChipsArithmetic) {
     REEF_SHARED_OR_SKIP(shared);
@@ -74,15 +35,11 @@ TEST_P(CompiledSession, EqualsThePlainModelInTheChipsArithmetic) {
     auto chip = Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true});
     ASSERT_TRUE(chip) << chip.error().message();
     for (const unsigned seed : {1U, 2U, 3U}) {
-        for (std::size_t i = 0; i < cpu->input_count(); ++i) {
-            draw(cpu->input(i), seed + 10 * static_cast<unsigned>(i));
-            ASSERT_EQ(cpu->input(i).size(), chip->input(i).size());
-            std::ranges::copy(cpu->input(i), chip->input(i).begin());
-        }
+        test::draw_inputs(*cpu, *chip, seed);
         ASSERT_TRUE(cpu->run());
         const auto ran = chip->run();
         ASSERT_TRUE(ran) << ran.error().message();
-        expect_equal_tensors(*chip, *cpu);
+        test::expect_equal_compiled_tensors(*chip, *cpu);
     }
 }
 

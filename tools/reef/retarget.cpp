@@ -68,9 +68,10 @@ Action add_retarget(CLI::App& app) {
         "  reef retarget red_edgetpu.tflite --to green.tflite -o green_edgetpu.tflite\n"
         "Refuses, with the reason, when the architectures differ or the program cannot hold what "
         "the model needs.\n"
-        "Without --like, operators that look alike and do not depend on each other are taken to "
-        "be in\nthe program in the model's order, as the compiler puts them in every known "
-        "program of this kind.");
+        "Without --like, the program's data flow says which instruction computes which operator, "
+        "and "
+        "so\nit does with --like where operators are quantised alike; the largest programs take "
+        "seconds.");
     return [options, token](Console& console) {
         options->has_token = token->count() > 0;
         return retarget_verb(*options, console);

@@ -31,10 +31,10 @@ class CompiledParameters {
         model::Model plain, model::Model compiled,
         PartSearch search = PartSearch::by_bytes_and_structure);
 
-    /// The same compiled model with parts of other layouts, found by order and structure instead
-    /// of by their bytes. `weight_zeros` as in place_in_order(), whose errors these are.
-    [[nodiscard]] Result<CompiledParameters> placed_in_order(
-        std::vector<ParameterPart> parts, const std::vector<std::int32_t>& weight_zeros) const;
+    /// The same compiled model with parts of other layouts, at the places that a program tells
+    /// instead of by their bytes. Errors: those of place_by_hints().
+    [[nodiscard]] Result<CompiledParameters> placed_as(std::vector<ParameterPart> parts,
+                                                       const std::vector<PartHint>& hints) const;
 
     [[nodiscard]] const model::Model& plain() const { return plain_; }
     [[nodiscard]] const model::Model& compiled() const { return compiled_; }

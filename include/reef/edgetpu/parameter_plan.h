@@ -105,12 +105,18 @@ enum class PartSearch : std::uint8_t {
                                             const std::vector<Bytes>& blobs,
                                             PartSearch search = PartSearch::by_bytes_and_structure);
 
-/// The same for parts whose bytes are another model's: in every blob they follow one another in the
-/// order of the plan. `weight_zeros` holds each layer's weight zero point, uint8 domain. Errors:
-/// unsupported, with the part, when it fits no blob or more than one, or when bytes are left.
-[[nodiscard]] Result<Placement> place_in_order(const model::Model& plain,
+/// What a program tells of a part whose bytes are another model's.
+struct PartHint {
+    std::int32_t weight_zero = 0;    ///< of a layer, uint8 domain
+    std::optional<BlobRange> place;  ///< nothing: the first place that is free and fits
+};
+
+/// The same for parts whose bytes are another model's, by the hints for each. Errors: unsupported,
+/// with the part, when its structure is not there, when it fits more than one blob, or when bytes
+/// are left.
+[[nodiscard]] Result<Placement> place_by_hints(const model::Model& plain,
                                                const std::vector<ParameterPart>& parts,
-                                               const std::vector<std::int32_t>& weight_zeros,
+                                               const std::vector<PartHint>& hints,
                                                const std::vector<Bytes>& blobs);
 
 }  // namespace reef::edgetpu

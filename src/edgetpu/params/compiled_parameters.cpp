@@ -205,13 +205,13 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
     return opened;
 }
 
-Result<CompiledParameters> CompiledParameters::placed_in_order(
-    std::vector<ParameterPart> parts, const std::vector<std::int32_t>& weight_zeros) const {
+Result<CompiledParameters> CompiledParameters::placed_as(std::vector<ParameterPart> parts,
+                                                         const std::vector<PartHint>& hints) const {
     std::vector<Bytes> views;
     views.reserve(blobs_.size());
     for (const Blob& blob : blobs_) views.emplace_back(blob.bytes);
     CompiledParameters placed = *this;
-    placed.placement_ = REEF_TRY(place_in_order(plain_, parts, weight_zeros, views));
+    placed.placement_ = REEF_TRY(place_by_hints(plain_, parts, hints, views));
     placed.parts_ = std::move(parts);
     return placed;
 }

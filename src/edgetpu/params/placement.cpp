@@ -58,40 +58,56 @@ class Placer {
         return std::move(result_);
     }
 
-    Result<Placement> run_in_order(const std::vector<std::int32_t>& weight_zeros) {
+    Result<Placement> run_by_hints(const std::vector<PartHint>& hints) {
         encoded_.resize(parts_.size());
-        for (std::size_t i = 0; i < parts_.size(); ++i) {
-            const std::size_t blob =
-                REEF_TRY(in_place(next_blob(i, weight_zeros[i]), parts_[i].name));
-            place(i, blob, next_[blob]);
+        for (const bool known : {true, false}) {
+            for (std::size_t i = 0; i < parts_.size(); ++i) {
+                if (hints[i].place.has_value() != known) continue;
+                const BlobRange there =
+                    REEF_TRY(in_place(known ? fitting(i, *hints[i].place, hints[i].weight_zero)
+                                            : first_fitting(i, hints[i].weight_zero),
+                                      parts_[i].name));
+                place(i, there.blob, there.offset);
+            }
         }
         find_rest();
         std::size_t left = 0;
         for (const BlobRange& range : result_.unexplained) left += range.size_bytes;
         if (left == 0) return std::move(result_);
         return fail(Cause::unsupported,
-                    fmt::format("{} bytes of the parameters are left when the operators' are taken "
-                                "in their order",
-                                left));
+                    fmt::format("{} bytes of the parameters belong to no operator", left));
     }
 
   private:
-    /// The only blob that can go on with the part.
-    Result<std::size_t> next_blob(std::size_t part, std::int32_t weight_zero) const {
-        std::vector<std::size_t> fitting;
+    bool fits(std::size_t part, const BlobRange& range, std::int32_t weight_zero) const {
+        const std::size_t size = parts_[part].size_bytes;
+        return range.offset % parameter_alignment == 0 && range.blob < blobs_.size() &&
+               is_free(range.blob, range.offset, size) &&
+               has_structure_of(plain_, parts_[part], bytes_at(range.blob, range.offset, size),
+                                weight_zero);
+    }
+
+    Result<BlobRange> fitting(std::size_t part, const BlobRange& range,
+                              std::int32_t weight_zero) const {
+        if (fits(part, range, weight_zero)) return range;
+        return fail(Cause::unsupported, "its parameters are not where the program reads them");
+    }
+
+    /// Where the first gap of a blob begins; the only blob where the part fits there.
+    Result<BlobRange> first_fitting(std::size_t part, std::int32_t weight_zero) const {
+        std::vector<BlobRange> found;
         for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
-            const std::size_t size = parts_[part].size_bytes;
-            if (is_free(blob, next_[blob], size) &&
-                has_structure_of(plain_, parts_[part], bytes_at(blob, next_[blob], size),
-                                 weight_zero)) {
-                fitting.push_back(blob);
-            }
+            const auto gap = std::ranges::find(taken_[blob], false);
+            const BlobRange range{
+                blob, static_cast<std::size_t>(gap - taken_[blob].begin()) * parameter_alignment,
+                parts_[part].size_bytes};
+            if (fits(part, range, weight_zero)) found.push_back(range);
         }
-        if (fitting.size() == 1) return fitting.front();
+        if (found.size() == 1) return found.front();
         return fail(Cause::unsupported,
-                    fitting.empty() ? "its parameters are not where the order of the operators "
-                                      "puts them"
-                                    : "its parameters may be cached or streamed");
+                    found.empty() ? "its parameters are not where those of the operators before "
+                                    "it leave room"
+                                  : "its parameters may be cached or streamed");
     }
 
     Bytes bytes_at(std::size_t blob, std::size_t offset, std::size_t size) const {
@@ -239,10 +255,10 @@ Result<Placement> place_parts(const model::Model& plain, const std::vector<Param
     return Placer(plain, parts, blobs).run(search);
 }
 
-Result<Placement> place_in_order(const model::Model& plain, const std::vector<ParameterPart>& parts,
-                                 const std::vector<std::int32_t>& weight_zeros,
+Result<Placement> place_by_hints(const model::Model& plain, const std::vector<ParameterPart>& parts,
+                                 const std::vector<PartHint>& hints,
                                  const std::vector<Bytes>& blobs) {
-    return Placer(plain, parts, blobs).run_in_order(weight_zeros);
+    return Placer(plain, parts, blobs).run_by_hints(hints);
 }
 
 }  // namespace reef::edgetpu

@@ -1,4 +1,4 @@
-#include "edgetpu/params/template_recovery.h"
+#include "edgetpu/retarget/template_recovery.h"
 
 #include <fmt/format.h>
 
@@ -76,6 +76,33 @@ Status take_vectors(ParameterPart& part, const Instruction& instruction) {
     return {};
 }
 
+/// Whether the values of an unmodelled operator are the target's cannot be read.
+Status check_modelled(const CompiledParameters& opened, const std::vector<Requantisation>& roles) {
+    const auto& graph = opened.plain().subgraphs.front();
+    for (std::size_t op = 0; op < graph.operators.size(); ++op) {
+        const bool known = std::ranges::find(roles, op, &Requantisation::op) != roles.end() ||
+                           moves_only(graph.operators[op].code.builtin);
+        if (known || !opened.on_chip()[op]) continue;
+        return fail(Cause::unsupported,
+                    "whether its quantisation differs cannot be read from the program",
+                    model::place_of(graph, op), std::string(hint_for_source));
+    }
+    return {};
+}
+
+/// The first row of all that a layer's instructions read is that of its first group's weights.
+Status take_place(PartHint& hint, const ParameterPart& part, const std::vector<BlobRange>& rows) {
+    for (const BlobRange& row : rows) {
+        const std::size_t before = part.layout.weights;
+        if (row.offset < before) return fail(Cause::unsupported, "its parameters begin too early");
+        const BlobRange range{row.blob, row.offset - before, part.size_bytes};
+        if (hint.place && hint.place->blob != range.blob)
+            return fail(Cause::unsupported, "its parameters are cached and streamed");
+        if (!hint.place || range.offset < hint.place->offset) hint.place = range;
+    }
+    return {};
+}
+
 Status check_names(const CompiledParameters& opened) {
     const auto& graph = opened.compiled().subgraphs.front();
     const auto on_cpu =
@@ -116,48 +143,65 @@ Status check_source(const CompiledParameters& opened) {
     return {};
 }
 
+Result<MatchedProgram> match_program(const CompiledParameters& opened,
+                                     const std::vector<Requantisation>& roles,
+                                     const MatchingRules& rules) {
+    const ProgramFlow flow = REEF_TRY(program_flow(opened));
+    const OperatorGraph graph(opened, roles);
+    const auto matched = REEF_TRY(match_operators(opened, flow, graph, roles, rules));
+    MatchedProgram program;
+    for (std::size_t node = 0; node < matched.size(); ++node) {
+        if (!matched[node]) continue;
+        MatchedInstruction& one = program.emplace_back();
+        one.at = flow.nodes[node].at;
+        one.rows = flow.nodes[node].rows;
+        one.role = *matched[node];
+        if (roles[one.role].form == Form::sum) {
+            one.second_first = takes_second_first(flow, graph, roles, matched, node);
+        }
+    }
+    return program;
+}
+
 Result<Recovered> recover_program(const CompiledParameters& opened) {
     REEF_CHECK(check_interface(opened));
     REEF_CHECK(check_names(opened));
-    RecoveredProgram program;
-    std::vector<Instruction> instructions;
-    for (const TensorInstruction& at : REEF_TRY(tensor_instructions(opened.operators()))) {
-        if (independent_of_quantization(at.instruction)) continue;
-        program.instructions.push_back(at);
-        instructions.push_back(at.instruction);
-    }
     const auto roles = roles_of(opened);
-    auto aligned =
-        align_in_order(instructions, roles, has_form_of, [&](std::size_t a, std::size_t b) {
-            Requantisation other = roles[b];
-            other.op = roles[a].op;
-            return roles[a] == other;
-        });
-    if (!aligned) {
+    REEF_CHECK(check_modelled(opened, roles));
+    const auto alike = [&](std::size_t a, std::size_t b) {
+        // Layers have parameters of their own, sums an order of operands.
+        if (roles[a].form == Form::layer || roles[a].form == Form::sum) return a == b;
+        Requantisation other = roles[b];
+        other.op = roles[a].op;
+        return roles[a] == other;
+    };
+    auto program = match_program(opened, roles, {has_form_of, alike});
+    if (!program) {
         return std::unexpected(
-            std::move(aligned.error())
+            std::move(program.error())
                 .with_hint("is it the same architecture? then " + std::string(hint_for_source))
                 .in("the compiled program"));
     }
-    program.roles = std::move(*aligned);
-
     std::vector<ParameterPart> parts = opened.parts();
-    std::vector<std::int32_t> weight_zeros(parts.size());
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-        const Requantisation& role = roles[program.roles[i]];
+    std::vector<PartHint> hints(parts.size());
+    for (const MatchedInstruction& one : *program) {
+        const Requantisation& role = roles[one.role];
         const auto part = std::ranges::find_if(parts, [&](const ParameterPart& candidate) {
             return candidate.op == role.op && candidate.kind == PartKind::layer;
         });
         if (role.form != Form::layer || part == parts.end()) continue;
-        REEF_CHECK(take_vectors(*part, instructions[i]));
-        weight_zeros[static_cast<std::size_t>(part - parts.begin())] =
-            role.per_channel ? 128
-                             : static_cast<std::int32_t>(instructions[i].value("par_zero").value());
+        REEF_CHECK(take_vectors(*part, one.at.instruction));
+        PartHint& hint = hints[static_cast<std::size_t>(part - parts.begin())];
+        hint.weight_zero =
+            role.per_channel
+                ? 128
+                : static_cast<std::int32_t>(one.at.instruction.value("par_zero").value());
+        REEF_CHECK(in_place(take_place(hint, *part, one.rows), part->name));
     }
-    auto placed = opened.placed_in_order(std::move(parts), weight_zeros);
+    auto placed = opened.placed_as(std::move(parts), hints);
     if (!placed)
         return std::unexpected(std::move(placed.error()).with_hint(std::string(hint_for_source)));
-    return Recovered{std::move(*placed), std::move(program)};
+    return Recovered{std::move(*placed), std::move(*program)};
 }
 
 }  // namespace reef::edgetpu

@@ -1,9 +1,9 @@
-#include "edgetpu/params/constant_fills.h"
+#include "edgetpu/retarget/constant_fills.h"
 
 #include <algorithm>
 
 #include "edgetpu/isa/loop_nest.h"
-#include "edgetpu/params/program_alignment.h"
+#include "edgetpu/retarget/program_alignment.h"
 
 namespace reef::edgetpu {
 namespace {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
-#include "edgetpu/params/architecture.h"
-#include "edgetpu/params/program_alignment.h"
-#include "edgetpu/params/program_rewrite.h"
-#include "edgetpu/params/template_recovery.h"
+#include "edgetpu/retarget/architecture.h"
+#include "edgetpu/retarget/program_alignment.h"
+#include "edgetpu/retarget/program_rewrite.h"
+#include "edgetpu/retarget/template_recovery.h"
+#include "edgetpu/retarget/tensor_names.h"
 #include "reef/edgetpu/compiled_parameters.h"
 
 namespace reef::edgetpu {
@@ -37,29 +37,20 @@ bool same_values(Requantisation a, const Requantisation& b) {
     return a == b;
 }
 
-/// A tensor instruction and the index of its role.
-struct Choice {
-    TensorInstruction at;
-    std::size_t role = 0;
-};
-
 /// One retargeting, step by step; `template_` holds the compiled model, its blobs and a plain model
 /// of its architecture: the source, or the target itself when the source is not known.
 class Retargeting {
   public:
     Retargeting(CompiledParameters& compiled, const Model& target, const TensorMap& map,
-                const RetargetOptions& options, const RecoveredProgram* recovered)
+                const RetargetOptions& options, const MatchedProgram* recovered)
         : template_(compiled),
           target_(target),
           map_(map),
           options_(options),
-          recovered_(recovered) {
+          names_(compiled),
+          source_is_known_(recovered == nullptr) {
         result_.model = compiled.compiled();
-        find_names();
-        if (recovered == nullptr) return;
-        for (std::size_t i = 0; i < recovered->instructions.size(); ++i) {
-            choices_.push_back({recovered->instructions[i], recovered->roles[i]});
-        }
+        if (recovered != nullptr) choices_ = *recovered;
     }
 
     Result<Retargeted> run() {
@@ -76,26 +67,7 @@ class Retargeting {
 
   private:
     const Model& plain() const { return template_.plain(); }
-    bool source_is_known() const { return recovered_ == nullptr; }
-
-    /// The tensors of `plain()` by the names that the compiled model has for them.
-    void find_names() {
-        const auto& graph = plain().subgraphs.front();
-        for (const auto& [from, to] : map_) {
-            const std::string& name = graph.tensors[static_cast<std::size_t>(from)].name;
-            if (!name.empty()) names_.try_emplace(name, from);
-        }
-        const auto& compiled = template_.compiled().subgraphs.front();
-        const auto add = [&](const std::vector<TensorIndex>& ours,
-                             const std::vector<TensorIndex>& theirs) {
-            for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
-                const auto& tensor = compiled.tensors[static_cast<std::size_t>(ours[i])];
-                names_.try_emplace(tensor.name, theirs[i]);
-            }
-        };
-        add(compiled.inputs, graph.inputs);
-        add(compiled.outputs, graph.outputs);
-    }
+    bool source_is_known() const { return source_is_known_; }
 
     /// Without the source, everything may have changed.
     bool quantization_changes(TensorIndex index) const {
@@ -223,10 +195,7 @@ class Retargeting {
             template_.plain().constant(tensor_of(plain(), op.inputs[0])).empty();
         if (!computed)
             return fail(Cause::unsupported, "its quantisation differs, and it adds a constant");
-        if (source_is_known()) return {};
-        return fail(Cause::unsupported,
-                    "which of its operands comes first cannot be read from the program", {},
-                    std::string(hint_for_source));
+        return {};
     }
 
     /// The border of a padded pool is no part of its sums; how the program leaves it out is not
@@ -245,7 +214,7 @@ class Retargeting {
             return role.form == Requantisation::Form::average ? role.weight_zero : role.in_zero;
         };
         if (!source_is_known()) {
-            return std::ranges::any_of(choices_, [&](const Choice& choice) {
+            return std::ranges::any_of(choices_, [&](const MatchedInstruction& choice) {
                 const Requantisation& role = to_[choice.role];
                 const bool average = role.form == Requantisation::Form::average;
                 return role.op == op &&
@@ -326,8 +295,11 @@ class Retargeting {
     /// For each tensor instruction with values of an operator: which one's.
     Status choose_roles() {
         if (from_ == to_) return {};
-        std::vector<TensorInstruction> places;
-        bool clear = true;
+        // Sums with one factor do not say which operand comes first; an instruction of an unknown
+        // operator may hold the values of a known one by chance.
+        bool clear = !unmodelled_ && std::ranges::none_of(from_, [](const Requantisation& role) {
+            return role.factors && role.factors->first == role.factors->second;
+        });
         for (const TensorInstruction& at : REEF_TRY(tensor_instructions(template_.operators()))) {
             const auto roles = roles_of(at.instruction);
             if (roles.empty()) {
@@ -338,19 +310,13 @@ class Retargeting {
                             name_of(at.instruction));
             }
             clear = clear && roles.size() == 1;
-            choices_.push_back({at, roles.front()});
+            choices_.push_back({at, roles.front(), {}, {}});
         }
-        return clear ? Status{} : choose_in_order();
-    }
-
-    /// Operators that the source quantises alike are told apart by their order.
-    Status choose_in_order() {
-        std::vector<Instruction> instructions;
-        for (const Choice& choice : choices_) instructions.push_back(choice.at.instruction);
-        const auto roles = REEF_TRY(align_in_order(
-            instructions, from_, holds,
-            [this](std::size_t a, std::size_t b) { return same_values(to_[a], to_[b]); }));
-        for (std::size_t i = 0; i < roles.size(); ++i) choices_[i].role = roles[i];
+        if (clear) return {};
+        const auto alike = [this](std::size_t a, std::size_t b) {
+            return a == b || (!to_[a].factors && same_values(to_[a], to_[b]));
+        };
+        choices_ = REEF_TRY(match_program(template_, from_, {holds, alike, true}));
         return {};
     }
 
@@ -397,10 +363,12 @@ class Retargeting {
     Status replace_instructions(std::size_t op, std::size_t executable, std::size_t bitstream,
                                 InstructionBitstream& stream) {
         std::vector<Replacement> replacements;
-        for (const auto& [at, role] : choices_) {
+        for (const MatchedInstruction& one : choices_) {
+            const TensorInstruction& at = one.at;
             if (at.op != op || at.executable != executable || at.bitstream != bitstream) continue;
-            replacements.push_back(
-                {at.instruction.word, source_is_known() ? &from_[role] : nullptr, &to_[role]});
+            replacements.push_back({at.instruction.word,
+                                    source_is_known() ? &from_[one.role] : nullptr, &to_[one.role],
+                                    one.second_first});
         }
         const Bytes old = stream.instructions.view();
         std::vector<std::byte> bytes(old.begin(), old.end());
@@ -412,8 +380,8 @@ class Retargeting {
 
     /// The tensor of `plain()` of that name in the compiled model, or absent_tensor.
     TensorIndex named(std::string_view name) const {
-        const auto found = names_.find(name);
-        return found == names_.end() ? model::absent_tensor : found->second;
+        const TensorIndex found = names_.find(name);
+        return map_.contains(found) ? found : model::absent_tensor;
     }
 
     void rename(std::string& name) const {
@@ -480,11 +448,11 @@ class Retargeting {
     const Model& target_;
     const TensorMap& map_;
     const RetargetOptions& options_;
-    const RecoveredProgram* recovered_;  ///< null when the source is known
-    std::map<std::string, TensorIndex, std::less<>> names_;
+    TensorNames names_;
+    bool source_is_known_;
     std::vector<ParameterPart> target_parts_;
     std::vector<Requantisation> from_, to_;  ///< of the template and of the target, in step
-    std::vector<Choice> choices_;
+    MatchedProgram choices_;
     bool unmodelled_ = false;  ///< an operator on the chip is, and stays as it is
     Retargeted result_;
 };

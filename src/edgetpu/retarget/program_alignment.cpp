@@ -1,4 +1,4 @@
-#include "edgetpu/params/program_alignment.h"
+#include "edgetpu/retarget/program_alignment.h"
 
 #include <fmt/format.h>
 

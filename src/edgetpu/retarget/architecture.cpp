@@ -1,4 +1,4 @@
-#include "edgetpu/params/architecture.h"
+#include "edgetpu/retarget/architecture.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "edgetpu/params/other_numbers.h"
+#include "edgetpu/retarget/other_numbers.h"
 
 #include <algorithm>
 #include <cstring>
@@ -53,6 +53,7 @@ class Changer {
         for (std::size_t i = 0; i < group_.size(); ++i) {
             Tensor& tensor = graph().tensors[i];
             if (!tensor.quantization || !tensor.quantization->quantized()) continue;
+            if (biases_.contains(i)) continue;
             if (weights_.contains(i)) {
                 change_weights(tensor);
             } else {
@@ -60,6 +61,7 @@ class Changer {
             }
         }
         for (const std::size_t bias : biases_) change_bias(graph().tensors[bias]);
+        for (const Operator& op : graph().operators) scale_bias(op);
         return std::move(model_);
     }
 
@@ -127,17 +129,25 @@ class Changer {
     }
 
     void change_weights(Tensor& tensor) {
-        if (change_ == Change::slight) return;
         auto& scales = tensor.quantization->scale;
         const bool equal = std::ranges::adjacent_find(scales, std::not_equal_to{}) == scales.end();
         const float all = factor(random_);
         for (float& scale : scales) scale *= equal ? all : factor(random_);
-        if (tensor.type == ElementType::uint8) {
-            tensor.quantization->zero_point = {static_cast<std::int64_t>(random_() % 256)};
+        const bool is_unsigned = tensor.type == ElementType::uint8;
+        auto& zero = tensor.quantization->zero_point;
+        if (is_unsigned) {
+            const auto near = zero.front() + (zero.front() < 128 ? 1 : -1);
+            zero = {change_ == Change::all ? static_cast<std::int64_t>(random_() % 256) : near};
         }
-        std::vector<std::byte> bytes(model_.constant(tensor).size());
+        const Bytes old = model_.constant(tensor);
+        std::vector<std::byte> bytes(old.begin(), old.end());
         for (std::byte& byte : bytes) {
-            const int value = static_cast<int>(random_() % 255) - 127;
+            const int drawn = static_cast<int>(random_() % 255) - 127;
+            const int held = is_unsigned ? std::to_integer<int>(byte)
+                                         : static_cast<std::int8_t>(std::to_integer<int>(byte));
+            const int near =
+                std::clamp(held + drawn % 4, is_unsigned ? 0 : -127, is_unsigned ? 255 : 127);
+            const int value = change_ == Change::all ? drawn : near;
             byte = std::byte{static_cast<std::uint8_t>(value)};
         }
         replace(tensor, bytes);
@@ -159,14 +169,32 @@ class Changer {
     }
 
     void change_bias(Tensor& tensor) {
-        if (change_ == Change::slight) return;
         const Bytes old = model_.constant(tensor);
         if (std::ranges::all_of(old, [](std::byte b) { return b == std::byte{0}; })) return;
         std::vector<std::int32_t> values(old.size() / 4);
-        for (std::int32_t& value : values)
-            value = static_cast<std::int32_t>(random_() % 20000) - 9999;
+        std::memcpy(values.data(), old.data(), values.size() * 4);
+        for (std::int32_t& value : values) {
+            const auto drawn = static_cast<std::int32_t>(random_() % 20000) - 9999;
+            value = change_ == Change::all
+                        ? drawn
+                        : static_cast<std::int32_t>(static_cast<float>(value) * factor(random_)) +
+                              drawn % 100;
+        }
         const auto bytes = std::as_bytes(std::span(values));
         replace(tensor, {bytes.begin(), bytes.end()});
+    }
+
+    /// A bias is in steps of input scale times weight scale.
+    void scale_bias(const Operator& op) {
+        if (!has_weights(op) || op.inputs.size() < 3 || op.inputs[2] == model::absent_tensor)
+            return;
+        const auto at = [&](std::size_t position) -> Tensor& {
+            return graph().tensors[static_cast<std::size_t>(op.inputs[position])];
+        };
+        if (!at(2).quantization || !at(2).quantization->quantized()) return;
+        at(2).quantization->scale = at(1).quantization->scale;
+        for (float& scale : at(2).quantization->scale) scale *= at(0).quantization->scale.front();
+        at(2).quantization->zero_point.assign(at(2).quantization->scale.size(), 0);
     }
 
     void replace(Tensor& tensor, const std::vector<std::byte>& bytes) {

@@ -323,7 +323,8 @@ bool has_limits_of(const Instruction& instruction, ActivationLimits activation) 
         case ActivationLimits::relu6:
             break;
     }
-    return min == 0 && max > 0 && max < 255.01F - zero;
+    // Nothing is left above a zero point of 255.
+    return min == 0 && max >= 0 && max < 255.01F - zero;
 }
 
 }  // namespace

@@ -6,8 +6,10 @@
 namespace reef::test {
 
 enum class Change {
-    all,     ///< weights, biases that are not zero, scales and zero points, at random
-    slight,  ///< scales by a tenth and zero points by some steps: the results stay much alike
+    all,  ///< weights, biases that are not zero, scales and zero points, at random
+    /// Weights and zero points by some steps, biases and scales by a tenth: a network with work to
+    /// do keeps doing it, so that results stay varied.
+    slight,
 };
 
 /// What an operator fixes stays: the scale of SOFTMAX's output, equal scales of what only renames

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "reef/base/result.h"
@@ -12,8 +13,11 @@ namespace reef::edgetpu {
 /// What one tensor instruction holds and is to hold.
 struct Replacement {
     std::size_t word = 0;             ///< of the instruction, in the stream
-    const Requantisation* from = {};  ///< null: not known; no sum then
+    const Requantisation* from = {};  ///< null: not known
     const Requantisation* to = {};
+    /// Of a sum: whether the program takes the operator's second input first; nothing: the factors
+    /// of `from` tell.
+    std::optional<bool> second_first;
 };
 
 /// Changes the instructions, and the constants that the program fills memory with for them:

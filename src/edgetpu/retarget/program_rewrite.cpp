@@ -1,4 +1,4 @@
-#include "edgetpu/params/program_rewrite.h"
+#include "edgetpu/retarget/program_rewrite.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "edgetpu/params/constant_fills.h"
-#include "edgetpu/params/program_alignment.h"
+#include "edgetpu/retarget/constant_fills.h"
+#include "edgetpu/retarget/program_alignment.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -99,25 +99,30 @@ class Rewriting {
     }
 
     Status write_factors(std::size_t sum, const Replacement& one) {
+        if (one.from != nullptr && one.from->factors == one.to->factors) return {};
+        const SumMatrix matrix = REEF_TRY(sum_matrix(program_, fills_, sum));
+        const bool second_first =
+            one.second_first ? *one.second_first : REEF_TRY(order_by_factors(matrix, sum, one));
+        const SumFactors to = *one.to->factors;
+        REEF_CHECK(write_factor(matrix.factors[second_first ? 1 : 0], to.first));
+        return write_factor(matrix.factors[second_first ? 0 : 1], to.second);
+    }
+
+    Result<bool> order_by_factors(const SumMatrix& matrix, std::size_t sum,
+                                  const Replacement& one) const {
         if (one.from == nullptr) {
             return fail(Cause::unsupported,
                         "which of its operands comes first in the program is not known",
                         name_of(program_[sum]));
         }
-        if (one.from->factors == one.to->factors) return {};
-        const SumMatrix matrix = REEF_TRY(sum_matrix(program_, fills_, sum));
         const bool straight = holds(matrix, *one.from->factors);
         const SumFactors turned{one.from->factors->second, one.from->factors->first};
-        if (straight == holds(matrix, turned)) {
-            return fail(Cause::unsupported,
-                        straight ? "its operands have one factor, so that their order in the "
-                                   "program is not known"
-                                 : "the program holds other factors than the source's",
-                        name_of(program_[sum]));
-        }
-        const SumFactors to = *one.to->factors;
-        REEF_CHECK(write_factor(matrix.factors[straight ? 0 : 1], to.first));
-        return write_factor(matrix.factors[straight ? 1 : 0], to.second);
+        if (straight != holds(matrix, turned)) return !straight;
+        return fail(Cause::unsupported,
+                    straight ? "its operands have one factor, so that their order in the "
+                               "program is not known"
+                             : "the program holds other factors than the source's",
+                    name_of(program_[sum]));
     }
 
     bool holds(const SumMatrix& matrix, const SumFactors& factors) const {

@@ -1,0 +1,52 @@
+// A compiled program read with a plain model of its architecture whose numbers are others.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "edgetpu/retarget/operator_matching.h"
+#include "edgetpu/retarget/program_alignment.h"
+#include "reef/base/result.h"
+#include "reef/edgetpu/compiled_parameters.h"
+
+namespace reef::edgetpu {
+
+inline constexpr std::string_view hint_for_source =
+    "give the plain model that it was compiled from: reef retarget --like";
+
+/// A tensor instruction whose values depend on scales.
+struct MatchedInstruction {
+    TensorInstruction at;
+    std::size_t role = 0;  ///< index
+    /// Of a sum: whether it takes the operator's second input first, if that is known.
+    std::optional<bool> second_first;
+    std::vector<BlobRange> rows;  ///< of parameters that it reads; size_bytes is 0
+};
+using MatchedProgram = std::vector<MatchedInstruction>;
+
+struct Recovered {
+    CompiledParameters parameters;  ///< parts have the vectors and places of the program
+    MatchedProgram program;
+};
+
+/// Whether the compiled model computes the plain one that it was opened with: all its parameters
+/// are there, instructions hold its values, and inputs and outputs have its scales.
+[[nodiscard]] Result<bool> is_compiled_from(const CompiledParameters& opened);
+
+/// Refuses a plain model with layers whose values no instruction holds.
+[[nodiscard]] Status check_source(const CompiledParameters& opened);
+
+/// The instructions of a program that holds the values of `roles`, told apart by where their data
+/// come from and go to. Errors: those of match_operators().
+[[nodiscard]] Result<MatchedProgram> match_program(const CompiledParameters& opened,
+                                                   const std::vector<Requantisation>& roles,
+                                                   const MatchingRules& rules);
+
+/// Finds the place of every operator's values by the form of instructions, by where their data come
+/// from and go to, and by which rows of parameters they read. Errors: unsupported, with the
+/// instruction or the operator that stays unclear.
+[[nodiscard]] Result<Recovered> recover_program(const CompiledParameters& opened);
+
+}  // namespace reef::edgetpu

@@ -1,0 +1,118 @@
+// Retargeted programs on the simulated chip, against the models that they were retargeted to on the
+// CPU in the chip's arithmetic: every byte of every tensor that the programs give.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "edgetpu/retarget/other_numbers.h"
+#include "reef/edgetpu/retarget.h"
+#include "reef/model/tflite.h"
+#include "reef/runtime/session.h"
+#include "support/compiled_session.h"
+#include "support/shared_data.h"
+
+namespace reef::edgetpu {
+namespace {
+
+struct Case {
+    std::string name;  ///< below the reference data's folder, without ".tflite"
+    /// Different values in the richest output of the slightly changed model, at least: the networks
+    /// with small outputs give few.
+    std::size_t least_values;
+    /// The program alone says where each operator's numbers are.
+    bool readable_alone = true;
+};
+
+model::Model load(const std::filesystem::path& path) {
+    auto model = model::load_tflite(path.string());
+    EXPECT_TRUE(model) << (model ? "" : model.error().message());
+    return std::move(*model);
+}
+
+runtime::Session on_cpu(const model::Model& plain) {
+    auto session = runtime::Session::open(
+        plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true});
+    EXPECT_TRUE(session) << (session ? "" : session.error().message());
+    return std::move(*session);
+}
+
+runtime::Session on_chip(const model::Model& compiled) {
+    auto session =
+        runtime::Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true});
+    EXPECT_TRUE(session) << (session ? "" : session.error().message());
+    return std::move(*session);
+}
+
+class RetargetedRun : public testing::TestWithParam<Case> {
+  protected:
+    /// Gives the different values in the richest output.
+    static std::size_t expect_right(const model::Model& compiled, const model::Model& target) {
+        auto cpu = on_cpu(target);
+        auto chip = on_chip(compiled);
+        test::draw_inputs(cpu, chip, 5);
+        const auto wanted = cpu.run();
+        EXPECT_TRUE(wanted) << (wanted ? "" : wanted.error().message());
+        const auto ran = chip.run();
+        EXPECT_TRUE(ran) << (ran ? "" : ran.error().message());
+        return test::expect_equal_compiled_tensors(chip, cpu);
+    }
+
+    /// Both ways to read the program give the same.
+    static model::Model retargeted(const model::Model& compiled, const model::Model& plain,
+                                   const model::Model& target) {
+        auto with = retarget(compiled, plain, target, {});
+        EXPECT_TRUE(with) << (with ? "" : with.error().message());
+        EXPECT_GT(with->changed_parameter_bytes, 0U);
+        EXPECT_GT(with->changed_instructions, 0U);
+        if (GetParam().readable_alone) {
+            const auto without = retarget(compiled, target, {});
+            EXPECT_TRUE(without) << (without ? "" : without.error().message());
+            EXPECT_EQ(without->model, with->model);
+        }
+        return std::move(with->model);
+    }
+};
+
+TEST_P(RetargetedRun, GivesTheTargetsBytes) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto plain = load(shared / (GetParam().name + ".tflite"));
+    const auto compiled = load(shared / (GetParam().name + "_edgetpu.tflite"));
+    for (const test::Change change : {test::Change::all, test::Change::slight}) {
+        SCOPED_TRACE(change == test::Change::all ? "all numbers" : "slight changes");
+        const auto target = test::with_other_numbers(plain, 1, change);
+        const std::size_t values = expect_right(retargeted(compiled, plain, target), target);
+        if (change == test::Change::slight) {
+            EXPECT_GE(values, GetParam().least_values);
+        }
+    }
+}
+
+Case of_templates(const std::string& name, std::size_t least_values) {
+    return {"data/edgetpu/templates/" + name, least_values};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Templates, RetargetedRun,
+    testing::Values(of_templates("dense_256", 50), of_templates("dense_1024", 50),
+                    of_templates("gabor_64x64_7k_4o_2s", 100), of_templates("gabor_64x64_p4", 100),
+                    of_templates("looming_64x64_3x3", 5), of_templates("bright_16x16", 2),
+                    of_templates("bright_64x64", 2), of_templates("color_red_64x64", 2),
+                    of_templates("color_green_64x64", 2), of_templates("color_white_64x64", 2)));
+
+INSTANTIATE_TEST_SUITE_P(Models, RetargetedRun,
+                         testing::Values(Case{"data/models/mobilenet_v1_0.25_128_quant", 5},
+                                         Case{"data/models/mobilenet_v1_0.5_160_quant", 2}));
+
+#ifdef REEF_LARGE_PROGRAMS
+INSTANTIATE_TEST_SUITE_P(
+    LargeModels, RetargetedRun,
+    testing::Values(Case{"data/models/deeplabv3_mnv2_dm05_pascal_quant", 200},
+                    Case{"data/models/posenet_mobilenet_v1_075_353_481_16_quant_decoder", 50},
+                    // SUB and MUL by one number at its beginning.
+                    Case{.name = "data/models/movenet_single_pose_lightning_ptq",
+                         .least_values = 50,
+                         .readable_alone = false}));
+#endif
+
+}  // namespace
+}  // namespace reef::edgetpu

@@ -1,0 +1,66 @@
+#include "support/compiled_session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "reef/edgetpu/package.h"
+
+namespace reef::test {
+namespace {
+
+model::TensorIndex named(const model::Subgraph& graph, const std::string& name) {
+    for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+        if (graph.tensors[i].name == name) return static_cast<model::TensorIndex>(i);
+    return model::absent_tensor;
+}
+
+}  // namespace
+
+void draw_picture(MutableBytes bytes, unsigned seed) {
+    std::mt19937 random(seed);
+    int value = 128;
+    for (auto& byte : bytes) {
+        value += static_cast<int>(random() % 31) - 15;
+        value = std::clamp(value, 0, 255);
+        byte = static_cast<std::byte>(value);
+    }
+}
+
+void draw_inputs(runtime::Session& one, runtime::Session& other, unsigned seed) {
+    ASSERT_EQ(one.input_count(), other.input_count());
+    for (std::size_t i = 0; i < one.input_count(); ++i) {
+        draw_picture(one.input(i), seed + 10 * static_cast<unsigned>(i));
+        ASSERT_EQ(one.input(i).size(), other.input(i).size());
+        std::ranges::copy(one.input(i), other.input(i).begin());
+    }
+}
+
+std::size_t expect_equal_compiled_tensors(const runtime::Session& chip,
+                                          const runtime::Session& cpu) {
+    std::size_t compared = 0, most_values = 0;
+    for (const auto& op : chip.graph().operators) {
+        if (!edgetpu::is_compiled(op)) continue;
+        for (const auto index : op.outputs) {
+            const auto& name = chip.graph().tensors[static_cast<std::size_t>(index)].name;
+            const auto other = named(cpu.graph(), name);
+            if (other == model::absent_tensor) {
+                ADD_FAILURE() << "the plain model has no tensor " << name;
+                continue;
+            }
+            const Bytes got = chip.tensor(index);
+            const Bytes want = cpu.tensor(other);
+            EXPECT_EQ(got.size(), want.size()) << name;
+            const auto differs = std::ranges::mismatch(got, want);
+            EXPECT_EQ(differs.in1 - got.begin(), std::ssize(got)) << "first difference in " << name;
+            most_values = std::max(most_values, std::set(want.begin(), want.end()).size());
+            ++compared;
+        }
+    }
+    EXPECT_GT(compared, 0U);
+    return most_values;
+}
+
+}  // namespace reef::test
