@@ -210,14 +210,15 @@ void libusb_device_handle::begin_control(Transfer& transfer) {
     unanswered_.push_back(&transfer);
 }
 
+/// One that is neither pending nor unanswered has ended, and its program may have freed it.
 void libusb_device_handle::cancel(Transfer& transfer) {
+    const auto pending =
+        std::ranges::find(pending_, &transfer, [](const auto& each) { return each.second; });
+    const bool unanswered = std::erase(unanswered_, &transfer) != 0;
+    if (pending == pending_.end() && !unanswered) return;
     if (transfer.timed_out) explain();
-    if (std::erase(unanswered_, &transfer) != 0) {
-        return finish(transfer, LIBUSB_TRANSFER_CANCELLED, 0);
-    }
-    for (const auto& [id, pending] : pending_) {
-        if (pending == &transfer) return connection_->cancel(id);
-    }
+    if (unanswered) return finish(transfer, LIBUSB_TRANSFER_CANCELLED, 0);
+    connection_->cancel(pending->first);
 }
 
 void libusb_device_handle::cancel_pending() {

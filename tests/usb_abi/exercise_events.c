@@ -183,6 +183,87 @@ static void descriptors(void) {
     libusb_exit(context);
 }
 
+enum { race_transfers = 400 };
+
+struct racer {
+    libusb_device_handle* handle;
+    atomic_int submitted, ended, gone;
+};
+
+static void LIBUSB_CALL count_end(struct libusb_transfer* transfer) {
+    struct racer* racer = transfer->user_data;
+    CHECK(transfer->status == LIBUSB_TRANSFER_CANCELLED ||
+          transfer->status == LIBUSB_TRANSFER_TIMED_OUT ||
+          transfer->status == LIBUSB_TRANSFER_NO_DEVICE);
+    if (transfer->status == LIBUSB_TRANSFER_NO_DEVICE) atomic_store(&racer->gone, 1);
+    CHECK_EQ(transfer->actual_length, 0);
+    atomic_fetch_add(&racer->ended, 1);
+}
+
+/* Transfers that end by their time, by being cancelled, or by the stick's leaving. */
+static void* race(void* argument) {
+    struct racer* racer = argument;
+    for (int i = 0; i < race_transfers; ++i) {
+        struct libusb_transfer* transfer = libusb_alloc_transfer(0);
+        unsigned char* data = malloc(1024);
+        libusb_fill_bulk_transfer(transfer, racer->handle, 0x81, data, 1024, count_end, racer,
+                                  i % 3 == 0 ? 1 : 5000);
+        /* Freed by hand at the end: a transfer that is cancelled must still be there. */
+        transfer->flags = LIBUSB_TRANSFER_FREE_BUFFER;
+        const int code = libusb_submit_transfer(transfer);
+        if (code == LIBUSB_ERROR_NO_DEVICE) {
+            atomic_store(&racer->gone, 1);
+            libusb_free_transfer(transfer);
+            continue;
+        }
+        CHECK_EQ(code, 0);
+        const int number = atomic_fetch_add(&racer->submitted, 1) + 1;
+        const int cancelled = libusb_cancel_transfer(transfer);
+        CHECK(cancelled == 0 || cancelled == LIBUSB_ERROR_NOT_FOUND ||
+              cancelled == LIBUSB_ERROR_NO_DEVICE);
+        while (atomic_load(&racer->ended) < number) {
+            const struct timespec moment = {0, 100000};
+            nanosleep(&moment, NULL);
+        }
+        libusb_free_transfer(transfer);
+    }
+    return NULL;
+}
+
+/* Each on a handle of its own, of one stick; with REEF_USB_FAULTS the stick leaves in between. */
+static void race_to(int unplugs) {
+    enum { count = 3 };
+    struct handler handler = {new_context(), 1};
+    struct racer racers[count] = {0};
+    pthread_t events[2], threads_of[count];
+    for (int i = 0; i < 2; ++i) {
+        CHECK_EQ(pthread_create(&events[i], NULL, handle_while_running, &handler), 0);
+    }
+    for (int i = 0; i < count; ++i) racers[i].handle = open_chip(handler.context);
+    for (int i = 0; i < count; ++i) {
+        CHECK_EQ(pthread_create(&threads_of[i], NULL, race, &racers[i]), 0);
+    }
+    for (int i = 0; i < count; ++i) {
+        CHECK_EQ(pthread_join(threads_of[i], NULL), 0);
+        CHECK_EQ(atomic_load(&racers[i].ended), atomic_load(&racers[i].submitted));
+        CHECK_EQ(atomic_load(&racers[i].gone), unplugs);
+    }
+    atomic_store(&handler.runs, 0);
+    for (int i = 0; i < count; ++i) libusb_close(racers[i].handle);
+    /* One interruption wakes one thread; the other may have waited for it. */
+    libusb_interrupt_event_handler(handler.context);
+    for (int i = 0; i < 2; ++i) CHECK_EQ(pthread_join(events[i], NULL), 0);
+    libusb_exit(handler.context);
+}
+
+static void racing(void) {
+    race_to(0);
+}
+
+static void racing_and_unplugged(void) {
+    race_to(1);
+}
+
 struct plugs {
     int arrived, left, done, result;
     uint16_t product;
@@ -312,6 +393,8 @@ static void hotplug_and_back(void) {
 
 const struct exercise event_cases[] = {{"closing_wakes", closing_wakes},
                                        {"threads", threads},
+                                       {"racing", racing},
+                                       {"racing_and_unplugged", racing_and_unplugged},
                                        {"locks", locks},
                                        {"descriptors", descriptors},
                                        {"hotplug", hotplug},

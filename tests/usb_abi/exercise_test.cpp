@@ -38,6 +38,8 @@ std::vector<Case> cases() {
         {"unplugged", {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=unplug@20+150"}},
         {"closing_wakes"},
         {"threads", {"REEF_USB_STATE=ready", "REEF_USB_STICKS=2"}},
+        {"racing"},
+        {"racing_and_unplugged", {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=unplug@700+50"}},
         {"locks"},
         {"descriptors"},
         {"hotplug", {}},
