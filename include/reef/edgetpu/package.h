@@ -250,6 +250,7 @@ struct Package {
 ///   and output transfers name a layer;
 /// - layers have no negative size; an output layout has an entry for each y and x, all entries
 ///   >= 0 and each tile in tile_byte_offset;
+/// - scratch memory has at most 64 MiB;
 /// - packages hold packages at most two levels deep.
 /// Errors: bad_argument with the place.
 [[nodiscard]] Status validate(const Package& package);

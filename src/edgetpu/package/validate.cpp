@@ -9,6 +9,9 @@
 namespace reef::edgetpu {
 namespace {
 
+/// The host keeps it for the chip. Known programs have at most 672 bytes.
+constexpr std::int32_t most_scratch_bytes = 64 << 20;
+
 std::unexpected<Error> broken(std::string what, std::string place) {
     return fail(Cause::bad_argument, std::move(what), std::move(place));
 }
@@ -124,6 +127,11 @@ Status check_layers(const std::vector<Layer>& layers, std::string_view kind) {
 }
 
 Status check_executable(const Executable& executable) {
+    if (executable.scratch_size_bytes < 0 || executable.scratch_size_bytes > most_scratch_bytes) {
+        return broken(fmt::format("scratch memory of {} bytes, 0 to {} are possible",
+                                  executable.scratch_size_bytes, most_scratch_bytes),
+                      {});
+    }
     for (std::size_t i = 0; i < executable.bitstreams.size(); ++i) {
         REEF_CHECK(
             in_place(check_bitstream(executable.bitstreams[i]), fmt::format("bitstream {}", i)));

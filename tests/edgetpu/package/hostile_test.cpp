@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <random>
 
 #include "edgetpu/package/package_data.h"
@@ -139,6 +140,18 @@ TEST(HostilePackage, RepeatedRowsAreNotCountedForLong) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(memory_of(100'000).occupied_bytes, std::nullopt);
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+// A simulated host would take that memory.
+TEST(HostilePackage, ScratchMemoryHasALimit) {
+    for (const std::int32_t bytes :
+         {-1, (64 << 20) + 1, std::numeric_limits<std::int32_t>::max()}) {
+        Package package = test::rich_package();
+        package.executables.at(0).scratch_size_bytes = bytes;
+        const auto sound = validate(package);
+        ASSERT_FALSE(sound) << bytes;
+        EXPECT_THAT(sound.error().message(), testing::HasSubstr("scratch memory"));
+    }
 }
 
 TEST(HostilePackage, PackagesNestOnlySoDeep) {
