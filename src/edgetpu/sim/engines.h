@@ -1,5 +1,5 @@
 // The engines of a tile: each takes one instruction at a time and walks its loop nests, held back
-// by waits on counters and by the buses. One file per engine.
+// by waits on counters and by the buses. One file per engine. each_nest() shows where they are.
 #pragma once
 
 #include <array>
@@ -10,10 +10,23 @@
 
 namespace reef::edgetpu::sim {
 
+class TableEngine {
+  public:
+    explicit TableEngine(const Table& table) : table_(&table) {}
+    Outcome advance(Work& work) {
+        work.tile.table = *table_;
+        return Outcome::done;
+    }
+
+  private:
+    const Table* table_;
+};
+
 class RingSendEngine {
   public:
     explicit RingSendEngine(const RingSend& op) : op_(&op), src_(op.src) {}
     Outcome advance(Work& work);
+    void each_nest(auto&& tell) const { tell("src", src_); }
 
   private:
     const RingSend* op_;
@@ -25,6 +38,7 @@ class RingReceiveEngine {
     explicit RingReceiveEngine(const RingReceive& op)
         : op_(&op), dst_(op.dst), head_row_(op.head_base) {}
     Outcome advance(Work& work);
+    void each_nest(auto&& tell) const { tell("dst", dst_); }
 
   private:
     void begin_group();
@@ -45,6 +59,10 @@ class NarrowToWideEngine {
           src_(op.src, source_base ? static_cast<std::int32_t>(*source_base) : op.src.base),
           dst_(op.dst) {}
     Outcome advance(Work& work);
+    void each_nest(auto&& tell) const {
+        tell("src", src_);
+        tell("dst", dst_);
+    }
 
   private:
     bool write_row(Work& work);
@@ -66,6 +84,10 @@ class WideToNarrowEngine {
           dst_(op.dst),
           skip_bytes_(op.skip_words * (op.to_scaling ? scaling_word_bytes : narrow_word_bytes)) {}
     Outcome advance(Work& work);
+    void each_nest(auto&& tell) const {
+        tell("src", src_);
+        tell("dst", dst_);
+    }
 
   private:
     enum class Fill : std::uint8_t { ready, waiting, faulty };
@@ -95,6 +117,10 @@ class MeshEngine {
           sending_(op.sends),
           receiving_(op.receives || op.fills) {}
     Outcome advance(Work& work);
+    void each_nest(auto&& tell) const {
+        if (op_->sends) tell("src", src_);
+        if (op_->receives || op_->fills) tell("dst", dst_);
+    }
 
   private:
     Outcome send(Work& work);

@@ -34,13 +34,6 @@ constexpr std::array<unsigned, tile_engine_count> consumers_first = {
     spec::value::tile_engine::RING_CONSUMER_0_,
     spec::value::tile_engine::RING_CONSUMER_1_};
 
-/// Bits of a sync's engines, by ScalarEngine.
-constexpr std::array<unsigned, scalar_engine_count> sync_bits = {
-    1U << spec::value::scalar_engine::INFEED_,
-    1U << spec::value::scalar_engine::AVDATA_POP_ |
-        1U << spec::value::scalar_engine::PARAMETER_POP_,
-    1U << spec::value::scalar_engine::OUTFEED_};
-
 /// One turn of the engine's instruction; nothing to do is done.
 template <typename Activity, typename AnyWork>
 Outcome take_turn(Activity& activity, AnyWork& work) {
@@ -83,8 +76,10 @@ Machine::Machine(MachineOptions options)
     unit_memory_ = std::make_unique<TileUnit[]>(tile_count);
     if (options_.strict) {
         monitor_ = std::make_unique<Monitor>(MonitorOptions{options_.full_bits});
-        options_.engine = EngineKind::plain;  // which tells the monitor of every access
+        watcher_ = monitor_.get();
     }
+    if (options_.steps != nullptr) watcher_ = options_.steps;
+    if (watcher_ != nullptr) options_.engine = EngineKind::plain;  // which tells of every access
     for (unsigned t = 0; t < tile_count; ++t) {
         units_[t] = &unit_memory_[t];
         units_[t]->tile.number = t;
@@ -126,7 +121,18 @@ MeshLink* Machine::link_from(unsigned tile, Direction4 to) {
     return &units_[neighbour(tile, to)]->tile.arrived[static_cast<unsigned>(to)];
 }
 
+void Machine::started(Actor actor, const ProgramInstruction& instruction) {
+    if (monitor_) monitor_->started(actor, instruction);
+    if (options_.steps != nullptr) options_.steps->started(actor, instruction);
+}
+
+void Machine::finished(Actor actor, const ProgramInstruction& instruction) {
+    if (monitor_) monitor_->finished(actor);
+    if (options_.steps != nullptr) options_.steps->finished(actor, instruction);
+}
+
 std::uint64_t Machine::budget() {
+    if (options_.steps != nullptr) return 0;
     if (!options_.random_seed) return steps_left_;
     return std::min(1 + random_() % 64, steps_left_);
 }
@@ -155,41 +161,6 @@ bool Machine::may_issue(const ProgramInstruction& instruction) const {
         units_, [](const auto& unit) { return unit->dispatch.size() - unit->next < most_waiting; });
 }
 
-bool Machine::sync_ready(const Sync& sync) const {
-    for (unsigned t = 0; t < tile_count; ++t)
-        if ((sync.notified_tiles >> t & 1U) != 0 && units_[t]->notifications < sync.notified_count)
-            return false;
-    for (unsigned e = 0; e < scalar_engine_count; ++e)
-        if ((sync.engines & sync_bits[e]) != 0 && !scalar_engines_[e].idle()) return false;
-    for (unsigned c = 0; c < sync.expected.size(); ++c)
-        if ((sync.expected_counters >> c & 1U) != 0 &&
-            !scalar_.counters.reached(c, static_cast<std::uint16_t>(sync.expected[c])))
-            return false;
-    return true;
-}
-
-// The scalar core comes to know what it waited for.
-void Machine::witness_sync(const Sync& sync) {
-    for (unsigned t = 0; t < tile_count; ++t)
-        if ((sync.notified_tiles >> t & 1U) != 0) monitor_->awaited(t, sync.notified_count);
-    for (unsigned e = 0; e < scalar_engine_count; ++e)
-        if ((sync.engines & sync_bits[e]) != 0)
-            monitor_->join(core_actor, monitor_->release(scalar_actor(e)));
-    for (unsigned c = 0; c < sync.expected.size(); ++c)
-        if ((sync.expected_counters >> c & 1U) != 0)
-            monitor_->scalar_waited(core_actor, nullptr, c,
-                                    static_cast<std::uint16_t>(sync.expected[c]));
-    monitor_->scalar_counters_set(sync.reset_counters,
-                                  static_cast<std::uint16_t>(sync.reset_value));
-}
-
-void Machine::finish_sync(const Sync& sync) {
-    for (unsigned t = 0; t < tile_count; ++t)
-        if ((sync.notified_tiles >> t & 1U) != 0) units_[t]->notifications -= sync.notified_count;
-    if (monitor_) witness_sync(sync);
-    scalar_.counters.reset(sync.reset_counters, sync.reset_value);
-}
-
 Status Machine::issue(const ProgramInstruction& instruction) {
     if (instruction.source.info->space == Space::tile) {
         const TileIssue issue = REEF_TRY(core_.issue(instruction.source));
@@ -210,15 +181,13 @@ Status Machine::issue(const ProgramInstruction& instruction) {
 }
 
 Status Machine::execute(const ProgramInstruction& at) {
-    if (monitor_) monitor_->started(core_actor, at);
+    started(core_actor, at);
     const Effect effect = REEF_TRY(core_.execute(at.source));
     halted_ = effect.halted;
-    if (monitor_) {
-        const Witness core = witness(core_actor, 0);
-        if (effect.read) core.reads(Watched::scalar_memory, effect.read->word);
-        if (effect.written) core.writes(Watched::scalar_memory, effect.written->address.word);
-        monitor_->finished(core_actor);
-    }
+    const Witness core = witness(core_actor, 0);
+    if (effect.read) core.reads(Watched::scalar_memory, effect.read->word);
+    if (effect.written) core.writes(Watched::scalar_memory, effect.written->address.word);
+    finished(core_actor, at);
     word_to_host_ = effect.to_host;
     return effect.fired ? in_place(host_->fire(*effect.fired), place_of(at)) : Status{};
 }
@@ -238,7 +207,8 @@ Result<bool> Machine::give_word() {
 Result<bool> Machine::advance_scalar() {
     const Stream& stream = program_->streams[stream_];
     bool moved = false;
-    for (unsigned steps = 0; !halted_ && steps < most_scalar_steps; ++steps) {
+    const unsigned most = options_.steps != nullptr ? 1 : most_scalar_steps;
+    for (unsigned steps = 0; !halted_ && steps < most; ++steps) {
         if (!REEF_TRY(give_word())) return moved;
         const std::size_t word = core_.program_counter();
         if (word >= stream.at_word.size() || stream.at_word[word] == Stream::no_instruction)
@@ -285,10 +255,9 @@ Result<bool> Machine::advance_scalar_engines() {
                 }
                 const Issued& issued = engine.queue[engine.next++];
                 engine.current = issued.instruction;
-                if (monitor_) {
-                    monitor_->join(scalar_actor(number), issued.after);
-                    monitor_->started(scalar_actor(number), *engine.current);
-                }
+                engine.blocked = {};
+                if (monitor_) monitor_->join(scalar_actor(number), issued.after);
+                started(scalar_actor(number), *engine.current);
                 const auto& op = engine.current->operation;
                 if (const auto* in = std::get_if<Infeed>(&op))
                     engine.activity = InfeedEngine(*in);
@@ -296,6 +265,10 @@ Result<bool> Machine::advance_scalar_engines() {
                     engine.activity = RingPushEngine(*out);
                 else
                     engine.activity = RingPopEngine(std::get<RingPop>(op));
+                if (options_.steps != nullptr) {
+                    progress = true;
+                    break;
+                }
             }
             const std::uint64_t given = budget();
             ScalarEngineWork work{
@@ -308,8 +281,9 @@ Result<bool> Machine::advance_scalar_engines() {
                 spend(given, work.budget);
             }
             if (outcome != Outcome::done) break;
-            if (monitor_) monitor_->finished(scalar_actor(number));
+            finished(scalar_actor(number), *engine.current);
             engine.current = nullptr;
+            if (options_.steps != nullptr) break;
         }
     }
     return progress;
@@ -335,12 +309,20 @@ bool Machine::dispatch(TileUnit& unit) {
         const Actor actor = dispatch_actor(unit.tile.number);
         if (monitor_) monitor_->join(actor, issued.after);
         if (const auto* fence = std::get_if<Fence>(&at.operation)) {
+            if (options_.steps != nullptr && !std::exchange(unit.at_fence, true)) {
+                started(actor, at);
+                return true;
+            }
             unit.held_for = fence->engines;
             if ((unit.held_for & unit.busy) != 0) return moved;
             unit.held_for = 0;
             reset(unit.tile, *fence);
             if (fence->notify) ++unit.notifications;
             if (monitor_) witness_fence(unit, *fence);
+            if (options_.steps != nullptr) {
+                options_.steps->finished(actor, at);
+                unit.at_fence = false;
+            }
         } else {
             const unsigned engine = engine_of(at.operation);
             unit.engines[engine].queue.push_back(issued);
@@ -371,20 +353,16 @@ void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const T
 void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
     const Issued issued = engine.queue[engine.next++];
     engine.current = issued.instruction;
-    if (monitor_) {
-        const auto number = static_cast<unsigned>(&engine - unit.engines.data());
-        const Actor actor = tile_actor(unit.tile.number, number);
-        monitor_->join(actor, issued.after);
-        monitor_->started(actor, *issued.instruction);
-    }
+    engine.blocked = {};
+    const auto number = static_cast<unsigned>(&engine - unit.engines.data());
+    const Actor actor = tile_actor(unit.tile.number, number);
+    if (monitor_) monitor_->join(actor, issued.after);
+    started(actor, *issued.instruction);
     auto& activity = engine.activity;
     std::visit(
         Cases{
             [&](const TensorOp& op) { start_tensor(unit, engine, op); },
-            [&](const Table& table) {
-                unit.tile.table = table;
-                activity = std::monostate{};
-            },
+            [&](const Table& table) { activity = TableEngine(table); },
             [&](const RingSend& op) { activity = RingSendEngine(op); },
             [&](const RingReceive& op) { activity = RingReceiveEngine(op); },
             [&](const NarrowToWide& op) { activity = NarrowToWideEngine(op, issued.source_base); },
@@ -401,6 +379,7 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
             if (engine.queue.empty()) break;
             start(unit, engine);
             progress = true;
+            if (options_.steps != nullptr) break;
         }
         const bool receives = number == spec::value::tile_engine::RING_CONSUMER_0_ ||
                               number == spec::value::tile_engine::RING_CONSUMER_1_;
@@ -424,7 +403,7 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
             spend(given, work.budget);
         }
         if (outcome != Outcome::done) break;
-        if (monitor_) monitor_->finished(actor);
+        finished(actor, *engine.current);
         if (observer_ != nullptr) observer_->finished(unit.tile, *engine.current);
         engine.current = nullptr;
         if (engine.next == engine.queue.size()) {
@@ -432,7 +411,7 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
             engine.queue.clear();
             engine.next = 0;
         }
-        if (receives || options_.random_seed) break;
+        if (receives || options_.random_seed || options_.steps != nullptr) break;
     }
     return progress;
 }
@@ -564,6 +543,7 @@ void Machine::empty_buses() {
         unit->next = 0;
         unit->busy = 0;
         unit->held_for = 0;
+        unit->at_fence = false;
         std::ranges::for_each(unit->engines, clear);
     }
     std::ranges::for_each(scalar_engines_, clear);

@@ -12,6 +12,7 @@
 
 #include "engines.h"
 #include "fast_tensor_engine.h"
+#include "machine_status.h"
 #include "program.h"
 #include "reef/edgetpu/simulator.h"
 #include "scalar_core.h"
@@ -46,6 +47,10 @@ struct MachineOptions {
     std::vector<TagReads>* tags = nullptr;
     /// Scalar instructions and visits of loop nests before a program is stopped.
     std::uint64_t most_steps = std::uint64_t{1} << 40;
+    /// A stepwise run, of which it is told: in a round the scalar core executes one instruction at
+    /// most, and an engine takes one up, makes one visit of its nests, or ends one. The engines are
+    /// the plain ones. Not with random_seed. Must outlive the machine.
+    StepObserver* steps = nullptr;
 };
 
 /// Is told what happens in a machine.
@@ -90,6 +95,16 @@ class Machine final : public Fabric {
     [[nodiscard]] Monitor* monitor() { return monitor_.get(); }
     [[nodiscard]] Tile& tile(unsigned number) { return units_[number]->tile; }
 
+    // What everything is doing, between two rounds.
+    [[nodiscard]] EngineStatus engine(unsigned tile, unsigned number) const;
+    [[nodiscard]] EngineStatus scalar_engine(unsigned number) const;
+    [[nodiscard]] DispatchStatus dispatcher(unsigned tile) const;
+    [[nodiscard]] CoreStatus core_status() const;
+    /// Null when the core has halted, or is at no instruction.
+    [[nodiscard]] const ProgramInstruction* next_of_core() const;
+    [[nodiscard]] ScalarCore& core() { return core_; }
+    [[nodiscard]] ScalarState& scalar() { return scalar_; }
+
     [[nodiscard]] bool ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const override;
     void ring_send(Ring ring, std::uint16_t tiles, bool scalar,
                    std::span<const std::uint8_t> data) override;
@@ -98,7 +113,7 @@ class Machine final : public Fabric {
 
   private:
     using TileActivity =
-        std::variant<std::monostate, TensorEngine, FastTensorEngine, RingSendEngine,
+        std::variant<std::monostate, TensorEngine, FastTensorEngine, TableEngine, RingSendEngine,
                      RingReceiveEngine, NarrowToWideEngine, WideToNarrowEngine, MeshEngine>;
     using ScalarActivity =
         std::variant<std::monostate, InfeedEngine, RingPushEngine, RingPopEngine>;
@@ -124,6 +139,7 @@ class Machine final : public Fabric {
         std::uint32_t held_for = 0;  ///< engines that the next fence waits for
         std::vector<Issued> dispatch;
         std::size_t next = 0;
+        bool at_fence = false;  ///< in stepwise runs: the next in line is one, and was taken up
         std::uint32_t notifications = 0;
         std::array<Engine<TileActivity>, tile_engine_count> engines;
         TensorState tensor;
@@ -140,7 +156,9 @@ class Machine final : public Fabric {
     [[nodiscard]] Result<bool> advance_scalar();
     [[nodiscard]] Status execute(const ProgramInstruction& at);
     [[nodiscard]] Result<bool> give_word();
+    [[nodiscard]] static bool waits_for_engine(const Sync& sync, unsigned engine);
     [[nodiscard]] bool sync_ready(const Sync& sync) const;
+    [[nodiscard]] std::string waits_of(const Sync& sync) const;
     void finish_sync(const Sync& sync);
     void witness_sync(const Sync& sync);
     [[nodiscard]] Status issue(const ProgramInstruction& instruction);
@@ -151,17 +169,20 @@ class Machine final : public Fabric {
     void start(TileUnit& unit, Engine<TileActivity>& engine);
     [[nodiscard]] static bool still_blocked(const TileUnit& unit, unsigned number);
     [[nodiscard]] Result<bool> advance_engine(TileUnit& unit, unsigned number);
+    void started(Actor actor, const ProgramInstruction& instruction);
+    void finished(Actor actor, const ProgramInstruction& instruction);
     [[nodiscard]] std::uint64_t budget();
     void spend(std::uint64_t given, std::uint64_t left);
     [[nodiscard]] Status check_steps() const;
     [[nodiscard]] Witness witness(Actor actor, unsigned tile) const {
-        return {monitor_.get(), actor, tile};
+        return {monitor_.get(), watcher_, actor, tile};
     }
     [[nodiscard]] bool may_issue(const ProgramInstruction& instruction) const;
     [[nodiscard]] bool all_idle() const;
 
     MachineOptions options_;
     std::unique_ptr<Monitor> monitor_;
+    AccessWatcher* watcher_ = nullptr;
     std::uint64_t steps_left_ = 0;
     std::mt19937_64 random_;
     /// Side by side: at equal places in their pages they would push each other out of the caches.

@@ -20,25 +20,16 @@
 #include "memory.h"
 #include "program.h"
 #include "reef/edgetpu/simulator.h"
+#include "watcher.h"
 
 namespace reef::edgetpu::sim {
-
-enum class Watched : std::uint8_t {
-    narrow,
-    wide,
-    scaling,
-    parameter_fifo,
-    activation_fifo,
-    scalar_memory,
-    ring,  ///< at its receivers: sending is a write
-};
 
 struct MonitorOptions {
     /// Rows of rotating buffers that were full order their emptying before their filling.
     bool full_bits = true;
 };
 
-class Monitor {
+class Monitor final : public AccessWatcher {
   public:
     explicit Monitor(MonitorOptions options);
 
@@ -78,9 +69,9 @@ class Monitor {
     void row_filled(Actor actor, unsigned tile, std::uint32_t row);
 
     // Accesses. `at` counts the memory's words, rows or units.
-    void read(Actor actor, Watched memory, unsigned tile, std::uint32_t at);
+    void read(Actor actor, Watched memory, unsigned tile, std::uint32_t at) override;
     void write(Actor actor, Watched memory, unsigned tile, std::uint32_t at,
-               bool parameter = false);
+               bool parameter) override;
     /// Whether a read would be a finding of its own.
     [[nodiscard]] bool suspicious(Actor actor, Watched memory, unsigned tile,
                                   std::uint32_t at) const;
@@ -148,18 +139,19 @@ class Monitor {
     std::vector<Finding> findings_;
 };
 
-/// An engine's way to the monitor; does nothing in runs that are not strict.
+/// An engine's way to who watches; does nothing when nobody does. True in strict runs.
 struct Witness {
     Monitor* monitor = nullptr;
+    AccessWatcher* watcher = nullptr;  ///< the monitor, or who steps through the program
     Actor actor = 0;
     unsigned tile = 0;
 
     explicit operator bool() const { return monitor != nullptr; }
     void reads(Watched memory, std::uint32_t at) const {
-        if (monitor != nullptr) monitor->read(actor, memory, tile, at);
+        if (watcher != nullptr) watcher->read(actor, memory, tile, at);
     }
     void writes(Watched memory, std::uint32_t at, bool parameter = false) const {
-        if (monitor != nullptr) monitor->write(actor, memory, tile, at, parameter);
+        if (watcher != nullptr) watcher->write(actor, memory, tile, at, parameter);
     }
 };
 

@@ -30,18 +30,22 @@ Result<PreparedExecutable> prepare(const Executable& executable) {
     return in_place(prepare_streams(executable), to_string(executable.type));
 }
 
-Status run(Machine& machine, PreparedExecutable& prepared) {
-    HostMemory& host = *prepared.host;
-    const std::string place = to_string(prepared.executable.type);
-    host.begin_run();
-    REEF_CHECK(in_place(machine.run(prepared.program, host), place));
+Status check_end(const PreparedExecutable& prepared) {
+    const HostMemory& host = *prepared.host;
     if (host.not_taken() != 0 || host.not_sent() != 0 || host.not_placed() != 0)
         return fail(Cause::bad_input,
                     fmt::format("the program ends with {} bytes not taken from the host, {} not "
                                 "sent to it and {} that it has no place for",
                                 host.not_taken(), host.not_sent(), host.not_placed()),
-                    place);
+                    to_string(prepared.executable.type));
     return {};
+}
+
+Status run(Machine& machine, PreparedExecutable& prepared) {
+    prepared.host->begin_run();
+    REEF_CHECK(in_place(machine.run(prepared.program, *prepared.host),
+                        to_string(prepared.executable.type)));
+    return check_end(prepared);
 }
 
 Status check_chip(const Package& package) {

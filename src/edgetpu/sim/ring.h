@@ -29,6 +29,7 @@ class RingQueue {
 
     [[nodiscard]] bool full() const { return count_ == depth; }
     [[nodiscard]] bool empty() const { return count_ == 0; }
+    [[nodiscard]] unsigned size() const { return count_; }
     [[nodiscard]] Message& push() { return messages_[(first_ + count_++) % depth]; }
     [[nodiscard]] const Message& front() const { return messages_[first_]; }
     void pop() {

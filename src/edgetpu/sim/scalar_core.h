@@ -120,6 +120,9 @@ class ScalarCore {
     [[nodiscard]] std::span<const bool, scalar_predicates> predicates() const {
         return predicates_;
     }
+    /// For a debugger, between two instructions. Preconditions: they exist.
+    void set_register(std::size_t number, std::uint32_t value) { registers_[number] = value; }
+    void set_predicate(std::size_t number, bool value) { predicates_[number] = value; }
     /// ring_pop writes here unless its data go to the host, ring_push with source relay reads.
     [[nodiscard]] std::span<std::uint32_t, scalar_memory_words> memory() {
         return std::span<std::uint32_t, scalar_memory_words>(memory_);

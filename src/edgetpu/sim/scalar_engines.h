@@ -111,6 +111,7 @@ class InfeedEngine {
   public:
     explicit InfeedEngine(const Infeed& op) : op_(&op), dst_(op.dst) {}
     Outcome advance(ScalarEngineWork& work);
+    void each_nest(auto&& tell) const { tell("dst", dst_); }
 
   private:
     const Infeed* op_;
@@ -121,6 +122,7 @@ class RingPushEngine {
   public:
     explicit RingPushEngine(const RingPush& op) : op_(&op), src_(op.src) {}
     Outcome advance(ScalarEngineWork& work);
+    void each_nest(auto&& tell) const { tell("src", src_); }
 
   private:
     bool flush(ScalarEngineWork& work);
@@ -136,6 +138,7 @@ class RingPopEngine {
   public:
     explicit RingPopEngine(const RingPop& op) : op_(&op), dst_(op.dst) {}
     Outcome advance(ScalarEngineWork& work);
+    void each_nest(auto&& tell) const { tell("dst", dst_); }
 
   private:
     const RingPop* op_;

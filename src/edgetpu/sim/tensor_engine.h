@@ -38,6 +38,13 @@ class TensorEngine {
     TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums, TagReads& reads,
                  Tag own);
     Outcome advance(Work& work);
+    void each_nest(auto&& tell) const {
+        tell("loop", loops_);
+        tell("in", in_);
+        tell("out", out_);
+        tell("par", par_);
+        tell("acc", acc_);
+    }
     /// Goes on from `step`, as if this engine had done the steps before it: with that many results
     /// stored, and those rotating rows used since the last release. The live sums are the caller's.
     void go_to(std::uint64_t step, const NestCursor& out, const std::bitset<wide_rows>& group_rows);
