@@ -9,13 +9,16 @@ namespace reef::specgen {
 namespace {
 
 Result<Register> read_register(const Element& element, const std::string& group, unsigned bits) {
-    REEF_CHECK(only_attributes(element, {"name", "offset", "reset"}));
+    REEF_CHECK(only_attributes(element, {"name", "offset", "reset", "count"}));
     Register out{.name = REEF_TRY(attribute(element, "name")),
                  .group = group,
                  .offset = REEF_TRY(number(element, "offset")),
                  .bits = bits,
+                 .count = 1,
                  .reset = std::nullopt,
                  .fields = {}};
+    if (element.Attribute("count") != nullptr) out.count = REEF_TRY(number(element, "count"));
+    if (out.count == 0) return fail_at(element, "a file has a register at least");
     if (element.Attribute("reset") != nullptr) out.reset = REEF_TRY(number(element, "reset"));
     std::uint64_t claimed = 0;
     for (const auto* e = element.FirstChildElement(); e; e = e->NextSiblingElement()) {

@@ -86,6 +86,7 @@ struct Register {
     std::string group;
     unsigned offset = 0;
     unsigned bits = 64;  ///< of one transfer
+    unsigned count = 1;  ///< of a register file
     std::optional<std::uint64_t> reset;
     std::vector<RegisterField> fields;
 };

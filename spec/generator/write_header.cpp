@@ -118,8 +118,8 @@ std::string registers_header(const RegisterFile& file) {
                                    f.position, f.width, f.grade, quoted(f.meaning));
             out += "};\n";
         }
-        rows += fmt::format("    {{{}, {}, {:#x}, {}, {}, {}}},\n", quoted(r.name), quoted(r.group),
-                            r.offset, r.bits,
+        rows += fmt::format("    {{{}, {}, {:#x}, {}, {}, {}, {}}},\n", quoted(r.name),
+                            quoted(r.group), r.offset, r.bits, r.count,
                             r.reset ? fmt::format("{:#x}", *r.reset) : "std::nullopt", fields);
     }
     out += "inline constexpr RegisterInfo registers[] = {\n" + rows + "};\n\n";

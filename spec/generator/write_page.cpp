@@ -121,6 +121,7 @@ std::string registers_page(const RegisterFile& file) {
                             r.bits == 64 ? "" : fmt::format("Registers of {} bits.\n\n", r.bits));
         }
         std::string fields;
+        if (r.count > 1) fields = fmt::format("a file of {} registers, 8 bytes apart", r.count);
         if (r.reset) fields = fmt::format("reset value {:#x}", *r.reset);
         for (const auto& f : r.fields)
             fields +=

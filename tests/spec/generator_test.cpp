@@ -136,6 +136,19 @@ TEST(Generator, ReadsWidthsAndResetValues) {
     EXPECT_FALSE(outside);
 }
 
+TEST(Generator, ReadsCountsOfRegisterFiles) {
+    const auto file = read_registers(
+        "<registers title='x'><group name='g'><register name='r' offset='0x10' count='8'/>"
+        "<register name='s' offset='0x60'/></group></registers>");
+    ASSERT_TRUE(file) << file.error().message();
+    EXPECT_EQ(file->registers[0].count, 8U);
+    EXPECT_EQ(file->registers[1].count, 1U);
+    EXPECT_NE(registers_page(*file).find("a file of 8 registers"), std::string::npos);
+    EXPECT_FALSE(
+        read_registers("<registers title='x'><group name='g'><register name='r' "
+                       "offset='0x10' count='0'/></group></registers>"));
+}
+
 TEST(Operators, RefusesOtherGradesAndTheSameTwice) {
     const auto list = [](std::string_view rows) {
         return read_operators(fmt::format("<operators title=\"t\">{}</operators>", rows));

@@ -23,6 +23,7 @@ struct RegisterInfo {
     std::string_view group;              ///< the vendor's; a register may occur in several groups
     std::uint32_t offset;                ///< bytes
     std::uint8_t bits;                   ///< of one transfer: 32 or 64
+    std::uint8_t count;                  ///< of a register file, 8 bytes apart; else 1
     std::optional<std::uint64_t> reset;  ///< the value after a reset, where it is known
     std::span<const RegisterField> fields;
 };
@@ -30,7 +31,9 @@ struct RegisterInfo {
 [[nodiscard]] std::span<const RegisterInfo> registers();
 /// The first register of that name (of that group, if given); null when there is none.
 [[nodiscard]] const RegisterInfo* find_register(std::string_view name, std::string_view group = {});
-/// The first register at that offset; null when there is none.
+/// Element `index` of a register file, as a register of its own. Precondition: index < file.count.
+[[nodiscard]] RegisterInfo element_of(const RegisterInfo& file, unsigned index);
+/// The first register, or register file with an element, at that offset; null when there is none.
 [[nodiscard]] const RegisterInfo* find_register(std::uint32_t offset);
 
 }  // namespace reef::edgetpu

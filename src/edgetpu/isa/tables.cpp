@@ -70,9 +70,25 @@ const RegisterInfo* find_register(std::string_view name, std::string_view group)
     return nullptr;
 }
 
+namespace {
+constexpr std::uint32_t register_distance = 8;  // bytes
+}
+
 const RegisterInfo* find_register(std::uint32_t offset) {
-    const auto it = std::ranges::find(spec::registers, offset, &RegisterInfo::offset);
-    return it == std::end(spec::registers) ? nullptr : it;
+    for (const auto& info : spec::registers) {
+        const std::uint32_t from_first = offset - info.offset;
+        if (offset >= info.offset && from_first % register_distance == 0 &&
+            from_first / register_distance < info.count)
+            return &info;
+    }
+    return nullptr;
+}
+
+RegisterInfo element_of(const RegisterInfo& file, unsigned index) {
+    RegisterInfo element = file;
+    element.offset += index * register_distance;
+    element.count = 1;
+    return element;
 }
 
 std::string_view to_string(OperatorGrade grade) {

@@ -60,7 +60,11 @@ inline constexpr const RegisterInfo
     *multi_bo_ep = register_named("Usb", "multi_bo_ep"),
     *outfeed_chunk_length = register_named("Usb", "outfeed_chunk_length"),
     *fatal_err_int_control = register_named("UsbFatalErrIntInterrupt", "fatal_err_int_control"),
-    *scalar_core_run_control = register_named("ScalarcoreBreakpoint", "scalarCoreRunControl");
+    *scalar_core_run_control = register_named("ScalarcoreBreakpoint", "scalarCoreRunControl"),
+    *scalar_core_break_point = register_named("ScalarcoreBreakpoint", "scalarCoreBreakPoint"),
+    *current_pc = register_named("DebugScalarCore", "currentPc"),
+    *scalar_register_file = register_named("ScalarRegisterFile", "scalarRegisterFile"),
+    *predicate_register_file = register_named("PredicateRegisterFile", "predicateRegisterFile");
 
 /// Interrupts 0 to 3, as endpoint 0x83 and the events report them.
 inline constexpr const RegisterInfo* top_level_int_control[] = {
@@ -104,9 +108,9 @@ inline constexpr FieldBits force_sleep = field_named(scu_ctrl_3, "force_sleep"),
                            rambist_idle = field_named(rambist_ctrl_1, "idle"),
                            scu_ctr_7_idle = field_named(scu_ctr_7, "idle");
 
-inline constexpr std::uint64_t sleep = 3, wake = 2;        ///< of force_sleep
-inline constexpr std::uint64_t running = 0, sleeping = 2;  ///< of power_state
-inline constexpr std::uint64_t run = 1, halt = 2;          ///< of run controls
+inline constexpr std::uint64_t sleep = 3, wake = 2;                 ///< of force_sleep
+inline constexpr std::uint64_t running = 0, sleeping = 2;           ///< of power_state
+inline constexpr std::uint64_t run = 1, halt = 2, single_step = 3;  ///< of run controls
 }  // namespace csr
 
 }  // namespace reef::edgetpu::usb
