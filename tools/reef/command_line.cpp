@@ -30,6 +30,7 @@ constexpr std::array verbs = {
     Verb{"bench", "Measure a model, operator by operator", add_bench},
     Verb{"demo", "Two networks made from formulas watch an object approach", add_demo},
     Verb{"disasm", "Show the Edge TPU programs of a compiled model as text", add_disasm},
+    Verb{"debug", "Step through an Edge TPU program, or look into a stick", add_debug},
     Verb{"asm", "Make an Edge TPU program from text", add_asm},
     Verb{"diff", "Show what differs between two Edge TPU programs", add_diff},
     Verb{"weights", "Read, replace and verify the weights of a compiled model", add_weights},
