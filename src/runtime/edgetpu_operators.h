@@ -1,37 +1,38 @@
-// Compiled operators on a simulated Edge TPU.
+// Compiled operators on an Edge TPU.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "reef/cpu/executor.h"
 #include "reef/edgetpu/simulator.h"
+#include "reef/runtime/session.h"
 
 namespace reef::runtime {
 
-/// Gives every compiled operator of a graph to one simulated chip.
-class SimulatedOperators final : public cpu::DeviceOperators {
+/// Gives every compiled operator of a graph to one chip.
+class EdgeTpuOperators : public cpu::DeviceOperators {
   public:
-    explicit SimulatedOperators(const edgetpu::SimulatorOptions& options)
-        : chip_(std::make_shared<Chip>(options)) {}
-
-    [[nodiscard]] Result<std::unique_ptr<cpu::DeviceOperator>> prepare(
-        const model::Subgraph& graph, const model::Operator& op) override;
-
     /// What the compiled operators did since forget_findings(), in strict runs.
-    [[nodiscard]] std::span<const edgetpu::Finding> findings() const { return chip_->findings; }
-    void forget_findings() { chip_->findings.clear(); }
-
-    /// The chip, and what its programs' runs left behind.
-    struct Chip {
-        explicit Chip(const edgetpu::SimulatorOptions& options) : simulator(options) {}
-        edgetpu::Simulator simulator;
-        std::vector<edgetpu::Finding> findings;
-    };
-
-  private:
-    std::shared_ptr<Chip> chip_;
+    [[nodiscard]] virtual std::span<const edgetpu::Finding> findings() const { return {}; }
+    virtual void forget_findings() {}
+    /// Of the chip, once there is one.
+    [[nodiscard]] virtual std::optional<edgetpu::usb::DeviceCounters> counters() const {
+        return std::nullopt;
+    }
 };
+
+/// On a stick or a simulated one, through the driver; it is opened when the first compiled operator
+/// comes.
+[[nodiscard]] std::unique_ptr<EdgeTpuOperators> driven_operators(const DeviceUri& device,
+                                                                 const SessionOptions& options);
+
+/// On a simulated chip that watches what the programs do. There is no USB in between: which
+/// accesses are findings depends on what the package declares, and a chip behind USB sees only
+/// bytes.
+[[nodiscard]] std::unique_ptr<EdgeTpuOperators> watched_operators(
+    const edgetpu::SimulatorOptions& options);
 
 }  // namespace reef::runtime

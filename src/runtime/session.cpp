@@ -21,8 +21,8 @@ struct DeviceForm {
 
 constexpr auto device_forms = std::to_array<DeviceForm>({
     {"cpu", "", Rest::none, "cpu"},
-    {"edgetpu", "sim", Rest::none, "edgetpu:sim"},
-    {"edgetpu", "usb", Rest::optional, "edgetpu:usb[:SERIAL]"},
+    {"edgetpu", "sim", Rest::optional, "edgetpu:sim[:NAME]"},
+    {"edgetpu", "usb", Rest::optional, "edgetpu:usb[:PORT]"},
     {"edgetpu", "replay", Rest::required, "edgetpu:replay:FILE"},
     {"rk3588", "sim", Rest::none, "rk3588:sim"},
     {"rk3588", "rknpu", Rest::optional, "rk3588:rknpu[:/dev/dri/...]"},
@@ -77,14 +77,15 @@ namespace {
 constexpr std::string_view cpu_text = "cpu";
 
 /// What gives operators to the device; null for the CPU.
-Result<std::unique_ptr<SimulatedOperators>> operators_of(const DeviceUri& device,
-                                                         const SessionOptions& options) {
-    if (device.family == cpu_text) return std::unique_ptr<SimulatedOperators>();
-    if (device.family == "edgetpu" && device.backend == "sim")
-        return std::make_unique<SimulatedOperators>(options.simulator);
+Result<std::unique_ptr<EdgeTpuOperators>> operators_of(const DeviceUri& device,
+                                                       const SessionOptions& options) {
+    if (device.family == cpu_text) return std::unique_ptr<EdgeTpuOperators>();
+    if (options.simulator.strict) return watched_operators(options.simulator);
+    if (device.family == "edgetpu" && (device.backend == "sim" || device.backend == "usb"))
+        return driven_operators(device, options);
     return fail(Cause::device_missing,
                 fmt::format("device {} is not part of this build", device.text()), {},
-                "available: cpu, edgetpu:sim");
+                "available: cpu, edgetpu:sim, edgetpu:usb");
 }
 
 std::string reason_for(const cpu::Placement& placement, const DeviceUri& device) {
@@ -125,7 +126,7 @@ Status check_placements(const std::vector<PlacedOperator>& placements, const Dev
 }  // namespace
 
 struct Session::Impl {
-    std::unique_ptr<SimulatedOperators> devices;  ///< null for the CPU
+    std::unique_ptr<EdgeTpuOperators> devices;  ///< null for the CPU
     cpu::Executor executor;
     std::vector<PlacedOperator> placements;
 };
@@ -192,6 +193,10 @@ const cpu::MemoryReport& Session::memory() const {
 std::span<const edgetpu::Finding> Session::findings() const {
     if (impl_->devices == nullptr) return {};
     return impl_->devices->findings();
+}
+std::optional<edgetpu::usb::DeviceCounters> Session::chip_counters() const {
+    if (impl_->devices == nullptr) return std::nullopt;
+    return impl_->devices->counters();
 }
 
 }  // namespace reef::runtime

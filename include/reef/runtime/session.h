@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,11 +11,13 @@
 #include "reef/base/result.h"
 #include "reef/cpu/executor.h"
 #include "reef/edgetpu/simulator.h"
+#include "reef/edgetpu/usb/device.h"
 #include "reef/model/graph.h"
+#include "reef/runtime/chips.h"
 
 namespace reef::runtime {
 
-/// A device URI: "cpu", "edgetpu:sim", "edgetpu:usb[:serial]", "rk3588:rocket[:/dev/...]". No
+/// A device URI: "cpu", "edgetpu:sim[:name]", "edgetpu:usb[:port]", "rk3588:rocket[:/dev/...]". No
 /// device is ever replaced by another one unasked.
 struct DeviceUri {
     std::string family;   ///< "cpu", "edgetpu", "rk3588"
@@ -42,15 +45,20 @@ struct SessionOptions {
     bool keep_all_tensors = false;
     /// Fail when an operator that could run on an Edge TPU would run on the CPU: none is compiled.
     bool require_npu = false;
-    /// Of edgetpu:sim.
+    /// Of edgetpu:sim. With `strict` the simulator is used without the driver.
     edgetpu::SimulatorOptions simulator{};
+    // Of edgetpu:usb.
+    std::string firmware{};     ///< for a stick that has none; see usb::find_firmware
+    bool maximum_clock = true;  ///< else the throttled one
+    /// Null: a stick is shared with the other sessions of the process, a simulated chip with none.
+    std::shared_ptr<Chips> chips{};
 };
 
 class Session {
   public:
     /// Errors: bad_argument (not a device URI, or an arithmetic for a device that has its own),
-    /// device_missing (no such device, or none that this build drives), unsupported (an operator
-    /// that the device cannot run, by name).
+    /// device_missing (no such device, or none that this build drives), device_denied, unsupported
+    /// (an operator that the device cannot run, by name), not_found (firmware), device_failed.
     [[nodiscard]] static Result<Session> open(const model::Model& model,
                                               const SessionOptions& options);
     Session(Session&&) noexcept;
@@ -71,6 +79,9 @@ class Session {
     /// What the last run's compiled programs did that right ones would not, if
     /// SessionOptions::simulator.strict.
     [[nodiscard]] std::span<const edgetpu::Finding> findings() const;
+    /// Of the Edge TPU, if the driver runs one: the session's runs and those of others that share
+    /// it, since it was opened.
+    [[nodiscard]] std::optional<edgetpu::usb::DeviceCounters> chip_counters() const;
 
   private:
     struct Impl;

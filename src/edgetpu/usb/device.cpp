@@ -15,7 +15,7 @@ Error missing(std::string_view port, std::string_view waited) {
             .what = port.empty() ? fmt::format("no Edge TPU on USB{}", waited)
                                  : fmt::format("no Edge TPU at USB port {}{}", port, waited),
             .place = {},
-            .hint = "plug one in; `reef list` shows what is connected"};
+            .hint = "plug one in; `reef doctor` says what is wrong"};
 }
 
 /// The remarks that tell a recording what a program sends.
@@ -64,6 +64,10 @@ Device::Device(std::shared_ptr<Bus> bus, const DeviceOptions& options)
       port_(options.port),
       state_(std::make_unique<State>()) {}
 
+std::string Device::place() const {
+    return options_.place.empty() ? fmt::format("edgetpu:usb:{}", port_) : options_.place;
+}
+
 Device::~Device() {
     stop();
 }
@@ -72,7 +76,7 @@ Result<std::unique_ptr<Device>> Device::open(std::shared_ptr<Bus> bus,
                                              const DeviceOptions& options) {
     std::unique_ptr<Device> device(new Device(std::move(bus), options));
     if (auto started = device->bring_up(); !started) {
-        const std::string place = fmt::format("edgetpu:usb:{}", device->port_);
+        const std::string place = device->place();
         device->state_->started = false;
         return std::unexpected(std::move(started.error()).in(place));
     }
@@ -344,7 +348,7 @@ Status Device::lost(Status&& failed) {
     // The failing call reports one of them.
     state.lost = state.runner->under_way() == 0 ? 0 : state.runner->under_way() - 1;
     state.runner->cancel();
-    return std::unexpected(std::move(failed.error()).in(fmt::format("edgetpu:usb:{}", port_)));
+    return std::unexpected(std::move(failed.error()).in(place()));
 }
 
 Status Device::start_locked(const std::shared_ptr<const Program>& program,
@@ -356,7 +360,7 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
         return fail(Cause::bad_argument, "inferences that a fault lost are not finished");
     }
     if (auto usable = ready(); !usable) {
-        return in_place(std::move(usable), fmt::format("edgetpu:usb:{}", port_));
+        return in_place(std::move(usable), place());
     }
     if (state.runner->under_way() == Runner::most_under_way) {
         return fail(Cause::bad_argument,

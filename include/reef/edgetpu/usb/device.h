@@ -78,6 +78,7 @@ struct DeviceOptions {
     std::string port;           ///< as in DeviceInfo; empty: the first stick
     bool maximum_clock = true;  ///< else the throttled one
     std::string firmware;       ///< see find_firmware
+    std::string place{};        ///< of errors; empty: "edgetpu:usb:PORT"
     Milliseconds start_deadline{6000};
     Milliseconds run_deadline{10000};
 };
@@ -129,6 +130,7 @@ class Device {
     [[nodiscard]] Status recover(const Error& reason);
     [[nodiscard]] Status ready();
     void stop();
+    [[nodiscard]] std::string place() const;
     [[nodiscard]] Status start_locked(const std::shared_ptr<const Program>& program,
                                       std::span<const Bytes> inputs);
     [[nodiscard]] Status finish_locked(std::span<const MutableBytes> outputs);

@@ -1,0 +1,82 @@
+#include "layer_binding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "reef/edgetpu/layer_tensor.h"
+
+namespace reef::runtime {
+namespace {
+
+/// The compiler's name for what a program writes back to a state tensor is that tensor's name with
+/// this ending.
+constexpr std::string_view state_ending = "_variable_output";
+
+using Place = LayerBinding::Place;
+
+std::optional<std::size_t> find_tensor(const model::Subgraph& graph,
+                                       const std::vector<model::TensorIndex>& tensors,
+                                       std::string_view name) {
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        if (tensors[i] >= 0 && graph.tensors[static_cast<std::size_t>(tensors[i])].name == name)
+            return i;
+    return std::nullopt;
+}
+
+Result<Place> place_of_layer(const edgetpu::Layer& layer, bool input, const model::Subgraph& graph,
+                             const model::Operator& op) {
+    std::string_view name = layer.name;
+    auto found = find_tensor(graph, input ? op.inputs : op.outputs, name);
+    if (!found && !input && name.ends_with(state_ending)) {
+        input = true;
+        name.remove_suffix(state_ending.size());
+        found = find_tensor(graph, op.inputs, name);
+    }
+    if (!found)
+        return fail(Cause::bad_input, "none of the operator's tensors has the layer's name", {},
+                    "its tensors were renamed after it was compiled");
+    const auto& tensor =
+        graph.tensors[static_cast<std::size_t>((input ? op.inputs : op.outputs)[*found])];
+    const std::size_t bytes = REEF_TRY(edgetpu::tensor_bytes(layer));
+    const auto declared = tensor.byte_count();
+    if (!declared || static_cast<std::size_t>(*declared) != bytes)
+        return fail(Cause::bad_input, fmt::format("the tensor has {} bytes, the layer {}",
+                                                  declared.value_or(-1), bytes));
+    return Place{input, *found};
+}
+
+Result<std::vector<Place>> places_of_layers(const std::vector<edgetpu::Layer>& layers, bool input,
+                                            const model::Subgraph& graph,
+                                            const model::Operator& op) {
+    std::vector<Place> places;
+    for (const auto& layer : layers)
+        places.push_back(REEF_TRY(in_place(place_of_layer(layer, input, graph, op),
+                                           fmt::format("layer {}", layer.name))));
+    return places;
+}
+
+}  // namespace
+
+Result<LayerBinding> LayerBinding::of(const std::vector<edgetpu::Layer>& inputs,
+                                      const std::vector<edgetpu::Layer>& outputs,
+                                      const model::Subgraph& graph, const model::Operator& op) {
+    LayerBinding binding;
+    binding.input_places_ = REEF_TRY(places_of_layers(inputs, true, graph, op));
+    binding.output_places_ = REEF_TRY(places_of_layers(outputs, false, graph, op));
+    binding.inputs_.resize(inputs.size());
+    binding.outputs_.resize(outputs.size());
+    return binding;
+}
+
+void LayerBinding::bind(std::span<const MutableBytes> inputs,
+                        std::span<const MutableBytes> outputs) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = inputs[input_places_[i].index];
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+        const Place& place = output_places_[i];
+        outputs_[i] = (place.input ? inputs : outputs)[place.index];
+    }
+}
+
+}  // namespace reef::runtime
