@@ -63,6 +63,33 @@ TEST_F(SimulatedRunTest, StrictRunNamesWhatAProgramDoes) {
     EXPECT_GT(never_read, 0);
 }
 
+TEST_F(SimulatedRunTest, SaysHowOftenParametersWereLoaded) {
+    REEF_SHARED_OR_SKIP(shared);
+    const std::vector<std::string> arguments = {
+        "run",      shared / "data/edgetpu/templates/dense_256_edgetpu.tflite",
+        "--device", "edgetpu:sim",
+        "--input",  input("1x256", 256),
+        "--runs",   "3"};
+    EXPECT_THAT(expect_ok(arguments),
+                HasSubstr("edgetpu:sim: parameters loaded 1 time, evicted 0 times; 0 restarts "
+                          "after a fault\n"));
+    auto bench = arguments;
+    bench[0] = "bench";
+    bench.insert(bench.end(), {"--warmup", "2", "--json"});
+    const auto json = nlohmann::json::parse(expect_ok(bench));
+    EXPECT_EQ(json["chip"]["parameter_loads"], 1);
+    EXPECT_EQ(json["chip"]["evictions"], 0);
+    EXPECT_EQ(json["chip"]["recoveries"], 0);
+    EXPECT_GE(json["chip"]["runs"], 5);
+}
+
+TEST_F(SimulatedRunTest, WithoutAStickTheExitCodeIsThree) {
+    REEF_SHARED_OR_SKIP(shared);
+    expect_error({"run", shared / "data/edgetpu/templates/dense_256_edgetpu.tflite", "--device",
+                  "edgetpu:usb:99-9", "--input", input("1x256", 256)},
+                 3, "reef doctor");
+}
+
 TEST_F(SimulatedRunTest, OnlyTheSimulatorHasStrictRuns) {
     const std::string picture =
         write_array("picture.npy", byte_array({1, 2, 2, 3}, std::vector<std::uint8_t>(12)));

@@ -118,6 +118,8 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
                        .macs = model::cost_of(opened.model, session.graph()).macs,
                        .memory = session.memory(),
                        .profile = profile_of(opened.model, session, events, profiled)};
+    report.chip_summary = chip_summary(session);
+    report.chip_counts = chip_json(session);
     std::vector<edgetpu::EngineSpan> spans;
     if (options.device.device.starts_with("edgetpu:"))
         report.chip = REEF_TRY(in_place(chip_estimate(opened.model, spans), options.model));

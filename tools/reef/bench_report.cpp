@@ -117,6 +117,8 @@ void print_bench_text(Console& console, const BenchReport& report, bool all) {
         bytes_text(static_cast<std::int64_t>(report.memory.arena_bytes)),
         rate.empty() ? "" : fmt::format("; {} MACs, {} GMAC/s", count_text(report.macs), rate));
     print_latency(console, report.latency);
+    if (!report.chip_summary.empty())
+        console.print("\n{}: {}\n", report.device, report.chip_summary);
     if (report.chip) print_chip(console, *report.chip);
     print_types(console, report.profile);
     print_operators(console, report.profile, all);
@@ -155,6 +157,7 @@ void print_bench_json(Console& console, const BenchReport& report) {
                                                     {"mean_s", op.seconds},
                                                     {"share", op.share}});
     }
+    if (!report.chip_counts.is_null()) document["chip"] = report.chip_counts;
     if (report.chip) {
         const auto& computing = report.chip->computing;
         document["chip_estimate"] = {{"first_s", report.chip->first_seconds},

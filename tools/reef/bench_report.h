@@ -6,6 +6,7 @@
 #include <string>
 
 #include "console.h"
+#include "json_output.h"
 #include "profile.h"
 #include "reef/edgetpu/estimate.h"
 #include "reef/runtime/session.h"
@@ -29,6 +30,8 @@ struct BenchReport {
     Profile profile{};
     /// Of the compiled operators together, on a device that is an Edge TPU.
     std::optional<edgetpu::PackageEstimate> chip{};
+    std::string chip_summary{};  ///< see model_session.h
+    Json chip_counts{};
 };
 
 /// `all`: every operator in the table, in execution order, not only the slowest.

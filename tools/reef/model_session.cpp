@@ -14,7 +14,10 @@
 namespace reef::tool {
 
 void add_device_options(CLI::App& app, DeviceOptions& options) {
-    app.add_option("--device", options.device, "Device to run on: cpu, edgetpu:sim")
+    app.add_option(
+           "--device", options.device,
+           "Device to run on: cpu, edgetpu:sim, edgetpu:usb or edgetpu:usb:PORT (reef list shows "
+           "the ports)")
         ->capture_default_str();
     app.add_flag("--require-npu", options.require_npu,
                  "Fail when an operator would run on the CPU");
@@ -32,6 +35,10 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->check(CLI::Range(1, 256))
         ->type_name("N")
         ->capture_default_str();
+    app.add_flag("--standard-clock", options.standard_clock,
+                 "Throttle the clock of a stick at edgetpu:usb");
+    app.add_option("--firmware", options.firmware, "Firmware for a stick that has none")
+        ->type_name("FILE");
 }
 
 runtime::SessionOptions session_options(const DeviceOptions& options) {
@@ -41,7 +48,9 @@ runtime::SessionOptions session_options(const DeviceOptions& options) {
             .arithmetic = options.arithmetic == "edgetpu" ? cpu::Arithmetic::edgetpu
                                                           : cpu::Arithmetic::tflite,
             .threads = options.threads,
-            .require_npu = options.require_npu};
+            .require_npu = options.require_npu,
+            .firmware = options.firmware,
+            .maximum_clock = !options.standard_clock};
 }
 
 Result<OpenModel> open_model(const std::string& path, const runtime::SessionOptions& options) {
@@ -118,6 +127,24 @@ Json placements_json(const runtime::Session& session) {
                               {"reason", op.reason}});
     }
     return placements;
+}
+
+std::string chip_summary(const runtime::Session& session) {
+    const auto counters = session.chip_counters();
+    if (!counters) return {};
+    return fmt::format("parameters loaded {}, evicted {}; {} after a fault",
+                       plural(counters->parameter_loads, "time"),
+                       plural(counters->evictions, "time"),
+                       plural(counters->recoveries, "restart"));
+}
+
+Json chip_json(const runtime::Session& session) {
+    const auto counters = session.chip_counters();
+    if (!counters) return nullptr;
+    return {{"runs", counters->runs},
+            {"parameter_loads", counters->parameter_loads},
+            {"evictions", counters->evictions},
+            {"recoveries", counters->recoveries}};
 }
 
 }  // namespace reef::tool

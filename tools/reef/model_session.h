@@ -21,9 +21,12 @@ struct DeviceOptions {
     std::string arithmetic = "tflite";
     int threads = 1;
     bool require_npu = false;
+    bool standard_clock = false;
+    std::string firmware{};
 };
 
-/// Declares --device, --kernels, --arithmetic, --threads and --require-npu.
+/// Declares --device, --kernels, --arithmetic, --threads, --require-npu, --standard-clock and
+/// --firmware.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
 /// Precondition: kernels is "fast" or "reference", arithmetic "tflite" or "edgetpu".
@@ -55,5 +58,10 @@ void set_inputs(runtime::Session& session, const InputBytes& inputs);
 [[nodiscard]] std::string placement_summary(const runtime::Session& session);
 void print_placements(Console& console, const runtime::Session& session);
 [[nodiscard]] Json placements_json(const runtime::Session& session);
+
+/// "parameters loaded once, evicted 0 times, ..."; empty when no driver runs a chip.
+[[nodiscard]] std::string chip_summary(const runtime::Session& session);
+/// Counts of the driver; null when it runs no chip.
+[[nodiscard]] Json chip_json(const runtime::Session& session);
 
 }  // namespace reef::tool

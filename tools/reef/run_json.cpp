@@ -115,6 +115,7 @@ void print_run_json(Console& console, const runtime::Session& session, const Run
     }
     if (const auto poses = poses_of(session)) document["poses"] = poses_json(*poses);
     document["placements"] = placements_json(session);
+    if (Json chip = chip_json(session); !chip.is_null()) document["chip"] = std::move(chip);
     if (report.findings) document["findings"] = findings_json(*report.findings);
     print_json(console, document);
 }

@@ -151,6 +151,8 @@ void print_run_text(Console& console, const runtime::Session& session, const Run
     }
     console.print("\n{} on {}: {}\n", plural(session.placements().size(), "operator"),
                   report.device, placement_summary(session));
+    if (const std::string chip = chip_summary(session); !chip.empty())
+        console.print("{}: {}\n", report.device, chip);
     if (report.list_placements) print_placements(console, session);
     if (report.findings) print_findings(console, *report.findings);
 }
