@@ -215,6 +215,37 @@ TEST(SimulatorCore, EndlessStreamsAreRefused) {
     EXPECT_THAT(status.error().message(), HasSubstr("without an end"));
 }
 
+TEST(SimulatorCore, MutatedProgramsStopTheChipOrRunAndAResetHelps) {
+    std::mt19937 random(9);
+    SimulatorCore core({.most_steps = 20'000});
+    const auto good = streams_of(interrupting());
+    unsigned stopped = 0, hung = 0;
+    for (unsigned trial = 0; trial < 500; ++trial) {
+        auto bad = good;
+        for (unsigned change = 0; change <= trial % 4; ++change) {
+            const std::size_t at = random() % bad.instructions.size();
+            bad.instructions[at] ^= static_cast<std::byte>(1U << random() % 8);
+        }
+        Status status = core.receive(Tag::instructions, bad.instructions);
+        if (status) status = core.receive(Tag::parameters, bad.parameters);
+        if (status) status = core.receive(Tag::input_activations, bad.input);
+        output_of(core, 1 + random() % 100);
+        events_of(core);
+        const std::string why = core.standstill();
+        if (!status) {
+            ++stopped;
+            EXPECT_EQ(why, status.error().message());
+        }
+        hung += status && !why.empty();
+        core.reset();
+        ASSERT_TRUE(send(core, good)) << "trial " << trial << ": " << core.standstill();
+        ASSERT_EQ(output_of(core), good.input) << "trial " << trial;
+        core.reset();
+    }
+    EXPECT_GT(stopped, 50U);
+    EXPECT_GT(hung, 0U);
+}
+
 TEST(SimulatorCore, ProgramsThatAreUsedAgainAreTranslatedOnce) {
     SimulatorCore core;
     const auto a = streams_of(copy_program()), b = streams_of(interrupting());
