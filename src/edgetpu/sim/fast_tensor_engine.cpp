@@ -242,10 +242,12 @@ void FastTensorEngine::finish(Work& work, const Block& block, const std::int32_t
 
 void FastTensorEngine::store(Work& work, std::size_t count, unsigned words, std::size_t stride) {
     auto& narrow = work.tile.memory.narrow;
-    const std::uint8_t* values = scratch_->values.get();
+    std::uint8_t* values = scratch_->values.get();
     const std::int32_t step = op_->out.step[0];
     std::uint64_t events = 0;
     for (std::size_t p = 0; p < count; ++p, values += stride) {
+        if (work.tap != nullptr)
+            work.tap->results(work.tile.number, {values, std::size_t{4} * words});
         for (unsigned word = 0; word < words;) {
             const unsigned run = std::min(words - word, out_.left_in_pass());
             const std::int32_t at = out_.address();

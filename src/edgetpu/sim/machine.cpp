@@ -341,13 +341,16 @@ void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const T
     const std::uint32_t number = engine.current->number;
     const TensorShape& shape = program_->shapes[number];
     const TensorPlan& plan = program_->plans[program_->plan_at[number]];
+    const bool watched =
+        options_.tap != nullptr && options_.tap->begin(unit.tile.number, *engine.current);
+    const bool fast = options_.engine == EngineKind::fast && !watched;
     if (options_.tags != nullptr)
         engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums,
                                               options_.tags->at(number), tensor_tag(number));
-    else if (options_.engine == EngineKind::fast && plan.fast && tensor_kernels() != nullptr)
+    else if (fast && plan.fast && tensor_kernels() != nullptr)
         engine.activity.emplace<FastTensorEngine>(op, shape, plan, unit.tensor, scratch_);
     else
-        engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums);
+        engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums, watched);
 }
 
 void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
@@ -392,6 +395,7 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
                   {},
                   {},
                   witness(actor, unit.tile.number),
+                  options_.tap,
                   options_.tags != nullptr};
         const Outcome outcome = take_turn(engine.activity, work);
         engine.blocked = work.blocked;

@@ -51,6 +51,8 @@ struct MachineOptions {
     /// most, and an engine takes one up, makes one visit of its nests, or ends one. The engines are
     /// the plain ones. Not with random_seed. Must outlive the machine.
     StepObserver* steps = nullptr;
+    /// Looks on; must outlive the machine.
+    TensorTap* tap = nullptr;
 };
 
 /// Is told what happens in a machine.

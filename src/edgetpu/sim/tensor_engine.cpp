@@ -53,7 +53,7 @@ Result<TensorShape> shape_of(const TensorOp& op) {
     return shape;
 }
 
-TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums)
+TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums, bool watched)
     : op_(&op),
       shape_(shape),
       sums_(&sums),
@@ -61,7 +61,8 @@ TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& s
       in_(op.in),
       out_(op.out),
       par_(op.par),
-      acc_(op.acc) {}
+      acc_(op.acc),
+      watched_(watched) {}
 
 TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums,
                            TagReads& reads, Tag own)
@@ -164,7 +165,7 @@ void tell_scaling(const Witness& witness, unsigned buffer, unsigned lanes) {
 }  // namespace
 
 bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& sums,
-                              std::uint64_t group) {
+                              std::uint64_t position, std::uint64_t group) {
     const auto& memory = work.tile.memory;
     Operands at{.op = *op_,
                 .memory = memory,
@@ -186,7 +187,12 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
         work.stop(fmt::format("reads narrow byte {:#x}", at.in));
         return false;
     }
+    const auto tell = [&] {
+        work.tap->step(work.tile.number, memory, position, at.in, at.parameter);
+        return true;
+    };
     if (op_->kind == TensorKind::resize) {
+        if (watched_) return tell();
         if (reads_ != nullptr) {
             if (blend != 0) note_reads(work, at.in, at.parameter);
             return true;
@@ -204,6 +210,7 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
                               at.parameter));
         return false;
     }
+    if (watched_) return tell();
     if (reads_ != nullptr) {
         note_reads(work, at.in, at.parameter);
         return true;
@@ -361,7 +368,7 @@ bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums
     }
     const unsigned width = op_->out_16bit ? 2 : 1;
     std::array<std::uint8_t, 2 * lane_count> bytes{};
-    for (unsigned lane = 0; lane < lane_count; ++lane) {
+    for (unsigned lane = 0; lane < lane_count && !watched_; ++lane) {
         const std::int64_t sum = sums[lane] + (op_->bias ? memory.lane_bias(buffer, lane) : 0);
         float y = scaled(sum, op_->lane_scale ? memory.lane_scale(buffer, lane) : op_->scale, *op_);
         if (op_->table)
@@ -371,7 +378,9 @@ bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums
         std::memcpy(&bytes[std::size_t{lane} * width], &value, width);
     }
     const std::size_t words = (std::size_t{lanes} * width + 3) / narrow_word_bytes;
-    return store(work, std::span(bytes).first(words * narrow_word_bytes));
+    const auto stored_words = std::span(bytes).first(words * narrow_word_bytes);
+    if (work.tap != nullptr) work.tap->results(work.tile.number, stored_words);
+    return store(work, stored_words);
 }
 
 void TensorEngine::release_group(Work& work) {
@@ -416,7 +425,7 @@ bool TensorEngine::step(Work& work) {
     const std::uint64_t group = at / shape_.positions_of_group;
     auto& sums = (*sums_)[shape_.live_positions == 1 ? 0 : at];
     if (first_of_position()) sums.fill(op_->kind == TensorKind::max ? op_->start_value : 0);
-    if (!accumulate(work, sums, group)) return false;
+    if (!accumulate(work, sums, at, group)) return false;
     if (last_of_position() && !finish(work, sums, group)) return false;
     count_events(work);
     ++step_;

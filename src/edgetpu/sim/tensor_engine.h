@@ -32,8 +32,9 @@ using Sums = std::vector<std::array<std::int64_t, lane_count>>;
 /// Reads like the specification: one step at a time, one lane after the other.
 class TensorEngine {
   public:
-    /// `sums` must hold shape.live_positions entries and outlive the engine.
-    TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums);
+    /// `sums` must hold shape.live_positions entries and outlive the engine. `watched`: see
+    /// TensorTap::begin().
+    TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums, bool watched = false);
     /// Of a traced run: walks as ever, notes the tags that it reads and stores `own` tag.
     TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums, TagReads& reads,
                  Tag own);
@@ -54,7 +55,8 @@ class TensorEngine {
     [[nodiscard]] bool last_of_position() const;
     [[nodiscard]] bool first_of_position() const;
     bool step(Work& work);
-    bool accumulate(Work& work, std::array<std::int64_t, lane_count>& sums, std::uint64_t group);
+    bool accumulate(Work& work, std::array<std::int64_t, lane_count>& sums, std::uint64_t position,
+                    std::uint64_t group);
     bool finish(Work& work, std::array<std::int64_t, lane_count>& sums, std::uint64_t group);
     bool store(Work& work, std::span<const std::uint8_t> words);
     void note_reads(const Work& work, std::uint32_t in, std::uint32_t parameter);
@@ -75,6 +77,7 @@ class TensorEngine {
     std::bitset<wide_rows> group_rows_;  ///< of rotating parameters, used by the current group
     TagReads* reads_ = nullptr;          ///< of a traced run
     Tag own_ = 0;
+    bool watched_ = false;
 };
 
 }  // namespace reef::edgetpu::sim

@@ -11,6 +11,7 @@
 #include "monitor.h"
 #include "program.h"
 #include "ring.h"
+#include "tensor_tap.h"
 
 namespace reef::edgetpu::sim {
 
@@ -90,6 +91,7 @@ struct Work {
     Blocked blocked;
     std::optional<Fault> fault;
     Witness witness{};
+    TensorTap* tap = nullptr;
     bool traced = false;  ///< memory holds tags: see data_tags.h
 
     /// As unmet(); waits that are met order what follows behind the events they waited for.
