@@ -1,0 +1,20 @@
+// The tensors inside the compiled operators of a session that has run.
+#pragma once
+
+#include <vector>
+
+#include "reef/base/result.h"
+#include "reef/edgetpu/layer_dump.h"
+#include "reef/runtime/session.h"
+
+namespace reef::runtime {
+
+/// Of all compiled operators, which run once more on simulated chips of their own, with the inputs
+/// that the session's tensors hold. With several compiled operators, the layers' names begin with
+/// the operator's: "op3_layer_000".
+/// Precondition: the session keeps all tensors and has run.
+/// Errors: those of edgetpu::program_layers(); unsupported without a compiled operator, and for
+/// operators with state, which the run has changed.
+[[nodiscard]] Result<std::vector<edgetpu::ProgramLayer>> program_layers(const Session& session);
+
+}  // namespace reef::runtime

@@ -1,0 +1,351 @@
+#include "gather.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+namespace reef::edgetpu::layers {
+namespace {
+
+using sim::lane_count;
+
+/// The reduction steps that executions look at: equal for those whose loops have one order.
+struct Pattern {
+    std::vector<std::uint32_t> taps;
+    std::uint64_t steps = 0;
+    std::vector<std::optional<Place>> distances;  ///< by tap
+
+    [[nodiscard]] bool complete() const {
+        return std::ranges::all_of(distances, [](const auto& d) { return d.has_value(); });
+    }
+};
+
+/// Distinct coordinates, equally far apart.
+struct Axis {
+    std::int32_t first = 0;
+    std::int32_t step = 1;
+    std::int32_t count = 1;
+
+    static std::optional<Axis> of(const std::set<std::int32_t>& values) {
+        Axis axis{
+            .first = *values.begin(), .step = 1, .count = static_cast<std::int32_t>(values.size())};
+        if (values.size() < 2) return axis;
+        axis.step = *std::next(values.begin()) - axis.first;
+        if (*values.rbegin() != axis.first + (axis.count - 1) * axis.step) return std::nullopt;
+        for (const auto value : values)
+            if ((value - axis.first) % axis.step != 0) return std::nullopt;
+        return axis;
+    }
+    [[nodiscard]] std::int32_t index(std::int32_t value) const { return (value - first) / step; }
+};
+
+class Gathering {
+  public:
+    Gathering(const Trace& trace, const Places& places, TracedLayer& layer)
+        : trace_(trace), places_(places), layer_(layer) {}
+
+    std::string run() {
+        const Execution& first = execution(0);
+        if (first.op->kind == sim::TensorKind::resize) return "it blends pixels of another grid";
+        layer_.element_bytes = first.element_bytes();
+        make_patterns();
+        for (const auto step : {&Gathering::lay_over, &Gathering::align_patterns,
+                                &Gathering::find_rows, &Gathering::find_channels, &Gathering::fill})
+            if (auto problem = (this->*step)(); !problem.empty()) return problem;
+        return {};
+    }
+
+  private:
+    [[nodiscard]] const Execution& execution(std::size_t i) const {
+        return trace_.executions[layer_.executions[i]];
+    }
+
+    /// What tap `tap` of the position reads.
+    [[nodiscard]] std::optional<Place> read(std::size_t i, std::size_t tap,
+                                            std::size_t position) const {
+        const Execution& from = execution(i);
+        if (!from.lanes.empty())
+            return tap == 0 ? places_.of(from.lanes[position * lane_count]) : std::nullopt;
+        return places_.of(from.inputs[tap * from.positions() + position]);
+    }
+
+    void make_patterns() {
+        std::map<std::pair<std::vector<std::uint32_t>, std::uint64_t>, std::size_t> known;
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const Execution& from = execution(i);
+            std::vector<std::uint32_t> taps = from.taps;
+            // Of parameters, only the first step's are looked at.
+            if (!from.lanes.empty()) taps.resize(1);
+            const std::uint64_t steps = from.shape->steps / from.shape->positions;
+            const auto [at, fresh] = known.try_emplace({taps, steps}, patterns_.size());
+            if (fresh) patterns_.push_back({taps, steps, {}});
+            patterns_[at->second].distances.resize(taps.size());
+            pattern_of_.push_back(at->second);
+            origins_.emplace_back(from.positions());
+        }
+    }
+
+    /// Reads whose places are known, of all positions, tap by tap.
+    template <typename Use>
+    void for_each_read(const Use& use) const {
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i)
+            for (std::size_t p = 0; p < execution(i).positions(); ++p)
+                for (std::size_t tap = 0; tap < patterns_[pattern_of_[i]].taps.size(); ++tap)
+                    if (const auto place = read(i, tap, p)) use(i, p, tap, *place);
+    }
+
+    /// Begins with the tap that most results know.
+    void choose_first_taps() {
+        for (std::size_t at = 0; at < patterns_.size(); ++at) {
+            std::vector<std::size_t> known(patterns_[at].taps.size());
+            for_each_read([&](std::size_t i, std::size_t, std::size_t tap, const Place&) {
+                if (pattern_of_[i] == at) ++known[tap];
+            });
+            const auto most = std::ranges::max_element(known);
+            if (most != known.end() && *most > 0)
+                patterns_[at].distances[static_cast<std::size_t>(most - known.begin())] = Place{};
+        }
+    }
+
+    std::string lay_over() {
+        choose_first_taps();
+        bool changed = true;
+        while (changed) {
+            changed = false;
+            for_each_read([&](std::size_t i, std::size_t p, std::size_t tap, const Place& place) {
+                auto& origin = origins_[i][p];
+                auto& distance = patterns_[pattern_of_[i]].distances[tap];
+                if (origin.has_value() == distance.has_value()) return;
+                if (distance)
+                    origin = place - *distance;
+                else
+                    distance = place - *origin;
+                changed = true;
+            });
+        }
+        std::size_t odd = 0;
+        for_each_read([&](std::size_t i, std::size_t p, std::size_t tap, const Place& place) {
+            const auto& distance = patterns_[pattern_of_[i]].distances[tap];
+            if (!distance || !(*origins_[i][p] + *distance == place)) ++odd;
+        });
+        if (odd != 0) return fmt::format("{} reads do not lie on one grid", odd);
+        std::size_t lost = 0;
+        for (const auto& origins : origins_)
+            lost += static_cast<std::size_t>(std::ranges::count_if(
+                origins, [](const auto& origin) { return !origin.has_value(); }));
+        if (lost != 0) return fmt::format("{} results read nothing whose place is known", lost);
+        return {};
+    }
+
+    /// The corner of the window is the same place in all patterns.
+    std::string align_patterns() {
+        if (patterns_.size() < 2) return {};
+        for (std::size_t at = 0; at < patterns_.size(); ++at) {
+            const Pattern& pattern = patterns_[at];
+            if (!pattern.complete()) return "its tiles run different loops over incomplete windows";
+            Place corner = *pattern.distances.front();
+            for (const auto& distance : pattern.distances)
+                corner = {std::min(corner.y, distance->y), std::min(corner.x, distance->x),
+                          std::min(corner.c, distance->c)};
+            for (std::size_t i = 0; i < origins_.size(); ++i)
+                if (pattern_of_[i] == at)
+                    for (auto& origin : origins_[i]) origin = *origin + corner;
+        }
+        return {};
+    }
+
+    std::string find_rows() {
+        std::set<std::int32_t> ys;
+        std::set<std::int32_t> xs;
+        for (const auto& origins : origins_)
+            for (const auto& origin : origins) {
+                ys.insert(origin->y);
+                xs.insert(origin->x);
+                channels_read_.insert(origin->c);
+            }
+        const auto rows = Axis::of(ys);
+        const auto columns = Axis::of(xs);
+        if (!rows || !columns) return "its results are not equally far apart";
+        layer_.height = rows->count;
+        layer_.width = columns->count;
+        for (auto& origins : origins_) {
+            auto& places = layer_.places.emplace_back();
+            for (const auto& origin : origins)
+                places.push_back({rows->index(origin->y), columns->index(origin->x), origin->c});
+        }
+        return {};
+    }
+
+    std::string find_channels() {
+        const bool by_lane = !execution(0).lanes.empty();
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i)
+            if (execution(i).lanes.empty() == by_lane)
+                return "some of its instructions take activations for parameters, others do not";
+        if (by_lane) return channels_by_lane();
+        return channels_read_.size() == 1 ? channels_by_parameters() : channels_by_source();
+    }
+
+    /// Each lane has its own source.
+    std::string channels_by_lane() {
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const Execution& from = execution(i);
+            auto& channels = layer_.lane_channels.emplace_back(from.lanes.size());
+            for (std::size_t p = 0; p < from.positions(); ++p) {
+                const auto first = *places_.of(from.lanes[p * lane_count]);
+                for (unsigned lane = 0; lane < from.lanes_of(p); ++lane) {
+                    const auto place = places_.of(from.lanes[p * lane_count + lane]);
+                    if (!place) return fmt::format("lane {} reads nothing that is known", lane);
+                    if (place->y != first.y || place->x != first.x)
+                        return "its lanes read different pixels";
+                    channels[p * lane_count + lane] = place->c;
+                    layer_.channels = std::max(layer_.channels, place->c + 1);
+                }
+            }
+        }
+        return {};
+    }
+
+    /// Every result reads all channels: which it is, its parameters say.
+    std::string channels_by_parameters() {
+        std::map<Origin, unsigned> lanes;
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const Execution& from = execution(i);
+            for (std::size_t p = 0; p < from.positions(); ++p) {
+                unsigned& most = lanes[from.parameters[p]];
+                most = std::max(most, from.lanes_of(p));
+            }
+        }
+        if (lanes.size() > 1 && lanes.contains(no_origin))
+            return "some of its parameters are constants, others are not";
+        std::map<Origin, std::int32_t> begins;
+        for (const auto& [origin, count] : lanes) {
+            begins[origin] = layer_.channels;
+            layer_.channels += static_cast<std::int32_t>(count);
+        }
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i)
+            for (std::size_t p = 0; p < execution(i).positions(); ++p)
+                layer_.places[i][p].c = begins[execution(i).parameters[p]];
+        return {};
+    }
+
+    /// Results keep the channels of what they read.
+    std::string channels_by_source() {
+        const std::int32_t first = *channels_read_.begin();
+        const auto axis = Axis::of(channels_read_);
+        if (!axis) return "the channels that its results read are not equally far apart";
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const Execution& from = execution(i);
+            for (std::size_t p = 0; p < from.positions(); ++p) {
+                auto& place = layer_.places[i][p];
+                if (static_cast<std::int32_t>(from.lanes_of(p)) > axis->step)
+                    return fmt::format("its results of {} lanes read every {} channels",
+                                       from.lanes_of(p), axis->step);
+                place.c -= first;
+                layer_.channels = std::max(layer_.channels,
+                                           place.c + static_cast<std::int32_t>(from.lanes_of(p)));
+            }
+        }
+        return {};
+    }
+
+    std::string fill() {
+        const std::size_t width = layer_.element_bytes;
+        const std::size_t elements = static_cast<std::size_t>(layer_.height) *
+                                     static_cast<std::size_t>(layer_.width) *
+                                     static_cast<std::size_t>(layer_.channels);
+        std::size_t results = 0;
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i)
+            results += execution(i).results.size() / width;
+        const double wanted = double{1} * layer_.height * layer_.width * layer_.channels;
+        if (wanted > static_cast<double>(results))
+            return fmt::format("{} results are fewer than {}x{}x{} elements", results,
+                               layer_.height, layer_.width, layer_.channels);
+        layer_.tensor.resize(elements * width);
+        std::vector<bool> filled(elements);
+        std::size_t contradictions = 0;
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const Execution& from = execution(i);
+            for (std::size_t p = 0; p < from.positions(); ++p)
+                for (unsigned lane = 0; lane < from.lanes_of(p); ++lane) {
+                    const std::size_t at = element_at(i, p, lane);
+                    const std::byte* value = &from.results[from.offset_of(p) + lane * width];
+                    std::byte* element = &layer_.tensor[at * width];
+                    if (filled[at] && std::memcmp(element, value, width) != 0) ++contradictions;
+                    filled[at] = true;
+                    std::memcpy(element, value, width);
+                }
+        }
+        if (contradictions != 0)
+            return fmt::format("{} elements are stored twice, with different values",
+                               contradictions);
+        const auto holes = std::ranges::count(filled, false);
+        if (holes != 0)
+            return fmt::format("nothing stores {} elements of {}x{}x{}", holes, layer_.height,
+                               layer_.width, layer_.channels);
+        return {};
+    }
+
+    std::size_t element_at(std::size_t i, std::size_t p, unsigned lane) const {
+        const Place& place = layer_.places[i][p];
+        const std::int32_t c = layer_.lane_channels.empty()
+                                   ? place.c + static_cast<std::int32_t>(lane)
+                                   : layer_.lane_channels[i][p * lane_count + lane];
+        const auto pixel =
+            static_cast<std::size_t>(place.y) * static_cast<std::size_t>(layer_.width) +
+            static_cast<std::size_t>(place.x);
+        return pixel * static_cast<std::size_t>(layer_.channels) + static_cast<std::size_t>(c);
+    }
+
+    const Trace& trace_;
+    const Places& places_;
+    TracedLayer& layer_;
+    std::vector<Pattern> patterns_;
+    std::vector<std::size_t> pattern_of_;                     ///< by execution
+    std::vector<std::vector<std::optional<Place>>> origins_;  ///< by execution and position
+    std::set<std::int32_t> channels_read_;
+};
+
+}  // namespace
+
+Places::Places(const Trace& trace, const std::vector<TracedLayer>& layers)
+    : trace_(&trace), layers_(&layers), at_(trace.executions.size()) {
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
+        for (std::size_t i = 0; i < layers[layer].executions.size(); ++i)
+            at_[layers[layer].executions[i]] = {layer, i};
+}
+
+std::optional<Place> Places::of(Origin origin) const {
+    if (origin == no_origin) return std::nullopt;
+    const auto& inputs = trace_->programs.back().executable.inputs;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!trace_->inputs[i].contains(origin)) continue;
+        const auto at = static_cast<std::int32_t>(origin - trace_->inputs[i].first);
+        const std::int32_t pixel = at / inputs[i].z_dim;
+        return Place{pixel / inputs[i].x_dim, pixel % inputs[i].x_dim, at % inputs[i].z_dim};
+    }
+    const Execution* execution = trace_->find(origin);
+    if (execution == nullptr) return std::nullopt;
+    const At& at = at_[static_cast<std::size_t>(execution - trace_->executions.data())];
+    const TracedLayer& layer = (*layers_)[at.layer];
+    if (!layer.problem.empty() || layer.tensor.empty()) return std::nullopt;
+    const std::size_t offset = origin - execution->first_result;
+    const std::uint64_t position = execution->position_at(offset);
+    const auto lane =
+        static_cast<unsigned>((offset - execution->offset_of(position)) / layer.element_bytes);
+    if (lane >= execution->lanes_of(position)) return std::nullopt;
+    Place place = layer.places[at.execution][position];
+    if (layer.lane_channels.empty())
+        place.c += static_cast<std::int32_t>(lane);
+    else
+        place.c = layer.lane_channels[at.execution][position * lane_count + lane];
+    return place;
+}
+
+void gather(const Trace& trace, const Places& places, TracedLayer& layer) {
+    layer.problem = Gathering(trace, places, layer).run();
+}
+
+}  // namespace reef::edgetpu::layers

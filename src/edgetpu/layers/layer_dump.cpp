@@ -1,0 +1,56 @@
+#include "reef/edgetpu/layer_dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "layers.h"
+
+namespace reef::edgetpu {
+namespace {
+
+std::string name_of(std::size_t layer) {
+    return fmt::format("layer_{:03}", layer);
+}
+
+ProgramLayer describe(const layers::Trace& trace, layers::TracedLayer& traced, std::size_t index) {
+    ProgramLayer layer;
+    layer.name = name_of(index);
+    layer.problem = std::move(traced.problem);
+    std::map<std::uint32_t, const sim::ProgramInstruction*> instructions;
+    for (const std::size_t i : traced.executions) {
+        const layers::Execution& execution = trace.executions[i];
+        instructions[execution.instruction->number] = execution.instruction;
+        layer.tiles = static_cast<std::uint16_t>(layer.tiles | 1U << execution.tile);
+    }
+    for (const auto& [number, instruction] : instructions)
+        layer.instructions.push_back(sim::place_of(*instruction));
+    layer.first = instructions.begin()->second->source;
+    layer.first_bytes = SharedBytes::copy_of(layer.first.bytes);
+    layer.first.bytes = layer.first_bytes.view();
+    const auto& inputs = trace.programs.back().executable.inputs;
+    for (const std::int32_t source : traced.sources)
+        if (source >= 0)
+            layer.sources.push_back(name_of(static_cast<std::size_t>(source)));
+        else if (static_cast<std::size_t>(-1 - source) < inputs.size())
+            layer.sources.push_back(inputs[static_cast<std::size_t>(-1 - source)].name);
+    if (!layer.problem.empty()) return layer;
+    layer.tensor.type = traced.element_bytes == 1 ? ElementType::uint8 : ElementType::uint16;
+    layer.tensor.shape = {traced.height, traced.width, traced.channels};
+    layer.tensor.data = std::move(traced.tensor);
+    return layer;
+}
+
+}  // namespace
+
+Result<std::vector<ProgramLayer>> program_layers(const Package& package,
+                                                 std::span<const Bytes> inputs) {
+    const auto trace = REEF_TRY(layers::trace(package, inputs));
+    auto traced = layers::find_layers(trace);
+    std::vector<ProgramLayer> all;
+    for (std::size_t i = 0; i < traced.size(); ++i) all.push_back(describe(trace, traced[i], i));
+    return all;
+}
+
+}  // namespace reef::edgetpu

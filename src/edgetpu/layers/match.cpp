@@ -1,0 +1,212 @@
+// Layers of a program beside the tensors of the plain model that it was compiled from.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "reef/edgetpu/layer_dump.h"
+#include "reef/edgetpu/parameter_plan.h"
+#include "reef/edgetpu/retarget.h"
+
+namespace reef::edgetpu {
+namespace {
+
+using model::Operator;
+using model::Subgraph;
+using model::Tensor;
+using model::TensorIndex;
+
+/// Height, width and channels, where there are no more dimensions.
+std::optional<std::array<std::int64_t, 3>> image_shape(const Tensor& tensor) {
+    std::array<std::int64_t, 3> shape = {1, 1, 1};
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+        const std::size_t behind = tensor.shape.size() - i;
+        if (behind <= 3)
+            shape[3 - behind] = tensor.shape[i];
+        else if (tensor.shape[i] != 1)
+            return std::nullopt;
+    }
+    return shape;
+}
+
+/// What a tensor comes from: what the host sends, by name, and tensors that layers stand for.
+struct Roots {
+    std::set<std::string> inputs;
+    std::set<TensorIndex> tensors;
+    friend bool operator==(const Roots&, const Roots&) = default;
+};
+
+class Matching {
+  public:
+    Matching(const std::vector<ProgramLayer>& layers, const model::Model& plain,
+             std::vector<Requantisation> roles)
+        : layers_(layers), graph_(plain.subgraphs.front()), roles_(std::move(roles)) {
+        for (std::size_t i = 0; i < layers.size(); ++i) by_name_[layers[i].name] = i;
+        for (const ProgramLayer& layer : layers)
+            for (const std::string& source : layer.sources)
+                if (!by_name_.contains(source)) on_host_.insert(source);
+        for (const Requantisation& role : roles_)
+            if (role.required()) computed_.insert(output_of(role.op));
+        for (std::size_t op = 0; op < graph_.operators.size(); ++op)
+            for (const TensorIndex output : graph_.operators[op].outputs) producer_[output] = op;
+    }
+
+    std::vector<LayerMatch> run() {
+        for (std::size_t i = 0; i < layers_.size(); ++i) match(i);
+        return std::move(matches_);
+    }
+
+  private:
+    TensorIndex output_of(std::size_t op) const { return graph_.operators[op].outputs.front(); }
+
+    std::vector<std::size_t> alike(const ProgramLayer& layer) const {
+        std::vector<std::size_t> ops;
+        for (const Requantisation& role : roles_) {
+            if (!role.required() || taken_.contains(role.op) || !holds(layer.first, role)) continue;
+            const auto& output = graph_.tensors[static_cast<std::size_t>(output_of(role.op))];
+            if (is_alike(layer, output)) ops.push_back(role.op);
+        }
+        return ops;
+    }
+
+    void match(std::size_t i) {
+        const ProgramLayer& layer = layers_[i];
+        if (!layer.problem.empty()) return;
+        auto ops = alike(layer);
+        if (ops.empty()) return;
+        MatchedBy by = MatchedBy::values;
+        if (ops.size() > 1) {
+            by = MatchedBy::sources;
+            const Roots mine = roots_of(i);
+            auto same = ops;
+            std::erase_if(same, [&](std::size_t op) { return !(roots_of_operator(op) == mine); });
+            if (!same.empty()) ops = std::move(same);
+            if (ops.size() > 1) by = MatchedBy::order;
+        }
+        const TensorIndex tensor = output_of(ops.front());
+        taken_.insert(ops.front());
+        tensor_of_[i] = tensor;
+        matched_.insert(tensor);
+        matches_.push_back({i, ops.front(), tensor, by});
+    }
+
+    /// Of what a layer reads.
+    Roots roots_of(std::size_t layer) const {
+        Roots roots;
+        std::set<std::size_t> seen;
+        std::vector<std::size_t> left = {layer};
+        while (!left.empty()) {
+            const std::size_t at = left.back();
+            left.pop_back();
+            if (!seen.insert(at).second) continue;
+            for (const std::string& source : layers_[at].sources) {
+                const auto other = by_name_.find(source);
+                if (other == by_name_.end())
+                    roots.inputs.insert(source);
+                else if (const auto known = tensor_of_.find(other->second);
+                         known != tensor_of_.end())
+                    roots.tensors.insert(known->second);
+                else
+                    left.push_back(other->second);
+            }
+        }
+        return roots;
+    }
+
+    Roots roots_of_operator(std::size_t op) const {
+        Roots roots;
+        std::set<std::size_t> seen;
+        std::vector<std::size_t> left = {op};
+        while (!left.empty()) {
+            const std::size_t at = left.back();
+            left.pop_back();
+            if (!seen.insert(at).second) continue;
+            for (const TensorIndex input : graph_.operators[at].inputs) {
+                if (input == model::absent_tensor) continue;
+                const std::string& name = graph_.tensors[static_cast<std::size_t>(input)].name;
+                // What has instructions of its own is no way to what lies before it.
+                if (matched_.contains(input) || computed_.contains(input))
+                    roots.tensors.insert(input);
+                else if (on_host_.contains(name))
+                    roots.inputs.insert(name);
+                else if (const auto from = producer_.find(input); from != producer_.end())
+                    left.push_back(from->second);
+            }
+        }
+        return roots;
+    }
+
+    const std::vector<ProgramLayer>& layers_;
+    const Subgraph& graph_;
+    std::vector<Requantisation> roles_;
+    std::map<std::string, std::size_t> by_name_;
+    std::set<std::string> on_host_;  ///< names of what programs read that no layer is
+    std::map<TensorIndex, std::size_t> producer_;
+    std::set<std::size_t> taken_;  ///< operators
+    std::set<TensorIndex> matched_;
+    std::set<TensorIndex> computed_;                ///< by operators with instructions of their own
+    std::map<std::size_t, TensorIndex> tensor_of_;  ///< by layer
+    std::vector<LayerMatch> matches_;
+};
+
+}  // namespace
+
+std::string_view to_string(MatchedBy how) {
+    switch (how) {
+        case MatchedBy::values:
+            return "values";
+        case MatchedBy::sources:
+            return "sources";
+        case MatchedBy::order:
+            break;
+    }
+    return "order";
+}
+
+Result<std::vector<LayerMatch>> match_layers(const std::vector<ProgramLayer>& layers,
+                                             const model::Model& compiled,
+                                             const model::Model& plain) {
+    const auto on_chip = REEF_TRY(operators_on_chip(plain, compiled));
+    const auto parts = REEF_TRY(plan_parameters(plain, on_chip));
+    return Matching(layers, plain, requantisations(plain, on_chip, parts)).run();
+}
+
+Result<std::vector<std::size_t>> operators_without_layer(const std::vector<LayerMatch>& matches,
+                                                         const model::Model& compiled,
+                                                         const model::Model& plain) {
+    const auto on_chip = REEF_TRY(operators_on_chip(plain, compiled));
+    std::vector<std::size_t> left;
+    for (const auto& part : REEF_TRY(plan_parameters(plain, on_chip)))
+        if (part.kind == PartKind::layer &&
+            std::ranges::find(matches, part.op, &LayerMatch::op) == matches.end() &&
+            std::ranges::find(left, part.op) == left.end())
+            left.push_back(part.op);
+    return left;
+}
+
+bool is_alike(const ProgramLayer& layer, const model::Tensor& tensor) {
+    const bool bytes = tensor.type == ElementType::uint8 || tensor.type == ElementType::int8;
+    const auto shape = image_shape(tensor);
+    if (!shape || !bytes || layer.tensor.type != ElementType::uint8 ||
+        layer.tensor.shape.size() != 3)
+        return false;
+    const auto [height, width, channels] = *shape;
+    const std::int64_t in_words = (channels + 3) / 4 * 4;
+    return layer.tensor.shape[0] == height && layer.tensor.shape[1] == width &&
+           (layer.tensor.shape[2] == channels || layer.tensor.shape[2] == in_words);
+}
+
+Array tensor_like(const ProgramLayer& layer, const model::Tensor& tensor) {
+    Array array{tensor.type, {tensor.shape.begin(), tensor.shape.end()}, {}};
+    const auto from = static_cast<std::size_t>(layer.tensor.shape.back());
+    const std::size_t to = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());
+    const std::byte flip{static_cast<unsigned char>(tensor.type == ElementType::int8 ? 0x80 : 0)};
+    for (std::size_t pixel = 0; pixel < layer.tensor.data.size(); pixel += from)
+        for (std::size_t c = 0; c < to; ++c)
+            array.data.push_back(layer.tensor.data[pixel + c] ^ flip);
+    return array;
+}
+
+}  // namespace reef::edgetpu

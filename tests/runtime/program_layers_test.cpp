@@ -1,0 +1,138 @@
+// Tensors inside compiled programs, gathered from what the simulated tiles store, against the plain
+// models on the CPU in the chip's arithmetic: every byte of every convolution.
+#include "reef/runtime/program_layers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <ostream>
+#include <random>
+
+#include "reef/model/tflite.h"
+#include "support/shared_data.h"
+
+namespace reef::runtime {
+namespace {
+
+using edgetpu::LayerMatch;
+using edgetpu::MatchedBy;
+using edgetpu::ProgramLayer;
+using testing::IsEmpty;
+
+struct Case {
+    std::string name;      ///< of the plain model
+    std::string compiled;  ///< below the reference data, without ".tflite"
+    std::string plain;
+    std::ptrdiff_t layers = 0;   ///< of the program, copies left out
+    std::ptrdiff_t matched = 0;  ///< that are tensors of the plain model
+    /// Steps of SOFTMAX and RESIZE_BILINEAR, which are no tensors of the plain model.
+    std::ptrdiff_t not_gathered = 0;
+    std::ptrdiff_t by_order = 0;  ///< of the matched ones, those that only their order tells apart
+};
+void PrintTo(const Case& one, std::ostream* out) {
+    *out << one.name;
+}
+
+model::Model load(const std::filesystem::path& path) {
+    auto model = model::load_tflite(path.string());
+    EXPECT_TRUE(model) << (model ? "" : model.error().message());
+    return std::move(*model);
+}
+
+void draw(MutableBytes bytes, unsigned seed) {
+    std::mt19937 random(seed);
+    int value = 128;
+    for (auto& byte : bytes) {
+        value = std::clamp(value + static_cast<int>(random() % 31) - 15, 0, 255);
+        byte = static_cast<std::byte>(value);
+    }
+}
+
+class ProgramLayers : public testing::TestWithParam<Case> {};
+
+TEST_P(ProgramLayers, EqualThePlainModelInTheChipsArithmetic) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto plain = load(shared / (GetParam().plain + ".tflite"));
+    const auto compiled = load(shared / (GetParam().compiled + ".tflite"));
+    auto cpu =
+        Session::open(plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true});
+    ASSERT_TRUE(cpu) << cpu.error().message();
+    auto chip = Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true});
+    ASSERT_TRUE(chip) << chip.error().message();
+    for (std::size_t i = 0; i < cpu->input_count(); ++i) {
+        draw(cpu->input(i), 1 + 10 * static_cast<unsigned>(i));
+        std::ranges::copy(cpu->input(i), chip->input(i).begin());
+    }
+    ASSERT_TRUE(cpu->run());
+    ASSERT_TRUE(chip->run());
+
+    const auto layers = program_layers(*chip);
+    ASSERT_TRUE(layers) << layers.error().message();
+    EXPECT_EQ(std::ssize(*layers), GetParam().layers);
+    EXPECT_EQ(std::ranges::count_if(*layers, [](const auto& l) { return !l.problem.empty(); }),
+              GetParam().not_gathered);
+    const auto matches = edgetpu::match_layers(*layers, compiled, plain);
+    ASSERT_TRUE(matches) << matches.error().message();
+    EXPECT_EQ(std::ssize(*matches), GetParam().matched);
+    EXPECT_EQ(std::ranges::count(*matches, MatchedBy::order, &LayerMatch::by), GetParam().by_order);
+    for (const LayerMatch& match : *matches) {
+        const auto& tensor = plain.subgraphs[0].tensors[static_cast<std::size_t>(match.tensor)];
+        const ProgramLayer& layer = (*layers)[match.layer];
+        const Array mine = edgetpu::tensor_like(layer, tensor);
+        EXPECT_TRUE(std::ranges::equal(mine.data, cpu->tensor(match.tensor)))
+            << layer.name << " " << layer.instructions.front() << ": " << tensor.name;
+    }
+    // Which leaves no convolution out.
+    const auto left = edgetpu::operators_without_layer(*matches, compiled, plain);
+    ASSERT_TRUE(left) << left.error().message();
+    EXPECT_THAT(*left, IsEmpty());
+}
+
+Case template_case(const std::string& name, std::ptrdiff_t layers, std::ptrdiff_t matched,
+                   std::ptrdiff_t not_gathered = 0, std::ptrdiff_t by_order = 0) {
+    const std::string path = "data/edgetpu/templates/" + name;
+    return {name, path + "_edgetpu", path, layers, matched, not_gathered, by_order};
+}
+Case model_case(const std::string& name, std::ptrdiff_t layers, std::ptrdiff_t matched,
+                std::ptrdiff_t not_gathered = 0, std::ptrdiff_t by_order = 0) {
+    const std::string path = "data/models/" + name;
+    return {name, path + "_edgetpu", path, layers, matched, not_gathered, by_order};
+}
+
+std::string test_name(const testing::TestParamInfo<Case>& info) {
+    std::string name = info.param.name;
+    std::ranges::replace_if(
+        name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+    return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Templates, ProgramLayers,
+                         testing::Values(template_case("dense_256", 1, 1),
+                                         template_case("dense_1024", 1, 1),
+                                         template_case("looming_64x64_3x3", 7, 2, 5),
+                                         template_case("gabor_64x64_7k_4o_2s", 1, 1),
+                                         template_case("gabor_64x64_p4", 2, 2),
+                                         template_case("bright_16x16", 12, 2, 5),
+                                         template_case("bright_64x64", 12, 2, 5),
+                                         template_case("color_red_64x64", 14, 3, 5)),
+                         test_name);
+
+INSTANTIATE_TEST_SUITE_P(Models, ProgramLayers,
+                         testing::Values(model_case("mobilenet_v1_0.25_128_quant", 41, 29, 9),
+                                         model_case("mobilenet_v1_0.5_160_quant", 41, 29, 9)),
+                         test_name);
+
+// Seconds each in an optimised build, and minutes under sanitizers.
+#ifdef REEF_LARGE_PROGRAMS
+INSTANTIATE_TEST_SUITE_P(
+    LargeModels, ProgramLayers,
+    testing::Values(model_case("deeplabv3_mnv2_dm05_pascal_quant", 64, 64),
+                    model_case("movenet_single_pose_lightning_ptq", 96, 89, 4, 0),
+                    model_case("posenet_mobilenet_v1_075_353_481_16_quant_decoder", 31, 31, 0, 1)),
+    test_name);
+#endif
+
+}  // namespace
+}  // namespace reef::runtime
