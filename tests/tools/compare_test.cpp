@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -9,6 +10,7 @@
 #include "command.h"
 #include "reef/model/builder.h"
 #include "reef/model/tflite.h"
+#include "support/shared_data.h"
 
 namespace reef::tool {
 namespace {
@@ -149,6 +151,47 @@ TEST_F(CompareTest, BadInput) {
     expect_error({"compare", a, archive("none.npz", {})}, 1, "no members");
     std::filesystem::create_directory(file("folder"));
     expect_error({"compare", a, file("folder")}, 1, "holds no .npy files");
+}
+
+TEST_F(CompareTest, LayersOfACompiledModel) {
+    REEF_SHARED_OR_SKIP(shared);
+    const std::string plain = shared / "data/edgetpu/templates/gabor_64x64_p4.tflite";
+    const std::string compiled = shared / "data/edgetpu/templates/gabor_64x64_p4_edgetpu.tflite";
+    EXPECT_THAT(expect_ok({"compare", compiled, plain, "--layers"}),
+                HasSubstr("equal: 2 of 2 tensors equal"));
+    const auto json =
+        nlohmann::json::parse(expect_ok({"compare", compiled, plain, "--layers", "--json"}));
+    EXPECT_EQ(json["tensors"][0]["layer"], "layer_000");
+    EXPECT_EQ(json["tensors"][0]["matched_by"], "values");
+    EXPECT_THAT(json["tensors"][0]["instructions"][0].get<std::string>(), HasSubstr("mac"));
+    EXPECT_EQ(json["first_different_tensor"], nullptr);
+    EXPECT_TRUE(json["not_compared"].empty());
+    EXPECT_TRUE(json["operators_without_layer"].empty());
+    expect_error({"compare", compiled, "--layers"}, 2, "--layers takes");
+    expect_error({"compare", plain, compiled, "--layers"}, 1, "no operator compiled");
+}
+
+TEST_F(CompareTest, NamesTheFirstLayerThatDiffers) {
+    REEF_SHARED_OR_SKIP(shared);
+    // Another bias for one channel of the plain model's only convolution with weights.
+    const std::string path = shared / "data/edgetpu/templates/gabor_64x64_p4";
+    auto plain = model::load_tflite(path + ".tflite").value();
+    const auto& graph = plain.subgraphs[0];
+    const auto layer = std::ranges::find_if(
+        graph.operators, [](const model::Operator& op) { return op.inputs.size() == 3; });
+    ASSERT_NE(layer, graph.operators.end());
+    const auto bias = layer->inputs[2];
+    auto& buffer = plain.buffers[graph.tensors[static_cast<std::size_t>(bias)].buffer];
+    std::vector<std::byte> bytes(buffer.view().begin(), buffer.view().end());
+    bytes[1] ^= std::byte{0x40};
+    buffer = SharedBytes::copy_of(bytes);
+    const std::string other = write("other.tflite", model::write_tflite(plain).value());
+    const std::string text = expect_different({path + "_edgetpu.tflite", other, "--layers"});
+    EXPECT_THAT(text, HasSubstr("first layer that differs: t"));
+    EXPECT_THAT(text, HasSubstr("layer_000, word 0x"));
+    const auto json = nlohmann::json::parse(
+        expect_different({path + "_edgetpu.tflite", other, "--layers", "--json"}));
+    EXPECT_EQ(json["first_different_tensor"], json["tensors"][0]["name"]);
 }
 
 }  // namespace

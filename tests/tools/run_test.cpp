@@ -6,6 +6,7 @@
 #include "command.h"
 #include "image.h"
 #include "reef/base/file.h"
+#include "support/shared_data.h"
 
 namespace reef::tool {
 namespace {
@@ -188,6 +189,33 @@ TEST_F(RunTest, StandardOutputThatFails) {
         reef_command({"run", picture_model, "--input", picture}, {.close_stdout_reader = true});
     EXPECT_EQ(quiet.exit_code, 0);
     EXPECT_EQ(quiet.err, "");
+}
+
+TEST_F(RunTest, WritesTheLayersOfACompiledModel) {
+    REEF_SHARED_OR_SKIP(shared);
+    const std::string path = shared / "data/edgetpu/templates/gabor_64x64_p4";
+    const std::string zeros =
+        write_array("zeros.npy", byte_array({1, 64, 64, 1}, std::vector<std::uint8_t>(4096)));
+    const std::vector<std::string> run = {
+        "run", path + "_edgetpu.tflite", "--device", "edgetpu:sim", "--input", zeros, "--runs",
+        "1"};
+    const auto with = [&run](std::vector<std::string> more) {
+        more.insert(more.begin(), run.begin(), run.end());
+        return more;
+    };
+    EXPECT_THAT(expect_ok(with({"--dump-layers", file("l")})), HasSubstr("2 of 2 layers in "));
+    EXPECT_EQ(read_array("l/layer_001.npy").type, ElementType::uint8);
+    const auto json = nlohmann::json::parse(
+        expect_ok(with({"--dump-layers", file("chip"), "--like", path + ".tflite", "--json"})));
+    EXPECT_EQ(json["layers"][0]["matched_by"], "values");
+    EXPECT_EQ(json["layers"][0]["tiles"], 0xffff);
+    expect_ok({"run", path + ".tflite", "--arithmetic", "edgetpu", "--input", zeros, "--dump-all",
+               file("cpu")});
+    EXPECT_THAT(expect_ok({"compare", file("chip"), file("cpu"), "--common"}),
+                HasSubstr("2 of 2 tensors equal"));
+    expect_error(with({"--like", path + ".tflite"}), 2, "--like belongs");
+    expect_error({"run", path + ".tflite", "--input", zeros, "--dump-layers", file("no")}, 2,
+                 "add --device edgetpu:sim");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// reef compare: two files, two folders, or one model on two devices, tensor by tensor.
+// reef compare: two files, two folders, one model on two devices, or a compiled model and its plain
+// one, tensor by tensor.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <memory>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "comparison.h"
+#include "layer_comparison.h"
 #include "tensor_set.h"
 #include "verb.h"
 
@@ -19,19 +21,26 @@ struct CompareOptions {
     std::vector<std::string> inputs;
     std::uint64_t seed = 1;
     ComparisonRules rules;
+    bool layers = false;
     bool all = false;
     bool json = false;
 };
 
-/// One of the two forms, completely.
+/// One of the forms, completely.
 Status check_form(const CompareOptions& options) {
+    if (options.layers) {
+        if (!options.on.empty() || options.b.empty())
+            return fail(Cause::bad_argument, "--layers takes a compiled model and its plain one");
+        return {};
+    }
     if (options.on.empty()) {
         if (options.b.empty()) {
             return fail(Cause::bad_argument, "one thing to compare", {},
                         "give two files or folders, or a model with --on twice");
         }
         if (!options.inputs.empty()) {
-            return fail(Cause::bad_argument, "--input belongs to the form with --on");
+            return fail(Cause::bad_argument, "--input belongs to models", {},
+                        "with --on or --layers");
         }
         return {};
     }
@@ -68,13 +77,28 @@ Result<ComparedSets> compare_sides(const CompareOptions& options) {
     return compare_sets(a, b, options.rules);
 }
 
+Result<Exit> compare_layers_verb(const CompareOptions& options, Console& console) {
+    const LayerComparison result = REEF_TRY(compare_layers({.compiled = options.a,
+                                                            .plain = options.b,
+                                                            .inputs = options.inputs,
+                                                            .seed = options.seed,
+                                                            .tolerance = options.rules.tolerance}));
+    if (options.json) {
+        print_json(console, layer_comparison_json(result));
+    } else {
+        print_layer_comparison_text(console, result, options.all);
+    }
+    return result.sets.same() ? Exit::ok : Exit::failed;
+}
+
 Result<Exit> compare_verb(const CompareOptions& options, Console& console) {
     REEF_CHECK(check_form(options));
+    if (options.layers) return compare_layers_verb(options, console);
     ComparedSets sets = REEF_TRY(compare_sides(options));
     sets.a = options.on.empty() ? options.a : options.a + " on " + options.on[0];
     sets.b = options.on.empty() ? options.b : options.a + " on " + options.on[1];
     if (options.json) {
-        print_comparison_json(console, sets);
+        print_json(console, comparison_json(sets));
     } else {
         print_comparison_text(console, sets, options.all);
     }
@@ -86,7 +110,8 @@ Result<Exit> compare_verb(const CompareOptions& options, Console& console) {
 Action add_compare(CLI::App& app) {
     auto options = std::make_shared<CompareOptions>();
     app.add_option("A", options->a,
-                   "A .npy or .npz file, a folder of .npy files; a model with --on")
+                   "A .npy or .npz file, a folder of .npy files; a model with --on; a compiled "
+                   "model with --layers")
         ->required();
     app.add_option("B", options->b, "What to compare A with");
     app.add_option("--on", options->on,
@@ -94,8 +119,12 @@ Action add_compare(CLI::App& app) {
                    "kernels=fast|reference, arithmetic=tflite|edgetpu or threads=N after commas")
         ->type_name("DEVICE[,OPTION=VALUE...]")
         ->allow_extra_args(false);
+    app.add_flag(
+        "--layers", options->layers,
+        "Run the compiled model A on a simulated Edge TPU and the plain model B on the CPU "
+        "in the chip's arithmetic, and compare the tensor of each layer");
     app.add_option("--input", options->inputs,
-                   "With --on: an input as for reef run (default: random values)")
+                   "With --on and --layers: an input as for reef run (default: random values)")
         ->type_name("X")
         ->allow_extra_args(false);
     app.add_option("--seed", options->seed, "Seed of the random inputs")
@@ -115,6 +144,8 @@ Action add_compare(CLI::App& app) {
         "  reef compare tensors golden.npz --common\n"
         "  reef compare net.tflite --on cpu --on cpu,kernels=reference --input cat.jpg\n"
         "  reef compare net.tflite --on cpu --on cpu,arithmetic=edgetpu --input cat.jpg\n"
+        "  reef compare net_edgetpu.tflite net.tflite --layers --input cat.jpg\n"
+        "  reef run net_edgetpu.tflite --device edgetpu:sim --dump-layers chip --like net.tflite\n"
         "Exit code 1 when something differs.");
     return [options](Console& console) { return compare_verb(*options, console); };
 }

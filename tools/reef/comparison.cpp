@@ -39,25 +39,6 @@ std::vector<std::int64_t> coordinates(std::int64_t index, const std::vector<std:
     return place;
 }
 
-ComparedTensor compare_pair(const std::string& name, const Array& a, const Array& b,
-                            double tolerance) {
-    ComparedTensor result;
-    result.name = name;
-    result.shape = shape_text_of(a);
-    auto numbers = compare(a, b, tolerance);
-    if (!numbers) {
-        result.problem = numbers.error().what;
-        return result;
-    }
-    result.numbers = *numbers;
-    if (numbers->first_different) {
-        result.first_place = coordinates(*numbers->first_different, a.shape);
-        result.first_a = element_at(a, *numbers->first_different);
-        result.first_b = element_at(b, *numbers->first_different);
-    }
-    return result;
-}
-
 ComparedTensor only_on(std::string_view side, const std::string& name, const Array& array) {
     ComparedTensor result;
     result.name = name;
@@ -105,6 +86,25 @@ std::vector<std::string> row_of(const ComparedTensor& tensor) {
 }
 
 }  // namespace
+
+ComparedTensor compare_pair(const std::string& name, const Array& a, const Array& b,
+                            double tolerance) {
+    ComparedTensor result;
+    result.name = name;
+    result.shape = shape_text_of(a);
+    auto numbers = compare(a, b, tolerance);
+    if (!numbers) {
+        result.problem = numbers.error().what;
+        return result;
+    }
+    result.numbers = *numbers;
+    if (numbers->first_different) {
+        result.first_place = coordinates(*numbers->first_different, a.shape);
+        result.first_a = element_at(a, *numbers->first_different);
+        result.first_b = element_at(b, *numbers->first_different);
+    }
+    return result;
+}
 
 std::size_t ComparedSets::same_count() const {
     return static_cast<std::size_t>(std::ranges::count_if(tensors, &ComparedTensor::same));
@@ -170,7 +170,7 @@ void print_comparison_text(Console& console, const ComparedSets& sets, bool all)
     }
 }
 
-void print_comparison_json(Console& console, const ComparedSets& sets) {
+Json comparison_json(const ComparedSets& sets) {
     Json document = json_document("compare");
     document["a"] = sets.a;
     document["b"] = sets.b;
@@ -197,7 +197,7 @@ void print_comparison_json(Console& console, const ComparedSets& sets) {
         }
         document["tensors"].push_back(std::move(json));
     }
-    print_json(console, document);
+    return document;
 }
 
 }  // namespace reef::tool

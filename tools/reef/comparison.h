@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "console.h"
+#include "json_output.h"
 #include "reef/base/compare.h"
 #include "reef/base/npy.h"
 
@@ -42,8 +43,12 @@ struct ComparisonRules {
 [[nodiscard]] Result<ComparedSets> compare_sets(const NamedArrays& a, const NamedArrays& b,
                                                 const ComparisonRules& rules);
 
+/// Two arrays as a row of a comparison.
+[[nodiscard]] ComparedTensor compare_pair(const std::string& name, const Array& a, const Array& b,
+                                          double tolerance);
+
 /// `all`: equal tensors too, however many.
 void print_comparison_text(Console& console, const ComparedSets& sets, bool all);
-void print_comparison_json(Console& console, const ComparedSets& sets);
+[[nodiscard]] Json comparison_json(const ComparedSets& sets);
 
 }  // namespace reef::tool

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "array_output.h"
+#include "layer_dump.h"
 #include "model_session.h"
+#include "reef/model/tflite.h"
 #include "run_result.h"
 #include "tensor_set.h"
 #include "verb.h"
@@ -25,6 +27,8 @@ struct RunOptions {
     std::size_t top = 5;
     std::string out;
     std::string dump_all;
+    std::string dump_layers;
+    std::string like;
     std::optional<std::size_t> runs;
     bool placements = false;
     bool strict = false;
@@ -75,7 +79,27 @@ NamedArrays graph_outputs(const runtime::Session& session) {
     return arrays;
 }
 
+Status check_layer_options(const RunOptions& options) {
+    if (!options.like.empty() && options.dump_layers.empty())
+        return fail(Cause::bad_argument, "--like belongs to --dump-layers");
+    if (!options.dump_layers.empty() && options.device.device != "edgetpu:sim")
+        return fail(Cause::bad_argument,
+                    fmt::format("--dump-layers looks into a simulated chip, not into {}",
+                                options.device.device),
+                    {}, "add --device edgetpu:sim; --dump-all writes what the CPU computes");
+    return {};
+}
+
+Result<std::optional<LayerDump>> layers_of(const RunOptions& options, const OpenModel& opened) {
+    if (options.dump_layers.empty()) return std::nullopt;
+    if (options.like.empty())
+        return REEF_TRY(in_place(dump_layers(opened, nullptr), options.model));
+    const model::Model plain = REEF_TRY(model::load_tflite(options.like));
+    return REEF_TRY(in_place(dump_layers(opened, &plain), options.model));
+}
+
 Result<Exit> run(const RunOptions& options, Console& console) {
+    REEF_CHECK(check_layer_options(options));
     RunReport report{.model = options.model,
                      .device = options.device.device,
                      .arithmetic = options.device.arithmetic,
@@ -83,7 +107,7 @@ Result<Exit> run(const RunOptions& options, Console& console) {
                      .top = options.top,
                      .list_placements = options.placements};
     runtime::SessionOptions session_settings = session_options(options.device);
-    session_settings.keep_all_tensors = !options.dump_all.empty();
+    session_settings.keep_all_tensors = !options.dump_all.empty() || !options.dump_layers.empty();
     session_settings.simulator.strict = options.strict;
     OpenModel opened = REEF_TRY(open_model(options.model, session_settings));
     runtime::Session& session = opened.session;
@@ -103,14 +127,18 @@ Result<Exit> run(const RunOptions& options, Console& console) {
     const NamedArrays outputs = options.out.empty() ? NamedArrays{} : graph_outputs(session);
     const NamedArrays computed =
         options.dump_all.empty() ? NamedArrays{} : computed_tensors(session);
+    const auto layers = REEF_TRY(layers_of(options, opened));
+    if (layers) report.layers = &*layers;
     report.latency = REEF_TRY(time_more_runs(session, inputs, report.first_seconds, options.runs));
     if (options.json) {
         print_run_json(console, session, report);
     } else {
         print_run_text(console, session, report);
+        if (layers) print_layers_text(console, *layers, options.dump_layers);
     }
     if (!options.out.empty()) REEF_CHECK(write_arrays(options.out, outputs));
     if (!options.dump_all.empty()) REEF_CHECK(write_arrays(options.dump_all, computed));
+    if (layers) REEF_CHECK(write_arrays(options.dump_layers, arrays_of(*layers)));
     return options.strict && !report.findings->empty() ? Exit::failed : Exit::ok;
 }
 
@@ -135,6 +163,14 @@ Action add_run(CLI::App& app) {
     app.add_option("--dump-all", options->dump_all,
                    "Write every computed tensor as tNNNN.npy, by its TFLite tensor index")
         ->type_name("DIR");
+    app.add_option("--dump-layers", options->dump_layers,
+                   "Write the tensors inside compiled operators, found from what a simulated chip "
+                   "stores, as layer_NNN.npy: height x width x channels, uint8 as on the chip")
+        ->type_name("DIR");
+    app.add_option("--like", options->like,
+                   "With --dump-layers: the plain model; layers that are its tensors are written "
+                   "as tNNNN.npy, with their shapes and types")
+        ->type_name("MODEL");
     add_device_options(app, options->device);
     app.add_option("--runs", options->runs,
                    "Runs to time, the first included (default: what fits into 0.1 s)")
@@ -152,6 +188,8 @@ Action add_run(CLI::App& app) {
         "  reef run net.tflite --input left=a.npy --input right=b.npy --dump-all tensors\n"
         "  reef run net.tflite --input cat.jpg --arithmetic edgetpu --placements\n"
         "  reef run net_edgetpu.tflite --input cat.jpg --device edgetpu:sim --strict\n"
+        "  reef run net_edgetpu.tflite --device edgetpu:sim --input cat.jpg --dump-layers chip \\\n"
+        "      --like net.tflite\n"
         "Pictures are stretched to the input's size (bilinear, half-pixel centres); int8\n"
         "inputs get pixel - 128, float32 inputs (pixel - 127.5) / 127.5.");
     return [options](Console& console) { return run(*options, console); };

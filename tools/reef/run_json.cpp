@@ -117,6 +117,10 @@ void print_run_json(Console& console, const runtime::Session& session, const Run
     document["placements"] = placements_json(session);
     if (Json chip = chip_json(session); !chip.is_null()) document["chip"] = std::move(chip);
     if (report.findings) document["findings"] = findings_json(*report.findings);
+    if (report.layers != nullptr) {
+        document["layers"] = layers_json(*report.layers);
+        document["operators_without_layer"] = report.layers->without_layer;
+    }
     print_json(console, document);
 }
 

@@ -7,6 +7,7 @@
 
 #include "console.h"
 #include "interpretation.h"
+#include "layer_dump.h"
 #include "reef/runtime/session.h"
 #include "statistics.h"
 
@@ -24,6 +25,7 @@ struct RunReport {
     bool list_placements = false;
     /// Of the first run, with --strict.
     std::optional<std::vector<edgetpu::Finding>> findings{};
+    const LayerDump* layers = nullptr;  ///< of --dump-layers
 };
 
 /// Errors: bad_input when the labels fit no output: another number than it has classes, or no
