@@ -95,14 +95,6 @@ class FlowBuilder {
 
 }  // namespace
 
-std::size_t ProgramFlow::find(const TensorInstruction& at) const {
-    const auto found = std::ranges::find_if(nodes, [&](const FlowNode& node) {
-        return node.at.op == at.op && node.at.executable == at.executable &&
-               node.at.bitstream == at.bitstream && node.at.instruction.word == at.instruction.word;
-    });
-    return static_cast<std::size_t>(found - nodes.begin());
-}
-
 Result<ProgramFlow> program_flow(const CompiledParameters& opened) {
     ProgramFlow flow;
     FlowBuilder builder(opened, flow);

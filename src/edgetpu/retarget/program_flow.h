@@ -37,9 +37,6 @@ struct ProgramFlow {
     };
     std::vector<FlowNode> nodes;  ///< by operator and stream
     std::vector<Output> outputs;
-
-    /// The index of the node of that instruction; nodes.size() when there is none.
-    [[nodiscard]] std::size_t find(const TensorInstruction& at) const;
 };
 
 /// Errors: those of sim::data_flow() and decode().

@@ -1,9 +1,10 @@
 // Tags: what memory holds in a traced run, one in each word, in place of data.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <set>
+#include <vector>
 
 namespace reef::edgetpu::sim {
 
@@ -32,19 +33,38 @@ inline constexpr unsigned tagged_executables = 16 - static_cast<unsigned>(TagKin
     return tag & ((Tag{1} << tag_number_bits) - 1);
 }
 
-/// Neighbours are mostly alike.
+/// Given the same few tags again and again.
 class TagSet {
   public:
     void insert(Tag tag) {
-        if (tag == last_ || tag == 0) return;
-        last_ = tag;
-        tags_.insert(tag);
+        if (tag == 0) return;
+        if (known_.empty()) known_.resize(std::size_t{1} << place_bits);
+        Tag& known = known_[tag * golden_ratio >> (32 - place_bits)];
+        if (known == tag) return;
+        known = tag;
+        if (tags_.size() >= limit_) {
+            tags_ = tags();
+            limit_ = tags_.size() + piece;
+        }
+        tags_.push_back(tag);
     }
-    [[nodiscard]] const std::set<Tag>& tags() const { return tags_; }
+    /// Sorted, each once.
+    [[nodiscard]] std::vector<Tag> tags() const {
+        auto tags = tags_;
+        std::ranges::sort(tags);
+        const auto rest = std::ranges::unique(tags);
+        tags.erase(rest.begin(), rest.end());
+        return tags;
+    }
 
   private:
-    Tag last_ = 0;
-    std::set<Tag> tags_;
+    static constexpr unsigned place_bits = 11;
+    static constexpr std::uint32_t golden_ratio = 0x9e3779b1;
+    static constexpr std::size_t piece = 4096;
+
+    std::vector<Tag> known_;  ///< by place: the last tag that came there
+    std::vector<Tag> tags_;   ///< may hold some several times
+    std::size_t limit_ = piece;
 };
 
 /// Of one tensor instruction, on all its tiles.

@@ -44,7 +44,8 @@ std::size_t out_of_order(const Placement& placement) {
 TEST(WholeModel, EveryBlobIsThePlainModelsByteForByte) {
     REEF_SHARED_OR_SKIP(shared);
     ASSERT_TRUE(std::filesystem::exists(shared / "data"));
-    // The two models whose blobs hold matrices of unknown origin: bytes without an explanation.
+    // The two models whose blobs hold matrices that only put channels in their places: which
+    // operator wants them is not known.
     const std::map<std::string, std::size_t> unexplained = {
         {"keras_lstm_mnist_ptq", 28288},
         {"split_concat", 192},

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 
+#include "reef/edgetpu/isa.h"
 #include "reef/model/tflite.h"
 #include "support/shared_data.h"
 
@@ -117,6 +120,101 @@ TEST(DataFlow, LayersReadTheirOwnRows) {
             }
         }
     }
+}
+
+/// Bytes of the computing program's layers that only choose: each lane takes at most one byte of
+/// the input, with weight 1, or stays 0. Rows of a group lie behind each other, its biases before
+/// them.
+class Selections {
+  public:
+    explicit Selections(const Package& package) : package_(package) {
+        for (const auto& executable : package.executables)
+            chosen_.emplace_back(executable.parameters.size());
+    }
+
+    void add(const TensorFlow& flow, const Instruction& mac) {
+        const auto lanes =
+            static_cast<std::size_t>(std::max(*mac.value("lanes"), *mac.value("last_lanes")) + 1);
+        const std::size_t stored = lanes <= 4 ? 4 : (lanes + 15) / 16 * 16;
+        std::map<std::size_t, std::size_t> rows;  // offset, executable
+        for (const DataOrigin& row : of_kind(flow.parameters, Kind::parameters))
+            rows.emplace(row.offset, row.index);
+        if (rows.empty() || *mac.value("par_zero") != 0) return;
+        std::vector<std::pair<std::size_t, std::size_t>> bytes;
+        std::vector<int> taken(stored);
+        const std::size_t rows_of_sum = steps_of(mac);
+        std::size_t row = 0;
+        for (const auto& [offset, executable] : rows) {
+            if (row++ % rows_of_sum == 0) taken.assign(stored, 0);
+            const Bytes blob = package_.executables[executable].parameters.view();
+            if (offset + 4 * stored > blob.size()) return;
+            for (std::size_t i = 0; i < 4 * stored; ++i) {
+                const int weight = std::to_integer<int>(blob[offset + i]);
+                if (weight > 1 || (taken[i / 4] += weight) > 1) return;
+                bytes.emplace_back(executable, offset + i);
+            }
+        }
+        for (const DataOrigin& bias : of_kind(flow.scaling, Kind::parameters)) {
+            const Bytes blob = package_.executables[bias.index].parameters.view();
+            for (std::size_t i = bias.offset; i < bias.offset + 4 * stored; ++i) {
+                if (blob[i] != std::byte{0}) return;
+                bytes.emplace_back(bias.index, i);
+            }
+        }
+        for (const auto& [executable, at] : bytes) chosen_[executable][at] = true;
+    }
+
+    /// Bytes of a stretch that belong to no selection and are not 0.
+    [[nodiscard]] std::size_t others(std::size_t executable, std::size_t from,
+                                     std::size_t to) const {
+        const Bytes blob = package_.executables[executable].parameters.view();
+        std::size_t count = 0;
+        for (std::size_t i = from; i < to; ++i)
+            count += !chosen_[executable][i] && blob[i] != std::byte{0} ? 1 : 0;
+        return count;
+    }
+
+  private:
+    /// Steps of one result, each with a row.
+    static std::size_t steps_of(const Instruction& mac) {
+        std::size_t steps = 1;
+        for (unsigned level = 0; level < 8; ++level) {
+            const auto limit = *mac.value("loop.limit" + std::to_string(level));
+            if ((*mac.value("reduction_mask") >> level & 1) != 0)
+                steps *= static_cast<std::size_t>(limit) + 1;
+        }
+        return steps;
+    }
+
+    const Package& package_;
+    std::vector<std::vector<bool>> chosen_;
+};
+
+Selections selections_of(const Package& package) {
+    Selections selections(package);
+    const auto flow = data_flow(package).value();
+    const auto& streams = package.find(ExecutableType::execution_only)->bitstreams;
+    for (const TensorFlow& one : flow.tensors) {
+        const auto program = decode(streams.at(one.place.bitstream).instructions.view()).value();
+        const auto at = std::ranges::find(program, one.place.word, &Instruction::word);
+        if (at->info->name == "mac") selections.add(one, *at);
+    }
+    return selections;
+}
+
+// What weights do not explain are matrices that put channels in their places.
+TEST(DataFlow, ParametersOfNoLayerAreSelections) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto split = package_of(shared / "data/models/split_concat_edgetpu.tflite");
+    ASSERT_EQ(split.executables.at(1).parameters.size(), 192U);
+    EXPECT_EQ(selections_of(split).others(1, 0, 192), 0U);
+    const auto lstm = package_of(shared / "data/models/keras_lstm_mnist_ptq_edgetpu.tflite");
+    const auto selections = selections_of(lstm);
+    ASSERT_EQ(lstm.executables.at(1).parameters.size(), 43968U);
+    EXPECT_EQ(selections.others(1, 0, 0x1e40), 0U);
+    EXPECT_EQ(selections.others(1, 0x3840, 0x8640), 0U);
+    // The gates between them are no selections.
+    EXPECT_GT(selections.others(1, 0x1e40, 0x3840), 4000U);
 }
 
 TEST(DataFlow, RefusesAPackageThatComputesNothing) {

@@ -4,30 +4,14 @@
 #include <random>
 
 #include "reef/base/file.h"
-#include "reef/edgetpu/transfers.h"
 #include "reef/model/tflite.h"
 
 namespace reef::edgetpu::sim {
 
-Result<LoadedProgram> LoadedProgram::load(const Executable& executable) {
-    LoadedProgram loaded;
-    loaded.executable = executable;
-    std::vector<Bytes> views;
-    for (std::size_t i = 0; i < executable.bitstreams.size(); ++i) {
-        loaded.streams.push_back(REEF_TRY(with_base_addresses(executable, i)));
-        views.emplace_back(loaded.streams.back());
-    }
-    loaded.program = REEF_TRY(translate_program(views));
-    loaded.program.narrow_bound =
-        static_cast<std::uint64_t>(std::max(executable.used_narrow_memory_bytes_per_tile, 0));
-    loaded.host = REEF_TRY(HostMemory::create(loaded.executable));
-    return loaded;
-}
-
 Result<PackagePrograms> PackagePrograms::load(const Package& package) {
     PackagePrograms programs;
     for (const auto& executable : package.executables) {
-        auto loaded = REEF_TRY(LoadedProgram::load(executable));
+        auto loaded = REEF_TRY(prepare(executable));
         if (executable.type == ExecutableType::parameter_caching)
             programs.caching = std::move(loaded);
         else

@@ -2,32 +2,20 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "edgetpu/sim/host_memory.h"
 #include "edgetpu/sim/machine.h"
+#include "edgetpu/sim/prepared_executable.h"
 #include "reef/edgetpu/package.h"
 
 namespace reef::edgetpu::sim {
 
-/// One executable, translated, with its host memory.
-class LoadedProgram {
-  public:
-    static Result<LoadedProgram> load(const Executable& executable);
-
-    Executable executable;
-    std::vector<std::vector<std::byte>> streams;
-    Program program;
-    std::optional<HostMemory> host;
-};
-
 /// The programs of a compiled model's package, in the order in which they run.
 struct PackagePrograms {
-    std::optional<LoadedProgram> caching;
-    LoadedProgram computing;
+    std::optional<PreparedExecutable> caching;
+    PreparedExecutable computing;
 
     static Result<PackagePrograms> load(const Package& package);
     /// Of the first compiled operator in the file.
