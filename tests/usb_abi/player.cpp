@@ -1,9 +1,9 @@
-// usb_player drive|simulate|vendor SCENARIO: a program that knows nothing of simulated sticks but
-// the name libusb-1.0. With `drive` and `simulate` Reef's driver plays a scenario of the reference
-// recordings over libusb; its outputs must be those that it gets from a simulated bus without
-// libusb between, around a null core or around the simulated chip. With `vendor` the calls that the
-// vendor's driver made are made again, one by one, from the recording; the device must answer as
-// the recorded one did.
+// usb_player drive|simulate|pair|vendor SCENARIO: a program that knows nothing of simulated sticks
+// but the name libusb-1.0. With `drive` and `simulate` Reef's driver plays a scenario of the
+// reference recordings over libusb; its outputs must be those that it gets from a simulated bus
+// without libusb between, around a null core or around the simulated chip. `pair` does that on two
+// sticks at once. With `vendor` the calls that the vendor's driver made are made again, one by one,
+// from the recording; the device must answer as the recorded one did.
 #include <libusb-1.0/libusb.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "edgetpu/usb/recording_items.h"
 #include "edgetpu/usb/scenarios.h"
@@ -45,6 +46,43 @@ int drive(const test::Scenario& scenario, bool null) {
     return *over_libusb == *direct ? 0 : failed("the outputs differ");
 }
 
+/// Runs the scenario's first model on the stick at `port`; what went wrong, or empty.
+std::string run_at(const std::string& port, const test::Scenario& scenario,
+                   const test::Golden& golden, Bytes expected) {
+    auto bus = libusb_bus();
+    if (!bus) return bus.error().message();
+    DeviceOptions options;
+    options.port = port;
+    auto device = Device::open(*bus, options);
+    if (!device) return device.error().message();
+    const auto program = Program::prepare(test::packages_for(scenario, golden).at(0));
+    if (!program) return program.error().message();
+    std::vector<std::byte> output(expected.size());
+    const MutableBytes outputs[] = {output};
+    const Bytes inputs[] = {golden.inputs.at(0)};
+    for (int i = 0; i < 20; ++i) {
+        if (auto ran = (*device)->run(*program, inputs, outputs); !ran) {
+            return ran.error().message();
+        }
+        if (!std::ranges::equal(output, expected)) return port + ": the output differs";
+    }
+    return {};
+}
+
+/// Two sticks, used by two threads at once.
+int drive_pair(const test::Scenario& scenario) {
+    const auto golden = test::golden(scenario);
+    const auto direct = test::play(scenario, golden, simulated_stick(scenario));
+    if (!direct) return failed(direct.error().message());
+    const Bytes expected = direct->at(0).at(0);
+    std::string wrong[2];
+    {
+        const std::jthread first([&] { wrong[0] = run_at("2-1", scenario, golden, expected); });
+        const std::jthread second([&] { wrong[1] = run_at("2-2", scenario, golden, expected); });
+    }
+    return wrong[0].empty() && wrong[1].empty() ? 0 : failed(wrong[0] + "\n" + wrong[1]);
+}
+
 class VendorPlayer {
   public:
     explicit VendorPlayer(const RecordedItems& items) : items_(items.items) {
@@ -77,6 +115,7 @@ class VendorPlayer {
         libusb_transfer* transfer = nullptr;
         std::vector<unsigned char> buffer;
         int done = 0;
+        bool* refused = nullptr;
     };
 
     static std::string expect(int got, int wanted, const char* call) {
@@ -148,7 +187,9 @@ class VendorPlayer {
     }
 
     static void LIBUSB_CALL mark_done(libusb_transfer* transfer) {
-        static_cast<Flight*>(transfer->user_data)->done = 1;
+        auto& flight = *static_cast<Flight*>(transfer->user_data);
+        flight.done = 1;
+        if (transfer->status == LIBUSB_TRANSFER_STALL) *flight.refused = true;
     }
 
     std::string submit(const RecordedItem& item) {
@@ -158,6 +199,7 @@ class VendorPlayer {
         flight.buffer.assign(in ? item.asked : item.data.size(), 0);
         if (!in) std::memcpy(flight.buffer.data(), item.data.data(), item.data.size());
         flight.done = 0;
+        flight.refused = &refused_;
         flight.transfer = libusb_alloc_transfer(0);
         libusb_fill_bulk_transfer(flight.transfer, handle_, item.endpoint, flight.buffer.data(),
                                   static_cast<int>(flight.buffer.size()), mark_done, &flight, 6000);
@@ -173,6 +215,7 @@ class VendorPlayer {
         while (flight.done == 0) {
             const int code = libusb_handle_events_completed(context_, &flight.done);
             if (code < 0) return expect(code, 0, "events");
+            if (refused_) return "an endpoint stalls";
         }
         if (flight.transfer->status != status) {
             return "status " + std::to_string(flight.transfer->status);
@@ -188,6 +231,7 @@ class VendorPlayer {
     libusb_context* context_ = nullptr;
     libusb_device_handle* handle_ = nullptr;
     std::uint16_t product_ = 0;
+    bool refused_ = false;  ///< any transfer
     std::map<std::uint32_t, Flight> flights_;
 };
 
@@ -205,9 +249,10 @@ int run(const std::string& mode, const std::string& name) {
         if (scenario.name != name) continue;
         if (mode == "drive") return drive(scenario, true);
         if (mode == "simulate") return drive(scenario, false);
+        if (mode == "pair") return drive_pair(scenario);
         if (mode == "vendor") return play_vendor(scenario);
     }
-    return failed("usage: usb_player drive|simulate|vendor SCENARIO");
+    return failed("usage: usb_player drive|simulate|pair|vendor SCENARIO");
 }
 
 }  // namespace

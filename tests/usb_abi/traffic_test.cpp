@@ -49,6 +49,32 @@ class Traffic : public ::testing::TestWithParam<Scenario> {
     std::string record_ = folder_.file("traffic.log");
 };
 
+TEST(TwoSticks, TwoThreadsUseThemAtOnce) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    auto environment = preloaded();
+    environment.insert(environment.end(), {"REEF_USB_STICKS=2", "REEF_USB_STATE=ready"});
+    const auto result =
+        test::run_process({USB_PLAYER, "pair", "dense_256_app"}, {.environment = environment});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST(StandingStill, TheReasonIsTold) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    // The null core knows another model.
+    auto environment = preloaded();
+    environment.insert(environment.end(),
+                       {"REEF_USB_STATE=ready", "REEF_USB_CORE=null",
+                        "REEF_USB_MODELS=" +
+                            (shared / "data/edgetpu/templates/dense_256_edgetpu.tflite").string()});
+    const auto result = test::run_process({USB_PLAYER, "vendor", "mobilenet_v1_0.25_128_quant"},
+                                          {.environment = environment});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, ::testing::HasSubstr("reef usb: the chip at 2-1 stands still: null "
+                                                 "device: parameters before any instructions"));
+}
+
 /// With a null core.
 class NullTraffic : public Traffic {};
 
