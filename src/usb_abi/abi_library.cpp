@@ -129,8 +129,12 @@ void libusb_exit(libusb_context* context) {
 }
 
 int libusb_set_option(libusb_context* context, libusb_option option, ...) {
+    static_assert(sizeof option == sizeof(int), "nothing is promoted when it is passed");
     va_list arguments;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wvarargs"  // clang's, about enumerations that could be narrower
     va_start(arguments, option);
+#pragma GCC diagnostic pop
     const int level = option == LIBUSB_OPTION_LOG_LEVEL ? va_arg(arguments, int) : 0;
     va_end(arguments);
     if (option == LIBUSB_OPTION_LOG_LEVEL) {
