@@ -165,9 +165,9 @@ TEST_F(DebugVerbTest, AScriptEndsAtTheFirstCommandThatFails) {
     EXPECT_EQ(result.out, "core: 1:0x0000 start\n");
     EXPECT_THAT(result.err, HasSubstr("script.txt line 2: break 0xaf: "));
     EXPECT_THAT(result.err, HasSubstr("no instruction begins at word 0x00af (word 0x00ae mac"));
-    for (const char* line :
-         {"jump", "step x", "memory narrow 16 0", "memory wide 0 0x81f 2", "delete 1", "outputs",
-          "reg x", "list 9:0", "tensor narrow 0 0x3ffff 4", "halt now", "list 0x9999"}) {
+    for (const char* line : {"jump", "step x", "engines tile 16", "memory narrow 16 0",
+                             "memory wide 0 0x81f 2", "delete 1", "outputs", "reg x", "list 9:0",
+                             "tensor narrow 0 0x3ffff 4", "halt now", "list 0x9999"}) {
         const auto failed = reef_command({"debug", compiled("dense_256")}, {.stdin_text = line});
         EXPECT_EQ(failed.exit_code, 1) << line;
         EXPECT_THAT(failed.err, HasSubstr("standard input line 1")) << line;
@@ -216,6 +216,7 @@ TEST_F(DebugVerbTest, WhatAStickCannotDoIsRefusedByName) {
              {"memory narrow 0 0", "a stick's registers do not show narrow memory"},
              {"engines", "its engines' loop nests"},
              {"queues", "its rings and links"},
+             {"counters tile 2", "of a stick only the core"},
              {"break write narrow 0 0", "writes to its memories"},
              {"break 3 done", "before an instruction"},
              {"break 3\nbreak 4", "a stick has one breakpoint"},

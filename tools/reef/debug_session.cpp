@@ -185,6 +185,11 @@ Status Session::carry_out(const ShowOf& show) {
     Debugger& debugger = *target_.debugger;
     const bool all = show.filter.core_only || show.filter.tile;
     const auto tile = [](const auto& state) { return state.tile; };
+    // A tile without anything to show is not the same as no such tile.
+    if (show.filter.tile && only(REEF_TRY(debugger.counters()), show.filter, tile).empty())
+        return fail(Cause::bad_argument,
+                    fmt::format("tile {} shows nothing here", show.filter.tile->value), {},
+                    "a simulated chip has tiles 0 to 15; of a stick only the core can be seen");
     if (show.what == ShowUnits::engines) {
         const auto states = only(REEF_TRY(debugger.engines()), show.filter,
                                  [](const EngineState& state) { return state.unit.tile; });
