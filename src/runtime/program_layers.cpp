@@ -31,7 +31,7 @@ Result<std::vector<Bytes>> inputs_of(const Session& session, const model::Operat
 }
 
 /// Layers of several operators have names of their own.
-void set_apart(std::vector<edgetpu::ProgramLayer>& layers, std::size_t op) {
+void set_apart(std::vector<edgetpu::GatheredLayer>& layers, std::size_t op) {
     std::set<std::string> names;
     for (const auto& layer : layers) names.insert(layer.name);
     const auto rename = [&](std::string& name) {
@@ -45,13 +45,13 @@ void set_apart(std::vector<edgetpu::ProgramLayer>& layers, std::size_t op) {
 
 }  // namespace
 
-Result<std::vector<edgetpu::ProgramLayer>> program_layers(const Session& session) {
+Result<std::vector<edgetpu::GatheredLayer>> program_layers(const Session& session) {
     const auto& operators = session.graph().operators;
     const auto count = std::ranges::count_if(operators, edgetpu::is_compiled);
     if (count == 0)
         return fail(Cause::unsupported, "the model has no operator compiled for the Edge TPU", {},
                     "give the file that the Edge TPU compiler wrote");
-    std::vector<edgetpu::ProgramLayer> all;
+    std::vector<edgetpu::GatheredLayer> all;
     for (std::size_t i = 0; i < operators.size(); ++i) {
         if (!edgetpu::is_compiled(operators[i])) continue;
         const std::string place = fmt::format("operator {}", i);

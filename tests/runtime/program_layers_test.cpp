@@ -16,9 +16,9 @@
 namespace reef::runtime {
 namespace {
 
+using edgetpu::GatheredLayer;
 using edgetpu::LayerMatch;
 using edgetpu::MatchedBy;
-using edgetpu::ProgramLayer;
 using testing::IsEmpty;
 
 struct Case {
@@ -79,7 +79,7 @@ TEST_P(ProgramLayers, EqualThePlainModelInTheChipsArithmetic) {
     EXPECT_EQ(std::ranges::count(*matches, MatchedBy::order, &LayerMatch::by), GetParam().by_order);
     for (const LayerMatch& match : *matches) {
         const auto& tensor = plain.subgraphs[0].tensors[static_cast<std::size_t>(match.tensor)];
-        const ProgramLayer& layer = (*layers)[match.layer];
+        const GatheredLayer& layer = (*layers)[match.layer];
         const Array mine = edgetpu::tensor_like(layer, tensor);
         EXPECT_TRUE(std::ranges::equal(mine.data, cpu->tensor(match.tensor)))
             << layer.name << " " << layer.instructions.front() << ": " << tensor.name;

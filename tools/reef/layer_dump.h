@@ -16,7 +16,7 @@ namespace reef::tool {
 
 /// One layer of a program, and the plain model's tensor that it is.
 struct DumpedLayer {
-    edgetpu::ProgramLayer layer;
+    edgetpu::GatheredLayer layer;
     std::optional<edgetpu::LayerMatch> match;
     /// Of the file: "t0031", by the plain model's tensor index, or the layer's own.
     std::string name;

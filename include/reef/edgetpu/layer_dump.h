@@ -22,7 +22,7 @@
 namespace reef::edgetpu {
 
 /// A tensor that tensor instructions of one arithmetic compute out of the same sources.
-struct ProgramLayer {
+struct GatheredLayer {
     /// "layer_007", in the order of the program.
     std::string name;
     /// All that store parts of it, in program order: "word 0x0a7 mac".
@@ -42,8 +42,8 @@ struct ProgramLayer {
 /// One inference on a chip of its own, at the cost of about seven; `inputs` as of
 /// SimulatedPackage::run(). Errors: those of it; unsupported for 16-bit inputs and programs whose
 /// results would need more than 1 GiB.
-[[nodiscard]] Result<std::vector<ProgramLayer>> program_layers(const Package& package,
-                                                               std::span<const Bytes> inputs);
+[[nodiscard]] Result<std::vector<GatheredLayer>> program_layers(const Package& package,
+                                                                std::span<const Bytes> inputs);
 
 /// Why a layer stands for a tensor of the plain model.
 enum class MatchedBy : std::uint8_t {
@@ -63,7 +63,7 @@ struct LayerMatch {
 /// For layers of `compiled`, in their order: which tensor of the plain model they are. Layers
 /// without an operator of their own (steps of SOFTMAX, say) have no match. Errors: those of
 /// operators_on_chip() and plan_parameters().
-[[nodiscard]] Result<std::vector<LayerMatch>> match_layers(const std::vector<ProgramLayer>& layers,
+[[nodiscard]] Result<std::vector<LayerMatch>> match_layers(const std::vector<GatheredLayer>& layers,
                                                            const model::Model& compiled,
                                                            const model::Model& plain);
 
@@ -74,10 +74,10 @@ struct LayerMatch {
 
 /// Whether the layer has the shape of the plain model's 8-bit tensor, up to the channels that fill
 /// up words.
-[[nodiscard]] bool is_alike(const ProgramLayer& layer, const model::Tensor& tensor);
+[[nodiscard]] bool is_alike(const GatheredLayer& layer, const model::Tensor& tensor);
 
 /// The layer's tensor in the shape and type of the plain model's, without the channels that fill
 /// up words. Precondition: is_alike().
-[[nodiscard]] Array tensor_like(const ProgramLayer& layer, const model::Tensor& tensor);
+[[nodiscard]] Array tensor_like(const GatheredLayer& layer, const model::Tensor& tensor);
 
 }  // namespace reef::edgetpu

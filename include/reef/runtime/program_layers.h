@@ -15,6 +15,6 @@ namespace reef::runtime {
 /// Precondition: the session keeps all tensors and has run.
 /// Errors: those of edgetpu::program_layers(); unsupported without a compiled operator, and for
 /// operators with state, which the run has changed.
-[[nodiscard]] Result<std::vector<edgetpu::ProgramLayer>> program_layers(const Session& session);
+[[nodiscard]] Result<std::vector<edgetpu::GatheredLayer>> program_layers(const Session& session);
 
 }  // namespace reef::runtime

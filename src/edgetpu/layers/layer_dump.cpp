@@ -14,8 +14,8 @@ std::string name_of(std::size_t layer) {
     return fmt::format("layer_{:03}", layer);
 }
 
-ProgramLayer describe(const layers::Trace& trace, layers::TracedLayer& traced, std::size_t index) {
-    ProgramLayer layer;
+GatheredLayer describe(const layers::Trace& trace, layers::TracedLayer& traced, std::size_t index) {
+    GatheredLayer layer;
     layer.name = name_of(index);
     layer.problem = std::move(traced.problem);
     std::map<std::uint32_t, const sim::ProgramInstruction*> instructions;
@@ -44,11 +44,11 @@ ProgramLayer describe(const layers::Trace& trace, layers::TracedLayer& traced, s
 
 }  // namespace
 
-Result<std::vector<ProgramLayer>> program_layers(const Package& package,
-                                                 std::span<const Bytes> inputs) {
+Result<std::vector<GatheredLayer>> program_layers(const Package& package,
+                                                  std::span<const Bytes> inputs) {
     const auto trace = REEF_TRY(layers::trace(package, inputs));
     auto traced = layers::find_layers(trace);
-    std::vector<ProgramLayer> all;
+    std::vector<GatheredLayer> all;
     for (std::size_t i = 0; i < traced.size(); ++i) all.push_back(describe(trace, traced[i], i));
     return all;
 }

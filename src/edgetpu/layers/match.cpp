@@ -40,11 +40,11 @@ struct Roots {
 
 class Matching {
   public:
-    Matching(const std::vector<ProgramLayer>& layers, const model::Model& plain,
+    Matching(const std::vector<GatheredLayer>& layers, const model::Model& plain,
              std::vector<Requantisation> roles)
         : layers_(layers), graph_(plain.subgraphs.front()), roles_(std::move(roles)) {
         for (std::size_t i = 0; i < layers.size(); ++i) by_name_[layers[i].name] = i;
-        for (const ProgramLayer& layer : layers)
+        for (const GatheredLayer& layer : layers)
             for (const std::string& source : layer.sources)
                 if (!by_name_.contains(source)) on_host_.insert(source);
         for (const Requantisation& role : roles_)
@@ -61,7 +61,7 @@ class Matching {
   private:
     TensorIndex output_of(std::size_t op) const { return graph_.operators[op].outputs.front(); }
 
-    std::vector<std::size_t> alike(const ProgramLayer& layer) const {
+    std::vector<std::size_t> alike(const GatheredLayer& layer) const {
         std::vector<std::size_t> ops;
         for (const Requantisation& role : roles_) {
             if (!role.required() || taken_.contains(role.op) || !holds(layer.first, role)) continue;
@@ -72,7 +72,7 @@ class Matching {
     }
 
     void match(std::size_t i) {
-        const ProgramLayer& layer = layers_[i];
+        const GatheredLayer& layer = layers_[i];
         if (!layer.problem.empty()) return;
         auto ops = alike(layer);
         if (ops.empty()) return;
@@ -138,7 +138,7 @@ class Matching {
         return roots;
     }
 
-    const std::vector<ProgramLayer>& layers_;
+    const std::vector<GatheredLayer>& layers_;
     const Subgraph& graph_;
     std::vector<Requantisation> roles_;
     std::map<std::string, std::size_t> by_name_;
@@ -165,7 +165,7 @@ std::string_view to_string(MatchedBy how) {
     return "order";
 }
 
-Result<std::vector<LayerMatch>> match_layers(const std::vector<ProgramLayer>& layers,
+Result<std::vector<LayerMatch>> match_layers(const std::vector<GatheredLayer>& layers,
                                              const model::Model& compiled,
                                              const model::Model& plain) {
     const auto on_chip = REEF_TRY(operators_on_chip(plain, compiled));
@@ -186,7 +186,7 @@ Result<std::vector<std::size_t>> operators_without_layer(const std::vector<Layer
     return left;
 }
 
-bool is_alike(const ProgramLayer& layer, const model::Tensor& tensor) {
+bool is_alike(const GatheredLayer& layer, const model::Tensor& tensor) {
     const bool bytes = tensor.type == ElementType::uint8 || tensor.type == ElementType::int8;
     const auto shape = image_shape(tensor);
     if (!shape || !bytes || layer.tensor.type != ElementType::uint8 ||
@@ -198,7 +198,7 @@ bool is_alike(const ProgramLayer& layer, const model::Tensor& tensor) {
            (layer.tensor.shape[2] == channels || layer.tensor.shape[2] == in_words);
 }
 
-Array tensor_like(const ProgramLayer& layer, const model::Tensor& tensor) {
+Array tensor_like(const GatheredLayer& layer, const model::Tensor& tensor) {
     Array array{tensor.type, {tensor.shape.begin(), tensor.shape.end()}, {}};
     const auto from = static_cast<std::size_t>(layer.tensor.shape.back());
     const std::size_t to = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());
