@@ -13,6 +13,10 @@ struct Case {
     std::string err = {};  ///< what standard error holds
 };
 
+void PrintTo(const Case& one, std::ostream* out) {
+    *out << one.name;
+}
+
 std::vector<Case> cases() {
     return {
         {"library", {}},

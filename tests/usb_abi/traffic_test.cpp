@@ -111,9 +111,7 @@ TEST_P(NullTraffic, TheVendorsCallsAreAnsweredAsRecorded) {
 }
 
 std::string name_of(const ::testing::TestParamInfo<Scenario>& scenario) {
-    std::string name = scenario.param.name;
-    std::erase_if(name, [](char c) { return !std::isalnum(c); });
-    return name;
+    return test_name(scenario.param);
 }
 
 /// The second of the co-compiled models is in no file, so that a null core cannot know it.

@@ -1,7 +1,9 @@
 #include "edgetpu/usb/scenarios.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <ostream>
 #include <stdexcept>
 
 #include "edgetpu/usb/protocol.h"
@@ -46,6 +48,16 @@ const std::vector<Scenario>& scenarios() {
          .runs = {0, 1, 1, 0}},
     };
     return all;
+}
+
+std::string test_name(const Scenario& scenario) {
+    std::string name = scenario.name;
+    std::ranges::replace(name, '.', '_');
+    return name;
+}
+
+void PrintTo(const Scenario& scenario, std::ostream* out) {
+    *out << scenario.name;
 }
 
 Golden golden(const Scenario& scenario) {

@@ -1,6 +1,7 @@
 // What the reference recordings of the vendor's driver show, done by Reef's driver.
 #pragma once
 
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct Scenario {
     Speed speed = Speed::super;
 };
 [[nodiscard]] const std::vector<Scenario>& scenarios();
+/// As a test's name may be: letters, digits and underscores.
+[[nodiscard]] std::string test_name(const Scenario& scenario);
+void PrintTo(const Scenario& scenario, std::ostream* out);
 
 /// The recording, and what a host needs to do the same.
 struct Golden {

@@ -47,11 +47,7 @@ TEST_P(Wire, TheDriverRunsAgainstTheReferenceRecording) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, Wire, ::testing::ValuesIn(test::scenarios()),
-                         [](const auto& scenario) {
-                             std::string name = scenario.param.name;
-                             std::erase_if(name, [](char c) { return !std::isalnum(c); });
-                             return name;
-                         });
+                         [](const auto& scenario) { return test::test_name(scenario.param); });
 
 }  // namespace
 }  // namespace reef::edgetpu::usb
