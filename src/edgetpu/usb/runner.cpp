@@ -52,18 +52,21 @@ void Runner::cancel() {
     while (waiting() && bus_.now() < end) {
         const auto completion = connection_.wait(Milliseconds(50));
         if (!completion) break;
-        if (!*completion) continue;
-        const auto forget = [&](Request& request) {
-            if (request.waiting && request.id == (*completion)->id) request.waiting = false;
-        };
-        std::ranges::for_each(output_requests_, forget);
-        forget(event_request_);
-        forget(interrupt_request_);
-        std::erase_if(sent_, [&](const Sent& sent) { return sent.id == (*completion)->id; });
+        if (*completion) forget(**completion);
     }
     sent_.clear();
     out_bytes_under_way_ = 0;
     count_ = 0;
+}
+
+void Runner::forget(const Completion& completion) {
+    const auto ended = [&](Request& request) {
+        if (request.waiting && request.id == completion.id) request.waiting = false;
+    };
+    std::ranges::for_each(output_requests_, ended);
+    ended(event_request_);
+    ended(interrupt_request_);
+    std::erase_if(sent_, [&](const Sent& sent) { return sent.id == completion.id; });
 }
 
 Status Runner::supply() {
@@ -276,6 +279,7 @@ Status Runner::next_completion() {
 Status Runner::take(const Completion& completion) {
     const auto place = [&] { return fmt::format("ep {:02x}", completion.endpoint); };
     if (completion.fault) {
+        forget(completion);
         return std::unexpected(
             error_of({*completion.fault, std::string(to_string(*completion.fault))}, place()));
     }

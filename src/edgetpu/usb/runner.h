@@ -97,6 +97,8 @@ class Runner {
     [[nodiscard]] Status submit(Flight& flight, Bytes bytes);
     [[nodiscard]] Status next_completion();
     [[nodiscard]] Status take(const Completion& completion);
+    /// The transfer has ended, whatever came of it: cancel() does not wait for it.
+    void forget(const Completion& completion);
     [[nodiscard]] Status take_output(Bytes bytes);
     [[nodiscard]] Status take_event(Bytes bytes);
     [[nodiscard]] std::string waiting_for() const;

@@ -115,6 +115,10 @@ TEST_F(Faults, OneAtEveryTransaction) {
             const Outcome outcome = Session(stick, firmware_).play(2);
             expect_good(outcome,
                         std::string(to_string(fault)) + " at transaction " + std::to_string(at));
+            // A refusal is an answer: nothing waits for another one.
+            if (fault == InjectedFault::stall) {
+                EXPECT_LT(outcome.longest, std::chrono::seconds(1)) << at;
+            }
             of_this += outcome.errors.size();
             if (HasFailure()) return;
         }
