@@ -12,12 +12,12 @@ Result<std::shared_ptr<Chip>> Chip::open(const DeviceUri& uri, const SessionOpti
     auto chip = std::make_shared<Chip>();
     usb::DeviceOptions device{.port = uri.rest,
                               .maximum_clock = options.maximum_clock,
-                              .firmware = options.firmware,
-                              .place = uri.text()};
+                              .firmware = options.firmware};
     std::shared_ptr<usb::Bus> bus;
     if (uri.backend == "sim") {
         chip->simulated_ = std::make_shared<usb::SimulatedBus>();
         device.port = "sim";
+        device.place = uri.text();
         chip->simulated_->plug({.port = device.port, .has_firmware = true, .faults = {}},
                                std::make_unique<usb::SimulatorCore>(options.simulator));
         bus = chip->simulated_;

@@ -32,12 +32,14 @@ class UsbVerbsTest : public CommandTest {
     }
 };
 
-TEST_F(UsbVerbsTest, ListNamesTheCpu) {
+TEST_F(UsbVerbsTest, ListNamesWhatIsAlwaysThere) {
     const auto result = reef_command({"list", "--json"});
     ASSERT_EQ(result.exit_code, 0);
     const auto document = nlohmann::json::parse(result.out);
     EXPECT_EQ(document["schema_version"], 1);
     EXPECT_EQ(document["devices"][0]["device"], "cpu");
+    EXPECT_EQ(document["devices"][1]["device"], "edgetpu:sim");
+    EXPECT_EQ(document["devices"][1]["state"], "ready");
 }
 
 TEST_F(UsbVerbsTest, TheInstalledRuleIsTheOneThatDoctorPrints) {

@@ -1,6 +1,9 @@
 // The reef command as one of the programs that know nothing of simulated sticks.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "reef/base/file.h"
@@ -24,11 +27,42 @@ class Verbs : public ::testing::Test {
         environment.insert(environment.end(), variables.begin(), variables.end());
         return test::run_process(arguments, {.environment = environment});
     }
-    static std::string dense() {
-        return (test::shared_folder().value() / "data/edgetpu/templates/dense_256_edgetpu.tflite")
+    static std::string compiled(const std::string& name) {
+        return (test::shared_folder().value() / "data/edgetpu/templates" /
+                (name + "_edgetpu.tflite"))
             .string();
     }
+    static std::string dense() { return compiled("dense_256"); }
     [[nodiscard]] std::string file(const std::string& name) const { return folder_.file(name); }
+
+    struct RunResult {
+        nlohmann::json answer;
+        std::vector<std::byte> output;  ///< the first one's file
+    };
+    /// Two inferences of a compiled model, with `reef run`.
+    RunResult run(const std::string& model, const std::string& input, const std::string& device,
+                  const std::vector<std::string>& variables,
+                  const std::vector<std::string>& more = {}) {
+        const auto folder = file("out");
+        std::filesystem::remove_all(folder);
+        std::vector<std::string> arguments = {"run",      compiled(model), "--input", input,
+                                              "--device", device,          "--runs",  "2",
+                                              "--json",   "--out",         folder};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const auto result = reef(arguments, variables);
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        EXPECT_EQ(result.err, "");
+        const auto bytes = read_file(folder + "/out0.npy");
+        if (result.exit_code != 0 || !bytes) return {};
+        return {nlohmann::json::parse(result.out), {bytes->view().begin(), bytes->view().end()}};
+    }
+    /// Bytes of that shape, none like its neighbours.
+    [[nodiscard]] std::string input(const std::string& shape, std::size_t size) const {
+        std::vector<std::byte> bytes(size);
+        for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(37 * i + i / 251);
+        EXPECT_TRUE(write_file(file("input.raw"), bytes));
+        return fmt::format("{}xu8=@{}", shape, file("input.raw"));
+    }
 
   private:
     test::TemporaryFolder folder_;
@@ -43,7 +77,8 @@ TEST_F(Verbs, ListShowsTheSticks) {
     const auto devices = nlohmann::json::parse(result.out)["devices"];
     std::vector<std::string> names;
     for (const auto& device : devices) names.push_back(device["device"]);
-    EXPECT_THAT(names, ::testing::IsSupersetOf({"edgetpu:usb:1-4.2", "edgetpu:usb:2-1"}));
+    EXPECT_THAT(names, ::testing::ElementsAre("cpu", "edgetpu:sim", "edgetpu:usb:1-4.2",
+                                              "edgetpu:usb:2-1"));
 }
 
 TEST_F(Verbs, DoctorFindsTheStick) {
@@ -52,6 +87,70 @@ TEST_F(Verbs, DoctorFindsTheStick) {
     EXPECT_THAT(result.out, HasSubstr("USB 2 (480 Mbit/s)"));
     const auto none = reef({"doctor"}, {"REEF_USB_STICKS=0"});
     EXPECT_THAT(none.out, Not(HasSubstr("firmware runs")));
+}
+
+TEST_F(Verbs, DoctorsJsonHoldsTheStick) {
+    const auto result = reef({"doctor", "--json"}, {"REEF_USB_STATE=boot"});
+    const auto document = nlohmann::json::parse(result.out);
+    EXPECT_EQ(document["schema_version"], 1);
+    std::map<std::string, std::string> said;
+    for (const auto& check : document["checks"]) said[check["name"]] = check["what"];
+    EXPECT_EQ(said["sticks"], "1 found");
+    EXPECT_THAT(said["stick 2-1: state"], HasSubstr("1a6e:089a, boot loader"));
+    EXPECT_EQ(said["stick 2-1: speed"], "USB 3 (5 Gbit/s)");
+}
+
+TEST_F(Verbs, ARunOnAStickGivesTheSimulatorsOutputs) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    struct Model {
+        const char* name;
+        const char* shape;
+        std::size_t bytes;
+    };
+    for (const Model& model : {Model{"dense_256", "1x256", 256},
+                               {"gabor_64x64_7k_4o_2s", "1x64x64x1", 4096},
+                               {"looming_64x64_3x3", "1x64x64x1", 4096}}) {
+        const auto data = input(model.shape, model.bytes);
+        const auto simulated = run(model.name, data, "edgetpu:sim", {"REEF_USB_STICKS=0"});
+        const auto stick = run(model.name, data, "edgetpu:usb", {"REEF_USB_STATE=ready"});
+        ASSERT_FALSE(stick.output.empty()) << model.name;
+        EXPECT_EQ(stick.output, simulated.output) << model.name;
+        EXPECT_EQ(stick.answer["outputs"], simulated.answer["outputs"]) << model.name;
+        EXPECT_EQ(stick.answer["chip"], simulated.answer["chip"]) << model.name;
+        const auto& placement = stick.answer["placements"][0];
+        EXPECT_EQ(placement["device"], "edgetpu:usb") << model.name;
+        EXPECT_EQ(placement["kernel"], "compiled program") << model.name;
+    }
+}
+
+TEST_F(Verbs, ARunBootsTheStickAtItsPort) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    ASSERT_TRUE(write_file(file("firmware"), std::vector<std::byte>(5000)));
+    const auto data = input("1x256", 256);
+    const auto simulated = run("dense_256", data, "edgetpu:sim", {"REEF_USB_STICKS=0"});
+    for (const char* speed : {"REEF_USB_SPEED=super", "REEF_USB_SPEED=high"}) {
+        const auto stick = run("dense_256", data, "edgetpu:usb:1-4.2",
+                               {"REEF_USB_PORTS=2-1,1-4.2", "REEF_USB_STATE=ready,boot", speed},
+                               {"--firmware", file("firmware")});
+        ASSERT_FALSE(stick.output.empty()) << speed;
+        EXPECT_EQ(stick.output, simulated.output) << speed;
+    }
+}
+
+TEST_F(Verbs, ARunWithoutItsStickSaysSo) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    const auto data = input("1x256", 256);
+    const auto none = reef({"run", dense(), "--input", data, "--device", "edgetpu:usb:3-9"},
+                           {"REEF_USB_STATE=ready"});
+    EXPECT_EQ(none.exit_code, 3) << none.err;
+    EXPECT_THAT(none.err, HasSubstr("no Edge TPU at USB port 3-9"));
+    const auto gone = reef({"run", dense(), "--input", data, "--device", "edgetpu:usb"},
+                           {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=unplug@90"});
+    EXPECT_EQ(gone.exit_code, 3) << gone.err;
+    EXPECT_THAT(gone.err, HasSubstr("2-1"));
 }
 
 TEST_F(Verbs, TheRecordingOfTheLibraryIsTheCommandsRecording) {

@@ -16,7 +16,8 @@ struct Listed {
 };
 
 std::vector<Listed> devices(std::string& problem) {
-    std::vector<Listed> all = {{"cpu", "ready", "this processor"}};
+    std::vector<Listed> all = {{"cpu", "ready", "this processor"},
+                               {"edgetpu:sim", "ready", "a simulated chip"}};
     const auto bus = edgetpu::usb::libusb_bus();
     if (!bus) {
         problem = bus.error().message();

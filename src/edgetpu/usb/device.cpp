@@ -65,7 +65,8 @@ Device::Device(std::shared_ptr<Bus> bus, const DeviceOptions& options)
       state_(std::make_unique<State>()) {}
 
 std::string Device::place() const {
-    return options_.place.empty() ? fmt::format("edgetpu:usb:{}", port_) : options_.place;
+    if (!options_.place.empty()) return options_.place;
+    return port_.empty() ? "edgetpu:usb" : fmt::format("edgetpu:usb:{}", port_);
 }
 
 Device::~Device() {
