@@ -27,14 +27,13 @@ Result<std::vector<std::byte>> inflated(Bytes packed) {
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
     stream.avail_in = static_cast<uInt>(packed.size());
     std::vector<std::byte> out;
+    std::vector<std::byte> room(std::size_t{1} << 20);
     int code = Z_OK;
     while (code == Z_OK && out.size() < most_recording) {
-        constexpr std::size_t step = std::size_t{1} << 20;
-        out.resize(out.size() + step);
-        stream.next_out = reinterpret_cast<Bytef*>(out.data() + out.size() - step);
-        stream.avail_out = step;
+        stream.next_out = reinterpret_cast<Bytef*>(room.data());
+        stream.avail_out = static_cast<uInt>(room.size());
         code = inflate(&stream, Z_NO_FLUSH);
-        out.resize(out.size() - stream.avail_out);
+        out.insert(out.end(), room.begin(), room.end() - stream.avail_out);
     }
     inflateEnd(&stream);
     if (code != Z_STREAM_END) return fail(Cause::bad_input, "not a whole gzip file");
