@@ -171,6 +171,7 @@ int libusb_hotplug_register_callback(libusb_context* context, int events, int fl
         !fits(product, 0xffff) || !fits(device_class, 0xff)) {
         return LIBUSB_ERROR_INVALID_PARAM;
     }
+    if (libusb_has_capability(LIBUSB_CAP_HAS_HOTPLUG) == 0) return LIBUSB_ERROR_NOT_SUPPORTED;
     libusb_context::HotplugCallback callback{.number = 0,
                                              .events = events,
                                              .vendor = vendor,

@@ -182,7 +182,11 @@ const libusb_version* libusb_get_version(void) {
 }
 
 int libusb_has_capability(std::uint32_t capability) {
-    return capability == LIBUSB_CAP_HAS_CAPABILITY || capability == LIBUSB_CAP_HAS_HOTPLUG ||
+    if (capability == LIBUSB_CAP_HAS_HOTPLUG) {
+        const auto ports = Ports::get();
+        return ports && (*ports)->hotplug() ? 1 : 0;
+    }
+    return capability == LIBUSB_CAP_HAS_CAPABILITY ||
                    capability == LIBUSB_CAP_SUPPORTS_DETACH_KERNEL_DRIVER
                ? 1
                : 0;

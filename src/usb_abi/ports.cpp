@@ -80,12 +80,13 @@ Result<Ports*> Ports::get() {
             auto core = REEF_TRY(make_core(settings));
             ports.push_back(std::make_unique<Port>(stick, std::move(core), std::move(record)));
         }
-        return new Ports(std::move(ports));
+        return new Ports(std::move(ports), settings.hotplug);
     }());
     return all;
 }
 
-Ports::Ports(std::vector<std::unique_ptr<Port>> ports) : ports_(std::move(ports)) {
+Ports::Ports(std::vector<std::unique_ptr<Port>> ports, bool hotplug)
+    : hotplug_(hotplug), ports_(std::move(ports)) {
     for (const auto& port : ports_) refresh(*port);
     const bool watched = std::ranges::any_of(ports_, &Port::comes_back_);
     if (watched) watcher_ = std::thread([this] { watch(); });

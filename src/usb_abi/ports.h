@@ -66,6 +66,8 @@ class Ports {
     /// Of this process, plugged in by the first call. Errors: those of read_settings and make_core.
     [[nodiscard]] static Result<Ports*> get();
 
+    /// Whether programs are told of changes.
+    [[nodiscard]] bool hotplug() const { return hotplug_; }
     /// The devices that are there.
     [[nodiscard]] std::vector<std::shared_ptr<Node>> nodes();
     /// Looks what is at the port now, and tells every context what has changed.
@@ -78,10 +80,11 @@ class Ports {
     void detach(libusb_context& context);
 
   private:
-    explicit Ports(std::vector<std::unique_ptr<Port>> ports);
+    Ports(std::vector<std::unique_ptr<Port>> ports, bool hotplug);
     [[nodiscard]] std::shared_ptr<Node> node_of(Port& port, const edgetpu::usb::DeviceInfo& info);
     void watch();
 
+    const bool hotplug_;
     std::vector<std::unique_ptr<Port>> ports_;
     std::mutex mutex_;  ///< of what follows and of Port::node_
     std::vector<libusb_context*> contexts_;

@@ -178,6 +178,11 @@ Result<Settings> read_settings(const Environment& environment) {
     }
     settings.models = split(environment("REEF_USB_MODELS"), ':');
     settings.record = environment("REEF_USB_RECORD");
+    const std::string hotplug = environment("REEF_USB_HOTPLUG");
+    if (!hotplug.empty() && hotplug != "yes" && hotplug != "no") {
+        return wrong("REEF_USB_HOTPLUG", hotplug, "yes or no");
+    }
+    settings.hotplug = hotplug != "no";
     return settings;
 }
 

@@ -20,6 +20,7 @@ struct Settings {
     CoreKind core = CoreKind::simulator;
     std::vector<std::string> models;  ///< whose programs the null core knows
     std::string record;               ///< a recording to write; empty: none
+    bool hotplug = true;              ///< programs are told of devices that come and leave
 };
 
 /// Reads one variable; empty when it is not set.

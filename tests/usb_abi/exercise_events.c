@@ -391,6 +391,18 @@ static void hotplug_and_back(void) {
     libusb_exit(context);
 }
 
+/* REEF_USB_HOTPLUG=no */
+static void no_hotplug(void) {
+    libusb_context* context = new_context();
+    struct plugs plugs = {0};
+    CHECK_EQ(libusb_has_capability(LIBUSB_CAP_HAS_HOTPLUG), 0);
+    CHECK_EQ(libusb_hotplug_register_callback(context, both, LIBUSB_HOTPLUG_ENUMERATE, any, any,
+                                              any, plugged, &plugs, NULL),
+             LIBUSB_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(plugs.arrived, 0);
+    libusb_exit(context);
+}
+
 const struct exercise event_cases[] = {{"closing_wakes", closing_wakes},
                                        {"threads", threads},
                                        {"racing", racing},
@@ -399,4 +411,5 @@ const struct exercise event_cases[] = {{"closing_wakes", closing_wakes},
                                        {"descriptors", descriptors},
                                        {"hotplug", hotplug},
                                        {"hotplug_and_back", hotplug_and_back},
+                                       {"no_hotplug", no_hotplug},
                                        {NULL, NULL}};

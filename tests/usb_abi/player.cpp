@@ -1,9 +1,10 @@
-// usb_player drive|simulate|pair|vendor SCENARIO: a program that knows nothing of simulated sticks
-// but the name libusb-1.0. With `drive` and `simulate` Reef's driver plays a scenario of the
-// reference recordings over libusb; its outputs must be those that it gets from a simulated bus
-// without libusb between, around a null core or around the simulated chip. `pair` does that on two
-// sticks at once. With `vendor` the calls that the vendor's driver made are made again, one by one,
-// from the recording; the device must answer as the recorded one did.
+// usb_player drive|simulate|pair|vendor SCENARIO, usb_player watch: a program that knows nothing of
+// simulated sticks but the name libusb-1.0. With `drive` and `simulate` Reef's driver plays a
+// scenario of the reference recordings over libusb; its outputs must be those that it gets from a
+// simulated bus without libusb between, around a null core or around the simulated chip. `pair`
+// does that on two sticks at once. With `vendor` the calls that the vendor's driver made are made
+// again, one by one, from the recording; the device must answer as the recorded one did. `watch`
+// sees a stick leave and come back, and prints what the bus was told.
 #include <libusb-1.0/libusb.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <thread>
 
+#include "edgetpu/usb/protocol.h"
 #include "edgetpu/usb/recording_items.h"
 #include "edgetpu/usb/scenarios.h"
 #include "reef/edgetpu/usb/simulator_core.h"
@@ -81,6 +83,40 @@ int drive_pair(const test::Scenario& scenario) {
         const std::jthread second([&] { wrong[1] = run_at("2-2", scenario, golden, expected); });
     }
     return wrong[0].empty() && wrong[1].empty() ? 0 : failed(wrong[0] + "\n" + wrong[1]);
+}
+
+/// Until as many sticks are there. False: they do not come.
+bool await_sticks(Bus& bus, std::size_t count) {
+    const TimePoint end = bus.now() + std::chrono::seconds(20);
+    while (bus.now() < end) {
+        const std::uint64_t seen = bus.changes();
+        const auto sticks = bus.list();
+        if (sticks && sticks->size() == count) return true;
+        bus.wait_for_change(seen, Milliseconds(1000));
+    }
+    return false;
+}
+
+/// Where the bus tells, one wait sees the stick leave and another one sees it come back.
+int watch() {
+    const auto bus = libusb_bus();
+    if (!bus) return failed(bus.error().message());
+    const auto sticks = (*bus)->list();
+    if (!sticks || sticks->size() != 1) return failed("not one stick");
+    const auto connection = (*bus)->open(sticks->front());
+    if (!connection) return failed(connection.error().what);
+    std::byte bytes[4];
+    const Setup read{.request_type = 0xc0, .request = 1, .value = 0, .index = 0, .length = 4};
+    for (int i = 0; i < 10; ++i) {
+        static_cast<void>((*connection)->control(read, bytes, Milliseconds(1000)));
+    }
+    if (!await_sticks(**bus, 0)) return failed("the stick does not leave");
+    if (!await_sticks(**bus, 1)) return failed("the stick does not come back");
+    // What was told of the last change may not be handled yet.
+    (*bus)->wait_for_change(1, Milliseconds(1000));
+    std::printf("%s, told of %d changes\n", is_boot_loader((*bus)->list()->at(0)) ? "boot" : "chip",
+                static_cast<int>((*bus)->changes()));
+    return 0;
 }
 
 class VendorPlayer {
@@ -252,13 +288,14 @@ int run(const std::string& mode, const std::string& name) {
         if (mode == "pair") return drive_pair(scenario);
         if (mode == "vendor") return play_vendor(scenario);
     }
-    return failed("usage: usb_player drive|simulate|pair|vendor SCENARIO");
+    return failed("usage: usb_player drive|simulate|pair|vendor SCENARIO, usb_player watch");
 }
 
 }  // namespace
 }  // namespace reef::edgetpu::usb
 
 int main(int argc, char** argv) {
+    if (argc == 2 && std::string_view(argv[1]) == "watch") return reef::edgetpu::usb::watch();
     if (argc != 3) return 2;
     return reef::edgetpu::usb::run(argv[1], argv[2]);
 }

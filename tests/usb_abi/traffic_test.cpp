@@ -75,6 +75,32 @@ TEST(StandingStill, TheReasonIsTold) {
                                                  "device: parameters before any instructions"));
 }
 
+/// A stick is pulled out and back after 300 ms, as libusb tells or does not.
+TEST(Hotplug, TheBusIsToldWhereLibusbTells) {
+    for (const auto& [hotplug, said] :
+         {std::pair{"yes", "boot, told of 2 changes\n"}, {"no", "boot, told of 0 changes\n"}}) {
+        for (auto environment : {preloaded(), on_library_path()}) {
+            environment.insert(environment.end(),
+                               {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=unplug@3+300",
+                                std::string("REEF_USB_HOTPLUG=") + hotplug});
+            const auto result =
+                test::run_process({USB_PLAYER, "watch"}, {.environment = environment});
+            EXPECT_EQ(result.exit_code, 0) << environment[0] << hotplug << result.err;
+            EXPECT_EQ(result.out, said) << environment[0] << hotplug;
+        }
+    }
+}
+
+TEST(Hotplug, TheDriverBootsAStickWithoutIt) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    auto environment = preloaded();
+    environment.insert(environment.end(), {"REEF_USB_STATE=boot", "REEF_USB_HOTPLUG=no"});
+    const auto result =
+        test::run_process({USB_PLAYER, "simulate", "dense_256"}, {.environment = environment});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
 /// With a null core.
 class NullTraffic : public Traffic {};
 

@@ -114,6 +114,7 @@ class Opening {
     Status find(Milliseconds patience) {
         const TimePoint end = bus_.now() + patience;
         while (true) {
+            seen_ = bus_.changes();
             const auto devices = REEF_TRY(checked(bus_.list(), "list"));
             const auto it = std::ranges::find_if(devices, [&](const DeviceInfo& device) {
                 return port_.empty() || device.port == port_;
@@ -128,8 +129,12 @@ class Opening {
                     port_,
                     patience.count() == 0 ? "" : fmt::format(" within {} ms", patience.count())));
             }
-            bus_.sleep(Milliseconds(10));
+            wait_for_change(end);
         }
+    }
+
+    void wait_for_change(TimePoint end) {
+        bus_.wait_for_change(seen_, std::chrono::ceil<Milliseconds>(end - bus_.now()));
     }
 
     /// A device that has just re-enumerated may refuse for a moment.
@@ -197,7 +202,7 @@ class Opening {
         REEF_CHECK(reset());
         const TimePoint end = bus_.now() + options_.start_deadline;
         while (!is_chip(device_) && bus_.now() < end) {
-            bus_.sleep(Milliseconds(10));
+            wait_for_change(end);
             REEF_CHECK(find(options_.start_deadline));
         }
         return {};
@@ -206,6 +211,7 @@ class Opening {
     Bus& bus_;
     const DeviceOptions& options_;
     std::string& port_;
+    std::uint64_t seen_ = 0;  ///< changes of the bus, before it was listed last
     DeviceInfo device_;
     std::unique_ptr<Connection> connection_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <thread>
 
@@ -246,13 +247,56 @@ Result<Context> new_context() {
     return Context(context, libusb_exit);
 }
 
+/// What libusb tells of Edge TPUs that come and leave, to whoever handles the context's events.
+/// Nothing, where libusb has no hot-plug.
+class HotplugWatch {
+  public:
+    explicit HotplugWatch(libusb_context* context) : context_(context) {
+        if (libusb_has_capability(LIBUSB_CAP_HAS_HOTPLUG) == 0) return;
+        tells_ = watch(boot_vendor, boot_product) && watch(chip_vendor, chip_product);
+    }
+    ~HotplugWatch() {
+        for (const auto number : callbacks_) libusb_hotplug_deregister_callback(context_, number);
+    }
+    HotplugWatch(const HotplugWatch&) = delete;
+    HotplugWatch& operator=(const HotplugWatch&) = delete;
+
+    bool tells() const { return tells_; }
+    std::uint64_t changes() const { return changes_; }
+
+  private:
+    static int LIBUSB_CALL changed(libusb_context*, libusb_device*, libusb_hotplug_event,
+                                   void* watch) {
+        ++static_cast<HotplugWatch*>(watch)->changes_;
+        return 0;
+    }
+    bool watch(int vendor, int product) {
+        libusb_hotplug_callback_handle number = 0;
+        const int code = libusb_hotplug_register_callback(
+            context_, LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED | LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT,
+            LIBUSB_HOTPLUG_NO_FLAGS, vendor, product, LIBUSB_HOTPLUG_MATCH_ANY, changed, this,
+            &number);
+        if (code == LIBUSB_SUCCESS) callbacks_.push_back(number);
+        return code == LIBUSB_SUCCESS;
+    }
+
+    libusb_context* context_;
+    std::vector<libusb_hotplug_callback_handle> callbacks_;
+    bool tells_ = false;
+    std::atomic<std::uint64_t> changes_ = 0;
+};
+
 class LibusbBus final : public Bus {
   public:
-    explicit LibusbBus(Context context) : context_(std::move(context)) {}
+    explicit LibusbBus(Context context) : context_(std::move(context)), watch_(context_.get()) {}
 
+    /// With a context of its own, which looks for devices anew: in a container without the system's
+    /// hot-plug messages, one that libusb has had for a while never learns of a device.
     Io<std::vector<DeviceInfo>> list() override {
+        const auto context = new_context();
+        if (!context) return std::unexpected(Failure{Fault::failed, context.error().message()});
         std::vector<DeviceInfo> devices;
-        const auto each = for_each(context_.get(), [&](libusb_device*, const DeviceInfo& info) {
+        const auto each = for_each(context->get(), [&](libusb_device*, const DeviceInfo& info) {
             devices.push_back(info);
             return false;
         });
@@ -275,6 +319,23 @@ class LibusbBus final : public Bus {
         if (!each) return std::unexpected(each.error());
         if (code < 0) return failure(code, "open");
         return std::make_unique<LibusbConnection>(std::move(*context), handle);
+    }
+
+    std::uint64_t changes() const override { return watch_.changes(); }
+    void wait_for_change(std::uint64_t seen, Milliseconds most) override {
+        if (!watch_.tells()) return Bus::wait_for_change(seen, most);
+        // The messages may be kept from a container.
+        constexpr Milliseconds longest{100};
+        const TimePoint end = now() + std::min(most, longest);
+        while (changes() == seen) {
+            const auto left =
+                std::chrono::duration_cast<std::chrono::microseconds>(end - now()).count();
+            if (left <= 0) return;
+            timeval time{.tv_sec = 0, .tv_usec = left};
+            if (libusb_handle_events_timeout_completed(context_.get(), &time, nullptr) < 0) {
+                return sleep(Milliseconds(10));
+            }
+        }
     }
 
     TimePoint now() override { return std::chrono::steady_clock::now(); }
@@ -303,6 +364,7 @@ class LibusbBus final : public Bus {
     }
 
     Context context_;
+    HotplugWatch watch_;
 };
 
 }  // namespace

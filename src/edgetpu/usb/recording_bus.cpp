@@ -170,6 +170,12 @@ Io<std::unique_ptr<Connection>> RecordingBus::open(const DeviceInfo& device) {
     return std::make_unique<RecordingConnection>(std::move(*connection), sink_);
 }
 
+std::uint64_t RecordingBus::changes() const {
+    return bus_->changes();
+}
+void RecordingBus::wait_for_change(std::uint64_t seen, Milliseconds most) {
+    bus_->wait_for_change(seen, most);
+}
 TimePoint RecordingBus::now() {
     return bus_->now();
 }

@@ -1,5 +1,7 @@
 #include "reef/edgetpu/usb/transport.h"
 
+#include <algorithm>
+
 namespace reef::edgetpu::usb {
 
 std::string_view to_string(Fault fault) {
@@ -38,6 +40,10 @@ std::string_view to_string(Speed speed) {
             return "USB 3.1 (10 Gbit/s)";
     }
     return "unknown speed";
+}
+
+void Bus::wait_for_change(std::uint64_t, Milliseconds most) {
+    sleep(std::min(most, Milliseconds(10)));
 }
 
 }  // namespace reef::edgetpu::usb

@@ -47,6 +47,8 @@ class RecordingBus final : public Bus {
 
     [[nodiscard]] Io<std::vector<DeviceInfo>> list() override;
     [[nodiscard]] Io<std::unique_ptr<Connection>> open(const DeviceInfo& device) override;
+    [[nodiscard]] std::uint64_t changes() const override;
+    void wait_for_change(std::uint64_t seen, Milliseconds most) override;
     [[nodiscard]] TimePoint now() override;
     void sleep(Milliseconds time) override;
 

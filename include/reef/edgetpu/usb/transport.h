@@ -125,12 +125,19 @@ class Bus {
     [[nodiscard]] virtual Io<std::vector<DeviceInfo>> list() = 0;
     [[nodiscard]] virtual Io<std::unique_ptr<Connection>> open(const DeviceInfo& device) = 0;
 
+    // Devices come and go; some buses are told of it.
+    /// How often the bus was told that an Edge TPU came or left.
+    [[nodiscard]] virtual std::uint64_t changes() const { return 0; }
+    /// Until changes() is no longer `seen`; a short while, of `most` at most, where nobody tells.
+    virtual void wait_for_change(std::uint64_t seen, Milliseconds most);
+
     // Time, which a simulated bus makes up: a deadline of seconds then costs nothing.
     [[nodiscard]] virtual TimePoint now() = 0;
     virtual void sleep(Milliseconds time) = 0;
 };
 
-/// The system's devices. Errors: io_failed when libusb does not start.
+/// The system's devices. Told of changes where libusb has hot-plug. Errors: io_failed when libusb
+/// does not start.
 [[nodiscard]] Result<std::shared_ptr<Bus>> libusb_bus();
 
 }  // namespace reef::edgetpu::usb
