@@ -1,6 +1,7 @@
 // A hostile program on the simulated Edge TPU: refused, stopped or run within its steps; the same
-// bytes twice, and no failure without a reason.
+// bytes twice and on both engines, and no failure without a reason.
 #include <algorithm>
+#include <memory>
 
 #include "check.h"
 #include "edgetpu/sim/machine.h"
@@ -39,22 +40,66 @@ class Host final : public HostPort {
     std::uint64_t asked_ = 0;
 };
 
+/// A run and the machine that it leaves.
 struct Run {
-    bool ended = false;
-    std::string error;
+    explicit Run(const MachineOptions& options) : machine(options) {}
+
+    Machine machine;
+    std::string error;  ///< empty: it ended
     std::uint64_t sum = 0;
-    friend bool operator==(const Run&, const Run&) = default;
 };
 
-Run run(const Program& program, Bytes bytes, MachineOptions options) {
-    Machine machine(options);
+std::unique_ptr<Run> run(const Program& program, Bytes bytes, const MachineOptions& options) {
+    auto run = std::make_unique<Run>(options);
     Host host(bytes);
-    const auto status = machine.run(program, host);
-    if (!status) check(!status.error().what.empty(), "an error says what is wrong");
-    if (auto* monitor = machine.monitor())
+    const auto status = run->machine.run(program, host);
+    if (!status) {
+        check(!status.error().what.empty(), "an error says what is wrong");
+        run->error = status.error().message();
+    }
+    run->sum = host.sum;
+    if (auto* monitor = run->machine.monitor())
         for (const auto& finding : monitor->findings())
             check(!message(finding).empty(), "a finding has a message");
-    return {status.has_value(), status ? "" : status.error().message(), host.sum};
+    return run;
+}
+
+/// The same error, bytes to the host and memories.
+bool same(Run& a, Run& b) {
+    if (a.error != b.error || a.sum != b.sum) return false;
+    for (unsigned t = 0; t < tile_count; ++t) {
+        const auto& one = a.machine.tile(t).memory;
+        const auto& other = b.machine.tile(t).memory;
+        if (one.narrow != other.narrow || one.wide != other.wide || one.full != other.full ||
+            one.row_length != other.row_length || one.scaling != other.scaling)
+            return false;
+    }
+    return true;
+}
+
+/// Engines notice at different places that the steps are used up.
+bool out_of_steps(const Run& run) {
+    return run.error.find("did not end within") != std::string::npos;
+}
+
+/// What is done with a program: bits of the first byte.
+enum Mode : std::uint8_t {
+    fast = 1,
+    strict = 2,
+    no_full_bits = 4,
+    random_order = 8,
+    twice = 16,         ///< once more, for the same
+    both_engines = 32,  ///< once more, in fixed order, with the other engine
+};
+
+MachineOptions options_of(std::uint8_t mode) {
+    MachineOptions options;
+    options.most_steps = 20'000;
+    options.engine = (mode & fast) != 0 ? edgetpu::EngineKind::fast : edgetpu::EngineKind::plain;
+    options.strict = (mode & strict) != 0;
+    options.full_bits = (mode & no_full_bits) == 0;
+    if ((mode & random_order) != 0) options.random_seed = mode;
+    return options;
 }
 
 }  // namespace
@@ -64,7 +109,7 @@ Run run(const Program& program, Bytes bytes, MachineOptions options) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace reef;
     using namespace reef::fuzz;
-    constexpr std::size_t most_bytes = 1 << 14;
+    constexpr std::size_t most_bytes = 1 << 15;
     if (size < 17 || size > most_bytes) return 0;
     const Bytes bytes = std::as_bytes(std::span(data, size));
     const std::array streams = {bytes.subspan(1, (size - 1) / 16 * 16)};
@@ -73,13 +118,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check(!program.error().what.empty(), "an error says what is wrong");
         return 0;
     }
-    MachineOptions options;
-    options.most_steps = 20'000;
-    options.engine = (data[0] & 1U) != 0 ? edgetpu::EngineKind::fast : edgetpu::EngineKind::plain;
-    options.strict = (data[0] & 2U) != 0;
-    options.full_bits = (data[0] & 4U) == 0;
-    if ((data[0] & 8U) != 0) options.random_seed = data[0];
-    const Run first = run(*program, streams[0], options);
-    check(first == run(*program, streams[0], options), "the same run twice gives the same");
+    const std::uint8_t mode = data[0];
+    const auto first = run(*program, streams[0], options_of(mode));
+    if ((mode & twice) != 0)
+        check(same(*first, *run(*program, streams[0], options_of(mode))),
+              "the same run twice gives the same");
+    if ((mode & (both_engines | strict | random_order)) == both_engines && !out_of_steps(*first)) {
+        const auto second = run(*program, streams[0], options_of(mode ^ fast));
+        check(out_of_steps(*second) || same(*first, *second), "both engines give the same");
+    }
     return 0;
 }

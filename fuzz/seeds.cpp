@@ -1,4 +1,5 @@
-// fuzz_seeds FOLDER: writes FOLDER/TARGET/NAME for every seed of every target.
+// fuzz_seeds FOLDER [MODELS]: writes FOLDER/TARGET/NAME for every seed of every target; MODELS is a
+// folder of compiled models whose programs are seeds, too.
 #include "seeds.h"
 
 #include <fmt/format.h>
@@ -29,30 +30,33 @@ constexpr Target targets[] = {
     {"tflite", tflite_seeds},
 };
 
-Status write_seeds(const std::filesystem::path& folder) {
-    for (const Target& target : targets) {
-        const Seeds seeds = REEF_TRY(in_place(target.seeds(), target.name));
-        const std::filesystem::path place = folder / target.name;
-        std::error_code error;
-        std::filesystem::create_directories(place, error);
-        if (error) return fail(Cause::io_failed, error.message(), place.string());
-        for (const auto& [name, contents] : seeds) {
-            REEF_CHECK(write_file((place / name).string(), contents));
-        }
-        fmt::print("{}: {} seeds\n", place.string(), seeds.size());
-    }
+Status write_seeds(const Seeds& seeds, const std::filesystem::path& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return fail(Cause::io_failed, error.message(), folder.string());
+    for (const auto& [name, contents] : seeds)
+        REEF_CHECK(write_file((folder / name).string(), contents));
+    fmt::print("{}: {} seeds\n", folder.string(), seeds.size());
     return {};
+}
+
+Status write_all(const std::filesystem::path& folder, const char* models) {
+    for (const Target& target : targets)
+        REEF_CHECK(
+            write_seeds(REEF_TRY(in_place(target.seeds(), target.name)), folder / target.name));
+    if (models == nullptr) return {};
+    return write_seeds(REEF_TRY(edgetpu_vendor_seeds(models)), folder / "edgetpu_simulator");
 }
 
 }  // namespace
 }  // namespace reef::fuzz
 
 int main(int argc, char** argv) {
-    if (argc != 2) {
-        fmt::print(stderr, "usage: fuzz_seeds FOLDER\n");
+    if (argc < 2 || argc > 3) {
+        fmt::print(stderr, "usage: fuzz_seeds FOLDER [FOLDER_OF_COMPILED_MODELS]\n");
         return 2;
     }
-    const auto status = reef::fuzz::write_seeds(argv[1]);
+    const auto status = reef::fuzz::write_all(argv[1], argc == 3 ? argv[2] : nullptr);
     if (status) return 0;
     fmt::print(stderr, "fuzz_seeds: {}\n", status.error().message());
     return 1;

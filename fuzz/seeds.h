@@ -1,6 +1,7 @@
 // Starting inputs of the fuzz targets, made by the library's own writers.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@ using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 [[nodiscard]] Result<Seeds> edgetpu_package_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_usb_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_simulator_seeds();
+/// For the simulator: the programs of the compiled models in a folder of the reference data.
+[[nodiscard]] Result<Seeds> edgetpu_vendor_seeds(const std::filesystem::path& folder);
 [[nodiscard]] Result<Seeds> executor_seeds();
 [[nodiscard]] Result<Seeds> image_seeds();
 [[nodiscard]] Result<Seeds> npy_seeds();

@@ -12,11 +12,16 @@ namespace {
 /// Findings of different places that are kept; the rest is counted in the last one.
 constexpr std::size_t most_findings = 2000;
 
-constexpr std::size_t narrow_cells = narrow_bytes / narrow_word_bytes + 1;
-
 constexpr std::string_view memory_names[] = {
     "narrow memory", "wide memory", "scaling memory", "the parameter FIFO", "the activation FIFO",
     "scalar memory", "ring"};
+constexpr std::size_t memory_sizes[] = {narrow_bytes / narrow_word_bytes + 1,
+                                        wide_rows,
+                                        scaling_words,
+                                        parameter_fifo_units,
+                                        activation_fifo_units,
+                                        scalar_memory_words,
+                                        0};
 constexpr std::uint32_t address_units[] = {narrow_word_bytes, 1, 1, 1, 1, 1, 1};
 
 bool is_tile_actor(Actor actor) {
@@ -41,21 +46,17 @@ bool is_fifo(Watched memory) {
 
 }  // namespace
 
-Monitor::Monitor(MonitorOptions options) : options_(options) {
-    for (auto& tile : tiles_) {
-        tile[0].resize(narrow_cells);
-        tile[1].resize(wide_rows);
-        tile[2].resize(scaling_words);
-    }
-    scalar_[0].resize(parameter_fifo_units);
-    scalar_[1].resize(activation_fifo_units);
-    scalar_[2].resize(scalar_memory_words);
-    for (auto& rows : emptied_) rows.resize(wide_rows);
-}
+Monitor::Monitor(MonitorOptions options) : options_(options) {}
 
-Monitor::Memory& Monitor::memory(Watched watched, unsigned tile) {
+const Monitor::Memory& Monitor::memory(Watched watched, unsigned tile) const {
     const auto n = static_cast<std::size_t>(watched);
     return in_tile(watched) ? tiles_[tile][n] : scalar_[n - 3];
+}
+
+Monitor::Memory& Monitor::cells(Watched watched, unsigned tile) {
+    auto& cells = const_cast<Memory&>(memory(watched, tile));
+    if (cells.empty()) cells.resize(memory_sizes[static_cast<std::size_t>(watched)]);
+    return cells;
 }
 
 void Monitor::begin_program(std::uint64_t narrow_bound) {
@@ -89,12 +90,12 @@ void Monitor::end_program() {
         report_left(
             fmt::format("units of {}", memory_names[static_cast<unsigned>(fifo)]), tile_count,
             static_cast<std::size_t>(std::ranges::count_if(
-                memory(fifo, 0), [](Cell& cell) { return std::exchange(cell.unread, false); })));
+                cells(fifo, 0), [](Cell& cell) { return std::exchange(cell.unread, false); })));
 }
 
 void Monitor::report_unread_rows(std::uint32_t run) {
     for (unsigned t = 0; t < tile_count; ++t) {
-        auto& rows = memory(Watched::wide, t);
+        const auto& rows = memory(Watched::wide, t);
         for (std::uint32_t row = 0; row < rows.size(); ++row)
             if (rows[row].unread && rows[row].run == run)
                 report(FindingKind::row_never_read, Watched::wide, t, row, nullptr, nullptr);
@@ -213,15 +214,20 @@ void Monitor::mesh_received(Actor actor, unsigned tile, Direction4 to) {
 }
 
 void Monitor::row_emptied(Actor actor, unsigned tile, std::uint32_t row) {
-    if (options_.full_bits) emptied_[tile][row] = order_.release(actor);
+    if (!options_.full_bits) return;
+    auto& rows = emptied_[tile];
+    if (rows.empty()) rows.resize(wide_rows);
+    rows[row] = order_.release(actor);
 }
 
 void Monitor::row_filled(Actor actor, unsigned tile, std::uint32_t row) {
-    order_.join(actor, emptied_[tile][row]);
+    if (!emptied_[tile].empty()) order_.join(actor, emptied_[tile][row]);
 }
 
 bool Monitor::suspicious(Actor actor, Watched watched, unsigned tile, std::uint32_t at) const {
-    const Cell& cell = memory(watched, tile)[at];
+    const Memory& cells = memory(watched, tile);
+    if (cells.empty()) return true;
+    const Cell& cell = cells[at];
     return cell.written == 0 || !order_.knows(actor, cell.writer, cell.written) ||
            (watched == Watched::narrow && narrow_bound_ != 0 &&
             std::uint64_t{at} * narrow_word_bytes >= narrow_bound_);
@@ -235,7 +241,7 @@ void Monitor::check_bound(Actor actor, Watched watched, unsigned tile, std::uint
 }
 
 void Monitor::read(Actor actor, Watched watched, unsigned tile, std::uint32_t at) {
-    Cell& cell = memory(watched, tile)[at];
+    Cell& cell = cells(watched, tile)[at];
     check_bound(actor, watched, tile, at);
     if (cell.written == 0)
         report(FindingKind::unwritten_read, watched, tile, at, starts_[actor].back().instruction,
@@ -261,7 +267,7 @@ void Monitor::check_use(Cell& cell, Actor actor, Watched watched, unsigned tile,
 }
 
 void Monitor::write(Actor actor, Watched watched, unsigned tile, std::uint32_t at, bool parameter) {
-    Cell& cell = memory(watched, tile)[at];
+    Cell& cell = cells(watched, tile)[at];
     const auto* instruction = starts_[actor].back().instruction;
     check_bound(actor, watched, tile, at);
     if (cell.written != 0 && !order_.knows(actor, cell.writer, cell.written))

@@ -101,10 +101,9 @@ class Monitor final : public AccessWatcher {
         const ProgramInstruction* instruction;
     };
 
-    [[nodiscard]] Memory& memory(Watched watched, unsigned tile);
-    [[nodiscard]] const Memory& memory(Watched watched, unsigned tile) const {
-        return const_cast<Monitor*>(this)->memory(watched, tile);
-    }
+    /// Empty before the first access: four megabytes a tile, which small programs leave alone.
+    [[nodiscard]] const Memory& memory(Watched watched, unsigned tile) const;
+    [[nodiscard]] Memory& cells(Watched watched, unsigned tile);
     void wait(Actor actor, const Events& events, const Wait* wait, std::uint16_t needed);
     void check_bound(Actor actor, Watched memory, unsigned tile, std::uint32_t at);
     void check_sent(Sent& last, Actor actor, unsigned tile, unsigned ring);
@@ -128,7 +127,7 @@ class Monitor final : public AccessWatcher {
     Sent last_sent_to_core_;
     std::array<std::array<std::deque<Release>, 4>, tile_count> links_;  ///< by receiver
     std::array<std::deque<Release>, tile_count> notifications_;
-    std::array<std::vector<Release>, tile_count> emptied_;  ///< by row
+    std::array<std::vector<Release>, tile_count> emptied_;  ///< by row; nothing before the first
     std::array<std::vector<Start>, actor_count> starts_;
     std::uint64_t narrow_bound_ = 0;
     std::uint32_t run_ = 0;
