@@ -49,12 +49,15 @@ Result<Polynomial> read_polynomial(const Element& e) {
 }
 
 Result<Function> read_function(const Element& element) {
-    REEF_CHECK(only_attributes(element, {"name", "grade", "meaning"}));
+    REEF_CHECK(only_attributes(element, {"name", "least", "most", "grade", "meaning"}));
     Function out{REEF_TRY(attribute(element, "name")),
+                 REEF_TRY(real<float>(element, REEF_TRY(attribute(element, "least")))),
+                 REEF_TRY(real<float>(element, REEF_TRY(attribute(element, "most")))),
                  REEF_TRY(grade_of(element)),
                  REEF_TRY(attribute(element, "meaning")),
                  {},
                  {}};
+    if (!(out.least < out.most)) return fail_at(element, "least must be below most");
     for (const auto* e = element.FirstChildElement(); e; e = e->NextSiblingElement()) {
         if (std::string_view(e->Name()) != "segment") return fail_at(*e, "unknown element");
         REEF_CHECK(only_attributes(*e, {"below", "is"}));

@@ -137,6 +137,8 @@ inline constexpr std::size_t segments_of_function = 8;
 
 struct Function {
     std::string name;
+    float least = 0;  ///< argument
+    float most = 0;
     std::string grade;
     std::string meaning;
     std::vector<Polynomial> segments;

@@ -23,7 +23,7 @@ std::string function_tables(const Function& f) {
     }
     out += "\n    }},\n    {";
     for (const float border : f.breaks) out += literal(border) + ", ";
-    return out + "}};\n";
+    return out + fmt::format("}}, {}, {}}};\n", literal(f.least), literal(f.most));
 }
 
 }  // namespace
@@ -50,7 +50,8 @@ std::string machine_header(const MachineFacts& facts) {
         "}}  // namespace assumed\n\n/// Segment s holds from breaks[s - 1] on; coefficients from "
         "the constant one up.\nstruct Polynomials {{\n"
         "    std::array<std::array<float, {}>, {}> coefficients;\n"
-        "    std::array<float, {}> breaks;\n}};\n",
+        "    std::array<float, {}> breaks;\n    float least;  ///< argument\n    float "
+        "most;\n}};\n",
         std::tuple_size_v<Polynomial>, segments_of_function, segments_of_function - 1);
     for (const Function& f : facts.functions) out += function_tables(f);
     return out + "\n}  // namespace reef::edgetpu::spec\n";
@@ -75,9 +76,9 @@ std::string machine_page(const MachineFacts& facts) {
         "vendor's compiler loads\na table before an operator that needs the function.\n";
     for (const Function& f : facts.functions) {
         out += fmt::format(
-            "\n### {}\n\n{} ({})\n\n| below | 1 | x | x^2 | x^3 | x^4 "
+            "\n### {}\n\n{}, x from {} to {} ({})\n\n| below | 1 | x | x^2 | x^3 | x^4 "
             "|\n|---|---|---|---|---|---|\n",
-            f.name, f.meaning, f.grade);
+            f.name, f.meaning, f.least, f.most, f.grade);
         for (std::size_t s = 0; s < f.segments.size(); ++s)
             out += fmt::format("| {} | {} |\n",
                                s < f.breaks.size() ? fmt::format("{}", f.breaks[s]) : "",

@@ -22,11 +22,11 @@ struct PolynomialTable : edgetpu::spec::Polynomials {
 
 /// 256 / (1 + exp(-x)). Input limited to +-sigmoid_limit.
 extern const PolynomialTable sigmoid_256;
-inline constexpr float sigmoid_limit = 0x1.4cb208p+3F;
+inline constexpr float sigmoid_limit = edgetpu::spec::sigmoid_256.most;
 
 /// 65536 exp(x) for x <= 0. Input limited to [exponential_limit, 0].
 extern const PolynomialTable exponential_65536;
-inline constexpr float exponential_limit = -0x1.a1381ap+3F;
+inline constexpr float exponential_limit = edgetpu::spec::exponential_65536.least;
 
 /// 65536 / sqrt(2 x) on [1, 4).
 extern const PolynomialTable inverse_root_65536;

@@ -179,7 +179,7 @@ TEST(Machine, ReadsSizesAssumptionsAndFunctions) {
     const auto facts = machine(
         "<size name='rows' is='0x10' unit='rows' grade='fitted'>of something</size>"
         "<assumption name='clock' title='the clock' is='5e8' unit='Hz'>press</assumption>"
-        "<function name='f' grade='exact' meaning='x'>" +
+        "<function name='f' least='-1' most='2' grade='exact' meaning='x'>" +
         segments(8) + "</function>");
     ASSERT_TRUE(facts) << facts.error().message();
     EXPECT_EQ(facts->sizes.at(0).value, 16U);
@@ -200,8 +200,11 @@ TEST(Machine, RefusesWhatIsIncomplete) {
         machine("<size name='a' is='1' unit='rows' grade='exact'/>"
                 "<size name='a' is='2' unit='rows' grade='exact'/>"));
     const auto function = [](const std::string& rows) {
-        return machine("<function name='f' grade='exact' meaning='x'>" + rows + "</function>");
+        return machine("<function name='f' least='-1' most='2' grade='exact' meaning='x'>" + rows +
+                       "</function>");
     };
+    EXPECT_FALSE(machine("<function name='f' least='2' most='2' grade='exact' meaning='x'>" +
+                         segments(8) + "</function>"));
     EXPECT_FALSE(function(segments(7)));
     EXPECT_FALSE(function(segments(1) + segments(7)));
     EXPECT_FALSE(function("<segment below='2' is='1 2 3 4 5'/>" + segments(7)));

@@ -15,10 +15,12 @@ namespace {
 
 constexpr unsigned producer_a = number_of("PRODUCER_A", spec::scalar_counter_values);
 constexpr unsigned narrow_to_wide = number_of("NARROW_TO_WIDE", spec::tile_counter_values);
-constexpr std::uint64_t host_unit = 8;
+constexpr std::uint64_t host_unit = spec::activation_unit_bytes;
 constexpr std::uint64_t word = spec::narrow_word_bytes;
 constexpr std::uint64_t row_words = spec::row_bytes / word;
-constexpr std::uint64_t most_rows = 1 << 13;  // wide memory has 2080
+/// What is counted of one instruction: more than any tile has rows, so that no error is missed.
+constexpr std::uint64_t most_rows = 1 << 13;
+static_assert(most_rows > spec::wide_rows);
 
 bool is(const Instruction& instruction, unsigned op) {
     return instruction.info == &spec::instructions[op];

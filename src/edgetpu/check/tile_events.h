@@ -9,17 +9,19 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
 #include "nest_passes.h"
 #include "reef/edgetpu/isa.h"
+#include "reef_spec/edgetpu_isa.h"
 #include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::check {
 
-inline constexpr std::size_t tile_counters = 19;
-inline constexpr std::size_t scalar_counters = 9;
+inline constexpr std::size_t tile_counters = std::size(spec::tile_counter_values);
+inline constexpr std::size_t scalar_counters = std::size(spec::scalar_counter_values);
 inline constexpr std::size_t tiles_per_chip = spec::grid_side * spec::grid_side;
 
 /// Number of a counter or engine, by its name in isa.xml. Fails to compile when there is none.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "reef/edgetpu/retarget.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -23,11 +24,6 @@ struct Scale {
     float scale = 0;
     std::int32_t zero = 0;  ///< uint8 domain
 };
-
-/// exp(x) is cut off where it is below a 16-bit step: TFLite's and the chip's -13.0381.
-constexpr float exp_cutoff = -13.038098335266113F;
-/// Beyond it the table of the sigmoid is constant.
-constexpr float sigmoid_cutoff = 10.396732330322266F;
 
 class Roles {
   public:
@@ -180,7 +176,8 @@ class Roles {
 
     /// The table gives 256 * sigmoid(x), in steps of TFLite's fixed scale 1/256.
     void add_sigmoid(const Scale& in) {
-        Requantisation& role = add_role(Form::sigmoid, in.scale, {-sigmoid_cutoff, sigmoid_cutoff});
+        Requantisation& role =
+            add_role(Form::sigmoid, in.scale, {spec::sigmoid_256.least, spec::sigmoid_256.most});
         role.weight_zero = 0;
         role.in_zero = in.zero;
         role.out_zero = 0;
@@ -222,7 +219,8 @@ class Roles {
             return part.op == op_ && part.kind == PartKind::softmax_table;
         });
         Requantisation& exp =
-            add_role(Form::exponential, in_table ? 1.0F : in.scale * beta, {exp_cutoff, 0});
+            add_role(Form::exponential, in_table ? 1.0F : in.scale * beta,
+                     {spec::exponential_65536.least, spec::exponential_65536.most});
         exp.in_zero = 255;
         exp.out_zero = 0;
     }
