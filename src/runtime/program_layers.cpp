@@ -10,10 +10,8 @@ namespace {
 
 Result<std::vector<Bytes>> inputs_of(const Session& session, const model::Operator& op,
                                      const edgetpu::Package& package) {
-    const edgetpu::Executable* executable = package.find(edgetpu::ExecutableType::execution_only);
-    if (executable == nullptr) executable = package.find(edgetpu::ExecutableType::stand_alone);
+    const edgetpu::Executable* executable = REEF_TRY(edgetpu::computing_executable(package));
     std::vector<Bytes> inputs;
-    if (executable == nullptr) return inputs;
     const auto& tensors = session.graph().tensors;
     for (const edgetpu::Layer& layer : executable->inputs) {
         const auto found = std::ranges::find_if(op.inputs, [&](model::TensorIndex index) {

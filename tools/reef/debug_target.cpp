@@ -37,10 +37,7 @@ Result<ChipOperator> load_operator(const std::string& path) {
             fmt::format("not modelled: debugging {} chip operators of one model", packages.size()),
             path);
     out.op = std::move(packages[0]);
-    for (const auto type : {ExecutableType::execution_only, ExecutableType::stand_alone})
-        if (out.computing == nullptr) out.computing = out.op.package.find(type);
-    if (out.computing == nullptr)
-        return fail(Cause::bad_input, "the package has no executable that computes", path);
+    out.computing = REEF_TRY(in_place(edgetpu::computing_executable(out.op.package), path));
     return out;
 }
 

@@ -244,6 +244,10 @@ struct Package {
     friend bool operator==(const Package&, const Package&) = default;
 };
 
+/// The executable that takes inputs and gives outputs: EXECUTION_ONLY, else STAND_ALONE.
+/// Errors: bad_input when the package holds only parameters.
+[[nodiscard]] Result<const Executable*> computing_executable(const Package& package);
+
 /// The rules that every readable package keeps:
 /// - 32 bits at each field offset lie in their bitstream; instruction hints name a bitstream;
 /// - transfers have no negative offset or size, parameter transfers lie in the parameters, input

@@ -336,7 +336,7 @@ const Execution* Trace::find(Origin origin) const {
 Result<Trace> trace(const Package& package, std::span<const Bytes> inputs) {
     Trace trace;
     REEF_CHECK(sim::check_chip(package));
-    const Executable* computing = REEF_TRY(sim::computing_executable(package));
+    const Executable* computing = REEF_TRY(computing_executable(package));
     for (const Executable* executable :
          {package.find(ExecutableType::parameter_caching), computing})
         if (executable != nullptr) trace.programs.push_back(REEF_TRY(sim::prepare(*executable)));

@@ -107,6 +107,13 @@ const Executable* Package::find(ExecutableType type) const {
     const auto found = std::ranges::find(executables, type, &Executable::type);
     return found == executables.end() ? nullptr : &*found;
 }
+Result<const Executable*> computing_executable(const Package& package) {
+    for (const auto type : {ExecutableType::execution_only, ExecutableType::stand_alone})
+        if (const auto* executable = package.find(type)) return executable;
+    return fail(Cause::bad_input, "the package has no executable that computes", {},
+                "it holds only parameters: take the compiled file of the whole model");
+}
+
 Executable* Package::find(ExecutableType type) {
     return const_cast<Executable*>(std::as_const(*this).find(type));
 }

@@ -21,8 +21,8 @@ class FlowBuilder {
         first_ = flow_.nodes.size();
         const Package& package = opened_.operators()[op].package;
         const sim::DataFlow traced = REEF_TRY(sim::data_flow(package));
-        const std::size_t executable = computing(package);
-        const Executable& layers = package.executables[executable];
+        const Executable& layers = *REEF_TRY(computing_executable(package));
+        const auto executable = static_cast<std::size_t>(&layers - package.executables.data());
         std::vector<std::vector<Instruction>> streams;
         for (const auto& stream : layers.bitstreams) {
             streams.push_back(REEF_TRY(decode(stream.instructions.view())));
@@ -46,12 +46,6 @@ class FlowBuilder {
     }
 
   private:
-    static std::size_t computing(const Package& package) {
-        const Executable* found = package.find(ExecutableType::execution_only);
-        if (found == nullptr) found = package.find(ExecutableType::stand_alone);
-        return static_cast<std::size_t>(found - package.executables.data());
-    }
-
     FlowSources sources_of(const std::vector<DataOrigin>& origins) const {
         FlowSources sources;
         for (const DataOrigin& origin : origins) {

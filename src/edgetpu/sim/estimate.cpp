@@ -191,10 +191,7 @@ double estimated_clock_hz() {
 
 Result<PackageEstimate> estimate(const Package& package, std::vector<EngineSpan>* spans) {
     PackageEstimate out;
-    const Executable* computing = package.find(ExecutableType::execution_only);
-    if (computing == nullptr) computing = package.find(ExecutableType::stand_alone);
-    if (computing == nullptr)
-        return fail(Cause::bad_input, "the package has no executable that computes");
+    const Executable* computing = REEF_TRY(computing_executable(package));
     out.computing = REEF_TRY(estimate_executable(*computing, spans));
     out.cached_seconds = seconds_of(out.computing) + assumed::inference_seconds;
     out.first_seconds = out.cached_seconds;

@@ -59,11 +59,4 @@ Status check_chip(const Package& package) {
     return {};
 }
 
-Result<const Executable*> computing_executable(const Package& package) {
-    for (const auto type : {ExecutableType::execution_only, ExecutableType::stand_alone})
-        if (const auto* executable = package.find(type)) return executable;
-    return fail(Cause::bad_input, "the package has no executable that computes", {},
-                "it holds only parameters");
-}
-
 }  // namespace reef::edgetpu::sim

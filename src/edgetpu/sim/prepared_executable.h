@@ -30,8 +30,4 @@ struct PreparedExecutable {
 /// Errors: unsupported for other chips than the Edge TPU and for several of them.
 [[nodiscard]] Status check_chip(const Package& package);
 
-/// The executable that computes: its inputs and outputs are the package's. Errors: bad_input when
-/// there is none.
-[[nodiscard]] Result<const Executable*> computing_executable(const Package& package);
-
 }  // namespace reef::edgetpu::sim

@@ -66,7 +66,7 @@ SimulatedPackage::~SimulatedPackage() = default;
 
 Result<SimulatedPackage> SimulatedPackage::prepare(const Package& package) {
     REEF_CHECK(sim::check_chip(package));
-    const Executable* computing = REEF_TRY(sim::computing_executable(package));
+    const Executable* computing = REEF_TRY(computing_executable(package));
     auto impl = std::make_unique<Impl>();
     impl->computing = REEF_TRY(sim::prepare(*computing));
     if (const auto* caching = package.find(ExecutableType::parameter_caching)) {

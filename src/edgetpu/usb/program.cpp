@@ -40,11 +40,7 @@ Result<std::shared_ptr<const Program>> Program::prepare(const Package& package) 
             fmt::format("not modelled: a model split over {} chips", package.multi_chip.size()), {},
             "compile it for one chip");
     }
-    const Executable* main = package.find(ExecutableType::execution_only);
-    if (main == nullptr) main = package.find(ExecutableType::stand_alone);
-    if (main == nullptr) {
-        return fail(Cause::bad_input, "the package has no executable that computes");
-    }
+    const Executable* main = REEF_TRY(computing_executable(package));
     auto program = std::make_shared<Program>();
     program->main_ = REEF_TRY(prepare_part(*main));
     program->token_ = main->parameter_caching_token;
