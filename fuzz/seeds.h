@@ -17,6 +17,7 @@ using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 [[nodiscard]] Result<Seeds> edgetpu_asm_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_isa_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_package_seeds();
+[[nodiscard]] Result<Seeds> edgetpu_stick_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_usb_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_simulator_seeds();
 /// For the simulator: the programs of the compiled models in a folder of the reference data.
