@@ -203,10 +203,12 @@ TEST_F(DebugVerbTest, RegistersOfAStick) {
     EXPECT_THAT(on_stick("reg SyncCounter_PRODUCER_A = 16\ncounters\n"),
                 HasSubstr("core: PRODUCER_A 16\n"));
     EXPECT_THAT(on_stick("reg currentPc = 0x34\nwhere\n"), HasSubstr("program counter 0x0034"));
-    EXPECT_EQ(on_stick("break 0x34\nreg scalarCoreBreakPoint\nreg currentPc = 0x34\ncontinue\n"
+    EXPECT_EQ(on_stick("break 0x34\nreg scalarCoreBreakPoint\nreg currentPc = 0x34\n"
+                       "reg scalarCoreRunStatus = 4\ncontinue\n"
                        "delete 1\nreg scalarCoreBreakPoint\n"),
               "breakpoint  1  0:0x0034  hit 0 times\nscalarCoreBreakPoint = 0x34\n"
-              "currentPc = 0x34\nbreakpoint 1: core comes to 0:0x0034\nround 0\n"
+              "currentPc = 0x34\nscalarCoreRunStatus = 0x4\nbreakpoint 1: core comes to "
+              "0:0x0034\nround 0\n"
               "breakpoint 1 is deleted\nscalarCoreBreakPoint = 0x0\n");
     EXPECT_EQ(on_stick("continue\n"), "the chip runs on\n");
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "reef/base/file.h"
 #include "support/process.h"
@@ -151,6 +152,39 @@ TEST_F(Verbs, ARunWithoutItsStickSaysSo) {
                            {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=unplug@90"});
     EXPECT_EQ(gone.exit_code, 3) << gone.err;
     EXPECT_THAT(gone.err, HasSubstr("2-1"));
+}
+
+// What the core does up to that word is the same, however fast the engines are beside it.
+TEST_F(Verbs, AProgramOnAStickIsDebuggedAsOnTheSimulator) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    const auto data = input("1x256", 256);
+    ASSERT_TRUE(write_file(file("script"), as_bytes("break 0xc1\ncontinue\nregisters\n"
+                                                    "predicates\ndelete 1\ncontinue\n")));
+    std::vector<nlohmann::json> shown[2];
+    std::vector<std::byte> output[2];
+    const char* const devices[] = {"edgetpu:sim", "edgetpu:usb"};
+    for (std::size_t i = 0; i < 2; ++i) {
+        const auto out = file(std::to_string(i));
+        const auto result = reef({"debug", dense(), "--device", devices[i], "--input", data,
+                                  "--script", file("script"), "--json", "--out", out},
+                                 {"REEF_USB_STATE=ready"});
+        ASSERT_EQ(result.exit_code, 0) << result.err;
+        std::istringstream lines(result.out);
+        for (std::string line; std::getline(lines, line);)
+            shown[i].push_back(nlohmann::json::parse(line));
+        const auto bytes = read_file(out + "/out0.npy");
+        ASSERT_TRUE(bytes);
+        output[i].assign(bytes->view().begin(), bytes->view().end());
+    }
+    ASSERT_EQ(shown[1].size(), 6U);
+    EXPECT_EQ(shown[1][1]["stop"]["reason"], "breakpoint") << shown[1][1];
+    EXPECT_EQ(shown[1][5]["stop"]["reason"], "ended") << shown[1][5];
+    for (const char* key : {"at", "program_counter", "instruction", "registers", "predicates"})
+        EXPECT_EQ(shown[1][2]["core"][key], shown[0][2]["core"][key]) << key;
+    EXPECT_EQ(shown[1][2]["core"]["program_counter"], 0xc1);
+    EXPECT_EQ(output[1], output[0]);
+    EXPECT_EQ(output[0], run("dense_256", data, "edgetpu:sim", {}).output);
 }
 
 TEST_F(Verbs, TheRecordingOfTheLibraryIsTheCommandsRecording) {

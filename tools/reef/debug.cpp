@@ -128,7 +128,8 @@ Action add_debug(CLI::App& app) {
                    "Model compiled for the Edge TPU; a stick can be looked into without one");
     app.add_option("--device", options->target.device,
                    "edgetpu:sim; edgetpu:usb or edgetpu:usb:PORT, whose registers are read and "
-                   "written; edgetpu:null, a simulated stick that computes nothing")
+                   "written, and which runs FILE; edgetpu:null, a simulated stick that computes "
+                   "nothing")
         ->capture_default_str();
     app.add_option("--input", options->target.inputs,
                    "An input, as in reef run; once per graph input")
@@ -150,6 +151,7 @@ Action add_debug(CLI::App& app) {
                "Examples:\n"
                "  reef debug net_edgetpu.tflite --input cat.bmp\n"
                "  reef debug net_edgetpu.tflite --script watch.txt --json\n"
+               "  reef debug net_edgetpu.tflite --device edgetpu:usb --input cat.bmp\n"
                "  echo 'reg scu_ctrl_3' | reef debug --device edgetpu:usb\n"
                "A script ends at the first command that fails, with exit code 1.");
     return [options](Console& console) { return debug_verb(*options, console); };

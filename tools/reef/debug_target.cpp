@@ -95,7 +95,8 @@ Status describe(Target& target, const ChipOperator& chip) {
     return {};
 }
 
-Result<std::unique_ptr<Debugger>> open_stick(const TargetOptions& options, const Package* package) {
+Result<std::unique_ptr<Debugger>> open_stick(const TargetOptions& options, const Package* package,
+                                             std::span<const Bytes> inputs) {
     constexpr std::string_view usb_device = "edgetpu:usb";
     usb::DeviceOptions device;
     device.firmware = options.firmware;
@@ -113,7 +114,7 @@ Result<std::unique_ptr<Debugger>> open_stick(const TargetOptions& options, const
         if (options.device.size() > usb_device.size())
             device.port = options.device.substr(usb_device.size() + 1);
     }
-    return usb::stick_debugger(std::move(bus), device, package);
+    return usb::stick_debugger(std::move(bus), device, package, inputs);
 }
 
 bool is_stick(std::string_view device) {
@@ -140,12 +141,16 @@ Result<Target> open_target(const TargetOptions& options) {
         chip = REEF_TRY(load_operator(options.file));
         REEF_CHECK(in_place(describe(target, *chip), options.file));
     }
-    if (stick) {
-        target.debugger = REEF_TRY(open_stick(options, chip ? &chip->op.package : nullptr));
+    if (!chip) {
+        target.debugger = REEF_TRY(open_stick(options, nullptr, {}));
         return target;
     }
     const auto tensors = REEF_TRY(in_place(inputs_of(*chip, options), options.file));
     const std::vector<Bytes> inputs(tensors.begin(), tensors.end());
+    if (stick) {
+        target.debugger = REEF_TRY(open_stick(options, &chip->op.package, inputs));
+        return target;
+    }
     target.debugger =
         REEF_TRY(in_place(simulated_debugger(chip->op.package, inputs), options.file));
     return target;

@@ -203,6 +203,11 @@ Result<bool> Machine::give_word() {
     return true;
 }
 
+void Machine::pass(const ProgramInstruction& at) {
+    core_.pass(at.source);
+    if (options_.hold != nullptr) options_.hold->moved();
+}
+
 // Runs ahead until a sync holds it.
 Result<bool> Machine::advance_scalar() {
     const Stream& stream = program_->streams[stream_];
@@ -214,6 +219,7 @@ Result<bool> Machine::advance_scalar() {
         if (word >= stream.at_word.size() || stream.at_word[word] == Stream::no_instruction)
             return fail(Cause::bad_input, "no instruction to go on with",
                         fmt::format("word {:#06x}", word));
+        if (options_.hold != nullptr && options_.hold->stops(word)) return moved;
         const auto& at = stream.instructions[stream.at_word[word]];
         if (!ScalarCore::executes(at.source) && !may_issue(at)) return moved;
         moved = true;
@@ -221,10 +227,11 @@ Result<bool> Machine::advance_scalar() {
         if (steps_left_ == 0) return moved;
         if (ScalarCore::executes(at.source)) {
             REEF_CHECK(execute(at));
+            if (options_.hold != nullptr) options_.hold->moved();
             continue;
         }
         if (!core_.gate_open(at.source)) {
-            core_.pass(at.source);
+            pass(at);
             continue;
         }
         if (const auto* sync = std::get_if<Sync>(&at.operation)) {
@@ -237,7 +244,7 @@ Result<bool> Machine::advance_scalar() {
         } else {
             REEF_CHECK(issue(at));
         }
-        core_.pass(at.source);
+        pass(at);
     }
     return moved;
 }
@@ -494,8 +501,10 @@ Result<Progress> Machine::advance() {
     if (idle_rounds_ <= (options_.random_seed ? most_idle_rounds : 0U))
         return Progress{.moved = moved};
     idle_rounds_ = 0;
-    if (!waits_for_host()) return std::unexpected(deadlock());
-    return Progress{.starved = true};
+    const bool held = options_.hold != nullptr && options_.hold->held() && !halted_;
+    const Progress waits{.starved = waits_for_host(), .held = held};
+    if (!waits.starved && !waits.held) return std::unexpected(deadlock());
+    return waits;
 }
 
 // Memory that the program's instructions work in: none is taken while it runs.

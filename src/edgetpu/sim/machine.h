@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core_hold.h"
 #include "engines.h"
 #include "fast_tensor_engine.h"
 #include "machine_status.h"
@@ -53,6 +54,8 @@ struct MachineOptions {
     StepObserver* steps = nullptr;
     /// Looks on; must outlive the machine.
     TensorTap* tap = nullptr;
+    /// Holds the scalar core; must outlive the machine.
+    CoreHold* hold = nullptr;
 };
 
 /// Is told what happens in a machine.
@@ -69,6 +72,7 @@ class MachineObserver {
 struct Progress {
     bool moved = false;    ///< the scalar core or an engine did something
     bool starved = false;  ///< nothing can go on before the host sends bytes or takes some
+    bool held = false;     ///< or before the scalar core is let go
     bool ended = false;    ///< the program's last stream is over and every engine idle
 };
 
@@ -157,6 +161,7 @@ class Machine final : public Fabric {
     [[nodiscard]] bool waits_for_host() const;
     [[nodiscard]] Result<bool> advance_scalar();
     [[nodiscard]] Status execute(const ProgramInstruction& at);
+    void pass(const ProgramInstruction& at);
     [[nodiscard]] Result<bool> give_word();
     [[nodiscard]] static bool waits_for_engine(const Sync& sync, unsigned engine);
     [[nodiscard]] bool sync_ready(const Sync& sync) const;

@@ -346,6 +346,19 @@ Status Device::finish(std::span<const MutableBytes> outputs) {
     return finish_locked(outputs);
 }
 
+Result<Device::Progress> Device::advance(Milliseconds most) {
+    const std::lock_guard lock(mutex_);
+    State& state = *state_;
+    if (!state.runner || state.runner->under_way() == 0) {
+        return fail(Cause::bad_argument, "no inference is under way");
+    }
+    auto moved = state.runner->advance(most);
+    if (!moved) return std::unexpected(lost(std::unexpected(moved.error())).error());
+    return Progress{.moved = *moved,
+                    .complete = state.runner->complete(),
+                    .interrupts = state.runner->interrupts()};
+}
+
 /// The device stops with what is under way; the next run recovers it.
 Status Device::lost(Status&& failed) {
     State& state = *state_;

@@ -62,6 +62,7 @@ inline constexpr const RegisterInfo
     *fatal_err_int_control = register_named("UsbFatalErrIntInterrupt", "fatal_err_int_control"),
     *scalar_core_run_control = register_named("ScalarcoreBreakpoint", "scalarCoreRunControl"),
     *scalar_core_break_point = register_named("ScalarcoreBreakpoint", "scalarCoreBreakPoint"),
+    *scalar_core_run_status = register_named("ScalarcoreBreakpoint", "scalarCoreRunStatus"),
     *current_pc = register_named("DebugScalarCore", "currentPc"),
     *scalar_register_file = register_named("ScalarRegisterFile", "scalarRegisterFile"),
     *predicate_register_file = register_named("PredicateRegisterFile", "predicateRegisterFile");
@@ -73,6 +74,18 @@ inline constexpr const RegisterInfo* top_level_int_control[] = {
     register_named("UsbTopLevelInt2Interrupt", "top_level_int_2_control"),
     register_named("UsbTopLevelInt3Interrupt", "top_level_int_3_control"),
 };
+
+/// As scalar_counter of the instruction set.
+inline constexpr const RegisterInfo* core_counters[] = {
+    register_named("AvdataPopSyncFlag", "SyncCounter_AVDATA_POP"),
+    register_named("ParameterPopSyncFlag", "SyncCounter_PARAMETER_POP"),
+    register_named("AvdataInfeedSyncFlag", "SyncCounter_AVDATA_INFEED"),
+    register_named("ParameterInfeedSyncFlag", "SyncCounter_PARAMETER_INFEED"),
+    register_named("ScalarInfeedSyncFlag", "SyncCounter_SCALAR_INFEED"),
+    register_named("ProducerASyncFlag", "SyncCounter_PRODUCER_A"),
+    register_named("ProducerBSyncFlag", "SyncCounter_PRODUCER_B"),
+    register_named("RingOutfeedSyncFlag", "SyncCounter_RING_OUTFEED"),
+    register_named("ScalarPipelineSyncFlag", "SyncCounter_SCALAR_PIPELINE")};
 
 /// The engines of the scalar core and, by tileconfig0's broadcast, of all tiles; in the order in
 /// which the vendor's driver starts and halts them.
@@ -111,6 +124,9 @@ inline constexpr FieldBits force_sleep = field_named(scu_ctrl_3, "force_sleep"),
 inline constexpr std::uint64_t sleep = 3, wake = 2;                 ///< of force_sleep
 inline constexpr std::uint64_t running = 0, sleeping = 2;           ///< of power_state
 inline constexpr std::uint64_t run = 1, halt = 2, single_step = 3;  ///< of run controls
+/// Of run statuses.
+inline constexpr std::uint64_t is_idle = 0, is_running = 1, is_stepping = 2, is_halting = 3,
+                               is_halted = 4;
 }  // namespace csr
 
 }  // namespace reef::edgetpu::usb

@@ -238,6 +238,24 @@ Status Runner::await(Flight& flight) {
     return {};
 }
 
+Result<bool> Runner::advance(Milliseconds most) {
+    if (complete()) return false;
+    if (REEF_TRY(send_asked(flight(0)))) return true;
+    const auto completion = connection_.wait(most);
+    if (!completion) return std::unexpected(error_of(completion.error(), "run"));
+    if (!*completion) return false;
+    REEF_CHECK(take(**completion));
+    return true;
+}
+
+int Runner::interrupts() const {
+    const Flight& oldest = flight(0);
+    int count = 0;
+    for (std::size_t i = 0; i < oldest.interrupts.size(); ++i)
+        count += oldest.interrupts[i] - oldest.interrupts_left[i];
+    return count;
+}
+
 Status Runner::settle() {
     for (std::size_t i = 0; i < count_; ++i) REEF_CHECK(await(flight(i)));
     return {};

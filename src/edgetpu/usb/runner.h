@@ -29,6 +29,11 @@ class Runner {
     [[nodiscard]] const Program& oldest() const { return *flights_[oldest_].program; }
     [[nodiscard]] std::size_t under_way() const { return count_; }
 
+    /// Takes the next completion, whatever the deadline. False: there is none within that time.
+    [[nodiscard]] Result<bool> advance(Milliseconds most);
+    // Of the oldest inference. Precondition: under_way() > 0.
+    [[nodiscard]] bool complete() const { return flight(0).done(); }
+    [[nodiscard]] int interrupts() const;
     /// Cancels every request, waits until they are back and forgets the inferences.
     void cancel();
 

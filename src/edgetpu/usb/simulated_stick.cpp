@@ -227,6 +227,7 @@ Io<std::size_t> SimulatedStick::dfu(const Setup& setup, MutableBytes data) {
 }
 
 std::uint64_t SimulatedStick::read(std::uint32_t offset) const {
+    if (const auto value = core_->read_register(offset)) return *value;
     if (const auto found = registers_.find(offset); found != registers_.end()) return found->second;
     return find_register(offset)->reset.value_or(0);
 }
@@ -241,19 +242,25 @@ void SimulatedStick::write(std::uint32_t offset, std::uint64_t value) {
         // Sleep stops the engines; what the memories hold is lost.
         if (state == csr::sleeping) {
             for (const auto* control : csr::core_run_controls) registers_.erase(control->offset);
+            registers_.erase(csr::scalar_core_break_point->offset);
             stream_.reset();
             complaint_.clear();
             core_->reset();
         }
     }
     registers_[offset] = value;
+    core_->write_register(offset, value);
 }
 
+// A scalar core that a debugger holds does not keep the DMA from taking bytes.
 bool SimulatedStick::runs() const {
+    const auto runs = [&](const RegisterInfo* control) {
+        const std::uint64_t command = read(control->offset);
+        return command == csr::run || (control == csr::scalar_core_run_control &&
+                                       (command == csr::halt || command == csr::single_step));
+    };
     return csr::power_state.get(read(csr::scu_ctrl_3->offset)) == csr::running &&
-           std::ranges::all_of(csr::core_run_controls, [&](const RegisterInfo* control) {
-               return read(control->offset) == csr::run;
-           });
+           std::ranges::all_of(csr::core_run_controls, runs);
 }
 
 std::size_t SimulatedStick::output_chunk() const {

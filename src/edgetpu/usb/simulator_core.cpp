@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 
+#include "edgetpu/usb/register_map.h"
 #include "edgetpu/usb/stream_port.h"
 #include "edgetpu/usb/stream_reader.h"
 
@@ -21,17 +23,29 @@ sim::MachineOptions machine_options(const SimulatorOptions& options) {
 }  // namespace
 
 struct SimulatorCore::Chip {
-    explicit Chip(const SimulatorOptions& chosen) : options(machine_options(chosen)) {}
+    explicit Chip(const SimulatorOptions& chosen) : options(machine_options(chosen)) {
+        options.hold = &hold;
+    }
+    Chip(const Chip&) = delete;
+    Chip& operator=(const Chip&) = delete;
 
+    /// Its memories take a while to make: once something needs them.
+    [[nodiscard]] sim::Machine& the_machine() {
+        if (!machine) machine.emplace(options);
+        return *machine;
+    }
     [[nodiscard]] Status receive(Tag tag, Bytes bytes);
     [[nodiscard]] Status advance();
+    [[nodiscard]] std::uint64_t run_status() const;
     Status stop_on_error(Status&& status) {
         if (!status) error = status.error();
         return std::move(status);
     }
 
     sim::MachineOptions options;
-    std::optional<sim::Machine> machine;  ///< once something runs
+    std::optional<sim::Machine> machine;  ///< once something needs it
+    sim::CoreHold hold;
+    bool commanded = false;  ///< the scalar core's run control was written
     StreamReader reader;
     StreamPort port;
     std::deque<std::shared_ptr<const TranslatedStream>> streams;  ///< the first one runs
@@ -48,7 +62,8 @@ void SimulatorCore::reset() {
     chip_->reader.clear();
     chip_->port.clear();
     chip_->streams.clear();
-    chip_->running = false;
+    chip_->hold = {};
+    chip_->running = chip_->commanded = false;
     chip_->error.reset();
 }
 
@@ -69,12 +84,11 @@ Status SimulatorCore::Chip::receive(Tag tag, Bytes bytes) {
 Status SimulatorCore::Chip::advance() {
     while (!streams.empty()) {
         if (!running) {
-            if (!machine) machine.emplace(options);
-            machine->begin(streams.front()->program, port);
+            the_machine().begin(streams.front()->program, port);
             running = true;
         }
         const sim::Progress progress = REEF_TRY(machine->advance());
-        if (progress.starved) return {};
+        if (progress.starved || progress.held) return {};
         if (!progress.ended) continue;
         REEF_CHECK(port.end_program());
         running = false;
@@ -102,8 +116,64 @@ std::optional<ChipEvent> SimulatorCore::take_event() {
     return chip_->port.take_event();
 }
 
+namespace {
+
+/// The element of a register file at that offset.
+std::optional<std::size_t> element_at(const RegisterInfo* file, std::uint32_t offset) {
+    const std::uint32_t apart = element_of(*file, 1).offset - file->offset;
+    if (offset < file->offset || (offset - file->offset) % apart != 0) return std::nullopt;
+    const std::size_t element = (offset - file->offset) / apart;
+    return element < file->count ? std::optional(element) : std::nullopt;
+}
+
+}  // namespace
+
+std::uint64_t SimulatorCore::Chip::run_status() const {
+    if (hold.held()) return csr::is_halted;
+    if (hold.steps()) return csr::is_stepping;
+    return commanded ? csr::is_running : csr::is_idle;
+}
+
+std::optional<std::uint64_t> SimulatorCore::read_register(std::uint32_t offset) const {
+    if (offset == csr::scalar_core_run_status->offset) return chip_->run_status();
+    const auto counter = std::ranges::find(csr::core_counters, offset, &RegisterInfo::offset);
+    const auto scalar = element_at(csr::scalar_register_file, offset);
+    const auto predicate = element_at(csr::predicate_register_file, offset);
+    const bool counts = counter != std::end(csr::core_counters);
+    if (!counts && !scalar && !predicate && offset != csr::current_pc->offset) return std::nullopt;
+    if (!chip_->machine) return 0;
+    sim::Machine& machine = *chip_->machine;
+    if (counts)
+        return machine.scalar().counters[static_cast<unsigned>(counter - csr::core_counters)];
+    if (scalar) return machine.core().registers()[*scalar];
+    if (predicate) return machine.core().predicates()[*predicate] ? 1 : 0;
+    return machine.core().program_counter();
+}
+
+void SimulatorCore::write_register(std::uint32_t offset, std::uint64_t value) {
+    if (offset == csr::scalar_core_run_control->offset) {
+        if (value == csr::run) chip_->hold.run();
+        if (value == csr::halt) chip_->hold.halt();
+        if (value == csr::single_step) chip_->hold.step();
+        chip_->commanded = value != 0;
+    } else if (offset == csr::scalar_core_break_point->offset) {
+        chip_->hold.break_at(value == 0 ? std::nullopt : std::optional<std::size_t>(value));
+    } else if (const auto scalar = element_at(csr::scalar_register_file, offset)) {
+        chip_->the_machine().core().set_register(*scalar, static_cast<std::uint32_t>(value));
+    } else if (const auto predicate = element_at(csr::predicate_register_file, offset)) {
+        chip_->the_machine().core().set_predicate(*predicate, (value & 1U) != 0);
+    } else {
+        return;
+    }
+    // What goes wrong is told by standstill().
+    if (!chip_->error) static_cast<void>(chip_->stop_on_error(chip_->advance()));
+}
+
 std::string SimulatorCore::standstill() const {
     if (chip_->error) return chip_->error->message();
+    if (chip_->running && chip_->hold.held())
+        return fmt::format("the scalar core is held at word {:#06x}",
+                           chip_->machine->core().program_counter());
     return chip_->running ? chip_->machine->deadlock().what : std::string();
 }
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <numeric>
 
 #include "edgetpu/usb/register_map.h"
 #include "reef/edgetpu/isa.h"
@@ -11,18 +13,10 @@
 namespace reef::edgetpu::usb {
 namespace {
 
-/// As scalar_counter of the instruction set.
-constexpr const RegisterInfo* core_counters[] = {
-    register_named("AvdataPopSyncFlag", "SyncCounter_AVDATA_POP"),
-    register_named("ParameterPopSyncFlag", "SyncCounter_PARAMETER_POP"),
-    register_named("AvdataInfeedSyncFlag", "SyncCounter_AVDATA_INFEED"),
-    register_named("ParameterInfeedSyncFlag", "SyncCounter_PARAMETER_INFEED"),
-    register_named("ScalarInfeedSyncFlag", "SyncCounter_SCALAR_INFEED"),
-    register_named("ProducerASyncFlag", "SyncCounter_PRODUCER_A"),
-    register_named("ProducerBSyncFlag", "SyncCounter_PRODUCER_B"),
-    register_named("RingOutfeedSyncFlag", "SyncCounter_RING_OUTFEED"),
-    register_named("ScalarPipelineSyncFlag", "SyncCounter_SCALAR_PIPELINE")};
 constexpr std::string_view counter_prefix = "SyncCounter_";
+
+/// With a core that may never stop.
+constexpr Milliseconds patience{1000};
 
 std::unexpected<Error> not_on_a_stick(std::string_view what) {
     return fail(Cause::unsupported, fmt::format("a stick's registers do not show {}", what), {},
@@ -74,16 +68,39 @@ Result<Named> register_of(std::string_view name) {
     return out;
 }
 
+/// The executable that loads parameters comes first.
+std::vector<std::size_t> run_order(std::span<const Executable> executables) {
+    std::vector<std::size_t> order(executables.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_partition(order, [&](std::size_t e) {
+        return executables[e].type == ExecutableType::parameter_caching;
+    });
+    return order;
+}
+
+/// What the debugger sends, and where it is.
+struct Inference {
+    std::shared_ptr<const Program> program;
+    std::vector<std::vector<std::byte>> inputs, outputs;
+    /// In the order in which they run; the first only until its parameters are in the chip.
+    std::vector<std::size_t> executables;
+    bool loaded = false;
+    bool under_way = false;
+    bool complete = false;
+    int interrupts = 0;  ///< since it began
+};
+
 class StickDebugger final : public Debugger {
   public:
-    StickDebugger(std::unique_ptr<Device> device, std::shared_ptr<Bus> bus, const Package* package)
-        : device_(std::move(device)), bus_(std::move(bus)) {
+    StickDebugger(std::unique_ptr<Device> device, std::shared_ptr<Bus> bus, const Package* package,
+                  std::optional<Inference> inference)
+        : device_(std::move(device)), bus_(std::move(bus)), inference_(std::move(inference)) {
         if (package != nullptr) executables_ = package->executables;
     }
 
     [[nodiscard]] std::vector<StreamView> streams() const override {
         std::vector<StreamView> views;
-        for (std::size_t e = 0; e < executables_.size(); ++e)
+        for (const std::size_t e : run_order(executables_))
             for (std::size_t s = 0; s < executables_[e].bitstreams.size(); ++s)
                 views.push_back({{e, s, 0},
                                  to_string(executables_[e].type),
@@ -94,10 +111,7 @@ class StickDebugger final : public Debugger {
     [[nodiscard]] Result<RunStop> run(RunUntil until, std::uint64_t count) override;
     void interrupt() override { interrupted_ = true; }
     [[nodiscard]] Status halt() override { return command(csr::halt); }
-    [[nodiscard]] Status restart() override {
-        return fail(Cause::unsupported, "a stick does not go back to before a program", {},
-                    "reef run starts a program on it");
-    }
+    [[nodiscard]] Status restart() override;
     [[nodiscard]] Result<unsigned> add_breakpoint(const BreakCondition& when) override;
     [[nodiscard]] Status delete_breakpoint(unsigned number) override;
     [[nodiscard]] std::span<const Breakpoint> breakpoints() const override {
@@ -125,18 +139,24 @@ class StickDebugger final : public Debugger {
                         fmt::format("{} cannot hold {:#x}: it has 32 bits", name, value));
         return device_->write_register(element_of(*named.info, named.element), value);
     }
-    [[nodiscard]] Result<std::vector<std::vector<std::byte>>> outputs() override {
-        return not_on_a_stick("a program's outputs");
-    }
+    [[nodiscard]] Result<std::vector<std::vector<std::byte>>> outputs() override;
 
   private:
     [[nodiscard]] Status command(std::uint64_t value) {
         return device_->write_register(*csr::scalar_core_run_control, value);
     }
-    [[nodiscard]] Result<RunStop> wait_for_breakpoint();
+    [[nodiscard]] Status begin();
+    [[nodiscard]] Result<bool> move_on();
+    [[nodiscard]] std::optional<std::size_t> executable_now() const;
+    [[nodiscard]] Result<RunStop> step(std::uint64_t count);
+    [[nodiscard]] Result<RunStop> go_on();
+    [[nodiscard]] Result<bool> at_breakpoint();
+    void locate(std::size_t executable, CoreState& state) const;
+    [[nodiscard]] RunStop stop(RunStop::Reason reason) const { return {reason, {}, steps_}; }
 
     std::unique_ptr<Device> device_;
     std::shared_ptr<Bus> bus_;
+    std::optional<Inference> inference_;
     std::vector<Executable> executables_;
     std::optional<Breakpoint> breakpoint_;
     unsigned last_number_ = 0;
@@ -149,32 +169,118 @@ Result<RunStop> StickDebugger::run(RunUntil until, std::uint64_t count) {
     if (until == RunUntil::layer || until == RunUntil::round)
         return fail(Cause::unsupported, "a stick steps by the scalar core's instructions only", {},
                     "step, or reef debug FILE --device edgetpu:sim");
-    if (until == RunUntil::breakpoint) {
-        REEF_CHECK(command(csr::run));
-        return wait_for_breakpoint();
-    }
-    for (std::uint64_t i = 0; i < count && !interrupted_; ++i, ++steps_)
-        REEF_CHECK(command(csr::single_step));
-    return RunStop{RunStop::Reason::stepped, {}, steps_};
+    if (inference_ && inference_->complete)
+        return fail(Cause::bad_argument, "the program has ended", {},
+                    "`restart` begins another inference");
+    return until == RunUntil::breakpoint ? go_on() : step(count);
 }
 
-// What tells that a breakpoint holds the core is not known: the program counter that stands there.
-Result<RunStop> StickDebugger::wait_for_breakpoint() {
-    constexpr Milliseconds patience{1000};
-    const TimePoint end = bus_->now() + patience;
-    while (breakpoint_ && !interrupted_ && bus_->now() < end) {
-        const std::uint64_t at = REEF_TRY(device_->read_register(*csr::current_pc));
-        const ProgramWord& word = std::get<WordBreak>(breakpoint_->when).at;
-        if (at == word.word) {
-            ++breakpoint_->hits;
-            return RunStop{
-                RunStop::Reason::breakpoint,
-                {{DebugEvent::Kind::comes_to, {{}, "core"}, word, {}, {}, breakpoint_->number}},
-                steps_};
-        }
-        bus_->sleep(Milliseconds(1));
+/// Sends the program to a core that is held or runs, as it was told before.
+Status StickDebugger::begin() {
+    if (!inference_ || inference_->under_way) return {};
+    const std::vector<Bytes> inputs(inference_->inputs.begin(), inference_->inputs.end());
+    REEF_CHECK(device_->start(inference_->program, inputs));
+    inference_->under_way = true;
+    inference_->interrupts = 0;
+    return {};
+}
+
+/// Moves what there is to move, or waits a moment. True: the program has ended, and its outputs are
+/// here.
+Result<bool> StickDebugger::move_on() {
+    constexpr Milliseconds moment{1};
+    if (!inference_ || !inference_->under_way) {
+        bus_->sleep(moment);
+        return false;
     }
-    return RunStop{RunStop::Reason::running, {}, steps_};
+    auto progress = device_->advance(moment);
+    while (progress && progress->moved && !progress->complete) progress = device_->advance({});
+    inference_->under_way = progress.has_value();
+    if (!progress) return std::unexpected(std::move(progress.error()));
+    inference_->interrupts = progress->interrupts;
+    if (!progress->complete) return false;
+    const std::vector<MutableBytes> outputs(inference_->outputs.begin(), inference_->outputs.end());
+    inference_->under_way = false;
+    REEF_CHECK(device_->finish(outputs));
+    inference_->complete = inference_->loaded = true;
+    return true;
+}
+
+/// By the interrupts that have come: each executable ends with one.
+std::optional<std::size_t> StickDebugger::executable_now() const {
+    if (!inference_ || !inference_->under_way) return std::nullopt;
+    const auto& all = inference_->executables;
+    const std::size_t first = inference_->loaded ? all.size() - 1 : 0;
+    return all[std::min(first + static_cast<std::size_t>(inference_->interrupts), all.size() - 1)];
+}
+
+Result<RunStop> StickDebugger::step(std::uint64_t count) {
+    if (inference_ && !inference_->under_way) {
+        REEF_CHECK(command(csr::halt));
+        REEF_CHECK(begin());
+    }
+    for (std::uint64_t i = 0; i < count; ++i, ++steps_) {
+        REEF_CHECK(command(csr::single_step));
+        const TimePoint end = bus_->now() + patience;
+        while (true) {
+            if (interrupted_) return stop(RunStop::Reason::interrupted);
+            if (REEF_TRY(move_on())) return stop(RunStop::Reason::ended);
+            const auto status = REEF_TRY(device_->read_register(*csr::scalar_core_run_status));
+            if (status == csr::is_halted || status == csr::is_idle) break;
+            // A sync that waits for something.
+            if (bus_->now() >= end) return stop(RunStop::Reason::running);
+        }
+    }
+    return stop(RunStop::Reason::stepped);
+}
+
+Result<RunStop> StickDebugger::go_on() {
+    REEF_CHECK(command(csr::run));
+    REEF_CHECK(begin());
+    const bool watched = breakpoint_ || inference_;
+    const TimePoint end = bus_->now() + (inference_ ? DeviceOptions().run_deadline : patience);
+    while (watched && !interrupted_ && bus_->now() < end) {
+        const bool held = REEF_TRY(at_breakpoint());
+        if (REEF_TRY(move_on())) {
+            if (held) REEF_CHECK(command(csr::run));
+            return stop(RunStop::Reason::ended);
+        }
+        if (!held) continue;
+        const ProgramWord& word = std::get<WordBreak>(breakpoint_->when).at;
+        if (executable_now().value_or(word.executable) != word.executable) {
+            REEF_CHECK(command(csr::run));
+            continue;
+        }
+        ++breakpoint_->hits;
+        return RunStop{
+            RunStop::Reason::breakpoint,
+            {{DebugEvent::Kind::comes_to, {{}, "core"}, word, {}, {}, breakpoint_->number}},
+            steps_};
+    }
+    return stop(interrupted_ ? RunStop::Reason::interrupted : RunStop::Reason::running);
+}
+
+/// In this executable or at a word of the same number in another.
+Result<bool> StickDebugger::at_breakpoint() {
+    if (!breakpoint_) return false;
+    const ProgramWord& word = std::get<WordBreak>(breakpoint_->when).at;
+    return REEF_TRY(device_->read_register(*csr::scalar_core_run_status)) == csr::is_halted &&
+           REEF_TRY(device_->read_register(*csr::current_pc)) == word.word;
+}
+
+Status StickDebugger::restart() {
+    if (!inference_ || inference_->under_way)
+        return fail(Cause::unsupported, "a stick does not go back to before a program", {},
+                    inference_ ? "continue to its end first" : "reef run starts a program on it");
+    inference_->complete = false;
+    return {};
+}
+
+Result<std::vector<std::vector<std::byte>>> StickDebugger::outputs() {
+    if (!inference_) return not_on_a_stick("a program's outputs");
+    if (!inference_->complete)
+        return fail(Cause::bad_argument, "the program has not ended", {}, "`continue` runs it on");
+    return inference_->outputs;
 }
 
 Result<unsigned> StickDebugger::add_breakpoint(const BreakCondition& when) {
@@ -200,9 +306,22 @@ Status StickDebugger::delete_breakpoint(unsigned number) {
     return {};
 }
 
+/// Of an executable with several streams, it is not known which one runs.
+void StickDebugger::locate(std::size_t executable, CoreState& state) const {
+    if (executables_[executable].bitstreams.size() != 1) return;
+    const auto word = static_cast<std::size_t>(state.program_counter);
+    InstructionCursor cursor(executables_[executable].bitstreams[0].instructions.view());
+    while (const auto instruction = cursor.next()) {
+        if (instruction->word != word) continue;
+        state.at = ProgramWord{executable, 0, word};
+        state.instruction = instruction->info->name;
+    }
+}
+
 Result<CoreState> StickDebugger::core() {
     CoreState state;
     state.program_counter = REEF_TRY(device_->read_register(*csr::current_pc));
+    if (const auto executable = executable_now()) locate(*executable, state);
     for (unsigned i = 0; i < state.registers.size(); ++i)
         state.registers[i] = static_cast<std::uint32_t>(
             REEF_TRY(device_->read_register(element_of(*csr::scalar_register_file, i))));
@@ -215,20 +334,35 @@ Result<CoreState> StickDebugger::core() {
 
 Result<std::vector<CounterState>> StickDebugger::counters() {
     std::vector<CounterState> states;
-    for (const auto* counter : core_counters)
+    for (const auto* counter : csr::core_counters)
         states.push_back({{},
                           counter->name.substr(counter_prefix.size()),
                           REEF_TRY(device_->read_register(*counter))});
     return states;
 }
 
+Result<Inference> inference_of(const Package& package, std::span<const Bytes> inputs) {
+    Inference inference{.program = REEF_TRY(Program::prepare(package)),
+                        .inputs = {},
+                        .outputs = {},
+                        .executables = run_order(package.executables)};
+    for (const Bytes input : inputs) inference.inputs.emplace_back(input.begin(), input.end());
+    for (const Layer& layer : inference.program->outputs())
+        inference.outputs.emplace_back(REEF_TRY(tensor_bytes(layer)));
+    return inference;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Debugger>> stick_debugger(std::shared_ptr<Bus> bus,
                                                  const DeviceOptions& options,
-                                                 const Package* package) {
+                                                 const Package* package,
+                                                 std::span<const Bytes> inputs) {
+    std::optional<Inference> inference;
+    if (package != nullptr && !inputs.empty()) inference = REEF_TRY(inference_of(*package, inputs));
     auto device = REEF_TRY(Device::open(bus, options));
-    return std::make_unique<StickDebugger>(std::move(device), std::move(bus), package);
+    return std::make_unique<StickDebugger>(std::move(device), std::move(bus), package,
+                                           std::move(inference));
 }
 
 }  // namespace reef::edgetpu::usb

@@ -58,6 +58,14 @@ end
 )";
 }
 
+std::string interrupting_copy_program() {
+    return with(copy_program(), "ring_pop dst",
+                "bundle alu=movi(s3,s0,4)\n"
+                "bundle store=descriptor(3,s3)\n"
+                "bundle store=fire(0,s0)\n"
+                "ring_pop dst");
+}
+
 std::string with(std::string text, std::string_view piece, std::string_view other) {
     const auto at = text.find(piece);
     if (at == std::string::npos || text.find(piece, at + 1) != std::string::npos)
@@ -102,6 +110,30 @@ Package copy_package(std::string_view text, int narrow_bound) {
     executable.outputs = {layer("out", true)};
     Package package;
     package.executables = {std::move(executable)};
+    return package;
+}
+
+Package hinted_copy_package(std::string_view text) {
+    Package package = copy_package(text);
+    Executable& executable = package.executables[0];
+    const auto moves = [](BaseAddress base, std::string layer, std::size_t bytes,
+                          Direction direction) {
+        return DmaHint{.what = DmaDescriptorHint{.meta = {.base = base,
+                                                          .batch = 0,
+                                                          .name = std::move(layer),
+                                                          .half = AddressHalf::lower_32_bits},
+                                                 .offset_bytes = 0,
+                                                 .size_bytes = static_cast<int>(bytes)},
+                       .direction = direction};
+    };
+    using enum BaseAddress;
+    executable.dma_hints =
+        DmaHints{.hints = {{.what = InstructionHint{0}},
+                           moves(parameter, "", executable.parameters.size(), Direction::infeed),
+                           moves(input_activation, "in", copied_bytes, Direction::infeed),
+                           moves(output_activation, "out", copied_bytes, Direction::outfeed),
+                           {.what = InterruptHint{0}}},
+                 .fully_deterministic = true};
     return package;
 }
 

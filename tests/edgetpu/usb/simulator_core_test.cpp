@@ -16,17 +16,9 @@ namespace {
 
 using sim::copied_bytes;
 using sim::copy_program;
+using sim::interrupting_copy_program;
 using sim::with;
 using ::testing::HasSubstr;
-
-/// The program with an interrupt behind its output.
-std::string interrupting() {
-    return with(copy_program(), "ring_pop dst",
-                "bundle alu=movi(s3,s0,4)\n"
-                "bundle store=descriptor(3,s3)\n"
-                "bundle store=fire(0,s0)\n"
-                "ring_pop dst");
-}
 
 struct Streams {
     std::vector<std::byte> instructions, parameters, input;
@@ -68,7 +60,7 @@ std::vector<Tag> events_of(ChipCore& core) {
 
 TEST(SimulatorCore, RunsAProgramWhenItsBytesAreThere) {
     SimulatorCore core;
-    const auto streams = streams_of(interrupting());
+    const auto streams = streams_of(interrupting_copy_program());
     EXPECT_EQ(core.standstill(), "");
     ASSERT_TRUE(core.receive(Tag::instructions, streams.instructions));
     EXPECT_THAT(core.standstill(), HasSubstr("waits for data of the host"));
@@ -83,7 +75,7 @@ TEST(SimulatorCore, RunsAProgramWhenItsBytesAreThere) {
 
 TEST(SimulatorCore, AnInterruptComesBehindTheOutputAskedForBefore) {
     SimulatorCore core;
-    const auto streams = streams_of(interrupting());
+    const auto streams = streams_of(interrupting_copy_program());
     ASSERT_TRUE(send(core, streams));
     EXPECT_THAT(events_of(core), testing::Not(testing::Contains(Tag::interrupt_0)));
     EXPECT_EQ(output_of(core), streams.input);
@@ -109,7 +101,7 @@ TEST(SimulatorCore, PiecesOfAnySizeInAnyOrderGiveTheSame) {
         // Three inferences: bytes of one may come before the one before is done.
         Streams all, wanted;
         for (unsigned seed = 0; seed < 3; ++seed) {
-            const auto streams = streams_of(interrupting(), seed);
+            const auto streams = streams_of(interrupting_copy_program(), seed);
             const auto add = [](auto& to, const auto& from) {
                 to.insert(to.end(), from.begin(), from.end());
             };
@@ -218,7 +210,7 @@ TEST(SimulatorCore, EndlessStreamsAreRefused) {
 TEST(SimulatorCore, MutatedProgramsStopTheChipOrRunAndAResetHelps) {
     std::mt19937 random(9);
     SimulatorCore core({.most_steps = 20'000});
-    const auto good = streams_of(interrupting());
+    const auto good = streams_of(interrupting_copy_program());
     unsigned stopped = 0, hung = 0;
     for (unsigned trial = 0; trial < 500; ++trial) {
         auto bad = good;
@@ -248,7 +240,7 @@ TEST(SimulatorCore, MutatedProgramsStopTheChipOrRunAndAResetHelps) {
 
 TEST(SimulatorCore, ProgramsThatAreUsedAgainAreTranslatedOnce) {
     SimulatorCore core;
-    const auto a = streams_of(copy_program()), b = streams_of(interrupting());
+    const auto a = streams_of(copy_program()), b = streams_of(interrupting_copy_program());
     for (int i = 0; i < 5; ++i) {
         ASSERT_TRUE(send(core, i % 2 == 0 ? a : b));
         EXPECT_EQ(output_of(core), a.input);

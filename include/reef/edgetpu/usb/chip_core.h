@@ -39,6 +39,13 @@ class ChipCore {
     [[nodiscard]] virtual std::size_t take_output(MutableBytes room) = 0;
     /// Of every descriptor that the chip fires; which of them reach the host is up to the USB unit.
     [[nodiscard]] virtual std::optional<ChipEvent> take_event() = 0;
+    // Registers, by offset. The stick keeps what is written; these are for those that do something.
+    /// Of a register whose value is the chip's own; nothing for the others.
+    [[nodiscard]] virtual std::optional<std::uint64_t> read_register(
+        std::uint32_t /*offset*/) const {
+        return std::nullopt;
+    }
+    virtual void write_register(std::uint32_t /*offset*/, std::uint64_t /*value*/) {}
     /// Why the chip stopped, or what its program waits for; empty when it waits for a program.
     [[nodiscard]] virtual std::string standstill() const { return {}; }
 };

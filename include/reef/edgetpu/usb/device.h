@@ -117,6 +117,15 @@ class Device {
                                std::span<const Bytes> inputs);
     [[nodiscard]] Status finish(std::span<const MutableBytes> outputs);
 
+    struct Progress {
+        bool moved = false;     ///< a transfer has ended
+        bool complete = false;  ///< finish() does not wait
+        int interrupts = 0;     ///< of the chip, since the inference began: each ends an executable
+    };
+    /// Waits for the end of one transfer of the oldest inference, for that long at most: for a
+    /// debugger, who may hold the chip for longer than any deadline. Errors: as finish().
+    [[nodiscard]] Result<Progress> advance(Milliseconds most);
+
     [[nodiscard]] Result<std::uint64_t> read_register(const RegisterInfo& info);
     [[nodiscard]] Status write_register(const RegisterInfo& info, std::uint64_t value);
 

@@ -13,6 +13,11 @@ namespace reef::edgetpu::usb {
 /// it; what the chip has not asked for waits. Translated streams are kept, so that a program that
 /// is sent again starts at once.
 ///
+/// The scalar core's debug registers work: scalarCoreRunControl, scalarCoreBreakPoint and
+/// scalarCoreRunStatus hold and show it between two instructions, while everything else works on;
+/// currentPc, the scalar and predicate register files and its sync counters are those of the chip.
+/// docs/debugger.md says how much of that is known of a real one.
+///
 /// What it makes up: 32 MiB of each tag may wait, 256 streams, and 4 MiB of output.
 class SimulatorCore final : public ChipCore {
   public:
@@ -25,6 +30,8 @@ class SimulatorCore final : public ChipCore {
     [[nodiscard]] Status receive(Tag tag, Bytes bytes) override;
     [[nodiscard]] std::size_t take_output(MutableBytes room) override;
     [[nodiscard]] std::optional<ChipEvent> take_event() override;
+    [[nodiscard]] std::optional<std::uint64_t> read_register(std::uint32_t offset) const override;
+    void write_register(std::uint32_t offset, std::uint64_t value) override;
     [[nodiscard]] std::string standstill() const override;
 
     /// Streams that were translated, since construction.
