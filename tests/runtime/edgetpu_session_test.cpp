@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reef/edgetpu/package.h"
-#include "reef/model/tflite.h"
 #include "reef/runtime/session.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"
@@ -17,29 +15,21 @@ struct Pair {
     std::string compiled;  ///< the same of the compiled file
 };
 
-model::Model load(const std::filesystem::path& path) {
-    auto model = model::load_tflite(path.string());
-    EXPECT_TRUE(model) << (model ? "" : model.error().message());
-    return std::move(*model);
-}
-
 class CompiledSession : public testing::TestWithParam<Pair> {};
 
 TEST_P(CompiledSession, EqualsThePlainModelInTheChipsArithmetic) {
     REEF_SHARED_OR_SKIP(shared);
-    const auto plain = load(shared / (GetParam().plain + ".tflite"));
-    const auto compiled = load(shared / (GetParam().compiled + ".tflite"));
-    auto cpu =
-        Session::open(plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true});
-    ASSERT_TRUE(cpu) << cpu.error().message();
-    auto chip = Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true});
-    ASSERT_TRUE(chip) << chip.error().message();
+    auto sessions =
+        test::open_compared(test::load_model(shared / (GetParam().plain + ".tflite")),
+                            test::load_model(shared / (GetParam().compiled + ".tflite")));
+    ASSERT_TRUE(sessions) << sessions.error().message();
+    auto& [cpu, chip] = *sessions;
     for (const unsigned seed : {1U, 2U, 3U}) {
-        test::draw_inputs(*cpu, *chip, seed);
-        ASSERT_TRUE(cpu->run());
-        const auto ran = chip->run();
+        test::draw_inputs(cpu, chip, seed);
+        ASSERT_TRUE(cpu.run());
+        const auto ran = chip.run();
         ASSERT_TRUE(ran) << ran.error().message();
-        test::expect_equal_compiled_tensors(*chip, *cpu);
+        test::expect_equal_compiled_tensors(chip, cpu);
     }
 }
 
@@ -74,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(CompiledSession, PlacesOperatorsWithTheirReasons) {
     REEF_SHARED_OR_SKIP(shared);
     const auto compiled =
-        load(shared / "data/models/deeplabv3_mnv2_dm05_pascal_quant_edgetpu.tflite");
+        test::load_model(shared / "data/models/deeplabv3_mnv2_dm05_pascal_quant_edgetpu.tflite");
     const auto session = Session::open(compiled, {.device = "edgetpu:sim"});
     ASSERT_TRUE(session) << session.error().message();
     const auto& placements = session->placements();

@@ -1,16 +1,14 @@
 // Tensors inside compiled programs, gathered from what the simulated tiles store, against the plain
-// models on the CPU in the chip's arithmetic: every byte of every convolution.
-#include "reef/runtime/program_layers.h"
-
+// models on the CPU in the chip's arithmetic: every byte of every convolution, on three pictures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cctype>
 #include <ostream>
-#include <random>
 
-#include "reef/model/tflite.h"
+#include "reef/edgetpu/layer_dump.h"
+#include "support/compiled_session.h"
 #include "support/shared_data.h"
 
 namespace reef::runtime {
@@ -35,59 +33,79 @@ void PrintTo(const Case& one, std::ostream* out) {
     *out << one.name;
 }
 
-model::Model load(const std::filesystem::path& path) {
-    auto model = model::load_tflite(path.string());
-    EXPECT_TRUE(model) << (model ? "" : model.error().message());
-    return std::move(*model);
+/// The inputs of the only compiled operator, which has run, as the chip's layers want them.
+std::vector<std::vector<std::byte>> inputs_of_operator(const Session& chip) {
+    const auto& graph = chip.graph();
+    const auto op = std::ranges::find_if(graph.operators, edgetpu::is_compiled);
+    const auto package = edgetpu::package_of(*op).value();
+    std::vector<std::vector<std::byte>> inputs;
+    for (const auto& layer : package.find(edgetpu::ExecutableType::execution_only)->inputs)
+        for (const auto index : op->inputs)
+            if (graph.tensors[static_cast<std::size_t>(index)].name == layer.name)
+                inputs.emplace_back(chip.tensor(index).begin(), chip.tensor(index).end());
+    return inputs;
 }
 
-void draw(MutableBytes bytes, unsigned seed) {
-    std::mt19937 random(seed);
-    int value = 128;
-    for (auto& byte : bytes) {
-        value = std::clamp(value + static_cast<int>(random() % 31) - 15, 0, 255);
-        byte = static_cast<std::byte>(value);
+using Layers = std::vector<GatheredLayer>;
+
+class ProgramLayers : public testing::TestWithParam<Case> {
+  protected:
+    static constexpr unsigned pictures = 3;
+
+    /// Of every picture, which it leaves in the inputs one by one.
+    static Result<std::vector<Layers>> gathered(test::ComparedSessions& sessions) {
+        std::vector<std::vector<std::vector<std::byte>>> inputs;
+        for (unsigned seed = 1; seed <= pictures; ++seed) {
+            test::draw_inputs(sessions.cpu, sessions.chip, seed);
+            REEF_CHECK(sessions.chip.run());
+            inputs.push_back(inputs_of_operator(sessions.chip));
+        }
+        std::vector<std::vector<Bytes>> views;
+        for (const auto& one : inputs) views.emplace_back(one.begin(), one.end());
+        const auto& operators = sessions.chip.graph().operators;
+        const auto op = std::ranges::find_if(operators, edgetpu::is_compiled);
+        return edgetpu::program_layers(REEF_TRY(edgetpu::package_of(*op)), views);
     }
-}
 
-class ProgramLayers : public testing::TestWithParam<Case> {};
+    static void expect_equal(const Layers& layers, const model::Model& compiled,
+                             const model::Model& plain, const Session& cpu) {
+        EXPECT_EQ(std::ssize(layers), GetParam().layers);
+        EXPECT_EQ(std::ranges::count_if(layers, [](const auto& l) { return !l.problem.empty(); }),
+                  GetParam().not_gathered);
+        const auto matches = edgetpu::match_layers(layers, compiled, plain);
+        ASSERT_TRUE(matches) << matches.error().message();
+        EXPECT_EQ(std::ssize(*matches), GetParam().matched);
+        EXPECT_EQ(std::ranges::count(*matches, MatchedBy::order, &LayerMatch::by),
+                  GetParam().by_order);
+        for (const LayerMatch& match : *matches) {
+            const auto& tensor = plain.subgraphs[0].tensors[static_cast<std::size_t>(match.tensor)];
+            const GatheredLayer& layer = layers[match.layer];
+            const Array mine = edgetpu::tensor_like(layer, tensor);
+            EXPECT_TRUE(std::ranges::equal(mine.data, cpu.tensor(match.tensor)))
+                << layer.name << " " << layer.instructions.front() << ": " << tensor.name;
+        }
+        // Which leaves no convolution out.
+        const auto left = edgetpu::operators_without_layer(*matches, compiled, plain);
+        ASSERT_TRUE(left) << left.error().message();
+        EXPECT_THAT(*left, IsEmpty());
+    }
+};
 
 TEST_P(ProgramLayers, EqualThePlainModelInTheChipsArithmetic) {
     REEF_SHARED_OR_SKIP(shared);
-    const auto plain = load(shared / (GetParam().plain + ".tflite"));
-    const auto compiled = load(shared / (GetParam().compiled + ".tflite"));
-    auto cpu =
-        Session::open(plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true});
-    ASSERT_TRUE(cpu) << cpu.error().message();
-    auto chip = Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true});
-    ASSERT_TRUE(chip) << chip.error().message();
-    for (std::size_t i = 0; i < cpu->input_count(); ++i) {
-        draw(cpu->input(i), 1 + 10 * static_cast<unsigned>(i));
-        std::ranges::copy(cpu->input(i), chip->input(i).begin());
+    const auto plain = test::load_model(shared / (GetParam().plain + ".tflite"));
+    const auto compiled = test::load_model(shared / (GetParam().compiled + ".tflite"));
+    auto sessions = test::open_compared(plain, compiled);
+    ASSERT_TRUE(sessions) << sessions.error().message();
+    const auto all = gathered(*sessions);
+    ASSERT_TRUE(all) << all.error().message();
+    ASSERT_EQ(all->size(), pictures);
+    for (unsigned seed = 1; seed <= pictures; ++seed) {
+        SCOPED_TRACE(testing::Message() << "picture " << seed);
+        test::draw_inputs(sessions->cpu, sessions->chip, seed);
+        ASSERT_TRUE(sessions->cpu.run());
+        expect_equal((*all)[seed - 1], compiled, plain, sessions->cpu);
     }
-    ASSERT_TRUE(cpu->run());
-    ASSERT_TRUE(chip->run());
-
-    const auto layers = program_layers(*chip);
-    ASSERT_TRUE(layers) << layers.error().message();
-    EXPECT_EQ(std::ssize(*layers), GetParam().layers);
-    EXPECT_EQ(std::ranges::count_if(*layers, [](const auto& l) { return !l.problem.empty(); }),
-              GetParam().not_gathered);
-    const auto matches = edgetpu::match_layers(*layers, compiled, plain);
-    ASSERT_TRUE(matches) << matches.error().message();
-    EXPECT_EQ(std::ssize(*matches), GetParam().matched);
-    EXPECT_EQ(std::ranges::count(*matches, MatchedBy::order, &LayerMatch::by), GetParam().by_order);
-    for (const LayerMatch& match : *matches) {
-        const auto& tensor = plain.subgraphs[0].tensors[static_cast<std::size_t>(match.tensor)];
-        const GatheredLayer& layer = (*layers)[match.layer];
-        const Array mine = edgetpu::tensor_like(layer, tensor);
-        EXPECT_TRUE(std::ranges::equal(mine.data, cpu->tensor(match.tensor)))
-            << layer.name << " " << layer.instructions.front() << ": " << tensor.name;
-    }
-    // Which leaves no convolution out.
-    const auto left = edgetpu::operators_without_layer(*matches, compiled, plain);
-    ASSERT_TRUE(left) << left.error().message();
-    EXPECT_THAT(*left, IsEmpty());
 }
 
 Case template_case(const std::string& name, std::ptrdiff_t layers, std::ptrdiff_t matched,

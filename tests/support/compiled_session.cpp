@@ -7,6 +7,7 @@
 #include <set>
 
 #include "reef/edgetpu/package.h"
+#include "reef/model/tflite.h"
 
 namespace reef::test {
 namespace {
@@ -18,6 +19,20 @@ model::TensorIndex named(const model::Subgraph& graph, const std::string& name) 
 }
 
 }  // namespace
+
+model::Model load_model(const std::filesystem::path& path) {
+    auto model = model::load_tflite(path.string());
+    EXPECT_TRUE(model) << (model ? "" : model.error().message());
+    return model ? std::move(*model) : model::Model{};
+}
+
+Result<ComparedSessions> open_compared(const model::Model& plain, const model::Model& compiled) {
+    auto cpu = REEF_TRY(runtime::Session::open(
+        plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true}));
+    auto chip = REEF_TRY(
+        runtime::Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true}));
+    return ComparedSessions{std::move(cpu), std::move(chip)};
+}
 
 void draw_picture(MutableBytes bytes, unsigned seed) {
     std::mt19937 random(seed);

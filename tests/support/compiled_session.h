@@ -2,11 +2,25 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 
 #include "reef/base/bytes.h"
+#include "reef/model/graph.h"
 #include "reef/runtime/session.h"
 
 namespace reef::test {
+
+/// The test fails, and goes on with nothing, when it cannot be read.
+[[nodiscard]] model::Model load_model(const std::filesystem::path& path);
+
+/// A plain model on the CPU in the chip's arithmetic and a compiled one on a simulated chip; both
+/// keep all tensors.
+struct ComparedSessions {
+    runtime::Session cpu;
+    runtime::Session chip;
+};
+[[nodiscard]] Result<ComparedSessions> open_compared(const model::Model& plain,
+                                                     const model::Model& compiled);
 
 /// A picture in which neighbours are alike, with noise.
 void draw_picture(MutableBytes bytes, unsigned seed);

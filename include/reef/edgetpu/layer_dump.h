@@ -45,6 +45,10 @@ struct GatheredLayer {
 [[nodiscard]] Result<std::vector<GatheredLayer>> program_layers(const Package& package,
                                                                 std::span<const Bytes> inputs);
 
+/// The same of several pictures, each at the cost of about one inference after the first.
+[[nodiscard]] Result<std::vector<std::vector<GatheredLayer>>> program_layers(
+    const Package& package, std::span<const std::vector<Bytes>> pictures);
+
 /// Why a layer stands for a tensor of the plain model.
 enum class MatchedBy : std::uint8_t {
     values,   ///< no other layer or operator has its shape, scale, limits and zero points

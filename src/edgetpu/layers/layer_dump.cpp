@@ -44,13 +44,27 @@ GatheredLayer describe(const layers::Trace& trace, layers::TracedLayer& traced, 
 
 }  // namespace
 
+Result<std::vector<std::vector<GatheredLayer>>> program_layers(
+    const Package& package, std::span<const std::vector<Bytes>> pictures) {
+    std::vector<std::vector<GatheredLayer>> all;
+    if (pictures.empty()) return all;
+    auto trace = REEF_TRY(layers::trace(package, pictures));
+    for (auto& results : trace.results) {
+        for (std::size_t i = 0; i < trace.executions.size(); ++i)
+            trace.executions[i].results = std::move(results[i]);
+        auto traced = layers::find_layers(trace);
+        auto& layers = all.emplace_back();
+        for (std::size_t i = 0; i < traced.size(); ++i)
+            layers.push_back(describe(trace, traced[i], i));
+    }
+    return all;
+}
+
 Result<std::vector<GatheredLayer>> program_layers(const Package& package,
                                                   std::span<const Bytes> inputs) {
-    const auto trace = REEF_TRY(layers::trace(package, inputs));
-    auto traced = layers::find_layers(trace);
-    std::vector<GatheredLayer> all;
-    for (std::size_t i = 0; i < traced.size(); ++i) all.push_back(describe(trace, traced[i], i));
-    return all;
+    const std::vector<Bytes> picture(inputs.begin(), inputs.end());
+    auto all = REEF_TRY(program_layers(package, std::span(&picture, 1)));
+    return std::move(all.front());
 }
 
 }  // namespace reef::edgetpu

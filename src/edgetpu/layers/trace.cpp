@@ -158,6 +158,13 @@ class Recorder final : public sim::TensorTap {
 
     [[nodiscard]] bool too_much() const { return too_much_; }
 
+    /// Of the last run, by execution.
+    [[nodiscard]] std::vector<std::vector<std::byte>> results() const {
+        std::vector<std::vector<std::byte>> all;
+        for (const auto& record : records_) all.push_back(record.execution.results);
+        return all;
+    }
+
     [[nodiscard]] std::vector<Execution> take() {
         std::vector<Execution> all;
         for (auto& record : records_) {
@@ -333,7 +340,7 @@ const Execution* Trace::find(Origin origin) const {
     return origin - execution.first_result < execution.results.size() ? &execution : nullptr;
 }
 
-Result<Trace> trace(const Package& package, std::span<const Bytes> inputs) {
+Result<Trace> trace(const Package& package, std::span<const std::vector<Bytes>> pictures) {
     Trace trace;
     REEF_CHECK(sim::check_chip(package));
     const Executable* computing = REEF_TRY(computing_executable(package));
@@ -347,9 +354,10 @@ Result<Trace> trace(const Package& package, std::span<const Bytes> inputs) {
         return sent;
     };
     const auto& layers = trace.programs.back().executable.inputs;
-    if (layers.size() != inputs.size())
-        return fail(Cause::bad_argument,
-                    fmt::format("{} inputs, the package has {}", inputs.size(), layers.size()));
+    for (const auto& inputs : pictures)
+        if (layers.size() != inputs.size())
+            return fail(Cause::bad_argument,
+                        fmt::format("{} inputs, the package has {}", inputs.size(), layers.size()));
     for (std::size_t i = 0; i < layers.size(); ++i) {
         const ElementType type = REEF_TRY(in_place(element_type_of(layers[i]), layers[i].name));
         if (type != ElementType::uint8 && type != ElementType::int8)
@@ -365,15 +373,20 @@ Result<Trace> trace(const Package& package, std::span<const Bytes> inputs) {
                     "its tensor instructions read or store more than there is "
                     "room for to follow it");
     };
-    REEF_CHECK(run_once(trace.programs, inputs, trace, {Marks::Kind::survey}, recorder));
+    const auto run = [&](const std::vector<Bytes>& inputs, const Marks& marks) {
+        return run_once(trace.programs, inputs, trace, marks, recorder);
+    };
+    REEF_CHECK(run(pictures.front(), {Marks::Kind::survey}));
     if (recorder.too_much()) return too_much();
     recorder.choose_taps();
     if (recorder.too_much()) return too_much();
     std::vector<Marks> runs = {{Marks::Kind::activations}, {Marks::Kind::parameters}};
     for (const unsigned shift : {0U, 8U, 16U, 24U}) runs.push_back({Marks::Kind::numbers, shift});
-    runs.push_back({Marks::Kind::none});
-    for (const Marks& marks : runs)
-        REEF_CHECK(run_once(trace.programs, inputs, trace, marks, recorder));
+    for (const Marks& marks : runs) REEF_CHECK(run(pictures.front(), marks));
+    for (const auto& inputs : pictures) {
+        REEF_CHECK(run(inputs, {Marks::Kind::none}));
+        trace.results.push_back(recorder.results());
+    }
     trace.executions = recorder.take();
     return trace;
 }

@@ -43,7 +43,7 @@ struct Execution {
     std::vector<Origin> parameters;
     /// [position][lane]: the same of every lane, when `parameters` are activations; else empty.
     std::vector<Origin> lanes;
-    /// The positions' results in order, whole words each.
+    /// The positions' results in order, whole words each; those of the last picture.
     std::vector<std::byte> results;
 
     [[nodiscard]] std::size_t positions() const { return shape->positions; }
@@ -70,14 +70,18 @@ struct Trace {
     std::vector<SentBytes> inputs;                  ///< by input layer: bytes of the host's tensor
     std::vector<SentBytes> parameters;              ///< by program
     std::vector<Execution> executions;              ///< by first_result
+    /// By picture and execution.
+    std::vector<std::vector<std::vector<std::byte>>> results;
 
     /// Null when the origin is no result.
     [[nodiscard]] const Execution* find(Origin origin) const;
 };
 
-/// Runs the package's programs on chips of their own. `inputs` as of SimulatedPackage::run().
+/// Runs the package's programs on chips of their own: with marks, then with each picture's inputs,
+/// which are as of SimulatedPackage::run(). Precondition: there is a picture.
 /// Errors: those of SimulatedPackage::prepare() and run(); unsupported for input layers of other
 /// than 8 bits, and programs that store too much.
-[[nodiscard]] Result<Trace> trace(const Package& package, std::span<const Bytes> inputs);
+[[nodiscard]] Result<Trace> trace(const Package& package,
+                                  std::span<const std::vector<Bytes>> pictures);
 
 }  // namespace reef::edgetpu::layers
