@@ -47,9 +47,16 @@ class DebugVerbTest : public CommandTest {
     }
 };
 
-TEST_F(DebugVerbTest, TheOutputsAreThoseOfAnUndisturbedRun) {
-    REEF_SHARED_OR_SKIP(shared);
-    ASSERT_FALSE(shared.empty());
+/// On compiled templates of the reference data.
+class DebugTemplateTest : public DebugVerbTest {
+  protected:
+    void SetUp() override {
+        REEF_SHARED_OR_SKIP(shared);
+        ASSERT_FALSE(shared.empty());
+    }
+};
+
+TEST_F(DebugTemplateTest, TheOutputsAreThoseOfAnUndisturbedRun) {
     for (const char* name : {"dense_256", "gabor_64x64_7k_4o_2s"}) {
         const auto input = file("in.npy");
         Array array = byte_array({1, 256}, std::vector<std::uint8_t>(256));
@@ -71,9 +78,7 @@ TEST_F(DebugVerbTest, TheOutputsAreThoseOfAnUndisturbedRun) {
 
 // What narrow memory holds after the multiplication is what the program gives: tile t of four
 // computes outputs 64 t to 64 t + 63.
-TEST_F(DebugVerbTest, NarrowMemoryHoldsTheOutputs) {
-    REEF_SHARED_OR_SKIP(shared);
-    ASSERT_FALSE(shared.empty());
+TEST_F(DebugTemplateTest, NarrowMemoryHoldsTheOutputs) {
     const auto all = answers("dense_256",
                              "break 0xae done\ncontinue\n"
                              "memory narrow 0 0x100 64\nmemory narrow 1 0x100 64\n"
@@ -92,9 +97,7 @@ TEST_F(DebugVerbTest, NarrowMemoryHoldsTheOutputs) {
     EXPECT_EQ(all[7]["outputs"][0]["bytes"], bytes);
 }
 
-TEST_F(DebugVerbTest, ASessionInText) {
-    REEF_SHARED_OR_SKIP(shared);
-    ASSERT_FALSE(shared.empty());
+TEST_F(DebugTemplateTest, ASessionInText) {
     const auto text = session("dense_256",
                               "info\n"
                               "break 0xae  # the multiplication\n"
@@ -128,9 +131,7 @@ TEST_F(DebugVerbTest, ASessionInText) {
     EXPECT_THAT(text, Not(HasSubstr("has ended"))) << "what comes behind quit is not done";
 }
 
-TEST_F(DebugVerbTest, AnswersInJson) {
-    REEF_SHARED_OR_SKIP(shared);
-    ASSERT_FALSE(shared.empty());
+TEST_F(DebugTemplateTest, AnswersInJson) {
     const auto all = answers("dense_256",
                              "info\nlayers\nbreak 0xae\nbreakpoints\ncontinue\nwhere\nengines\n"
                              "counters core\nqueues tile 0\nlist 0xae 1\nreg s0\nhelp step\n"
@@ -156,9 +157,7 @@ TEST_F(DebugVerbTest, AnswersInJson) {
     EXPECT_EQ(all[12]["done"], true);
 }
 
-TEST_F(DebugVerbTest, AScriptEndsAtTheFirstCommandThatFails) {
-    REEF_SHARED_OR_SKIP(shared);
-    ASSERT_FALSE(shared.empty());
+TEST_F(DebugTemplateTest, AScriptEndsAtTheFirstCommandThatFails) {
     const auto script = write("script.txt", std::string("where\nbreak 0xaf\nwhere\n"));
     const auto result = reef_command({"debug", compiled("dense_256"), "--script", script});
     EXPECT_EQ(result.exit_code, 1);
@@ -174,9 +173,7 @@ TEST_F(DebugVerbTest, AScriptEndsAtTheFirstCommandThatFails) {
     }
 }
 
-TEST_F(DebugVerbTest, TheCommandLineIsChecked) {
-    REEF_SHARED_OR_SKIP(shared);
-    ASSERT_FALSE(shared.empty());
+TEST_F(DebugTemplateTest, TheCommandLineIsChecked) {
     expect_error({"debug"}, 2, "needs a compiled model");
     expect_error({"debug", compiled("dense_256"), "--device", "cpu"}, 2,
                  "'cpu' is no device that can be debugged");

@@ -139,16 +139,8 @@ class Retargeting {
     /// Whether the values of its instructions are known. Those of another are left alone, since its
     /// quantisation stays.
     bool is_modelled(std::size_t index, const Operator& op) const {
-        if (std::ranges::find(from_, index, &Requantisation::op) != from_.end()) return true;
-        switch (op.code.builtin) {
-            case Op::pad:
-            case Op::quantize:
-            case Op::reshape:
-            case Op::resize_bilinear:
-                return true;
-            default:
-                return false;
-        }
+        return moves_only(op.code.builtin) ||
+               std::ranges::find(from_, index, &Requantisation::op) != from_.end();
     }
 
     Status check_modelled(std::size_t index, const Operator& op) const {

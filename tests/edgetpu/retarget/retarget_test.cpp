@@ -48,47 +48,49 @@ void expect_unchanged(const Result<Retargeted>& result, const model::Model& comp
     EXPECT_EQ(result->changed_parameter_bytes, 0U);
 }
 
-TEST(Retarget, GivesEveryCompiledModelBackForItsOwnSource) {
+/// Calls check(name, plain, compiled) for every pair of the reference data.
+template <typename Check>
+void for_every_pair(Check check) {
     REEF_SHARED_OR_SKIP(shared);
     ASSERT_TRUE(std::filesystem::exists(shared));
     for (const test::CompiledPair& pair : test::compiled_pairs()) {
         SCOPED_TRACE(pair.name);
-        const auto plain = load(pair.plain);
-        const auto compiled = load(pair.compiled);
-        expect_unchanged(retarget(compiled, plain, plain, {}), compiled);
-        expect_unchanged(retarget(compiled, plain, {}), compiled);
+        check(pair.name, load(pair.plain), load(pair.compiled));
     }
 }
 
+TEST(Retarget, GivesEveryCompiledModelBackForItsOwnSource) {
+    for_every_pair([](const auto&, const model::Model& plain, const model::Model& compiled) {
+        expect_unchanged(retarget(compiled, plain, plain, {}), compiled);
+        expect_unchanged(retarget(compiled, plain, {}), compiled);
+    });
+}
+
 TEST(Retarget, FindsEveryLayersValuesInTheInstructions) {
-    REEF_SHARED_OR_SKIP(shared);
-    ASSERT_TRUE(std::filesystem::exists(shared));
-    for (const test::CompiledPair& pair : test::compiled_pairs()) {
-        SCOPED_TRACE(pair.name);
-        const auto plain = load(pair.plain);
-        const auto compiled = load(pair.compiled);
-        const auto on_chip = operators_on_chip(plain, compiled).value();
-        const auto parts = plan_parameters(plain, on_chip).value();
-        const auto operators = packages_of(compiled).value();
-        const auto instructions = tensor_instructions(operators).value();
-        std::size_t found = 0, layers = 0, layers_found = 0;
-        const auto roles = requantisations(plain, on_chip, parts);
-        for (const Requantisation& role : roles) {
-            const bool held = std::ranges::any_of(
-                instructions, [&](const auto& one) { return holds(one.instruction, role); });
-            found += held ? 1 : 0;
-            if (role.form != Requantisation::Form::layer) continue;
-            ++layers;
-            layers_found += held ? 1 : 0;
-        }
-        const auto known = std::ranges::count_if(instructions, [&](const auto& one) {
-            return std::ranges::any_of(
-                roles, [&](const auto& role) { return holds(one.instruction, role); });
+    for_every_pair(
+        [](const std::string& name, const model::Model& plain, const model::Model& compiled) {
+            const auto on_chip = operators_on_chip(plain, compiled).value();
+            const auto parts = plan_parameters(plain, on_chip).value();
+            const auto operators = packages_of(compiled).value();
+            const auto instructions = tensor_instructions(operators).value();
+            std::size_t found = 0, layers = 0, layers_found = 0;
+            const auto roles = requantisations(plain, on_chip, parts);
+            for (const Requantisation& role : roles) {
+                const bool held = std::ranges::any_of(
+                    instructions, [&](const auto& one) { return holds(one.instruction, role); });
+                found += held ? 1 : 0;
+                if (role.form != Requantisation::Form::layer) continue;
+                ++layers;
+                layers_found += held ? 1 : 0;
+            }
+            const auto known = std::ranges::count_if(instructions, [&](const auto& one) {
+                return std::ranges::any_of(
+                    roles, [&](const auto& role) { return holds(one.instruction, role); });
+            });
+            fmt::print("{}: {} of {} layers, {} of {} roles, {} of {} instructions\n", name,
+                       layers_found, layers, found, roles.size(), known, instructions.size());
+            EXPECT_EQ(layers_found, layers);
         });
-        fmt::print("{}: {} of {} layers, {} of {} roles, {} of {} instructions\n", pair.name,
-                   layers_found, layers, found, roles.size(), known, instructions.size());
-        EXPECT_EQ(layers_found, layers);
-    }
 }
 
 /// The executables of `ours`, and what a runtime reads of its tensors, are those of `theirs`.

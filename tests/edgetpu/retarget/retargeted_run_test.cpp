@@ -6,8 +6,6 @@
 
 #include "edgetpu/retarget/other_numbers.h"
 #include "reef/edgetpu/retarget.h"
-#include "reef/model/tflite.h"
-#include "reef/runtime/session.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"
 
@@ -23,32 +21,14 @@ struct Case {
     bool readable_alone = true;
 };
 
-model::Model load(const std::filesystem::path& path) {
-    auto model = model::load_tflite(path.string());
-    EXPECT_TRUE(model) << (model ? "" : model.error().message());
-    return std::move(*model);
-}
-
-runtime::Session on_cpu(const model::Model& plain) {
-    auto session = runtime::Session::open(
-        plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true});
-    EXPECT_TRUE(session) << (session ? "" : session.error().message());
-    return std::move(*session);
-}
-
-runtime::Session on_chip(const model::Model& compiled) {
-    auto session =
-        runtime::Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true});
-    EXPECT_TRUE(session) << (session ? "" : session.error().message());
-    return std::move(*session);
-}
-
 class RetargetedRun : public testing::TestWithParam<Case> {
   protected:
     /// Gives the different values in the richest output.
     static std::size_t expect_right(const model::Model& compiled, const model::Model& target) {
-        auto cpu = on_cpu(target);
-        auto chip = on_chip(compiled);
+        auto sessions = test::open_compared(target, compiled);
+        EXPECT_TRUE(sessions) << (sessions ? "" : sessions.error().message());
+        if (!sessions) return 0;
+        auto& [cpu, chip] = *sessions;
         test::draw_inputs(cpu, chip, 5);
         const auto wanted = cpu.run();
         EXPECT_TRUE(wanted) << (wanted ? "" : wanted.error().message());
@@ -75,8 +55,8 @@ class RetargetedRun : public testing::TestWithParam<Case> {
 
 TEST_P(RetargetedRun, GivesTheTargetsBytes) {
     REEF_SHARED_OR_SKIP(shared);
-    const auto plain = load(shared / (GetParam().name + ".tflite"));
-    const auto compiled = load(shared / (GetParam().name + "_edgetpu.tflite"));
+    const auto plain = test::load_model(shared / (GetParam().name + ".tflite"));
+    const auto compiled = test::load_model(shared / (GetParam().name + "_edgetpu.tflite"));
     for (const test::Change change : {test::Change::all, test::Change::slight}) {
         SCOPED_TRACE(change == test::Change::all ? "all numbers" : "slight changes");
         const auto target = test::with_other_numbers(plain, 1, change);

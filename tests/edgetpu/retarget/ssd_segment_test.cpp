@@ -14,8 +14,6 @@
 
 #include "edgetpu/retarget/template_recovery.h"
 #include "reef/model/builder.h"
-#include "reef/model/tflite.h"
-#include "reef/runtime/session.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"
 
@@ -239,9 +237,7 @@ model::Model segment(const std::filesystem::path& shared, unsigned number) {
     const auto name = fmt::format(
         "data/models/ssd_mobilenet_v1_coco_quant_postprocess_segment_{}_of_2_edgetpu.tflite",
         number);
-    auto model = model::load_tflite((shared / name).string());
-    EXPECT_TRUE(model) << (model ? "" : model.error().message());
-    return std::move(*model);
+    return test::load_model(shared / name);
 }
 
 TEST(SsdSegment, FeaturesAreThoseOfTheArchitectureWithTheFilesNumbers) {
@@ -255,18 +251,15 @@ TEST(SsdSegment, FeaturesAreThoseOfTheArchitectureWithTheFilesNumbers) {
     if (HasFatalFailure()) return;
     ASSERT_TRUE(ScaleSearch(layers, numbers, graph).run());
     const auto plain = plain_model(layers, graph, numbers);
-    auto cpu = runtime::Session::open(
-        plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true});
-    ASSERT_TRUE(cpu) << cpu.error().message();
-    auto chip =
-        runtime::Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true});
-    ASSERT_TRUE(chip) << chip.error().message();
+    auto sessions = test::open_compared(plain, compiled);
+    ASSERT_TRUE(sessions) << sessions.error().message();
+    auto& [cpu, chip] = *sessions;
     for (const unsigned seed : {1U, 2U, 3U}) {
-        test::draw_inputs(*cpu, *chip, seed);
-        ASSERT_TRUE(cpu->run());
-        const auto ran = chip->run();
+        test::draw_inputs(cpu, chip, seed);
+        ASSERT_TRUE(cpu.run());
+        const auto ran = chip.run();
         ASSERT_TRUE(ran) << ran.error().message();
-        EXPECT_GT(test::expect_equal_compiled_tensors(*chip, *cpu), 50U) << "few different values";
+        EXPECT_GT(test::expect_equal_compiled_tensors(chip, cpu), 50U) << "few different values";
     }
 }
 
