@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "base/worker_pool.h"
 #include "cpu/convolution.h"
-#include "cpu/worker_pool.h"
 #include "reef/cpu/executor.h"
 #include "reef/model/tflite.h"
 

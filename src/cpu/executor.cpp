@@ -9,13 +9,13 @@
 #include <iterator>
 
 #include "base/simd.h"
+#include "base/worker_pool.h"
 #include "cpu/custom_options.h"
 #include "cpu/data_flow.h"
 #include "cpu/edgetpu_forms.h"
 #include "cpu/float_requantisation.h"
 #include "cpu/kernel.h"
 #include "cpu/memory_plan.h"
-#include "cpu/worker_pool.h"
 #include "reef/model/tflite.h"
 
 namespace reef::cpu {

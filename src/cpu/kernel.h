@@ -18,9 +18,11 @@
 #include "reef/cpu/executor.h"
 #include "reef/model/graph.h"
 
-namespace reef::cpu {
-
+namespace reef {
 class WorkerPool;  // worker_pool.h: runs a loop on the executor's threads
+}
+
+namespace reef::cpu {
 
 /// One operator as prepare() sees it. Lives only during prepare().
 class OperatorView {

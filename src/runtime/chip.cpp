@@ -10,16 +10,17 @@ using namespace edgetpu;
 
 Result<std::shared_ptr<Chip>> Chip::open(const DeviceUri& uri, const SessionOptions& options) {
     auto chip = std::make_shared<Chip>();
-    usb::DeviceOptions device{.port = uri.rest,
-                              .maximum_clock = options.maximum_clock,
-                              .firmware = options.firmware};
+    usb::DeviceOptions device{
+        .port = uri.rest, .maximum_clock = options.maximum_clock, .firmware = options.firmware};
     std::shared_ptr<usb::Bus> bus;
     if (uri.backend == "sim") {
         chip->simulated_ = std::make_shared<usb::SimulatedBus>();
         device.port = "sim";
         device.place = uri.text();
+        SimulatorOptions simulator = options.simulator;
+        simulator.threads = options.threads;
         chip->simulated_->plug({.port = device.port, .has_firmware = true, .faults = {}},
-                               std::make_unique<usb::SimulatorCore>(options.simulator));
+                               std::make_unique<usb::SimulatorCore>(simulator));
         bus = chip->simulated_;
     } else {
         bus = REEF_TRY(usb::libusb_bus());

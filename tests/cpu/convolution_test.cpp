@@ -12,8 +12,8 @@
 #include <random>
 
 #include "base/simd.h"
+#include "base/worker_pool.h"
 #include "cpu/kernels.h"
-#include "cpu/worker_pool.h"
 #include "reef/model/builder.h"
 // After simd.h:
 #include <hwy/targets.h>

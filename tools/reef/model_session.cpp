@@ -31,7 +31,8 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->check(CLI::IsMember({"tflite", "edgetpu"}))
         ->type_name("RULES")
         ->capture_default_str();
-    app.add_option("--threads,--num_threads", options.threads, "CPU threads, 1 to 256")
+    app.add_option("--threads,--num_threads", options.threads,
+                   "threads of the CPU and of a simulated chip, 1 to 256")
         ->check(CLI::Range(1, 256))
         ->type_name("N")
         ->capture_default_str();

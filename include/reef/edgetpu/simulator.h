@@ -36,6 +36,9 @@ struct SimulatorOptions {
     /// Steps (scalar instructions and visits of loop nests) after which a program is stopped.
     /// Nothing: an estimate of weeks, far above every known program.
     std::optional<std::uint64_t> most_steps = std::nullopt;
+    /// 1 to 256, that compute tiles side by side. More than one changes no byte and no error;
+    /// strict and random runs use one.
+    int threads = 1;
 };
 
 enum class FindingKind : std::uint8_t {

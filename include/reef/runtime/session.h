@@ -41,7 +41,7 @@ struct SessionOptions {
     std::string device = "cpu";
     cpu::KernelSet kernels = cpu::KernelSet::fast;
     cpu::Arithmetic arithmetic = cpu::Arithmetic::tflite;  ///< of the device cpu
-    int threads = 1;
+    int threads = 1;  ///< of the CPU floor and of a simulated chip, 1 to 256
     bool keep_all_tensors = false;
     /// Fail when an operator that could run on an Edge TPU would run on the CPU: none is compiled.
     bool require_npu = false;

@@ -4,8 +4,8 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "base/worker_pool.h"
 #include "cpu/arg_max.h"
-#include "cpu/worker_pool.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {

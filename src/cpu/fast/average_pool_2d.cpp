@@ -4,9 +4,9 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "base/worker_pool.h"
 #include "cpu/fast/window_sum-inl.h"
 #include "cpu/pooling.h"
-#include "cpu/worker_pool.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {

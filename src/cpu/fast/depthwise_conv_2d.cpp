@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "base/simd.h"
+#include "base/worker_pool.h"
 #include "cpu/convolution.h"
 #include "cpu/fast/depthwise_product.h"
 #include "cpu/memory_plan.h"
-#include "cpu/worker_pool.h"
 
 namespace reef::cpu {
 namespace {

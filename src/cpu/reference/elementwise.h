@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "base/worker_pool.h"
 #include "cpu/broadcast.h"
 #include "cpu/kernel.h"
 #include "cpu/quantized.h"
-#include "cpu/worker_pool.h"
 
 namespace reef::cpu {
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/worker_pool.h"
 #include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
 #include "cpu/resizing.h"
-#include "cpu/worker_pool.h"
 
 namespace reef::cpu {
 namespace {

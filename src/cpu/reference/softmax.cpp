@@ -7,11 +7,11 @@
 #include <array>
 #include <cmath>
 
+#include "base/worker_pool.h"
 #include "cpu/edgetpu_functions.h"
 #include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
-#include "cpu/worker_pool.h"
 
 namespace reef::cpu {
 namespace {

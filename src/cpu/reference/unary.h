@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "base/worker_pool.h"
 #include "cpu/kernel.h"
 #include "cpu/quantized.h"
-#include "cpu/worker_pool.h"
 
 namespace reef::cpu {
 

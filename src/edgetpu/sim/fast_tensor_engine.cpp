@@ -51,13 +51,11 @@ void TensorScratch::reserve(const TensorPlan& plan) {
 }
 
 FastTensorEngine::FastTensorEngine(const TensorOp& op, const TensorShape& shape,
-                                   const TensorPlan& plan, TensorState& state,
-                                   TensorScratch& scratch)
+                                   const TensorPlan& plan, TensorState& state)
     : op_(&op),
       shape_(&shape),
       plan_(&plan),
       state_(&state),
-      scratch_(&scratch),
       kernels_(tensor_kernels()),
       form_(form_of(op)),
       used_lanes_(op.acc_internal ? std::max(op.lanes, op.last_lanes) : lane_count),
@@ -304,6 +302,7 @@ Outcome FastTensorEngine::hand_over(Work& work, bool moved) {
 
 Outcome FastTensorEngine::advance(Work& work) {
     if (plain_) return plain_->advance(work);
+    scratch_ = work.scratch;
     bool moved = false;
     while (step_ < shape_->steps) {
         if (moved && work.budget == 0) return Outcome::moved;

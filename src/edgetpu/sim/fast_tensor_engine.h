@@ -45,10 +45,10 @@ struct TensorState {
 
 class FastTensorEngine {
   public:
-    /// Precondition: plan.fast. `state` has room for the instruction's live positions; `scratch`
-    /// for the plan.
+    /// Precondition: plan.fast. `state` has room for the instruction's live positions, the scratch
+    /// of every Work for the plan.
     FastTensorEngine(const TensorOp& op, const TensorShape& shape, const TensorPlan& plan,
-                     TensorState& state, TensorScratch& scratch);
+                     TensorState& state);
     Outcome advance(Work& work);
 
   private:
@@ -80,7 +80,7 @@ class FastTensorEngine {
     const TensorShape* shape_;
     const TensorPlan* plan_;
     TensorState* state_;
-    TensorScratch* scratch_;
+    TensorScratch* scratch_ = nullptr;  ///< of this advance()
     const TensorKernels* kernels_;
     StepForm form_;
     unsigned used_lanes_;  ///< that can be seen; the plan's are rounded up

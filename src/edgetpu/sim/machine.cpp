@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine_turn.h"
+
 namespace reef::edgetpu::sim {
 namespace {
 
@@ -14,64 +16,13 @@ constexpr unsigned most_scalar_steps = 4096;
 /// move is left out of so many with a chance of 2^-40.
 constexpr unsigned most_idle_rounds = 40;
 
-/// Cases of a variant, one lambda each.
-template <typename... Case>
-struct Cases : Case... {
-    using Case::operator()...;
-};
-
-// Consumers come before what feeds them: data are taken as soon as they are there, as on the chip,
-// where an engine starts in the cycle after its wait is met.
-constexpr std::array<unsigned, tile_engine_count> consumers_first = {
-    spec::value::tile_engine::OP_,
-    spec::value::tile_engine::WIDE_TO_NARROW_,
-    spec::value::tile_engine::MESH_0_,
-    spec::value::tile_engine::MESH_1_,
-    spec::value::tile_engine::MESH_2_,
-    spec::value::tile_engine::MESH_3_,
-    spec::value::tile_engine::RING_PRODUCER_,
-    spec::value::tile_engine::NARROW_TO_WIDE_,
-    spec::value::tile_engine::RING_CONSUMER_0_,
-    spec::value::tile_engine::RING_CONSUMER_1_};
-
-/// One turn of the engine's instruction; nothing to do is done.
-template <typename Activity, typename AnyWork>
-Outcome take_turn(Activity& activity, AnyWork& work) {
-    return std::visit(
-        [&](auto& engine) -> Outcome {
-            if constexpr (requires { engine.advance(work); })
-                return engine.advance(work);
-            else
-                return Outcome::done;
-        },
-        activity);
-}
-
-std::unexpected<Error> stopped(const Fault& fault, std::string place) {
-    constexpr std::string_view usual =
-        "no known program does this; reef disasm --check FILE looks for what is wrong with it";
-    return fail(Cause::bad_input, fault.what, std::move(place),
-                fault.hint.empty() ? std::string(usual) : fault.hint);
-}
-
-// A counter that starts anew takes the marks of its buffers with it.
-void reset(Tile& tile, const Fence& fence) {
-    namespace counter = spec::value::tile_counter;
-    tile.counters.reset(fence.reset_counters, fence.reset_value);
-    const auto forget = [&](unsigned which, RowOwner owner) {
-        if ((fence.reset_counters >> which & 1U) == 0) return;
-        // Without a branch: vectors of rows.
-        for (RowOwner& row : tile.memory.full) row = row == owner ? RowOwner::none : row;
-    };
-    forget(counter::RING_READ_A_, RowOwner::ring_a);
-    forget(counter::RING_READ_B_, RowOwner::ring_b);
-    forget(counter::NARROW_TO_WIDE_, RowOwner::narrow_to_wide);
-}
-
 }  // namespace
 
 Machine::Machine(MachineOptions options)
-    : options_(options), random_(options.random_seed.value_or(0)) {
+    : options_(options),
+      random_(options.random_seed.value_or(0)),
+      workers_(std::clamp(options.threads, 1, 256)),
+      scratch_(static_cast<std::size_t>(workers_.threads())) {
     scalar_.memory = core_.memory();
     unit_memory_ = std::make_unique<TileUnit[]>(tile_count);
     if (options_.strict) {
@@ -97,9 +48,14 @@ bool Machine::ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const {
 void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
                         std::span<const std::uint8_t> data) {
     const auto r = static_cast<unsigned>(ring);
-    if (scalar) scalar_.arrived.push().assign(data);
+    Message& message = messages_.take([&](auto&& look) {
+        look(scalar_.arrived);
+        for (const auto* unit : units_) std::ranges::for_each(unit->tile.rings, look);
+    });
+    message.assign(data);
+    if (scalar) scalar_.arrived.push(message);
     for (unsigned t = 0; t < tile_count; ++t)
-        if ((tiles >> t & 1U) != 0) units_[t]->tile.rings[r].push().assign(data);
+        if ((tiles >> t & 1U) != 0) units_[t]->tile.rings[r].push(message);
 }
 
 void Machine::count_producer(Ring ring) {
@@ -131,15 +87,19 @@ void Machine::finished(Actor actor, const ProgramInstruction& instruction) {
     if (options_.steps != nullptr) options_.steps->finished(actor, instruction);
 }
 
-std::uint64_t Machine::budget() {
+std::uint64_t Machine::budget(std::uint64_t spent) {
     if (options_.steps != nullptr) return 0;
-    if (!options_.random_seed) return steps_left_;
-    return std::min(1 + random_() % 64, steps_left_);
+    const std::uint64_t left = steps_left_ - std::min(steps_left_, spent);
+    if (!options_.random_seed) return left;
+    return std::min(1 + random_() % 64, left);
 }
 
 // What an engine's turn cost: a turn without a visit costs a step.
 void Machine::spend(std::uint64_t given, std::uint64_t left) {
-    steps_left_ -= std::min(steps_left_, std::max<std::uint64_t>(given - left, 1));
+    spend(std::max<std::uint64_t>(given - left, 1));
+}
+void Machine::spend(std::uint64_t steps) {
+    steps_left_ -= std::min(steps_left_, steps);
 }
 
 Status Machine::check_steps() const {
@@ -296,164 +256,6 @@ Result<bool> Machine::advance_scalar_engines() {
     return progress;
 }
 
-void Machine::witness_fence(const TileUnit& unit, const Fence& fence) {
-    const unsigned tile = unit.tile.number;
-    for (unsigned e = 0; e < tile_engine_count; ++e)
-        if ((fence.engines >> e & 1U) != 0)
-            monitor_->join(dispatch_actor(tile), monitor_->release(tile_actor(tile, e)));
-    monitor_->counters_set(tile, fence.reset_counters,
-                           static_cast<std::uint16_t>(fence.reset_value));
-    if (fence.notify) monitor_->notified(tile);
-}
-
-// Hands instructions to their engines in order; a fence holds back those after it.
-bool Machine::dispatch(TileUnit& unit) {
-    if ((unit.held_for & unit.busy) != 0) return false;
-    bool moved = false;
-    while (unit.next < unit.dispatch.size()) {
-        const Issued& issued = unit.dispatch[unit.next];
-        const ProgramInstruction& at = *issued.instruction;
-        const Actor actor = dispatch_actor(unit.tile.number);
-        if (monitor_) monitor_->join(actor, issued.after);
-        if (const auto* fence = std::get_if<Fence>(&at.operation)) {
-            if (options_.steps != nullptr && !std::exchange(unit.at_fence, true)) {
-                started(actor, at);
-                return true;
-            }
-            unit.held_for = fence->engines;
-            if ((unit.held_for & unit.busy) != 0) return moved;
-            unit.held_for = 0;
-            reset(unit.tile, *fence);
-            if (fence->notify) ++unit.notifications;
-            if (monitor_) witness_fence(unit, *fence);
-            if (options_.steps != nullptr) {
-                options_.steps->finished(actor, at);
-                unit.at_fence = false;
-            }
-        } else {
-            const unsigned engine = engine_of(at.operation);
-            unit.engines[engine].queue.push_back(issued);
-            if (monitor_) unit.engines[engine].queue.back().after = monitor_->release(actor);
-            unit.busy |= 1U << engine;
-        }
-        ++unit.next;
-        moved = true;
-    }
-    unit.dispatch.clear();
-    unit.next = 0;
-    return moved;
-}
-
-void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op) {
-    const std::uint32_t number = engine.current->number;
-    const TensorShape& shape = program_->shapes[number];
-    const TensorPlan& plan = program_->plans[program_->plan_at[number]];
-    const bool watched =
-        options_.tap != nullptr && options_.tap->begin(unit.tile.number, *engine.current);
-    const bool fast = options_.engine == EngineKind::fast && !watched;
-    if (options_.tags != nullptr)
-        engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums,
-                                              options_.tags->at(number), tensor_tag(number));
-    else if (fast && plan.fast && tensor_kernels() != nullptr)
-        engine.activity.emplace<FastTensorEngine>(op, shape, plan, unit.tensor, scratch_);
-    else
-        engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums, watched);
-}
-
-void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
-    const Issued issued = engine.queue[engine.next++];
-    engine.current = issued.instruction;
-    engine.blocked = {};
-    const auto number = static_cast<unsigned>(&engine - unit.engines.data());
-    const Actor actor = tile_actor(unit.tile.number, number);
-    if (monitor_) monitor_->join(actor, issued.after);
-    started(actor, *issued.instruction);
-    auto& activity = engine.activity;
-    std::visit(
-        Cases{
-            [&](const TensorOp& op) { start_tensor(unit, engine, op); },
-            [&](const Table& table) { activity = TableEngine(table); },
-            [&](const RingSend& op) { activity = RingSendEngine(op); },
-            [&](const RingReceive& op) { activity = RingReceiveEngine(op); },
-            [&](const NarrowToWide& op) { activity = NarrowToWideEngine(op, issued.source_base); },
-            [&](const WideToNarrow& op) { activity = WideToNarrowEngine(op); },
-            [&](const MeshTransfer& op) { activity = MeshEngine(op); }, [](const auto&) {}},
-        engine.current->operation);
-}
-
-Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number) {
-    auto& engine = unit.engines[number];
-    bool progress = false;
-    while (true) {
-        if (engine.current == nullptr) {
-            if (engine.queue.empty()) break;
-            start(unit, engine);
-            progress = true;
-            if (options_.steps != nullptr) break;
-        }
-        const bool receives = number == spec::value::tile_engine::RING_CONSUMER_0_ ||
-                              number == spec::value::tile_engine::RING_CONSUMER_1_;
-        const std::uint64_t given = receives ? 0 : budget();
-        const Actor actor = tile_actor(unit.tile.number, number);
-        Work work{unit.tile,
-                  *this,
-                  given,
-                  options_.full_bits,
-                  {},
-                  {},
-                  witness(actor, unit.tile.number),
-                  options_.tap,
-                  options_.tags != nullptr};
-        const Outcome outcome = take_turn(engine.activity, work);
-        engine.blocked = work.blocked;
-        if (work.fault)
-            return stopped(*work.fault, fmt::format("{} on tile {}", place_of(*engine.current),
-                                                    unit.tile.number));
-        if (outcome != Outcome::waiting) {
-            progress = true;
-            spend(given, work.budget);
-        }
-        if (outcome != Outcome::done) break;
-        finished(actor, *engine.current);
-        if (observer_ != nullptr) observer_->finished(unit.tile, *engine.current);
-        engine.current = nullptr;
-        if (engine.next == engine.queue.size()) {
-            unit.busy &= ~(1U << number);
-            engine.queue.clear();
-            engine.next = 0;
-        }
-        if (receives || options_.random_seed || options_.steps != nullptr) break;
-    }
-    return progress;
-}
-
-// What an engine waits for is looked at here before the engine itself. Those of the mesh can wait
-// on both sides.
-bool Machine::still_blocked(const TileUnit& unit, unsigned number) {
-    namespace kind = spec::value::tile_engine;
-    const auto& engine = unit.engines[number];
-    if (engine.current == nullptr) return false;
-    if (engine.blocked.on == Blocked::On::counter)
-        return (number < kind::MESH_0_ || number > kind::MESH_3_) &&
-               !unit.tile.counters.reached(engine.blocked.unmet.counter,
-                                           engine.blocked.unmet.needed);
-    if (engine.blocked.on == Blocked::On::ring_empty)
-        return unit.tile.rings[number == kind::RING_CONSUMER_0_ ? 0 : 1].empty();
-    return false;
-}
-
-Result<bool> Machine::advance_tile(TileUnit& unit) {
-    bool progress = dispatch(unit);
-    auto order = consumers_first;
-    if (options_.random_seed) std::ranges::shuffle(order, random_);
-    for (const unsigned number : order) {
-        if ((unit.busy >> number & 1U) == 0 || still_blocked(unit, number)) continue;
-        if (options_.random_seed && random_() % 2 == 0) continue;
-        progress |= REEF_TRY(advance_engine(unit, number));
-    }
-    return progress;
-}
-
 bool Machine::all_idle() const {
     for (const auto& engine : scalar_engines_)
         if (!engine.idle()) return false;
@@ -474,7 +276,8 @@ void Machine::begin_stream() {
 Result<bool> Machine::round() {
     bool moved = REEF_TRY(advance_scalar());
     moved |= REEF_TRY(advance_scalar_engines());
-    for (auto& unit : units_) moved |= REEF_TRY(advance_tile(*unit));
+    const bool in_any_order = options_.random_seed || options_.steps != nullptr;
+    moved |= in_any_order ? REEF_TRY(advance_tiles_by_turns()) : REEF_TRY(advance_tiles());
     return moved;
 }
 
@@ -512,7 +315,8 @@ void Machine::reserve(const Program& program) {
     const bool fast = options_.engine == EngineKind::fast;
     if (fast)
         for (const auto& plan : program.plans)
-            if (plan.fast) scratch_.reserve(plan);
+            if (plan.fast)
+                for (TensorScratch& scratch : scratch_) scratch.reserve(plan);
     for (auto& unit : units_)
         unit->tensor.reserve(program.most_live_positions, fast ? program.most_parts : 0);
     reserve_queues(program);

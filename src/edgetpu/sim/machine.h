@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/worker_pool.h"
 #include "core_hold.h"
 #include "engines.h"
 #include "fast_tensor_engine.h"
@@ -56,6 +57,8 @@ struct MachineOptions {
     TensorTap* tap = nullptr;
     /// Holds the scalar core; must outlive the machine.
     CoreHold* hold = nullptr;
+    /// That compute tiles side by side, unless something must be told in order.
+    int threads = 1;
 };
 
 /// Is told what happens in a machine.
@@ -151,6 +154,11 @@ class Machine final : public Fabric {
         TensorState tensor;
         Tile tile;
     };
+    /// What a tile's engines compute with in one turn, and what of steps_left_ they used up.
+    struct Purse {
+        TensorScratch* scratch = nullptr;
+        std::uint64_t spent = 0;
+    };
     void reserve(const Program& program);
     void reserve_queues(const Program& program);
     void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
@@ -170,16 +178,26 @@ class Machine final : public Fabric {
     void witness_sync(const Sync& sync);
     [[nodiscard]] Status issue(const ProgramInstruction& instruction);
     [[nodiscard]] Result<bool> advance_scalar_engines();
-    [[nodiscard]] Result<bool> advance_tile(TileUnit& unit);
+    [[nodiscard]] Result<bool> advance_tiles();
+    [[nodiscard]] Result<bool> advance_tiles_by_turns();
+    [[nodiscard]] Result<bool> advance_inside(TileUnit& unit, Purse& purse);
+    [[nodiscard]] Result<bool> advance_outside(TileUnit& unit);
+    [[nodiscard]] bool worth_threads() const;
+    /// Nobody looks on who must be told of one thing after the other.
+    [[nodiscard]] bool side_by_side() const {
+        return workers_.threads() > 1 && watcher_ == nullptr && observer_ == nullptr &&
+               options_.tap == nullptr && options_.tags == nullptr;
+    }
     bool dispatch(TileUnit& unit);
     void witness_fence(const TileUnit& unit, const Fence& fence);
     void start(TileUnit& unit, Engine<TileActivity>& engine);
     [[nodiscard]] static bool still_blocked(const TileUnit& unit, unsigned number);
-    [[nodiscard]] Result<bool> advance_engine(TileUnit& unit, unsigned number);
+    [[nodiscard]] Result<bool> advance_engine(TileUnit& unit, unsigned number, Purse& purse);
     void started(Actor actor, const ProgramInstruction& instruction);
     void finished(Actor actor, const ProgramInstruction& instruction);
-    [[nodiscard]] std::uint64_t budget();
+    [[nodiscard]] std::uint64_t budget(std::uint64_t spent = 0);
     void spend(std::uint64_t given, std::uint64_t left);
+    void spend(std::uint64_t steps);
     [[nodiscard]] Status check_steps() const;
     [[nodiscard]] Witness witness(Actor actor, unsigned tile) const {
         return {monitor_.get(), watcher_, actor, tile};
@@ -196,8 +214,10 @@ class Machine final : public Fabric {
     std::unique_ptr<TileUnit[]> unit_memory_;
     std::array<TileUnit*, tile_count> units_{};
     ScalarState scalar_;
+    MessageStore messages_{2 * tile_count + 1};
     std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
-    TensorScratch scratch_;
+    WorkerPool workers_;
+    std::vector<TensorScratch> scratch_;  ///< by worker
     const Program* program_ = nullptr;
     HostPort* host_ = nullptr;
     MachineObserver* observer_ = nullptr;

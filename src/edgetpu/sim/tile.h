@@ -15,6 +15,8 @@
 
 namespace reef::edgetpu::sim {
 
+struct TensorScratch;
+
 struct Tile {
     unsigned number = 0;  ///< 4 * row + column
     TileMemory memory;
@@ -92,7 +94,8 @@ struct Work {
     std::optional<Fault> fault;
     Witness witness{};
     TensorTap* tap = nullptr;
-    bool traced = false;  ///< memory holds tags: see data_tags.h
+    bool traced = false;               ///< memory holds tags: see data_tags.h
+    TensorScratch* scratch = nullptr;  ///< of the thread; null: no tensor engine needs it
 
     /// As unmet(); waits that are met order what follows behind the events they waited for.
     [[nodiscard]] std::optional<Unmet> unready(std::span<const Wait> waits, bool destination,

@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t most_streams = 256;
 
 sim::MachineOptions machine_options(const SimulatorOptions& options) {
-    sim::MachineOptions out{.engine = options.engine, .random_seed = options.random_seed};
+    sim::MachineOptions out{
+        .engine = options.engine, .random_seed = options.random_seed, .threads = options.threads};
     if (options.most_steps) out.most_steps = *options.most_steps;
     return out;
 }

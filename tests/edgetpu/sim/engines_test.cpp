@@ -222,10 +222,11 @@ TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
         TensorScratch scratch;
         scratch.reserve(plan);
         TensorEngine plain(op, *shape, sums);
-        FastTensorEngine fast(op, *shape, plan, state, scratch);
+        FastTensorEngine fast(op, *shape, plan, state);
         for (bool done = false; !done; ++stops) {
             Work plain_work{*plain_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
             Work fast_work{*fast_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
+            fast_work.scratch = &scratch;
             const Outcome outcome = plain.advance(plain_work);
             ASSERT_EQ(fast.advance(fast_work), outcome) << "seed " << seed;
             ASSERT_TRUE(same_memory(*plain_tile, *fast_tile)) << "seed " << seed;

@@ -1,4 +1,4 @@
-#include "cpu/worker_pool.h"
+#include "base/worker_pool.h"
 
 #include <tbb/global_control.h>
 #include <tbb/info.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace reef::cpu {
+namespace reef {
 
 struct WorkerPool::Arena {
     explicit Arena(int threads) : arena(threads) {
@@ -47,4 +47,4 @@ void WorkerPool::run(std::size_t count, std::size_t grain, Invoke call, const vo
     });
 }
 
-}  // namespace reef::cpu
+}  // namespace reef

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace reef::cpu {
+namespace reef {
 
 /// With one thread the loop body runs on the caller and oneTBB is not touched.
 class WorkerPool {
@@ -42,4 +42,4 @@ class WorkerPool {
     std::unique_ptr<Arena> arena_;
 };
 
-}  // namespace reef::cpu
+}  // namespace reef

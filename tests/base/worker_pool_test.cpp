@@ -1,4 +1,4 @@
-#include "cpu/worker_pool.h"
+#include "base/worker_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace reef::cpu {
+namespace reef {
 namespace {
 
 class WorkerPoolTest : public testing::TestWithParam<int> {};
@@ -83,4 +83,4 @@ INSTANTIATE_TEST_SUITE_P(Threads, WorkerPoolTest, testing::Values(1, 2, 3, 8),
                          testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace reef::cpu
+}  // namespace reef

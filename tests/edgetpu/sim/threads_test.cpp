@@ -1,0 +1,70 @@
+// Tiles side by side: the same memories, bytes and errors with any number of threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "copy_program.h"
+#include "machine_run.h"
+#include "same_memory.h"
+#include "support/shared_data.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+class Threads : public testing::TestWithParam<const char*> {};
+
+TEST_P(Threads, ChangeNoByte) {
+    REEF_SHARED_OR_SKIP(shared);
+    auto programs = PackagePrograms::load(shared / "data" / (GetParam() + std::string(".tflite")));
+    ASSERT_TRUE(programs) << programs.error().message();
+    Machine one;
+    programs->set_inputs(7);
+    ASSERT_TRUE(programs->run(one));
+    const auto wanted = programs->outputs();
+    for (const int threads : {2, 5}) {
+        Machine several({.threads = threads});
+        // Twice: what the first run leaves is the second one's beginning.
+        for (int run = 0; run < 2; ++run) {
+            programs->set_inputs(7);
+            const auto status = programs->run(several);
+            ASSERT_TRUE(status) << status.error().message();
+            EXPECT_EQ(programs->outputs(), wanted) << threads << " threads";
+        }
+        for (unsigned t = 0; t < tile_count; ++t)
+            ASSERT_TRUE(same_memory(one.tile(t), several.tile(t))) << "tile " << t;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Threads,
+                         testing::Values("edgetpu/templates/gabor_64x64_p4_edgetpu",
+                                         "models/mobilenet_v1_0.25_128_quant_edgetpu",
+                                         "models/keras_lstm_mnist_ptq_edgetpu",
+                                         "models/deeplabv3_mnv2_dm05_pascal_quant_edgetpu"),
+                         [](const auto& tested) {
+                             std::string name = tested.param;
+                             name.erase(0, name.rfind('/') + 1);
+                             std::ranges::replace(name, '.', '_');
+                             return name;
+                         });
+
+TEST(ThreadsOnBadPrograms, GiveTheSameError) {
+    for (const auto& [from, to] : {std::pair{"WIDE_TO_NARROW@0>=1+1", "WIDE_TO_NARROW@0>=101+1"},
+                                   std::pair{"dst=0x814[1x1]", "dst=0x900[1x1]"}}) {
+        std::vector<std::string> errors;
+        for (const int threads : {1, 2, 5}) {
+            auto programs =
+                PackagePrograms::load(copy_package(with(copy_program(), from, to), 256));
+            ASSERT_TRUE(programs) << programs.error().message();
+            programs->set_inputs(3);
+            Machine machine({.threads = threads});
+            const auto status = programs->run(machine);
+            ASSERT_FALSE(status);
+            errors.push_back(status.error().message());
+        }
+        EXPECT_EQ(errors[1], errors[0]);
+        EXPECT_EQ(errors[2], errors[0]);
+    }
+}
+
+}  // namespace
+}  // namespace reef::edgetpu::sim
