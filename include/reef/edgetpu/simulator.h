@@ -33,9 +33,12 @@ struct SimulatorOptions {
     std::optional<std::uint64_t> random_seed = std::nullopt;
     /// Collects findings, with the plain engines and at several times their cost.
     bool strict = false;
-    /// Steps (scalar instructions and visits of loop nests) after which a program is stopped.
-    /// Nothing: an estimate of weeks, far above every known program.
-    std::optional<std::uint64_t> most_steps = std::nullopt;
+    /// Steps (scalar instructions and visits of loop nests) after which a program is stopped: 2^40
+    /// multiply-adds for a program of convolutions, hundreds of times those of any known one.
+    std::uint64_t most_steps = std::uint64_t{1} << 32U;
+    /// The scalar core's alone: half a second of the chip, where known programs take some ten
+    /// thousand. An endless loop of the scalar core ends in seconds.
+    std::uint64_t most_scalar_instructions = std::uint64_t{1} << 28U;
     /// 1 to 256, that compute tiles side by side. More than one changes no byte and no error;
     /// strict and random runs use one.
     int threads = 1;

@@ -11,9 +11,6 @@
 namespace reef::edgetpu::sim {
 namespace {
 
-/// Before a program is stopped: minutes, where the longest known one takes seconds.
-constexpr std::uint64_t most_steps = std::uint64_t{1} << 34;
-
 /// As many bytes, each whole word of which is a tag.
 std::vector<std::byte> tagged(std::size_t size_bytes, const auto& tag_of_word) {
     std::vector<std::byte> bytes(size_bytes);
@@ -56,7 +53,7 @@ class FlowRun {
             return fail(Cause::unsupported, "a package of too many executables");
         PreparedExecutable program = REEF_TRY(prepare_tagged(*computing));
         number_instructions(program.program);
-        Machine machine({.tags = &reads_, .most_steps = most_steps});
+        Machine machine({.tags = &reads_});
         if (const auto* caching = package_.find(ExecutableType::parameter_caching)) {
             PreparedExecutable loading = REEF_TRY(prepare_tagged(*caching));
             REEF_CHECK(sim::run(machine, loading));

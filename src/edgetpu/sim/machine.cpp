@@ -103,6 +103,12 @@ void Machine::spend(std::uint64_t steps) {
 }
 
 Status Machine::check_steps() const {
+    if (scalar_instructions_left_ == 0)
+        return fail(Cause::bad_input,
+                    fmt::format("the scalar core did not end within {} instructions",
+                                options_.most_scalar_instructions),
+                    fmt::format("word {:#06x}", core_.program_counter()),
+                    "its loop is endless or longer than those of any known program");
     if (steps_left_ > 0) return {};
     return fail(Cause::bad_input,
                 fmt::format("the program did not end within {} steps", options_.most_steps), {},
@@ -184,7 +190,7 @@ Result<bool> Machine::advance_scalar() {
         if (!ScalarCore::executes(at.source) && !may_issue(at)) return moved;
         moved = true;
         spend(1, 0);
-        if (steps_left_ == 0) return moved;
+        if (steps_left_ == 0 || --scalar_instructions_left_ == 0) return moved;
         if (ScalarCore::executes(at.source)) {
             REEF_CHECK(execute(at));
             if (options_.hold != nullptr) options_.hold->moved();
@@ -372,6 +378,7 @@ void Machine::begin(const Program& program, HostPort& host, MachineObserver* obs
     observer_ = observer;
     reserve(program);
     steps_left_ = options_.most_steps;
+    scalar_instructions_left_ = options_.most_scalar_instructions;
     if (monitor_) monitor_->begin_program(program.narrow_bound);
     empty_buses();
     stream_ = 0;

@@ -47,8 +47,9 @@ struct MachineOptions {
     bool strict = false;
     /// Not null: data are tags of what made them; what tensor instructions read, by their number.
     std::vector<TagReads>* tags = nullptr;
-    /// Scalar instructions and visits of loop nests before a program is stopped.
-    std::uint64_t most_steps = std::uint64_t{1} << 40;
+    /// Before a program is stopped: see there.
+    std::uint64_t most_steps = SimulatorOptions{}.most_steps;
+    std::uint64_t most_scalar_instructions = SimulatorOptions{}.most_scalar_instructions;
     /// A stepwise run, of which it is told: in a round the scalar core executes one instruction at
     /// most, and an engine takes one up, makes one visit of its nests, or ends one. The engines are
     /// the plain ones. Not with random_seed. Must outlive the machine.
@@ -209,6 +210,7 @@ class Machine final : public Fabric {
     std::unique_ptr<Monitor> monitor_;
     AccessWatcher* watcher_ = nullptr;
     std::uint64_t steps_left_ = 0;
+    std::uint64_t scalar_instructions_left_ = 0;
     std::mt19937_64 random_;
     /// Side by side: at equal places in their pages they would push each other out of the caches.
     std::unique_ptr<TileUnit[]> unit_memory_;

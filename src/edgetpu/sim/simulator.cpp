@@ -14,12 +14,12 @@ struct Simulator::Chip {
     explicit Chip(const SimulatorOptions& options) : machine(machine_options(options)) {}
 
     static sim::MachineOptions machine_options(const SimulatorOptions& options) {
-        sim::MachineOptions out{.engine = options.engine,
-                                .random_seed = options.random_seed,
-                                .strict = options.strict,
-                                .threads = options.threads};
-        if (options.most_steps) out.most_steps = *options.most_steps;
-        return out;
+        return {.engine = options.engine,
+                .random_seed = options.random_seed,
+                .strict = options.strict,
+                .most_steps = options.most_steps,
+                .most_scalar_instructions = options.most_scalar_instructions,
+                .threads = options.threads};
     }
 
     sim::Machine machine;

@@ -15,10 +15,11 @@ namespace {
 constexpr std::size_t most_streams = 256;
 
 sim::MachineOptions machine_options(const SimulatorOptions& options) {
-    sim::MachineOptions out{
-        .engine = options.engine, .random_seed = options.random_seed, .threads = options.threads};
-    if (options.most_steps) out.most_steps = *options.most_steps;
-    return out;
+    return {.engine = options.engine,
+            .random_seed = options.random_seed,
+            .most_steps = options.most_steps,
+            .most_scalar_instructions = options.most_scalar_instructions,
+            .threads = options.threads};
 }
 
 }  // namespace

@@ -214,5 +214,15 @@ TEST(CopyProgram, StopsAfterTheStepsThatItMayTake) {
         << ran.status.error().message();
 }
 
+TEST(CopyProgram, LoopOfTheScalarCoreThatDoesNotEndIsStopped) {
+    const auto ran =
+        run(with(copy_program(), "halt", "branch offset=0"), {.most_scalar_instructions = 10'000});
+    ASSERT_FALSE(ran.status);
+    const auto text = ran.status.error().message();
+    EXPECT_NE(text.find("the scalar core did not end within 10000 instructions"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("word 0x"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace reef::edgetpu::sim
