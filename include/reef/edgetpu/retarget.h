@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reef/base/result.h"
@@ -65,6 +66,21 @@ struct Requantisation {
 
 /// Whether a tensor instruction has the form and holds the values.
 [[nodiscard]] bool holds(const Instruction& instruction, const Requantisation& values);
+
+/// Whether a tensor instruction has the form in what no scale enters: opcode, modes, and the loops
+/// as far as shapes decide them.
+[[nodiscard]] bool has_shape_of(const Instruction& instruction, const Requantisation& values);
+
+/// A value that an instruction holds and another that an operator puts there.
+struct ValueDifference {
+    std::string_view field;  ///< of the instruction
+    double held = 0, wanted = 0;
+    friend bool operator==(const ValueDifference&, const ValueDifference&) = default;
+};
+/// In the order scale, limits, zero points, first sum. Fields that the instruction lacks are left
+/// out.
+[[nodiscard]] std::vector<ValueDifference> differing_values(const Instruction& instruction,
+                                                            const Requantisation& values);
 
 /// Whether a tensor instruction has the form, with the values of any scales and zero points.
 [[nodiscard]] bool has_form_of(const Instruction& instruction, const Requantisation& values);

@@ -272,7 +272,23 @@ std::uint64_t steps_of(const Instruction& instruction) {
     return steps;
 }
 
-/// What no scale enters: opcode, modes, and the loops as far as shapes decide them.
+template <typename Value>
+struct NamedValue {
+    std::string_view field;
+    std::optional<Value> Requantisation::*of;
+};
+constexpr auto real_values =
+    std::to_array<NamedValue<float>>({{"scale", &Requantisation::scale},
+                                      {"clamp_min", &Requantisation::clamp_min},
+                                      {"clamp_max", &Requantisation::clamp_max}});
+constexpr auto whole_values =
+    std::to_array<NamedValue<std::int32_t>>({{"par_zero", &Requantisation::weight_zero},
+                                             {"in_zero", &Requantisation::in_zero},
+                                             {"out_zero", &Requantisation::out_zero},
+                                             {"initial", &Requantisation::initial}});
+
+}  // namespace
+
 bool has_shape_of(const Instruction& instruction, const Requantisation& values) {
     if (instruction.info == nullptr || instruction.info->space != Space::tile ||
         instruction.info->opcode != (values.form == Form::maximum ? maximum : mac)) {
@@ -304,6 +320,8 @@ bool has_shape_of(const Instruction& instruction, const Requantisation& values) 
     }
     return true;
 }
+
+namespace {
 
 bool nearly(float held, float wanted) {
     return std::abs(held - wanted) <= 0.01F;
@@ -337,13 +355,27 @@ std::vector<Requantisation> requantisations(const Model& plain, const std::vecto
 }
 
 bool holds(const Instruction& instruction, const Requantisation& values) {
-    return has_shape_of(instruction, values) && same_float(instruction, "scale", values.scale) &&
-           same_float(instruction, "clamp_min", values.clamp_min) &&
-           same_float(instruction, "clamp_max", values.clamp_max) &&
-           same_number(instruction, "par_zero", values.weight_zero) &&
-           same_number(instruction, "in_zero", values.in_zero) &&
-           same_number(instruction, "out_zero", values.out_zero) &&
-           same_number(instruction, "initial", values.initial);
+    return has_shape_of(instruction, values) &&
+           std::ranges::all_of(real_values,
+                               [&](const auto& value) {
+                                   return same_float(instruction, value.field, values.*value.of);
+                               }) &&
+           std::ranges::all_of(whole_values, [&](const auto& value) {
+               return same_number(instruction, value.field, values.*value.of);
+           });
+}
+
+std::vector<ValueDifference> differing_values(const Instruction& instruction,
+                                              const Requantisation& values) {
+    std::vector<ValueDifference> list;
+    for (const auto& [field, of] : real_values)
+        if (!same_float(instruction, field, values.*of) && instruction.value(field))
+            list.push_back({field, real(instruction, field), *(values.*of)});
+    for (const auto& [field, of] : whole_values)
+        if (!same_number(instruction, field, values.*of) && instruction.value(field))
+            list.push_back({field, static_cast<double>(number(instruction, field)),
+                            static_cast<double>(*(values.*of))});
+    return list;
 }
 
 bool has_form_of(const Instruction& instruction, const Requantisation& values) {
