@@ -1,5 +1,7 @@
 // Tensors inside compiled programs, gathered from what the simulated tiles store, against the plain
 // models on the CPU in the chip's arithmetic: every byte of every convolution, on three pictures.
+#include "reef/runtime/program_layers.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,8 +74,10 @@ class ProgramLayers : public testing::TestWithParam<Case> {
         EXPECT_EQ(std::ssize(layers), GetParam().layers);
         EXPECT_EQ(std::ranges::count_if(layers, [](const auto& l) { return !l.problem.empty(); }),
                   GetParam().not_gathered);
-        const auto matches = edgetpu::match_layers(layers, compiled, plain);
+        auto matches = edgetpu::match_layers(layers, compiled, plain);
         ASSERT_TRUE(matches) << matches.error().message();
+        // Layers that are not gathered may have a place; nothing can be compared with it.
+        std::erase_if(*matches, [](const LayerMatch& match) { return !match.comparable; });
         EXPECT_EQ(std::ssize(*matches), GetParam().matched);
         EXPECT_EQ(std::ranges::count(*matches, MatchedBy::order, &LayerMatch::by),
                   GetParam().by_order);
@@ -84,6 +88,7 @@ class ProgramLayers : public testing::TestWithParam<Case> {
             EXPECT_TRUE(std::ranges::equal(mine.data, cpu.tensor(match.tensor)))
                 << layer.name << " " << layer.instructions.front() << ": " << tensor.name;
         }
+        EXPECT_EQ(std::ranges::count(*matches, MatchedBy::place, &LayerMatch::by), 0);
         // Which leaves no convolution out.
         const auto left = edgetpu::operators_without_layer(*matches, compiled, plain);
         ASSERT_TRUE(left) << left.error().message();
@@ -117,6 +122,44 @@ Case model_case(const std::string& name, std::ptrdiff_t layers, std::ptrdiff_t m
                 std::ptrdiff_t not_gathered = 0, std::ptrdiff_t by_order = 0) {
     const std::string path = "data/models/" + name;
     return {name, path + "_edgetpu", path, layers, matched, not_gathered, by_order};
+}
+
+TEST(LayersByPlace, LeftOverLayersAndOperatorsAreMatched) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto path = (shared / "data/edgetpu/templates/gabor_64x64_p4").string();
+    auto plain = test::load_model(path + ".tflite");
+    const auto compiled = test::load_model(path + "_edgetpu.tflite");
+    auto sessions = test::open_compared(plain, compiled);
+    ASSERT_TRUE(sessions) << sessions.error().message();
+    test::draw_inputs(sessions->cpu, sessions->chip, 1);
+    ASSERT_TRUE(sessions->chip.run());
+    auto layers = program_layers(sessions->chip).value();
+
+    // Another scale between the convolution and the pool: no value of either fits.
+    auto& graph = plain.subgraphs[0];
+    const auto between = static_cast<std::size_t>(graph.operators[1].outputs[0]);
+    graph.tensors[between].quantization->scale[0] *= 1.01F;
+    auto matches = edgetpu::match_layers(layers, compiled, plain).value();
+    ASSERT_EQ(matches.size(), 2U);
+    for (std::size_t i = 0; i < matches.size(); ++i) {
+        EXPECT_EQ(matches[i].layer, i);
+        EXPECT_EQ(matches[i].op, 1 + i);
+        EXPECT_EQ(matches[i].by, MatchedBy::place);
+        EXPECT_TRUE(matches[i].comparable);
+        ASSERT_FALSE(matches[i].differences.empty());
+    }
+    EXPECT_EQ(matches[1].differences[0].field, "scale");
+    EXPECT_NEAR(matches[1].differences[0].wanted, 1.01 * matches[1].differences[0].held, 1e-6);
+    EXPECT_THAT(edgetpu::operators_without_layer(matches, compiled, plain).value(), IsEmpty());
+
+    // Without a tensor the place is still known, but nothing can be compared.
+    layers[0].problem = "it lies on no grid";
+    matches = edgetpu::match_layers(layers, compiled, plain).value();
+    ASSERT_EQ(matches.size(), 2U);
+    EXPECT_EQ(matches[0].op, 1U);
+    EXPECT_FALSE(matches[0].comparable);
+    EXPECT_THAT(edgetpu::operators_without_layer(matches, compiled, plain).value(),
+                testing::ElementsAre(1U));
 }
 
 std::string test_name(const testing::TestParamInfo<Case>& info) {

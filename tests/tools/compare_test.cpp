@@ -158,7 +158,7 @@ TEST_F(CompareTest, LayersOfACompiledModel) {
     const std::string plain = shared / "data/edgetpu/templates/gabor_64x64_p4.tflite";
     const std::string compiled = shared / "data/edgetpu/templates/gabor_64x64_p4_edgetpu.tflite";
     EXPECT_THAT(expect_ok({"compare", compiled, plain, "--layers"}),
-                HasSubstr("equal: 2 of 2 tensors equal"));
+                HasSubstr("equal: 3 of 3 tensors equal"));
     const auto json =
         nlohmann::json::parse(expect_ok({"compare", compiled, plain, "--layers", "--json"}));
     EXPECT_EQ(json["tensors"][0]["layer"], "layer_000");

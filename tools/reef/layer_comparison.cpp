@@ -5,13 +5,15 @@
 #include <algorithm>
 
 #include "array_output.h"
+#include "reef/edgetpu/package.h"
+#include "reef/model/tflite.h"
 #include "tensor_set.h"
-#include "text_table.h"
 
 namespace reef::tool {
 namespace {
 
 constexpr std::string_view by_equal_values = "equal values";
+constexpr std::string_view by_output = "output";
 
 Result<OpenModel> open_for_tensors(const std::string& path, DeviceOptions device) {
     runtime::SessionOptions settings = session_options(device);
@@ -19,18 +21,25 @@ Result<OpenModel> open_for_tensors(const std::string& path, DeviceOptions device
     return open_model(path, settings);
 }
 
-Status set_same_inputs(OpenModel& compiled, OpenModel& plain, const LayersToCompare& what) {
-    const InputBytes inputs =
-        REEF_TRY(inputs_or_random(compiled.session.graph(), what.inputs, what.seed));
-    bool same = plain.session.input_count() == inputs.size();
-    for (std::size_t i = 0; same && i < inputs.size(); ++i)
-        same = compiled.session.input(i).size() == plain.session.input(i).size();
-    if (!same)
-        return fail(Cause::bad_input, "its inputs are not those of the compiled model", what.plain,
-                    "give the plain model that it was compiled from");
-    set_inputs(compiled.session, inputs);
-    set_inputs(plain.session, inputs);
-    return {};
+bool holds_compiled(const model::Model& model) {
+    return !model.subgraphs.empty() &&
+           std::ranges::any_of(model.subgraphs.front().operators, edgetpu::is_compiled);
+}
+
+/// Whether there is anything to compare, before anything runs.
+Status check_files(const LayersToCompare& what) {
+    const model::Model compiled = REEF_TRY(model::load_tflite(what.compiled));
+    const model::Model plain = REEF_TRY(model::load_tflite(what.plain));
+    if (!holds_compiled(compiled)) {
+        return fail(Cause::bad_input,
+                    "the first file must be the compiled one, and this has no operator compiled "
+                    "for the Edge TPU",
+                    what.compiled,
+                    holds_compiled(plain)
+                        ? "the second file is compiled: swap them"
+                        : "give the file that the Edge TPU compiler wrote, then its plain one");
+    }
+    return in_place(check_plain_model(compiled, plain), what.plain);
 }
 
 /// A computed tensor of the plain model that nothing else was compared with and whose bytes, in its
@@ -47,7 +56,7 @@ std::optional<model::TensorIndex> find_by_values(const DumpedLayer& dumped,
             const std::string name = fmt::format("t{:04}", index);
             const bool taken =
                 std::ranges::any_of(result.dump.layers, [&](const DumpedLayer& other) {
-                    return other.match && other.match->tensor == index;
+                    return other.match && other.match->comparable && other.match->tensor == index;
                 });
             if (taken || !edgetpu::is_alike(dumped.layer, tensor)) continue;
             const Array mine = edgetpu::tensor_like(dumped.layer, tensor);
@@ -58,10 +67,9 @@ std::optional<model::TensorIndex> find_by_values(const DumpedLayer& dumped,
     return found;
 }
 
-void compare_layer(LayerComparison& result, std::size_t i, const runtime::Session& plain,
-                   double tolerance) {
-    DumpedLayer& dumped = result.dump.layers[i];
-    if (!dumped.layer.problem.empty()) return;
+void compare_layer(LayerComparison& result, std::size_t i, const runtime::Session& plain) {
+    const DumpedLayer& dumped = result.dump.layers[i];
+    if (!dumped.layer.problem.empty() || (dumped.match && !dumped.match->comparable)) return;
     std::string how;
     std::optional<model::TensorIndex> index;
     if (dumped.match) {
@@ -75,34 +83,65 @@ void compare_layer(LayerComparison& result, std::size_t i, const runtime::Sessio
     const auto& tensor = plain.graph().tensors[static_cast<std::size_t>(*index)];
     const Array mine = edgetpu::tensor_like(dumped.layer, tensor);
     result.sets.tensors.push_back(compare_pair(fmt::format("t{:04}", *index), mine,
-                                               array_of(tensor, plain.tensor(*index)), tolerance));
-    result.layer_of.push_back(i);
-    result.matched_by.push_back(std::move(how));
-    if (!result.first_different && !result.sets.tensors.back().same())
-        result.first_different = result.sets.tensors.size() - 1;
+                                               array_of(tensor, plain.tensor(*index)),
+                                               result.sets.tolerance));
+    result.origins.push_back({.layer = i, .matched_by = std::move(how)});
 }
 
-/// Layers that were not compared, with the reason.
-std::vector<std::pair<const DumpedLayer*, std::string>> left_out(const LayerComparison& result) {
-    std::vector<std::pair<const DumpedLayer*, std::string>> list;
-    for (std::size_t i = 0; i < result.dump.layers.size(); ++i) {
-        if (std::ranges::find(result.layer_of, i) != result.layer_of.end()) continue;
-        const DumpedLayer& dumped = result.dump.layers[i];
-        list.emplace_back(&dumped, dumped.layer.problem.empty()
-                                       ? "no tensor of the plain model is known to be it"
-                                       : dumped.layer.problem);
+std::optional<model::TensorIndex> find_by_name(const model::Subgraph& graph,
+                                               const std::string& name) {
+    const auto found = std::ranges::find(graph.tensors, name, &model::Tensor::name);
+    if (found == graph.tensors.end()) return std::nullopt;
+    return static_cast<model::TensorIndex>(found - graph.tensors.begin());
+}
+
+void compare_output(LayerComparison& result, const std::string& name, const Array& chip,
+                    const Array& plain, bool from_cpu) {
+    result.sets.tensors.push_back(compare_pair(name, chip, plain, result.sets.tolerance));
+    result.origins.push_back(
+        {.layer = std::nullopt, .matched_by = std::string(by_output), .from_cpu = from_cpu});
+}
+
+/// What the compiled operators hand to those on the CPU, then what the model gives.
+void compare_outputs(LayerComparison& result, const runtime::Session& chip,
+                     const runtime::Session& plain) {
+    const auto& graph = chip.graph();
+    const auto tensor_of = [](const runtime::Session& session, model::TensorIndex index) {
+        return array_of(session.graph().tensors[static_cast<std::size_t>(index)],
+                        session.tensor(index));
+    };
+    std::vector<model::TensorIndex> from_chip;
+    for (std::size_t op = 0; op < graph.operators.size(); ++op) {
+        if (!edgetpu::is_compiled(graph.operators[op])) continue;
+        const auto& outputs = graph.operators[op].outputs;
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            from_chip.push_back(outputs[i]);
+            if (std::ranges::find(graph.outputs, outputs[i]) != graph.outputs.end()) continue;
+            const auto& name = graph.tensors[static_cast<std::size_t>(outputs[i])].name;
+            if (const auto other = find_by_name(plain.graph(), name))
+                compare_output(result, fmt::format("op{}_out{}", op, i),
+                               tensor_of(chip, outputs[i]), tensor_of(plain, *other), false);
+        }
     }
-    return list;
+    for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+        const bool from_cpu = std::ranges::find(from_chip, graph.outputs[i]) == from_chip.end();
+        compare_output(result, fmt::format("out{}", i), tensor_of(chip, graph.outputs[i]),
+                       tensor_of(plain, plain.graph().outputs[i]), from_cpu);
+    }
 }
 
 }  // namespace
 
 Result<LayerComparison> compare_layers(const LayersToCompare& what) {
+    REEF_CHECK(check_files(what));
     OpenModel compiled = REEF_TRY(
         open_for_tensors(what.compiled, {.device = "edgetpu:sim", .arithmetic = "tflite"}));
     OpenModel plain =
         REEF_TRY(open_for_tensors(what.plain, {.device = "cpu", .arithmetic = "edgetpu"}));
-    REEF_CHECK(set_same_inputs(compiled, plain, what));
+    const InputBytes inputs =
+        REEF_TRY(inputs_or_random(compiled.session.graph(), what.inputs, what.seed));
+    set_inputs(compiled.session, inputs);
+    set_inputs(plain.session, inputs);
     REEF_TRY(in_place(timed_run(compiled.session), what.compiled));
     REEF_TRY(in_place(timed_run(plain.session), what.plain));
     LayerComparison result;
@@ -111,52 +150,12 @@ Result<LayerComparison> compare_layers(const LayersToCompare& what) {
     result.sets.b = what.plain + " on cpu,arithmetic=edgetpu";
     result.sets.tolerance = what.tolerance;
     for (std::size_t i = 0; i < result.dump.layers.size(); ++i)
-        compare_layer(result, i, plain.session, what.tolerance);
-    if (result.sets.tensors.empty())
-        return fail(Cause::bad_input, "none of its layers is a tensor of the plain model",
-                    what.compiled, "give the plain model that it was compiled from");
+        compare_layer(result, i, plain.session);
+    compare_outputs(result, compiled.session, plain.session);
+    const auto different = std::ranges::find_if_not(result.sets.tensors, &ComparedTensor::same);
+    if (different != result.sets.tensors.end())
+        result.first_different = static_cast<std::size_t>(different - result.sets.tensors.begin());
     return result;
-}
-
-void print_layer_comparison_text(Console& console, const LayerComparison& result, bool all) {
-    print_comparison_text(console, result.sets, all);
-    if (result.first_different) {
-        const std::size_t at = *result.first_different;
-        const DumpedLayer& dumped = result.dump.layers[result.layer_of[at]];
-        console.print("\nfirst layer that differs: {} {}\n  {}, {}, matched by {}\n",
-                      result.sets.tensors[at].name, printable(dumped.plain_name), dumped.layer.name,
-                      dumped.layer.instructions.front(), result.matched_by[at]);
-    }
-    TextTable table({{"not compared"}, {"first instruction"}, {"reason"}});
-    for (const auto& [dumped, reason] : left_out(result))
-        table.add({dumped->layer.name, dumped->layer.instructions.front(), reason});
-    if (!table.empty()) {
-        console.print("\n");
-        table.print(console);
-    }
-    for (const std::string& op : result.dump.without_layer)
-        console.print("  no layer is {}\n", printable(op));
-}
-
-Json layer_comparison_json(const LayerComparison& result) {
-    Json document = comparison_json(result.sets);
-    for (std::size_t i = 0; i < result.sets.tensors.size(); ++i) {
-        const DumpedLayer& dumped = result.dump.layers[result.layer_of[i]];
-        Json& tensor = document["tensors"][i];
-        tensor["layer"] = dumped.layer.name;
-        tensor["instructions"] = dumped.layer.instructions;
-        tensor["matched_by"] = result.matched_by[i];
-    }
-    document["first_different_tensor"] = nullptr;
-    if (result.first_different)
-        document["first_different_tensor"] = result.sets.tensors[*result.first_different].name;
-    document["not_compared"] = Json::array();
-    for (const auto& [dumped, reason] : left_out(result))
-        document["not_compared"].push_back({{"layer", dumped->layer.name},
-                                            {"instructions", dumped->layer.instructions},
-                                            {"reason", reason}});
-    document["operators_without_layer"] = result.dump.without_layer;
-    return document;
 }
 
 }  // namespace reef::tool

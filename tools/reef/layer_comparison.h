@@ -19,11 +19,19 @@ struct LayersToCompare {
     double tolerance = 0;
 };
 
+/// Where a compared tensor comes from.
+struct TensorOrigin {
+    std::optional<std::size_t> layer;  ///< index in the dump; nothing for outputs
+    std::string matched_by;            ///< "output" for outputs
+    bool from_cpu = false;             ///< an output of the model that no compiled operator makes
+};
+
 struct LayerComparison {
     LayerDump dump;
-    ComparedSets sets;                           ///< in the order of the program
-    std::vector<std::size_t> layer_of;           ///< by compared tensor: index in dump.layers
-    std::vector<std::string> matched_by;         ///< likewise
+    /// The layers' tensors in the order of the program, then what compiled operators hand to the
+    /// CPU ("op3_out0"), then the model's outputs ("out0").
+    ComparedSets sets;
+    std::vector<TensorOrigin> origins;           ///< by compared tensor
     std::optional<std::size_t> first_different;  ///< index of a compared tensor
 };
 

@@ -11,6 +11,37 @@ namespace reef::tool {
 
 using edgetpu::LayerMatch;
 
+namespace {
+
+using model::TensorIndex;
+
+bool same_sizes(const model::Subgraph& a, const std::vector<TensorIndex>& of_a,
+                const model::Subgraph& b, const std::vector<TensorIndex>& of_b) {
+    return std::ranges::equal(of_a, of_b, [&](TensorIndex one, TensorIndex other) {
+        return a.tensors[static_cast<std::size_t>(one)].byte_count() ==
+               b.tensors[static_cast<std::size_t>(other)].byte_count();
+    });
+}
+
+}  // namespace
+
+Status check_plain_model(const model::Model& compiled, const model::Model& plain) {
+    const auto refuse = [](std::string what) {
+        return fail(Cause::bad_input, std::move(what), {},
+                    "give the plain model that it was compiled from");
+    };
+    if (plain.subgraphs.empty()) return refuse("it has no subgraph");
+    const auto& a = compiled.subgraphs.front();
+    const auto& b = plain.subgraphs.front();
+    if (std::ranges::any_of(b.operators, edgetpu::is_compiled))
+        return refuse("it is compiled for the Edge TPU itself");
+    if (!same_sizes(a, a.inputs, b, b.inputs))
+        return refuse("its inputs are not those of the compiled model");
+    if (!same_sizes(a, a.outputs, b, b.outputs))
+        return refuse("its outputs are not those of the compiled model");
+    return {};
+}
+
 Result<LayerDump> dump_layers(const OpenModel& opened, const model::Model* plain) {
     auto layers = REEF_TRY(runtime::program_layers(opened.session));
     std::vector<LayerMatch> matches;
@@ -20,7 +51,7 @@ Result<LayerDump> dump_layers(const OpenModel& opened, const model::Model* plain
         const auto& graph = plain->subgraphs.front();
         for (const std::size_t op :
              REEF_TRY(edgetpu::operators_without_layer(matches, opened.model, *plain)))
-            dump.without_layer.push_back(model::place_of(graph, op));
+            dump.without_layer.push_back({op, model::place_of(graph, op)});
     }
     for (std::size_t i = 0; i < layers.size(); ++i) {
         DumpedLayer& dumped = dump.layers.emplace_back();
@@ -34,8 +65,13 @@ Result<LayerDump> dump_layers(const OpenModel& opened, const model::Model* plain
         const auto& tensor =
             plain->subgraphs.front().tensors[static_cast<std::size_t>(match->tensor)];
         dumped.match = *match;
-        dumped.name = fmt::format("t{:04}", match->tensor);
         dumped.plain_name = tensor.name;
+        dumped.plain_op = model::place_of(plain->subgraphs.front(), match->op);
+        if (!match->comparable) {
+            dumped.tensor = dumped.layer.tensor;
+            continue;
+        }
+        dumped.name = fmt::format("t{:04}", match->tensor);
         dumped.tensor = edgetpu::tensor_like(dumped.layer, tensor);
     }
     return dump;
@@ -58,8 +94,8 @@ void print_layers_text(Console& console, const LayerDump& dump, const std::strin
         if (!dumped.layer.problem.empty())
             table.add({dumped.name, dumped.layer.instructions.front(), dumped.layer.problem});
     if (!table.empty()) table.print(console);
-    for (const std::string& op : dump.without_layer)
-        console.print("  no layer is {}\n", printable(op));
+    for (const auto& op : dump.without_layer)
+        console.print("  no layer is {}\n", printable(op.name));
 }
 
 Json layers_json(const LayerDump& dump) {
@@ -81,10 +117,33 @@ Json layers_json(const LayerDump& dump) {
             json["tensor_name"] = dumped.plain_name;
             json["operator"] = dumped.match->op;
             json["matched_by"] = std::string(to_string(dumped.match->by));
+            if (!dumped.match->differences.empty())
+                json["different_values"] = differences_json(*dumped.match);
         }
         list.push_back(std::move(json));
     }
     return list;
+}
+
+std::string differences_text(const LayerMatch& match) {
+    std::string text;
+    for (const auto& [field, held, wanted] : match.differences)
+        text += fmt::format("{}{} {:.8g}, the plain model's {:.8g}", text.empty() ? "" : "; ",
+                            field, held, wanted);
+    return text;
+}
+
+Json differences_json(const LayerMatch& match) {
+    Json list = Json::array();
+    for (const auto& [field, held, wanted] : match.differences)
+        list.push_back({{"field", std::string(field)}, {"program", held}, {"plain_model", wanted}});
+    return list;
+}
+
+Json names_json(const std::vector<OperatorWithoutLayer>& operators) {
+    Json names = Json::array();
+    for (const auto& op : operators) names.push_back(op.name);
+    return names;
 }
 
 }  // namespace reef::tool

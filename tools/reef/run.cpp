@@ -95,7 +95,13 @@ Result<std::optional<LayerDump>> layers_of(const RunOptions& options, const Open
     if (options.like.empty())
         return REEF_TRY(in_place(dump_layers(opened, nullptr), options.model));
     const model::Model plain = REEF_TRY(model::load_tflite(options.like));
-    return REEF_TRY(in_place(dump_layers(opened, &plain), options.model));
+    REEF_CHECK(in_place(check_plain_model(opened.model, plain), options.like));
+    LayerDump dump = REEF_TRY(in_place(dump_layers(opened, &plain), options.model));
+    if (std::ranges::none_of(dump.layers,
+                             [](const auto& layer) { return layer.match.has_value(); }))
+        return fail(Cause::bad_input, "none of the program's layers is a tensor of it",
+                    options.like, "give the plain model that it was compiled from");
+    return dump;
 }
 
 Result<Exit> run(const RunOptions& options, Console& console) {

@@ -119,7 +119,7 @@ void print_run_json(Console& console, const runtime::Session& session, const Run
     if (report.findings) document["findings"] = findings_json(*report.findings);
     if (report.layers != nullptr) {
         document["layers"] = layers_json(*report.layers);
-        document["operators_without_layer"] = report.layers->without_layer;
+        document["operators_without_layer"] = names_json(report.layers->without_layer);
     }
     print_json(console, document);
 }

@@ -17,6 +17,7 @@
 #include "reef/base/result.h"
 #include "reef/edgetpu/isa.h"
 #include "reef/edgetpu/package.h"
+#include "reef/edgetpu/retarget.h"
 #include "reef/model/graph.h"
 
 namespace reef::edgetpu {
@@ -54,6 +55,9 @@ enum class MatchedBy : std::uint8_t {
     values,   ///< no other layer or operator has its shape, scale, limits and zero points
     sources,  ///< of those alike, the one that reads the same tensors
     order,    ///< of those alike, the first in the program's and the model's order
+    /// It and the operator are left over, and it reads what the operator reads, or stands between
+    /// the same neighbours: one of the values above is wrong, or its tensor is.
+    place,
 };
 [[nodiscard]] std::string_view to_string(MatchedBy how);
 
@@ -62,6 +66,9 @@ struct LayerMatch {
     std::size_t op = 0;                                ///< in the plain model's first subgraph
     model::TensorIndex tensor = model::absent_tensor;  ///< its output
     MatchedBy by = MatchedBy::values;
+    /// The layer is gathered and has the tensor's shape. Always true but for those by place.
+    bool comparable = true;
+    std::vector<ValueDifference> differences{};  ///< of the first instruction; by place only
 };
 
 /// For layers of `compiled`, in their order: which tensor of the plain model they are. Layers
@@ -71,7 +78,8 @@ struct LayerMatch {
                                                            const model::Model& compiled,
                                                            const model::Model& plain);
 
-/// The operators on the chip that compute with weights and whose tensors match no layer.
+/// The operators on the chip that compute with weights and whose tensors match no layer that is
+/// comparable.
 [[nodiscard]] Result<std::vector<std::size_t>> operators_without_layer(
     const std::vector<LayerMatch>& matches, const model::Model& compiled,
     const model::Model& plain);

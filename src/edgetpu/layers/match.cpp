@@ -55,10 +55,21 @@ class Matching {
 
     std::vector<LayerMatch> run() {
         for (std::size_t i = 0; i < layers_.size(); ++i) match(i);
+        for (const Fit fit : {Fit::tensor_and_form, Fit::tensor, Fit::form})
+            for (std::size_t i = 0; i < layers_.size(); ++i)
+                if (!op_of_.contains(i)) match_by_place(i, fit);
+        std::ranges::sort(matches_, {}, &LayerMatch::layer);
         return std::move(matches_);
     }
 
   private:
+    /// What a layer and an operator that are left over must have in common, besides their place.
+    enum class Fit : std::uint8_t {
+        tensor_and_form,
+        tensor,  ///< the shape of the result
+        form,    ///< the opcode, modes and loops
+    };
+
     TensorIndex output_of(std::size_t op) const { return graph_.operators[op].outputs.front(); }
 
     std::vector<std::size_t> alike(const GatheredLayer& layer) const {
@@ -85,11 +96,68 @@ class Matching {
             if (!same.empty()) ops = std::move(same);
             if (ops.size() > 1) by = MatchedBy::order;
         }
-        const TensorIndex tensor = output_of(ops.front());
-        taken_.insert(ops.front());
-        tensor_of_[i] = tensor;
-        matched_.insert(tensor);
-        matches_.push_back({i, ops.front(), tensor, by});
+        take({.layer = i, .op = ops.front(), .tensor = output_of(ops.front()), .by = by});
+    }
+
+    void take(LayerMatch match) {
+        taken_.insert(match.op);
+        op_of_[match.layer] = match.op;
+        tensor_of_[match.layer] = match.tensor;
+        matched_.insert(match.tensor);
+        matches_.push_back(std::move(match));
+    }
+
+    bool has_tensor_of(const GatheredLayer& layer, std::size_t op) const {
+        return layer.problem.empty() &&
+               is_alike(layer, graph_.tensors[static_cast<std::size_t>(output_of(op))]);
+    }
+
+    bool fits(const GatheredLayer& layer, const Requantisation& role, Fit fit) const {
+        if (!role.required() || taken_.contains(role.op)) return false;
+        return (fit == Fit::form || has_tensor_of(layer, role.op)) &&
+               (fit == Fit::tensor || has_shape_of(layer.first, role));
+    }
+
+    /// The operator lies between those of the nearest layers that have one.
+    bool is_between_neighbours(std::size_t layer, std::size_t op) const {
+        const auto after = op_of_.upper_bound(layer);
+        return (after == op_of_.end() || op < after->second) &&
+               (after == op_of_.begin() || op > std::prev(after)->second);
+    }
+
+    /// Those that read what the layer reads. A wrong address may make it read something else, too:
+    /// then those between its neighbours.
+    void keep_in_place(std::vector<const Requantisation*>& roles, std::size_t layer,
+                       Fit fit) const {
+        const Roots mine = roots_of(layer);
+        const auto reads_the_same = [&](const Requantisation* role) {
+            return roots_of_operator(role->op) == mine;
+        };
+        const bool any = std::ranges::any_of(roles, reads_the_same);
+        std::erase_if(roles, [&](const Requantisation* role) {
+            if (any || fit == Fit::tensor) return !reads_the_same(role);
+            return !is_between_neighbours(layer, role->op);
+        });
+    }
+
+    /// Of several in one place, the one with most of the layer's values.
+    void match_by_place(std::size_t i, Fit fit) {
+        const GatheredLayer& layer = layers_[i];
+        std::vector<const Requantisation*> roles;
+        for (const Requantisation& role : roles_)
+            if (fits(layer, role, fit)) roles.push_back(&role);
+        keep_in_place(roles, i, fit);
+        if (roles.empty()) return;
+        const Requantisation* best =
+            *std::ranges::min_element(roles, {}, [&](const Requantisation* role) {
+                return differing_values(layer.first, *role).size();
+            });
+        take({.layer = i,
+              .op = best->op,
+              .tensor = output_of(best->op),
+              .by = MatchedBy::place,
+              .comparable = has_tensor_of(layer, best->op),
+              .differences = differing_values(layer.first, *best)});
     }
 
     /// Of what a layer reads.
@@ -148,6 +216,7 @@ class Matching {
     std::set<TensorIndex> matched_;
     std::set<TensorIndex> computed_;                ///< by operators with instructions of their own
     std::map<std::size_t, TensorIndex> tensor_of_;  ///< by layer
+    std::map<std::size_t, std::size_t> op_of_;      ///< likewise
     std::vector<LayerMatch> matches_;
 };
 
@@ -159,6 +228,8 @@ std::string_view to_string(MatchedBy how) {
             return "values";
         case MatchedBy::sources:
             return "sources";
+        case MatchedBy::place:
+            return "place";
         case MatchedBy::order:
             break;
     }
@@ -180,7 +251,9 @@ Result<std::vector<std::size_t>> operators_without_layer(const std::vector<Layer
     std::vector<std::size_t> left;
     for (const auto& part : REEF_TRY(plan_parameters(plain, on_chip)))
         if (part.kind == PartKind::layer &&
-            std::ranges::find(matches, part.op, &LayerMatch::op) == matches.end() &&
+            std::ranges::none_of(
+                matches,
+                [&](const LayerMatch& match) { return match.op == part.op && match.comparable; }) &&
             std::ranges::find(left, part.op) == left.end())
             left.push_back(part.op);
     return left;
