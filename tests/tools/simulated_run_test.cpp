@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "command.h"
+#include "reef/base/file.h"
 #include "support/shared_data.h"
 
 namespace reef::tool {
@@ -81,6 +85,50 @@ TEST_F(SimulatedRunTest, SaysHowOftenParametersWereLoaded) {
     EXPECT_EQ(json["chip"]["evictions"], 0);
     EXPECT_EQ(json["chip"]["recoveries"], 0);
     EXPECT_GE(json["chip"]["runs"], 5);
+}
+
+TEST_F(SimulatedRunTest, BenchSaysWhatEachKindOfInstructionTakes) {
+    REEF_SHARED_OR_SKIP(shared);
+    std::vector<std::string> arguments = {
+        "bench",    shared / "data/edgetpu/templates/dense_256_edgetpu.tflite",
+        "--device", "edgetpu:sim",
+        "--runs",   "1",
+        "--warmup", "0"};
+    const auto text = expect_ok(arguments);
+    EXPECT_THAT(text, HasSubstr("cycles by instruction"));
+    for (const char* row : {"parameters  infeed", "inference   mac", "inference   ring_pop"})
+        EXPECT_THAT(text, HasSubstr(row));
+    arguments.insert(arguments.end(), {"--json", "--trace", file("trace.json")});
+    const auto chip = nlohmann::json::parse(expect_ok(arguments))["chip_estimate"];
+    EXPECT_GT(chip["caching"]["cycles"], 0);
+    for (const auto& rows : {chip["instructions"], chip["caching"]["instructions"]}) {
+        const auto found = std::ranges::find(rows, "infeed", [](const auto& row) {
+            return row["name"].template get<std::string>();
+        });
+        ASSERT_NE(found, rows.end());
+        EXPECT_GT((*found)["count"], 0);
+        EXPECT_GT((*found)["busiest_cycles"], 0);
+        EXPECT_GE((*found)["all_cycles"], (*found)["busiest_cycles"]);
+    }
+
+    const auto trace = nlohmann::json::parse(as_text(read_file(file("trace.json")).value().view()));
+    std::set<std::string> lanes;
+    std::map<int, double> first, last;
+    for (const auto& event : trace["traceEvents"]) {
+        const int process = event["pid"];
+        if (event["ph"] == "M") {
+            lanes.insert(fmt::format("{} {}", process, event["args"]["name"].get<std::string>()));
+            continue;
+        }
+        const double begin = event["ts"], end = begin + event["dur"].get<double>();
+        first[process] = first.contains(process) ? std::min(first[process], begin) : begin;
+        last[process] = std::max(last[process], end);
+    }
+    for (const char* lane :
+         {"2 Edge TPU, estimated: inference", "3 Edge TPU, estimated: loading the parameters",
+          "2 scalar core INFEED", "3 scalar core INFEED", "2 tile 0 OP"})
+        EXPECT_TRUE(lanes.contains(lane)) << lane;
+    EXPECT_GE(first[2], last[3]) << "parameters are loaded before they are used";
 }
 
 TEST_F(SimulatedRunTest, WithoutAStickTheExitCodeIsThree) {

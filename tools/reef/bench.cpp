@@ -73,17 +73,11 @@ Result<std::optional<edgetpu::PackageEstimate>> chip_estimate(
     std::optional<edgetpu::PackageEstimate> sum;
     for (const auto& op : REEF_TRY(edgetpu::packages_of(model))) {
         const auto one = REEF_TRY(in_place(edgetpu::estimate(op.package, &spans), op.place));
-        if (!sum) {
+        if (sum) {
+            *sum += one;
+        } else {
             sum = one;
-            continue;
         }
-        sum->first_seconds += one.first_seconds;
-        sum->cached_seconds += one.cached_seconds;
-        sum->computing.cycles += one.computing.cycles;
-        sum->computing.mac_steps += one.computing.mac_steps;
-        sum->computing.to_chip_bytes += one.computing.to_chip_bytes;
-        sum->computing.from_chip_bytes += one.computing.from_chip_bytes;
-        sum->computing.counted_once |= one.computing.counted_once;
     }
     return sum;
 }
@@ -163,7 +157,7 @@ Action add_bench(CLI::App& app) {
     app.add_option(
            "--trace", options->trace,
            "Write the profiled runs in Chrome's trace format (opens in Perfetto); on an Edge "
-           "TPU also the estimate, a lane for each tile and engine")
+           "TPU also the estimate: a process for each program, a lane for each tile and engine")
         ->type_name("FILE");
     app.add_flag("--all", options->all, "List every operator, in execution order");
     app.add_flag("--json", options->json, "Print JSON");

@@ -74,6 +74,30 @@ void print_operators(Console& console, const Profile& profile, bool all) {
     }
 }
 
+/// The cycles of each kind of instruction, program by program.
+void print_instructions(Console& console, const edgetpu::PackageEstimate& chip) {
+    TextTable table({{"program"},
+                     {"instruction"},
+                     {"count", Align::right},
+                     {"busiest tile", Align::right},
+                     {"all tiles", Align::right}});
+    const auto add = [&](std::string_view program, const edgetpu::ExecutableEstimate& estimate) {
+        const auto text = [](std::uint64_t value) {
+            return count_text(static_cast<std::int64_t>(value));
+        };
+        for (const auto& row : estimate.instructions) {
+            if (row.busiest_cycles == 0) continue;
+            table.add({std::string(program), std::string(row.instruction), text(row.count),
+                       text(row.busiest_cycles), text(row.all_cycles)});
+        }
+    };
+    if (chip.caching) add("parameters", *chip.caching);
+    add("inference", chip.computing);
+    console.print("\n{}  estimated; syncs and fences only wait and are left out\n",
+                  console.heading("cycles by instruction"));
+    table.print(console);
+}
+
 void print_chip(Console& console, const edgetpu::PackageEstimate& chip) {
     console.print("\n{}  an estimate from stated assumptions (docs/simulator.md), no measurement\n",
                   console.heading("on a real chip"));
@@ -98,6 +122,35 @@ void print_chip(Console& console, const edgetpu::PackageEstimate& chip) {
     table.print(console);
     if (computing.counted_once)
         console.print("  the program branches: its instructions are counted once\n");
+    print_instructions(console, chip);
+}
+
+Json instructions_json(const edgetpu::ExecutableEstimate& estimate) {
+    Json list = Json::array();
+    for (const auto& row : estimate.instructions)
+        list.push_back({{"name", row.instruction},
+                        {"count", row.count},
+                        {"busiest_cycles", row.busiest_cycles},
+                        {"all_cycles", row.all_cycles}});
+    return list;
+}
+
+Json chip_estimate_json(const edgetpu::PackageEstimate& chip) {
+    const auto& computing = chip.computing;
+    Json json = {{"first_s", chip.first_seconds},
+                 {"cached_s", chip.cached_seconds},
+                 {"cycles", computing.cycles},
+                 {"mac_steps", computing.mac_steps},
+                 {"to_chip_bytes", computing.to_chip_bytes},
+                 {"from_chip_bytes", computing.from_chip_bytes},
+                 {"counted_once", computing.counted_once},
+                 {"instructions", instructions_json(computing)}};
+    if (chip.caching)
+        json["caching"] = {{"cycles", chip.caching->cycles},
+                           {"to_chip_bytes", chip.caching->to_chip_bytes},
+                           {"counted_once", chip.caching->counted_once},
+                           {"instructions", instructions_json(*chip.caching)}};
+    return json;
 }
 
 }  // namespace
@@ -158,16 +211,7 @@ void print_bench_json(Console& console, const BenchReport& report) {
                                                     {"share", op.share}});
     }
     if (!report.chip_counts.is_null()) document["chip"] = report.chip_counts;
-    if (report.chip) {
-        const auto& computing = report.chip->computing;
-        document["chip_estimate"] = {{"first_s", report.chip->first_seconds},
-                                     {"cached_s", report.chip->cached_seconds},
-                                     {"cycles", computing.cycles},
-                                     {"mac_steps", computing.mac_steps},
-                                     {"to_chip_bytes", computing.to_chip_bytes},
-                                     {"from_chip_bytes", computing.from_chip_bytes},
-                                     {"counted_once", computing.counted_once}};
-    }
+    if (report.chip) document["chip_estimate"] = chip_estimate_json(*report.chip);
     print_json(console, document);
 }
 

@@ -57,29 +57,37 @@ Profile profile_of(const model::Model& model, const runtime::Session& session,
 
 namespace {
 
-constexpr int chip_process = 2;
+int process_of(const edgetpu::EngineSpan& span) {
+    return span.caching ? 3 : 2;
+}
 
-/// Lanes are threads of a process: one for each tile and engine that does something.
+/// Lanes are threads of a process, one process a program: a lane for each tile and engine that does
+/// something.
 void add_chip(Json& list, std::span<const edgetpu::EngineSpan> chip) {
-    if (chip.empty()) return;
-    list.push_back({{"name", "process_name"},
-                    {"ph", "M"},
-                    {"pid", chip_process},
-                    {"tid", 0},
-                    {"args", {{"name", "Edge TPU, estimated"}}}});
-    std::map<std::pair<int, std::string>, int> lanes;
-    for (const auto& span : chip) lanes.emplace(std::pair(span.tile, span.engine), 0);
+    const auto name = [&list](std::string_view kind, int process, int thread, std::string text) {
+        list.push_back({{"name", kind},
+                        {"ph", "M"},
+                        {"pid", process},
+                        {"tid", thread},
+                        {"args", {{"name", std::move(text)}}}});
+    };
+    std::map<int, std::string_view> processes;
+    std::map<std::tuple<int, int, std::string_view>, int> lanes;
+    for (const auto& span : chip) {
+        processes.emplace(process_of(span), span.caching
+                                                ? "Edge TPU, estimated: loading the parameters"
+                                                : "Edge TPU, estimated: inference");
+        lanes.emplace(std::tuple(process_of(span), span.tile, span.engine), 0);
+    }
+    for (const auto& [process, text] : processes)
+        name("process_name", process, 0, std::string(text));
     int next = 1;
     for (auto& [lane, number] : lanes) {
+        const auto& [process, tile, engine] = lane;
         number = next++;
-        const bool scalar = lane.first == edgetpu::EngineSpan::scalar_core;
-        list.push_back({{"name", "thread_name"},
-                        {"ph", "M"},
-                        {"pid", chip_process},
-                        {"tid", number},
-                        {"args",
-                         {{"name", scalar ? "scalar core " + lane.second
-                                          : fmt::format("tile {} {}", lane.first, lane.second)}}}});
+        name("thread_name", process, number,
+             tile == edgetpu::EngineSpan::scalar_core ? fmt::format("scalar core {}", engine)
+                                                      : fmt::format("tile {} {}", tile, engine));
     }
     const double microseconds = 1e6 / edgetpu::estimated_clock_hz();
     for (const auto& span : chip) {
@@ -88,8 +96,8 @@ void add_chip(Json& list, std::span<const edgetpu::EngineSpan> chip) {
                         {"ph", "X"},
                         {"ts", static_cast<double>(span.begin) * microseconds},
                         {"dur", static_cast<double>(span.cycles) * microseconds},
-                        {"pid", chip_process},
-                        {"tid", lanes.at(std::pair(span.tile, std::string(span.engine)))},
+                        {"pid", process_of(span)},
+                        {"tid", lanes.at({process_of(span), span.tile, span.engine})},
                         {"args", {{"word", span.word}}}});
     }
 }

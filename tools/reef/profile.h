@@ -63,7 +63,8 @@ struct Profile {
 
 /// A JSON object in the Trace Event Format, which Perfetto and chrome://tracing open: one complete
 /// event per operator and run, times in microseconds from the first event on. `chip`, the estimate
-/// of a compiled program, becomes a process of its own with a lane for each tile and engine.
+/// of compiled programs, becomes a process for those that load parameters and one for those that
+/// compute, with a lane for each tile and engine.
 [[nodiscard]] std::string chrome_trace(const Profile& profile, const std::string& process_name,
                                        const std::vector<Recorder::Event>& events,
                                        std::span<const edgetpu::EngineSpan> chip = {});

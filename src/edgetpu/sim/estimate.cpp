@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <numeric>
 
+#include "happens_before.h"
 #include "memory.h"
 #include "program.h"
 #include "reef_spec/edgetpu_isa.h"
@@ -48,6 +51,12 @@ struct Cycles {
         return cycles_for(static_cast<double>(words * narrow_word_bytes),
                           assumed::mesh_bytes_per_cycle);
     }
+    std::uint64_t operator()(const Infeed& op) const {
+        return cycles_for(
+            static_cast<double>(op.dst.visits() *
+                                (op.activations ? activation_unit_bytes : parameter_unit_bytes)),
+            assumed::ring_bytes_per_cycle);
+    }
     std::uint64_t operator()(const RingPush& op) const {
         constexpr std::array unit_bytes = {parameter_unit_bytes, activation_unit_bytes,
                                            relay_unit_bytes};
@@ -63,12 +72,38 @@ struct Cycles {
     std::uint64_t operator()(const auto&) const { return 1; }
 };
 
+/// Adds up what instructions of one name take, unit by unit.
+class InstructionTable {
+  public:
+    void count(std::string_view name) { ++rows_[name].count; }
+    /// `unit`: a tile, or EngineSpan::scalar_core.
+    void add(std::string_view name, unsigned unit, std::uint64_t cycles) {
+        rows_[name].cycles[unit] += cycles;
+    }
+    [[nodiscard]] std::vector<InstructionCycles> table() const {
+        std::vector<InstructionCycles> out;
+        for (const auto& [name, row] : rows_)
+            out.push_back({name, row.count, std::ranges::max(row.cycles),
+                           std::accumulate(row.cycles.begin(), row.cycles.end(), std::uint64_t{})});
+        std::ranges::stable_sort(out, std::greater{}, &InstructionCycles::busiest_cycles);
+        return out;
+    }
+
+  private:
+    struct Row {
+        std::uint64_t count = 0;
+        std::array<std::uint64_t, tile_count + 1> cycles{};
+    };
+    std::map<std::string_view, Row> rows_;
+};
+
 /// Follows a program: every engine has its own clock, fences and syncs bring them together.
 class Timeline {
   public:
     explicit Timeline(std::vector<EngineSpan>* spans) : spans_(spans) {}
 
     void add(const ProgramInstruction& at, ExecutableEstimate& estimate) {
+        table_.count(at.source.info->name);
         if (const auto* sync = std::get_if<Sync>(&at.operation)) return join(*sync);
         if (at.source.info->space == Space::scalar) return add_scalar(at);
         if (const auto* fence = std::get_if<Fence>(&at.operation)) return join(at.tiles, *fence);
@@ -92,6 +127,7 @@ class Timeline {
             latest = std::max({latest, tile.dispatch, std::ranges::max(tile.engines)});
         return latest;
     }
+    [[nodiscard]] std::vector<InstructionCycles> instructions() const { return table_.table(); }
 
   private:
     static constexpr std::size_t engine_count = std::size(spec::tile_engine_values);
@@ -101,6 +137,7 @@ class Timeline {
     };
 
     void note(const EngineSpan& span) {
+        table_.add(span.instruction, span.tile, span.cycles);
         if (spans_ != nullptr) spans_->push_back(span);
     }
     void join(std::uint16_t tiles, const Fence& fence) {
@@ -118,25 +155,29 @@ class Timeline {
                 scalar_ = std::max(scalar_, tiles_[t].dispatch);
         for (auto& tile : tiles_) tile.dispatch = std::max(tile.dispatch, scalar_);
     }
+    static std::optional<ScalarEngine> scalar_engine_of(const Operation& operation) {
+        if (std::holds_alternative<Infeed>(operation)) return infeed;
+        if (std::holds_alternative<RingPush>(operation)) return push;
+        if (std::holds_alternative<RingPop>(operation)) return pop;
+        return std::nullopt;
+    }
     void add_scalar(const ProgramInstruction& at) {
+        constexpr std::array<std::string_view, scalar_engine_count> names = {"INFEED", "PUSH",
+                                                                             "OUTFEED"};
         ++scalar_;
-        std::size_t engine = 0;
-        if (std::holds_alternative<RingPush>(at.operation))
-            engine = 1;
-        else if (std::holds_alternative<RingPop>(at.operation))
-            engine = 2;
-        else
-            return;
+        const auto engine = scalar_engine_of(at.operation);
+        if (!engine) return table_.add(at.source.info->name, EngineSpan::scalar_core, 1);
         const std::uint64_t cycles = std::visit(Cycles{}, at.operation);
-        const std::uint64_t begin = std::max(scalar_engines_[engine], scalar_);
-        note({EngineSpan::scalar_core, engine == 1 ? "PUSH" : "OUTFEED", at.source.info->name,
-              at.source.word, begin, cycles});
-        scalar_engines_[engine] = begin + cycles;
+        const std::uint64_t begin = std::max(scalar_engines_[*engine], scalar_);
+        note({EngineSpan::scalar_core, names[*engine], at.source.info->name, at.source.word, begin,
+              cycles});
+        scalar_engines_[*engine] = begin + cycles;
     }
 
     std::vector<EngineSpan>* spans_;
+    InstructionTable table_;
     std::array<TileClock, tile_count> tiles_{};
-    std::array<std::uint64_t, 3> scalar_engines_{};
+    std::array<std::uint64_t, scalar_engine_count> scalar_engines_{};
     std::uint64_t scalar_ = 0;
 };
 
@@ -150,9 +191,17 @@ void count_transfers(const Executable& executable, ExecutableEstimate& out) {
         out.from_chip_bytes += static_cast<std::uint64_t>(std::max(layer.size_bytes, 0));
 }
 
+std::uint64_t end_of(std::span<const EngineSpan> spans) {
+    std::uint64_t latest = 0;
+    for (const auto& span : spans) latest = std::max(latest, span.begin + span.cycles);
+    return latest;
+}
+
 Result<ExecutableEstimate> estimate_executable(const Executable& executable,
                                                std::vector<EngineSpan>* spans) {
     ExecutableEstimate out;
+    const std::size_t before = spans == nullptr ? 0 : spans->size();
+    const std::uint64_t start = spans == nullptr ? 0 : end_of(*spans);
     Timeline timeline(spans);
     for (const auto& bitstream : executable.bitstreams) {
         const auto stream = REEF_TRY(translate(bitstream.instructions.view()));
@@ -162,7 +211,13 @@ Result<ExecutableEstimate> estimate_executable(const Executable& executable,
             timeline.add(at, out);
         }
     }
+    if (spans != nullptr)
+        for (auto& span : std::span(*spans).subspan(before)) {
+            span.begin += start;
+            span.caching = executable.type == ExecutableType::parameter_caching;
+        }
     out.cycles = timeline.end();
+    out.instructions = timeline.instructions();
     count_transfers(executable, out);
     return out;
 }
@@ -189,14 +244,47 @@ double estimated_clock_hz() {
     return assumed::clock_hz;
 }
 
+ExecutableEstimate& ExecutableEstimate::operator+=(const ExecutableEstimate& other) {
+    cycles += other.cycles;
+    mac_steps += other.mac_steps;
+    to_chip_bytes += other.to_chip_bytes;
+    from_chip_bytes += other.from_chip_bytes;
+    counted_once |= other.counted_once;
+    for (const auto& row : other.instructions) {
+        auto found =
+            std::ranges::find(instructions, row.instruction, &InstructionCycles::instruction);
+        if (found == instructions.end()) {
+            instructions.push_back(row);
+            continue;
+        }
+        found->count += row.count;
+        found->busiest_cycles += row.busiest_cycles;
+        found->all_cycles += row.all_cycles;
+    }
+    std::ranges::stable_sort(instructions, std::greater{}, &InstructionCycles::busiest_cycles);
+    return *this;
+}
+
+PackageEstimate& PackageEstimate::operator+=(const PackageEstimate& other) {
+    first_seconds += other.first_seconds;
+    cached_seconds += other.cached_seconds;
+    computing += other.computing;
+    if (other.caching) {
+        if (!caching) caching.emplace();
+        *caching += *other.caching;
+    }
+    return *this;
+}
+
 Result<PackageEstimate> estimate(const Package& package, std::vector<EngineSpan>* spans) {
     PackageEstimate out;
     const Executable* computing = REEF_TRY(computing_executable(package));
+    if (const auto* caching = package.find(ExecutableType::parameter_caching))
+        out.caching = REEF_TRY(estimate_executable(*caching, spans));
     out.computing = REEF_TRY(estimate_executable(*computing, spans));
     out.cached_seconds = seconds_of(out.computing) + assumed::inference_seconds;
     out.first_seconds = out.cached_seconds;
-    if (const auto* caching = package.find(ExecutableType::parameter_caching)) {
-        out.caching = REEF_TRY(estimate_executable(*caching, nullptr));
+    if (out.caching) {
         // Parameters go into the chip as they arrive: the slower of the two counts.
         const double load =
             static_cast<double>(out.caching->to_chip_bytes) / assumed::usb_bytes_per_second;
