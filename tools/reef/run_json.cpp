@@ -84,7 +84,7 @@ Json poses_json(const std::vector<Pose>& poses) {
 Json findings_json(const std::vector<edgetpu::Finding>& findings) {
     Json list = Json::array();
     for (const auto& finding : findings)
-        list.push_back({{"kind", edgetpu::to_string(finding.kind)},
+        list.push_back({{"kind", edgetpu::identifier_of(finding.kind)},
                         {"memory", finding.memory},
                         {"address", finding.address},
                         {"tiles", finding.tiles},
@@ -92,7 +92,7 @@ Json findings_json(const std::vector<edgetpu::Finding>& findings) {
                         {"other_instruction", finding.other},
                         {"times", finding.times},
                         {"not_listed", finding.not_listed},
-                        {"text", edgetpu::message(finding)}});
+                        {"message", edgetpu::message(finding)}});
     return list;
 }
 

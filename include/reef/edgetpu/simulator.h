@@ -53,7 +53,10 @@ enum class FindingKind : std::uint8_t {
     left_over,           ///< messages, words, notifications at the end of a program
     hazard,              ///< two accesses that no synchronisation orders, right as they may be here
 };
+/// For people: "reads what nothing wrote".
 [[nodiscard]] std::string_view to_string(FindingKind kind);
+/// For programs: the enumerator, "unwritten_read".
+[[nodiscard]] std::string_view identifier_of(FindingKind kind);
 
 /// What a program did, or may do in another order of its engines, that a right one would not.
 struct Finding {

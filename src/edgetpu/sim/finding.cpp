@@ -27,13 +27,33 @@ std::string_view to_string(FindingKind kind) {
         case FindingKind::row_never_read:
             return "parameter row that nothing reads";
         case FindingKind::read_twice:
-            return "reads parameters a second time";
+            return "reads a second time what known programs read once";
         case FindingKind::overwritten_unread:
             return "overwrites what nothing has read";
         case FindingKind::left_over:
             return "left over at the end";
         case FindingKind::hazard:
             return "unordered accesses";
+    }
+    return "";
+}
+
+std::string_view identifier_of(FindingKind kind) {
+    switch (kind) {
+        case FindingKind::unwritten_read:
+            return "unwritten_read";
+        case FindingKind::outside_bound:
+            return "outside_bound";
+        case FindingKind::row_never_read:
+            return "row_never_read";
+        case FindingKind::read_twice:
+            return "read_twice";
+        case FindingKind::overwritten_unread:
+            return "overwritten_unread";
+        case FindingKind::left_over:
+            return "left_over";
+        case FindingKind::hazard:
+            return "hazard";
     }
     return "";
 }
