@@ -28,6 +28,18 @@ std::string_view counter_name(unsigned counter) {
     return spec::tile_counter_values[counter].name;
 }
 
+/// "engine OP", "engines OP, MESH_0".
+std::string engine_names(std::uint32_t engines) {
+    std::string names = std::has_single_bit(engines) ? "engine " : "engines ";
+    std::string_view between;
+    for (const auto& engine : spec::tile_engine_values) {
+        if ((engines >> engine.value & 1U) == 0) continue;
+        names.append(between).append(engine.name);
+        between = ", ";
+    }
+    return names;
+}
+
 /// A wait that may still be in force.
 struct Pending {
     const Issued* issued;
@@ -162,8 +174,8 @@ class CreditChecker {
     void check_set(const Issued& issued, unsigned t, unsigned counter, std::int64_t value) {
         const auto& tile = tiles_[t];
         if (!is_global(counter) && tile.counting[counter] != 0)
-            fault(issued, t, "{} is set to {} while engines {:#x} may count it",
-                  counter_name(counter), value, tile.counting[counter]);
+            fault(issued, t, "{} is set to {} while {} may count it", counter_name(counter), value,
+                  engine_names(tile.counting[counter]));
         for (const auto& p : tile.pending) {
             if (p.demand.counter != counter) continue;
             const auto now = tile.counters[counter];
