@@ -43,9 +43,23 @@ class RandomTensor {
         op.clamp_max = one_in(4) ? 100.0F : 70000.0F;
         op.start_value = one_in(3) ? static_cast<std::int32_t>(below(2000)) - 1000 : 0;
         op.out_zero = static_cast<std::int32_t>(below(256));
+        op.table = one_in(5);
+        op.table_normalised = op.table && one_in(3);
         set_nests(op);
         set_events(op);
         return op;
+    }
+
+    /// Polynomials over the arguments that these scales give, and beyond.
+    Table table() {
+        Table table;
+        for (auto& segment : table.coefficients)
+            for (unsigned power = 0; power < segment.size(); ++power)
+                segment[power] = std::ldexp(static_cast<float>(below(4001)) - 2000.0F,
+                                            -4 * static_cast<int>(power));
+        float at = -100;
+        for (auto& limit : table.breaks) limit = at += static_cast<float>(below(60));
+        return table;
     }
 
     void fill(Tile& tile) {
@@ -85,12 +99,21 @@ class RandomTensor {
         op.single = form == 1 || form == 2;
         op.in_16bit = form == 3;
         if (form == 4) op.kind = one_in(2) ? TensorKind::max : TensorKind::sum;
+        if (form == 5 && one_in(2)) set_resize(op);
         op.in_zero = static_cast<std::int32_t>(below(256));
         op.par_zero = op.par_16bit ? 32768 : static_cast<std::int32_t>(below(256));
         op.par_zero_rows = !op.par_16bit && one_in(3);
         op.zero_row_first = zero_row;
         op.zero_row_step = 1;
         op.zero_row_last = zero_row + static_cast<std::int32_t>(below(4));
+    }
+
+    void set_resize(TensorOp& op) {
+        op.kind = TensorKind::resize;
+        op.resize = {.x = {.level = below(4), .phase = below(4), .step = 1 + below(8)},
+                     .y = {.level = below(4), .phase = below(4), .step = 1 + below(8)},
+                     .pixel_stride = 4,
+                     .row_stride = 4 * static_cast<std::int32_t>(1 + below(64))};
     }
 
     static Nest empty() {
@@ -202,6 +225,8 @@ TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
     const auto fast_tile = std::make_unique<Tile>();
     NoFabric fabric;
     unsigned fast_ones = 0;
+    unsigned fast_tables = 0;
+    unsigned resizes = 0;
     unsigned stops = 0;
     constexpr unsigned trials = 500;
     for (unsigned seed = 0; seed < trials; ++seed) {
@@ -210,9 +235,15 @@ TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
         const auto shape = shape_of(op);
         if (!shape) continue;
         const TensorPlan plan = plan_of(op, *shape);
+        if (op.kind == TensorKind::resize) {
+            ++resizes;
+            EXPECT_FALSE(plan.fast) << "the fast engine knows no blend, seed " << seed;
+        }
         if (!plan.fast) continue;
         ++fast_ones;
+        fast_tables += op.table ? 1 : 0;
         plain_tile->counters = {};
+        plain_tile->table = random.table();
         random.fill(*plain_tile);
         *fast_tile = *plain_tile;
         Sums sums(shape->live_positions);
@@ -237,6 +268,8 @@ TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
         }
     }
     EXPECT_GT(fast_ones, trials / 4);
+    EXPECT_GT(fast_tables, fast_ones / 10);
+    EXPECT_GT(resizes, trials / 50);
     EXPECT_GT(stops, 2 * fast_ones);
 }
 
