@@ -152,6 +152,20 @@ TEST(DebugCommand, HelpNamesEveryCommand) {
     EXPECT_FALSE(help_text("jump"));
 }
 
+// Each line of the help that stands at the margin is a form of a command, with arguments for its
+// words in capitals.
+TEST(DebugCommand, HelpShowsFormsThatWork) {
+    for (const char* line :
+         {"step [N]\nstep layer [N]\nstep round [N]\n    ",
+          "break WORD [done] [tile T]\nbreak write MEMORY [T] FIRST[..LAST]\n    "})
+        EXPECT_THAT(help_text({}).value(), HasSubstr(line));
+    EXPECT_THAT(parse("step x").error().message(),
+                HasSubstr("the form is: step [N], or step layer [N], or step round [N]"));
+    EXPECT_TRUE(parse("step layer 2"));
+    EXPECT_TRUE(parse("step round 3"));
+    EXPECT_TRUE(parse("break write narrow 2 5"));
+}
+
 std::vector<std::byte> bytes(std::initializer_list<int> values) {
     std::vector<std::byte> out;
     for (const int value : values) out.push_back(static_cast<std::byte>(value));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -171,6 +172,38 @@ TEST_F(DebugTemplateTest, AScriptEndsAtTheFirstCommandThatFails) {
         EXPECT_EQ(failed.exit_code, 1) << line;
         EXPECT_THAT(failed.err, HasSubstr("standard input line 1")) << line;
     }
+}
+
+// A message shorter than the program waits for: the chip stands still, and can be looked at.
+TEST_F(DebugTemplateTest, AProgramThatFailsCanBeLookedAt) {
+    const std::string script =
+        "break 0x1c\ncontinue\nreg s8 = 64\ncontinue\nreg s8\nstep\nwhere\nengines core\n"
+        "queues tile 0\nmemory narrow 0 0 16\noutputs\n";
+    const auto result = reef_command({"debug", compiled("dense_256"), "--out", file("out")},
+                                     {.stdin_text = script});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr("standard input line 4: continue: the program waits for "
+                                      "bytes that the host does not have"));
+    EXPECT_THAT(result.err, HasSubstr("line 6: step: the program has failed and cannot go on "
+                                      "(restart goes back to before its first instruction)"));
+    EXPECT_THAT(result.err, HasSubstr("outputs: the program has failed and gave no outputs"));
+    EXPECT_THAT(result.out, HasSubstr("s8 = 0x40\ns8 = 0x40\n"));
+    EXPECT_THAT(result.out, HasSubstr("core: 0:0x"));
+    EXPECT_THAT(result.out, HasSubstr("\n0x00000: 00 00"));
+    EXPECT_FALSE(std::filesystem::exists(file("out")));
+
+    const auto again = reef_command({"debug", compiled("dense_256")},
+                                    {.stdin_text = script + "delete 1\nrestart\ncontinue\n"});
+    EXPECT_EQ(again.exit_code, 1) << "the first failure is not forgotten";
+    EXPECT_THAT(again.out, HasSubstr("the program has ended"));
+}
+
+TEST_F(DebugTemplateTest, TheDeviceMayHaveAName) {
+    EXPECT_EQ(session("dense_256", "where\n", {"--device", "edgetpu:sim:2"}),
+              "core: 1:0x0000 start\n");
+    expect_error({"debug", compiled("dense_256"), "--device", "edgetpu:sim:"}, 2,
+                 "edgetpu:sim:NAME");
+    EXPECT_THAT(expect_ok({"run", "--help"}), HasSubstr("edgetpu:sim:NAME"));
 }
 
 TEST_F(DebugTemplateTest, TheCommandLineIsChecked) {

@@ -68,8 +68,10 @@ Status run_prompt(debug::Session& session, edgetpu::Debugger& debugger, Console&
     return {};
 }
 
-Status run_script(debug::Session& session, Console& console, std::string_view text,
-                  const std::string& name) {
+// A program that cannot go on ends the script only after the rest of it has looked at the chip.
+Result<Exit> run_script(debug::Session& session, Console& console, std::string_view text,
+                        const std::string& name) {
+    Exit end_of_script = Exit::ok;
     for (std::size_t number = 1; !text.empty() && !session.left(); ++number) {
         const std::size_t end = text.find('\n');
         const std::string_view line = text.substr(0, end);
@@ -80,10 +82,12 @@ Status run_script(debug::Session& session, Console& console, std::string_view te
         // A command that is wrong is bad input of the verb, whose own command line was right.
         Error error = std::move(done.error());
         if (error.cause == Cause::bad_argument) error.cause = Cause::bad_input;
-        return std::unexpected(
-            std::move(error).in(fmt::format("{} line {}: {}", name, number, printable(line))));
+        error = std::move(error).in(fmt::format("{} line {}: {}", name, number, printable(line)));
+        if (!session.program_failed()) return std::unexpected(std::move(error));
+        print_diagnostic("debug", error.message());
+        end_of_script = Exit::failed;
     }
-    return {};
+    return end_of_script;
 }
 
 Status write_outputs(debug::Target& target, const std::string& folder) {
@@ -99,6 +103,7 @@ Status write_outputs(debug::Target& target, const std::string& folder) {
 Result<Exit> debug_verb(const DebugOptions& options, Console& console) {
     debug::Target target = REEF_TRY(debug::open_target(options.target));
     debug::Session session(target, console, options.json);
+    Exit end = Exit::ok;
     const bool prompt = options.script.empty() && ::isatty(STDIN_FILENO) != 0;
     if (prompt) {
         console.print("{}, before the first instruction; help lists the commands\n",
@@ -107,17 +112,17 @@ Result<Exit> debug_verb(const DebugOptions& options, Console& console) {
     } else {
         const std::string path = options.script.empty() ? "-" : options.script;
         const SharedBytes script = REEF_TRY(read_file(path));
-        REEF_CHECK(run_script(session, console, as_text(script.view()),
-                              path == "-" ? "standard input" : path));
+        end = REEF_TRY(run_script(session, console, as_text(script.view()),
+                                  path == "-" ? "standard input" : path));
     }
-    if (!options.out.empty()) {
+    if (!options.out.empty() && end == Exit::ok) {
         if (auto written = write_outputs(target, options.out); !written) {
             Error error = std::move(written.error());
             if (error.cause == Cause::bad_argument) error.cause = Cause::bad_input;
             return std::unexpected(std::move(error));
         }
     }
-    return Exit::ok;
+    return end;
 }
 
 }  // namespace
@@ -127,7 +132,8 @@ Action add_debug(CLI::App& app) {
     app.add_option("FILE", options->target.file,
                    "Model compiled for the Edge TPU; a stick can be looked into without one");
     app.add_option("--device", options->target.device,
-                   "edgetpu:sim; edgetpu:usb or edgetpu:usb:PORT, whose registers are read and "
+                   "edgetpu:sim or edgetpu:sim:NAME; edgetpu:usb or edgetpu:usb:PORT, whose "
+                   "registers are read and "
                    "written, and which runs FILE; edgetpu:null, a simulated stick that computes "
                    "nothing")
         ->capture_default_str();
@@ -153,7 +159,8 @@ Action add_debug(CLI::App& app) {
                "  reef debug net_edgetpu.tflite --script watch.txt --json\n"
                "  reef debug net_edgetpu.tflite --device edgetpu:usb --input cat.bmp\n"
                "  echo 'reg scu_ctrl_3' | reef debug --device edgetpu:usb\n"
-               "A script ends at the first command that fails, with exit code 1.");
+               "A script ends at the first command that fails, with exit code 1. When that is a\n"
+               "simulated program that cannot go on, the commands behind it still look at it.");
     return [options](Console& console) { return debug_verb(*options, console); };
 }
 

@@ -1,6 +1,7 @@
 #include "debug_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -16,18 +17,18 @@ using edgetpu::TileNumber;
 
 struct Form {
     std::string_view name;
-    std::string_view arguments;
+    std::string_view arguments;  ///< one set of them a line
     std::string_view meaning;
 };
 
 constexpr Form forms[] = {
-    {"step", "[N] | layer [N] | round [N]",
+    {"step", "[N]\nlayer [N]\nround [N]",
      "to the next instruction; to the next layer's first tensor instruction; by rounds, in which "
      "every engine makes one visit at most"},
     {"continue", "", "to the next breakpoint or the end"},
     {"halt", "", "stop a stick's scalar core"},
     {"restart", "", "back to before the first instruction; breakpoints stay"},
-    {"break", "WORD [done] [tile T] | write MEMORY [T] FIRST[..LAST]",
+    {"break", "WORD [done] [tile T]\nwrite MEMORY [T] FIRST[..LAST]",
      "stop before an instruction, or after it on all its tiles; stop at a write there"},
     {"delete", "N", "delete a breakpoint"},
     {"breakpoints", "", "list them"},
@@ -53,10 +54,6 @@ constexpr Form forms[] = {
     {"quit", "", "leave"},
 };
 
-std::unexpected<Error> wrong(const Form& form) {
-    return fail(Cause::bad_argument, fmt::format("the form is: {} {}", form.name, form.arguments));
-}
-
 template <typename T>
 std::optional<T> number(std::string_view text) {
     const bool hexadecimal = text.starts_with("0x");
@@ -76,6 +73,19 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
         if (at == std::string_view::npos) return parts;
         text.remove_prefix(at + 1);
     }
+}
+
+/// What can be typed, each way by itself.
+std::vector<std::string> lines_of(const Form& form) {
+    std::vector<std::string> lines;
+    for (const auto arguments : split(form.arguments, '\n'))
+        lines.push_back(fmt::format("{}{}{}", form.name, arguments.empty() ? "" : " ", arguments));
+    return lines;
+}
+
+std::unexpected<Error> wrong(const Form& form) {
+    return fail(Cause::bad_argument,
+                fmt::format("the form is: {}", fmt::join(lines_of(form), ", or ")));
 }
 
 std::vector<std::string_view> tokens_of(std::string_view line) {
@@ -364,8 +374,7 @@ Result<std::string> help_text(std::string_view command) {
     std::string text;
     for (const Form& form : forms) {
         if (only != nullptr && only != &form) continue;
-        text += fmt::format("{}{}{}\n    {}\n", form.name, form.arguments.empty() ? "" : " ",
-                            form.arguments, form.meaning);
+        text += fmt::format("{}\n    {}\n", fmt::join(lines_of(form), "\n"), form.meaning);
     }
     if (only == nullptr)
         text +=

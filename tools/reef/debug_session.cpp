@@ -54,6 +54,9 @@ Status Session::carry_out(const Quit&) {
 }
 
 Status Session::carry_out(const RunTo& run) {
+    if (program_failed())
+        return fail(Cause::bad_argument, "the program has failed and cannot go on", {},
+                    "restart goes back to before its first instruction");
     const RunStop stop = REEF_TRY(target_.debugger->run(run.until, run.count));
     place_.reset();
     if (!stop.events.empty()) place_ = stop.events.front().at;

@@ -17,6 +17,8 @@ class Session {
     /// printed before stays printed.
     [[nodiscard]] Status execute(std::string_view line);
     [[nodiscard]] bool left() const { return left_; }
+    /// The program stopped with an error: the chip can be looked at, but not go on.
+    [[nodiscard]] bool program_failed() const { return target_.debugger->failed(); }
 
   private:
     [[nodiscard]] Status carry_out(const Help& help);

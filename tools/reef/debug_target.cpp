@@ -122,6 +122,11 @@ bool is_stick(std::string_view device) {
            device.starts_with("edgetpu:usb:");
 }
 
+bool is_simulator(std::string_view device) {
+    constexpr std::string_view named = "edgetpu:sim:";
+    return device == "edgetpu:sim" || (device.starts_with(named) && device.size() > named.size());
+}
+
 }  // namespace
 
 Result<Target> open_target(const TargetOptions& options) {
@@ -129,10 +134,13 @@ Result<Target> open_target(const TargetOptions& options) {
     target.device = options.device;
     target.file = options.file;
     const bool stick = is_stick(options.device);
-    if (!stick && options.device != "edgetpu:sim")
+    if (!stick && !is_simulator(options.device))
         return fail(Cause::bad_argument,
                     fmt::format("'{}' is no device that can be debugged", options.device), {},
-                    "edgetpu:sim, edgetpu:usb, edgetpu:usb:PORT or edgetpu:null");
+                    "edgetpu:sim, edgetpu:sim:NAME, edgetpu:usb, edgetpu:usb:PORT or edgetpu:null");
+    if (!stick && !options.firmware.empty())
+        return fail(Cause::bad_argument, fmt::format("device {} takes no firmware", options.device),
+                    {}, "--firmware is for a stick at edgetpu:usb");
     if (!stick && options.file.empty())
         return fail(Cause::bad_argument, "a simulated chip needs a compiled model", {},
                     "reef debug FILE");

@@ -16,8 +16,8 @@ namespace reef::tool {
 void add_device_options(CLI::App& app, DeviceOptions& options) {
     app.add_option(
            "--device", options.device,
-           "Device to run on: cpu, edgetpu:sim, edgetpu:usb or edgetpu:usb:PORT (reef list shows "
-           "the ports)")
+           "Device to run on: cpu; edgetpu:sim, or edgetpu:sim:NAME for a simulated stick of that "
+           "name; edgetpu:usb or edgetpu:usb:PORT (reef list shows the ports)")
         ->capture_default_str();
     app.add_flag("--require-npu", options.require_npu,
                  "Fail when an operator would run on the CPU");
@@ -38,7 +38,8 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->capture_default_str();
     app.add_flag("--standard-clock", options.standard_clock,
                  "Throttle the clock of a stick at edgetpu:usb");
-    app.add_option("--firmware", options.firmware, "Firmware for a stick that has none")
+    app.add_option("--firmware", options.firmware,
+                   "Firmware for a stick at edgetpu:usb that has none")
         ->type_name("FILE");
 }
 

@@ -190,6 +190,9 @@ class Debugger {
     /// Runs until `until` has come `count` times. Errors: those of the program (a fault, a
     /// deadlock), bad_argument after the end; after an error everything can still be looked at.
     [[nodiscard]] virtual Result<RunStop> run(RunUntil until, std::uint64_t count) = 0;
+    /// The program ended with an error and cannot go on; restart() begins it again. Of a stick that
+    /// is not known.
+    [[nodiscard]] virtual bool failed() const { return false; }
     /// Stops a run() soon; may be called by signal handlers and other threads.
     virtual void interrupt() = 0;
     [[nodiscard]] virtual Status halt() = 0;

@@ -262,7 +262,10 @@ std::optional<RunStop::Reason> SimulatedDebugger::why_stop(std::uint64_t count) 
 }
 
 Result<std::vector<std::vector<std::byte>>> SimulatedDebugger::outputs() {
-    if (!ended() || stopped_)
+    if (stopped_)
+        return fail(Cause::bad_argument, "the program has failed and gave no outputs", {},
+                    "`restart` goes back to its first instruction");
+    if (!ended())
         return fail(Cause::bad_argument, "the program has not ended", {}, "`continue` runs it on");
     std::vector<std::vector<std::byte>> tensors;
     const HostMemory& host = *parts_.back().loaded.host;

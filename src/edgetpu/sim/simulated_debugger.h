@@ -21,6 +21,7 @@ class SimulatedDebugger final : public Debugger, private StepObserver {
     [[nodiscard]] std::vector<StreamView> streams() const override;
     [[nodiscard]] std::vector<ProgramLayer> layers() const override { return layers_; }
     [[nodiscard]] Result<RunStop> run(RunUntil until, std::uint64_t count) override;
+    [[nodiscard]] bool failed() const override { return stopped_.has_value(); }
     void interrupt() override { interrupted_ = true; }
     [[nodiscard]] Status halt() override { return {}; }
     [[nodiscard]] Status restart() override;
