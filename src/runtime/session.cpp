@@ -141,6 +141,14 @@ Result<Session> Session::open(const model::Model& model, const SessionOptions& o
     if (options.simulator.strict && !simulated)
         return fail(Cause::bad_argument, fmt::format("device {} has no strict runs", device.text()),
                     {}, "only edgetpu:sim watches what a program does");
+    const bool stick = device.backend == "usb";
+    if (!stick && !options.maximum_clock)
+        return fail(Cause::bad_argument,
+                    fmt::format("device {} has no clock to throttle", device.text()), {},
+                    "--standard-clock is for a stick at edgetpu:usb");
+    if (!stick && !options.firmware.empty())
+        return fail(Cause::bad_argument, fmt::format("device {} takes no firmware", device.text()),
+                    {}, "--firmware is for a stick at edgetpu:usb");
     auto devices = REEF_TRY(operators_of(device, options));
     auto executor =
         REEF_TRY(cpu::Executor::create(model, {.kernels = options.kernels,

@@ -153,6 +153,25 @@ TEST_F(SimulatedRunTest, BenchSaysWhatEachKindOfInstructionTakes) {
     EXPECT_GE(first[2], last[3]) << "parameters are loaded before they are used";
 }
 
+TEST_F(SimulatedRunTest, OptionsOfASticksDriverAreRefused) {
+    REEF_SHARED_OR_SKIP(shared);
+    const std::string model = shared / "data/edgetpu/templates/dense_256_edgetpu.tflite";
+    for (const char* verb : {"run", "bench"}) {
+        expect_error({verb, model, "--device", "edgetpu:sim", "--input", input("1x256", 256),
+                      "--firmware", file("none.bin")},
+                     2, "device edgetpu:sim takes no firmware");
+        expect_error({verb, model, "--device", "edgetpu:sim:2", "--input", input("1x256", 256),
+                      "--standard-clock"},
+                     2, "device edgetpu:sim:2 has no clock to throttle");
+    }
+    expect_error({"debug", model, "--firmware", file("none.bin"), "--script", "-"}, 2,
+                 "device edgetpu:sim takes no firmware", {.stdin_text = ""});
+    for (const char* option : {"firmware=x", "standard-clock"})
+        expect_error(
+            {"compare", model, "--on", std::string("edgetpu:sim,") + option, "--on", "cpu"}, 2,
+            "is not an option of a device");
+}
+
 TEST_F(SimulatedRunTest, WithoutAStickTheExitCodeIsThree) {
     REEF_SHARED_OR_SKIP(shared);
     expect_error({"run", shared / "data/edgetpu/templates/dense_256_edgetpu.tflite", "--device",

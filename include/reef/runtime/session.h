@@ -47,7 +47,7 @@ struct SessionOptions {
     bool require_npu = false;
     /// Of edgetpu:sim. With `strict` the simulator is used without the driver.
     edgetpu::SimulatorOptions simulator{};
-    // Of edgetpu:usb.
+    // Of edgetpu:usb; refused elsewhere.
     std::string firmware{};     ///< for a stick that has none; see usb::find_firmware
     bool maximum_clock = true;  ///< else the throttled one
     /// Null: a stick is shared with the other sessions of the process, a simulated chip with none.
@@ -56,7 +56,7 @@ struct SessionOptions {
 
 class Session {
   public:
-    /// Errors: bad_argument (not a device URI, or an arithmetic for a device that has its own),
+    /// Errors: bad_argument (not a device URI, or an option that means nothing on that device),
     /// device_missing (no such device, or none that this build drives), device_denied, unsupported
     /// (an operator that the device cannot run, by name), not_found (firmware), device_failed.
     [[nodiscard]] static Result<Session> open(const model::Model& model,
