@@ -39,7 +39,7 @@ Status Chip::run(const std::shared_ptr<const usb::Program>& program, std::span<c
     Error error = std::move(done.error());
     error.cause = Cause::bad_input;
     error.what += fmt::format("; the simulated chip: {}", why);
-    error.hint = "reef disasm --check FILE looks for what is wrong with its programs";
+    error.hint.clear();  // the driver's is about a stick; the chip has said its own
     return std::unexpected(std::move(error));
 }
 

@@ -10,7 +10,9 @@
 
 #include "command.h"
 #include "reef/base/file.h"
+#include "reef/edgetpu/package.h"
 #include "reef/edgetpu/simulator.h"
+#include "reef/model/tflite.h"
 #include "support/shared_data.h"
 
 namespace reef::tool {
@@ -170,6 +172,39 @@ TEST_F(SimulatedRunTest, OptionsOfASticksDriverAreRefused) {
         expect_error(
             {"compare", model, "--on", std::string("edgetpu:sim,") + option, "--on", "cpu"}, 2,
             "is not an option of a device");
+}
+
+/// The model with one bit of an instruction of its last executable set.
+std::vector<std::byte> with_bit(const std::filesystem::path& path, std::size_t word,
+                                std::size_t bit) {
+    auto model = model::load_tflite(path.string()).value();
+    auto op = std::move(edgetpu::packages_of(model).value().at(0));
+    for (auto& executable : op.package.executables) {
+        if (executable.type == edgetpu::ExecutableType::parameter_caching) continue;
+        const auto view = executable.bitstreams.at(0).instructions.view();
+        std::vector<std::byte> bytes(view.begin(), view.end());
+        bytes.at(16 * word + bit / 8) |= std::byte{1} << bit % 8;
+        executable.bitstreams[0].instructions = SharedBytes::copy_of(bytes);
+    }
+    auto& changed = model.subgraphs[op.subgraph].operators[op.index];
+    EXPECT_TRUE(edgetpu::replace_package(changed, op.package));
+    return model::write_tflite(model).value();
+}
+
+// The check knows nothing of tables, so nobody is sent to it.
+TEST_F(SimulatedRunTest, ATableThatNothingLoadedIsNoMatterOfTheCheck) {
+    REEF_SHARED_OR_SKIP(shared);
+    constexpr std::size_t mac_word = 0xae, table_bit = 1946;
+    const auto bytes =
+        with_bit(shared / "data/edgetpu/templates/dense_256_edgetpu.tflite", mac_word, table_bit);
+    const auto model = write("table.tflite", std::string(as_text(bytes)));
+    const auto result =
+        reef_command({"run", model, "--device", "edgetpu:sim", "--input", input("1x256", 256)});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr("word 0x00ae mac"));
+    EXPECT_THAT(result.err, HasSubstr("applies a table that nothing loaded"));
+    EXPECT_THAT(result.err, Not(HasSubstr("--check")));
+    EXPECT_THAT(expect_ok({"disasm", model, "--check"}), HasSubstr("all rules kept"));
 }
 
 TEST_F(SimulatedRunTest, WithoutAStickTheExitCodeIsThree) {

@@ -29,8 +29,7 @@ Outcome take_turn(Activity& activity, AnyWork& work) {
 }
 
 inline std::unexpected<Error> stopped(const Fault& fault, std::string place) {
-    constexpr std::string_view usual =
-        "no known program does this; reef disasm --check FILE looks for what is wrong with it";
+    constexpr std::string_view usual = "no known program does this";
     return fail(Cause::bad_input, fault.what, std::move(place),
                 fault.hint.empty() ? std::string(usual) : fault.hint);
 }

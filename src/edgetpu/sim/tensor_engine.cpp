@@ -363,7 +363,8 @@ bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums
         if (op_->bias) tell_scaling(work.witness, 2 + buffer, lanes);
     }
     if (op_->table && !work.tile.table) {
-        work.stop("applies a table that nothing loaded");
+        work.stop("applies a table that nothing loaded",
+                  "no known program does this: a load_table stands before it on the same tile");
         return false;
     }
     const unsigned width = op_->out_16bit ? 2 : 1;

@@ -7,7 +7,8 @@ namespace reef::edgetpu::sim {
 
 WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
     if (src_.done()) {
-        work.stop("needs more bytes than its source rows hold");
+        work.stop("needs more bytes than its source rows hold",
+                  "reef disasm --check FILE says whether it waits for those rows");
         return Fill::faulty;
     }
     if (const auto unready = work.unready(op_->waits.view(), false, src_)) {

@@ -176,7 +176,7 @@ std::string SimulatorCore::standstill() const {
     if (chip_->running && chip_->hold.held())
         return fmt::format("the scalar core is held at word {:#06x}",
                            chip_->machine->core().program_counter());
-    return chip_->running ? chip_->machine->deadlock().what : std::string();
+    return chip_->running ? chip_->machine->deadlock().message() : std::string();
 }
 
 std::uint64_t SimulatorCore::translations() const {
