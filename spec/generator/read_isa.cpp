@@ -32,7 +32,17 @@ Field bits_named(std::string name, unsigned position, unsigned width) {
     field.kind = "raw";
     field.grade = "guess";
     field.meaning = "Unknown.";
+    field.only = 0;
     return field;
+}
+
+Status read_only_value(const Element& element, Field& field) {
+    if (element.Attribute("only") == nullptr) return {};
+    const unsigned value = REEF_TRY(number(element, "only"));
+    if (value > 0x7fff || (field.width < 32 && value >> field.width != 0))
+        return fail_at(element, fmt::format("{} does not hold {}", field.name, value));
+    field.only = static_cast<int>(value);
+    return {};
 }
 
 class Reader {
@@ -186,7 +196,7 @@ Status Reader::add_repeat(const Element& repeat, Builder& builder) {
 
 Status Reader::add_use(const Element& use, Builder& builder) {
     REEF_CHECK(only_attributes(
-        use, {"record", "name", "at", "A", "N", "L", "unit", "space", "grade", "note"}));
+        use, {"record", "name", "at", "A", "N", "L", "unit", "space", "grade", "note", "only"}));
     const auto record = records_.find(REEF_TRY(attribute(use, "record")));
     if (record == records_.end()) return fail_at(use, "unknown record");
     const auto name = REEF_TRY(attribute(use, "name"));
@@ -207,6 +217,7 @@ Status Reader::add_use(const Element& use, Builder& builder) {
         if (field.unit == "unit") field.unit = attribute_or(use, "unit", "");
         if (use.Attribute("grade")) field.grade = REEF_TRY(grade_of(use));
         if (use.Attribute("note")) field.note = use.Attribute("note");
+        REEF_CHECK(read_only_value(use, field));
         fields.push_back(std::move(field));
         return {};
     };
@@ -236,13 +247,13 @@ Status Reader::add_use(const Element& use, Builder& builder) {
 Status Reader::apply_override(const Element& element, const std::string& prefix,
                               std::span<Field> fields) {
     if (std::string_view(element.Name()) != "override") return fail_at(element, "unknown element");
-    REEF_CHECK(only_attributes(element, {"field", "grade", "note"}));
+    REEF_CHECK(only_attributes(element, {"field", "grade", "note", "only"}));
     const auto name = prefix + REEF_TRY(attribute(element, "field"));
     const auto field = std::ranges::find(fields, name, &Field::name);
     if (field == fields.end()) return fail_at(element, "the record has no field " + name);
     if (element.Attribute("grade")) field->grade = REEF_TRY(grade_of(element));
     if (element.Attribute("note")) field->note = element.Attribute("note");
-    return {};
+    return read_only_value(element, *field);
 }
 
 Result<unsigned> Reader::width_of(const Element& element, const Parameters& parameters) {
@@ -297,7 +308,8 @@ Status Reader::set_type(const Element& element, Field& field) {
 Result<Field> Reader::read_field(const Element& element, const Parameters& parameters,
                                  unsigned index) {
     if (std::string_view(element.Name()) != "field") return fail_at(element, "unknown element");
-    REEF_CHECK(only_attributes(element, {"name", "at", "width", "type", "unit", "grade", "note"}));
+    REEF_CHECK(
+        only_attributes(element, {"name", "at", "width", "type", "unit", "grade", "note", "only"}));
     Field field;
     field.name = numbered(REEF_TRY(attribute(element, "name")), index);
     field.width = REEF_TRY(width_of(element, parameters));
@@ -305,6 +317,7 @@ Result<Field> Reader::read_field(const Element& element, const Parameters& param
     field.unit = attribute_or(element, "unit", "");
     field.grade = REEF_TRY(grade_of(element));
     field.note = attribute_or(element, "note", "");
+    REEF_CHECK(read_only_value(element, field));
     field.meaning = numbered(text_of(element), index);
     if (field.meaning.empty()) return fail_at(element, "a sentence for the meaning is missing");
     return field;

@@ -35,6 +35,7 @@ struct Field {
     std::string grade;
     std::string meaning;
     std::string note;
+    int only = -1;  ///< the value in every known program; -1: there are several
 };
 
 /// Consecutive fields that came out of one record.

@@ -31,11 +31,11 @@ std::string enumeration_tables(const Isa& isa) {
 // The 64-bit load that holds the field: at its own byte, or at the last one that stays inside.
 std::string field_row(const Field& f, unsigned words) {
     const unsigned byte = std::min(f.position / 8, words * 16 - 8);
-    return fmt::format("    {{{}, {}, {}, {}, {}, FieldKind::{}, Grade::{}, {}, {}, {}, {}}},\n",
-                       quoted(f.name), f.position, byte, f.position - 8 * byte, f.width, f.kind,
-                       f.grade,
-                       f.enumeration.empty() ? "nullptr" : "&" + f.enumeration + "_enumeration",
-                       quoted(f.unit), quoted(f.meaning), quoted(f.note));
+    return fmt::format(
+        "    {{{}, {}, {}, {}, {}, FieldKind::{}, Grade::{}, {}, {}, {}, {}, {}}},\n",
+        quoted(f.name), f.position, byte, f.position - 8 * byte, f.width, f.kind, f.grade,
+        f.enumeration.empty() ? "nullptr" : "&" + f.enumeration + "_enumeration", quoted(f.unit),
+        quoted(f.meaning), quoted(f.note), f.only);
 }
 
 std::string instruction_tables(const Instruction& i) {

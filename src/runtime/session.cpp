@@ -137,6 +137,9 @@ Result<Session> Session::open(const model::Model& model, const SessionOptions& o
         return fail(Cause::bad_argument,
                     fmt::format("device {} has its own arithmetic", device.text()), {},
                     "choose an arithmetic for cpu only");
+    if (device.family == "cpu" && options.require_npu)
+        return fail(Cause::bad_argument, "device cpu is no NPU, and one is required", {},
+                    "choose --device edgetpu:sim or edgetpu:usb with --require-npu");
     const bool simulated = device.family == "edgetpu" && device.backend == "sim";
     if (options.simulator.strict && !simulated)
         return fail(Cause::bad_argument, fmt::format("device {} has no strict runs", device.text()),

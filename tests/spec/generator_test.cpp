@@ -80,6 +80,8 @@ TEST(Generator, RefusesUnknownGradesTypesNamesAndRecords) {
     EXPECT_NE(field(R"(width="4" typo="mask" grade="exact")").find("unknown attribute typo"),
               std::string::npos);
     EXPECT_NE(field(R"(type="mask" grade="exact")").find("width is missing"), std::string::npos);
+    EXPECT_NE(field(R"(width="2" type="mask" grade="exact" only="4")").find("a does not hold 4"),
+              std::string::npos);
     EXPECT_NE(error_of(R"(<use record="none" name="p" at="40"/>)").find("unknown record"),
               std::string::npos);
     EXPECT_NE(error_of(R"(<use record="pair" name="p" at="40"/>)").find("A is missing"),

@@ -76,6 +76,17 @@ TEST_F(DetectionRunTest, TextIsATableOfObjects) {
     EXPECT_THAT(first, Not(HasSubstr("1.5000")));
 }
 
+TEST_F(DetectionRunTest, CountsTheLabels) {
+    const auto run_with = [&](const std::string& text, const std::string& words) {
+        expect_error({"run", model, "--input", boxes, "--input", scores, "--labels",
+                      write("wrong.txt", text), "--out", file("nothing")},
+                     1, words);
+        EXPECT_FALSE(exists("nothing"));
+    };
+    run_with("cat\n", "1 labels for the 2 classes of TFLite_Detection_PostProcess");
+    run_with("background\ncat\ndog\n", "leave out the label of the background");
+}
+
 TEST_F(DetectionRunTest, JsonAndArraysHoldTheSame) {
     const auto json =
         nlohmann::json::parse(expect_ok({"run", model, "--input", boxes, "--input", scores,

@@ -26,6 +26,17 @@ class RunTest : public CommandTest {
     }
 };
 
+TEST_F(RunTest, TheCpuIsNoNpu) {
+    expect_error({"run", picture_model, "--input", picture, "--require-npu"}, 2,
+                 "device cpu is no NPU, and one is required");
+}
+
+TEST_F(RunTest, TopMakesClassesOfWhatOnlyLooksLikeThem) {
+    const std::string text = expect_ok({"run", picture_model, "--input", picture, "--top", "1"});
+    EXPECT_THAT(text, HasSubstr("0.9804      5"));
+    EXPECT_THAT(expect_ok({"run", picture_model, "--input", picture}), Not(HasSubstr("score")));
+}
+
 TEST_F(RunTest, LabelsAPicture) {
     const std::string labels = write("labels.txt",
                                      "a\nb\nc\nd\ne\nthe brightest\r\ng\nh\ni\nj\n"

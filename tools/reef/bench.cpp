@@ -102,7 +102,7 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
     BenchReport report{.model = options.model,
                        .device = options.device.device,
                        .kernels = options.device.kernels,
-                       .arithmetic = options.device.arithmetic,
+                       .arithmetic = arithmetic_of(options.device),
                        .threads = options.device.threads,
                        .random_inputs = options.inputs.empty(),
                        .seed = options.seed,

@@ -124,9 +124,15 @@ void Progress::update(double done) {
 }
 
 void print_diagnostic(std::string_view verb, std::string_view message) {
-    const std::string line = verb.empty() ? fmt::format("reef: {}\n", printable(message))
-                                          : fmt::format("reef {}: {}\n", verb, printable(message));
-    (void)write_all(STDERR_FILENO, line);
+    std::string text = verb.empty() ? "reef: " : fmt::format("reef {}: ", verb);
+    for (std::size_t begin = 0; begin <= message.size();) {
+        const std::size_t end = std::min(message.find('\n', begin), message.size());
+        // Indented: nothing in a message can look like another diagnostic.
+        text += fmt::format("{}{}\n", begin == 0 ? "" : "  ",
+                            printable(message.substr(begin, end - begin)));
+        begin = end + 1;
+    }
+    (void)write_all(STDERR_FILENO, text);
 }
 
 }  // namespace reef::tool

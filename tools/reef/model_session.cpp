@@ -43,6 +43,10 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->type_name("FILE");
 }
 
+std::string arithmetic_of(const DeviceOptions& options) {
+    return options.device == "cpu" ? options.arithmetic : "edgetpu";
+}
+
 runtime::SessionOptions session_options(const DeviceOptions& options) {
     return {.device = options.device,
             .kernels =

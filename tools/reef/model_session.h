@@ -29,6 +29,8 @@ struct DeviceOptions {
 /// --firmware.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
+/// "tflite" or "edgetpu": what --arithmetic says for the CPU; the chip has its own.
+[[nodiscard]] std::string arithmetic_of(const DeviceOptions& options);
 /// Precondition: kernels is "fast" or "reference", arithmetic "tflite" or "edgetpu".
 [[nodiscard]] runtime::SessionOptions session_options(const DeviceOptions& options);
 

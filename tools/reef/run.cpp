@@ -24,7 +24,7 @@ struct RunOptions {
     DeviceOptions device;
     std::vector<std::string> inputs;
     std::string labels;
-    std::size_t top = 5;
+    std::optional<std::size_t> top;
     std::string out;
     std::string dump_all;
     std::string dump_layers;
@@ -108,9 +108,10 @@ Result<Exit> run(const RunOptions& options, Console& console) {
     REEF_CHECK(check_layer_options(options));
     RunReport report{.model = options.model,
                      .device = options.device.device,
-                     .arithmetic = options.device.arithmetic,
+                     .arithmetic = arithmetic_of(options.device),
                      .threads = options.device.threads,
-                     .top = options.top,
+                     .top = options.top.value_or(RunReport{}.top),
+                     .top_asked = options.top.has_value(),
                      .list_placements = options.placements};
     runtime::SessionOptions session_settings = session_options(options.device);
     session_settings.keep_all_tensors = !options.dump_all.empty() || !options.dump_layers.empty();
@@ -160,10 +161,11 @@ Action add_run(CLI::App& app) {
         ->allow_extra_args(false);
     app.add_option("--labels", options->labels, "Names of the classes, one per line")
         ->type_name("FILE");
-    app.add_option("--top", options->top, "How many classes, detections or poses to print")
+    app.add_option("--top", options->top,
+                   "How many classes, detections or poses to print; by itself 5. Given, it makes "
+                   "scores of classes out of outputs that only look like them")
         ->check(CLI::Range(1, 1000000))
-        ->type_name("N")
-        ->capture_default_str();
+        ->type_name("N");
     app.add_option("--out", options->out, "Write out0.npy, out1.npy, ... into this folder")
         ->type_name("DIR");
     app.add_option("--dump-all", options->dump_all,

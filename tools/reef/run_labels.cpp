@@ -2,18 +2,31 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
+#include "reef/model/flexbuffer.h"
 #include "run_result.h"
 
 namespace reef::tool {
 
+// The first label is that of class 0, which the operator counts without the background.
+static Status check_detector_labels(const model::Operator& op, std::size_t labels) {
+    const auto options = REEF_TRY(model::read_flexbuffer(op.custom_options.view()));
+    const std::int64_t classes = REEF_TRY(options.integer("num_classes"));
+    if (std::cmp_equal(classes, labels)) return {};
+    return fail(
+        Cause::bad_input,
+        fmt::format("{} labels for the {} classes of {}", labels, classes, op.code.custom), {},
+        std::cmp_equal(classes + 1, labels) ? "leave out the label of the background"
+                                            : "give the labels that the network was trained with");
+}
+
 Status check_labels(const model::Subgraph& graph, const std::vector<std::string>& labels) {
     if (labels.empty()) return {};
-    const auto is_detector = [](const model::Operator& op) {
-        return op.code.builtin == model::Op::custom &&
-               op.code.custom == model::detection_postprocess_op;
-    };
-    if (std::ranges::any_of(graph.operators, is_detector)) return {};
+    for (const model::Operator& op : graph.operators)
+        if (op.code.builtin == model::Op::custom &&
+            op.code.custom == model::detection_postprocess_op)
+            return check_detector_labels(op, labels.size());
     std::string problem;
     for (const model::TensorIndex index : graph.outputs) {
         const OutputMeaning meaning = meaning_of(graph, index);

@@ -22,6 +22,7 @@ struct RunReport {
     LatencySummary latency{};  ///< the runs after it; the first one when there are none
     std::vector<std::string> labels{};
     std::size_t top = 5;
+    bool top_asked = false;
     bool list_placements = false;
     /// Of the first run, with --strict.
     std::optional<std::vector<edgetpu::Finding>> findings{};

@@ -77,7 +77,7 @@ void print_output(Console& console, const runtime::Session& session, const RunRe
     if (!values || values->empty()) return;
     const OutputMeaning meaning = meaning_of(graph, index);
     const bool labelled = meaning.class_count == report.labels.size() && !report.labels.empty();
-    if (meaning.kind == OutputKind::classes && (meaning.certain || labelled)) {
+    if (meaning.kind == OutputKind::classes && (meaning.certain || labelled || report.top_asked)) {
         print_classes(console, *values, report, labelled);
     } else if (meaning.kind == OutputKind::class_map) {
         print_areas(console, *values, report);

@@ -43,7 +43,7 @@ struct SessionOptions {
     cpu::Arithmetic arithmetic = cpu::Arithmetic::tflite;  ///< of the device cpu
     int threads = 1;  ///< of the CPU floor and of a simulated chip, 1 to 256
     bool keep_all_tensors = false;
-    /// Fail when an operator that could run on an Edge TPU would run on the CPU: none is compiled.
+    /// Fail when an operator would run on the CPU.
     bool require_npu = false;
     /// Of edgetpu:sim. With `strict` the simulator is used without the driver.
     edgetpu::SimulatorOptions simulator{};

@@ -1,44 +1,80 @@
 // The report of a program whose waits cannot be satisfied.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "machine.h"
 
 namespace reef::edgetpu::sim {
 namespace {
 
-std::string why(const Blocked& blocked, const auto& counters) {
-    const std::string text = describe(blocked, counters);
-    return text.empty() ? "not started" : text;
+std::string or_not_started(std::string waits) {
+    return waits.empty() ? "not started" : std::move(waits);
 }
+
+const ProgramInstruction& front_of(const EngineStatus& status) {
+    return status.current != nullptr ? *status.current : *status.next;
+}
+
+/// What waits, in the order of its first tile; tiles that wait for the same stand in one line.
+class Waiting {
+  public:
+    void add(std::string what) { lines_.push_back({0, std::move(what)}); }
+    void add(unsigned tile, std::string what) {
+        const auto same = std::ranges::find_if(
+            lines_, [&](const Line& line) { return line.tiles != 0 && line.what == what; });
+        if (same != lines_.end())
+            same->tiles |= 1U << tile;
+        else
+            lines_.push_back({1U << tile, std::move(what)});
+    }
+    [[nodiscard]] std::string text() const {
+        std::string all;
+        for (const auto& [tiles, what] : lines_) {
+            const int first = std::countr_zero(tiles);
+            all += tiles == 0                   ? fmt::format("\n  scalar core: {}", what)
+                   : std::has_single_bit(tiles) ? fmt::format("\n  tile {}: {}", first, what)
+                                                : fmt::format("\n  tiles {:#06x}: {}", tiles, what);
+        }
+        return all;
+    }
+
+  private:
+    struct Line {
+        unsigned tiles = 0;
+        std::string what;
+    };
+    std::vector<Line> lines_;
+};
 
 }  // namespace
 
 Error Machine::deadlock() const {
-    std::string what = "deadlock:";
-    if (word_to_host_) what += "\n  scalar core: waits for the host to take a word";
-    if (waiting_sync_ != nullptr)
-        what += fmt::format("\n  scalar core: {} waits", place_of(*waiting_sync_));
-    for (const auto& engine : scalar_engines_)
-        if (!engine.idle())
-            what += fmt::format(
-                "\n  scalar core: {} {}",
-                place_of(engine.current ? *engine.current : *engine.queue[engine.next].instruction),
-                why(engine.blocked, scalar_.counters));
+    Waiting waiting;
+    if (const CoreStatus core = core_status(); !core.waits.empty())
+        waiting.add(fmt::format("{} {}", place_of(*core.at), core.waits));
+    else if (word_to_host_)
+        waiting.add("waits for the host to take a word");
+    for (unsigned e = 0; e < scalar_engine_count; ++e)
+        if (const EngineStatus status = scalar_engine(e); status.current || status.next)
+            waiting.add(fmt::format("{} {}", place_of(front_of(status)),
+                                    or_not_started(describe(status.blocked, scalar_.counters))));
     for (const auto& unit : units_) {
-        for (const auto& engine : unit->engines)
-            if (!engine.idle())
-                what +=
-                    fmt::format("\n  tile {}: {} {}", unit->tile.number,
-                                place_of(engine.current ? *engine.current
-                                                        : *engine.queue[engine.next].instruction),
-                                why(engine.blocked, unit->tile.counters));
-        if (unit->next != unit->dispatch.size())
-            what += fmt::format("\n  tile {}: {} waits for engines", unit->tile.number,
-                                place_of(*unit->dispatch[unit->next].instruction));
+        const unsigned tile = unit->tile.number;
+        for (unsigned e = 0; e < tile_engine_count; ++e)
+            if (const EngineStatus status = engine(tile, e); status.current || status.next)
+                waiting.add(
+                    tile,
+                    fmt::format("{} {}", place_of(front_of(status)),
+                                or_not_started(describe(status.blocked, unit->tile.counters))));
+        if (const DispatchStatus status = dispatcher(tile); status.held_for != 0)
+            waiting.add(tile, fmt::format("{} waits for {}", place_of(*status.next),
+                                          tile_engine_names(status.held_for)));
     }
     return Error{
         Cause::bad_input,
-        what,
+        "deadlock:" + waiting.text() + "\n",
         {},
         "no engine can go on; reef disasm --check FILE names waits that nothing satisfies"};
 }

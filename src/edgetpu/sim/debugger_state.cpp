@@ -63,14 +63,6 @@ NestState state_of(const ProgramInstruction& instruction, const EngineStatus::Wa
     return state;
 }
 
-std::string names_of(std::uint32_t engines) {
-    std::string names;
-    for (const auto& value : spec::tile_engine_values)
-        if ((engines >> value.value & 1U) != 0)
-            names += fmt::format("{}{}", names.empty() ? "" : ", ", value.name);
-    return names;
-}
-
 /// A register by its letter and number.
 std::optional<std::size_t> numbered(std::string_view name, char letter, std::size_t count) {
     std::size_t number = 0;
@@ -128,7 +120,7 @@ EngineState SimulatedDebugger::state_of(Actor actor, const DispatchStatus& statu
                       .waits = {},
                       .queued = status.queued - 1,
                       .nests = {}};
-    if (status.held_for != 0) state.waits = "waits for " + names_of(status.held_for);
+    if (status.held_for != 0) state.waits = "waits for " + tile_engine_names(status.held_for);
     return state;
 }
 

@@ -4,6 +4,14 @@
 
 namespace reef::edgetpu::sim {
 
+// A value counts as reached up to 2^15 events later: older ones are never asked for. Values are
+// modulo 2^16, so that start stays what it is.
+void Events::count(Release event) {
+    constexpr std::size_t values = 1U << 16U;
+    if (counted.size() == 2 * values) counted.erase(counted.begin(), counted.begin() + values);
+    counted.push_back(std::move(event));
+}
+
 const Release& Events::that_reached(std::uint16_t needed) const {
     const auto value = static_cast<std::uint16_t>(start + counted.size());
     const auto beyond = static_cast<std::uint16_t>(value - needed);

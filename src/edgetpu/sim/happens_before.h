@@ -50,6 +50,7 @@ struct Events {
     Release set;
     std::vector<Release> counted;
 
+    void count(Release event);
     /// The event that brought the counter to `needed`; what set it, when that was enough.
     /// Precondition: the counter has reached it.
     [[nodiscard]] const Release& that_reached(std::uint16_t needed) const;

@@ -102,11 +102,18 @@ void Machine::spend(std::uint64_t steps) {
     steps_left_ -= std::min(steps_left_, steps);
 }
 
+// A monitor remembers when each instruction began, on each tile.
+std::uint64_t Machine::most_scalar_instructions() const {
+    constexpr std::uint64_t most_watched = 1U << 20U;
+    return monitor_ ? std::min(options_.most_scalar_instructions, most_watched)
+                    : options_.most_scalar_instructions;
+}
+
 Status Machine::check_steps() const {
     if (scalar_instructions_left_ == 0)
         return fail(Cause::bad_input,
                     fmt::format("the scalar core did not end within {} instructions",
-                                options_.most_scalar_instructions),
+                                most_scalar_instructions()),
                     fmt::format("word {:#06x}", core_.program_counter()),
                     "its loop is endless or longer than those of any known program");
     if (steps_left_ > 0) return {};
@@ -378,7 +385,7 @@ void Machine::begin(const Program& program, HostPort& host, MachineObserver* obs
     observer_ = observer;
     reserve(program);
     steps_left_ = options_.most_steps;
-    scalar_instructions_left_ = options_.most_scalar_instructions;
+    scalar_instructions_left_ = most_scalar_instructions();
     if (monitor_) monitor_->begin_program(program.narrow_bound);
     empty_buses();
     stream_ = 0;

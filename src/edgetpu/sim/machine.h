@@ -200,6 +200,7 @@ class Machine final : public Fabric {
     void spend(std::uint64_t given, std::uint64_t left);
     void spend(std::uint64_t steps);
     [[nodiscard]] Status check_steps() const;
+    [[nodiscard]] std::uint64_t most_scalar_instructions() const;
     [[nodiscard]] Witness witness(Actor actor, unsigned tile) const {
         return {monitor_.get(), watcher_, actor, tile};
     }

@@ -116,7 +116,7 @@ void Monitor::finished(Actor actor) {
 }
 
 void Monitor::counted(Actor actor, unsigned tile, unsigned counter) {
-    events_[tile][counter].counted.push_back(order_.release(actor));
+    events_[tile][counter].count(order_.release(actor));
 }
 
 // Every tile has its own counter of the same events.
@@ -127,14 +127,12 @@ void Monitor::ring_counted(Actor actor, Ring ring) {
     all = order_.release_after(all, actor);
     const bool a = ring == Ring::a;
     for (auto& tile : events_)
-        tile[a ? tile_counter::RING_PRODUCER_A_ : tile_counter::RING_PRODUCER_B_].counted.push_back(
-            all);
-    scalar_events_[a ? scalar_counter::PRODUCER_A_ : scalar_counter::PRODUCER_B_].counted.push_back(
-        all);
+        tile[a ? tile_counter::RING_PRODUCER_A_ : tile_counter::RING_PRODUCER_B_].count(all);
+    scalar_events_[a ? scalar_counter::PRODUCER_A_ : scalar_counter::PRODUCER_B_].count(all);
 }
 
 void Monitor::scalar_counted(Actor actor, unsigned counter) {
-    scalar_events_[counter].counted.push_back(order_.release(actor));
+    scalar_events_[counter].count(order_.release(actor));
 }
 
 void Monitor::counters_set(unsigned tile, std::uint32_t mask, std::uint16_t value) {

@@ -320,6 +320,7 @@ Result<Stream> translate(Bytes bytes, std::uint32_t first_number) {
         auto& at = stream.instructions.emplace_back();
         at.source = source;
         at.operation = REEF_TRY(operation_of(source));
+        REEF_CHECK(in_place(check_modes(source, at.operation), place_of(at)));
         REEF_CHECK(in_place(check_limits(at.operation), place_of(at)));
         at.number = first_number + static_cast<std::uint32_t>(stream.instructions.size() - 1);
         if (source.info->space == Space::tile)

@@ -228,6 +228,9 @@ using Operation =
 /// Errors: unsupported, "not modelled: ...", for what would leave the machine's tables or never
 /// end.
 [[nodiscard]] Status check_limits(const Operation& operation);
+/// Errors: unsupported, "not modelled: ...", for bits of no known field, and for values and
+/// combinations of fields that no known program has.
+[[nodiscard]] Status check_modes(const Instruction& instruction, const Operation& operation);
 
 struct ProgramInstruction {
     Instruction source;

@@ -1,5 +1,8 @@
 // Syncs: what holds the scalar core until others are done.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
 
 #include "machine.h"
 
@@ -54,26 +57,31 @@ void Machine::finish_sync(const Sync& sync) {
     scalar_.counters.reset(sync.reset_counters, sync.reset_value);
 }
 
-// The first thing that a sync waits for.
+// Everything that a sync waits for; tiles that have yet to notify it as often stand together.
 std::string Machine::waits_of(const Sync& sync) const {
+    std::vector<std::string> waits;
+    std::map<std::uint32_t, std::uint16_t> tiles_by_notifications;
     for (unsigned t = 0; t < tile_count; ++t)
         if ((sync.notified_tiles >> t & 1U) != 0 && units_[t]->notifications < sync.notified_count)
-            return fmt::format("waits for tile {} to notify it", t);
+            tiles_by_notifications[units_[t]->notifications] |= static_cast<std::uint16_t>(1U << t);
+    for (const auto& [notified, tiles] : tiles_by_notifications)
+        waits.push_back(sync.notified_count == 1
+                            ? fmt::format("a notification of tiles {:#06x}", tiles)
+                            : fmt::format("{} notifications of tiles {:#06x}, of which {} came",
+                                          sync.notified_count, tiles, notified));
     for (unsigned e = 0; e < scalar_engine_count; ++e)
-        if (waits_for_engine(sync, e) && !scalar_engines_[e].idle())
-            return fmt::format(
-                "waits for {}",
-                place_of(scalar_engines_[e].current != nullptr
-                             ? *scalar_engines_[e].current
-                             : *scalar_engines_[e].queue[scalar_engines_[e].next].instruction));
+        if (const auto& engine = scalar_engines_[e]; waits_for_engine(sync, e) && !engine.idle())
+            waits.push_back(place_of(engine.current != nullptr
+                                         ? *engine.current
+                                         : *engine.queue[engine.next].instruction));
     for (unsigned c = 0; c < sync.expected.size(); ++c)
-        if ((sync.expected_counters >> c & 1U) != 0 &&
-            !scalar_.counters.reached(c, static_cast<std::uint16_t>(sync.expected[c])))
-            return describe(
-                {Blocked::On::counter,
-                 {static_cast<std::uint8_t>(c), static_cast<std::uint16_t>(sync.expected[c])}},
-                scalar_.counters);
-    return {};
+        if (const auto expected = static_cast<std::uint16_t>(sync.expected[c]);
+            (sync.expected_counters >> c & 1U) != 0 && !scalar_.counters.reached(c, expected))
+            waits.push_back(fmt::format("{} >= {}, which is {}",
+                                        std::string_view(spec::scalar_counter_values[c].name),
+                                        expected, scalar_.counters[c]));
+    return waits.empty() ? std::string()
+                         : fmt::format("waits for {}", fmt::join(waits, " and for "));
 }
 
 }  // namespace reef::edgetpu::sim

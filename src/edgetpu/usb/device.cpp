@@ -48,11 +48,8 @@ struct Device::State {
     std::optional<Error> broken;       ///< why the next run restarts
     std::size_t lost = 0;              ///< inferences that were under way when it broke
     std::uint64_t token = 0;
-    struct Cached {
-        Sha256 content;
-        std::optional<ParameterRows> rows;
-    };
-    std::vector<Cached> cached;  ///< what the chip's memory holds, all of `token`
+    std::vector<std::shared_ptr<const Program>>
+        cached;  ///< what the chip's memory holds, all of `token`
     std::vector<std::weak_ptr<const Program>> described;
     std::size_t executables_described = 0;
     DeviceCounters counters;
@@ -392,11 +389,10 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
     // Parameters stay as long as the token does; without a token, or without parameters to cache,
     // the chip's memory is the program's alone.
     const bool shares = program->caching_ && program->token_ != 0;
-    const auto its_own = [&](const State::Cached& each) {
-        return each.content == program->cached_content_;
-    };
-    const auto in_its_rows = [&](const State::Cached& each) {
-        return each.rows && program->cached_rows_ && overlap(*each.rows, *program->cached_rows_);
+    const auto its_own = [&](const auto& each) { return program->caches_as(*each); };
+    const auto in_its_rows = [&](const auto& each) {
+        const auto& rows = each->cached_rows_;
+        return rows && program->cached_rows_ && overlap(*rows, *program->cached_rows_);
     };
     // What lies in its rows besides its own: parts of one model for several chips share a token.
     const bool collides = std::ranges::none_of(state.cached, its_own) &&
@@ -416,7 +412,7 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
     if (!sent) return lost(std::move(sent));
     if (load) {
         ++state.counters.parameter_loads;
-        if (shares) state.cached.push_back({program->cached_content_, program->cached_rows_});
+        if (shares) state.cached.push_back(program);
     }
     return {};
 }

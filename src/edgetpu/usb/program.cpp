@@ -23,6 +23,18 @@ Sha256 content_of(std::uint64_t token, const Executable& executable) {
 
 }  // namespace
 
+const Sha256& Program::cached_content() const {
+    std::call_once(content_known_,
+                   [this] { cached_content_ = content_of(token_, caching_->executable); });
+    return cached_content_;
+}
+
+bool Program::caches_as(const Program& other) const {
+    if (this == &other) return true;
+    return caching_ && other.caching_ && token_ == other.token_ &&
+           cached_content() == other.cached_content();
+}
+
 Result<Program::Part> Program::prepare_part(const Executable& executable) {
     Part part;
     part.executable = executable;
@@ -47,7 +59,6 @@ Result<std::shared_ptr<const Program>> Program::prepare(const Package& package) 
     if (const Executable* caching = package.find(ExecutableType::parameter_caching)) {
         program->caching_ = REEF_TRY(prepare_part(*caching));
         program->token_ = caching->parameter_caching_token;
-        program->cached_content_ = content_of(program->token_, *caching);
         program->cached_rows_ = parameter_rows_of(*caching);
         if (!program->caching_->plan.complete) {
             return fail(Cause::unsupported,

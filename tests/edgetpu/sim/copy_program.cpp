@@ -35,11 +35,11 @@ bundle store=fire(0,s0)
 infeed source=parameters dst=0x0[1x4] signal.infeed=@0
 infeed source=activations dst=0x0[1x8] signal.infeed=@0
 ring_receive_a tiles=t0 seq=1 dst=0x0[1x1] signal.ring_read=@1
-ring_push source=parameters src=0x0[1x4] signal.pop=@0 wait0=PARAMETER_POP@0>=1+1 to_tiles=t0 message=63
+ring_push source=parameters src=0x0[1x4] signal.pop=@0 wait0=PARAMETER_POP@0>=1+1 unknown_392=1 to_tiles=t0 message=63
 ring_receive_a tiles=t0 seq=2 dst=0x810[1x1] signal.ring_read=@1
-ring_push source=activations src=0x0[1x8] signal.pop=@0 wait0=AVDATA_POP@0>=1+1 to_tiles=t0 message=15
+ring_push source=activations src=0x0[1x8] signal.pop=@0 wait0=AVDATA_POP@0>=1+1 unknown_392=1 to_tiles=t0 message=15
 wide_to_narrow tiles=t0 seq=3 src=0x810[1x1] dst=0x0[1x16] dst.mask=1 signal.written=@0 wait0=RING_READ_A@1>=2+1 row_level=1
-mac tiles=t0 seq=4 loop=16 in=0x0[4x16] in.mask=1 out=0x80[4x16] out.mask=1 par=0x0[0x16] acc=0x0[0x16] signal.avdata=@0 wait0=WIDE_TO_NARROW@0>=1+1 acc_internal=1 scale=1 clamp_max=255 lanes=3 last_lanes=3
+mac tiles=t0 seq=4 loop=16 in=0x0[4x16] in.mask=1 out=0x80[4x16] out.mask=1 par=0x0[0x16] acc=0x0[0x16] unknown_1844=1 signal.avdata=@0 wait0=WIDE_TO_NARROW@0>=1+1 acc_internal=1 scale=1 clamp_max=255 lanes=3 last_lanes=3
 mesh_east tiles=t0 seq=5 src=0x20[1x16] src.mask=1 signal.out=@0 wait0=AVDATA@0>=1+1
 mesh_east tiles=t1 seq=5 dst=0x0[1x16] dst.mask=1 signal.in=@0
 narrow_to_wide tiles=t0 seq=6 src=0x20[1x16] src.mask=1 dst=0x814[1x1] signal.narrow_to_wide=@1 wait0=AVDATA@0>=1+1 row_level=1

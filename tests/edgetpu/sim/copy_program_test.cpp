@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "machine_run.h"
 
@@ -68,6 +69,17 @@ TEST(CopyProgram, WaitThatNothingMeetsIsADeadlockWithItsCounter) {
     EXPECT_NE(text.find("mac waits for WIDE_TO_NARROW >= 101, which is 16"), std::string::npos)
         << text;
     EXPECT_NE(text.find("ring_send waits for NARROW_TO_WIDE >= 1, which is 0"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("fence waits for OP, "), std::string::npos) << text;
+    EXPECT_NE(text.find("sync waits for a notification of tiles 0x0003"), std::string::npos)
+        << text;
+}
+
+TEST(CopyProgram, SyncThatNothingMeetsSaysWhatItWaitsFor) {
+    const auto ran = run(with(copy_program(), "expected5=1 ", "expected5=100 "));
+    ASSERT_FALSE(ran.status);
+    const auto text = ran.status.error().message();
+    EXPECT_NE(text.find("sync waits for PRODUCER_A >= 100, which is 1\n"), std::string::npos)
         << text;
 }
 
@@ -214,9 +226,33 @@ TEST(CopyProgram, StopsAfterTheStepsThatItMayTake) {
         << ran.status.error().message();
 }
 
+TEST(CopyProgram, WhatNoKnownProgramHasIsNotModelled) {
+    for (const auto& [from, to, why] :
+         {std::array{"lanes=3 last_lanes", "raw[1848+2]=0x1 lanes=3 last_lanes",
+                     "mac: not modelled: raw[1848+2]=0x1 at bit 1848, which is 0x0 in every"},
+          std::array{"unknown_1844=1", "unknown_1844=0",
+                     "unknown_1844=0x0 at bit 1844, which is 0x1"},
+          std::array{"acc_internal=1", "acc_internal=1 single=1", "single and single_par"},
+          std::array{"acc_internal=1", "acc_internal=1 table_normalised=1", "without table"},
+          std::array{"clamp_max=255", "clamp_max=255 out_zero=300",
+                     "out_zero 300 of 8-bit results"},
+          std::array{"clamp_max=255", "clamp_max=255 in_zero=300", "in_zero 300 of 8-bit activ"},
+          std::array{"in=0x0[4x16]", "in=0x1[4x16]", "without in_bytewise"},
+          std::array{"src=0x20[1x16] src.mask=1 signal.out=@0 wait0=AVDATA@0>=1+1",
+                     "src=0x20[1x16] src.mask=1 signal.out=@0 wait4=AVDATA@0>=1+1",
+                     "mesh_east: not modelled: wait4."}}) {
+        const auto ran = run(with(copy_program(), from, to));
+        ASSERT_FALSE(ran.status) << to;
+        EXPECT_EQ(ran.status.error().cause, Cause::unsupported);
+        const auto text = ran.status.error().message();
+        EXPECT_NE(text.find("word 0x"), std::string::npos) << text;
+        EXPECT_NE(text.find(why), std::string::npos) << text;
+    }
+}
+
 TEST(CopyProgram, LoopOfTheScalarCoreThatDoesNotEndIsStopped) {
-    const auto ran =
-        run(with(copy_program(), "halt", "branch offset=0"), {.most_scalar_instructions = 10'000});
+    const auto ran = run(with(copy_program(), "halt", "branch offset=0 unknown_33=1"),
+                         {.most_scalar_instructions = 10'000});
     ASSERT_FALSE(ran.status);
     const auto text = ran.status.error().message();
     EXPECT_NE(text.find("the scalar core did not end within 10000 instructions"), std::string::npos)

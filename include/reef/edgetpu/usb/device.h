@@ -60,6 +60,10 @@ class Program {
     };
     static Result<Part> prepare_part(const Executable& executable);
 
+    /// Whether caching sends the same bytes. Any thread.
+    [[nodiscard]] bool caches_as(const Program& other) const;
+    [[nodiscard]] const Sha256& cached_content() const;
+
     /// The hints are not all there is: the chip asks for the rest by events.
     [[nodiscard]] bool asks() const { return !main_.plan.complete; }
 
@@ -68,8 +72,10 @@ class Program {
     std::vector<OutputUnpacker> unpackers_;
     std::vector<std::size_t> tensor_bytes_;  ///< of the inputs
     std::uint64_t token_ = 0;
-    Sha256 cached_content_{};                   ///< of what caching sends
     std::optional<ParameterRows> cached_rows_;  ///< that caching fills
+    /// Of what caching sends: computed when another program of the same token is about.
+    mutable std::once_flag content_known_;
+    mutable Sha256 cached_content_{};
 };
 
 // -- Device ---------------------------------------------------------------------------------------
