@@ -11,6 +11,7 @@
 #include <exception>
 #include <expected>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -137,21 +138,64 @@ class TemporaryFile {
     bool renamed_ = false;
 };
 
-Status replace_file(const std::filesystem::path& target, Bytes contents, const std::string& place) {
+/// Contents that are written beside their file and not yet in its place.
+struct Staged {
+    std::string place;
+    std::filesystem::path target;
+    Bytes contents;
+    std::unique_ptr<TemporaryFile> temporary;  ///< none: the target takes the contents as it is
+};
+
+Status fill_temporary(Staged& staged) {
+    const auto& target = staged.target;
     const auto folder = target.has_parent_path() ? target.parent_path() : ".";
-    TemporaryFile temporary(folder);
-    const auto number = temporary.descriptor();
+    staged.temporary = std::make_unique<TemporaryFile>(folder);
+    const auto number = staged.temporary->descriptor();
     if (!number) {
         if (number.error() == ENOENT) {
-            return fail(Cause::not_found, fmt::format("no folder {}", folder.string()), place,
-                        "create the folder first");
+            return fail(Cause::not_found, fmt::format("no folder {}", folder.string()),
+                        staged.place, "create the folder first");
         }
-        return system_failure(number.error(), "cannot create", place);
+        return system_failure(number.error(), "cannot create", staged.place);
     }
     Descriptor file(*number);
-    REEF_CHECK(write_stream(file.number(), contents, place));
-    if (!file.close()) return system_failure(errno, "cannot write", place);
-    if (!temporary.rename_to(target)) return system_failure(errno, "cannot write", place);
+    REEF_CHECK(write_stream(file.number(), staged.contents, staged.place));
+    if (!file.close()) return system_failure(errno, "cannot write", staged.place);
+    return {};
+}
+
+Result<Staged> stage(const std::string& path, Bytes contents) {
+    REEF_CHECK(check_path(path));
+    Staged staged{.place = path, .target = path, .contents = contents, .temporary = nullptr};
+    if (path == "-") {
+        staged.place = "standard output";
+        return staged;
+    }
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        if (S_ISDIR(status.st_mode)) return system_failure(EISDIR, "cannot write", path);
+        // A device or pipe must stay what it is: /dev/null is not a place for a rename.
+        return staged;
+    }
+    std::error_code error;
+    if (std::filesystem::is_symlink(staged.target, error)) {
+        staged.target = std::filesystem::weakly_canonical(staged.target, error);
+        if (error) return system_failure(error.value(), "cannot follow the link", path);
+    }
+    REEF_CHECK(fill_temporary(staged));
+    return staged;
+}
+
+Status put_in_place(Staged& staged) {
+    if (staged.temporary) {
+        if (staged.temporary->rename_to(staged.target)) return {};
+        return system_failure(errno, "cannot write", staged.place);
+    }
+    if (staged.target == "-") return write_stream(STDOUT_FILENO, staged.contents, staged.place);
+    Descriptor file(::open(staged.target.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!file.ok()) return system_failure(errno, "cannot open", staged.place);
+    REEF_CHECK(write_stream(file.number(), staged.contents, staged.place));
+    if (!file.close()) return system_failure(errno, "cannot write", staged.place);
     return {};
 }
 
@@ -175,26 +219,19 @@ Result<SharedBytes> read_file(const std::string& path) {
     return SharedBytes(Bytes(static_cast<const std::byte*>(start), size), std::move(owner));
 }
 
+Status write_files(std::span<const NamedContents> files) {
+    std::vector<Staged> all;
+    all.reserve(files.size());
+    for (const NamedContents& file : files) {
+        all.push_back(REEF_TRY(stage(file.path, file.contents)));
+    }
+    for (Staged& staged : all) REEF_CHECK(put_in_place(staged));
+    return {};
+}
+
 Status write_file(const std::string& path, Bytes contents) {
-    REEF_CHECK(check_path(path));
-    if (path == "-") return write_stream(STDOUT_FILENO, contents, "standard output");
-    struct stat status {};
-    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-        if (S_ISDIR(status.st_mode)) return system_failure(EISDIR, "cannot write", path);
-        // A device or pipe must stay what it is: /dev/null is not a place for a rename.
-        Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-        if (!file.ok()) return system_failure(errno, "cannot open", path);
-        REEF_CHECK(write_stream(file.number(), contents, path));
-        if (!file.close()) return system_failure(errno, "cannot write", path);
-        return {};
-    }
-    std::error_code error;
-    std::filesystem::path target(path);
-    if (std::filesystem::is_symlink(target, error)) {
-        target = std::filesystem::weakly_canonical(target, error);
-        if (error) return system_failure(error.value(), "cannot follow the link", path);
-    }
-    return replace_file(target, contents, path);
+    const NamedContents file{.path = path, .contents = contents};
+    return write_files({&file, 1});
 }
 
 }  // namespace reef

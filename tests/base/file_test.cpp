@@ -188,5 +188,22 @@ TEST_F(File, AFailedWriteKeepsTheOldFile) {
     EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(File, FilesThatBelongTogetherStayAsTheyWereWhenOneCannotBeWritten) {
+    const std::string good = folder.file("a"), other = folder.file("b");
+    ASSERT_TRUE(write_file(good, as_bytes("old")));
+    const NamedContents bad[] = {{good, as_bytes("new")}, {folder.file("none/b"), as_bytes("new")}};
+    const Status refused = write_files(bad);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message(), HasSubstr("no folder"));
+    EXPECT_EQ(text_of(good), "old");
+    EXPECT_EQ(entries(), 1u);
+
+    const NamedContents both[] = {{good, as_bytes("new")}, {other, as_bytes("newer")}};
+    ASSERT_TRUE(write_files(both));
+    EXPECT_EQ(text_of(good), "new");
+    EXPECT_EQ(text_of(other), "newer");
+    EXPECT_EQ(entries(), 2u);
+}
+
 }  // namespace
 }  // namespace reef

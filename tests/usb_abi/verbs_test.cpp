@@ -215,6 +215,9 @@ TEST_F(Verbs, AStickThatLeavesIsAnErrorThatNamesIt) {
                               "REEF_USB_STATE=ready", "REEF_USB_FAULTS=unplug@90"});
     EXPECT_EQ(result.exit_code, 3) << result.err;
     EXPECT_THAT(result.err, HasSubstr("2-1"));
+    // What led to it is what a bug report needs.
+    EXPECT_THAT(result.err, HasSubstr("up to the failure: " + log));
+    EXPECT_THAT(reef({"replay", log}, {}).out, HasSubstr("open 18d1:9302"));
 }
 
 }  // namespace

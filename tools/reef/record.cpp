@@ -17,19 +17,37 @@ struct RecordOptions {
     ChipRunOptions runs;
 };
 
+std::string summary(const std::string& path, const edgetpu::usb::Recording& recording) {
+    return fmt::format("{}: {} items, and {} in {}.bin", path,
+                       std::ranges::count(recording.text, '\n'),
+                       bytes_text(static_cast<std::int64_t>(recording.data.size())), path);
+}
+
+/// What led to a failure is what a bug report needs; a stick that was never reached leaves nothing
+/// that is worth another recording's place.
+void keep_failed(const std::string& path, const edgetpu::usb::Recording& recording) {
+    const auto worth = edgetpu::usb::holds_transfers(recording);
+    if (!worth || !*worth) return;
+    if (const auto written = edgetpu::usb::write_recording(path, recording); written) {
+        print_diagnostic("record", "up to the failure: " + summary(path, recording));
+    } else {
+        print_diagnostic("record", "not kept: " + written.error().message());
+    }
+}
+
 Result<Exit> record(const RecordOptions& options, Console& console) {
     const ChipModel model = REEF_TRY(load_chip_model(options.model, options.runs));
     std::string port;
     const auto bus = REEF_TRY(bus_named(options.device, model, port));
     const auto recorder = std::make_shared<edgetpu::usb::RecordingBus>(bus);
     const auto done = run_on_chip(recorder, port, model, options.runs);
-    // What led to a failure is what a bug report needs.
     const edgetpu::usb::Recording recording = recorder->recording();
+    if (!done) {
+        keep_failed(options.out, recording);
+        return std::unexpected(done.error());
+    }
     REEF_CHECK(edgetpu::usb::write_recording(options.out, recording));
-    if (!done) return std::unexpected(done.error());
-    console.print("{}: {} items, and {} in {}.bin\n", options.out,
-                  std::ranges::count(recording.text, '\n'),
-                  bytes_text(static_cast<std::int64_t>(recording.data.size())), options.out);
+    console.print("{}\n", summary(options.out, recording));
     return Exit::ok;
 }
 
@@ -46,8 +64,8 @@ Action add_record(CLI::App& app) {
         ->capture_default_str();
     add_chip_run_options(app, options->runs);
     app.footer(
-        "The recording holds the model's program and weights and the inputs; it is written when "
-        "the\nruns fail, too.\n"
+        "The recording holds the model's program and weights and the inputs. It is kept when a run "
+        "fails,\ntoo, up to the failure; when no stick is reached, nothing is written.\n"
         "Example:\n"
         "  reef record net_edgetpu.tflite --input cat.bmp --out traffic.log");
     return [options](Console& console) { return record(*options, console); };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "reef/base/bytes.h"
@@ -25,5 +26,13 @@ inline constexpr std::size_t max_stream_bytes = std::size_t{1} << 28;
 /// to standard output. A symbolic link stays and what it points to is replaced; devices and pipes
 /// are written to as they are.
 [[nodiscard]] Status write_file(const std::string& path, Bytes contents);
+
+struct NamedContents {
+    std::string path;
+    Bytes contents;
+};
+/// Files that belong together, as write_file: none is replaced before all are written beside their
+/// places.
+[[nodiscard]] Status write_files(std::span<const NamedContents> files);
 
 }  // namespace reef

@@ -114,8 +114,16 @@ Result<Recording> read_recording(const std::string& path) {
 }
 
 Status write_recording(const std::string& path, const Recording& recording) {
-    REEF_CHECK(write_file(path + ".bin", recording.data));
-    return write_file(path, as_bytes(recording.text));
+    const NamedContents files[] = {{path + ".bin", recording.data},
+                                   {path, as_bytes(recording.text)}};
+    return write_files(files);
+}
+
+Result<bool> holds_transfers(const Recording& recording) {
+    const RecordedItems items = REEF_TRY(parse_recording(recording));
+    return std::ranges::any_of(items.items, [](const RecordedItem& item) {
+        return item.kind != RecordedItem::Kind::open && item.kind != RecordedItem::Kind::close;
+    });
 }
 
 Result<std::vector<std::string>> wire_view(const Recording& recording) {

@@ -29,7 +29,11 @@ struct Recording {
 
 /// Reads PATH and PATH.bin, either of them gzip-compressed under the name with .gz.
 [[nodiscard]] Result<Recording> read_recording(const std::string& path);
+/// Both files or neither, as far as the system allows.
 [[nodiscard]] Status write_recording(const std::string& path, const Recording& recording);
+
+/// More than a device that was opened and closed. Errors: bad_input with the line.
+[[nodiscard]] Result<bool> holds_transfers(const Recording& recording);
 
 /// The traffic without its timing, one item a line: control transfers and opening in order, the out
 /// stream cut by its headers with addresses zeroed (by SHA-256), the input of each endpoint,
