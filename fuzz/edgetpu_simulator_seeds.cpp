@@ -54,9 +54,13 @@ Result<Seeds> edgetpu_vendor_seeds(const std::filesystem::path& folder) {
     constexpr std::size_t most_bytes = 1 << 15;
     constexpr std::uint8_t modes[] = {32, 2, 8 + 1};
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(folder))
-        if (entry.path().filename().string().ends_with("_edgetpu.tflite"))
-            files.push_back(entry.path());
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+        if (entry->path().filename().string().ends_with("_edgetpu.tflite"))
+            files.push_back(entry->path());
+    }
+    if (error) return fail(Cause::io_failed, error.message(), folder.string());
     std::ranges::sort(files);
     Seeds seeds;
     for (const auto& file : files) {

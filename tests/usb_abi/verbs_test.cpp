@@ -101,6 +101,21 @@ TEST_F(Verbs, DoctorsJsonHoldsTheStick) {
     EXPECT_EQ(said["stick 2-1: speed"], "USB 3 (5 Gbit/s)");
 }
 
+TEST_F(Verbs, AUsbThatDoesNotStartIsAFinding) {
+    const auto result = reef({"doctor"}, {"REEF_USB_STICKS=99"});
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    for (const char* check : {"libusb", "container", "udev rule", "firmware"}) {
+        EXPECT_THAT(result.out, HasSubstr(check));
+    }
+    EXPECT_THAT(result.out, HasSubstr("libusb does not start"));
+    const auto list = reef({"list", "--json"}, {"REEF_USB_STICKS=99"});
+    EXPECT_EQ(list.exit_code, 3) << list.err;
+    EXPECT_THAT(list.err, HasSubstr("USB cannot be read: libusb does not start"));
+    const auto document = nlohmann::json::parse(list.out);
+    EXPECT_THAT(std::string(document["usb_error"]), HasSubstr("libusb does not start"));
+    EXPECT_EQ(document["devices"].size(), 2U);
+}
+
 TEST_F(Verbs, ARunOnAStickGivesTheSimulatorsOutputs) {
     REEF_SHARED_OR_SKIP(shared);
     ASSERT_FALSE(shared.empty());

@@ -27,15 +27,27 @@ Json to_json(const std::vector<Check>& checks) {
     return document;
 }
 
+fmt::terminal_color colour_of(Check::State state) {
+    switch (state) {
+        case Check::State::good:
+        case Check::State::note:
+            return fmt::terminal_color::green;
+        case Check::State::unknown:
+        case Check::State::warning:
+            return fmt::terminal_color::yellow;
+        case Check::State::bad:
+            break;
+    }
+    return fmt::terminal_color::red;
+}
+
 void print_text(Console& console, const std::vector<Check>& checks) {
     std::size_t width = 0;
     for (const Check& check : checks) width = std::max(width, check.name.size());
     for (const Check& check : checks) {
-        const auto colour = check.state == Check::State::good      ? fmt::terminal_color::green
-                            : check.state == Check::State::warning ? fmt::terminal_color::yellow
-                                                                   : fmt::terminal_color::red;
         console.print("{}  {:<{}}  {}{}\n",
-                      console.styled(fmt::fg(colour), fmt::format("{:<7}", to_string(check.state))),
+                      console.styled(fmt::fg(colour_of(check.state)),
+                                     fmt::format("{:<7}", to_string(check.state))),
                       check.name, width, printable(check.what),
                       check.fix.empty() ? "" : fmt::format(" -> {}", printable(check.fix)));
     }
@@ -50,7 +62,8 @@ Action add_doctor(CLI::App& app) {
                  "Print the udev rule that lets users open a stick, and nothing else")
         ->excludes(json);
     app.footer(
-        "Exit code 0 when nothing is bad, 3 otherwise.\n"
+        "Each check is good, a note, unknown (it cannot be looked at from here), a warning or bad. "
+        "Exit\ncode 0 when nothing is bad, 3 otherwise.\n"
         "Examples:\n"
         "  reef doctor\n"
         "  reef doctor --udev-rule | sudo tee /etc/udev/rules.d/60-reef.rules");
@@ -59,8 +72,7 @@ Action add_doctor(CLI::App& app) {
             console.write(udev_rule());
             return Exit::ok;
         }
-        const auto bus = REEF_TRY(edgetpu::usb::libusb_bus());
-        const auto checks = check_usb(*bus);
+        const auto checks = check_usb(edgetpu::usb::libusb_bus());
         if (options->json) {
             print_json(console, to_json(checks));
         } else {

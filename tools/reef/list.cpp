@@ -42,7 +42,9 @@ Action add_list(CLI::App& app) {
     auto json = std::make_shared<bool>(false);
     app.add_flag("--json", *json, "Print JSON");
     app.footer(
-        "Sticks are named by their USB port, which stays when they are plugged in again.\n"
+        "Sticks are named by their USB port, which stays when they are plugged in again. Exit code "
+        "3 "
+        "when\nUSB cannot be read.\n"
         "Examples:\n"
         "  reef list\n"
         "  reef list --json | jq -r '.devices[].device'");
@@ -57,13 +59,14 @@ Action add_list(CLI::App& app) {
                 document["devices"].push_back(
                     {{"device", each.device}, {"state", each.state}, {"details", each.details}});
             }
+            document["usb_error"] = problem.empty() ? Json() : Json(problem);
             print_json(console, document);
         } else {
             TextTable table({{"device"}, {"state"}, {"details"}});
             for (const Listed& each : all) table.add({each.device, each.state, each.details});
             table.print(console);
         }
-        return Exit::ok;
+        return problem.empty() ? Exit::ok : Exit::device;
     };
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 
 #include "reef/base/file.h"
 #include "reef/edgetpu/usb/device.h"
@@ -93,8 +94,10 @@ Result<Firmware> find_firmware(const std::string& path) {
     }
     std::string tried;
     for (const std::string& place : file_places()) {
-        if (std::filesystem::exists(place)) return load(place);
-        tried += (tried.empty() ? "" : ", ") + place;
+        std::error_code error;
+        if (std::filesystem::exists(place, error)) return load(place);
+        tried += fmt::format("{}{}{}", tried.empty() ? "" : ", ", place,
+                             error ? " (" + error.message() + ")" : "");
     }
     for (const std::string_view library : libraries) {
         if (auto found = from_library(std::string(library))) return std::move(*found);
