@@ -20,7 +20,7 @@ std::unexpected<Error> refused(Tag tag, std::uint64_t address, std::uint32_t siz
     return fail(Cause::device_failed,
                 fmt::format("the chip asks for {} bytes of {} at {:#x}, {}", size, to_string(tag),
                             address, why),
-                {}, "the next run restarts the device");
+                {}, {});
 }
 
 }  // namespace

@@ -19,6 +19,11 @@ Error missing(std::string_view port, std::string_view waited) {
 }
 
 /// The remarks that tell a recording what a program sends.
+/// An error as part of another.
+std::string brief(const Error& error) {
+    return error.place.empty() ? error.what : fmt::format("{}: {}", error.place, error.what);
+}
+
 void describe(Connection& connection, const Executable& executable, std::size_t number) {
     connection.note(fmt::format(
         "executable {} type={} (0 standalone,1 parameter-caching,2 execution-only) token={:016x} "
@@ -42,7 +47,8 @@ void describe(Connection& connection, const Executable& executable, std::size_t 
 struct Device::State {
     std::unique_ptr<Connection> connection;
     std::unique_ptr<Runner> runner;
-    bool claimed = false;
+    bool seen = false;     ///< the stick was on the bus when it was looked for last
+    bool claimed = false;  ///< of the chip, which then takes registers
     bool started = false;
     bool reports_descriptors = false;  ///< the chip does, for a program that asks
     std::optional<Error> broken;       ///< why the next run restarts
@@ -73,12 +79,20 @@ Device::~Device() {
 Result<std::unique_ptr<Device>> Device::open(std::shared_ptr<Bus> bus,
                                              const DeviceOptions& options) {
     std::unique_ptr<Device> device(new Device(std::move(bus), options));
-    if (auto started = device->bring_up(); !started) {
-        const std::string place = device->place();
-        device->state_->started = false;
-        return std::unexpected(std::move(started.error()).in(place));
+    auto started = device->bring_up(Milliseconds(0));
+    if (!started && device->may_recover(started.error())) {
+        const Error first = std::move(started.error());
+        started = device->climb(first, "the first start failed with", options.start_deadline);
     }
-    return device;
+    if (started) return device;
+    device->state_->started = false;
+    return std::unexpected(std::move(started.error()).in(device->place()));
+}
+
+/// Not what a stick that is not there, rights or a missing firmware explain.
+bool Device::may_recover(const Error& error) const {
+    return error.cause == Cause::device_failed ||
+           (error.cause == Cause::device_missing && state_->seen);
 }
 
 namespace {
@@ -89,8 +103,8 @@ class Opening {
     Opening(Bus& bus, const DeviceOptions& options, std::string& port)
         : bus_(bus), options_(options), port_(port) {}
 
-    Result<std::unique_ptr<Connection>> run() {
-        REEF_CHECK(find(Milliseconds(0)));
+    Result<std::unique_ptr<Connection>> run(Milliseconds patience) {
+        REEF_CHECK(find(patience));
         REEF_CHECK(open());
         REEF_CHECK(check_descriptor());
         REEF_CHECK(reset());
@@ -99,7 +113,7 @@ class Opening {
             REEF_CHECK(load_firmware());
             if (!is_chip(device_)) {
                 return fail(Cause::device_failed, "the firmware does not start", "firmware start",
-                            "unplug the stick and plug it in again");
+                            std::string(replug_hint));
             }
             REEF_CHECK(open());
         }
@@ -108,10 +122,12 @@ class Opening {
     }
 
   private:
+    [[nodiscard]] bool seen() const { return seen_; }
+
     Status find(Milliseconds patience) {
         const TimePoint end = bus_.now() + patience;
         while (true) {
-            seen_ = bus_.changes();
+            changes_ = bus_.changes();
             const auto devices = REEF_TRY(checked(bus_.list(), "list"));
             const auto it = std::ranges::find_if(devices, [&](const DeviceInfo& device) {
                 return port_.empty() || device.port == port_;
@@ -119,6 +135,7 @@ class Opening {
             if (it != devices.end()) {
                 device_ = *it;
                 port_ = device_.port;
+                seen_ = true;
                 return {};
             }
             if (bus_.now() >= end) {
@@ -131,7 +148,7 @@ class Opening {
     }
 
     void wait_for_change(TimePoint end) {
-        bus_.wait_for_change(seen_, std::chrono::ceil<Milliseconds>(end - bus_.now()));
+        bus_.wait_for_change(changes_, std::chrono::ceil<Milliseconds>(end - bus_.now()));
     }
 
     /// A device that has just re-enumerated may refuse for a moment.
@@ -173,7 +190,7 @@ class Opening {
             Cause::device_failed,
             fmt::format("the device calls itself {:04x}:{:04x}, the bus lists {:04x}:{:04x}",
                         word(vendor_at), word(product_at), device_.vendor, device_.product),
-            "open", "unplug the stick and plug it in again");
+            "open", std::string(replug_hint));
     }
 
     /// A bus reset, after which the device is found again at its port.
@@ -208,14 +225,15 @@ class Opening {
     Bus& bus_;
     const DeviceOptions& options_;
     std::string& port_;
-    std::uint64_t seen_ = 0;  ///< changes of the bus, before it was listed last
+    std::uint64_t changes_ = 0;  ///< of the bus, before it was listed last
+    bool seen_ = false;
     DeviceInfo device_;
     std::unique_ptr<Connection> connection_;
 };
 
 }  // namespace
 
-Status Device::bring_up() {
+Status Device::bring_up(Milliseconds patience) {
     State& state = *state_;
     state.runner.reset();
     state.connection.reset();
@@ -224,10 +242,14 @@ Status Device::bring_up() {
     state.token = 0;
     state.reports_descriptors = false;
     state.described.clear();
-    state.connection = REEF_TRY(Opening(*bus_, options_, port_).run());
+    Opening opening(*bus_, options_, port_);
+    auto connection = opening.run(patience);
+    state.seen = opening.seen();
+    state.connection = REEF_TRY(std::move(connection));
     state.claimed = true;
     const Speed speed = state.connection->speed();
     Link link(*bus_, *state.connection, options_.start_deadline);
+    state.claimed = false;
     REEF_CHECK(start_chip(link, speed, options_.maximum_clock));
     state.runner = std::make_unique<Runner>(*bus_, *state.connection, output_request_bytes(speed));
     state.started = true;
@@ -235,46 +257,54 @@ Status Device::bring_up() {
     return {};
 }
 
-/// Two rungs: the chip's registers over the open connection, then everything from the bus reset on.
-Status Device::recover(const Error& reason) {
+    REEF_CHECK(start_engines());
+    return {};
+}
+
+Status Device::start_engines() {
+    State& state = *state_;
+/// The chip's registers over the open connection.
+Status Device::restart_chip() {
+    State& state = *state_;
+    state.runner.reset();
+    for (const std::uint8_t endpoint : {out_endpoint, output_endpoint, event_endpoint}) {
+        REEF_CHECK(checked(state.connection->clear_halt(endpoint), "clear halt"));
+    }
+    // A start begins with a chip reset; only what ran has something to stop before.
+    if (state.started) {
+        Link link(*bus_, *state.connection, options_.start_deadline);
+        REEF_CHECK(stop_chip(link));
+        state.started = false;
+    }
+    return start_engines();
+}
+
+/// Two rungs: the chip's registers, then everything from the bus reset on.
+Status Device::climb(const Error& reason, std::string_view before, Milliseconds patience) {
     State& state = *state_;
     ++state.counters.recoveries;
     state.cached.clear();
     state.token = 0;
     state.reports_descriptors = false;
-    std::string tried = "tried: ";
-    if (state.connection && state.started && reason.cause != Cause::device_missing) {
-        tried += "clear halt and chip reset (";
-        if (state.runner) state.runner->cancel();
-        Status done;
-        for (const std::uint8_t endpoint : {out_endpoint, output_endpoint, event_endpoint}) {
-            if (done) done = checked(state.connection->clear_halt(endpoint), "clear halt");
-        }
-        Link link(*bus_, *state.connection, options_.start_deadline);
-        if (done) done = stop_chip(link);
-        const Speed speed = state.connection->speed();
-        if (done) done = start_chip(link, speed, options_.maximum_clock);
-        if (done) {
-            state.runner =
-                std::make_unique<Runner>(*bus_, *state.connection, output_request_bytes(speed));
-            state.broken.reset();
-            return {};
-        }
-        tried += done.error().message() + "), ";
+    std::string tried;
+    if (state.connection && state.claimed && reason.cause != Cause::device_missing) {
+        const Status done = restart_chip();
+        if (done) return {};
+        tried = fmt::format("clear halt and chip reset ({}), ", brief(done.error()));
     }
-    auto started = bring_up();
+    auto started = bring_up(patience);
     if (started) return {};
     Error error = std::move(started.error());
-    error.what += fmt::format("; {}bus reset and start; the run before failed with: {}", tried,
-                              reason.message());
-    if (error.hint.empty()) error.hint = "unplug the stick and plug it in again";
+    error.what +=
+        fmt::format("; tried: {}bus reset and start; {}: {}", tried, before, brief(reason));
+    if (error.hint.empty()) error.hint = replug_hint;
     return std::unexpected(std::move(error));
 }
 
 Status Device::ready() {
     if (!state_->broken) return {};
     const Error reason = *state_->broken;
-    return recover(reason);
+    return climb(reason, "the run before failed with", Milliseconds(0));
 }
 
 void Device::stop() {
@@ -361,11 +391,18 @@ Status Device::lost(Status&& failed) {
     State& state = *state_;
     state.cached.clear();
     state.token = 0;
-    state.broken = failed.error();
+    Error error = std::move(failed.error()).in("run");
+    state.broken = error;
     // The failing call reports one of them.
     state.lost = state.runner->under_way() == 0 ? 0 : state.runner->under_way() - 1;
     state.runner->cancel();
-    return std::unexpected(std::move(failed.error()).in(place()));
+    error.what += "; no recovery was tried yet";
+    if (error.cause == Cause::device_failed) {
+        error.hint = fmt::format(
+            "the next run restarts the device: clear halt, chip reset, bus reset{}",
+            options_.place.empty() ? fmt::format("; if it fails, too, {}", replug_hint) : "");
+    }
+    return std::unexpected(std::move(error).in(place()));
 }
 
 Status Device::start_locked(const std::shared_ptr<const Program>& program,

@@ -27,7 +27,7 @@ Result<std::size_t> firmware_block_bytes(Link& link) {
         at += length;
     }
     return fail(Cause::device_failed, "no DFU functional descriptor", std::string(link.phase()),
-                "unplug the stick and plug it in again");
+                std::string(replug_hint));
 }
 
 namespace {
@@ -49,7 +49,7 @@ Status await_state(Link& link, std::uint8_t wanted) {
                         fmt::format("the boot loader reports status {} in state {}",
                                     static_cast<int>(status[0]), state),
                         std::string(link.phase()),
-                        "check the firmware file; unplug the stick and plug it in again");
+                        fmt::format("check the firmware file; {}", replug_hint));
         }
         if (state == wanted) return {};
         const bool busy = state == dfu_download_sync || state == dfu_download_busy ||
@@ -57,7 +57,7 @@ Status await_state(Link& link, std::uint8_t wanted) {
         if (!busy || link.bus().now() >= end) {
             return fail(Cause::device_failed,
                         fmt::format("the boot loader is in state {}, not {}", state, wanted),
-                        std::string(link.phase()), "unplug the stick and plug it in again");
+                        std::string(link.phase()), std::string(replug_hint));
         }
         const auto wait = static_cast<unsigned>(status[1]) | static_cast<unsigned>(status[2]) << 8 |
                           static_cast<unsigned>(status[3]) << 16;
@@ -90,7 +90,7 @@ Status verify(Link& link, Bytes firmware, std::size_t block) {
             !std::ranges::equal(Bytes(buffer).first(size), firmware.subspan(at, expected))) {
             return fail(Cause::device_failed,
                         fmt::format("the boot loader holds other bytes in block {}", at / block),
-                        std::string(link.phase()), "unplug the stick and plug it in again");
+                        std::string(link.phase()), std::string(replug_hint));
         }
     }
     return {};

@@ -14,6 +14,14 @@ namespace reef::edgetpu::usb {
 inline constexpr std::string_view udev_hint =
     "install udev/60-reef.rules (reef doctor shows how), then plug the stick in again";
 
+/// What to do when the device answers wrongly and nothing else is known.
+inline constexpr std::string_view replug_hint =
+    "unplug the stick and plug it in again, at another port or with another cable; `reef doctor` "
+    "checks the rest";
+
+/// What happened, the same words for the same fault, wherever it comes from.
+[[nodiscard]] std::string words_of(const Failure& failure);
+
 /// An Error for a failed transaction.
 [[nodiscard]] Error error_of(const Failure& failure, std::string_view place);
 

@@ -18,11 +18,25 @@ constexpr std::size_t most_out_under_way = 32;
 /// layer.
 constexpr std::size_t most_asked_beyond = 64;
 
+/// Device::lost() says what comes next.
 Error device_error(std::string what, std::string place) {
     return {.cause = Cause::device_failed,
             .what = std::move(what),
             .place = std::move(place),
-            .hint = "the next run restarts the device"};
+            .hint = {}};
+}
+
+std::string_view name_of(std::uint8_t endpoint) {
+    switch (endpoint) {
+        case out_endpoint:
+            return "ep 01 (to the chip)";
+        case output_endpoint:
+            return "ep 81 (outputs)";
+        case event_endpoint:
+            return "ep 82 (events)";
+        default:
+            return "ep 83 (fatal errors)";
+    }
 }
 
 }  // namespace
@@ -74,7 +88,7 @@ Status Runner::supply() {
                                     EndpointType type) -> Status {
         if (request.waiting) return {};
         const auto id = connection_.submit_in(endpoint, type, request.room);
-        if (!id) return std::unexpected(error_of(id.error(), fmt::format("ep {:02x}", endpoint)));
+        if (!id) return std::unexpected(lost_transfer(id.error(), name_of(endpoint)));
         request.id = *id;
         request.waiting = true;
         return {};
@@ -213,7 +227,7 @@ Status Runner::submit(Flight& flight, Bytes bytes) {
         REEF_CHECK(next_completion());
     }
     const auto id = connection_.submit_out(out_endpoint, bytes);
-    if (!id) return std::unexpected(error_of(id.error(), "ep 01"));
+    if (!id) return std::unexpected(lost_transfer(id.error(), name_of(out_endpoint)));
     sent_.push_back({*id, bytes.size(), &flight});
     out_bytes_under_way_ += bytes.size();
     ++flight.out_under_way;
@@ -242,7 +256,7 @@ Result<bool> Runner::advance(Milliseconds most) {
     if (complete()) return false;
     if (REEF_TRY(send_asked(flight(0)))) return true;
     const auto completion = connection_.wait(most);
-    if (!completion) return std::unexpected(error_of(completion.error(), "run"));
+    if (!completion) return std::unexpected(lost_transfer(completion.error(), "wait"));
     if (!*completion) return false;
     REEF_CHECK(take(**completion));
     return true;
@@ -281,25 +295,33 @@ std::string Runner::waiting_for() const {
     return text;
 }
 
+Error Runner::lost_transfer(const Failure& failure, std::string_view place) const {
+    Error error = error_of(failure, place);
+    if (const std::string awaited = waiting_for(); !awaited.empty()) {
+        error.what += fmt::format("; still waiting for {}", awaited);
+    }
+    return error;
+}
+
 Status Runner::next_completion() {
     const TimePoint now = bus_.now();
     const auto left = std::chrono::duration_cast<Milliseconds>(end_ - now);
     if (left > Milliseconds(0)) {
         const auto completion = connection_.wait(left);
-        if (!completion) return std::unexpected(error_of(completion.error(), "run"));
+        if (!completion) return std::unexpected(lost_transfer(completion.error(), "wait"));
         if (*completion) return take(**completion);
         if (bus_.now() < end_) return {};
     }
     return std::unexpected(device_error(
-        fmt::format("the deadline is over; still waiting for {}", waiting_for()), "run"));
+        fmt::format("the deadline is over; still waiting for {}", waiting_for()), "wait"));
 }
 
 Status Runner::take(const Completion& completion) {
-    const auto place = [&] { return fmt::format("ep {:02x}", completion.endpoint); };
+    const auto place = [&] { return std::string(name_of(completion.endpoint)); };
     if (completion.fault) {
         forget(completion);
         return std::unexpected(
-            error_of({*completion.fault, std::string(to_string(*completion.fault))}, place()));
+            lost_transfer({*completion.fault, std::string(to_string(*completion.fault))}, place()));
     }
     if (completion.endpoint == out_endpoint) {
         const auto sent = std::ranges::find(sent_, completion.id, &Sent::id);

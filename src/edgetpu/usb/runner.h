@@ -107,6 +107,8 @@ class Runner {
     [[nodiscard]] Status take_output(Bytes bytes);
     [[nodiscard]] Status take_event(Bytes bytes);
     [[nodiscard]] std::string waiting_for() const;
+    /// With what was still awaited.
+    [[nodiscard]] Error lost_transfer(const Failure& failure, std::string_view place) const;
     /// The inferences under way, oldest first.
     [[nodiscard]] Flight& flight(std::size_t position) {
         return flights_[(oldest_ + position) % most_under_way];

@@ -93,15 +93,17 @@ struct DeviceCounters {
     std::uint64_t runs = 0;
     std::uint64_t parameter_loads = 0;
     std::uint64_t evictions = 0;   ///< of parameters by another token, or in the same rows
-    std::uint64_t recoveries = 0;  ///< restarts after a fault
+    std::uint64_t recoveries = 0;  ///< restarts after a fault, of the start or of a run
 };
 
 /// One stick. Threads may share it: runs queue up. A run that fails leaves the device to be
-/// restarted by the next.
+/// restarted by the next: clear halt and chip reset over the registers; if that fails, bus reset,
+/// firmware if the stick lost it, and start. open() climbs the same ladder once when the start
+/// fails. What was tried is in the error of the last rung, with what failed first.
 class Device {
   public:
     /// Errors: device_missing, device_denied with the udev rule to install, device_failed with the
-    /// phase and what was tried; those of find_firmware for a stick without.
+    /// phase, the transfer and what was tried; those of find_firmware for a stick without.
     [[nodiscard]] static Result<std::unique_ptr<Device>> open(std::shared_ptr<Bus> bus,
                                                               const DeviceOptions& options);
     /// Stops the chip and closes, as far as the device still answers.
@@ -110,7 +112,7 @@ class Device {
     /// One inference. Tensors as Program::inputs() and outputs() have them. Sends parameters,
     /// unless they are in the chip; then the program. Allocates nothing once a program has run.
     /// Errors: bad_argument for tensors of the wrong number or size, or when start() was called
-    /// without finish(); device_failed, device_missing with the transfer.
+    /// without finish(); device_failed, device_missing with the transfer and what was awaited.
     [[nodiscard]] Status run(const std::shared_ptr<const Program>& program,
                              std::span<const Bytes> inputs, std::span<const MutableBytes> outputs);
 
@@ -141,8 +143,12 @@ class Device {
   private:
     struct State;
     Device(std::shared_ptr<Bus> bus, const DeviceOptions& options);
-    [[nodiscard]] Status bring_up();
-    [[nodiscard]] Status recover(const Error& reason);
+    /// `patience`: for a stick that is not on the bus.
+    [[nodiscard]] Status bring_up(Milliseconds patience);
+    [[nodiscard]] Status start_engines();
+    [[nodiscard]] Status restart_chip();
+    [[nodiscard]] bool may_recover(const Error& error) const;
+    [[nodiscard]] Status climb(const Error& reason, std::string_view before, Milliseconds patience);
     [[nodiscard]] Status ready();
     void stop();
     [[nodiscard]] std::string place() const;
