@@ -185,6 +185,9 @@ class VendorPlayer {
                 return submit(item);
             case Kind::completed:
                 return await(item, LIBUSB_TRANSFER_COMPLETED);
+            case Kind::sent:
+            case Kind::waited:
+                return {};
             case Kind::failed:
                 libusb_cancel_transfer(flights_[item.id].transfer);
                 return await(item, LIBUSB_TRANSFER_CANCELLED);

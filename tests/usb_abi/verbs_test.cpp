@@ -222,6 +222,36 @@ TEST_F(Verbs, TheRecordingOfTheLibraryIsTheCommandsRecording) {
 
 TEST_F(Verbs, AStickThatLeavesIsAnErrorThatNamesIt) {
     REEF_SHARED_OR_SKIP(shared);
+TEST_F(Verbs, AStartThatStallsIsTriedAgain) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    for (const char* fault : {"stall@20", "short_read@20", "unplug@20+100"}) {
+        ASSERT_TRUE(write_file(file("firmware"), std::vector<std::byte>(5000)));
+        const auto result =
+            reef({"record", dense(), "--out", file("a.log"), "--firmware", file("firmware")},
+                 {"REEF_USB_CORE=null", "REEF_USB_MODELS=" + dense(), "REEF_USB_STATE=ready",
+                  std::string("REEF_USB_FAULTS=") + fault});
+        EXPECT_EQ(result.exit_code, 0) << fault << result.err;
+    }
+}
+
+TEST_F(Verbs, ASessionThatFailedIsReplayedToItsError) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    const auto log = file("st.log");
+    for (const char* fault : {"stall@100", "long_read@90", "unplug@60", "short_read@85"}) {
+        const auto result = reef({"record", dense(), "--out", log},
+                                 {"REEF_USB_CORE=null", "REEF_USB_MODELS=" + dense(),
+                                  "REEF_USB_STATE=ready", std::string("REEF_USB_FAULTS=") + fault});
+        EXPECT_NE(result.exit_code, 0) << fault;
+        const std::size_t said = result.err.find(": run: ");
+        ASSERT_NE(said, result.err.npos) << fault << result.err;
+        const auto replayed = reef({"replay", log, dense()}, {});
+        EXPECT_EQ(replayed.exit_code, result.exit_code) << replayed.err;
+        EXPECT_THAT(replayed.err, HasSubstr(result.err.substr(said))) << fault;
+    }
+}
+
     ASSERT_FALSE(shared.empty());
     const auto log = file("traffic.log"), firmware = file("firmware");
     ASSERT_TRUE(write_file(firmware, std::vector<std::byte>(5000)));

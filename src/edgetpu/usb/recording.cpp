@@ -151,11 +151,18 @@ Result<std::vector<std::string>> wire_view(const Recording& recording) {
                         fmt::format("event ep {:02x} {}", item.endpoint, to_hex(item.data)));
                 }
                 break;
-            case Kind::in:
             case Kind::failed:
+                if (item.fault == Fault::cancelled) break;
+                events.push_back(
+                    fmt::format("fault ep {:02x} {}", item.endpoint, to_string(*item.fault)));
+                break;
+            case Kind::in:
+            case Kind::sent:
+            case Kind::waited:
                 break;
             default: {
-                std::string text(item.text);
+                // A device that comes back from a reset as another one reports a fault, or not.
+                std::string text(item.kind == Kind::reset ? std::string_view("reset") : item.text);
                 std::ranges::transform(text, text.begin(), [](unsigned char letter) {
                     return static_cast<char>(std::tolower(letter));
                 });

@@ -13,19 +13,32 @@ class RecordingSink {
   public:
     void line(std::string_view text) {
         const std::lock_guard lock(mutex_);
+        write_waited();
         recording_.text += fmt::format("{:06d} {}\n", number_++, text);
     }
     /// The line with "len=... off=... data=..." behind it.
     void line_with(std::string_view text, Bytes payload) {
         const std::lock_guard lock(mutex_);
+        write_waited();
         recording_.text += fmt::format("{:06d} {}{}\n", number_++, text, append(payload));
     }
-    [[nodiscard]] Recording recording() const {
+    /// Nothing came in that time; one line for all until something happens.
+    void waited(TimePoint::duration time) {
         const std::lock_guard lock(mutex_);
+        waited_ += time;
+    }
+    [[nodiscard]] Recording recording() {
+        const std::lock_guard lock(mutex_);
+        write_waited();
         return recording_;
     }
 
   private:
+    void write_waited() {
+        const auto ms = std::chrono::ceil<Milliseconds>(waited_).count();
+        if (ms > 0) recording_.text += fmt::format("{:06d} WAIT ms={}\n", number_++, ms);
+        waited_ = {};
+    }
     std::string append(Bytes payload) {
         if (payload.empty()) return " len=0";
         constexpr std::size_t shown = 32;
@@ -37,9 +50,10 @@ class RecordingSink {
         return text;
     }
 
-    mutable std::mutex mutex_;
+    std::mutex mutex_;
     Recording recording_;
     std::size_t number_ = 0;
+    TimePoint::duration waited_{};
 };
 
 namespace {
@@ -48,10 +62,17 @@ int result_of(const Io<std::size_t>& done) {
     return done ? static_cast<int>(*done) : -1 - static_cast<int>(done.error().fault);
 }
 
+/// " fault=FAULT" behind what failed.
+template <class T>
+std::string fault_text(const Io<T>& done) {
+    return done ? "" : fmt::format(" fault={}", to_string(done.error().fault));
+}
+
 class RecordingConnection final : public Connection {
   public:
-    RecordingConnection(std::unique_ptr<Connection> connection, std::shared_ptr<RecordingSink> sink)
-        : connection_(std::move(connection)), sink_(std::move(sink)) {}
+    RecordingConnection(std::shared_ptr<Bus> bus, std::unique_ptr<Connection> connection,
+                        std::shared_ptr<RecordingSink> sink)
+        : bus_(std::move(bus)), connection_(std::move(connection)), sink_(std::move(sink)) {}
     ~RecordingConnection() override {
         connection_.reset();
         sink_->line("CLOSE");
@@ -64,27 +85,22 @@ class RecordingConnection final : public Connection {
         const std::size_t shown = !setup.to_host() ? data.size() : done.value_or(0);
         sink_->line_with(
             fmt::format("CTRL {} bmRequestType={:02x} bRequest={:02x} wValue={:04x} wIndex={:04x} "
-                        "wLength={} timeout={} ret={}",
+                        "wLength={} timeout={} ret={}{}",
                         setup.to_host() ? "IN " : "OUT", setup.request_type, setup.request,
-                        setup.value, setup.index, setup.length, timeout.count(), result_of(done)),
+                        setup.value, setup.index, setup.length, timeout.count(), result_of(done),
+                        fault_text(done)),
             data.first(std::min(shown, data.size())));
         return done;
     }
     Io<void> claim(unsigned interface) override {
-        sink_->line(fmt::format("CLAIM {}", interface));
-        return connection_->claim(interface);
+        return written(fmt::format("CLAIM {}", interface), connection_->claim(interface));
     }
     Io<void> release(unsigned interface) override {
-        sink_->line(fmt::format("RELEASE {}", interface));
-        return connection_->release(interface);
+        return written(fmt::format("RELEASE {}", interface), connection_->release(interface));
     }
-    Io<void> reset() override {
-        sink_->line("RESET");
-        return connection_->reset();
-    }
+    Io<void> reset() override { return written("RESET", connection_->reset()); }
     Io<void> clear_halt(std::uint8_t endpoint) override {
-        sink_->line(fmt::format("CLEAR {:02x}", endpoint));
-        return connection_->clear_halt(endpoint);
+        return written(fmt::format("CLEAR {:02x}", endpoint), connection_->clear_halt(endpoint));
     }
 
     Io<std::uint32_t> submit_out(std::uint8_t endpoint, Bytes bytes) override {
@@ -92,14 +108,18 @@ class RecordingConnection final : public Connection {
         if (id) {
             sink_->line_with(fmt::format("BULK OUT ep={:02x} async id={} timeout=0", endpoint, *id),
                              bytes);
+        } else {
+            refused("BULK OUT", endpoint, bytes.size(), id);
         }
         return id;
     }
     Io<std::uint32_t> submit_in(std::uint8_t endpoint, EndpointType type,
                                 MutableBytes bytes) override {
         const auto id = connection_->submit_in(endpoint, type, bytes);
-        if (id) {
-            const char* kind = type == EndpointType::bulk ? "BULK" : "INTR";
+        const char* kind = type == EndpointType::bulk ? "BULK" : "INTR";
+        if (!id) {
+            refused(fmt::format("{} IN ", kind), endpoint, bytes.size(), id);
+        } else {
             sink_->line(fmt::format("{} IN  ep={:02x} async id={} submit len={} timeout=0", kind,
                                     endpoint, *id, bytes.size()));
             rooms_[*id] = {kind, bytes};
@@ -107,8 +127,17 @@ class RecordingConnection final : public Connection {
         return id;
     }
     Io<std::optional<Completion>> wait(Milliseconds timeout) override {
+        const TimePoint start = bus_->now();
         auto completion = connection_->wait(timeout);
-        if (completion && *completion) write_down(**completion);
+        if (completion && *completion) {
+            write_down(**completion);
+        } else if (completion) {
+            // Who only looks whether something is there does not wait.
+            if (timeout > Milliseconds(0)) sink_->waited(bus_->now() - start);
+        } else if (!wait_failed_) {
+            wait_failed_ = true;
+            sink_->line("WAIT" + fault_text(completion));
+        }
         return completion;
     }
     void cancel(std::uint32_t id) override { connection_->cancel(id); }
@@ -123,6 +152,16 @@ class RecordingConnection final : public Connection {
         const char* kind;
         MutableBytes bytes;
     };
+
+    Io<void> written(const std::string& text, Io<void> done) {
+        sink_->line(text + fault_text(done));
+        return done;
+    }
+    void refused(std::string_view kind, std::uint8_t endpoint, std::size_t size,
+                 const Io<std::uint32_t>& id) {
+        sink_->line(fmt::format("{} ep={:02x} async submit{} len={}", kind, endpoint,
+                                fault_text(id), size));
+    }
 
     void write_down(const Completion& completion) {
         const auto room = rooms_.find(completion.id);
@@ -144,8 +183,10 @@ class RecordingConnection final : public Connection {
         if (in) rooms_.erase(room);
     }
 
+    std::shared_ptr<Bus> bus_;  ///< for its time
     std::unique_ptr<Connection> connection_;
     std::shared_ptr<RecordingSink> sink_;
+    bool wait_failed_ = false;
     std::map<std::uint32_t, Room> rooms_;  ///< of the in transfers under way
 };
 
@@ -165,9 +206,10 @@ Io<std::vector<DeviceInfo>> RecordingBus::list() {
 
 Io<std::unique_ptr<Connection>> RecordingBus::open(const DeviceInfo& device) {
     auto connection = bus_->open(device);
+    sink_->line(
+        fmt::format("OPEN {:04x}:{:04x}{}", device.vendor, device.product, fault_text(connection)));
     if (!connection) return connection;
-    sink_->line(fmt::format("OPEN {:04x}:{:04x}", device.vendor, device.product));
-    return std::make_unique<RecordingConnection>(std::move(*connection), sink_);
+    return std::make_unique<RecordingConnection>(bus_, std::move(*connection), sink_);
 }
 
 std::uint64_t RecordingBus::changes() const {

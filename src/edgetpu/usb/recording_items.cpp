@@ -29,6 +29,18 @@ bool parse(std::string_view text, int base, T& value) {
     return error == std::errc() && at == end && !text.empty();
 }
 
+std::optional<Fault> fault_named(std::string_view name) {
+    for (const Fault fault : {Fault::stall, Fault::timed_out, Fault::overflow, Fault::disconnected,
+                              Fault::cancelled, Fault::denied, Fault::busy, Fault::failed}) {
+        if (to_string(fault) == name) return fault;
+    }
+    return std::nullopt;
+}
+
+std::string_view first_word(std::string_view text) {
+    return text.substr(0, text.find(' '));
+}
+
 /// Reads the fields of one line; the first that is wrong makes the line wrong.
 class Line {
   public:
@@ -77,18 +89,24 @@ class Parser {
         item_.text = line.substr(blank + 1);
         const std::string_view text = item_.text;
         if (text.starts_with("#")) return add_remark(text);
-        if (text.starts_with("OPEN ")) return add_open(text.substr(5));
+        REEF_CHECK(add_fault());
+        if (text.starts_with("OPEN ")) return add_open(first_word(text.substr(5)));
         if (text == "CLOSE") return push(Kind::close);
-        if (text == "RESET") return push(Kind::reset);
-        if (text.starts_with("CLAIM ")) return add_interface(Kind::claim, text.substr(6));
-        if (text.starts_with("RELEASE ")) return add_interface(Kind::release, text.substr(8));
+        if (first_word(text) == "RESET") return push(Kind::reset);
+        if (text.starts_with("CLAIM ")) {
+            return add_interface(Kind::claim, first_word(text.substr(6)));
+        }
+        if (text.starts_with("RELEASE ")) {
+            return add_interface(Kind::release, first_word(text.substr(8)));
+        }
         if (text.starts_with("SETCONFIG")) return {};
         if (text.starts_with("CLEAR ")) {
-            if (!parse(text.substr(6), 16, item_.endpoint)) {
+            if (!parse(first_word(text.substr(6)), 16, item_.endpoint)) {
                 return fail(Cause::bad_input, "CLEAR without an endpoint");
             }
             return push(Kind::clear);
         }
+        if (text.starts_with("WAIT ")) return add_wait();
         if (text.starts_with("CTRL ")) return add_control();
         if (text.starts_with("BULK ") || text.starts_with("INTR ")) return add_transfer();
         return fail(Cause::bad_input, fmt::format("{:.20} is no item of a recording", text));
@@ -101,6 +119,23 @@ class Parser {
         item_.kind = kind;
         out_.items.push_back(item_);
         return {};
+    }
+
+    Status add_fault() {
+        const auto name = value_of(item_.text, "fault");
+        if (!name) return {};
+        item_.fault = fault_named(*name);
+        if (item_.fault) return {};
+        return fail(Cause::bad_input, fmt::format("{:.20} is no fault", *name));
+    }
+
+    Status add_wait() {
+        std::uint32_t ms = 0;
+        if (!item_.fault && !Line(item_.text, data_).field("ms", 10, ms).wrong().empty()) {
+            return fail(Cause::bad_input, "WAIT without ms or fault");
+        }
+        item_.waited = Milliseconds(ms);
+        return push(Kind::waited);
     }
 
     Status add_remark(std::string_view text) {
@@ -170,27 +205,37 @@ class Parser {
     Status add_transfer() {
         const std::string_view text = item_.text;
         Line line(text, data_);
-        line.field("ep", 16, item_.endpoint).field("id", 10, item_.id);
-        Kind kind = Kind::failed;
-        if (text.ends_with(" cancelled") || text.contains(" failed ")) {
-            kind = Kind::failed;
-        } else if (text.starts_with("BULK OUT")) {
-            if (text.ends_with(" complete")) return {};
-            line.payload(item_.data);
-            kind = Kind::out;
-        } else if (text.contains(" submit ")) {
+        line.field("ep", 16, item_.endpoint);
+        const Kind submitted = text.starts_with("BULK OUT") ? Kind::out : Kind::in;
+        if (item_.fault) {
             line.field("len", 10, item_.asked);
-            kind = Kind::in;
-        } else if (text.contains(" complete ")) {
-            line.payload(item_.data);
-            kind = Kind::completed;
-        } else {
-            return fail(Cause::bad_input, "neither submit, complete, cancelled nor failed");
+            return push_transfer(submitted, line);
         }
-        if (!line.wrong().empty()) {
-            return fail(Cause::bad_input, fmt::format("transfer: {}", line.wrong()));
+        line.field("id", 10, item_.id);
+        if (text.ends_with(" cancelled")) {
+            item_.fault = Fault::cancelled;
+            return push_transfer(Kind::failed, line);
         }
-        return push(kind);
+        if (const std::size_t at = text.find(" failed "); at != text.npos) {
+            item_.fault = fault_named(text.substr(at + 8)).value_or(Fault::failed);
+            return push_transfer(Kind::failed, line);
+        }
+        if (submitted == Kind::out) {
+            if (text.ends_with(" complete")) return push_transfer(Kind::sent, line);
+            return push_transfer(Kind::out, line.payload(item_.data));
+        }
+        if (text.contains(" submit ")) {
+            return push_transfer(Kind::in, line.field("len", 10, item_.asked));
+        }
+        if (text.contains(" complete ")) {
+            return push_transfer(Kind::completed, line.payload(item_.data));
+        }
+        return fail(Cause::bad_input, "neither submit, complete, cancelled nor failed");
+    }
+
+    Status push_transfer(Kind kind, const Line& line) {
+        if (line.wrong().empty()) return push(kind);
+        return fail(Cause::bad_input, fmt::format("transfer: {}", line.wrong()));
     }
 
     Bytes data_;

@@ -1,6 +1,7 @@
 // The lines of a recording, parsed.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,9 @@ struct RecordedItem {
         out,        ///< a submitted out transfer
         in,         ///< a submitted in transfer
         completed,  ///< an in transfer
-        failed,     ///< any transfer
+        sent,       ///< an out transfer, to its end
+        failed,     ///< any transfer that was under way, cancelled ones included
+        waited,     ///< for transfers, in vain
     };
     Kind kind = Kind::open;
     std::size_t line = 0;   ///< from 1
@@ -33,7 +36,9 @@ struct RecordedItem {
     Setup setup;
     int result = 0;  ///< of a control transfer: bytes or a negative number
     Bytes data;
-    std::size_t asked = 0;  ///< bytes of a submitted in transfer
+    std::size_t asked = 0;       ///< bytes of a submitted in transfer, or of a refused one
+    std::optional<Fault> fault;  ///< how it failed, or was refused
+    Milliseconds waited{0};
 };
 
 struct RecordedItems {

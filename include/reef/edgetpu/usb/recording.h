@@ -1,15 +1,22 @@
 // Recordings of USB traffic: made around any bus, replayed as one, compared.
 //
 // A recording is two files: NAME, lines of text, and NAME.bin with the payloads that the lines
-// point to. A line is a number of six digits and
+// point to. A line is a number of six digits and one of
 //     # TEXT                                                      a remark
 //     OPEN vvvv:pppp | CLOSE | RESET | CLAIM n | RELEASE n        n decimal, v and p hexadecimal
 //     CLEAR ee                                                    clear halt of endpoint ee
 //     CTRL IN|OUT  bmRequestType= bRequest= wValue= wIndex= wLength= timeout= ret= len= off= data=
-//     BULK OUT ep= async id= timeout= len= off= data=             then BULK OUT ep= async id=
-//     complete BULK|INTR IN  ep= async id= submit len= timeout=            then ... complete len=
-//     off= data= BULK|INTR ep= id= cancelled                                 or ... failed FAULT
-// where data= shows at most the first 32 bytes. Remarks of the form
+//     BULK OUT ep= async id= timeout= len= off= data=             submitted; it ends with
+//     BULK OUT ep= async id= complete
+//     BULK|INTR IN  ep= async id= submit len= timeout=            submitted; it ends with
+//     BULK|INTR IN  ep= async id= complete len= off= data=
+//     BULK|INTR [OUT|IN ] ep= async id= failed FAULT              how either may end, too, or
+//     BULK|INTR     ep= id= cancelled
+//     WAIT ms=                                                    for an end that did not come
+// where data= shows at most the first 32 bytes. What fails at once has fault=FAULT: a line of those
+// without id, a control transfer (its ret= is then negative), a wait, and a transfer that is
+// refused (BULK|INTR OUT|IN  ep= async submit fault= len=, without an id). FAULT is stall,
+// time-out, overflow, disconnected, denied, busy or failed. Remarks of the form
 //     #   chunk N size=BYTES patches(bit:desc:pos) BIT:D:P ...
 // tell which 32-bit fields of instruction transfers of that size hold addresses.
 #pragma once
@@ -61,10 +68,10 @@ class RecordingBus final : public Bus {
     std::shared_ptr<class RecordingSink> sink_;
 };
 
-/// A device that answers as the recorded one did. The host must do what it did in the recording, in
-/// the same order; input arrives when everything the host had done before it is done. Bytes of
-/// addresses in instructions may differ. The first transaction that differs fails and names both;
-/// everything after it fails too.
+/// A device that answers as the recorded one did, faults and time-outs included. The host must do
+/// what it did in the recording, in the same order; input arrives when everything the host had done
+/// before it is done. Bytes of addresses in instructions may differ. The first transaction that
+/// differs fails and names both; everything after it fails too. Time is made up.
 [[nodiscard]] Result<std::shared_ptr<Bus>> replay_bus(Recording recording);
 
 }  // namespace reef::edgetpu::usb
