@@ -72,6 +72,41 @@ TEST_F(UsbVerbsTest, RecordAndReplayAgree) {
     EXPECT_THAT(result.out, HasSubstr("+ ctrl 40 01 a318 0001 4 5c028550"));
 }
 
+TEST_F(UsbVerbsTest, ReplaysAnswersAreJsonToo) {
+    REEF_SHARED_OR_SKIP(folder);
+    ASSERT_FALSE(folder.empty());
+    const auto log = file("a.log"), other = file("b.log");
+    expect_ok({"record", dense(), "--device", "edgetpu:null", "--out", log});
+    expect_ok({"record", dense(), "--device", "edgetpu:null", "--out", other, "--standard-clock"});
+    const auto good = nlohmann::json::parse(expect_ok({"replay", log, dense(), "--json"}));
+    EXPECT_EQ(good["schema_version"], 1);
+    EXPECT_EQ(good["as_recorded"], true);
+    EXPECT_TRUE(good["error"].is_null());
+    const auto bad = reef_command({"replay", log, dense(), "--seed", "4", "--json"});
+    EXPECT_EQ(bad.exit_code, 1);
+    const auto differs = nlohmann::json::parse(bad.out);
+    EXPECT_EQ(differs["as_recorded"], false);
+    EXPECT_THAT(std::string(differs["error"]), HasSubstr("recorded: BULK OUT ep=01"));
+
+    const auto same = nlohmann::json::parse(expect_ok({"replay", log, "--against", log, "--json"}));
+    EXPECT_EQ(same["compared"], 109);
+    EXPECT_TRUE(same["differences"].empty());
+    const auto clocks = reef_command({"replay", log, "--against", other, "--json"});
+    EXPECT_EQ(clocks.exit_code, 1);
+    const auto found = nlohmann::json::parse(clocks.out)["differences"];
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(found[0]["against"], "ctrl 40 01 a318 0001 4 5c028550");
+}
+
+TEST_F(UsbVerbsTest, ARecordingIsFilesAndNoStream) {
+    REEF_SHARED_OR_SKIP(folder);
+    ASSERT_FALSE(folder.empty());
+    expect_error({"record", dense(), "--device", "edgetpu:null", "--out", "-"}, 2,
+                 "'-' is no recording: one is two files");
+    expect_error({"replay", "-"}, 2, "'-' is no recording");
+    expect_error({"replay", file("a.log"), "--against", "-"}, 2, "'-' is no recording");
+}
+
 TEST_F(UsbVerbsTest, WhatCannotBeRecordedIsRefused) {
     expect_error({"record", picture_model, "--out", file("x.log")}, 1,
                  "not compiled for the Edge TPU");

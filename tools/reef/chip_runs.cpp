@@ -26,6 +26,17 @@ void add_chip_run_options(CLI::App& app, ChipRunOptions& options) {
         ->type_name("FILE");
 }
 
+CLI::Validator recording_name() {
+    return CLI::Validator(
+        [](const std::string& name) {
+            return name == "-" ? std::string(
+                                     "'-' is no recording: one is two files, FILE and "
+                                     "FILE.bin; name the file")
+                               : std::string();
+        },
+        "");
+}
+
 Result<ChipModel> load_chip_model(const std::string& path, const ChipRunOptions& options) {
     const auto model = REEF_TRY(model::load_tflite(path));
     const auto packages = REEF_TRY(in_place(packages_of(model), path));

@@ -9,7 +9,8 @@
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace reef::tool {
 
@@ -21,6 +22,9 @@ struct ChipRunOptions {
     std::string firmware;
 };
 void add_chip_run_options(CLI::App& app, ChipRunOptions& options);
+
+/// Refuses "-": a recording is two files, FILE and FILE.bin.
+[[nodiscard]] CLI::Validator recording_name();
 
 /// A compiled model, ready to run its one chip operator.
 struct ChipModel {

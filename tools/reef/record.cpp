@@ -58,7 +58,8 @@ Action add_record(CLI::App& app) {
     app.add_option("MODEL", options->model, "Model compiled for the Edge TPU")->required();
     app.add_option("--out", options->out, "Recording to write; its payloads go to FILE.bin")
         ->required()
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(recording_name());
     app.add_option("--device", options->device,
                    "edgetpu:usb, edgetpu:usb:PORT, or edgetpu:null, which computes nothing")
         ->capture_default_str();
