@@ -133,7 +133,7 @@ Check check_firmware(bool needed) {
         if (!firmware->known) {
             check.state = State::warning;
             check.what += ", not the single-endpoint firmware that Reef knows";
-            check.fix = "use apex_latest_single_ep.bin, or the library of libedgetpu1-std";
+            check.fix = edgetpu::usb::known_firmware_hint;
         }
         return check;
     }

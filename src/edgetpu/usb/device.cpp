@@ -6,6 +6,7 @@
 
 #include "edgetpu/usb/link.h"
 #include "edgetpu/usb/runner.h"
+#include "reef/base/log.h"
 
 namespace reef::edgetpu::usb {
 namespace {
@@ -18,12 +19,12 @@ Error missing(std::string_view port, std::string_view waited) {
             .hint = "plug one in; `reef doctor` says what is wrong"};
 }
 
-/// The remarks that tell a recording what a program sends.
 /// An error as part of another.
 std::string brief(const Error& error) {
     return error.place.empty() ? error.what : fmt::format("{}: {}", error.place, error.what);
 }
 
+/// The remarks that tell a recording what a program sends.
 void describe(Connection& connection, const Executable& executable, std::size_t number) {
     connection.note(fmt::format(
         "executable {} type={} (0 standalone,1 parameter-caching,2 execution-only) token={:016x} "
@@ -121,9 +122,9 @@ class Opening {
         return std::move(connection_);
     }
 
-  private:
     [[nodiscard]] bool seen() const { return seen_; }
 
+  private:
     Status find(Milliseconds patience) {
         const TimePoint end = bus_.now() + patience;
         while (true) {
@@ -134,8 +135,8 @@ class Opening {
             });
             if (it != devices.end()) {
                 device_ = *it;
-                port_ = device_.port;
                 seen_ = true;
+                port_ = device_.port;
                 return {};
             }
             if (bus_.now() >= end) {
@@ -206,6 +207,14 @@ class Opening {
 
     Status load_firmware() {
         const Firmware firmware = REEF_TRY(find_firmware(options_.firmware));
+        if (!firmware.known) {
+            log(LogLevel::warning,
+                fmt::format(
+                    "{}: not a firmware that Reef knows (SHA-256 {}); the stick gets it all "
+                    "the same. If it does not start: {}; `reef doctor` says which one is "
+                    "found",
+                    firmware.origin, to_hex(sha256(firmware.bytes)), known_firmware_hint));
+        }
         Link l = link();
         l.phase("firmware download");
         // The descriptor tells the block size before the interface is claimed.
@@ -237,6 +246,7 @@ Status Device::bring_up(Milliseconds patience) {
     State& state = *state_;
     state.runner.reset();
     state.connection.reset();
+    state.claimed = false;
     state.started = false;
     state.cached.clear();
     state.token = 0;
@@ -247,9 +257,14 @@ Status Device::bring_up(Milliseconds patience) {
     state.seen = opening.seen();
     state.connection = REEF_TRY(std::move(connection));
     state.claimed = true;
+    REEF_CHECK(start_engines());
+    return {};
+}
+
+Status Device::start_engines() {
+    State& state = *state_;
     const Speed speed = state.connection->speed();
     Link link(*bus_, *state.connection, options_.start_deadline);
-    state.claimed = false;
     REEF_CHECK(start_chip(link, speed, options_.maximum_clock));
     state.runner = std::make_unique<Runner>(*bus_, *state.connection, output_request_bytes(speed));
     state.started = true;
@@ -257,12 +272,6 @@ Status Device::bring_up(Milliseconds patience) {
     return {};
 }
 
-    REEF_CHECK(start_engines());
-    return {};
-}
-
-Status Device::start_engines() {
-    State& state = *state_;
 /// The chip's registers over the open connection.
 Status Device::restart_chip() {
     State& state = *state_;

@@ -8,6 +8,7 @@
 #include "edgetpu/usb/register_map.h"
 #include "edgetpu/usb/small_program.h"
 #include "reef/base/file.h"
+#include "reef/base/log.h"
 #include "reef/edgetpu/usb/recording.h"
 #include "support/temporary_folder.h"
 
@@ -102,9 +103,16 @@ TEST(Device, FirmwareIsLoadedWhenTheStickHasNone) {
     bus->plug({}, test::small_core());
     DeviceOptions options;
     options.firmware = firmware;
+    std::string warning;
+    set_log_sink([&](LogLevel level, std::string_view text) {
+        if (level == LogLevel::warning) warning = text;
+    });
     const auto device = Device::open(bus, options);
+    set_log_sink({});
     ASSERT_TRUE(device) << device.error().message();
     EXPECT_TRUE(run_small(**device, small_program()));
+    EXPECT_THAT(warning, HasSubstr(firmware + ": not a firmware that Reef knows (SHA-256 "));
+    EXPECT_THAT(warning, HasSubstr(known_firmware_hint));
 
     bus->plug({}, test::small_core());
     options.firmware = folder.file("none.bin");

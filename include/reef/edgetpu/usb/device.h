@@ -32,6 +32,9 @@ struct Firmware {
 /// /lib/firmware/google; an installed libedgetpu.so.1, in which it is found by its digest. Reef
 /// ships no firmware. Errors: not_found with all places; bad_input for a file that cannot be one.
 [[nodiscard]] Result<Firmware> find_firmware(const std::string& path = {});
+/// What to do about a firmware that is not known. The driver warns of it and sends it all the same.
+inline constexpr std::string_view known_firmware_hint =
+    "use apex_latest_single_ep.bin, or the library of libedgetpu1-std";
 /// The known firmware inside another file, if it is there.
 [[nodiscard]] std::optional<std::size_t> find_known_firmware(Bytes file);
 
