@@ -84,6 +84,7 @@ TEST_F(BenchTest, BadInput) {
     expect_error({"bench", two_input_model, "--runs", "0"}, 2, "--runs");
     expect_error({"bench", two_input_model, "--runs", "many"}, 2, "--runs");
     expect_error({"bench", two_input_model, "--seconds", "0"}, 2, "--seconds");
+    expect_error({"bench", two_input_model, "--seconds", "nan"}, 2, "nan is not 0.001 to 86400");
     expect_error({"bench", two_input_model, "--runs", "3", "--seconds", "1"}, 2, "--seconds");
     expect_error({"bench", two_input_model, "--device", "abacus"}, 2, "'abacus'");
     expect_error({"bench", two_input_model, "--device", "edgetpu:usb"}, 1, "compile it");

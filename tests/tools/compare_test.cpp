@@ -134,7 +134,7 @@ TEST_F(CompareTest, TwoArithmetics) {
 TEST_F(CompareTest, BadInput) {
     expect_error({"compare", a}, 2, "one thing to compare");
     expect_error({"compare", a, same, near}, 2, "near.npy");
-    expect_error({"compare", a, same, "--tolerance", "-1"}, 2, "--tolerance");
+    expect_error({"compare", a, same, "--tolerance", "-1"}, 2, "-1 is not 0 or more");
     expect_error({"compare", a, same, "--input", a}, 2, "--on");
     expect_error({"compare", two_input_model, "--on", "cpu"}, 2, "not twice");
     expect_error({"compare", two_input_model, a, "--on", "cpu", "--on", "cpu"}, 2, "one model");

@@ -149,7 +149,12 @@ Action add_bench(CLI::App& app) {
                      ->check(CLI::Range(1, 1000000))
                      ->type_name("N");
     app.add_option("--seconds,--min_secs", options->seconds, "Measure for so long")
-        ->check(CLI::Range(0.001, 86400.0))
+        ->check([](const std::string& text) {
+            double value = 0;  // CLI::Range lets NaN pass
+            const bool good =
+                CLI::detail::lexical_cast(text, value) && value >= 0.001 && value <= 86400;
+            return good ? std::string() : fmt::format("{} is not 0.001 to 86400", text);
+        })
         ->type_name("S")
         ->capture_default_str()
         ->excludes(runs);

@@ -131,7 +131,11 @@ Action add_compare(CLI::App& app) {
         ->type_name("N")
         ->capture_default_str();
     app.add_option("--tolerance", options->rules.tolerance, "Largest |a - b| that counts as equal")
-        ->check(CLI::NonNegativeNumber)
+        ->check([](const std::string& text) {
+            double value = 0;
+            const bool good = CLI::detail::lexical_cast(text, value) && value >= 0;
+            return good ? std::string() : fmt::format("{} is not 0 or more", text);
+        })
         ->type_name("X")
         ->capture_default_str();
     app.add_flag("--common", options->rules.only_common,
