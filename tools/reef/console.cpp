@@ -125,12 +125,13 @@ void Progress::update(double done) {
 
 void print_diagnostic(std::string_view verb, std::string_view message) {
     std::string text = verb.empty() ? "reef: " : fmt::format("reef {}: ", verb);
+    // Indented lines are lists of Reef's own; no name in a message can look like a diagnostic.
+    constexpr std::string_view line_begin = "\n  ";
     for (std::size_t begin = 0; begin <= message.size();) {
-        const std::size_t end = std::min(message.find('\n', begin), message.size());
-        // Indented: nothing in a message can look like another diagnostic.
-        text += fmt::format("{}{}\n", begin == 0 ? "" : "  ",
+        const std::size_t end = std::min(message.find(line_begin, begin), message.size());
+        text += fmt::format("{}{}\n", begin == 0 ? "" : "    ",
                             printable(message.substr(begin, end - begin)));
-        begin = end + 1;
+        begin = end + line_begin.size();
     }
     (void)write_all(STDERR_FILENO, text);
 }

@@ -82,7 +82,7 @@ class Progress {
     bool terminal_ = false;
 };
 
-/// "reef VERB: MESSAGE" on standard error; further lines of the message are indented.
+/// "reef VERB: MESSAGE" on standard error; lines of it that are indented stay lines.
 void print_diagnostic(std::string_view verb, std::string_view message);
 
 }  // namespace reef::tool

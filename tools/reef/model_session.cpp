@@ -76,7 +76,9 @@ Result<OpenModel> open_model(const std::string& path, const runtime::SessionOpti
 
 void set_inputs(runtime::Session& session, const InputBytes& inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (!inputs[i].empty()) std::ranges::copy(inputs[i], session.input(i).begin());
+        // Not std::ranges::copy: compiled for size, it goes byte by byte.
+        if (!inputs[i].empty())
+            std::memcpy(session.input(i).data(), inputs[i].data(), inputs[i].size());
     }
 }
 

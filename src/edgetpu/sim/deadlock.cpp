@@ -74,7 +74,7 @@ Error Machine::deadlock() const {
     }
     return Error{
         Cause::bad_input,
-        "deadlock:" + waiting.text() + "\n",
+        "deadlock:" + waiting.text() + "\n ",
         {},
         "no engine can go on; reef disasm --check FILE names waits that nothing satisfies"};
 }
