@@ -55,6 +55,7 @@ std::string run_at(const std::string& port, const test::Scenario& scenario,
     if (!bus) return bus.error().message();
     DeviceOptions options;
     options.port = port;
+    options.run_deadline = test::no_deadline;
     auto device = Device::open(*bus, options);
     if (!device) return device.error().message();
     const auto program = Program::prepare(test::packages_for(scenario, golden).at(0));

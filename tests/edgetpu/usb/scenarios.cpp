@@ -138,6 +138,7 @@ Result<std::vector<std::vector<std::vector<std::byte>>>> play(const Scenario& sc
     DeviceOptions options;
     options.maximum_clock = scenario.maximum_clock;
     options.firmware = firmware;
+    options.run_deadline = no_deadline;
     auto device = REEF_TRY(Device::open(bus, options));
     std::vector<std::shared_ptr<const Program>> programs;
     for (const Package& package : packages_for(scenario, golden)) {

@@ -45,6 +45,9 @@ struct Golden {
 [[nodiscard]] std::shared_ptr<SimulatedBus> stick_for(const Scenario& scenario,
                                                       const Golden& golden);
 
+/// Of a run: libusb's clock goes on while a simulated chip computes, for seconds under sanitizers.
+inline constexpr Milliseconds no_deadline = std::chrono::minutes(10);
+
 /// Opens a device, runs what the scenario says and closes. Returns the output tensors of each run.
 [[nodiscard]] Result<std::vector<std::vector<std::vector<std::byte>>>> play(
     const Scenario& scenario, const Golden& golden, const std::shared_ptr<Bus>& bus);
