@@ -30,7 +30,7 @@ enum class Cause : std::uint8_t {
 /// about the location puts its own place in front with in().
 struct Error {
     Cause cause = Cause::bad_input;
-    std::string what;   ///< one clause, no trailing full stop
+    std::string what;   ///< a clause, no full stop; lines of a list under it begin with two blanks
     std::string place;  ///< e.g. "cat.tflite: subgraph 0: operator 3 CONV_2D"; may be empty
     std::string hint;   ///< what to do next; may be empty
 
@@ -38,7 +38,7 @@ struct Error {
     [[nodiscard]] Error in(std::string_view outer) &&;
     [[nodiscard]] Error with_hint(std::string text) &&;
 
-    /// "place: what (hint)" on one line.
+    /// "place: what (hint)", on one line but for lists in `what`.
     [[nodiscard]] std::string message() const;
 
     friend bool operator==(const Error&, const Error&) = default;

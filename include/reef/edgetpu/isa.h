@@ -72,8 +72,8 @@ struct FieldInfo {
     std::string_view unit;
     std::string_view meaning;
     std::string_view note;
-    std::int16_t
-        only;  ///< the bits in every known program, 0 for raw fields; -1: there are several
+    /// The bits in every known program, 0 for raw fields; -1: there are several.
+    std::int16_t only;
 };
 
 /// Consecutive fields that belong together and that symbolic text shows as one.

@@ -36,8 +36,8 @@ struct SimulatorOptions {
     /// Steps (scalar instructions and visits of loop nests) after which a program is stopped: 2^40
     /// multiply-adds for a program of convolutions, hundreds of times those of any known one.
     std::uint64_t most_steps = std::uint64_t{1} << 32U;
-    /// The scalar core's alone: half a second of the chip, where known programs take some ten
-    /// thousand. An endless loop of the scalar core ends in seconds.
+    /// The scalar core's alone: half a second of the chip, far above every known program; an
+    /// endless loop ends in seconds. Strict runs, which remember each of them, stop at 2^20.
     std::uint64_t most_scalar_instructions = std::uint64_t{1} << 28U;
     /// 1 to 256, that compute tiles side by side. More than one changes no byte and no error;
     /// strict and random runs use one.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 
+#include "edgetpu/isa/names.h"
 #include "reef_spec/edgetpu_isa.h"
 #include "synchronisation.h"
 #include "tile_events.h"
@@ -26,18 +27,6 @@ bool is_global(unsigned counter) {
 
 std::string_view counter_name(unsigned counter) {
     return spec::tile_counter_values[counter].name;
-}
-
-/// "engine OP", "engines OP, MESH_0".
-std::string engine_names(std::uint32_t engines) {
-    std::string names = std::has_single_bit(engines) ? "engine " : "engines ";
-    std::string_view between;
-    for (const auto& engine : spec::tile_engine_values) {
-        if ((engines >> engine.value & 1U) == 0) continue;
-        names.append(between).append(engine.name);
-        between = ", ";
-    }
-    return names;
 }
 
 /// A wait that may still be in force.
@@ -174,8 +163,8 @@ class CreditChecker {
     void check_set(const Issued& issued, unsigned t, unsigned counter, std::int64_t value) {
         const auto& tile = tiles_[t];
         if (!is_global(counter) && tile.counting[counter] != 0)
-            fault(issued, t, "{} is set to {} while {} may count it", counter_name(counter), value,
-                  engine_names(tile.counting[counter]));
+            fault(issued, t, "{} is set to {} while it may be counted by {}", counter_name(counter),
+                  value, names_in(spec::tile_engine_enumeration, tile.counting[counter]));
         for (const auto& p : tile.pending) {
             if (p.demand.counter != counter) continue;
             const auto now = tile.counters[counter];
@@ -218,11 +207,6 @@ class CreditChecker {
 };
 
 }  // namespace
-
-std::string tiles_text(std::uint16_t tiles) {
-    if (std::popcount(tiles) == 1) return fmt::format("tile {}", std::countr_zero(tiles));
-    return fmt::format("tiles {:#06x}", tiles);
-}
 
 std::vector<ProgramFault> check_credits(const IssueOrder& order) {
     return CreditChecker().run(order);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "edgetpu/isa/names.h"
 #include "reef_spec/edgetpu_isa.h"
 #include "synchronisation.h"
 #include "tile_events.h"

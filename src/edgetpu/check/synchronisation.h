@@ -19,7 +19,4 @@ namespace reef::edgetpu::check {
 /// Units of the FIFOs, rows to the scalar core, bytes of the DMA descriptors.
 [[nodiscard]] std::vector<ProgramFault> check_host(const IssueOrder& order);
 
-/// "tiles 0x00ff", or "tile 3".
-[[nodiscard]] std::string tiles_text(std::uint16_t tiles);
-
 }  // namespace reef::edgetpu::check

@@ -2,9 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
+#include "edgetpu/isa/names.h"
 #include "machine.h"
+#include "reef_spec/edgetpu_isa.h"
 
 namespace reef::edgetpu::sim {
 namespace {
@@ -22,27 +23,24 @@ class Waiting {
   public:
     void add(std::string what) { lines_.push_back({0, std::move(what)}); }
     void add(unsigned tile, std::string what) {
+        const auto bit = static_cast<std::uint16_t>(1U << tile);
         const auto same = std::ranges::find_if(
             lines_, [&](const Line& line) { return line.tiles != 0 && line.what == what; });
         if (same != lines_.end())
-            same->tiles |= 1U << tile;
+            same->tiles |= bit;
         else
-            lines_.push_back({1U << tile, std::move(what)});
+            lines_.push_back({bit, std::move(what)});
     }
     [[nodiscard]] std::string text() const {
         std::string all;
-        for (const auto& [tiles, what] : lines_) {
-            const int first = std::countr_zero(tiles);
-            all += tiles == 0                   ? fmt::format("\n  scalar core: {}", what)
-                   : std::has_single_bit(tiles) ? fmt::format("\n  tile {}: {}", first, what)
-                                                : fmt::format("\n  tiles {:#06x}: {}", tiles, what);
-        }
+        for (const auto& [tiles, what] : lines_)
+            all += fmt::format("\n  {}: {}", tiles == 0 ? "scalar core" : tiles_text(tiles), what);
         return all;
     }
 
   private:
     struct Line {
-        unsigned tiles = 0;
+        std::uint16_t tiles = 0;  ///< none: the scalar core
         std::string what;
     };
     std::vector<Line> lines_;
@@ -69,8 +67,9 @@ Error Machine::deadlock() const {
                     fmt::format("{} {}", place_of(front_of(status)),
                                 or_not_started(describe(status.blocked, unit->tile.counters))));
         if (const DispatchStatus status = dispatcher(tile); status.held_for != 0)
-            waiting.add(tile, fmt::format("{} waits for {}", place_of(*status.next),
-                                          tile_engine_names(status.held_for)));
+            waiting.add(tile,
+                        fmt::format("{} waits for {}", place_of(*status.next),
+                                    names_in(spec::tile_engine_enumeration, status.held_for)));
     }
     return Error{
         Cause::bad_input,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "edgetpu/isa/names.h"
 #include "reef_spec/edgetpu_isa.h"
 #include "simulated_debugger.h"
 
@@ -120,7 +121,8 @@ EngineState SimulatedDebugger::state_of(Actor actor, const DispatchStatus& statu
                       .waits = {},
                       .queued = status.queued - 1,
                       .nests = {}};
-    if (status.held_for != 0) state.waits = "waits for " + tile_engine_names(status.held_for);
+    if (status.held_for != 0)
+        state.waits = "waits for " + names_in(spec::tile_engine_enumeration, status.held_for);
     return state;
 }
 

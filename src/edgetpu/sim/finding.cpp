@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 
 #include "reef/edgetpu/simulator.h"
@@ -16,46 +17,31 @@ std::string place(const Finding& finding) {
     return text + fmt::format(" of tile {} (tiles {:#06x})", first, finding.tiles);
 }
 
+struct KindNames {
+    std::string_view identifier;
+    std::string_view sentence;
+};
+
+/// In the order of FindingKind.
+constexpr auto kind_names = std::to_array<KindNames>({
+    {"unwritten_read", "reads what nothing wrote"},
+    {"outside_bound", "leaves the declared narrow memory"},
+    {"row_never_read", "parameter row that nothing reads"},
+    {"read_twice", "reads a second time what known programs read once"},
+    {"overwritten_unread", "overwrites what nothing has read"},
+    {"left_over", "left over at the end"},
+    {"hazard", "unordered accesses"},
+});
+static_assert(kind_names.size() == static_cast<std::size_t>(FindingKind::hazard) + 1);
+
 }  // namespace
 
 std::string_view to_string(FindingKind kind) {
-    switch (kind) {
-        case FindingKind::unwritten_read:
-            return "reads what nothing wrote";
-        case FindingKind::outside_bound:
-            return "leaves the declared narrow memory";
-        case FindingKind::row_never_read:
-            return "parameter row that nothing reads";
-        case FindingKind::read_twice:
-            return "reads a second time what known programs read once";
-        case FindingKind::overwritten_unread:
-            return "overwrites what nothing has read";
-        case FindingKind::left_over:
-            return "left over at the end";
-        case FindingKind::hazard:
-            return "unordered accesses";
-    }
-    return "";
+    return kind_names[static_cast<std::size_t>(kind)].sentence;
 }
 
 std::string_view identifier_of(FindingKind kind) {
-    switch (kind) {
-        case FindingKind::unwritten_read:
-            return "unwritten_read";
-        case FindingKind::outside_bound:
-            return "outside_bound";
-        case FindingKind::row_never_read:
-            return "row_never_read";
-        case FindingKind::read_twice:
-            return "read_twice";
-        case FindingKind::overwritten_unread:
-            return "overwritten_unread";
-        case FindingKind::left_over:
-            return "left_over";
-        case FindingKind::hazard:
-            return "hazard";
-    }
-    return "";
+    return kind_names[static_cast<std::size_t>(kind)].identifier;
 }
 
 std::string message(const Finding& finding) {

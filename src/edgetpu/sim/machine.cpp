@@ -111,11 +111,13 @@ std::uint64_t Machine::most_scalar_instructions() const {
 
 Status Machine::check_steps() const {
     if (scalar_instructions_left_ == 0)
-        return fail(Cause::bad_input,
-                    fmt::format("the scalar core did not end within {} instructions",
-                                most_scalar_instructions()),
-                    fmt::format("word {:#06x}", core_.program_counter()),
-                    "its loop is endless or longer than those of any known program");
+        return fail(
+            Cause::bad_input,
+            fmt::format("the scalar core did not end within {} instructions",
+                        most_scalar_instructions()),
+            fmt::format("word {:#06x}", core_.program_counter()),
+            "its loop is endless or longer than those of any known program; reef disasm FILE "
+            "shows it");
     if (steps_left_ > 0) return {};
     return fail(Cause::bad_input,
                 fmt::format("the program did not end within {} steps", options_.most_steps), {},

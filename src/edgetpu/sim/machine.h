@@ -47,7 +47,7 @@ struct MachineOptions {
     bool strict = false;
     /// Not null: data are tags of what made them; what tensor instructions read, by their number.
     std::vector<TagReads>* tags = nullptr;
-    /// Before a program is stopped: see there.
+    /// After which a program is stopped, as in SimulatorOptions.
     std::uint64_t most_steps = SimulatorOptions{}.most_steps;
     std::uint64_t most_scalar_instructions = SimulatorOptions{}.most_scalar_instructions;
     /// A stepwise run, of which it is told: in a round the scalar core executes one instruction at

@@ -64,14 +64,6 @@ std::string describe(const Blocked& blocked, const ScalarCounters& counters) {
     return describe_any(blocked, counters, spec::scalar_counter_values);
 }
 
-std::string tile_engine_names(std::uint32_t engines) {
-    std::string names;
-    for (const auto& value : spec::tile_engine_values)
-        if ((engines >> value.value & 1U) != 0)
-            names += fmt::format("{}{}", names.empty() ? "" : ", ", value.name);
-    return names;
-}
-
 EngineStatus Machine::engine(unsigned tile, unsigned number) const {
     return status_of(units_[tile]->engines[number]);
 }

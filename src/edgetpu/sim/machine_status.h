@@ -40,7 +40,4 @@ struct CoreStatus {
 [[nodiscard]] std::string describe(const Blocked& blocked, const TileCounters& counters);
 [[nodiscard]] std::string describe(const Blocked& blocked, const ScalarCounters& counters);
 
-/// "MAC, RING_SEND": bit e is engine e of a tile.
-[[nodiscard]] std::string tile_engine_names(std::uint32_t engines);
-
 }  // namespace reef::edgetpu::sim

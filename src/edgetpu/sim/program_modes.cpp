@@ -10,7 +10,9 @@
 namespace reef::edgetpu::sim {
 namespace {
 
-constexpr std::string_view unseen = "no known program does this; what the chip would do is unknown";
+constexpr std::string_view unseen =
+    "no known program does this, and what the chip would do is unknown: compile the model again; "
+    "if a compiler wrote it so, report the file";
 
 /// Of each instruction, the fields that have one value in every known program.
 using Steady = std::array<std::vector<const FieldInfo*>, std::size(spec::instructions)>;
@@ -30,11 +32,9 @@ std::unexpected<Error> refused(const std::string& what) {
     return fail(Cause::unsupported, "not modelled: " + what, {}, std::string(unseen));
 }
 
-/// Whether the nest visits multiples of what a step reads: four bytes, or the two that meet 16-bit
-/// parameters.
+/// Whether the nest visits multiples of the bytes that a step reads.
 bool aligned(const TensorOp& op) {
-    if (op.single) return true;
-    const std::int32_t unit = op.par_16bit ? 2 : 4;
+    const auto unit = static_cast<std::int32_t>(op.elements() * (op.in_16bit ? 2U : 1U));
     bool all = op.in.base % unit == 0 && op.in.rotate_size % unit == 0;
     for (unsigned d = 0; d < op.in.dimensions; ++d)
         all = all && (op.in.count[d] == 1 || op.in.step[d] % unit == 0);

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "edgetpu/isa/names.h"
 #include "machine.h"
 
 namespace reef::edgetpu::sim {
@@ -66,9 +67,9 @@ std::string Machine::waits_of(const Sync& sync) const {
             tiles_by_notifications[units_[t]->notifications] |= static_cast<std::uint16_t>(1U << t);
     for (const auto& [notified, tiles] : tiles_by_notifications)
         waits.push_back(sync.notified_count == 1
-                            ? fmt::format("a notification of tiles {:#06x}", tiles)
-                            : fmt::format("{} notifications of tiles {:#06x}, of which {} came",
-                                          sync.notified_count, tiles, notified));
+                            ? "a notification of " + tiles_text(tiles)
+                            : fmt::format("{} notifications of {}, of which {} came",
+                                          sync.notified_count, tiles_text(tiles), notified));
     for (unsigned e = 0; e < scalar_engine_count; ++e)
         if (const auto& engine = scalar_engines_[e]; waits_for_engine(sync, e) && !engine.idle())
             waits.push_back(place_of(engine.current != nullptr

@@ -75,8 +75,8 @@ TEST(Synchronisation, CountersAreSetWhenNothingUsesThem) {
     const std::string copy = "wide_to_narrow tiles=1 signal.written.enable=1\n";
     EXPECT_THAT(faults(copy + "fence tiles=1 engines=2 reset.counters=0x800\n"), IsEmpty());
     EXPECT_THAT(faults(copy + "fence tiles=1 engines=1 reset.counters=0x800\n"),
-                ElementsAre("0:0x8: tile 0: WIDE_TO_NARROW is set to 0 while engine "
-                            "WIDE_TO_NARROW may count it"));
+                ElementsAre("0:0x8: tile 0: WIDE_TO_NARROW is set to 0 while it may "
+                            "be counted by WIDE_TO_NARROW"));
     const std::string mac = "mac tiles=1 wait0.enable=1 wait0.counter=11 wait0.start=";
     EXPECT_THAT(faults(mac + "1\nfence tiles=1 reset.counters=0x800\n" + copy), IsEmpty());
     EXPECT_THAT(faults(mac + "0\nfence tiles=1 reset.counters=0x800\n"),
