@@ -25,6 +25,29 @@ enum class PartKind : std::uint8_t {
     factor,         ///< of a MUL with a constant tensor, XOR 0x80 for int8
 };
 
+/// How the weights of a CONV_2D are stored. Taps that lie in the padding for every window are left
+/// out; rows of output channels are padded to a multiple of four where a RESHAPE makes rows; and a
+/// program may go through all taps with a few input channels before it takes the next ones.
+struct StoredForm {
+    // Of the plain weights; no channels: as they are.
+    std::uint32_t channels = 0, in_channels = 0;
+    std::uint32_t kernel_h = 0, kernel_w = 0;
+    std::uint32_t first_h = 0, first_w = 0;    ///< tap that is stored
+    std::uint32_t stored_h = 0, stored_w = 0;  ///< taps
+    std::uint32_t row = 0;                     ///< output channels; 0: not padded
+    std::uint32_t block_words = 0;  ///< input channels, by fours, that a tap is stored with; 0: all
+
+    [[nodiscard]] bool as_is() const {
+        return kernel_h == stored_h && kernel_w == stored_w && row == 0 && block_words == 0;
+    }
+    /// Input channels by fours.
+    [[nodiscard]] std::uint32_t words() const { return (in_channels + 3) / 4; }
+    [[nodiscard]] std::uint32_t stored_channel(std::uint32_t channel) const {
+        return row == 0 ? channel : channel / row * ((row + 3) / 4 * 4) + channel % row;
+    }
+    friend bool operator==(const StoredForm&, const StoredForm&) = default;
+};
+
 /// One constant as the chip stores it.
 struct ParameterPart {
     PartKind kind = PartKind::layer;
@@ -39,7 +62,18 @@ struct ParameterPart {
     model::TensorIndex bias = model::absent_tensor;
     model::TensorIndex output = model::absent_tensor;
     bool has_multiplier = true;  ///< false for an LSTM's gates
-    LayerLayout layout = {};     ///< of a layer
+    StoredForm form = {};        ///< of a CONV_2D
+    LayerLayout layout = {};     ///< of a layer, as it is stored
+
+    // Of a layer, in the plain model.
+    [[nodiscard]] std::uint32_t out_channels() const {
+        return form.as_is() ? layout.shape.out_channels : form.channels;
+    }
+    [[nodiscard]] std::uint64_t weight_count() const {
+        return form.as_is() ? layout.shape.weight_count()
+                            : std::uint64_t{form.channels} * form.kernel_h * form.kernel_w *
+                                  form.in_channels;
+    }
 };
 
 /// For each operator of the plain model's first subgraph: not computed by the compiled model's

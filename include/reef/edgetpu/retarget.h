@@ -44,6 +44,9 @@ struct Requantisation {
     std::uint64_t steps = 0;
     bool depthwise = false;    ///< of a layer: 4 lanes
     bool per_channel = false;  ///< of a layer: the weights' zero points lie in parameter rows
+    bool unscaled = false;     ///< of a copy: both sides have one quantisation
+    /// Of a copy for a CONCATENATION along another axis than channels: which computed input.
+    std::optional<std::size_t> operand;
     std::optional<float> scale, clamp_min, clamp_max;
     std::optional<std::int32_t> weight_zero, in_zero, out_zero, initial;
     /// Of a sum: the factors of the operator's inputs, which parameters hold.

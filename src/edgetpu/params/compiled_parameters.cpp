@@ -7,6 +7,8 @@
 #include <map>
 #include <span>
 
+#include "edgetpu/params/stored_form.h"
+
 namespace reef::edgetpu {
 namespace {
 
@@ -53,15 +55,18 @@ struct LayerArrays {
 Result<LayerArrays> decode(const Model& plain, const ParameterPart& part, Bytes blob) {
     const LayerLayout& layout = part.layout;
     const Tensor& tensor = tensor_of(plain, part.weights);
-    const std::uint32_t channels = layout.shape.out_channels;
+    const std::uint32_t channels = part.out_channels();
     LayerArrays arrays{
         .weights = array_like(tensor), .biases = {}, .multipliers = {}, .zero_points = {}};
     arrays.biases.resize(layout.vectors.biases ? channels : 0);
     arrays.multipliers.resize(layout.vectors.multipliers ? channels : 0);
     arrays.zero_points.resize(layout.vectors.zero_points ? channels : 0);
-    REEF_CHECK(decode_layer(layout, blob,
-                            {weight_type(tensor), arrays.weights.data, arrays.biases,
-                             arrays.multipliers, arrays.zero_points}));
+    // Taps that only padding meets are real zeros.
+    if (!part.form.as_is())
+        std::ranges::fill(arrays.weights.data, static_cast<std::byte>(zero_point(tensor)));
+    REEF_CHECK(decode_stored(part, blob,
+                             {weight_type(tensor), arrays.weights.data, arrays.biases,
+                              arrays.multipliers, arrays.zero_points}));
     return arrays;
 }
 
@@ -101,20 +106,20 @@ class PartReplacement {
                             tensor.name, "give them as uint8");
             }
             const auto values = values_of<float>(*weights);
-            REEF_CHECK(encode_layer(part_.layout,
-                                    RealLayerValues{values, tensor.quantization->scale,
-                                                    arrays.biases, arrays.multipliers},
-                                    blob));
+            REEF_CHECK(encode_stored(part_,
+                                     RealLayerValues{values, tensor.quantization->scale,
+                                                     arrays.biases, arrays.multipliers},
+                                     blob));
             return blob;
         }
         if (weights != nullptr) {
             REEF_CHECK(check(*weights, tensor, tensor.type));
             arrays.weights = *weights;
         }
-        REEF_CHECK(encode_layer(part_.layout,
-                                LayerValues{weight_type(tensor), arrays.weights.data,
-                                            zero_point(tensor), arrays.biases, arrays.multipliers},
-                                blob));
+        REEF_CHECK(encode_stored(part_,
+                                 LayerValues{weight_type(tensor), arrays.weights.data,
+                                             zero_point(tensor), arrays.biases, arrays.multipliers},
+                                 blob));
         return blob;
     }
 
@@ -156,7 +161,7 @@ class PartReplacement {
         const std::string name = multiplier_name(plain_, part_);
         const Array* given = find(name);
         if (given == nullptr) return {};
-        const std::size_t channels = part_.layout.shape.out_channels;
+        const std::size_t channels = part_.out_channels();
         if (!part_.layout.vectors.multipliers) {
             return fail(Cause::unsupported, "multipliers of a layer that stores none", name);
         }
@@ -171,6 +176,20 @@ class PartReplacement {
     const ParameterPart& part_;
     const Given& given_;
 };
+
+/// Parts that are in the blobs by blocks of input channels become so.
+Status find_blocks(const Model& plain, std::vector<ParameterPart>& parts,
+                   const std::vector<Bytes>& blobs) {
+    if (std::ranges::none_of(parts, [](const auto& part) { return may_be_in_blocks(part.form); }))
+        return {};
+    std::vector<ParameterPart> others = parts;
+    for (ParameterPart& part : others)
+        if (auto blocks = REEF_TRY(in_blocks(part))) part = std::move(*blocks);
+    const auto placed = REEF_TRY(place_parts(plain, others, blobs, PartSearch::by_bytes)).placed;
+    for (const PlacedPart& one : placed)
+        if (may_be_in_blocks(parts[one.part].form)) parts[one.part] = std::move(others[one.part]);
+    return {};
+}
 
 }  // namespace
 
@@ -199,6 +218,7 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
                                      {bytes.begin(), bytes.end()}});
         }
     }
+    REEF_CHECK(find_blocks(plain, opened.parts_, views));
     opened.placement_ = REEF_TRY(place_parts(plain, opened.parts_, views, search));
     opened.plain_ = std::move(plain);
     opened.compiled_ = std::move(compiled);

@@ -6,6 +6,7 @@
 #include <ranges>
 #include <set>
 
+#include "edgetpu/params/stored_form.h"
 #include "reef/edgetpu/package.h"
 
 namespace reef::edgetpu {
@@ -112,10 +113,11 @@ class Planner {
         ParameterPart layer = part(PartKind::layer, op);
         layer.weights = op.inputs[1];
         if (op.inputs.size() > 2) layer.bias = op.inputs[2];
+        layer.form = stored_form(graph_, op);
         return add_laid_out(std::move(layer), shape);
     }
 
-    Status add_laid_out(ParameterPart layer, const LayerShape& shape) {
+    Status add_laid_out(ParameterPart layer, LayerShape shape) {
         const Tensor& weights = graph_.tensors[static_cast<std::size_t>(layer.weights)];
         const std::size_t scales = weights.quantization->scale.size();
         if (scales > 1 && scales != shape.out_channels) {
@@ -123,6 +125,7 @@ class Planner {
                         fmt::format("{} scales for {} output channels", scales, shape.out_channels),
                         layer.name);
         }
+        if (!layer.form.as_is()) shape = stored_shape(layer.form);
         layer.layout =
             REEF_TRY(in_place(layout_of(shape, layer_vectors(plain_, layer)), layer.name));
         layer.size_bytes = layer.layout.size_bytes;

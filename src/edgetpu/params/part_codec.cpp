@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
+#include "edgetpu/params/fixed_bytes.h"
+#include "edgetpu/params/stored_form.h"
 #include "reef/edgetpu/parameter_plan.h"
 
 namespace reef::edgetpu {
@@ -52,8 +55,8 @@ std::vector<float> multipliers_of(const Model& plain, const ParameterPart& part)
     const float in = first_scale(plain, part.input);
     const float out = first_scale(plain, part.output);
     std::vector<float> values;
-    values.reserve(part.layout.shape.out_channels);
-    for (std::uint32_t i = 0; i < part.layout.shape.out_channels; ++i) {
+    values.reserve(part.out_channels());
+    for (std::uint32_t i = 0; i < part.out_channels(); ++i) {
         values.push_back(layer_multiplier(in, scales[scales.size() == 1 ? 0 : i], out));
     }
     return values;
@@ -80,14 +83,14 @@ Status encode_layer_part(const Model& plain, const ParameterPart& part, MutableB
     std::vector<std::int32_t> biases;
     if (vectors.biases) {
         biases = bias_of(plain, part);
-        biases.resize(part.layout.shape.out_channels);
+        biases.resize(part.out_channels());
     }
     std::vector<float> multipliers;
     if (vectors.multipliers) multipliers = multipliers_of(plain, part);
-    return encode_layer(part.layout,
-                        LayerValues{weight_type(weights), plain.constant(weights),
-                                    zero_point(weights), biases, multipliers},
-                        blob);
+    return encode_stored(part,
+                         LayerValues{weight_type(weights), plain.constant(weights),
+                                     zero_point(weights), biases, multipliers},
+                         blob);
 }
 
 }  // namespace
@@ -132,6 +135,37 @@ Status encode_part(const Model& plain, const ParameterPart& part, MutableBytes b
     return in_place(encode(), part.name);
 }
 
+Result<std::vector<FixedByte>> fixed_bytes(const Model& plain, const ParameterPart& part,
+                                           std::size_t most) {
+    const LayerVectors& vectors = part.layout.vectors;
+    const Tensor& tensor = tensor_of(plain, part.weights);
+    // No byte of a number is the same in both.
+    const auto encode_all = [&](std::byte every) -> Result<std::vector<std::byte>> {
+        const std::vector<std::byte> weights(part.weight_count(), every);
+        const auto word = std::to_integer<std::uint32_t>(every) * 0x01010101U;
+        const std::uint32_t channels = part.out_channels();
+        const std::vector<std::int32_t> biases(vectors.biases ? channels : 0,
+                                               std::bit_cast<std::int32_t>(word));
+        const std::vector<float> multipliers(vectors.multipliers ? channels : 0,
+                                             std::bit_cast<float>(word));
+        std::vector<std::byte> blob(part.size_bytes);
+        REEF_CHECK(encode_stored(
+            part,
+            LayerValues{weight_type(tensor), weights, zero_point(tensor), biases, multipliers},
+            blob));
+        return blob;
+    };
+    const auto one = REEF_TRY(encode_all(std::byte{0x00}));
+    const auto other = REEF_TRY(encode_all(std::byte{0x3f}));
+    std::vector<FixedByte> all;
+    for (std::size_t at = 0; at < one.size(); ++at)
+        if (one[at] == other[at]) all.push_back({at, one[at]});
+    if (all.size() <= most) return all;
+    std::vector<FixedByte> some;
+    for (std::size_t i = 0; i < most; ++i) some.push_back(all[i * all.size() / most]);
+    return some;
+}
+
 bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob,
                       std::optional<std::int32_t> weight_zero) {
     if (blob.size() != part.size_bytes) return false;
@@ -145,18 +179,18 @@ bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob,
     if (part.kind != PartKind::layer) {
         return encode_part(plain, part, again) && std::ranges::equal(again, blob);
     }
-    const LayerLayout& layout = part.layout;
+    const LayerVectors& vectors = part.layout.vectors;
     const Tensor& tensor = tensor_of(plain, part.weights);
-    const std::uint32_t channels = layout.shape.out_channels;
-    std::vector<std::byte> weights(layout.shape.weight_count());
-    std::vector<std::int32_t> biases(layout.vectors.biases ? channels : 0);
-    std::vector<float> multipliers(layout.vectors.multipliers ? channels : 0);
-    std::vector<std::int32_t> zero_points(layout.vectors.zero_points ? channels : 0);
+    const std::uint32_t channels = part.out_channels();
+    std::vector<std::byte> weights(part.weight_count());
+    std::vector<std::int32_t> biases(vectors.biases ? channels : 0);
+    std::vector<float> multipliers(vectors.multipliers ? channels : 0);
+    std::vector<std::int32_t> zero_points(vectors.zero_points ? channels : 0);
     const WeightType type = weight_type(tensor);
     const std::int32_t zero =
         weight_zero ? *weight_zero - (type == WeightType::int8 ? 128 : 0) : zero_point(tensor);
-    return decode_layer(layout, blob, {type, weights, biases, multipliers, zero_points}) &&
-           encode_layer(layout, LayerValues{type, weights, zero, biases, multipliers}, again) &&
+    return decode_stored(part, blob, {type, weights, biases, multipliers, zero_points}) &&
+           encode_stored(part, LayerValues{type, weights, zero, biases, multipliers}, again) &&
            std::ranges::equal(again, blob);
 }
 

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "edgetpu/params/fixed_bytes.h"
+#include "edgetpu/params/stored_form.h"
 #include "reef/edgetpu/parameter_plan.h"
 
 namespace reef::edgetpu {
@@ -52,7 +54,7 @@ class Placer {
             if (!place_next(i)) left.push_back(i);
         }
         std::erase_if(left, [this](std::size_t part) { return place_anywhere(part); });
-        if (search == PartSearch::by_bytes_and_structure) place_by_structure(left);
+        if (search == PartSearch::by_bytes_and_structure) REEF_CHECK(place_by_structure(left));
         result_.missing = std::move(left);
         find_rest();
         return std::move(result_);
@@ -187,24 +189,64 @@ class Placer {
         }
     }
 
+    struct Candidate {
+        std::size_t part;
+        std::vector<FixedByte> fixed;  ///< some, of a layer
+    };
+
+    /// A few bytes refuse nearly every place that is none; what is left is looked at as a whole.
+    bool may_be(const Candidate& candidate, std::size_t blob, std::size_t at) const {
+        const ParameterPart& part = parts_[candidate.part];
+        if (!is_free(blob, at, part.size_bytes)) return false;
+        const Bytes bytes = bytes_at(blob, at, part.size_bytes);
+        return std::ranges::all_of(
+                   candidate.fixed,
+                   [&](const FixedByte& fixed) { return bytes[fixed.offset] == fixed.value; }) &&
+               has_structure_of(plain_, part, bytes);
+    }
+
+    /// Of parts that may have other bytes than the plain model's; a table may not.
+    Result<std::vector<Candidate>> candidates(const std::vector<std::size_t>& left) const {
+        constexpr std::size_t enough = 64;
+        std::vector<Candidate> all;
+        for (const std::size_t i : left) {
+            if (encoded_[i].empty()) continue;
+            switch (parts_[i].kind) {
+                case PartKind::layer:
+                    // In which order, only bytes or the program tell.
+                    if (may_be_in_blocks(parts_[i].form)) break;
+                    all.push_back({i, REEF_TRY(fixed_bytes(plain_, parts_[i], enough))});
+                    break;
+                case PartKind::factor:
+                case PartKind::subtrahend:
+                    all.push_back({i, {}});
+                    break;
+                case PartKind::softmax_table:
+                case PartKind::gather:
+                    break;
+            }
+        }
+        return all;
+    }
+
     /// Free lines from front to back: the first part left whose structure fits there.
-    void place_by_structure(std::vector<std::size_t>& left) {
+    Status place_by_structure(std::vector<std::size_t>& left) {
+        auto waiting = REEF_TRY(candidates(left));
         for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
-            for (std::size_t at = 0; at < blobs_[blob].size() && !left.empty();) {
-                const auto fits = std::ranges::find_if(left, [&](std::size_t part) {
-                    const std::size_t size = parts_[part].size_bytes;
-                    return is_free(blob, at, size) &&
-                           has_structure_of(plain_, parts_[part], bytes_at(blob, at, size));
-                });
-                if (fits == left.end()) {
+            for (std::size_t at = 0; at < blobs_[blob].size() && !waiting.empty();) {
+                const auto fits = std::ranges::find_if(
+                    waiting, [&](const Candidate& one) { return may_be(one, blob, at); });
+                if (fits == waiting.end()) {
                     at += parameter_alignment;
                     continue;
                 }
-                place(*fits, blob, at);
+                place(fits->part, blob, at);
                 at = next_[blob];
-                left.erase(fits);
+                std::erase(left, fits->part);
+                waiting.erase(fits);
             }
         }
+        return {};
     }
 
     void find_rest() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 
 namespace reef::edgetpu {
@@ -46,14 +47,11 @@ class Matching {
     void find_candidates() {
         const std::size_t count = flow_.nodes.size();
         possible_.resize(count);
-        copies_.resize(count);
+        copies_ = copies_of(flow_);
         certain_.resize(count);
         for (std::size_t node = 0; node < count; ++node) {
+            if (copies_[node]) continue;
             const Instruction& one = flow_.nodes[node].at.instruction;
-            if (one.info->find("clamp_max") == nullptr || independent_of_quantization(one)) {
-                copies_[node] = true;
-                continue;
-            }
             for (std::size_t role = 0; role < roles_.size(); ++role) {
                 if (rules_.fits(one, roles_[role]) && rows_fit(flow_.nodes[node], roles_[role])) {
                     possible_[node].insert(role);
@@ -157,7 +155,10 @@ class Matching {
     Producers readable(std::size_t role) const {
         Producers all;
         const std::size_t op = roles_[role].op;
-        for (const Producers& operand : graph_.operands(op)) {
+        const auto& operands = graph_.operands(op);
+        const auto only = roles_[role].operand;
+        for (const Producers& operand :
+             only ? std::span(operands).subspan(*only, 1) : std::span(operands)) {
             all.ops.insert(operand.ops.begin(), operand.ops.end());
             all.from_host = all.from_host || operand.from_host;
             all.unmodelled = all.unmodelled || operand.unmodelled;
@@ -279,11 +280,7 @@ Result<Matched> match_operators(const CompiledParameters& opened, const ProgramF
 std::optional<bool> takes_second_first(const ProgramFlow& flow, const OperatorGraph& graph,
                                        const std::vector<Requantisation>& roles,
                                        const Matched& matched, std::size_t node) {
-    std::vector<bool> copies(flow.nodes.size());
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-        const Instruction& one = flow.nodes[i].at.instruction;
-        copies[i] = one.info->find("clamp_max") == nullptr || independent_of_quantization(one);
-    }
+    const std::vector<bool> copies = copies_of(flow);
     const auto& operands = graph.operands(roles[*matched[node]].op);
     if (operands.size() != 2) return std::nullopt;
     const auto comes_from = [&](std::size_t half, const Producers& producers) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "edgetpu/sim/data_flow.h"
-
 namespace reef::edgetpu {
 namespace {
 
@@ -34,6 +32,7 @@ class FlowBuilder {
             FlowNode& node = flow_.nodes.emplace_back();
             node.at = {op, executable, one.place.bitstream, *at};
             add_sources(node, one);
+            add_fills(node, one, traced.fills);
         }
         for (std::size_t i = 0; i < traced.outputs.size(); ++i) {
             auto& output = flow_.outputs.emplace_back();
@@ -82,6 +81,15 @@ class FlowBuilder {
         }
     }
 
+    static void add_fills(FlowNode& node, const sim::TensorFlow& traced,
+                          const std::vector<sim::InstructionPlace>& fills) {
+        std::set<sim::InstructionPlace> all;
+        for (const auto& origins : traced.in)
+            for (const DataOrigin& origin : origins)
+                if (origin.kind == DataOrigin::Kind::fill) all.insert(fills[origin.index]);
+        node.fills.assign(all.begin(), all.end());
+    }
+
     const CompiledParameters& opened_;
     ProgramFlow& flow_;
     std::size_t op_ = 0, first_ = 0;
@@ -96,6 +104,31 @@ Result<ProgramFlow> program_flow(const CompiledParameters& opened) {
         REEF_CHECK(in_place(builder.add(op), opened.operators()[op].place));
     }
     return flow;
+}
+
+std::vector<bool> copies_of(const ProgramFlow& flow) {
+    std::vector<bool> copies;
+    for (const FlowNode& node : flow.nodes) {
+        const Instruction& one = node.at.instruction;
+        copies.push_back(one.info->find("clamp_max") == nullptr ||
+                         independent_of_quantization(one));
+    }
+    return copies;
+}
+
+std::vector<sim::InstructionPlace> fills_through_copies(const ProgramFlow& flow, std::size_t node,
+                                                        const std::vector<bool>& copies) {
+    std::set<sim::InstructionPlace> fills;
+    std::set<std::size_t> seen;
+    std::vector<std::size_t> left = {node};
+    while (!left.empty()) {
+        const FlowNode& one = flow.nodes[left.back()];
+        left.pop_back();
+        fills.insert(one.fills.begin(), one.fills.end());
+        for (const std::size_t source : one.sources.nodes)
+            if (copies[source] && seen.insert(source).second) left.push_back(source);
+    }
+    return {fills.begin(), fills.end()};
 }
 
 FlowSources through_copies(const ProgramFlow& flow, const FlowSources& sources,

@@ -59,7 +59,7 @@ class Rewriting {
             if (REEF_TRY(write_values(bytes_of(index), program_[index], *one.to))) {
                 changed_.insert(index);
             }
-            if (one.to->form == Form::layer) REEF_CHECK(write_border(index, *one.to));
+            if (one.to->form == Form::layer) REEF_CHECK(write_border(index, one));
             if (one.to->form == Form::sum) REEF_CHECK(write_factors(index, one));
         }
         return changed_.size();
@@ -80,12 +80,13 @@ class Rewriting {
     }
 
     /// The border of a padded window holds the input's zero point in every byte.
-    Status write_border(std::size_t layer, const Requantisation& to) {
+    Status write_border(std::size_t layer, const Replacement& replacement) {
+        const Requantisation& to = *replacement.to;
         const std::int64_t old_zero = program_[layer].value("in_zero").value();
         if (old_zero == to.in_zero) return {};
-        for (const ConstantFill& one : fills_) {
-            if (one.reader != layer) continue;
-            const Instruction& fill = program_[one.fill];
+        for (const std::size_t word : replacement.border) {
+            const std::size_t index = index_of_.at(word);
+            const Instruction& fill = program_[index];
             if (fill.value("fill_value") != word_of(old_zero)) {
                 return fail(Cause::unsupported,
                             fmt::format("it fills the border of operator {} with {:#x}, which is "
@@ -93,7 +94,14 @@ class Rewriting {
                                         to.op, fill.value("fill_value").value(), old_zero),
                             name_of(fill));
             }
-            REEF_CHECK(write_fill(one.fill, word_of(*to.in_zero)));
+            const auto [known, is_new] = borders_.try_emplace(index, *to.in_zero);
+            if (!is_new && known->second != *to.in_zero)
+                return fail(Cause::unsupported,
+                            fmt::format("it fills borders of layers that get the zero points {} "
+                                        "and {}",
+                                        known->second, *to.in_zero),
+                            name_of(fill));
+            REEF_CHECK(write_fill(index, word_of(*to.in_zero)));
         }
         return {};
     }
@@ -146,6 +154,7 @@ class Rewriting {
     std::map<std::size_t, std::size_t> index_of_;  ///< by word
     std::vector<ConstantFill> fills_;
     std::set<std::size_t> changed_;
+    std::map<std::size_t, std::int32_t> borders_;  ///< zero points, by index of the fill
 };
 
 }  // namespace

@@ -18,6 +18,8 @@ struct Replacement {
     /// Of a sum: whether the program takes the operator's second input first; nothing: the factors
     /// of `from` tell.
     std::optional<bool> second_first;
+    /// Of a layer whose zero point changes: words of the fills among its input.
+    std::vector<std::size_t> border = {};
 };
 
 /// Changes the instructions, and the constants that the program fills memory with for them:

@@ -28,7 +28,7 @@ struct Scale {
 class Roles {
   public:
     Roles(const Model& plain, const std::vector<ParameterPart>& parts)
-        : graph_(plain.subgraphs.front()), parts_(parts) {}
+        : plain_(plain), graph_(plain.subgraphs.front()), parts_(parts) {}
 
     void add(std::size_t index) {
         op_ = index;
@@ -52,9 +52,12 @@ class Roles {
             case Op::quantize:
                 // One number for both is no instruction.
                 if (in->scale == out->scale && in->zero == out->zero) return;
-                return add_copy(*in, *out, Activation::none);
+                add_copy(*in, *out, Activation::none);
+                return;
             case Op::reshape:
-                return add_copy(*in, *out, Activation::none);
+                add_copy(*in, *out, Activation::none).unscaled =
+                    in->scale == out->scale && in->zero == out->zero;
+                return;
             case Op::concatenation:
                 return add_concatenation(op, *out);
             case Op::softmax:
@@ -184,18 +187,29 @@ class Roles {
     }
 
     /// A copy through a matrix of ones.
-    void add_copy(const Scale& in, const Scale& out, Activation activation) {
+    Requantisation& add_copy(const Scale& in, const Scale& out, Activation activation) {
         Requantisation& role =
             add_limited(Form::copy, in.scale * (1.0F / out.scale), out, activation);
         role.weight_zero = 0;
         role.in_zero = in.zero;
+        return role;
     }
 
     void add_concatenation(const Operator& op, const Scale& out) {
+        // One instruction may make pixels of channels of several inputs.
+        const auto* options = std::get_if<model::ConcatenationOptions>(&op.options);
+        const auto rank = static_cast<std::int32_t>(tensor_of(op.outputs[0]).shape.size());
+        const bool apart = options != nullptr && options->axis != -1 && options->axis != rank - 1;
+        std::size_t operand = 0;
         for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-            if (const auto in = scale_of(op.inputs, i)) {
-                add_copy(*in, out, activation_of(op));
+            const auto in = scale_of(op.inputs, i);
+            const bool computed = op.inputs[i] != model::absent_tensor &&
+                                  plain_.constant(tensor_of(op.inputs[i])).empty();
+            if (in) {
+                Requantisation& role = add_copy(*in, out, activation_of(op));
+                if (computed && apart) role.operand = operand;
             }
+            if (computed) ++operand;
         }
     }
 
@@ -225,6 +239,7 @@ class Roles {
         exp.out_zero = 0;
     }
 
+    const Model& plain_;
     const model::Subgraph& graph_;
     const std::vector<ParameterPart>& parts_;
     std::size_t op_ = 0;
@@ -386,6 +401,10 @@ bool has_form_of(const Instruction& instruction, const Requantisation& values) {
             break;
         case Form::copy:
             if (number(instruction, "par_zero") != 0) return false;
+            if (values.unscaled &&
+                (number(instruction, "in_zero") != number(instruction, "out_zero") ||
+                 std::abs(real(instruction, "scale") - 1) > 1e-6F))
+                return false;
             break;
         case Form::maximum: {
             const std::int64_t zero = number(instruction, "out_zero");

@@ -6,6 +6,7 @@
 
 #include "edgetpu/retarget/architecture.h"
 #include "edgetpu/retarget/program_alignment.h"
+#include "edgetpu/retarget/program_flow.h"
 #include "edgetpu/retarget/program_rewrite.h"
 #include "edgetpu/retarget/template_recovery.h"
 #include "edgetpu/retarget/tensor_names.h"
@@ -360,7 +361,7 @@ class Retargeting {
             if (at.op != op || at.executable != executable || at.bitstream != bitstream) continue;
             replacements.push_back({at.instruction.word,
                                     source_is_known() ? &from_[one.role] : nullptr, &to_[one.role],
-                                    one.second_first});
+                                    one.second_first, REEF_TRY(border_of(at, to_[one.role]))});
         }
         const Bytes old = stream.instructions.view();
         std::vector<std::byte> bytes(old.begin(), old.end());
@@ -368,6 +369,32 @@ class Retargeting {
         result_.changed_instructions += changed;
         if (changed > 0) stream.instructions = SharedBytes::copy_of(bytes);
         return {};
+    }
+
+    /// Words of the fills that a layer reads, where its zero point changes.
+    Result<std::vector<std::size_t>> border_of(const TensorInstruction& at,
+                                               const Requantisation& to) {
+        std::vector<std::size_t> words;
+        if (to.form != Requantisation::Form::layer || at.instruction.value("in_zero") == to.in_zero)
+            return words;
+        if (!flow_) {
+            flow_ = REEF_TRY(program_flow(template_));
+            copies_ = copies_of(*flow_);
+        }
+        const auto node = std::ranges::find_if(flow_->nodes, [&](const FlowNode& one) {
+            return one.at.op == at.op && one.at.executable == at.executable &&
+                   one.at.bitstream == at.bitstream &&
+                   one.at.instruction.word == at.instruction.word;
+        });
+        if (node == flow_->nodes.end()) return words;  // never executed
+        const auto index = static_cast<std::size_t>(node - flow_->nodes.begin());
+        for (const auto& fill : fills_through_copies(*flow_, index, copies_)) {
+            if (fill.bitstream != at.bitstream)
+                return fail(Cause::unsupported, "its border is filled by another bitstream",
+                            name_of(at.instruction));
+            words.push_back(fill.word);
+        }
+        return words;
     }
 
     /// The tensor of `plain()` of that name in the compiled model, or absent_tensor.
@@ -445,7 +472,9 @@ class Retargeting {
     std::vector<ParameterPart> target_parts_;
     std::vector<Requantisation> from_, to_;  ///< of the template and of the target, in step
     MatchedProgram choices_;
-    bool unmodelled_ = false;  ///< an operator on the chip is, and stays as it is
+    std::optional<ProgramFlow> flow_;  ///< traced when a border asks for it
+    std::vector<bool> copies_;         ///< of the flow
+    bool unmodelled_ = false;          ///< an operator on the chip is, and stays as it is
     Retargeted result_;
 };
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "edgetpu/params/stored_form.h"
+#include "edgetpu/sim/nest.h"
+
 namespace reef::edgetpu {
 namespace {
 
@@ -62,6 +65,35 @@ Status check_interface(const CompiledParameters& opened) {
                                 outputs ? "gives" : "takes", ours, theirs),
                     {}, "compile the model with the Edge TPU compiler");
     }
+    return {};
+}
+
+/// How many input channels, by fours, an instruction takes of a tap before it goes to another one.
+std::uint32_t words_in_a_row(const Instruction& instruction, std::uint32_t most) {
+    const auto group = std::ranges::find(instruction.info->groups, "in", &FieldGroup::name);
+    const sim::Nest nest = sim::read_nest(instruction, *group);
+    sim::NestCursor cursor(nest);
+    std::uint32_t words = 1;
+    for (std::int32_t last = cursor.address(); words < most; ++words) {
+        cursor.advance();
+        if (cursor.done() || cursor.address() != last + 4) break;
+        last = cursor.address();
+    }
+    return words;
+}
+
+/// The order of a layer's weights in the program, by its instruction.
+Status take_form(ParameterPart& part, const Instruction& instruction) {
+    const std::uint32_t words = part.form.words();
+    if (part.form.stored_h * part.form.stored_w < 2 || words < 2) return {};
+    const std::uint32_t block = words_in_a_row(instruction, words);
+    if (words % block != 0)
+        return fail(
+            Cause::unsupported,
+            fmt::format("blocks of {} of {} input channels", 4 * block, part.form.in_channels),
+            part.name);
+    part.form.block_words = block == words ? 0 : block;
+    if (!part.form.as_is()) part.layout.shape = stored_shape(part.form);
     return {};
 }
 
@@ -190,6 +222,7 @@ Result<Recovered> recover_program(const CompiledParameters& opened) {
             return candidate.op == role.op && candidate.kind == PartKind::layer;
         });
         if (role.form != Form::layer || part == parts.end()) continue;
+        REEF_CHECK(take_form(*part, one.at.instruction));
         REEF_CHECK(take_vectors(*part, one.at.instruction));
         PartHint& hint = hints[static_cast<std::size_t>(part - parts.begin())];
         hint.weight_zero =

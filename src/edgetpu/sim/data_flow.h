@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -30,7 +31,7 @@ struct DataOrigin {
 struct InstructionPlace {
     std::size_t bitstream = 0;
     std::size_t word = 0;
-    friend bool operator==(const InstructionPlace&, const InstructionPlace&) = default;
+    friend auto operator<=>(const InstructionPlace&, const InstructionPlace&) = default;
 };
 
 /// What a tensor instruction reads, on all its tiles. Lists have no order and no duplicates.
