@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <optional>
 
 #include "base/simd.h"
 #include "base/worker_pool.h"
@@ -131,13 +132,19 @@ Result<PlannedKernel> plan_kernel(const OperatorView& op, PrepareOptions options
     return planned;
 }
 
+/// Whether an executor outlives the model it was made from. The scales of a network's channels are
+/// most of its tables, and a plan alone can read them where they are.
+enum class Lifespan : std::uint8_t { own, of_model };
+
 }  // namespace
 
 struct Executor::Impl {
     explicit Impl(const ExecutorOptions& given) : options(given), pool(given.threads) {}
 
+    /// Everything but the parts that take time or memory: packed weights, copies of constants.
     static Result<std::unique_ptr<Impl>> planned(const model::Model& model,
-                                                 const ExecutorOptions& options);
+                                                 const ExecutorOptions& options, Lifespan lifespan);
+    Status take_graph(const model::Subgraph& given, Lifespan lifespan);
     Status prepare_kernels(const model::Model& model);
     Status place_tensors();
     Status place_state();
@@ -150,7 +157,8 @@ struct Executor::Impl {
 
     ExecutorOptions options;
     WorkerPool pool;
-    model::Subgraph graph;
+    std::optional<model::Subgraph> own_graph;
+    const model::Subgraph* graph = nullptr;  // the own one, or the model's
     std::vector<TensorUse> uses;
     std::vector<std::byte*> addresses;  // by tensor; null when nothing touches it
     std::vector<Step> steps;
@@ -166,13 +174,13 @@ Status Executor::Impl::prepare_kernels(const model::Model& model) {
     const PrepareOptions prepare{
         .kernels = options.kernels, .arithmetic = options.arithmetic, .threads = options.threads};
     const auto left_on_cpu = options.arithmetic == Arithmetic::edgetpu
-                                 ? reasons_for_cpu(model, graph)
-                                 : std::vector<std::string>(graph.operators.size());
-    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-        const model::Operator& op = graph.operators[i];
-        const std::string place = model::place_of(graph, i);
+                                 ? reasons_for_cpu(model, *graph)
+                                 : std::vector<std::string>(graph->operators.size());
+    for (std::size_t i = 0; i < graph->operators.size(); ++i) {
+        const model::Operator& op = graph->operators[i];
+        const std::string place = model::place_of(*graph, i);
         if (options.devices != nullptr) {
-            auto on_device = REEF_TRY(in_place(options.devices->prepare(graph, op), place));
+            auto on_device = REEF_TRY(in_place(options.devices->prepare(*graph, op), place));
             if (on_device) {
                 placements.push_back({.operator_index = i,
                                       .operator_name = op.code.name(),
@@ -180,7 +188,7 @@ Status Executor::Impl::prepare_kernels(const model::Model& model) {
                                       .on_device = true,
                                       .reason = {}});
                 steps.push_back(
-                    {.kernel = std::make_unique<DeviceKernel>(std::move(on_device), graph, op),
+                    {.kernel = std::make_unique<DeviceKernel>(std::move(on_device), *graph, op),
                      .inputs = {},
                      .outputs = {},
                      .scratch = {}});
@@ -188,7 +196,7 @@ Status Executor::Impl::prepare_kernels(const model::Model& model) {
             }
         }
         auto planned = REEF_TRY(
-            in_place(plan_kernel(OperatorView(model, graph, op), prepare, left_on_cpu[i]), place));
+            in_place(plan_kernel(OperatorView(model, *graph, op), prepare, left_on_cpu[i]), place));
         report.packed_bytes += planned.kernel->packed_bytes();
         placements.push_back(
             {i, op.code.name(), std::move(planned.name), false, std::move(planned.reason)});
@@ -199,7 +207,7 @@ Status Executor::Impl::prepare_kernels(const model::Model& model) {
 }
 
 Status Executor::Impl::place_tensors() {
-    const std::size_t last = graph.operators.empty() ? 0 : graph.operators.size() - 1;
+    const std::size_t last = graph->operators.empty() ? 0 : graph->operators.size() - 1;
     std::vector<Lifetime> blocks;
     std::vector<std::size_t> owners;  // tensor index, or tensor count + operator index
     for (std::size_t i = 0; i < uses.size(); ++i) {
@@ -260,7 +268,7 @@ Status Executor::Impl::place_constants(const model::Model& model) {
     };
     std::size_t copied = 0;
     for (std::size_t i = 0; i < uses.size(); ++i) {
-        const Bytes bytes = model.constant(graph.tensors[i]);
+        const Bytes bytes = model.constant(graph->tensors[i]);
         if (uses[i].storage == Storage::constant && misaligned(bytes))
             copied += align_up(uses[i].bytes);
     }
@@ -268,7 +276,7 @@ Status Executor::Impl::place_constants(const model::Model& model) {
     copied = 0;
     for (std::size_t i = 0; i < uses.size(); ++i) {
         if (uses[i].storage != Storage::constant) continue;
-        const Bytes bytes = model.constant(graph.tensors[i]);
+        const Bytes bytes = model.constant(graph->tensors[i]);
         if (uses[i].bytes == 0) {
             addresses[i] = aligned_constants.at(0);
         } else if (misaligned(bytes)) {
@@ -278,7 +286,7 @@ Status Executor::Impl::place_constants(const model::Model& model) {
         } else {
             // Frames have one kind of address; kernels write outputs and state only.
             addresses[i] = const_cast<std::byte*>(bytes.data());
-            constants.push_back(model.buffers[graph.tensors[i].buffer]);
+            constants.push_back(model.buffers[graph->tensors[i].buffer]);
         }
     }
     return {};
@@ -289,15 +297,28 @@ void Executor::Impl::connect() {
         return index == model::absent_tensor ? nullptr : addresses[static_cast<std::size_t>(index)];
     };
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        const model::Operator& op = graph.operators[i];
+        const model::Operator& op = graph->operators[i];
         std::ranges::transform(op.inputs, std::back_inserter(steps[i].inputs), address);
         std::ranges::transform(op.outputs, std::back_inserter(steps[i].outputs), address);
     }
 }
 
-/// Everything but the parts that take time or memory: packed weights, copies of constants.
+Status Executor::Impl::take_graph(const model::Subgraph& given, Lifespan lifespan) {
+    const auto is_custom = [](const model::Operator& op) {
+        return op.code.builtin == model::Op::custom;
+    };
+    if (lifespan == Lifespan::of_model && std::ranges::none_of(given.operators, is_custom)) {
+        graph = &given;
+        return {};
+    }
+    own_graph = given;
+    graph = &*own_graph;
+    return resolve_custom_output_shapes(*own_graph);
+}
+
 Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Model& model,
-                                                                const ExecutorOptions& options) {
+                                                                const ExecutorOptions& options,
+                                                                Lifespan lifespan) {
     if (options.threads < 1 || options.threads > 256)
         return fail(Cause::bad_argument, fmt::format("{} threads, not 1 to 256", options.threads));
     if (options.subgraph >= model.subgraphs.size())
@@ -306,9 +327,8 @@ Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Mod
     REEF_CHECK(model::validate(model));
     apply_simd_choice();
     auto impl = std::make_unique<Impl>(options);
-    impl->graph = model.subgraphs[options.subgraph];
-    REEF_CHECK(resolve_custom_output_shapes(impl->graph));
-    impl->uses = REEF_TRY(trace_tensors(model, impl->graph));
+    REEF_CHECK(impl->take_graph(model.subgraphs[options.subgraph], lifespan));
+    impl->uses = REEF_TRY(trace_tensors(model, *impl->graph));
     impl->addresses.resize(impl->uses.size());
     REEF_CHECK(impl->prepare_kernels(model));
     REEF_CHECK(impl->place_tensors());
@@ -317,11 +337,11 @@ Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Mod
 }
 
 Result<MemoryReport> Executor::plan(const model::Model& model, const ExecutorOptions& options) {
-    return REEF_TRY(Impl::planned(model, options))->report;
+    return REEF_TRY(Impl::planned(model, options, Lifespan::of_model))->report;
 }
 
 Result<Executor> Executor::create(const model::Model& model, const ExecutorOptions& options) {
-    auto impl = REEF_TRY(Impl::planned(model, options));
+    auto impl = REEF_TRY(Impl::planned(model, options, Lifespan::own));
     for (Step& step : impl->steps) step.kernel->pack();
     REEF_CHECK(impl->place_constants(model));
     impl->connect();
@@ -336,13 +356,13 @@ Executor& Executor::operator=(Executor&&) noexcept = default;
 Executor::~Executor() = default;
 
 const model::Subgraph& Executor::graph() const {
-    return impl_->graph;
+    return *impl_->graph;
 }
 std::size_t Executor::input_count() const {
-    return impl_->graph.inputs.size();
+    return impl_->graph->inputs.size();
 }
 std::size_t Executor::output_count() const {
-    return impl_->graph.outputs.size();
+    return impl_->graph->outputs.size();
 }
 const MemoryReport& Executor::memory() const {
     return impl_->report;
@@ -353,12 +373,12 @@ std::span<const Placement> Executor::placements() const {
 
 MutableBytes Executor::input(std::size_t i) {
     assert(i < input_count());
-    return impl_->bytes_of(impl_->graph.inputs[i]);
+    return impl_->bytes_of(impl_->graph->inputs[i]);
 }
 
 Bytes Executor::output(std::size_t i) const {
     assert(i < output_count());
-    return impl_->bytes_of(impl_->graph.outputs[i]);
+    return impl_->bytes_of(impl_->graph->outputs[i]);
 }
 
 Bytes Executor::tensor(model::TensorIndex index) const {
@@ -373,7 +393,7 @@ Status Executor::run(RunObserver* observer) {
         const Frame frame{step.inputs, step.outputs, step.scratch, impl_->pool};
         const auto begin = observer != nullptr ? Clock::now() : Clock::time_point{};
         if (Status status = step.kernel->run(frame); !status)
-            return in_place(std::move(status), model::place_of(impl_->graph, i));
+            return in_place(std::move(status), model::place_of(*impl_->graph, i));
         if (observer != nullptr) observer->on_operator(i, begin, Clock::now());
     }
     return {};
@@ -382,7 +402,7 @@ Status Executor::run(RunObserver* observer) {
 void Executor::reset_state() {
     for (std::size_t i = 0; i < impl_->uses.size(); ++i) {
         if (impl_->uses[i].storage != Storage::variable) continue;
-        const model::Tensor& tensor = impl_->graph.tensors[i];
+        const model::Tensor& tensor = impl_->graph->tensors[i];
         // TFLite sets int8 state to its zero point and every other type to zero bytes.
         int value = 0;
         if (tensor.type == ElementType::int8 && tensor.quantization &&

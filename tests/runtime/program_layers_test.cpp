@@ -84,7 +84,7 @@ class ProgramLayers : public testing::TestWithParam<Case> {
         for (const LayerMatch& match : *matches) {
             const auto& tensor = plain.subgraphs[0].tensors[static_cast<std::size_t>(match.tensor)];
             const GatheredLayer& layer = layers[match.layer];
-            const Array mine = edgetpu::tensor_like(layer, tensor);
+            const Array mine = edgetpu::tensor_like(layer, tensor, match.row);
             EXPECT_TRUE(std::ranges::equal(mine.data, cpu.tensor(match.tensor)))
                 << layer.name << " " << layer.instructions.front() << ": " << tensor.name;
         }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <new>
@@ -66,7 +67,10 @@ struct CommandLine {
     std::array<CLI::App*, verbs.size()> subcommands{};
     std::array<Action, verbs.size()> actions;
 
-    CommandLine() {
+    /// When the first argument names a verb, only that one gets its options: to make those of all
+    /// takes longer than many a verb's work.
+    explicit CommandLine(std::string_view first) {
+        const bool is_verb = std::ranges::find(verbs, first, &Verb::name) != verbs.end();
         app.name("reef");
         app.set_version_flag("--version", "reef " REEF_VERSION);
         app.require_subcommand(1);
@@ -77,7 +81,7 @@ struct CommandLine {
         for (std::size_t i = 0; i < verbs.size(); ++i) {
             subcommands[i] =
                 app.add_subcommand(std::string(verbs[i].name), std::string(verbs[i].summary));
-            actions[i] = verbs[i].add(*subcommands[i]);
+            if (!is_verb || verbs[i].name == first) actions[i] = verbs[i].add(*subcommands[i]);
         }
     }
 
@@ -123,7 +127,7 @@ int run_verb(std::string_view name, const Action& action) {
 }
 
 int parse_and_run(int argc, const char* const* argv) {
-    CommandLine line;
+    CommandLine line(argc < 2 ? std::string_view{} : argv[1]);
     Console console;
     try {
         line.app.parse(argc, argv);

@@ -81,7 +81,8 @@ void compare_layer(LayerComparison& result, std::size_t i, const runtime::Sessio
     }
     if (!index) return;
     const auto& tensor = plain.graph().tensors[static_cast<std::size_t>(*index)];
-    const Array mine = edgetpu::tensor_like(dumped.layer, tensor);
+    const Array mine =
+        edgetpu::tensor_like(dumped.layer, tensor, dumped.match ? dumped.match->row : 0);
     result.sets.tensors.push_back(compare_pair(fmt::format("t{:04}", *index), mine,
                                                array_of(tensor, plain.tensor(*index)),
                                                result.sets.tolerance));

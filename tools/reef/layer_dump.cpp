@@ -72,7 +72,7 @@ Result<LayerDump> dump_layers(const OpenModel& opened, const model::Model* plain
             continue;
         }
         dumped.name = fmt::format("t{:04}", match->tensor);
-        dumped.tensor = edgetpu::tensor_like(dumped.layer, tensor);
+        dumped.tensor = edgetpu::tensor_like(dumped.layer, tensor, match->row);
     }
     return dump;
 }

@@ -68,6 +68,7 @@ struct LayerMatch {
     MatchedBy by = MatchedBy::values;
     /// The layer is gathered and has the tensor's shape. Always true but for those by place.
     bool comparable = true;
+    std::uint32_t row = 0;                       ///< StoredForm::row of the operator
     std::vector<ValueDifference> differences{};  ///< of the first instruction; by place only
 };
 
@@ -85,11 +86,13 @@ struct LayerMatch {
     const model::Model& plain);
 
 /// Whether the layer has the shape of the plain model's 8-bit tensor, up to the channels that fill
-/// up words.
-[[nodiscard]] bool is_alike(const GatheredLayer& layer, const model::Tensor& tensor);
+/// up words: behind each `row` channels, or behind all (0).
+[[nodiscard]] bool is_alike(const GatheredLayer& layer, const model::Tensor& tensor,
+                            std::uint32_t row = 0);
 
 /// The layer's tensor in the shape and type of the plain model's, without the channels that fill
-/// up words. Precondition: is_alike().
-[[nodiscard]] Array tensor_like(const GatheredLayer& layer, const model::Tensor& tensor);
+/// up words. Precondition: is_alike() with the same row.
+[[nodiscard]] Array tensor_like(const GatheredLayer& layer, const model::Tensor& tensor,
+                                std::uint32_t row = 0);
 
 }  // namespace reef::edgetpu

@@ -31,6 +31,21 @@ std::optional<std::array<std::int64_t, 3>> image_shape(const Tensor& tensor) {
     return shape;
 }
 
+constexpr std::int64_t in_words(std::int64_t channels) {
+    return (channels + 3) / 4 * 4;
+}
+
+/// Channels that the chip stores for those of a tensor.
+std::int64_t stored_channels(std::int64_t channels, std::uint32_t row) {
+    return row == 0 ? in_words(channels) : channels / row * in_words(row);
+}
+
+/// Where it stores one.
+std::size_t stored_channel(std::size_t channel, std::uint32_t row) {
+    if (row == 0) return channel;
+    return channel / row * static_cast<std::size_t>(in_words(row)) + channel % row;
+}
+
 /// What a tensor comes from: what the host sends, by name, and tensors that layers stand for.
 struct Roots {
     std::set<std::string> inputs;
@@ -41,8 +56,10 @@ struct Roots {
 class Matching {
   public:
     Matching(const std::vector<GatheredLayer>& layers, const model::Model& plain,
-             std::vector<Requantisation> roles)
+             const std::vector<ParameterPart>& parts, std::vector<Requantisation> roles)
         : layers_(layers), graph_(plain.subgraphs.front()), roles_(std::move(roles)) {
+        for (const ParameterPart& part : parts)
+            if (part.kind == PartKind::layer) row_of_[part.op] = part.form.row;
         for (std::size_t i = 0; i < layers.size(); ++i) by_name_[layers[i].name] = i;
         for (const GatheredLayer& layer : layers)
             for (const std::string& source : layer.sources)
@@ -76,8 +93,7 @@ class Matching {
         std::vector<std::size_t> ops;
         for (const Requantisation& role : roles_) {
             if (!role.required() || taken_.contains(role.op) || !holds(layer.first, role)) continue;
-            const auto& output = graph_.tensors[static_cast<std::size_t>(output_of(role.op))];
-            if (is_alike(layer, output)) ops.push_back(role.op);
+            if (has_tensor_of(layer, role.op)) ops.push_back(role.op);
         }
         return ops;
     }
@@ -99,7 +115,13 @@ class Matching {
         take({.layer = i, .op = ops.front(), .tensor = output_of(ops.front()), .by = by});
     }
 
+    std::uint32_t row_of(std::size_t op) const {
+        const auto known = row_of_.find(op);
+        return known == row_of_.end() ? 0 : known->second;
+    }
+
     void take(LayerMatch match) {
+        match.row = row_of(match.op);
         taken_.insert(match.op);
         op_of_[match.layer] = match.op;
         tensor_of_[match.layer] = match.tensor;
@@ -109,7 +131,7 @@ class Matching {
 
     bool has_tensor_of(const GatheredLayer& layer, std::size_t op) const {
         return layer.problem.empty() &&
-               is_alike(layer, graph_.tensors[static_cast<std::size_t>(output_of(op))]);
+               is_alike(layer, graph_.tensors[static_cast<std::size_t>(output_of(op))], row_of(op));
     }
 
     bool fits(const GatheredLayer& layer, const Requantisation& role, Fit fit) const {
@@ -212,7 +234,8 @@ class Matching {
     std::map<std::string, std::size_t> by_name_;
     std::set<std::string> on_host_;  ///< names of what programs read that no layer is
     std::map<TensorIndex, std::size_t> producer_;
-    std::set<std::size_t> taken_;  ///< operators
+    std::map<std::size_t, std::uint32_t> row_of_;  ///< by operator with weights
+    std::set<std::size_t> taken_;                  ///< operators
     std::set<TensorIndex> matched_;
     std::set<TensorIndex> computed_;                ///< by operators with instructions of their own
     std::map<std::size_t, TensorIndex> tensor_of_;  ///< by layer
@@ -241,7 +264,7 @@ Result<std::vector<LayerMatch>> match_layers(const std::vector<GatheredLayer>& l
                                              const model::Model& plain) {
     const auto on_chip = REEF_TRY(operators_on_chip(plain, compiled));
     const auto parts = REEF_TRY(plan_parameters(plain, on_chip));
-    return Matching(layers, plain, requantisations(plain, on_chip, parts)).run();
+    return Matching(layers, plain, parts, requantisations(plain, on_chip, parts)).run();
 }
 
 Result<std::vector<std::size_t>> operators_without_layer(const std::vector<LayerMatch>& matches,
@@ -259,26 +282,26 @@ Result<std::vector<std::size_t>> operators_without_layer(const std::vector<Layer
     return left;
 }
 
-bool is_alike(const GatheredLayer& layer, const model::Tensor& tensor) {
+bool is_alike(const GatheredLayer& layer, const model::Tensor& tensor, std::uint32_t row) {
     const bool bytes = tensor.type == ElementType::uint8 || tensor.type == ElementType::int8;
     const auto shape = image_shape(tensor);
     if (!shape || !bytes || layer.tensor.type != ElementType::uint8 ||
         layer.tensor.shape.size() != 3)
         return false;
     const auto [height, width, channels] = *shape;
-    const std::int64_t in_words = (channels + 3) / 4 * 4;
     return layer.tensor.shape[0] == height && layer.tensor.shape[1] == width &&
-           (layer.tensor.shape[2] == channels || layer.tensor.shape[2] == in_words);
+           (layer.tensor.shape[2] == stored_channels(channels, row) ||
+            (row == 0 && layer.tensor.shape[2] == channels));
 }
 
-Array tensor_like(const GatheredLayer& layer, const model::Tensor& tensor) {
+Array tensor_like(const GatheredLayer& layer, const model::Tensor& tensor, std::uint32_t row) {
     Array array{tensor.type, {tensor.shape.begin(), tensor.shape.end()}, {}};
     const auto from = static_cast<std::size_t>(layer.tensor.shape.back());
     const std::size_t to = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());
     const std::byte flip{static_cast<unsigned char>(tensor.type == ElementType::int8 ? 0x80 : 0)};
     for (std::size_t pixel = 0; pixel < layer.tensor.data.size(); pixel += from)
         for (std::size_t c = 0; c < to; ++c)
-            array.data.push_back(layer.tensor.data[pixel + c] ^ flip);
+            array.data.push_back(layer.tensor.data[pixel + stored_channel(c, row)] ^ flip);
     return array;
 }
 

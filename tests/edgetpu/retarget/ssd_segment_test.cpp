@@ -15,7 +15,9 @@
 
 #include "edgetpu/retarget/other_numbers.h"
 #include "edgetpu/retarget/template_recovery.h"
+#include "reef/edgetpu/layer_dump.h"
 #include "reef/model/builder.h"
+#include "reef/runtime/program_layers.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"
 
@@ -470,6 +472,31 @@ void expect_equal_outputs(const model::Model& plain, const model::Model& compile
     }
 }
 
+/// Every byte of every convolution, as the program's own stores show it. Scores lie in rows that
+/// are filled up to whole words.
+void expect_equal_layers(const model::Model& plain, const model::Model& compiled) {
+    auto sessions = test::open_compared(plain, compiled);
+    ASSERT_TRUE(sessions) << sessions.error().message();
+    auto& [cpu, chip] = *sessions;
+    test::draw_inputs(cpu, chip, 1);
+    ASSERT_TRUE(cpu.run());
+    ASSERT_TRUE(chip.run());
+    const auto layers = runtime::program_layers(chip);
+    ASSERT_TRUE(layers) << layers.error().message();
+    const auto matches = match_layers(*layers, compiled, plain);
+    ASSERT_TRUE(matches) << matches.error().message();
+    for (const LayerMatch& match : *matches) {
+        if (!match.comparable) continue;
+        const auto& tensor = tensor_of(plain.subgraphs.front(), match.tensor);
+        const Array mine = tensor_like((*layers)[match.layer], tensor, match.row);
+        EXPECT_TRUE(std::ranges::equal(mine.data, cpu.tensor(match.tensor))) << tensor.name;
+    }
+    // Which leaves no convolution out.
+    const auto left = operators_without_layer(*matches, compiled, plain);
+    ASSERT_TRUE(left) << left.error().message();
+    EXPECT_TRUE(left->empty()) << left->size() << " convolutions";
+}
+
 /// Every byte of the parameters and every instruction is the plain model's.
 void expect_compiled_from(const model::Model& plain, const model::Model& compiled) {
     const auto opened = CompiledParameters::open(plain, compiled);
@@ -489,6 +516,7 @@ TEST(SsdSegment, FeaturesAreThoseOfTheArchitectureWithTheFilesNumbers) {
     ASSERT_TRUE(plain);
     expect_compiled_from(*plain, compiled);
     expect_equal_outputs(*plain, compiled, {1, 2, 3});
+    expect_equal_layers(*plain, compiled);
 }
 
 TEST(SsdSegment, PredictionsAreThoseOfTheArchitectureWithTheFilesNumbers) {
@@ -500,6 +528,7 @@ TEST(SsdSegment, PredictionsAreThoseOfTheArchitectureWithTheFilesNumbers) {
     ASSERT_TRUE(plain);
     expect_compiled_from(*plain, compiled);
     expect_equal_outputs(*plain, compiled, {1, 2, 3});
+    expect_equal_layers(*plain, compiled);
     // The same program with other numbers.
     const auto target = test::with_other_numbers(*plain, 1, test::Change::slight);
     const auto with = retarget(compiled, *plain, target, {});
