@@ -57,6 +57,7 @@ void write_and_read(const model::Model& model) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const reef::Bytes input = std::as_bytes(std::span(data, size));
     reef::fuzz::visit_flexbuffer(input);
+    reef::model::prefetch_tables(input);
     const auto model = reef::model::read_tflite(reef::SharedBytes::copy_of(input));
     if (!model) {
         reef::fuzz::check(!model.error().what.empty(), "an error says what is wrong");

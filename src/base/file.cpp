@@ -201,7 +201,7 @@ Status put_in_place(Staged& staged) {
 
 }  // namespace
 
-Result<SharedBytes> read_file(const std::string& path) {
+Result<SharedBytes> read_file(const std::string& path, FileAccess access) {
     REEF_CHECK(check_path(path));
     if (path == "-") return read_stream(STDIN_FILENO, "standard input");
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -214,9 +214,18 @@ Result<SharedBytes> read_file(const std::string& path) {
     const auto size = static_cast<std::size_t>(status.st_size);
     void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
     if (start == MAP_FAILED) return read_stream(file.number(), path);
+    if (access == FileAccess::scattered) ::madvise(start, size, MADV_RANDOM);
     std::shared_ptr<const void> owner(static_cast<const void*>(start),
                                       [start, size](const void*) { ::munmap(start, size); });
     return SharedBytes(Bytes(static_cast<const std::byte*>(start), size), std::move(owner));
+}
+
+void will_read(Bytes mapped) {
+    if (mapped.empty()) return;
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t into = reinterpret_cast<std::uintptr_t>(mapped.data()) % page;
+    // Advice alone: where it cannot be followed nothing is lost.
+    ::madvise(const_cast<std::byte*>(mapped.data()) - into, into + mapped.size(), MADV_WILLNEED);
 }
 
 Status write_files(std::span<const NamedContents> files) {

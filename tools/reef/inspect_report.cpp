@@ -56,7 +56,9 @@ std::string_view to_string(TensorRole role) {
 }
 
 Result<ModelReport> report_on(const std::string& path) {
-    const SharedBytes file = REEF_TRY(read_file(path));
+    // Of the weights only the sizes are looked at.
+    const SharedBytes file = REEF_TRY(read_file(path, FileAccess::scattered));
+    model::prefetch_tables(file.view());
     model::Model read = REEF_TRY(in_place(model::read_tflite(file), path));
     EdgetpuReport edgetpu = report_on_edgetpu(read);
     ModelReport report{path, file.size(), std::move(read), {}, std::move(edgetpu)};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -13,13 +14,24 @@ namespace reef {
 /// What read_file takes from something that is not a regular file.
 inline constexpr std::size_t max_stream_bytes = std::size_t{1} << 28;
 
+enum class FileAccess : std::uint8_t {
+    whole,
+    /// Little of a large file: the system reads the pages that are touched or asked for with
+    /// will_read(), and none around them.
+    scattered,
+};
+
 /// Maps a regular file read-only; "-" reads standard input to its end, and other things that cannot
 /// be mapped (pipes, empty files) are read, up to max_stream_bytes. A mapped file must not be
 /// truncated while it is in use; files that write_file replaces are not.
 ///
 /// Errors carry the path as place: not_found, bad_argument for a folder, io_failed with the
 /// system's words for the rest (permission, medium).
-[[nodiscard]] Result<SharedBytes> read_file(const std::string& path);
+[[nodiscard]] Result<SharedBytes> read_file(const std::string& path,
+                                            FileAccess access = FileAccess::whole);
+
+/// Lets the system begin to read these bytes of a mapped file. No effect on others.
+void will_read(Bytes mapped);
 
 /// Writes to a temporary file beside `path` and renames it over `path`; on failure `path` is as it
 /// was and the temporary file is gone. The mode is what the umask gives to a new file. "-" writes

@@ -19,6 +19,11 @@ namespace reef::model {
 /// out. Errors: bad_input with the place; unsupported for constant data in other files.
 [[nodiscard]] Result<Model> read_tflite(const SharedBytes& file);
 
+/// Lets the system begin to read those parts of a mapped file that read_tflite looks at: not the
+/// constant data. For files that are read with FileAccess::scattered; of one that is damaged,
+/// nothing or something else.
+void prefetch_tables(Bytes file);
+
 /// read_file and read_tflite, with the path as place.
 [[nodiscard]] Result<Model> load_tflite(const std::string& path);
 
