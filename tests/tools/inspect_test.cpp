@@ -113,6 +113,8 @@ TEST_F(InspectTest, HelpAndVersion) {
         EXPECT_THAT(verb_help, HasSubstr("Examples:\n  reef " + std::string(verb)));
         EXPECT_THAT(verb_help, HasSubstr("--json"));
     }
+    // Only the verb that stands first has its options made alone.
+    EXPECT_THAT(expect_ok({"-h", "inspect"}), HasSubstr("MODEL"));
     expect_error({}, 2, "no verb");
     expect_error({"dance"}, 2, "'dance' is not a verb");
     expect_error({"--dance"}, 2, "--dance");

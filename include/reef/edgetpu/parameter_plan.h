@@ -25,6 +25,12 @@ enum class PartKind : std::uint8_t {
     factor,         ///< of a MUL with a constant tensor, XOR 0x80 for int8
 };
 
+/// Where a channel lies among those that the chip stores: each `row` channels are filled up to
+/// whole words of four; 0: only the last word is.
+[[nodiscard]] constexpr std::uint32_t stored_channel(std::uint32_t channel, std::uint32_t row) {
+    return row == 0 ? channel : channel / row * ((row + 3) / 4 * 4) + channel % row;
+}
+
 /// How the weights of a CONV_2D are stored. Taps that lie in the padding for every window are left
 /// out; rows of output channels are padded to a multiple of four where a RESHAPE makes rows; and a
 /// program may go through all taps with a few input channels before it takes the next ones.
@@ -43,7 +49,7 @@ struct StoredForm {
     /// Input channels by fours.
     [[nodiscard]] std::uint32_t words() const { return (in_channels + 3) / 4; }
     [[nodiscard]] std::uint32_t stored_channel(std::uint32_t channel) const {
-        return row == 0 ? channel : channel / row * ((row + 3) / 4 * 4) + channel % row;
+        return edgetpu::stored_channel(channel, row);
     }
     friend bool operator==(const StoredForm&, const StoredForm&) = default;
 };

@@ -31,21 +31,6 @@ std::optional<std::array<std::int64_t, 3>> image_shape(const Tensor& tensor) {
     return shape;
 }
 
-constexpr std::int64_t in_words(std::int64_t channels) {
-    return (channels + 3) / 4 * 4;
-}
-
-/// Channels that the chip stores for those of a tensor.
-std::int64_t stored_channels(std::int64_t channels, std::uint32_t row) {
-    return row == 0 ? in_words(channels) : channels / row * in_words(row);
-}
-
-/// Where it stores one.
-std::size_t stored_channel(std::size_t channel, std::uint32_t row) {
-    if (row == 0) return channel;
-    return channel / row * static_cast<std::size_t>(in_words(row)) + channel % row;
-}
-
 /// What a tensor comes from: what the host sends, by name, and tensors that layers stand for.
 struct Roots {
     std::set<std::string> inputs;
@@ -289,18 +274,20 @@ bool is_alike(const GatheredLayer& layer, const model::Tensor& tensor, std::uint
         layer.tensor.shape.size() != 3)
         return false;
     const auto [height, width, channels] = *shape;
+    const std::int64_t in_rows = stored_channel(static_cast<std::uint32_t>(channels), row);
+    const std::int64_t in_words = row == 0 ? (channels + 3) / 4 * 4 : in_rows;
     return layer.tensor.shape[0] == height && layer.tensor.shape[1] == width &&
-           (layer.tensor.shape[2] == stored_channels(channels, row) ||
-            (row == 0 && layer.tensor.shape[2] == channels));
+           (layer.tensor.shape[2] == in_rows || layer.tensor.shape[2] == in_words);
 }
 
 Array tensor_like(const GatheredLayer& layer, const model::Tensor& tensor, std::uint32_t row) {
     Array array{tensor.type, {tensor.shape.begin(), tensor.shape.end()}, {}};
     const auto from = static_cast<std::size_t>(layer.tensor.shape.back());
-    const std::size_t to = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());
+    const std::uint32_t to =
+        tensor.shape.empty() ? 1 : static_cast<std::uint32_t>(tensor.shape.back());
     const std::byte flip{static_cast<unsigned char>(tensor.type == ElementType::int8 ? 0x80 : 0)};
     for (std::size_t pixel = 0; pixel < layer.tensor.data.size(); pixel += from)
-        for (std::size_t c = 0; c < to; ++c)
+        for (std::uint32_t c = 0; c < to; ++c)
             array.data.push_back(layer.tensor.data[pixel + stored_channel(c, row)] ^ flip);
     return array;
 }

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "reef_spec/edgetpu_machine.h"
+
 namespace reef::edgetpu {
 namespace {
 
@@ -144,11 +146,10 @@ bool may_be_in_blocks(const StoredForm& form) {
 }
 
 Result<std::optional<ParameterPart>> in_blocks(const ParameterPart& part) {
-    // Rows of parameters that arrive together, where one tap needs no more.
-    constexpr std::uint32_t rows = 8;
     if (part.kind != PartKind::layer || !may_be_in_blocks(part.form)) return std::nullopt;
     ParameterPart other = part;
-    const std::uint32_t block = std::max(1U, rows / (part.form.stored_h * part.form.stored_w));
+    const std::uint32_t taps = part.form.stored_h * part.form.stored_w;
+    const std::uint32_t block = std::max(1U, std::uint32_t{spec::tap_block_rows} / taps);
     if (block >= part.form.words() || part.form.words() % block != 0) return std::nullopt;
     other.form.block_words = block;
     other.layout =

@@ -1,6 +1,6 @@
 // Convolutions that are stored with fewer taps or more channels than the plain model has.
 //
-// Both were seen in the detector ssd_mobilenet_v1 (segment 1), whose blob has exactly the size, and
+// All was seen in the detector ssd_mobilenet_v1 (segment 1), whose blob has exactly the size, and
 // whose program the loops, that follow:
 // - Taps that lie in the padding for every window are left out: of a 3x3 kernel on a 2x2 tensor,
 //   five. Seen once; the rule for other sizes is assumed.
@@ -8,7 +8,7 @@
 //   multiple of four: rows of 91 scores to 92.
 // - Kernels of several taps on more than four input channels are stored, and computed, by blocks of
 //   input channels, each with all taps: of a 3x3 kernel four channels, of those four taps eight.
-//   Other models' programs have them tap by tap (facts of parameters), so the program decides.
+//   Other models' programs have them tap by tap, so the program decides.
 #pragma once
 
 #include <optional>

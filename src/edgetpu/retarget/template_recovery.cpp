@@ -6,6 +6,7 @@
 
 #include "edgetpu/params/stored_form.h"
 #include "edgetpu/sim/nest.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -74,9 +75,10 @@ std::uint32_t words_in_a_row(const Instruction& instruction, std::uint32_t most)
     const sim::Nest nest = sim::read_nest(instruction, *group);
     sim::NestCursor cursor(nest);
     std::uint32_t words = 1;
+    constexpr auto word = static_cast<std::int32_t>(spec::narrow_word_bytes);
     for (std::int32_t last = cursor.address(); words < most; ++words) {
         cursor.advance();
-        if (cursor.done() || cursor.address() != last + 4) break;
+        if (cursor.done() || cursor.address() != last + word) break;
         last = cursor.address();
     }
     return words;
@@ -84,14 +86,16 @@ std::uint32_t words_in_a_row(const Instruction& instruction, std::uint32_t most)
 
 /// The order of a layer's weights in the program, by its instruction.
 Status take_form(ParameterPart& part, const Instruction& instruction) {
+    if (!may_be_in_blocks(part.form)) return {};
     const std::uint32_t words = part.form.words();
-    if (part.form.stored_h * part.form.stored_w < 2 || words < 2) return {};
     const std::uint32_t block = words_in_a_row(instruction, words);
     if (words % block != 0)
         return fail(
             Cause::unsupported,
-            fmt::format("blocks of {} of {} input channels", 4 * block, part.form.in_channels),
-            part.name);
+            fmt::format(
+                "the program takes {} of its {} input channels at a time, which do not divide",
+                4 * block, part.form.in_channels),
+            part.name, std::string(hint_for_source));
     part.form.block_words = block == words ? 0 : block;
     if (!part.form.as_is()) part.layout.shape = stored_shape(part.form);
     return {};

@@ -507,30 +507,38 @@ void expect_compiled_from(const model::Model& plain, const model::Model& compile
     EXPECT_EQ(again->changed_instructions + again->changed_parameter_bytes, 0U);
 }
 
+struct Proven {
+    model::Model compiled, plain;
+};
+/// A segment and its plain model: every byte of the parameters, the program and the outputs.
+std::optional<Proven> proven(const std::filesystem::path& shared, unsigned number,
+                             const Architecture& net) {
+    auto compiled = segment(shared, number);
+    auto plain = rebuilt(compiled, net);
+    if (!plain) return std::nullopt;
+    expect_compiled_from(*plain, compiled);
+    expect_equal_outputs(*plain, compiled, {1, 2, 3});
+    return Proven{std::move(compiled), std::move(*plain)};
+}
+
 TEST(SsdSegment, FeaturesAreThoseOfTheArchitectureWithTheFilesNumbers) {
     REEF_SHARED_OR_SKIP(shared);
     const auto net = feature_extractor();
     ASSERT_EQ(net.layers.size(), 27U);
-    const auto compiled = segment(shared, 0);
-    const auto plain = rebuilt(compiled, net);
-    ASSERT_TRUE(plain);
-    expect_compiled_from(*plain, compiled);
-    expect_equal_outputs(*plain, compiled, {1, 2, 3});
+    ASSERT_TRUE(proven(shared, 0, net));
 }
 
 TEST(SsdSegment, PredictionsAreThoseOfTheArchitectureWithTheFilesNumbers) {
     REEF_SHARED_OR_SKIP(shared);
     const auto net = box_predictor();
     ASSERT_EQ(net.layers.size(), 20U);
-    const auto compiled = segment(shared, 1);
-    const auto plain = rebuilt(compiled, net);
-    ASSERT_TRUE(plain);
-    expect_compiled_from(*plain, compiled);
-    expect_equal_outputs(*plain, compiled, {1, 2, 3});
-    expect_equal_layers(*plain, compiled);
+    const auto both = proven(shared, 1, net);
+    ASSERT_TRUE(both);
+    const auto& [compiled, plain] = *both;
+    expect_equal_layers(plain, compiled);
     // The same program with other numbers.
-    const auto target = test::with_other_numbers(*plain, 1, test::Change::slight);
-    const auto with = retarget(compiled, *plain, target, {});
+    const auto target = test::with_other_numbers(plain, 1, test::Change::slight);
+    const auto with = retarget(compiled, plain, target, {});
     ASSERT_TRUE(with) << with.error().message();
     const auto without = retarget(compiled, target, {});
     ASSERT_TRUE(without) << without.error().message();
