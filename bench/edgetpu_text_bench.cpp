@@ -6,9 +6,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "instruction_streams.h"
 #include "reef/base/file.h"
 #include "reef/edgetpu/assembly.h"
+#include "usb/instruction_streams.h"
 
 namespace reef::edgetpu {
 namespace {

@@ -1,7 +1,7 @@
 // Commands of reef debug: any text is a command or an error, and tensors stay within their bytes.
 #include "check.h"
-#include "debug_command.h"
-#include "debug_print.h"
+#include "debug/command.h"
+#include "debug/print.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using reef::fuzz::check;

@@ -1,6 +1,6 @@
 // BMP, PNG and JPEG: what decodes has as many pixels as it says, and survives PNG.
 #include "check.h"
-#include "image.h"
+#include "pictures/image.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using reef::fuzz::check;

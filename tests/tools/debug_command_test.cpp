@@ -1,12 +1,11 @@
 // The commands of reef debug as values.
-#include "debug_command.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "debug_print.h"
+#include "debug/command.h"
+#include "debug/print.h"
 
 namespace reef::tool::debug {
 namespace {

@@ -1,14 +1,13 @@
-#include "demo_picture.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "canvas.h"
-#include "demo_scene.h"
-#include "plot.h"
+#include "demo/picture.h"
+#include "demo/scene.h"
+#include "pictures/canvas.h"
+#include "pictures/plot.h"
 
 namespace reef::tool {
 namespace {

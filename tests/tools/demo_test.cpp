@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "command_line.h"
-#include "demo_run.h"
-#include "image.h"
+#include "demo/run.h"
+#include "pictures/image.h"
 #include "reef/base/file.h"
 #include "reef/model/tflite.h"
 #include "support/temporary_folder.h"

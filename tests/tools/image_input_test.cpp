@@ -1,4 +1,4 @@
-#include "image_input.h"
+#include "inputs/image_input.h"
 
 #include <gtest/gtest.h>
 

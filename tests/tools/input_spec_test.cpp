@@ -1,4 +1,4 @@
-#include "input_spec.h"
+#include "inputs/input_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "instruction_streams.h"
 #include "reef/base/file.h"
 #include "support/shared_data.h"
+#include "usb/instruction_streams.h"
 
 namespace reef::tool {
 namespace {

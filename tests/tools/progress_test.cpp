@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "command.h"
-#include "console.h"
+#include "outputs/console.h"
 #include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 

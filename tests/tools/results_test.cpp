@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "command.h"
-#include "image.h"
+#include "pictures/image.h"
 #include "reef/base/file.h"
 #include "support/shared_data.h"
 

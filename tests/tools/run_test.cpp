@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "image.h"
+#include "pictures/image.h"
 #include "reef/base/file.h"
 #include "support/shared_data.h"
 

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <limits>
 
-#include "console.h"
-#include "interpretation.h"
-#include "json_output.h"
-#include "model_text.h"
-#include "statistics.h"
-#include "text_table.h"
+#include "outputs/console.h"
+#include "outputs/interpretation.h"
+#include "outputs/json_output.h"
+#include "outputs/model_text.h"
+#include "outputs/statistics.h"
+#include "outputs/text_table.h"
 
 namespace reef::tool {
 namespace {

@@ -15,7 +15,7 @@
 #include "reef/base/file.h"
 #include "reef/edgetpu/usb/simulated_bus.h"
 #include "support/shared_data.h"
-#include "usb_checks.h"
+#include "usb/usb_checks.h"
 
 namespace reef::tool {
 namespace {

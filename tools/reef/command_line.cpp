@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "console.h"
+#include "outputs/console.h"
 #include "reef/base/log.h"
-#include "verb.h"
+#include "verbs/verb.h"
 
 namespace reef::tool {
 namespace {

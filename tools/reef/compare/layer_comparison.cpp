@@ -1,0 +1,162 @@
+#include "compare/layer_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "inputs/tensor_set.h"
+#include "outputs/array_output.h"
+#include "reef/edgetpu/package.h"
+#include "reef/model/tflite.h"
+
+namespace reef::tool {
+namespace {
+
+constexpr std::string_view by_equal_values = "equal values";
+constexpr std::string_view by_output = "output";
+
+Result<OpenModel> open_for_tensors(const std::string& path, DeviceOptions device) {
+    runtime::SessionOptions settings = session_options(device);
+    settings.keep_all_tensors = true;
+    return open_model(path, settings);
+}
+
+bool holds_compiled(const model::Model& model) {
+    return !model.subgraphs.empty() &&
+           std::ranges::any_of(model.subgraphs.front().operators, edgetpu::is_compiled);
+}
+
+/// Whether there is anything to compare, before anything runs.
+Status check_files(const LayersToCompare& what) {
+    const model::Model compiled = REEF_TRY(model::load_tflite(what.compiled));
+    const model::Model plain = REEF_TRY(model::load_tflite(what.plain));
+    if (!holds_compiled(compiled)) {
+        return fail(Cause::bad_input,
+                    "the first file must be the compiled one, and this has no operator compiled "
+                    "for the Edge TPU",
+                    what.compiled,
+                    holds_compiled(plain)
+                        ? "the second file is compiled: swap them"
+                        : "give the file that the Edge TPU compiler wrote, then its plain one");
+    }
+    return in_place(check_plain_model(compiled, plain), what.plain);
+}
+
+/// A computed tensor of the plain model that nothing else was compared with and whose bytes, in its
+/// type, are the layer's: nothing when there are several.
+std::optional<model::TensorIndex> find_by_values(const DumpedLayer& dumped,
+                                                 const runtime::Session& plain,
+                                                 const LayerComparison& result) {
+    const auto& graph = plain.graph();
+    std::optional<model::TensorIndex> found;
+    for (const model::Operator& op : graph.operators)
+        for (const model::TensorIndex index : op.outputs) {
+            if (index == model::absent_tensor) continue;
+            const auto& tensor = graph.tensors[static_cast<std::size_t>(index)];
+            const std::string name = fmt::format("t{:04}", index);
+            const bool taken =
+                std::ranges::any_of(result.dump.layers, [&](const DumpedLayer& other) {
+                    return other.match && other.match->comparable && other.match->tensor == index;
+                });
+            if (taken || !edgetpu::is_alike(dumped.layer, tensor)) continue;
+            const Array mine = edgetpu::tensor_like(dumped.layer, tensor);
+            if (mine != array_of(tensor, plain.tensor(index))) continue;
+            if (found && *found != index) return std::nullopt;
+            found = index;
+        }
+    return found;
+}
+
+void compare_layer(LayerComparison& result, std::size_t i, const runtime::Session& plain) {
+    const DumpedLayer& dumped = result.dump.layers[i];
+    if (!dumped.layer.problem.empty() || (dumped.match && !dumped.match->comparable)) return;
+    std::string how;
+    std::optional<model::TensorIndex> index;
+    if (dumped.match) {
+        how = to_string(dumped.match->by);
+        index = dumped.match->tensor;
+    } else {
+        how = by_equal_values;
+        index = find_by_values(dumped, plain, result);
+    }
+    if (!index) return;
+    const auto& tensor = plain.graph().tensors[static_cast<std::size_t>(*index)];
+    const Array mine =
+        edgetpu::tensor_like(dumped.layer, tensor, dumped.match ? dumped.match->row : 0);
+    result.sets.tensors.push_back(compare_pair(fmt::format("t{:04}", *index), mine,
+                                               array_of(tensor, plain.tensor(*index)),
+                                               result.sets.tolerance));
+    result.origins.push_back({.layer = i, .matched_by = std::move(how)});
+}
+
+std::optional<model::TensorIndex> find_by_name(const model::Subgraph& graph,
+                                               const std::string& name) {
+    const auto found = std::ranges::find(graph.tensors, name, &model::Tensor::name);
+    if (found == graph.tensors.end()) return std::nullopt;
+    return static_cast<model::TensorIndex>(found - graph.tensors.begin());
+}
+
+void compare_output(LayerComparison& result, const std::string& name, const Array& chip,
+                    const Array& plain, bool from_cpu) {
+    result.sets.tensors.push_back(compare_pair(name, chip, plain, result.sets.tolerance));
+    result.origins.push_back(
+        {.layer = std::nullopt, .matched_by = std::string(by_output), .from_cpu = from_cpu});
+}
+
+/// What the compiled operators hand to those on the CPU, then what the model gives.
+void compare_outputs(LayerComparison& result, const runtime::Session& chip,
+                     const runtime::Session& plain) {
+    const auto& graph = chip.graph();
+    const auto tensor_of = [](const runtime::Session& session, model::TensorIndex index) {
+        return array_of(session.graph().tensors[static_cast<std::size_t>(index)],
+                        session.tensor(index));
+    };
+    std::vector<model::TensorIndex> from_chip;
+    for (std::size_t op = 0; op < graph.operators.size(); ++op) {
+        if (!edgetpu::is_compiled(graph.operators[op])) continue;
+        const auto& outputs = graph.operators[op].outputs;
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            from_chip.push_back(outputs[i]);
+            if (std::ranges::find(graph.outputs, outputs[i]) != graph.outputs.end()) continue;
+            const auto& name = graph.tensors[static_cast<std::size_t>(outputs[i])].name;
+            if (const auto other = find_by_name(plain.graph(), name))
+                compare_output(result, fmt::format("op{}_out{}", op, i),
+                               tensor_of(chip, outputs[i]), tensor_of(plain, *other), false);
+        }
+    }
+    for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+        const bool from_cpu = std::ranges::find(from_chip, graph.outputs[i]) == from_chip.end();
+        compare_output(result, fmt::format("out{}", i), tensor_of(chip, graph.outputs[i]),
+                       tensor_of(plain, plain.graph().outputs[i]), from_cpu);
+    }
+}
+
+}  // namespace
+
+Result<LayerComparison> compare_layers(const LayersToCompare& what) {
+    REEF_CHECK(check_files(what));
+    OpenModel compiled = REEF_TRY(
+        open_for_tensors(what.compiled, {.device = "edgetpu:sim", .arithmetic = "tflite"}));
+    OpenModel plain =
+        REEF_TRY(open_for_tensors(what.plain, {.device = "cpu", .arithmetic = "edgetpu"}));
+    const InputBytes inputs =
+        REEF_TRY(inputs_or_random(compiled.session.graph(), what.inputs, what.seed));
+    set_inputs(compiled.session, inputs);
+    set_inputs(plain.session, inputs);
+    REEF_TRY(in_place(timed_run(compiled.session), what.compiled));
+    REEF_TRY(in_place(timed_run(plain.session), what.plain));
+    LayerComparison result;
+    result.dump = REEF_TRY(in_place(dump_layers(compiled, &plain.model), what.compiled));
+    result.sets.a = what.compiled + " on edgetpu:sim";
+    result.sets.b = what.plain + " on cpu,arithmetic=edgetpu";
+    result.sets.tolerance = what.tolerance;
+    for (std::size_t i = 0; i < result.dump.layers.size(); ++i)
+        compare_layer(result, i, plain.session);
+    compare_outputs(result, compiled.session, plain.session);
+    const auto different = std::ranges::find_if_not(result.sets.tensors, &ComparedTensor::same);
+    if (different != result.sets.tensors.end())
+        result.first_different = static_cast<std::size_t>(different - result.sets.tensors.begin());
+    return result;
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,45 @@
+// The layers of a compiled model on a simulated chip against the plain model on the CPU.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compare/comparison.h"
+#include "compare/layer_dump.h"
+
+namespace reef::tool {
+
+struct LayersToCompare {
+    std::string compiled;  ///< paths
+    std::string plain;
+    std::vector<std::string> inputs;  ///< as of reef run
+    std::uint64_t seed = 1;           ///< of random values without them
+    double tolerance = 0;
+};
+
+/// Where a compared tensor comes from.
+struct TensorOrigin {
+    std::optional<std::size_t> layer;  ///< index in the dump; nothing for outputs
+    std::string matched_by;            ///< "output" for outputs
+    bool from_cpu = false;             ///< an output of the model that no compiled operator makes
+};
+
+struct LayerComparison {
+    LayerDump dump;
+    /// The layers' tensors in the order of the program, then what compiled operators hand to the
+    /// CPU ("op3_out0"), then the model's outputs ("out0").
+    ComparedSets sets;
+    std::vector<TensorOrigin> origins;           ///< by compared tensor
+    std::optional<std::size_t> first_different;  ///< index of a compared tensor
+};
+
+/// The CPU computes in the chip's arithmetic. Layers that match none of the plain model's operators
+/// are compared with the one tensor whose values are theirs, where there is one.
+[[nodiscard]] Result<LayerComparison> compare_layers(const LayersToCompare& what);
+
+void print_layer_comparison_text(Console& console, const LayerComparison& result, bool all);
+[[nodiscard]] Json layer_comparison_json(const LayerComparison& result);
+
+}  // namespace reef::tool

@@ -1,0 +1,69 @@
+// Opening a model on a device, as the verbs that run models do it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "inputs/tensor_input.h"
+#include "outputs/json_output.h"
+#include "reef/runtime/session.h"
+
+namespace CLI {
+class App;
+}
+
+namespace reef::tool {
+
+/// Where and how to run, as the command line says it.
+struct DeviceOptions {
+    std::string device = "cpu";
+    std::string kernels = "fast";
+    std::string arithmetic = "tflite";
+    int threads = 1;
+    bool require_npu = false;
+    bool standard_clock = false;
+    std::string firmware{};
+};
+
+/// Declares --device, --kernels, --arithmetic, --threads, --require-npu, --standard-clock and
+/// --firmware.
+void add_device_options(CLI::App& app, DeviceOptions& options);
+
+/// "tflite" or "edgetpu": what --arithmetic says for the CPU; the chip has its own.
+[[nodiscard]] std::string arithmetic_of(const DeviceOptions& options);
+/// Precondition: kernels is "fast" or "reference", arithmetic "tflite" or "edgetpu".
+[[nodiscard]] runtime::SessionOptions session_options(const DeviceOptions& options);
+
+struct OpenModel {
+    model::Model model;
+    runtime::Session session;
+    double seconds = 0;  ///< that reading and preparing took
+};
+
+/// The path is the place of every error but those about the device.
+[[nodiscard]] Result<OpenModel> open_model(const std::string& path,
+                                           const runtime::SessionOptions& options);
+
+/// Precondition: one entry per input, each as long as its tensor.
+void set_inputs(runtime::Session& session, const InputBytes& inputs);
+
+/// What --input gives, or random values from `seed` when it gives nothing.
+[[nodiscard]] Result<InputBytes> inputs_or_random(const model::Subgraph& graph,
+                                                  const std::vector<std::string>& specs,
+                                                  std::uint64_t seed);
+
+/// Seconds that one run takes; inputs must have been set.
+[[nodiscard]] Result<double> timed_run(runtime::Session& session,
+                                       cpu::RunObserver* observer = nullptr);
+
+/// How many operators each kernel of each device runs: "cpu: 14 conv_2d fast AVX2, ...".
+[[nodiscard]] std::string placement_summary(const runtime::Session& session);
+void print_placements(Console& console, const runtime::Session& session);
+[[nodiscard]] Json placements_json(const runtime::Session& session);
+
+/// "parameters loaded once, evicted 0 times, ..."; empty when no driver runs a chip.
+[[nodiscard]] std::string chip_summary(const runtime::Session& session);
+/// Counts of the driver; null when it runs no chip.
+[[nodiscard]] Json chip_json(const runtime::Session& session);
+
+}  // namespace reef::tool

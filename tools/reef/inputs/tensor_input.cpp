@@ -1,0 +1,226 @@
+#include "inputs/tensor_input.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <random>
+
+#include "inputs/image_input.h"
+#include "inputs/input_spec.h"
+#include "pictures/image.h"
+#include "reef/base/file.h"
+
+namespace reef::tool {
+namespace {
+
+const model::Tensor& input_tensor(const model::Subgraph& graph, std::size_t position) {
+    return graph.tensors[static_cast<std::size_t>(graph.inputs[position])];
+}
+
+std::string shape_of(const std::vector<std::int64_t>& shape) {
+    return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
+}
+
+/// The array's bytes, when its type and shape are the tensor's.
+Result<std::vector<std::byte>> accept_array(Array array, const model::Tensor& tensor) {
+    const bool same_shape = std::ranges::equal(array.shape, tensor.shape);
+    if (array.type != tensor.type || !same_shape) {
+        return fail(Cause::bad_input,
+                    fmt::format("holds {} {}, the input needs {} {}", shape_of(array.shape),
+                                name_of(array.type), model::shape_text(tensor.shape),
+                                name_of(tensor.type)));
+    }
+    return std::move(array.data);
+}
+
+Result<std::vector<std::byte>> accept_raw(Bytes file, const RawLayout& layout,
+                                          const model::Tensor& tensor) {
+    const auto expected = tensor.byte_count();
+    if (layout.type != tensor.type || !std::ranges::equal(layout.shape, tensor.shape)) {
+        return accept_array(Array{layout.type, layout.shape, {}}, tensor);
+    }
+    if (!expected || static_cast<std::int64_t>(file.size()) != *expected) {
+        return fail(Cause::bad_input, fmt::format("holds {} bytes, {} {} needs {}", file.size(),
+                                                  model::shape_text(tensor.shape),
+                                                  name_of(tensor.type), expected.value_or(0)));
+    }
+    return std::vector<std::byte>(file.begin(), file.end());
+}
+
+bool is_npy(Bytes file) {
+    return as_text(file).starts_with("\x93NUMPY");
+}
+bool is_zip(Bytes file) {
+    return as_text(file).starts_with("PK");
+}
+
+/// Fills the inputs of one graph from the specs, one after the other.
+class Loader {
+  public:
+    explicit Loader(const model::Subgraph& graph)
+        : graph_(graph), bytes_(graph.inputs.size()), given_(graph.inputs.size(), false) {
+        for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+            names_.push_back(input_tensor(graph, i).name);
+        }
+    }
+
+    Status add(const std::string& text) {
+        const InputSpec spec = REEF_TRY(parse_input_spec(text, names_));
+        if (spec.path == "-" && std::exchange(stdin_used_, true)) {
+            return fail(Cause::bad_argument, "standard input is asked for twice");
+        }
+        const SharedBytes file = REEF_TRY(read_file(spec.path));
+        const std::string place = spec.path == "-" ? "standard input" : spec.path;
+        return in_place(add_file(spec, file.view()), place);
+    }
+
+    Result<InputBytes> finish() && {
+        for (std::size_t i = 0; i < given_.size(); ++i) {
+            if (given_[i]) continue;
+            return fail(Cause::bad_argument,
+                        fmt::format("{} is not given", describe_input(graph_, i)), {},
+                        "add --input FILE");
+        }
+        return std::move(bytes_);
+    }
+
+  private:
+    Status add_file(const InputSpec& spec, Bytes file) {
+        if (file.empty()) return fail(Cause::bad_input, "the file is empty");
+        if (!spec.raw && is_zip(file)) return add_archive(spec, REEF_TRY(read_npz(file)));
+        const std::size_t position = REEF_TRY(position_of(spec.name));
+        const model::Tensor& tensor = input_tensor(graph_, position);
+        if (spec.raw) return set(position, accept_raw(file, *spec.raw, tensor));
+        if (is_npy(file)) return set(position, accept_array(REEF_TRY(read_npy(file)), tensor));
+        if (looks_like_image(file)) {
+            return set(position, prepare_image(REEF_TRY(decode_image(file)), tensor));
+        }
+        return fail(Cause::bad_input, "not a file that reef reads as a tensor", {},
+                    fmt::format("reads .npy, .npz, BMP, PNG, JPEG; raw bytes as {}x{}=@FILE",
+                                model::shape_text(tensor.shape), name_of(tensor.type)));
+    }
+
+    /// Members named as an input or inK go there; a single member of any name goes to the next.
+    Status add_archive(const InputSpec& spec, NamedArrays members) {
+        if (members.empty()) return fail(Cause::bad_input, "the .npz file has no members");
+        if (!spec.name.empty()) return add_member(spec.name, std::move(members));
+        bool any = false;
+        for (auto& [name, array] : members) {
+            const auto position = find_position(name);
+            if (!position) continue;
+            any = true;
+            const model::Tensor& tensor = input_tensor(graph_, *position);
+            REEF_CHECK(in_place(set(*position, accept_array(std::move(array), tensor)), name));
+        }
+        if (any) return {};
+        if (members.size() > 1) {
+            return fail(Cause::bad_input, "no member of the .npz file is named as an input", {},
+                        fmt::format("inputs: in0 to in{}, or {}", names_.size() - 1,
+                                    fmt::join(names_, ", ")));
+        }
+        return add_array({}, std::move(members.front().second));
+    }
+
+    Status add_member(const std::string& name, NamedArrays members) {
+        const auto found = std::ranges::find(members, name, [](const auto& m) { return m.first; });
+        if (found == members.end() && members.size() > 1) {
+            return fail(Cause::bad_input, fmt::format("the .npz file has no member '{}'", name));
+        }
+        return add_array(name,
+                         std::move((found == members.end() ? members.begin() : found)->second));
+    }
+
+    Status add_array(const std::string& name, Array array) {
+        const std::size_t position = REEF_TRY(position_of(name));
+        return set(position, accept_array(std::move(array), input_tensor(graph_, position)));
+    }
+
+    Status set(std::size_t position, Result<std::vector<std::byte>> bytes) {
+        const std::string place = describe_input(graph_, position);
+        if (given_[position]) return fail(Cause::bad_argument, "is given twice", place);
+        if (!bytes) return std::unexpected(std::move(bytes.error()).in(place));
+        given_[position] = true;
+        bytes_[position] = std::move(*bytes);
+        return {};
+    }
+
+    [[nodiscard]] std::optional<std::size_t> find_position(const std::string& name) const {
+        const auto found = std::ranges::find(names_, name);
+        if (found != names_.end()) return static_cast<std::size_t>(found - names_.begin());
+        return input_position(name, names_.size());
+    }
+
+    /// The named input, or the first that has no bytes yet.
+    [[nodiscard]] Result<std::size_t> position_of(const std::string& name) const {
+        if (!name.empty()) return *find_position(name);
+        const auto next = std::ranges::find(given_, false);
+        if (next == given_.end()) {
+            return fail(Cause::bad_argument,
+                        fmt::format("one --input too many: the graph has {}", given_.size()));
+        }
+        return static_cast<std::size_t>(next - given_.begin());
+    }
+
+    const model::Subgraph& graph_;
+    std::vector<std::string> names_;
+    InputBytes bytes_;
+    std::vector<bool> given_;
+    bool stdin_used_ = false;
+};
+
+void fill_random(std::mt19937_64& random, ElementType type, std::vector<std::byte>& bytes) {
+    const std::size_t size = *size_of(type);
+    for (std::size_t i = 0; i < bytes.size(); i += size) {
+        const std::uint64_t word = random();
+        if (type == ElementType::float32) {
+            const float value = static_cast<float>(word >> 40) / static_cast<float>(1U << 23) - 1;
+            std::memcpy(&bytes[i], &value, size);
+        } else if (type == ElementType::float64) {
+            const double value = static_cast<double>(word >> 11) / 0x1p52 - 1;
+            std::memcpy(&bytes[i], &value, size);
+        } else if (size <= 2 && type != ElementType::boolean) {
+            std::memcpy(&bytes[i], &word, size);
+        } else {
+            bytes[i] = static_cast<std::byte>(word >> 63);
+        }
+    }
+}
+
+}  // namespace
+
+std::string describe_input(const model::Subgraph& graph, std::size_t position) {
+    const model::Tensor& tensor = input_tensor(graph, position);
+    return fmt::format("input {} '{}', {} {}", position, tensor.name,
+                       model::shape_text(tensor.shape), name_of(tensor.type));
+}
+
+Result<InputBytes> load_inputs(const model::Subgraph& graph, std::span<const std::string> specs) {
+    Loader loader(graph);
+    for (const std::string& spec : specs) REEF_CHECK(loader.add(spec));
+    return std::move(loader).finish();
+}
+
+Result<InputBytes> random_inputs(const model::Subgraph& graph, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    InputBytes inputs;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+        const model::Tensor& tensor = input_tensor(graph, i);
+        const auto size = tensor.byte_count();
+        const bool half =
+            tensor.type == ElementType::float16 || tensor.type == ElementType::bfloat16;
+        if (!size || half || tensor.type == ElementType::complex64 ||
+            tensor.type == ElementType::complex128) {
+            return fail(Cause::unsupported,
+                        fmt::format("no random bytes for {}", describe_input(graph, i)), {},
+                        "give it with --input");
+        }
+        inputs.emplace_back(static_cast<std::size_t>(*size));
+        fill_random(random, tensor.type, inputs.back());
+    }
+    return inputs;
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,78 @@
+#include "inspect/report.h"
+
+#include "reef/base/file.h"
+#include "reef/model/tflite.h"
+
+namespace reef::tool {
+namespace {
+
+void mark(std::vector<TensorRole>& roles, const std::vector<model::TensorIndex>& indices,
+          TensorRole role) {
+    for (const model::TensorIndex index : indices) {
+        if (index != model::absent_tensor) roles[static_cast<std::size_t>(index)] = role;
+    }
+}
+
+std::vector<TensorRole> roles_in(const model::Model& model, const model::Subgraph& graph) {
+    std::vector<TensorRole> roles(graph.tensors.size(), TensorRole::unused);
+    for (const model::Operator& op : graph.operators) {
+        mark(roles, op.inputs, TensorRole::computed);
+        mark(roles, op.intermediates, TensorRole::computed);
+        mark(roles, op.outputs, TensorRole::computed);
+    }
+    for (std::size_t i = 0; i < roles.size(); ++i) {
+        if (graph.tensors[i].is_variable) roles[i] = TensorRole::variable;
+        if (!model.constant(graph.tensors[i]).empty()) roles[i] = TensorRole::constant;
+    }
+    mark(roles, graph.outputs, TensorRole::output);
+    mark(roles, graph.inputs, TensorRole::input);
+    return roles;
+}
+
+Result<cpu::MemoryReport> plan_on_cpu(const model::Model& model, std::size_t subgraph) {
+    cpu::ExecutorOptions options;
+    options.subgraph = subgraph;
+    return cpu::Executor::plan(model, options);
+}
+
+}  // namespace
+
+std::string_view to_string(TensorRole role) {
+    switch (role) {
+        case TensorRole::input:
+            return "input";
+        case TensorRole::output:
+            return "output";
+        case TensorRole::constant:
+            return "constant";
+        case TensorRole::variable:
+            return "variable";
+        case TensorRole::computed:
+            return "computed";
+        case TensorRole::unused:
+            return "unused";
+    }
+    return "unused";
+}
+
+Result<ModelReport> report_on(const std::string& path) {
+    // Of the weights only the sizes are looked at.
+    const SharedBytes file = REEF_TRY(read_file(path, FileAccess::scattered));
+    model::prefetch_tables(file.view());
+    model::Model read = REEF_TRY(in_place(model::read_tflite(file), path));
+    EdgetpuReport edgetpu = report_on_edgetpu(read);
+    ModelReport report{path, file.size(), std::move(read), {}, std::move(edgetpu)};
+    const model::Model& model = report.model;
+    for (std::size_t i = 0; i < model.subgraphs.size(); ++i) {
+        const model::Subgraph& graph = model.subgraphs[i];
+        std::vector<model::Cost> costs;
+        for (const model::Operator& op : graph.operators) {
+            costs.push_back(model::cost_of(model, graph, op));
+        }
+        report.subgraphs.push_back({std::move(costs), model::cost_of(model, graph),
+                                    roles_in(model, graph), plan_on_cpu(model, i)});
+    }
+    return report;
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,37 @@
+// What `reef inspect` finds out about a model, before it is printed in one form or another.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inspect/edgetpu.h"
+#include "reef/base/result.h"
+#include "reef/cpu/executor.h"
+#include "reef/model/cost.h"
+#include "reef/model/graph.h"
+
+namespace reef::tool {
+
+enum class TensorRole : std::uint8_t { input, output, constant, variable, computed, unused };
+[[nodiscard]] std::string_view to_string(TensorRole role);
+
+/// One subgraph; vectors are in the order of the graph's own.
+struct SubgraphReport {
+    std::vector<model::Cost> costs;  ///< per operator
+    model::Cost total;
+    std::vector<TensorRole> roles;  ///< per tensor
+    Result<cpu::MemoryReport> cpu;  ///< the plan for the CPU device, or why it cannot run there
+};
+
+struct ModelReport {
+    std::string path;
+    std::size_t file_bytes = 0;
+    model::Model model;
+    std::vector<SubgraphReport> subgraphs;
+    EdgetpuReport edgetpu;
+};
+
+[[nodiscard]] Result<ModelReport> report_on(const std::string& path);
+
+}  // namespace reef::tool

@@ -1,0 +1,218 @@
+#include "run/bench_report.h"
+
+#include <algorithm>
+
+#include "outputs/json_output.h"
+#include "outputs/model_text.h"
+#include "outputs/text_table.h"
+
+namespace reef::tool {
+namespace {
+
+constexpr std::size_t rows_at_a_glance = 12;
+
+std::string percent(double part) {
+    return fmt::format("{:.1f} %", 100 * part);
+}
+
+/// Multiply-accumulates per second in thousands of millions.
+std::string rate_text(std::int64_t macs, double seconds) {
+    if (macs == 0 || seconds <= 0) return {};
+    return fmt::format("{:.1f}", static_cast<double>(macs) / seconds / 1e9);
+}
+
+void print_latency(Console& console, const LatencySummary& l) {
+    TextTable table({{"min", Align::right},
+                     {"mean", Align::right},
+                     {"median", Align::right},
+                     {"p90", Align::right},
+                     {"p95", Align::right},
+                     {"p99", Align::right},
+                     {"max", Align::right},
+                     {"deviation", Align::right}});
+    table.add({duration_text(l.min), duration_text(l.mean), duration_text(l.median),
+               duration_text(l.p90), duration_text(l.p95), duration_text(l.p99),
+               duration_text(l.max), duration_text(l.deviation)});
+    table.print(console);
+}
+
+void print_types(Console& console, const Profile& profile) {
+    TextTable table(
+        {{"type"}, {"count", Align::right}, {"time", Align::right}, {"share", Align::right}});
+    for (const TypeTime& type : profile.types) {
+        table.add({type.name, std::to_string(type.count), duration_text(type.seconds),
+                   percent(type.share)});
+    }
+    console.print("\n{}  mean of {}\n", console.heading("time by type"),
+                  plural(profile.runs, "profiled run"));
+    table.print(console);
+}
+
+void print_operators(Console& console, const Profile& profile, bool all) {
+    std::vector<OperatorTime> rows = profile.operators;
+    if (!all) std::ranges::sort(rows, std::greater{}, &OperatorTime::seconds);
+    const std::size_t shown =
+        all || rows.size() <= rows_at_a_glance + 2 ? rows.size() : rows_at_a_glance;
+    TextTable table({{"#", Align::right},
+                     {"operator"},
+                     {"time", Align::right},
+                     {"share", Align::right},
+                     {"MACs", Align::right},
+                     {"GMAC/s", Align::right},
+                     {"output"},
+                     {"kernel"}});
+    for (std::size_t i = 0; i < shown; ++i) {
+        const OperatorTime& op = rows[i];
+        table.add({std::to_string(op.index), op.name, duration_text(op.seconds), percent(op.share),
+                   op.macs == 0 ? "" : count_text(op.macs), rate_text(op.macs, op.seconds),
+                   op.output, op.kernel});
+    }
+    console.print("\n{}\n", console.heading(all ? "operators" : "slowest operators"));
+    table.print(console);
+    if (shown < rows.size()) {
+        console.print("  ... {} more: --all shows them\n", rows.size() - shown);
+    }
+}
+
+/// The cycles of each kind of instruction, program by program.
+void print_instructions(Console& console, const edgetpu::PackageEstimate& chip) {
+    TextTable table({{"program"},
+                     {"instruction"},
+                     {"count", Align::right},
+                     {"busiest tile", Align::right},
+                     {"all tiles", Align::right}});
+    const auto add = [&](std::string_view program, const edgetpu::ExecutableEstimate& estimate) {
+        const auto text = [](std::uint64_t value) {
+            return count_text(static_cast<std::int64_t>(value));
+        };
+        for (const auto& row : estimate.instructions) {
+            if (row.busiest_cycles == 0) continue;
+            table.add({std::string(program), std::string(row.instruction), text(row.count),
+                       text(row.busiest_cycles), text(row.all_cycles)});
+        }
+    };
+    if (chip.caching) add("parameters", *chip.caching);
+    add("inference", chip.computing);
+    console.print("\n{}  estimated; syncs and fences only wait and are left out\n",
+                  console.heading("cycles by instruction"));
+    table.print(console);
+}
+
+void print_chip(Console& console, const edgetpu::PackageEstimate& chip) {
+    console.print("\n{}  an estimate from stated assumptions (docs/simulator.md), no measurement\n",
+                  console.heading("on a real chip"));
+    TextTable table({{"inference"},
+                     {"time", Align::right},
+                     {"cycles", Align::right},
+                     {"to the chip", Align::right},
+                     {"back", Align::right}});
+    const auto row = [&](std::string name, double seconds, std::uint64_t cycles, std::uint64_t in,
+                         std::uint64_t out) {
+        table.add({std::move(name), duration_text(seconds),
+                   count_text(static_cast<std::int64_t>(cycles)),
+                   bytes_text(static_cast<std::int64_t>(in)),
+                   bytes_text(static_cast<std::int64_t>(out))});
+    };
+    const auto& computing = chip.computing;
+    if (chip.caching)
+        row("first, with parameters", chip.first_seconds, computing.cycles + chip.caching->cycles,
+            computing.to_chip_bytes + chip.caching->to_chip_bytes, computing.from_chip_bytes);
+    row(chip.caching ? "parameters cached" : "each", chip.cached_seconds, computing.cycles,
+        computing.to_chip_bytes, computing.from_chip_bytes);
+    table.print(console);
+    if (computing.counted_once)
+        console.print("  the program branches: its instructions are counted once\n");
+    print_instructions(console, chip);
+}
+
+Json instructions_json(const edgetpu::ExecutableEstimate& estimate) {
+    Json list = Json::array();
+    for (const auto& row : estimate.instructions)
+        list.push_back({{"name", row.instruction},
+                        {"count", row.count},
+                        {"busiest_cycles", row.busiest_cycles},
+                        {"all_cycles", row.all_cycles}});
+    return list;
+}
+
+Json chip_estimate_json(const edgetpu::PackageEstimate& chip) {
+    const auto& computing = chip.computing;
+    Json json = {{"first_s", chip.first_seconds},
+                 {"cached_s", chip.cached_seconds},
+                 {"cycles", computing.cycles},
+                 {"mac_steps", computing.mac_steps},
+                 {"to_chip_bytes", computing.to_chip_bytes},
+                 {"from_chip_bytes", computing.from_chip_bytes},
+                 {"counted_once", computing.counted_once},
+                 {"instructions", instructions_json(computing)}};
+    if (chip.caching)
+        json["caching"] = {{"cycles", chip.caching->cycles},
+                           {"to_chip_bytes", chip.caching->to_chip_bytes},
+                           {"counted_once", chip.caching->counted_once},
+                           {"instructions", instructions_json(*chip.caching)}};
+    return json;
+}
+
+}  // namespace
+
+void print_bench_text(Console& console, const BenchReport& report, bool all) {
+    const std::string rate = rate_text(report.macs, report.latency.median);
+    console.print("{} on {}, {} kernels{}, {}, {}\n",
+                  console.heading(printable(file_name(report.model))), report.device,
+                  report.kernels,
+                  report.arithmetic == "edgetpu" ? ", the Edge TPU's arithmetic" : "",
+                  plural(static_cast<std::size_t>(report.threads), "thread"),
+                  report.random_inputs ? fmt::format("random inputs (seed {})", report.seed)
+                                       : "given inputs");
+    console.print(
+        "  {} after {}; opened in {}; arena {}{}\n\n", plural(report.latency.runs, "run"),
+        plural(report.warmup_runs, "warm-up run"), duration_text(report.open_seconds),
+        bytes_text(static_cast<std::int64_t>(report.memory.arena_bytes)),
+        rate.empty() ? "" : fmt::format("; {} MACs, {} GMAC/s", count_text(report.macs), rate));
+    print_latency(console, report.latency);
+    if (!report.chip_summary.empty())
+        console.print("\n{}: {}\n", report.device, report.chip_summary);
+    if (report.chip) print_chip(console, *report.chip);
+    print_types(console, report.profile);
+    print_operators(console, report.profile, all);
+}
+
+void print_bench_json(Console& console, const BenchReport& report) {
+    Json document = json_document("bench");
+    document["model"] = report.model;
+    document["device"] = report.device;
+    document["kernels"] = report.kernels;
+    document["arithmetic"] = report.arithmetic;
+    document["threads"] = report.threads;
+    document["random_inputs"] = report.random_inputs;
+    document["seed"] = report.seed;
+    document["open_s"] = report.open_seconds;
+    document["warmup_runs"] = report.warmup_runs;
+    document["latency"] = latency_json(report.latency);
+    document["macs"] = report.macs;
+    document["arena_bytes"] = report.memory.arena_bytes;
+    document["packed_weight_bytes"] = report.memory.packed_bytes;
+    document["profile"] = {{"runs", report.profile.runs}, {"operators_s", report.profile.seconds}};
+    document["profile"]["types"] = Json::array();
+    for (const TypeTime& type : report.profile.types) {
+        document["profile"]["types"].push_back({{"name", type.name},
+                                                {"count", type.count},
+                                                {"mean_s", type.seconds},
+                                                {"share", type.share}});
+    }
+    document["profile"]["operators"] = Json::array();
+    for (const OperatorTime& op : report.profile.operators) {
+        document["profile"]["operators"].push_back({{"index", op.index},
+                                                    {"name", op.name},
+                                                    {"kernel", op.kernel},
+                                                    {"output", op.output},
+                                                    {"macs", op.macs},
+                                                    {"mean_s", op.seconds},
+                                                    {"share", op.share}});
+    }
+    if (!report.chip_counts.is_null()) document["chip"] = report.chip_counts;
+    if (report.chip) document["chip_estimate"] = chip_estimate_json(*report.chip);
+    print_json(console, document);
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,41 @@
+// What `reef bench` measured, and its two forms of output.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "outputs/console.h"
+#include "outputs/json_output.h"
+#include "outputs/profile.h"
+#include "outputs/statistics.h"
+#include "reef/edgetpu/estimate.h"
+#include "reef/runtime/session.h"
+
+namespace reef::tool {
+
+struct BenchReport {
+    std::string model;
+    std::string device;
+    std::string kernels;
+    std::string arithmetic;
+    int threads = 1;
+    bool random_inputs = true;
+    std::uint64_t seed = 0;
+    double open_seconds = 0;
+    std::size_t warmup_runs = 0;
+    LatencySummary latency{};
+    std::int64_t macs = 0;
+    cpu::MemoryReport memory{};
+    Profile profile{};
+    /// Of the compiled operators together, on a device that is an Edge TPU.
+    std::optional<edgetpu::PackageEstimate> chip{};
+    std::string chip_summary{};  ///< see model_session.h
+    Json chip_counts{};
+};
+
+/// `all`: every operator in the table, in execution order, not only the slowest.
+void print_bench_text(Console& console, const BenchReport& report, bool all);
+void print_bench_json(Console& console, const BenchReport& report);
+
+}  // namespace reef::tool

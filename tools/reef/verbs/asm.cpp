@@ -1,0 +1,67 @@
+// reef asm: text to an Edge TPU instruction stream.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "reef/base/file.h"
+#include "reef/edgetpu/assembly.h"
+#include "verbs/verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct AsmOptions {
+    std::string file;
+    std::string out;
+    std::string stream;
+};
+
+Result<std::vector<std::byte>> chosen(std::vector<edgetpu::AssembledStream> streams,
+                                      const std::string& name) {
+    if (name.empty() && streams.empty()) return std::vector<std::byte>{};
+    if (name.empty() && streams.size() == 1) return std::move(streams[0].bytes);
+    std::string names;
+    for (auto& stream : streams) {
+        if (!name.empty() && stream.name == name) return std::move(stream.bytes);
+        names += (names.empty() ? "" : ", ") + stream.name;
+    }
+    if (name.empty())
+        return fail(Cause::bad_argument,
+                    fmt::format("the text has {} streams: {}", streams.size(), names), {},
+                    "choose one with --stream");
+    return fail(Cause::not_found, fmt::format("no stream '{}'", name), {},
+                names.empty() ? "the text has none" : "there are " + names);
+}
+
+Result<Exit> asm_verb(const AsmOptions& options, Console& console) {
+    const auto text = REEF_TRY(read_file(options.file));
+    auto streams =
+        REEF_TRY(in_place(edgetpu::assemble_streams(as_text(text.view())), options.file));
+    const auto bytes = REEF_TRY(in_place(chosen(std::move(streams), options.stream), options.file));
+    REEF_CHECK(write_file(options.out, bytes));
+    if (options.out != "-")
+        console.print("{}: {} words\n", options.out, bytes.size() / edgetpu::word_bytes);
+    return Exit::ok;
+}
+
+}  // namespace
+
+Action add_asm(CLI::App& app) {
+    auto options = std::make_shared<AsmOptions>();
+    app.add_option("TEXT", options->file,
+                   "Text as reef disasm prints it, plain or symbolic; - reads standard input")
+        ->required();
+    app.add_option("-o,--out", options->out, "The raw stream to write; - writes standard output")
+        ->required()
+        ->type_name("FILE");
+    app.add_option("--stream", options->stream, "Which stream, when the text has several")
+        ->type_name("NAME");
+    app.footer(
+        "Examples:\n"
+        "  reef asm net.s -o net.coral\n"
+        "  reef disasm net_edgetpu.tflite | reef asm - --stream 0-EXECUTION_ONLY -o net.coral");
+    return [options](Console& console) { return asm_verb(*options, console); };
+}
+
+}  // namespace reef::tool

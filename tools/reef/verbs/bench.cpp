@@ -1,0 +1,177 @@
+// reef bench: how long a model takes, and which operators take it.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inputs/model_session.h"
+#include "reef/base/file.h"
+#include "reef/edgetpu/estimate.h"
+#include "reef/edgetpu/package.h"
+#include "reef/model/cost.h"
+#include "run/bench_report.h"
+#include "verbs/verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct BenchOptions {
+    std::string model;
+    DeviceOptions device;
+    std::vector<std::string> inputs;
+    std::uint64_t seed = 1;
+    std::size_t warmup = 3;
+    std::optional<std::size_t> runs;
+    double seconds = 1.0;
+    std::string trace;
+    bool all = false;
+    bool json = false;
+};
+
+/// One run on the given inputs, from the same state.
+Result<double> fresh_run(runtime::Session& session, const InputBytes& inputs,
+                         cpu::RunObserver* observer) {
+    session.reset_state();
+    set_inputs(session, inputs);
+    return timed_run(session, observer);
+}
+
+/// Runs until the count, or the seconds, are reached; at least one run.
+Result<std::vector<double>> measure(runtime::Session& session, const InputBytes& inputs,
+                                    std::optional<std::size_t> runs, double seconds,
+                                    cpu::RunObserver* observer, const std::string& label) {
+    constexpr std::size_t most_runs = 1000000;
+    Progress progress(label);
+    std::vector<double> times;
+    double total = 0;
+    const auto done = [&]() {
+        return runs ? static_cast<double>(times.size()) / static_cast<double>(*runs)
+                    : std::max(total / seconds,
+                               static_cast<double>(times.size()) / double{most_runs});
+    };
+    do {
+        times.push_back(REEF_TRY(fresh_run(session, inputs, observer)));
+        total += times.back();
+        progress.update(done());
+    } while (done() < 1);
+    return times;
+}
+
+/// As many profiled runs as timed ones, up to a number that a trace viewer still shows well.
+Result<std::vector<Recorder::Event>> record(runtime::Session& session, const InputBytes& inputs,
+                                            std::size_t runs) {
+    Recorder recorder(runs * session.placements().size());
+    REEF_TRY(measure(session, inputs, runs, 0, &recorder, "profiling"));
+    return recorder.events();
+}
+
+/// What the model's programs would take on a chip, one after the other; nothing for a plain model.
+Result<std::optional<edgetpu::PackageEstimate>> chip_estimate(
+    const model::Model& model, std::vector<edgetpu::EngineSpan>& spans) {
+    std::optional<edgetpu::PackageEstimate> sum;
+    for (const auto& op : REEF_TRY(edgetpu::packages_of(model))) {
+        const auto one = REEF_TRY(in_place(edgetpu::estimate(op.package, &spans), op.place));
+        if (sum) {
+            *sum += one;
+        } else {
+            sum = one;
+        }
+    }
+    return sum;
+}
+
+Result<Exit> bench(const BenchOptions& options, Console& console) {
+    constexpr std::size_t most_profiled_runs = 50;
+    if (options.model.empty()) return fail(Cause::bad_argument, "MODEL is required");
+    OpenModel opened = REEF_TRY(open_model(options.model, session_options(options.device)));
+    runtime::Session& session = opened.session;
+    const InputBytes inputs =
+        REEF_TRY(inputs_or_random(session.graph(), options.inputs, options.seed));
+
+    for (std::size_t i = 0; i < options.warmup; ++i) {
+        REEF_TRY(in_place(fresh_run(session, inputs, nullptr), options.model));
+    }
+    const std::vector<double> times = REEF_TRY(
+        in_place(measure(session, inputs, options.runs, options.seconds, nullptr, "measuring"),
+                 options.model));
+    const std::size_t profiled = std::min(times.size(), most_profiled_runs);
+    const auto events = REEF_TRY(record(session, inputs, profiled));
+
+    BenchReport report{.model = options.model,
+                       .device = options.device.device,
+                       .kernels = options.device.kernels,
+                       .arithmetic = arithmetic_of(options.device),
+                       .threads = options.device.threads,
+                       .random_inputs = options.inputs.empty(),
+                       .seed = options.seed,
+                       .open_seconds = opened.seconds,
+                       .warmup_runs = options.warmup,
+                       .latency = summarize(times),
+                       .macs = model::cost_of(opened.model, session.graph()).macs,
+                       .memory = session.memory(),
+                       .profile = profile_of(opened.model, session, events, profiled)};
+    report.chip_summary = chip_summary(session);
+    report.chip_counts = chip_json(session);
+    std::vector<edgetpu::EngineSpan> spans;
+    if (options.device.device.starts_with("edgetpu:"))
+        report.chip = REEF_TRY(in_place(chip_estimate(opened.model, spans), options.model));
+    if (!options.trace.empty()) {
+        const std::string trace =
+            chrome_trace(report.profile, "reef " + options.model, events, spans);
+        REEF_CHECK(write_file(options.trace, as_bytes(trace)));
+    }
+    if (options.json) {
+        print_bench_json(console, report);
+    } else {
+        print_bench_text(console, report, options.all);
+    }
+    return Exit::ok;
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& app) {
+    auto options = std::make_shared<BenchOptions>();
+    app.add_option("MODEL,--graph", options->model, "A .tflite file");
+    app.add_option("--input", options->inputs, "An input as for reef run (default: random values)")
+        ->type_name("X")
+        ->allow_extra_args(false);
+    app.add_option("--seed", options->seed, "Seed of the random inputs")
+        ->type_name("N")
+        ->capture_default_str();
+    app.add_option("--warmup,--warmup_runs", options->warmup, "Runs before measuring")
+        ->check(CLI::Range(0, 1000000))
+        ->type_name("N")
+        ->capture_default_str();
+    auto* runs = app.add_option("--runs,--num_runs", options->runs, "Runs to measure")
+                     ->check(CLI::Range(1, 1000000))
+                     ->type_name("N");
+    app.add_option("--seconds,--min_secs", options->seconds, "Measure for so long")
+        ->check([](const std::string& text) {
+            double value = 0;  // CLI::Range lets NaN pass
+            const bool good =
+                CLI::detail::lexical_cast(text, value) && value >= 0.001 && value <= 86400;
+            return good ? std::string() : fmt::format("{} is not 0.001 to 86400", text);
+        })
+        ->type_name("S")
+        ->capture_default_str()
+        ->excludes(runs);
+    add_device_options(app, options->device);
+    app.add_option(
+           "--trace", options->trace,
+           "Write the profiled runs in Chrome's trace format (opens in Perfetto); on an Edge "
+           "TPU also the estimate: a process for each program, a lane for each tile and engine")
+        ->type_name("FILE");
+    app.add_flag("--all", options->all, "List every operator, in execution order");
+    app.add_flag("--json", options->json, "Print JSON");
+    app.footer(
+        "Examples:\n"
+        "  reef bench mobilenet.tflite\n"
+        "  reef bench mobilenet.tflite --runs 200 --threads 2 --json\n"
+        "  reef bench mobilenet.tflite --trace mobilenet.json");
+    return [options](Console& console) { return bench(*options, console); };
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,157 @@
+// reef compare: two files, two folders, one model on two devices, or a compiled model and its plain
+// one, tensor by tensor.
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compare/comparison.h"
+#include "compare/layer_comparison.h"
+#include "inputs/tensor_set.h"
+#include "verbs/verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct CompareOptions {
+    std::string a;
+    std::string b;
+    std::vector<std::string> on;
+    std::vector<std::string> inputs;
+    std::uint64_t seed = 1;
+    ComparisonRules rules;
+    bool layers = false;
+    bool all = false;
+    bool json = false;
+};
+
+/// One of the forms, completely.
+Status check_form(const CompareOptions& options) {
+    if (options.layers) {
+        if (!options.on.empty() || options.b.empty())
+            return fail(Cause::bad_argument, "--layers takes a compiled model and its plain one");
+        return {};
+    }
+    if (options.on.empty()) {
+        if (options.b.empty()) {
+            return fail(Cause::bad_argument, "one thing to compare", {},
+                        "give two files or folders, or a model with --on twice");
+        }
+        if (!options.inputs.empty()) {
+            return fail(Cause::bad_argument, "--input belongs to models", {},
+                        "with --on or --layers");
+        }
+        return {};
+    }
+    if (options.on.size() != 2) {
+        return fail(Cause::bad_argument,
+                    fmt::format("--on given {} times, not twice", options.on.size()));
+    }
+    if (!options.b.empty()) {
+        return fail(Cause::bad_argument, "two things to compare and --on", {},
+                    "--on takes one model");
+    }
+    return {};
+}
+
+Result<NamedArrays> run_on(const CompareOptions& options, const std::string& on) {
+    const DeviceOptions device = REEF_TRY(in_place(parse_device_options(on), "--on " + on));
+    runtime::SessionOptions settings = session_options(device);
+    settings.keep_all_tensors = true;
+    OpenModel opened = REEF_TRY(open_model(options.a, settings));
+    set_inputs(opened.session,
+               REEF_TRY(inputs_or_random(opened.session.graph(), options.inputs, options.seed)));
+    REEF_TRY(in_place(timed_run(opened.session), options.a));
+    return computed_tensors(opened.session);
+}
+
+Result<ComparedSets> compare_sides(const CompareOptions& options) {
+    if (options.on.empty()) {
+        const NamedArrays a = REEF_TRY(load_tensor_set(options.a));
+        const NamedArrays b = REEF_TRY(load_tensor_set(options.b));
+        return compare_sets(a, b, options.rules);
+    }
+    const NamedArrays a = REEF_TRY(run_on(options, options.on[0]));
+    const NamedArrays b = REEF_TRY(run_on(options, options.on[1]));
+    return compare_sets(a, b, options.rules);
+}
+
+Result<Exit> compare_layers_verb(const CompareOptions& options, Console& console) {
+    const LayerComparison result = REEF_TRY(compare_layers({.compiled = options.a,
+                                                            .plain = options.b,
+                                                            .inputs = options.inputs,
+                                                            .seed = options.seed,
+                                                            .tolerance = options.rules.tolerance}));
+    if (options.json) {
+        print_json(console, layer_comparison_json(result));
+    } else {
+        print_layer_comparison_text(console, result, options.all);
+    }
+    return result.sets.same() ? Exit::ok : Exit::failed;
+}
+
+Result<Exit> compare_verb(const CompareOptions& options, Console& console) {
+    REEF_CHECK(check_form(options));
+    if (options.layers) return compare_layers_verb(options, console);
+    ComparedSets sets = REEF_TRY(compare_sides(options));
+    sets.a = options.on.empty() ? options.a : options.a + " on " + options.on[0];
+    sets.b = options.on.empty() ? options.b : options.a + " on " + options.on[1];
+    if (options.json) {
+        print_json(console, comparison_json(sets));
+    } else {
+        print_comparison_text(console, sets, options.all);
+    }
+    return sets.same() ? Exit::ok : Exit::failed;
+}
+
+}  // namespace
+
+Action add_compare(CLI::App& app) {
+    auto options = std::make_shared<CompareOptions>();
+    app.add_option("A", options->a,
+                   "A .npy or .npz file, a folder of .npy files; a model with --on; a compiled "
+                   "model with --layers")
+        ->required();
+    app.add_option("B", options->b, "What to compare A with");
+    app.add_option("--on", options->on,
+                   "Twice: run the model A there and compare every tensor; a device, then "
+                   "kernels=fast|reference, arithmetic=tflite|edgetpu or threads=N after commas")
+        ->type_name("DEVICE[,OPTION=VALUE...]")
+        ->allow_extra_args(false);
+    app.add_flag(
+        "--layers", options->layers,
+        "Run the compiled model A on a simulated Edge TPU and the plain model B on the CPU "
+        "in the chip's arithmetic, and compare the tensor of each layer");
+    app.add_option("--input", options->inputs,
+                   "With --on and --layers: an input as for reef run (default: random values)")
+        ->type_name("X")
+        ->allow_extra_args(false);
+    app.add_option("--seed", options->seed, "Seed of the random inputs")
+        ->type_name("N")
+        ->capture_default_str();
+    app.add_option("--tolerance", options->rules.tolerance, "Largest |a - b| that counts as equal")
+        ->check([](const std::string& text) {
+            double value = 0;
+            const bool good = CLI::detail::lexical_cast(text, value) && value >= 0;
+            return good ? std::string() : fmt::format("{} is not 0 or more", text);
+        })
+        ->type_name("X")
+        ->capture_default_str();
+    app.add_flag("--common", options->rules.only_common,
+                 "Leave out names that only one side has (otherwise they are differences)");
+    app.add_flag("--all", options->all, "List equal tensors too, however many");
+    app.add_flag("--json", options->json, "Print JSON");
+    app.footer(
+        "Examples:\n"
+        "  reef compare out0.npy expected.npy --tolerance 1e-5\n"
+        "  reef compare tensors golden.npz --common\n"
+        "  reef compare net.tflite --on cpu --on cpu,kernels=reference --input cat.jpg\n"
+        "  reef compare net.tflite --on cpu --on cpu,arithmetic=edgetpu --input cat.jpg\n"
+        "  reef compare net_edgetpu.tflite net.tflite --layers --input cat.jpg\n"
+        "  reef run net_edgetpu.tflite --device edgetpu:sim --dump-layers chip --like net.tflite\n"
+        "Exit code 1 when something differs.");
+    return [options](Console& console) { return compare_verb(*options, console); };
+}
+
+}  // namespace reef::tool

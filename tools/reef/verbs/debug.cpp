@@ -1,0 +1,167 @@
+// reef debug: steps through a compiled program on a simulated chip, or looks into a stick.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <iostream>
+#include <memory>
+
+#include "debug/session.h"
+#include "outputs/array_output.h"
+#include "reef/base/file.h"
+#include "verbs/verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct DebugOptions {
+    debug::TargetOptions target;
+    std::string script;
+    std::string out;
+    bool json = false;
+};
+
+std::atomic<edgetpu::Debugger*> interruptible = nullptr;
+
+void interrupt(int) {
+    if (auto* debugger = interruptible.load()) debugger->interrupt();
+}
+
+/// While it lives, Ctrl-C stops the program that is looked at, not the session.
+class InterruptGuard {
+  public:
+    explicit InterruptGuard(edgetpu::Debugger& debugger) {
+        interruptible = &debugger;
+        before_ = std::signal(SIGINT, interrupt);
+    }
+    InterruptGuard(const InterruptGuard&) = delete;
+    InterruptGuard& operator=(const InterruptGuard&) = delete;
+    ~InterruptGuard() {
+        std::signal(SIGINT, before_);
+        interruptible = nullptr;
+    }
+
+  private:
+    void (*before_)(int) = nullptr;
+};
+
+// A terminal: an error ends the command, not the session. An empty line steps on.
+Status run_prompt(debug::Session& session, edgetpu::Debugger& debugger, Console& console) {
+    const InterruptGuard guard(debugger);
+    std::string line;
+    std::string last;
+    while (!session.left()) {
+        console.write("(reef) ");
+        REEF_CHECK(console.flush());
+        if (!std::getline(std::cin, line)) {
+            console.write("\n");
+            return {};
+        }
+        if (line.empty()) line = last;
+        last = line.starts_with("s") || line.starts_with("c") ? line : std::string();
+        if (auto done = session.execute(line); !done) {
+            REEF_CHECK(console.flush());
+            print_diagnostic("debug", done.error().message());
+        }
+    }
+    return {};
+}
+
+// A program that cannot go on ends the script only after the rest of it has looked at the chip.
+Result<Exit> run_script(debug::Session& session, Console& console, std::string_view text,
+                        const std::string& name) {
+    Exit end_of_script = Exit::ok;
+    for (std::size_t number = 1; !text.empty() && !session.left(); ++number) {
+        const std::size_t end = text.find('\n');
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        auto done = session.execute(line);
+        REEF_CHECK(console.flush());
+        if (done) continue;
+        // A command that is wrong is bad input of the verb, whose own command line was right.
+        Error error = std::move(done.error());
+        if (error.cause == Cause::bad_argument) error.cause = Cause::bad_input;
+        error = std::move(error).in(fmt::format("{} line {}: {}", name, number, printable(line)));
+        if (!session.program_failed()) return std::unexpected(std::move(error));
+        print_diagnostic("debug", error.message());
+        end_of_script = Exit::failed;
+    }
+    return end_of_script;
+}
+
+Status write_outputs(debug::Target& target, const std::string& folder) {
+    const auto outputs = REEF_TRY(target.debugger->outputs());
+    NamedArrays arrays;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        arrays.emplace_back(fmt::format("out{}", i), target.output_arrays[i]);
+        arrays.back().second.data = outputs[i];
+    }
+    return write_arrays(folder, arrays);
+}
+
+Result<Exit> debug_verb(const DebugOptions& options, Console& console) {
+    debug::Target target = REEF_TRY(debug::open_target(options.target));
+    debug::Session session(target, console, options.json);
+    Exit end = Exit::ok;
+    const bool prompt = options.script.empty() && ::isatty(STDIN_FILENO) != 0;
+    if (prompt) {
+        console.print("{}, before the first instruction; help lists the commands\n",
+                      options.target.file.empty() ? options.target.device : options.target.file);
+        REEF_CHECK(run_prompt(session, *target.debugger, console));
+    } else {
+        const std::string path = options.script.empty() ? "-" : options.script;
+        const SharedBytes script = REEF_TRY(read_file(path));
+        end = REEF_TRY(run_script(session, console, as_text(script.view()),
+                                  path == "-" ? "standard input" : path));
+    }
+    if (!options.out.empty() && end == Exit::ok) {
+        if (auto written = write_outputs(target, options.out); !written) {
+            Error error = std::move(written.error());
+            if (error.cause == Cause::bad_argument) error.cause = Cause::bad_input;
+            return std::unexpected(std::move(error));
+        }
+    }
+    return end;
+}
+
+}  // namespace
+
+Action add_debug(CLI::App& app) {
+    auto options = std::make_shared<DebugOptions>();
+    app.add_option("FILE", options->target.file,
+                   "Model compiled for the Edge TPU; a stick can be looked into without one");
+    app.add_option("--device", options->target.device,
+                   "edgetpu:sim or edgetpu:sim:NAME; edgetpu:usb or edgetpu:usb:PORT, whose "
+                   "registers are read and "
+                   "written, and which runs FILE; edgetpu:null, a simulated stick that computes "
+                   "nothing")
+        ->capture_default_str();
+    app.add_option("--input", options->target.inputs,
+                   "An input, as in reef run; once per graph input")
+        ->type_name("X")
+        ->allow_extra_args(false);
+    app.add_option("--seed", options->target.seed, "Seed of random inputs, without --input")
+        ->capture_default_str();
+    app.add_option("--firmware", options->target.firmware, "Firmware for a stick that has none")
+        ->type_name("FILE");
+    app.add_option("--script", options->script,
+                   "Commands, one a line; - reads standard input, as does a standard input that "
+                   "is no terminal")
+        ->type_name("FILE");
+    app.add_option("--out", options->out,
+                   "At the end, write out0.npy, out1.npy, ... into this folder")
+        ->type_name("DIR");
+    app.add_flag("--json", options->json, "Answer each command with a JSON object on a line");
+    app.footer("Commands:\n" + debug::help_text({}).value_or("") +
+               "Examples:\n"
+               "  reef debug net_edgetpu.tflite --input cat.bmp\n"
+               "  reef debug net_edgetpu.tflite --script watch.txt --json\n"
+               "  reef debug net_edgetpu.tflite --device edgetpu:usb --input cat.bmp\n"
+               "  echo 'reg scu_ctrl_3' | reef debug --device edgetpu:usb\n"
+               "A script ends at the first command that fails, with exit code 1. When that is a\n"
+               "simulated program that cannot go on, the commands behind it still look at it.");
+    return [options](Console& console) { return debug_verb(*options, console); };
+}
+
+}  // namespace reef::tool

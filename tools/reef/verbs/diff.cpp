@@ -1,0 +1,171 @@
+// reef diff: two Edge TPU programs, instruction by instruction and field by field.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "outputs/instruction_json.h"
+#include "reef/base/file.h"
+#include "reef/edgetpu/assembly.h"
+#include "reef/edgetpu/program_diff.h"
+#include "usb/instruction_streams.h"
+#include "verbs/verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct DiffOptions {
+    std::string a;
+    std::string b;
+    std::string executable;
+    bool json = false;
+};
+
+constexpr edgetpu::TextOptions text_options{.symbolic = true, .addresses = false};
+
+/// A stream of one side next to the stream of the other with the same place; empty when the other
+/// side has none.
+struct StreamPair {
+    std::string name;
+    Bytes a;
+    Bytes b;
+    edgetpu::ProgramDiff diff;
+};
+
+// Executables meet by type and order, chunks by number.
+std::vector<StreamPair> pair_streams(const std::vector<Program>& a, const std::vector<Program>& b) {
+    std::vector<StreamPair> out;
+    std::vector<bool> used(b.size(), false);
+    const auto add = [&](const Program* left, const Program* right) {
+        const auto chunks =
+            std::max(left ? left->chunks.size() : 0, right ? right->chunks.size() : 0);
+        for (std::size_t c = 0; c < chunks; ++c) {
+            StreamPair pair{(left ? left : right)->chunk_name(c), {}, {}, {}};
+            if (left && c < left->chunks.size()) pair.a = left->chunks[c];
+            if (right && c < right->chunks.size()) pair.b = right->chunks[c];
+            pair.diff = edgetpu::diff_programs(pair.a, pair.b);
+            out.push_back(std::move(pair));
+        }
+    };
+    for (const auto& program : a) {
+        std::size_t match = 0;
+        while (match < b.size() && (used[match] || b[match].type != program.type)) ++match;
+        if (match < b.size()) used[match] = true;
+        add(&program, match < b.size() ? &b[match] : nullptr);
+    }
+    for (std::size_t i = 0; i < b.size(); ++i) {
+        if (!used[i]) add(nullptr, &b[i]);
+    }
+    return out;
+}
+
+std::string tiles_text(const edgetpu::Instruction& instruction) {
+    const auto* tiles = instruction.info ? instruction.info->find("tiles") : nullptr;
+    if (!tiles || instruction.bits(*tiles) == 0) return "";
+    return " tiles=" + edgetpu::field_text(instruction, *tiles, text_options);
+}
+
+std::string line_text(const edgetpu::Instruction& instruction) {
+    std::string text;
+    edgetpu::append_text(instruction, text_options, text);
+    return text;
+}
+
+void print_change(Console& console, const edgetpu::InstructionChange& change) {
+    if (!change.before) {
+        console.print("+        {:#06x}  {}\n", change.after->word, line_text(*change.after));
+    } else if (!change.after) {
+        console.print("- {:#06x}         {}\n", change.before->word, line_text(*change.before));
+    } else if (change.fields.empty()) {
+        console.print("- {:#06x}         {}\n", change.before->word, line_text(*change.before));
+        console.print("+        {:#06x}  {}\n", change.after->word, line_text(*change.after));
+    } else {
+        console.print("  {:#06x} {:#06x}  {}{}\n", change.before->word, change.after->word,
+                      change.before->info->name, tiles_text(*change.before));
+        for (const auto* field : change.fields)
+            console.print("                   {}: {} -> {}\n", field->name,
+                          edgetpu::field_text(*change.before, *field, text_options),
+                          edgetpu::field_text(*change.after, *field, text_options));
+    }
+}
+
+void print_pair(Console& console, const StreamPair& pair) {
+    if (pair.diff.identical) return console.print("{}: identical\n", pair.name);
+    if (pair.a.empty() || pair.b.empty())
+        return console.print("{}: only {} has it\n", pair.name, pair.a.empty() ? "B" : "A");
+    console.print(
+        "{}: {} instructions in both, {} of them differ or stand alone{}\n", pair.name,
+        pair.diff.aligned, pair.diff.changes.size(),
+        pair.diff.renumbered ? fmt::format(", {} have another number", pair.diff.renumbered) : "");
+    for (const auto& change : pair.diff.changes) print_change(console, change);
+}
+
+Json change_json(const edgetpu::InstructionChange& change) {
+    Json out = Json::object();
+    if (change.before) out["before"] = instruction_json(*change.before);
+    if (change.after) out["after"] = instruction_json(*change.after);
+    if (change.fields.empty()) return out;
+    out["fields"] = Json::array();
+    for (const auto* field : change.fields)
+        out["fields"].push_back({{"name", field->name},
+                                 {"before", field_json(*change.before, *field)},
+                                 {"after", field_json(*change.after, *field)}});
+    return out;
+}
+
+void print_pairs_json(Console& console, const std::vector<StreamPair>& pairs) {
+    Json document = json_document("diff");
+    document["streams"] = Json::array();
+    for (const auto& pair : pairs) {
+        Json changes = Json::array();
+        for (const auto& change : pair.diff.changes) changes.push_back(change_json(change));
+        document["streams"].push_back({{"name", pair.name},
+                                       {"identical", pair.diff.identical},
+                                       {"aligned", pair.diff.aligned},
+                                       {"renumbered", pair.diff.renumbered},
+                                       {"changes", std::move(changes)}});
+    }
+    print_json(console, document);
+}
+
+Result<std::vector<Program>> load(const SharedBytes& file, const std::string& path,
+                                  const std::string& executable) {
+    auto programs = REEF_TRY(in_place(programs_of(file), path));
+    return in_place(select_programs(std::move(programs), executable), path);
+}
+
+Result<Exit> diff_verb(const DiffOptions& options, Console& console) {
+    const auto file_a = REEF_TRY(read_file(options.a));
+    const auto file_b = REEF_TRY(read_file(options.b));
+    const auto a = REEF_TRY(load(file_a, options.a, options.executable));
+    const auto b = REEF_TRY(load(file_b, options.b, options.executable));
+    const auto pairs = pair_streams(a, b);
+    if (options.json) {
+        print_pairs_json(console, pairs);
+    } else {
+        for (const auto& pair : pairs) print_pair(console, pair);
+    }
+    const bool same = std::ranges::all_of(pairs, [](const auto& p) { return p.diff.identical; });
+    return same ? Exit::ok : Exit::failed;
+}
+
+}  // namespace
+
+Action add_diff(CLI::App& app) {
+    auto options = std::make_shared<DiffOptions>();
+    app.add_option("A", options->a, "A compiled .tflite file or a raw instruction stream")
+        ->required();
+    app.add_option("B", options->b, "What to compare A with")->required();
+    app.add_option("--executable", options->executable,
+                   "Only this one: its number or its type, such as EXECUTION_ONLY")
+        ->type_name("N|TYPE");
+    app.add_flag("--json", options->json, "Print JSON");
+    app.footer(
+        "Examples:\n"
+        "  reef diff red_edgetpu.tflite green_edgetpu.tflite\n"
+        "  reef diff mul2.coral div2.coral\n"
+        "Exit code 1 when the programs differ.");
+    return [options](Console& console) { return diff_verb(*options, console); };
+}
+
+}  // namespace reef::tool

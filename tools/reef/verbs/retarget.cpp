@@ -1,0 +1,81 @@
+// reef retarget: a compiled program re-emitted for other weights, scales and zero points.
+#include "reef/edgetpu/retarget.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "outputs/text_table.h"
+#include "reef/base/file.h"
+#include "reef/model/tflite.h"
+#include "verbs/verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct RetargetVerbOptions {
+    std::string compiled;
+    std::string target;
+    std::string source;
+    std::string out;
+    std::uint64_t token = 0;
+    bool has_token = false;
+};
+
+Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console) {
+    const auto compiled = REEF_TRY(model::load_tflite(options.compiled));
+    const auto target = REEF_TRY(model::load_tflite(options.target));
+    edgetpu::RetargetOptions settings;
+    if (options.has_token) settings.token = options.token;
+    auto result = options.source.empty()
+                      ? edgetpu::retarget(compiled, target, settings)
+                      : edgetpu::retarget(compiled, REEF_TRY(model::load_tflite(options.source)),
+                                          target, settings);
+    if (!result) return std::unexpected(std::move(result.error()).in(options.target));
+    const auto bytes = REEF_TRY(in_place(model::write_tflite(result->model), options.out));
+    REEF_CHECK(write_file(options.out, bytes));
+    if (options.out != "-") {
+        console.print("{}: {} and {} of parameters changed\n", printable(options.out),
+                      plural(result->changed_instructions, "instruction"),
+                      plural(result->changed_parameter_bytes, "byte"));
+    }
+    return Exit::ok;
+}
+
+}  // namespace
+
+Action add_retarget(CLI::App& app) {
+    auto options = std::make_shared<RetargetVerbOptions>();
+    app.add_option("COMPILED", options->compiled, "A model that the Edge TPU compiler wrote")
+        ->required();
+    app.add_option("--to", options->target,
+                   "The plain model to compute: the same architecture, other numbers")
+        ->type_name("PLAIN")
+        ->required();
+    app.add_option("--like", options->source,
+                   "The plain model that COMPILED was made from, where the program alone leaves "
+                   "open which operator an instruction computes")
+        ->type_name("PLAIN");
+    app.add_option("-o,--output", options->out, "The compiled model to write")
+        ->type_name("FILE")
+        ->required();
+    auto* token = app.add_option("--token", options->token,
+                                 "Caching token, decimal or 0x... (default: made from the "
+                                 "parameters)")
+                      ->type_name("N");
+    app.footer(
+        "Example:\n"
+        "  reef retarget red_edgetpu.tflite --to green.tflite -o green_edgetpu.tflite\n"
+        "Refuses, with the reason, when the architectures differ or the program cannot hold what "
+        "the model needs.\n"
+        "Without --like, the program's data flow says which instruction computes which operator, "
+        "and "
+        "so\nit does with --like where operators are quantised alike; the largest programs take "
+        "seconds.");
+    return [options, token](Console& console) {
+        options->has_token = token->count() > 0;
+        return retarget_verb(*options, console);
+    };
+}
+
+}  // namespace reef::tool

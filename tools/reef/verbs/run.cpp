@@ -1,0 +1,206 @@
+// reef run: one inference, what came out, where every operator ran, how long it took.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compare/layer_dump.h"
+#include "inputs/model_session.h"
+#include "inputs/tensor_set.h"
+#include "outputs/array_output.h"
+#include "reef/model/tflite.h"
+#include "run/result.h"
+#include "verbs/verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct RunOptions {
+    std::string model;
+    DeviceOptions device;
+    std::vector<std::string> inputs;
+    std::string labels;
+    std::optional<std::size_t> top;
+    std::string out;
+    std::string dump_all;
+    std::string dump_layers;
+    std::string like;
+    std::optional<std::size_t> runs;
+    bool placements = false;
+    bool strict = false;
+    bool json = false;
+};
+
+/// Tells the bar how many operators are done.
+class OperatorProgress final : public cpu::RunObserver {
+  public:
+    explicit OperatorProgress(std::size_t count) : count_(count), bar_("running") {}
+    void on_operator(std::size_t index, Clock::time_point, Clock::time_point) override {
+        bar_.update(static_cast<double>(index + 1) / static_cast<double>(count_));
+    }
+
+  private:
+    std::size_t count_;
+    Progress bar_;
+};
+
+/// Without --runs: as many more as fit into a tenth of a second, at least one and at most 50.
+Result<LatencySummary> time_more_runs(runtime::Session& session, const InputBytes& inputs,
+                                      double first, std::optional<std::size_t> wanted) {
+    constexpr double budget_seconds = 0.1;
+    constexpr std::size_t at_most = 50;
+    std::vector<double> seconds;
+    double total = first;
+    const auto more = [&]() {
+        if (wanted) return seconds.size() + 1 < *wanted;
+        return seconds.size() < at_most && total < budget_seconds;
+    };
+    while (more()) {
+        session.reset_state();
+        set_inputs(session, inputs);
+        seconds.push_back(REEF_TRY(timed_run(session)));
+        total += seconds.back();
+    }
+    if (seconds.empty()) seconds.push_back(first);
+    return summarize(std::move(seconds));
+}
+
+NamedArrays graph_outputs(const runtime::Session& session) {
+    NamedArrays arrays;
+    const model::Subgraph& graph = session.graph();
+    for (std::size_t i = 0; i < session.output_count(); ++i) {
+        const auto& tensor = graph.tensors[static_cast<std::size_t>(graph.outputs[i])];
+        arrays.emplace_back(fmt::format("out{}", i), array_of(tensor, session.output(i)));
+    }
+    return arrays;
+}
+
+Status check_layer_options(const RunOptions& options) {
+    if (!options.like.empty() && options.dump_layers.empty())
+        return fail(Cause::bad_argument, "--like belongs to --dump-layers");
+    if (!options.dump_layers.empty() && options.device.device != "edgetpu:sim")
+        return fail(Cause::bad_argument,
+                    fmt::format("--dump-layers looks into a simulated chip, not into {}",
+                                options.device.device),
+                    {}, "add --device edgetpu:sim; --dump-all writes what the CPU computes");
+    return {};
+}
+
+Result<std::optional<LayerDump>> layers_of(const RunOptions& options, const OpenModel& opened) {
+    if (options.dump_layers.empty()) return std::nullopt;
+    if (options.like.empty())
+        return REEF_TRY(in_place(dump_layers(opened, nullptr), options.model));
+    const model::Model plain = REEF_TRY(model::load_tflite(options.like));
+    REEF_CHECK(in_place(check_plain_model(opened.model, plain), options.like));
+    LayerDump dump = REEF_TRY(in_place(dump_layers(opened, &plain), options.model));
+    if (std::ranges::none_of(dump.layers,
+                             [](const auto& layer) { return layer.match.has_value(); }))
+        return fail(Cause::bad_input, "none of the program's layers is a tensor of it",
+                    options.like, "give the plain model that it was compiled from");
+    return dump;
+}
+
+Result<Exit> run(const RunOptions& options, Console& console) {
+    REEF_CHECK(check_layer_options(options));
+    RunReport report{.model = options.model,
+                     .device = options.device.device,
+                     .arithmetic = arithmetic_of(options.device),
+                     .threads = options.device.threads,
+                     .top = options.top.value_or(RunReport{}.top),
+                     .top_asked = options.top.has_value(),
+                     .list_placements = options.placements};
+    runtime::SessionOptions session_settings = session_options(options.device);
+    session_settings.keep_all_tensors = !options.dump_all.empty() || !options.dump_layers.empty();
+    session_settings.simulator.strict = options.strict;
+    OpenModel opened = REEF_TRY(open_model(options.model, session_settings));
+    runtime::Session& session = opened.session;
+    if (!options.labels.empty()) {
+        report.labels = REEF_TRY(read_labels(options.labels));
+        REEF_CHECK(in_place(check_labels(session.graph(), report.labels), options.labels));
+    }
+    const InputBytes inputs = REEF_TRY(load_inputs(session.graph(), options.inputs));
+
+    set_inputs(session, inputs);
+    {
+        OperatorProgress progress(session.placements().size());
+        report.first_seconds = REEF_TRY(in_place(timed_run(session, &progress), options.model));
+    }
+    if (options.strict)
+        report.findings.emplace(session.findings().begin(), session.findings().end());
+    const NamedArrays outputs = options.out.empty() ? NamedArrays{} : graph_outputs(session);
+    const NamedArrays computed =
+        options.dump_all.empty() ? NamedArrays{} : computed_tensors(session);
+    const auto layers = REEF_TRY(layers_of(options, opened));
+    if (layers) report.layers = &*layers;
+    report.latency = REEF_TRY(time_more_runs(session, inputs, report.first_seconds, options.runs));
+    if (options.json) {
+        print_run_json(console, session, report);
+    } else {
+        print_run_text(console, session, report);
+        if (layers) print_layers_text(console, *layers, options.dump_layers);
+    }
+    if (!options.out.empty()) REEF_CHECK(write_arrays(options.out, outputs));
+    if (!options.dump_all.empty()) REEF_CHECK(write_arrays(options.dump_all, computed));
+    if (layers) REEF_CHECK(write_arrays(options.dump_layers, arrays_of(*layers)));
+    return options.strict && !report.findings->empty() ? Exit::failed : Exit::ok;
+}
+
+}  // namespace
+
+Action add_run(CLI::App& app) {
+    auto options = std::make_shared<RunOptions>();
+    app.add_option("MODEL", options->model, "A .tflite file")->required();
+    app.add_option("--input", options->inputs,
+                   "An input: .npy, .npz, BMP, PNG, JPEG, SHAPExTYPE=@FILE, each also as NAME=...; "
+                   "- reads .npy or .npz from standard input. Once per graph input")
+        ->type_name("X")
+        ->allow_extra_args(false);
+    app.add_option("--labels", options->labels, "Names of the classes, one per line")
+        ->type_name("FILE");
+    app.add_option("--top", options->top,
+                   "How many classes, detections or poses to print; by itself 5. Given, it makes "
+                   "scores of classes out of outputs that only look like them")
+        ->check(CLI::Range(1, 1000000))
+        ->type_name("N");
+    app.add_option("--out", options->out, "Write out0.npy, out1.npy, ... into this folder")
+        ->type_name("DIR");
+    app.add_option("--dump-all", options->dump_all,
+                   "Write every computed tensor as tNNNN.npy, by its TFLite tensor index")
+        ->type_name("DIR");
+    app.add_option("--dump-layers", options->dump_layers,
+                   "Write the tensors inside compiled operators, found from what a simulated chip "
+                   "stores, as layer_NNN.npy: height x width x channels, uint8 as on the chip")
+        ->type_name("DIR");
+    app.add_option("--like", options->like,
+                   "With --dump-layers: the plain model; layers that are its tensors are written "
+                   "as tNNNN.npy, with their shapes and types")
+        ->type_name("MODEL");
+    add_device_options(app, options->device);
+    app.add_option("--runs", options->runs,
+                   "Runs to time, the first included (default: what fits into 0.1 s)")
+        ->check(CLI::Range(1, 1000000))
+        ->type_name("N");
+    app.add_flag("--placements", options->placements, "List where every operator ran");
+    app.add_flag("--strict", options->strict,
+                 "With edgetpu:sim: watch what the program does and report reads of what nothing "
+                 "wrote, hazards, rows never read, left-overs; exit 1 when there are any");
+    app.add_flag("--json", options->json, "Print JSON");
+    app.footer(
+        "Examples:\n"
+        "  reef run mobilenet.tflite --input cat.jpg --labels imagenet_labels.txt\n"
+        "  reef run net.tflite --input 1x224x224x3xu8=@frame.rgb --out results\n"
+        "  reef run net.tflite --input left=a.npy --input right=b.npy --dump-all tensors\n"
+        "  reef run net.tflite --input cat.jpg --arithmetic edgetpu --placements\n"
+        "  reef run net_edgetpu.tflite --input cat.jpg --device edgetpu:sim --strict\n"
+        "  reef run net_edgetpu.tflite --device edgetpu:sim --input cat.jpg --dump-layers chip \\\n"
+        "      --like net.tflite\n"
+        "Pictures are stretched to the input's size (bilinear, half-pixel centres); int8\n"
+        "inputs get pixel - 128, float32 inputs (pixel - 127.5) / 127.5.");
+    return [options](Console& console) { return run(*options, console); };
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,49 @@
+// What a verb of the reef command is, and what it may use.
+//
+// Each verb has one file with one function that declares its options on `app` and gives the action
+// to run when the verb was chosen. The action prints through the Console; what it printed appears
+// only when it succeeded.
+#pragma once
+
+#include <functional>
+
+#include "outputs/console.h"
+#include "reef/base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace reef::tool {
+
+/// Exit codes of the command.
+enum class Exit : int {
+    ok = 0,
+    failed = 1,  ///< the input is bad, or a comparison found a difference
+    usage = 2,   ///< the command line is wrong
+    device = 3,  ///< the device is missing or denied
+};
+
+/// The exit code that reports an error of this cause.
+[[nodiscard]] Exit exit_for(Cause cause);
+
+using Action = std::function<Result<Exit>(Console& console)>;
+
+[[nodiscard]] Action add_inspect(CLI::App& app);
+[[nodiscard]] Action add_run(CLI::App& app);
+[[nodiscard]] Action add_compare(CLI::App& app);
+[[nodiscard]] Action add_bench(CLI::App& app);
+[[nodiscard]] Action add_disasm(CLI::App& app);
+[[nodiscard]] Action add_debug(CLI::App& app);
+[[nodiscard]] Action add_asm(CLI::App& app);
+[[nodiscard]] Action add_diff(CLI::App& app);
+[[nodiscard]] Action add_weights(CLI::App& app);
+[[nodiscard]] Action add_retarget(CLI::App& app);
+[[nodiscard]] Action add_ops(CLI::App& app);
+[[nodiscard]] Action add_list(CLI::App& app);
+[[nodiscard]] Action add_doctor(CLI::App& app);
+[[nodiscard]] Action add_record(CLI::App& app);
+[[nodiscard]] Action add_replay(CLI::App& app);
+[[nodiscard]] Action add_demo(CLI::App& app);
+
+}  // namespace reef::tool
