@@ -18,7 +18,7 @@
 
 #include "base/worker_pool.h"
 #include "cpu/convolution.h"
-#include "reef/cpu/executor.h"
+#include "reef/cpu/placer.h"
 #include "reef/model/tflite.h"
 
 namespace reef::cpu {

@@ -8,13 +8,14 @@
 #include <filesystem>
 #include <vector>
 
-#include "reef/cpu/executor.h"
+#include "reef/cpu/placer.h"
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/simulator.h"
 #include "reef/edgetpu/usb/device.h"
 #include "reef/edgetpu/usb/simulated_bus.h"
 #include "reef/edgetpu/usb/simulator_core.h"
+#include "reef/graph/executor.h"
 #include "reef/model/tflite.h"
 
 namespace reef::edgetpu {
@@ -126,9 +127,7 @@ Status measure(const std::filesystem::path& models, const Case& tested) {
     auto slow =
         REEF_TRY(load_chip(models / (name + "_edgetpu.tflite"), {.engine = EngineKind::plain}));
     const auto plain = REEF_TRY(model::load_tflite((models / (name + ".tflite")).string()));
-    cpu::ExecutorOptions options;
-    options.threads = 1;
-    auto cpu = REEF_TRY(cpu::Executor::create(plain, options));
+    auto cpu = REEF_TRY(graph::Executor::create(plain, {.placers = {cpu::placer()}}));
     // The first inference loads the parameters.
     REEF_CHECK(chip.run());
     REEF_CHECK(pair.run());

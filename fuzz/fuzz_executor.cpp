@@ -4,7 +4,8 @@
 #include <cstring>
 
 #include "check.h"
-#include "reef/cpu/executor.h"
+#include "reef/cpu/placer.h"
+#include "reef/graph/executor.h"
 #include "reef/model/cost.h"
 #include "reef/model/tflite.h"
 
@@ -39,8 +40,8 @@ struct Outcome {
     friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-Outcome run(const model::Model& model, const cpu::ExecutorOptions& options) {
-    auto executor = cpu::Executor::create(model, options);
+Outcome run(const model::Model& model, const cpu::KernelOptions& options) {
+    auto executor = graph::Executor::create(model, {.placers = {cpu::placer(options)}});
     if (!executor) {
         check(!executor.error().what.empty(), "an error says what is wrong");
         return {};

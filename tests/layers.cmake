@@ -1,6 +1,6 @@
 # cmake -DROOT=... -P layers.cmake: every floor includes only itself and the floors below it.
 cmake_policy(VERSION 3.25)
-set(floors base model cpu edgetpu runtime apps usb_abi)
+set(floors base model graph cpu edgetpu runtime apps usb_abi)
 # edgetpu stands beside cpu: neither uses the other.
 set(forbidden_edgetpu cpu)
 # The library in libusb's place is around the simulated stick and nothing else.

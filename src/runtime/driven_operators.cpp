@@ -5,7 +5,7 @@
 namespace reef::runtime {
 namespace {
 
-class DrivenOperator final : public cpu::DeviceOperator {
+class DrivenOperator final : public graph::DeviceOperator {
   public:
     DrivenOperator(std::shared_ptr<Chip> chip, std::shared_ptr<const edgetpu::usb::Program> program,
                    LayerBinding binding)
@@ -35,16 +35,17 @@ class DrivenOperators final : public EdgeTpuOperators {
                 device_.backend == "sim" ? std::make_shared<Chips>() : Chips::of_process();
     }
 
-    [[nodiscard]] Result<std::unique_ptr<cpu::DeviceOperator>> prepare(
-        const model::Subgraph& graph, const model::Operator& op) override {
-        if (!edgetpu::is_compiled(op)) return std::unique_ptr<cpu::DeviceOperator>();
-        const auto package = REEF_TRY(edgetpu::package_of(op));
+    [[nodiscard]] Result<graph::Placed> place(const graph::OperatorView& op) override {
+        if (!edgetpu::is_compiled(op.op())) return graph::Placed{};
+        const auto package = REEF_TRY(edgetpu::package_of(op.op()));
         auto program = REEF_TRY(edgetpu::usb::Program::prepare(package));
         // What the simulator does not model is refused now, by name, and not in a run.
         if (device_.backend == "sim") (void)REEF_TRY(edgetpu::SimulatedPackage::prepare(package));
-        auto binding = REEF_TRY(LayerBinding::of(program->inputs(), program->outputs(), graph, op));
+        auto binding =
+            REEF_TRY(LayerBinding::of(program->inputs(), program->outputs(), op.graph(), op.op()));
         if (chip_ == nullptr) chip_ = REEF_TRY(options_.chips->impl().get(device_, options_));
-        return std::make_unique<DrivenOperator>(chip_, std::move(program), std::move(binding));
+        return placed(
+            std::make_unique<DrivenOperator>(chip_, std::move(program), std::move(binding)), op);
     }
     [[nodiscard]] std::optional<edgetpu::usb::DeviceCounters> counters() const override {
         if (chip_ == nullptr) return std::nullopt;
@@ -59,9 +60,16 @@ class DrivenOperators final : public EdgeTpuOperators {
 
 }  // namespace
 
-std::unique_ptr<EdgeTpuOperators> driven_operators(const DeviceUri& device,
+graph::Placed placed(std::unique_ptr<graph::DeviceOperator> on_device,
+                     const graph::OperatorView& op) {
+    std::string kernel = on_device->kernel();
+    return {graph::device_kernel(std::move(on_device), op), std::move(kernel),
+            "compiled for the Edge TPU"};
+}
+
+std::shared_ptr<EdgeTpuOperators> driven_operators(const DeviceUri& device,
                                                    const SessionOptions& options) {
-    return std::make_unique<DrivenOperators>(device, options);
+    return std::make_shared<DrivenOperators>(device, options);
 }
 
 }  // namespace reef::runtime

@@ -67,9 +67,9 @@ namespace {
 constexpr std::string_view cpu_text = "cpu";
 
 /// What gives operators to the device; null for the CPU.
-Result<std::unique_ptr<EdgeTpuOperators>> operators_of(const DeviceUri& device,
+Result<std::shared_ptr<EdgeTpuOperators>> operators_of(const DeviceUri& device,
                                                        const SessionOptions& options) {
-    if (device.family == cpu_text) return std::unique_ptr<EdgeTpuOperators>();
+    if (device.family == cpu_text) return std::shared_ptr<EdgeTpuOperators>();
     if (options.simulator.strict) return watched_operators(options.simulator);
     if (device.family == "edgetpu" && (device.backend == "sim" || device.backend == "usb"))
         return driven_operators(device, options);
@@ -78,19 +78,21 @@ Result<std::unique_ptr<EdgeTpuOperators>> operators_of(const DeviceUri& device,
                 "available: cpu, edgetpu:sim, edgetpu:usb");
 }
 
-std::string reason_for(const cpu::Placement& placement, const DeviceUri& device) {
-    if (placement.on_device) return "compiled for the Edge TPU";
+std::string reason_for(const graph::Placement& placement, const DeviceUri& device) {
     if (!placement.reason.empty()) return placement.reason;
     if (device.family == cpu_text) return "the whole model was asked to run on the CPU";
     return "not part of a compiled program: the compiler left it to the CPU";
 }
 
-std::vector<PlacedOperator> placements_of(const cpu::Executor& executor, const DeviceUri& device) {
+/// `devices`: by placer.
+std::vector<PlacedOperator> placements_of(const graph::Executor& executor,
+                                          const std::vector<std::string>& devices,
+                                          const DeviceUri& device) {
     std::vector<PlacedOperator> placements;
-    for (const cpu::Placement& placement : executor.placements()) {
+    for (const graph::Placement& placement : executor.placements()) {
         placements.push_back({.index = placement.operator_index,
                               .name = placement.operator_name,
-                              .device = placement.on_device ? device.text() : std::string(cpu_text),
+                              .device = devices[placement.placer],
                               .kernel = placement.kernel,
                               .reason = reason_for(placement, device)});
     }
@@ -116,8 +118,8 @@ Status check_placements(const std::vector<PlacedOperator>& placements, const Dev
 }  // namespace
 
 struct Session::Impl {
-    std::unique_ptr<EdgeTpuOperators> devices;  ///< null for the CPU
-    cpu::Executor executor;
+    std::shared_ptr<EdgeTpuOperators> devices;  ///< null for the CPU
+    graph::Executor executor;
     std::vector<PlacedOperator> placements;
 };
 
@@ -143,13 +145,19 @@ Result<Session> Session::open(const model::Model& model, const SessionOptions& o
         return fail(Cause::bad_argument, fmt::format("device {} takes no firmware", device.text()),
                     {}, "--firmware is for a stick at edgetpu:usb");
     auto devices = REEF_TRY(operators_of(device, options));
+    std::vector<std::shared_ptr<graph::Placer>> placers;
+    std::vector<std::string> names;
+    if (devices != nullptr) {
+        placers.push_back(devices);
+        names.push_back(device.text());
+    }
+    placers.push_back(cpu::placer({.kernels = options.kernels, .arithmetic = options.arithmetic}));
+    names.emplace_back(cpu_text);
     auto executor =
-        REEF_TRY(cpu::Executor::create(model, {.kernels = options.kernels,
-                                               .arithmetic = options.arithmetic,
-                                               .threads = options.threads,
-                                               .keep_all_tensors = options.keep_all_tensors,
-                                               .devices = devices.get()}));
-    auto placements = placements_of(executor, device);
+        REEF_TRY(graph::Executor::create(model, {.placers = std::move(placers),
+                                                 .threads = options.threads,
+                                                 .keep_all_tensors = options.keep_all_tensors}));
+    auto placements = placements_of(executor, names, device);
     if (devices != nullptr) REEF_CHECK(check_placements(placements, device, options));
     return Session(
         std::make_unique<Impl>(std::move(devices), std::move(executor), std::move(placements)));
@@ -178,7 +186,7 @@ Bytes Session::output(std::size_t i) const {
 Bytes Session::tensor(model::TensorIndex index) const {
     return impl_->executor.tensor(index);
 }
-Status Session::run(cpu::RunObserver* observer) {
+Status Session::run(graph::RunObserver* observer) {
     if (impl_->devices != nullptr) impl_->devices->forget_findings();
     return impl_->executor.run(observer);
 }
@@ -188,7 +196,7 @@ void Session::reset_state() {
 const std::vector<PlacedOperator>& Session::placements() const {
     return impl_->placements;
 }
-const cpu::MemoryReport& Session::memory() const {
+const graph::MemoryReport& Session::memory() const {
     return impl_->executor.memory();
 }
 std::span<const edgetpu::Finding> Session::findings() const {

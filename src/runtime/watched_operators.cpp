@@ -11,7 +11,7 @@ struct WatchedChip {
     std::vector<edgetpu::Finding> findings;
 };
 
-class WatchedOperator final : public cpu::DeviceOperator {
+class WatchedOperator final : public graph::DeviceOperator {
   public:
     WatchedOperator(std::shared_ptr<WatchedChip> chip, edgetpu::SimulatedPackage package,
                     LayerBinding binding)
@@ -40,14 +40,15 @@ class WatchedOperators final : public EdgeTpuOperators {
     explicit WatchedOperators(const edgetpu::SimulatorOptions& options)
         : chip_(std::make_shared<WatchedChip>(options)) {}
 
-    [[nodiscard]] Result<std::unique_ptr<cpu::DeviceOperator>> prepare(
-        const model::Subgraph& graph, const model::Operator& op) override {
-        if (!edgetpu::is_compiled(op)) return std::unique_ptr<cpu::DeviceOperator>();
-        const auto package = REEF_TRY(edgetpu::package_of(op));
+    [[nodiscard]] Result<graph::Placed> place(const graph::OperatorView& op) override {
+        if (!edgetpu::is_compiled(op.op())) return graph::Placed{};
+        const auto package = REEF_TRY(edgetpu::package_of(op.op()));
         auto simulated = REEF_TRY(edgetpu::SimulatedPackage::prepare(package));
         const auto& executable = simulated.executable();
-        auto binding = REEF_TRY(LayerBinding::of(executable.inputs, executable.outputs, graph, op));
-        return std::make_unique<WatchedOperator>(chip_, std::move(simulated), std::move(binding));
+        auto binding =
+            REEF_TRY(LayerBinding::of(executable.inputs, executable.outputs, op.graph(), op.op()));
+        return placed(
+            std::make_unique<WatchedOperator>(chip_, std::move(simulated), std::move(binding)), op);
     }
 
     [[nodiscard]] std::span<const edgetpu::Finding> findings() const override {
@@ -61,8 +62,8 @@ class WatchedOperators final : public EdgeTpuOperators {
 
 }  // namespace
 
-std::unique_ptr<EdgeTpuOperators> watched_operators(const edgetpu::SimulatorOptions& options) {
-    return std::make_unique<WatchedOperators>(options);
+std::shared_ptr<EdgeTpuOperators> watched_operators(const edgetpu::SimulatorOptions& options) {
+    return std::make_shared<WatchedOperators>(options);
 }
 
 }  // namespace reef::runtime

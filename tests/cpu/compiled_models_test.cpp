@@ -112,7 +112,7 @@ class CompiledModels : public testing::Test {
                 if (!pair.parameters.on_chip()[i]) continue;
                 if (std::ranges::find(kinds, op.code.builtin) == kinds.end()) continue;
                 SCOPED_TRACE(pair.name + ", " + model::place_of(pair.graph(), i));
-                check(pair, OperatorView(pair.plain(), pair.graph(), op));
+                check(pair, OperatorView(pair.plain(), pair.graph(), i));
                 ++count;
             }
         }

@@ -131,7 +131,7 @@ model::Model build(const Case& c) {
 PreparedKernel prepare(const model::Model& model, const PrepareOptions& options) {
     const model::Subgraph& graph = model.subgraphs[0];
     const model::Operator& op = graph.operators[0];
-    return find_kernel(op.code)->prepare(OperatorView(model, graph, op), options);
+    return find_kernel(op.code)->prepare(OperatorView(model, graph, 0), options);
 }
 
 /// The output's bytes.

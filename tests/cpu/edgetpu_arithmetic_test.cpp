@@ -546,13 +546,13 @@ TEST(EdgetpuPartition, WhatFollowsTheChipAndTheCpuStaysOnTheCpu) {
 
 TEST(EdgetpuPartition, PlacementsSayWhichArithmeticAndWhy) {
     const model::Model model = network_through_floats();
-    const auto chip = Executor::create(model, {.arithmetic = Arithmetic::edgetpu});
+    const auto chip = test::on_cpu(model, {.arithmetic = Arithmetic::edgetpu});
     ASSERT_TRUE(chip) << chip.error().message();
     EXPECT_EQ(chip->placements()[1].kernel, "relu fast table edgetpu");
     EXPECT_THAT(chip->placements()[1].reason, HasSubstr("as the Edge TPU computes it"));
     EXPECT_EQ(chip->placements()[4].kernel, "relu fast table");
     EXPECT_THAT(chip->placements()[4].reason, HasSubstr("TFLite's arithmetic: "));
-    const auto tflite = Executor::create(model, {});
+    const auto tflite = test::on_cpu(model, {});
     ASSERT_TRUE(tflite);
     EXPECT_EQ(tflite->placements()[1].kernel, "relu fast table");
     EXPECT_EQ(tflite->placements()[1].reason, "");

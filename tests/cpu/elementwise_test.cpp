@@ -8,8 +8,8 @@
 #include <numeric>
 #include <random>
 
-#include "reef/cpu/executor.h"
 #include "reef/model/builder.h"
+#include "support/cpu_executor.h"
 
 namespace reef::cpu {
 namespace {
@@ -46,7 +46,7 @@ class Elementwise : public testing::TestWithParam<ElementType> {
 
 std::vector<std::byte> run(const model::Model& model, KernelSet kernels, int threads,
                            const std::vector<std::vector<std::byte>>& inputs) {
-    auto executor = Executor::create(model, {.kernels = kernels, .threads = threads});
+    auto executor = test::on_cpu(model, {.kernels = kernels, .threads = threads});
     EXPECT_TRUE(executor) << executor.error().message();
     if (!executor) return {};
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -225,7 +225,7 @@ TEST(Rectifiers, RefuseOtherTypes) {
     const auto y = builder.tensor("y", ElementType::int32, {4});
     builder.add(Op::relu, {x}, {y});
     builder.output(y);
-    const auto executor = Executor::create(builder.finish().value(), {});
+    const auto executor = test::on_cpu(builder.finish().value(), {});
     ASSERT_FALSE(executor);
     EXPECT_EQ(executor.error().cause, Cause::unsupported);
 }
@@ -240,7 +240,7 @@ TEST(Concatenation, RescalesUint8InputsAndRefusesOtherTypes) {
         builder.output(y);
         const auto model = builder.finish().value();
         if (type == ElementType::int8) {
-            EXPECT_EQ(Executor::create(model, {}).error().cause, Cause::unsupported);
+            EXPECT_EQ(test::on_cpu(model, {}).error().cause, Cause::unsupported);
             continue;
         }
         const auto bytes = [](std::initializer_list<int> values) {

@@ -13,8 +13,8 @@
 #include "cpu/edgetpu_forms.h"
 #include "reef/base/file.h"
 #include "reef/base/npy.h"
-#include "reef/cpu/executor.h"
 #include "reef/model/tflite.h"
+#include "support/cpu_executor.h"
 #include "support/shared_data.h"
 
 namespace reef::cpu {
@@ -99,7 +99,7 @@ Difference compare(const Array& expected, Bytes actual) {
 }
 
 /// The operator that writes a tensor, or "a graph input".
-std::string producer(const Executor& executor, model::TensorIndex index) {
+std::string producer(const graph::Executor& executor, model::TensorIndex index) {
     const model::Subgraph& graph = executor.graph();
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
         if (std::ranges::find(graph.operators[i].outputs, index) !=
@@ -164,11 +164,11 @@ class Golden : public testing::TestWithParam<GoldenCase> {
 
     /// The whole network on the golden inputs.
     void run() {
-        auto executor = Executor::create(model_, {.kernels = GetParam().kernels,
-                                                  .threads = GetParam().threads,
-                                                  .keep_all_tensors = true});
+        auto executor = test::on_cpu(model_, {.kernels = GetParam().kernels,
+                                              .threads = GetParam().threads,
+                                              .keep_all_tensors = true});
         ASSERT_TRUE(executor) << executor.error().message();
-        executor_ = std::make_unique<Executor>(std::move(*executor));
+        executor_ = std::make_unique<graph::Executor>(std::move(*executor));
         std::size_t fed = 0;
         for (const auto& [name, array] : arrays_) {
             const auto input = number_after(name, "in");
@@ -229,7 +229,7 @@ class Golden : public testing::TestWithParam<GoldenCase> {
 
     model::Model model_;
     NamedArrays arrays_;
-    std::unique_ptr<Executor> executor_;
+    std::unique_ptr<graph::Executor> executor_;
 };
 
 TEST_P(Golden, EveryTensorEqualsTheReference) {
@@ -296,7 +296,7 @@ void Golden::check_operator(std::size_t index) {
     const model::Model single = with_one_operator(index);
     const std::string place = model::place_of(model_.subgraphs[0], index);
     auto executor =
-        Executor::create(single, {.kernels = GetParam().kernels, .threads = GetParam().threads});
+        test::on_cpu(single, {.kernels = GetParam().kernels, .threads = GetParam().threads});
     ASSERT_TRUE(executor) << place << ": " << executor.error().message();
     for (std::size_t i = 0; i < executor->input_count(); ++i) {
         const Array& array = *golden(executor->graph().inputs[i]);
@@ -341,7 +341,7 @@ class GoldenOnEdgetpu : public Golden {
     void check_operator(std::size_t index) {
         const model::Model single = with_one_operator(index);
         const std::string place = model::place_of(model_.subgraphs[0], index);
-        auto executor = Executor::create(
+        auto executor = test::on_cpu(
             single, {.kernels = GetParam().kernels, .arithmetic = Arithmetic::edgetpu});
         ASSERT_TRUE(executor) << place << ": " << executor.error().message();
         for (std::size_t i = 0; i < executor->input_count(); ++i)

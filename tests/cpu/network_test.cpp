@@ -8,8 +8,8 @@
 #include <cstring>
 #include <new>
 
-#include "reef/cpu/executor.h"
 #include "reef/model/tflite.h"
+#include "support/cpu_executor.h"
 #include "support/shared_data.h"
 
 namespace {
@@ -74,9 +74,9 @@ TEST(Networks, ArenasAreCloseToTheBound) {
     REEF_SHARED_OR_SKIP(shared);
     ASSERT_FALSE(models(shared, false).empty());
     for (const auto& path : models(shared, false)) {
-        const auto executor = Executor::create(load(path), {});
+        const auto executor = test::on_cpu(load(path), {});
         ASSERT_TRUE(executor) << path << ": " << executor.error().message();
-        const MemoryReport& memory = executor->memory();
+        const graph::MemoryReport& memory = executor->memory();
         fmt::print("{:45} arena {:8} bound {:8} state {:6} packed {:8}\n", path.stem().string(),
                    memory.arena_bytes, memory.lower_bound_bytes, memory.variable_bytes,
                    memory.packed_bytes);
@@ -91,8 +91,9 @@ TEST(Networks, ThePlanIsWhatCreateTakes) {
     for (const auto& path : models(shared, false)) {
         const model::Model model = load(path);
         for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
-            const auto plan = Executor::plan(model, {.kernels = kernels, .threads = 2});
-            const auto executor = Executor::create(model, {.kernels = kernels, .threads = 2});
+            const auto plan = graph::Executor::plan(
+                model, test::executor_options({.kernels = kernels, .threads = 2}));
+            const auto executor = test::on_cpu(model, {.kernels = kernels, .threads = 2});
             ASSERT_TRUE(plan && executor) << path;
             EXPECT_TRUE(*plan == executor->memory()) << path;
         }
@@ -112,7 +113,7 @@ TEST(Networks, RunsDoNotAllocate) {
     }
     for (const auto& path : models(shared, false)) {
         for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
-            auto executor = Executor::create(load(path), {.kernels = kernels});
+            auto executor = test::on_cpu(load(path), {.kernels = kernels});
             ASSERT_TRUE(executor) << path << ": " << executor.error().message();
             const std::size_t before = allocations;
             const Status status = executor->run();
@@ -127,7 +128,7 @@ TEST(Networks, RunsDoNotAllocate) {
 TEST(Networks, StateIsKeptUntilReset) {
     REEF_SHARED_OR_SKIP(shared);
     auto executor =
-        Executor::create(load(shared / "data" / "models" / "keras_lstm_mnist_ptq.tflite"), {});
+        test::on_cpu(load(shared / "data" / "models" / "keras_lstm_mnist_ptq.tflite"), {});
     ASSERT_TRUE(executor) << executor.error().message();
     EXPECT_GT(executor->memory().variable_bytes, 0U);
     const auto run = [&] {
@@ -160,7 +161,7 @@ TEST(Networks, CompiledModelsAreRefusedByName) {
     REEF_SHARED_OR_SKIP(shared);
     const auto compiled = models(shared, true);
     for (const auto& path : compiled) {
-        const auto executor = Executor::create(load(path), {});
+        const auto executor = test::on_cpu(load(path), {});
         ASSERT_FALSE(executor) << path;
         EXPECT_EQ(executor.error().cause, Cause::unsupported);
         EXPECT_NE(executor.error().place.find("edgetpu-custom-op"), std::string::npos)

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "reef/cpu/executor.h"
 #include "reef/model/builder.h"
+#include "support/cpu_executor.h"
 
 namespace reef::test {
 
@@ -29,8 +29,8 @@ std::vector<T> values_of(Bytes bytes) {
 /// One run on the given inputs; every output's bytes, or none after a failure.
 inline std::vector<std::vector<std::byte>> run_model(
     const model::Model& model, const std::vector<std::vector<std::byte>>& inputs,
-    const cpu::ExecutorOptions& options) {
-    auto executor = cpu::Executor::create(model, options);
+    const CpuOptions& options) {
+    auto executor = on_cpu(model, options);
     if (!executor) {
         ADD_FAILURE() << executor.error().message();
         return {};
@@ -62,7 +62,7 @@ inline std::vector<std::vector<std::byte>> run_model(
 inline std::string refusal(const model::Model& model,
                            cpu::Arithmetic arithmetic = cpu::Arithmetic::tflite) {
     const auto executor =
-        cpu::Executor::create(model, {.kernels = cpu::KernelSet::fast, .arithmetic = arithmetic});
+        on_cpu(model, {.kernels = cpu::KernelSet::fast, .arithmetic = arithmetic});
     return executor ? std::string() : executor.error().message();
 }
 

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "reef/base/result.h"
-#include "reef/cpu/executor.h"
+#include "reef/cpu/placer.h"
 #include "reef/edgetpu/simulator.h"
 #include "reef/edgetpu/usb/device.h"
+#include "reef/graph/executor.h"
 #include "reef/model/graph.h"
 #include "reef/runtime/chips.h"
 
@@ -71,11 +72,11 @@ class Session {
     [[nodiscard]] MutableBytes input(std::size_t i);
     [[nodiscard]] Bytes output(std::size_t i) const;
     [[nodiscard]] Bytes tensor(model::TensorIndex index) const;
-    [[nodiscard]] Status run(cpu::RunObserver* observer = nullptr);
+    [[nodiscard]] Status run(graph::RunObserver* observer = nullptr);
     void reset_state();
 
     [[nodiscard]] const std::vector<PlacedOperator>& placements() const;
-    [[nodiscard]] const cpu::MemoryReport& memory() const;
+    [[nodiscard]] const graph::MemoryReport& memory() const;
     /// What the last run's compiled programs did that right ones would not, if
     /// SessionOptions::simulator.strict.
     [[nodiscard]] std::span<const edgetpu::Finding> findings() const;

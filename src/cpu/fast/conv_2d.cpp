@@ -7,7 +7,7 @@
 #include "base/worker_pool.h"
 #include "cpu/convolution.h"
 #include "cpu/fast/matrix_product.h"
-#include "cpu/memory_plan.h"
+#include "graph/memory_plan.h"
 
 namespace reef::cpu {
 namespace {
@@ -27,7 +27,7 @@ class FastConv2d final : public Kernel {
         const std::size_t fit = tile_bytes / (matrix_.depth * sizeof(std::int16_t)) / step * step;
         tile_rows_ = std::min(std::max(fit, step), (pixels() + step - 1) / step * step);
         worker_bytes_ =
-            align_up((tile_rows_ * matrix_.depth + gather_slack) * sizeof(std::int16_t));
+            graph::align_up((tile_rows_ * matrix_.depth + gather_slack) * sizeof(std::int16_t));
     }
 
     [[nodiscard]] std::string name() const override {

@@ -8,7 +8,7 @@
 #include "base/worker_pool.h"
 #include "cpu/convolution.h"
 #include "cpu/fast/depthwise_product.h"
-#include "cpu/memory_plan.h"
+#include "graph/memory_plan.h"
 
 namespace reef::cpu {
 namespace {
@@ -22,9 +22,9 @@ class FastDepthwiseConv2d final : public Kernel {
           channels_(std::max(static_cast<std::size_t>(c_.out_channels), least_channels)),
           expands_(channels_ != static_cast<std::size_t>(c_.in_channels)) {
         const auto input_pixels = static_cast<std::size_t>(c_.batch * c_.h.in * c_.w.in);
-        outside_bytes_ = align_up(static_cast<std::size_t>(c_.w.in) * channels_);
-        worker_bytes_ = align_up(packed_.taps * sizeof(const std::byte*));
-        expanded_bytes_ = expands_ ? align_up(input_pixels * channels_) : 0;
+        outside_bytes_ = graph::align_up(static_cast<std::size_t>(c_.w.in) * channels_);
+        worker_bytes_ = graph::align_up(packed_.taps * sizeof(const std::byte*));
+        expanded_bytes_ = expands_ ? graph::align_up(input_pixels * channels_) : 0;
         scratch_bytes_ =
             outside_bytes_ + expanded_bytes_ + worker_bytes_ * static_cast<std::size_t>(threads);
         // Output columns whose taps are all inside.

@@ -6,9 +6,9 @@
 #include <random>
 
 #include "reef/base/file.h"
-#include "reef/cpu/executor.h"
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/model/tflite.h"
+#include "support/cpu_executor.h"
 #include "support/shared_data.h"
 
 namespace reef::edgetpu {
@@ -61,7 +61,7 @@ TEST_P(CompiledTemplate, GivesThePlainModelsOutputs) {
     ASSERT_TRUE(packages);
     auto package = SimulatedPackage::prepare(packages->front().package);
     ASSERT_TRUE(package) << package.error().message();
-    auto cpu = cpu::Executor::create(plain, {});
+    auto cpu = test::on_cpu(plain, {});
     ASSERT_TRUE(cpu) << cpu.error().message();
     Simulator chip;
     for (const unsigned seed : {1U, 2U, 3U}) {

@@ -87,7 +87,7 @@ Result<InputBytes> inputs_or_random(const model::Subgraph& graph,
     return specs.empty() ? random_inputs(graph, seed) : load_inputs(graph, specs);
 }
 
-Result<double> timed_run(runtime::Session& session, cpu::RunObserver* observer) {
+Result<double> timed_run(runtime::Session& session, graph::RunObserver* observer) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
     REEF_CHECK(session.run(observer));

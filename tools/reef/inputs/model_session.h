@@ -54,7 +54,7 @@ void set_inputs(runtime::Session& session, const InputBytes& inputs);
 
 /// Seconds that one run takes; inputs must have been set.
 [[nodiscard]] Result<double> timed_run(runtime::Session& session,
-                                       cpu::RunObserver* observer = nullptr);
+                                       graph::RunObserver* observer = nullptr);
 
 /// How many operators each kernel of each device runs: "cpu: 14 conv_2d fast AVX2, ...".
 [[nodiscard]] std::string placement_summary(const runtime::Session& session);

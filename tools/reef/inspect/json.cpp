@@ -51,7 +51,7 @@ Json tensors_json(const model::Subgraph& graph, const SubgraphReport& report) {
     return tensors;
 }
 
-Json cpu_json(const Result<cpu::MemoryReport>& cpu) {
+Json cpu_json(const Result<graph::MemoryReport>& cpu) {
     if (!cpu) return {{"runs", false}, {"reason", cpu.error().message()}};
     return {{"runs", true},
             {"arena_bytes", cpu->arena_bytes},

@@ -1,6 +1,7 @@
 #include "inspect/report.h"
 
 #include "reef/base/file.h"
+#include "reef/cpu/placer.h"
 #include "reef/model/tflite.h"
 
 namespace reef::tool {
@@ -29,10 +30,8 @@ std::vector<TensorRole> roles_in(const model::Model& model, const model::Subgrap
     return roles;
 }
 
-Result<cpu::MemoryReport> plan_on_cpu(const model::Model& model, std::size_t subgraph) {
-    cpu::ExecutorOptions options;
-    options.subgraph = subgraph;
-    return cpu::Executor::plan(model, options);
+Result<graph::MemoryReport> plan_on_cpu(const model::Model& model, std::size_t subgraph) {
+    return graph::Executor::plan(model, {.placers = {cpu::placer()}, .subgraph = subgraph});
 }
 
 }  // namespace

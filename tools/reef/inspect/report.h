@@ -7,7 +7,7 @@
 
 #include "inspect/edgetpu.h"
 #include "reef/base/result.h"
-#include "reef/cpu/executor.h"
+#include "reef/graph/executor.h"
 #include "reef/model/cost.h"
 #include "reef/model/graph.h"
 
@@ -20,8 +20,8 @@ enum class TensorRole : std::uint8_t { input, output, constant, variable, comput
 struct SubgraphReport {
     std::vector<model::Cost> costs;  ///< per operator
     model::Cost total;
-    std::vector<TensorRole> roles;  ///< per tensor
-    Result<cpu::MemoryReport> cpu;  ///< the plan for the CPU device, or why it cannot run there
+    std::vector<TensorRole> roles;    ///< per tensor
+    Result<graph::MemoryReport> cpu;  ///< the plan for the CPU device, or why it cannot run there
 };
 
 struct ModelReport {

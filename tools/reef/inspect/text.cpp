@@ -69,7 +69,7 @@ void print_file(Console& console, const ModelReport& report) {
     }
 }
 
-void print_cpu(Console& console, const Result<cpu::MemoryReport>& cpu) {
+void print_cpu(Console& console, const Result<graph::MemoryReport>& cpu) {
     if (!cpu) {
         print_field(console, "cpu", "cannot run: " + cpu.error().message());
         return;

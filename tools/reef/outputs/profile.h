@@ -13,7 +13,7 @@
 namespace reef::tool {
 
 /// Keeps the start and end of every operator of every run it observes.
-class Recorder final : public cpu::RunObserver {
+class Recorder final : public graph::RunObserver {
   public:
     struct Event {
         std::size_t operator_index = 0;

@@ -26,7 +26,7 @@ struct BenchReport {
     std::size_t warmup_runs = 0;
     LatencySummary latency{};
     std::int64_t macs = 0;
-    cpu::MemoryReport memory{};
+    graph::MemoryReport memory{};
     Profile profile{};
     /// Of the compiled operators together, on a device that is an Edge TPU.
     std::optional<edgetpu::PackageEstimate> chip{};

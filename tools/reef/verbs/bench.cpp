@@ -32,7 +32,7 @@ struct BenchOptions {
 
 /// One run on the given inputs, from the same state.
 Result<double> fresh_run(runtime::Session& session, const InputBytes& inputs,
-                         cpu::RunObserver* observer) {
+                         graph::RunObserver* observer) {
     session.reset_state();
     set_inputs(session, inputs);
     return timed_run(session, observer);
@@ -41,7 +41,7 @@ Result<double> fresh_run(runtime::Session& session, const InputBytes& inputs,
 /// Runs until the count, or the seconds, are reached; at least one run.
 Result<std::vector<double>> measure(runtime::Session& session, const InputBytes& inputs,
                                     std::optional<std::size_t> runs, double seconds,
-                                    cpu::RunObserver* observer, const std::string& label) {
+                                    graph::RunObserver* observer, const std::string& label) {
     constexpr std::size_t most_runs = 1000000;
     Progress progress(label);
     std::vector<double> times;

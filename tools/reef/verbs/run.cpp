@@ -36,7 +36,7 @@ struct RunOptions {
 };
 
 /// Tells the bar how many operators are done.
-class OperatorProgress final : public cpu::RunObserver {
+class OperatorProgress final : public graph::RunObserver {
   public:
     explicit OperatorProgress(std::size_t count) : count_(count), bar_("running") {}
     void on_operator(std::size_t index, Clock::time_point, Clock::time_point) override {

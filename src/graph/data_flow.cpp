@@ -1,11 +1,11 @@
-#include "cpu/data_flow.h"
+#include "graph/data_flow.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
-namespace reef::cpu {
+namespace reef::graph {
 namespace {
 
 class Tracer {
@@ -126,4 +126,4 @@ Result<std::vector<TensorUse>> trace_tensors(const model::Model& model,
     return Tracer(model, graph).trace();
 }
 
-}  // namespace reef::cpu
+}  // namespace reef::graph

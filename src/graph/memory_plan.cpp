@@ -1,4 +1,4 @@
-#include "cpu/memory_plan.h"
+#include "graph/memory_plan.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-namespace reef::cpu {
+namespace reef::graph {
 namespace {
 
 using Order = std::vector<std::size_t>;
@@ -207,4 +207,4 @@ Result<MemoryPlan> plan_memory(std::span<const Lifetime> lifetimes) {
     return plan;
 }
 
-}  // namespace reef::cpu
+}  // namespace reef::graph

@@ -1,10 +1,10 @@
-#include "cpu/kernel.h"
+#include "graph/kernel.h"
 
 #include <fmt/format.h>
 
 #include <cassert>
 
-namespace reef::cpu {
+namespace reef::graph {
 namespace {
 
 std::string count_text(std::size_t min, std::size_t max) {
@@ -15,26 +15,26 @@ std::string count_text(std::size_t min, std::size_t max) {
 }  // namespace
 
 bool OperatorView::has_input(std::size_t i) const {
-    return i < op_.inputs.size() && op_.inputs[i] != model::absent_tensor;
+    return i < op().inputs.size() && op().inputs[i] != model::absent_tensor;
 }
 
 const model::Tensor& OperatorView::input(std::size_t i) const {
     assert(has_input(i));
-    return graph_.tensors[static_cast<std::size_t>(op_.inputs[i])];
+    return graph_.tensors[static_cast<std::size_t>(op().inputs[i])];
 }
 
 const model::Tensor& OperatorView::output(std::size_t i) const {
-    assert(i < op_.outputs.size() && op_.outputs[i] != model::absent_tensor);
-    return graph_.tensors[static_cast<std::size_t>(op_.outputs[i])];
+    assert(i < op().outputs.size() && op().outputs[i] != model::absent_tensor);
+    return graph_.tensors[static_cast<std::size_t>(op().outputs[i])];
 }
 
 bool OperatorView::has_intermediate(std::size_t i) const {
-    return i < op_.intermediates.size() && op_.intermediates[i] != model::absent_tensor;
+    return i < op().intermediates.size() && op().intermediates[i] != model::absent_tensor;
 }
 
 const model::Tensor& OperatorView::intermediate(std::size_t i) const {
     assert(has_intermediate(i));
-    return graph_.tensors[static_cast<std::size_t>(op_.intermediates[i])];
+    return graph_.tensors[static_cast<std::size_t>(op().intermediates[i])];
 }
 
 Bytes OperatorView::constant(std::size_t i) const {
@@ -59,4 +59,4 @@ Status OperatorView::expect_counts(std::size_t min_inputs, std::size_t max_input
     return {};
 }
 
-}  // namespace reef::cpu
+}  // namespace reef::graph

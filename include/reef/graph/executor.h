@@ -1,8 +1,7 @@
-// Runs a graph on the CPU, bit-exact with TFLite 2.9's builtin kernels, or with the arithmetic of
-// the Edge TPU.
+// Runs a graph, each operator by whoever takes it: the CPU's kernels, devices.
 //
-// create() checks every operator against the kernels' stated limits, packs weights, and plans one
-// arena from the tensors' lifetimes; run() then allocates nothing.
+// create() checks every operator against the stated limits, packs weights, and plans one arena from
+// the tensors' lifetimes; run() then allocates nothing on the CPU.
 #pragma once
 
 #include <chrono>
@@ -11,55 +10,23 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
 
-namespace reef::cpu {
+namespace reef::graph {
 
-/// Which kernels run: the plain ones that read like the arithmetic's definition, or the vectorised
-/// ones where they exist. Both give the same bytes for integer tensors.
-enum class KernelSet : std::uint8_t { reference, fast };
-
-/// How quantised operators compute. tflite: as TFLite 2.9's builtin kernels, bit for bit. edgetpu:
-/// as the Edge TPU computes the operators that the vendor's compiler would place on it, with one
-/// float32 multiplication per sum and ties to even, so that a chip's or a simulator's tensors can
-/// be compared byte by byte; the others stay TFLite's. What the chip computes in a way that is not
-/// known is refused by name.
-enum class Arithmetic : std::uint8_t { tflite, edgetpu };
-
-/// An operator that a device of its own runs, in the middle of a graph on the CPU.
-class DeviceOperator {
-  public:
-    virtual ~DeviceOperator() = default;
-    /// What runs it there, for placements.
-    [[nodiscard]] virtual std::string kernel() const = 0;
-    /// Tensors in the operator's order, with the sizes that the graph declares; variable inputs
-    /// (state) may be written. Called from the thread that calls Executor::run().
-    [[nodiscard]] virtual Status run(std::span<const MutableBytes> inputs,
-                                     std::span<const MutableBytes> outputs) = 0;
-};
-
-/// Which operators a device takes.
-class DeviceOperators {
-  public:
-    virtual ~DeviceOperators() = default;
-    /// Null when the operator is not for the device; then the CPU runs it.
-    [[nodiscard]] virtual Result<std::unique_ptr<DeviceOperator>> prepare(
-        const model::Subgraph& graph, const model::Operator& op) = 0;
-};
+/// Who runs operators: cpu::placer() makes the CPU's, a session the devices'.
+class Placer;
 
 struct ExecutorOptions {
-    KernelSet kernels = KernelSet::fast;
-    Arithmetic arithmetic = Arithmetic::tflite;
+    /// Asked for every operator, in this order; the first that takes it runs it.
+    std::vector<std::shared_ptr<Placer>> placers{};
     int threads = 1;                ///< 1 to 256
     bool keep_all_tensors = false;  ///< no two tensors share memory: every tensor() stays readable
     std::size_t subgraph = 0;
-    /// Asked for every operator; must live during create().
-    DeviceOperators* devices = nullptr;
 };
 
 struct MemoryReport {
@@ -74,9 +41,8 @@ struct Placement {
     std::size_t operator_index = 0;
     std::string operator_name;
     std::string kernel;      ///< e.g. "conv_2d fast AVX2", "softmax reference"
-    bool on_device = false;  ///< a DeviceOperator runs it
-    /// With Arithmetic::edgetpu why the operator has that arithmetic, or why TFLite's; else empty.
-    std::string reason;
+    std::size_t placer = 0;  ///< which of ExecutorOptions::placers runs it
+    std::string reason;      ///< why that one does, in its words; may be empty
 };
 
 /// Sees every operator's start and end; called on the thread that called run().
@@ -93,9 +59,9 @@ class RunObserver {
 class Executor {
   public:
     /// Errors: bad_argument for options out of range; unsupported, with the operator as place, for
-    /// operators and types without a kernel, non-constant shapes and axes, and tensors that need
-    /// more than 4 GiB; bad_input for tensors that are not written exactly once before they are
-    /// read, and for declared shapes other than the operators compute.
+    /// operators that no placer takes, types without a kernel, non-constant shapes and axes, and
+    /// tensors that need more than 4 GiB; bad_input for tensors that are not written exactly once
+    /// before they are read, and for declared shapes other than the operators compute.
     [[nodiscard]] static Result<Executor> create(const model::Model& model,
                                                  const ExecutorOptions& options);
     /// The memory that create() would take, without taking it and without packing weights.
@@ -137,9 +103,4 @@ class Executor {
     std::unique_ptr<Impl> impl_;
 };
 
-/// The instruction set that the fast kernels use on this machine: "AVX2", "AVX3_DL" (AVX-512 with
-/// VNNI), "NEON", ... The environment variable REEF_SIMD, read once, names a lower one; a name that
-/// this machine does not have is reported through the log sink and ignored.
-[[nodiscard]] std::string_view simd_target();
-
-}  // namespace reef::cpu
+}  // namespace reef::graph

@@ -1,10 +1,10 @@
-#include "cpu/memory_plan.h"
+#include "graph/memory_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace reef::cpu {
+namespace reef::graph {
 namespace {
 
 std::size_t most_live_bytes(const std::vector<Lifetime>& blocks, std::size_t operators) {
@@ -96,4 +96,4 @@ TEST(MemoryPlan, AbsurdSizesAreRefused) {
 }
 
 }  // namespace
-}  // namespace reef::cpu
+}  // namespace reef::graph

@@ -8,7 +8,7 @@
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
 
-namespace reef::cpu {
+namespace reef::graph {
 
 enum class Storage : std::uint8_t {
     none,      ///< no operator touches it
@@ -30,4 +30,4 @@ struct TensorUse {
 [[nodiscard]] Result<std::vector<TensorUse>> trace_tensors(const model::Model& model,
                                                            const model::Subgraph& graph);
 
-}  // namespace reef::cpu
+}  // namespace reef::graph

@@ -1,4 +1,4 @@
-#include "reef/cpu/executor.h"
+#include "reef/graph/executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,9 @@
 #include <functional>
 
 #include "reef/model/builder.h"
+#include "support/cpu_executor.h"
 
-namespace reef::cpu {
+namespace reef::graph {
 namespace {
 
 using model::Builder;
@@ -46,8 +47,8 @@ void feed(Executor& executor, std::size_t i, const std::vector<T>& values) {
     std::memcpy(executor.input(i).data(), values.data(), values.size() * sizeof(T));
 }
 
-Error refusal(const Model& model, const ExecutorOptions& options = {}) {
-    auto executor = Executor::create(model, options);
+Error refusal(const Model& model, const test::CpuOptions& options = {}) {
+    auto executor = test::on_cpu(model, options);
     if (executor) {
         ADD_FAILURE() << "was not refused";
         return {};
@@ -72,7 +73,7 @@ TEST(Executor, RefusesSparseConstantsWhichAreShorterThanTheirShape) {
 }
 
 TEST(Executor, RunsAndReusesMemory) {
-    auto executor = Executor::create(three_sums({1, 256}), {});
+    auto executor = test::on_cpu(three_sums({1, 256}), {});
     ASSERT_TRUE(executor) << executor.error().message();
     feed(*executor, 0, std::vector<float>(256, 1.5F));
     ASSERT_TRUE(executor->run());
@@ -83,7 +84,7 @@ TEST(Executor, RunsAndReusesMemory) {
 }
 
 TEST(Executor, KeepsAllTensorsWhenAsked) {
-    auto executor = Executor::create(three_sums({1, 256}), {.keep_all_tensors = true});
+    auto executor = test::on_cpu(three_sums({1, 256}), {.keep_all_tensors = true});
     ASSERT_TRUE(executor);
     feed(*executor, 0, std::vector<float>(256, 1.0F));
     ASSERT_TRUE(executor->run());
@@ -103,7 +104,7 @@ TEST(Executor, OutlivesItsModel) {
         const auto y = builder.tensor("y", f32, {4});
         builder.add(Op::mul, {x, k}, {y}, model::MulOptions{});
         builder.output(y);
-        return Executor::create(builder.finish().value(), {});
+        return test::on_cpu(builder.finish().value(), {});
     }();
     ASSERT_TRUE(executor);
     Executor moved = std::move(*executor);
@@ -123,7 +124,7 @@ TEST(Executor, AnInputMayBeAnOutputAndTensorsMayBeUnused) {
     builder.add(Op::add, {y, y}, {z}, model::AddOptions{});
     builder.output(x);
     builder.output(z);
-    auto executor = Executor::create(builder.finish().value(), {});
+    auto executor = test::on_cpu(builder.finish().value(), {});
     ASSERT_TRUE(executor) << executor.error().message();
     feed<float>(*executor, 0, {1, 2});
     ASSERT_TRUE(executor->run());
@@ -136,7 +137,7 @@ TEST(Executor, AnInputMayBeAnOutputAndTensorsMayBeUnused) {
 TEST(Executor, AGraphWithoutOperatorsGivesItsInput) {
     Builder builder("nothing");
     builder.output(builder.input("x", f32, {2}));
-    auto executor = Executor::create(builder.finish().value(), {});
+    auto executor = test::on_cpu(builder.finish().value(), {});
     ASSERT_TRUE(executor) << executor.error().message();
     feed<float>(*executor, 0, {3, 4});
     ASSERT_TRUE(executor->run());
@@ -155,7 +156,7 @@ TEST(Executor, TellsTheObserverEveryOperatorInOrder) {
             seen.push_back(index);
         }
     } recorder;
-    auto executor = Executor::create(three_sums({8}), {});
+    auto executor = test::on_cpu(three_sums({8}), {});
     ASSERT_TRUE(executor->run(&recorder));
     EXPECT_EQ(recorder.seen, (std::vector<std::size_t>{0, 1, 2}));
     ASSERT_EQ(executor->placements().size(), 3U);
@@ -169,7 +170,7 @@ TEST(Executor, DataErrorsCarryTheOperator) {
     const auto q = builder.tensor("q", i32, {3});
     builder.add(Op::floor_div, {a, b}, {q});
     builder.output(q);
-    auto executor = Executor::create(builder.finish().value(), {});
+    auto executor = test::on_cpu(builder.finish().value(), {});
     ASSERT_TRUE(executor);
     feed<std::int32_t>(*executor, 0, {7, -7, -8});
     feed<std::int32_t>(*executor, 1, {2, 2, -2});
@@ -192,7 +193,7 @@ TEST(Executor, GatherNdChecksItsIndices) {
     const auto y = builder.tensor("y", ElementType::int8, {2, 2});
     builder.add(Op::gather_nd, {x, at}, {y});
     builder.output(y);
-    auto executor = Executor::create(builder.finish().value(), {.keep_all_tensors = true});
+    auto executor = test::on_cpu(builder.finish().value(), {.keep_all_tensors = true});
     ASSERT_TRUE(executor) << executor.error().message();
     feed<std::int8_t>(*executor, 0, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
     feed<std::int32_t>(*executor, 1, {1, 2, 0, 1});
@@ -219,7 +220,7 @@ TEST(Executor, ReshapeAndSqueezeGiveTheSameBytesUnderAnotherShape) {
         builder.add(Op::squeeze, {x}, {z}, model::SqueezeOptions{.squeeze_dims = {-4}});
         builder.output(y);
         builder.output(z);
-        auto executor = Executor::create(builder.finish().value(), {});
+        auto executor = test::on_cpu(builder.finish().value(), {});
         ASSERT_TRUE(executor) << executor.error().message();
         const std::vector<std::int32_t> values{1, 2, 3, 4, 5, 6};
         feed<std::int32_t>(*executor, 0, values);
@@ -359,4 +360,4 @@ TEST(ExecutorRefusals, AbsurdSizesBeforeAnyMemoryIsTaken) {
 }
 
 }  // namespace
-}  // namespace reef::cpu
+}  // namespace reef::graph

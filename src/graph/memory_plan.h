@@ -7,7 +7,7 @@
 
 #include "reef/base/result.h"
 
-namespace reef::cpu {
+namespace reef::graph {
 
 /// A block of memory and the operators during which it must keep its contents.
 struct Lifetime {
@@ -32,4 +32,4 @@ inline constexpr std::size_t arena_limit = std::size_t{4} << 30;
 /// Errors: unsupported when the arena would be above arena_limit.
 [[nodiscard]] Result<MemoryPlan> plan_memory(std::span<const Lifetime> lifetimes);
 
-}  // namespace reef::cpu
+}  // namespace reef::graph

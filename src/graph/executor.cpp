@@ -1,4 +1,4 @@
-#include "reef/cpu/executor.h"
+#include "reef/graph/executor.h"
 
 #include <fmt/format.h>
 
@@ -9,17 +9,14 @@
 #include <iterator>
 #include <optional>
 
-#include "base/simd.h"
 #include "base/worker_pool.h"
-#include "cpu/custom_options.h"
-#include "cpu/data_flow.h"
-#include "cpu/edgetpu_forms.h"
-#include "cpu/float_requantisation.h"
-#include "cpu/kernel.h"
-#include "cpu/memory_plan.h"
+#include "graph/data_flow.h"
+#include "graph/kernel.h"
+#include "graph/memory_plan.h"
+#include "graph/placer.h"
 #include "reef/model/tflite.h"
 
-namespace reef::cpu {
+namespace reef::graph {
 namespace {
 
 /// Zeroed memory, aligned for the widest vector loads. The pages of a large block come zeroed from
@@ -54,82 +51,11 @@ struct Step {
     std::span<std::byte> scratch;
 };
 
-Error no_kernel(const model::OperatorCode& code) {
-    if (code.builtin == model::Op::custom && code.custom == model::edgetpu_custom_op)
-        return {Cause::unsupported,
-                "the operator holds a program for the Edge TPU, which the CPU cannot run",
-                {},
-                "run it with --device edgetpu:sim or on an Edge TPU, or use the model as it was "
-                "before it was compiled"};
-    return {Cause::unsupported,
-            fmt::format("no CPU kernel for {}", code.name()),
-            {},
-            "run the model on a device that has this operator, or convert it without"};
-}
-
-/// Hands an operator's tensors to its device.
-class DeviceKernel final : public Kernel {
-  public:
-    DeviceKernel(std::unique_ptr<DeviceOperator> op, const model::Subgraph& graph,
-                 const model::Operator& description)
-        : op_(std::move(op)) {
-        for (const auto index : description.inputs)
-            inputs_.emplace_back(static_cast<std::byte*>(nullptr), size_of(graph, index));
-        for (const auto index : description.outputs)
-            outputs_.emplace_back(static_cast<std::byte*>(nullptr), size_of(graph, index));
-    }
-    [[nodiscard]] std::string name() const override { return op_->kernel(); }
-    [[nodiscard]] Status run(const Frame& frame) override {
-        for (std::size_t i = 0; i < inputs_.size(); ++i)
-            inputs_[i] = MutableBytes(frame.inputs[i], inputs_[i].size());
-        for (std::size_t i = 0; i < outputs_.size(); ++i)
-            outputs_[i] = MutableBytes(frame.outputs[i], outputs_[i].size());
-        return op_->run(inputs_, outputs_);
-    }
-
-  private:
-    static std::size_t size_of(const model::Subgraph& graph, model::TensorIndex index) {
-        if (index < 0) return 0;
-        // Sizes are checked with the data flow, before any run.
-        return static_cast<std::size_t>(
-            graph.tensors[static_cast<std::size_t>(index)].byte_count().value_or(0));
-    }
-
-    std::unique_ptr<DeviceOperator> op_;
-    std::vector<MutableBytes> inputs_;
-    std::vector<MutableBytes> outputs_;
-};
-
-/// An operator's kernel and, with Arithmetic::edgetpu, why it has that arithmetic.
-struct PlannedKernel {
-    std::unique_ptr<Kernel> kernel;
-    std::string name;
-    std::string reason;
-};
-
-/// `left_on_cpu`: why the Edge TPU's compiler leaves the operator on the CPU; empty when it does
-/// not. Means something for Arithmetic::edgetpu.
-Result<PlannedKernel> plan_kernel(const OperatorView& op, PrepareOptions options,
-                                  const std::string& left_on_cpu) {
-    const model::OperatorCode& code = op.op().code;
-    const KernelEntry* entry = find_kernel(code);
-    if (entry == nullptr) return std::unexpected(no_kernel(code));
-    PlannedKernel planned;
-    Prepare prepare = entry->prepare;
-    bool computes = false;
-    if (options.arithmetic == Arithmetic::edgetpu && left_on_cpu.empty()) {
-        const EdgetpuForm* form = find_edgetpu_form(code.builtin);
-        if (form == nullptr) return unknown_on_edgetpu(code.name());
-        prepare = form->prepare;
-        computes = !form->copies;
-        planned.reason = fmt::format("as the Edge TPU computes it: {}", form->supports);
-    } else if (options.arithmetic == Arithmetic::edgetpu) {
-        options.arithmetic = Arithmetic::tflite;
-        planned.reason = fmt::format("TFLite's arithmetic: {}", left_on_cpu);
-    }
-    planned.kernel = REEF_TRY(prepare(op, options));
-    planned.name = planned.kernel->name() + (computes ? " edgetpu" : "");
-    return planned;
+/// What the placers say when none of them took the operator.
+Error refusal_of(const OperatorView& op, std::span<const std::shared_ptr<Placer>> placers) {
+    for (const auto& placer : placers)
+        if (auto refusal = placer->refusal(op)) return std::move(*refusal);
+    return {Cause::unsupported, fmt::format("nothing here runs {}", op.op().code.name()), {}, {}};
 }
 
 /// Whether an executor outlives the model it was made from. The scales of a network's channels are
@@ -145,7 +71,8 @@ struct Executor::Impl {
     static Result<std::unique_ptr<Impl>> planned(const model::Model& model,
                                                  const ExecutorOptions& options, Lifespan lifespan);
     Status take_graph(const model::Subgraph& given, Lifespan lifespan);
-    Status prepare_kernels(const model::Model& model);
+    Status place_operators(const model::Model& model);
+    Status place_operator(const OperatorView& op);
     Status place_tensors();
     Status place_state();
     Status place_constants(const model::Model& model);
@@ -170,39 +97,29 @@ struct Executor::Impl {
     MemoryReport report;
 };
 
-Status Executor::Impl::prepare_kernels(const model::Model& model) {
-    const PrepareOptions prepare{
-        .kernels = options.kernels, .arithmetic = options.arithmetic, .threads = options.threads};
-    const auto left_on_cpu = options.arithmetic == Arithmetic::edgetpu
-                                 ? reasons_for_cpu(model, *graph)
-                                 : std::vector<std::string>(graph->operators.size());
-    for (std::size_t i = 0; i < graph->operators.size(); ++i) {
-        const model::Operator& op = graph->operators[i];
-        const std::string place = model::place_of(*graph, i);
-        if (options.devices != nullptr) {
-            auto on_device = REEF_TRY(in_place(options.devices->prepare(*graph, op), place));
-            if (on_device) {
-                placements.push_back({.operator_index = i,
-                                      .operator_name = op.code.name(),
-                                      .kernel = on_device->kernel(),
-                                      .on_device = true,
-                                      .reason = {}});
-                steps.push_back(
-                    {.kernel = std::make_unique<DeviceKernel>(std::move(on_device), *graph, op),
-                     .inputs = {},
-                     .outputs = {},
-                     .scratch = {}});
-                continue;
-            }
-        }
-        auto planned = REEF_TRY(
-            in_place(plan_kernel(OperatorView(model, *graph, op), prepare, left_on_cpu[i]), place));
-        report.packed_bytes += planned.kernel->packed_bytes();
-        placements.push_back(
-            {i, op.code.name(), std::move(planned.name), false, std::move(planned.reason)});
+Status Executor::Impl::place_operator(const OperatorView& op) {
+    for (std::size_t i = 0; i < options.placers.size(); ++i) {
+        Placed placed = REEF_TRY(options.placers[i]->place(op));
+        if (placed.kernel == nullptr) continue;
+        report.packed_bytes += placed.kernel->packed_bytes();
+        placements.push_back({.operator_index = op.index(),
+                              .operator_name = op.op().code.name(),
+                              .kernel = std::move(placed.name),
+                              .placer = i,
+                              .reason = std::move(placed.reason)});
         steps.push_back(
-            {.kernel = std::move(planned.kernel), .inputs = {}, .outputs = {}, .scratch = {}});
+            {.kernel = std::move(placed.kernel), .inputs = {}, .outputs = {}, .scratch = {}});
+        return {};
     }
+    return std::unexpected(refusal_of(op, options.placers));
+}
+
+Status Executor::Impl::place_operators(const model::Model& model) {
+    for (const auto& placer : options.placers)
+        REEF_CHECK(placer->begin(model, *graph, options.threads));
+    for (std::size_t i = 0; i < graph->operators.size(); ++i)
+        REEF_CHECK(
+            in_place(place_operator(OperatorView(model, *graph, i)), model::place_of(*graph, i)));
     return {};
 }
 
@@ -313,7 +230,8 @@ Status Executor::Impl::take_graph(const model::Subgraph& given, Lifespan lifespa
     }
     own_graph = given;
     graph = &*own_graph;
-    return resolve_custom_output_shapes(*own_graph);
+    for (const auto& placer : options.placers) REEF_CHECK(placer->complete_shapes(*own_graph));
+    return {};
 }
 
 Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Model& model,
@@ -325,12 +243,11 @@ Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Mod
         return fail(Cause::bad_argument, fmt::format("there is no subgraph {}, the model has {}",
                                                      options.subgraph, model.subgraphs.size()));
     REEF_CHECK(model::validate(model));
-    apply_simd_choice();
     auto impl = std::make_unique<Impl>(options);
     REEF_CHECK(impl->take_graph(model.subgraphs[options.subgraph], lifespan));
     impl->uses = REEF_TRY(trace_tensors(model, *impl->graph));
     impl->addresses.resize(impl->uses.size());
-    REEF_CHECK(impl->prepare_kernels(model));
+    REEF_CHECK(impl->place_operators(model));
     REEF_CHECK(impl->place_tensors());
     REEF_CHECK(impl->place_state());
     return impl;
@@ -412,8 +329,4 @@ void Executor::reset_state() {
     }
 }
 
-std::string_view simd_target() {
-    return simd_target_name();
-}
-
-}  // namespace reef::cpu
+}  // namespace reef::graph

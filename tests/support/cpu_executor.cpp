@@ -1,0 +1,17 @@
+#include "support/cpu_executor.h"
+
+namespace reef::test {
+
+graph::ExecutorOptions executor_options(const CpuOptions& options) {
+    return {
+        .placers = {cpu::placer({.kernels = options.kernels, .arithmetic = options.arithmetic})},
+        .threads = options.threads,
+        .keep_all_tensors = options.keep_all_tensors,
+        .subgraph = options.subgraph};
+}
+
+Result<graph::Executor> on_cpu(const model::Model& model, const CpuOptions& options) {
+    return graph::Executor::create(model, executor_options(options));
+}
+
+}  // namespace reef::test
