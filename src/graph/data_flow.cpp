@@ -29,6 +29,7 @@ class Tracer {
                 return fail(Cause::bad_input, "a graph output names no tensor");
             REEF_CHECK(in_place(read(index, end), "graph output"));
         }
+        for (const model::TensorIndex index : graph_.inputs) use(index).last = end;
         return std::move(uses_);
     }
 

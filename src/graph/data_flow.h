@@ -24,9 +24,11 @@ struct TensorUse {
     std::size_t last = 0;   ///< inclusive
 };
 
-/// One entry per tensor. Errors: bad_input for a tensor that is read but never written, read before
-/// it is written, written twice, or written though it is a constant, an input or state; unsupported
-/// for types without a fixed element size, state with initial values and constant graph inputs.
+/// One entry per tensor. A graph input is needed from the first operator to the last: who wrote it
+/// may count on it in the next run. Errors: bad_input for a tensor that is read but never written,
+/// read before it is written, written twice, or written though it is a constant, an input or state;
+/// unsupported for types without a fixed element size, state with initial values and constant graph
+/// inputs.
 [[nodiscard]] Result<std::vector<TensorUse>> trace_tensors(const model::Model& model,
                                                            const model::Subgraph& graph);
 

@@ -185,6 +185,32 @@ Placement best_placement(std::span<const Lifetime> blocks) {
     return best;
 }
 
+/// Blocks that are alive from beginning to end (graph inputs) share with nobody: they lie below the
+/// others, which are then placed as if there were none.
+Placement place_all(std::span<const Lifetime> blocks) {
+    std::size_t end = 0;
+    for (const Lifetime& block : blocks) end = std::max(end, block.last);
+    Placement result{std::vector<std::size_t>(blocks.size()), 0};
+    std::vector<Lifetime> others;
+    Order other_indices;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        if (blocks[i].first == 0 && blocks[i].last == end) {
+            result.offsets[i] = align_up(result.arena_bytes);
+            result.arena_bytes = result.offsets[i] + blocks[i].bytes;
+        } else {
+            others.push_back(blocks[i]);
+            other_indices.push_back(i);
+        }
+    }
+    if (others.empty()) return result;
+    const Placement above = best_placement(others);
+    const std::size_t base = align_up(result.arena_bytes);
+    for (std::size_t k = 0; k < others.size(); ++k)
+        result.offsets[other_indices[k]] = base + above.offsets[k];
+    if (above.arena_bytes > 0) result.arena_bytes = base + above.arena_bytes;
+    return result;
+}
+
 std::unexpected<Error> too_large(std::size_t bytes) {
     return fail(Cause::unsupported,
                 fmt::format("the tensors need {} bytes at once, more than {}", bytes, arena_limit));
@@ -200,7 +226,7 @@ Result<MemoryPlan> plan_memory(std::span<const Lifetime> lifetimes) {
     MemoryPlan plan;
     plan.lower_bound_bytes = *std::ranges::max_element(live);
     if (plan.lower_bound_bytes > arena_limit) return too_large(plan.lower_bound_bytes);
-    Placement placement = best_placement(lifetimes);
+    Placement placement = place_all(lifetimes);
     if (placement.arena_bytes > arena_limit) return too_large(placement.arena_bytes);
     plan.offsets = std::move(placement.offsets);
     plan.arena_bytes = placement.arena_bytes;

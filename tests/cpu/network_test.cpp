@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <random>
 
 #include "reef/model/tflite.h"
+#include "run_model.h"
 #include "support/cpu_executor.h"
 #include "support/shared_data.h"
 
@@ -97,6 +99,39 @@ TEST(Networks, ThePlanIsWhatCreateTakes) {
             ASSERT_TRUE(plan && executor) << path;
             EXPECT_TRUE(*plan == executor->memory()) << path;
         }
+    }
+}
+
+TEST(Networks, ASecondRunGivesTheSameAgain) {
+    REEF_SHARED_OR_SKIP(shared);
+    std::mt19937 random(12);
+    for (const auto& path : models(shared, false)) {
+        auto executor = test::on_cpu(load(path), {});
+        ASSERT_TRUE(executor) << path << ": " << executor.error().message();
+        std::vector<std::vector<std::byte>> inputs;
+        for (std::size_t i = 0; i < executor->input_count(); ++i) {
+            inputs.push_back(test::random_bytes(random, executor->input(i).size()));
+            std::ranges::copy(inputs.back(), executor->input(i).begin());
+        }
+        std::vector<std::vector<std::byte>> first;
+        for (int run = 0; run < 2; ++run) {
+            executor->reset_state();
+            ASSERT_TRUE(executor->run()) << path;
+            for (std::size_t i = 0; i < inputs.size(); ++i)
+                EXPECT_TRUE(std::ranges::equal(executor->input(i), inputs[i])) << path << " " << i;
+            for (std::size_t i = 0; i < executor->output_count(); ++i) {
+                const Bytes output = executor->output(i);
+                if (run == 0)
+                    first.emplace_back(output.begin(), output.end());
+                else
+                    EXPECT_TRUE(std::ranges::equal(output, first[i])) << path << " " << i;
+            }
+        }
+        // Outputs stay while the next inputs are written.
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            std::ranges::fill(executor->input(i), std::byte{0});
+        for (std::size_t i = 0; i < executor->output_count(); ++i)
+            EXPECT_TRUE(std::ranges::equal(executor->output(i), first[i])) << path << " " << i;
     }
 }
 

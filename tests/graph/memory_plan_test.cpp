@@ -78,6 +78,23 @@ TEST(MemoryPlan, AChainReachesTheBound) {
     EXPECT_EQ(plan->arena_bytes, plan->lower_bound_bytes);
 }
 
+TEST(MemoryPlan, WhatIsAlwaysAliveCostsItsSizeAndNoMore) {
+    std::mt19937 random(3);
+    for (int round = 0; round < 50; ++round) {
+        std::vector<Lifetime> blocks;
+        for (std::size_t i = 0; i < 40; ++i)
+            blocks.push_back(
+                {1 + random() % 100000, i, std::min<std::size_t>(39, i + random() % 5)});
+        const std::size_t without = plan_memory(blocks)->arena_bytes;
+        blocks.insert(blocks.begin() + 7, {64 * (1 + random() % 1000), 0, 39});
+        blocks.push_back({64 * (1 + random() % 1000), 0, 39});
+        const auto plan = plan_memory(blocks);
+        ASSERT_TRUE(plan);
+        expect_sound(blocks, *plan);
+        EXPECT_EQ(plan->arena_bytes, without + blocks[7].bytes + blocks.back().bytes);
+    }
+}
+
 TEST(MemoryPlan, NothingNeedsNothing) {
     const auto plan = plan_memory({});
     ASSERT_TRUE(plan);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "reef/runtime/session.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"
@@ -60,6 +62,25 @@ INSTANTIATE_TEST_SUITE_P(
                     Pair{"data/models/mobilenet_v1_0.25_128_quant",
                          "data/models/mobilenet_v1_0.25_128_quant_cocompiled_with_mobilenet_v1_0.5_"
                          "160_quant_edgetpu"}));
+
+TEST(CompiledSession, ASecondRunGivesTheSameAgain) {
+    REEF_SHARED_OR_SKIP(shared);
+    const std::string name = "mobilenet_v1_0.25_128_quant";
+    for (const bool compiled : {false, true}) {
+        const auto model = test::load_model(shared / "data/models" /
+                                            (name + (compiled ? "_edgetpu.tflite" : ".tflite")));
+        auto session = Session::open(model, {.device = compiled ? "edgetpu:sim" : "cpu"});
+        ASSERT_TRUE(session) << session.error().message();
+        test::draw_picture(session->input(0), 7);
+        const std::vector<std::byte> input(session->input(0).begin(), session->input(0).end());
+        ASSERT_TRUE(session->run());
+        const Bytes output = session->output(0);
+        const std::vector<std::byte> first(output.begin(), output.end());
+        ASSERT_TRUE(session->run());
+        EXPECT_TRUE(std::ranges::equal(session->output(0), first));
+        EXPECT_TRUE(std::ranges::equal(session->input(0), input));
+    }
+}
 
 TEST(CompiledSession, PlacesOperatorsWithTheirReasons) {
     REEF_SHARED_OR_SKIP(shared);

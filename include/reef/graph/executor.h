@@ -76,8 +76,10 @@ class Executor {
     [[nodiscard]] std::size_t output_count() const;
 
     /// NHWC bytes of the i-th graph input or output; the addresses are valid until the executor
-    /// goes. Unless keep_all_tensors is set, inputs and outputs may share memory: a run overwrites
-    /// inputs, and writing an input overwrites the outputs of the run before. Precondition: i <
+    /// goes. An input keeps what was written to it: runs and reset_state() do not change it, and
+    /// two runs in a row without state give the same outputs. Before the first write it is zero
+    /// bytes. An output holds the last run's result until the next run begins, whatever is written
+    /// to inputs meanwhile; an output that is an input, too, is that input. Precondition: i <
     /// count.
     [[nodiscard]] MutableBytes input(std::size_t i);
     [[nodiscard]] Bytes output(std::size_t i) const;
@@ -91,7 +93,7 @@ class Executor {
     [[nodiscard]] Status run(RunObserver* observer = nullptr);
 
     /// Sets the state tensors (LSTM) to what they are at the start: int8 to the zero point, other
-    /// types to zero bytes, as TFLite does.
+    /// types to zero bytes, as TFLite does. Inputs and outputs stay as they are.
     void reset_state();
 
     [[nodiscard]] const MemoryReport& memory() const;

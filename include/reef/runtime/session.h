@@ -69,6 +69,8 @@ class Session {
     [[nodiscard]] const model::Subgraph& graph() const;
     [[nodiscard]] std::size_t input_count() const;
     [[nodiscard]] std::size_t output_count() const;
+    /// Inputs keep what is written to them, outputs what the last run gave, on every device: as
+    /// graph::Executor says.
     [[nodiscard]] MutableBytes input(std::size_t i);
     [[nodiscard]] Bytes output(std::size_t i) const;
     [[nodiscard]] Bytes tensor(model::TensorIndex index) const;
