@@ -5,13 +5,13 @@
 #include <numbers>
 #include <string_view>
 
+#include "apps/picture_side.h"
 #include "reef/apps/robotics.h"
 #include "reef/model/builder.h"
 
 namespace reef::apps {
 namespace {
 
-constexpr std::int32_t maximum_side = 4096;
 constexpr std::int32_t largest_kernel = 31;
 constexpr std::int32_t most_channels = 64;
 constexpr std::int64_t most_elements = std::int64_t{1} << 27;

@@ -6,13 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "apps/picture_side.h"
 #include "reef/apps/robotics.h"
 #include "reef/model/builder.h"
 
 namespace reef::apps {
 namespace {
 
-constexpr std::int32_t maximum_side = 4096;
 constexpr std::size_t centre_zone = 4;
 
 constexpr std::array<double, 9> sobel_x{-0.125, 0, 0.125, -0.25, 0, 0.25, -0.125, 0, 0.125};

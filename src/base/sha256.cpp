@@ -25,9 +25,9 @@ std::uint32_t big_endian(const std::byte* bytes) {
     return __builtin_bswap32(value);
 }
 
-void add_block(State& state, const std::byte* block) {
+void add_block(State& state, const std::byte* bytes) {
     std::array<std::uint32_t, 64> w;
-    for (std::size_t i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
+    for (std::size_t i = 0; i < 16; ++i) w[i] = big_endian(bytes + 4 * i);
     for (std::size_t i = 16; i < 64; ++i) {
         const auto s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
         const auto s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);

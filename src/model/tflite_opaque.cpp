@@ -88,11 +88,11 @@ std::optional<OpaqueTable> take_member(typename Union::Type type, const void* ta
 /// NONE when the union has no member of that name.
 template <typename Union>
 typename Union::Type member_named(const std::string& name) {
-    using Type = typename Union::Type;
+    using Member = typename Union::Type;
     for (int i = 1; i <= static_cast<int>(Union::last); ++i) {
-        if (name == Union::name(static_cast<Type>(i))) return static_cast<Type>(i);
+        if (name == Union::name(static_cast<Member>(i))) return static_cast<Member>(i);
     }
-    return Type::NONE;
+    return Member::NONE;
 }
 
 template <typename Union>

@@ -12,7 +12,6 @@ namespace {
 
 constexpr unsigned first_in = number_of("MESH_NORTH_IN", spec::tile_counter_values);
 constexpr unsigned last_in = number_of("MESH_WEST_IN", spec::tile_counter_values);
-constexpr unsigned producer_a = number_of("RING_PRODUCER_A", spec::tile_counter_values);
 
 /// What must have begun before what, in one tile: an instruction begins when the waits of its first
 /// passes are satisfied and the one before it on its engine is done. A mesh instruction has two
@@ -68,12 +67,12 @@ class TileOrder {
         }
         last_[engine] = node;
         for (const auto& demand : demands_of(instruction))
-            if (demand.counter < producer_a)
+            if (demand.counter < tile_producer_a)
                 pending_.push_back({node + (mesh && demand.destination ? 1 : 0), demand.counter,
                                     demand.first, engine});
         for (const auto& production : productions_of(instruction)) {
             const auto c = production.counter;
-            if (c >= producer_a) continue;
+            if (c >= tile_producer_a) continue;
             const bool receives = c >= first_in && c <= last_in;
             values_[c] += static_cast<std::int64_t>(
                 std::min<std::uint64_t>(production.events, std::uint64_t{1} << 40));
@@ -85,7 +84,7 @@ class TileOrder {
         namespace f = spec::field::fence;
         settle(fence.bits(spec::fence_fields[f::engines]));
         const auto set = fence.bits(spec::fence_fields[f::reset_counters]);
-        for (unsigned c = 0; c < producer_a; ++c) {
+        for (unsigned c = 0; c < tile_producer_a; ++c) {
             if ((set >> c & 1) == 0) continue;
             values_[c] = base_[c] = fence.value(spec::fence_fields[f::reset_value]);
             counted_[c].clear();

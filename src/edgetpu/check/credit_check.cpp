@@ -12,17 +12,9 @@
 namespace reef::edgetpu::check {
 namespace {
 
-constexpr unsigned producer_a = number_of("RING_PRODUCER_A", spec::tile_counter_values);
-constexpr unsigned producer_b = number_of("RING_PRODUCER_B", spec::tile_counter_values);
-constexpr unsigned scalar_producer_a = number_of("PRODUCER_A", spec::scalar_counter_values);
-
-bool is(const Instruction& instruction, unsigned op) {
-    return instruction.info == &spec::instructions[op];
-}
-
 /// Tiles count the events of their own engines; those of the rings' producers count everywhere.
 bool is_global(unsigned counter) {
-    return counter == producer_a || counter == producer_b;
+    return counter == tile_producer_a || counter == tile_producer_b;
 }
 
 std::string_view counter_name(unsigned counter) {
@@ -120,7 +112,7 @@ class CreditChecker {
         for (const auto& production : productions_of(push))
             if (production.counter == scalar_producer_a)
                 for (auto& tile : tiles_)
-                    tile.counters[producer_a] += static_cast<std::int64_t>(production.events);
+                    tile.counters[tile_producer_a] += static_cast<std::int64_t>(production.events);
     }
 
     /// The tile issues nothing behind the fence before the named engines are idle: what they wait

@@ -13,18 +13,12 @@
 namespace reef::edgetpu::check {
 namespace {
 
-constexpr unsigned producer_a = number_of("PRODUCER_A", spec::scalar_counter_values);
 constexpr unsigned narrow_to_wide = number_of("NARROW_TO_WIDE", spec::tile_counter_values);
 constexpr std::uint64_t host_unit = spec::activation_unit_bytes;
-constexpr std::uint64_t word = spec::narrow_word_bytes;
-constexpr std::uint64_t row_words = spec::row_bytes / word;
+constexpr std::uint64_t row_words = spec::row_bytes / word_bytes;
 /// What is counted of one instruction: more than any tile has rows, so that no error is missed.
 constexpr std::uint64_t most_rows = 1 << 13;
 static_assert(most_rows > spec::wide_rows);
-
-bool is(const Instruction& instruction, unsigned op) {
-    return instruction.info == &spec::instructions[op];
-}
 
 /// Words of each row that a narrow_to_wide writes: a row ends when the source dimensions below
 /// row_level have passed, and after 64 words. At most `most_rows` of them.
@@ -226,7 +220,7 @@ class HostChecker {
     void sync(const Issued& issued) {
         const auto set =
             issued.instruction.bits(spec::sync_fields[spec::field::sync::reset_counters]);
-        if (set >> producer_a & 1)
+        if (set >> scalar_producer_a & 1)
             deliver(fmt::format("the sync at word {:#06x}", issued.instruction.word));
     }
 
@@ -241,7 +235,7 @@ class HostChecker {
             const bool to_host = bits(f::to_host) != 0;
             if (to_host) host_bytes_ += saturating_product(units, host_unit);
             auto& source = bits(f::dst_rotate_size) != 0 ? relayed_ : rows_;
-            const auto unit_words = to_host ? host_unit / word : 1;
+            const auto unit_words = to_host ? host_unit / word_bytes : 1;
             std::uint64_t got = 0;
             while (got < units && !source.empty()) {
                 got += (source.front().words + unit_words - 1) / unit_words;
@@ -275,7 +269,7 @@ class HostChecker {
         compare("input", dma[1], "infeed", bytes(activations_));
         compare("parameter", dma[2], "infeed", bytes(parameters_));
         compare("output", dma[3], "ring_pop and bundles",
-                host_bytes_ + order_.words_to_host * word);
+                host_bytes_ + order_.words_to_host * word_bytes);
     }
 
     struct Row {

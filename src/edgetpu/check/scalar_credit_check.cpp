@@ -11,16 +11,6 @@
 namespace reef::edgetpu::check {
 namespace {
 
-constexpr unsigned tile_producer_a = number_of("RING_PRODUCER_A", spec::tile_counter_values);
-constexpr unsigned tile_producer_b = number_of("RING_PRODUCER_B", spec::tile_counter_values);
-static_assert(tile_producer_b == tile_producer_a + 1);
-constexpr unsigned producer_a = number_of("PRODUCER_A", spec::scalar_counter_values);
-static_assert(number_of("PRODUCER_B", spec::scalar_counter_values) == producer_a + 1);
-
-bool is(const Instruction& instruction, unsigned op) {
-    return instruction.info == &spec::instructions[op];
-}
-
 class ScalarCreditChecker {
   public:
     std::vector<ProgramFault> run(const IssueOrder& order) {
@@ -62,7 +52,7 @@ class ScalarCreditChecker {
         for (const auto& production : productions_of(issued.instruction)) {
             const auto events = counted(production);
             counters_[production.counter] += events;
-            if (production.counter != producer_a) continue;
+            if (production.counter != scalar_producer_a) continue;
             relay_turn_ = turns_[0];
             turns_[0] += events;
         }
@@ -102,7 +92,7 @@ class ScalarCreditChecker {
                 fault(issued, "{}: {} counts on ring {} without waiting for its turn",
                       tiles_text(issued.tiles), info.name, "AB"[ring]);
             const auto events = counted(production) * std::popcount(issued.tiles);
-            counters_[producer_a + ring] += events;
+            counters_[scalar_producer_a + ring] += events;
             turns_[ring] += events;
         }
     }

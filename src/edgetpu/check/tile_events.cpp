@@ -19,10 +19,6 @@ consteval unsigned tile_engine(std::string_view name) {
     return number_of(name, spec::tile_engine_values);
 }
 
-bool is(const Instruction& instruction, unsigned op) {
-    return instruction.info == &spec::instructions[op];
-}
-
 const FieldGroup* find_group(const InstructionInfo& info, std::string_view name) {
     const auto it = std::ranges::find(info.groups, name, &FieldGroup::name);
     return it == info.groups.end() ? nullptr : &*it;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "edgetpu/isa/instruction_kind.h"
 #include "nest_passes.h"
 #include "reef/edgetpu/isa.h"
 #include "reef_spec/edgetpu_isa.h"
@@ -23,6 +24,7 @@ namespace reef::edgetpu::check {
 inline constexpr std::size_t tile_counters = std::size(spec::tile_counter_values);
 inline constexpr std::size_t scalar_counters = std::size(spec::scalar_counter_values);
 inline constexpr std::size_t tiles_per_chip = spec::grid_side * spec::grid_side;
+inline constexpr std::uint64_t word_bytes = spec::narrow_word_bytes;
 
 /// Number of a counter or engine, by its name in isa.xml. Fails to compile when there is none.
 consteval unsigned number_of(std::string_view name, auto& values) {
@@ -31,6 +33,13 @@ consteval unsigned number_of(std::string_view name, auto& values) {
     }
     throw "no such name";
 }
+
+/// The events of the rings' producers: a tile counts those of any tile, the scalar core its own.
+inline constexpr unsigned tile_producer_a = number_of("RING_PRODUCER_A", spec::tile_counter_values);
+inline constexpr unsigned tile_producer_b = number_of("RING_PRODUCER_B", spec::tile_counter_values);
+inline constexpr unsigned scalar_producer_a = number_of("PRODUCER_A", spec::scalar_counter_values);
+static_assert(tile_producer_b == tile_producer_a + 1);
+static_assert(number_of("PRODUCER_B", spec::scalar_counter_values) == scalar_producer_a + 1);
 
 struct Demand {
     unsigned counter = 0;  ///< of the tile, or of the scalar core for scalar instructions

@@ -12,13 +12,7 @@
 namespace reef::edgetpu::check {
 namespace {
 
-constexpr unsigned producer_a = number_of("PRODUCER_A", spec::scalar_counter_values);
-constexpr std::uint64_t word = spec::narrow_word_bytes;
 constexpr unsigned columns = spec::grid_side;
-
-bool is(const Instruction& instruction, unsigned op) {
-    return instruction.info == &spec::instructions[op];
-}
 
 std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
     return value / unit + (value % unit != 0);
@@ -139,7 +133,7 @@ class TrafficChecker {
             spec::relay_unit_bytes};
         const auto bytes =
             saturating_product(nest_of(push, "src").visits(), unit_bytes[bits(f::source)]);
-        const auto rows = rounded_up(bytes, word * (bits(f::message) + 1));
+        const auto rows = rounded_up(bytes, word_bytes * (bits(f::message) + 1));
         for (unsigned t = 0; t < tiles_per_chip; ++t)
             if (bits(f::to_tiles) >> t & 1) rows_[0][t].send(issued, rows);
     }
@@ -175,7 +169,7 @@ class TrafficChecker {
         const auto set =
             issued.instruction.bits(spec::sync_fields[spec::field::sync::reset_counters]);
         for (unsigned ring = 0; ring < 2; ++ring)
-            if (set >> (producer_a + ring) & 1)
+            if (set >> (scalar_producer_a + ring) & 1)
                 compare_rows(ring,
                              fmt::format("the sync at word {:#06x}", issued.instruction.word));
     }

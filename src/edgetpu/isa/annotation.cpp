@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "reef_spec/edgetpu_isa.h"
+#include "edgetpu/isa/instruction_kind.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -25,10 +25,6 @@ std::string tag_text(std::uint32_t tag) {
     if (tag < std::size(names)) return std::string(names[tag]);
     if (tag < 8) return fmt::format("interrupt {}", tag - 4);
     return fmt::format("tag {:#x}", tag);
-}
-
-bool is(const Instruction& instruction, unsigned op) {
-    return instruction.info == &spec::instructions[op];
 }
 
 }  // namespace

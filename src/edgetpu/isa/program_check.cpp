@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "reef_spec/edgetpu_isa.h"
+#include "edgetpu/isa/instruction_kind.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -12,10 +12,6 @@ namespace {
 constexpr std::size_t empty_bundles_after_halt = 4;
 constexpr std::int64_t bits_not_counted = 256;  // start and end
 constexpr std::int64_t numbers = 1 << 13;
-
-bool is(const Instruction& instruction, unsigned op) {
-    return instruction.info == &spec::instructions[op];
-}
 
 bool is_empty_bundle(const Instruction& instruction) {
     return is(instruction, spec::op::bundle) &&

@@ -24,7 +24,7 @@ std::vector<Requantisation> roles_of(const CompiledParameters& opened) {
     return requantisations(opened.plain(), opened.on_chip(), opened.parts());
 }
 
-bool same_quantization(const Tensor& a, const Tensor& b) {
+bool same_scale(const Tensor& a, const Tensor& b) {
     const bool scaled = a.quantization && a.quantization->quantized();
     if (scaled != (b.quantization && b.quantization->quantized())) return false;
     return !scaled || (a.quantization->scale == b.quantization->scale &&
@@ -37,8 +37,8 @@ bool same_interface(const CompiledParameters& opened) {
     const auto& plain = opened.plain().subgraphs.front();
     const auto same = [&](const std::vector<TensorIndex>& a, const std::vector<TensorIndex>& b) {
         return std::ranges::equal(a, b, [&](TensorIndex x, TensorIndex y) {
-            return same_quantization(compiled.tensors[static_cast<std::size_t>(x)],
-                                     plain.tensors[static_cast<std::size_t>(y)]);
+            return same_scale(compiled.tensors[static_cast<std::size_t>(x)],
+                              plain.tensors[static_cast<std::size_t>(y)]);
         });
     };
     return same(compiled.inputs, plain.inputs) && same(compiled.outputs, plain.outputs);

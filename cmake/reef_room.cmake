@@ -1,0 +1,94 @@
+# Rooms of the library: a folder below src/ whose files see only the headers of the rooms they use.
+#
+#   reef_room(NAME [USES ROOM|TARGET...] [HEADERS FILE...] [SOURCES FILE...] [ONCE FILE...]
+#             [VECTOR FILE...] [LINKS LIBRARY...])
+#
+# NAME     the folder below src/, e.g. edgetpu/isa
+# USES     rooms whose headers may be included, with those that they use in turn; also targets with
+#          headers of their own that this room's headers include (reef_spec)
+# HEADERS  the room's public headers, named from include/reef on
+# SOURCES  files compiled for speed
+# ONCE     files whose work is done once for a file or a model, never for an inference: compiled for
+#          size, a third of the code, because from a cold disk a verb waits for every byte
+# VECTOR   files that Highway compiles once per instruction set; each is compiled alone
+# LINKS    libraries that the room's files use
+#
+# The doors: build/.../doors/NAME holds links to the room's own headers and nothing else, and a room is
+# compiled with the doors of the rooms it uses in place of src/ and include/. An include of any other
+# room's header is "no such file".
+option(REEF_UNITY "Compile files of a room together: half the time for a clean build, more for one file"
+       ON)
+
+# The door of a room: links to its headers, public ones (reef/...) and its own.
+function(reef_room_door name)
+    set(door ${PROJECT_BINARY_DIR}/doors/${name}/door)
+    file(REMOVE_RECURSE ${door})
+    file(GLOB own RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS
+         ${PROJECT_SOURCE_DIR}/src/${name}/*.h)
+    foreach(file IN LISTS own ARGN)
+        set(root src)
+        if(file MATCHES "^reef/")
+            set(root include)
+        endif()
+        get_filename_component(place ${door}/${file} DIRECTORY)
+        file(MAKE_DIRECTORY ${place})
+        file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${root}/${file} ${door}/${file} SYMBOLIC)
+    endforeach()
+endfunction()
+
+# The object library TARGET of a room's files.
+function(reef_room_objects target room)
+    add_library(${target} OBJECT ${ARGN})
+    target_link_libraries(${target} PRIVATE ${room} reef_flags fmt::fmt)
+    target_compile_features(${target} PRIVATE cxx_std_23)
+    if(REEF_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        # A class of its own file's anonymous namespace, in a file that includes that one.
+        target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    endif()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${REEF_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+    target_sources(reef PRIVATE $<TARGET_OBJECTS:${target}>)
+endfunction()
+
+function(reef_room name)
+    cmake_parse_arguments(arg "" "" "USES;HEADERS;SOURCES;ONCE;VECTOR;LINKS" ${ARGN})
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "room ${name}: ${arg_UNPARSED_ARGUMENTS} stands behind no keyword")
+    endif()
+    string(REPLACE "/" "_" id ${name})
+    list(TRANSFORM arg_HEADERS PREPEND reef/)
+    # Highway includes a vector file again for each instruction set, by its path.
+    list(TRANSFORM arg_VECTOR PREPEND ${name}/ OUTPUT_VARIABLE again)
+    reef_room_door(${name} ${arg_HEADERS} ${again})
+
+    add_library(reef_room_${id} INTERFACE)
+    target_include_directories(reef_room_${id} INTERFACE ${PROJECT_BINARY_DIR}/doors/${name}/door)
+    foreach(used IN LISTS arg_USES)
+        string(REPLACE "/" "_" used_id ${used})
+        if(TARGET reef_room_${used_id})
+            target_link_libraries(reef_room_${id} INTERFACE reef_room_${used_id})
+        elseif(TARGET ${used})
+            target_link_libraries(reef_room_${id} INTERFACE ${used})
+        else()
+            message(FATAL_ERROR "room ${name} uses ${used}, which is no room below it")
+        endif()
+    endforeach()
+
+    set(objects)
+    if(arg_SOURCES OR arg_VECTOR)
+        reef_room_objects(reef_room_${id}_speed reef_room_${id} ${arg_SOURCES} ${arg_VECTOR})
+        set_source_files_properties(${arg_VECTOR} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+        list(APPEND objects reef_room_${id}_speed)
+    endif()
+    if(arg_ONCE)
+        reef_room_objects(reef_room_${id}_once reef_room_${id} ${arg_ONCE})
+        target_compile_options(reef_room_${id}_once PRIVATE $<$<CONFIG:Release>:-Os>)
+        list(APPEND objects reef_room_${id}_once)
+    endif()
+    if(arg_LINKS)
+        foreach(target IN LISTS objects)
+            target_link_libraries(${target} PRIVATE ${arg_LINKS})
+        endforeach()
+        list(TRANSFORM arg_LINKS REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+        target_link_libraries(reef PRIVATE ${arg_LINKS})
+    endif()
+endfunction()

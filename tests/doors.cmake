@@ -1,0 +1,17 @@
+# cmake -DROOT=... -P doors.cmake: what the compiler does not see of cmake/reef_room.cmake. Every folder
+# below src/ is a room or holds rooms, and no include climbs out of its folder past the doors.
+cmake_policy(VERSION 3.25)
+file(GLOB_RECURSE files ${ROOT}/src/*.cpp ${ROOT}/src/*.h ${ROOT}/include/*.h)
+if(NOT files)
+    message(SEND_ERROR "no sources: is ROOT right? (${ROOT})")
+endif()
+foreach(file IN LISTS files)
+    file(STRINGS ${file} climbing REGEX "^#include \"[^\"]*\\.\\./")
+    if(climbing)
+        message(SEND_ERROR "${file} goes around the doors: ${climbing}")
+    endif()
+    get_filename_component(folder ${file} DIRECTORY)
+    if(file MATCHES "\\.cpp$" AND NOT EXISTS ${folder}/CMakeLists.txt)
+        message(SEND_ERROR "${file} is in no room: ${folder} has no CMakeLists.txt")
+    endif()
+endforeach()
