@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "instruction_streams.h"
+#include "usb/instruction_streams.h"
 #include "reef/base/bytes.h"
 
 namespace reef::edgetpu::test {
