@@ -1,7 +1,7 @@
 # Rooms of the library: a folder below src/ whose files see only the headers of the rooms they use.
 #
 #   reef_room(NAME [USES ROOM|TARGET...] [HEADERS FILE...] [SOURCES FILE...] [ONCE FILE...]
-#             [VECTOR FILE...] [LINKS LIBRARY...])
+#             [VECTOR FILE...] [ALONE FILE...] [LINKS LIBRARY...])
 #
 # NAME     the folder below src/, e.g. edgetpu/isa
 # USES     rooms whose headers may be included, with those that they use in turn; also targets with
@@ -11,6 +11,8 @@
 # ONCE     files whose work is done once for a file or a model, never for an inference: compiled for
 #          size, a third of the code, because from a cold disk a verb waits for every byte
 # VECTOR   files that Highway compiles once per instruction set; each is compiled alone
+# ALONE    as ONCE, each compiled alone: a program that does not call it does not get it out of the
+#          archive, nor the libraries that it needs
 # LINKS    libraries that the room's files use
 #
 # The doors: build/.../doors/NAME holds links to the room's own headers and nothing else, and a room is
@@ -50,7 +52,7 @@ function(reef_room_objects target room)
 endfunction()
 
 function(reef_room name)
-    cmake_parse_arguments(arg "" "" "USES;HEADERS;SOURCES;ONCE;VECTOR;LINKS" ${ARGN})
+    cmake_parse_arguments(arg "" "" "USES;HEADERS;SOURCES;ONCE;VECTOR;ALONE;LINKS" ${ARGN})
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "room ${name}: ${arg_UNPARSED_ARGUMENTS} stands behind no keyword")
     endif()
@@ -79,8 +81,9 @@ function(reef_room name)
         set_source_files_properties(${arg_VECTOR} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
         list(APPEND objects reef_room_${id}_speed)
     endif()
-    if(arg_ONCE)
-        reef_room_objects(reef_room_${id}_once reef_room_${id} ${arg_ONCE})
+    if(arg_ONCE OR arg_ALONE)
+        reef_room_objects(reef_room_${id}_once reef_room_${id} ${arg_ONCE} ${arg_ALONE})
+        set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
         target_compile_options(reef_room_${id}_once PRIVATE $<$<CONFIG:Release>:-Os>)
         list(APPEND objects reef_room_${id}_once)
     endif()
@@ -88,7 +91,10 @@ function(reef_room name)
         foreach(target IN LISTS objects)
             target_link_libraries(${target} PRIVATE ${arg_LINKS})
         endforeach()
-        list(TRANSFORM arg_LINKS REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+        # Headers that are generated here are nobody else's business.
+        list(FILTER arg_LINKS EXCLUDE REGEX "^reef_")
+        get_target_property(linked reef LINK_LIBRARIES)
+        list(REMOVE_ITEM arg_LINKS ${linked})
         target_link_libraries(reef PRIVATE ${arg_LINKS})
     endif()
 endfunction()

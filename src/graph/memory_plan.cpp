@@ -21,15 +21,15 @@ bool meet(const Lifetime& a, const Lifetime& b) {
     return a.first <= b.last && b.first <= a.last;
 }
 
-struct Placement {
+struct BlockPlacement {
     std::vector<std::size_t> offsets;
     std::size_t arena_bytes = 0;
 };
 
 /// Places blocks one after the other at the lowest offset where they fit between those placed
 /// before them. Quadratic in the number of blocks.
-Placement place_in_order(std::span<const Lifetime> blocks, const Order& order) {
-    Placement result{std::vector<std::size_t>(blocks.size()), 0};
+BlockPlacement place_in_order(std::span<const Lifetime> blocks, const Order& order) {
+    BlockPlacement result{std::vector<std::size_t>(blocks.size()), 0};
     Order placed;  // by offset
     placed.reserve(order.size());
     for (const std::size_t index : order) {
@@ -90,8 +90,8 @@ class FreeList {
 };
 
 /// Takes and frees blocks as the operators run: fast for any number of blocks.
-Placement place_as_run(std::span<const Lifetime> blocks) {
-    Placement result{std::vector<std::size_t>(blocks.size()), 0};
+BlockPlacement place_as_run(std::span<const Lifetime> blocks) {
+    BlockPlacement result{std::vector<std::size_t>(blocks.size()), 0};
     Order starts(blocks.size());
     std::iota(starts.begin(), starts.end(), std::size_t{0});
     Order ends = starts;
@@ -150,7 +150,8 @@ Order by_breadth(std::span<const Lifetime> blocks, const std::vector<std::size_t
 }
 
 /// Swaps pairs of an order as long as that does not make the arena larger than it is.
-Placement improve(std::span<const Lifetime> blocks, Order order, Placement best, std::size_t goal) {
+BlockPlacement improve(std::span<const Lifetime> blocks, Order order, BlockPlacement best,
+                       std::size_t goal) {
     // One try costs about the square of the number of blocks; a millisecond or two in all.
     constexpr std::size_t work = 1'000'000;
     const std::size_t tries = std::min<std::size_t>(2000, work / (order.size() * order.size()));
@@ -159,7 +160,7 @@ Placement improve(std::span<const Lifetime> blocks, Order order, Placement best,
         const std::size_t a = random() % order.size();
         const std::size_t b = random() % order.size();
         std::swap(order[a], order[b]);
-        Placement candidate = place_in_order(blocks, order);
+        BlockPlacement candidate = place_in_order(blocks, order);
         if (candidate.arena_bytes <= best.arena_bytes) {
             best = std::move(candidate);
         } else {
@@ -169,17 +170,17 @@ Placement improve(std::span<const Lifetime> blocks, Order order, Placement best,
     return best;
 }
 
-Placement best_placement(std::span<const Lifetime> blocks) {
+BlockPlacement best_placement(std::span<const Lifetime> blocks) {
     // Every block starts at a multiple of the alignment, so that this is as good as it gets, give
     // or take the padding behind the topmost block.
     const std::vector<std::size_t> live = live_bytes(blocks, align_up);
     const std::size_t goal = *std::ranges::max_element(live);
-    Placement best = place_as_run(blocks);
+    BlockPlacement best = place_as_run(blocks);
     constexpr std::size_t quadratic_limit = 4096;
     if (blocks.size() > quadratic_limit) return best;
     for (const Order& order : {by_size(blocks), by_breadth(blocks, live)}) {
         if (best.arena_bytes <= goal) break;
-        Placement candidate = improve(blocks, order, place_in_order(blocks, order), goal);
+        BlockPlacement candidate = improve(blocks, order, place_in_order(blocks, order), goal);
         if (candidate.arena_bytes < best.arena_bytes) best = std::move(candidate);
     }
     return best;
@@ -187,10 +188,10 @@ Placement best_placement(std::span<const Lifetime> blocks) {
 
 /// Blocks that are alive from beginning to end (graph inputs) share with nobody: they lie below the
 /// others, which are then placed as if there were none.
-Placement place_all(std::span<const Lifetime> blocks) {
+BlockPlacement place_all(std::span<const Lifetime> blocks) {
     std::size_t end = 0;
     for (const Lifetime& block : blocks) end = std::max(end, block.last);
-    Placement result{std::vector<std::size_t>(blocks.size()), 0};
+    BlockPlacement result{std::vector<std::size_t>(blocks.size()), 0};
     std::vector<Lifetime> others;
     Order other_indices;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -203,7 +204,7 @@ Placement place_all(std::span<const Lifetime> blocks) {
         }
     }
     if (others.empty()) return result;
-    const Placement above = best_placement(others);
+    const BlockPlacement above = best_placement(others);
     const std::size_t base = align_up(result.arena_bytes);
     for (std::size_t k = 0; k < others.size(); ++k)
         result.offsets[other_indices[k]] = base + above.offsets[k];
@@ -226,7 +227,7 @@ Result<MemoryPlan> plan_memory(std::span<const Lifetime> lifetimes) {
     MemoryPlan plan;
     plan.lower_bound_bytes = *std::ranges::max_element(live);
     if (plan.lower_bound_bytes > arena_limit) return too_large(plan.lower_bound_bytes);
-    Placement placement = place_all(lifetimes);
+    BlockPlacement placement = place_all(lifetimes);
     if (placement.arena_bytes > arena_limit) return too_large(placement.arena_bytes);
     plan.offsets = std::move(placement.offsets);
     plan.arena_bytes = placement.arena_bytes;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "usb/instruction_streams.h"
 #include "reef/base/bytes.h"
+#include "usb/instruction_streams.h"
 
 namespace reef::edgetpu::test {
 
