@@ -206,7 +206,7 @@ void bench_network(const std::string& folder, const std::string& name, int round
         const model::Operator& op = graph.operators[i];
         const bool depthwise = op.code.builtin == model::Op::depthwise_conv_2d;
         if (!depthwise && op.code.builtin != model::Op::conv_2d) continue;
-        const OperatorView view(*model, graph, op);
+        const OperatorView view(*model, graph, i);
         auto c = depthwise ? read_depthwise_conv_2d(view) : read_conv_2d(view);
         if (!c) stop(c.error().message());
         Layer layer{.network = name,
