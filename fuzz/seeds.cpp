@@ -19,6 +19,7 @@ struct Target {
 
 constexpr Target targets[] = {
     {"debug_command", debug_command_seeds},
+    {"device_uri", device_uri_seeds},
     {"edgetpu_asm", edgetpu_asm_seeds},
     {"edgetpu_isa", edgetpu_isa_seeds},
     {"edgetpu_package", edgetpu_package_seeds},

@@ -308,6 +308,10 @@ Status Executor::run(RunObserver* observer) {
     for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
         Step& step = impl_->steps[i];
         const Frame frame{step.inputs, step.outputs, step.scratch, impl_->pool};
+        if (impl_->options.control != nullptr) {
+            if (Status status = impl_->options.control->check(); !status)
+                return in_place(std::move(status), model::place_of(*impl_->graph, i));
+        }
         const auto begin = observer != nullptr ? Clock::now() : Clock::time_point{};
         if (Status status = step.kernel->run(frame); !status)
             return in_place(std::move(status), model::place_of(*impl_->graph, i));

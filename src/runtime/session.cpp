@@ -3,209 +3,245 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
-#include "edgetpu_operators.h"
+#include "background_run.h"
+#include "cpu_driver.h"
+#include "placing.h"
 
 namespace reef::runtime {
 namespace {
 
-enum class Rest : std::uint8_t { none, optional, required };
-
-struct DeviceForm {
-    std::string_view family;
-    std::string_view backend;
-    Rest rest;
+/// Placers of a session: who refuses what nobody takes, the devices', the CPU's.
+struct Placers {
+    std::vector<std::shared_ptr<DevicePlacer>> devices;
+    std::vector<std::shared_ptr<graph::Placer>> all;
+    /// The device of a place in `all`, or null.
+    [[nodiscard]] const DevicePlacer* device(std::size_t placer) const {
+        const bool is_device = placer >= 1 && placer <= devices.size();
+        return is_device ? devices[placer - 1].get() : nullptr;
+    }
 };
 
-constexpr auto device_forms = std::to_array<DeviceForm>({
-    {"cpu", "", Rest::none},
-    {"edgetpu", "sim", Rest::optional},
-    {"edgetpu", "usb", Rest::optional},
-    {"edgetpu", "replay", Rest::required},
-    {"rk3588", "sim", Rest::none},
-    {"rk3588", "rknpu", Rest::optional},
-    {"rk3588", "rocket", Rest::optional},
-});
-
-/// `text` up to the first colon, which goes from `text` with it; nothing behind means no colon.
-std::pair<std::string_view, bool> take_word(std::string_view& text) {
-    const std::size_t colon = text.find(':');
-    const std::string_view word = text.substr(0, colon);
-    const bool more = colon != std::string_view::npos;
-    text = more ? text.substr(colon + 1) : std::string_view{};
-    return {word, more};
+Placers placers_of(std::vector<ChosenDevice> chosen, const SessionOptions& options,
+                   const Registry& registry, const graph::RunControl& control) {
+    Placers placers;
+    placers.all.push_back(std::make_shared<CompiledRefusal>(registry));
+    const auto own = std::make_shared<DevicePool>();
+    for (ChosenDevice& each : chosen) {
+        const auto& standard =
+            each.found.backend->one_per_process ? DevicePool::of_process() : own;
+        placers.devices.push_back(std::make_shared<DevicePlacer>(
+            std::move(each), options.pool != nullptr ? options.pool : standard, options.threads,
+            control));
+        placers.all.push_back(placers.devices.back());
+    }
+    placers.all.push_back(
+        cpu::placer({.kernels = options.kernels, .arithmetic = options.arithmetic}));
+    return placers;
 }
 
-}  // namespace
-
-Result<DeviceUri> DeviceUri::parse(std::string_view text) {
-    std::string_view left = text;
-    const auto [family, has_backend] = take_word(left);
-    const auto [backend, has_rest] = take_word(left);
-    const auto form = std::ranges::find_if(device_forms, [&](const DeviceForm& f) {
-        return f.family == family && f.backend == backend && has_backend == !f.backend.empty();
-    });
-    const bool known =
-        form != device_forms.end() &&
-        (has_rest ? form->rest != Rest::none && !left.empty() : form->rest != Rest::required);
-    if (!known)
-        return fail(Cause::bad_argument, fmt::format("'{}' is not a device", text), {},
-                    "this build drives cpu, edgetpu:sim[:NAME] and edgetpu:usb[:PORT]");
-    return DeviceUri{std::string(family), std::string(backend), std::string(left)};
-}
-
-std::string DeviceUri::text() const {
-    std::string result = family;
-    if (!backend.empty()) result += ":" + backend;
-    if (!rest.empty()) result += ":" + rest;
-    return result;
-}
-
-namespace {
-
-constexpr std::string_view cpu_text = "cpu";
-
-/// What gives operators to the device; null for the CPU.
-Result<std::shared_ptr<EdgeTpuOperators>> operators_of(const DeviceUri& device,
-                                                       const SessionOptions& options) {
-    if (device.family == cpu_text) return std::shared_ptr<EdgeTpuOperators>();
-    if (options.simulator.strict) return watched_operators(options.simulator);
-    if (device.family == "edgetpu" && (device.backend == "sim" || device.backend == "usb"))
-        return driven_operators(device, options);
-    return fail(Cause::device_missing,
-                fmt::format("device {} is not part of this build", device.text()), {},
-                "available: cpu, edgetpu:sim, edgetpu:usb");
-}
-
-std::string reason_for(const graph::Placement& placement, const DeviceUri& device) {
+std::string reason_for(const graph::Placement& placement, const Placers& placers) {
     if (!placement.reason.empty()) return placement.reason;
-    if (device.family == cpu_text) return "the whole model was asked to run on the CPU";
-    return "not part of a compiled program: the compiler left it to the CPU";
+    if (placers.devices.empty()) return "the whole model was asked to run on the CPU";
+    return placers.devices.front()->chosen().found.driver->words().left;
 }
 
-/// `devices`: by placer.
 std::vector<PlacedOperator> placements_of(const graph::Executor& executor,
-                                          const std::vector<std::string>& devices,
-                                          const DeviceUri& device) {
+                                          const Placers& placers) {
     std::vector<PlacedOperator> placements;
     for (const graph::Placement& placement : executor.placements()) {
+        const DevicePlacer* device = placers.device(placement.placer);
         placements.push_back({.index = placement.operator_index,
                               .name = placement.operator_name,
-                              .device = devices[placement.placer],
+                              .device = device != nullptr ? device->chosen().found.uri.device()
+                                                          : std::string(cpu_family),
                               .kernel = placement.kernel,
-                              .reason = reason_for(placement, device)});
+                              .reason = reason_for(placement, placers)});
     }
     return placements;
 }
 
-Status check_placements(const std::vector<PlacedOperator>& placements, const DeviceUri& device,
-                        const SessionOptions& options) {
-    const auto on_cpu = [](const PlacedOperator& op) { return op.device == cpu_text; };
+/// `names`: of the devices that were asked for.
+Status check_placements(const std::vector<PlacedOperator>& placements, const Placers& placers,
+                        const std::string& names, const SessionOptions& options) {
+    const auto on_cpu = [](const PlacedOperator& op) { return op.device == cpu_family; };
     if (std::ranges::all_of(placements, on_cpu))
         return fail(Cause::unsupported,
-                    fmt::format("the model has no operator compiled for {}", device.text()), {},
-                    "compile it for the Edge TPU, or run it with --device cpu");
+                    fmt::format("the model has no operator compiled for {}", names), {},
+                    fmt::format("{}, or run it with `device` cpu",
+                                placers.devices.front()->chosen().found.driver->words().make));
     const auto left = std::ranges::find_if(placements, on_cpu);
     if (options.require_npu && left != placements.end())
         return fail(Cause::unsupported,
                     fmt::format("operator {} {} would run on the CPU: {}", left->index, left->name,
                                 left->reason),
-                    {}, "run without --require-npu, or compile a model without this operator");
+                    {}, "run without `require_npu`, or compile a model without this operator");
+    return {};
+}
+
+/// What the devices that do not compute are good for is no answer to who wants an NPU.
+std::string npus(const Registry& registry) {
+    auto computing = registry.devices_with(Capability::computes);
+    std::erase(computing, cpu_family);
+    return in_a_row(computing, "or");
+}
+
+Status check_options(const SessionOptions& options, const std::vector<ChosenDevice>& devices,
+                     const Registry& registry) {
+    if (!devices.empty() && options.arithmetic != cpu::Arithmetic::tflite)
+        return fail(Cause::bad_argument,
+                    fmt::format("device {} has its own arithmetic", names_of(devices)), {},
+                    "choose an arithmetic for cpu only");
+    if (devices.empty() && options.require_npu)
+        return fail(Cause::bad_argument, "device cpu is no NPU, and one is required", {},
+                    fmt::format("choose `device` {} with `require_npu`", npus(registry)));
     return {};
 }
 
 }  // namespace
 
 struct Session::Impl {
-    std::shared_ptr<EdgeTpuOperators> devices;  ///< null for the CPU
-    graph::Executor executor;
+    Status run(graph::RunObserver* observer) {
+        for (const auto& device : devices)
+            if (device != nullptr)
+                if (auto* watched = device->as<Watched>()) watched->forget_findings();
+        return executor->run(observer);
+    }
+
+    graph::RunControl control;
+    std::optional<std::chrono::milliseconds> deadline;
+    std::optional<graph::Executor> executor;
     std::vector<PlacedOperator> placements;
+    std::vector<std::shared_ptr<Device>> devices;
+    BackgroundRun background;  // ends before everything that its run uses
 };
 
 Result<Session> Session::open(const model::Model& model, const SessionOptions& options) {
-    const DeviceUri device = REEF_TRY(DeviceUri::parse(options.device));
-    if (device.family != "cpu" && options.arithmetic != cpu::Arithmetic::tflite)
-        return fail(Cause::bad_argument,
-                    fmt::format("device {} has its own arithmetic", device.text()), {},
-                    "choose an arithmetic for cpu only");
-    if (device.family == "cpu" && options.require_npu)
-        return fail(Cause::bad_argument, "device cpu is no NPU, and one is required", {},
-                    "choose --device edgetpu:sim or edgetpu:usb with --require-npu");
-    const bool simulated = device.family == "edgetpu" && device.backend == "sim";
-    if (options.simulator.strict && !simulated)
-        return fail(Cause::bad_argument, fmt::format("device {} has no strict runs", device.text()),
-                    {}, "only edgetpu:sim watches what a program does");
-    const bool stick = device.backend == "usb";
-    if (!stick && !options.maximum_clock)
-        return fail(Cause::bad_argument,
-                    fmt::format("device {} has no clock to throttle", device.text()), {},
-                    "--standard-clock is for a stick at edgetpu:usb");
-    if (!stick && !options.firmware.empty())
-        return fail(Cause::bad_argument, fmt::format("device {} takes no firmware", device.text()),
-                    {}, "--firmware is for a stick at edgetpu:usb");
-    auto devices = REEF_TRY(operators_of(device, options));
-    std::vector<std::shared_ptr<graph::Placer>> placers;
-    std::vector<std::string> names;
-    if (devices != nullptr) {
-        placers.push_back(devices);
-        names.push_back(device.text());
-    }
-    placers.push_back(cpu::placer({.kernels = options.kernels, .arithmetic = options.arithmetic}));
-    names.emplace_back(cpu_text);
-    auto executor =
-        REEF_TRY(graph::Executor::create(model, {.placers = std::move(placers),
+    const Registry& registry =
+        options.registry != nullptr ? *options.registry : Registry::of_process();
+    auto chosen = REEF_TRY(choose_devices(options, registry));
+    REEF_CHECK(check_options(options, chosen, registry));
+    const std::string names = names_of(chosen);
+    auto impl = std::make_unique<Impl>();
+    impl->deadline = options.deadline;
+    const Placers placers = placers_of(std::move(chosen), options, registry, impl->control);
+    impl->executor.emplace(
+        REEF_TRY(graph::Executor::create(model, {.placers = placers.all,
                                                  .threads = options.threads,
-                                                 .keep_all_tensors = options.keep_all_tensors}));
-    auto placements = placements_of(executor, names, device);
-    if (devices != nullptr) REEF_CHECK(check_placements(placements, device, options));
-    return Session(
-        std::make_unique<Impl>(std::move(devices), std::move(executor), std::move(placements)));
+                                                 .keep_all_tensors = options.keep_all_tensors,
+                                                 .control = &impl->control})));
+    impl->placements = placements_of(*impl->executor, placers);
+    if (!placers.devices.empty())
+        REEF_CHECK(check_placements(impl->placements, placers, names, options));
+    for (const auto& each : placers.devices) impl->devices.push_back(each->device());
+    return Session(std::move(impl));
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Session::Session(Session&&) noexcept = default;
-Session& Session::operator=(Session&&) noexcept = default;
-Session::~Session() = default;
+Session::Session(Session&& other) noexcept = default;
+Session& Session::operator=(Session&& other) noexcept {
+    std::swap(impl_, other.impl_);
+    return *this;
+}
+Session::~Session() {
+    if (impl_ != nullptr) cancel();
+}
 
 const model::Subgraph& Session::graph() const {
-    return impl_->executor.graph();
+    return impl_->executor->graph();
 }
 std::size_t Session::input_count() const {
-    return impl_->executor.input_count();
+    return impl_->executor->input_count();
 }
 std::size_t Session::output_count() const {
-    return impl_->executor.output_count();
+    return impl_->executor->output_count();
 }
 MutableBytes Session::input(std::size_t i) {
-    return impl_->executor.input(i);
+    return impl_->executor->input(i);
 }
 Bytes Session::output(std::size_t i) const {
-    return impl_->executor.output(i);
+    return impl_->executor->output(i);
 }
 Bytes Session::tensor(model::TensorIndex index) const {
-    return impl_->executor.tensor(index);
+    return impl_->executor->tensor(index);
 }
+
 Status Session::run(graph::RunObserver* observer) {
-    if (impl_->devices != nullptr) impl_->devices->forget_findings();
-    return impl_->executor.run(observer);
+    if (impl_->background.is_open())
+        return fail(Cause::bad_argument, "a run that was started is not waited for");
+    impl_->control.begin(impl_->deadline);
+    return impl_->run(observer);
+}
+
+Status Session::start(graph::RunObserver* observer) {
+    if (impl_->background.is_open())
+        return fail(Cause::bad_argument, "a run that was started is not waited for");
+    // Before the thread works, so that no cancel() after this call is lost.
+    impl_->control.begin(impl_->deadline);
+    return impl_->background.start([impl = impl_.get(), observer] { return impl->run(observer); });
+}
+
+std::optional<Status> Session::wait_for(std::chrono::milliseconds most) {
+    if (!impl_->background.is_open())
+        return fail(Cause::bad_argument, "no run was started");
+    return impl_->background.wait(most);
+}
+
+Status Session::wait() {
+    if (!impl_->background.is_open()) return fail(Cause::bad_argument, "no run was started");
+    return *impl_->background.wait(std::nullopt);
+}
+
+bool Session::finished() const {
+    return impl_->background.finished();
+}
+
+void Session::cancel() {
+    impl_->control.cancel();
+    for (const auto& device : impl_->devices)
+        if (device != nullptr) device->interrupt();
+}
+
+void Session::set_deadline(std::optional<std::chrono::milliseconds> deadline) {
+    impl_->deadline = deadline;
 }
 void Session::reset_state() {
-    impl_->executor.reset_state();
+    impl_->executor->reset_state();
 }
 const std::vector<PlacedOperator>& Session::placements() const {
     return impl_->placements;
 }
 const graph::MemoryReport& Session::memory() const {
-    return impl_->executor.memory();
+    return impl_->executor->memory();
 }
-std::span<const edgetpu::Finding> Session::findings() const {
-    if (impl_->devices == nullptr) return {};
-    return impl_->devices->findings();
+std::span<const std::shared_ptr<Device>> Session::devices() const {
+    return impl_->devices;
 }
-std::optional<edgetpu::usb::DeviceCounters> Session::chip_counters() const {
-    if (impl_->devices == nullptr) return std::nullopt;
-    return impl_->devices->counters();
+
+std::vector<Finding> Session::findings() const {
+    std::vector<Finding> all;
+    for (const auto& device : impl_->devices) {
+        if (device == nullptr) continue;
+        const auto* watched = device->as<Watched>();
+        if (watched == nullptr) continue;
+        std::ranges::move(watched->findings(), std::back_inserter(all));
+    }
+    return all;
+}
+
+std::optional<DeviceCounters> Session::counters() const {
+    std::optional<DeviceCounters> sum;
+    for (const auto& device : impl_->devices) {
+        if (device == nullptr) continue;
+        const auto counted = device->counters();
+        if (!counted) continue;
+        if (!sum) sum.emplace();
+        sum->runs += counted->runs;
+        sum->parameter_loads += counted->parameter_loads;
+        sum->evictions += counted->evictions;
+        sum->recoveries += counted->recoveries;
+    }
+    return sum;
 }
 
 }  // namespace reef::runtime

@@ -69,7 +69,7 @@ TEST(CompiledSession, ASecondRunGivesTheSameAgain) {
     for (const bool compiled : {false, true}) {
         const auto model = test::load_model(shared / "data/models" /
                                             (name + (compiled ? "_edgetpu.tflite" : ".tflite")));
-        auto session = Session::open(model, {.device = compiled ? "edgetpu:sim" : "cpu"});
+        auto session = Session::open(model, {.devices = {compiled ? "edgetpu:sim" : "cpu"}});
         ASSERT_TRUE(session) << session.error().message();
         test::draw_picture(session->input(0), 7);
         const std::vector<std::byte> input(session->input(0).begin(), session->input(0).end());
@@ -86,7 +86,7 @@ TEST(CompiledSession, PlacesOperatorsWithTheirReasons) {
     REEF_SHARED_OR_SKIP(shared);
     const auto compiled =
         test::load_model(shared / "data/models/deeplabv3_mnv2_dm05_pascal_quant_edgetpu.tflite");
-    const auto session = Session::open(compiled, {.device = "edgetpu:sim"});
+    const auto session = Session::open(compiled, {.devices = {"edgetpu:sim"}});
     ASSERT_TRUE(session) << session.error().message();
     const auto& placements = session->placements();
     ASSERT_GT(placements.size(), 1U);
@@ -94,7 +94,7 @@ TEST(CompiledSession, PlacesOperatorsWithTheirReasons) {
     EXPECT_EQ(placements[0].reason, "compiled for the Edge TPU");
     EXPECT_EQ(placements.back().device, "cpu");
     EXPECT_THAT(placements.back().reason, testing::HasSubstr("compiler left it"));
-    const auto strict = Session::open(compiled, {.device = "edgetpu:sim", .require_npu = true});
+    const auto strict = Session::open(compiled, {.devices = {"edgetpu:sim"}, .require_npu = true});
     ASSERT_FALSE(strict);
     EXPECT_THAT(strict.error().message(), testing::HasSubstr("would run on the CPU"));
 }

@@ -1,6 +1,6 @@
 // Tensors inside compiled programs, gathered from what the simulated tiles store, against the plain
 // models on the CPU in the chip's arithmetic: every byte of every convolution, on three pictures.
-#include "reef/runtime/program_layers.h"
+#include "reef/edgetpu/device/program_layers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -133,7 +133,7 @@ TEST(LayersByPlace, LeftOverLayersAndOperatorsAreMatched) {
     ASSERT_TRUE(sessions) << sessions.error().message();
     test::draw_inputs(sessions->cpu, sessions->chip, 1);
     ASSERT_TRUE(sessions->chip.run());
-    auto layers = program_layers(sessions->chip).value();
+    auto layers = edgetpu::program_layers(sessions->chip).value();
 
     // Another scale between the convolution and the pool: no value of either fits.
     auto& graph = plain.subgraphs[0];

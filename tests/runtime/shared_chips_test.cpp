@@ -26,9 +26,9 @@ class SharedChips : public testing::Test {
         EXPECT_TRUE(model) << (model ? "" : model.error().message());
         return std::move(*model);
     }
-    static Session opened(const model::Model& model, const std::shared_ptr<Chips>& chips = {},
+    static Session opened(const model::Model& model, const std::shared_ptr<DevicePool>& pool = {},
                           const std::string& device = simulated) {
-        auto session = Session::open(model, {.device = device, .chips = chips});
+        auto session = Session::open(model, {.devices = {device}, .pool = pool});
         EXPECT_TRUE(session) << (session ? "" : session.error().message());
         return std::move(*session);
     }
@@ -52,59 +52,59 @@ TEST_F(SharedChips, ModelsTakeTurnsOnOneChip) {
     REEF_SHARED_OR_SKIP(shared);
     const auto dense = load(shared, "dense_256"), gabor = load(shared, "gabor_64x64_p4");
     auto dense_alone = opened(dense), gabor_alone = opened(gabor);
-    const auto chips = std::make_shared<Chips>();
-    auto first = opened(dense, chips), second = opened(gabor, chips);
+    const auto pool = std::make_shared<DevicePool>();
+    auto first = opened(dense, pool), second = opened(gabor, pool);
     for (unsigned seed = 0; seed < 3; ++seed) {
         EXPECT_EQ(run(first, seed), run(dense_alone, seed));
         EXPECT_EQ(run(first, seed + 10), run(dense_alone, seed + 10));
         EXPECT_EQ(run(second, seed), run(gabor_alone, seed));
     }
-    const auto counters = first.chip_counters();
+    const auto counters = first.counters();
     ASSERT_TRUE(counters);
     EXPECT_EQ(counters->runs, 9U);
     EXPECT_EQ(counters->parameter_loads, 6U);
     EXPECT_EQ(counters->evictions, 5U);
     EXPECT_EQ(counters->recoveries, 0U);
-    EXPECT_EQ(second.chip_counters()->runs, 9U);
-    EXPECT_EQ(dense_alone.chip_counters()->runs, 6U);
-    EXPECT_EQ(dense_alone.chip_counters()->parameter_loads, 1U);
+    EXPECT_EQ(second.counters()->runs, 9U);
+    EXPECT_EQ(dense_alone.counters()->runs, 6U);
+    EXPECT_EQ(dense_alone.counters()->parameter_loads, 1U);
 }
 
 TEST_F(SharedChips, NamesTellChipsApart) {
     REEF_SHARED_OR_SKIP(shared);
     const auto dense = load(shared, "dense_256");
-    const auto chips = std::make_shared<Chips>();
-    auto one = opened(dense, chips, "edgetpu:sim:1"), two = opened(dense, chips, "edgetpu:sim:2"),
-         again = opened(dense, chips, "edgetpu:sim:1");
+    const auto pool = std::make_shared<DevicePool>();
+    auto one = opened(dense, pool, "edgetpu:sim:1"), two = opened(dense, pool, "edgetpu:sim:2"),
+         again = opened(dense, pool, "edgetpu:sim:1");
     EXPECT_EQ(run(one, 1), run(two, 1));
     run(again, 2);
-    EXPECT_EQ(one.chip_counters()->runs, 2U);
-    EXPECT_EQ(two.chip_counters()->runs, 1U);
+    EXPECT_EQ(one.counters()->runs, 2U);
+    EXPECT_EQ(two.counters()->runs, 1U);
     EXPECT_EQ(one.placements()[0].device, "edgetpu:sim:1");
 }
 
 TEST_F(SharedChips, AChipGoesWithItsLastSession) {
     REEF_SHARED_OR_SKIP(shared);
     const auto dense = load(shared, "dense_256");
-    const auto chips = std::make_shared<Chips>();
+    const auto pool = std::make_shared<DevicePool>();
     {
-        auto session = opened(dense, chips);
+        auto session = opened(dense, pool);
         run(session, 1);
     }
-    auto session = opened(dense, chips);
-    EXPECT_EQ(session.chip_counters()->runs, 0U);
+    auto session = opened(dense, pool);
+    EXPECT_EQ(session.counters()->runs, 0U);
 }
 
 TEST_F(SharedChips, ThreadsRunTwoSessionsOnOneChip) {
     REEF_SHARED_OR_SKIP(shared);
     const std::array models = {load(shared, "dense_256"), load(shared, "gabor_64x64_p4")};
-    const auto chips = std::make_shared<Chips>();
+    const auto pool = std::make_shared<DevicePool>();
     std::vector<std::thread> threads;
     std::atomic<int> right = 0;
     constexpr int runs = 8;
     for (std::size_t t = 0; t < 2; ++t) {
         threads.emplace_back([&, t] {
-            auto session = opened(models[t], chips);
+            auto session = opened(models[t], pool);
             auto alone = opened(models[t]);
             for (unsigned seed = 0; seed < runs; ++seed)
                 if (run(session, seed) == run(alone, seed)) ++right;
@@ -117,12 +117,12 @@ TEST_F(SharedChips, ThreadsRunTwoSessionsOnOneChip) {
 TEST_F(SharedChips, ThreadsRunOneModelOnTwoChips) {
     REEF_SHARED_OR_SKIP(shared);
     const auto model = load(shared, "dense_256");
-    const auto chips = std::make_shared<Chips>();
+    const auto pool = std::make_shared<DevicePool>();
     std::vector<std::vector<std::byte>> last(2);
     std::vector<std::thread> threads;
     for (std::size_t t = 0; t < 2; ++t) {
         threads.emplace_back([&, t] {
-            auto session = opened(model, chips, "edgetpu:sim:" + std::to_string(t));
+            auto session = opened(model, pool, "edgetpu:sim:" + std::to_string(t));
             for (unsigned seed = 0; seed < 8; ++seed) last[t] = run(session, seed);
         });
     }
@@ -133,8 +133,7 @@ TEST_F(SharedChips, ThreadsRunOneModelOnTwoChips) {
 
 TEST_F(SharedChips, ASimulatedChipThatStopsSaysWhy) {
     REEF_SHARED_OR_SKIP(shared);
-    SessionOptions options{.device = simulated};
-    options.simulator.most_steps = 2000;
+    SessionOptions options{.devices = {"edgetpu:sim?most_steps=2000"}};
     auto session = Session::open(load(shared, "dense_256"), options);
     ASSERT_TRUE(session) << session.error().message();
     const auto status = session->run();
@@ -149,22 +148,20 @@ TEST_F(SharedChips, EnginesAndOrdersGiveTheSame) {
     const auto model = load(shared, "gabor_64x64_p4");
     auto session = opened(model);
     const auto wanted = run(session, 4);
-    SessionOptions plain{.device = simulated}, random{.device = simulated},
-        strict{.device = simulated};
-    plain.simulator.engine = edgetpu::EngineKind::plain;
-    random.simulator.random_seed = 3;
-    strict.simulator.strict = true;
-    for (const auto& options : {plain, random, strict}) {
-        auto other = Session::open(model, options);
+    const Option strict{"strict", true};
+    for (const auto& device :
+         {DeviceChoice("edgetpu:sim?engine=plain"), DeviceChoice("edgetpu:sim?random_seed=3"),
+          DeviceChoice(simulated, {strict})}) {
+        auto other = Session::open(model, {.devices = {device}});
         ASSERT_TRUE(other) << other.error().message();
         EXPECT_EQ(run(*other, 4), wanted);
-        EXPECT_EQ(other->chip_counters().has_value(), !options.simulator.strict);
+        EXPECT_EQ(other->counters().has_value(), device.options.empty());
     }
 }
 
 TEST_F(SharedChips, WithoutAStickTheErrorSaysSo) {
     REEF_SHARED_OR_SKIP(shared);
-    const auto session = Session::open(load(shared, "dense_256"), {.device = "edgetpu:usb:99-9"});
+    const auto session = Session::open(load(shared, "dense_256"), {.devices = {"edgetpu:usb:99-9"}});
     ASSERT_FALSE(session);
     EXPECT_EQ(session.error().cause, Cause::device_missing) << session.error().message();
     EXPECT_THAT(session.error().message(), HasSubstr("no Edge TPU at USB port 99-9"));

@@ -30,7 +30,7 @@ Result<ComparedSessions> open_compared(const model::Model& plain, const model::M
     auto cpu = REEF_TRY(runtime::Session::open(
         plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true}));
     auto chip = REEF_TRY(
-        runtime::Session::open(compiled, {.device = "edgetpu:sim", .keep_all_tensors = true}));
+        runtime::Session::open(compiled, {.devices = {"edgetpu:sim"}, .keep_all_tensors = true}));
     return ComparedSessions{std::move(cpu), std::move(chip)};
 }
 

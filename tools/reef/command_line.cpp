@@ -51,7 +51,7 @@ std::string one_line(std::string text) {
 }
 
 int report(std::string_view verb, const Error& error) {
-    print_diagnostic(verb, error.message());
+    print_diagnostic(verb, in_flags(error.message()));
     return static_cast<int>(exit_for(error.cause));
 }
 

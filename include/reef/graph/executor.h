@@ -14,6 +14,7 @@
 
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
+#include "reef/graph/run_control.h"
 #include "reef/model/graph.h"
 
 namespace reef::graph {
@@ -27,6 +28,9 @@ struct ExecutorOptions {
     int threads = 1;                ///< 1 to 256
     bool keep_all_tensors = false;  ///< no two tensors share memory: every tensor() stays readable
     std::size_t subgraph = 0;
+    /// Asked before every operator of a run; must outlive the executor. Null: every run ends by
+    /// itself.
+    const RunControl* control = nullptr;
 };
 
 struct MemoryReport {
@@ -89,7 +93,8 @@ class Executor {
     [[nodiscard]] Bytes tensor(model::TensorIndex index) const;
 
     /// One inference. Errors: bad_input when data decide (an index out of range, a division by
-    /// zero), with the operator as place; the outputs are then not meaningful.
+    /// zero), with the operator as place; those of RunControl::check(). The outputs are then not
+    /// meaningful.
     [[nodiscard]] Status run(RunObserver* observer = nullptr);
 
     /// Sets the state tensors (LSTM) to what they are at the start: int8 to the zero point, other

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 
 #include "edgetpu/usb/link.h"
 #include "edgetpu/usb/runner.h"
@@ -45,7 +47,66 @@ void describe(Connection& connection, const Executable& executable, std::size_t 
 
 }  // namespace
 
+/// Callers take turns. Who watches his run does not wait for another's for longer than he likes.
+class Device::Turns {
+  public:
+    Status take(const RunWatch* watch) {
+        constexpr Milliseconds look(20);
+        std::unique_lock lock(mutex_);
+        while (taken_) {
+            if (watch == nullptr) {
+                given_.wait(lock);
+                continue;
+            }
+            REEF_CHECK(watch->may_go_on());
+            given_.wait_for(lock, look);
+        }
+        taken_ = true;
+        return {};
+    }
+    void give() {
+        {
+            const std::lock_guard lock(mutex_);
+            taken_ = false;
+        }
+        given_.notify_one();
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable given_;
+    bool taken_ = false;
+};
+
+/// A turn that was taken, or is waited for as long as it takes.
+class Device::Turn {
+  public:
+    enum class Taken : std::uint8_t { already };
+    explicit Turn(Turns& turns) : turns_(turns) {
+        // Without a watch nothing ends the wait.
+        static_cast<void>(turns_.take(nullptr));
+    }
+    Turn(Turns& turns, Taken) : turns_(turns) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { turns_.give(); }
+
+  private:
+    Turns& turns_;
+};
+
+namespace {
+
+/// Written by who has the turn, read by everybody.
+struct AtomicCounters {
+    std::atomic<std::uint64_t> runs = 0, parameter_loads = 0, evictions = 0, recoveries = 0;
+};
+
+}  // namespace
+
 struct Device::State {
+    /// Of `connection` as a pointer, for who interrupts it without a turn.
+    std::mutex connection_mutex;
     std::unique_ptr<Connection> connection;
     std::unique_ptr<Runner> runner;
     bool seen = false;     ///< the stick was on the bus when it was looked for last
@@ -59,13 +120,19 @@ struct Device::State {
         cached;  ///< what the chip's memory holds, all of `token`
     std::vector<std::weak_ptr<const Program>> described;
     std::size_t executables_described = 0;
-    DeviceCounters counters;
+    AtomicCounters counters;
+
+    void connect(std::unique_ptr<Connection> to) {
+        const std::lock_guard lock(connection_mutex);
+        connection = std::move(to);
+    }
 };
 
 Device::Device(std::shared_ptr<Bus> bus, const DeviceOptions& options)
     : bus_(std::move(bus)),
       options_(options),
       port_(options.port),
+      turns_(std::make_unique<Turns>()),
       state_(std::make_unique<State>()) {}
 
 std::string Device::place() const {
@@ -245,7 +312,7 @@ class Opening {
 Status Device::bring_up(Milliseconds patience) {
     State& state = *state_;
     state.runner.reset();
-    state.connection.reset();
+    state.connect(nullptr);
     state.claimed = false;
     state.started = false;
     state.cached.clear();
@@ -255,7 +322,7 @@ Status Device::bring_up(Milliseconds patience) {
     Opening opening(*bus_, options_, port_);
     auto connection = opening.run(patience);
     state.seen = opening.seen();
-    state.connection = REEF_TRY(std::move(connection));
+    state.connect(REEF_TRY(std::move(connection)));
     state.claimed = true;
     REEF_CHECK(start_engines());
     return {};
@@ -317,7 +384,7 @@ Status Device::ready() {
 }
 
 void Device::stop() {
-    const std::lock_guard lock(mutex_);
+    const Turn turn(*turns_);
     State& state = *state_;
     if (!state.connection) return;
     state.runner.reset();
@@ -326,7 +393,7 @@ void Device::stop() {
         Link link(*bus_, *state.connection, options_.start_deadline);
         if (stop_chip(link)) static_cast<void>(state.connection->release(0));
     }
-    state.connection.reset();
+    state.connect(nullptr);
 }
 
 namespace {
@@ -349,25 +416,34 @@ Status check_sizes(std::string_view kind, Span tensors, std::size_t count, Expec
 }  // namespace
 
 Status Device::run(const std::shared_ptr<const Program>& program, std::span<const Bytes> inputs,
-                   std::span<const MutableBytes> outputs) {
+                   std::span<const MutableBytes> outputs, const RunLimits& limits) {
     REEF_CHECK(check_sizes("output", outputs, program->unpackers_.size(),
                            [&](std::size_t i) { return program->unpackers_[i].tensor_bytes(); }));
-    const std::lock_guard lock(mutex_);
+    if (auto taken = turns_->take(limits.watch); !taken)
+        return in_place(std::move(taken), "run");
+    const Turn turn(*turns_, Turn::Taken::already);
     if (state_->runner && state_->runner->under_way() != 0) {
         return fail(Cause::bad_argument, "an inference that was started is not finished");
     }
     state_->lost = 0;
-    REEF_CHECK(start_locked(program, inputs));
-    return finish_locked(outputs);
+    auto done = start_locked(program, inputs, limits);
+    if (done) done = finish_locked(outputs);
+    if (state_->runner) state_->runner->watch(nullptr);
+    return done;
+}
+
+void Device::interrupt() {
+    const std::lock_guard lock(state_->connection_mutex);
+    if (state_->connection != nullptr) state_->connection->interrupt();
 }
 
 Status Device::start(const std::shared_ptr<const Program>& program, std::span<const Bytes> inputs) {
-    const std::lock_guard lock(mutex_);
-    return start_locked(program, inputs);
+    const Turn turn(*turns_);
+    return start_locked(program, inputs, {});
 }
 
 Status Device::finish(std::span<const MutableBytes> outputs) {
-    const std::lock_guard lock(mutex_);
+    const Turn turn(*turns_);
     State& state = *state_;
     if (state.lost != 0) {
         --state.lost;
@@ -383,7 +459,7 @@ Status Device::finish(std::span<const MutableBytes> outputs) {
 }
 
 Result<Device::Progress> Device::advance(Milliseconds most) {
-    const std::lock_guard lock(mutex_);
+    const Turn turn(*turns_);
     State& state = *state_;
     if (!state.runner || state.runner->under_way() == 0) {
         return fail(Cause::bad_argument, "no inference is under way");
@@ -405,7 +481,8 @@ Status Device::lost(Status&& failed) {
     // The failing call reports one of them.
     state.lost = state.runner->under_way() == 0 ? 0 : state.runner->under_way() - 1;
     state.runner->cancel();
-    error.what += "; no recovery was tried yet";
+    const bool ended = state.runner->was_stopped();
+    if (!ended) error.what += "; no recovery was tried yet";
     if (error.cause == Cause::device_failed) {
         error.hint = fmt::format(
             "the next run restarts the device: clear halt, chip reset, bus reset{}",
@@ -415,7 +492,7 @@ Status Device::lost(Status&& failed) {
 }
 
 Status Device::start_locked(const std::shared_ptr<const Program>& program,
-                            std::span<const Bytes> inputs) {
+                            std::span<const Bytes> inputs, const RunLimits& limits) {
     REEF_CHECK(check_sizes("input", inputs, program->tensor_bytes_.size(),
                            [&](std::size_t i) { return program->tensor_bytes_[i]; }));
     State& state = *state_;
@@ -431,6 +508,7 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
                     "finish one first");
     }
     describe_once(program);
+    state.runner->watch(limits.watch);
 
     // Parameters stay as long as the token does; without a token, or without parameters to cache,
     // the chip's memory is the program's alone.
@@ -454,7 +532,8 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
     }
     const bool load = program->caching_ && std::ranges::none_of(state.cached, its_own);
     auto sent = report_descriptors_for(*program);
-    if (sent) sent = state.runner->start(program, load, inputs, options_.run_deadline);
+    if (sent)
+        sent = state.runner->start(program, load, inputs, limits.deadline.value_or(options_.run_deadline));
     if (!sent) return lost(std::move(sent));
     if (load) {
         ++state.counters.parameter_loads;
@@ -499,7 +578,7 @@ void Device::describe_once(const std::shared_ptr<const Program>& program) {
 }
 
 Result<std::uint64_t> Device::read_register(const RegisterInfo& info) {
-    const std::lock_guard lock(mutex_);
+    const Turn turn(*turns_);
     REEF_CHECK(ready());
     Link link(*bus_, *state_->connection, options_.start_deadline);
     link.phase("register");
@@ -507,7 +586,7 @@ Result<std::uint64_t> Device::read_register(const RegisterInfo& info) {
 }
 
 Status Device::write_register(const RegisterInfo& info, std::uint64_t value) {
-    const std::lock_guard lock(mutex_);
+    const Turn turn(*turns_);
     REEF_CHECK(ready());
     Link link(*bus_, *state_->connection, options_.start_deadline);
     link.phase("register");
@@ -515,8 +594,11 @@ Status Device::write_register(const RegisterInfo& info, std::uint64_t value) {
 }
 
 DeviceCounters Device::counters() const {
-    const std::lock_guard lock(mutex_);
-    return state_->counters;
+    const AtomicCounters& now = state_->counters;
+    return {.runs = now.runs,
+            .parameter_loads = now.parameter_loads,
+            .evictions = now.evictions,
+            .recoveries = now.recoveries};
 }
 
 }  // namespace reef::edgetpu::usb

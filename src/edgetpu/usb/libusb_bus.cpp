@@ -156,6 +156,7 @@ class LibusbConnection final : public Connection {
         return first;
     }
 
+    void interrupt() override { libusb_interrupt_event_handler(context_.get()); }
     void cancel(std::uint32_t id) override {
         for (const auto& slot : slots_) {
             if (slot->busy && slot->id == id) libusb_cancel_transfer(slot->transfer);

@@ -48,9 +48,8 @@ const InstructionBitstream* first_bitstream(const Executable& executable,
 
 }  // namespace
 
-Result<std::unique_ptr<NullCore>> NullCore::of(std::span<const Executable> executables) {
-    auto core = std::make_unique<NullCore>();
-    std::vector<std::size_t> sizes;
+Status NullPrograms::add(std::span<const Executable> executables) {
+    const std::lock_guard lock(mutex_);
     for (const Executable& executable : executables) {
         auto plan = REEF_TRY(plan_transfers(executable));
         if (!plan.complete) {
@@ -60,14 +59,22 @@ Result<std::unique_ptr<NullCore>> NullCore::of(std::span<const Executable> execu
                                     to_string(executable.type)),
                         {}, "edgetpu:sim computes what it asks for");
         }
-        core->known_.push_back({executable, std::move(plan)});
-        const auto* first =
-            first_bitstream(core->known_.back().executable, core->known_.back().plan);
+        known_.push_back({executable, std::move(plan)});
+    }
+    std::vector<std::size_t> sizes;
+    for (const Known& known : known_) {
+        const auto* first = first_bitstream(known.executable, known.plan);
         sizes.push_back(first == nullptr ? 0 : first->instructions.size());
     }
     std::ranges::sort(sizes);
-    core->sizes_differ_ = std::ranges::adjacent_find(sizes) == sizes.end();
-    return core;
+    sizes_differ_ = std::ranges::adjacent_find(sizes) == sizes.end();
+    return {};
+}
+
+Result<std::unique_ptr<NullCore>> NullCore::of(std::span<const Executable> executables) {
+    auto programs = std::make_shared<NullPrograms>();
+    REEF_CHECK(programs->add(executables));
+    return std::make_unique<NullCore>(std::move(programs));
 }
 
 void NullCore::reset() {
@@ -79,9 +86,17 @@ void NullCore::reset() {
     events_.clear();
 }
 
+void NullCore::begin_program() {
+    const std::lock_guard lock(programs_->mutex_);
+    known_ = programs_->known_.size();
+    sizes_differ_ = programs_->sizes_differ_;
+}
+
 /// By its first bitstream's size; by its bytes where sizes are not enough.
 const NullCore::Known* NullCore::recognise() const {
-    for (const Known& known : known_) {
+    const std::lock_guard lock(programs_->mutex_);
+    for (std::size_t i = 0; i < known_; ++i) {
+        const Known& known = programs_->known_[i];
         const auto* first = first_bitstream(known.executable, known.plan);
         if (first == nullptr || first->instructions.size() != received_[0]) continue;
         if (sizes_differ_ || same_program(first_instructions_, *first)) return &known;
@@ -101,6 +116,7 @@ Status NullCore::receive(Tag tag, Bytes bytes) {
             return fail(Cause::bad_input, fmt::format("{} before any instructions", to_string(tag)),
                         "null device");
         }
+        if (received_[0] == bytes.size()) begin_program();
         if (!sizes_differ_) {
             first_instructions_.insert(first_instructions_.end(), bytes.begin(), bytes.end());
         }

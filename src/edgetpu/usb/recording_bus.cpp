@@ -140,6 +140,7 @@ class RecordingConnection final : public Connection {
         }
         return completion;
     }
+    void interrupt() override { connection_->interrupt(); }
     void cancel(std::uint32_t id) override { connection_->cancel(id); }
     void cancel_all() override { connection_->cancel_all(); }
     void note(std::string_view text) override {

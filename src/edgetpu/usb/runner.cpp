@@ -226,6 +226,7 @@ Status Runner::submit(Flight& flight, Bytes bytes) {
            (!sent_.empty() && out_bytes_under_way_ + bytes.size() > most_bytes_under_way)) {
         REEF_CHECK(next_completion());
     }
+    REEF_CHECK(may_go_on());
     const auto id = connection_.submit_out(out_endpoint, bytes);
     if (!id) return std::unexpected(lost_transfer(id.error(), name_of(out_endpoint)));
     sent_.push_back({*id, bytes.size(), &flight});
@@ -303,7 +304,14 @@ Error Runner::lost_transfer(const Failure& failure, std::string_view place) cons
     return error;
 }
 
+Status Runner::may_go_on() {
+    Status status = watch_ == nullptr ? Status() : watch_->may_go_on();
+    stopped_ = !status;
+    return status;
+}
+
 Status Runner::next_completion() {
+    REEF_CHECK(may_go_on());
     const TimePoint now = bus_.now();
     const auto left = std::chrono::duration_cast<Milliseconds>(end_ - now);
     if (left > Milliseconds(0)) {

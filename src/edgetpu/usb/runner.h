@@ -34,6 +34,13 @@ class Runner {
     // Of the oldest inference. Precondition: under_way() > 0.
     [[nodiscard]] bool complete() const { return flight(0).done(); }
     [[nodiscard]] int interrupts() const;
+    /// Who may end what is under way from now on; null: nobody.
+    void watch(const RunWatch* watch) {
+        watch_ = watch;
+        stopped_ = false;
+    }
+    /// The watch has ended what was under way.
+    [[nodiscard]] bool was_stopped() const { return stopped_; }
     /// Cancels every request, waits until they are back and forgets the inferences.
     void cancel();
 
@@ -100,6 +107,7 @@ class Runner {
                                         std::size_t size);
     static void fill_targets(Flight& flight, Bytes& bytes);
     [[nodiscard]] Status submit(Flight& flight, Bytes bytes);
+    [[nodiscard]] Status may_go_on();
     [[nodiscard]] Status next_completion();
     [[nodiscard]] Status take(const Completion& completion);
     /// The transfer has ended, whatever came of it: cancel() does not wait for it.
@@ -125,6 +133,8 @@ class Runner {
     std::array<std::byte, event_bytes> event_room_{};
     std::array<std::byte, interrupt_bytes> interrupt_room_{};
 
+    const RunWatch* watch_ = nullptr;
+    bool stopped_ = false;
     TimePoint end_{};  ///< the deadline of what is under way
     std::array<Flight, most_under_way> flights_;
     std::size_t oldest_ = 0, count_ = 0;

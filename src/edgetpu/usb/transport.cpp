@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "edgetpu/usb/protocol.h"
+
 namespace reef::edgetpu::usb {
 
 std::string_view to_string(Fault fault) {
@@ -40,6 +42,10 @@ std::string_view to_string(Speed speed) {
             return "USB 3.1 (10 Gbit/s)";
     }
     return "unknown speed";
+}
+
+std::string state_of(const DeviceInfo& device) {
+    return device.vendor == chip_vendor ? "firmware runs" : "boot loader, no firmware yet";
 }
 
 void Bus::wait_for_change(std::uint64_t, Milliseconds most) {

@@ -17,7 +17,7 @@
 #include "edgetpu/retarget/template_recovery.h"
 #include "reef/edgetpu/layer_dump.h"
 #include "reef/model/builder.h"
-#include "reef/runtime/program_layers.h"
+#include "reef/edgetpu/device/program_layers.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"
 
@@ -481,7 +481,7 @@ void expect_equal_layers(const model::Model& plain, const model::Model& compiled
     test::draw_inputs(cpu, chip, 1);
     ASSERT_TRUE(cpu.run());
     ASSERT_TRUE(chip.run());
-    const auto layers = runtime::program_layers(chip);
+    const auto layers = edgetpu::program_layers(chip);
     ASSERT_TRUE(layers) << layers.error().message();
     const auto matches = match_layers(*layers, compiled, plain);
     ASSERT_TRUE(matches) << matches.error().message();

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "outputs/text_table.h"
-#include "reef/runtime/program_layers.h"
+#include "reef/edgetpu/device/program_layers.h"
 
 namespace reef::tool {
 
@@ -43,7 +43,7 @@ Status check_plain_model(const model::Model& compiled, const model::Model& plain
 }
 
 Result<LayerDump> dump_layers(const OpenModel& opened, const model::Model* plain) {
-    auto layers = REEF_TRY(runtime::program_layers(opened.session));
+    auto layers = REEF_TRY(edgetpu::program_layers(opened.session));
     std::vector<LayerMatch> matches;
     LayerDump dump;
     if (plain != nullptr) {

@@ -6,10 +6,12 @@
 
 #include "inputs/tensor_input.h"
 #include "outputs/array_output.h"
+#include "reef/edgetpu/device/operator_inputs.h"
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/edgetpu/usb/simulated_bus.h"
 #include "reef/edgetpu/usb/stick_debugger.h"
 #include "reef/model/tflite.h"
+#include "reef/runtime/registry.h"
 
 namespace reef::tool::debug {
 namespace {
@@ -51,22 +53,15 @@ Result<model::TensorIndex> tensor_of(const ChipOperator& chip, const Layer& laye
                 "its tensors were renamed after it was compiled");
 }
 
-Result<std::vector<std::vector<std::byte>>> inputs_of(const ChipOperator& chip,
-                                                      const TargetOptions& options) {
+/// In the layers' order.
+Result<OperatorTensors> tensors_of(const ChipOperator& chip, const TargetOptions& options) {
     const model::Subgraph& graph = chip.graph();
-    const auto tensors = options.inputs.empty() ? REEF_TRY(random_inputs(graph, options.seed))
-                                                : REEF_TRY(load_inputs(graph, options.inputs));
-    std::vector<std::vector<std::byte>> inputs;
-    for (const Layer& layer : chip.computing->inputs) {
-        const auto index = REEF_TRY(tensor_of(chip, layer, graph.operators[chip.op.index].inputs));
-        const auto found = std::ranges::find(graph.inputs, index);
-        if (found == graph.inputs.end())
-            return fail(Cause::unsupported,
-                        "not modelled: debugging an operator whose inputs the CPU computes",
-                        chip.op.place);
-        inputs.push_back(tensors[static_cast<std::size_t>(found - graph.inputs.begin())]);
-    }
-    return inputs;
+    const auto inputs = options.inputs.empty() ? REEF_TRY(random_inputs(graph, options.seed))
+                                               : REEF_TRY(load_inputs(graph, options.inputs));
+    auto tensors = REEF_TRY(in_place(tensors_of_operator(chip.model, chip.op, inputs),
+                                     chip.op.place));
+    tensors.bind();
+    return tensors;
 }
 
 Result<LayerText> text_of(const Layer& layer) {
@@ -117,27 +112,19 @@ Result<std::unique_ptr<Debugger>> open_stick(const TargetOptions& options, const
     return usb::stick_debugger(std::move(bus), device, package, inputs);
 }
 
-bool is_stick(std::string_view device) {
-    return device == "edgetpu:null" || device == "edgetpu:usb" ||
-           device.starts_with("edgetpu:usb:");
-}
-
-bool is_simulator(std::string_view device) {
-    constexpr std::string_view named = "edgetpu:sim:";
-    return device == "edgetpu:sim" || (device.starts_with(named) && device.size() > named.size());
-}
-
 }  // namespace
 
 Result<Target> open_target(const TargetOptions& options) {
     Target target;
     target.device = options.device;
     target.file = options.file;
-    const bool stick = is_stick(options.device);
-    if (!stick && !is_simulator(options.device))
+    const auto found = runtime::Registry::of_process().find(options.device);
+    if (!found || !found->backend->has(runtime::Capability::debug))
         return fail(Cause::bad_argument,
                     fmt::format("'{}' is no device that can be debugged", options.device), {},
                     "edgetpu:sim, edgetpu:sim:NAME, edgetpu:usb, edgetpu:usb:PORT or edgetpu:null");
+    target.simulated = found->backend->has(runtime::Capability::simulated);
+    const bool stick = !target.simulated;
     if (!stick && !options.firmware.empty())
         return fail(Cause::bad_argument, fmt::format("device {} takes no firmware", options.device),
                     {}, "--firmware is for a stick at edgetpu:usb");
@@ -153,8 +140,8 @@ Result<Target> open_target(const TargetOptions& options) {
         target.debugger = REEF_TRY(open_stick(options, nullptr, {}));
         return target;
     }
-    const auto tensors = REEF_TRY(in_place(inputs_of(*chip, options), options.file));
-    const std::vector<Bytes> inputs(tensors.begin(), tensors.end());
+    const OperatorTensors tensors = REEF_TRY(in_place(tensors_of(*chip, options), options.file));
+    const std::span<const Bytes> inputs = tensors.binding.inputs();
     if (stick) {
         target.debugger = REEF_TRY(open_stick(options, &chip->op.package, inputs));
         return target;

@@ -30,6 +30,7 @@ struct Target {
     std::vector<LayerText> inputs, outputs;
     std::vector<Array> output_arrays;  ///< shapes and types, no bytes
     std::string device;
+    bool simulated = false;  ///< everything in it can be seen
     std::string file;
 };
 

@@ -219,7 +219,7 @@ std::string info_text(const Target& target) {
         text += fmt::format("input {}  {}\n", printable(layer.name), layer.shape);
     for (const LayerText& layer : target.outputs)
         text += fmt::format("output {}  {}\n", printable(layer.name), layer.shape);
-    if (target.device == "edgetpu:sim")
+    if (target.simulated)
         for (const ChipMemoryInfo& memory : chip_memories())
             text += fmt::format("memory {}{}: {:#x} {}s{}\n", memory.name,
                                 memory.of_tile ? " of each tile" : "", memory.units, memory.unit,

@@ -55,7 +55,7 @@ Result<DemoRun> run_demo(const DemoModels& models, int frames, const std::string
                                 ApproachScene::fewest_frames, ApproachScene::most_frames));
     }
     runtime::SessionOptions options;
-    options.device = device;
+    options.devices = {device};
     auto looming = REEF_TRY(runtime::Session::open(models.looming, options));
     auto gabor = REEF_TRY(runtime::Session::open(models.gabor, options));
 

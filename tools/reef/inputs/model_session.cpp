@@ -18,6 +18,7 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
            "--device", options.device,
            "Device to run on: cpu; edgetpu:sim, or edgetpu:sim:NAME for a simulated stick of that "
            "name; edgetpu:usb or edgetpu:usb:PORT (reef list shows the ports)")
+        ->join(device_separator)
         ->capture_default_str();
     app.add_flag("--require-npu", options.require_npu,
                  "Fail when an operator would run on the CPU");
@@ -44,27 +45,110 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
 }
 
 std::string arithmetic_of(const DeviceOptions& options) {
-    return options.device == "cpu" ? options.arithmetic : "edgetpu";
+    if (options.device == "cpu") return options.arithmetic;
+    return options.device.substr(0, options.device.find(':'));
+}
+
+namespace {
+
+std::vector<std::string> devices_of(const DeviceOptions& options) {
+    std::vector<std::string> devices;
+    std::string_view left = options.device;
+    while (true) {
+        const std::size_t end = left.find(device_separator);
+        devices.emplace_back(left.substr(0, end));
+        if (end == std::string_view::npos) return devices;
+        left.remove_prefix(end + 1);
+    }
+}
+
+/// A flag of the command that is an option of some devices.
+struct DeviceFlag {
+    std::string_view option;
+    const char* refusal;  ///< of a device that has no such option
+    const char* hint;     ///< with the first device that has it
+};
+constexpr DeviceFlag device_flags[] = {
+    {"strict", "device {} has no strict runs", "only {} watches what a program does"},
+    {"clock", "device {} has no clock to throttle", "--standard-clock is for a stick at {}"},
+    {"firmware", "device {} takes no firmware", "--firmware is for a stick at {}"},
+};
+
+bool has_option(const runtime::Registry::Found& device, std::string_view option) {
+    return std::ranges::any_of(device.driver->options(), [&](const runtime::OptionInfo& info) {
+        return info.name == option &&
+               (info.backends.empty() ||
+                std::ranges::find(info.backends, device.uri.backend) != info.backends.end());
+    });
+}
+
+/// Flags hold for those of the devices that have the option; one at least must.
+Status fit_flags(std::vector<runtime::DeviceChoice>& devices, const runtime::Registry& registry) {
+    for (const DeviceFlag& flag : device_flags) {
+        std::string without;
+        bool asked = false, fits = false;
+        for (auto& choice : devices) {
+            const auto option =
+                std::ranges::find(choice.options, flag.option, &runtime::Option::name);
+            if (option == choice.options.end()) continue;
+            asked = true;
+            const auto found = REEF_TRY(registry.find(choice.uri));
+            if (has_option(found, flag.option)) {
+                fits = true;
+            } else {
+                without += fmt::format("{}{}", without.empty() ? "" : ", ", found.uri.device());
+                choice.options.erase(option);
+            }
+        }
+        if (!asked || fits) continue;
+        const auto having = registry.devices_with_option(flag.option);
+        return fail(Cause::bad_argument, fmt::format(fmt::runtime(flag.refusal), without), {},
+                    having.empty() ? std::string()
+                                   : fmt::format(fmt::runtime(flag.hint), having.front()));
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string device_text(const DeviceOptions& options) {
+    std::string text = options.device;
+    std::ranges::replace(text, device_separator, ',');
+    return text;
+}
+
+bool any_device_has(const DeviceOptions& options, runtime::Capability capability) {
+    return std::ranges::any_of(devices_of(options), [&](const std::string& device) {
+        const auto found = runtime::Registry::of_process().find(device);
+        return found && found->backend->has(capability);
+    });
 }
 
 runtime::SessionOptions session_options(const DeviceOptions& options) {
-    return {.device = options.device,
+    std::vector<runtime::Option> of_device;
+    if (options.strict) of_device.push_back({"strict", true});
+    if (options.standard_clock) of_device.push_back({"clock", std::string("standard")});
+    if (!options.firmware.empty()) of_device.push_back({"firmware", options.firmware});
+    std::vector<runtime::DeviceChoice> devices;
+    for (auto& device : devices_of(options)) devices.emplace_back(std::move(device), of_device);
+    return {.devices = std::move(devices),
             .kernels =
                 options.kernels == "reference" ? cpu::KernelSet::reference : cpu::KernelSet::fast,
             .arithmetic = options.arithmetic == "edgetpu" ? cpu::Arithmetic::edgetpu
                                                           : cpu::Arithmetic::tflite,
             .threads = options.threads,
-            .require_npu = options.require_npu,
-            .firmware = options.firmware,
-            .maximum_clock = !options.standard_clock};
+            .require_npu = options.require_npu};
 }
 
-Result<OpenModel> open_model(const std::string& path, const runtime::SessionOptions& options) {
+Result<OpenModel> open_model(const std::string& path, runtime::SessionOptions options) {
+    const auto& registry = runtime::Registry::of_process();
     // First, so that a mistyped device is not hidden behind what is wrong with the model.
-    (void)REEF_TRY(runtime::DeviceUri::parse(options.device));
+    for (const auto& device : options.devices) (void)REEF_TRY(registry.find(device.uri));
     const auto begin = std::chrono::steady_clock::now();
     model::Model model = REEF_TRY(model::load_tflite(path));
-    auto session = runtime::Session::open(model, options);
+    auto fits = fit_flags(options.devices, registry);
+    auto session = fits ? runtime::Session::open(model, options)
+                        : Result<runtime::Session>(std::unexpected(std::move(fits.error())));
     if (!session) {
         Error error = std::move(session.error());
         const bool about_device = exit_for(error.cause) == Exit::device;
@@ -138,7 +222,7 @@ Json placements_json(const runtime::Session& session) {
 }
 
 std::string chip_summary(const runtime::Session& session) {
-    const auto counters = session.chip_counters();
+    const auto counters = session.counters();
     if (!counters) return {};
     return fmt::format("parameters loaded {}, evicted {}; {} after a fault",
                        plural(counters->parameter_loads, "time"),
@@ -147,7 +231,7 @@ std::string chip_summary(const runtime::Session& session) {
 }
 
 Json chip_json(const runtime::Session& session) {
-    const auto counters = session.chip_counters();
+    const auto counters = session.counters();
     if (!counters) return nullptr;
     return {{"runs", counters->runs},
             {"parameter_loads", counters->parameter_loads},

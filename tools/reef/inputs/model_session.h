@@ -16,21 +16,27 @@ namespace reef::tool {
 
 /// Where and how to run, as the command line says it.
 struct DeviceOptions {
-    std::string device = "cpu";
+    std::string device = "cpu";  ///< URIs, with device_separator between them
     std::string kernels = "fast";
     std::string arithmetic = "tflite";
     int threads = 1;
     bool require_npu = false;
     bool standard_clock = false;
     std::string firmware{};
+    bool strict = false;
 };
+inline constexpr char device_separator = '\n';
+
+/// As results name the devices: with commas.
+[[nodiscard]] std::string device_text(const DeviceOptions& options);
 
 /// Declares --device, --kernels, --arithmetic, --threads, --require-npu, --standard-clock and
 /// --firmware.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
-/// "tflite" or "edgetpu": what --arithmetic says for the CPU; the chip has its own.
+/// What --arithmetic says for the CPU; a chip has its own, of its family's name.
 [[nodiscard]] std::string arithmetic_of(const DeviceOptions& options);
+/// The library's options; --standard-clock, --firmware and --strict are options of the devices.
 /// Precondition: kernels is "fast" or "reference", arithmetic "tflite" or "edgetpu".
 [[nodiscard]] runtime::SessionOptions session_options(const DeviceOptions& options);
 
@@ -40,9 +46,10 @@ struct OpenModel {
     double seconds = 0;  ///< that reading and preparing took
 };
 
-/// The path is the place of every error but those about the device.
+/// The path is the place of every error but those about the device. Errors about options of devices
+/// speak of the flags.
 [[nodiscard]] Result<OpenModel> open_model(const std::string& path,
-                                           const runtime::SessionOptions& options);
+                                           runtime::SessionOptions options);
 
 /// Precondition: one entry per input, each as long as its tensor.
 void set_inputs(runtime::Session& session, const InputBytes& inputs);
@@ -60,6 +67,9 @@ void set_inputs(runtime::Session& session, const InputBytes& inputs);
 [[nodiscard]] std::string placement_summary(const runtime::Session& session);
 void print_placements(Console& console, const runtime::Session& session);
 [[nodiscard]] Json placements_json(const runtime::Session& session);
+
+/// Whether any of the devices is of a backend that has it.
+[[nodiscard]] bool any_device_has(const DeviceOptions& options, runtime::Capability capability);
 
 /// "parameters loaded once, evicted 0 times, ..."; empty when no driver runs a chip.
 [[nodiscard]] std::string chip_summary(const runtime::Session& session);

@@ -72,6 +72,15 @@ std::string printable(std::string_view text) {
     return out;
 }
 
+std::string in_flags(std::string message) {
+    constexpr std::pair<std::string_view, std::string_view> flags[] = {
+        {"`device`", "--device"}, {"`require_npu`", "--require-npu"}};
+    for (const auto& [option, flag] : flags)
+        for (auto at = message.find(option); at != std::string::npos; at = message.find(option, at))
+            message.replace(at, option.size(), flag);
+    return message;
+}
+
 Console::Console() {
     if (::isatty(STDOUT_FILENO) == 0) return;
     const char* term = std::getenv("TERM");

@@ -19,6 +19,9 @@ namespace reef::tool {
 /// neither break a line nor steer the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// The library names options by their identifiers, between backquotes: here they are flags.
+[[nodiscard]] std::string in_flags(std::string message);
+
 /// Collects what a verb prints and writes it in one go at the end.
 class Console {
   public:

@@ -81,18 +81,15 @@ Json poses_json(const std::vector<Pose>& poses) {
     return list;
 }
 
-Json findings_json(const std::vector<edgetpu::Finding>& findings) {
+Json findings_json(const std::vector<runtime::Finding>& findings) {
     Json list = Json::array();
-    for (const auto& finding : findings)
-        list.push_back({{"kind", edgetpu::identifier_of(finding.kind)},
-                        {"memory", finding.memory},
-                        {"address", finding.address},
-                        {"tiles", finding.tiles},
-                        {"instruction", finding.instruction},
-                        {"other_instruction", finding.other},
-                        {"times", finding.times},
-                        {"not_listed", finding.not_listed},
-                        {"message", edgetpu::message(finding)}});
+    for (const auto& finding : findings) {
+        Json one = {{"kind", finding.kind}};
+        for (const auto& [name, value] : finding.details)
+            std::visit([&](const auto& known) { one[name] = known; }, value);
+        one["message"] = finding.message;
+        list.push_back(std::move(one));
+    }
     return list;
 }
 

@@ -25,7 +25,7 @@ struct RunReport {
     bool top_asked = false;
     bool list_placements = false;
     /// Of the first run, with --strict.
-    std::optional<std::vector<edgetpu::Finding>> findings{};
+    std::optional<std::vector<runtime::Finding>> findings{};
     const LayerDump* layers = nullptr;  ///< of --dump-layers
 };
 

@@ -130,9 +130,9 @@ void print_poses(Console& console, const std::vector<Pose>& poses, const RunRepo
     }
 }
 
-void print_findings(Console& console, const std::vector<edgetpu::Finding>& findings) {
+void print_findings(Console& console, const std::vector<runtime::Finding>& findings) {
     console.print("\n{}{}\n", console.heading("strict run: "), plural(findings.size(), "finding"));
-    for (const auto& finding : findings) console.print("  {}\n", edgetpu::message(finding));
+    for (const auto& finding : findings) console.print("  {}\n", finding.message);
 }
 
 }  // namespace

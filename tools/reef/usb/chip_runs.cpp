@@ -55,16 +55,8 @@ Result<ChipModel> load_chip_model(const std::string& path, const ChipRunOptions&
     const auto tensors = options.inputs.empty() ? REEF_TRY(random_inputs(graph, options.seed))
                                                 : REEF_TRY(load_inputs(graph, options.inputs));
     ChipModel out;
-    for (const model::TensorIndex input : graph.operators[op.index].inputs) {
-        const auto found = std::ranges::find(graph.inputs, input);
-        if (found == graph.inputs.end()) {
-            return fail(Cause::unsupported,
-                        "not modelled: recording an operator whose inputs the CPU computes",
-                        fmt::format("{}: {}", path, op.place),
-                        "reef disasm shows its DMA hints without a device");
-        }
-        out.inputs.push_back(tensors[static_cast<std::size_t>(found - graph.inputs.begin())]);
-    }
+    out.tensors = REEF_TRY(
+        in_place(tensors_of_operator(model, op, tensors), fmt::format("{}: {}", path, op.place)));
     out.program = REEF_TRY(in_place(usb::Program::prepare(op.package), path));
     out.executables = op.package.executables;
     return out;
@@ -89,26 +81,20 @@ Result<std::shared_ptr<usb::Bus>> bus_named(const std::string& device, const Chi
                 "edgetpu:usb, edgetpu:usb:PORT or edgetpu:null");
 }
 
-Result<std::vector<std::vector<std::byte>>> run_on_chip(const std::shared_ptr<usb::Bus>& bus,
-                                                        const std::string& port,
-                                                        const ChipModel& model,
-                                                        const ChipRunOptions& options) {
+Status run_on_chip(const std::shared_ptr<usb::Bus>& bus, const std::string& port, ChipModel& model,
+                   const ChipRunOptions& options) {
     usb::DeviceOptions device_options;
     device_options.port = port;
     device_options.maximum_clock = !options.standard_clock;
     device_options.firmware = options.firmware;
     const auto device = REEF_TRY(usb::Device::open(bus, device_options));
-    std::vector<std::vector<std::byte>> tensors;
-    for (const Layer& layer : model.program->outputs()) {
-        tensors.emplace_back(REEF_TRY(tensor_bytes(layer)));
-    }
-    const std::vector<Bytes> inputs(model.inputs.begin(), model.inputs.end());
-    const std::vector<MutableBytes> outputs(tensors.begin(), tensors.end());
+    model.tensors.bind();
+    const LayerBinding& binding = model.tensors.binding;
     for (unsigned run = 0; run < options.runs; ++run) {
-        REEF_CHECK(
-            in_place(device->run(model.program, inputs, outputs), fmt::format("run {}", run)));
+        REEF_CHECK(in_place(device->run(model.program, binding.inputs(), binding.outputs()),
+                            fmt::format("run {}", run)));
     }
-    return tensors;
+    return {};
 }
 
 }  // namespace reef::tool

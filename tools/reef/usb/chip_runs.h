@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reef/edgetpu/device/operator_inputs.h"
 #include "reef/edgetpu/usb/device.h"
 
 namespace CLI {
@@ -30,10 +31,10 @@ void add_chip_run_options(CLI::App& app, ChipRunOptions& options);
 struct ChipModel {
     std::vector<edgetpu::Executable> executables;
     std::shared_ptr<const edgetpu::usb::Program> program;
-    std::vector<std::vector<std::byte>> inputs;  ///< of the operator
+    edgetpu::OperatorTensors tensors;
 };
-/// Errors: bad_input for a model that is not compiled; unsupported when the operator's inputs are
-/// not the model's, or there are several.
+/// What the CPU computes before the operator is computed. Errors: bad_input for a model that is not
+/// compiled; unsupported when there are several chip operators.
 [[nodiscard]] Result<ChipModel> load_chip_model(const std::string& path,
                                                 const ChipRunOptions& options);
 
@@ -43,9 +44,9 @@ struct ChipModel {
                                                                    const ChipModel& model,
                                                                    std::string& port);
 
-/// Opens the device, runs and closes. Returns the outputs of the last run.
-[[nodiscard]] Result<std::vector<std::vector<std::byte>>> run_on_chip(
-    const std::shared_ptr<edgetpu::usb::Bus>& bus, const std::string& port, const ChipModel& model,
-    const ChipRunOptions& options);
+/// Opens the device, runs and closes. State goes on from run to run.
+[[nodiscard]] Status run_on_chip(const std::shared_ptr<edgetpu::usb::Bus>& bus,
+                                 const std::string& port, ChipModel& model,
+                                 const ChipRunOptions& options);
 
 }  // namespace reef::tool

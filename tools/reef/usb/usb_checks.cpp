@@ -305,10 +305,6 @@ std::string device_node(const DeviceInfo& device) {
     return fmt::format("/dev/bus/usb/{:03}/{:03}", bus, device.address);
 }
 
-std::string state_of(const DeviceInfo& device) {
-    return device.vendor == chip_vendor ? "firmware runs" : "boot loader, no firmware yet";
-}
-
 CheckedSystem::CheckedSystem()
     : open_node([](const fs::path& node) {
           const int number = ::open(node.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);

@@ -49,7 +49,5 @@ struct CheckedSystem {
 
 /// "/dev/bus/usb/002/005" for port 2-1.4, address 5.
 [[nodiscard]] std::string device_node(const edgetpu::usb::DeviceInfo& device);
-/// "boot loader, no firmware yet" or "firmware runs"; names unknown identities.
-[[nodiscard]] std::string state_of(const edgetpu::usb::DeviceInfo& device);
 
 }  // namespace reef::tool

@@ -100,7 +100,7 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
     const auto events = REEF_TRY(record(session, inputs, profiled));
 
     BenchReport report{.model = options.model,
-                       .device = options.device.device,
+                       .device = device_text(options.device),
                        .kernels = options.device.kernels,
                        .arithmetic = arithmetic_of(options.device),
                        .threads = options.device.threads,

@@ -36,7 +36,7 @@ void keep_failed(const std::string& path, const edgetpu::usb::Recording& recordi
 }
 
 Result<Exit> record(const RecordOptions& options, Console& console) {
-    const ChipModel model = REEF_TRY(load_chip_model(options.model, options.runs));
+    ChipModel model = REEF_TRY(load_chip_model(options.model, options.runs));
     std::string port;
     const auto bus = REEF_TRY(bus_named(options.device, model, port));
     const auto recorder = std::make_shared<edgetpu::usb::RecordingBus>(bus);

@@ -79,7 +79,7 @@ Result<Exit> run(const ReplayOptions& options, Console& console) {
     auto recording = REEF_TRY(edgetpu::usb::read_recording(options.recording));
     const auto bus =
         REEF_TRY(in_place(edgetpu::usb::replay_bus(std::move(recording)), options.recording));
-    const ChipModel model = REEF_TRY(load_chip_model(options.model, options.runs));
+    ChipModel model = REEF_TRY(load_chip_model(options.model, options.runs));
     const auto done = in_place(run_on_chip(bus, {}, model, options.runs), options.recording);
     if (options.json) {
         Json document = json_document("replay");

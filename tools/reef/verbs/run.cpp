@@ -31,7 +31,6 @@ struct RunOptions {
     std::string like;
     std::optional<std::size_t> runs;
     bool placements = false;
-    bool strict = false;
     bool json = false;
 };
 
@@ -82,10 +81,11 @@ NamedArrays graph_outputs(const runtime::Session& session) {
 Status check_layer_options(const RunOptions& options) {
     if (!options.like.empty() && options.dump_layers.empty())
         return fail(Cause::bad_argument, "--like belongs to --dump-layers");
-    if (!options.dump_layers.empty() && options.device.device != "edgetpu:sim")
+    if (!options.dump_layers.empty() &&
+        !any_device_has(options.device, runtime::Capability::layers))
         return fail(Cause::bad_argument,
                     fmt::format("--dump-layers looks into a simulated chip, not into {}",
-                                options.device.device),
+                                device_text(options.device)),
                     {}, "add --device edgetpu:sim; --dump-all writes what the CPU computes");
     return {};
 }
@@ -107,7 +107,7 @@ Result<std::optional<LayerDump>> layers_of(const RunOptions& options, const Open
 Result<Exit> run(const RunOptions& options, Console& console) {
     REEF_CHECK(check_layer_options(options));
     RunReport report{.model = options.model,
-                     .device = options.device.device,
+                     .device = device_text(options.device),
                      .arithmetic = arithmetic_of(options.device),
                      .threads = options.device.threads,
                      .top = options.top.value_or(RunReport{}.top),
@@ -115,7 +115,6 @@ Result<Exit> run(const RunOptions& options, Console& console) {
                      .list_placements = options.placements};
     runtime::SessionOptions session_settings = session_options(options.device);
     session_settings.keep_all_tensors = !options.dump_all.empty() || !options.dump_layers.empty();
-    session_settings.simulator.strict = options.strict;
     OpenModel opened = REEF_TRY(open_model(options.model, session_settings));
     runtime::Session& session = opened.session;
     if (!options.labels.empty()) {
@@ -129,8 +128,7 @@ Result<Exit> run(const RunOptions& options, Console& console) {
         OperatorProgress progress(session.placements().size());
         report.first_seconds = REEF_TRY(in_place(timed_run(session, &progress), options.model));
     }
-    if (options.strict)
-        report.findings.emplace(session.findings().begin(), session.findings().end());
+    if (options.device.strict) report.findings = session.findings();
     const NamedArrays outputs = options.out.empty() ? NamedArrays{} : graph_outputs(session);
     const NamedArrays computed =
         options.dump_all.empty() ? NamedArrays{} : computed_tensors(session);
@@ -146,7 +144,7 @@ Result<Exit> run(const RunOptions& options, Console& console) {
     if (!options.out.empty()) REEF_CHECK(write_arrays(options.out, outputs));
     if (!options.dump_all.empty()) REEF_CHECK(write_arrays(options.dump_all, computed));
     if (layers) REEF_CHECK(write_arrays(options.dump_layers, arrays_of(*layers)));
-    return options.strict && !report.findings->empty() ? Exit::failed : Exit::ok;
+    return options.device.strict && !report.findings->empty() ? Exit::failed : Exit::ok;
 }
 
 }  // namespace
@@ -185,7 +183,7 @@ Action add_run(CLI::App& app) {
         ->check(CLI::Range(1, 1000000))
         ->type_name("N");
     app.add_flag("--placements", options->placements, "List where every operator ran");
-    app.add_flag("--strict", options->strict,
+    app.add_flag("--strict", options->device.strict,
                  "With edgetpu:sim: watch what the program does and report reads of what nothing "
                  "wrote, hazards, rows never read, left-overs; exit 1 when there are any");
     app.add_flag("--json", options->json, "Print JSON");

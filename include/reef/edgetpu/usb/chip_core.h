@@ -2,7 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,11 +54,31 @@ class ChipCore {
     [[nodiscard]] virtual std::string standstill() const { return {}; }
 };
 
+/// What a NullCore knows of the programs that it will be given. May grow while the core works; any
+/// thread.
+class NullPrograms {
+  public:
+    /// Errors: those of plan_transfers; unsupported when hints are not complete.
+    [[nodiscard]] Status add(std::span<const Executable> executables);
+
+  private:
+    friend class NullCore;
+    struct Known {
+        Executable executable;
+        TransferPlan plan;
+    };
+    mutable std::mutex mutex_;
+    std::deque<Known> known_;   ///< which stay where they are
+    bool sizes_differ_ = true;  ///< of the first bitstreams
+};
+
 /// A core that computes nothing and answers at once: byte i of its output stream is (7 * i + 3)
 /// mod 256. It knows when a run is complete from the DMA hints of the executables that it is given.
 class NullCore final : public ChipCore {
   public:
-    /// Errors: those of plan_transfers; unsupported when hints are not complete.
+    explicit NullCore(std::shared_ptr<const NullPrograms> programs)
+        : programs_(std::move(programs)) {}
+    /// One that is given no others. Errors: those of NullPrograms::add().
     [[nodiscard]] static Result<std::unique_ptr<NullCore>> of(
         std::span<const Executable> executables);
 
@@ -64,19 +88,19 @@ class NullCore final : public ChipCore {
     [[nodiscard]] std::optional<ChipEvent> take_event() override;
 
   private:
-    struct Known {
-        Executable executable;
-        TransferPlan plan;
-    };
+    using Known = NullPrograms::Known;
     struct Packet {
         std::size_t size = 0;
         std::size_t place = 0;  ///< of its first byte in the output stream
     };
+    void begin_program();
     [[nodiscard]] const Known* recognise() const;
     void advance();
 
-    std::vector<Known> known_;
-    bool sizes_differ_ = true;  ///< of the first bitstreams
+    std::shared_ptr<const NullPrograms> programs_;
+    // What was known when the first bytes of a program came.
+    std::size_t known_ = 0;
+    bool sizes_differ_ = true;
     const Known* running_ = nullptr;
     std::size_t step_ = 0;
     std::size_t received_[4] = {};               ///< bytes that no step has taken, by tag

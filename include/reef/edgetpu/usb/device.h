@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -92,6 +93,20 @@ struct DeviceOptions {
     Milliseconds run_deadline{10000};
 };
 
+/// Who may end a run before it is complete.
+class RunWatch {
+  public:
+    virtual ~RunWatch() = default;
+    /// Asked before each wait, on the thread that runs; an error ends the run with it.
+    [[nodiscard]] virtual Status may_go_on() const = 0;
+};
+
+/// Of one run.
+struct RunLimits {
+    std::optional<Milliseconds> deadline{};  ///< in place of DeviceOptions::run_deadline
+    const RunWatch* watch = nullptr;
+};
+
 struct DeviceCounters {
     std::uint64_t runs = 0;
     std::uint64_t parameter_loads = 0;
@@ -116,8 +131,12 @@ class Device {
     /// unless they are in the chip; then the program. Allocates nothing once a program has run.
     /// Errors: bad_argument for tensors of the wrong number or size, or when start() was called
     /// without finish(); device_failed, device_missing with the transfer and what was awaited.
+    /// A run that is ended by its watch is lost as by a fault: the next one restarts the chip.
     [[nodiscard]] Status run(const std::shared_ptr<const Program>& program,
-                             std::span<const Bytes> inputs, std::span<const MutableBytes> outputs);
+                             std::span<const Bytes> inputs, std::span<const MutableBytes> outputs,
+                             const RunLimits& limits = {});
+    /// Wakes a run that waits for the device, so that it asks its watch. Any thread.
+    void interrupt();
 
     /// The halves of run(): the next input travels while the chip works on the one before. Up to
     /// two inferences may be under way; finish() waits for the oldest. `inputs` are free when
@@ -141,10 +160,13 @@ class Device {
     [[nodiscard]] Status write_register(const RegisterInfo& info, std::uint64_t value);
 
     [[nodiscard]] const std::string& port() const { return port_; }
+    /// Never waits for a run. Any thread.
     [[nodiscard]] DeviceCounters counters() const;
 
   private:
     struct State;
+    class Turns;
+    class Turn;
     Device(std::shared_ptr<Bus> bus, const DeviceOptions& options);
     /// `patience`: for a stick that is not on the bus.
     [[nodiscard]] Status bring_up(Milliseconds patience);
@@ -156,7 +178,7 @@ class Device {
     void stop();
     [[nodiscard]] std::string place() const;
     [[nodiscard]] Status start_locked(const std::shared_ptr<const Program>& program,
-                                      std::span<const Bytes> inputs);
+                                      std::span<const Bytes> inputs, const RunLimits& limits);
     [[nodiscard]] Status finish_locked(std::span<const MutableBytes> outputs);
     [[nodiscard]] Status report_descriptors_for(const Program& program);
     [[nodiscard]] Status lost(Status&& failed);
@@ -165,7 +187,7 @@ class Device {
     std::shared_ptr<Bus> bus_;
     DeviceOptions options_;
     std::string port_;
-    mutable std::mutex mutex_;
+    std::unique_ptr<Turns> turns_;
     std::unique_ptr<State> state_;
 };
 

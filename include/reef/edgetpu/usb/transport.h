@@ -56,6 +56,9 @@ struct DeviceInfo {
     friend bool operator==(const DeviceInfo&, const DeviceInfo&) = default;
 };
 
+/// "boot loader, no firmware yet" or "firmware runs"; names unknown identities.
+[[nodiscard]] std::string state_of(const DeviceInfo& device);
+
 /// The first 8 bytes of a control transfer (USB 2.0, 9.3).
 struct Setup {
     std::uint8_t request_type = 0;  ///< bit 7: device to host
@@ -104,6 +107,9 @@ class Connection {
                                                       MutableBytes bytes) = 0;
     /// The next completion; nothing when there is none until `timeout`.
     [[nodiscard]] virtual Io<std::optional<Completion>> wait(Milliseconds timeout) = 0;
+    /// A wait() under way ends soon, as if its time were over. Any thread; others ignore it, where
+    /// nobody waits in real time.
+    virtual void interrupt() {}
     /// The transfer completes, as cancelled unless it was done before; an id that is not under way
     /// is ignored.
     virtual void cancel(std::uint32_t id) = 0;

@@ -7,14 +7,15 @@
 #include "reef/edgetpu/layer_dump.h"
 #include "reef/runtime/session.h"
 
-namespace reef::runtime {
+namespace reef::edgetpu {
 
 /// Of all compiled operators, which run once more on simulated chips of their own, with the inputs
 /// that the session's tensors hold. With several compiled operators, the layers' names begin with
 /// the operator's: "op3_layer_000".
 /// Precondition: the session keeps all tensors and has run.
-/// Errors: those of edgetpu::program_layers(); unsupported without a compiled operator, and for
+/// Errors: those of program_layers() of a package; unsupported without a compiled operator, and for
 /// operators with state, which the run has changed.
-[[nodiscard]] Result<std::vector<edgetpu::GatheredLayer>> program_layers(const Session& session);
+[[nodiscard]] Result<std::vector<GatheredLayer>> program_layers(
+    const runtime::Session& session);
 
-}  // namespace reef::runtime
+}  // namespace reef::edgetpu

@@ -1,4 +1,4 @@
-// Which of a compiled operator's tensors each layer of its program is.
+// Which of a compiled operator's tensors each layer of its program is: the one place that knows.
 #pragma once
 
 #include <span>
@@ -7,13 +7,13 @@
 #include "reef/edgetpu/package.h"
 #include "reef/model/graph.h"
 
-namespace reef::runtime {
+namespace reef::edgetpu {
 
 class LayerBinding {
   public:
     /// Errors: bad_input for a layer that has the name or size of none of the operator's tensors.
-    [[nodiscard]] static Result<LayerBinding> of(const std::vector<edgetpu::Layer>& inputs,
-                                                 const std::vector<edgetpu::Layer>& outputs,
+    [[nodiscard]] static Result<LayerBinding> of(const std::vector<Layer>& inputs,
+                                                 const std::vector<Layer>& outputs,
                                                  const model::Subgraph& graph,
                                                  const model::Operator& op);
 
@@ -24,9 +24,11 @@ class LayerBinding {
 
     /// Where a layer's tensor is among the operator's.
     struct Place {
-        bool input = false;
-        std::size_t index = 0;
+        bool input = false;     ///< among the inputs, as state is, which the program writes back
+        std::size_t index = 0;  ///< in Operator::inputs or Operator::outputs
     };
+    [[nodiscard]] std::span<const Place> input_places() const { return input_places_; }
+    [[nodiscard]] std::span<const Place> output_places() const { return output_places_; }
 
   private:
     std::vector<Place> input_places_;   ///< by layer
@@ -35,4 +37,4 @@ class LayerBinding {
     std::vector<MutableBytes> outputs_;
 };
 
-}  // namespace reef::runtime
+}  // namespace reef::edgetpu

@@ -1,4 +1,4 @@
-#include "layer_binding.h"
+#include "reef/edgetpu/device/layer_binding.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "reef/edgetpu/layer_tensor.h"
 
-namespace reef::runtime {
+namespace reef::edgetpu {
 namespace {
 
 /// The compiler's name for what a program writes back to a state tensor is that tensor's name with
@@ -25,7 +25,7 @@ std::optional<std::size_t> find_tensor(const model::Subgraph& graph,
     return std::nullopt;
 }
 
-Result<Place> place_of_layer(const edgetpu::Layer& layer, bool input, const model::Subgraph& graph,
+Result<Place> place_of_layer(const Layer& layer, bool input, const model::Subgraph& graph,
                              const model::Operator& op) {
     std::string_view name = layer.name;
     auto found = find_tensor(graph, input ? op.inputs : op.outputs, name);
@@ -39,7 +39,7 @@ Result<Place> place_of_layer(const edgetpu::Layer& layer, bool input, const mode
                     "its tensors were renamed after it was compiled");
     const auto& tensor =
         graph.tensors[static_cast<std::size_t>((input ? op.inputs : op.outputs)[*found])];
-    const std::size_t bytes = REEF_TRY(edgetpu::tensor_bytes(layer));
+    const std::size_t bytes = REEF_TRY(tensor_bytes(layer));
     const auto declared = tensor.byte_count();
     if (!declared || static_cast<std::size_t>(*declared) != bytes)
         return fail(Cause::bad_input, fmt::format("the tensor has {} bytes, the layer {}",
@@ -47,7 +47,7 @@ Result<Place> place_of_layer(const edgetpu::Layer& layer, bool input, const mode
     return Place{input, *found};
 }
 
-Result<std::vector<Place>> places_of_layers(const std::vector<edgetpu::Layer>& layers, bool input,
+Result<std::vector<Place>> places_of_layers(const std::vector<Layer>& layers, bool input,
                                             const model::Subgraph& graph,
                                             const model::Operator& op) {
     std::vector<Place> places;
@@ -59,8 +59,8 @@ Result<std::vector<Place>> places_of_layers(const std::vector<edgetpu::Layer>& l
 
 }  // namespace
 
-Result<LayerBinding> LayerBinding::of(const std::vector<edgetpu::Layer>& inputs,
-                                      const std::vector<edgetpu::Layer>& outputs,
+Result<LayerBinding> LayerBinding::of(const std::vector<Layer>& inputs,
+                                      const std::vector<Layer>& outputs,
                                       const model::Subgraph& graph, const model::Operator& op) {
     LayerBinding binding;
     binding.input_places_ = REEF_TRY(places_of_layers(inputs, true, graph, op));
@@ -79,4 +79,4 @@ void LayerBinding::bind(std::span<const MutableBytes> inputs,
     }
 }
 
-}  // namespace reef::runtime
+}  // namespace reef::edgetpu

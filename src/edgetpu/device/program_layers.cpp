@@ -1,0 +1,64 @@
+#include "reef/edgetpu/device/program_layers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reef/edgetpu/device/layer_binding.h"
+
+namespace reef::edgetpu {
+namespace {
+
+Result<std::vector<Bytes>> inputs_of(const runtime::Session& session, const model::Operator& op,
+                                     const Package& package) {
+    const Executable* executable = REEF_TRY(computing_executable(package));
+    const auto& graph = session.graph();
+    const auto binding =
+        REEF_TRY(LayerBinding::of(executable->inputs, executable->outputs, graph, op));
+    std::vector<Bytes> inputs;
+    for (std::size_t i = 0; i < executable->inputs.size(); ++i) {
+        const model::TensorIndex index = op.inputs[binding.input_places()[i].index];
+        if (graph.tensors[static_cast<std::size_t>(index)].is_variable)
+            return fail(Cause::unsupported, "the run has changed the state that it began with",
+                        executable->inputs[i].name);
+        inputs.push_back(session.tensor(index));
+    }
+    return inputs;
+}
+
+/// Layers of several operators have names of their own.
+void set_apart(std::vector<GatheredLayer>& layers, std::size_t op) {
+    std::set<std::string> names;
+    for (const auto& layer : layers) names.insert(layer.name);
+    const auto rename = [&](std::string& name) {
+        if (names.contains(name)) name = fmt::format("op{}_{}", op, name);
+    };
+    for (auto& layer : layers) {
+        for (std::string& source : layer.sources) rename(source);
+        layer.name = fmt::format("op{}_{}", op, layer.name);
+    }
+}
+
+}  // namespace
+
+Result<std::vector<GatheredLayer>> program_layers(const runtime::Session& session) {
+    const auto& operators = session.graph().operators;
+    const auto count = std::ranges::count_if(operators, is_compiled);
+    if (count == 0)
+        return fail(Cause::unsupported, "the model has no operator compiled for the Edge TPU", {},
+                    "give the file that the Edge TPU compiler wrote");
+    std::vector<GatheredLayer> all;
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+        if (!is_compiled(operators[i])) continue;
+        const std::string place = fmt::format("operator {}", i);
+        const auto package = REEF_TRY(in_place(package_of(operators[i]), place));
+        const auto inputs = REEF_TRY(in_place(inputs_of(session, operators[i], package), place));
+        auto layers = REEF_TRY(in_place(program_layers(package, inputs), place));
+        if (count > 1) set_apart(layers, i);
+        std::ranges::move(layers, std::back_inserter(all));
+    }
+    return all;
+}
+
+}  // namespace reef::edgetpu

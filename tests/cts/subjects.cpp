@@ -1,0 +1,162 @@
+// The devices of this build.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "cts/subject.h"
+#include "reef/edgetpu/device/operator_inputs.h"
+#include "reef/edgetpu/usb/device.h"
+#include "reef/edgetpu/usb/recording.h"
+#include "reef/edgetpu/usb/simulated_bus.h"
+#include "reef/edgetpu/usb/simulator_core.h"
+#include "reef/model/builder.h"
+#include "reef/model/tflite.h"
+#include "support/shared_data.h"
+#include "support/temporary_folder.h"
+
+namespace reef::cts {
+
+void enrol_subjects(runtime::Registry& registry);
+
+namespace {
+
+using Lists = std::map<std::string, std::string>;
+
+/// Errors: not_found without the reference data.
+Result<model::Model> shared_model(const std::string& path) {
+    const auto shared = test::shared_folder();
+    if (!shared) return fail(Cause::not_found, "the reference data are not here", path);
+    return model::load_tflite((*shared / path).string());
+}
+
+class CpuSubject final : public Subject {
+  public:
+    [[nodiscard]] std::string_view family() const override { return "cpu"; }
+    [[nodiscard]] std::string name() const override { return "cpu"; }
+    [[nodiscard]] runtime::DeviceChoice device() const override { return {"cpu"}; }
+    /// Its output may lie where its input was.
+    [[nodiscard]] Result<model::Model> model() const override {
+        model::Builder builder("twice twice");
+        const auto in = builder.input("in", ElementType::float32, {1, 64});
+        const auto twice = builder.tensor("twice", ElementType::float32, {1, 64});
+        const auto out = builder.tensor("out", ElementType::float32, {1, 64});
+        builder.add(model::Op::add, {in, in}, {twice}, model::AddOptions{});
+        builder.add(model::Op::add, {twice, twice}, {out}, model::AddOptions{});
+        builder.output(out);
+        return builder.finish();
+    }
+    [[nodiscard]] std::optional<Result<model::Model>> stateful_model() const override {
+        return shared_model("data/models/keras_lstm_mnist_ptq.tflite");
+    }
+    [[nodiscard]] Lists not_supported() const override {
+        return {{"refuses_ill_typed_options", "it has no options"},
+                {"can_be_required", "it is no NPU"},
+                {"counts_during_runs", "it is not counted"},
+                {"serves_two_sessions", "each session has kernels of its own"}};
+    }
+};
+
+constexpr const char* compiled_model = "data/edgetpu/templates/dense_256_edgetpu.tflite";
+
+class ChipSubject : public Subject {
+  public:
+    [[nodiscard]] std::string_view family() const override { return "edgetpu"; }
+    [[nodiscard]] Result<model::Model> model() const override {
+        return shared_model(compiled_model);
+    }
+};
+
+class SimulatedSubject final : public ChipSubject {
+  public:
+    [[nodiscard]] std::string name() const override { return "edgetpu_sim"; }
+    [[nodiscard]] runtime::DeviceChoice device() const override { return {"edgetpu:sim"}; }
+    [[nodiscard]] std::optional<Result<model::Model>> stateful_model() const override {
+        return shared_model("data/models/keras_lstm_mnist_ptq_edgetpu.tflite");
+    }
+    [[nodiscard]] std::optional<runtime::Option> wrong_option() const override {
+        return runtime::Option{"random_seed", std::string("seven")};
+    }
+    [[nodiscard]] Lists not_supported() const override { return {}; }
+};
+
+class NullSubject final : public ChipSubject {
+  public:
+    [[nodiscard]] std::string name() const override { return "edgetpu_null"; }
+    [[nodiscard]] runtime::DeviceChoice device() const override { return {"edgetpu:null"}; }
+    [[nodiscard]] std::optional<runtime::Option> wrong_option() const override {
+        return runtime::Option{"clock", true};
+    }
+    [[nodiscard]] Lists not_supported() const override {
+        return {{"computes", "its outputs are a pattern"},
+                {"resets_state", "it computes nothing of its inputs, state included"}};
+    }
+};
+
+class ReplaySubject final : public ChipSubject {
+  public:
+    [[nodiscard]] std::string name() const override { return "edgetpu_replay"; }
+    [[nodiscard]] runtime::DeviceChoice device() const override {
+        static const Recorded recorded;
+        return {"edgetpu:replay:" + recorded.path};
+    }
+    [[nodiscard]] std::optional<runtime::Option> wrong_option() const override {
+        return runtime::Option{"clock", std::string("slow")};
+    }
+    [[nodiscard]] Lists not_supported() const override {
+        return {{"computes", "other inputs were not recorded"},
+                {"resets_state", "the recorded model has none"},
+                {"serves_two_sessions", "what two sessions do together was not recorded"}};
+    }
+
+  private:
+    /// A simulated stick that runs the usual input more often than any promise does.
+    struct Recorded {
+        Recorded() {
+            if (const auto done = record(); !done)
+                fmt::print(stderr, "nothing is recorded: {}\n", done.error().message());
+        }
+        Status record() const;
+        test::TemporaryFolder folder;
+        std::string path = (folder.path() / "traffic.log").string();
+    };
+};
+
+Status ReplaySubject::Recorded::record() const {
+    using namespace edgetpu;
+    const auto model = REEF_TRY(shared_model(compiled_model));
+    const auto packages = REEF_TRY(packages_of(model));
+    std::mt19937 random(1);
+    std::vector<std::vector<std::byte>> inputs;
+    const auto& graph = model.subgraphs[0];
+    for (const auto input : graph.inputs) {
+        const auto& tensor = graph.tensors[static_cast<std::size_t>(input)];
+        auto& bytes = inputs.emplace_back(static_cast<std::size_t>(tensor.byte_count().value_or(0)));
+        for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+    }
+    auto tensors = REEF_TRY(tensors_of_operator(model, packages[0], inputs));
+    const auto program = REEF_TRY(usb::Program::prepare(packages[0].package));
+    auto bus = std::make_shared<usb::SimulatedBus>();
+    bus->plug({.has_firmware = true, .faults = {}}, std::make_unique<usb::SimulatorCore>());
+    auto recorder = std::make_shared<usb::RecordingBus>(bus);
+    {
+        const auto device = REEF_TRY(usb::Device::open(recorder, {.port = {}, .firmware = {}}));
+        tensors.bind();
+        constexpr int runs = 8;
+        for (int run = 0; run < runs; ++run)
+            REEF_CHECK(
+                device->run(program, tensors.binding.inputs(), tensors.binding.outputs()));
+    }
+    return usb::write_recording(path, recorder->recording());
+}
+
+}  // namespace
+
+void enrol_subjects(runtime::Registry& registry) {
+    registry.add_part<Subject>(std::make_unique<CpuSubject>());
+    registry.add_part<Subject>(std::make_unique<SimulatedSubject>());
+    registry.add_part<Subject>(std::make_unique<NullSubject>());
+    registry.add_part<Subject>(std::make_unique<ReplaySubject>());
+}
+
+}  // namespace reef::cts

@@ -1,0 +1,93 @@
+// The command's verbs on a chip that none of them names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reef/base/file.h"
+#include "reef/base/npy.h"
+#include "reef/model/tflite.h"
+#include "support/process.h"
+#include "support/temporary_folder.h"
+#include "toy_chip/toy_program.h"
+
+namespace reef::toy {
+namespace {
+
+using testing::HasSubstr;
+
+class ToyVerbs : public testing::Test {
+  protected:
+    ToyVerbs() {
+        const auto bytes = model::write_tflite(adding_model(4, 5).value()).value();
+        EXPECT_TRUE(write_file(model, bytes));
+        const Array array{ElementType::uint8, {1, 4},
+                          {std::byte{0}, std::byte{1}, std::byte{2}, std::byte{255}}};
+        EXPECT_TRUE(write_file(input, write_npy(array).value()));
+    }
+    static test::ProcessResult reef(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), REEF_COMMAND);
+        return test::run_process(arguments);
+    }
+    static std::string text(std::vector<std::string> arguments) {
+        const auto result = reef(std::move(arguments));
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        return result.out;
+    }
+
+    test::TemporaryFolder folder;
+    std::string model = folder.file("toy.tflite"), input = folder.file("in.npy");
+};
+
+TEST_F(ToyVerbs, List) {
+    EXPECT_THAT(text({"list"}), HasSubstr("toy:sim"));
+    const std::string drivers = text({"list", "--drivers"});
+    EXPECT_THAT(drivers, HasSubstr("toy:sim[:NAME]"));
+    EXPECT_THAT(drivers, HasSubstr("added with every addition"));
+}
+
+TEST_F(ToyVerbs, Run) {
+    const std::string out = folder.file("out");
+    const auto told = text({"run", model, "--device", "toy:sim", "--input", input, "--out", out,
+                            "--placements", "--runs", "2"});
+    EXPECT_THAT(told, HasSubstr("toy:sim  toy program  compiled for the toy"));
+    const auto bytes = read_file(out + "/out0.npy");
+    ASSERT_TRUE(bytes) << bytes.error().message();
+    const Array array = read_npy(bytes->view()).value();
+    const std::vector<std::byte> wanted = {std::byte{5}, std::byte{6}, std::byte{7}, std::byte{4}};
+    EXPECT_EQ(array.data, wanted);
+    EXPECT_THAT(text({"run", model, "--device", "toy:sim?bias=1", "--input", input, "--json"}),
+                HasSubstr("\"device\": \"toy:sim?bias=1\""));
+}
+
+TEST_F(ToyVerbs, Bench) {
+    EXPECT_THAT(text({"bench", model, "--device", "toy:sim", "--runs", "2", "--input", input}),
+                HasSubstr("toy program"));
+}
+
+TEST_F(ToyVerbs, Compare) {
+    EXPECT_EQ(reef({"compare", model, "--on", "toy:sim", "--on", "toy:sim:2", "--input", input})
+                  .exit_code,
+              0);
+    const auto other =
+        reef({"compare", model, "--on", "toy:sim", "--on", "toy:sim?bias=1", "--input", input});
+    EXPECT_EQ(other.exit_code, 1) << other.err;
+}
+
+TEST_F(ToyVerbs, RefusesWhatTheToyHasNot) {
+    const auto strict = reef({"run", model, "--device", "toy:sim", "--input", input, "--strict"});
+    EXPECT_EQ(strict.exit_code, 2);
+    EXPECT_THAT(strict.err, HasSubstr("device toy:sim has no strict runs"));
+    const auto on_cpu = reef({"run", model, "--input", input});
+    EXPECT_EQ(on_cpu.exit_code, 1);
+    EXPECT_THAT(on_cpu.err, HasSubstr("the operator holds a program for the toy, which the CPU "
+                                      "cannot run (run it with --device toy:sim"));
+}
+
+/// Two devices in one session: the toy's operator, and the rest.
+TEST_F(ToyVerbs, SeveralDevices) {
+    EXPECT_THAT(text({"run", model, "--device", "edgetpu:sim", "--device", "toy:sim", "--input",
+                      input, "--placements", "--json"}),
+                HasSubstr("\"device\": \"edgetpu:sim,toy:sim\""));
+}
+
+}  // namespace
+}  // namespace reef::toy
