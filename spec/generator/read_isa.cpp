@@ -11,9 +11,11 @@
 namespace reef::specgen {
 namespace {
 
-constexpr unsigned word_bits = 128;
-constexpr unsigned longest_words = 17;
+// Limits of the tables in reef/hw.
+constexpr unsigned most_instruction_bits = 512 * 8;
+constexpr unsigned most_opcode_bits = 12;
 // A field is read with one 64-bit load at a whole byte.
+constexpr unsigned load_bits = 64;
 constexpr unsigned widest_field = 56;
 
 using Parameters = std::map<std::string, unsigned>;
@@ -53,20 +55,25 @@ class Reader {
     struct Builder {
         Instruction instruction;
         std::vector<Field> claims;  // opcode and space
+        Place opcode, space;
     };
 
-    Status read_enumeration(const Element& element);
+    Status read_space(const Element& element);
     Status read_instruction(const Element& element);
     Status read_children(const Element& parent, Builder& builder, unsigned depth);
     Status add_child(const Element& child, Builder& builder, unsigned depth);
     Status add_use(const Element& use, Builder& builder);
+    static Result<Parameters> parameters_of(const Element& use, const Element& record);
+    static Result<std::string> group_kind(const Element& record);
     Status add_repeat(const Element& repeat, Builder& builder);
     Result<Field> read_field(const Element& element, const Parameters& parameters, unsigned index);
     Status set_type(const Element& element, Field& field);
     Status apply_override(const Element& element, const std::string& prefix,
                           std::span<Field> fields);
     static Result<unsigned> width_of(const Element& element, const Parameters& parameters);
-    static Status lay_out(const Element& element, Builder& builder);
+    Result<unsigned> space_of(const Element& instruction) const;
+    Status keep_places(const Element& element, const Builder& builder);
+    Status lay_out(const Element& element, Builder& builder) const;
 
     Isa isa_;
     std::map<std::string, const Element*> records_;
@@ -76,21 +83,27 @@ class Reader {
 Result<Isa> Reader::read(const Element& root) {
     if (std::string_view(root.Name()) != "isa") return fail_at(root, "the root must be <isa>");
     REEF_CHECK(only_attributes(root, {"name", "title", "wordbits"}));
+    isa_.name = REEF_TRY(chip_name(root));
     isa_.title = REEF_TRY(attribute(root, "title"));
-    if (REEF_TRY(number(root, "wordbits")) != word_bits)
-        return fail_at(root, fmt::format("words must have {} bits", word_bits));
+    isa_.word_bits = REEF_TRY(number(root, "wordbits"));
+    if (isa_.word_bits == 0 || isa_.word_bits % load_bits != 0 ||
+        isa_.word_bits > most_instruction_bits)
+        return fail_at(root, fmt::format("words must have a multiple of {} bits", load_bits));
     for (const auto* e = root.FirstChildElement(); e; e = e->NextSiblingElement()) {
         const std::string_view kind = e->Name();
-        if (kind == "enum") {
-            REEF_CHECK(read_enumeration(*e));
+        if (kind == "doc") {
+            isa_.about = text_of(*e);
+        } else if (kind == "enum") {
+            isa_.enumerations.push_back(REEF_TRY(read_enumeration(*e)));
+        } else if (kind == "space") {
+            REEF_CHECK(read_space(*e));
         } else if (kind == "record" || kind == "layout") {
-            REEF_CHECK(only_attributes(*e, {"name"}));
+            REEF_CHECK(kind == "record" ? only_attributes(*e, {"name", "kind"})
+                                        : only_attributes(*e, {"name"}));
             auto& known = kind == "record" ? records_ : layouts_;
             if (!known.emplace(REEF_TRY(attribute(*e, "name")), e).second)
                 return fail_at(*e, "the name occurs twice");
-            const auto* doc = e->FirstChildElement("doc");
-            if (kind == "record")
-                isa_.records.push_back({e->Attribute("name"), doc ? text_of(*doc) : ""});
+            if (kind == "record") isa_.records.push_back({e->Attribute("name"), doc_of(*e)});
         } else if (kind == "instruction") {
             REEF_CHECK(read_instruction(*e));
         } else {
@@ -101,7 +114,46 @@ Result<Isa> Reader::read(const Element& root) {
     return std::move(isa_);
 }
 
-Status Reader::read_enumeration(const Element& element) {
+Status Reader::read_space(const Element& element) {
+    REEF_CHECK(only_attributes(element, {"is", "name"}));
+    if (REEF_TRY(number(element, "is")) != isa_.spaces.size())
+        return fail_at(element, "spaces count up from 0");
+    isa_.spaces.push_back(REEF_TRY(attribute(element, "name")));
+    return {};
+}
+
+Result<unsigned> Reader::space_of(const Element& instruction) const {
+    if (isa_.spaces.empty()) return 0;
+    const auto name = REEF_TRY(attribute(instruction, "space"));
+    const auto space = std::ranges::find(isa_.spaces, name);
+    if (space == isa_.spaces.end()) return fail_at(instruction, "unknown space " + name);
+    return static_cast<unsigned>(space - isa_.spaces.begin());
+}
+
+// Programs are read from front to back: what an instruction is stands in one place in all of them.
+Status Reader::keep_places(const Element& element, const Builder& builder) {
+    if (builder.opcode.width == 0 || (builder.space.width == 0) != isa_.spaces.empty())
+        return fail_at(element, "opcode and space need a place");
+    for (const auto& place : {builder.opcode, builder.space})
+        if (place.width > most_opcode_bits || place.position + place.width > load_bits)
+            return fail_at(element,
+                           fmt::format("opcode and space stand in the first {} bits", load_bits));
+    if (isa_.spaces.size() >> builder.space.width > 1)
+        return fail_at(element, "the spaces do not fit their bits");
+    if (builder.instruction.opcode >> builder.opcode.width != 0)
+        return fail_at(element, "the opcode does not fit its bits");
+    if (isa_.instructions.empty()) {
+        isa_.opcode = builder.opcode;
+        isa_.space = builder.space;
+    }
+    if (builder.opcode != isa_.opcode || builder.space != isa_.space)
+        return fail_at(element, "opcode and space stand elsewhere than in the instructions before");
+    return {};
+}
+
+}  // namespace
+
+Result<Enumeration> read_enumeration(const Element& element) {
     REEF_CHECK(only_attributes(element, {"name", "grade", "meaning"}));
     Enumeration out{.name = REEF_TRY(attribute(element, "name")),
                     .meaning = attribute_or(element, "meaning", ""),
@@ -117,28 +169,29 @@ Status Reader::read_enumeration(const Element& element) {
             return fail_at(*e, "the value or name occurs twice");
         out.values.push_back(std::move(value));
     }
-    isa_.enumerations.push_back(std::move(out));
-    return {};
+    return out;
 }
+
+namespace {
 
 Status Reader::read_instruction(const Element& element) {
     REEF_CHECK(only_attributes(element, {"space", "opcode", "name", "words", "grade"}));
     Builder builder;
     auto& out = builder.instruction;
     out.name = REEF_TRY(attribute(element, "name"));
-    const auto space = REEF_TRY(attribute(element, "space"));
-    if (space != "scalar" && space != "tile") return fail_at(element, "unknown space " + space);
-    out.scalar = space == "scalar";
+    out.space = REEF_TRY(space_of(element));
     out.opcode = REEF_TRY(number(element, "opcode"));
     out.words = REEF_TRY(number(element, "words"));
     out.grade = REEF_TRY(grade_of(element));
+    const unsigned longest_words = most_instruction_bits / isa_.word_bits;
     if (out.words == 0 || out.words > longest_words)
         return fail_at(element, fmt::format("words must be 1 to {}", longest_words));
     for (const auto& other : isa_.instructions) {
-        if (other.name == out.name || (other.scalar == out.scalar && other.opcode == out.opcode))
+        if (other.name == out.name || (other.space == out.space && other.opcode == out.opcode))
             return fail_at(element, "the name or opcode occurs twice");
     }
     REEF_CHECK(read_children(element, builder, 0));
+    REEF_CHECK(keep_places(element, builder));
     REEF_CHECK(lay_out(element, builder));
     isa_.instructions.push_back(std::move(out));
     return {};
@@ -165,9 +218,10 @@ Status Reader::add_child(const Element& child, Builder& builder, unsigned depth)
         field.position = REEF_TRY(number(child, "at"));
         fields.push_back(std::move(field));
     } else if (kind == "opcode" || kind == "space") {
-        const auto width = kind == "opcode" ? REEF_TRY(number(child, "width")) : 1;
-        auto claim = bits_named(std::string(kind), REEF_TRY(number(child, "at")), width);
-        builder.claims.push_back(std::move(claim));
+        REEF_CHECK(only_attributes(child, {"at", "width"}));
+        auto& place = kind == "opcode" ? builder.opcode : builder.space;
+        place = {REEF_TRY(number(child, "at")), REEF_TRY(number(child, "width"))};
+        builder.claims.push_back(bits_named(std::string(kind), place.position, place.width));
     } else if (kind == "use") {
         REEF_CHECK(add_use(child, builder));
     } else if (kind == "repeat") {
@@ -194,20 +248,38 @@ Status Reader::add_repeat(const Element& repeat, Builder& builder) {
     return {};
 }
 
-Status Reader::add_use(const Element& use, Builder& builder) {
-    REEF_CHECK(only_attributes(
-        use, {"record", "name", "at", "A", "N", "L", "unit", "space", "grade", "note", "only"}));
-    const auto record = records_.find(REEF_TRY(attribute(use, "record")));
-    if (record == records_.end()) return fail_at(use, "unknown record");
-    const auto name = REEF_TRY(attribute(use, "name"));
+// The values that a use gives for its record's parameters; refuses what neither of them has.
+Result<Parameters> Reader::parameters_of(const Element& use, const Element& record) {
+    std::set<std::string_view> known = {"record", "name",  "at",   "unit",
+                                        "space",  "grade", "note", "only"};
     Parameters parameters;
-    for (const auto* p = record->second->FirstChildElement("parameter"); p;
+    for (const auto* p = record.FirstChildElement("parameter"); p;
          p = p->NextSiblingElement("parameter")) {
         const auto key = REEF_TRY(attribute(*p, "name"));
         parameters[key] = REEF_TRY(number(use, key.c_str()));
+        known.insert(p->Attribute("name"));
     }
+    for (const auto* a = use.FirstAttribute(); a; a = a->Next())
+        if (!known.contains(a->Name()))
+            return fail_at(use, fmt::format("unknown attribute {}", a->Name()));
+    return parameters;
+}
+
+Result<std::string> Reader::group_kind(const Element& record) {
+    static const std::set<std::string> kinds = {"loop_nest", "loops", "wait",
+                                                "signal",    "slot",  "plain"};
+    auto kind = attribute_or(record, "kind", "plain");
+    if (!kinds.contains(kind)) return fail_at(record, "unknown kind " + kind);
+    return kind;
+}
+
+Status Reader::add_use(const Element& use, Builder& builder) {
+    const auto record = records_.find(REEF_TRY(attribute(use, "record")));
+    if (record == records_.end()) return fail_at(use, "unknown record");
+    const auto name = REEF_TRY(attribute(use, "name"));
+    const auto parameters = REEF_TRY(parameters_of(use, *record->second));
     auto& fields = builder.instruction.fields;
-    Group group{name, record->first, fields.size(), 0, 0};
+    Group group{name, REEF_TRY(group_kind(*record->second)), fields.size(), 0, 0};
     unsigned position = REEF_TRY(number(use, "at"));
     const auto add = [&](const Element& element, unsigned index) -> Status {
         auto field = REEF_TRY(read_field(element, parameters, index));
@@ -227,8 +299,8 @@ Status Reader::add_use(const Element& use, Builder& builder) {
             REEF_CHECK(add(*e, 0));
         } else if (kind == "repeat") {
             const auto count = REEF_TRY(attribute(*e, "count"));
-            group.dimensions =
-                parameters.contains(count) ? parameters[count] : REEF_TRY(parse_number(*e, count));
+            group.dimensions = parameters.contains(count) ? parameters.at(count)
+                                                          : REEF_TRY(parse_number(*e, count));
             for (unsigned i = 0; i < std::min(group.dimensions, 64u); ++i) {
                 for (const auto* f = e->FirstChildElement(); f; f = f->NextSiblingElement())
                     REEF_CHECK(add(*f, i));
@@ -324,9 +396,9 @@ Result<Field> Reader::read_field(const Element& element, const Parameters& param
 }
 
 // Sorts the fields, refuses overlaps and fields beyond the end, makes gaps into raw fields.
-Status Reader::lay_out(const Element& element, Builder& builder) {
+Status Reader::lay_out(const Element& element, Builder& builder) const {
     auto& instruction = builder.instruction;
-    const unsigned bits = instruction.words * word_bits;
+    const unsigned bits = instruction.words * isa_.word_bits;
     std::vector<const Field*> owner(bits, nullptr);
     std::set<std::string> names;
     const auto claim = [&](const Field& field) -> Status {
@@ -346,7 +418,6 @@ Status Reader::lay_out(const Element& element, Builder& builder) {
     };
     for (const auto& field : instruction.fields) REEF_CHECK(claim(field));
     for (const auto& field : builder.claims) REEF_CHECK(claim(field));
-    if (builder.claims.size() != 2) return fail_at(element, "opcode and space need a place");
     std::vector<Field> gaps;
     for (unsigned b = 0; b < bits;) {
         unsigned end = b;

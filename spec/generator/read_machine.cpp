@@ -38,13 +38,12 @@ Result<Assumption> read_assumption(const Element& e) {
 Result<Polynomial> read_polynomial(const Element& e) {
     const std::string text = REEF_TRY(attribute(e, "is"));
     std::string_view left = text;
-    Polynomial out{};
-    for (float& coefficient : out) {
+    Polynomial out;
+    while (!left.empty()) {
         const auto end = left.find(' ');
-        coefficient = REEF_TRY(real<float>(e, left.substr(0, end)));
+        out.push_back(REEF_TRY(real<float>(e, left.substr(0, end))));
         left = end == std::string_view::npos ? std::string_view{} : left.substr(end + 1);
     }
-    if (!left.empty()) return fail_at(e, fmt::format("'{}' is one coefficient too many", left));
     return out;
 }
 
@@ -70,10 +69,20 @@ Result<Function> read_function(const Element& element) {
             return fail_at(*e, "breaks must ascend");
         out.breaks.push_back(border);
     }
-    if (out.segments.size() != segments_of_function ||
-        out.breaks.size() + 1 != segments_of_function)
-        return fail_at(element, fmt::format("a function has {} segments", segments_of_function));
+    if (out.segments.empty() || out.breaks.size() + 1 != out.segments.size())
+        return fail_at(element, "a function has segments, the last of which has no end");
     return out;
+}
+
+// Functions of one chip are tables for the same hardware.
+Status check_size(const Element& element, const Function& first, const Function& f) {
+    if (f.segments.size() != first.segments.size())
+        return fail_at(element, fmt::format("a function has {} segments", first.segments.size()));
+    for (const Polynomial& p : f.segments)
+        if (p.size() != first.segments[0].size())
+            return fail_at(element,
+                           fmt::format("a segment has {} terms", first.segments[0].size()));
+    return {};
 }
 
 }  // namespace
@@ -85,18 +94,27 @@ Result<MachineFacts> read_machine(const std::string& xml) {
     const auto* root = document.RootElement();
     if (!root || std::string_view(root->Name()) != "machine")
         return fail(Cause::bad_input, "the root must be <machine>");
-    MachineFacts facts{REEF_TRY(attribute(*root, "title")), {}, {}, {}};
+    REEF_CHECK(only_attributes(*root, {"name", "title"}));
+    MachineFacts facts;
+    facts.name = REEF_TRY(chip_name(*root));
+    facts.title = REEF_TRY(attribute(*root, "title"));
+    facts.about = doc_of(*root);
     std::set<std::string> names;
     for (const auto* e = root->FirstChildElement(); e; e = e->NextSiblingElement()) {
         const std::string_view kind = e->Name();
-        if (kind == "size")
+        if (kind == "doc") continue;
+        if (kind == "size") {
             facts.sizes.push_back(REEF_TRY(read_size(*e)));
-        else if (kind == "assumption")
+        } else if (kind == "enum") {
+            facts.enumerations.push_back(REEF_TRY(read_enumeration(*e)));
+        } else if (kind == "assumption") {
             facts.assumptions.push_back(REEF_TRY(read_assumption(*e)));
-        else if (kind == "function")
+        } else if (kind == "function") {
             facts.functions.push_back(REEF_TRY(read_function(*e)));
-        else
+            REEF_CHECK(check_size(*e, facts.functions.front(), facts.functions.back()));
+        } else {
             return fail_at(*e, "unknown element");
+        }
         if (!names.insert(REEF_TRY(attribute(*e, "name"))).second)
             return fail_at(*e, "the name occurs twice");
     }

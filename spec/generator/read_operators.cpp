@@ -14,9 +14,14 @@ Result<OperatorList> read_operators(const std::string& xml) {
     const auto* root = document.RootElement();
     if (!root || std::string_view(root->Name()) != "operators")
         return fail(Cause::bad_input, "the root must be <operators>");
-    OperatorList list{REEF_TRY(attribute(*root, "title")), {}};
+    REEF_CHECK(only_attributes(*root, {"name", "title"}));
+    OperatorList list{.name = REEF_TRY(chip_name(*root)),
+                      .title = REEF_TRY(attribute(*root, "title")),
+                      .about = doc_of(*root),
+                      .operators = {}};
     std::set<std::string> names;
     for (const auto* e = root->FirstChildElement(); e; e = e->NextSiblingElement()) {
+        if (std::string_view(e->Name()) == "doc") continue;
         if (std::string_view(e->Name()) != "operator") return fail_at(*e, "unknown element");
         REEF_CHECK(only_attributes(*e, {"name", "grade"}));
         OperatorRow row{REEF_TRY(attribute(*e, "name")), REEF_TRY(attribute(*e, "grade")),

@@ -45,8 +45,13 @@ Result<RegisterFile> read_registers(const std::string& xml) {
     const auto* root = document.RootElement();
     if (!root || std::string_view(root->Name()) != "registers")
         return fail(Cause::bad_input, "the root must be <registers>");
-    RegisterFile file{REEF_TRY(attribute(*root, "title")), {}};
+    REEF_CHECK(only_attributes(*root, {"name", "title"}));
+    RegisterFile file{.name = REEF_TRY(chip_name(*root)),
+                      .title = REEF_TRY(attribute(*root, "title")),
+                      .about = doc_of(*root),
+                      .registers = {}};
     for (const auto* g = root->FirstChildElement(); g; g = g->NextSiblingElement()) {
+        if (std::string_view(g->Name()) == "doc") continue;
         if (std::string_view(g->Name()) != "group") return fail_at(*g, "unknown element");
         const auto group = REEF_TRY(attribute(*g, "name"));
         const bool has_bits = g->Attribute("bits") != nullptr;

@@ -29,7 +29,7 @@ struct Field {
     std::string name;
     unsigned position = 0;  ///< bit in the instruction
     unsigned width = 0;
-    std::string kind;         ///< a FieldKind of reef/edgetpu/isa.h
+    std::string kind;         ///< a FieldKind of reef/hw/field.h
     std::string enumeration;  ///< of kinds enumeration and set
     std::string unit;
     std::string grade;
@@ -41,7 +41,7 @@ struct Field {
 /// Consecutive fields that came out of one record.
 struct Group {
     std::string name;
-    std::string record;
+    std::string kind;  ///< a GroupKind of reef/hw/instruction_set.h
     std::size_t first = 0;
     std::size_t count = 0;
     unsigned dimensions = 0;
@@ -49,7 +49,7 @@ struct Group {
 
 struct Instruction {
     std::string name;
-    bool scalar = false;
+    unsigned space = 0;  ///< index in Isa::spaces
     unsigned opcode = 0;
     unsigned words = 0;
     std::string grade;
@@ -63,8 +63,21 @@ struct RecordDoc {
     std::string meaning;
 };
 
+/// Where the opcode or the space of an instruction stands; one place for all of them.
+struct Place {
+    unsigned position = 0;
+    unsigned width = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+};
+
 struct Isa {
+    std::string name;  ///< of the chip: a namespace, and the beginning of file names
     std::string title;
+    std::string about;  ///< for the page
+    unsigned word_bits = 0;
+    Place opcode;
+    Place space;                      ///< of width 0: there is one space without a name
+    std::vector<std::string> spaces;  ///< by number
     std::vector<Enumeration> enumerations;
     std::vector<RecordDoc> records;
     std::vector<Instruction> instructions;
@@ -93,7 +106,9 @@ struct Register {
 };
 
 struct RegisterFile {
+    std::string name;
     std::string title;
+    std::string about;
     std::vector<Register> registers;
 };
 
@@ -107,15 +122,16 @@ struct OperatorRow {
 };
 
 struct OperatorList {
+    std::string name;
     std::string title;
+    std::string about;
     std::vector<OperatorRow> operators;
 };
 
 /// Refuses unknown elements, attributes and grades, and operators that occur twice.
 [[nodiscard]] Result<OperatorList> read_operators(const std::string& xml);
 
-// -- What is neither an instruction nor a register
-// --------------------------------------------------
+// What is neither an instruction nor a register.
 
 struct Size {
     std::string name;
@@ -133,8 +149,7 @@ struct Assumption {
     std::string source;
 };
 
-using Polynomial = std::array<float, 5>;
-inline constexpr std::size_t segments_of_function = 8;
+using Polynomial = std::vector<float>;
 
 struct Function {
     std::string name;
@@ -142,20 +157,29 @@ struct Function {
     float most = 0;
     std::string grade;
     std::string meaning;
-    std::vector<Polynomial> segments;
-    std::vector<float> breaks;  ///< ascending, one less than segments
+    std::vector<Polynomial> segments;  ///< coefficients from the constant one up
+    std::vector<float> breaks;         ///< ascending, one less than segments
 };
 
 struct MachineFacts {
+    std::string name;
     std::string title;
+    std::string about;
+    std::vector<Enumeration> enumerations;
     std::vector<Size> sizes;
     std::vector<Assumption> assumptions;
     std::vector<Function> functions;
 };
 
 /// Refuses unknown elements, attributes and grades, names that occur twice, assumptions without a
-/// source, functions with another number of segments or breaks that do not ascend.
+/// source, functions with another number of segments or terms than the first, or breaks that do
+/// not ascend.
 [[nodiscard]] Result<MachineFacts> read_machine(const std::string& xml);
+
+// Of a header: the tables, and the values as numbers and as types. Of a page: sections.
+[[nodiscard]] std::string enumeration_tables(const std::vector<Enumeration>& enumerations);
+[[nodiscard]] std::string enumeration_values(const std::vector<Enumeration>& enumerations);
+[[nodiscard]] std::string enumeration_sections(const std::vector<Enumeration>& enumerations);
 
 [[nodiscard]] std::string machine_header(const MachineFacts& facts);
 [[nodiscard]] std::string machine_page(const MachineFacts& facts);

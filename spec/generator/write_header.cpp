@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -14,65 +15,73 @@ std::string identifier(std::string name) {
     return name;
 }
 
-std::string enumeration_tables(const Isa& isa) {
-    std::string out;
-    for (const auto& e : isa.enumerations) {
-        out += fmt::format("inline constexpr EnumValue {}_values[] = {{\n", e.name);
-        for (const auto& v : e.values)
-            out += fmt::format("    {{{}, {}, {}}},\n", v.value, quoted(v.name), quoted(v.meaning));
-        out += "};\n";
-        out +=
-            fmt::format("inline constexpr Enumeration {0}_enumeration{{{1}, {2}, {0}_values}};\n\n",
-                        e.name, quoted(e.name), quoted(e.meaning));
-    }
-    return out;
-}
-
 // The 64-bit load that holds the field: at its own byte, or at the last one that stays inside.
-std::string field_row(const Field& f, unsigned words) {
-    const unsigned byte = std::min(f.position / 8, words * 16 - 8);
+std::string field_row(const Field& f, unsigned instruction_bytes) {
+    const unsigned byte = std::min(f.position / 8, instruction_bytes - 8);
     return fmt::format(
-        "    {{{}, {}, {}, {}, {}, FieldKind::{}, Grade::{}, {}, {}, {}, {}, {}}},\n",
+        "    {{{}, {}, {}, {}, {}, hw::FieldKind::{}, hw::Grade::{}, {}, {}, {}, {}, {}}},\n",
         quoted(f.name), f.position, byte, f.position - 8 * byte, f.width, f.kind, f.grade,
         f.enumeration.empty() ? "nullptr" : "&" + f.enumeration + "_enumeration", quoted(f.unit),
         quoted(f.meaning), quoted(f.note), f.only);
 }
 
-std::string instruction_tables(const Instruction& i) {
-    static constexpr std::string_view known[] = {"loop_nest", "loops", "wait", "signal", "slot"};
-    auto out = fmt::format("inline constexpr FieldInfo {}_fields[] = {{\n", i.name);
-    for (const auto& f : i.fields) out += field_row(f, i.words);
+std::string instruction_tables(const Instruction& i, unsigned word_bytes) {
+    auto out = fmt::format("inline constexpr hw::FieldInfo {}_fields[] = {{\n", i.name);
+    for (const auto& f : i.fields) out += field_row(f, i.words * word_bytes);
     out += "};\n";
     if (i.groups.empty()) return out + "\n";
-    out += fmt::format("inline constexpr FieldGroup {}_groups[] = {{\n", i.name);
+    out += fmt::format("inline constexpr hw::FieldGroup {}_groups[] = {{\n", i.name);
     for (const auto& g : i.groups) {
-        std::string kind = g.record;
-        for (const std::string family : {"wait", "slot"}) {
-            if (kind.ends_with(family)) kind = family;
-        }
-        if (std::ranges::find(known, kind) == std::end(known)) kind = "plain";
-        out += fmt::format("    {{{}, GroupKind::{}, {}, {}, {}}},\n", quoted(g.name), kind,
+        out += fmt::format("    {{{}, hw::GroupKind::{}, {}, {}, {}}},\n", quoted(g.name), g.kind,
                            g.first, g.count, g.dimensions);
     }
     return out + "};\n\n";
 }
 
-std::string instruction_row(const Instruction& i) {
-    return fmt::format("    {{{}, Space::{}, {:#04x}, {}, Grade::{}, {}_fields, {}, {}}},\n",
-                       quoted(i.name), i.scalar ? "scalar" : "tile", i.opcode, i.words, i.grade,
-                       i.name, i.groups.empty() ? "{}" : i.name + "_groups", quoted(i.meaning));
+std::uint64_t first_bits(const Isa& isa, const Instruction& i) {
+    return std::uint64_t{i.opcode} << isa.opcode.position | std::uint64_t{i.space}
+                                                                << isa.space.position;
 }
 
-// Indices into instructions[] and into each instruction's fields, and the values of enumerations.
-std::string index_names(const Isa& isa) {
-    std::string out = "namespace value {\n";
-    for (const auto& e : isa.enumerations) {
-        out += fmt::format("namespace {} {{\n", e.name);
-        for (const auto& v : e.values)
-            out += fmt::format("inline constexpr unsigned {}_ = {};\n", v.name, v.value);
-        out += fmt::format("}}  // namespace {}\n", e.name);
+std::string instruction_row(const Isa& isa, const Instruction& i) {
+    return fmt::format(
+        "    {{{}, hw::Space{{{}}}, {:#04x}, {}, {}, {:#x}, hw::Grade::{}, {}_fields, {}, {}}},\n",
+        quoted(i.name), i.space, i.opcode, i.words, i.words * isa.word_bits / 8, first_bits(isa, i),
+        i.grade, i.name, i.groups.empty() ? "{}" : i.name + "_groups", quoted(i.meaning));
+}
+
+// The instruction set as a whole, with the way from an opcode to its instruction.
+std::string set_table(const Isa& isa) {
+    std::string out = "inline constexpr hw::InstructionInfo instructions[] = {\n";
+    for (const auto& i : isa.instructions) out += instruction_row(isa, i);
+    std::vector<std::size_t> by_opcode(std::size_t{1} << (isa.opcode.width + isa.space.width));
+    for (std::size_t n = 0; n < isa.instructions.size(); ++n) {
+        const auto& i = isa.instructions[n];
+        by_opcode[std::size_t{i.space} << isa.opcode.width | i.opcode] = n + 1;
     }
-    out += "}  // namespace value\n\nnamespace op {\n";
+    out += fmt::format("}};\ninline constexpr std::uint16_t by_opcode[] = {{{}}};\n",
+                       fmt::join(by_opcode, ", "));
+    std::string spaces = "{}";
+    if (!isa.spaces.empty()) {
+        spaces = "space_names";
+        out += "inline constexpr std::string_view space_names[] = {";
+        for (const auto& name : isa.spaces) out += quoted(name) + ", ";
+        out += "};\nnamespace space {\n";
+        for (std::size_t n = 0; n < isa.spaces.size(); ++n)
+            out += fmt::format("inline constexpr hw::Space {}{{{}}};\n", isa.spaces[n], n);
+        out += "}  // namespace space\n";
+    }
+    return out +
+           fmt::format(
+               "inline constexpr hw::InstructionSet instruction_set{{\n    {}, {}, {}, {}, {}, "
+               "{}, {}, instructions, by_opcode}};\n\n",
+               quoted(isa.name), isa.word_bits / 8, isa.opcode.position, isa.opcode.width,
+               isa.space.position, isa.space.width, spaces);
+}
+
+// Indices into instructions[] and into each instruction's fields.
+std::string index_names(const Isa& isa) {
+    std::string out = "namespace op {\n";
     for (std::size_t n = 0; n < isa.instructions.size(); ++n)
         out += fmt::format("inline constexpr unsigned {} = {};\n", isa.instructions[n].name, n);
     out += "}  // namespace op\n\nnamespace field {\n";
@@ -91,30 +100,24 @@ std::string index_names(const Isa& isa) {
 }  // namespace
 
 std::string isa_header(const Isa& isa) {
-    std::string out =
-        "// Generated from spec/edgetpu/isa.xml. Do not edit.\n#pragma once\n\n"
-        "#include \"reef/edgetpu/isa.h\"\n\nnamespace reef::edgetpu::spec {\n\n";
-    out += enumeration_tables(isa);
-    for (const auto& i : isa.instructions) out += instruction_tables(i);
-    out += "inline constexpr InstructionInfo instructions[] = {\n";
-    for (const auto& i : isa.instructions) out += instruction_row(i);
-    out += "};\n\n";
-    return out + index_names(isa) + "\n}  // namespace reef::edgetpu::spec\n";
+    auto out = header_head(isa.name, "isa", "#include \"reef/hw/instruction_set.h\"\n");
+    out += enumeration_tables(isa.enumerations);
+    for (const auto& i : isa.instructions) out += instruction_tables(i, isa.word_bits / 8);
+    return out + set_table(isa) + enumeration_values(isa.enumerations) + index_names(isa) +
+           header_end(isa.name);
 }
 
 std::string registers_header(const RegisterFile& file) {
-    std::string out =
-        "// Generated from spec/edgetpu/registers.xml. Do not edit.\n#pragma once\n\n"
-        "#include \"reef/edgetpu/registers.h\"\n\nnamespace reef::edgetpu::spec {\n\n";
+    auto out = header_head(file.name, "registers", "#include \"reef/hw/registers.h\"\n");
     std::string rows;
     for (std::size_t n = 0; n < file.registers.size(); ++n) {
         const auto& r = file.registers[n];
         std::string fields = "{}";
         if (!r.fields.empty()) {
             fields = fmt::format("register_{}_fields", n);
-            out += fmt::format("inline constexpr RegisterField {}[] = {{\n", fields);
+            out += fmt::format("inline constexpr hw::RegisterField {}[] = {{\n", fields);
             for (const auto& f : r.fields)
-                out += fmt::format("    {{{}, {}, {}, Grade::{}, {}}},\n", quoted(f.name),
+                out += fmt::format("    {{{}, {}, {}, hw::Grade::{}, {}}},\n", quoted(f.name),
                                    f.position, f.width, f.grade, quoted(f.meaning));
             out += "};\n";
         }
@@ -122,20 +125,18 @@ std::string registers_header(const RegisterFile& file) {
                             quoted(r.group), r.offset, r.bits, r.count,
                             r.reset ? fmt::format("{:#x}", *r.reset) : "std::nullopt", fields);
     }
-    out += "inline constexpr RegisterInfo registers[] = {\n" + rows + "};\n\n";
-    return out + "}  // namespace reef::edgetpu::spec\n";
+    out += "inline constexpr hw::RegisterInfo registers[] = {\n" + rows + "};\n";
+    return out + header_end(file.name);
 }
 
 std::string operators_header(const OperatorList& list) {
-    std::string out =
-        "// Generated from spec/edgetpu/operators.xml. Do not edit.\n#pragma once\n\n"
-        "#include \"reef/edgetpu/operators.h\"\n\nnamespace reef::edgetpu::spec {\n\n"
-        "inline constexpr OperatorInfo operators[] = {\n";
+    auto out = header_head(list.name, "operators", "#include \"reef/hw/operators.h\"\n") +
+               "inline constexpr hw::OperatorInfo operators[] = {\n";
     for (const auto& row : list.operators) {
-        out += fmt::format("    {{{}, OperatorGrade::{}, {}}},\n", quoted(row.name), row.grade,
+        out += fmt::format("    {{{}, hw::OperatorGrade::{}, {}}},\n", quoted(row.name), row.grade,
                            quoted(row.limit));
     }
-    return out + "};\n\n}  // namespace reef::edgetpu::spec\n";
+    return out + "};\n" + header_end(list.name);
 }
 
 }  // namespace reef::specgen

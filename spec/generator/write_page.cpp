@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "spec.h"
@@ -37,11 +39,36 @@ bool same_fields(const Instruction& a, const Instruction& b) {
     });
 }
 
+std::string opcode_of(const Isa& isa, const Instruction& i) {
+    if (isa.spaces.empty()) return "Opcode";
+    auto name = isa.spaces[i.space] + " opcode";
+    name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
+    return name;
+}
+
+std::string bits_text(const Place& place) {
+    if (place.width == 1) return fmt::format("bit {}", place.position);
+    return fmt::format("bits {} to {}", place.position, place.position + place.width - 1);
+}
+
+// How a stream is made up, with the places of opcode and space.
+std::string stream_text(const Isa& isa) {
+    const auto longest = std::ranges::max(isa.instructions, {}, &Instruction::words).words;
+    auto out = fmt::format(
+        "A program is a stream of instructions of {} words of {} bytes. Bits count from bit 0 of "
+        "the first word, little endian, and run on over words. The opcode is {}",
+        longest == 1 ? "1" : fmt::format("1 to {}", longest), isa.word_bits / 8,
+        bits_text(isa.opcode));
+    if (isa.spaces.empty()) return out + ".";
+    return out + fmt::format("; {} tells the spaces apart, whose opcodes are separate: {}.",
+                             bits_text(isa.space), fmt::join(isa.spaces, ", "));
+}
+
 std::string instruction_section(const Isa& isa, std::size_t index) {
     const auto& i = isa.instructions[index];
-    auto out = fmt::format("\n## {}\n\n{} opcode {:#04x}, {} word{}, {}. {}\n\n", i.name,
-                           i.scalar ? "Scalar" : "Tile", i.opcode, i.words, i.words == 1 ? "" : "s",
-                           i.grade, i.meaning);
+    auto out =
+        fmt::format("\n## {}\n\n{} {:#04x}, {} word{}, {}. {}\n\n", i.name, opcode_of(isa, i),
+                    i.opcode, i.words, i.words == 1 ? "" : "s", i.grade, i.meaning);
     for (std::size_t n = 0; n < index; ++n) {
         if (same_fields(isa.instructions[n], i))
             return out + fmt::format("Fields as in [{0}](#{0}).\n", isa.instructions[n].name);
@@ -83,36 +110,24 @@ std::string guesses_section(const Isa& isa) {
 }  // namespace
 
 std::string isa_page(const Isa& isa) {
-    auto out = fmt::format(
-        "<!-- Generated from spec/edgetpu/isa.xml. Do not edit. -->\n# {}\n\n"
-        "A program is a stream of instructions of 1 to 17 words of 16 bytes. Bits count from bit 0 "
-        "of the\nfirst word, little endian, and run on over words. Bits 6 to 10 are the opcode; "
-        "bit "
-        "11 tells scalar\ninstructions from tile instructions, whose opcodes are separate.\n\n{}\n",
-        isa.title, grades_text());
+    auto out = page_head(isa.name, "isa", isa.title) + wrapped(stream_text(isa)) + "\n\n";
+    if (!isa.about.empty()) out += wrapped(isa.about) + "\n\n";
+    out += fmt::format("{}\n", grades_text());
     out += "| instruction | space | opcode | words | grade | |\n|---|---|---|---|---|---|\n";
     for (const auto& i : isa.instructions)
-        out +=
-            fmt::format("| [{0}](#{0}) | {1} | {2:#04x} | {3} | {4} | {5} |\n", i.name,
-                        i.scalar ? "scalar" : "tile", i.opcode, i.words, i.grade, cell(i.meaning));
-    out += "\n## Records\n\nFields that always come together.\n\n| record | |\n|---|---|\n";
+        out += fmt::format("| [{0}](#{0}) | {1} | {2:#04x} | {3} | {4} | {5} |\n", i.name,
+                           isa.spaces.empty() ? "" : isa.spaces[i.space], i.opcode, i.words,
+                           i.grade, cell(i.meaning));
+    if (!isa.records.empty())
+        out += "\n## Records\n\nFields that always come together.\n\n| record | |\n|---|---|\n";
     for (const auto& r : isa.records) out += fmt::format("| {} | {} |\n", r.name, cell(r.meaning));
-    for (const auto& e : isa.enumerations) {
-        out += fmt::format("\n## {}\n\n{} ({})\n\n| value | name | |\n|---|---|---|\n", e.name,
-                           e.meaning, e.grade);
-        for (const auto& v : e.values)
-            out += fmt::format("| {:#x} | {} | {} |\n", v.value, v.name, cell(v.meaning));
-    }
+    out += enumeration_sections(isa.enumerations);
     for (std::size_t n = 0; n < isa.instructions.size(); ++n) out += instruction_section(isa, n);
     return out + guesses_section(isa);
 }
 
 std::string registers_page(const RegisterFile& file) {
-    auto out = fmt::format(
-        "<!-- Generated from spec/edgetpu/registers.xml. Do not edit. -->\n# {}\n\n"
-        "Group and register names are the vendor's; offsets are bytes. Reset values and access "
-        "rights are\nunknown unless stated.\n",
-        file.title);
+    auto out = page_head(file.name, "registers", file.title) + wrapped(file.about) + "\n";
     std::string group;
     for (const auto& r : file.registers) {
         if (r.group != group) {
@@ -122,7 +137,8 @@ std::string registers_page(const RegisterFile& file) {
                             r.bits == 64 ? "" : fmt::format("Registers of {} bits.\n\n", r.bits));
         }
         std::string fields;
-        if (r.count > 1) fields = fmt::format("a file of {} registers, 8 bytes apart", r.count);
+        if (r.count > 1)
+            fields = fmt::format("a file of {} registers, {} bytes apart", r.count, r.bits / 8);
         if (r.reset) fields = fmt::format("reset value {:#x}", *r.reset);
         for (const auto& f : r.fields)
             fields +=
@@ -135,15 +151,8 @@ std::string registers_page(const RegisterFile& file) {
 }
 
 std::string operators_page(const OperatorList& list) {
-    auto out = fmt::format(
-        "<!-- Generated from spec/edgetpu/operators.xml. Do not edit. -->\n# {}\n\n"
-        "The operators that the vendor's compiler can put on the chip. It takes operators from the "
-        "model's\ninputs on and stops at what it cannot map; a compiled file does not say why. "
-        "**seen**: a known\nprogram computes one. **documented**: only the documentation of the "
-        "compiler, version 16, lists it.\nLimits are the documentation's; no program has been "
-        "seen to prove them.\n\n"
-        "| operator | grade | documented limit |\n|---|---|---|\n",
-        list.title);
+    auto out = page_head(list.name, "operators", list.title) + wrapped(list.about) +
+               "\n\n| operator | grade | documented limit |\n|---|---|---|\n";
     for (const auto& row : list.operators)
         out += fmt::format("| {} | {} | {} |\n", row.name, row.grade, cell(row.limit));
     return out;

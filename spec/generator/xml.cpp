@@ -53,6 +53,21 @@ Result<std::string> grade_of(const Element& element) {
     return grade;
 }
 
+Result<std::string> chip_name(const Element& root) {
+    auto name = REEF_TRY(attribute(root, "name"));
+    const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+    const bool fits = letter(name.front()) && std::ranges::all_of(name, [&](char c) {
+                          return letter(c) || (c >= '0' && c <= '9') || c == '_';
+                      });
+    if (!fits) return fail_at(root, fmt::format("'{}' cannot name a chip", name));
+    return name;
+}
+
+std::string doc_of(const Element& element) {
+    const auto* doc = element.FirstChildElement("doc");
+    return doc ? text_of(*doc) : "";
+}
+
 std::string text_of(const Element& element) {
     const char* raw = element.GetText();
     std::string text;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "reef/base/result.h"
+#include "spec.h"
 
 namespace reef::specgen {
 
@@ -29,6 +30,14 @@ using Element = tinyxml2::XMLElement;
 
 /// The grade attribute, checked against the known grades.
 [[nodiscard]] Result<std::string> grade_of(const Element& element);
+
+/// The chip's name from the root: lower case letters, digits and "_", a letter first.
+[[nodiscard]] Result<std::string> chip_name(const Element& root);
+/// The text of the child <doc>; empty without one.
+[[nodiscard]] std::string doc_of(const Element& element);
+
+/// Refuses values and names that occur twice.
+[[nodiscard]] Result<Enumeration> read_enumeration(const Element& element);
 
 /// The element's own text, with runs of white space made one blank.
 [[nodiscard]] std::string text_of(const Element& element);

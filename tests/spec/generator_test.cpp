@@ -11,13 +11,14 @@ namespace {
 // One instruction of one word with the opcode in its place and these fields.
 std::string isa_with(const std::string& fields) {
     return R"(<isa name="x" title="x" wordbits="128">
+<space is="0" name="tile"/>
 <enum name="colour" grade="guess"><value is="0" name="red"/><value is="3" name="blue"/></enum>
 <record name="pair"><parameter name="A">a</parameter>
 <field name="low" width="A" type="unsigned" grade="exact">Low.</field>
 <repeat count="2"><field name="part{i}" width="A+1" type="signed" grade="exact">Part {i}.</field>
 </repeat></record>
 <instruction space="tile" opcode="1" name="one" words="1" grade="exact">
-<opcode at="6" width="5"/><space at="11"/>)" +
+<opcode at="6" width="5"/><space at="11" width="1"/>)" +
            fields + "</instruction></isa>";
 }
 
@@ -103,16 +104,53 @@ TEST(Generator, RefusesOpcodesAndFieldsThatOccurTwice) {
     EXPECT_NE(text.find("field a occurs twice"), std::string::npos) << text;
 }
 
+TEST(Generator, RefusesOpcodesThatStandElsewhere) {
+    const auto with = [](const std::string& second) {
+        auto xml = isa_with("");
+        return read_isa(xml.insert(xml.find("</isa>"),
+                                   "<instruction space='tile' opcode='2' name='two' "
+                                   "words='1' grade='exact'>" +
+                                       second + "</instruction>"));
+    };
+    const std::string space = "<space at='11' width='1'/>";
+    EXPECT_TRUE(with("<opcode at='6' width='5'/>" + space));
+    EXPECT_FALSE(with("<opcode at='5' width='5'/>" + space));
+    EXPECT_FALSE(with("<opcode at='6' width='1'/>" + space));
+    EXPECT_FALSE(with("<opcode at='6' width='5'/>"));
+    EXPECT_FALSE(with(space));
+    EXPECT_FALSE(read_isa(
+        "<isa name='x' title='x' wordbits='128'><instruction opcode='1' name='one' words='1' "
+        "grade='exact'><opcode at='62' width='5'/></instruction></isa>"));
+    EXPECT_FALSE(read_isa(
+        "<isa name='x' title='x' wordbits='64'><record name='r' kind='bag'><field name='f' "
+        "width='1' "
+        "type='flag' grade='exact'>F.</field></record><instruction opcode='1' name='one' words='1' "
+        "grade='exact'><opcode at='0' width='5'/><use record='r' name='r' at='8'/></instruction>"
+        "</isa>"));
+}
+
+TEST(Generator, NamesTheChipOfTheDescription) {
+    const auto isa = read_isa(isa_with(""));
+    ASSERT_TRUE(isa) << isa.error().message();
+    const auto header = isa_header(*isa);
+    EXPECT_NE(header.find("namespace reef::x::spec {"), std::string::npos);
+    EXPECT_NE(header.find("enum class Colour"), std::string::npos);
+    EXPECT_NE(isa_page(*isa).find("Generated from spec/x/isa.xml"), std::string::npos);
+}
+
 TEST(Generator, RefusesBrokenXml) {
-    for (const auto* xml : {"", "<isa", "<other/>", "<isa name='x' title='x' wordbits='64'/>"})
+    for (const auto* xml :
+         {"", "<isa", "<other/>", "<isa name='x' title='x' wordbits='64'/>",
+          "<isa name='x' title='x' wordbits='32'/>", "<isa name='X-1' title='x' wordbits='64'/>"})
         EXPECT_FALSE(read_isa(xml)) << xml;
-    for (const auto* xml : {"", "<registers/>", "<registers title='x'><group/></registers>"})
+    for (const auto* xml :
+         {"", "<registers/>", "<registers name='x' title='x'><group/></registers>"})
         EXPECT_FALSE(read_registers(xml)) << xml;
 }
 
 TEST(Generator, RefusesOverlappingRegisterFields) {
     const auto file = read_registers(
-        "<registers title='x'><group name='g'><register name='r' offset='0x10'>"
+        "<registers name='x' title='x'><group name='g'><register name='r' offset='0x10'>"
         "<field name='a' at='0' width='4' grade='exact'>A.</field>"
         "<field name='b' at='3' width='4' grade='exact'>B.</field>"
         "</register></group></registers>");
@@ -122,7 +160,7 @@ TEST(Generator, RefusesOverlappingRegisterFields) {
 
 TEST(Generator, ReadsWidthsAndResetValues) {
     const auto file = read_registers(
-        "<registers title='x'><group name='g' bits='32'><register name='r' offset='0x10' "
+        "<registers name='x' title='x'><group name='g' bits='32'><register name='r' offset='0x10' "
         "reset='0xff'/></group><group name='h'><register name='s' offset='0x20'/></group>"
         "</registers>");
     ASSERT_TRUE(file) << file.error().message();
@@ -130,9 +168,10 @@ TEST(Generator, ReadsWidthsAndResetValues) {
     EXPECT_EQ(file->registers[0].reset, std::optional<std::uint64_t>(0xff));
     EXPECT_EQ(file->registers[1].bits, 64U);
     EXPECT_FALSE(file->registers[1].reset);
-    EXPECT_FALSE(read_registers("<registers title='x'><group name='g' bits='16'/></registers>"));
+    EXPECT_FALSE(
+        read_registers("<registers name='x' title='x'><group name='g' bits='16'/></registers>"));
     const auto outside = read_registers(
-        "<registers title='x'><group name='g' bits='32'><register name='r' offset='0x10'>"
+        "<registers name='x' title='x'><group name='g' bits='32'><register name='r' offset='0x10'>"
         "<field name='a' at='30' width='4' "
         "grade='exact'>A.</field></register></group></registers>");
     EXPECT_FALSE(outside);
@@ -140,20 +179,21 @@ TEST(Generator, ReadsWidthsAndResetValues) {
 
 TEST(Generator, ReadsCountsOfRegisterFiles) {
     const auto file = read_registers(
-        "<registers title='x'><group name='g'><register name='r' offset='0x10' count='8'/>"
+        "<registers name='x' title='x'><group name='g'><register name='r' offset='0x10' count='8'/>"
         "<register name='s' offset='0x60'/></group></registers>");
     ASSERT_TRUE(file) << file.error().message();
     EXPECT_EQ(file->registers[0].count, 8U);
     EXPECT_EQ(file->registers[1].count, 1U);
     EXPECT_NE(registers_page(*file).find("a file of 8 registers"), std::string::npos);
     EXPECT_FALSE(
-        read_registers("<registers title='x'><group name='g'><register name='r' "
+        read_registers("<registers name='x' title='x'><group name='g'><register name='r' "
                        "offset='0x10' count='0'/></group></registers>"));
 }
 
 TEST(Operators, RefusesOtherGradesAndTheSameTwice) {
     const auto list = [](std::string_view rows) {
-        return read_operators(fmt::format("<operators title=\"t\">{}</operators>", rows));
+        return read_operators(
+            fmt::format("<operators name=\"x\" title=\"t\">{}</operators>", rows));
     };
     const auto good = list("<operator name=\"ADD\" grade=\"seen\">no limit</operator>");
     ASSERT_TRUE(good) << good.error().message();
@@ -174,7 +214,7 @@ std::string segments(unsigned count) {
 }
 
 Result<MachineFacts> machine(const std::string& rows) {
-    return read_machine("<machine title='t'>" + rows + "</machine>");
+    return read_machine("<machine name='x' title='t'>" + rows + "</machine>");
 }
 
 TEST(Machine, ReadsSizesAssumptionsAndFunctions) {
@@ -189,6 +229,7 @@ TEST(Machine, ReadsSizesAssumptionsAndFunctions) {
     EXPECT_EQ(facts->functions.at(0).segments.at(7), (Polynomial{1, 2, 3, 4, -0.5F}));
     EXPECT_EQ(facts->functions.at(0).breaks, (std::vector<float>{0, 1, 2, 3, 4, 5, 6}));
     const auto header = machine_header(*facts);
+    EXPECT_NE(header.find("using Polynomials = hw::Piecewise<8, 5>;"), std::string::npos);
     EXPECT_NE(header.find("inline constexpr std::size_t rows = 0x10;"), std::string::npos);
     EXPECT_NE(header.find("{1.0F, 2.0F, 3.0F, 4.0F, -0.5F, }"), std::string::npos) << header;
 }
@@ -207,7 +248,13 @@ TEST(Machine, RefusesWhatIsIncomplete) {
     };
     EXPECT_FALSE(machine("<function name='f' least='2' most='2' grade='exact' meaning='x'>" +
                          segments(8) + "</function>"));
-    EXPECT_FALSE(function(segments(7)));
+    EXPECT_FALSE(function(""));
+    EXPECT_TRUE(function(segments(7)));
+    EXPECT_FALSE(machine("<function name='f' least='0' most='1' grade='exact' meaning='x'>" +
+                         segments(8) +
+                         "</function><function name='g' least='0' most='1' grade='exact' "
+                         "meaning='x'>" +
+                         segments(7) + "</function>"));
     EXPECT_FALSE(function(segments(1) + segments(7)));
     EXPECT_FALSE(function("<segment below='2' is='1 2 3 4 5'/>" + segments(7)));
     EXPECT_FALSE(function("<segment below='-1' is='1 2 3 4'/>" + segments(7)));

@@ -2,26 +2,18 @@
 // spec/edgetpu/operators.xml.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string_view>
+#include "reef/hw/operators.h"
 
 namespace reef::edgetpu {
 
-enum class OperatorGrade : std::uint8_t {
-    seen,        ///< a known program computes one
-    documented,  ///< only the documentation of the vendor's compiler says so
-};
-[[nodiscard]] std::string_view to_string(OperatorGrade grade);
-
-struct OperatorInfo {
-    std::string_view name;  ///< in TFLite
-    OperatorGrade grade;
-    std::string_view limit;  ///< in the compiler's documentation; empty: none
-};
+using hw::OperatorGrade;
+using hw::OperatorInfo;
+using hw::to_string;
 
 [[nodiscard]] std::span<const OperatorInfo> operators();
 /// Null when the documentation does not list the operator.
-[[nodiscard]] const OperatorInfo* find_operator(std::string_view name);
+[[nodiscard]] inline const OperatorInfo* find_operator(std::string_view name) {
+    return hw::find_operator(operators(), name);
+}
 
 }  // namespace reef::edgetpu

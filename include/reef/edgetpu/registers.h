@@ -1,39 +1,23 @@
 // Control and status registers of the Edge TPU, from spec/edgetpu/registers.xml.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
-
-#include "reef/edgetpu/isa.h"
+#include "reef/hw/registers.h"
 
 namespace reef::edgetpu {
 
-struct RegisterField {
-    std::string_view name;
-    std::uint8_t position;
-    std::uint8_t width;
-    Grade grade;
-    std::string_view meaning;
-};
-
-struct RegisterInfo {
-    std::string_view name;               ///< the vendor's
-    std::string_view group;              ///< the vendor's; a register may occur in several groups
-    std::uint32_t offset;                ///< bytes
-    std::uint8_t bits;                   ///< of one transfer: 32 or 64
-    std::uint8_t count;                  ///< of a register file, 8 bytes apart; else 1
-    std::optional<std::uint64_t> reset;  ///< the value after a reset, where it is known
-    std::span<const RegisterField> fields;
-};
+using hw::element_of;
+using hw::RegisterField;
+using hw::RegisterInfo;
 
 [[nodiscard]] std::span<const RegisterInfo> registers();
 /// The first register of that name (of that group, if given); null when there is none.
-[[nodiscard]] const RegisterInfo* find_register(std::string_view name, std::string_view group = {});
-/// Element `index` of a register file, as a register of its own. Precondition: index < file.count.
-[[nodiscard]] RegisterInfo element_of(const RegisterInfo& file, unsigned index);
+[[nodiscard]] inline const RegisterInfo* find_register(std::string_view name,
+                                                       std::string_view group = {}) {
+    return hw::find_register(registers(), name, group);
+}
 /// The first register, or register file with an element, at that offset; null when there is none.
-[[nodiscard]] const RegisterInfo* find_register(std::uint32_t offset);
+[[nodiscard]] inline const RegisterInfo* find_register(std::uint32_t offset) {
+    return hw::find_register(registers(), offset);
+}
 
 }  // namespace reef::edgetpu

@@ -25,6 +25,7 @@ enum class Tag : std::uint8_t {
     parameters = 2,
     output_activations = 3,
     interrupt_0 = 4,  ///< interrupts 0 to 3 are tags 4 to 7
+    interrupt_3 = 7,
 };
 /// "instructions", "input activations", ..., "interrupt 0"; "tag 9".
 [[nodiscard]] std::string to_string(Tag tag);
@@ -86,6 +87,9 @@ struct TransferPlan {
 /// Errors: bad_input for a field offset that names no layer or lies outside the bitstream.
 [[nodiscard]] Result<std::vector<std::byte>> with_base_addresses(const Executable& executable,
                                                                  std::size_t bitstream);
+
+/// Those upper halves; the output layers come behind the input layers.
+inline constexpr std::uint32_t parameter_region = 1, scratch_region = 2, first_layer_region = 3;
 
 /// What an address of with_base_addresses() points to.
 struct AddressPlace {

@@ -262,13 +262,12 @@ class HostChecker {
                 fault(last, "the {} transfers of the program have {} bytes, {} {}", what, dma, with,
                       moved);
         };
-        const auto& dma = order_.bytes_by_tag;
         const auto bytes = [](const Fifo& fifo) {
             return saturating_product(fifo.all, fifo.unit_bytes);
         };
-        compare("input", dma[1], "infeed", bytes(activations_));
-        compare("parameter", dma[2], "infeed", bytes(parameters_));
-        compare("output", dma[3], "ring_pop and bundles",
+        compare("input", order_.bytes_of(Tag::input_activations), "infeed", bytes(activations_));
+        compare("parameter", order_.bytes_of(Tag::parameters), "infeed", bytes(parameters_));
+        compare("output", order_.bytes_of(Tag::output_activations), "ring_pop and bundles",
                 host_bytes_ + order_.words_to_host * word_bytes);
     }
 

@@ -8,6 +8,7 @@
 
 #include "reef/edgetpu/isa.h"
 #include "reef/edgetpu/program_check.h"
+#include "reef/edgetpu/transfers.h"
 
 namespace reef::edgetpu::check {
 
@@ -20,9 +21,11 @@ struct Issued {
 struct IssueOrder {
     /// Tile instructions and those scalar ones that the scalar core does not execute itself.
     std::vector<Issued> instructions;
-    /// Bytes of the DMA descriptors by tag: 1 input, 2 parameters, 3 output; each rounded up to
-    /// the 8 bytes of a FIFO unit.
-    std::array<std::uint64_t, 4> bytes_by_tag{};
+    /// Bytes of the DMA descriptors; each rounded up to the 8 bytes of a FIFO unit.
+    [[nodiscard]] std::uint64_t bytes_of(Tag tag) const {
+        return bytes_by_tag[static_cast<std::size_t>(tag)];
+    }
+    std::array<std::uint64_t, static_cast<std::size_t>(Tag::interrupt_0)> bytes_by_tag{};
     std::uint64_t words_to_host = 0;   ///< written to the host FIFO by bundles
     std::vector<ProgramFault> faults;  ///< why the order could not be followed to the end
 };

@@ -23,7 +23,7 @@ namespace reef::edgetpu::check {
 
 inline constexpr std::size_t tile_counters = std::size(spec::tile_counter_values);
 inline constexpr std::size_t scalar_counters = std::size(spec::scalar_counter_values);
-inline constexpr std::size_t tiles_per_chip = spec::grid_side * spec::grid_side;
+inline constexpr std::size_t tiles_per_chip = spec::tile_count;
 inline constexpr std::uint64_t word_bytes = spec::narrow_word_bytes;
 
 /// Number of a counter or engine, by its name in isa.xml. Fails to compile when there is none.

@@ -232,7 +232,7 @@ double seconds_of(const ExecutableEstimate& e) {
 std::span<const EstimateAssumption> estimate_assumptions() {
     static constexpr auto rows = [] {
         std::array<EstimateAssumption, std::size(spec::assumptions)> out;
-        std::ranges::transform(spec::assumptions, out.begin(), [](const spec::Assumption& a) {
+        std::ranges::transform(spec::assumptions, out.begin(), [](const hw::Assumption& a) {
             return EstimateAssumption{a.name, a.value, a.unit, a.source};
         });
         return out;

@@ -6,8 +6,21 @@
 #include <cstring>
 #include <optional>
 
+#include "reef_spec/edgetpu_isa.h"
+
 namespace reef::edgetpu {
 namespace {
+
+// Tag is the description's dma_tag.
+constexpr bool is_tag(Tag tag, unsigned value) {
+    return static_cast<unsigned>(tag) == value;
+}
+static_assert(is_tag(Tag::instructions, spec::value::dma_tag::instructions_) &&
+              is_tag(Tag::input_activations, spec::value::dma_tag::input_activations_) &&
+              is_tag(Tag::parameters, spec::value::dma_tag::parameters_) &&
+              is_tag(Tag::output_activations, spec::value::dma_tag::output_activations_) &&
+              is_tag(Tag::interrupt_0, spec::value::dma_tag::interrupt_0_) &&
+              is_tag(Tag::interrupt_3, spec::value::dma_tag::interrupt_3_));
 
 std::optional<std::size_t> index_of(const std::vector<Layer>& layers, std::string_view name) {
     const auto found = std::ranges::find(layers, name, &Layer::name);
@@ -133,9 +146,6 @@ std::string place_of(const Executable& executable) {
     return fmt::format("{} executable", to_string(executable.type));
 }
 
-// Upper halves of base addresses; the output layers come behind the input layers.
-constexpr std::uint32_t parameter_region = 1, scratch_region = 2, first_layer_region = 3;
-
 /// The upper half of the base address of what `meta` names.
 std::optional<std::uint32_t> region_of(const Executable& executable, const Meta& meta) {
     const auto layer = [&](const std::vector<Layer>& layers,
@@ -171,21 +181,9 @@ void set_32_bits(std::span<std::byte> bytes, std::size_t bit, std::uint32_t valu
 }  // namespace
 
 std::string to_string(Tag tag) {
-    switch (tag) {
-        case Tag::instructions:
-            return "instructions";
-        case Tag::input_activations:
-            return "input activations";
-        case Tag::parameters:
-            return "parameters";
-        case Tag::output_activations:
-            return "output activations";
-        default:
-            break;
-    }
-    const int number = static_cast<int>(tag), first = static_cast<int>(Tag::interrupt_0);
-    if (number < first + 4) return fmt::format("interrupt {}", number - first);
-    return fmt::format("tag {}", number);
+    const auto* known = spec::dma_tag_enumeration.find(static_cast<unsigned>(tag));
+    if (known != nullptr) return std::string(known->meaning);
+    return fmt::format("tag {}", static_cast<unsigned>(tag));
 }
 
 std::size_t TransferPlan::stream_bytes(Tag tag) const {

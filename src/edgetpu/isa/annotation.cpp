@@ -11,8 +11,11 @@ namespace {
 
 namespace bundle_field = spec::field::bundle;
 
-constexpr std::uint64_t store_descriptor = 5;
-constexpr std::uint64_t store_fire = 6;
+namespace alu = spec::value::alu_op;
+namespace word = spec::value::descriptor_word;
+
+// Set in alu.op where the second operand is the immediate.
+constexpr unsigned immediate_bit = alu::addi_ ^ alu::add_;
 
 std::uint64_t bits(const Instruction& instruction, unsigned field) {
     return instruction.bits(instruction.info->fields[field]);
@@ -20,11 +23,8 @@ std::uint64_t bits(const Instruction& instruction, unsigned field) {
 
 // Whom a descriptor's tag means.
 std::string tag_text(std::uint32_t tag) {
-    static constexpr std::string_view names[] = {"instructions", "input activations", "parameters",
-                                                 "output activations"};
-    if (tag < std::size(names)) return std::string(names[tag]);
-    if (tag < 8) return fmt::format("interrupt {}", tag - 4);
-    return fmt::format("tag {:#x}", tag);
+    const auto* known = spec::dma_tag_enumeration.find(tag);
+    return known != nullptr ? std::string(known->meaning) : fmt::format("tag {:#x}", tag);
 }
 
 }  // namespace
@@ -51,25 +51,27 @@ void Annotator::bundle(const Instruction& instruction, std::string& out) {
     if (bits(instruction, bundle_field::load_op))
         registers_[bits(instruction, bundle_field::load_reg)].reset();
     const auto operation = bits(instruction, bundle_field::alu_op);
-    const auto kind = operation & 31;
-    const bool compares = kind >= 0x09 && kind <= 0x0e;
+    const auto kind = operation & ~std::uint64_t{immediate_bit};
+    const bool compares = kind >= alu::eq_ && kind <= alu::uge_;
     if (operation && !compares)
         registers_[bits(instruction, bundle_field::alu_dst)] = result(instruction);
 }
 
 void Annotator::store(const Instruction& instruction, std::string& out) {
     const auto operation = bits(instruction, bundle_field::store_op);
-    if (operation == store_descriptor) {
-        const auto word = bits(instruction, bundle_field::store_address);
-        if (word < descriptor_.size())
-            descriptor_[word] = registers_[bits(instruction, bundle_field::store_reg)];
-    } else if (operation == store_fire) {
+    if (operation == spec::value::store_op::descriptor_) {
+        const auto at = bits(instruction, bundle_field::store_address);
+        if (at < descriptor_.size())
+            descriptor_[at] = registers_[bits(instruction, bundle_field::store_reg)];
+    } else if (operation == spec::value::store_op::fire_) {
         out = "DMA";
-        if (descriptor_[3]) out += " " + tag_text(*descriptor_[3]);
-        if (descriptor_[2]) fmt::format_to(std::back_inserter(out), ", {} bytes", *descriptor_[2]);
-        if (descriptor_[0] && descriptor_[1])
+        if (descriptor_[word::tag_]) out += " " + tag_text(*descriptor_[word::tag_]);
+        if (descriptor_[word::bytes_])
+            fmt::format_to(std::back_inserter(out), ", {} bytes", *descriptor_[word::bytes_]);
+        if (descriptor_[word::address_low_] && descriptor_[word::address_high_])
             fmt::format_to(std::back_inserter(out), ", at {:#x}",
-                           std::uint64_t{*descriptor_[1]} << 32 | *descriptor_[0]);
+                           std::uint64_t{*descriptor_[word::address_high_]} << 32 |
+                               *descriptor_[word::address_low_]);
     }
 }
 
@@ -78,21 +80,22 @@ Annotator::Known Annotator::result(const Instruction& instruction) const {
     if (bits(instruction, bundle_field::gate)) return std::nullopt;
     const auto operation = bits(instruction, bundle_field::alu_op);
     const auto operand = static_cast<std::uint32_t>(bits(instruction, bundle_field::alu_operand));
-    const Known right = operation & 0x20 ? Known(operand) : registers_[operand & 31];
+    const Known right =
+        operation & immediate_bit ? Known(operand) : registers_[operand % registers_.size()];
     const Known left = registers_[bits(instruction, bundle_field::alu_src)];
-    const auto kind = operation & 31;
-    if (kind == 0x0f) return right;
+    const auto kind = operation & ~std::uint64_t{immediate_bit};
+    if (kind == alu::mov_) return right;
     if (!left || !right) return std::nullopt;
     switch (kind) {
-        case 0x01:
+        case alu::add_:
             return *left + *right;
-        case 0x02:
+        case alu::sub_:
             return *left - *right;
-        case 0x03:
+        case alu::and_:
             return *left & *right;
-        case 0x04:
+        case alu::or_:
             return *left | *right;
-        case 0x05:
+        case alu::xor_:
             return *left ^ *right;
         default:
             return std::nullopt;

@@ -4,6 +4,7 @@
 #include "edgetpu/isa/loop_nest.h"
 #include "edgetpu/isa/text_writer.h"
 #include "reef/edgetpu/assembly.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -16,12 +17,13 @@ std::string_view enum_name(const Enumeration& enumeration, std::uint64_t value) 
 }
 
 void put_tiles(TextWriter& out, std::uint64_t tiles) {
-    if (tiles == 0xffff) return out.put("all");
+    constexpr unsigned count = spec::tile_count;
+    if (tiles == (1U << count) - 1) return out.put("all");
     bool first = true;
-    for (unsigned t = 0; t < 16; ++t) {
+    for (unsigned t = 0; t < count; ++t) {
         if (!(tiles >> t & 1)) continue;
         unsigned last = t;
-        while (last < 15 && (tiles >> (last + 1) & 1)) ++last;
+        while (last + 1 < count && (tiles >> (last + 1) & 1)) ++last;
         if (!first) out.put('+');
         first = false;
         out.put('t');

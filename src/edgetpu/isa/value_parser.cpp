@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "reef_spec/edgetpu_machine.h"
+
 namespace reef::edgetpu {
 namespace {
 
@@ -14,7 +16,7 @@ Result<std::int64_t> parse_tiles(std::string_view text) {
     ValueScanner scan(text);
     if (scan.take("all")) {
         REEF_CHECK(scan.finish());
-        return 0xffff;
+        return (std::int64_t{1} << spec::tile_count) - 1;
     }
     std::int64_t tiles = 0;
     do {
@@ -22,8 +24,9 @@ Result<std::int64_t> parse_tiles(std::string_view text) {
         const auto first = REEF_TRY(scan.number());
         auto last = first;
         if (scan.take("-t")) last = REEF_TRY(scan.number());
-        if (first > last || last > 15)
-            return fail(Cause::bad_input, "tiles are t0 to t15, ranges rise");
+        if (first > last || last >= std::int64_t{spec::tile_count})
+            return fail(Cause::bad_input,
+                        fmt::format("tiles are t0 to t{}, ranges rise", spec::tile_count - 1));
         for (auto t = first; t <= last; ++t) tiles |= std::int64_t{1} << t;
     } while (scan.take("+"));
     REEF_CHECK(scan.finish());

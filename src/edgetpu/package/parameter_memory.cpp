@@ -6,8 +6,13 @@
 
 #include "edgetpu/isa/loop_nest.h"
 #include "reef/edgetpu/isa.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {
+
+static_assert(tile_count == spec::tile_count && row_bytes == spec::row_bytes &&
+              parameter_rows_per_tile == spec::parameter_rows);
+
 namespace {
 
 /// The rows of each tile that were written.

@@ -14,8 +14,8 @@ namespace {
 /// As many bytes, each whole word of which is a tag.
 std::vector<std::byte> tagged(std::size_t size_bytes, const auto& tag_of_word) {
     std::vector<std::byte> bytes(size_bytes);
-    for (std::size_t at = 0; at + sizeof(Tag) <= size_bytes; at += sizeof(Tag)) {
-        const Tag tag = tag_of_word(static_cast<std::uint32_t>(at / sizeof(Tag)));
+    for (std::size_t at = 0; at + sizeof(DataTag) <= size_bytes; at += sizeof(DataTag)) {
+        const DataTag tag = tag_of_word(static_cast<std::uint32_t>(at / sizeof(DataTag)));
         std::memcpy(&bytes[at], &tag, sizeof tag);
     }
     return bytes;
@@ -24,8 +24,8 @@ std::vector<std::byte> tagged(std::size_t size_bytes, const auto& tag_of_word) {
 /// The tags of each word modulo `period`.
 std::vector<TagSet> tags_in(Bytes bytes, std::size_t period) {
     std::vector<TagSet> sets(period);
-    for (std::size_t word = 0; (word + 1) * sizeof(Tag) <= bytes.size(); ++word) {
-        Tag tag;
+    for (std::size_t word = 0; (word + 1) * sizeof(DataTag) <= bytes.size(); ++word) {
+        DataTag tag;
         std::memcpy(&tag, &bytes[word * sizeof tag], sizeof tag);
         sets[word % period].insert(tag);
     }
@@ -60,7 +60,7 @@ class FlowRun {
         }
         for (std::size_t i = 0; i < program.executable.inputs.size(); ++i) {
             const auto input = program.host->input(i);
-            const Tag tag = tag_of(TagKind::input, static_cast<std::uint32_t>(i));
+            const DataTag tag = tag_of(TagKind::input, static_cast<std::uint32_t>(i));
             std::ranges::copy(tagged(input.size(), [&](std::uint32_t) { return tag; }),
                               input.begin());
         }
@@ -99,13 +99,13 @@ class FlowRun {
         reads_.resize(count);
     }
 
-    Result<DataOrigin> origin_of(Tag tag) const {
+    Result<DataOrigin> origin_of(DataTag tag) const {
         const std::uint32_t number = number_of(tag);
         if (is_parameter_tag(tag)) {
             const auto which =
                 (tag >> tag_number_bits) - static_cast<std::uint32_t>(TagKind::parameter);
             return DataOrigin{DataOrigin::Kind::parameters, which,
-                              std::size_t{number} * sizeof(Tag)};
+                              std::size_t{number} * sizeof(DataTag)};
         }
         const auto kind = static_cast<TagKind>(tag >> tag_number_bits);
         if (kind == TagKind::input) return DataOrigin{DataOrigin::Kind::input, number};
@@ -119,7 +119,7 @@ class FlowRun {
 
     Result<std::vector<DataOrigin>> origins_of(const TagSet& set) const {
         std::vector<DataOrigin> origins;
-        for (const Tag tag : set.tags()) origins.push_back(REEF_TRY(origin_of(tag)));
+        for (const DataTag tag : set.tags()) origins.push_back(REEF_TRY(origin_of(tag)));
         return origins;
     }
 
@@ -128,14 +128,14 @@ class FlowRun {
         flow.all = REEF_TRY(origins_of(tags_in(wire, 1).front()));
         const auto type = element_type_of(layer);
         const bool bytes = type && (*type == ElementType::int8 || *type == ElementType::uint8);
-        if (!bytes || layer.z_dim <= 0 || layer.z_dim % static_cast<int>(sizeof(Tag)) != 0)
+        if (!bytes || layer.z_dim <= 0 || layer.z_dim % static_cast<int>(sizeof(DataTag)) != 0)
             return flow;
         const auto unpacker = REEF_TRY(in_place(OutputUnpacker::prepare(layer), layer.name));
         std::vector<std::byte> tensor(unpacker.tensor_bytes());
         unpacker.run(wire, tensor);
         // The tags are no numbers.
         host::flip(tensor, host::flip_pattern(layer.data_type));
-        const auto words = static_cast<std::size_t>(layer.z_dim) / sizeof(Tag);
+        const auto words = static_cast<std::size_t>(layer.z_dim) / sizeof(DataTag);
         for (const TagSet& set : tags_in(tensor, words))
             flow.by_channels.push_back(REEF_TRY(origins_of(set)));
         return flow;

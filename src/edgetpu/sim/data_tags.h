@@ -9,7 +9,7 @@
 namespace reef::edgetpu::sim {
 
 /// The kind in the upper 4 bits, its number below; 0: nothing, as memory is after power-on.
-using Tag = std::uint32_t;
+using DataTag = std::uint32_t;
 inline constexpr unsigned tag_number_bits = 28;
 enum class TagKind : std::uint8_t {
     none,
@@ -20,26 +20,26 @@ enum class TagKind : std::uint8_t {
 };
 inline constexpr unsigned tagged_executables = 16 - static_cast<unsigned>(TagKind::parameter);
 
-[[nodiscard]] constexpr Tag tag_of(TagKind kind, std::uint32_t number) {
-    return static_cast<Tag>(kind) << tag_number_bits | number;
+[[nodiscard]] constexpr DataTag tag_of(TagKind kind, std::uint32_t number) {
+    return static_cast<DataTag>(kind) << tag_number_bits | number;
 }
-[[nodiscard]] constexpr Tag tensor_tag(std::uint32_t number) {
+[[nodiscard]] constexpr DataTag tensor_tag(std::uint32_t number) {
     return tag_of(TagKind::tensor, number);
 }
-[[nodiscard]] constexpr bool is_parameter_tag(Tag tag) {
-    return tag >> tag_number_bits >= static_cast<Tag>(TagKind::parameter);
+[[nodiscard]] constexpr bool is_parameter_tag(DataTag tag) {
+    return tag >> tag_number_bits >= static_cast<DataTag>(TagKind::parameter);
 }
-[[nodiscard]] constexpr std::uint32_t number_of(Tag tag) {
-    return tag & ((Tag{1} << tag_number_bits) - 1);
+[[nodiscard]] constexpr std::uint32_t number_of(DataTag tag) {
+    return tag & ((DataTag{1} << tag_number_bits) - 1);
 }
 
 /// Given the same few tags again and again.
 class TagSet {
   public:
-    void insert(Tag tag) {
+    void insert(DataTag tag) {
         if (tag == 0) return;
         if (known_.empty()) known_.resize(std::size_t{1} << place_bits);
-        Tag& known = known_[tag * golden_ratio >> (32 - place_bits)];
+        DataTag& known = known_[tag * golden_ratio >> (32 - place_bits)];
         if (known == tag) return;
         known = tag;
         if (tags_.size() >= limit_) {
@@ -49,7 +49,7 @@ class TagSet {
         tags_.push_back(tag);
     }
     /// Sorted, each once.
-    [[nodiscard]] std::vector<Tag> tags() const {
+    [[nodiscard]] std::vector<DataTag> tags() const {
         auto tags = tags_;
         std::ranges::sort(tags);
         const auto rest = std::ranges::unique(tags);
@@ -62,8 +62,8 @@ class TagSet {
     static constexpr std::uint32_t golden_ratio = 0x9e3779b1;
     static constexpr std::size_t piece = 4096;
 
-    std::vector<Tag> known_;  ///< by place: the last tag that came there
-    std::vector<Tag> tags_;   ///< may hold some several times
+    std::vector<DataTag> known_;  ///< by place: the last tag that came there
+    std::vector<DataTag> tags_;   ///< may hold some several times
     std::size_t limit_ = piece;
 };
 

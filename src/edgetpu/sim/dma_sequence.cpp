@@ -30,7 +30,7 @@ class Regions {
 
     [[nodiscard]] Result<FiredTransfer> transfer(const DmaDescriptor& fired) const {
         FiredTransfer out{.tag = fired.tag, .bytes = fired.bytes};
-        if (fired.tag >= DmaTag::interrupt0) return out;
+        if (fired.tag >= Tag::interrupt_0) return out;
         const auto index = (fired.address.byte + distance_to_end) / spacing - 1;
         if (index >= keys_.size() || fired.address.byte < base(index))
             return fail(Cause::bad_input,
@@ -118,9 +118,8 @@ Result<std::vector<FiredTransfer>> dma_sequence(const Executable& executable,
 std::vector<FiredTransfer> merged(std::vector<FiredTransfer> transfers) {
     std::vector<FiredTransfer> out;
     for (auto& t : transfers) {
-        const bool goes_on = !out.empty() && t.tag < DmaTag::interrupt0 &&
-                             out.back().tag == t.tag && out.back().region == t.region &&
-                             out.back().layer == t.layer &&
+        const bool goes_on = !out.empty() && t.tag < Tag::interrupt_0 && out.back().tag == t.tag &&
+                             out.back().region == t.region && out.back().layer == t.layer &&
                              out.back().offset + out.back().bytes == t.offset;
         if (goes_on)
             out.back().bytes += t.bytes;

@@ -13,7 +13,7 @@ namespace reef::edgetpu::sim {
 
 /// One transfer, in the terms of the package's hints.
 struct FiredTransfer {
-    DmaTag tag{};
+    Tag tag{};
     BaseAddress region{};      ///< not for interrupts
     std::string layer{};       ///< of input and output activations
     std::uint64_t offset = 0;  ///< bytes from the region's base

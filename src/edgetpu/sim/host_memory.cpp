@@ -4,13 +4,10 @@
 
 #include <algorithm>
 
+#include "reef/edgetpu/transfers.h"
+
 namespace reef::edgetpu::sim {
 namespace {
-
-// Regions by the upper half of the addresses that with_base_addresses() writes.
-constexpr std::uint32_t parameter_region = 1;
-constexpr std::uint32_t scratch_region = 2;
-constexpr std::uint32_t first_layer_region = 3;
 
 /// Transfers may run this far past a layer: whole units of the FIFO, and a flit more. (fitted)
 constexpr std::size_t slack_bytes = 64;
@@ -82,16 +79,16 @@ MutableBytes HostMemory::writable(std::uint32_t region) {
 }
 
 Status HostMemory::fire(const DmaDescriptor& descriptor) {
-    if (descriptor.tag >= DmaTag::interrupt0) return {};
+    if (descriptor.tag >= Tag::interrupt_0) return {};
     const auto region = static_cast<std::uint32_t>(descriptor.address.byte >> 32U);
     const std::uint64_t offset = descriptor.address.byte & 0xffffffffU;
-    const bool out = descriptor.tag == DmaTag::output;
+    const bool out = descriptor.tag == Tag::output_activations;
     const std::size_t size = out ? writable(region).size() : readable(region).size();
     if (offset > size || descriptor.bytes > size - offset)
         return fail(Cause::bad_input, fmt::format("DMA of {} bytes at {:#x}, where the host has {}",
                                                   descriptor.bytes, descriptor.address.byte, size));
     if (descriptor.bytes == 0) return {};
-    Queue& queue = out ? from_chip_ : to_chip_[descriptor.tag == DmaTag::input ? 1 : 0];
+    Queue& queue = out ? from_chip_ : to_chip_[descriptor.tag == Tag::input_activations ? 1 : 0];
     queue.all.push_back({region, offset, descriptor.bytes});
     return out ? place_early() : Status{};
 }

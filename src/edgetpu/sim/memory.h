@@ -28,7 +28,8 @@ inline constexpr std::size_t narrow_words = narrow_bytes / narrow_word_bytes;
 inline constexpr std::size_t row_words = row_bytes / narrow_word_bytes;
 /// Tiles of a row, and rows.
 inline constexpr unsigned grid_side = spec::grid_side;
-inline constexpr unsigned tile_count = grid_side * grid_side;
+inline constexpr unsigned tile_count = spec::tile_count;
+static_assert(tile_count == grid_side * grid_side);
 
 /// A word of narrow memory is read even when it begins at the last byte.
 inline constexpr std::size_t narrow_slack = 8;

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "reef_spec/edgetpu_isa.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::sim {
 namespace {
 
-constexpr std::uint32_t all_tiles = 0xffff;
+constexpr std::uint32_t all_tiles = (1U << spec::tile_count) - 1;
 
 /// Reads one instruction's fields, by the indices that the description's generator gives them.
 class Fields {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "reef_spec/edgetpu_isa.h"
 
@@ -12,48 +13,25 @@ namespace reef::edgetpu::sim {
 namespace {
 
 namespace field = spec::field;
+namespace word = spec::value::descriptor_word;
 constexpr auto& bundle_field = spec::bundle_fields;
 constexpr auto& branch_field = spec::branch_fields;
 constexpr auto& loop_field = spec::loop_fields;
 constexpr auto& work_field = spec::narrow_to_wide_fields;
 
-enum class LoadOp : std::uint8_t { none, direct, indirect, increment };
-enum class StoreOp : std::uint8_t {
-    none,
-    direct,
-    indirect,
-    increment,
-    host_fifo,
-    descriptor,
-    fire,
-};
+using spec::AluOp;
+using spec::LoadOp;
+using spec::StoreOp;
 
-// Bit 5 of alu.op selects the immediate.
-enum class AluOp : std::uint8_t {
-    nop = 0x00,
-    add = 0x01,
-    sub = 0x02,
-    bit_and = 0x03,
-    bit_or = 0x04,
-    bit_xor = 0x05,
-    shl = 0x06,
-    shr = 0x07,
-    eq = 0x09,
-    ne = 0x0a,
-    lt = 0x0c,
-    ge = 0x0d,
-    mov = 0x0f,
-    to_float = 0x10,
-    to_int = 0x11,
-    fmul = 0x14,
-};
-constexpr std::uint64_t immediate_bit = 0x20;
+// A bit of alu.op selects the immediate; without it these are the operations.
+constexpr std::uint64_t immediate_bit =
+    std::to_underlying(AluOp::addi_) ^ std::to_underlying(AluOp::add_);
+constexpr auto fmul = static_cast<AluOp>(std::to_underlying(AluOp::fmuli_) & ~immediate_bit);
 constexpr std::uint64_t register_mask = scalar_registers - 1;
 // What load.op 3 and store.op 3 have above the register's number in every known program.
 constexpr std::uint64_t increment_by_one = 1;
-constexpr std::size_t descriptor_words = 4;
 constexpr std::uint32_t largest_base = 0xffff;
-constexpr std::uint32_t all_tiles = 0xffff;
+constexpr std::uint32_t all_tiles = (1U << spec::tile_count) - 1;
 
 bool is(const Instruction& instruction, unsigned op) {
     return instruction.info == &spec::instructions[op];
@@ -77,16 +55,16 @@ std::int32_t as_signed(std::uint32_t value) {
 }
 
 bool is_comparison(AluOp op) {
-    return op == AluOp::eq || op == AluOp::ne || op == AluOp::lt || op == AluOp::ge;
+    return op == AluOp::eq_ || op == AluOp::ne_ || op == AluOp::lt_ || op == AluOp::ge_;
 }
 
 bool compare(AluOp op, std::uint32_t a, std::uint32_t b) {
     switch (op) {
-        case AluOp::eq:
+        case AluOp::eq_:
             return a == b;
-        case AluOp::ne:
+        case AluOp::ne_:
             return a != b;
-        case AluOp::lt:
+        case AluOp::lt_:
             return as_signed(a) < as_signed(b);
         default:
             return as_signed(a) >= as_signed(b);
@@ -94,29 +72,28 @@ bool compare(AluOp op, std::uint32_t a, std::uint32_t b) {
 }
 
 bool is_unary(AluOp op) {
-    return op == AluOp::mov || op == AluOp::to_float || op == AluOp::to_int;
+    return op == AluOp::mov_ || op == AluOp::to_float_ || op == AluOp::to_int_;
 }
 
 /// Operations that occur in known programs, with an immediate or with a register.
 bool is_known(AluOp op, bool immediate) {
+    if (op == fmul) return immediate;
     switch (op) {
-        case AluOp::to_float:
-        case AluOp::to_int:
+        case AluOp::to_float_:
+        case AluOp::to_int_:
             return !immediate;
-        case AluOp::fmul:
-            return immediate;
-        case AluOp::add:
-        case AluOp::sub:
-        case AluOp::bit_and:
-        case AluOp::bit_or:
-        case AluOp::bit_xor:
-        case AluOp::shl:
-        case AluOp::shr:
-        case AluOp::eq:
-        case AluOp::ne:
-        case AluOp::lt:
-        case AluOp::ge:
-        case AluOp::mov:
+        case AluOp::add_:
+        case AluOp::sub_:
+        case AluOp::and_:
+        case AluOp::or_:
+        case AluOp::xor_:
+        case AluOp::shl_:
+        case AluOp::shr_:
+        case AluOp::eq_:
+        case AluOp::ne_:
+        case AluOp::lt_:
+        case AluOp::ge_:
+        case AluOp::mov_:
             return true;
         default:
             return false;
@@ -126,34 +103,34 @@ bool is_known(AluOp op, bool immediate) {
 /// Nothing when the number of the result would depend on a rounding or a shift that no program
 /// shows. Precondition: known and no comparison.
 std::optional<std::uint32_t> calculate(AluOp op, std::uint32_t a, std::uint32_t b) {
+    if (op == fmul)
+        return std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) * std::bit_cast<float>(b));
     switch (op) {
-        case AluOp::add:
+        case AluOp::add_:
             return a + b;
-        case AluOp::sub:
+        case AluOp::sub_:
             return a - b;
-        case AluOp::bit_and:
+        case AluOp::and_:
             return a & b;
-        case AluOp::bit_or:
+        case AluOp::or_:
             return a | b;
-        case AluOp::bit_xor:
+        case AluOp::xor_:
             return a ^ b;
-        case AluOp::shl:
+        case AluOp::shl_:
             return b < 32 ? std::optional(a << b) : std::nullopt;
-        case AluOp::shr:
+        case AluOp::shr_:
             return b < 32 ? std::optional(a >> b) : std::nullopt;
-        case AluOp::to_float: {
+        case AluOp::to_float_: {
             const auto number = static_cast<float>(as_signed(b));
             if (static_cast<double>(number) != as_signed(b)) return std::nullopt;
             return std::bit_cast<std::uint32_t>(number);
         }
-        case AluOp::to_int: {
+        case AluOp::to_int_: {
             const auto number = std::bit_cast<float>(b);
             const bool fits = number >= -0x1p31F && number < 0x1p31F;
             if (!fits || number != std::trunc(number)) return std::nullopt;
             return static_cast<std::uint32_t>(static_cast<std::int32_t>(number));
         }
-        case AluOp::fmul:
-            return std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) * std::bit_cast<float>(b));
         default:
             return b;
     }
@@ -300,20 +277,20 @@ Result<Effect> ScalarCore::bundle(const Instruction& instruction) {
 
 Status ScalarCore::load_slot(const Instruction& instruction, Writes& writes, Effect& effect) const {
     const auto op = static_cast<LoadOp>(instruction.bits(bundle_field[field::bundle::load_op]));
-    if (op == LoadOp::none) return {};
+    if (op == LoadOp::none_) return {};
     const auto operand = instruction.bits(bundle_field[field::bundle::load_address]);
     const auto target =
         static_cast<std::uint8_t>(instruction.bits(bundle_field[field::bundle::load_reg]));
     auto address = operand;
-    if (op != LoadOp::direct) {
+    if (op != LoadOp::load_) {
         const auto reg = operand & register_mask;
         const auto step = operand / scalar_registers;
-        if (step != (op == LoadOp::increment ? increment_by_one : 0))
+        if (step != (op == LoadOp::load_increment_ ? increment_by_one : 0))
             return refuse(instruction, "load.op {} with load.address {:#x}",
                           static_cast<unsigned>(op), operand);
         REEF_CHECK(refuse_fresh(instruction, reg));
         address = registers_[reg];
-        if (op == LoadOp::increment)
+        if (op == LoadOp::load_increment_)
             writes.load_counted = {static_cast<std::uint8_t>(reg), registers_[reg] + 1};
     }
     if (address >= scalar_memory_words)
@@ -330,32 +307,32 @@ Status ScalarCore::store_slot(const Instruction& instruction, Writes& writes,
                               Effect& effect) const {
     const auto code = instruction.bits(bundle_field[field::bundle::store_op]);
     const auto op = static_cast<StoreOp>(code);
-    if (op == StoreOp::none) return {};
-    if (op == StoreOp::fire) return fire(instruction, effect);
-    if (op > StoreOp::fire) return refuse(instruction, "store.op {}", code);
+    if (op == StoreOp::none_) return {};
+    if (op == StoreOp::fire_) return fire(instruction, effect);
+    if (op > StoreOp::fire_) return refuse(instruction, "store.op {}", code);
     const auto operand = instruction.bits(bundle_field[field::bundle::store_address]);
     const auto source = instruction.bits(bundle_field[field::bundle::store_reg]);
     REEF_CHECK(refuse_fresh(instruction, source));
     const auto value = registers_[source];
-    if (op == StoreOp::host_fifo) {
+    if (op == StoreOp::write_fifo_) {
         if (operand != 0) return refuse(instruction, "store.op 4 with FIFO {}", operand);
         effect.to_host = value;
         return {};
     }
-    if (op == StoreOp::descriptor) {
+    if (op == StoreOp::descriptor_) {
         if (operand >= descriptor_words)
             return refuse(instruction, "word {} of the DMA descriptor", operand);
         writes.descriptor_word = {static_cast<std::uint8_t>(operand), value};
         return {};
     }
     auto address = operand;
-    if (op != StoreOp::direct) {
+    if (op != StoreOp::store_) {
         const auto reg = operand & register_mask;
-        if (operand / scalar_registers != (op == StoreOp::increment ? increment_by_one : 0))
+        if (operand / scalar_registers != (op == StoreOp::store_increment_ ? increment_by_one : 0))
             return refuse(instruction, "store.op {} with store.address {:#x}", code, operand);
         REEF_CHECK(refuse_fresh(instruction, reg));
         address = registers_[reg];
-        if (op == StoreOp::increment)
+        if (op == StoreOp::store_increment_)
             writes.store_counted = {static_cast<std::uint8_t>(reg), registers_[reg] + 1};
     }
     if (address >= scalar_memory_words)
@@ -373,13 +350,14 @@ Status ScalarCore::fire(const Instruction& instruction, Effect& effect) const {
     if (operand != 0 || reg != 0)
         return refuse(instruction, "store.op 6 with store.address {:#x} and store.reg {}", operand,
                       reg);
-    const auto tag = descriptor_[3];
-    if (tag < static_cast<std::uint32_t>(DmaTag::input) ||
-        tag > static_cast<std::uint32_t>(DmaTag::interrupt3))
+    const auto tag = descriptor_[word::tag_];
+    if (tag < static_cast<std::uint32_t>(Tag::input_activations) ||
+        tag > static_cast<std::uint32_t>(Tag::interrupt_3))
         return refuse(instruction, "a DMA descriptor with tag {}", tag);
-    effect.fired = {{std::uint64_t{descriptor_[1]} << 32 | descriptor_[0]},
-                    descriptor_[2],
-                    static_cast<DmaTag>(tag)};
+    effect.fired = {
+        {std::uint64_t{descriptor_[word::address_high_]} << 32 | descriptor_[word::address_low_]},
+        descriptor_[word::bytes_],
+        static_cast<Tag>(tag)};
     return {};
 }
 
@@ -407,8 +385,8 @@ Status ScalarCore::alu_slot(const Instruction& instruction, Writes& writes) cons
     const auto value = calculate(op, a, b);
     if (!value)
         return refuse(instruction, "alu.op {:#04x} of {:#x} and {:#x}: {}", code, a, b,
-                      op == AluOp::shl || op == AluOp::shr ? "a shift of 32 or more"
-                                                           : "a conversion that rounds");
+                      op == AluOp::shl_ || op == AluOp::shr_ ? "a shift of 32 or more"
+                                                             : "a conversion that rounds");
     writes.computed = {static_cast<std::uint8_t>(target), *value};
     return {};
 }

@@ -24,12 +24,15 @@
 
 #include "reef/base/result.h"
 #include "reef/edgetpu/isa.h"
+#include "reef/edgetpu/transfers.h"
+#include "reef_spec/edgetpu_isa.h"
 #include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::sim {
 
 inline constexpr std::size_t scalar_registers = 32;
 inline constexpr std::size_t scalar_predicates = 8;
+inline constexpr std::size_t descriptor_words = std::size(spec::descriptor_word_values);
 using spec::scalar_memory_words;
 
 /// A place in scalar memory, in words of 4 bytes.
@@ -44,19 +47,10 @@ struct HostAddress {
     friend bool operator==(const HostAddress&, const HostAddress&) = default;
 };
 
-/// What a DMA descriptor asks of the host, as its tag word says.
-enum class DmaTag : std::uint32_t {
-    input = 1,
-    parameters = 2,
-    output = 3,
-    interrupt0 = 4,  ///< 5, 6, 7: interrupts 1, 2, 3
-    interrupt3 = 7,
-};
-
 struct DmaDescriptor {
     HostAddress address;
     std::uint32_t bytes = 0;
-    DmaTag tag{};
+    Tag tag{};  ///< not instructions: the host sends those unasked
     friend bool operator==(const DmaDescriptor&, const DmaDescriptor&) = default;
 };
 
@@ -152,7 +146,7 @@ class ScalarCore {
     std::array<std::uint32_t, scalar_registers> registers_{};
     std::array<bool, scalar_predicates> predicates_{};
     std::vector<std::uint32_t> memory_;
-    std::array<std::uint32_t, 4> descriptor_{};
+    std::array<std::uint32_t, descriptor_words> descriptor_{};
     std::size_t pc_ = 0;
     Loop loop_;
     std::optional<std::uint8_t> fresh_;  ///< register that the bundle before loaded

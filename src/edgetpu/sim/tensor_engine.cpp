@@ -65,7 +65,7 @@ TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& s
       watched_(watched) {}
 
 TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums,
-                           TagReads& reads, Tag own)
+                           TagReads& reads, DataTag own)
     : TensorEngine(op, shape, sums) {
     reads_ = &reads;
     own_ = own;
@@ -256,7 +256,8 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
 void TensorEngine::note_reads(const Work& work, std::uint32_t in, std::uint32_t parameter) {
     const auto& memory = work.tile.memory;
     const auto word_at = [&](std::uint32_t byte) {
-        return TileMemory::read<Tag>(&memory.narrow[byte / narrow_word_bytes * narrow_word_bytes]);
+        return TileMemory::read<DataTag>(
+            &memory.narrow[byte / narrow_word_bytes * narrow_word_bytes]);
     };
     const bool has_parameters = op_->kind != TensorKind::resize;
     const std::uint32_t row = row_of(parameter);
@@ -271,7 +272,7 @@ void TensorEngine::note_reads(const Work& work, std::uint32_t in, std::uint32_t 
     }
     if (!has_parameters) return;
     const auto tag = [&](unsigned word) {
-        return TileMemory::read<Tag>(&memory.wide[row][word * narrow_word_bytes]);
+        return TileMemory::read<DataTag>(&memory.wide[row][word * narrow_word_bytes]);
     };
     reads_->parameters.insert(tag(0));
     if (is_parameter_tag(tag(0))) return;
@@ -293,7 +294,7 @@ void TensorEngine::note_reads(const Work& work, std::uint32_t in, std::uint32_t 
 bool TensorEngine::store_tag(Work& work, unsigned lanes, unsigned buffer) {
     const auto& scaling = work.tile.memory.scaling;
     const auto lane_0 = [&](unsigned of) {
-        return TileMemory::read<Tag>(scaling.data() + std::size_t{of} * row_bytes);
+        return TileMemory::read<DataTag>(scaling.data() + std::size_t{of} * row_bytes);
     };
     if (op_->lane_scale) reads_->scaling.insert(lane_0(buffer));
     if (op_->bias) reads_->scaling.insert(lane_0(2 + buffer));

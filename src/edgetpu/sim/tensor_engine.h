@@ -37,7 +37,7 @@ class TensorEngine {
     TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums, bool watched = false);
     /// Of a traced run: walks as ever, notes the tags that it reads and stores `own` tag.
     TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums, TagReads& reads,
-                 Tag own);
+                 DataTag own);
     Outcome advance(Work& work);
     void each_nest(auto&& tell) const {
         tell("loop", loops_);
@@ -76,7 +76,7 @@ class TensorEngine {
     std::uint64_t step_ = 0;
     std::bitset<wide_rows> group_rows_;  ///< of rotating parameters, used by the current group
     TagReads* reads_ = nullptr;          ///< of a traced run
-    Tag own_ = 0;
+    DataTag own_ = 0;
     bool watched_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "reef/edgetpu/usb/transport.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::usb {
 
@@ -18,10 +19,10 @@ inline constexpr std::uint16_t chip_vendor = 0x18d1, chip_product = 0x9302;
     return device.vendor == chip_vendor && device.product == chip_product;
 }
 
-inline constexpr std::uint8_t out_endpoint = 0x01;        ///< headers and data, every tag
-inline constexpr std::uint8_t output_endpoint = 0x81;     ///< output activations
-inline constexpr std::uint8_t event_endpoint = 0x82;      ///< ChipEvents of 16 bytes
-inline constexpr std::uint8_t interrupt_endpoint = 0x83;  ///< fatal errors, 4 bytes
+inline constexpr std::uint8_t out_endpoint = spec::value::usb_endpoint::out_;
+inline constexpr std::uint8_t output_endpoint = spec::value::usb_endpoint::output_;
+inline constexpr std::uint8_t event_endpoint = spec::value::usb_endpoint::event_;
+inline constexpr std::uint8_t interrupt_endpoint = spec::value::usb_endpoint::interrupt_;
 
 inline constexpr std::size_t header_bytes = 8;  ///< u32 length, u32 tag; a transfer of its own
 inline constexpr std::size_t event_bytes = 16;  ///< u64 address, u32 size, u8 tag at 12

@@ -67,7 +67,7 @@ inline constexpr const RegisterInfo
     *scalar_register_file = register_named("ScalarRegisterFile", "scalarRegisterFile"),
     *predicate_register_file = register_named("PredicateRegisterFile", "predicateRegisterFile");
 
-/// Interrupts 0 to 3, as endpoint 0x83 and the events report them.
+/// Interrupts 0 to 3, as the interrupt endpoint and the events report them.
 inline constexpr const RegisterInfo* top_level_int_control[] = {
     register_named("UsbTopLevelInt0Interrupt", "top_level_int_0_control"),
     register_named("UsbTopLevelInt1Interrupt", "top_level_int_1_control"),

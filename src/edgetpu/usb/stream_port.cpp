@@ -65,17 +65,18 @@ Status StreamPort::fire(const sim::DmaDescriptor& descriptor) {
                     fmt::format("not modelled: more than {} open DMA descriptors and events",
                                 most_descriptors),
                     {}, "the host must take events and output");
-    const bool interrupt = descriptor.tag >= sim::DmaTag::interrupt0;
-    events_.push_back({.event = {.tag = static_cast<Tag>(descriptor.tag),
+    const bool interrupt = descriptor.tag >= Tag::interrupt_0;
+    events_.push_back({.event = {.tag = descriptor.tag,
                                  .address = interrupt ? 0 : descriptor.address.byte,
                                  .size = interrupt ? 0 : descriptor.bytes},
                        .behind_output = interrupt ? asked_output_ : 0});
     if (interrupt || descriptor.bytes == 0) return {};
-    if (descriptor.tag == sim::DmaTag::output) {
+    if (descriptor.tag == Tag::output_activations) {
         packets_.push_back(descriptor.bytes);
         asked_output_ += descriptor.bytes;
     } else {
-        to_chip_[descriptor.tag == sim::DmaTag::input ? 1 : 0].asked.push_back(descriptor.bytes);
+        to_chip_[descriptor.tag == Tag::input_activations ? 1 : 0].asked.push_back(
+            descriptor.bytes);
     }
     return {};
 }

@@ -20,14 +20,15 @@ std::vector<FiredTransfer> hinted(const DmaHints& hints) {
     std::vector<FiredTransfer> out;
     for (const auto& hint : hints.hints) {
         if (const auto* interrupt = std::get_if<InterruptHint>(&hint.what)) {
-            const auto tag = static_cast<std::uint32_t>(DmaTag::interrupt0) +
+            const auto tag = static_cast<std::uint32_t>(Tag::interrupt_0) +
                              static_cast<std::uint32_t>(interrupt->interrupt);
-            out.push_back({.tag = static_cast<DmaTag>(tag)});
+            out.push_back({.tag = static_cast<Tag>(tag)});
         }
         const auto* transfer = std::get_if<DmaDescriptorHint>(&hint.what);
         if (!transfer) continue;
-        auto tag = hint.direction == Direction::infeed ? DmaTag::input : DmaTag::output;
-        if (transfer->meta.base == BaseAddress::parameter) tag = DmaTag::parameters;
+        auto tag =
+            hint.direction == Direction::infeed ? Tag::input_activations : Tag::output_activations;
+        if (transfer->meta.base == BaseAddress::parameter) tag = Tag::parameters;
         out.push_back({tag, transfer->meta.base, transfer->meta.name,
                        static_cast<std::uint64_t>(transfer->offset_bytes),
                        static_cast<std::uint64_t>(transfer->size_bytes)});
@@ -81,13 +82,13 @@ TEST(DmaSequence, RunsTheBranchesOfTheLstm) {
     constexpr std::uint64_t time_steps = 28;
     const auto scratch = static_cast<std::uint64_t>(executable->scratch_size_bytes);
     for (std::uint64_t step = 0; step < time_steps; ++step)
-        expected.push_back({DmaTag::output, BaseAddress::scratch, "", step * scratch / time_steps,
-                            scratch / time_steps});
-    expected.push_back({DmaTag::input, BaseAddress::scratch, "", 0, scratch});
+        expected.push_back({Tag::output_activations, BaseAddress::scratch, "",
+                            step * scratch / time_steps, scratch / time_steps});
+    expected.push_back({Tag::input_activations, BaseAddress::scratch, "", 0, scratch});
     for (const auto& layer : executable->outputs)
-        expected.push_back({DmaTag::output, BaseAddress::output_activation, layer.name, 0,
+        expected.push_back({Tag::output_activations, BaseAddress::output_activation, layer.name, 0,
                             static_cast<std::uint64_t>(layer.size_bytes)});
-    expected.push_back({.tag = DmaTag::interrupt0});
+    expected.push_back({.tag = Tag::interrupt_0});
     const auto fired = dma_sequence(*executable);
     ASSERT_TRUE(fired) << fired.error().message();
     EXPECT_EQ(text(*fired), text(expected));
@@ -155,12 +156,12 @@ TEST(DmaSequence, RefusesStreamsWithoutHaltAndStrayAddresses) {
 }
 
 TEST(DmaSequence, MergesWhatGoesOn) {
-    const FiredTransfer first{DmaTag::output, BaseAddress::scratch, "", 0, 24};
-    const FiredTransfer second{DmaTag::output, BaseAddress::scratch, "", 24, 8};
-    const FiredTransfer apart{DmaTag::output, BaseAddress::scratch, "", 40, 8};
-    const FiredTransfer other{DmaTag::input, BaseAddress::scratch, "", 48, 8};
+    const FiredTransfer first{Tag::output_activations, BaseAddress::scratch, "", 0, 24};
+    const FiredTransfer second{Tag::output_activations, BaseAddress::scratch, "", 24, 8};
+    const FiredTransfer apart{Tag::output_activations, BaseAddress::scratch, "", 40, 8};
+    const FiredTransfer other{Tag::input_activations, BaseAddress::scratch, "", 48, 8};
     EXPECT_EQ(text(merged({first, second, apart, other})),
-              text({{DmaTag::output, BaseAddress::scratch, "", 0, 32}, apart, other}));
+              text({{Tag::output_activations, BaseAddress::scratch, "", 0, 32}, apart, other}));
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ TEST(ScalarCore, FiresTheDescriptor) {
         "bundle store.op=5 store.address=2 store.reg=1\n"
         "bundle store.op=6\n"
         "halt\n");
-    EXPECT_THAT(run.fired, ElementsAre(DmaDescriptor{{0x2'0000'0010}, 64, DmaTag::parameters}));
+    EXPECT_THAT(run.fired, ElementsAre(DmaDescriptor{{0x2'0000'0010}, 64, Tag::parameters}));
 }
 
 TEST(ScalarCore, RefusesWhatNoProgramShows) {

@@ -1,0 +1,11 @@
+# cmake -DFOLDER=... -P no_chip.cmake: no file of the folder names a chip or its bus.
+file(GLOB_RECURSE files ${FOLDER}/*)
+if(NOT files)
+    message(SEND_ERROR "no files: is FOLDER right? (${FOLDER})")
+endif()
+foreach(file IN LISTS files)
+    file(STRINGS ${file} lines REGEX "[Ee][Dd][Gg][Ee]|[Tt][Pp][Uu]|[Uu][Ss][Bb]|[Rr][Kk]3588|[Ss]ophgo")
+    if(lines)
+        message(SEND_ERROR "${file} names a chip: ${lines}")
+    endif()
+endforeach()
