@@ -2,17 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "reef/base/file.h"
 #include "support/shared_data.h"
 
 namespace reef::edgetpu::test {
 
-std::vector<ProgramFile> program_files() {
+namespace {
+
+using Place = std::pair<std::string, std::string>;  ///< folder, end of the names
+
+std::vector<ProgramFile> files_in(std::span<const Place> places) {
     std::vector<ProgramFile> out;
-    const std::pair<std::string, std::string> places[] = {
-        {"data/models", "_edgetpu.tflite"},
-        {"data/edgetpu/templates", "_edgetpu.tflite"},
-        {"data/edgetpu/programs", ".coral"}};
     for (const auto& [folder, ending] : places) {
         for (const auto& path : reef::test::shared_files(folder, ending)) {
             auto bytes = read_file(path.string());
@@ -24,6 +26,20 @@ std::vector<ProgramFile> program_files() {
         }
     }
     return out;
+}
+
+}  // namespace
+
+std::vector<ProgramFile> program_files() {
+    const Place places[] = {{"data/models", "_edgetpu.tflite"},
+                            {"data/edgetpu/templates", "_edgetpu.tflite"},
+                            {"data/edgetpu/programs", ".coral"}};
+    return files_in(places);
+}
+
+std::vector<ProgramFile> wild_program_files() {
+    const Place places[] = {{"data/edgetpu/wild", "_edgetpu.tflite"}};
+    return files_in(places);
 }
 
 }  // namespace reef::edgetpu::test

@@ -17,5 +17,7 @@ struct ProgramFile {
 
 /// Every compiled model, template and raw stream; fails the running test when one cannot be read.
 [[nodiscard]] std::vector<ProgramFile> program_files();
+/// The same of compiled models as users publish them, some of which have bits of unknown purpose.
+[[nodiscard]] std::vector<ProgramFile> wild_program_files();
 
 }  // namespace reef::edgetpu::test
