@@ -4,6 +4,8 @@ target_compile_options(reef_flags INTERFACE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual
     # REEF_TRY is a statement expression, which clang reports under its own name.
     $<$<CXX_COMPILER_ID:Clang>:-Wno-gnu-statement-expression>
+    # It warns of names in other files of a room, too, that are compiled together; g++ keeps to one.
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-shadow>
     # std::stable_sort of libstdc++ 12 calls the deprecated std::get_temporary_buffer.
     $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
     # g++ 12 takes the value of a std::expected that holds an error for a read of nothing.

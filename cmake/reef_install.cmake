@@ -12,8 +12,11 @@ install(EXPORT reefTargets NAMESPACE reef:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 get_target_property(reef_type reef TYPE)
 if(reef_type STREQUAL "SHARED_LIBRARY")
     set(reef_is_shared TRUE)
+    set(reef_pc_libraries "")
 else()
     set(reef_is_shared FALSE)
+    # An archive needs its libraries named by whoever links it.
+    set(reef_pc_libraries " -lfmt -lz -ltbb -lhwy -lflatbuffers -lusb-1.0")
 endif()
 configure_package_config_file(
     ${CMAKE_CURRENT_LIST_DIR}/reefConfig.cmake.in

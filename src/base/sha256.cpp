@@ -57,17 +57,17 @@ void add_block(State& state, const std::byte* bytes) {
 Sha256 sha256(Bytes bytes) {
     State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    constexpr std::size_t block = 64;
-    const std::size_t whole = bytes.size() / block * block, rest = bytes.size() - whole;
-    for (std::size_t at = 0; at < whole; at += block) add_block(state, bytes.data() + at);
+    constexpr std::size_t block_bytes = 64;
+    const std::size_t whole = bytes.size() / block_bytes * block_bytes, rest = bytes.size() - whole;
+    for (std::size_t at = 0; at < whole; at += block_bytes) add_block(state, bytes.data() + at);
 
-    std::array<std::byte, 2 * block> tail{};
+    std::array<std::byte, 2 * block_bytes> tail{};
     if (rest != 0) std::memcpy(tail.data(), bytes.data() + whole, rest);
     tail[rest] = std::byte{0x80};
-    const std::size_t tail_size = rest + 9 <= block ? block : 2 * block;
+    const std::size_t tail_size = rest + 9 <= block_bytes ? block_bytes : 2 * block_bytes;
     const std::uint64_t bits = __builtin_bswap64(std::uint64_t{bytes.size()} * 8);
     std::memcpy(tail.data() + tail_size - 8, &bits, sizeof bits);
-    for (std::size_t at = 0; at < tail_size; at += block) add_block(state, tail.data() + at);
+    for (std::size_t at = 0; at < tail_size; at += block_bytes) add_block(state, tail.data() + at);
 
     Sha256 digest;
     for (std::size_t i = 0; i < 8; ++i) {

@@ -14,8 +14,8 @@ std::chrono::milliseconds RunControl::left() const {
 Status RunControl::check() const {
     if (cancelled()) return fail(cause_cancelled, "the run was cancelled");
     if (has_deadline() && Clock::now() >= end_)
-        return fail(cause_timed_out, fmt::format("the run is over its deadline of {} ms",
-                                                  deadline().count()));
+        return fail(cause_timed_out,
+                    fmt::format("the run is over its deadline of {} ms", deadline().count()));
     return {};
 }
 

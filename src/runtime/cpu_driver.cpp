@@ -27,9 +27,8 @@ class CpuDriver final : public Driver {
     }
 
   private:
-    std::vector<BackendInfo> backends_ = {{.backend = {},
-                                           .sentence = "this processor",
-                                           .capabilities = {Capability::computes}}};
+    std::vector<BackendInfo> backends_ = {
+        {.backend = {}, .sentence = "this processor", .capabilities = {Capability::computes}}};
     PlacementWords words_;
 };
 

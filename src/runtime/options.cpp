@@ -35,8 +35,8 @@ std::string values_of(const OptionInfo& info) {
 
 std::unexpected<Error> refused(const OptionInfo& info, const DeviceUri& device,
                                std::string_view value) {
-    return fail(Cause::bad_argument, fmt::format("option {} is {}, not '{}'", info.name,
-                                                 values_of(info), value),
+    return fail(Cause::bad_argument,
+                fmt::format("option {} is {}, not '{}'", info.name, values_of(info), value),
                 fmt::format("device {}", device.device()));
 }
 

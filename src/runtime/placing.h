@@ -19,8 +19,8 @@ struct ChosenDevice {
     OptionValues options;
 };
 
-/// Those of the session's options but the CPU, in their order. Errors: those of Registry::find() and
-/// OptionValues::check().
+/// Those of the session's options but the CPU, in their order. Errors: those of Registry::find()
+/// and OptionValues::check().
 [[nodiscard]] Result<std::vector<ChosenDevice>> choose_devices(const SessionOptions& options,
                                                                const Registry& registry);
 

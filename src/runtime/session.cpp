@@ -28,8 +28,7 @@ Placers placers_of(std::vector<ChosenDevice> chosen, const SessionOptions& optio
     placers.all.push_back(std::make_shared<CompiledRefusal>(registry));
     const auto own = std::make_shared<DevicePool>();
     for (ChosenDevice& each : chosen) {
-        const auto& standard =
-            each.found.backend->one_per_process ? DevicePool::of_process() : own;
+        const auto& standard = each.found.backend->one_per_process ? DevicePool::of_process() : own;
         placers.devices.push_back(std::make_shared<DevicePlacer>(
             std::move(each), options.pool != nullptr ? options.pool : standard, options.threads,
             control));
@@ -46,8 +45,7 @@ std::string reason_for(const graph::Placement& placement, const Placers& placers
     return placers.devices.front()->chosen().found.driver->words().left;
 }
 
-std::vector<PlacedOperator> placements_of(const graph::Executor& executor,
-                                          const Placers& placers) {
+std::vector<PlacedOperator> placements_of(const graph::Executor& executor, const Placers& placers) {
     std::vector<PlacedOperator> placements;
     for (const graph::Placement& placement : executor.placements()) {
         const DevicePlacer* device = placers.device(placement.placer);
@@ -182,8 +180,7 @@ Status Session::start(graph::RunObserver* observer) {
 }
 
 std::optional<Status> Session::wait_for(std::chrono::milliseconds most) {
-    if (!impl_->background.is_open())
-        return fail(Cause::bad_argument, "no run was started");
+    if (!impl_->background.is_open()) return fail(Cause::bad_argument, "no run was started");
     return impl_->background.wait(most);
 }
 

@@ -95,8 +95,7 @@ Result<DeviceUri> DeviceUri::parse(std::string_view text) {
     if (has_name && left.empty()) return refuse();
     DeviceUri uri{std::string(family), std::string(backend), decoded(left)};
     if (has_options)
-        uri.options = REEF_TRY(
-            in_place(parse_options(options), fmt::format("device {}", text)));
+        uri.options = REEF_TRY(in_place(parse_options(options), fmt::format("device {}", text)));
     return uri;
 }
 

@@ -66,9 +66,9 @@ INSTANTIATE_TEST_SUITE_P(Devices, Conformance, testing::ValuesIn(cases()), [](co
 TEST(ConformanceLists, NameOnlyPromises) {
     for (const Subject* subject : subjects())
         for (const auto& [name, reason] : subject->not_supported()) {
-            EXPECT_TRUE(std::ranges::any_of(promises(), [&](const Promise& promise) {
-                return promise.name == name;
-            })) << subject->name() << ": " << name;
+            EXPECT_TRUE(std::ranges::any_of(
+                promises(), [&](const Promise& promise) { return promise.name == name; }))
+                << subject->name() << ": " << name;
             EXPECT_FALSE(reason.empty()) << subject->name() << ": " << name;
         }
 }

@@ -165,7 +165,8 @@ Status resets_state(const Subject& subject) {
     REEF_CHECK(session.run());
     const Bytes_ first = outputs_of(session);
     REEF_CHECK(session.run());
-    REEF_CHECK(expect(outputs_of(session) != first, "the second run does not go on from the state"));
+    REEF_CHECK(
+        expect(outputs_of(session) != first, "the second run does not go on from the state"));
     session.reset_state();
     REEF_CHECK(session.run());
     return expect(outputs_of(session) == first, "a run after reset_state() gives other bytes");
@@ -249,8 +250,8 @@ Status counts_during_runs(const Subject& subject) {
     counted = session.counters();
     if (!counted) return broken("it does not count");
     REEF_CHECK(expect(counted->runs == 1, "one run is not counted as one"));
-    return expect(longest < 1s, fmt::format("of {} questions one waited for {} ms", asked,
-                                            longest / 1ms));
+    return expect(longest < 1s,
+                  fmt::format("of {} questions one waited for {} ms", asked, longest / 1ms));
 }
 
 Status can_be_cancelled(const Subject& subject) {
@@ -292,9 +293,9 @@ Status serves_two_sessions(const Subject& subject) {
     SessionOptions options = on(subject);
     options.pool = std::make_shared<runtime::DevicePool>();
     auto first = REEF_TRY(opened(subject, options)), second = REEF_TRY(opened(subject, options));
-    REEF_CHECK(expect(std::ranges::equal(first.devices(), second.devices()) &&
-                          !first.devices().empty(),
-                      "they do not share a device"));
+    REEF_CHECK(
+        expect(std::ranges::equal(first.devices(), second.devices()) && !first.devices().empty(),
+               "they do not share a device"));
     Status statuses[2];
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i)
@@ -326,9 +327,9 @@ Status keeps_all_tensors(const Subject& subject) {
     for (const auto& op : graph.operators)
         for (const auto index : op.outputs) {
             const auto bytes = graph.tensors[static_cast<std::size_t>(index)].byte_count();
-            REEF_CHECK(expect(bytes && session.tensor(index).size() ==
-                                           static_cast<std::size_t>(*bytes),
-                              "an operator's output is not kept"));
+            REEF_CHECK(
+                expect(bytes && session.tensor(index).size() == static_cast<std::size_t>(*bytes),
+                       "an operator's output is not kept"));
         }
     return {};
 }
@@ -351,8 +352,10 @@ constexpr Promise all[] = {
      refuses_unknown_options},
     {"refuses_ill_typed_options", "values of another type are refused with the option's name",
      refuses_ill_typed_options},
-    {"refuses_wrong_sizes", "tensors of other sizes than its program's are refused when a model "
-                            "is opened", refuses_wrong_sizes},
+    {"refuses_wrong_sizes",
+     "tensors of other sizes than its program's are refused when a model "
+     "is opened",
+     refuses_wrong_sizes},
     {"runs_twice_alike", "two runs of the same inputs give the same bytes", runs_twice_alike},
     {"keeps_inputs", "a run leaves its inputs as they are", keeps_inputs},
     {"keeps_outputs", "writing inputs leaves the outputs of the run before", keeps_outputs},

@@ -131,7 +131,8 @@ Status ReplaySubject::Recorded::record() const {
     const auto& graph = model.subgraphs[0];
     for (const auto input : graph.inputs) {
         const auto& tensor = graph.tensors[static_cast<std::size_t>(input)];
-        auto& bytes = inputs.emplace_back(static_cast<std::size_t>(tensor.byte_count().value_or(0)));
+        auto& bytes =
+            inputs.emplace_back(static_cast<std::size_t>(tensor.byte_count().value_or(0)));
         for (auto& byte : bytes) byte = static_cast<std::byte>(random());
     }
     auto tensors = REEF_TRY(tensors_of_operator(model, packages[0], inputs));
@@ -144,8 +145,7 @@ Status ReplaySubject::Recorded::record() const {
         tensors.bind();
         constexpr int runs = 8;
         for (int run = 0; run < runs; ++run)
-            REEF_CHECK(
-                device->run(program, tensors.binding.inputs(), tensors.binding.outputs()));
+            REEF_CHECK(device->run(program, tensors.binding.inputs(), tensors.binding.outputs()));
     }
     return usb::write_recording(path, recorder->recording());
 }

@@ -5,5 +5,5 @@ tree=$1 source=$2 output=$3
 shift 3
 PKG_CONFIG_PATH=$(find "$tree" -type d -name pkgconfig)
 export PKG_CONFIG_PATH
-"$@" -std=c++23 $(pkg-config --cflags reef) "$source" -o "$output" $(pkg-config --static --libs reef)
+"$@" "$source" -o "$output" $(pkg-config --cflags --libs reef)
 "$output"

@@ -74,8 +74,8 @@ TEST_F(RegistryTest, KnowsTheCpuByItself) {
 }
 
 TEST_F(RegistryTest, FindsEveryForm) {
-    for (const char* device : {"cpu", "paper:sim", "paper:sim:a", "paper:file:b", "paper:flat",
-                               "paper:sim?seed=3"}) {
+    for (const char* device :
+         {"cpu", "paper:sim", "paper:sim:a", "paper:file:b", "paper:flat", "paper:sim?seed=3"}) {
         const auto found = registry.find(device);
         ASSERT_TRUE(found) << found.error().message();
         EXPECT_EQ(found->uri.text(), device);

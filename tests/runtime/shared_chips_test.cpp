@@ -161,7 +161,8 @@ TEST_F(SharedChips, EnginesAndOrdersGiveTheSame) {
 
 TEST_F(SharedChips, WithoutAStickTheErrorSaysSo) {
     REEF_SHARED_OR_SKIP(shared);
-    const auto session = Session::open(load(shared, "dense_256"), {.devices = {"edgetpu:usb:99-9"}});
+    const auto session =
+        Session::open(load(shared, "dense_256"), {.devices = {"edgetpu:usb:99-9"}});
     ASSERT_FALSE(session);
     EXPECT_EQ(session.error().cause, Cause::device_missing) << session.error().message();
     EXPECT_THAT(session.error().message(), HasSubstr("no Edge TPU at USB port 99-9"));

@@ -21,7 +21,8 @@ TEST(DeviceUri, GivesItsTextBack) {
 }
 
 TEST(DeviceUri, HasParts) {
-    const auto uri = DeviceUri::parse("chip:replay:a:b%3F%25c?clock=standard&file=x%3Dy%26z").value();
+    const auto uri =
+        DeviceUri::parse("chip:replay:a:b%3F%25c?clock=standard&file=x%3Dy%26z").value();
     EXPECT_EQ(uri.family, "chip");
     EXPECT_EQ(uri.backend, "replay");
     EXPECT_EQ(uri.name, "a:b?%c");

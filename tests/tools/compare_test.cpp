@@ -140,7 +140,9 @@ TEST_F(CompareTest, BadInput) {
     expect_error({"compare", two_input_model, a, "--on", "cpu", "--on", "cpu"}, 2, "one model");
     expect_error({"compare", two_input_model, "--on", "cpu", "--on", "tpu"}, 2,
                  "'tpu' is not a device");
-    expect_error({"compare", two_input_model, "--on", "cpu", "--on", "rk3588:rknpu"}, 3, "rk3588");
+    // A chip that this build does not know is no device of its.
+    expect_error({"compare", two_input_model, "--on", "cpu", "--on", "rk3588:rknpu"}, 2,
+                 "'rk3588:rknpu' is not a device");
     expect_error({"compare", two_input_model, "--on", "cpu", "--on", "cpu,kernels=odd"}, 2,
                  "kernels=odd");
     expect_error({"compare", two_input_model, "--on", "cpu", "--on", "cpu", "--input", a}, 1,

@@ -36,7 +36,9 @@ class DeviceVerbs : public CommandTest {
         model.signatures.clear();
         return write("behind.tflite", Bytes(model::write_tflite(model).value()));
     }
-    [[nodiscard]] std::string input() const { return "1x256xu8=@" + write("in.raw", std::string(256, 'x')); }
+    [[nodiscard]] std::string input() const {
+        return "1x256xu8=@" + write("in.raw", std::string(256, 'x'));
+    }
 };
 
 TEST_F(DeviceVerbs, ANamedSimulatorHasLayers) {
@@ -64,8 +66,8 @@ TEST_F(DeviceVerbs, TheNullDeviceRuns) {
 TEST_F(DeviceVerbs, ARecordingIsADevice) {
     REEF_SHARED_OR_SKIP(shared);
     const std::string log = file("traffic.log");
-    expect_ok({"record", compiled(shared), "--device", "edgetpu:null", "--input", input(),
-               "--runs", "3", "--out", log});
+    expect_ok({"record", compiled(shared), "--device", "edgetpu:null", "--input", input(), "--runs",
+               "3", "--out", log});
     EXPECT_THAT(expect_ok({"run", compiled(shared), "--device", "edgetpu:replay:" + log, "--input",
                            input(), "--runs", "3", "--placements"}),
                 HasSubstr("compiled program, replayed"));

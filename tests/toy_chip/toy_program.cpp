@@ -26,7 +26,9 @@ Result<std::vector<Instruction>> decode(Bytes program) {
         return fail(Cause::bad_input, fmt::format("a toy program of {} bytes", program.size()));
     std::vector<Instruction> instructions;
     for (std::size_t at = 0; at < program.size(); at += instruction_bytes) {
-        const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(program[at + i]); };
+        const auto byte = [&](std::size_t i) {
+            return static_cast<std::uint32_t>(program[at + i]);
+        };
         const Instruction one{static_cast<Opcode>(byte(0)), byte(1) | byte(2) << 8 | byte(3) << 16};
         if (name_of(one.opcode).empty())
             return fail(Cause::bad_input, fmt::format("opcode {} is none of the toy's", byte(0)),

@@ -19,8 +19,8 @@ class ToyVerbs : public testing::Test {
     ToyVerbs() {
         const auto bytes = model::write_tflite(adding_model(4, 5).value()).value();
         EXPECT_TRUE(write_file(model, bytes));
-        const Array array{ElementType::uint8, {1, 4},
-                          {std::byte{0}, std::byte{1}, std::byte{2}, std::byte{255}}};
+        const Array array{
+            ElementType::uint8, {1, 4}, {std::byte{0}, std::byte{1}, std::byte{2}, std::byte{255}}};
         EXPECT_TRUE(write_file(input, write_npy(array).value()));
     }
     static test::ProcessResult reef(std::vector<std::string> arguments) {

@@ -77,8 +77,8 @@ class Device {
 /// What a program did that a right one would not, as a watched device saw it.
 struct Finding {
     using Value = std::variant<std::uint64_t, std::string>;
-    std::string kind;     ///< an identifier
-    std::string message;  ///< the finding as a sentence
+    std::string kind;                                      ///< an identifier
+    std::string message;                                   ///< the finding as a sentence
     std::vector<std::pair<std::string, Value>> details{};  ///< its parts, by name
 };
 

@@ -12,8 +12,8 @@ namespace reef::runtime {
 
 /// Sessions that are given the same pool use one device together when their URIs name the same:
 /// their runs queue up, and their models evict each other's parameters or, compiled together, stay
-/// together. A URI without a name, of a backend whose devices are one_per_process, names one that is
-/// open already, else the first. A device is as its first session opened it, and closes with its
+/// together. A URI without a name, of a backend whose devices are one_per_process, names one that
+/// is open already, else the first. A device is as its first session opened it, and closes with its
 /// last. May be used by several threads.
 class DevicePool {
   public:

@@ -14,8 +14,8 @@
 namespace reef::runtime {
 
 /// What a chip brings besides its driver: an inspector of files, a disassembler, a debugger, ...
-/// Each kind is an interface derived from Part, which whoever uses it defines; a chip enrols objects
-/// of it, and the user finds them by the interface.
+/// Each kind is an interface derived from Part, which whoever uses it defines; a chip enrols
+/// objects of it, and the user finds them by the interface.
 class Part {
   public:
     Part() = default;
@@ -51,7 +51,8 @@ class Registry {
     template <class Kind>
     [[nodiscard]] std::vector<const Kind*> parts() const {
         std::vector<const Kind*> all;
-        for (const Part* part : parts_of(typeid(Kind))) all.push_back(static_cast<const Kind*>(part));
+        for (const Part* part : parts_of(typeid(Kind)))
+            all.push_back(static_cast<const Kind*>(part));
         return all;
     }
     /// The one of that family, or null.

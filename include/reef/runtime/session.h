@@ -103,8 +103,8 @@ class Session {
     [[nodiscard]] bool finished() const;
 
     /// Ends the run under way soon, if there is one: between two operators on the CPU, between two
-    /// transfers on a device. Its result is then graph::cause_cancelled. The next run is as any other.
-    /// Any thread.
+    /// transfers on a device. Its result is then graph::cause_cancelled. The next run is as any
+    /// other. Any thread.
     void cancel();
 
     /// How long each of the next runs may take, until it ends as timed_out: between two operators
@@ -118,8 +118,8 @@ class Session {
     [[nodiscard]] const std::vector<PlacedOperator>& placements() const;
     [[nodiscard]] const graph::MemoryReport& memory() const;
 
-    /// The devices that are open, in the order of SessionOptions::devices, without the CPU. One that
-    /// runs nothing is not opened: null.
+    /// The devices that are open, in the order of SessionOptions::devices, without the CPU. One
+    /// that runs nothing is not opened: null.
     [[nodiscard]] std::span<const std::shared_ptr<Device>> devices() const;
     /// What the last run's programs did that right ones would not, of all devices that are Watched.
     [[nodiscard]] std::vector<Finding> findings() const;

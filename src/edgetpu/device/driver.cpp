@@ -226,10 +226,9 @@ runtime::Enumeration EdgeTpuDriver::enumerate() const {
         return found;
     }
     for (const auto& stick : *sticks)
-        found.devices.push_back(
-            {fmt::format("edgetpu:usb:{}", stick.port), usb::state_of(stick),
-             fmt::format("{:04x}:{:04x}, {}", stick.vendor, stick.product,
-                         usb::to_string(stick.speed))});
+        found.devices.push_back({fmt::format("edgetpu:usb:{}", stick.port), usb::state_of(stick),
+                                 fmt::format("{:04x}:{:04x}, {}", stick.vendor, stick.product,
+                                             usb::to_string(stick.speed))});
     return found;
 }
 
@@ -243,8 +242,7 @@ Result<std::shared_ptr<const runtime::Program>> EdgeTpuDriver::prepare(
     // What the simulator does not model is refused now, by name, and not in a run.
     if (device.backend == simulated) (void)REEF_TRY(SimulatedPackage::prepare(program->package));
     const Executable* computing = REEF_TRY(computing_executable(program->package));
-    program->binding =
-        REEF_TRY(LayerBinding::of(computing->inputs, computing->outputs, graph, op));
+    program->binding = REEF_TRY(LayerBinding::of(computing->inputs, computing->outputs, graph, op));
     return program;
 }
 

@@ -69,7 +69,8 @@ Result<OperatorTensors> tensors_of_operator(const model::Model& model, const Com
     tensors.inputs = std::move(captures->inputs);
     for (const model::TensorIndex output : compiled.outputs) {
         const auto bytes =
-            output < 0 ? 0 : graph.tensors[static_cast<std::size_t>(output)].byte_count().value_or(0);
+            output < 0 ? 0
+                       : graph.tensors[static_cast<std::size_t>(output)].byte_count().value_or(0);
         tensors.outputs.emplace_back(static_cast<std::size_t>(bytes));
     }
     return tensors;

@@ -9,8 +9,8 @@
 
 namespace reef::edgetpu {
 
-/// There is no USB in between: which accesses are findings depends on what the package declares, and
-/// a chip behind USB sees only bytes.
+/// There is no USB in between: which accesses are findings depends on what the package declares,
+/// and a chip behind USB sees only bytes.
 [[nodiscard]] std::shared_ptr<runtime::Device> watched_device(std::string uri,
                                                               const SimulatorOptions& options);
 

@@ -419,8 +419,7 @@ Status Device::run(const std::shared_ptr<const Program>& program, std::span<cons
                    std::span<const MutableBytes> outputs, const RunLimits& limits) {
     REEF_CHECK(check_sizes("output", outputs, program->unpackers_.size(),
                            [&](std::size_t i) { return program->unpackers_[i].tensor_bytes(); }));
-    if (auto taken = turns_->take(limits.watch); !taken)
-        return in_place(std::move(taken), "run");
+    if (auto taken = turns_->take(limits.watch); !taken) return in_place(std::move(taken), "run");
     const Turn turn(*turns_, Turn::Taken::already);
     if (state_->runner && state_->runner->under_way() != 0) {
         return fail(Cause::bad_argument, "an inference that was started is not finished");
@@ -533,7 +532,8 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
     const bool load = program->caching_ && std::ranges::none_of(state.cached, its_own);
     auto sent = report_descriptors_for(*program);
     if (sent)
-        sent = state.runner->start(program, load, inputs, limits.deadline.value_or(options_.run_deadline));
+        sent = state.runner->start(program, load, inputs,
+                                   limits.deadline.value_or(options_.run_deadline));
     if (!sent) return lost(std::move(sent));
     if (load) {
         ++state.counters.parameter_loads;

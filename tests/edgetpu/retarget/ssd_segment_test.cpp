@@ -15,9 +15,9 @@
 
 #include "edgetpu/retarget/other_numbers.h"
 #include "edgetpu/retarget/template_recovery.h"
+#include "reef/edgetpu/device/program_layers.h"
 #include "reef/edgetpu/layer_dump.h"
 #include "reef/model/builder.h"
-#include "reef/edgetpu/device/program_layers.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"
 

@@ -118,7 +118,8 @@ class WaitingRun : public testing::Test {
             Device::open(std::make_shared<GatedBus>(sticks, gate), {.port = {}, .firmware = {}});
         EXPECT_TRUE(opened) << (opened ? "" : opened.error().message());
         device = std::move(*opened);
-        for (const auto& layer : program->inputs()) inputs.emplace_back(tensor_bytes(layer).value());
+        for (const auto& layer : program->inputs())
+            inputs.emplace_back(tensor_bytes(layer).value());
         for (const auto& layer : program->outputs())
             outputs.emplace_back(tensor_bytes(layer).value());
     }

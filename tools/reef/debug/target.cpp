@@ -58,8 +58,8 @@ Result<OperatorTensors> tensors_of(const ChipOperator& chip, const TargetOptions
     const model::Subgraph& graph = chip.graph();
     const auto inputs = options.inputs.empty() ? REEF_TRY(random_inputs(graph, options.seed))
                                                : REEF_TRY(load_inputs(graph, options.inputs));
-    auto tensors = REEF_TRY(in_place(tensors_of_operator(chip.model, chip.op, inputs),
-                                     chip.op.place));
+    auto tensors =
+        REEF_TRY(in_place(tensors_of_operator(chip.model, chip.op, inputs), chip.op.place));
     tensors.bind();
     return tensors;
 }

@@ -102,9 +102,9 @@ Status fit_flags(std::vector<runtime::DeviceChoice>& devices, const runtime::Reg
         }
         if (!asked || fits) continue;
         const auto having = registry.devices_with_option(flag.option);
-        return fail(Cause::bad_argument, fmt::format(fmt::runtime(flag.refusal), without), {},
-                    having.empty() ? std::string()
-                                   : fmt::format(fmt::runtime(flag.hint), having.front()));
+        return fail(
+            Cause::bad_argument, fmt::format(fmt::runtime(flag.refusal), without), {},
+            having.empty() ? std::string() : fmt::format(fmt::runtime(flag.hint), having.front()));
     }
     return {};
 }

@@ -94,7 +94,8 @@ void print_drivers(Console& console) {
         TextTable options({{"option"}, {"of"}, {"values"}, {"default"}, {"what it does"}});
         for (const auto& option : driver->options())
             options.add({option.name, backends_text(*driver, option), values_text(option),
-                         option.standard ? runtime::to_string(*option.standard) : std::string(), option.sentence});
+                         option.standard ? runtime::to_string(*option.standard) : std::string(),
+                         option.sentence});
         options.print(console);
     }
 }

@@ -15,7 +15,6 @@ namespace reef::edgetpu {
 /// Precondition: the session keeps all tensors and has run.
 /// Errors: those of program_layers() of a package; unsupported without a compiled operator, and for
 /// operators with state, which the run has changed.
-[[nodiscard]] Result<std::vector<GatheredLayer>> program_layers(
-    const runtime::Session& session);
+[[nodiscard]] Result<std::vector<GatheredLayer>> program_layers(const runtime::Session& session);
 
 }  // namespace reef::edgetpu
