@@ -20,6 +20,10 @@ std::string_view to_string(Cause cause) {
             return "device_denied";
         case Cause::device_failed:
             return "device_failed";
+        case Cause::cancelled:
+            return "cancelled";
+        case Cause::timed_out:
+            return "timed_out";
     }
     return "unknown";
 }

@@ -12,10 +12,11 @@ std::chrono::milliseconds RunControl::left() const {
 }
 
 Status RunControl::check() const {
-    if (cancelled()) return fail(cause_cancelled, "the run was cancelled");
+    if (cancelled()) return fail(Cause::cancelled, "the run was cancelled");
     if (has_deadline() && Clock::now() >= end_)
-        return fail(cause_timed_out,
-                    fmt::format("the run is over its deadline of {} ms", deadline().count()));
+        return fail(Cause::timed_out,
+                    fmt::format("the run is over its deadline of {} ms", deadline().count()), {},
+                    "allow the run more time, or none to let the device's own apply");
     return {};
 }
 

@@ -264,7 +264,7 @@ Status can_be_cancelled(const Subject& subject) {
         const auto done = session.wait_for(10s);
         if (!done) return broken("a cancelled run goes on for more than 10 s");
         if (*done) continue;  // It was faster.
-        REEF_CHECK(expect(done->error().cause == graph::cause_cancelled,
+        REEF_CHECK(expect(done->error().cause == Cause::cancelled,
                           "another cause: " + done->error().message()));
         return {};
     }
@@ -278,7 +278,7 @@ Status has_deadlines(const Subject& subject) {
     auto session = REEF_TRY(opened(subject, options));
     write_inputs(session, usual_seed);
     const auto late = session.run();
-    REEF_CHECK(expect(!late && late.error().cause == graph::cause_timed_out,
+    REEF_CHECK(expect(!late && late.error().cause == Cause::timed_out,
                       "a run without any time does not end as timed out"));
     session.set_deadline(std::nullopt);
     REEF_CHECK(session.run());

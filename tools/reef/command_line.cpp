@@ -161,6 +161,8 @@ Exit exit_for(Cause cause) {
         case Cause::not_found:
         case Cause::io_failed:
         case Cause::device_failed:
+        case Cause::cancelled:
+        case Cause::timed_out:
             return Exit::failed;
     }
     return Exit::failed;

@@ -22,6 +22,8 @@ enum class Cause : std::uint8_t {
     device_missing,  ///< no such device is connected
     device_denied,   ///< the device exists but may not be opened
     device_failed,   ///< the device does not answer, or not as it should
+    cancelled,       ///< the caller ended it: nothing is wrong
+    timed_out,       ///< over the caller's deadline: allow more time, or see what holds it up
 };
 
 [[nodiscard]] std::string_view to_string(Cause cause);

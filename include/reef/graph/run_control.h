@@ -9,17 +9,13 @@
 
 namespace reef::graph {
 
-/// Causes of runs that were ended.
-inline constexpr Cause cause_cancelled = static_cast<Cause>(8);
-inline constexpr Cause cause_timed_out = static_cast<Cause>(9);
-
 /// How far the runs of an executor may go: it ends when it is cancelled, or over its deadline. The
 /// executor asks between two operators; operators on devices ask while they wait.
 class RunControl {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// Any thread. The operator that works, and those after it, end with cause_cancelled.
+    /// Any thread. The operator that works, and those after it, end with Cause::cancelled.
     void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 

@@ -103,7 +103,7 @@ class Session {
     [[nodiscard]] bool finished() const;
 
     /// Ends the run under way soon, if there is one: between two operators on the CPU, between two
-    /// transfers on a device. Its result is then graph::cause_cancelled. The next run is as any
+    /// transfers on a device. Its result is then Cause::cancelled. The next run is as any
     /// other. Any thread.
     void cancel();
 
