@@ -1,16 +1,17 @@
-# cmake -DROOT=... -P neutral_rooms.cmake: rooms that know no chip do not name one, or its bus.
+# cmake -DROOT=... "-DROOMS=FOLDER;..." -P neutral_rooms.cmake: no file of these folders below ROOT names a
+# chip, or its bus.
 cmake_policy(VERSION 3.25)
-foreach(room runtime)
-    file(GLOB_RECURSE files ${ROOT}/src/${room}/* ${ROOT}/include/reef/${room}/*)
+foreach(room IN LISTS ROOMS)
+    file(GLOB_RECURSE files ${ROOT}/${room}/*)
     if(NOT files)
-        message(SEND_ERROR "room ${room} has no files: is ROOT right? (${ROOT})")
+        message(SEND_ERROR "no files in ${room}: is ROOT right? (${ROOT})")
     endif()
     foreach(file IN LISTS files)
         file(STRINGS ${file} lines)
         foreach(line IN LISTS lines)
             string(TOLOWER "${line}" lower)
-            if(lower MATCHES "edgetpu|(^|[^a-z])tpu|usb")
-                message(SEND_ERROR "${file}: ${line}")
+            if(lower MATCHES "edge ?tpu|(^|[^a-z])tpu|usb|rk3588|sophgo")
+                message(SEND_ERROR "${file} names a chip: ${line}")
             endif()
         endforeach()
     endforeach()

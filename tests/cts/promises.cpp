@@ -14,7 +14,7 @@ namespace {
 
 using runtime::Session;
 using runtime::SessionOptions;
-using Bytes_ = std::vector<std::byte>;
+using AllBytes = std::vector<std::byte>;  // of all inputs, or of all outputs
 using namespace std::chrono_literals;
 
 std::unexpected<Error> broken(std::string what) {
@@ -42,14 +42,14 @@ void write_inputs(Session& session, unsigned seed) {
     for (std::size_t i = 0; i < session.input_count(); ++i)
         for (auto& byte : session.input(i)) byte = static_cast<std::byte>(random());
 }
-Bytes_ inputs_of(Session& session) {
-    Bytes_ all;
+AllBytes inputs_of(Session& session) {
+    AllBytes all;
     for (std::size_t i = 0; i < session.input_count(); ++i)
         all.insert(all.end(), session.input(i).begin(), session.input(i).end());
     return all;
 }
-Bytes_ outputs_of(const Session& session) {
-    Bytes_ all;
+AllBytes outputs_of(const Session& session) {
+    AllBytes all;
     for (std::size_t i = 0; i < session.output_count(); ++i)
         all.insert(all.end(), session.output(i).begin(), session.output(i).end());
     return all;
@@ -59,7 +59,7 @@ Bytes_ outputs_of(const Session& session) {
 constexpr unsigned usual_seed = 1;
 
 /// The outputs of a session of its own.
-Result<Bytes_> reference(const Subject& subject, unsigned seed = usual_seed) {
+Result<AllBytes> reference(const Subject& subject, unsigned seed = usual_seed) {
     auto session = REEF_TRY(opened(subject));
     write_inputs(session, seed);
     REEF_CHECK(session.run());
@@ -120,7 +120,7 @@ Status runs_twice_alike(const Subject& subject) {
     auto session = REEF_TRY(opened(subject));
     write_inputs(session, usual_seed);
     REEF_CHECK(session.run());
-    const Bytes_ first = outputs_of(session);
+    const AllBytes first = outputs_of(session);
     write_inputs(session, usual_seed);
     REEF_CHECK(session.run());
     return expect(outputs_of(session) == first, "the second run gives other bytes");
@@ -129,9 +129,9 @@ Status runs_twice_alike(const Subject& subject) {
 Status keeps_inputs(const Subject& subject) {
     auto session = REEF_TRY(opened(subject));
     write_inputs(session, usual_seed);
-    const Bytes_ inputs = inputs_of(session);
+    const AllBytes inputs = inputs_of(session);
     REEF_CHECK(session.run());
-    const Bytes_ first = outputs_of(session);
+    const AllBytes first = outputs_of(session);
     REEF_CHECK(expect(inputs_of(session) == inputs, "a run changes the inputs"));
     REEF_CHECK(session.run());
     return expect(outputs_of(session) == first,
@@ -142,7 +142,7 @@ Status keeps_outputs(const Subject& subject) {
     auto session = REEF_TRY(opened(subject));
     write_inputs(session, usual_seed);
     REEF_CHECK(session.run());
-    const Bytes_ outputs = outputs_of(session);
+    const AllBytes outputs = outputs_of(session);
     write_inputs(session, 2);
     return expect(outputs_of(session) == outputs, "writing an input changes the outputs");
 }
@@ -151,7 +151,7 @@ Status computes(const Subject& subject) {
     auto session = REEF_TRY(opened(subject));
     write_inputs(session, usual_seed);
     REEF_CHECK(session.run());
-    const Bytes_ first = outputs_of(session);
+    const AllBytes first = outputs_of(session);
     write_inputs(session, 2);
     REEF_CHECK(session.run());
     return expect(outputs_of(session) != first, "other inputs give the same outputs");
@@ -163,7 +163,7 @@ Status resets_state(const Subject& subject) {
     auto session = REEF_TRY(Session::open(REEF_TRY(std::move(*model)), on(subject)));
     write_inputs(session, usual_seed);
     REEF_CHECK(session.run());
-    const Bytes_ first = outputs_of(session);
+    const AllBytes first = outputs_of(session);
     REEF_CHECK(session.run());
     REEF_CHECK(
         expect(outputs_of(session) != first, "the second run does not go on from the state"));
@@ -198,7 +198,7 @@ Status can_be_required(const Subject& subject) {
 }
 
 Status takes_threads(const Subject& subject) {
-    const Bytes_ wanted = REEF_TRY(reference(subject));
+    const AllBytes wanted = REEF_TRY(reference(subject));
     SessionOptions options = on(subject);
     options.threads = 3;
     auto session = REEF_TRY(opened(subject, options));
@@ -213,7 +213,7 @@ Status takes_threads(const Subject& subject) {
 }
 
 Status starts_and_waits(const Subject& subject) {
-    const Bytes_ wanted = REEF_TRY(reference(subject));
+    const AllBytes wanted = REEF_TRY(reference(subject));
     auto session = REEF_TRY(opened(subject));
     REEF_CHECK(expect(!session.wait(), "what was not started can be waited for"));
     write_inputs(session, usual_seed);
@@ -272,7 +272,7 @@ Status can_be_cancelled(const Subject& subject) {
 }
 
 Status has_deadlines(const Subject& subject) {
-    const Bytes_ wanted = REEF_TRY(reference(subject));
+    const AllBytes wanted = REEF_TRY(reference(subject));
     SessionOptions options = on(subject);
     options.deadline = 0ms;
     auto session = REEF_TRY(opened(subject, options));
@@ -289,7 +289,7 @@ Status has_deadlines(const Subject& subject) {
 }
 
 Status serves_two_sessions(const Subject& subject) {
-    const Bytes_ wanted = REEF_TRY(reference(subject));
+    const AllBytes wanted = REEF_TRY(reference(subject));
     SessionOptions options = on(subject);
     options.pool = std::make_shared<runtime::DevicePool>();
     auto first = REEF_TRY(opened(subject, options)), second = REEF_TRY(opened(subject, options));
@@ -316,7 +316,7 @@ Status serves_two_sessions(const Subject& subject) {
 }
 
 Status keeps_all_tensors(const Subject& subject) {
-    const Bytes_ wanted = REEF_TRY(reference(subject));
+    const AllBytes wanted = REEF_TRY(reference(subject));
     SessionOptions options = on(subject);
     options.keep_all_tensors = true;
     auto session = REEF_TRY(opened(subject, options));
@@ -336,7 +336,7 @@ Status keeps_all_tensors(const Subject& subject) {
 
 /// Named twice, a device is two of the session's.
 Status stands_beside_another(const Subject& subject) {
-    const Bytes_ wanted = REEF_TRY(reference(subject));
+    const AllBytes wanted = REEF_TRY(reference(subject));
     SessionOptions options = on(subject);
     options.devices.push_back("cpu");
     auto session = REEF_TRY(opened(subject, options));
