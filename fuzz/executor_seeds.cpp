@@ -43,6 +43,23 @@ std::vector<TensorIndex> second_input(Builder& builder) {
     return {builder.input("b", ElementType::int8, {1, 4, 4, 2}, eighth)};
 }
 
+std::vector<TensorIndex> slope(Builder& builder) {
+    const std::vector<std::int8_t> values{-100, 3, 90};
+    return {builder.constant<std::int8_t>("slope", ElementType::int8, {3}, values, eighth)};
+}
+
+std::vector<TensorIndex> slice_numbers(Builder& builder) {
+    const auto numbers = [&](const char* name, std::vector<std::int32_t> values) {
+        return builder.constant<std::int32_t>(name, ElementType::int32, {3}, values);
+    };
+    return {numbers("begin", {0, 3, -1}), numbers("end", {1, 0, -9}),
+            numbers("strides", {1, -2, -1})};
+}
+
+std::vector<TensorIndex> right_matrix(Builder& builder) {
+    return {builder.input("b", ElementType::int8, {1, 6, 5}, eighth)};
+}
+
 /// Weights of one scale and a bias of one value per output channel.
 std::function<std::vector<TensorIndex>(Builder&)> weights(Shape shape, std::int32_t channels) {
     return [=](Builder& builder) {
@@ -130,6 +147,76 @@ std::vector<OneOperator> operators() {
         {"dequantize", Op::dequantize, {3, 3}, {3, 3}, {}, {}, ElementType::float32},
         {"quantize", Op::quantize, {3, 3}, {3, 3}, {}},
         {"squeeze", Op::squeeze, {1, 3, 1}, {3}, model::SqueezeOptions{}},
+        {"special_mean",
+         Op::mean,
+         {1, 4, 5, 3},
+         {1, 1, 1, 3},
+         model::ReducerOptions{.keep_dims = true},
+         integers({1, 2}, {2})},
+        {"sum", Op::sum, {2, 3, 4}, {2, 4}, model::ReducerOptions{}, integers({1}, {1})},
+        {"reduce_max",
+         Op::reduce_max,
+         {2, 3, 4},
+         {2, 3},
+         model::ReducerOptions{},
+         integers({-1}, {1})},
+        {"reduce_min",
+         Op::reduce_min,
+         {2, 3, 4},
+         {3, 4},
+         model::ReducerOptions{},
+         integers({0}, {1})},
+        {"transpose", Op::transpose, {2, 3, 4}, {4, 2, 3}, {}, integers({2, 0, 1}, {3})},
+        {"tile", Op::tile, {2, 3}, {4, 9}, {}, integers({2, 3}, {2})},
+        {"space_to_depth",
+         Op::space_to_depth,
+         {1, 4, 4, 3},
+         {1, 2, 2, 12},
+         model::SpaceToDepthOptions{.block_size = 2}},
+        {"depth_to_space",
+         Op::depth_to_space,
+         {1, 2, 2, 12},
+         {1, 4, 4, 3},
+         model::DepthToSpaceOptions{.block_size = 2}},
+        {"strided_slice",
+         Op::strided_slice,
+         {2, 5, 3},
+         {1, 2, 3},
+         model::StridedSliceOptions{.end_mask = 4},
+         slice_numbers},
+        {"resize_nearest_neighbor",
+         Op::resize_nearest_neighbor,
+         {1, 3, 4, 2},
+         {1, 6, 8, 2},
+         model::ResizeNearestNeighborOptions{.half_pixel_centers = true},
+         integers({6, 8}, {2})},
+        {"batch_matmul",
+         Op::batch_matmul,
+         {2, 4, 6},
+         {2, 4, 5},
+         model::BatchMatMulOptions{},
+         right_matrix},
+        {"leaky_relu", Op::leaky_relu, {3, 3}, {3, 3}, model::LeakyReluOptions{.alpha = 0.3F}},
+        {"prelu", Op::prelu, {2, 3}, {2, 3}, {}, slope},
+        {"tanh", Op::tanh, {3, 3}, {3, 3}, {}},
+        {"rsqrt", Op::rsqrt, {3, 3}, {3, 3}, {}},
+        {"relu_n1_to_1", Op::relu_n1_to_1, {3, 3}, {3, 3}, {}},
+        {"maximum", Op::maximum, {1, 4, 4, 2}, {1, 4, 4, 2}, {}, second_input},
+        {"minimum", Op::minimum, {1, 4, 4, 2}, {1, 4, 4, 2}, {}, second_input},
+        {"squared_difference",
+         Op::squared_difference,
+         {1, 4, 4, 2},
+         {1, 4, 4, 2},
+         {},
+         second_input},
+        {"expand_dims", Op::expand_dims, {3, 3}, {3, 1, 3}, {}, integers({1}, {1})},
+        {"shape",
+         Op::shape,
+         {3, 4},
+         {2},
+         model::ShapeOptions{.out_type = ElementType::int32},
+         {},
+         ElementType::int32},
     };
 }
 

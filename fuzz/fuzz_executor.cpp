@@ -1,10 +1,11 @@
 // A model from a hostile file on the CPU: refused, or run within its memory; both kernel sets and
-// one or two threads give the same bytes, in either arithmetic.
+// any number of threads give the same bytes, in either arithmetic.
 #include <algorithm>
 #include <cstring>
 
 #include "check.h"
 #include "reef/cpu/placer.h"
+#include "reef/edgetpu/numerics.h"
 #include "reef/graph/executor.h"
 #include "reef/model/cost.h"
 #include "reef/model/tflite.h"
@@ -40,8 +41,9 @@ struct Outcome {
     friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-Outcome run(const model::Model& model, const cpu::KernelOptions& options) {
-    auto executor = graph::Executor::create(model, {.placers = {cpu::placer(options)}});
+Outcome run(const model::Model& model, const cpu::KernelOptions& options, int threads) {
+    auto executor =
+        graph::Executor::create(model, {.placers = {cpu::placer(options)}, .threads = threads});
     if (!executor) {
         check(!executor.error().what.empty(), "an error says what is wrong");
         return {};
@@ -64,14 +66,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto model =
         model::read_tflite(SharedBytes::copy_of(std::as_bytes(std::span(data, size))));
     if (!model || model->subgraphs.empty() || !fuzz::small(*model)) return 0;
-    for (const auto arithmetic : {cpu::Arithmetic::tflite, cpu::Arithmetic::edgetpu}) {
-        const auto plain =
-            fuzz::run(*model, {.kernels = cpu::KernelSet::reference, .arithmetic = arithmetic});
-        const auto fast =
-            fuzz::run(*model, {.kernels = cpu::KernelSet::fast, .arithmetic = arithmetic});
+    // From the last byte, so that a corpus varies it.
+    const int threads = 2 + static_cast<int>(data[size - 1] % 3);
+    constexpr const cpu::Arithmetic* tflite = nullptr;
+    for (const cpu::Arithmetic* arithmetic : {tflite, &edgetpu::arithmetic()}) {
+        const cpu::KernelOptions reference{cpu::KernelSet::reference, arithmetic};
+        const cpu::KernelOptions vectors{cpu::KernelSet::fast, arithmetic};
+        const auto plain = fuzz::run(*model, reference, 1);
+        const auto fast = fuzz::run(*model, vectors, 1);
         fuzz::check(plain.ran == fast.ran, "both kernel sets accept the same models");
         fuzz::check(!fuzz::integers_only(model->subgraphs[0]) || plain == fast,
                     "both kernel sets give the same bytes");
+        fuzz::check(fuzz::run(*model, reference, 2) == plain,
+                    "threads do not change plain kernels");
+        fuzz::check(fuzz::run(*model, vectors, threads) == fast,
+                    "threads do not change fast kernels");
     }
     return 0;
 }

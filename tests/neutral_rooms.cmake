@@ -1,8 +1,15 @@
-# cmake -DROOT=... "-DROOMS=FOLDER;..." -P neutral_rooms.cmake: no file of these folders below ROOT names a
-# chip, or its bus.
+# cmake -DROOT=... "-DROOMS=FOLDER;..." ["-DEXCEPT=FILE;..."] [-DWORDS=REGEX] -P neutral_rooms.cmake: no
+# file of these folders below ROOT names a chip, or its bus; EXCEPT are beginnings of paths in them, WORDS what
+# is looked for instead.
 cmake_policy(VERSION 3.25)
+if(NOT WORDS)
+    set(WORDS "edge ?tpu|(^|[^a-z])tpu|usb|rk3588|sophgo")
+endif()
 foreach(room IN LISTS ROOMS)
     file(GLOB_RECURSE files ${ROOT}/${room}/*)
+    foreach(own IN LISTS EXCEPT)
+        list(FILTER files EXCLUDE REGEX "/${own}")
+    endforeach()
     if(NOT files)
         message(SEND_ERROR "no files in ${room}: is ROOT right? (${ROOT})")
     endif()
@@ -10,7 +17,7 @@ foreach(room IN LISTS ROOMS)
         file(STRINGS ${file} lines)
         foreach(line IN LISTS lines)
             string(TOLOWER "${line}" lower)
-            if(lower MATCHES "edge ?tpu|(^|[^a-z])tpu|usb|rk3588|sophgo")
+            if(lower MATCHES "${WORDS}")
                 message(SEND_ERROR "${file} names a chip: ${line}")
             endif()
         endforeach()

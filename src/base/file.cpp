@@ -12,6 +12,7 @@
 #include <expected>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -143,6 +144,7 @@ struct Staged {
     std::string place;
     std::filesystem::path target;
     Bytes contents;
+    std::optional<mode_t> mode;                ///< of the file that is replaced
     std::unique_ptr<TemporaryFile> temporary;  ///< none: the target takes the contents as it is
 };
 
@@ -160,22 +162,26 @@ Status fill_temporary(Staged& staged) {
     }
     Descriptor file(*number);
     REEF_CHECK(write_stream(file.number(), staged.contents, staged.place));
+    if (staged.mode && ::fchmod(file.number(), *staged.mode) != 0)
+        return system_failure(errno, "cannot keep the mode", staged.place);
     if (!file.close()) return system_failure(errno, "cannot write", staged.place);
     return {};
 }
 
 Result<Staged> stage(const std::string& path, Bytes contents) {
     REEF_CHECK(check_path(path));
-    Staged staged{.place = path, .target = path, .contents = contents, .temporary = nullptr};
+    Staged staged{
+        .place = path, .target = path, .contents = contents, .mode = {}, .temporary = nullptr};
     if (path == "-") {
         staged.place = "standard output";
         return staged;
     }
     struct stat status {};
-    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    if (::stat(path.c_str(), &status) == 0) {
         if (S_ISDIR(status.st_mode)) return system_failure(EISDIR, "cannot write", path);
         // A device or pipe must stay what it is: /dev/null is not a place for a rename.
-        return staged;
+        if (!S_ISREG(status.st_mode)) return staged;
+        staged.mode = status.st_mode & 07777;
     }
     std::error_code error;
     if (std::filesystem::is_symlink(staged.target, error)) {

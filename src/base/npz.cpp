@@ -11,10 +11,22 @@ namespace {
 
 constexpr std::string_view ending = ".npy";
 
+/// A small file that would take all memory is refused before any is spent.
+Status check_expansion(const std::vector<ZipMember>& members, std::size_t packed) {
+    constexpr std::uint64_t never_too_large = std::uint64_t{256} << 20, most_times = 200;
+    std::uint64_t unpacked = 0;
+    for (const ZipMember& member : members) unpacked += member.size;
+    if (unpacked <= never_too_large || unpacked <= most_times * packed) return {};
+    return fail(Cause::bad_input,
+                fmt::format("an .npz file of {} bytes that unpacks to {}", packed, unpacked), {},
+                "give arrays that are so regular and so large as .npy files");
+}
+
 }  // namespace
 
 Result<NamedArrays> read_npz(Bytes file) {
     const std::vector<ZipMember> members = REEF_TRY(read_zip(file));
+    REEF_CHECK(check_expansion(members, file.size()));
     std::unordered_set<std::string_view> names;
     NamedArrays arrays;
     arrays.reserve(members.size());

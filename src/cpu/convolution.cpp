@@ -13,14 +13,20 @@
 namespace reef::cpu {
 namespace {
 
-constexpr std::size_t input_index = 0;
 constexpr std::size_t weights_index = 1;
-constexpr std::size_t bias_index = 2;
 
-Status check_types(const OperatorView& op) {
-    const model::Tensor& input = op.input(input_index);
+/// Where the other inputs are: TRANSPOSE_CONV has the output's shape in front.
+struct Places {
+    std::size_t input = 0;
+    std::size_t bias = 2;
+};
+
+/// `rules`: null for TFLite's, which know float32.
+Status check_types(const OperatorView& op, const ConvolutionRules* rules, Places places = {}) {
+    const model::Tensor& input = op.input(places.input);
     const model::Tensor& weights = op.input(weights_index);
-    REEF_CHECK(expect_type(input, "input", {ElementType::uint8, ElementType::int8}));
+    if (rules != nullptr || input.type != ElementType::float32)
+        REEF_CHECK(expect_type(input, "input", {ElementType::uint8, ElementType::int8}));
     REEF_CHECK(expect_type(weights, "weights", {input.type}));
     REEF_CHECK(expect_type(op.output(0), "output", {input.type}));
     if (op.constant(weights_index).empty())
@@ -42,22 +48,31 @@ Status read_weights(const OperatorView& op, Convolution& c) {
     return {};
 }
 
-Status read_bias(const OperatorView& op, Convolution& c) {
-    const auto channels = static_cast<std::size_t>(c.out_channels);
-    c.bias.assign(channels, 0);
-    if (!op.has_input(bias_index)) return {};
+/// Nothing when the operator has none.
+Result<Bytes> bias_bytes(const OperatorView& op, std::size_t bias_index, ElementType type,
+                         std::size_t channels) {
+    if (!op.has_input(bias_index)) return Bytes{};
     const model::Tensor& bias = op.input(bias_index);
-    REEF_CHECK(expect_type(bias, "bias", {ElementType::int32}));
+    REEF_CHECK(expect_type(bias, "bias", {type}));
     const Bytes bytes = op.constant(bias_index);
     if (bytes.empty())
         return fail(
             Cause::unsupported,
             fmt::format("bias '{}' is computed at run time; a constant one is needed", bias.name));
-    if (bytes.size() != channels * sizeof(std::int32_t))
-        return fail(Cause::bad_input,
-                    fmt::format("bias '{}' has {} elements for {} channels", bias.name,
-                                bytes.size() / sizeof(std::int32_t), channels));
-    std::memcpy(c.bias.data(), bytes.data(), bytes.size());
+    constexpr std::size_t width = 4;
+    if (bytes.size() != channels * width)
+        return fail(Cause::bad_input, fmt::format("bias '{}' has {} elements for {} channels",
+                                                  bias.name, bytes.size() / width, channels));
+    return bytes;
+}
+
+template <typename T>
+Status read_bias(const OperatorView& op, std::size_t bias_index, ElementType type,
+                 std::int64_t channels, std::vector<T>& bias) {
+    static_assert(sizeof(T) == 4);
+    bias.assign(static_cast<std::size_t>(channels), 0);
+    const Bytes bytes = REEF_TRY(bias_bytes(op, bias_index, type, bias.size()));
+    if (!bytes.empty()) std::memcpy(bias.data(), bytes.data(), bytes.size());
     return {};
 }
 
@@ -101,15 +116,16 @@ ScaleProduct convolution_product(const Convolution& c) {
 
 /// What of the operator's options and place decides its rescaling.
 struct RescalingRules {
-    Arithmetic arithmetic;
-    std::int32_t channel_axis;  ///< of the weights
+    const ConvolutionRules* other;  ///< null: TFLite's
+    std::int32_t channel_axis;      ///< of the weights
     ScaleProduct product;
     model::Activation activation;
+    Places places = {};
 };
 
 Status read_fixed_point(const OperatorView& op, const RescalingRules& rules,
                         const std::vector<float>& scales, Convolution& c) {
-    const AffineParameters input = REEF_TRY(per_tensor_parameters(op.input(input_index)));
+    const AffineParameters input = REEF_TRY(per_tensor_parameters(op.input(rules.places.input)));
     const AffineParameters output = REEF_TRY(per_tensor_parameters(op.output(0)));
     c.clamp = REEF_TRY(quantized_activation_range(rules.activation, op.output(0)));
     if (c.clamp.min > c.clamp.max)
@@ -126,30 +142,25 @@ Status read_fixed_point(const OperatorView& op, const RescalingRules& rules,
     return {};
 }
 
-Status read_float_stage(const OperatorView& op, const RescalingRules& rules,
-                        const std::vector<float>& scales, Convolution& c) {
-    const AffineParameters input = REEF_TRY(per_tensor_parameters(op.input(input_index)));
-    const AffineParameters output = REEF_TRY(per_tensor_parameters(op.output(0)));
-    FloatStage stage;
-    stage.requantise = REEF_TRY(float_requantisation(rules.activation, op.output(0)));
-    stage.scales.reserve(static_cast<std::size_t>(c.out_channels));
-    for (std::size_t i = 0; i < static_cast<std::size_t>(c.out_channels); ++i) {
-        const float weight = scales.size() == 1 ? scales[0] : scales[i];
-        stage.scales.push_back(REEF_TRY(float_scale(input.scale * weight, output)));
-    }
-    c.float_stage = std::move(stage);
+Status read_floats(const OperatorView& op, const RescalingRules& rules, Convolution& c) {
+    FloatSums floats;
+    floats.clamp = REEF_TRY(float_activation_range(rules.activation));
+    REEF_CHECK(read_bias(op, rules.places.bias, ElementType::float32, c.out_channels, floats.bias));
+    c.floats = std::move(floats);
     return {};
 }
 
 Status read_quantization(const OperatorView& op, const RescalingRules& rules, Convolution& c) {
-    c.input_zero = REEF_TRY(per_tensor_parameters(op.input(input_index))).zero_point;
+    if (c.type == ElementType::float32) return read_floats(op, rules, c);
+    c.input_zero = REEF_TRY(per_tensor_parameters(op.input(rules.places.input))).zero_point;
     c.output_zero = REEF_TRY(per_tensor_parameters(op.output(0))).zero_point;
     const std::vector<float> scales = REEF_TRY(weight_scales(op, c, rules.channel_axis));
     if (scales.size() == 1 && op.input(weights_index).quantization->scale.size() == 1)
         c.weight_zero = REEF_TRY(per_tensor_parameters(op.input(weights_index))).zero_point;
-    REEF_CHECK(read_bias(op, c));
-    if (rules.arithmetic == Arithmetic::edgetpu) return read_float_stage(op, rules, scales, c);
-    return read_fixed_point(op, rules, scales, c);
+    REEF_CHECK(read_bias(op, rules.places.bias, ElementType::int32, c.out_channels, c.bias));
+    if (rules.other == nullptr) return read_fixed_point(op, rules, scales, c);
+    c.float_stage = REEF_TRY(rules.other->stage(op, rules.activation, scales, c));
+    return {};
 }
 
 /// TFLite's output size and padding of one axis (ComputePaddingHeightWidth): what SAME adds is
@@ -181,17 +192,17 @@ Status expect_rank_4(const model::Tensor& tensor, const char* what) {
     return {};
 }
 
-Status check_spatial_inputs(const OperatorView& op) {
+Status check_spatial_inputs(const OperatorView& op, const ConvolutionRules* rules) {
     REEF_CHECK(op.expect_counts(2, 3, 1));
-    REEF_CHECK(check_types(op));
-    REEF_CHECK(expect_rank_4(op.input(input_index), "input"));
+    REEF_CHECK(check_types(op, rules));
+    REEF_CHECK(expect_rank_4(op.input(Places{}.input), "input"));
     return expect_rank_4(op.input(weights_index), "filter");
 }
 
 /// CONV_2D and DEPTHWISE_CONV_2D alike: batch, axes and the output's shape.
 template <typename Options>
 Status read_geometry(const OperatorView& op, const Options& options, Convolution& c) {
-    const std::vector<std::int32_t>& in = op.input(input_index).shape;
+    const std::vector<std::int32_t>& in = op.input(Places{}.input).shape;
     const std::vector<std::int32_t>& filter = op.input(weights_index).shape;
     c.batch = in[0];
     c.in_channels = in[3];
@@ -215,10 +226,14 @@ Status expect_symmetric_int8(const Convolution& c) {
     return {};
 }
 
+Status check_by(const ConvolutionRules* rules, const Convolution& c) {
+    return rules != nullptr && rules->check != nullptr ? rules->check(c) : Status{};
+}
+
 }  // namespace
 
-Result<Convolution> read_conv_2d(const OperatorView& op, Arithmetic arithmetic) {
-    REEF_CHECK(check_spatial_inputs(op));
+Result<Convolution> read_conv_2d(const OperatorView& op, const ConvolutionRules* rules) {
+    REEF_CHECK(check_spatial_inputs(op, rules));
     const auto options = REEF_TRY(op.options<model::Conv2dOptions>());
     Convolution c;
     c.out_channels = op.input(weights_index).shape[0];
@@ -229,16 +244,14 @@ Result<Convolution> read_conv_2d(const OperatorView& op, Arithmetic arithmetic) 
         return fail(Cause::bad_input,
                     fmt::format("{} input channels do not fit a filter of {}", c.in_channels,
                                 model::shape_text(op.input(weights_index).shape)));
-    if (arithmetic == Arithmetic::edgetpu && c.groups() != 1)
-        return unknown_on_edgetpu("a convolution in groups");
-    REEF_CHECK(
-        read_quantization(op, {arithmetic, 0, convolution_product(c), options.activation}, c));
+    REEF_CHECK(check_by(rules, c));
+    REEF_CHECK(read_quantization(op, {rules, 0, convolution_product(c), options.activation}, c));
     REEF_CHECK(expect_symmetric_int8(c));
     return c;
 }
 
-Result<Convolution> read_depthwise_conv_2d(const OperatorView& op, Arithmetic arithmetic) {
-    REEF_CHECK(check_spatial_inputs(op));
+Result<Convolution> read_depthwise_conv_2d(const OperatorView& op, const ConvolutionRules* rules) {
+    REEF_CHECK(check_spatial_inputs(op, rules));
     const auto options = REEF_TRY(op.options<model::DepthwiseConv2dOptions>());
     const std::vector<std::int32_t>& filter = op.input(weights_index).shape;
     Convolution c;
@@ -252,24 +265,20 @@ Result<Convolution> read_depthwise_conv_2d(const OperatorView& op, Arithmetic ar
                     fmt::format("{} input channels do not fit a depthwise filter of {}",
                                 c.in_channels, model::shape_text(filter)));
     c.depth_multiplier = c.out_channels / c.in_channels;
-    if (arithmetic == Arithmetic::edgetpu && c.depth_multiplier > 1 && c.in_channels > 1)
-        return unknown_on_edgetpu(
-            "several output channels per input channel of a depthwise "
-            "convolution of several");
-    REEF_CHECK(
-        read_quantization(op, {arithmetic, 3, convolution_product(c), options.activation}, c));
+    REEF_CHECK(check_by(rules, c));
+    REEF_CHECK(read_quantization(op, {rules, 3, convolution_product(c), options.activation}, c));
     REEF_CHECK(expect_symmetric_int8(c));
     return c;
 }
 
-Result<Convolution> read_fully_connected(const OperatorView& op, Arithmetic arithmetic) {
+Result<Convolution> read_fully_connected(const OperatorView& op, const ConvolutionRules* rules) {
     REEF_CHECK(op.expect_counts(2, 3, 1));
-    REEF_CHECK(check_types(op));
+    REEF_CHECK(check_types(op, rules));
     const auto options = REEF_TRY(op.options<model::FullyConnectedOptions>());
     if (options.weights_format != 0)
         return fail(Cause::unsupported,
                     fmt::format("weights format {} (shuffled)", options.weights_format));
-    const model::Tensor& input = op.input(input_index);
+    const model::Tensor& input = op.input(Places{}.input);
     const model::Tensor& weights = op.input(weights_index);
     if (weights.shape.size() != 2 || weights.shape[0] < 1 || weights.shape[1] < 1)
         return fail(Cause::bad_input, fmt::format("weights '{}' have shape {}; two dimensions are "
@@ -295,26 +304,72 @@ Result<Convolution> read_fully_connected(const OperatorView& op, Arithmetic arit
     REEF_CHECK(expect_shape(op.output(0), "output", computed));
     const bool per_channel = weights.quantization && weights.quantization->per_channel();
     const ScaleProduct product = per_channel ? ScaleProduct::in_double : ScaleProduct::in_float;
-    REEF_CHECK(read_quantization(op, {arithmetic, 0, product, options.activation}, c));
+    REEF_CHECK(read_quantization(op, {rules, 0, product, options.activation}, c));
     return c;
 }
 
-PreparedKernel prepare_conv_2d(const OperatorView& op, const PrepareOptions& options) {
-    Convolution c = REEF_TRY(read_conv_2d(op, options.arithmetic));
-    if (options.kernels == KernelSet::reference) return reference_conv_2d(std::move(c));
+Result<Convolution> read_transpose_conv(const OperatorView& op) {
+    constexpr Places places{.input = 2, .bias = 3};
+    REEF_CHECK(op.expect_counts(3, 4, 1));
+    const auto options = REEF_TRY(op.options<model::TransposeConvOptions>());
+    if (options.activation != model::Activation::none)
+        return fail(Cause::unsupported, "a fused activation");
+    REEF_CHECK(check_types(op, nullptr, places));
+    const model::Tensor& input = op.input(places.input);
+    REEF_CHECK(expect_rank_4(input, "input"));
+    REEF_CHECK(expect_rank_4(op.input(weights_index), "filter"));
+    const auto shape = REEF_TRY(constant_int32(op, 0, "the output's shape"));
+    REEF_CHECK(expect_shape(op.output(0), "output", shape));
+    REEF_CHECK(expect_rank_4(op.output(0), "output"));
+    const std::vector<std::int32_t>& filter = op.input(weights_index).shape;
+    Convolution c;
+    c.ties = Ties::away_from_zero;
+    c.batch = input.shape[0];
+    c.in_channels = c.depth = filter[3];
+    c.out_channels = filter[0];
+    c.h = REEF_TRY(window_axis(shape[1], filter[1], options.stride_h, 1, options.padding));
+    c.w = REEF_TRY(window_axis(shape[2], filter[2], options.stride_w, 1, options.padding));
+    const std::vector<std::int32_t> computed{shape[0], static_cast<std::int32_t>(c.h.out),
+                                             static_cast<std::int32_t>(c.w.out), filter[3]};
+    if (input.shape != computed || shape[3] != filter[0] || c.out_channels < 1 || c.depth < 1)
+        return fail(Cause::bad_input,
+                    fmt::format("an input of {} and a filter of {} do not give {}",
+                                model::shape_text(input.shape), model::shape_text(filter),
+                                model::shape_text(shape)));
+    REEF_CHECK(read_weights(op, c));
+    REEF_CHECK(read_quantization(
+        op, {nullptr, 0, convolution_product(c), model::Activation::none, places}, c));
+    REEF_CHECK(expect_symmetric_int8(c));
+    return c;
+}
+
+std::unique_ptr<Kernel> conv_2d_kernel(Convolution c, const PrepareOptions& options) {
+    if (options.kernels == KernelSet::reference || c.floats) return reference_conv_2d(std::move(c));
     return fast_conv_2d(std::move(c), options.threads);
 }
 
-PreparedKernel prepare_depthwise_conv_2d(const OperatorView& op, const PrepareOptions& options) {
-    Convolution c = REEF_TRY(read_depthwise_conv_2d(op, options.arithmetic));
-    if (options.kernels == KernelSet::reference) return reference_depthwise_conv_2d(std::move(c));
+std::unique_ptr<Kernel> depthwise_conv_2d_kernel(Convolution c, const PrepareOptions& options) {
+    if (options.kernels == KernelSet::reference || c.floats)
+        return reference_depthwise_conv_2d(std::move(c));
     return fast_depthwise_conv_2d(std::move(c), options.threads);
 }
 
-PreparedKernel prepare_fully_connected(const OperatorView& op, const PrepareOptions& options) {
-    Convolution c = REEF_TRY(read_fully_connected(op, options.arithmetic));
-    if (options.kernels == KernelSet::reference) return reference_fully_connected(std::move(c));
+std::unique_ptr<Kernel> fully_connected_kernel(Convolution c, const PrepareOptions& options) {
+    if (options.kernels == KernelSet::reference || c.floats)
+        return reference_fully_connected(std::move(c));
     return fast_fully_connected(std::move(c), options.threads);
+}
+
+PreparedKernel prepare_conv_2d(const OperatorView& op, const PrepareOptions& options) {
+    return conv_2d_kernel(REEF_TRY(read_conv_2d(op)), options);
+}
+
+PreparedKernel prepare_depthwise_conv_2d(const OperatorView& op, const PrepareOptions& options) {
+    return depthwise_conv_2d_kernel(REEF_TRY(read_depthwise_conv_2d(op)), options);
+}
+
+PreparedKernel prepare_fully_connected(const OperatorView& op, const PrepareOptions& options) {
+    return fully_connected_kernel(REEF_TRY(read_fully_connected(op)), options);
 }
 
 }  // namespace reef::cpu

@@ -1,5 +1,5 @@
-// What CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED share: one checked description of a quantised
-// convolution, from which the plain and the fast kernels both work.
+// What CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED and TRANSPOSE_CONV share: one checked
+// description of a quantised convolution, from which the plain and the fast kernels both work.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cpu/fixed_point.h"
@@ -37,16 +38,23 @@ struct WindowAxis {
 /// FULLY_CONNECTED) take them upwards, DEPTHWISE_CONV_2D away from zero (fixed_point.h).
 enum class Ties : std::uint8_t { upwards, away_from_zero };
 
-/// The Edge TPU's way from sums to values.
+/// The way from sums to values of an arithmetic that works in float32.
 struct FloatStage {
     FloatRequantisation requantise;
     std::vector<float> scales;  ///< one per output channel
 };
 
+/// What float32 tensors have in place of scales and zero points.
+struct FloatSums {
+    std::vector<float> bias;  ///< one per output channel
+    Limits<float> clamp;
+};
+
 /// out[c] = clamp(rescale(bias[c] + sum (x - input_zero) * (w - weight_zero)) + output_zero), the
 /// sum and the bias modulo 2^32.
 struct Convolution {
-    ElementType type = ElementType::uint8;  ///< of input, weights and output: uint8 or int8
+    /// Of input, weights and output: uint8, int8 or, by TFLite's rules, float32.
+    ElementType type = ElementType::uint8;
     std::int64_t batch = 1;
     WindowAxis h;
     WindowAxis w;
@@ -67,24 +75,48 @@ struct Convolution {
     Ties ties = Ties::upwards;
     std::vector<std::int32_t> bias;       ///< one per output channel; 0 where the file has none
     std::vector<Multiplier> multipliers;  ///< one per output channel
-    /// Set for Arithmetic::edgetpu; then ties, multipliers and clamp mean nothing.
+    /// Set by ConvolutionRules; then ties, multipliers and clamp mean nothing.
     std::optional<FloatStage> float_stage;
+    /// Set for float32; then nothing between `weights` and here means anything.
+    std::optional<FloatSums> floats;
 
     [[nodiscard]] std::int64_t pixels() const { return batch * h.out * w.out; }
     [[nodiscard]] std::int64_t groups() const { return in_channels / depth; }
 };
 
-/// The operator's description. Errors: unsupported for types other than uint8 and int8 (float32
-/// included), weights or bias computed at run time, int8 convolution weights with a zero point, and
-/// shuffled weights; bad_input where the shapes or quantisation parameters contradict each other.
+/// How another arithmetic than TFLite's brings sums to values.
+struct ConvolutionRules {
+    /// Refuses what it does not compute; shapes are known then, scales not yet. May be null.
+    Status (*check)(const Convolution& c) = nullptr;
+    /// `weights`: their scales, one, or one per output channel.
+    Result<FloatStage> (*stage)(const OperatorView& op, model::Activation activation,
+                                std::span<const float> weights, const Convolution& c) = nullptr;
+};
+
+/// The operator's description, by TFLite's rules when there are no others. Errors: unsupported for
+/// types other than uint8, int8 and, by TFLite's rules, float32, weights or bias computed at run
+/// time, int8 convolution weights with a zero point, and shuffled weights; bad_input where the
+/// shapes or quantisation parameters contradict each other.
 [[nodiscard]] Result<Convolution> read_conv_2d(const OperatorView& op,
-                                               Arithmetic arithmetic = Arithmetic::tflite);
-[[nodiscard]] Result<Convolution> read_depthwise_conv_2d(
-    const OperatorView& op, Arithmetic arithmetic = Arithmetic::tflite);
+                                               const ConvolutionRules* rules = nullptr);
+[[nodiscard]] Result<Convolution> read_depthwise_conv_2d(const OperatorView& op,
+                                                         const ConvolutionRules* rules = nullptr);
 /// A 1x1 convolution whose batch is the number of rows. Per-channel weight scales are applied per
-/// output channel, as TFLite does from 2.14 on (2.9 ignores all but the first).
+/// output channel, as TFLite does from 2.14 on (2.9 returns the zero point everywhere).
 [[nodiscard]] Result<Convolution> read_fully_connected(const OperatorView& op,
-                                                       Arithmetic arithmetic = Arithmetic::tflite);
+                                                       const ConvolutionRules* rules = nullptr);
+
+/// The convolution that it transposes: h and w go from the operator's output (`in`) to its input
+/// (`out`). Weights are out_channels x taps_h x taps_w x depth. Errors, besides: an input that is
+/// not of the size which that convolution gives.
+[[nodiscard]] Result<Convolution> read_transpose_conv(const OperatorView& op);
+
+/// The kernel of the set that `options` ask for; float32 has one for both.
+[[nodiscard]] std::unique_ptr<Kernel> conv_2d_kernel(Convolution c, const PrepareOptions& options);
+[[nodiscard]] std::unique_ptr<Kernel> depthwise_conv_2d_kernel(Convolution c,
+                                                               const PrepareOptions& options);
+[[nodiscard]] std::unique_ptr<Kernel> fully_connected_kernel(Convolution c,
+                                                             const PrepareOptions& options);
 
 [[nodiscard]] std::unique_ptr<Kernel> reference_conv_2d(Convolution convolution);
 [[nodiscard]] std::unique_ptr<Kernel> reference_depthwise_conv_2d(Convolution convolution);

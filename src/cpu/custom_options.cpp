@@ -78,7 +78,7 @@ Result<PosenetOptions> posenet_options(const model::Operator& op) {
     return options;
 }
 
-Result<OutputShapes> custom_output_shapes(const model::Operator& op) {
+Result<OutputShapes> custom_output_shapes(const model::Subgraph& graph, const model::Operator& op) {
     if (op.code.builtin != model::Op::custom) return OutputShapes{};
     if (op.code.custom == model::detection_postprocess_op) {
         const auto options = REEF_TRY(detection_options(op));
@@ -92,13 +92,18 @@ Result<OutputShapes> custom_output_shapes(const model::Operator& op) {
     }
     if (op.code.custom == model::posenet_decoder_op) {
         const std::int32_t n = REEF_TRY(posenet_options(op)).max_detections;
-        return OutputShapes{{1, n, posenet_keypoints, 2}, {1, n, posenet_keypoints}, {1, n}, {1}};
+        OutputShapes shapes{{1, n, posenet_keypoints, 2}, {1, n, posenet_keypoints}, {1, n}, {1}};
+        if (op.outputs.size() > shapes.size() && op.inputs.size() > 3 && op.inputs[3] >= 0) {
+            const model::Tensor& maps = graph.tensors[static_cast<std::size_t>(op.inputs[3])];
+            if (maps.shape.size() == 4) shapes.push_back({1, n, maps.shape[1], maps.shape[2]});
+        }
+        return shapes;
     }
     return OutputShapes{};
 }
 
 Status expect_custom_outputs(const OperatorView& op) {
-    const auto shapes = REEF_TRY(custom_output_shapes(op.op()));
+    const auto shapes = REEF_TRY(custom_output_shapes(op.graph(), op.op()));
     for (std::size_t i = 0; i < shapes.size(); ++i) {
         const std::string what = fmt::format("output {}", i);
         REEF_CHECK(expect_type(op.output(i), what.c_str(), {ElementType::float32}));
@@ -110,7 +115,8 @@ Status expect_custom_outputs(const OperatorView& op) {
 Status resolve_custom_output_shapes(model::Subgraph& graph) {
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
         const model::Operator& op = graph.operators[i];
-        const auto shapes = REEF_TRY(in_place(custom_output_shapes(op), model::place_of(graph, i)));
+        const auto shapes =
+            REEF_TRY(in_place(custom_output_shapes(graph, op), model::place_of(graph, i)));
         for (std::size_t k = 0; k < std::min(op.outputs.size(), shapes.size()); ++k) {
             if (op.outputs[k] == model::absent_tensor) continue;
             model::Tensor& tensor = graph.tensors[static_cast<std::size_t>(op.outputs[k])];

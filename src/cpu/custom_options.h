@@ -37,7 +37,9 @@ inline constexpr std::int32_t posenet_keypoints = 17;
 
 /// Shapes of the outputs in their order; empty for operators whose files give them.
 using OutputShapes = std::vector<std::vector<std::int32_t>>;
-[[nodiscard]] Result<OutputShapes> custom_output_shapes(const model::Operator& op);
+/// Precondition: `op` is one of the graph's.
+[[nodiscard]] Result<OutputShapes> custom_output_shapes(const model::Subgraph& graph,
+                                                        const model::Operator& op);
 
 /// Errors unless the outputs are float32 tensors of custom_output_shapes().
 [[nodiscard]] Status expect_custom_outputs(const OperatorView& op);

@@ -1,6 +1,7 @@
 #include "cpu/fixed_point_functions.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "cpu/fixed_point.h"
@@ -84,7 +85,39 @@ Raw two_over_one_plus(Raw a) {
     return x;
 }
 
+/// x * 2^exponent, at the ends of the range where it does not fit.
+std::int32_t shift_left_saturating(std::int32_t x, int exponent) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(
+        std::int64_t{x} * (std::int64_t{1} << exponent), std::numeric_limits<std::int32_t>::min(),
+        std::numeric_limits<std::int32_t>::max()));
+}
+
 }  // namespace
+
+Multiplier inverse_square_root(std::int32_t x) {
+    if (x <= 1) return {.multiplier = std::numeric_limits<std::int32_t>::max(), .shift = 0};
+    int shift = 11;
+    for (; x >= 1 << 29; x /= 4) ++shift;
+    const int pairs = (std::countl_zero(static_cast<std::uint32_t>(x)) - 1) / 2 - 1;
+    shift -= pairs;
+    x <<= 2 * pairs;
+    // From here on three integer bits: products have six, and nine, before they are brought back.
+    const auto product = saturating_rounding_doubling_high_mul;
+    const std::int32_t half = rounding_divide_by_pot(x >> 1, 1);
+    constexpr std::int32_t three_halves = (1 << 28) + (1 << 27);
+    constexpr std::int32_t root_of_half = 1518500250;  // no integer bits
+    std::int32_t root = 1 << 28;
+    for (int i = 0; i < 5; ++i) {
+        const std::int32_t cube = shift_left_saturating(product(product(root, root), root), 6);
+        root = shift_left_saturating(product(three_halves, root) - product(half, cube), 3);
+    }
+    root = product(root, root_of_half);
+    if (shift < 0) {
+        root = static_cast<std::int32_t>(static_cast<std::uint32_t>(root) << -shift);
+        shift = 0;
+    }
+    return {.multiplier = root, .shift = -shift};
+}
 
 std::int16_t fixed_point_logistic(std::int16_t x, int integer_bits) {
     if (x == 0) return 1 << 14;

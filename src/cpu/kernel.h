@@ -20,7 +20,6 @@ using graph::PreparedKernel;
 
 struct PrepareOptions {
     KernelSet kernels = KernelSet::fast;
-    Arithmetic arithmetic = Arithmetic::tflite;
     int threads = 1;
 };
 

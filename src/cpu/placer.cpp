@@ -5,12 +5,10 @@
 #include <vector>
 
 #include "base/simd.h"
+#include "cpu/arithmetic.h"
 #include "cpu/custom_options.h"
-#include "cpu/edgetpu_forms.h"
-#include "cpu/float_requantisation.h"
 #include "cpu/kernel.h"
 #include "graph/placer.h"
-#include "reef/model/tflite.h"
 
 namespace reef::cpu {
 namespace {
@@ -18,7 +16,7 @@ namespace {
 class CpuPlacer final : public graph::Placer {
   public:
     explicit CpuPlacer(const KernelOptions& options)
-        : options_{.kernels = options.kernels, .arithmetic = options.arithmetic} {}
+        : options_{.kernels = options.kernels}, arithmetic_(options.arithmetic) {}
 
     [[nodiscard]] Status complete_shapes(model::Subgraph& graph) const override {
         return resolve_custom_output_shapes(graph);
@@ -30,15 +28,14 @@ class CpuPlacer final : public graph::Placer {
 
   private:
     PrepareOptions options_;
-    /// With Arithmetic::edgetpu, by operator: why the Edge TPU's compiler leaves it on the CPU;
-    /// empty when it does not.
-    std::vector<std::string> left_on_cpu_;
+    const Arithmetic* arithmetic_;
+    std::vector<std::string> reasons_for_tflite_;  ///< by operator, with an arithmetic
 };
 
 Status CpuPlacer::begin(const model::Model& model, const model::Subgraph& graph, int threads) {
     apply_simd_choice();
     options_.threads = threads;
-    if (options_.arithmetic == Arithmetic::edgetpu) left_on_cpu_ = reasons_for_cpu(model, graph);
+    if (arithmetic_ != nullptr) reasons_for_tflite_ = arithmetic_->reasons_for_tflite(model, graph);
     return {};
 }
 
@@ -48,34 +45,27 @@ Result<graph::Placed> CpuPlacer::place(const OperatorView& op) {
     if (entry == nullptr) return graph::Placed{};
     graph::Placed placed;
     Prepare prepare = entry->prepare;
-    PrepareOptions options = options_;
-    bool computes = false;
-    if (options.arithmetic == Arithmetic::edgetpu) {
-        const std::string& left_on_cpu = left_on_cpu_[op.index()];
-        if (left_on_cpu.empty()) {
-            const EdgetpuForm* form = find_edgetpu_form(code.builtin);
-            if (form == nullptr) return unknown_on_edgetpu(code.name());
+    std::string in_arithmetic;
+    if (arithmetic_ != nullptr) {
+        const std::string& reason = reasons_for_tflite_[op.index()];
+        if (reason.empty()) {
+            const ArithmeticForm* form = arithmetic_->find(code.builtin);
+            if (form == nullptr) return arithmetic_->unknown(code.name());
             prepare = form->prepare;
-            computes = !form->copies;
-            placed.reason = fmt::format("as the Edge TPU computes it: {}", form->supports);
+            if (!form->copies) in_arithmetic = fmt::format(" {}", arithmetic_->name);
+            placed.reason =
+                fmt::format("as {} computes it: {}", arithmetic_->machine, form->supports);
         } else {
-            options.arithmetic = Arithmetic::tflite;
-            placed.reason = fmt::format("TFLite's arithmetic: {}", left_on_cpu);
+            placed.reason = fmt::format("TFLite's arithmetic: {}", reason);
         }
     }
-    placed.kernel = REEF_TRY(prepare(op, options));
-    placed.name = placed.kernel->name() + (computes ? " edgetpu" : "");
+    placed.kernel = REEF_TRY(prepare(op, options_));
+    placed.name = placed.kernel->name() + in_arithmetic;
     return placed;
 }
 
 std::optional<Error> CpuPlacer::refusal(const OperatorView& op) const {
     const model::OperatorCode& code = op.op().code;
-    if (code.builtin == model::Op::custom && code.custom == model::edgetpu_custom_op)
-        return Error{Cause::unsupported,
-                     "the operator holds a program for the Edge TPU, which the CPU cannot run",
-                     {},
-                     "run it with --device edgetpu:sim or on an Edge TPU, or use the model as it "
-                     "was before it was compiled"};
     return Error{Cause::unsupported,
                  fmt::format("no CPU kernel for {}", code.name()),
                  {},

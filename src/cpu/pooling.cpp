@@ -40,15 +40,8 @@ Status expect_same_quantization(const OperatorView& op) {
                             in.scale, in.zero_point, out.scale, out.zero_point));
 }
 
-}  // namespace
-
-Result<Pooling> check_pooling(const OperatorView& op) {
-    REEF_CHECK(op.expect_counts(1, 1, 1));
-    const auto given = REEF_TRY(op.options<model::Pool2dOptions>());
+Result<Pooling> check_windows(const OperatorView& op, const model::Pool2dOptions& given) {
     const model::Tensor& input = op.input(0);
-    REEF_CHECK(expect_type(input, "input 0", {ElementType::uint8, ElementType::int8}));
-    REEF_CHECK(expect_type(op.output(0), "output 0", {input.type}));
-    REEF_CHECK(expect_same_quantization(op));
     if (input.shape.size() != 4)
         return fail(Cause::bad_input, fmt::format("input 0 is {}, not batch x height x width x "
                                                   "channels",
@@ -68,7 +61,30 @@ Result<Pooling> check_pooling(const OperatorView& op) {
     REEF_CHECK(
         expect_shape(op.output(0), "output 0",
                      {input.shape[0], pooling.y.output, pooling.x.output, pooling.channels}));
+    return pooling;
+}
+
+}  // namespace
+
+Result<Pooling> check_pooling(const OperatorView& op) {
+    REEF_CHECK(op.expect_counts(1, 1, 1));
+    const auto given = REEF_TRY(op.options<model::Pool2dOptions>());
+    const model::Tensor& input = op.input(0);
+    REEF_CHECK(expect_type(input, "input 0", {ElementType::uint8, ElementType::int8}));
+    REEF_CHECK(expect_type(op.output(0), "output 0", {input.type}));
+    REEF_CHECK(expect_same_quantization(op));
+    Pooling pooling = REEF_TRY(check_windows(op, given));
     pooling.clamp = REEF_TRY(quantized_activation_range(given.activation, op.output(0)));
+    return pooling;
+}
+
+Result<Pooling> check_float_pooling(const OperatorView& op) {
+    REEF_CHECK(op.expect_counts(1, 1, 1));
+    const auto given = REEF_TRY(op.options<model::Pool2dOptions>());
+    REEF_CHECK(expect_type(op.input(0), "input 0", {ElementType::float32}));
+    REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::float32}));
+    Pooling pooling = REEF_TRY(check_windows(op, given));
+    pooling.float_clamp = REEF_TRY(float_activation_range(given.activation));
     return pooling;
 }
 

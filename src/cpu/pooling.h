@@ -39,12 +39,15 @@ struct Pooling {
     std::int32_t channels = 0;
     PoolingAxis y, x;
     ClampRange clamp;
+    Limits<float> float_clamp{};  ///< in place of `clamp`, for float32
 };
 
 /// Errors: types other than uint8 or int8, input and output quantised differently (TFLite's rule),
 /// a declared output shape that the window does not give, windows above 2^23 elements, whose sums
 /// leave 32 bits.
 [[nodiscard]] Result<Pooling> check_pooling(const OperatorView& op);
+/// The same for float32.
+[[nodiscard]] Result<Pooling> check_float_pooling(const OperatorView& op);
 
 /// Vectorised over the channels, for uint8 or int8.
 [[nodiscard]] std::unique_ptr<Kernel> fast_average_pool_2d(const Pooling& pooling, ElementType type,

@@ -82,6 +82,14 @@ Result<AffineParameters> per_tensor_parameters(const model::Tensor& tensor) {
     return AffineParameters{q.scale[0], static_cast<std::int32_t>(q.zero_point[0])};
 }
 
+Result<bool> same_quantization(const model::Tensor& a, const model::Tensor& b) {
+    const auto plain = [](const model::Tensor& tensor) {
+        return !tensor.quantization || !tensor.quantization->quantized();
+    };
+    if (plain(a) && plain(b)) return true;
+    return REEF_TRY(per_tensor_parameters(a)) == REEF_TRY(per_tensor_parameters(b));
+}
+
 Result<Multiplier> checked_multiplier(double real) {
     if (!std::isfinite(real) || real < 0)
         return fail(Cause::bad_input, fmt::format("a rescaling factor of {}", real));
@@ -89,6 +97,20 @@ Result<Multiplier> checked_multiplier(double real) {
     if (multiplier.shift > 30)
         return fail(Cause::bad_input,
                     fmt::format("a rescaling factor of {} overflows 32 bits", real));
+    return multiplier;
+}
+
+Result<Multiplier> checked_signed_multiplier(double real) {
+    Multiplier multiplier = REEF_TRY(checked_multiplier(std::abs(real)));
+    if (real < 0) multiplier.multiplier = -multiplier.multiplier;
+    return multiplier;
+}
+
+Result<Multiplier> wrapping_multiplier(double real) {
+    if (!std::isfinite(real) || real < 0)
+        return fail(Cause::bad_input, fmt::format("a rescaling factor of {}", real));
+    Multiplier multiplier = quantize_multiplier(real);
+    if (multiplier.shift > 0) multiplier.shift &= 31;
     return multiplier;
 }
 
@@ -129,6 +151,10 @@ Result<Limits<std::int32_t>> int32_activation_range(model::Activation activation
     return plain_range<std::int32_t>(activation);
 }
 
+Result<Limits<std::int64_t>> int64_activation_range(model::Activation activation) {
+    return plain_range<std::int64_t>(activation);
+}
+
 Status expect_type(const model::Tensor& tensor, const char* what,
                    std::initializer_list<ElementType> types) {
     if (std::ranges::find(types, tensor.type) != types.end()) return {};
@@ -164,6 +190,24 @@ Result<std::vector<std::int32_t>> constant_int32(const OperatorView& op, std::si
     assert(bytes.size() >= values.size() * sizeof(std::int32_t));
     static_assert(std::endian::native == std::endian::little);
     std::memcpy(values.data(), bytes.data(), values.size() * sizeof(std::int32_t));
+    return values;
+}
+
+Result<std::vector<std::int64_t>> constant_integers(const OperatorView& op, std::size_t input,
+                                                    const char* what) {
+    const model::Tensor& tensor = op.input(input);
+    if (tensor.type != ElementType::int64) {
+        const auto narrow = REEF_TRY(constant_int32(op, input, what));
+        return std::vector<std::int64_t>(narrow.begin(), narrow.end());
+    }
+    std::vector<std::int64_t> values(static_cast<std::size_t>(tensor.element_count()));
+    if (values.empty()) return values;
+    const Bytes bytes = op.constant(input);
+    if (bytes.empty())
+        return fail(Cause::unsupported, fmt::format("{} is not constant", what), {},
+                    "make it a constant of the model");
+    assert(bytes.size() >= values.size() * sizeof(std::int64_t));
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(std::int64_t));
     return values;
 }
 

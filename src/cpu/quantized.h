@@ -23,9 +23,22 @@ struct AffineParameters {
 /// scale that is not a positive finite number, a zero point outside the element type's range.
 [[nodiscard]] Result<AffineParameters> per_tensor_parameters(const model::Tensor& tensor);
 
+/// Whether both tensors have one scale and zero point, or none. Errors: those of
+/// per_tensor_parameters() when only one of them is quantised.
+[[nodiscard]] Result<bool> same_quantization(const model::Tensor& a, const model::Tensor& b);
+
 /// quantize_multiplier for values from a file. Errors (bad_input): negative, infinite, NaN, or
 /// 2^31 and above, where TFLite's left shift is undefined.
 [[nodiscard]] Result<Multiplier> checked_multiplier(double real);
+
+/// The same for factors of either sign (a slope that files may make negative): a negative one has
+/// the magnitude's multiplier, negated.
+[[nodiscard]] Result<Multiplier> checked_signed_multiplier(double real);
+
+/// checked_multiplier without the limit: from 2^31 on only the low five bits of the left shift
+/// count, as in x86-64's shift instruction, which TFLite's MUL meets unchecked. The shift is at
+/// most 31.
+[[nodiscard]] Result<Multiplier> wrapping_multiplier(double real);
 
 /// Smallest and largest value of an integer type of up to 32 bits.
 struct ClampRange {
@@ -51,6 +64,7 @@ struct Limits {
 /// activation none gives the lowest and largest value.
 [[nodiscard]] Result<Limits<float>> float_activation_range(model::Activation activation);
 [[nodiscard]] Result<Limits<std::int32_t>> int32_activation_range(model::Activation activation);
+[[nodiscard]] Result<Limits<std::int64_t>> int64_activation_range(model::Activation activation);
 
 /// Error (unsupported) naming `what` ("input 0") and the types when tensor.type is none of them.
 [[nodiscard]] Status expect_type(const model::Tensor& tensor, const char* what,
@@ -65,6 +79,11 @@ struct Limits {
 /// computed at run time, bad_input when it is not int32.
 [[nodiscard]] Result<std::vector<std::int32_t>> constant_int32(const OperatorView& op,
                                                                std::size_t input, const char* what);
+
+/// The same of an int32 or int64 input.
+[[nodiscard]] Result<std::vector<std::int64_t>> constant_integers(const OperatorView& op,
+                                                                  std::size_t input,
+                                                                  const char* what);
 
 /// An axis in [0, rank), counted from the end when negative.
 [[nodiscard]] Result<std::size_t> resolve_axis(std::int64_t axis, std::size_t rank);

@@ -1,4 +1,7 @@
-// MEAN over the dimensions of a tensor, shared by its plain and its vectorised form.
+// From sums to the quantised means of TFLite's four arithmetics, shared by MEAN's plain and its
+// vectorised form. reference/mean.cpp says which one an operator has.
+//
+// `sum`: the stored values' sum, modulo 2^32; no zero point is subtracted.
 #pragma once
 
 #include <algorithm>
@@ -8,18 +11,65 @@
 #include <limits>
 #include <memory>
 
+#include "cpu/fixed_point.h"
 #include "cpu/kernel.h"
 
 namespace reef::cpu {
 
-/// From a sum to the quantised mean, in float32 and in TFLite's order of operations.
+/// Height and width of uint8: one factor for scales and count, the zero points in a rounded bias.
+struct ScaledMean {
+    Multiplier multiplier;
+    std::int32_t bias = 0;
+
+    [[nodiscard]] std::uint8_t operator()(std::int32_t sum) const {
+        const auto scaled =
+            static_cast<std::uint32_t>(multiply_by_quantized_multiplier(sum, multiplier));
+        const auto value = static_cast<std::int32_t>(scaled + static_cast<std::uint32_t>(bias));
+        return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+    }
+};
+
+/// Height and width of signed elements: the scaled sum, divided with halves away from zero.
 template <typename T>
-struct QuantizedMean {
+struct DividedMean {
+    Multiplier multiplier;
+    std::int32_t zero_points = 0;  ///< count times the input's
+    std::int32_t count = 1;
+    std::int32_t zero_point = 0;
+
+    [[nodiscard]] T operator()(std::int32_t sum) const {
+        const std::int32_t scaled =
+            multiply_by_quantized_multiplier(difference(sum, zero_points), multiplier);
+        const std::int32_t half = scaled > 0 ? count / 2 : -(count / 2);
+        const std::int32_t mean = difference(scaled, -half) / count;
+        return static_cast<T>(std::clamp<std::int32_t>(difference(mean, -zero_point),
+                                                       std::numeric_limits<T>::min(),
+                                                       std::numeric_limits<T>::max()));
+    }
+
+  private:
+    /// Modulo 2^32.
+    static std::int32_t difference(std::int32_t a, std::int32_t b) {
+        return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) -
+                                         static_cast<std::uint32_t>(b));
+    }
+};
+
+/// One quantisation for input and output: the fraction is dropped.
+template <typename T>
+struct TruncatedMean {
+    std::int32_t count = 1;
+    [[nodiscard]] T operator()(std::int32_t sum) const { return static_cast<T>(sum / count); }
+};
+
+/// All else: float32, in TFLite's order of operations.
+template <typename T>
+struct FloatMean {
     float scale = 1;  ///< the input's over the output's
     float bias = 0;   ///< - input zero point * scale
     std::int32_t zero_point = 0;
     float count = 1;
-    T operator()(std::int32_t sum) const {
+    [[nodiscard]] T operator()(std::int32_t sum) const {
         const float mean = static_cast<float>(sum) / count;
         const float steps = std::round(mean * scale + bias) + static_cast<float>(zero_point);
         return static_cast<T>(
@@ -34,10 +84,8 @@ struct MeanShape {
     std::size_t inner = 1;
 };
 
-/// Vectorised over `inner`.
-[[nodiscard]] std::unique_ptr<Kernel> fast_mean(const MeanShape& shape,
-                                                const QuantizedMean<std::uint8_t>& mean);
-[[nodiscard]] std::unique_ptr<Kernel> fast_mean(const MeanShape& shape,
-                                                const QuantizedMean<std::int8_t>& mean);
+/// Vectorised over `inner`, for uint8 and int8 and the means above.
+template <typename T, typename Mean>
+[[nodiscard]] std::unique_ptr<Kernel> fast_mean(const MeanShape& shape, const Mean& mean);
 
 }  // namespace reef::cpu

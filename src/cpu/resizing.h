@@ -25,13 +25,6 @@ struct FixedSample {
     std::int32_t fraction = 0;
 };
 
-/// The Edge TPU's form: fraction in quarters, 0 to 3; at the border lower == upper.
-struct QuarterSample {
-    std::int32_t lower = 0;
-    std::int32_t upper = 0;
-    std::int32_t fraction = 0;
-};
-
 /// Input NHWC batches x input_height x input_width x channels.
 struct ResizeShape {
     std::int32_t batches = 0;

@@ -64,6 +64,24 @@ std::int64_t fully_connected_macs(const Subgraph& subgraph, const Operator& op) 
     return times(elements(tensor_at(subgraph, op.outputs, 0)), size_along(weights, 1));
 }
 
+/// Every output element takes the dimension that the matrices share: the first one's last, or its
+/// last but one when that matrix is transposed.
+std::int64_t batch_matmul_macs(const Subgraph& subgraph, const Operator& op) {
+    const Tensor* a = tensor_at(subgraph, op.inputs, 0);
+    if (a == nullptr || a->shape.size() < 2) return 0;
+    const auto* options = std::get_if<BatchMatMulOptions>(&op.options);
+    const std::size_t from_end = options != nullptr && options->adj_x ? 2 : 1;
+    return times(elements(tensor_at(subgraph, op.outputs, 0)),
+                 size_along(a, a->shape.size() - from_end));
+}
+
+/// Every batch uses the feature weights and the time weights once.
+std::int64_t svdf_macs(const Subgraph& subgraph, const Operator& op) {
+    return times(plus(elements(tensor_at(subgraph, op.inputs, 1)),
+                      elements(tensor_at(subgraph, op.inputs, 2))),
+                 size_along(tensor_at(subgraph, op.inputs, 0), 0));
+}
+
 /// Every sequence step of every batch uses all weight matrices once. Inputs 1 to 4 are the input
 /// weights, 5 to 8 the recurrent ones, 9 to 11 the peephole vectors, 16 the projection.
 std::int64_t lstm_macs(const Subgraph& subgraph, const Operator& op) {
@@ -85,6 +103,10 @@ std::int64_t macs_of(const Subgraph& subgraph, const Operator& op) {
             return transpose_conv_macs(subgraph, op);
         case Op::fully_connected:
             return fully_connected_macs(subgraph, op);
+        case Op::batch_matmul:
+            return batch_matmul_macs(subgraph, op);
+        case Op::svdf:
+            return svdf_macs(subgraph, op);
         case Op::unidirectional_sequence_lstm:
             return lstm_macs(subgraph, op);
         default:

@@ -225,6 +225,63 @@ auto to(FlatBufferBuilder& b, const UnpackOptions& o) {
     return schema::CreateUnpackOptions(b, o.num, o.axis);
 }
 
+Options from(const schema::SplitVOptions& t) {
+    return SplitVOptions{t.num_splits()};
+}
+auto to(FlatBufferBuilder& b, const SplitVOptions& o) {
+    return schema::CreateSplitVOptions(b, o.num_splits);
+}
+
+Options from(const schema::ShapeOptions& t) {
+    return ShapeOptions{type_of(t.out_type())};
+}
+auto to(FlatBufferBuilder& b, const ShapeOptions& o) {
+    return schema::CreateShapeOptions(b, number(o.out_type));
+}
+
+Options from(const schema::SpaceToDepthOptions& t) {
+    return SpaceToDepthOptions{t.block_size()};
+}
+auto to(FlatBufferBuilder& b, const SpaceToDepthOptions& o) {
+    return schema::CreateSpaceToDepthOptions(b, o.block_size);
+}
+
+Options from(const schema::DepthToSpaceOptions& t) {
+    return DepthToSpaceOptions{t.block_size()};
+}
+auto to(FlatBufferBuilder& b, const DepthToSpaceOptions& o) {
+    return schema::CreateDepthToSpaceOptions(b, o.block_size);
+}
+
+Options from(const schema::LeakyReluOptions& t) {
+    return LeakyReluOptions{t.alpha()};
+}
+auto to(FlatBufferBuilder& b, const LeakyReluOptions& o) {
+    return schema::CreateLeakyReluOptions(b, o.alpha);
+}
+
+Options from(const schema::L2NormOptions& t) {
+    return L2NormOptions{activation_of(t.fused_activation_function())};
+}
+auto to(FlatBufferBuilder& b, const L2NormOptions& o) {
+    return schema::CreateL2NormOptions(b, number(o.activation));
+}
+
+Options from(const schema::BatchMatMulOptions& t) {
+    return BatchMatMulOptions{t.adj_x(), t.adj_y(), t.asymmetric_quantize_inputs()};
+}
+auto to(FlatBufferBuilder& b, const BatchMatMulOptions& o) {
+    return schema::CreateBatchMatMulOptions(b, o.adj_x, o.adj_y, o.asymmetric_quantize_inputs);
+}
+
+Options from(const schema::SVDFOptions& t) {
+    return SvdfOptions{t.rank(), activation_of(t.fused_activation_function()),
+                       t.asymmetric_quantize_inputs()};
+}
+auto to(FlatBufferBuilder& b, const SvdfOptions& o) {
+    return schema::CreateSVDFOptions(b, o.rank, number(o.activation), o.asymmetric_quantize_inputs);
+}
+
 Options from(const schema::UnidirectionalSequenceLSTMOptions& t) {
     return UnidirectionalSequenceLstmOptions{
         .activation = activation_of(t.fused_activation_function()),
@@ -266,15 +323,17 @@ Options read_options(const schema::Operator& op) {
         op.builtin_options() == nullptr) {
         return {};
     }
-    return read_typed<schema::Conv2DOptions, schema::DepthwiseConv2DOptions, schema::Pool2DOptions,
-                      schema::TransposeConvOptions, schema::FullyConnectedOptions,
-                      schema::AddOptions, schema::SubOptions, schema::MulOptions,
-                      schema::DivOptions, schema::ConcatenationOptions, schema::SoftmaxOptions,
-                      schema::ReshapeOptions, schema::SqueezeOptions, schema::ResizeBilinearOptions,
-                      schema::ResizeNearestNeighborOptions, schema::ReducerOptions,
-                      schema::StridedSliceOptions, schema::SplitOptions, schema::CastOptions,
-                      schema::ArgMaxOptions, schema::PackOptions, schema::UnpackOptions,
-                      schema::UnidirectionalSequenceLSTMOptions>(op);
+    return read_typed<
+        schema::Conv2DOptions, schema::DepthwiseConv2DOptions, schema::Pool2DOptions,
+        schema::TransposeConvOptions, schema::FullyConnectedOptions, schema::AddOptions,
+        schema::SubOptions, schema::MulOptions, schema::DivOptions, schema::ConcatenationOptions,
+        schema::SoftmaxOptions, schema::ReshapeOptions, schema::SqueezeOptions,
+        schema::ResizeBilinearOptions, schema::ResizeNearestNeighborOptions, schema::ReducerOptions,
+        schema::StridedSliceOptions, schema::SplitOptions, schema::CastOptions,
+        schema::ArgMaxOptions, schema::PackOptions, schema::UnpackOptions, schema::SplitVOptions,
+        schema::ShapeOptions, schema::SpaceToDepthOptions, schema::DepthToSpaceOptions,
+        schema::LeakyReluOptions, schema::L2NormOptions, schema::BatchMatMulOptions,
+        schema::SVDFOptions, schema::UnidirectionalSequenceLSTMOptions>(op);
 }
 
 PackedUnion<schema::BuiltinOptions> write_options(FlatBufferBuilder& builder,

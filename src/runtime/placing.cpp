@@ -6,6 +6,31 @@
 #include "graph/device_operator.h"
 
 namespace reef::runtime {
+namespace {
+
+class RefusedPrograms final : public graph::Placer {
+  public:
+    explicit RefusedPrograms(const Registry& registry) : registry_(registry) {}
+    [[nodiscard]] Result<graph::Placed> place(const graph::OperatorView& /*op*/) override {
+        return graph::Placed{};
+    }
+    [[nodiscard]] std::optional<Error> refusal(const graph::OperatorView& op) const override {
+        const Driver* driver = registry_.compiled_for(op.op());
+        if (driver == nullptr) return std::nullopt;
+        const PlacementWords& words = driver->words();
+        return Error{
+            Cause::unsupported,
+            fmt::format("the operator holds a program for {}, which the CPU cannot run",
+                        words.chip),
+            {},
+            fmt::format("{}, or use the model as it was before it was compiled", words.elsewhere)};
+    }
+
+  private:
+    const Registry& registry_;
+};
+
+}  // namespace
 
 Result<std::vector<ChosenDevice>> choose_devices(const SessionOptions& options,
                                                  const Registry& registry) {
@@ -44,15 +69,8 @@ Result<graph::Placed> DevicePlacer::place(const graph::OperatorView& op) {
                          driver.words().taken};
 }
 
-std::optional<Error> CompiledRefusal::refusal(const graph::OperatorView& op) const {
-    const Driver* driver = registry_.compiled_for(op.op());
-    if (driver == nullptr) return std::nullopt;
-    const PlacementWords& words = driver->words();
-    return Error{
-        Cause::unsupported,
-        fmt::format("the operator holds a program for {}, which the CPU cannot run", words.chip),
-        {},
-        fmt::format("{}, or use the model as it was before it was compiled", words.elsewhere)};
+std::shared_ptr<graph::Placer> refused_programs(const Registry& registry) {
+    return std::make_shared<RefusedPrograms>(registry);
 }
 
 }  // namespace reef::runtime

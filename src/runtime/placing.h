@@ -48,17 +48,4 @@ class DevicePlacer final : public graph::Placer {
     std::shared_ptr<Device> device_;
 };
 
-/// Takes nothing, and knows which chip an operator is compiled for that nobody takes.
-class CompiledRefusal final : public graph::Placer {
-  public:
-    explicit CompiledRefusal(const Registry& registry) : registry_(registry) {}
-    [[nodiscard]] Result<graph::Placed> place(const graph::OperatorView&) override {
-        return graph::Placed{};
-    }
-    [[nodiscard]] std::optional<Error> refusal(const graph::OperatorView& op) const override;
-
-  private:
-    const Registry& registry_;
-};
-
 }  // namespace reef::runtime

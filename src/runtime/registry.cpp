@@ -15,8 +15,8 @@ void enrol_chips(Registry& registry);
 
 struct Registry::Impl {
     struct Kind {
-        std::vector<std::shared_ptr<Part>> owned;
-        std::vector<const Part*> parts;
+        std::vector<std::shared_ptr<chip::Part>> owned;
+        std::vector<const chip::Part*> parts;
     };
     std::vector<std::unique_ptr<Driver>> drivers;
     std::map<std::type_index, Kind> kinds;
@@ -53,13 +53,13 @@ const Driver* Registry::find_driver(std::string_view family) const {
     return nullptr;
 }
 
-void Registry::add_part(std::type_index kind, std::shared_ptr<Part> part) {
+void Registry::add_part(std::type_index kind, std::shared_ptr<chip::Part> part) {
     auto& of_kind = impl_->kinds[kind];
     of_kind.parts.push_back(part.get());
     of_kind.owned.push_back(std::move(part));
 }
 
-std::span<const Part* const> Registry::parts_of(std::type_index kind) const {
+std::span<const chip::Part* const> Registry::parts_of(std::type_index kind) const {
     const auto found = impl_->kinds.find(kind);
     if (found == impl_->kinds.end()) return {};
     return found->second.parts;

@@ -25,7 +25,7 @@ struct Placers {
 Placers placers_of(std::vector<ChosenDevice> chosen, const SessionOptions& options,
                    const Registry& registry, const graph::RunControl& control) {
     Placers placers;
-    placers.all.push_back(std::make_shared<CompiledRefusal>(registry));
+    placers.all.push_back(refused_programs(registry));
     const auto own = std::make_shared<DevicePool>();
     for (ChosenDevice& each : chosen) {
         const auto& standard = each.found.backend->one_per_process ? DevicePool::of_process() : own;
@@ -86,7 +86,7 @@ std::string npus(const Registry& registry) {
 
 Status check_options(const SessionOptions& options, const std::vector<ChosenDevice>& devices,
                      const Registry& registry) {
-    if (!devices.empty() && options.arithmetic != cpu::Arithmetic::tflite)
+    if (!devices.empty() && options.arithmetic != nullptr)
         return fail(Cause::bad_argument,
                     fmt::format("device {} has its own arithmetic", names_of(devices)), {},
                     "choose an arithmetic for cpu only");

@@ -144,6 +144,16 @@ TEST_F(File, ModeIsWhatTheUmaskGives) {
     EXPECT_EQ(status.st_mode & 0777, 0640u);
 }
 
+TEST_F(File, ModeOfAReplacedFileStays) {
+    const std::string path = folder.file("a");
+    ASSERT_TRUE(write_file(path, as_bytes("x")));
+    ASSERT_EQ(chmod(path.c_str(), 0751), 0);
+    ASSERT_TRUE(write_file(path, as_bytes("y")));
+    struct stat status {};
+    ASSERT_EQ(stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0751u);
+}
+
 TEST_F(File, LinksAndDevicesStay) {
     ASSERT_TRUE(write_file(folder.file("real"), as_bytes("old")));
     std::filesystem::create_symlink("real", folder.file("link"));

@@ -222,6 +222,15 @@ TEST(Npz, RefusesImpossibleExpansionBeforeAllocating) {
     EXPECT_THAT(less.error().message(), HasSubstr("does not unpack to the declared 191 bytes"));
 }
 
+TEST(Npz, RefusesSmallFilesThatWouldTakeAllMemory) {
+    constexpr std::int64_t bytes = (256 << 20) + 1;
+    const Array zeros{ElementType::uint8, {bytes}, std::vector<std::byte>(bytes)};
+    const auto bomb = read_npz(archive_of({{"zeros", zeros}}, Compression::deflated));
+    ASSERT_FALSE(bomb);
+    EXPECT_THAT(bomb.error().message(), HasSubstr("that unpacks to 268435"));
+    EXPECT_TRUE(read_npz(archive_of({{"zeros", zeros}}, Compression::stored)));
+}
+
 TEST(Npz, RefusesOverlappingMembers) {
     const NamedArrays arrays{{"a", sample(ElementType::uint8, {64}, 5)}};
     One one;

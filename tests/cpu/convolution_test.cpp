@@ -13,7 +13,9 @@
 
 #include "base/simd.h"
 #include "base/worker_pool.h"
+#include "cpu/arithmetic.h"
 #include "cpu/kernels.h"
+#include "reef/edgetpu/numerics.h"
 #include "reef/model/builder.h"
 // After simd.h:
 #include <hwy/targets.h>
@@ -128,15 +130,27 @@ model::Model build(const Case& c) {
     return std::move(*built);
 }
 
-PreparedKernel prepare(const model::Model& model, const PrepareOptions& options) {
+struct KernelChoice {
+    KernelSet kernels = KernelSet::fast;
+    const Arithmetic* arithmetic = nullptr;
+    int threads = 1;
+    [[nodiscard]] PrepareOptions options() const {
+        return {.kernels = kernels, .threads = threads};
+    }
+};
+
+PreparedKernel prepare(const model::Model& model, const KernelChoice& options) {
     const model::Subgraph& graph = model.subgraphs[0];
     const model::Operator& op = graph.operators[0];
-    return find_kernel(op.code)->prepare(OperatorView(model, graph, 0), options);
+    const Prepare prepares = options.arithmetic == nullptr
+                                 ? find_kernel(op.code)->prepare
+                                 : options.arithmetic->find(op.code.builtin)->prepare;
+    return prepares(OperatorView(model, graph, 0), options.options());
 }
 
 /// The output's bytes.
 std::vector<std::byte> run(const model::Model& model, std::span<const std::uint8_t> input,
-                           const PrepareOptions& options, WorkerPool& pool) {
+                           const KernelChoice& options, WorkerPool& pool) {
     auto kernel = prepare(model, options);
     EXPECT_TRUE(kernel) << kernel.error().message();
     if (!kernel) return {};
@@ -185,16 +199,15 @@ void random_arithmetic(Random& random, Case& c) {
 }
 
 /// Of those that the arithmetic has.
-model::Activation random_activation(Random& random, Arithmetic arithmetic) {
+model::Activation random_activation(Random& random, const Arithmetic* arithmetic) {
     const auto activation =
         random.one_of({model::Activation::none, model::Activation::none, model::Activation::relu,
                        model::Activation::relu6, model::Activation::relu_n1_to_1});
-    const bool known =
-        arithmetic == Arithmetic::tflite || activation != model::Activation::relu_n1_to_1;
+    const bool known = arithmetic == nullptr || activation != model::Activation::relu_n1_to_1;
     return known ? activation : model::Activation::none;
 }
 
-Case random_convolution(std::uint64_t seed, Op op, Arithmetic arithmetic) {
+Case random_convolution(std::uint64_t seed, Op op, const Arithmetic* arithmetic) {
     Random random(seed);
     Case c;
     c.op = op;
@@ -207,7 +220,7 @@ Case random_convolution(std::uint64_t seed, Op op, Arithmetic arithmetic) {
     std::int32_t out_channels = channels();
     if (op == Op::depthwise_conv_2d) {
         const std::int32_t multiplier = random.chance(70) ? 1 : random.between(2, 9);
-        if (arithmetic == Arithmetic::edgetpu && multiplier > 1) in_channels = 1;
+        if (arithmetic != nullptr && multiplier > 1) in_channels = 1;
         out_channels = in_channels * multiplier;
     }
     const bool pointwise = op == Op::conv_2d && random.chance(30);
@@ -249,7 +262,7 @@ Case random_convolution(std::uint64_t seed, Op op, Arithmetic arithmetic) {
     return c;
 }
 
-Case random_fully_connected(std::uint64_t seed, Arithmetic arithmetic) {
+Case random_fully_connected(std::uint64_t seed, const Arithmetic* arithmetic) {
     Random random(seed);
     Case c;
     c.op = Op::fully_connected;
@@ -270,7 +283,7 @@ Case random_fully_connected(std::uint64_t seed, Arithmetic arithmetic) {
 }
 
 /// Both kernels on every target, with one thread and with two.
-void compare_kernels(const Case& c, Arithmetic arithmetic) {
+void compare_kernels(const Case& c, const Arithmetic* arithmetic) {
     SCOPED_TRACE(c.text());
     const model::Model model = build(c);
     std::size_t count = 1;
@@ -282,7 +295,7 @@ void compare_kernels(const Case& c, Arithmetic arithmetic) {
         run(model, input, {.kernels = KernelSet::reference, .arithmetic = arithmetic}, one);
     for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
         hwy::SetSupportedTargetsForTest(target);
-        PrepareOptions fast{.kernels = KernelSet::fast, .arithmetic = arithmetic};
+        KernelChoice fast{.kernels = KernelSet::fast, .arithmetic = arithmetic};
         EXPECT_EQ(run(model, input, fast, one), expected) << hwy::TargetName(target);
         fast.threads = 2;
         EXPECT_EQ(run(model, input, fast, two), expected)
@@ -301,7 +314,7 @@ TEST(Convolution, TheTestedTargetsIncludeTheOneInUse) {
     EXPECT_TRUE(found) << simd_target();
 }
 
-class FastConvolution : public testing::TestWithParam<Arithmetic> {};
+class FastConvolution : public testing::TestWithParam<const Arithmetic*> {};
 
 TEST_P(FastConvolution, Conv2dEqualsTheReference) {
     for (std::uint64_t seed = 0; seed < cases && !HasFailure(); ++seed)
@@ -319,9 +332,9 @@ TEST_P(FastConvolution, FullyConnectedEqualsTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Arithmetics, FastConvolution,
-                         testing::Values(Arithmetic::tflite, Arithmetic::edgetpu),
-                         [](const testing::TestParamInfo<Arithmetic>& given) {
-                             return given.param == Arithmetic::tflite ? "tflite" : "edgetpu";
+                         testing::Values(nullptr, &edgetpu::arithmetic()),
+                         [](const testing::TestParamInfo<const Arithmetic*>& given) {
+                             return given.param == nullptr ? "tflite" : "edgetpu";
                          });
 
 /// A valid 1x1 convolution to spoil.
@@ -350,7 +363,7 @@ std::string refusal(const Case& c, const auto& spoil) {
 TEST(Convolution, GroupsRunOnTheReferenceKernel) {
     Case c = small_case();
     c.filter = {4, 1, 1, 2};
-    compare_kernels(c, Arithmetic::tflite);
+    compare_kernels(c, nullptr);
     const auto kernel = prepare(build(c), {.kernels = KernelSet::fast});
     ASSERT_TRUE(kernel);
     EXPECT_EQ((*kernel)->name(), "conv_2d reference");

@@ -325,7 +325,9 @@ struct Maps {
     }
 };
 
-std::vector<std::vector<float>> decode(const Maps& maps, std::int32_t max_detections) {
+/// `far`: long offsets, for masks; empty for none.
+std::vector<std::vector<float>> decode(const Maps& maps, std::int32_t max_detections,
+                                       const std::vector<float>& far = {}) {
     flexbuffers::Builder flex;
     flex.Map([&] {
         flex.Int("max_detections", max_detections);
@@ -336,19 +338,25 @@ std::vector<std::vector<float>> decode(const Maps& maps, std::int32_t max_detect
     flex.Finish();
     model::Builder builder("posenet");
     std::vector<model::TensorIndex> inputs;
-    for (const std::int32_t channels : {keypoints, 2 * keypoints, 64})
+    std::vector<std::int32_t> channel_counts{keypoints, 2 * keypoints, 64};
+    std::vector inputs_given{bytes_of(maps.heat), bytes_of(maps.near), bytes_of(maps.mid)};
+    if (!far.empty()) {
+        channel_counts.push_back(2 * keypoints);
+        inputs_given.push_back(bytes_of(far));
+    }
+    for (const std::int32_t channels : channel_counts)
         inputs.push_back(
             builder.input("map", ElementType::float32, {1, map_height, map_width, channels}));
     std::vector<model::TensorIndex> outputs;
-    for (int i = 0; i < 4; ++i) outputs.push_back(builder.tensor("out", ElementType::float32, {}));
+    for (int i = 0; i < (far.empty() ? 4 : 5); ++i)
+        outputs.push_back(builder.tensor("out", ElementType::float32, {}));
     builder.add_custom(std::string(model::posenet_decoder_op), inputs, outputs,
                        bytes_of(flex.GetBuffer()));
     for (const auto output : outputs) builder.output(output);
     const auto model = builder.finish();
     EXPECT_TRUE(model) << model.error().message();
     std::vector<std::vector<float>> results;
-    for (const auto& bytes :
-         run_model(*model, {bytes_of(maps.heat), bytes_of(maps.near), bytes_of(maps.mid)}))
+    for (const auto& bytes : run_model(*model, inputs_given))
         results.push_back(values_of<float>(bytes));
     return results;
 }
@@ -384,7 +392,38 @@ TEST_P(PosenetRoots, FindsBothPeopleBestFirst) {
     for (std::size_t i = 2 * keypoints; i < results[1].size(); ++i) EXPECT_EQ(results[1][i], 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Roots, PosenetRoots, testing::Values(0, 16));
+INSTANTIATE_TEST_SUITE_P(Roots, PosenetRoots, testing::Values(0, 1, 16));
+
+// Long offsets that lead each half of the map to the person in it: masks are the halves.
+TEST(Posenet, SharesTheMapOutToThePoses) {
+    Maps maps;
+    maps.draw(0, 0, 1.0F);
+    maps.draw(1, 0, 2.0F);
+    std::vector<float> far(map_height * map_width * 2 * keypoints);
+    for (std::int32_t y = 0; y < map_height; ++y) {
+        for (std::int32_t x = 0; x < map_width; ++x) {
+            for (std::int32_t k = 0; k < keypoints; ++k) {
+                const Cell to = cell_of(x < map_width / 2 ? 0 : 1, k);
+                far[Maps::at({y, x}, 2 * keypoints, k)] = static_cast<float>((to.y - y) * stride);
+                far[Maps::at({y, x}, 2 * keypoints, keypoints + k)] =
+                    static_cast<float>((to.x - x) * stride);
+            }
+        }
+    }
+    const auto results = decode(maps, 3, far);
+    ASSERT_EQ(results.size(), 5U);
+    ASSERT_EQ(results[3][0], 2);
+    const std::size_t cells = map_height * map_width;
+    ASSERT_EQ(results[4].size(), 3 * cells);
+    for (std::size_t cell = 0; cell < cells; ++cell) {
+        const bool left = cell % map_width < map_width / 2;
+        // The better pose, person 1, comes first.
+        EXPECT_EQ(results[4][cell], left ? 0 : 1) << cell;
+        EXPECT_EQ(results[4][cells + cell], left ? 1 : 0) << cell;
+        EXPECT_EQ(results[4][2 * cells + cell], 0) << cell;
+    }
+    EXPECT_EQ(decode(Maps{}, 3, far)[4], std::vector<float>(3 * cells));
+}
 
 TEST(Posenet, FindsNobodyOnEmptyMaps) {
     const auto results = decode(Maps{}, 3);

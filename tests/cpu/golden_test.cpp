@@ -10,9 +10,11 @@
 #include <iostream>
 #include <map>
 
-#include "cpu/edgetpu_forms.h"
+#include "cpu/arithmetic.h"
+#include "edgetpu/numerics/forms.h"
 #include "reef/base/file.h"
 #include "reef/base/npy.h"
+#include "reef/edgetpu/numerics.h"
 #include "reef/model/tflite.h"
 #include "support/cpu_executor.h"
 #include "support/shared_data.h"
@@ -342,7 +344,7 @@ class GoldenOnEdgetpu : public Golden {
         const model::Model single = with_one_operator(index);
         const std::string place = model::place_of(model_.subgraphs[0], index);
         auto executor = test::on_cpu(
-            single, {.kernels = GetParam().kernels, .arithmetic = Arithmetic::edgetpu});
+            single, {.kernels = GetParam().kernels, .arithmetic = &edgetpu::arithmetic()});
         ASSERT_TRUE(executor) << place << ": " << executor.error().message();
         for (std::size_t i = 0; i < executor->input_count(); ++i)
             std::ranges::copy(golden(executor->graph().inputs[i])->data,
@@ -361,10 +363,11 @@ TEST_P(GoldenOnEdgetpu, EveryKnownOperatorAloneIsWithinOneOfTheReference) {
     REEF_SHARED_OR_SKIP(shared);
     ASSERT_NO_FATAL_FAILURE(load(shared));
     const model::Subgraph& graph = model_.subgraphs[0];
-    const auto on_cpu = reasons_for_cpu(model_, graph);
+    const auto on_cpu = edgetpu::numerics::reasons_for_cpu(model_, graph);
     std::size_t checked = 0;
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-        if (!on_cpu[i].empty() || find_edgetpu_form(graph.operators[i].code.builtin) == nullptr)
+        if (!on_cpu[i].empty() ||
+            edgetpu::arithmetic().find(graph.operators[i].code.builtin) == nullptr)
             continue;
         ASSERT_NO_FATAL_FAILURE(check_operator(i));
         ++checked;

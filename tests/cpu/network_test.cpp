@@ -58,9 +58,11 @@ model::Model load(const std::filesystem::path& path) {
 }
 
 /// The model files that hold, or do not hold, a program for the Edge TPU.
-std::vector<std::filesystem::path> models(const std::filesystem::path& shared, bool compiled) {
+std::vector<std::filesystem::path> models(const std::filesystem::path& shared, bool compiled,
+                                          const std::vector<const char*>& folders = {
+                                              "data/models", "data/edgetpu/templates"}) {
     std::vector<std::filesystem::path> result;
-    for (const char* folder : {"data/models", "data/edgetpu/templates"}) {
+    for (const char* folder : folders) {
         for (const auto& entry : std::filesystem::directory_iterator(shared / folder)) {
             const auto& path = entry.path();
             if (path.extension() == ".tflite" &&
@@ -158,6 +160,47 @@ TEST(Networks, RunsDoNotAllocate) {
         }
     }
 #endif
+}
+
+// Networks as their users publish them, by other people's exporters.
+TEST(Networks, PublishedOnesRunAndThreadsChangeNothing) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto published = models(shared, false, {"data/edgetpu/wild"});
+    ASSERT_GE(published.size(), 12U);
+    for (const auto& path : published) {
+        SCOPED_TRACE(path.filename());
+        std::vector<std::vector<std::byte>> first;
+        for (const int threads : {1, 2}) {
+            std::mt19937 random(17);
+            auto executor = test::on_cpu(load(path), {.threads = threads});
+            ASSERT_TRUE(executor) << executor.error().message();
+            for (std::size_t i = 0; i < executor->input_count(); ++i) {
+                if (executor->graph()
+                        .tensors[static_cast<std::size_t>(executor->graph().inputs[i])]
+                        .type == ElementType::float32)
+                    continue;
+                const auto bytes = test::random_bytes(random, executor->input(i).size());
+                std::ranges::copy(bytes, executor->input(i).begin());
+            }
+#ifdef REEF_COUNTS_ALLOCATIONS
+            const std::size_t before = allocations;
+#endif
+            const Status ran = executor->run();
+            ASSERT_TRUE(ran) << ran.error().message();
+#ifdef REEF_COUNTS_ALLOCATIONS
+            if (threads == 1) {
+                EXPECT_EQ(allocations - before, 0U);
+            }
+#endif
+            for (std::size_t i = 0; i < executor->output_count(); ++i) {
+                const Bytes output = executor->output(i);
+                if (threads == 1)
+                    first.emplace_back(output.begin(), output.end());
+                else
+                    EXPECT_TRUE(std::ranges::equal(output, first[i])) << i;
+            }
+        }
+    }
 }
 
 TEST(Networks, StateIsKeptUntilReset) {

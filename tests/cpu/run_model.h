@@ -59,8 +59,7 @@ inline std::vector<std::vector<std::byte>> run_model(
 }
 
 /// The message of the refusal when an executor is made; empty when there is none.
-inline std::string refusal(const model::Model& model,
-                           cpu::Arithmetic arithmetic = cpu::Arithmetic::tflite) {
+inline std::string refusal(const model::Model& model, const cpu::Arithmetic* arithmetic = nullptr) {
     const auto executor =
         on_cpu(model, {.kernels = cpu::KernelSet::fast, .arithmetic = arithmetic});
     return executor ? std::string() : executor.error().message();

@@ -1,7 +1,9 @@
-// The vectorised kernels against the plain ones, on random shapes, parameters and data.
+// The vectorised kernels of every instruction set against the plain ones, on random shapes,
+// parameters and data. convolution_test.cpp has those of the convolutions.
 #include <fmt/format.h>
 
 #include "cpu/run_model.h"
+#include "cpu/simd_targets.h"
 
 namespace reef::test {
 namespace {
@@ -16,9 +18,11 @@ void expect_same(const model::Model& model, std::size_t input_bytes, std::mt1993
     const std::vector<std::vector<std::byte>> inputs{random_bytes(random, input_bytes)};
     const auto plain = run_model(model, inputs);
     ASSERT_FALSE(plain.empty());
-    for (const int threads : {1, 2})
-        ASSERT_EQ(run_model(model, inputs, cpu::KernelSet::fast, threads), plain)
-            << threads << " threads";
+    on_every_target([&] {
+        for (const int threads : {1, 2})
+            ASSERT_EQ(run_model(model, inputs, cpu::KernelSet::fast, threads), plain)
+                << threads << " threads";
+    });
 }
 
 std::size_t product(const std::vector<std::int32_t>& shape) {
@@ -144,7 +148,7 @@ TEST(Vectorised, ArgMaxEqualsThePlainOne) {
 }
 
 /// On equal shapes, and with one input repeated along some axes.
-TEST(Vectorised, MulEqualsThePlainOne) {
+TEST(Vectorised, MulAddAndSubEqualThePlainOnes) {
     std::mt19937 random(15);
     for (int round = 0; round < rounds; ++round) {
         const ElementType type = byte_types[round % 2];
@@ -158,14 +162,19 @@ TEST(Vectorised, MulEqualsThePlainOne) {
             return model::per_tensor(0.01F * static_cast<float>(pick(random, 1, 400)),
                                      random_zero_point(random, type));
         };
-        Builder builder("mul");
+        Builder builder("binary");
         const auto left = builder.input("a", type, a, quantization());
         const auto right =
             builder.constant_bytes("b", type, b, random_bytes(random, product(b)), quantization());
         const auto output = builder.tensor("out", type, a, quantization());
         const auto activation = round % 4 == 0 ? model::Activation::relu : model::Activation::none;
-        builder.add(Op::mul, round % 3 == 0 ? std::vector{left, right} : std::vector{right, left},
-                    {output}, model::MulOptions{.activation = activation});
+        const auto inputs = round % 3 == 0 ? std::vector{left, right} : std::vector{right, left};
+        if (const std::int32_t op = pick(random, 0, 2); op == 0)
+            builder.add(Op::mul, inputs, {output}, model::MulOptions{.activation = activation});
+        else if (op == 1)
+            builder.add(Op::add, inputs, {output}, model::AddOptions{.activation = activation});
+        else
+            builder.add(Op::sub, inputs, {output}, model::SubOptions{.activation = activation});
         builder.output(output);
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();

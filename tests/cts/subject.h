@@ -14,7 +14,7 @@
 namespace reef::cts {
 
 /// Enrolled by whoever brings a device; the suite finds them in the registry.
-class Subject : public runtime::Part {
+class Subject : public chip::Part {
   public:
     /// Of the tests: letters, digits and "_".
     [[nodiscard]] virtual std::string name() const = 0;

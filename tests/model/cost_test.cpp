@@ -145,6 +145,24 @@ TEST(Cost, TransposeConvAndDepthwise) {
     EXPECT_EQ(cost_of(model, graph, graph.operators[1]).macs, 8 * 8 * 6 * 2 * 3);
 }
 
+TEST(Cost, MatrixProductsAndFiltersOverTime) {
+    Builder b("cost");
+    const auto x = b.input("x", ElementType::float32, {2, 7, 3});
+    const auto y = b.input("y", ElementType::float32, {2, 7, 5});
+    const auto product = b.tensor("product", ElementType::float32, {2, 3, 5});
+    b.add(Op::batch_matmul, {x, y}, {product}, BatchMatMulOptions{.adj_x = true});
+    const auto in = b.input("in", ElementType::float32, {4, 9});
+    const auto features = b.input("features", ElementType::float32, {6, 9});
+    const auto time = b.input("time", ElementType::float32, {6, 10});
+    const auto state = b.variable("state", ElementType::float32, {4, 60});
+    const auto out = b.tensor("out", ElementType::float32, {4, 3});
+    b.add(Op::svdf, {in, features, time, absent_tensor, state}, {out}, SvdfOptions{.rank = 2});
+    const Model model = b.finish().value();
+    const Subgraph& graph = model.subgraphs[0];
+    EXPECT_EQ(cost_of(model, graph, graph.operators[0]).macs, 2 * 3 * 5 * 7);
+    EXPECT_EQ(cost_of(model, graph, graph.operators[1]).macs, 4 * (6 * 9 + 6 * 10));
+}
+
 // Shapes of a model that reads may multiply beyond 64 bits, and ranks may be anything.
 TEST(Cost, HostileShapes) {
     Builder b("huge");

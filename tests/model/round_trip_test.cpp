@@ -93,6 +93,14 @@ TEST(RoundTrip, EveryTypedOption) {
         ArgMaxOptions{i64},
         PackOptions{2, 1},
         UnpackOptions{2, 1},
+        SplitVOptions{3},
+        ShapeOptions{i64},
+        SpaceToDepthOptions{2},
+        DepthToSpaceOptions{2},
+        LeakyReluOptions{0.5F},
+        L2NormOptions{relu},
+        BatchMatMulOptions{true, true, true},
+        SvdfOptions{2, relu, true},
         UnidirectionalSequenceLstmOptions{relu, 1.5F, 2.5F, true, true, true},
     };
     ASSERT_EQ(all.size(), std::variant_size_v<Options> - 2);

@@ -147,7 +147,7 @@ TEST_F(RegistryTest, RefusesValuesOfAnotherType) {
                 HasSubstr("option note is a text, not 'true'"));
 }
 
-class Inspector : public Part {
+class Inspector : public chip::Part {
   public:
     [[nodiscard]] virtual int answer() const = 0;
 };
@@ -156,7 +156,7 @@ class PaperInspector final : public Inspector {
     [[nodiscard]] std::string_view family() const override { return "paper"; }
     [[nodiscard]] int answer() const override { return 42; }
 };
-class Other : public Part {};
+class Other : public chip::Part {};
 
 TEST_F(RegistryTest, KeepsPartsByTheirInterface) {
     EXPECT_TRUE(registry.parts<Inspector>().empty());

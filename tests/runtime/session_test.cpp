@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "reef/edgetpu/numerics.h"
 #include "reef/model/builder.h"
 
 namespace reef::runtime {
@@ -50,7 +51,7 @@ TEST(Session, RefusesDevicesThatNobodyDrives) {
     }
     EXPECT_EQ(Session::open(doubling(), {.devices = {}}).error().cause, Cause::bad_argument);
     const auto twice = Session::open(
-        doubling(), {.devices = {"edgetpu:sim"}, .arithmetic = cpu::Arithmetic::edgetpu});
+        doubling(), {.devices = {"edgetpu:sim"}, .arithmetic = &edgetpu::arithmetic()});
     ASSERT_FALSE(twice);
     EXPECT_EQ(twice.error().cause, Cause::bad_argument);
 }
@@ -64,7 +65,7 @@ TEST(Session, RefusesAnEdgeTpuForAModelThatIsNotCompiled) {
 }
 
 TEST(Session, SaysWhyAnOperatorHasItsArithmetic) {
-    const auto session = Session::open(doubling(), {.arithmetic = cpu::Arithmetic::edgetpu});
+    const auto session = Session::open(doubling(), {.arithmetic = &edgetpu::arithmetic()});
     ASSERT_TRUE(session) << session.error().message();
     EXPECT_THAT(session->placements()[0].reason, testing::HasSubstr("is float32"));
 }

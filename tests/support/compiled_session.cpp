@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <set>
 
+#include "reef/edgetpu/numerics.h"
 #include "reef/edgetpu/package.h"
 #include "reef/model/tflite.h"
 
@@ -26,9 +28,34 @@ model::Model load_model(const std::filesystem::path& path) {
     return model ? std::move(*model) : model::Model{};
 }
 
+model::Model chip_part_of(model::Model plain, const model::Model& compiled) {
+    auto& graph = plain.subgraphs.front();
+    const auto& other = compiled.subgraphs.front();
+    std::set<model::TensorIndex> needed;
+    graph.outputs.clear();
+    for (const auto& op : other.operators) {
+        if (!edgetpu::is_compiled(op)) continue;
+        for (const auto index : op.outputs) {
+            const auto& name = other.tensors[static_cast<std::size_t>(index)].name;
+            const auto mine = named(graph, name);
+            EXPECT_NE(mine, model::absent_tensor) << "the plain model has no tensor " << name;
+            if (needed.insert(mine).second) graph.outputs.push_back(mine);
+        }
+    }
+    std::vector<model::Operator> kept;
+    for (auto op = graph.operators.rbegin(); op != graph.operators.rend(); ++op) {
+        if (std::ranges::none_of(op->outputs, [&](auto o) { return needed.contains(o); })) continue;
+        needed.insert(op->inputs.begin(), op->inputs.end());
+        kept.push_back(std::move(*op));
+    }
+    std::ranges::reverse(kept);
+    graph.operators = std::move(kept);
+    return plain;
+}
+
 Result<ComparedSessions> open_compared(const model::Model& plain, const model::Model& compiled) {
     auto cpu = REEF_TRY(runtime::Session::open(
-        plain, {.arithmetic = cpu::Arithmetic::edgetpu, .keep_all_tensors = true}));
+        plain, {.arithmetic = &edgetpu::arithmetic(), .keep_all_tensors = true}));
     auto chip = REEF_TRY(
         runtime::Session::open(compiled, {.devices = {"edgetpu:sim"}, .keep_all_tensors = true}));
     return ComparedSessions{std::move(cpu), std::move(chip)};
@@ -44,10 +71,29 @@ void draw_picture(MutableBytes bytes, unsigned seed) {
     }
 }
 
+namespace {
+
+/// A picture's values as float32 from -1 to 1.
+void draw_numbers(MutableBytes bytes, unsigned seed) {
+    std::vector<std::byte> picture(bytes.size() / sizeof(float));
+    draw_picture(picture, seed);
+    for (std::size_t i = 0; i < picture.size(); ++i) {
+        const float value = static_cast<float>(std::to_integer<int>(picture[i])) / 127.5F - 1;
+        std::memcpy(&bytes[i * sizeof value], &value, sizeof value);
+    }
+}
+
+}  // namespace
+
 void draw_inputs(runtime::Session& one, runtime::Session& other, unsigned seed) {
     ASSERT_EQ(one.input_count(), other.input_count());
     for (std::size_t i = 0; i < one.input_count(); ++i) {
-        draw_picture(one.input(i), seed + 10 * static_cast<unsigned>(i));
+        const auto tensor = static_cast<std::size_t>(one.graph().inputs[i]);
+        const unsigned own_seed = seed + 10 * static_cast<unsigned>(i);
+        if (one.graph().tensors[tensor].type == ElementType::float32)
+            draw_numbers(one.input(i), own_seed);
+        else
+            draw_picture(one.input(i), own_seed);
         ASSERT_EQ(one.input(i).size(), other.input(i).size());
         std::ranges::copy(one.input(i), other.input(i).begin());
     }

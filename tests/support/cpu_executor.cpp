@@ -1,10 +1,13 @@
 #include "support/cpu_executor.h"
 
+#include "reef/runtime/registry.h"
+
 namespace reef::test {
 
 graph::ExecutorOptions executor_options(const CpuOptions& options) {
     return {
-        .placers = {cpu::placer({.kernels = options.kernels, .arithmetic = options.arithmetic})},
+        .placers = {runtime::refused_programs(runtime::Registry::of_process()),
+                    cpu::placer({.kernels = options.kernels, .arithmetic = options.arithmetic})},
         .threads = options.threads,
         .keep_all_tensors = options.keep_all_tensors,
         .subgraph = options.subgraph};

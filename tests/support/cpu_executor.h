@@ -10,7 +10,7 @@ namespace reef::test {
 
 struct CpuOptions {
     cpu::KernelSet kernels = cpu::KernelSet::fast;
-    cpu::Arithmetic arithmetic = cpu::Arithmetic::tflite;
+    const cpu::Arithmetic* arithmetic = nullptr;
     int threads = 1;
     bool keep_all_tensors = false;
     std::size_t subgraph = 0;

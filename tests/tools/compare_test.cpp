@@ -131,6 +131,25 @@ TEST_F(CompareTest, TwoArithmetics) {
     expect_error({"run", path, "--input", input, "--arithmetic", "odd"}, 2, "--arithmetic");
 }
 
+TEST_F(CompareTest, TwoModels) {
+    EXPECT_THAT(expect_ok({"compare", two_input_model, two_input_model}),
+                HasSubstr("equal: 1 of 1 tensor equal"));
+    model::Builder builder("the same inputs");
+    const auto left = builder.input("left", ElementType::float32, {1, 4});
+    const auto right = builder.input("right", ElementType::float32, {1, 4});
+    const auto sum = builder.tensor("sum", ElementType::float32, {1, 4});
+    builder.add(model::Op::add, {left, right}, {sum}, model::AddOptions{});
+    builder.output(sum);
+    const auto other = write("sum.tflite", model::write_tflite(builder.finish().value()).value());
+    const auto x = write_array("x.npy", float_array({1, 4}, {1, -2, 3, -4}));
+    const auto y = write_array("y.npy", float_array({1, 4}, {1, 1, 1, 1}));
+    // One has a RELU behind the sum.
+    const std::string text = expect_different({two_input_model, other, "--input", x, "--input", y});
+    EXPECT_THAT(text, HasSubstr("sum.tflite on cpu"));
+    EXPECT_THAT(text, HasSubstr("2/4"));
+    expect_error({"compare", two_input_model, other, "--input", x}, 2, "is not given");
+}
+
 TEST_F(CompareTest, BadInput) {
     expect_error({"compare", a}, 2, "one thing to compare");
     expect_error({"compare", a, same, near}, 2, "near.npy");

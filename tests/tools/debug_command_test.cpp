@@ -6,6 +6,7 @@
 
 #include "debug/command.h"
 #include "debug/print.h"
+#include "reef/edgetpu/debugger.h"
 
 namespace reef::tool::debug {
 namespace {
@@ -15,6 +16,13 @@ using edgetpu::MemoryRange;
 using edgetpu::RunUntil;
 using edgetpu::TileNumber;
 using ::testing::HasSubstr;
+
+Result<std::optional<Command>> parse(std::string_view line) {
+    return debug::parse(line, edgetpu::debug_tables());
+}
+Result<std::string> help_text(std::string_view command) {
+    return debug::help_text(command, edgetpu::debug_tables());
+}
 
 Command parsed(std::string_view line) {
     const auto command = parse(line);
@@ -75,7 +83,8 @@ TEST(DebugCommand, Memories) {
                       .first = 0x100,
                       .shape = {4, 8, 16},
                       .type = ElementType::int8,
-                      .strides = {}};
+                      .strides = {},
+                      .flips_signed = true};
     EXPECT_EQ(parsed("tensor narrow 2 0x100 4x8x16 int8"), Command(tensor));
     tensor.strides = {256, 16, 1};
     EXPECT_EQ(parsed("tensor narrow 2 0x100 4x8x16 i8 strides 256,16,1"), Command(tensor));
@@ -177,7 +186,8 @@ TEST(DebugTensor, ElementsAreTheHosts) {
                       .first = 0,
                       .shape = {2, 3},
                       .type = ElementType::uint8,
-                      .strides = {}};
+                      .strides = {},
+                      .flips_signed = true};
     const auto six = bytes({0, 1, 127, 128, 129, 255});
     EXPECT_EQ(tensor_text(tensor, six), "[0]   0   1 127\n[1] 128 129 255\n");
     tensor.type = ElementType::int8;

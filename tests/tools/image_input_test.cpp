@@ -6,6 +6,8 @@
 #include <cstring>
 #include <random>
 
+#include "reef/model/builder.h"
+
 namespace reef::tool {
 namespace {
 
@@ -101,6 +103,53 @@ TEST(PrepareImage, ElementTypesHaveTheirOwnOffsets) {
     EXPECT_EQ(values[0], -1.0F);
     EXPECT_EQ(values[1], (128 - 127.5F) / 127.5F);
     EXPECT_EQ(values[2], 1.0F);
+}
+
+std::vector<int> prepared(const Image& image, const model::Tensor& tensor,
+                          const PictureRules& rules) {
+    const auto bytes = prepare_image(image, tensor, rules);
+    EXPECT_TRUE(bytes) << bytes.error().message();
+    std::vector<int> values;
+    for (const std::byte byte : bytes.value_or(std::vector<std::byte>()))
+        values.push_back(std::to_integer<int>(byte));
+    return values;
+}
+
+TEST(PrepareImage, TheMiddleMayBeCutOut) {
+    // Four columns and two rows: 0 10 20 30 above 40 50 60 70.
+    Image image{4, 2, {}};
+    for (int i = 0; i < 8; ++i)
+        image.rgb.insert(image.rgb.end(), 3, static_cast<std::uint8_t>(10 * i));
+    const auto square = tensor_of({1, 2, 2, 1}, ElementType::uint8);
+    EXPECT_EQ(prepared(image, square, {.crop = true}), (std::vector<int>{10, 20, 50, 60}));
+    EXPECT_EQ(prepared(image, square, {.resize = 2}), (std::vector<int>{10, 20, 50, 60}));
+    EXPECT_EQ(prepared(image, tensor_of({1, 1, 2, 1}, ElementType::uint8), {.crop = true}),
+              prepared(image, tensor_of({1, 1, 2, 1}, ElementType::uint8), {}));
+    EXPECT_FALSE(prepare_image(image, square, {.resize = 1}));
+}
+
+TEST(PrepareImage, ValuesMayHaveAMeanAndADeviation) {
+    const Image image{1, 1, {10, 20, 30}};
+    auto tensor = tensor_of({1, 1, 1, 3}, ElementType::uint8);
+    EXPECT_EQ(prepared(image, tensor, {.bgr = true}), (std::vector<int>{30, 20, 10}));
+    const PictureRules rules{.bgr = true, .mean = {10, 0, 5}, .deviation = {2}};
+    // No scale: nothing says which byte 10 is.
+    EXPECT_FALSE(prepare_image(image, tensor, rules));
+    tensor.quantization = model::per_tensor(0.5F, 100);
+    // Blue (30 - 10) / 2 = 10 is 20 steps; green 20 / 2 is as much; red (10 - 5) / 2 is 5 steps.
+    EXPECT_EQ(prepared(image, tensor, rules), (std::vector<int>{120, 120, 105}));
+    EXPECT_EQ(prepared(image, tensor, {.mean = {1000}}), (std::vector<int>{0, 0, 0}));
+    const auto floats =
+        prepare_image(image, tensor_of({1, 1, 1, 3}, ElementType::float32), {.deviation = {20}});
+    ASSERT_TRUE(floats);
+    float values[3];
+    ASSERT_EQ(floats->size(), sizeof values);
+    std::memcpy(values, floats->data(), sizeof values);
+    EXPECT_EQ(values[0], 0.5F);
+    EXPECT_EQ(values[2], 1.5F);
+    EXPECT_FALSE(prepare_image(image, tensor, {.mean = {1, 2}}));
+    EXPECT_FALSE(prepare_image(image, tensor, {.deviation = {0}}));
+    EXPECT_FALSE(prepare_image(image, tensor_of({1, 1, 1, 1}, ElementType::uint8), {.bgr = true}));
 }
 
 TEST(PrepareImage, OtherTensorsAreRefused) {

@@ -200,6 +200,70 @@ TEST(Jpeg, ColourAndGreyAreRead) {
     for (const std::uint8_t value : plain->rgb) EXPECT_NEAR(value, 77, 1);
 }
 
+/// "APP1" of a photograph: a TIFF directory of one entry, in either byte order.
+std::vector<std::byte> exif(unsigned orientation, bool big) {
+    const auto words = [&](std::string& out, unsigned value, int bytes) {
+        for (int i = 0; i < bytes; ++i)
+            out += static_cast<char>(value >> (8 * (big ? bytes - 1 - i : i)));
+    };
+    std::string text("Exif\0\0", 6);
+    text += big ? "MM" : "II";
+    for (const auto& [value, bytes] : {std::pair(42U, 2),
+                                       {8U, 4},
+                                       {1U, 2},
+                                       {0x112U, 2},
+                                       {3U, 2},
+                                       {1U, 4},
+                                       {orientation, 2},
+                                       {0U, 2},
+                                       {0U, 4}})
+        words(text, value, bytes);
+    const auto bytes = as_bytes(text);
+    return {bytes.begin(), bytes.end()};
+}
+
+TEST(Exif, TheTagIsFound) {
+    for (unsigned orientation = 1; orientation <= 8; ++orientation)
+        for (const bool big : {false, true})
+            EXPECT_EQ(exif_orientation(exif(orientation, big)), orientation);
+    for (const unsigned none : {0U, 9U}) EXPECT_EQ(exif_orientation(exif(none, false)), 1U);
+    const auto whole = exif(6, false);
+    for (std::size_t size = 0; size + 6 < whole.size(); ++size)
+        EXPECT_EQ(exif_orientation(Bytes(whole).first(size)), 1U) << size;
+}
+
+TEST(Exif, PicturesAreTurned) {
+    // Rows "a b c" and "d e f" as they are stored; what is shown, row by row.
+    const std::vector<std::string> shown = {"abcdef", "cbafed", "fedcba", "defabc",
+                                            "adbecf", "daebfc", "fcebda", "cfbead"};
+    Image stored{3, 2, {}};
+    for (const char letter : std::string("abcdef"))
+        stored.rgb.insert(stored.rgb.end(), 3, static_cast<std::uint8_t>(letter));
+    for (unsigned orientation = 1; orientation <= 8; ++orientation) {
+        const Image image = oriented(stored, orientation);
+        EXPECT_EQ(image.width, orientation < 5 ? 3 : 2);
+        EXPECT_EQ(image.height, orientation < 5 ? 2 : 3);
+        std::string letters;
+        for (std::size_t i = 0; i < image.rgb.size(); i += 3)
+            letters += static_cast<char>(image.rgb[i]);
+        EXPECT_EQ(letters, shown[orientation - 1]) << orientation;
+    }
+}
+
+TEST(Exif, PhotographsAreReadAsTheyAreShown) {
+    const std::uint8_t grey[] = {77};
+    auto file = jpeg_file(20, 10, JCS_GRAYSCALE, grey);
+    const auto tag = exif(6, true);
+    std::vector<std::byte> marker = {std::byte{0xFF}, std::byte{0xE1}, std::byte{0},
+                                     static_cast<std::byte>(tag.size() + 2)};
+    marker.insert(marker.end(), tag.begin(), tag.end());
+    file.insert(file.begin() + 2, marker.begin(), marker.end());
+    const auto image = decode_image(file);
+    ASSERT_TRUE(image) << image.error().message();
+    EXPECT_EQ(image->width, 10);
+    EXPECT_EQ(image->height, 20);
+}
+
 TEST(Jpeg, CmykIsRefusedByName) {
     const std::uint8_t ink[] = {1, 2, 3, 4};
     const auto decoded = decode_image(jpeg_file(8, 8, JCS_CMYK, ink));

@@ -40,6 +40,17 @@ TEST_F(InspectTest, JsonOfASmallModel) {
     EXPECT_FLOAT_EQ(graph["tensors"][0]["quantization"]["scale"][0], 1.0F / 255);
 }
 
+TEST_F(InspectTest, SeveralModels) {
+    const std::string one = expect_ok({"inspect", picture_model});
+    const std::string other = expect_ok({"inspect", two_input_model});
+    EXPECT_EQ(expect_ok({"inspect", picture_model, two_input_model}), one + "\n" + other);
+    const auto json =
+        nlohmann::json::parse(expect_ok({"inspect", picture_model, two_input_model, "--json"}));
+    ASSERT_EQ(json["models"].size(), 2U);
+    EXPECT_EQ(json["models"][1],
+              nlohmann::json::parse(expect_ok({"inspect", two_input_model, "--json"})));
+}
+
 TEST_F(InspectTest, ReadsStandardInput) {
     const SharedBytes model = read_file(picture_model).value();
     EXPECT_THAT(expect_ok({"inspect", "-"}, {.stdin_text = std::string(as_text(model.view()))}),
@@ -48,7 +59,6 @@ TEST_F(InspectTest, ReadsStandardInput) {
 
 TEST_F(InspectTest, BadInput) {
     expect_error({"inspect"}, 2, "MODEL");
-    expect_error({"inspect", picture_model, picture_model}, 2, "picture.tflite");
     expect_error({"inspect", picture_model, "--frobnicate"}, 2, "--frobnicate");
     expect_error({"inspect", file("none.tflite")}, 1, "none.tflite");
     expect_error({"inspect", file("")}, 2, "is a folder");

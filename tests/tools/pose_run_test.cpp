@@ -119,5 +119,24 @@ TEST_F(PoseRunTest, JsonHoldsTheSame) {
     EXPECT_EQ(nose["y"], 80);
 }
 
+TEST_F(PoseRunTest, SeventeenPointsAreOnePerson) {
+    model::Builder builder("one person");
+    const auto in = builder.input("in", ElementType::float32, {1, 1, keypoints, 3});
+    const auto out = builder.tensor("points", ElementType::float32, {1, 1, keypoints, 3});
+    builder.add(model::Op::relu, {in}, {out});
+    builder.output(out);
+    const auto file = write("one.tflite", model::write_tflite(builder.finish().value()).value());
+    std::vector<float> points;
+    for (int k = 0; k < keypoints; ++k) points.insert(points.end(), {0.25F, 0.75F, 0.5F});
+    const auto input = write_array("in.npy", float_array({1, 1, keypoints, 3}, points));
+    const auto poses =
+        nlohmann::json::parse(expect_ok({"run", file, "--input", input, "--json"}))["poses"];
+    ASSERT_EQ(poses.size(), 1U);
+    EXPECT_EQ(poses[0]["score"], 0.5);
+    ASSERT_EQ(poses[0]["keypoints"].size(), std::size_t{keypoints});
+    EXPECT_EQ(poses[0]["keypoints"][0]["y"], 0.25);
+    EXPECT_EQ(poses[0]["keypoints"][0]["x"], 0.75);
+}
+
 }  // namespace
 }  // namespace reef::tool

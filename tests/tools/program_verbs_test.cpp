@@ -6,13 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "inputs/instruction_streams.h"
 #include "reef/base/file.h"
 #include "support/shared_data.h"
-#include "usb/instruction_streams.h"
 
 namespace reef::tool {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -53,6 +54,18 @@ TEST_F(ProgramVerbsTest, CheckTellsKeptAndBrokenRules) {
     const auto json = reef_command({"disasm", broken, "--check", "--json"});
     EXPECT_EQ(json.exit_code, 1);
     EXPECT_EQ(nlohmann::json::parse(json.out)["executables"][0]["faults"][0]["word"], 1);
+}
+
+TEST_F(ProgramVerbsTest, CheckSaysWhatTheSimulatorDoesNotModel) {
+    const auto known = assembled("known.coral", text("1 unknown_1844=1"));
+    EXPECT_THAT(expect_ok({"disasm", known, "--check"}), HasSubstr("all rules kept\n"));
+    const auto unknown = assembled("unknown.coral", text("1 unknown_1844=1 single=1"));
+    EXPECT_THAT(expect_ok({"disasm", unknown, "--check"}),
+                AllOf(HasSubstr("all rules kept; the simulator does not model all of it\n"),
+                      HasSubstr("word 0x0001: not modelled: ")));
+    const auto json = nlohmann::json::parse(expect_ok({"disasm", unknown, "--check", "--json"}));
+    EXPECT_EQ(json["executables"][0]["faults"].size(), 0);
+    EXPECT_EQ(json["executables"][0]["unmodelled"][0]["word"], 1);
 }
 
 TEST_F(ProgramVerbsTest, JsonHoldsFields) {

@@ -16,25 +16,24 @@
 namespace reef::tool {
 namespace {
 
-using nlohmann::json;
-
 class ResultsTest : public CommandTest {
   protected:
     /// Runs a reference model on a reference picture; `more` are further arguments.
-    [[nodiscard]] json run(const std::filesystem::path& shared, const std::string& model,
-                           const std::string& picture, std::vector<std::string> more = {}) const {
+    [[nodiscard]] nlohmann::json run(const std::filesystem::path& shared, const std::string& model,
+                                     const std::string& picture,
+                                     std::vector<std::string> more = {}) const {
         std::vector<std::string> arguments = {
             "run",     shared / "data/models" / (model + ".tflite"),
             "--input", shared / "data/images" / picture,
             "--runs",  "1",
             "--json"};
         arguments.insert(arguments.end(), more.begin(), more.end());
-        return json::parse(expect_ok(arguments));
+        return nlohmann::json::parse(expect_ok(arguments));
     }
 
     /// The class is among the three best, with at least that score.
-    static void expect_class(const json& result, std::size_t wanted, double score) {
-        const json& top = result["outputs"][0]["top"];
+    static void expect_class(const nlohmann::json& result, std::size_t wanted, double score) {
+        const nlohmann::json& top = result["outputs"][0]["top"];
         ASSERT_GE(top.size(), 3U);
         for (std::size_t i = 0; i < 3; ++i) {
             if (top[i]["class"] != wanted) continue;
@@ -47,8 +46,8 @@ class ResultsTest : public CommandTest {
 
 TEST_F(ResultsTest, MobilenetV1Quarter) {
     REEF_SHARED_OR_SKIP(shared);
-    const json result = run(shared, "mobilenet_v1_0.25_128_quant", "cat.bmp",
-                            {"--labels", shared / "data/images/imagenet_labels.txt"});
+    const nlohmann::json result = run(shared, "mobilenet_v1_0.25_128_quant", "cat.bmp",
+                                      {"--labels", shared / "data/images/imagenet_labels.txt"});
     expect_class(result, 283, 0.25);
     EXPECT_EQ(result["outputs"][0]["top"][0]["label"], "tiger cat");
 }
@@ -71,8 +70,9 @@ TEST_F(ResultsTest, LstmReadsAHandwrittenNine) {
 TEST_F(ResultsTest, DeeplabFindsTheBird) {
     REEF_SHARED_OR_SKIP(shared);
     const std::string labels = shared / "data/images/pascal_voc_segmentation_labels.txt";
-    const json result = run(shared, "deeplabv3_mnv2_dm05_pascal_quant", "bird_segmentation.bmp",
-                            {"--labels", labels, "--out", file("out")});
+    const nlohmann::json result =
+        run(shared, "deeplabv3_mnv2_dm05_pascal_quant", "bird_segmentation.bmp",
+            {"--labels", labels, "--out", file("out")});
     EXPECT_EQ(result["outputs"][0]["areas"][1]["label"], "bird");
 
     const SharedBytes output = read_file(file("out/out0.npy")).value();
@@ -117,15 +117,15 @@ TEST_F(ResultsTest, PosenetFindsTheReferencePoses) {
     const std::string name = "posenet_mobilenet_v1_075_353_481_16_quant_decoder";
     const auto rows = reference_poses(shared / "data/models" / (name + "_reference.csv"));
     ASSERT_EQ(rows.size(), 2U * 17U);
-    const json result = run(shared, name, "posenet_test_image.bmp");
+    const nlohmann::json result = run(shared, name, "posenet_test_image.bmp");
     ASSERT_EQ(result["poses"].size(), 2U);
     // The reference is stated in parts of the picture, to six decimals, and comes from a model that
     // was quantised differently (its heatmap saturates at another value). Of the 68 coordinates 64
     // are equal; the others fall into a neighbouring cell of a map whose cells are 16 pixels apart.
     std::size_t equal = 0;
     for (const auto& row : rows) {
-        const json& pose = result["poses"][static_cast<std::size_t>(row[0])];
-        const json& point = pose["keypoints"][static_cast<std::size_t>(row[2])];
+        const nlohmann::json& pose = result["poses"][static_cast<std::size_t>(row[0])];
+        const nlohmann::json& point = pose["keypoints"][static_cast<std::size_t>(row[2])];
         EXPECT_NEAR(pose["score"].get<double>(), row[1], 0.001);
         EXPECT_NEAR(point["score"].get<double>(), row[3], 0.008);
         for (const auto& [axis, stated] : {std::pair{point["x"].get<double>() / 481, row[4]},
@@ -143,8 +143,8 @@ TEST_F(ResultsTest, DumpedTensorsAreTheGoldenOnes) {
         const std::string golden = shared / "data/cpu_golden" / (std::string(model) + ".npz");
         const std::string path = shared / "data/models" / (std::string(model) + ".tflite");
         expect_ok({"run", path, "--input", golden, "--dump-all", file(model)});
-        const json result =
-            json::parse(expect_ok({"compare", file(model), golden, "--common", "--json"}));
+        const nlohmann::json result = nlohmann::json::parse(
+            expect_ok({"compare", file(model), golden, "--common", "--json"}));
         EXPECT_EQ(result["equal"], true);
         EXPECT_GE(result["tensors"].size(), 5U);
     }

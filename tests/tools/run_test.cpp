@@ -1,11 +1,14 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "outputs/interpretation.h"
 #include "pictures/image.h"
 #include "reef/base/file.h"
+#include "reef/model/builder.h"
 #include "support/shared_data.h"
 
 namespace reef::tool {
@@ -138,6 +141,40 @@ TEST_F(RunTest, ModelsThatCannotBeRead) {
     expect_error({"run", picture}, 1, "picture.png");
 }
 
+TEST_F(RunTest, TheAxisOfBatchesMayBeMissing) {
+    const auto scores = [&](const std::string& input) {
+        const std::string out = file("scores");
+        expect_ok({"run", picture_model, "--input", input, "--output", out});
+        return read_file(out + "/out0.npy").value();
+    };
+    const auto whole = scores(write_array("whole.npy", byte_array({1, 2, 2, 3}, pixels)));
+    EXPECT_TRUE(whole == scores(write_array("one.npy", byte_array({2, 2, 3}, pixels))));
+    EXPECT_TRUE(whole == scores(write_array("more.npy", byte_array({1, 1, 2, 2, 3}, pixels))));
+    const auto raw = std::as_bytes(std::span(pixels));
+    EXPECT_TRUE(whole == scores("2x2x3xu8=@" + write("raw.bin", Bytes(raw))));
+    expect_error({"run", picture_model, write_array("flat.npy", byte_array({12}, pixels))}, 1,
+                 "holds 12 uint8, the input needs 1x2x2x3 uint8");
+    expect_error({"run", picture_model, write_array("two.npy", byte_array({2, 1, 2, 3}, pixels))},
+                 1, "holds 2x1x2x3 uint8, the input needs 1x2x2x3 uint8");
+}
+
+TEST_F(RunTest, LabelsMayHaveTheNumbersOfTheirClasses) {
+    const auto told = [&](const std::string& labels) {
+        return expect_ok({"run", picture_model, picture, "--top", "12", "--labels",
+                          write("labels.txt", labels)});
+    };
+    std::string numbered;
+    for (int i = 0; i < 12; ++i) numbered += fmt::format("{}  animal {}\n", i, 'a' + i);
+    const std::string all = told(numbered);
+    EXPECT_THAT(all, HasSubstr("animal 97"));
+    EXPECT_THAT(all, Not(HasSubstr("0  0  animal")));
+    EXPECT_THAT(told("0: first\n11: last\n"), HasSubstr("last"));
+    // Names that only look like it.
+    std::string names;
+    for (int i = 0; i < 12; ++i) names += fmt::format("{} metres\n", 100 - i);
+    EXPECT_THAT(told(names), HasSubstr("100 metres"));
+}
+
 TEST_F(RunTest, ArraysThatDoNotFit) {
     const auto run_with = [&](const std::string& input, const std::string& words) {
         expect_error({"run", picture_model, "--input", input, "--out", file("out")}, 1, words);
@@ -227,6 +264,25 @@ TEST_F(RunTest, WritesTheLayersOfACompiledModel) {
     expect_error(with({"--like", path + ".tflite"}), 2, "--like belongs");
     expect_error({"run", path + ".tflite", "--input", zeros, "--dump-layers", file("no")}, 2,
                  "add --device edgetpu:sim");
+}
+
+TEST(OutputMeaning, ProbabilitiesBehindAnOperatorThatCannotBeSeenIntoAreClasses) {
+    const auto certain = [](ElementType type, float scale, std::int64_t zero_point) {
+        model::Builder builder("classes");
+        const auto in = builder.input("in", ElementType::uint8, {1, 4});
+        const auto out = builder.tensor("out", type, {1, 4}, model::per_tensor(scale, zero_point));
+        builder.add_custom("compiled", {in}, {out}, {});
+        builder.output(out);
+        const auto model = builder.finish().value();
+        const OutputMeaning meaning = meaning_of(model.subgraphs.front(), out);
+        EXPECT_EQ(meaning.kind, OutputKind::classes);
+        return meaning.certain;
+    };
+    EXPECT_TRUE(certain(ElementType::uint8, 1.0F / 256, 0));
+    EXPECT_TRUE(certain(ElementType::int8, 1.0F / 256, -128));
+    EXPECT_FALSE(certain(ElementType::int8, 1.0F / 256, 0));
+    EXPECT_FALSE(certain(ElementType::uint8, 1.0F / 256, 3));
+    EXPECT_FALSE(certain(ElementType::uint8, 1.0F / 128, 0));
 }
 
 }  // namespace

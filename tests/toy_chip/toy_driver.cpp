@@ -1,7 +1,6 @@
 // The toy chip's driver: a chip that adds to bytes, one program at a time.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -37,19 +36,7 @@ class ToyDevice final : public runtime::Device, public std::enable_shared_from_t
         const std::lock_guard lock(mutex_);
         for (const Instruction& one : program.instructions) {
             REEF_CHECK(control.check());
-            switch (one.opcode) {
-                case Opcode::take:
-                    memory_.assign(input.begin(), input.end());
-                    break;
-                case Opcode::add:
-                    for (auto& byte : memory_)
-                        byte = static_cast<std::byte>(static_cast<std::uint32_t>(byte) +
-                                                      one.operand + bias_);
-                    break;
-                case Opcode::give:
-                    std::ranges::copy(memory_, output.begin());
-                    break;
-            }
+            execute(one, bias_, input, memory_, output);
         }
         ++runs_;
         return {};
@@ -111,7 +98,7 @@ class ToyDriver final : public runtime::Driver {
         return {.devices = {{"toy:sim", "ready", "adds to bytes"}}, .buses = {}};
     }
     [[nodiscard]] bool is_compiled(const model::Operator& op) const override {
-        return op.code.builtin == model::Op::custom && op.code.custom == operator_name;
+        return toy::is_compiled(op);
     }
     [[nodiscard]] Result<std::shared_ptr<const runtime::Program>> prepare(
         const runtime::DeviceUri&, const runtime::OptionValues&, const model::Subgraph& graph,
@@ -142,7 +129,7 @@ class ToyDriver final : public runtime::Driver {
          .sentence = "a simulated toy",
          .naming = runtime::Naming::optional,
          .name_means = "NAME",
-         .capabilities = {Capability::computes, Capability::simulated}}};
+         .capabilities = {Capability::computes, Capability::simulated, Capability::debug}}};
     std::vector<runtime::OptionInfo> options_ = {{.name = "bias",
                                                   .type = runtime::OptionType::integer,
                                                   .standard = std::int64_t{0},
@@ -174,6 +161,7 @@ class ToySubject final : public cts::Subject {
 void enrol(runtime::Registry& registry) {
     registry.add_driver(std::make_unique<ToyDriver>());
     registry.add_part<cts::Subject>(std::make_unique<ToySubject>());
+    add_parts(registry);
 }
 
 }  // namespace reef::toy

@@ -2,54 +2,63 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reef/model/builder.h"
+#include "reef_spec/toy_chip_isa.h"
 
 namespace reef::toy {
-namespace {
 
-std::string_view name_of(Opcode opcode) {
-    switch (opcode) {
-        case Opcode::take:
-            return "take";
-        case Opcode::add:
-            return "add";
-        case Opcode::give:
-            return "give";
-    }
-    return {};
+namespace spec = toy_chip::spec;
+
+const hw::InstructionSet& instruction_set() {
+    return spec::instruction_set;
 }
 
-}  // namespace
+bool is_compiled(const model::Operator& op) {
+    return op.code.builtin == model::Op::custom && op.code.custom == operator_name;
+}
 
 Result<std::vector<Instruction>> decode(Bytes program) {
-    if (program.size() % instruction_bytes != 0)
-        return fail(Cause::bad_input, fmt::format("a toy program of {} bytes", program.size()));
     std::vector<Instruction> instructions;
-    for (std::size_t at = 0; at < program.size(); at += instruction_bytes) {
-        const auto byte = [&](std::size_t i) {
-            return static_cast<std::uint32_t>(program[at + i]);
-        };
-        const Instruction one{static_cast<Opcode>(byte(0)), byte(1) | byte(2) << 8 | byte(3) << 16};
-        if (name_of(one.opcode).empty())
-            return fail(Cause::bad_input, fmt::format("opcode {} is none of the toy's", byte(0)),
-                        fmt::format("word {}", at / instruction_bytes));
-        instructions.push_back(one);
-    }
+    for (const auto& one : REEF_TRY(hw::decode(instruction_set(), program)))
+        instructions.push_back({static_cast<Opcode>(one.info->opcode),
+                                static_cast<std::uint32_t>(one.value("operand").value_or(0))});
     return instructions;
 }
 
 std::vector<std::byte> encode(const std::vector<Instruction>& program) {
     std::vector<std::byte> bytes;
     for (const Instruction& one : program) {
-        bytes.push_back(static_cast<std::byte>(one.opcode));
-        for (unsigned shift : {0U, 8U, 16U})
-            bytes.push_back(static_cast<std::byte>(one.operand >> shift));
+        hw::InstructionBuilder word(
+            *instruction_set().find(hw::Space{}, static_cast<unsigned>(one.opcode)));
+        if (!word.set("operand", one.operand)) return {};
+        bytes.insert(bytes.end(), word.bytes().begin(), word.bytes().end());
     }
     return bytes;
 }
 
 std::string text_of(const Instruction& instruction) {
-    return fmt::format("{} {}", name_of(instruction.opcode), instruction.operand);
+    const auto* info =
+        instruction_set().find(hw::Space{}, static_cast<unsigned>(instruction.opcode));
+    return fmt::format("{} {}", info->name, instruction.operand);
+}
+
+void execute(const Instruction& instruction, std::uint32_t bias, Bytes input,
+             std::vector<std::byte>& memory, MutableBytes output) {
+    switch (instruction.opcode) {
+        case Opcode::take:
+            memory.assign(input.begin(), input.end());
+            break;
+        case Opcode::add:
+            for (auto& byte : memory)
+                byte = static_cast<std::byte>(static_cast<std::uint32_t>(byte) +
+                                              instruction.operand + bias);
+            break;
+        case Opcode::give:
+            std::ranges::copy(memory, output.begin());
+            break;
+    }
 }
 
 Result<model::Model> adding_model(std::int32_t bytes, std::uint32_t addend) {

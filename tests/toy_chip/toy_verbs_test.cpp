@@ -72,6 +72,47 @@ TEST_F(ToyVerbs, Compare) {
     EXPECT_EQ(other.exit_code, 1) << other.err;
 }
 
+TEST_F(ToyVerbs, Inspect) {
+    const std::string told = text({"inspect", model});
+    EXPECT_THAT(told, HasSubstr("everything runs on the chip, nothing on the CPU"));
+    EXPECT_THAT(told, HasSubstr("inside  Toy"));
+    EXPECT_THAT(told, HasSubstr("Toy program\n  instructions   3\n"));
+    EXPECT_THAT(text({"inspect", model, "--json"}), HasSubstr("\"toy\": {"));
+}
+
+TEST_F(ToyVerbs, Disasm) {
+    const std::string listing = "0x0000: take 4\n0x0001: add 5\n0x0002: give 4\n";
+    EXPECT_EQ(text({"disasm", model}), listing);
+    EXPECT_THAT(text({"disasm", model, "--json"}), HasSubstr("\"operand\": 5"));
+    EXPECT_THAT(text({"disasm", model, "--check"}), HasSubstr("3 instructions, all rules kept"));
+    // A raw stream does not say whose it is.
+    const std::string source = folder.file("toy.s"), stream = folder.file("toy.bin");
+    EXPECT_TRUE(write_file(source, as_bytes(listing)));
+    text({"asm", source, "--chip", "toy", "-o", stream});
+    EXPECT_EQ(text({"disasm", stream, "--chip", "toy"}), listing);
+    EXPECT_EQ(reef({"disasm", stream, "--chip", "cpu"}).exit_code, 2);
+}
+
+TEST_F(ToyVerbs, Debug) {
+    const std::string script = folder.file("script"), out = folder.file("out");
+    EXPECT_TRUE(write_file(
+        script, as_bytes(std::string_view("info\nwhere\nbreak 1 done\ncontinue\nadded\nreg a0\n"
+                                          "memory bytes 0 4\nlist 0 3\nlayers\ncounters core\n"
+                                          "delete 1\ncontinue\noutputs\n"))));
+    const std::string told = text({"debug", model, "--device", "toy:sim", "--input", input,
+                                   "--script", script, "--output", out});
+    for (const char* words :
+         {"executable 0 TOY, stream 0: 3 words", "memory bytes: 0x100 bytes\n",
+          "core: 0:0x0000 take", "breakpoint 1: core has finished 0:0x0001 add", "a0 0x00000005",
+          "a0 = 0x5", "0x00000: 05 06 07 04", "> 0x0001: add 5", "core: instructions 2",
+          "the program has ended, after 3 rounds"})
+        EXPECT_THAT(told, HasSubstr(words));
+    const auto bytes = read_file(out + "/out0.npy");
+    ASSERT_TRUE(bytes) << bytes.error().message();
+    const std::vector<std::byte> wanted = {std::byte{5}, std::byte{6}, std::byte{7}, std::byte{4}};
+    EXPECT_EQ(read_npy(bytes->view()).value().data, wanted);
+}
+
 TEST_F(ToyVerbs, RefusesWhatTheToyHasNot) {
     const auto strict = reef({"run", model, "--device", "toy:sim", "--input", input, "--strict"});
     EXPECT_EQ(strict.exit_code, 2);

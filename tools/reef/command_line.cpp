@@ -1,6 +1,7 @@
 #include "command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -9,9 +10,11 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "outputs/console.h"
 #include "reef/base/log.h"
+#include "reef/runtime/options.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
@@ -30,15 +33,15 @@ constexpr std::array verbs = {
          add_compare},
     Verb{"bench", "Measure a model, operator by operator", add_bench},
     Verb{"demo", "Two networks made from formulas watch an object approach", add_demo},
-    Verb{"disasm", "Show the Edge TPU programs of a compiled model as text", add_disasm},
-    Verb{"debug", "Step through an Edge TPU program, or look into a stick", add_debug},
-    Verb{"asm", "Make an Edge TPU program from text", add_asm},
-    Verb{"diff", "Show what differs between two Edge TPU programs", add_diff},
+    Verb{"disasm", "Show the chip programs of a compiled model as text", add_disasm},
+    Verb{"debug", "Step through a chip's program, or look into hardware", add_debug},
+    Verb{"asm", "Make a chip's program from text", add_asm},
+    Verb{"diff", "Show what differs between two chip programs", add_diff},
     Verb{"weights", "Read, replace and verify the weights of a compiled model", add_weights},
     Verb{"retarget", "Re-emit a compiled program for other weights and scales", add_retarget},
     Verb{"ops", "List the operators that the devices run", add_ops},
     Verb{"list", "List the devices", add_list},
-    Verb{"doctor", "Check why an Edge TPU on USB does not work", add_doctor},
+    Verb{"doctor", "Check why a stick on USB does not work", add_doctor},
     Verb{"record", "Record the USB traffic of a compiled model", add_record},
     Verb{"replay", "Run, show or compare recorded USB traffic", add_replay},
 };
@@ -75,7 +78,7 @@ struct CommandLine {
         app.set_version_flag("--version", "reef " REEF_VERSION);
         app.require_subcommand(1);
         app.footer(
-            "reef VERB --help explains a verb.\n"
+            "reef help VERB explains a verb.\n"
             "Exit codes: 0 done, 1 failed or different, 2 wrong command line, "
             "3 device missing or denied.");
         for (std::size_t i = 0; i < verbs.size(); ++i) {
@@ -93,22 +96,45 @@ struct CommandLine {
     }
 };
 
+/// "; did you mean X?" when one of the names is few letters away.
+std::string meant(std::string_view name, const std::vector<std::string>& names) {
+    const auto near = runtime::nearest(name, names);
+    return near ? fmt::format("; did you mean {}?", *near) : std::string();
+}
+
 /// What is wrong when no verb was recognised.
 std::string verb_problem(int argc, const char* const* argv, const CLI::ParseError& error) {
-    std::string known;
-    for (const Verb& verb : verbs)
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", verb.name);
+    std::vector<std::string> names;
+    for (const Verb& verb : verbs) names.emplace_back(verb.name);
+    const std::string known = fmt::format("{}", fmt::join(names, ", "));
     if (argc < 2) return fmt::format("no verb; one of {}", known);
-    if (argv[1][0] != '-') return fmt::format("'{}' is not a verb; one of {}", argv[1], known);
+    if (argv[1][0] != '-')
+        return fmt::format("'{}' is not a verb; one of {}{}", argv[1], known,
+                           meant(argv[1], names));
     if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return one_line(error.what());
     return fmt::format("'{}' is not an option before the verb", argv[1]);
+}
+
+/// The option of the verb that was meant by one that it does not have.
+std::string option_meant(const CLI::App& verb, int argc, const char* const* argv) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : verb.get_options())
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (int i = 2; i < argc; ++i) {
+        const std::string_view given(argv[i]);
+        const std::string name(given.substr(0, given.find('=')));
+        if (!name.starts_with("--") || std::ranges::find(names, name) != names.end()) continue;
+        return meant(name, names);
+    }
+    return {};
 }
 
 int usage_error(const CommandLine& line, int argc, const char* const* argv,
                 const CLI::ParseError& error) {
     const std::string_view verb = line.verb_name();
-    const std::string problem =
-        verb.empty() ? verb_problem(argc, argv, error) : one_line(error.what());
+    std::string problem = verb.empty() ? verb_problem(argc, argv, error) : one_line(error.what());
+    if (!verb.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+        problem += option_meant(*line.app.get_subcommand(std::string(verb)), argc, argv);
     print_diagnostic(
         verb, fmt::format("{} (see reef {}{}--help)", problem, verb, verb.empty() ? "" : " "));
     return static_cast<int>(Exit::usage);
@@ -124,6 +150,18 @@ int run_verb(std::string_view name, const Action& action) {
     const Result<Exit> result = action(console);
     if (!result) return report(name, result.error());
     return finish(console, *result, name);
+}
+
+/// `reef help VERB` is `reef VERB --help`, `reef help` is `reef --help`.
+std::vector<const char*> with_help_as_option(int argc, const char* const* argv) {
+    std::vector<const char*> words(argv, argv + argc);
+    if (argc < 2 || std::string_view(argv[1]) != "help") return words;
+    words.erase(words.begin() + 1);
+    words.resize(std::min<std::size_t>(words.size(), 2));
+    // A word that is no verb is told so.
+    if (words.size() < 2 || std::ranges::find(verbs, words[1], &Verb::name) != verbs.end())
+        words.push_back("--help");
+    return words;
 }
 
 int parse_and_run(int argc, const char* const* argv) {
@@ -173,7 +211,8 @@ int run_command(int argc, const char* const* argv) {
     std::signal(SIGPIPE, SIG_IGN);
     send_library_log_to_stderr();
     try {
-        return parse_and_run(argc, argv);
+        const auto words = with_help_as_option(argc, argv);
+        return parse_and_run(static_cast<int>(words.size()), words.data());
     } catch (const std::bad_alloc&) {
         print_diagnostic({}, "out of memory");
     } catch (const std::exception& error) {

@@ -34,9 +34,9 @@ enum class FileAccess : std::uint8_t {
 void will_read(Bytes mapped);
 
 /// Writes to a temporary file beside `path` and renames it over `path`; on failure `path` is as it
-/// was and the temporary file is gone. The mode is what the umask gives to a new file. "-" writes
-/// to standard output. A symbolic link stays and what it points to is replaced; devices and pipes
-/// are written to as they are.
+/// was and the temporary file is gone. The mode stays that of the file before; the umask gives a
+/// new one's. "-" writes to standard output. A symbolic link stays and what it points to is
+/// replaced; devices and pipes are written to as they are.
 [[nodiscard]] Status write_file(const std::string& path, Bytes contents);
 
 struct NamedContents {

@@ -1,5 +1,5 @@
-// The CPU's kernels for an executor: bit-exact with TFLite 2.9's builtin kernels, or with the
-// arithmetic of the Edge TPU.
+// The CPU's kernels for an executor: bit-exact with TFLite 2.9's builtin kernels, or with a
+// machine's own arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,20 @@ namespace reef::cpu {
 /// ones where they exist. Both give the same bytes for integer tensors.
 enum class KernelSet : std::uint8_t { reference, fast };
 
-/// How quantised operators compute. tflite: as TFLite 2.9's builtin kernels, bit for bit. edgetpu:
-/// as the Edge TPU computes the operators that the vendor's compiler would place on it, with one
-/// float32 multiplication per sum and ties to even, so that a chip's or a simulator's tensors can
-/// be compared byte by byte; the others stay TFLite's. What the chip computes in a way that is not
-/// known is refused by name.
-enum class Arithmetic : std::uint8_t { tflite, edgetpu };
+/// How a machine computes quantised operators: kernels that stand in for those that compute as
+/// TFLite 2.9's builtin kernels do, so that the machine's tensors can be compared byte by byte. A
+/// chip's room gives it. What the machine computes in a way that is not known is refused by name.
+struct Arithmetic;
 
 struct KernelOptions {
     KernelSet kernels = KernelSet::fast;
-    Arithmetic arithmetic = Arithmetic::tflite;
+    /// Null: TFLite's. It lives as long as the process.
+    const Arithmetic* arithmetic = nullptr;
 };
 
 /// Takes every operator that the CPU has a kernel for, and knows why it has none for another. With
-/// Arithmetic::edgetpu a placement's reason says why the operator has that arithmetic, or why
-/// TFLite's; else it is empty.
+/// an arithmetic a placement's reason says why the operator has it, or why TFLite's; else it is
+/// empty.
 [[nodiscard]] std::shared_ptr<graph::Placer> placer(const KernelOptions& options = {});
 
 /// The instruction set that the fast kernels use on this machine: "AVX2", "AVX3_DL" (AVX-512 with

@@ -6,16 +6,19 @@
 
 namespace reef::cpu {
 
+struct Arithmetic;  // placer.h
+
 struct SupportedOperator {
     std::string name;  ///< "CONV_2D", or a custom operator's name
     bool custom = false;
     std::string supports;  ///< one sentence: types and limits
-    /// The same for Arithmetic::edgetpu; empty when the chip's way is not known.
-    std::string edgetpu_arithmetic;
+    /// The same for another arithmetic; empty when its machine's way is not known.
+    std::string in_arithmetic;
     friend bool operator==(const SupportedOperator&, const SupportedOperator&) = default;
 };
 
 /// Builtin operators in the order of their numbers, then custom ones.
-[[nodiscard]] std::vector<SupportedOperator> supported_operators();
+[[nodiscard]] std::vector<SupportedOperator> supported_operators(
+    const Arithmetic* arithmetic = nullptr);
 
 }  // namespace reef::cpu

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reef/base/bytes.h"
@@ -41,8 +42,9 @@ struct Transfer {
     Kind kind = Kind::send;
     Tag tag = Tag::instructions;
     std::size_t index = 0;   ///< of the bitstream, input layer or output layer
-    std::size_t offset = 0;  ///< bytes, in the layer's or parameters' bytes
+    std::size_t offset = 0;  ///< bytes, in the layer's, parameters' or scratch memory's bytes
     std::size_t size = 0;    ///< bytes
+    bool scratch = false;    ///< the executable's scratch memory on the host, not a layer
     friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
@@ -61,13 +63,37 @@ struct TransferPlan {
     [[nodiscard]] std::size_t stream_bytes(Tag tag) const;
 };
 
-/// Errors: unsupported for executables without hints and for transfers to or from scratch memory;
-/// bad_input when a hint contradicts the executable (layers, bitstreams, parameters, sizes).
+/// Errors: unsupported for executables without hints and for transfers to or from scratch memory,
+/// which the hints do not tell apart (transfer_plan() of the simulator's rooms does); bad_input
+/// when a hint contradicts the executable (layers, bitstreams, parameters, sizes).
 [[nodiscard]] Result<TransferPlan> plan_transfers(const Executable& executable);
+
+/// Makes a plan of transfers that come one by one.
+class TransferPlanner {
+  public:
+    explicit TransferPlanner(const Executable& executable);
+    /// Errors: bad_input for a bitstream that the executable does not have.
+    Status add_stream(std::size_t bitstream);
+    /// Errors: bad_input for an interrupt that does not exist.
+    Status add_interrupt(int interrupt);
+    void add_fence();
+    /// Errors: bad_input for a layer that is none, and for bytes beyond what `base` has.
+    Status add_transfer(BaseAddress base, std::string_view layer, Direction direction,
+                        std::size_t offset, std::size_t size);
+    [[nodiscard]] TransferPlan take(bool complete) &&;
+
+  private:
+    Status add_layer(std::string_view name, const std::vector<Layer>& layers,
+                     std::vector<std::size_t>& bytes, Transfer& transfer) const;
+
+    const Executable* executable_;
+    TransferPlan plan_;
+};
 
 /// The stream of all transfers with `tag` that the host sends, from the packed input layers (in
 /// the order of Executable::inputs, of TransferPlan::input_bytes each). Bitstreams are as in the
-/// file: without base addresses.
+/// file: without base addresses. Errors: bad_argument for plans with scratch memory, whose bytes
+/// the chip makes.
 [[nodiscard]] Result<std::vector<std::byte>> sent_stream(
     const Executable& executable, const TransferPlan& plan, Tag tag,
     std::span<const std::vector<std::byte>> packed_inputs);

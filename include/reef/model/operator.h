@@ -20,36 +20,61 @@ enum class Op : std::int32_t {
     concatenation = 2,
     conv_2d = 3,
     depthwise_conv_2d = 4,
+    depth_to_space = 5,
     dequantize = 6,
     fully_connected = 9,
+    l2_normalization = 11,
     logistic = 14,
     max_pool_2d = 17,
     mul = 18,
     relu = 19,
+    relu_n1_to_1 = 20,
     relu6 = 21,
     reshape = 22,
     resize_bilinear = 23,
     softmax = 25,
+    space_to_depth = 26,
+    svdf = 27,
     tanh = 28,
     custom = 32,
     pad = 34,
+    transpose = 39,
     mean = 40,
     sub = 41,
     div = 42,
     squeeze = 43,
     unidirectional_sequence_lstm = 44,
     strided_slice = 45,
+    topk_v2 = 48,
     split = 49,
     cast = 53,
+    prelu = 54,
+    maximum = 55,
     arg_max = 56,
+    minimum = 57,
+    slice = 65,
+    sin = 66,
     transpose_conv = 67,
+    tile = 69,
+    expand_dims = 70,
+    sum = 74,
     sqrt = 75,
+    rsqrt = 76,
+    shape = 77,
+    reduce_max = 82,
     pack = 83,
     unpack = 88,
+    reduce_min = 89,
     floor_div = 90,
+    floor_mod = 95,
     resize_nearest_neighbor = 97,
+    leaky_relu = 98,
+    squared_difference = 99,
+    split_v = 102,
     gather_nd = 107,
+    cos = 108,
     quantize = 114,
+    batch_matmul = 126,
 };
 
 /// "CONV_2D" for 3, and so on for every operator TFLite had numbered by 2024; "BUILTIN_<n>" beyond.
@@ -189,6 +214,10 @@ struct StridedSliceOptions {
     bool offset = false;  ///< the end tensor counts from the begin tensor
     friend bool operator==(const StridedSliceOptions&, const StridedSliceOptions&) = default;
 };
+struct SplitVOptions {
+    std::int32_t num_splits = 0;
+    friend bool operator==(const SplitVOptions&, const SplitVOptions&) = default;
+};
 struct SplitOptions {
     std::int32_t num_splits = 0;
     friend bool operator==(const SplitOptions&, const SplitOptions&) = default;
@@ -212,6 +241,40 @@ struct UnpackOptions {
     std::int32_t num = 0;
     std::int32_t axis = 0;
     friend bool operator==(const UnpackOptions&, const UnpackOptions&) = default;
+};
+struct ShapeOptions {
+    ElementType out_type = ElementType::float32;
+    friend bool operator==(const ShapeOptions&, const ShapeOptions&) = default;
+};
+/// Pixels of a block's side.
+struct SpaceToDepthOptions {
+    std::int32_t block_size = 0;
+    friend bool operator==(const SpaceToDepthOptions&, const SpaceToDepthOptions&) = default;
+};
+struct DepthToSpaceOptions {
+    std::int32_t block_size = 0;
+    friend bool operator==(const DepthToSpaceOptions&, const DepthToSpaceOptions&) = default;
+};
+struct LeakyReluOptions {
+    float alpha = 0;  ///< factor of negative values
+    friend bool operator==(const LeakyReluOptions&, const LeakyReluOptions&) = default;
+};
+struct L2NormOptions {
+    Activation activation = Activation::none;
+    friend bool operator==(const L2NormOptions&, const L2NormOptions&) = default;
+};
+/// adj_x, adj_y: the last two dimensions of that input are exchanged.
+struct BatchMatMulOptions {
+    bool adj_x = false;
+    bool adj_y = false;
+    bool asymmetric_quantize_inputs = false;
+    friend bool operator==(const BatchMatMulOptions&, const BatchMatMulOptions&) = default;
+};
+struct SvdfOptions {
+    std::int32_t rank = 0;
+    Activation activation = Activation::none;
+    bool asymmetric_quantize_inputs = false;
+    friend bool operator==(const SvdfOptions&, const SvdfOptions&) = default;
 };
 struct UnidirectionalSequenceLstmOptions {
     Activation activation = Activation::none;
@@ -241,6 +304,8 @@ using Options =
                  DivOptions, ConcatenationOptions, SoftmaxOptions, ReshapeOptions, SqueezeOptions,
                  ResizeBilinearOptions, ResizeNearestNeighborOptions, ReducerOptions,
                  StridedSliceOptions, SplitOptions, CastOptions, ArgMaxOptions, PackOptions,
-                 UnpackOptions, UnidirectionalSequenceLstmOptions, OpaqueOptions>;
+                 UnpackOptions, SplitVOptions, ShapeOptions, SpaceToDepthOptions,
+                 DepthToSpaceOptions, LeakyReluOptions, L2NormOptions, BatchMatMulOptions,
+                 SvdfOptions, UnidirectionalSequenceLstmOptions, OpaqueOptions>;
 
 }  // namespace reef::model

@@ -9,22 +9,14 @@
 #include <typeinfo>
 #include <vector>
 
+#include "reef/chip/part.h"
 #include "reef/runtime/driver.h"
 
-namespace reef::runtime {
+namespace reef::graph {
+class Placer;
+}
 
-/// What a chip brings besides its driver: an inspector of files, a disassembler, a debugger, ...
-/// Each kind is an interface derived from Part, which whoever uses it defines; a chip enrols
-/// objects of it, and the user finds them by the interface.
-class Part {
-  public:
-    Part() = default;
-    Part(const Part&) = delete;
-    Part& operator=(const Part&) = delete;
-    virtual ~Part() = default;
-    /// As Driver::family() of the chip.
-    [[nodiscard]] virtual std::string_view family() const = 0;
-};
+namespace reef::runtime {
 
 /// Enrolling is for the start of a program: nobody may look anything up meanwhile.
 class Registry {
@@ -45,13 +37,13 @@ class Registry {
     /// Enrols `part` as a Kind: `add_part<Inspector>(std::make_unique<MyInspector>())`.
     template <class Kind>
     void add_part(std::unique_ptr<Kind> part) {
-        add_part(typeid(Kind), std::shared_ptr<Part>(std::move(part)));
+        add_part(typeid(Kind), std::shared_ptr<chip::Part>(std::move(part)));
     }
     /// All of a kind, in the order in which they were enrolled.
     template <class Kind>
     [[nodiscard]] std::vector<const Kind*> parts() const {
         std::vector<const Kind*> all;
-        for (const Part* part : parts_of(typeid(Kind)))
+        for (const chip::Part* part : parts_of(typeid(Kind)))
             all.push_back(static_cast<const Kind*>(part));
         return all;
     }
@@ -84,12 +76,16 @@ class Registry {
     [[nodiscard]] std::vector<std::string> devices_with_option(std::string_view option) const;
 
   private:
-    void add_part(std::type_index kind, std::shared_ptr<Part> part);
-    [[nodiscard]] std::span<const Part* const> parts_of(std::type_index kind) const;
+    void add_part(std::type_index kind, std::shared_ptr<chip::Part> part);
+    [[nodiscard]] std::span<const chip::Part* const> parts_of(std::type_index kind) const;
 
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };
+
+/// Takes no operator, and says why nobody took one that is compiled for a chip of the registry: for
+/// executors without that chip. The registry outlives it.
+[[nodiscard]] std::shared_ptr<graph::Placer> refused_programs(const Registry& registry);
 
 /// "a, b and c".
 [[nodiscard]] std::string in_a_row(std::span<const std::string> names,

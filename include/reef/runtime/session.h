@@ -49,7 +49,8 @@ struct SessionOptions {
     /// named, and alone it runs everything. No device is ever replaced by another one unasked.
     std::vector<DeviceChoice> devices = {"cpu"};
     cpu::KernelSet kernels = cpu::KernelSet::fast;
-    cpu::Arithmetic arithmetic = cpu::Arithmetic::tflite;  ///< of a session on the CPU alone
+    /// Of a session on the CPU alone; null: TFLite's.
+    const cpu::Arithmetic* arithmetic = nullptr;
     int threads = 1;  ///< of this machine: the CPU's, and a simulated device's; 1 to 256
     bool keep_all_tensors = false;
     /// Fail when an operator would run on the CPU.

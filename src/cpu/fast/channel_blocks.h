@@ -64,7 +64,7 @@ struct OutputStage {
     hwy::AlignedFreeUniquePtr<std::int32_t[]> rows;
     std::size_t size = 0;
     bool left_shifts = false;  ///< some left shift is not 0
-    /// The Edge TPU's (FloatRequantisation), with float_min and float_max; then of the rows there
+    /// FloatRequantisation's, with float_min and float_max; then of the rows there
     /// are bias and scale.
     bool in_float = false;
     float float_min = 0;

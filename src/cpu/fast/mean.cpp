@@ -35,10 +35,10 @@ void sum_fast(const std::int8_t* in, const MeanShape& shape, std::int32_t* sums)
     HWY_DYNAMIC_DISPATCH(sum_i8)(in, shape.reduced, shape.inner, sums);
 }
 
-template <typename T>
+template <typename T, typename Mean>
 class FastMean final : public Kernel {
   public:
-    FastMean(const MeanShape& shape, const QuantizedMean<T>& mean) : shape_(shape), mean_(mean) {}
+    FastMean(const MeanShape& shape, const Mean& mean) : shape_(shape), mean_(mean) {}
 
     [[nodiscard]] std::string name() const override {
         return "mean fast " + std::string(simd_target());
@@ -59,17 +59,27 @@ class FastMean final : public Kernel {
 
   private:
     MeanShape shape_;
-    QuantizedMean<T> mean_;
+    Mean mean_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> fast_mean(const MeanShape& shape, const QuantizedMean<std::uint8_t>& mean) {
-    return std::make_unique<FastMean<std::uint8_t>>(shape, mean);
+template <typename T, typename Mean>
+std::unique_ptr<Kernel> fast_mean(const MeanShape& shape, const Mean& mean) {
+    return std::make_unique<FastMean<T, Mean>>(shape, mean);
 }
-std::unique_ptr<Kernel> fast_mean(const MeanShape& shape, const QuantizedMean<std::int8_t>& mean) {
-    return std::make_unique<FastMean<std::int8_t>>(shape, mean);
-}
+
+template std::unique_ptr<Kernel> fast_mean<std::uint8_t>(const MeanShape&, const ScaledMean&);
+template std::unique_ptr<Kernel> fast_mean<std::uint8_t>(const MeanShape&,
+                                                         const TruncatedMean<std::uint8_t>&);
+template std::unique_ptr<Kernel> fast_mean<std::uint8_t>(const MeanShape&,
+                                                         const FloatMean<std::uint8_t>&);
+template std::unique_ptr<Kernel> fast_mean<std::int8_t>(const MeanShape&,
+                                                        const DividedMean<std::int8_t>&);
+template std::unique_ptr<Kernel> fast_mean<std::int8_t>(const MeanShape&,
+                                                        const TruncatedMean<std::int8_t>&);
+template std::unique_ptr<Kernel> fast_mean<std::int8_t>(const MeanShape&,
+                                                        const FloatMean<std::int8_t>&);
 
 }  // namespace reef::cpu
 #endif

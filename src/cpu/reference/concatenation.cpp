@@ -1,13 +1,13 @@
-// CONCATENATION, PACK, SPLIT and UNPACK: slices along one axis, joined or taken apart.
+// CONCATENATION, PACK, SPLIT, SPLIT_V and UNPACK: slices along one axis, joined or taken apart.
+#include "cpu/reference/concatenation.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
-#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
 
@@ -36,7 +36,7 @@ Result<std::size_t> bytes_of(const model::Tensor& tensor) {
 struct Slice {
     std::size_t row_bytes = 0;
     bool rescaled = false;
-    std::array<std::uint8_t, 256> table{};
+    SliceTable table{};
 };
 
 class JoinKernel final : public Kernel {
@@ -118,14 +118,14 @@ Status expect_same_parameters(const model::Tensor& input, const model::Tensor& o
 }
 
 /// TFLite's rule for uint8 inputs of another quantisation, in float32.
-Result<std::array<std::uint8_t, 256>> rescaling_table(AffineParameters in, AffineParameters out) {
+Result<SliceTable> rescaling_table(AffineParameters in, AffineParameters out) {
     const float inverse = 1.0F / out.scale;
     const float scale = in.scale * inverse;
     if (!std::isfinite(scale))
         return fail(Cause::bad_input,
                     fmt::format("a rescaling factor of {} / {}", in.scale, out.scale));
     const float bias = static_cast<float>(-in.zero_point) * scale;
-    std::array<std::uint8_t, 256> table{};
+    SliceTable table{};
     for (std::size_t i = 0; i < table.size(); ++i) {
         const float value = std::round(static_cast<float>(i) * scale + bias);
         const float shifted = value + static_cast<float>(out.zero_point);
@@ -134,31 +134,13 @@ Result<std::array<std::uint8_t, 256>> rescaling_table(AffineParameters in, Affin
     return table;
 }
 
-/// The Edge TPU's copy to another quantisation, of either 8-bit type; indexed by the bits.
-Result<std::array<std::uint8_t, 256>> edgetpu_table(const model::Tensor& input,
-                                                    const model::Tensor& output) {
-    const auto in = REEF_TRY(per_tensor_parameters(input));
-    const auto out = REEF_TRY(per_tensor_parameters(output));
-    const auto requantise = REEF_TRY(float_requantisation(model::Activation::none, output));
-    const float scale = REEF_TRY(float_scale(in.scale, out));
-    std::array<std::uint8_t, 256> table{};
-    for (std::size_t i = 0; i < table.size(); ++i) {
-        const auto bits = static_cast<std::uint8_t>(i);
-        const std::int32_t value = input.type == ElementType::int8
-                                       ? std::int32_t{static_cast<std::int8_t>(bits)}
-                                       : std::int32_t{bits};
-        table[i] = static_cast<std::uint8_t>(requantise(value - in.zero_point, scale));
-    }
-    return table;
-}
-
 Result<Slice> joined_slice(const model::Tensor& input, const model::Tensor& output,
-                           std::size_t rows, Arithmetic arithmetic) {
+                           std::size_t rows, MakeSliceTable table) {
     Slice slice;
     slice.row_bytes = REEF_TRY(bytes_of(input)) / std::max<std::size_t>(rows, 1);
-    if (arithmetic == Arithmetic::edgetpu) {
+    if (table != nullptr) {
         slice.rescaled = true;
-        slice.table = REEF_TRY(edgetpu_table(input, output));
+        slice.table = REEF_TRY(table(input, output));
         return slice;
     }
     const bool quantised = input.quantization && input.quantization->quantized();
@@ -173,9 +155,28 @@ Result<Slice> joined_slice(const model::Tensor& input, const model::Tensor& outp
     return slice;
 }
 
-}  // namespace
+/// One length of -1 takes what the others leave.
+Status fill_unknown_length(std::vector<std::int64_t>& lengths, std::int64_t whole) {
+    const auto unknown = std::ranges::find(lengths, std::int64_t{-1});
+    std::int64_t rest = whole;
+    for (auto length = lengths.begin(); length != lengths.end(); ++length) {
+        if (length == unknown) continue;
+        if (*length < 0 || *length > rest)
+            return fail(Cause::bad_input,
+                        fmt::format("a part of {} elements of {}", *length, whole));
+        rest -= *length;
+    }
+    if (unknown != lengths.end()) {
+        *unknown = rest;
+    } else if (rest != 0) {
+        return fail(Cause::bad_input,
+                    fmt::format("the parts leave {} of {} elements", rest, whole));
+    }
+    return {};
+}
 
-PreparedKernel prepare_concatenation(const OperatorView& op, const PrepareOptions& options) {
+/// `table`: null for TFLite's rules.
+PreparedKernel concatenate(const OperatorView& op, MakeSliceTable table) {
     REEF_CHECK(op.expect_counts(std::max<std::size_t>(op.input_count(), 1), op.input_count(), 1));
     const auto given = REEF_TRY(op.options<model::ConcatenationOptions>());
     if (given.activation != model::Activation::none)
@@ -204,9 +205,18 @@ PreparedKernel prepare_concatenation(const OperatorView& op, const PrepareOption
     std::vector<Slice> slices;
     slices.reserve(op.input_count());
     for (std::size_t i = 0; i < op.input_count(); ++i)
-        slices.push_back(
-            REEF_TRY(joined_slice(op.input(i), op.output(0), rows, options.arithmetic)));
+        slices.push_back(REEF_TRY(joined_slice(op.input(i), op.output(0), rows, table)));
     return std::make_unique<JoinKernel>("concatenation", rows, std::move(slices));
+}
+
+}  // namespace
+
+PreparedKernel prepare_concatenation(const OperatorView& op, const PrepareOptions& /*options*/) {
+    return concatenate(op, nullptr);
+}
+
+PreparedKernel concatenate_through_tables(const OperatorView& op, MakeSliceTable table) {
+    return concatenate(op, table);
 }
 
 PreparedKernel prepare_pack(const OperatorView& op, const PrepareOptions& /*options*/) {
@@ -254,6 +264,32 @@ PreparedKernel prepare_split(const OperatorView& op, const PrepareOptions& /*opt
         row_bytes.push_back(REEF_TRY(bytes_of(op.output(i))) / std::max<std::size_t>(rows, 1));
     }
     return std::make_unique<TakeApartKernel>("split", 1, rows, std::move(row_bytes));
+}
+
+PreparedKernel prepare_split_v(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(3, 3, op.output_count()));
+    const auto given = REEF_TRY(op.options<model::SplitVOptions>());
+    auto lengths = REEF_TRY(constant_integers(op, 1, "the lengths (input 1)"));
+    const auto axes = REEF_TRY(constant_int32(op, 2, "the axis (input 2)"));
+    if (axes.size() != 1) return fail(Cause::bad_input, "the axis (input 2) is not one number");
+    const Shape& whole = op.input(0).shape;
+    const std::size_t axis = REEF_TRY(resolve_axis(axes[0], whole.size()));
+    if (lengths.empty() || op.output_count() != lengths.size() ||
+        static_cast<std::int64_t>(lengths.size()) != given.num_splits)
+        return fail(Cause::bad_input,
+                    fmt::format("{} outputs and {} lengths, the options say {}", op.output_count(),
+                                lengths.size(), given.num_splits));
+    REEF_CHECK(fill_unknown_length(lengths, whole[axis]));
+    const std::size_t rows = rows_before(whole, axis);
+    std::vector<std::size_t> row_bytes;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        Shape shape = whole;
+        shape[axis] = static_cast<std::int32_t>(lengths[i]);
+        REEF_CHECK(expect_same_type(op.output(i), "an output", op.input(0)));
+        REEF_CHECK(expect_shape(op.output(i), "an output", shape));
+        row_bytes.push_back(REEF_TRY(bytes_of(op.output(i))) / std::max<std::size_t>(rows, 1));
+    }
+    return std::make_unique<TakeApartKernel>("split_v", 0, rows, std::move(row_bytes));
 }
 
 PreparedKernel prepare_unpack(const OperatorView& op, const PrepareOptions& /*options*/) {

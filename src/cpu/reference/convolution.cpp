@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "cpu/reference/float_convolution.h"
+
 namespace reef::cpu {
 namespace {
 
@@ -61,6 +63,8 @@ class ReferenceConvolution final : public Kernel {
 };
 
 std::unique_ptr<Kernel> reference_convolution(std::string name, Convolution c, FilterSteps steps) {
+    if (c.floats)
+        return float_convolution(std::move(name), std::move(c), {steps.channel, steps.tap});
     if (c.type == ElementType::uint8)
         return std::make_unique<ReferenceConvolution<std::uint8_t>>(std::move(name), std::move(c),
                                                                     steps);

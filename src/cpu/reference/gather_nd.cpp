@@ -9,6 +9,7 @@
 namespace reef::cpu {
 namespace {
 
+template <typename Index>
 class GatherNdKernel final : public Kernel {
   public:
     GatherNdKernel(std::vector<std::int32_t> indexed_shape, std::size_t tuples,
@@ -17,7 +18,7 @@ class GatherNdKernel final : public Kernel {
     [[nodiscard]] std::string name() const override { return "gather_nd reference"; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        const auto* index = frame.in<std::int32_t>(1);
+        const auto* index = frame.in<Index>(1);
         for (std::size_t tuple = 0; tuple < tuples_; ++tuple) {
             std::size_t slice = 0;
             for (const std::int32_t length : indexed_shape_) {
@@ -45,7 +46,8 @@ class GatherNdKernel final : public Kernel {
 
 PreparedKernel prepare_gather_nd(const OperatorView& op, const PrepareOptions& /*options*/) {
     REEF_CHECK(op.expect_counts(2, 2, 1));
-    REEF_CHECK(expect_type(op.input(1), "input 1 (indices)", {ElementType::int32}));
+    REEF_CHECK(
+        expect_type(op.input(1), "input 1 (indices)", {ElementType::int32, ElementType::int64}));
     REEF_CHECK(expect_type(op.output(0), "output 0", {op.input(0).type}));
     const auto element = size_of(op.input(0).type);
     if (!element)
@@ -70,8 +72,11 @@ PreparedKernel prepare_gather_nd(const OperatorView& op, const PrepareOptions& /
         slice_bytes *= static_cast<std::size_t>(*length);
     }
     REEF_CHECK(expect_shape(op.output(0), "output 0", computed));
-    return std::make_unique<GatherNdKernel>(std::vector(shape.begin(), shape.begin() + depth),
-                                            tuples, slice_bytes);
+    std::vector indexed(shape.begin(), shape.begin() + depth);
+    if (op.input(1).type == ElementType::int64)
+        return std::make_unique<GatherNdKernel<std::int64_t>>(std::move(indexed), tuples,
+                                                              slice_bytes);
+    return std::make_unique<GatherNdKernel<std::int32_t>>(std::move(indexed), tuples, slice_bytes);
 }
 
 }  // namespace reef::cpu

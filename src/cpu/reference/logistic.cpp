@@ -1,10 +1,7 @@
-// LOGISTIC: 1 / (1 + exp(-x)) in float32 between dequantising and quantising; on the Edge TPU a
-// table of polynomials.
+// LOGISTIC: 1 / (1 + exp(-x)) in float32 between dequantising and quantising.
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/edgetpu_functions.h"
-#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/reference/unary.h"
 
@@ -30,25 +27,9 @@ struct QuantizedLogistic {
 };
 
 template <typename T>
-struct EdgetpuLogistic {
-    AffineParameters in;
-    T operator()(T value) const {
-        const float real = static_cast<float>(value - in.zero_point) * in.scale;
-        const float y = sigmoid_256(std::clamp(real, -sigmoid_limit, sigmoid_limit));
-        return static_cast<T>(std::clamp(round_half_even(y), 0, 255) +
-                              std::numeric_limits<T>::min());
-    }
-};
-
-template <typename T>
 PreparedKernel quantized_logistic(const OperatorView& op, const PrepareOptions& options) {
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    if (options.arithmetic == Arithmetic::edgetpu) {
-        if (out.scale != 1.0F / 256 || out.zero_point != std::numeric_limits<T>::min())
-            return unknown_on_edgetpu("LOGISTIC with another output scale than 1/256");
-        return unary_kernel<T, T>("logistic", op, options.kernels, EdgetpuLogistic<T>{in});
-    }
     return unary_kernel<T, T>("logistic", op, options.kernels, QuantizedLogistic<T>{in, out});
 }
 

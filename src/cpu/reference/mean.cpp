@@ -1,116 +1,93 @@
-// MEAN of uint8, int8 and float32 over any axes.
+// MEAN over any axes.
 //
-// Quantised: the exact sum, then float32. TFLite also has an integer form for height and width; its
-// results are not these, and the recorded ones are. The Edge TPU's mean is taken for its average
-// pooling; no compiled MEAN was seen.
-#include <fmt/format.h>
-
-#include <algorithm>
+// TFLite 2.9 has seven arithmetics for it, chosen by type, quantisation and the axes as the file
+// stores them: [1, 2] and [2, 1] of four kept dimensions are its special case, [-3, -2] is not.
+//   8 and 16-bit, special      uint8: ScaledMean, int8 and int16: DividedMean
+//   8 and 16-bit, otherwise    TruncatedMean when input and output share scale and zero point,
+//                              else FloatMean
+//   int32, int64               the sum in 64 bits, its quotient truncated
+//   float32                    along the last dimension, stored as a positive number: four lanes
+//                              (LanesMean); otherwise in input order
+// Bytes agree on all MEAN vectors recorded from it: 36 of int8 and uint8, 18 of int16.
+#include <array>
 #include <optional>
-#include <vector>
 
-#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
 #include "cpu/reducing.h"
+#include "cpu/reference/reduction.h"
 
 namespace reef::cpu {
 namespace {
 
-/// 255 * count stays below 2^31.
-constexpr std::int64_t most_elements = 1 << 23;
-
-/// Which output element every input element counts towards, axis by axis.
-struct Reduction {
-    struct Axis {
-        std::size_t length = 1;
-        std::size_t output_step = 0;  ///< 0 for a reduced axis
-    };
-    std::vector<Axis> axes;
-    std::size_t outputs = 1;
-    std::int64_t count = 1;  ///< input elements per output element
-};
-
-/// Sums in input order, which decides a float sum's last bits.
-template <typename T, typename Sum, typename Finish>
-class MeanKernel final : public Kernel {
-  public:
-    MeanKernel(Reduction reduction, Finish finish)
-        : reduction_(std::move(reduction)), finish_(finish) {}
-
-    [[nodiscard]] std::string name() const override { return "mean reference"; }
-    [[nodiscard]] std::size_t scratch_bytes() const override {
-        return reduction_.outputs * sizeof(Sum);
-    }
-
-    [[nodiscard]] Status run(const Frame& frame) override {
-        Sum* sums = reinterpret_cast<Sum*>(frame.scratch.data());
-        std::fill_n(sums, reduction_.outputs, Sum{0});
-        const T* in = frame.in<T>(0);
-        accumulate(in, 0, sums);
-        for (std::size_t i = 0; i < reduction_.outputs; ++i)
-            frame.out<T>(0)[i] = static_cast<T>(finish_(sums[i]));
-        return {};
-    }
-
-  private:
-    void accumulate(const T*& in, std::size_t axis, Sum* sums) const {
-        if (axis == reduction_.axes.size()) {
-            *sums += *in++;
-            return;
-        }
-        for (std::size_t i = 0; i < reduction_.axes[axis].length; ++i)
-            accumulate(in, axis + 1, sums + i * reduction_.axes[axis].output_step);
-    }
-
-    Reduction reduction_;
-    Finish finish_;
-};
-
-struct FloatFinish {
+struct FloatQuotientFinish {
     float count;
     float operator()(float sum) const { return sum / count; }
 };
 
-/// AVERAGE_POOL_2D's on the Edge TPU.
-struct EdgetpuFinish {
-    FloatRequantisation requantise;
-    float scale;
-    std::int32_t zero_points;  ///< count times the input's
-    std::int32_t operator()(std::int32_t sum) const { return requantise(sum - zero_points, scale); }
+struct IntegerQuotientFinish {
+    std::int64_t count;
+    std::int64_t operator()(std::uint64_t sum) const {
+        return static_cast<std::int64_t>(sum) / count;
+    }
 };
 
-Result<Reduction> check_mean(const OperatorView& op) {
-    REEF_CHECK(op.expect_counts(2, 2, 1));
-    const auto given = REEF_TRY(op.options<model::ReducerOptions>());
-    const model::Tensor& input = op.input(0);
-    const std::size_t rank = input.shape.size();
-    REEF_CHECK(expect_type(input, "input 0",
-                           {ElementType::uint8, ElementType::int8, ElementType::float32}));
-    REEF_CHECK(expect_type(op.output(0), "output 0", {input.type}));
-    if (input.element_count() == 0) return fail(Cause::bad_input, "the mean of no elements");
-    std::vector<bool> reduced(rank);
-    for (const std::int32_t axis : REEF_TRY(constant_int32(op, 1, "the axes")))
-        reduced[REEF_TRY(resolve_axis(axis, rank))] = true;
-    std::vector<std::int32_t> shape;
-    Reduction reduction;
-    reduction.axes.resize(rank);
-    for (std::size_t i = rank; i-- > 0;) {
-        const std::int32_t length = input.shape[i];
-        reduction.axes[i].length = static_cast<std::size_t>(length);
-        if (reduced[i]) {
-            reduction.count *= length;
-            if (given.keep_dims) shape.push_back(1);
-        } else {
-            reduction.axes[i].output_step = reduction.outputs;
-            reduction.outputs *= static_cast<std::size_t>(length);
-            shape.push_back(length);
+/// The mean of neighbours, summed as a vector of four floats is: which elements share a lane
+/// depends on where the row begins within 16 bytes. Two accumulators take vectors in turn.
+class LanesMean final : public Kernel {
+  public:
+    LanesMean(std::size_t rows, std::size_t length) : rows_(rows), length_(length) {}
+    [[nodiscard]] std::string name() const override { return "mean reference"; }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        const float* in = frame.in<float>(0);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            const std::size_t first = row * length_;
+            frame.out<float>(0)[row] =
+                sum(in + first, (lanes - first % lanes) % lanes) / static_cast<float>(length_);
         }
+        return {};
     }
-    std::ranges::reverse(shape);
-    REEF_CHECK(expect_shape(op.output(0), "output 0", shape));
-    return reduction;
-}
+
+  private:
+    static constexpr std::size_t lanes = 4;
+    using Lanes = std::array<float, lanes>;
+
+    static void add(Lanes& sum, const float* vector) {
+        for (std::size_t i = 0; i < lanes; ++i) sum[i] += vector[i];
+    }
+
+    /// `border`: elements before the first that begins a vector.
+    [[nodiscard]] float sum(const float* x, std::size_t border) const {
+        border = std::min(border, length_);
+        const std::size_t vectors = (length_ - border) / lanes;
+        if (vectors == 0) return plus(x[0], x + 1, length_ - 1);
+        const auto vector = [&](std::size_t i) { return x + border + i * lanes; };
+        Lanes even{};
+        std::copy_n(vector(0), lanes, even.begin());
+        if (vectors > 1) {
+            Lanes odd{};
+            std::copy_n(vector(1), lanes, odd.begin());
+            for (std::size_t i = 2; i + 1 < vectors; i += 2) {
+                add(even, vector(i));
+                add(odd, vector(i + 1));
+            }
+            add(even, odd.data());
+            if (vectors % 2 == 1) add(even, vector(vectors - 1));
+        }
+        const float whole = plus((even[0] + even[2]) + (even[1] + even[3]), x, border);
+        const std::size_t end = border + vectors * lanes;
+        return plus(whole, x + end, length_ - end);
+    }
+
+    static float plus(float sum, const float* x, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) sum += x[i];
+        return sum;
+    }
+
+    std::size_t rows_;
+    std::size_t length_;
+};
 
 /// The reduced axes as one, when they lie side by side.
 std::optional<MeanShape> side_by_side(const Reduction& reduction) {
@@ -130,60 +107,101 @@ std::optional<MeanShape> side_by_side(const Reduction& reduction) {
     return shape;
 }
 
-/// Rows and columns of a picture, and nothing else, are reduced.
-bool is_average_pooling(const Reduction& reduction) {
-    if (reduction.axes.size() != 4) return false;
-    const auto kept = [&](std::size_t axis) {
-        return reduction.axes[axis].length == 1 || reduction.axes[axis].output_step != 0;
-    };
-    return kept(0) && kept(3);
+template <typename T, typename Mean>
+PreparedKernel mean_kernel(Reduction reduction, const PrepareOptions& options, const Mean& mean) {
+    if constexpr (sizeof(T) == 1) {
+        if (const auto shape = side_by_side(reduction); shape && options.kernels == KernelSet::fast)
+            return fast_mean<T>(*shape, mean);
+    }
+    return sum_kernel<T>("mean", std::move(reduction), mean);
+}
+
+/// From one quantisation to another. Errors: scales too far apart.
+Result<ScaledMean> scaled_mean(AffineParameters in, AffineParameters out, std::int64_t count) {
+    float shift = static_cast<float>(in.zero_point) * in.scale / out.scale;
+    shift += shift > 0 ? 0.5F : -0.5F;
+    if (!(std::abs(shift) < 0x1p30F))
+        return fail(Cause::bad_input, "the output's scale is too small for the input's");
+    const float scale = in.scale / (static_cast<float>(count) * out.scale);
+    return ScaledMean{REEF_TRY(checked_multiplier(static_cast<double>(scale))),
+                      out.zero_point - static_cast<std::int32_t>(shift)};
 }
 
 template <typename T>
-PreparedKernel edgetpu_mean(const OperatorView& op, Reduction reduction) {
+PreparedKernel special_mean(const OperatorView& op, Reduction reduction,
+                            const PrepareOptions& options) {
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    if (!is_average_pooling(reduction))
-        return unknown_on_edgetpu("the mean over other axes than height and width");
-    const float share = 1.0F / static_cast<float>(reduction.count);
-    const auto count = static_cast<std::int32_t>(reduction.count);
-    const EdgetpuFinish finish{
-        REEF_TRY(float_requantisation(model::Activation::none, op.output(0))),
-        REEF_TRY(float_scale(in.scale * share, out)), in.zero_point * count};
-    return std::make_unique<MeanKernel<T, std::int32_t, EdgetpuFinish>>(std::move(reduction),
-                                                                        finish);
+    if constexpr (std::is_same_v<T, std::uint8_t>) {
+        const ScaledMean mean = REEF_TRY(scaled_mean(in, out, reduction.count));
+        return mean_kernel<T>(std::move(reduction), options, mean);
+    } else {
+        const auto count = static_cast<std::int32_t>(reduction.count);
+        const double scale = static_cast<double>(in.scale) / static_cast<double>(out.scale);
+        const DividedMean<T> mean{
+            REEF_TRY(checked_multiplier(scale)),
+            static_cast<std::int32_t>(static_cast<std::uint32_t>(count) *
+                                      static_cast<std::uint32_t>(in.zero_point)),
+            count, out.zero_point};
+        return mean_kernel<T>(std::move(reduction), options, mean);
+    }
 }
 
 template <typename T>
 PreparedKernel quantized_mean(const OperatorView& op, Reduction reduction,
                               const PrepareOptions& options) {
-    if (reduction.count > most_elements)
-        return fail(Cause::unsupported, fmt::format("the mean of {} elements, more than {}",
-                                                    reduction.count, most_elements));
-    if (options.arithmetic == Arithmetic::edgetpu) return edgetpu_mean<T>(op, std::move(reduction));
+    if (reduction.over_height_and_width())
+        return special_mean<T>(op, std::move(reduction), options);
+    if (REEF_TRY(same_quantization(op.input(0), op.output(0)))) {
+        const TruncatedMean<T> mean{static_cast<std::int32_t>(reduction.count)};
+        return mean_kernel<T>(std::move(reduction), options, mean);
+    }
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     const float scale = in.scale / out.scale;
     if (!(scale < 0x1p40F))
         return fail(Cause::bad_input, "the output's scale is too small for the input's");
-    const QuantizedMean<T> mean{scale, -static_cast<float>(in.zero_point) * scale, out.zero_point,
-                                static_cast<float>(reduction.count)};
-    if (const auto shape = side_by_side(reduction); shape && options.kernels == KernelSet::fast)
-        return fast_mean(*shape, mean);
-    return std::make_unique<MeanKernel<T, std::int32_t, QuantizedMean<T>>>(std::move(reduction),
-                                                                           mean);
+    const FloatMean<T> mean{scale, -static_cast<float>(in.zero_point) * scale, out.zero_point,
+                            static_cast<float>(reduction.count)};
+    return mean_kernel<T>(std::move(reduction), options, mean);
+}
+
+template <typename T>
+PreparedKernel integer_mean(Reduction reduction) {
+    const IntegerQuotientFinish finish{reduction.count};
+    return reduction_kernel<T>("mean", std::move(reduction), std::uint64_t{0},
+                               AddElement<std::uint64_t>{}, finish);
+}
+
+PreparedKernel float_mean(const OperatorView& op, Reduction reduction) {
+    const auto rank = static_cast<std::int32_t>(op.input(0).shape.size());
+    if (reduction.stored_axes == std::vector{rank - 1})
+        return std::make_unique<LanesMean>(reduction.outputs,
+                                           static_cast<std::size_t>(reduction.count));
+    const FloatQuotientFinish finish{static_cast<float>(reduction.count)};
+    return reduction_kernel<float>("mean", std::move(reduction), 0.0F, AddElement<float>{}, finish);
 }
 
 }  // namespace
 
 PreparedKernel prepare_mean(const OperatorView& op, const PrepareOptions& options) {
-    Reduction reduction = REEF_TRY(check_mean(op));
-    if (op.input(0).type == ElementType::uint8)
-        return quantized_mean<std::uint8_t>(op, std::move(reduction), options);
-    if (op.input(0).type == ElementType::int8)
-        return quantized_mean<std::int8_t>(op, std::move(reduction), options);
-    const FloatFinish finish{static_cast<float>(reduction.count)};
-    return std::make_unique<MeanKernel<float, float, FloatFinish>>(std::move(reduction), finish);
+    Reduction reduction = REEF_TRY(
+        check_reduction(op, {ElementType::uint8, ElementType::int8, ElementType::int16,
+                             ElementType::int32, ElementType::int64, ElementType::float32}));
+    switch (op.input(0).type) {
+        case ElementType::uint8:
+            return quantized_mean<std::uint8_t>(op, std::move(reduction), options);
+        case ElementType::int8:
+            return quantized_mean<std::int8_t>(op, std::move(reduction), options);
+        case ElementType::int16:
+            return quantized_mean<std::int16_t>(op, std::move(reduction), options);
+        case ElementType::int32:
+            return integer_mean<std::int32_t>(std::move(reduction));
+        case ElementType::int64:
+            return integer_mean<std::int64_t>(std::move(reduction));
+        default:
+            return float_mean(op, std::move(reduction));
+    }
 }
 
 }  // namespace reef::cpu

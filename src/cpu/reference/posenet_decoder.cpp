@@ -9,8 +9,11 @@
 // pixels.
 //
 // Inputs 1 x height x width x channels: heatmaps (17 logits), short offsets (17 y, 17 x), mid
-// offsets (16 forward y, 16 forward x, 16 backward y, 16 backward x). Outputs, float32, padded with
-// zeros: keypoints (y, x in input pixels), keypoint scores, pose scores, pose count.
+// offsets (16 forward y, 16 forward x, 16 backward y, 16 backward x) and, in networks for masks,
+// long offsets (17 y, 17 x). Outputs, float32, padded with zeros: keypoints (y, x in input pixels),
+// keypoint scores, pose scores, pose count and, with long offsets, a mask for each pose. Google's
+// decoder writes masks for maps of 33 x 33 cells only; those of other maps have the maps' size
+// here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +21,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "cpu/custom_options.h"
 #include "cpu/dequantized_input.h"
@@ -29,6 +33,7 @@ namespace {
 constexpr std::size_t keypoints = posenet_keypoints;
 constexpr std::size_t edges = 16;
 constexpr int refinement_steps = 5;
+constexpr int mask_refinement_steps = 2;
 constexpr std::int64_t most_cells = 1 << 18;
 
 struct Edge {
@@ -119,6 +124,7 @@ struct Map {
 struct PosenetParameters {
     PosenetOptions options;
     Map heatmaps, short_offsets, mid_offsets;
+    std::optional<Map> long_offsets;  ///< when masks are wanted
 };
 
 class PosenetKernel final : public Kernel {
@@ -154,11 +160,13 @@ class PosenetKernel final : public Kernel {
         rescore_overlapping();
         sort_poses();
         write(frame);
+        if (p_.long_offsets) write_masks(frame);
         return {};
     }
 
   private:
-    static constexpr std::size_t heatmaps_at = 0, short_offsets_at = 1, mid_offsets_at = 2;
+    static constexpr std::size_t heatmaps_at = 0, short_offsets_at = 1, mid_offsets_at = 2,
+                                 long_offsets_at = 3;
 
     [[nodiscard]] std::size_t max_poses() const {
         return static_cast<std::size_t>(p_.options.max_detections);
@@ -204,9 +212,8 @@ class PosenetKernel final : public Kernel {
     /// From a keypoint along an edge (0 to 15 forward, 16 to 31 backward) to its neighbour.
     [[nodiscard]] Point follow(const Frame& frame, Point from, std::size_t edge,
                                std::size_t target) const {
-        // Google's decoder shifts only the backward edges after the first one to the backward
-        // channels; edge 16 (left eye to nose) reads y from channel 16 and x from channel 32.
-        const std::size_t y_channel = edge > edges ? edge + edges : edge;
+        // Forward y and x lie before backward y and x.
+        const std::size_t y_channel = edge >= edges ? edge + edges : edge;
         const std::byte* mid = frame.inputs[mid_offsets_at];
         const std::byte* near = frame.inputs[short_offsets_at];
         Point p = p_.heatmaps.inside(from.y + p_.mid_offsets.sample(mid, from, y_channel),
@@ -307,6 +314,53 @@ class PosenetKernel final : public Kernel {
         *frame.out<float>(3) = static_cast<float>(count);
     }
 
+    /// Where a cell's long offsets, followed three times, see a keypoint; in input pixels.
+    [[nodiscard]] Point seen_from(const std::byte* data, std::int32_t y, std::int32_t x,
+                                  std::size_t id) const {
+        const Map& map = *p_.long_offsets;
+        Point p{static_cast<float>(y), static_cast<float>(x)};
+        for (int i = 0; i <= mask_refinement_steps; ++i)
+            p = map.inside(p.y + map.sample(data, p, id),
+                           p.x + map.sample(data, p, id + keypoints));
+        const auto stride = static_cast<float>(p_.options.stride);
+        return {p.y * stride, p.x * stride};
+    }
+
+    /// The written pose whose keypoints lie closest to what a cell sees; the first among equals.
+    [[nodiscard]] std::size_t nearest_pose(const Frame& frame, std::int32_t y, std::int32_t x,
+                                           std::size_t poses) const {
+        std::array<Point, keypoints> seen;
+        for (std::size_t k = 0; k < keypoints; ++k)
+            seen[k] = seen_from(frame.inputs[long_offsets_at], y, x, k);
+        std::size_t nearest = 0;
+        float least = 0;
+        const float* points = frame.out<float>(0);
+        for (std::size_t pose = 0; pose < poses; ++pose) {
+            float sum = 0;
+            for (std::size_t k = 0; k < keypoints; ++k, points += 2)
+                sum += squared_distance(seen[k], {points[0], points[1]});
+            if (pose > 0 && !(sum < least)) continue;
+            nearest = pose;
+            least = sum;
+        }
+        return nearest;
+    }
+
+    /// Every cell belongs to one pose. Follows write().
+    void write_masks(const Frame& frame) const {
+        const Map& map = *p_.long_offsets;
+        const std::size_t cells =
+            static_cast<std::size_t>(map.height) * static_cast<std::size_t>(map.width);
+        float* masks = frame.out<float>(4);
+        std::fill_n(masks, max_poses() * cells, 0.0F);
+        const auto poses = static_cast<std::size_t>(*frame.out<float>(3));
+        if (poses == 0) return;
+        std::size_t cell = 0;
+        for (std::int32_t y = 0; y < map.height; ++y)
+            for (std::int32_t x = 0; x < map.width; ++x, ++cell)
+                masks[nearest_pose(frame, y, x, poses) * cells + cell] = 1.0F;
+    }
+
     PosenetParameters p_;
     float squared_radius_ = 0;  ///< in cells
     float lowest_logit_ = 0;
@@ -341,15 +395,15 @@ Result<Map> check_map(const OperatorView& op, std::size_t i, std::size_t channel
 }  // namespace
 
 PreparedKernel prepare_posenet_decoder(const OperatorView& op, const PrepareOptions& /*options*/) {
-    if (op.input_count() == 4)
-        return fail(Cause::unsupported, "instance masks from long offsets (a fourth input)");
-    REEF_CHECK(op.expect_counts(3, 3, 4));
+    const bool masks = op.input_count() == 4;
+    REEF_CHECK(op.expect_counts(3, 4, masks ? 5 : 4));
     PosenetParameters p;
     p.options = REEF_TRY(posenet_options(op.op()));
     const float cells_per_pixel = static_cast<float>(1.0 / p.options.stride);
     p.heatmaps = REEF_TRY(check_map(op, 0, keypoints, 1));
     p.short_offsets = REEF_TRY(check_map(op, 1, 2 * keypoints, cells_per_pixel));
     p.mid_offsets = REEF_TRY(check_map(op, 2, 4 * edges, cells_per_pixel));
+    if (masks) p.long_offsets = REEF_TRY(check_map(op, 3, 2 * keypoints, cells_per_pixel));
     REEF_CHECK(expect_custom_outputs(op));
     return std::make_unique<PosenetKernel>(p);
 }

@@ -1,8 +1,8 @@
-// QUANTIZE (from float, or from one quantisation to another), DEQUANTIZE, RELU and RELU6.
+// QUANTIZE (from float, or from one quantisation to another), DEQUANTIZE, RELU, RELU6 and
+// RELU_N1_TO_1.
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/float_requantisation.h"
 #include "cpu/kernels.h"
 #include "cpu/reference/unary.h"
 
@@ -37,28 +37,6 @@ struct Rescale {
     }
 };
 
-/// The Edge TPU's copy to another quantisation.
-template <typename In, typename Out>
-struct FloatRescale {
-    FloatRequantisation requantise;
-    float scale = 1;
-    std::int32_t zero_in = 0;
-    Out operator()(In value) const {
-        return static_cast<Out>(requantise(std::int32_t{value} - zero_in, scale));
-    }
-};
-
-template <typename In, typename Out>
-PreparedKernel edgetpu_rescale(const OperatorView& op, const char* name,
-                               model::Activation activation, KernelSet set) {
-    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
-    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    return unary_kernel<In, Out>(
-        name, op, set,
-        FloatRescale<In, Out>{REEF_TRY(float_requantisation(activation, op.output(0))),
-                              REEF_TRY(float_scale(in.scale, out)), in.zero_point});
-}
-
 template <typename T>
 struct ToFloat {
     AffineParameters in;
@@ -67,16 +45,9 @@ struct ToFloat {
     }
 };
 
-template <typename T>
-inline constexpr bool is_byte = sizeof(T) == 1;
-
 template <typename In, typename Out>
 PreparedKernel quantize_kernel(const OperatorView& op, const PrepareOptions& options) {
     const KernelSet set = options.kernels;
-    if constexpr (is_byte<In> && is_byte<Out>) {
-        if (options.arithmetic == Arithmetic::edgetpu)
-            return edgetpu_rescale<In, Out>(op, "quantize", model::Activation::none, set);
-    }
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     if constexpr (std::is_same_v<In, float>) {
         return unary_kernel<float, Out>("quantize", op, set, FromFloat<Out>{out});
@@ -90,14 +61,10 @@ PreparedKernel quantize_kernel(const OperatorView& op, const PrepareOptions& opt
     }
 }
 
-/// x below 0 becomes 0, and above 6 becomes 6 when `activation` is relu6.
+/// Clamped as the activation clamps.
 template <typename T>
 PreparedKernel rectify(const OperatorView& op, const char* name, model::Activation activation,
                        const PrepareOptions& options) {
-    if constexpr (is_byte<T>) {
-        if (options.arithmetic == Arithmetic::edgetpu)
-            return edgetpu_rescale<T, T>(op, name, activation, options.kernels);
-    }
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     // TFLite divides the scales in float32 here, in float64 for QUANTIZE.
@@ -168,6 +135,10 @@ PreparedKernel prepare_dequantize(const OperatorView& op, const PrepareOptions& 
 
 PreparedKernel prepare_relu(const OperatorView& op, const PrepareOptions& options) {
     return prepare_rectifier(op, "relu", model::Activation::relu, options);
+}
+
+PreparedKernel prepare_relu_n1_to_1(const OperatorView& op, const PrepareOptions& options) {
+    return prepare_rectifier(op, "relu_n1_to_1", model::Activation::relu_n1_to_1, options);
 }
 
 PreparedKernel prepare_relu6(const OperatorView& op, const PrepareOptions& options) {

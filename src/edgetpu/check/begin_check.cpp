@@ -25,8 +25,8 @@ class TileOrder {
             const auto& instruction = issued.instruction;
             if (instruction.info->space == Space::scalar || (issued.tiles >> tile_ & 1) == 0)
                 continue;
-            if (instruction.info == &spec::instructions[spec::op::fence])
-                fence(instruction);
+            if (const auto* f = std::get_if<program::Fence>(issued.operation))
+                fence(*f);
             else
                 work(issued);
         }
@@ -53,9 +53,9 @@ class TileOrder {
     };
 
     void work(const Issued& issued) {
-        const auto& instruction = issued.instruction;
-        const bool mesh = instruction.info->find("fill") != nullptr;
-        const auto engine = engine_of(instruction);
+        const auto& operation = *issued.operation;
+        const bool mesh = std::holds_alternative<program::Mesh>(operation);
+        const auto engine = engine_of(operation);
         const auto node = nodes_.size();
         for (std::size_t side = 0; side < 2; ++side) nodes_.push_back({&issued, {}});
         if (!mesh) nodes_[node + 1].needs.push_back(node);
@@ -66,11 +66,11 @@ class TileOrder {
             }
         }
         last_[engine] = node;
-        for (const auto& demand : demands_of(instruction))
+        for (const auto& demand : demands_of(operation))
             if (demand.counter < tile_producer_a)
                 pending_.push_back({node + (mesh && demand.destination ? 1 : 0), demand.counter,
                                     demand.first, engine});
-        for (const auto& production : productions_of(instruction)) {
+        for (const auto& production : productions_of(operation)) {
             const auto c = production.counter;
             if (c >= tile_producer_a) continue;
             const bool receives = c >= first_in && c <= last_in;
@@ -80,13 +80,12 @@ class TileOrder {
         }
     }
 
-    void fence(const Instruction& fence) {
-        namespace f = spec::field::fence;
-        settle(fence.bits(spec::fence_fields[f::engines]));
-        const auto set = fence.bits(spec::fence_fields[f::reset_counters]);
+    void fence(const program::Fence& fence) {
+        settle(fence.engines);
+        const auto set = fence.reset_counters;
         for (unsigned c = 0; c < tile_producer_a; ++c) {
             if ((set >> c & 1) == 0) continue;
-            values_[c] = base_[c] = fence.value(spec::fence_fields[f::reset_value]);
+            values_[c] = base_[c] = fence.reset_value;
             counted_[c].clear();
         }
     }

@@ -70,26 +70,26 @@ class CreditChecker {
     }
 
     void step(const Issued& issued) {
-        const auto& instruction = issued.instruction;
-        if (is(instruction, spec::op::sync)) return sync(issued);
-        if (is(instruction, spec::op::ring_push)) return relay(instruction);
-        if (instruction.info->space == Space::scalar) return;
-        if (is(instruction, spec::op::fence)) {
+        const auto& operation = *issued.operation;
+        if (const auto* s = std::get_if<program::Sync>(&operation)) return sync(issued, *s);
+        if (std::holds_alternative<program::RingPush>(operation)) return relay(operation);
+        if (issued.instruction.info->space == Space::scalar) return;
+        if (const auto* f = std::get_if<program::Fence>(&operation)) {
             for (unsigned t = 0; t < tiles_per_chip; ++t)
-                if (issued.tiles >> t & 1) fence(issued, t);
+                if (issued.tiles >> t & 1) fence(issued, *f, t);
             return;
         }
-        const auto engine = engine_of(instruction);
-        for (const auto& demand : demands_of(instruction)) {
+        const auto engine = engine_of(operation);
+        for (const auto& demand : demands_of(operation)) {
             if (demand.counter >= tile_counters) {
                 fault(issued, 0, "{} waits for counter {}, of which nothing is known",
-                      instruction.info->name, demand.counter);
+                      issued.instruction.info->name, demand.counter);
                 continue;
             }
             for (unsigned t = 0; t < tiles_per_chip; ++t)
                 if (issued.tiles >> t & 1) tiles_[t].pending.push_back({&issued, demand, engine});
         }
-        for (const auto& production : productions_of(instruction))
+        for (const auto& production : productions_of(operation))
             count(production, issued.tiles, engine);
     }
 
@@ -108,7 +108,7 @@ class CreditChecker {
     }
 
     // A relay of the scalar core sends on ring A too.
-    void relay(const Instruction& push) {
+    void relay(const program::Operation& push) {
         for (const auto& production : productions_of(push))
             if (production.counter == scalar_producer_a)
                 for (auto& tile : tiles_)
@@ -117,29 +117,37 @@ class CreditChecker {
 
     /// The tile issues nothing behind the fence before the named engines are idle: what they wait
     /// for must come from before it.
-    void fence(const Issued& issued, unsigned t) {
+    void fence(const Issued& issued, const program::Fence& fence, unsigned t) {
         auto& tile = tiles_[t];
-        const auto& fence = issued.instruction;
-        const auto bits = [&](unsigned f) { return fence.bits(spec::fence_fields[f]); };
-        const auto engines = bits(spec::field::fence::engines);
-        const auto set = bits(spec::field::fence::reset_counters);
+        const auto engines = fence.engines;
+        const auto set = fence.reset_counters;
         std::erase_if(tile.pending, [&](const Pending& p) {
             if ((engines >> p.engine & 1) == 0) return false;
             // Another tile may send later, unless the count begins anew here.
             if (is_global(p.demand.counter) && (set >> p.demand.counter & 1) == 0 &&
                 tile.counters[p.demand.counter] < p.demand.largest)
                 return false;
-            settle(p, t, fmt::format("before the fence at word {:#06x}", fence.word));
+            settle(p, t, fmt::format("before the fence at word {:#06x}", issued.instruction.word));
             return true;
         });
-        for (auto& counting : tile.counting) counting &= ~static_cast<std::uint32_t>(engines);
-        const auto value = fence.value(spec::fence_fields[spec::field::fence::reset_value]);
+        for (auto& counting : tile.counting) counting &= ~engines;
+        for (const unsigned c : {tile_producer_a, tile_producer_b})
+            if (fence.expected_counters >> (c - tile_producer_a) & 1) expect(issued, fence, t, c);
         for (unsigned c = 0; c < tile_counters; ++c) {
             if ((set >> c & 1) == 0) continue;
-            check_set(issued, t, c, value);
-            tile.counters[c] = value;
+            check_set(issued, t, c, fence.reset_value);
+            tile.counters[c] = fence.reset_value;
         }
-        tile.notified += static_cast<std::int64_t>(bits(spec::field::fence::notify) & 1);
+        tile.notified += fence.notifies() ? 1 : 0;
+    }
+
+    /// Nothing behind the fence is issued before so many messages were sent.
+    void expect(const Issued& issued, const program::Fence& fence, unsigned t, unsigned counter) {
+        const auto reached = tiles_[t].counters[counter];
+        // Counters have 16 bits.
+        if (static_cast<std::int16_t>(reached - fence.expected) >= 0) return;
+        fault(issued, t, "fence expects {} {}, {} come before it", counter_name(counter),
+              fence.expected, reached);
     }
 
     void settle(const Pending& p, unsigned t, const std::string& before) {
@@ -167,14 +175,11 @@ class CreditChecker {
         }
     }
 
-    void sync(const Issued& issued) {
-        const auto& sync = issued.instruction;
-        const auto tiles = sync.bits(spec::sync_fields[spec::field::sync::notified_tiles]);
-        const auto count = sync.bits(spec::sync_fields[spec::field::sync::notified_count]);
+    void sync(const Issued& issued, const program::Sync& sync) {
         for (unsigned t = 0; t < tiles_per_chip; ++t) {
-            if ((tiles >> t & 1) == 0) continue;
+            if ((sync.notified_tiles >> t & 1) == 0) continue;
             auto& tile = tiles_[t];
-            tile.awaited += static_cast<std::int64_t>(count);
+            tile.awaited += sync.notified_count;
             if (tile.notified < tile.awaited)
                 fault(issued, t, "sync waits for notification {}, {} come before it", tile.awaited,
                       tile.notified);

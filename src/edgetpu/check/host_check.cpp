@@ -13,6 +13,8 @@
 namespace reef::edgetpu::check {
 namespace {
 
+using program::saturating_product;
+
 constexpr unsigned narrow_to_wide = number_of("NARROW_TO_WIDE", spec::tile_counter_values);
 constexpr std::uint64_t host_unit = spec::activation_unit_bytes;
 constexpr std::uint64_t row_words = spec::row_bytes / word_bytes;
@@ -22,24 +24,17 @@ static_assert(most_rows > spec::wide_rows);
 
 /// Words of each row that a narrow_to_wide writes: a row ends when the source dimensions below
 /// row_level have passed, and after 64 words. At most `most_rows` of them.
-std::vector<std::uint32_t> written_rows(const Instruction& copy) {
-    const auto nest = nest_of(copy, "src");
-    const auto level = static_cast<unsigned>(
-        copy.bits(spec::narrow_to_wide_fields[spec::field::narrow_to_wide::row_level]));
+std::vector<std::uint32_t> written_rows(const program::NarrowToWide& copy) {
+    const auto& nest = copy.src;
+    const auto level = copy.row_level;
     std::vector<std::uint32_t> out;
     if (level == 0) {
         out.assign(std::min(nest.visits(), most_rows), 1);
         return out;
     }
-    std::uint64_t passes = 1;  // of dimension 0 in a group
-    for (unsigned d = 1; d < level && d < nest.dimensions; ++d)
-        passes = saturating_product(passes, nest.counts[d]);
-    const auto groups = nest.from(level);
-    std::uint64_t pass = 0;
+    const auto groups = nest.passes_from(level);
     for (std::uint64_t g = 0; g < groups && out.size() < most_rows; ++g) {
-        std::uint64_t words = 0;
-        for (std::uint64_t p = 0; p < passes && words < most_rows * row_words; ++p)
-            words += nest.count_of_pass(pass++);
+        std::uint64_t words = std::min(nest.visits_of_pass(level, g), most_rows * row_words);
         for (; words > 0 && out.size() < most_rows; words -= std::min(words, row_words))
             out.push_back(static_cast<std::uint32_t>(std::min(words, row_words)));
     }
@@ -52,11 +47,11 @@ class HostChecker {
 
     std::vector<ProgramFault> run() {
         for (const auto& issued : order_.instructions) {
-            const auto& instruction = issued.instruction;
-            if (is(instruction, spec::op::infeed)) infeed(issued);
-            if (is(instruction, spec::op::ring_push)) push(issued);
-            if (is(instruction, spec::op::narrow_to_wide)) copy(issued);
-            if (is(instruction, spec::op::fence)) fence(issued);
+            const auto& operation = *issued.operation;
+            if (const auto* i = std::get_if<program::Infeed>(&operation)) infeed(issued, *i);
+            if (const auto* p = std::get_if<program::RingPush>(&operation)) push(issued, *p);
+            if (const auto* c = std::get_if<program::NarrowToWide>(&operation)) copy(issued, *c);
+            if (const auto* f = std::get_if<program::Fence>(&operation)) fence(issued, *f);
         }
         if (order_.instructions.empty()) return {};
         const auto& last = order_.instructions.back();
@@ -64,10 +59,11 @@ class HostChecker {
         finish(activations_, last);
         counts_ = {};
         for (const auto& issued : order_.instructions) {
-            if (is(issued.instruction, spec::op::ring_send)) send(issued);
-            if (is(issued.instruction, spec::op::ring_pop)) pops_.push_back(&issued);
-            if (is(issued.instruction, spec::op::sync)) sync(issued);
-            if (is(issued.instruction, spec::op::fence)) fence(issued);
+            const auto& operation = *issued.operation;
+            if (const auto* r = std::get_if<program::RingSend>(&operation)) send(issued, *r);
+            if (std::holds_alternative<program::RingPop>(operation)) pops_.push_back(&issued);
+            if (const auto* s = std::get_if<program::Sync>(&operation)) sync(issued, *s);
+            if (const auto* f = std::get_if<program::Fence>(&operation)) fence(issued, *f);
         }
         deliver("the end");
         totals(last);
@@ -84,20 +80,19 @@ class HostChecker {
     /// A FIFO of the scalar core: the units of one infeed, and how many of them are sent on.
     struct Fifo {
         std::uint64_t unit_bytes;
+        std::uint64_t size;       ///< units of the FIFO, after which addresses begin anew
         std::uint64_t all = 0;    ///< of all infeeds
         std::uint64_t first = 0;  ///< address of the current infeed's first unit
         std::uint64_t units = 0;
         std::uint64_t position = 0;
     };
 
-    void infeed(const Issued& issued) {
-        const auto source =
-            issued.instruction.bits(spec::infeed_fields[spec::field::infeed::source]);
-        auto& fifo = source == 0 ? parameters_ : activations_;
+    void infeed(const Issued& issued, const program::Infeed& infeed) {
+        auto& fifo = infeed.activations() ? activations_ : parameters_;
         finish(fifo, issued);
-        fifo.units = nest_of(issued.instruction, "dst").visits();
+        fifo.units = infeed.dst.visits();
         fifo.all += fifo.units;
-        fifo.first = issued.instruction.bits(spec::infeed_fields[spec::field::infeed::dst_base]);
+        fifo.first = static_cast<std::uint64_t>(infeed.dst.base);
         fifo.position = 0;
     }
 
@@ -108,24 +103,19 @@ class HostChecker {
     }
 
     /// Pieces follow each other; one may begin with the unit that the one before ended with.
-    void push(const Issued& issued) {
-        namespace f = spec::field::ring_push;
-        const auto& push = issued.instruction;
-        const auto bits = [&](unsigned field) { return push.bits(spec::ring_push_fields[field]); };
-        if (bits(f::source) > 1) return;  // the relay's units come from ring_pop
-        auto& fifo = bits(f::source) == 0 ? parameters_ : activations_;
-        const auto ring = bits(f::src_rotate_size) * 2;
-        const auto base = bits(f::src_base);
-        const auto wrapped = [&](std::uint64_t position) {
-            const auto unit = fifo.first + position;
-            return ring == 0 ? unit : unit % ring;
-        };
+    void push(const Issued& issued, const program::RingPush& push) {
+        if (push.fifo >= spec::Fifo::relay_) return;  // the relay's units come from ring_pop
+        auto& fifo = push.fifo == spec::Fifo::parameters_ ? parameters_ : activations_;
+        const auto ring =
+            push.src.rotates() ? static_cast<std::uint64_t>(push.src.rotate_size) * 2 : fifo.size;
+        const auto base = static_cast<std::uint64_t>(push.src.base);
+        const auto wrapped = [&](std::uint64_t position) { return (fifo.first + position) % ring; };
         const bool shares = base != wrapped(fifo.position) && fifo.position > 0 &&
                             base == wrapped(fifo.position - 1);
         if (base != wrapped(fifo.position) && !shares)
             fault(issued, "ring_push begins at unit {:#x} of its FIFO, {:#x} is due", base,
                   wrapped(fifo.position));
-        fifo.position += nest_of(push, "src").visits() - (shares ? 1 : 0);
+        fifo.position += push.src.visits() - (shares ? 1 : 0);
     }
 
     // -- Rows to the scalar core ------------------------------------------------------------------
@@ -147,21 +137,16 @@ class HostChecker {
         std::int64_t behind;  ///< ... and behind it
     };
 
-    void fence(const Issued& issued) {
-        namespace f = spec::field::fence;
-        const auto& fence = issued.instruction;
-        if ((fence.bits(spec::fence_fields[f::reset_counters]) >> narrow_to_wide & 1) == 0) return;
+    void fence(const Issued& issued, const program::Fence& fence) {
+        if ((fence.reset_counters >> narrow_to_wide & 1) == 0) return;
         for (unsigned t = 0; t < tiles_per_chip; ++t)
-            if (issued.tiles >> t & 1)
-                counts_[t] = {counts_[t].epoch + 1,
-                              fence.value(spec::fence_fields[f::reset_value])};
+            if (issued.tiles >> t & 1) counts_[t] = {counts_[t].epoch + 1, fence.reset_value};
     }
 
-    void copy(const Issued& issued) {
-        namespace f = spec::field::narrow_to_wide;
-        const auto row = issued.instruction.bits(spec::narrow_to_wide_fields[f::dst_base]);
+    void copy(const Issued& issued, const program::NarrowToWide& copy) {
+        const auto row = static_cast<std::uint64_t>(copy.dst.base);
         std::int64_t events = 0;
-        for (const auto& production : productions_of(issued.instruction))
+        for (const auto& production : productions_of(*issued.operation))
             events = static_cast<std::int64_t>(std::min(production.events, most_rows));
         for (unsigned t = 0; t < tiles_per_chip; ++t) {
             if ((issued.tiles >> t & 1) == 0) continue;
@@ -176,7 +161,7 @@ class HostChecker {
     const Issued* filling(const Issued& send, unsigned tile, std::uint64_t row) const {
         const auto found = copies_.find({tile, row, counts_[tile].epoch});
         if (found == copies_.end()) return nullptr;
-        for (const auto& demand : demands_of(send.instruction)) {
+        for (const auto& demand : demands_of(*send.operation)) {
             if (demand.counter != narrow_to_wide) continue;
             for (const auto& copy : found->second)
                 if (copy.before < demand.first && demand.first <= copy.behind) return copy.issued;
@@ -184,30 +169,28 @@ class HostChecker {
         return found->second.size() == 1 ? found->second.front().issued : nullptr;
     }
 
-    void send(const Issued& issued) {
-        namespace f = spec::field::ring_send;
-        const auto& send = issued.instruction;
-        const auto bits = [&](unsigned field) { return send.bits(spec::ring_send_fields[field]); };
-        if (bits(f::to_scalar) == 0) return;
-        const auto rows = std::min(nest_of(send, "src").visits(), most_rows);
+    void send(const Issued& issued, const program::RingSend& send) {
+        if (!send.to_scalar) return;
+        const auto first = static_cast<std::uint64_t>(send.src.base);
+        const auto rows = std::min(send.src.visits(), most_rows);
         for (unsigned t = 0; t < tiles_per_chip; ++t) {
             if ((issued.tiles >> t & 1) == 0) continue;
-            if (bits(f::ring_b) != 0) {
+            if (send.ring == program::Ring::b) {
                 relayed_.push_back({&issued, saturating_product(rows, row_words)});
                 continue;
             }
-            const auto* copy = filling(issued, t, bits(f::src_base));
+            const auto* copy = filling(issued, t, first);
             if (!copy) {
                 fault(issued,
                       "tile {}: no narrow_to_wide fills row {:#x}, which goes to the scalar core",
-                      t, bits(f::src_base));
+                      t, first);
                 continue;
             }
             if (rows_.size() > most_rows) {
                 fault(issued, "more than {} rows go to the scalar core at a time", most_rows);
                 rows_.clear();
             }
-            const auto words = written_rows(copy->instruction);
+            const auto words = written_rows(std::get<program::NarrowToWide>(*copy->operation));
             if (words.size() != rows)
                 fault(issued,
                       "tile {}: ring_send takes {} rows, narrow_to_wide at word {:#06x} writes {}",
@@ -217,24 +200,20 @@ class HostChecker {
         }
     }
 
-    void sync(const Issued& issued) {
-        const auto set =
-            issued.instruction.bits(spec::sync_fields[spec::field::sync::reset_counters]);
-        if (set >> scalar_producer_a & 1)
+    void sync(const Issued& issued, const program::Sync& sync) {
+        if (sync.reset_counters >> scalar_producer_a & 1)
             deliver(fmt::format("the sync at word {:#06x}", issued.instruction.word));
     }
 
     /// Rows go to the ring_pops in order; each takes whole rows, padded to its unit.
     void deliver(const std::string& before) {
-        for (const auto* pop : pops_) {
-            namespace f = spec::field::ring_pop;
-            const auto bits = [&](unsigned field) {
-                return pop->instruction.bits(spec::ring_pop_fields[field]);
-            };
-            const auto units = nest_of(pop->instruction, "dst").visits();
-            const bool to_host = bits(f::to_host) != 0;
+        for (const auto* issued : pops_) {
+            const auto& pop = std::get<program::RingPop>(*issued->operation);
+            const auto units = pop.dst.visits();
+            const bool to_host = pop.to_host;
             if (to_host) host_bytes_ += saturating_product(units, host_unit);
-            auto& source = bits(f::dst_rotate_size) != 0 ? relayed_ : rows_;
+            // What is counted, to be pushed on, is a relay's; the scalar core's own words are not.
+            auto& source = !to_host && pop.outfeed.enabled ? relayed_ : rows_;
             const auto unit_words = to_host ? host_unit / word_bytes : 1;
             std::uint64_t got = 0;
             while (got < units && !source.empty()) {
@@ -242,8 +221,8 @@ class HostChecker {
                 source.pop_front();
             }
             if (got != units)
-                fault(*pop, "ring_pop takes {} units, the rows sent to it before {} hold {}", units,
-                      before, got);
+                fault(*issued, "ring_pop takes {} units, the rows sent to it before {} hold {}",
+                      units, before, got);
         }
         for (auto* left : {&rows_, &relayed_}) {
             if (!left->empty())
@@ -282,8 +261,8 @@ class HostChecker {
     std::vector<const Issued*> pops_;
     std::deque<Row> rows_;
     std::deque<Row> relayed_;
-    Fifo parameters_{spec::parameter_unit_bytes};
-    Fifo activations_{spec::activation_unit_bytes};
+    Fifo parameters_{spec::parameter_unit_bytes, spec::parameter_fifo_units};
+    Fifo activations_{spec::activation_unit_bytes, spec::activation_fifo_units};
     std::uint64_t host_bytes_ = 0;
     std::vector<ProgramFault> faults_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "edgetpu/program/codec.h"
 #include "edgetpu/sim/scalar_core.h"
 
 namespace reef::edgetpu::check {
@@ -25,7 +26,7 @@ class Follower {
         for (chunk_ = 0; chunk_ < chunks.size() && out_.faults.empty(); ++chunk_) {
             auto instructions = decode(chunks[chunk_]);
             if (!instructions)
-                fault(0, instructions.error().message());
+                fault(0, instructions.error());
             else
                 follow(*instructions);
         }
@@ -33,24 +34,33 @@ class Follower {
     }
 
   private:
-    void fault(std::size_t word, std::string what) {
-        out_.faults.push_back({chunk_, word, "the order of issue cannot be followed: " + what});
+    void fault(std::size_t word, const std::string& what, bool unmodelled = false) {
+        out_.faults.push_back(
+            {chunk_, word, "the order of issue cannot be followed: " + what, unmodelled});
+    }
+    void fault(std::size_t word, const Error& error) {
+        fault(word, error.message(), error.cause == Cause::unsupported);
     }
 
     void follow(const std::vector<Instruction>& instructions) {
         core_.begin_stream();
+        auto& operations = out_.operations.emplace_back();
+        operations.reserve(instructions.size());
+        for (const auto& instruction : instructions)
+            operations.push_back(program::decode(instruction).operation);
         while (left_-- > 0) {
             const auto word = core_.program_counter();
             const auto found = std::ranges::lower_bound(instructions, word, {}, &Instruction::word);
             if (found == instructions.end() || found->word != word)
                 return fault(word, "no instruction begins here");
             if (!sim::ScalarCore::executes(*found)) {
-                if (!issue(*found)) return;
+                const auto index = static_cast<std::size_t>(found - instructions.begin());
+                if (!issue(*found, operations[index])) return;
                 core_.pass(*found);
                 continue;
             }
             const auto effect = core_.execute(*found);
-            if (!effect) return fault(word, effect.error().message());
+            if (!effect) return fault(word, effect.error());
             if (effect->fired) {
                 const auto tag = static_cast<std::size_t>(effect->fired->tag);
                 if (tag < out_.bytes_by_tag.size())
@@ -63,21 +73,23 @@ class Follower {
               fmt::format("no halt within {} instructions", most_executed));
     }
 
-    bool issue(const Instruction& instruction) {
+    bool issue(const Instruction& instruction, const program::Operation& operation) {
         if (out_.instructions.size() == most_issued) {
             fault(instruction.word, fmt::format("more than {} instructions", most_issued));
             return false;
         }
         if (instruction.info->space == Space::scalar) {
-            if (core_.gate_open(instruction)) out_.instructions.push_back({instruction, chunk_, 0});
+            if (core_.gate_open(instruction))
+                out_.instructions.push_back({instruction, &operation, chunk_, 0});
             return true;
         }
         const auto issued = core_.issue(instruction);
         if (!issued) {
-            fault(instruction.word, issued.error().message());
+            fault(instruction.word, issued.error());
             return false;
         }
-        if (issued->issued) out_.instructions.push_back({instruction, chunk_, issued->tiles});
+        if (issued->issued)
+            out_.instructions.push_back({instruction, &operation, chunk_, issued->tiles});
         return true;
     }
 

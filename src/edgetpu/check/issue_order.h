@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "edgetpu/program/instruction.h"
 #include "reef/edgetpu/isa.h"
 #include "reef/edgetpu/program_check.h"
 #include "reef/edgetpu/transfers.h"
@@ -14,11 +15,18 @@ namespace reef::edgetpu::check {
 
 struct Issued {
     Instruction instruction;
+    const program::Operation* operation = nullptr;  ///< of the IssueOrder
     std::size_t chunk = 0;
     std::uint16_t tiles = 0;  ///< of tile instructions, chosen by a register where that is so
 };
 
 struct IssueOrder {
+    IssueOrder() = default;
+    IssueOrder(IssueOrder&&) = default;
+    IssueOrder& operator=(IssueOrder&&) = default;
+
+    /// By chunk: its instructions, decoded once.
+    std::vector<std::vector<program::Operation>> operations;
     /// Tile instructions and those scalar ones that the scalar core does not execute itself.
     std::vector<Issued> instructions;
     /// Bytes of the DMA descriptors; each rounded up to the 8 bytes of a FIFO unit.

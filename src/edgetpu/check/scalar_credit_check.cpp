@@ -15,14 +15,14 @@ class ScalarCreditChecker {
   public:
     std::vector<ProgramFault> run(const IssueOrder& order) {
         for (const auto& issued : order.instructions) {
-            if (is(issued.instruction, spec::op::sync)) {
-                sync(issued);
+            if (const auto* s = std::get_if<program::Sync>(issued.operation)) {
+                sync(issued, *s);
             } else if (issued.instruction.info->space == Space::scalar) {
                 scalar(issued);
-            } else if (is(issued.instruction, spec::op::ring_send)) {
-                send(issued);
-            } else if (is(issued.instruction, spec::op::fence)) {
-                fence(issued.instruction);
+            } else if (const auto* r = std::get_if<program::RingSend>(issued.operation)) {
+                send(issued, *r);
+            } else if (const auto* f = std::get_if<program::Fence>(issued.operation)) {
+                fence(*f);
             }
         }
         for (unsigned c = 0; c < scalar_counters; ++c) settle(c, "before the end");
@@ -42,14 +42,14 @@ class ScalarCreditChecker {
     }
 
     void scalar(const Issued& issued) {
-        for (const auto& demand : demands_of(issued.instruction)) {
+        for (const auto& demand : demands_of(*issued.operation)) {
             if (demand.counter >= scalar_counters)
                 fault(issued, "{} waits for scalar counter {}, of which nothing is known",
                       issued.instruction.info->name, demand.counter);
             else
                 pending_.push_back({&issued, demand});
         }
-        for (const auto& production : productions_of(issued.instruction)) {
+        for (const auto& production : productions_of(*issued.operation)) {
             const auto events = counted(production);
             counters_[production.counter] += events;
             if (production.counter != scalar_producer_a) continue;
@@ -63,28 +63,27 @@ class ScalarCreditChecker {
             std::min<std::uint64_t>(production.events, std::uint64_t{1} << 40));
     }
 
-    void fence(const Instruction& fence) {
-        const auto set = fence.bits(spec::fence_fields[spec::field::fence::reset_counters]);
-        const auto value = fence.value(spec::fence_fields[spec::field::fence::reset_value]);
+    void fence(const program::Fence& fence) {
         for (unsigned ring = 0; ring < 2; ++ring)
-            if (set >> (tile_producer_a + ring) & 1) turns_[ring] = value;
+            if (fence.reset_counters >> (tile_producer_a + ring) & 1)
+                turns_[ring] = fence.reset_value;
     }
 
     /// Senders take turns: each waits until as many messages were sent as the ones before it send.
-    void send(const Issued& issued) {
+    void send(const Issued& issued, const program::RingSend& send) {
         const auto& info = *issued.instruction.info;
         bool waits[2] = {false, false};
-        for (const auto& demand : demands_of(issued.instruction)) {
+        for (const auto& demand : demands_of(*issued.operation)) {
             if (demand.counter != tile_producer_a && demand.counter != tile_producer_b) continue;
             const unsigned ring = demand.counter - tile_producer_a;
             waits[ring] = true;
-            const auto due = turn(issued.instruction, ring);
+            const auto due = turn(send, ring);
             if (demand.first != due)
                 fault(issued, "{}: wait{} of {} takes turn {} on ring {}, {} is due",
                       tiles_text(issued.tiles), demand.wait, info.name, demand.first, "AB"[ring],
                       due);
         }
-        for (const auto& production : productions_of(issued.instruction)) {
+        for (const auto& production : productions_of(*issued.operation)) {
             if (production.counter != tile_producer_a && production.counter != tile_producer_b)
                 continue;
             const unsigned ring = production.counter - tile_producer_a;
@@ -99,29 +98,23 @@ class ScalarCreditChecker {
 
     /// What a relay sends on ring B goes on over ring A as the ring_push right before it: it may
     /// begin one message before that one's turn.
-    [[nodiscard]] std::int64_t turn(const Instruction& send, unsigned ring) const {
-        const bool to_ring_b =
-            send.bits(spec::ring_send_fields[spec::field::ring_send::ring_b]) != 0;
-        return ring == 0 && to_ring_b ? relay_turn_ - 1 : turns_[ring];
+    [[nodiscard]] std::int64_t turn(const program::RingSend& send, unsigned ring) const {
+        return ring == 0 && send.ring == program::Ring::b ? relay_turn_ - 1 : turns_[ring];
     }
 
-    void sync(const Issued& issued) {
-        const auto& sync = issued.instruction;
-        const auto bits = [&](unsigned f) { return sync.bits(spec::sync_fields[f]); };
-        const auto expected = bits(spec::field::sync::expected_counters);
-        const auto set = bits(spec::field::sync::reset_counters);
+    void sync(const Issued& issued, const program::Sync& sync) {
         for (unsigned c = 0; c < scalar_counters; ++c) {
-            if (expected >> c & 1) {
-                const auto wanted = bits(spec::field::sync::expected0 + c);
+            if (sync.expected_counters >> c & 1) {
+                const auto wanted = sync.expected[c];
                 // The field has 16 bits, and so has what it is compared with.
                 const auto reached = static_cast<std::uint16_t>(counters_[c]);
                 if (wanted != reached)
                     fault(issued, "sync expects {} {}, {} come before it",
                           spec::scalar_counter_values[c].name, wanted, counters_[c]);
             }
-            if ((set >> c & 1) == 0) continue;
-            settle(c, fmt::format("before the sync at word {:#06x}", sync.word));
-            counters_[c] = sync.value(spec::sync_fields[spec::field::sync::reset_value]);
+            if ((sync.reset_counters >> c & 1) == 0) continue;
+            settle(c, fmt::format("before the sync at word {:#06x}", issued.instruction.word));
+            counters_[c] = sync.reset_value;
         }
     }
 

@@ -18,4 +18,10 @@ std::vector<ProgramFault> check_synchronisation(std::span<const Bytes> chunks) {
     return faults;
 }
 
+std::optional<ProgramFault> check_halts(std::span<const Bytes> chunks) {
+    auto order = check::issue_order(chunks);
+    if (order.faults.empty()) return std::nullopt;
+    return std::move(order.faults.front());
+}
+
 }  // namespace reef::edgetpu

@@ -1,173 +1,125 @@
 #include "tile_events.h"
 
 #include <algorithm>
-#include <cassert>
-#include <vector>
-
-#include "reef_spec/edgetpu_isa.h"
 
 namespace reef::edgetpu::check {
 namespace {
 
-consteval unsigned tile_counter(std::string_view name) {
-    return number_of(name, spec::tile_counter_values);
-}
-consteval unsigned scalar_counter(std::string_view name) {
-    return number_of(name, spec::scalar_counter_values);
-}
-consteval unsigned tile_engine(std::string_view name) {
-    return number_of(name, spec::tile_engine_values);
-}
+using program::LoopNest;
+using program::Signal;
+using program::Wait;
+namespace tile_counter = spec::value::tile_counter;
+namespace scalar_counter = spec::value::scalar_counter;
 
-const FieldGroup* find_group(const InstructionInfo& info, std::string_view name) {
-    const auto it = std::ranges::find(info.groups, name, &FieldGroup::name);
-    return it == info.groups.end() ? nullptr : &*it;
-}
+/// What each instruction counts, over the passes of which nest.
+struct Productions {
+    Few<Production> out{};
 
-/// One signal: which group, what it counts, over the passes of which nest. Where a flag of the
-/// instruction decides, `flag` names it and `counter_if_set` is the other counter.
-struct SignalRule {
-    unsigned op;
-    std::string_view group;
-    std::string_view nest;
-    unsigned counter;
-    std::string_view flag = {};
-    unsigned counter_if_set = 0;
+    void add(const Signal& signal, const LoopNest& nest, unsigned counter) {
+        if (signal.enabled) out.add({counter, nest.passes_from(signal.level)});
+    }
+    void operator()(const program::RingSend& o) {
+        add(o.ring_write, o.src, tile_counter::RING_WRITE_);
+        add(o.producer, o.src,
+            o.ring == program::Ring::b ? tile_counter::RING_PRODUCER_B_
+                                       : tile_counter::RING_PRODUCER_A_);
+    }
+    void operator()(const program::RingReceive& o) {
+        add(o.ring_read, o.dst,
+            o.ring == program::Ring::a ? tile_counter::RING_READ_A_ : tile_counter::RING_READ_B_);
+    }
+    void operator()(const program::NarrowToWide& o) {
+        add(o.written, o.dst, tile_counter::NARROW_TO_WIDE_);
+    }
+    void operator()(const program::WideToNarrow& o) {
+        add(o.written, o.dst,
+            o.to_scaling ? tile_counter::WIDE_TO_SCALING_ : tile_counter::WIDE_TO_NARROW_);
+    }
+    void operator()(const program::Mesh& o) {
+        // What goes south arrives from the north.
+        static constexpr unsigned out_counters[] = {
+            tile_counter::MESH_SOUTH_OUT_, tile_counter::MESH_WEST_OUT_,
+            tile_counter::MESH_NORTH_OUT_, tile_counter::MESH_EAST_OUT_};
+        static constexpr unsigned in_counters[] = {
+            tile_counter::MESH_NORTH_IN_, tile_counter::MESH_EAST_IN_, tile_counter::MESH_SOUTH_IN_,
+            tile_counter::MESH_WEST_IN_};
+        add(o.out, o.src, out_counters[static_cast<unsigned>(o.to)]);
+        add(o.in, o.dst, in_counters[static_cast<unsigned>(o.to)]);
+    }
+    void operator()(const program::TensorLoops& o) {
+        add(o.avdata, o.out, tile_counter::AVDATA_);
+        add(o.parameters, o.par, tile_counter::PARAMETERS_);
+        add(o.partial_sums, o.loops, tile_counter::PARTIAL_SUMS_);
+    }
+    void operator()(const program::Infeed& o) {
+        add(o.infeed, o.dst,
+            o.activations() ? scalar_counter::AVDATA_POP_ : scalar_counter::PARAMETER_POP_);
+    }
+    void operator()(const program::RingPush& o) {
+        static constexpr unsigned pop_counters[] = {scalar_counter::PARAMETER_INFEED_,
+                                                    scalar_counter::AVDATA_INFEED_,
+                                                    scalar_counter::SCALAR_INFEED_};
+        add(o.producer, o.src, scalar_counter::PRODUCER_A_);
+        if (const auto fifo = static_cast<std::size_t>(o.fifo); fifo < std::size(pop_counters))
+            add(o.pop, o.src, pop_counters[fifo]);
+    }
+    void operator()(const program::RingPop& o) {
+        add(o.outfeed, o.dst, scalar_counter::RING_OUTFEED_);
+    }
+    void operator()(const program::Bundle&) {}
+    void operator()(const program::Halt&) {}
+    void operator()(const program::Branch&) {}
+    void operator()(const program::Loop&) {}
+    void operator()(const program::Sync&) {}
+    void operator()(const program::Start&) {}
+    void operator()(const program::End&) {}
+    void operator()(const program::LoadTable&) {}
+    void operator()(const program::Fence&) {}
 };
-
-constexpr SignalRule signal_rules[] = {
-    {spec::op::ring_send, "signal.ring_write", "src", tile_counter("RING_WRITE")},
-    {spec::op::ring_send, "signal.producer", "src", tile_counter("RING_PRODUCER_A"), "ring_b",
-     tile_counter("RING_PRODUCER_B")},
-    {spec::op::ring_receive_a, "signal.ring_read", "dst", tile_counter("RING_READ_A")},
-    {spec::op::ring_receive_b, "signal.ring_read", "dst", tile_counter("RING_READ_B")},
-    {spec::op::narrow_to_wide, "signal.narrow_to_wide", "dst", tile_counter("NARROW_TO_WIDE")},
-    {spec::op::wide_to_narrow, "signal.written", "dst", tile_counter("WIDE_TO_NARROW"),
-     "to_scaling", tile_counter("WIDE_TO_SCALING")},
-    {spec::op::mesh_south, "signal.out", "src", tile_counter("MESH_SOUTH_OUT")},
-    {spec::op::mesh_south, "signal.in", "dst", tile_counter("MESH_NORTH_IN")},
-    {spec::op::mesh_west, "signal.out", "src", tile_counter("MESH_WEST_OUT")},
-    {spec::op::mesh_west, "signal.in", "dst", tile_counter("MESH_EAST_IN")},
-    {spec::op::mesh_north, "signal.out", "src", tile_counter("MESH_NORTH_OUT")},
-    {spec::op::mesh_north, "signal.in", "dst", tile_counter("MESH_SOUTH_IN")},
-    {spec::op::mesh_east, "signal.out", "src", tile_counter("MESH_EAST_OUT")},
-    {spec::op::mesh_east, "signal.in", "dst", tile_counter("MESH_WEST_IN")},
-    {spec::op::infeed, "signal.infeed", "dst", scalar_counter("PARAMETER_POP"), "source",
-     scalar_counter("AVDATA_POP")},
-    {spec::op::ring_push, "signal.producer", "src", scalar_counter("PRODUCER_A")},
-    {spec::op::ring_pop, "signal.outfeed", "dst", scalar_counter("RING_OUTFEED")},
-};
-
-constexpr unsigned fifo_infeed_counters[] = {scalar_counter("PARAMETER_INFEED"),
-                                             scalar_counter("AVDATA_INFEED"),
-                                             scalar_counter("SCALAR_INFEED")};
-
-constexpr SignalRule tensor_rules[] = {
-    {0, "signal.avdata", "out", tile_counter("AVDATA")},
-    {0, "signal.parameters", "par", tile_counter("PARAMETERS")},
-    {0, "signal.partial_sums", "loop", tile_counter("PARTIAL_SUMS")},
-};
-
-bool is_tensor(const Instruction& instruction) {
-    return find_group(*instruction.info, "loop") != nullptr;
-}
-
-void add_signal(const Instruction& instruction, const SignalRule& rule, unsigned counter,
-                Few<Production>& out) {
-    const auto* group = find_group(*instruction.info, rule.group);
-    assert(group && "isa.xml has the signals that are named here");
-    const auto fields = instruction.info->fields.subspan(group->first, group->count);
-    if (instruction.bits(fields[0]) == 0) return;
-    const auto level = static_cast<unsigned>(instruction.bits(fields[1]));
-    out.add({counter, nest_of(instruction, rule.nest).from(level)});
-}
 
 /// The nest whose passes a wait counts.
-std::string_view nest_of_wait(const Instruction& instruction, bool destination) {
-    if (is_tensor(instruction)) return "loop";
-    if (!find_group(*instruction.info, "dst")) return "src";
-    if (!find_group(*instruction.info, "src")) return "dst";
-    return destination ? "dst" : "src";
+template <typename Op>
+const LoopNest& nest_of_wait(const Op& o, const Wait& wait) {
+    if constexpr (requires { o.loops; }) {
+        return o.loops;
+    } else if constexpr (!requires { o.dst; }) {
+        return o.src;
+    } else if constexpr (!requires { o.src; }) {
+        return o.dst;
+    } else {
+        return wait.destination ? o.dst : o.src;
+    }
+}
+
+Demand demand_of(const Wait& wait, const LoopNest& nest, unsigned number) {
+    constexpr std::uint64_t most_passes = std::uint64_t{1} << 40;
+    const auto passes = std::clamp<std::uint64_t>(nest.passes_from(wait.level), 1, most_passes);
+    const std::int64_t growth = std::int64_t{wait.step} * static_cast<std::int64_t>(passes - 1);
+    return {wait.counter, wait.start, wait.start + growth, number, wait.destination};
 }
 
 }  // namespace
 
-NestPasses passes_of(const Instruction& instruction, const FieldGroup& group) {
-    NestPasses out{.dimensions = group.dimensions};
-    const auto fields = instruction.info->fields.subspan(group.first, group.count);
-    unsigned limits = 0;
-    for (const auto& field : fields) {
-        if (field.kind == FieldKind::limit && limits < group.dimensions)
-            out.counts[limits++] = instruction.bits(field) + 1;
-        if (field.name.ends_with(".crop.last")) out.cropped_count = instruction.bits(field) + 1;
-        if (field.name.ends_with(".crop.level"))
-            out.crop_level = static_cast<unsigned>(instruction.bits(field));
-    }
-    return out;
+unsigned engine_of(const program::Operation& operation) {
+    return std::visit([](const auto& o) { return program::engine_of_kind(o); }, operation);
 }
 
-NestPasses nest_of(const Instruction& instruction, std::string_view name) {
-    const auto* group = find_group(*instruction.info, name);
-    assert(group);
-    return passes_of(instruction, *group);
+Few<Production> productions_of(const program::Operation& operation) {
+    Productions productions;
+    std::visit(productions, operation);
+    return productions.out;
 }
 
-unsigned engine_of(const Instruction& instruction) {
-    static constexpr std::pair<unsigned, unsigned> engines[] = {
-        {spec::op::wide_to_narrow, tile_engine("WIDE_TO_NARROW")},
-        {spec::op::narrow_to_wide, tile_engine("NARROW_TO_WIDE")},
-        {spec::op::ring_receive_a, tile_engine("RING_CONSUMER_0")},
-        {spec::op::ring_receive_b, tile_engine("RING_CONSUMER_1")},
-        {spec::op::ring_send, tile_engine("RING_PRODUCER")},
-        {spec::op::mesh_south, tile_engine("MESH_0")},
-        {spec::op::mesh_west, tile_engine("MESH_1")},
-        {spec::op::mesh_north, tile_engine("MESH_2")},
-        {spec::op::mesh_east, tile_engine("MESH_3")},
-    };
-    for (const auto& [op, engine] : engines) {
-        if (is(instruction, op)) return engine;
-    }
-    return tile_engine("OP");
-}
-
-Few<Production> productions_of(const Instruction& instruction) {
-    Few<Production> out;
-    if (is_tensor(instruction)) {
-        for (const auto& rule : tensor_rules) add_signal(instruction, rule, rule.counter, out);
-        return out;
-    }
-    for (const auto& rule : signal_rules) {
-        if (!is(instruction, rule.op)) continue;
-        const bool other = !rule.flag.empty() && instruction.value(rule.flag).value_or(0) != 0;
-        add_signal(instruction, rule, other ? rule.counter_if_set : rule.counter, out);
-    }
-    const auto fifo = instruction.bits(spec::ring_push_fields[spec::field::ring_push::source]);
-    if (is(instruction, spec::op::ring_push) && fifo < std::size(fifo_infeed_counters))
-        add_signal(instruction, {spec::op::ring_push, "signal.pop", "src", 0},
-                   fifo_infeed_counters[fifo], out);
-    return out;
-}
-
-Few<Demand> demands_of(const Instruction& instruction) {
+Few<Demand> demands_of(const program::Operation& operation) {
     Few<Demand> out;
-    unsigned number = 0;
-    for (const auto& group : instruction.info->groups) {
-        if (group.kind != GroupKind::wait) continue;
-        const auto wait = number++;
-        const auto fields = instruction.info->fields.subspan(group.first, group.count);
-        // counter, level, start, step, enable, and side where there are two nests
-        if (instruction.bits(fields[4]) == 0) continue;
-        const bool destination = fields.size() > 5 && instruction.bits(fields[5]) != 0;
-        const auto nest = nest_of(instruction, nest_of_wait(instruction, destination));
-        const auto passes = nest.from(static_cast<unsigned>(instruction.bits(fields[1])));
-        constexpr std::uint64_t most_passes = std::uint64_t{1} << 40;
-        const auto start = instruction.value(fields[2]);
-        const auto growth =
-            instruction.value(fields[3]) *
-            static_cast<std::int64_t>(std::clamp<std::uint64_t>(passes, 1, most_passes) - 1);
-        out.add({static_cast<unsigned>(instruction.bits(fields[0])), start, start + growth, wait,
-                 destination});
-    }
+    std::visit(
+        [&](const auto& o) {
+            if constexpr (requires { o.wait; })
+                for (unsigned i = 0; i < o.wait.size(); ++i)
+                    if (o.wait[i].enabled)
+                        out.add(demand_of(o.wait[i], nest_of_wait(o, o.wait[i]), i));
+        },
+        operation);
     return out;
 }
 

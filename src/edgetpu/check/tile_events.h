@@ -13,9 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edgetpu/isa/instruction_kind.h"
-#include "nest_passes.h"
-#include "reef/edgetpu/isa.h"
+#include "edgetpu/program/instruction.h"
 #include "reef_spec/edgetpu_isa.h"
 #include "reef_spec/edgetpu_machine.h"
 
@@ -64,13 +62,10 @@ struct Few {
     [[nodiscard]] auto end() const { return items.begin() + static_cast<std::ptrdiff_t>(count); }
 };
 
-[[nodiscard]] Few<Demand> demands_of(const Instruction& instruction);
-[[nodiscard]] Few<Production> productions_of(const Instruction& instruction);
+[[nodiscard]] Few<Demand> demands_of(const program::Operation& operation);
+[[nodiscard]] Few<Production> productions_of(const program::Operation& operation);
 
 /// The tile engine that executes a tile instruction, as a fence numbers them.
-[[nodiscard]] unsigned engine_of(const Instruction& instruction);
-
-/// The nest of that name ("src", "dst", "out", "loop"). Precondition: the instruction has it.
-[[nodiscard]] NestPasses nest_of(const Instruction& instruction, std::string_view name);
+[[nodiscard]] unsigned engine_of(const program::Operation& operation);
 
 }  // namespace reef::edgetpu::check

@@ -20,15 +20,15 @@ std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
 
 /// One direction of mesh transfer: where the words of a tile go.
 struct Direction {
-    unsigned op;
     std::string_view name;
     int step;  ///< from a tile's number to that of the receiver
 };
+/// By program::Direction.
 constexpr Direction directions[] = {
-    {spec::op::mesh_south, "south", static_cast<int>(columns)},
-    {spec::op::mesh_west, "west", -1},
-    {spec::op::mesh_north, "north", -static_cast<int>(columns)},
-    {spec::op::mesh_east, "east", 1},
+    {"south", static_cast<int>(columns)},
+    {"west", -1},
+    {"north", -static_cast<int>(columns)},
+    {"east", 1},
 };
 
 /// The tile that receives, or nothing at the edge of the grid.
@@ -48,14 +48,11 @@ struct MeshSides {
     bool sends = false;
     bool receives = false;
 };
-MeshSides sides_of(const Instruction& mesh) {
-    namespace f = spec::field::mesh_south;
-    const auto bits = [&](unsigned field) { return mesh.bits(spec::mesh_south_fields[field]); };
-    const bool fill = bits(f::fill) != 0;
-    const bool sends = bits(f::src_mask) != 0 || nest_of(mesh, "src").visits() > 1;
-    const bool writes = fill || bits(f::dst_mask) != 0 || nest_of(mesh, "dst").visits() > 1;
-    if (sends || writes) return {sends, writes && !fill};
-    const bool receives = bits(f::dst_base) != 0;
+MeshSides sides_of(const program::Mesh& mesh) {
+    const bool sends = mesh.src.mask != 0 || mesh.src.visits() > 1;
+    const bool writes = mesh.fills || mesh.dst.mask != 0 || mesh.dst.visits() > 1;
+    if (sends || writes) return {sends, writes && !mesh.fills};
+    const bool receives = mesh.dst.base != 0;
     return {!receives, receives};
 }
 
@@ -102,14 +99,11 @@ class TrafficChecker {
   public:
     std::vector<ProgramFault> run(const IssueOrder& order) {
         for (const auto& issued : order.instructions) {
-            const auto& instruction = issued.instruction;
-            if (is(instruction, spec::op::sync)) sync(issued);
-            if (is(instruction, spec::op::ring_push)) push(issued);
-            if (is(instruction, spec::op::ring_send)) send(issued);
-            if (is(instruction, spec::op::ring_receive_a)) receive(issued, 0);
-            if (is(instruction, spec::op::ring_receive_b)) receive(issued, 1);
-            for (std::size_t d = 0; d < std::size(directions); ++d)
-                if (is(instruction, directions[d].op)) mesh(issued, d);
+            std::visit(
+                [&](const auto& operation) {
+                    if constexpr (requires { step(issued, operation); }) step(issued, operation);
+                },
+                *issued.operation);
         }
         compare_rows(0, "the end");
         compare_rows(1, "the end");
@@ -124,52 +118,39 @@ class TrafficChecker {
                            fmt::format(format, std::forward<Args>(args)...)});
     }
 
-    void push(const Issued& issued) {
-        namespace f = spec::field::ring_push;
-        const auto& push = issued.instruction;
-        const auto bits = [&](unsigned field) { return push.bits(spec::ring_push_fields[field]); };
+    void step(const Issued& issued, const program::RingPush& push) {
         static constexpr std::uint64_t unit_bytes[] = {
             spec::parameter_unit_bytes, spec::activation_unit_bytes, spec::relay_unit_bytes,
             spec::relay_unit_bytes};
-        const auto bytes =
-            saturating_product(nest_of(push, "src").visits(), unit_bytes[bits(f::source)]);
-        const auto rows = rounded_up(bytes, word_bytes * (bits(f::message) + 1));
+        const auto bytes = program::saturating_product(
+            push.src.visits(), unit_bytes[static_cast<unsigned>(push.fifo)]);
+        const auto rows = rounded_up(bytes, word_bytes * push.message_words);
         for (unsigned t = 0; t < tiles_per_chip; ++t)
-            if (bits(f::to_tiles) >> t & 1) rows_[0][t].send(issued, rows);
+            if (push.to_tiles >> t & 1) rows_[0][t].send(issued, rows);
     }
 
-    void send(const Issued& issued) {
-        namespace f = spec::field::ring_send;
-        const auto& send = issued.instruction;
-        const auto bits = [&](unsigned field) { return send.bits(spec::ring_send_fields[field]); };
-        const auto rows = nest_of(send, "src").visits();
+    void step(const Issued& issued, const program::RingSend& send) {
+        const auto rows = send.src.visits();
         const auto senders = static_cast<unsigned>(std::popcount(issued.tiles));
         for (unsigned t = 0; t < tiles_per_chip; ++t)
-            if (bits(f::to_tiles) >> t & 1)
-                rows_[bits(f::ring_b)][t].send(issued, saturating_product(rows, senders));
+            if (send.to_tiles >> t & 1)
+                rows_[static_cast<unsigned>(send.ring)][t].send(
+                    issued, program::saturating_product(rows, senders));
     }
 
-    void receive(const Issued& issued, unsigned ring) {
-        namespace f = spec::field::ring_receive_a;
-        const auto& receive = issued.instruction;
-        const auto bits = [&](unsigned field) {
-            return receive.bits(spec::ring_receive_a_fields[field]);
-        };
-        const auto nest = nest_of(receive, "dst");
-        auto rows = nest.visits();
-        if (bits(f::head_enable) != 0) {
-            const auto level = static_cast<unsigned>(bits(f::head_level));
-            rows += bits(f::head_rows) * (level == 0 ? 1 : nest.from(level));
-        }
+    void step(const Issued& issued, const program::RingReceive& receive) {
+        const auto ring = static_cast<unsigned>(receive.ring);
+        const auto& head = receive.head;
+        auto rows = receive.dst.visits();
+        // A head of level 0 comes in front of each pass of dimension 0, as one of level 1.
+        if (head.enabled) rows += head.rows * receive.dst.passes_from(std::max(head.level, 1U));
         for (unsigned t = 0; t < tiles_per_chip; ++t)
             if (issued.tiles >> t & 1) rows_[ring][t].receive(issued, rows);
     }
 
-    void sync(const Issued& issued) {
-        const auto set =
-            issued.instruction.bits(spec::sync_fields[spec::field::sync::reset_counters]);
+    void step(const Issued& issued, const program::Sync& sync) {
         for (unsigned ring = 0; ring < 2; ++ring)
-            if (set >> (scalar_producer_a + ring) & 1)
+            if (sync.reset_counters >> (scalar_producer_a + ring) & 1)
                 compare_rows(ring,
                              fmt::format("the sync at word {:#06x}", issued.instruction.word));
     }
@@ -189,18 +170,19 @@ class TrafficChecker {
         }
     }
 
-    void mesh(const Issued& issued, std::size_t direction) {
-        const auto& mesh = issued.instruction;
+    void step(const Issued& issued, const program::Mesh& mesh) {
+        const auto direction = static_cast<std::size_t>(mesh.to);
         const auto sides = sides_of(mesh);
         for (unsigned t = 0; t < tiles_per_chip; ++t) {
             if ((issued.tiles >> t & 1) == 0) continue;
-            if (sides.receives) words_[direction][t].receive(issued, nest_of(mesh, "dst").visits());
+            if (sides.receives) words_[direction][t].receive(issued, mesh.dst.visits());
             if (!sides.sends) continue;
             const auto target = receiver(t, directions[direction]);
             if (target)
-                words_[direction][*target].send(issued, nest_of(mesh, "src").visits());
+                words_[direction][*target].send(issued, mesh.src.visits());
             else
-                fault(issued, "tile {}: {} sends beyond the edge of the grid", t, mesh.info->name);
+                fault(issued, "tile {}: {} sends beyond the edge of the grid", t,
+                      issued.instruction.info->name);
         }
     }
 

@@ -3,10 +3,17 @@
 #include <fmt/format.h>
 
 #include "chip_program.h"
+#include "debugger_opener.h"
 #include "driven_device.h"
+#include "edgetpu/inspect/disassembler.h"
+#include "edgetpu/inspect/inspection.h"
+#include "estimator.h"
+#include "layer_gatherer.h"
+#include "reef/edgetpu/numerics.h"
 #include "reef/edgetpu/simulator.h"
 #include "reef/edgetpu/usb/recording.h"
 #include "reef/edgetpu/usb/simulator_core.h"
+#include "reef/runtime/arithmetic.h"
 #include "watched_device.h"
 
 namespace reef::edgetpu {
@@ -254,6 +261,17 @@ Opened EdgeTpuDriver::open(const runtime::DeviceUri& device, const runtime::Opti
     return open_stick(device, options);
 }
 
+class Arithmetic final : public runtime::ChipArithmetic {
+  public:
+    [[nodiscard]] std::string_view family() const override { return "edgetpu"; }
+    [[nodiscard]] const cpu::Arithmetic& arithmetic() const override {
+        return edgetpu::arithmetic();
+    }
+    [[nodiscard]] std::string_view sentence() const override {
+        return "float32 scales, ties to even";
+    }
+};
+
 }  // namespace
 
 std::unique_ptr<runtime::Driver> driver() {
@@ -262,6 +280,12 @@ std::unique_ptr<runtime::Driver> driver() {
 
 void enrol(runtime::Registry& registry) {
     registry.add_driver(driver());
+    registry.add_part<runtime::ChipArithmetic>(std::make_unique<Arithmetic>());
+    registry.add_part<chip::Inspector>(std::make_unique<Inspector>());
+    registry.add_part<chip::Disassembler>(std::make_unique<Disassembler>());
+    registry.add_part<chip::DebuggerOpener>(std::make_unique<DebuggerOpener>());
+    registry.add_part<chip::Estimator>(std::make_unique<Estimator>());
+    registry.add_part<chip::LayerGatherer>(std::make_unique<LayerGatherer>());
 }
 
 }  // namespace reef::edgetpu

@@ -10,10 +10,11 @@
 namespace reef::edgetpu {
 namespace {
 
-Result<std::vector<Bytes>> inputs_of(const runtime::Session& session, const model::Operator& op,
-                                     const Package& package) {
+using TensorBytes = std::function<Bytes(model::TensorIndex)>;
+
+Result<std::vector<Bytes>> inputs_of(const model::Subgraph& graph, const TensorBytes& tensor,
+                                     const model::Operator& op, const Package& package) {
     const Executable* executable = REEF_TRY(computing_executable(package));
-    const auto& graph = session.graph();
     const auto binding =
         REEF_TRY(LayerBinding::of(executable->inputs, executable->outputs, graph, op));
     std::vector<Bytes> inputs;
@@ -22,7 +23,7 @@ Result<std::vector<Bytes>> inputs_of(const runtime::Session& session, const mode
         if (graph.tensors[static_cast<std::size_t>(index)].is_variable)
             return fail(Cause::unsupported, "the run has changed the state that it began with",
                         executable->inputs[i].name);
-        inputs.push_back(session.tensor(index));
+        inputs.push_back(tensor(index));
     }
     return inputs;
 }
@@ -42,8 +43,9 @@ void set_apart(std::vector<GatheredLayer>& layers, std::size_t op) {
 
 }  // namespace
 
-Result<std::vector<GatheredLayer>> program_layers(const runtime::Session& session) {
-    const auto& operators = session.graph().operators;
+Result<std::vector<GatheredLayer>> program_layers(const model::Subgraph& graph,
+                                                  const TensorBytes& tensor) {
+    const auto& operators = graph.operators;
     const auto count = std::ranges::count_if(operators, is_compiled);
     if (count == 0)
         return fail(Cause::unsupported, "the model has no operator compiled for the Edge TPU", {},
@@ -53,12 +55,18 @@ Result<std::vector<GatheredLayer>> program_layers(const runtime::Session& sessio
         if (!is_compiled(operators[i])) continue;
         const std::string place = fmt::format("operator {}", i);
         const auto package = REEF_TRY(in_place(package_of(operators[i]), place));
-        const auto inputs = REEF_TRY(in_place(inputs_of(session, operators[i], package), place));
+        const auto inputs =
+            REEF_TRY(in_place(inputs_of(graph, tensor, operators[i], package), place));
         auto layers = REEF_TRY(in_place(program_layers(package, inputs), place));
         if (count > 1) set_apart(layers, i);
         std::ranges::move(layers, std::back_inserter(all));
     }
     return all;
+}
+
+Result<std::vector<GatheredLayer>> program_layers(const runtime::Session& session) {
+    return program_layers(session.graph(),
+                          [&](model::TensorIndex index) { return session.tensor(index); });
 }
 
 }  // namespace reef::edgetpu

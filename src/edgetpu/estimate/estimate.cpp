@@ -54,7 +54,7 @@ struct Cycles {
     std::uint64_t operator()(const Infeed& op) const {
         return cycles_for(
             static_cast<double>(op.dst.visits() *
-                                (op.activations ? activation_unit_bytes : parameter_unit_bytes)),
+                                (op.activations() ? activation_unit_bytes : parameter_unit_bytes)),
             assumed::ring_bytes_per_cycle);
     }
     std::uint64_t operator()(const RingPush& op) const {

@@ -28,118 +28,37 @@ std::optional<std::size_t> index_of(const std::vector<Layer>& layers, std::strin
     return static_cast<std::size_t>(found - layers.begin());
 }
 
-/// Turns hints into transfers and collects the buffers' sizes.
-class Planner {
-  public:
-    explicit Planner(const Executable& executable) : executable_(executable) {
-        for (const Layer& layer : executable.inputs) {
-            plan_.input_bytes.push_back(static_cast<std::size_t>(std::max(layer.size_bytes, 0)));
-        }
-        for (const Layer& layer : executable.outputs) {
-            plan_.output_bytes.push_back(static_cast<std::size_t>(std::max(layer.size_bytes, 0)));
-        }
-    }
+/// Adds what a hint says.
+struct AddHint {
+    TransferPlanner& planner;
+    Direction direction;
 
-    Status add(const DmaHint& hint) {
-        if (std::holds_alternative<FenceHint>(hint.what)) {
-            plan_.transfers.push_back({.kind = Transfer::Kind::fence});
-        } else if (const auto* interrupt = std::get_if<InterruptHint>(&hint.what)) {
-            return add(*interrupt);
-        } else if (const auto* instructions = std::get_if<InstructionHint>(&hint.what)) {
-            return add(*instructions);
-        } else if (const auto* dma = std::get_if<DmaDescriptorHint>(&hint.what)) {
-            return add(*dma, hint.direction);
-        } else {
-            return fail(Cause::bad_input, "neither a transfer, an interrupt nor a fence");
-        }
+    Status operator()(const FenceHint&) const {
+        planner.add_fence();
         return {};
     }
-
-    TransferPlan take(bool complete) && {
-        plan_.complete = complete;
-        return std::move(plan_);
+    Status operator()(const InterruptHint& hint) const {
+        return planner.add_interrupt(hint.interrupt);
     }
-
-  private:
-    Status add(const InterruptHint& hint) {
-        if (hint.interrupt < 0 || hint.interrupt > 3) {
-            return fail(Cause::bad_input, fmt::format("interrupt {}, there are 4", hint.interrupt));
-        }
-        const auto tag = static_cast<Tag>(static_cast<int>(Tag::interrupt_0) + hint.interrupt);
-        plan_.transfers.push_back({.kind = Transfer::Kind::wait, .tag = tag});
-        return {};
+    Status operator()(const InstructionHint& hint) const {
+        return planner.add_stream(static_cast<std::size_t>(hint.bitstream));
     }
-
-    Status add(const InstructionHint& hint) {
-        const auto index = static_cast<std::size_t>(hint.bitstream);
-        if (hint.bitstream < 0 || index >= executable_.bitstreams.size()) {
-            return fail(Cause::bad_input, fmt::format("bitstream {} of {}", hint.bitstream,
-                                                      executable_.bitstreams.size()));
-        }
-        plan_.transfers.push_back({.kind = Transfer::Kind::send,
-                                   .tag = Tag::instructions,
-                                   .index = index,
-                                   .size = executable_.bitstreams[index].instructions.size()});
-        return {};
-    }
-
-    Status add(const DmaDescriptorHint& hint, Direction direction) {
-        if (hint.offset_bytes < 0 || hint.size_bytes < 0) {
+    Status operator()(const DmaDescriptorHint& hint) const {
+        if (hint.offset_bytes < 0 || hint.size_bytes < 0)
             return fail(Cause::bad_input,
                         fmt::format("{} bytes at {}", hint.size_bytes, hint.offset_bytes));
-        }
-        Transfer transfer{.kind = Transfer::Kind::send,
-                          .offset = static_cast<std::size_t>(hint.offset_bytes),
-                          .size = static_cast<std::size_t>(hint.size_bytes)};
-        const bool to_chip = direction == Direction::infeed;
-        if (hint.meta.base == BaseAddress::parameter && to_chip) {
-            transfer.tag = Tag::parameters;
-            if (transfer.offset + transfer.size > executable_.parameters.size()) {
-                return fail(
-                    Cause::bad_input,
-                    fmt::format("bytes {} to {} of {} parameter bytes", transfer.offset,
-                                transfer.offset + transfer.size, executable_.parameters.size()));
-            }
-        } else if (hint.meta.base == BaseAddress::input_activation && to_chip) {
-            transfer.tag = Tag::input_activations;
-            REEF_CHECK(add_layer(hint, executable_.inputs, plan_.input_bytes, transfer));
-        } else if (hint.meta.base == BaseAddress::output_activation && !to_chip) {
-            transfer.kind = Transfer::Kind::receive;
-            transfer.tag = Tag::output_activations;
-            REEF_CHECK(add_layer(hint, executable_.outputs, plan_.output_bytes, transfer));
-        } else {
+        if (hint.meta.base == BaseAddress::scratch)
             return fail(Cause::unsupported,
                         fmt::format("not modelled: {} transfer of {}", to_string(direction),
                                     to_string(hint.meta.base)),
-                        {}, "the model must fit the chip's memory without scratch space");
-        }
-        plan_.transfers.push_back(transfer);
-        return {};
+                        {}, "such hints do not tell directions apart; the program does");
+        return planner.add_transfer(hint.meta.base, hint.meta.name, direction,
+                                    static_cast<std::size_t>(hint.offset_bytes),
+                                    static_cast<std::size_t>(hint.size_bytes));
     }
-
-    /// Room for a transfer beyond its layer: the padding that the chip's units of 8 bytes need, or
-    /// a hostile file's hint.
-    static constexpr std::size_t most_padding = 4096;
-
-    static Status add_layer(const DmaDescriptorHint& hint, const std::vector<Layer>& layers,
-                            std::vector<std::size_t>& bytes, Transfer& transfer) {
-        const auto index = index_of(layers, hint.meta.name);
-        if (!index) {
-            return fail(Cause::bad_input, fmt::format("no layer {}", hint.meta.name));
-        }
-        transfer.index = *index;
-        const auto size = static_cast<std::size_t>(std::max(layers[*index].size_bytes, 0));
-        const std::size_t end = transfer.offset + transfer.size;
-        if (end > size + most_padding) {
-            return fail(Cause::bad_input, fmt::format("bytes {} to {} of layer {} with {} bytes",
-                                                      transfer.offset, end, hint.meta.name, size));
-        }
-        bytes[*index] = std::max(bytes[*index], end);
-        return {};
+    Status operator()(const auto&) const {
+        return fail(Cause::bad_input, "neither a transfer, an interrupt nor a fence");
     }
-
-    const Executable& executable_;
-    TransferPlan plan_;
 };
 
 std::string place_of(const Executable& executable) {
@@ -180,6 +99,90 @@ void set_32_bits(std::span<std::byte> bytes, std::size_t bit, std::uint32_t valu
 
 }  // namespace
 
+TransferPlanner::TransferPlanner(const Executable& executable) : executable_(&executable) {
+    const auto bytes_of = [](const Layer& layer) {
+        return static_cast<std::size_t>(std::max(layer.size_bytes, 0));
+    };
+    for (const Layer& layer : executable.inputs) plan_.input_bytes.push_back(bytes_of(layer));
+    for (const Layer& layer : executable.outputs) plan_.output_bytes.push_back(bytes_of(layer));
+}
+
+Status TransferPlanner::add_stream(std::size_t bitstream) {
+    const auto& streams = executable_->bitstreams;
+    if (bitstream >= streams.size())
+        return fail(Cause::bad_input, fmt::format("bitstream {} of {}", bitstream, streams.size()));
+    plan_.transfers.push_back({.kind = Transfer::Kind::send,
+                               .tag = Tag::instructions,
+                               .index = bitstream,
+                               .size = streams[bitstream].instructions.size()});
+    return {};
+}
+
+Status TransferPlanner::add_interrupt(int interrupt) {
+    if (interrupt < 0 || interrupt > 3)
+        return fail(Cause::bad_input, fmt::format("interrupt {}, there are 4", interrupt));
+    const auto tag = static_cast<Tag>(static_cast<int>(Tag::interrupt_0) + interrupt);
+    plan_.transfers.push_back({.kind = Transfer::Kind::wait, .tag = tag});
+    return {};
+}
+
+void TransferPlanner::add_fence() {
+    plan_.transfers.push_back({.kind = Transfer::Kind::fence});
+}
+
+Status TransferPlanner::add_transfer(BaseAddress base, std::string_view layer, Direction direction,
+                                     std::size_t offset, std::size_t size) {
+    const bool to_chip = direction == Direction::infeed;
+    Transfer transfer{.kind = to_chip ? Transfer::Kind::send : Transfer::Kind::receive,
+                      .tag = to_chip ? Tag::input_activations : Tag::output_activations,
+                      .offset = offset,
+                      .size = size};
+    const auto within = [&](std::size_t bytes, std::string_view what) -> Status {
+        if (offset <= bytes && size <= bytes - offset) return {};
+        return fail(Cause::bad_input, fmt::format("bytes {} to {} of {} {} bytes", offset,
+                                                  offset + size, bytes, what));
+    };
+    if (base == BaseAddress::scratch) {
+        transfer.scratch = true;
+        const int bytes = std::max(executable_->scratch_size_bytes, 0);
+        REEF_CHECK(within(static_cast<std::size_t>(bytes), "scratch"));
+    } else if (base == BaseAddress::parameter && to_chip) {
+        transfer.tag = Tag::parameters;
+        REEF_CHECK(within(executable_->parameters.size(), "parameter"));
+    } else if (base == BaseAddress::input_activation && to_chip) {
+        REEF_CHECK(add_layer(layer, executable_->inputs, plan_.input_bytes, transfer));
+    } else if (base == BaseAddress::output_activation && !to_chip) {
+        REEF_CHECK(add_layer(layer, executable_->outputs, plan_.output_bytes, transfer));
+    } else {
+        return fail(Cause::unsupported, fmt::format("not modelled: {} transfer of {}",
+                                                    to_string(direction), to_string(base)));
+    }
+    plan_.transfers.push_back(transfer);
+    return {};
+}
+
+Status TransferPlanner::add_layer(std::string_view name, const std::vector<Layer>& layers,
+                                  std::vector<std::size_t>& bytes, Transfer& transfer) const {
+    /// Room for a transfer beyond its layer: the padding that the chip's units of 8 bytes need, or
+    /// a hostile file's hint.
+    constexpr std::size_t most_padding = 4096;
+    const auto index = index_of(layers, name);
+    if (!index) return fail(Cause::bad_input, fmt::format("no layer {}", name));
+    transfer.index = *index;
+    const auto size = static_cast<std::size_t>(std::max(layers[*index].size_bytes, 0));
+    const std::size_t end = transfer.offset + transfer.size;
+    if (end > size + most_padding || end < transfer.offset)
+        return fail(Cause::bad_input, fmt::format("bytes {} to {} of layer {} with {} bytes",
+                                                  transfer.offset, end, name, size));
+    bytes[*index] = std::max(bytes[*index], end);
+    return {};
+}
+
+TransferPlan TransferPlanner::take(bool complete) && {
+    plan_.complete = complete;
+    return std::move(plan_);
+}
+
 std::string to_string(Tag tag) {
     const auto* known = spec::dma_tag_enumeration.find(static_cast<unsigned>(tag));
     if (known != nullptr) return std::string(known->meaning);
@@ -200,10 +203,11 @@ Result<TransferPlan> plan_transfers(const Executable& executable) {
         return fail(Cause::unsupported, "not modelled: an executable without DMA hints", place,
                     "compile the model with a compiler that writes them (version 2 or later)");
     }
-    Planner planner(executable);
+    TransferPlanner planner(executable);
     const auto& hints = executable.dma_hints->hints;
     for (std::size_t i = 0; i < hints.size(); ++i) {
-        REEF_CHECK(in_place(planner.add(hints[i]), fmt::format("{}: DMA hint {}", place, i)));
+        REEF_CHECK(in_place(std::visit(AddHint{planner, hints[i].direction}, hints[i].what),
+                            fmt::format("{}: DMA hint {}", place, i)));
     }
     return std::move(planner).take(executable.dma_hints->fully_deterministic);
 }
@@ -221,6 +225,9 @@ Result<std::vector<std::byte>> sent_stream(const Executable& executable, const T
     stream.reserve(plan.stream_bytes(tag));
     for (const Transfer& transfer : plan.transfers) {
         if (transfer.kind != Transfer::Kind::send || transfer.tag != tag) continue;
+        if (transfer.scratch)
+            return fail(Cause::bad_argument, "the chip makes the bytes of scratch memory",
+                        place_of(executable));
         Bytes bytes = executable.parameters.view();
         if (tag == Tag::instructions) {
             bytes = executable.bitstreams[transfer.index].instructions.view();
@@ -250,9 +257,10 @@ Result<std::vector<std::vector<std::byte>>> cut_output_stream(const TransferPlan
     for (const std::size_t bytes : plan.output_bytes) layers.emplace_back(bytes);
     for (const Transfer& transfer : plan.transfers) {
         if (transfer.kind != Transfer::Kind::receive) continue;
-        std::ranges::copy(
-            stream.first(transfer.size),
-            layers[transfer.index].begin() + static_cast<std::ptrdiff_t>(transfer.offset));
+        if (!transfer.scratch)
+            std::ranges::copy(
+                stream.first(transfer.size),
+                layers[transfer.index].begin() + static_cast<std::ptrdiff_t>(transfer.offset));
         stream = stream.subspan(transfer.size);
     }
     return layers;

@@ -109,22 +109,24 @@ class LineAssembler {
     // BASE[STRIDExCOUNT]...
     Status set_nest(const FieldGroup& group, std::string_view text) {
         ValueScanner scan(text);
-        LoopNest nest{.base = REEF_TRY(scan.number()), .dimensions = group.dimensions};
+        const auto base = REEF_TRY(scan.number());
+        Strides strides{};
+        Strides limits{};
         for (unsigned d = 0; scan.take("["); ++d) {
             if (d == group.dimensions)
                 return fail(Cause::bad_input,
                             fmt::format("there are only {} dimensions", group.dimensions));
-            nest.strides[d] = static_cast<std::uint64_t>(REEF_TRY(scan.signed_decimal()));
+            strides[d] = static_cast<std::uint64_t>(REEF_TRY(scan.signed_decimal()));
             REEF_CHECK(scan.expect("x"));
-            nest.limits[d] = REEF_TRY(scan.count());
+            limits[d] = REEF_TRY(scan.count());
             REEF_CHECK(scan.expect("]"));
         }
         REEF_CHECK(scan.finish());
-        REEF_CHECK(put(group, 0, static_cast<std::int64_t>(nest.base)));
-        const auto steps = differences(nest);
+        REEF_CHECK(put(group, 0, static_cast<std::int64_t>(base)));
+        const auto steps = steps_of(strides, limits, group.dimensions);
         for (unsigned d = 0; d < group.dimensions; ++d) {
             REEF_CHECK(put(group, 1 + 2 * d, static_cast<std::int64_t>(steps[d])));
-            REEF_CHECK(put(group, 2 + 2 * d, static_cast<std::int64_t>(nest.limits[d])));
+            REEF_CHECK(put(group, 2 + 2 * d, static_cast<std::int64_t>(limits[d])));
         }
         return {};
     }

@@ -160,15 +160,16 @@ class InstructionPrinter {
         for (std::size_t f = 0; f < folded; ++f) any |= bits(group, f);
         if (!any) return folded;
         const auto nest = read_loop_nest(bytes_, info_, group);
+        const auto strides = strides_of(nest);
         unsigned last = nest.dimensions;
-        while (last > 0 && nest.strides[last - 1] == 0 && nest.limits[last - 1] == 0) --last;
+        while (last > 0 && strides[last - 1] == 0 && nest.count[last - 1] == 1) --last;
         name(group);
-        out_.hex(nest.base);
+        out_.hex(static_cast<std::uint64_t>(nest.base));
         for (unsigned d = 0; d < last; ++d) {
             out_.put('[');
-            out_.decimal(static_cast<std::int64_t>(nest.strides[d]));
+            out_.decimal(static_cast<std::int64_t>(strides[d]));
             out_.put('x');
-            out_.decimal(static_cast<std::int64_t>(nest.limits[d] + 1));
+            out_.decimal(std::int64_t{nest.count[d]});
             out_.put(']');
         }
         return folded;

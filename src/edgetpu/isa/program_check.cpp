@@ -10,8 +10,9 @@ namespace reef::edgetpu {
 namespace {
 
 constexpr std::size_t empty_bundles_after_halt = 4;
+constexpr std::size_t most_words = 1 << 14;     // besides start and end
 constexpr std::int64_t bits_not_counted = 256;  // start and end
-constexpr std::int64_t numbers = 1 << 13;
+constexpr std::int64_t numbers = 1 << 15;
 
 bool is_empty_bundle(const Instruction& instruction) {
     return is(instruction, spec::op::bundle) &&
@@ -29,6 +30,7 @@ class Checker {
             check_words();
             check_start(chunks[chunk_].size());
             check_end();
+            if (chunks.size() > 1) check_continuation(chunk_ + 1 < chunks.size());
             check_numbers();
             check_flow();
         }
@@ -60,6 +62,9 @@ class Checker {
         const auto expected = static_cast<std::int64_t>(size) * 8 - bits_not_counted;
         if (bits != expected)
             fault(0, "start says {} bits, the stream has {} besides start and end", bits, expected);
+        if (const auto words = size / word_bytes; words > most_words + 2)
+            fault(0, "the stream has {} words besides start and end, more than {}", words - 2,
+                  most_words);
     }
 
     void check_end() {
@@ -69,16 +74,29 @@ class Checker {
             if (++halts > 1) fault(instruction.word, "halt occurs again");
         }
         if (instructions_.empty()) return;
-        const auto count = instructions_.size();
-        constexpr auto tail = empty_bundles_after_halt + 2;
-        const bool right =
-            count >= tail && is(instructions_[count - tail], spec::op::halt) &&
-            is(instructions_.back(), spec::op::end) &&
-            std::all_of(instructions_.end() - (tail - 1), instructions_.end() - 1, is_empty_bundle);
+        const auto bundles =
+            std::find_if_not(instructions_.rbegin() + 1, instructions_.rend(), is_empty_bundle);
+        const auto empty = static_cast<std::size_t>(bundles - instructions_.rbegin() - 1);
+        // The longest streams leave out those for which there is no room.
+        const auto last_word = instructions_.back().word;
+        const bool enough = empty == empty_bundles_after_halt ||
+                            (empty < empty_bundles_after_halt && last_word == most_words + 1);
+        const bool right = enough && is(instructions_.back(), spec::op::end) &&
+                           bundles != instructions_.rend() && is(*bundles, spec::op::halt);
         if (!right)
-            fault(instructions_.back().word,
-                  "the stream does not end with halt, {} empty bundles and end",
+            fault(last_word, "the stream does not end with halt, {} empty bundles and end",
                   empty_bundles_after_halt);
+    }
+
+    void check_continuation(bool another_follows) {
+        const auto halt = std::ranges::find_if(
+            instructions_, [](const Instruction& i) { return is(i, spec::op::halt); });
+        if (halt == instructions_.end()) return;
+        const bool last = halt->value("last").value_or(0) != 0;
+        const bool continues = halt->value("continues").value_or(0) != 0;
+        if (last == another_follows || (continues && !another_follows))
+            fault(halt->word, "halt says last={} continues={}, and {} stream follows", last,
+                  continues, another_follows ? "another" : "no");
     }
 
     void check_numbers() {

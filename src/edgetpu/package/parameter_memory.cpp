@@ -4,7 +4,7 @@
 #include <array>
 #include <bitset>
 
-#include "edgetpu/isa/loop_nest.h"
+#include "edgetpu/program/codec.h"
 #include "reef/edgetpu/isa.h"
 #include "reef_spec/edgetpu_machine.h"
 
@@ -28,11 +28,6 @@ struct Rows {
     }
 };
 
-const FieldGroup* find_group(const InstructionInfo& info, std::string_view name) {
-    const auto found = std::ranges::find(info.groups, name, &FieldGroup::name);
-    return found == info.groups.end() ? nullptr : &*found;
-}
-
 void mark_row(Rows& rows, std::uint64_t mask, std::uint64_t row) {
     if (row >= parameter_rows_per_tile) return;  // staging
     for (unsigned tile = 0; tile < tile_count; ++tile) {
@@ -40,47 +35,36 @@ void mark_row(Rows& rows, std::uint64_t mask, std::uint64_t row) {
     }
 }
 
-/// The rows in front of each group. False when the instruction has no such fields.
-bool mark_head(Rows& rows, const Instruction& instruction, std::uint64_t mask) {
-    const auto enable = instruction.value("head.enable");
-    const auto base = instruction.value("head.base");
-    const auto last = instruction.value("head.last");
-    if (!enable || !base || !last) return false;
-    if (*enable == 0) return true;
-    if (*base > *last) return true;
-    rows.visits_left -= *last - *base + 1;
+/// The rows in front of each group. False when the visits are used up.
+bool mark_head(Rows& rows, const program::RingReceive& receive) {
+    const auto& head = receive.head;
+    if (!head.enabled || head.base > head.last) return true;
+    rows.visits_left -= head.last - head.base + 1;
     if (rows.visits_left < 0) return false;
-    for (std::int64_t row = *base; row <= *last; ++row) {
-        mark_row(rows, mask, static_cast<std::uint64_t>(row));
-    }
+    for (std::int32_t row = head.base; row <= head.last; ++row)
+        mark_row(rows, receive.work.tiles, static_cast<std::uint64_t>(row));
     return true;
 }
 
 /// Marks what one instruction writes. False for nests of more visits than there are rows, and when
 /// the visits are used up.
-bool mark(Rows& rows, const Instruction& instruction) {
-    const FieldGroup* group = find_group(*instruction.info, "dst");
-    const auto tiles = instruction.value("tiles");
-    if (group == nullptr || !tiles) return false;
-    const auto mask = static_cast<std::uint64_t>(*tiles);
-    const LoopNest nest = read_loop_nest(instruction.bytes, *instruction.info, *group);
-    std::uint64_t visits = 1;
-    for (unsigned d = 0; d < nest.dimensions; ++d) {
-        visits *= nest.limits[d] + 1;
-        if (visits > parameter_rows_per_tile) return false;
-    }
+bool mark(Rows& rows, const program::RingReceive& receive) {
+    const LoopNest& nest = receive.dst;
+    const Strides strides = strides_of(nest);
+    const std::uint64_t visits = nest.visits_below(nest.dimensions);
+    if (visits > parameter_rows_per_tile) return false;
     rows.visits_left -= static_cast<std::int64_t>(visits);
     if (rows.visits_left < 0) return false;
     for (std::uint64_t visit = 0; visit < visits; ++visit) {
-        std::uint64_t row = nest.base;
+        auto row = static_cast<std::uint64_t>(nest.base);
         std::uint64_t rest = visit;
         for (unsigned d = 0; d < nest.dimensions; ++d) {
-            row += nest.strides[d] * (rest % (nest.limits[d] + 1));
-            rest /= nest.limits[d] + 1;
+            row += strides[d] * (rest % nest.count[d]);
+            rest /= nest.count[d];
         }
-        mark_row(rows, mask, row);
+        mark_row(rows, receive.work.tiles, row);
     }
-    return mark_head(rows, instruction, mask);
+    return mark_head(rows, receive);
 }
 
 }  // namespace
@@ -91,9 +75,10 @@ std::optional<ParameterRows> parameter_rows_of(const Executable& caching) {
         InstructionCursor cursor(stream.instructions.view());
         while (const auto instruction = cursor.next()) {
             if (instruction->info == nullptr) return std::nullopt;
-            const bool receives = instruction->info->name == "ring_receive_a" ||
-                                  instruction->info->name == "ring_receive_b";
-            if (receives && !mark(rows, *instruction)) return std::nullopt;
+            const auto kind = instruction->info - spec::instructions;
+            if (kind != spec::op::ring_receive_a && kind != spec::op::ring_receive_b) continue;
+            const auto typed = program::decode(*instruction);
+            if (!mark(rows, std::get<program::RingReceive>(typed.operation))) return std::nullopt;
         }
     }
     return rows.written;

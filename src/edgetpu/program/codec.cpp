@@ -279,11 +279,23 @@ std::vector<bool> members_of(const Operation& operation) {
     return std::move(witness.held);
 }
 
+TileSet tiles_of(const Operation& operation) {
+    return std::visit(
+        [](const auto& o) -> TileSet {
+            if constexpr (requires { o.work; }) return o.work.tiles;
+            if constexpr (std::is_same_v<decltype(o), const Fence&>) return o.tiles;
+            return 0;
+        },
+        operation);
+}
+
 TypedInstruction decode(const Instruction& instruction) {
     const auto index = static_cast<std::size_t>(instruction.info - spec::instructions);
     TypedInstruction out{operation_of(index)};
     Reader reader(instruction);
     std::visit([&](auto& o) { members(reader, o); }, out.operation);
+    if (auto* copy = std::get_if<NarrowToWide>(&out.operation))
+        copy->src.crop_dimension = cropped_dimension(copy->format);
     for (const auto& [field, usual] : unheld_fields()[index])
         if (const auto bits = instruction.bits(instruction.info->fields[field]); bits != usual)
             out.others.push_back({field, bits});
@@ -303,6 +315,10 @@ Result<InstructionBuilder> encode(const TypedInstruction& instruction) {
     InstructionBuilder builder(info);
     Writer writer(builder);
     std::visit([&](const auto& o) { members(writer, o); }, instruction.operation);
+    if (const auto* copy = std::get_if<NarrowToWide>(&instruction.operation);
+        copy != nullptr && copy->src.crop_dimension != cropped_dimension(copy->format))
+        return fail(Cause::bad_argument, "the crop of src is of another dimension",
+                    std::string(info.name));
     const auto& unheld = unheld_fields()[static_cast<std::size_t>(&info - spec::instructions)];
     for (const auto& [field, usual] : unheld)
         if (usual != 0) writer.set_bits(field, usual);

@@ -14,6 +14,9 @@ namespace reef::edgetpu::program {
 /// The instruction that the operation is one of.
 [[nodiscard]] const InstructionInfo& info_of(const Operation& operation);
 
+/// The tiles of a tile instruction; none of scalar ones.
+[[nodiscard]] TileSet tiles_of(const Operation& operation);
+
 /// Precondition: it is an instruction, not data.
 [[nodiscard]] TypedInstruction decode(const Instruction& instruction);
 /// Errors: as edgetpu::decode().

@@ -10,13 +10,18 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
-#include "edgetpu/program/loop_nest.h"
+#include "edgetpu/isa/loop_nest.h"
 #include "reef_spec/edgetpu_isa.h"
 
 namespace reef::edgetpu::program {
+
+using edgetpu::LoopNest;
+using edgetpu::saturating_product;
+using edgetpu::strides_of;
 
 /// Bit t: tile t = 4 * row + column.
 using TileSet = std::uint16_t;
@@ -36,11 +41,14 @@ struct TileWork {
     std::uint8_t base_register = 0;   ///< whose value replaces the base of the source; 0: none
     std::uint8_t tiles_register = 0;  ///< that holds the tiles ...
     bool tiles_indirect = false;      ///< ... if this is set
-    std::uint32_t sequence = 0;       ///< modulo 2^13
+    std::uint32_t sequence = 0;       ///< modulo 2^15
     bool caching = false;             ///< the program caches parameters
     friend bool operator==(const TileWork&, const TileWork&) = default;
 };
 
+/// Of the waits of an instruction, no known program uses the third of RingSend, the last of
+/// NarrowToWide, the last three of WideToNarrow and the last two of Mesh.
+///
 /// Pass i of the dimensions from `level` on begins when the counter has reached start + step * i.
 struct Wait {
     std::uint8_t counter = 0;  ///< a spec::TileCounter, or a spec::ScalarCounter of scalar work
@@ -90,16 +98,24 @@ struct Bundle {
         std::uint32_t operand = 0;
         friend bool operator==(const Alu&, const Alu&) = default;
     };
+    struct Function {
+        spec::FunctionOp op{};
+        std::uint8_t dst = 0;
+        std::uint8_t src = 0;
+        friend bool operator==(const Function&, const Function&) = default;
+    };
     Gate gate{};
     Load load{};
     Store store{};
     Alu alu{};
+    Function function{};
     friend bool operator==(const Bundle&, const Bundle&) = default;
 };
 
 struct Halt {
     Gate gate{};
-    bool unknown_16 = false;  ///< set in every program without branches
+    bool continues = false;  ///< another stream follows; older compilers do not set it
+    bool last = false;       ///< no other stream follows
     friend bool operator==(const Halt&, const Halt&) = default;
 };
 
@@ -148,7 +164,7 @@ struct Infeed {
     spec::InfeedSource source{};
     LoopNest dst{.dimensions = 3};  ///< FIFO units
     Signal infeed{};
-    std::array<Wait, 1> waits{};
+    std::array<Wait, 1> wait{};
     [[nodiscard]] bool activations() const { return source == spec::InfeedSource::activations_; }
     friend bool operator==(const Infeed&, const Infeed&) = default;
 };
@@ -159,7 +175,7 @@ struct RingPush {
     LoopNest src{.dimensions = 3};  ///< FIFO units
     Signal producer{};
     Signal pop{};
-    std::array<Wait, 2> waits{};
+    std::array<Wait, 2> wait{};
     TileSet to_tiles = 0;
     std::uint32_t message_words = 1;  ///< of 4 bytes
     friend bool operator==(const RingPush&, const RingPush&) = default;
@@ -169,7 +185,7 @@ struct RingPop {
     Gate gate{};
     LoopNest dst{.dimensions = 3};  ///< FIFO units
     Signal outfeed{};
-    std::array<Wait, 1> waits{};
+    std::array<Wait, 1> wait{};
     std::uint32_t message_words = 1;
     bool to_host = false;
     friend bool operator==(const RingPop&, const RingPop&) = default;
@@ -188,7 +204,7 @@ struct TensorLoops {
     Signal avdata{};
     Signal parameters{};
     Signal partial_sums{};
-    std::array<Wait, 2> waits{};
+    std::array<Wait, 2> wait{};
     bool par_zero_set = false;
     bool acc_internal = false;
     bool in_16bit = false;
@@ -213,7 +229,7 @@ struct TensorLoops {
 
     /// Steps of one result. The accumulator's rotation moves on after each result: the dimensions
     /// below its level are the reduction, whatever the mask says; 0: reduction_mask says it.
-    [[nodiscard]] std::uint64_t reduction_steps() const {
+    [[nodiscard]] std::uint64_t steps_of_result() const {
         return acc.rotates() ? acc.visits_below(acc.rotate_level) : 0;
     }
     friend bool operator==(const TensorLoops&, const TensorLoops&) = default;
@@ -236,14 +252,16 @@ struct Tensor : TensorLoops {
 struct Resize : TensorLoops {
     struct Axis {
         unsigned level = 0;
-        unsigned phase = 0;  ///< quarter pixels
-        unsigned step = 0;   ///< quarter pixels
+        bool nearest = false;  ///< a copy of the nearest pixel, else a blend
+        unsigned phase = 0;    ///< quarter pixels
+        unsigned step = 0;     ///< quarter pixels
         friend bool operator==(const Axis&, const Axis&) = default;
     };
     Axis x{};
     Axis y{};
     std::int32_t pixel_stride = 0;  ///< bytes
     std::int32_t row_stride = 0;    ///< bytes
+    bool unknown_2093 = false;      ///< set with Axis::nearest
     friend bool operator==(const Resize&, const Resize&) = default;
 };
 
@@ -254,7 +272,7 @@ struct RingSend {
     LoopNest src{.dimensions = 4};  ///< rows
     Signal ring_write{};
     Signal producer{};
-    std::array<Wait, 2> waits{};
+    std::array<Wait, 3> wait{};
     Ring ring = Ring::a;
     TileSet to_tiles = 0;
     bool to_scalar = false;
@@ -265,7 +283,7 @@ struct RingReceive {
     /// Rows that come in front of each group of `level`, into a circular range of their own.
     struct Head {
         bool enabled = false;
-        unsigned level = 0;  ///< 0: once
+        unsigned level = 0;  ///< 0 is as 1
         std::int32_t base = 0;
         std::uint32_t count = 1;
         std::int32_t last = 0;
@@ -277,7 +295,7 @@ struct RingReceive {
     LoopNest dst{.dimensions = 4};  ///< rows
     Head head{};
     Signal ring_read{};
-    std::array<Wait, 1> waits{};
+    std::array<Wait, 1> wait{};
     friend bool operator==(const RingReceive&, const RingReceive&) = default;
 };
 
@@ -286,11 +304,17 @@ struct NarrowToWide {
     LoopNest src{.dimensions = 6};  ///< words of 4 bytes
     LoopNest dst{.dimensions = 4};  ///< rows
     Signal written{};
-    std::array<Wait, 5> waits{};
+    std::array<Wait, 6> wait{};
     spec::RowFormat format{};
     unsigned row_level = 0;
     friend bool operator==(const NarrowToWide&, const NarrowToWide&) = default;
 };
+
+/// Of the source of a narrow_to_wide. Where bytes are transposed, dimension 0 is the side of the
+/// matrix, and the next one is cropped.
+[[nodiscard]] constexpr unsigned cropped_dimension(spec::RowFormat format) {
+    return format == spec::RowFormat::transpose_bytes_ ? 1 : 0;
+}
 
 struct WideToNarrow {
     /// Words thrown away at the start of the stream.
@@ -300,6 +324,7 @@ struct WideToNarrow {
         std::int32_t base = 0;
         std::uint32_t count = 1;
         std::int32_t last = 0;
+        [[nodiscard]] std::uint32_t words() const { return enabled ? count : 0; }
         friend bool operator==(const Skip&, const Skip&) = default;
     };
     TileWork work{};
@@ -307,7 +332,7 @@ struct WideToNarrow {
     LoopNest dst{.dimensions = 6};  ///< words of 4 bytes, of 8 bytes in scaling memory
     Skip skip{};
     Signal written{};
-    std::array<Wait, 3> waits{};
+    std::array<Wait, 6> wait{};
     bool to_scaling = false;
     unsigned row_level = 0;
     friend bool operator==(const WideToNarrow&, const WideToNarrow&) = default;
@@ -323,7 +348,7 @@ struct Mesh {
     LoopNest dst{.dimensions = 4};  ///< words of 4 bytes
     Signal out{};
     Signal in{};
-    std::array<Wait, 4> waits{};
+    std::array<Wait, 6> wait{};
     bool fills = false;
     std::uint32_t fill_value = 0;
     friend bool operator==(const Mesh&, const Mesh&) = default;
@@ -349,8 +374,11 @@ struct Fence {
     bool caching = false;
     std::uint32_t reset_counters = 0;  ///< bit: the spec::TileCounter of that number
     std::int32_t reset_value = 0;
-    std::uint32_t engines = 0;  ///< bit: the spec::TileEngine of that number
-    std::uint32_t notify = 0;   ///< bit 0 notifies the scalar core; 0xd ends a program
+    std::uint32_t engines = 0;            ///< bit: the spec::TileEngine of that number
+    std::uint32_t expected_counters = 0;  ///< bit 0: RING_PRODUCER_A, 1: RING_PRODUCER_B ...
+    std::uint32_t expected = 0;           ///< ... must have got there
+    std::uint32_t notify = 0;             ///< bit 0 notifies the scalar core; 0xd ends a program
+    [[nodiscard]] bool notifies() const { return (notify & 1U) != 0; }
     friend bool operator==(const Fence&, const Fence&) = default;
 };
 
@@ -365,6 +393,26 @@ struct OtherBits {
     std::uint64_t bits = 0;
     friend bool operator==(const OtherBits&, const OtherBits&) = default;
 };
+
+/// The engine of a tile that executes it: a spec::TileEngine's number. For any operation of a tile
+/// that is one of these structs or made from one; not for fences, which no engine executes.
+template <typename Op>
+[[nodiscard]] constexpr unsigned engine_of_kind(const Op& o) {
+    namespace engine = spec::value::tile_engine;
+    if constexpr (std::is_base_of_v<RingSend, Op>) {
+        return engine::RING_PRODUCER_;
+    } else if constexpr (std::is_base_of_v<NarrowToWide, Op>) {
+        return engine::NARROW_TO_WIDE_;
+    } else if constexpr (std::is_base_of_v<WideToNarrow, Op>) {
+        return engine::WIDE_TO_NARROW_;
+    } else if constexpr (std::is_base_of_v<RingReceive, Op>) {
+        return o.ring == Ring::a ? engine::RING_CONSUMER_0_ : engine::RING_CONSUMER_1_;
+    } else if constexpr (std::is_base_of_v<Mesh, Op>) {
+        return engine::MESH_0_ + static_cast<unsigned>(o.to);
+    } else {
+        return engine::OP_;
+    }
+}
 
 struct TypedInstruction {
     Operation operation{};

@@ -52,6 +52,15 @@ void nest(Io& io, unsigned first, Given<Io, LoopNest>& n, unsigned dimensions) {
     io(first, n.crop_left_out);
 }
 
+/// Counts and a crop alone.
+template <typename Io>
+void loops(Io& io, unsigned first, Given<Io, LoopNest>& n, unsigned dimensions) {
+    io.counts_alone(first, n, dimensions);
+    for (unsigned d = 0; d < dimensions; ++d) io(first++, n.count[d]);
+    io.last(first++, n.crop_count);
+    io(first, n.crop_level);
+}
+
 template <typename Io>
 void signal(Io& io, unsigned first, Given<Io, Signal>& s) {
     io(first, s.enabled);
@@ -89,12 +98,16 @@ void members(Io& io, Given<Io, Bundle>& o) {
     io(n::alu_dst, o.alu.dst);
     io(n::alu_src, o.alu.src);
     io(n::alu_operand, o.alu.operand);
+    io(n::function_op, o.function.op);
+    io(n::function_dst, o.function.dst);
+    io(n::function_src, o.function.src);
 }
 
 template <typename Io>
 void members(Io& io, Given<Io, Halt>& o) {
     gate(io, o.gate);
-    io(spec::field::halt::unknown_16, o.unknown_16);
+    io(spec::field::halt::continues, o.continues);
+    io(spec::field::halt::last, o.last);
 }
 
 template <typename Io>
@@ -147,7 +160,7 @@ void members(Io& io, Given<Io, Infeed>& o) {
     io(n::source, o.source);
     nest(io, n::dst_base, o.dst, 3);
     signal(io, n::signal_infeed_enable, o.infeed);
-    waits(io, n::wait0_counter, o.waits, 5);
+    waits(io, n::wait0_counter, o.wait, 5);
 }
 
 template <typename Io>
@@ -158,7 +171,7 @@ void members(Io& io, Given<Io, RingPush>& o) {
     nest(io, n::src_base, o.src, 3);
     signal(io, n::signal_producer_enable, o.producer);
     signal(io, n::signal_pop_enable, o.pop);
-    waits(io, n::wait0_counter, o.waits, 5);
+    waits(io, n::wait0_counter, o.wait, 5);
     io(n::to_tiles, o.to_tiles);
     io(n::message, o.message_words);
 }
@@ -169,7 +182,7 @@ void members(Io& io, Given<Io, RingPop>& o) {
     gate(io, o.gate);
     nest(io, n::dst_base, o.dst, 3);
     signal(io, n::signal_outfeed_enable, o.outfeed);
-    waits(io, n::wait0_counter, o.waits, 5);
+    waits(io, n::wait0_counter, o.wait, 5);
     io(n::message, o.message_words);
     io(n::to_host, o.to_host);
 }
@@ -178,10 +191,7 @@ template <typename Io>
 void tensor_loops(Io& io, Given<Io, TensorLoops>& o) {
     namespace n = spec::field::mac;
     tile_work(io, o.work);
-    io.counts_alone(n::loop_limit0, o.loops, 8);
-    for (unsigned d = 0; d < 8; ++d) io(n::loop_limit0 + d, o.loops.count[d]);
-    io.last(n::loop_crop_last, o.loops.crop_count);
-    io(n::loop_crop_level, o.loops.crop_level);
+    loops(io, n::loop_limit0, o.loops, 8);
     nest(io, n::in_base, o.in, 8);
     nest(io, n::out_base, o.out, 8);
     nest(io, n::par_base, o.par, 8);
@@ -189,7 +199,7 @@ void tensor_loops(Io& io, Given<Io, TensorLoops>& o) {
     signal(io, n::signal_avdata_enable, o.avdata);
     signal(io, n::signal_parameters_enable, o.parameters);
     signal(io, n::signal_partial_sums_enable, o.partial_sums);
-    waits(io, n::wait0_counter, o.waits, 5);
+    waits(io, n::wait0_counter, o.wait, 5);
     io(n::par_zero_set, o.par_zero_set);
     io(n::acc_internal, o.acc_internal);
     io(n::in_16bit, o.in_16bit);
@@ -230,13 +240,16 @@ void members(Io& io, Given<Io, Resize>& o) {
     namespace n = spec::field::resize;
     tensor_loops(io, o);
     io(n::x_level, o.x.level);
+    io(n::x_nearest, o.x.nearest);
     io(n::x_phase, o.x.phase);
     io(n::x_step, o.x.step);
     io(n::y_level, o.y.level);
+    io(n::y_nearest, o.y.nearest);
     io(n::y_phase, o.y.phase);
     io(n::y_step, o.y.step);
     io(n::pixel_stride, o.pixel_stride);
     io(n::row_stride, o.row_stride);
+    io(n::unknown_2093, o.unknown_2093);
 }
 
 template <typename Io>
@@ -246,7 +259,7 @@ void members(Io& io, Given<Io, RingSend>& o) {
     nest(io, n::src_base, o.src, 4);
     signal(io, n::signal_ring_write_enable, o.ring_write);
     signal(io, n::signal_producer_enable, o.producer);
-    waits(io, n::wait0_counter, o.waits, 6);
+    waits(io, n::wait0_counter, o.wait, 6);
     io(n::ring_b, o.ring);
     io(n::to_tiles, o.to_tiles);
     io(n::to_scalar, o.to_scalar);
@@ -264,7 +277,7 @@ void members(Io& io, Given<Io, RingReceive>& o) {
     io(n::head_last, o.head.last);
     io(n::head_rows, o.head.rows);
     signal(io, n::signal_ring_read_enable, o.ring_read);
-    waits(io, n::wait0_counter, o.waits, 6);
+    waits(io, n::wait0_counter, o.wait, 6);
 }
 
 template <typename Io>
@@ -274,7 +287,7 @@ void members(Io& io, Given<Io, NarrowToWide>& o) {
     nest(io, n::src_base, o.src, 6);
     nest(io, n::dst_base, o.dst, 4);
     signal(io, n::signal_narrow_to_wide_enable, o.written);
-    waits(io, n::wait0_counter, o.waits, 6);
+    waits(io, n::wait0_counter, o.wait, 6);
     io(n::format, o.format);
     io(n::row_level, o.row_level);
 }
@@ -291,7 +304,7 @@ void members(Io& io, Given<Io, WideToNarrow>& o) {
     io(n::skip_limit, o.skip.count);
     io(n::skip_last, o.skip.last);
     signal(io, n::signal_written_enable, o.written);
-    waits(io, n::wait0_counter, o.waits, 6);
+    waits(io, n::wait0_counter, o.wait, 6);
     io(n::to_scaling, o.to_scaling);
     io(n::row_level, o.row_level);
 }
@@ -304,7 +317,7 @@ void members(Io& io, Given<Io, Mesh>& o) {
     nest(io, n::dst_base, o.dst, 4);
     signal(io, n::signal_out_enable, o.out);
     signal(io, n::signal_in_enable, o.in);
-    waits(io, n::wait0_counter, o.waits, 6);
+    waits(io, n::wait0_counter, o.wait, 6);
     io(n::fill, o.fills);
     io(n::fill_value, o.fill_value);
 }
@@ -330,6 +343,8 @@ void members(Io& io, Given<Io, Fence>& o) {
     io(n::reset_counters, o.reset_counters);
     io(n::reset_value, o.reset_value);
     io(n::engines, o.engines);
+    io(n::expected_counters, o.expected_counters);
+    io(n::expected, o.expected);
     io(n::notify, o.notify);
 }
 

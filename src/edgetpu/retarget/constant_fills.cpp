@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
-#include "edgetpu/isa/loop_nest.h"
+#include "edgetpu/program/codec.h"
 #include "edgetpu/retarget/program_alignment.h"
 
 namespace reef::edgetpu {
+
+using program::Operation;
+using program::TypedInstruction;
+
 namespace {
 
 /// Bytes of narrow memory, both ends included.
@@ -20,35 +24,27 @@ constexpr std::int64_t bytes_per_word = 4;
 
 /// From the lowest to the highest address of a loop nest in units of `unit` bytes; reads and writes
 /// are of whole words.
-std::optional<Span> span_of(const Instruction& instruction, std::string_view name,
-                            std::int64_t unit) {
-    const auto& groups = instruction.info->groups;
-    const auto group = std::ranges::find(groups, name, &FieldGroup::name);
-    if (group == groups.end() || group->kind != GroupKind::loop_nest) return std::nullopt;
-    const LoopNest nest = read_loop_nest(instruction.bytes, *instruction.info, *group);
-    auto first = static_cast<std::int64_t>(nest.base), last = first;
+Span span_of(const program::LoopNest& nest, std::int64_t unit) {
+    const auto strides = program::strides_of(nest);
+    std::int64_t first = nest.base, last = nest.base;
     for (unsigned d = 0; d < nest.dimensions; ++d) {
-        const auto way = static_cast<std::int64_t>(nest.strides[d] * nest.limits[d]);
+        const auto way = static_cast<std::int64_t>(strides[d] * (nest.count[d] - std::uint64_t{1}));
         (way < 0 ? first : last) += way;
     }
     return Span{first * unit, last * unit + bytes_per_word - 1};
 }
 
-bool fills(const Instruction& instruction) {
-    return instruction.value("fill").value_or(0) != 0;
-}
-
 /// What a mac or a narrow_to_wide reads of narrow memory.
-std::optional<Span> read_by(const Instruction& instruction) {
-    if (instruction.info->name == "mac") return span_of(instruction, "in", 1);
-    if (instruction.info->name == "narrow_to_wide") {
-        return span_of(instruction, "src", bytes_per_word);
-    }
+std::optional<Span> read_by(const Operation& operation) {
+    if (const auto* tensor = std::get_if<program::Tensor>(&operation))
+        if (tensor->kind == program::TensorKind::mac) return span_of(tensor->in, 1);
+    if (const auto* copy = std::get_if<program::NarrowToWide>(&operation))
+        return span_of(copy->src, bytes_per_word);
     return std::nullopt;
 }
 
-bool share_a_tile(const Instruction& a, const Instruction& b) {
-    return (a.value("tiles").value_or(0) & b.value("tiles").value_or(0)) != 0;
+bool share_a_tile(const Operation& a, const Operation& b) {
+    return (program::tiles_of(a) & program::tiles_of(b)) != 0;
 }
 
 std::unexpected<Error> unknown_matrix(const Instruction& sum) {
@@ -72,17 +68,18 @@ std::optional<unsigned> shift_of(std::size_t word) {
 
 }  // namespace
 
-std::vector<ConstantFill> constant_fills(const std::vector<Instruction>& program) {
+std::vector<ConstantFill> constant_fills(const std::vector<TypedInstruction>& program) {
     std::vector<std::optional<Span>> reads;
     reads.reserve(program.size());
-    for (const Instruction& one : program) reads.push_back(read_by(one));
+    for (const auto& one : program) reads.push_back(read_by(one.operation));
     std::vector<ConstantFill> found;
     for (std::size_t i = 0; i < program.size(); ++i) {
-        if (!fills(program[i])) continue;
-        const auto written = span_of(program[i], "dst", bytes_per_word);
-        if (!written) continue;
+        const auto* mesh = std::get_if<program::Mesh>(&program[i].operation);
+        if (mesh == nullptr || !mesh->fills) continue;
+        const Span written = span_of(mesh->dst, bytes_per_word);
         for (std::size_t j = i + 1; j < program.size(); ++j) {
-            if (!reads[j] || !reads[j]->meets(*written) || !share_a_tile(program[i], program[j])) {
+            if (!reads[j] || !reads[j]->meets(written) ||
+                !share_a_tile(program[i].operation, program[j].operation)) {
                 continue;
             }
             found.push_back({i, j});
@@ -92,32 +89,32 @@ std::vector<ConstantFill> constant_fills(const std::vector<Instruction>& program
     return found;
 }
 
-Result<SumMatrix> sum_matrix(const std::vector<Instruction>& program,
+Result<SumMatrix> sum_matrix(const std::vector<Instruction>& names,
+                             const std::vector<TypedInstruction>& program,
                              const std::vector<ConstantFill>& fills, std::size_t sum) {
-    constexpr std::int64_t quarters_per_row = 4;
-    const std::int64_t row = program[sum].value("par.base").value() / quarters_per_row;
+    constexpr std::int32_t quarters_per_row = 4;
+    const auto& operation = program[sum].operation;
+    const std::int32_t row = std::get<program::Tensor>(operation).par.base / quarters_per_row;
     std::size_t writer = sum;
     while (writer > 0) {
-        const Instruction& one = program[--writer];
-        if (one.info->name == "narrow_to_wide" && share_a_tile(one, program[sum]) &&
-            one.value("dst.base") == row) {
-            break;
-        }
+        const auto& one = program[--writer].operation;
+        const auto* copy = std::get_if<program::NarrowToWide>(&one);
+        if (copy != nullptr && share_a_tile(one, operation) && copy->dst.base == row) break;
     }
-    if (program[writer].info->name != "narrow_to_wide") return unknown_matrix(program[sum]);
-    const std::int64_t base = program[writer].value("src.base").value();
+    const auto* copy = std::get_if<program::NarrowToWide>(&program[writer].operation);
+    if (copy == nullptr) return unknown_matrix(names[sum]);
     SumMatrix matrix;
     for (const ConstantFill& one : fills) {
         if (one.reader != writer) continue;
-        const auto word =
-            static_cast<std::size_t>(program[one.fill].value("dst.base").value() - base);
-        const bool single = program[one.fill].value("dst.limit0") == 0;
+        const program::LoopNest& dst = std::get<program::Mesh>(program[one.fill].operation).dst;
+        const auto word = static_cast<std::size_t>(std::int64_t{dst.base} - copy->src.base);
+        const bool single = dst.count[0] == 1;
         if (const auto shift = shift_of(word); shift && single && word < 16) {
             matrix.factors[word / 8].push_back({one.fill, *shift});
         }
     }
     for (const auto& entries : matrix.factors) {
-        if (entries.size() != 4) return unknown_matrix(program[sum]);
+        if (entries.size() != 4) return unknown_matrix(names[sum]);
     }
     return matrix;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "edgetpu/program/instruction.h"
 #include "reef/base/result.h"
 #include "reef/edgetpu/isa.h"
 #include "reef/edgetpu/retarget.h"
@@ -19,7 +20,8 @@ struct ConstantFill {
 };
 
 /// Fills that nobody reads are left out.
-[[nodiscard]] std::vector<ConstantFill> constant_fills(const std::vector<Instruction>& program);
+[[nodiscard]] std::vector<ConstantFill> constant_fills(
+    const std::vector<program::TypedInstruction>& program);
 
 /// The parameters of an addition: four rows of 4 words, in which each operand's factor stands once
 /// for every lane in either half of a word. The program writes them with fills.
@@ -33,8 +35,9 @@ struct SumMatrix {
 };
 
 /// The matrix that the mac at `sum` reads. Errors: unsupported when the program does not make it in
-/// the known way.
-[[nodiscard]] Result<SumMatrix> sum_matrix(const std::vector<Instruction>& program,
+/// the known way, with the place from `names`, the same program.
+[[nodiscard]] Result<SumMatrix> sum_matrix(const std::vector<Instruction>& names,
+                                           const std::vector<program::TypedInstruction>& program,
                                            const std::vector<ConstantFill>& fills, std::size_t sum);
 
 }  // namespace reef::edgetpu

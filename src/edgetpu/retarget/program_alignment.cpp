@@ -3,27 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
+
+#include "edgetpu/program/codec.h"
 
 namespace reef::edgetpu {
 namespace {
 
 /// Equal in every field that the role sets.
 bool same_values(const Instruction& a, const Instruction& b, const Requantisation& role) {
-    const std::array<std::pair<std::string_view, bool>, 7> fields = {{
-        {"scale", role.scale.has_value()},
-        {"clamp_min", role.clamp_min.has_value()},
-        {"clamp_max", role.clamp_max.has_value()},
-        {"par_zero", role.weight_zero.has_value()},
-        {"in_zero", role.in_zero.has_value()},
-        {"out_zero", role.out_zero.has_value()},
-        {"initial", role.initial.has_value()},
-    }};
-    return std::ranges::all_of(fields, [&](const auto& field) {
-        return !field.second || a.value(field.first) == b.value(field.first);
-    });
+    const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
+    const program::Tensor x = typed_tensor(a), y = typed_tensor(b);
+    return (!role.scale || bits(x.scale) == bits(y.scale)) &&
+           (!role.clamp_min || bits(x.clamp_min) == bits(y.clamp_min)) &&
+           (!role.clamp_max || bits(x.clamp_max) == bits(y.clamp_max)) &&
+           (!role.weight_zero || x.par_zero == y.par_zero) &&
+           (!role.in_zero || x.in_zero == y.in_zero) &&
+           (!role.out_zero || x.out_zero == y.out_zero) &&
+           (!role.initial || x.initial == y.initial);
 }
 
 /// Assignments of a row of instructions to a row of roles, neither of which goes back.
@@ -143,14 +141,20 @@ std::string name_of(const Instruction& instruction) {
                        instruction.word);
 }
 
+bool requantises(const Instruction& instruction) {
+    const auto kind = instruction.info - spec::instructions;
+    return kind >= spec::op::tensor_0 && kind <= spec::op::tensor_4;
+}
+
+program::Tensor typed_tensor(const Instruction& instruction) {
+    return std::get<program::Tensor>(program::decode(instruction).operation);
+}
+
 bool independent_of_quantization(const Instruction& instruction) {
-    const auto real = [&](std::string_view field) {
-        return std::bit_cast<float>(static_cast<std::uint32_t>(instruction.value(field).value()));
-    };
-    const float scale = real("scale"), max = real("clamp_max"), min = real("clamp_min");
-    for (const std::string_view zero : {"par_zero", "in_zero", "out_zero", "initial"}) {
-        if (instruction.value(zero).value() != 0) return false;
-    }
+    const program::Tensor tensor = typed_tensor(instruction);
+    if (tensor.par_zero != 0 || tensor.in_zero != 0 || tensor.out_zero != 0 || tensor.initial != 0)
+        return false;
+    const float scale = tensor.scale, max = tensor.clamp_max, min = tensor.clamp_min;
     constexpr float per_16_bit_step = 1.0F / 65535.0F;
     if (std::isinf(max) && std::isinf(min)) return scale == 1.0F || scale == per_16_bit_step;
     if (min != 0) return false;
@@ -169,7 +173,7 @@ Result<std::vector<TensorInstruction>> tensor_instructions(
             for (std::size_t j = 0; j < streams.size(); ++j) {
                 const auto decoded = REEF_TRY(decode(streams[j].instructions.view()));
                 for (const Instruction& one : decoded) {
-                    if (one.info->find("clamp_max") != nullptr) found.push_back({op, i, j, one});
+                    if (requantises(one)) found.push_back({op, i, j, one});
                 }
             }
         }

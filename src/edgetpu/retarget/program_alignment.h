@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "edgetpu/program/instruction.h"
 #include "reef/base/result.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/retarget.h"
@@ -20,6 +21,11 @@ struct TensorInstruction {
 /// In the order of execution; caching programs are left out. Errors: those of decode().
 [[nodiscard]] Result<std::vector<TensorInstruction>> tensor_instructions(
     const std::vector<CompiledOperator>& operators);
+
+/// A tensor instruction with a scale and a clamp of its own: any but a resize.
+[[nodiscard]] bool requantises(const Instruction& instruction);
+/// Its members. Precondition: requantises().
+[[nodiscard]] program::Tensor typed_tensor(const Instruction& instruction);
 
 /// Values that no tensor's quantisation enters: plain copies, and SOFTMAX after its exponential,
 /// whose output has TFLite's fixed scale 1/256.

@@ -110,8 +110,7 @@ std::vector<bool> copies_of(const ProgramFlow& flow) {
     std::vector<bool> copies;
     for (const FlowNode& node : flow.nodes) {
         const Instruction& one = node.at.instruction;
-        copies.push_back(one.info->find("clamp_max") == nullptr ||
-                         independent_of_quantization(one));
+        copies.push_back(!requantises(one) || independent_of_quantization(one));
     }
     return copies;
 }

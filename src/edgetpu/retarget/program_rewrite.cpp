@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <limits>
 #include <map>
 #include <set>
 
+#include "edgetpu/program/codec.h"
 #include "edgetpu/retarget/constant_fills.h"
 #include "edgetpu/retarget/program_alignment.h"
 
@@ -15,33 +16,21 @@ namespace {
 
 using Form = Requantisation::Form;
 
-/// Writes the values that differ; a zero keeps its sign. Gives whether anything was written.
-Result<bool> write_values(MutableBytes bytes, const Instruction& instruction,
-                          const Requantisation& values) {
-    bool changed = false;
-    const auto write = [&](std::string_view field, std::int64_t value) -> Status {
-        if (instruction.value(field) == value) return {};
-        changed = true;
-        return set_field(bytes, *instruction.info->find(field), value);
-    };
-    const auto write_real = [&](std::string_view field, std::optional<float> value) -> Status {
-        if (!value) return {};
-        const auto held = static_cast<std::uint32_t>(instruction.value(field).value());
-        if (std::bit_cast<float>(held) == *value) return {};
-        return write(field, std::bit_cast<std::uint32_t>(*value));
-    };
-    const auto write_number = [&](std::string_view field,
-                                  std::optional<std::int32_t> value) -> Status {
-        return value ? write(field, *value) : Status{};
-    };
-    REEF_CHECK(write_real("scale", values.scale));
-    REEF_CHECK(write_real("clamp_min", values.clamp_min));
-    REEF_CHECK(write_real("clamp_max", values.clamp_max));
-    REEF_CHECK(write_number("par_zero", values.weight_zero));
-    REEF_CHECK(write_number("in_zero", values.in_zero));
-    REEF_CHECK(write_number("out_zero", values.out_zero));
-    REEF_CHECK(write_number("initial", values.initial));
-    return changed;
+void put(float& member, const std::optional<float>& value) {
+    if (value && member != *value) member = *value;  // a zero keeps its sign
+}
+void put(std::int32_t& member, const std::optional<std::int32_t>& value) {
+    if (value) member = *value;
+}
+
+void put(program::Tensor& tensor, const Requantisation& values) {
+    put(tensor.scale, values.scale);
+    put(tensor.clamp_min, values.clamp_min);
+    put(tensor.clamp_max, values.clamp_max);
+    put(tensor.par_zero, values.weight_zero);
+    put(tensor.in_zero, values.in_zero);
+    put(tensor.out_zero, values.out_zero);
+    put(tensor.initial, values.initial);
 }
 
 class Rewriting {
@@ -50,15 +39,16 @@ class Rewriting {
     Rewriting(MutableBytes stream, std::vector<Instruction> program)
         : stream_(stream), program_(std::move(program)) {
         for (std::size_t i = 0; i < program_.size(); ++i) index_of_.emplace(program_[i].word, i);
-        fills_ = constant_fills(program_);
+        for (const Instruction& one : program_) typed_.push_back(program::decode(one));
+        fills_ = constant_fills(typed_);
     }
 
     Result<std::size_t> run(const std::vector<Replacement>& replacements) {
         for (const Replacement& one : replacements) {
             const std::size_t index = index_of_.at(one.word);
-            if (REEF_TRY(write_values(bytes_of(index), program_[index], *one.to))) {
-                changed_.insert(index);
-            }
+            auto changed = typed_[index];
+            put(std::get<program::Tensor>(changed.operation), *one.to);
+            REEF_CHECK(write(index, changed));
             if (one.to->form == Form::layer) REEF_CHECK(write_border(index, one));
             if (one.to->form == Form::sum) REEF_CHECK(write_factors(index, one));
         }
@@ -66,33 +56,45 @@ class Rewriting {
     }
 
   private:
-    MutableBytes bytes_of(std::size_t index) {
-        return stream_.subspan(program_[index].word * word_bytes, program_[index].bytes.size());
+    /// Into the stream; what is asked of the program later is what it held before.
+    Status write(std::size_t index, const program::TypedInstruction& changed) {
+        const auto bits = REEF_TRY(program::encode(changed));
+        const Instruction& old = program_[index];
+        if (std::ranges::equal(bits.bytes(), old.bytes)) return {};
+        changed_.insert(index);
+        std::ranges::copy(bits.bytes(), stream_.subspan(old.word * word_bytes).begin());
+        return {};
+    }
+
+    [[nodiscard]] const program::Mesh& fill_at(std::size_t index) const {
+        return std::get<program::Mesh>(typed_[index].operation);
     }
 
     static std::int64_t word_of(std::int64_t zero) { return zero * 0x01010101; }
 
     Status write_fill(std::size_t index, std::int64_t value) {
-        const Instruction& fill = program_[index];
-        if (fill.value("fill_value") == value) return {};
-        changed_.insert(index);
-        return set_field(bytes_of(index), *fill.info->find("fill_value"), value);
+        if (value < 0 || value > std::numeric_limits<std::uint32_t>::max())
+            return fail(Cause::bad_argument, fmt::format("{} does not fit 32 bits", value),
+                        "fill_value");
+        auto changed = typed_[index];
+        std::get<program::Mesh>(changed.operation).fill_value = static_cast<std::uint32_t>(value);
+        return write(index, changed);
     }
 
     /// The border of a padded window holds the input's zero point in every byte.
     Status write_border(std::size_t layer, const Replacement& replacement) {
         const Requantisation& to = *replacement.to;
-        const std::int64_t old_zero = program_[layer].value("in_zero").value();
+        const std::int32_t old_zero = std::get<program::Tensor>(typed_[layer].operation).in_zero;
         if (old_zero == to.in_zero) return {};
         for (const std::size_t word : replacement.border) {
             const std::size_t index = index_of_.at(word);
-            const Instruction& fill = program_[index];
-            if (fill.value("fill_value") != word_of(old_zero)) {
+            const std::uint32_t held = fill_at(index).fill_value;
+            if (held != word_of(old_zero)) {
                 return fail(Cause::unsupported,
                             fmt::format("it fills the border of operator {} with {:#x}, which is "
                                         "not its input's zero point {}",
-                                        to.op, fill.value("fill_value").value(), old_zero),
-                            name_of(fill));
+                                        to.op, held, old_zero),
+                            name_of(program_[index]));
             }
             const auto [known, is_new] = borders_.try_emplace(index, *to.in_zero);
             if (!is_new && known->second != *to.in_zero)
@@ -100,7 +102,7 @@ class Rewriting {
                             fmt::format("it fills borders of layers that get the zero points {} "
                                         "and {}",
                                         known->second, *to.in_zero),
-                            name_of(fill));
+                            name_of(program_[index]));
             REEF_CHECK(write_fill(index, word_of(*to.in_zero)));
         }
         return {};
@@ -108,7 +110,7 @@ class Rewriting {
 
     Status write_factors(std::size_t sum, const Replacement& one) {
         if (one.from != nullptr && one.from->factors == one.to->factors) return {};
-        const SumMatrix matrix = REEF_TRY(sum_matrix(program_, fills_, sum));
+        const SumMatrix matrix = REEF_TRY(sum_matrix(program_, typed_, fills_, sum));
         const bool second_first =
             one.second_first ? *one.second_first : REEF_TRY(order_by_factors(matrix, sum, one));
         const SumFactors to = *one.to->factors;
@@ -136,7 +138,7 @@ class Rewriting {
     bool holds(const SumMatrix& matrix, const SumFactors& factors) const {
         const auto all = [&](const std::vector<SumMatrix::Entry>& entries, std::int64_t factor) {
             return std::ranges::all_of(entries, [&](const SumMatrix::Entry& entry) {
-                return program_[entry.fill].value("fill_value") == factor << entry.shift;
+                return fill_at(entry.fill).fill_value == factor << entry.shift;
             });
         };
         return all(matrix.factors[0], factors.first) && all(matrix.factors[1], factors.second);
@@ -151,7 +153,8 @@ class Rewriting {
 
     MutableBytes stream_;
     std::vector<Instruction> program_;
-    std::map<std::size_t, std::size_t> index_of_;  ///< by word
+    std::vector<program::TypedInstruction> typed_;  ///< by instruction
+    std::map<std::size_t, std::size_t> index_of_;   ///< by word
     std::vector<ConstantFill> fills_;
     std::set<std::size_t> changed_;
     std::map<std::size_t, std::int32_t> borders_;  ///< zero points, by index of the fill

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 
+#include "edgetpu/program/codec.h"
+#include "edgetpu/retarget/program_alignment.h"
 #include "reef/edgetpu/retarget.h"
 #include "reef_spec/edgetpu_machine.h"
 
@@ -246,94 +248,80 @@ class Roles {
     std::vector<Requantisation> roles_;
 };
 
-bool same_float(const Instruction& instruction, std::string_view field,
-                const std::optional<float>& value) {
-    if (!value) return true;
-    const auto bits = instruction.value(field);
-    if (!bits) return false;
-    // The compiler writes zeros of either sign.
-    const float held = std::bit_cast<float>(static_cast<std::uint32_t>(*bits));
-    return std::bit_cast<std::uint32_t>(held) == std::bit_cast<std::uint32_t>(*value) ||
-           (held == 0 && *value == 0);
+/// The members of the instruction that a form needs; nothing of other instructions.
+std::optional<program::Tensor> tensor_for(Form form, const Instruction& instruction) {
+    const auto op = form == Form::maximum ? spec::op::max : spec::op::mac;
+    if (instruction.info != &spec::instructions[op]) return std::nullopt;
+    return typed_tensor(instruction);
 }
-
-bool same_number(const Instruction& instruction, std::string_view field,
-                 const std::optional<std::int32_t>& value) {
-    return !value || instruction.value(field) == *value;
-}
-
-std::int64_t number(const Instruction& instruction, std::string_view field) {
-    return instruction.value(field).value();
-}
-
-float real(const Instruction& instruction, std::string_view field) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(number(instruction, field)));
-}
-
-/// The tensor instructions' opcodes.
-constexpr std::uint8_t mac = 1, maximum = 2;
 
 /// Passes of the loops that make one result.
-std::uint64_t steps_of(const Instruction& instruction) {
-    static constexpr std::array<std::string_view, 8> limits = {
-        "loop.limit0", "loop.limit1", "loop.limit2", "loop.limit3",
-        "loop.limit4", "loop.limit5", "loop.limit6", "loop.limit7"};
-    const auto mask = static_cast<std::uint64_t>(number(instruction, "reduction_mask"));
+std::uint64_t steps_of(const program::Tensor& tensor) {
+    if (const auto steps = tensor.steps_of_result(); steps != 0) return steps;
     std::uint64_t steps = 1;
-    for (std::size_t i = 0; i < limits.size(); ++i) {
-        if ((mask >> i & 1) == 0) continue;
-        steps *= static_cast<std::uint64_t>(number(instruction, limits[i])) + 1;
-    }
+    for (unsigned i = 0; i < tensor.loops.dimensions; ++i)
+        if ((tensor.reduction_mask >> i & 1) != 0) steps *= tensor.loops.count[i];
     return steps;
 }
 
+/// A member that holds a value of an operator, by the field's name.
 template <typename Value>
-struct NamedValue {
+struct HeldValue {
     std::string_view field;
+    Value program::Tensor::*held;
     std::optional<Value> Requantisation::*of;
+    bool in_resize = false;  ///< a resize has the field, too
 };
-constexpr auto real_values =
-    std::to_array<NamedValue<float>>({{"scale", &Requantisation::scale},
-                                      {"clamp_min", &Requantisation::clamp_min},
-                                      {"clamp_max", &Requantisation::clamp_max}});
-constexpr auto whole_values =
-    std::to_array<NamedValue<std::int32_t>>({{"par_zero", &Requantisation::weight_zero},
-                                             {"in_zero", &Requantisation::in_zero},
-                                             {"out_zero", &Requantisation::out_zero},
-                                             {"initial", &Requantisation::initial}});
+constexpr auto real_values = std::to_array<HeldValue<float>>(
+    {{"scale", &program::Tensor::scale, &Requantisation::scale, true},
+     {"clamp_min", &program::Tensor::clamp_min, &Requantisation::clamp_min},
+     {"clamp_max", &program::Tensor::clamp_max, &Requantisation::clamp_max}});
+constexpr auto whole_values = std::to_array<HeldValue<std::int32_t>>(
+    {{"par_zero", &program::Tensor::par_zero, &Requantisation::weight_zero, true},
+     {"in_zero", &program::Tensor::in_zero, &Requantisation::in_zero, true},
+     {"out_zero", &program::Tensor::out_zero, &Requantisation::out_zero},
+     {"initial", &program::Tensor::initial, &Requantisation::initial}});
 
-}  // namespace
+/// The compiler writes zeros of either sign.
+bool same(float held, const std::optional<float>& value) {
+    return !value || std::bit_cast<std::uint32_t>(held) == std::bit_cast<std::uint32_t>(*value) ||
+           (held == 0 && *value == 0);
+}
 
-bool has_shape_of(const Instruction& instruction, const Requantisation& values) {
-    if (instruction.info == nullptr || instruction.info->space != Space::tile ||
-        instruction.info->opcode != (values.form == Form::maximum ? maximum : mac)) {
-        return false;
-    }
-    if (values.steps != 0 && steps_of(instruction) != values.steps) return false;
-    const auto set = [&](std::string_view flag) { return number(instruction, flag) != 0; };
+bool same(std::int32_t held, const std::optional<std::int32_t>& value) {
+    return !value || held == *value;
+}
+
+/// Precondition: tensor_for() the form.
+bool has_shape_of(const program::Tensor& t, const Requantisation& values) {
+    if (values.steps != 0 && steps_of(t) != values.steps) return false;
     switch (values.form) {
         case Form::layer:
-            return !set("in_16bit") && !set("par_16bit") && !set("single") &&
-                   set("par_zero_rows") == values.per_channel &&
-                   (number(instruction, "lanes") == 3 || !values.depthwise);
+            return !t.in_16bit && !t.par_16bit && !t.single &&
+                   t.par_zero_rows == values.per_channel && (t.lanes == 4 || !values.depthwise);
         case Form::average:
-            return set("in_16bit") && !set("par_16bit") && set("single");
+            return t.in_16bit && !t.par_16bit && t.single;
         case Form::product:
-            return !set("in_16bit") && !set("par_16bit") && set("single") && set("in_bytewise");
+            return !t.in_16bit && !t.par_16bit && t.single && t.in_bytewise;
         case Form::sum:
-            return !set("in_16bit") && set("par_16bit") && !set("single") && !set("table") &&
-                   !set("out_16bit");
+            return !t.in_16bit && t.par_16bit && !t.single && !t.table && !t.out_16bit;
         case Form::copy:
-            return !set("in_16bit") && !set("par_16bit") && !set("single") && !set("table") &&
-                   !set("out_16bit");
+            return !t.in_16bit && !t.par_16bit && !t.single && !t.table && !t.out_16bit;
         case Form::sigmoid:
         case Form::exponential:
-            return set("table") && !set("table_normalised");
+            return t.table && !t.table_normalised;
         case Form::maximum:
         case Form::difference:
             break;
     }
     return true;
+}
+
+}  // namespace
+
+bool has_shape_of(const Instruction& instruction, const Requantisation& values) {
+    const auto tensor = tensor_for(values.form, instruction);
+    return tensor && has_shape_of(*tensor, values);
 }
 
 namespace {
@@ -343,9 +331,9 @@ bool nearly(float held, float wanted) {
 }
 
 /// The clamp is that of some scale: real limits times its inverse, up to rounding.
-bool has_limits_of(const Instruction& instruction, ActivationLimits activation) {
-    const auto zero = static_cast<float>(number(instruction, "out_zero"));
-    const float min = real(instruction, "clamp_min"), max = real(instruction, "clamp_max");
+bool has_limits_of(const program::Tensor& tensor, ActivationLimits activation) {
+    const auto zero = static_cast<float>(tensor.out_zero);
+    const float min = tensor.clamp_min, max = tensor.clamp_max;
     switch (activation) {
         case ActivationLimits::none:
             return nearly(min, -zero) && nearly(max, 255 - zero);
@@ -370,70 +358,68 @@ std::vector<Requantisation> requantisations(const Model& plain, const std::vecto
 }
 
 bool holds(const Instruction& instruction, const Requantisation& values) {
-    return has_shape_of(instruction, values) &&
-           std::ranges::all_of(real_values,
-                               [&](const auto& value) {
-                                   return same_float(instruction, value.field, values.*value.of);
-                               }) &&
-           std::ranges::all_of(whole_values, [&](const auto& value) {
-               return same_number(instruction, value.field, values.*value.of);
-           });
+    const auto tensor = tensor_for(values.form, instruction);
+    const auto held = [&](const auto& value) {
+        return same((*tensor).*value.held, values.*value.of);
+    };
+    return tensor && has_shape_of(*tensor, values) && std::ranges::all_of(real_values, held) &&
+           std::ranges::all_of(whole_values, held);
 }
 
 std::vector<ValueDifference> differing_values(const Instruction& instruction,
                                               const Requantisation& values) {
     std::vector<ValueDifference> list;
-    for (const auto& [field, of] : real_values)
-        if (!same_float(instruction, field, values.*of) && instruction.value(field))
-            list.push_back({field, real(instruction, field), *(values.*of)});
-    for (const auto& [field, of] : whole_values)
-        if (!same_number(instruction, field, values.*of) && instruction.value(field))
-            list.push_back({field, static_cast<double>(number(instruction, field)),
-                            static_cast<double>(*(values.*of))});
+    const auto operation = program::decode(instruction).operation;
+    const auto* resize = std::get_if<program::Resize>(&operation);
+    program::Tensor tensor;
+    if (resize != nullptr)
+        static_cast<program::TensorLoops&>(tensor) = *resize;
+    else if (const auto* held = std::get_if<program::Tensor>(&operation))
+        tensor = *held;
+    else
+        return list;
+    const auto add = [&](const auto& value) {
+        const auto& wanted = values.*value.of;
+        if (same(tensor.*value.held, wanted) || (resize != nullptr && !value.in_resize)) return;
+        list.push_back(
+            {value.field, static_cast<double>(tensor.*value.held), static_cast<double>(*wanted)});
+    };
+    std::ranges::for_each(real_values, add);
+    std::ranges::for_each(whole_values, add);
     return list;
 }
 
 bool has_form_of(const Instruction& instruction, const Requantisation& values) {
-    if (!has_shape_of(instruction, values)) return false;
+    const auto tensor = tensor_for(values.form, instruction);
+    if (!tensor || !has_shape_of(*tensor, values)) return false;
+    const program::Tensor& t = *tensor;
     switch (values.form) {
         case Form::layer:
-            if (values.per_channel && number(instruction, "par_zero") != 0) return false;
+            if (values.per_channel && t.par_zero != 0) return false;
             break;
         case Form::copy:
-            if (number(instruction, "par_zero") != 0) return false;
-            if (values.unscaled &&
-                (number(instruction, "in_zero") != number(instruction, "out_zero") ||
-                 std::abs(real(instruction, "scale") - 1) > 1e-6F))
+            if (t.par_zero != 0) return false;
+            if (values.unscaled && (t.in_zero != t.out_zero || std::abs(t.scale - 1) > 1e-6F))
                 return false;
             break;
-        case Form::maximum: {
-            const std::int64_t zero = number(instruction, "out_zero");
-            if (number(instruction, "par_zero") != zero ||
-                number(instruction, "initial") != -zero) {
-                return false;
-            }
+        case Form::maximum:
+            if (t.par_zero != t.out_zero || t.initial != -t.out_zero) return false;
             break;
-        }
         case Form::average:
         case Form::product:
         case Form::sum:
             break;
         case Form::difference:
-            return same_number(instruction, "par_zero", values.weight_zero) &&
-                   same_number(instruction, "in_zero", values.in_zero) &&
-                   same_number(instruction, "out_zero", values.out_zero) &&
-                   nearly(real(instruction, "clamp_min"), -255) &&
-                   real(instruction, "clamp_max") == 0;
+            return same(t.par_zero, values.weight_zero) && same(t.in_zero, values.in_zero) &&
+                   same(t.out_zero, values.out_zero) && nearly(t.clamp_min, -255) &&
+                   t.clamp_max == 0;
         case Form::sigmoid:
-            return same_float(instruction, "clamp_min", values.clamp_min) &&
-                   same_float(instruction, "clamp_max", values.clamp_max);
+            return same(t.clamp_min, values.clamp_min) && same(t.clamp_max, values.clamp_max);
         case Form::exponential:
-            return same_number(instruction, "in_zero", values.in_zero) &&
-                   same_number(instruction, "out_zero", values.out_zero) &&
-                   same_float(instruction, "clamp_min", values.clamp_min) &&
-                   same_float(instruction, "clamp_max", values.clamp_max);
+            return same(t.in_zero, values.in_zero) && same(t.out_zero, values.out_zero) &&
+                   same(t.clamp_min, values.clamp_min) && same(t.clamp_max, values.clamp_max);
     }
-    return has_limits_of(instruction, values.activation);
+    return has_limits_of(t, values.activation);
 }
 
 }  // namespace reef::edgetpu

@@ -210,8 +210,9 @@ class Retargeting {
             return std::ranges::any_of(choices_, [&](const MatchedInstruction& choice) {
                 const Requantisation& role = to_[choice.role];
                 const bool average = role.form == Requantisation::Form::average;
-                return role.op == op &&
-                       choice.at.instruction.value(average ? "par_zero" : "in_zero") != zero(role);
+                if (role.op != op) return false;
+                const program::Tensor held = typed_tensor(choice.at.instruction);
+                return (average ? held.par_zero : held.in_zero) != zero(role);
             });
         }
         for (std::size_t i = 0; i < to_.size(); ++i) {
@@ -375,7 +376,8 @@ class Retargeting {
     Result<std::vector<std::size_t>> border_of(const TensorInstruction& at,
                                                const Requantisation& to) {
         std::vector<std::size_t> words;
-        if (to.form != Requantisation::Form::layer || at.instruction.value("in_zero") == to.in_zero)
+        if (to.form != Requantisation::Form::layer ||
+            typed_tensor(at.instruction).in_zero == to.in_zero)
             return words;
         if (!flow_) {
             flow_ = REEF_TRY(program_flow(template_));
@@ -483,6 +485,7 @@ class Retargeting {
 Result<Retargeted> retarget(const Model& compiled, const Model& source, const Model& target,
                             const RetargetOptions& options) {
     auto opened = REEF_TRY(CompiledParameters::open(source, compiled));
+    REEF_CHECK(check_template(opened));
     REEF_CHECK(check_source(opened));
     const TensorMap map = REEF_TRY(match_architectures(source, target));
     return Retargeting(opened, target, map, options, nullptr).run();
@@ -491,6 +494,7 @@ Result<Retargeted> retarget(const Model& compiled, const Model& source, const Mo
 Result<Retargeted> retarget(const Model& compiled, const Model& target,
                             const RetargetOptions& options) {
     auto opened = REEF_TRY(CompiledParameters::open(target, compiled, PartSearch::by_bytes));
+    REEF_CHECK(check_template(opened));
     const TensorMap map = REEF_TRY(match_architectures(target, target));
     if (REEF_TRY(is_compiled_from(opened))) {
         return Retargeting(opened, target, map, options, nullptr).run();

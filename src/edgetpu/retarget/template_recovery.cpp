@@ -6,6 +6,7 @@
 
 #include "edgetpu/params/stored_form.h"
 #include "edgetpu/sim/nest.h"
+#include "reef/edgetpu/program_check.h"
 #include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {
@@ -69,11 +70,28 @@ Status check_interface(const CompiledParameters& opened) {
     return {};
 }
 
+/// What runs in circles is no template.
+Status check_halt(const CompiledParameters& opened) {
+    for (const CompiledOperator& one : opened.operators()) {
+        const auto& executables = one.package.executables;
+        for (std::size_t i = 0; i < executables.size(); ++i) {
+            std::vector<Bytes> chunks;
+            for (const auto& stream : executables[i].bitstreams)
+                chunks.push_back(stream.instructions.view());
+            const auto fault = check_halts(chunks);
+            if (!fault || fault->unmodelled) continue;
+            return fail(Cause::bad_input, fault->what,
+                        fmt::format("{}: executable {}: word {:#06x}", one.place, i, fault->word),
+                        "compile the model again with the Edge TPU compiler");
+        }
+    }
+    return {};
+}
+
 /// How many input channels, by fours, an instruction takes of a tap before it goes to another one.
 std::uint32_t words_in_a_row(const Instruction& instruction, std::uint32_t most) {
-    const auto group = std::ranges::find(instruction.info->groups, "in", &FieldGroup::name);
-    const sim::Nest nest = sim::read_nest(instruction, *group);
-    sim::NestCursor cursor(nest);
+    const program::Tensor tensor = typed_tensor(instruction);
+    sim::NestCursor cursor(tensor.in);
     std::uint32_t words = 1;
     constexpr auto word = static_cast<std::int32_t>(spec::narrow_word_bytes);
     for (std::int32_t last = cursor.address(); words < most; ++words) {
@@ -103,10 +121,10 @@ Status take_form(ParameterPart& part, const Instruction& instruction) {
 
 /// The vectors that a layer has in the program, by its instruction; for the rest nothing changes.
 Status take_vectors(ParameterPart& part, const Instruction& instruction) {
-    const auto set = [&](std::string_view flag) { return instruction.value(flag) != 0; };
-    const LayerVectors vectors{.multipliers = set("lane_scale"),
-                               .biases = set("bias"),
-                               .zero_points = set("par_zero_rows")};
+    const program::Tensor tensor = typed_tensor(instruction);
+    const LayerVectors vectors{.multipliers = tensor.lane_scale,
+                               .biases = tensor.bias,
+                               .zero_points = tensor.par_zero_rows};
     part.layout = REEF_TRY(in_place(layout_of(part.layout.shape, vectors), part.name));
     part.size_bytes = part.layout.size_bytes;
     return {};
@@ -151,6 +169,11 @@ Status check_names(const CompiledParameters& opened) {
 }
 
 }  // namespace
+
+Status check_template(const CompiledParameters& opened) {
+    REEF_CHECK(check_interface(opened));
+    return check_halt(opened);
+}
 
 Result<bool> is_compiled_from(const CompiledParameters& opened) {
     const Placement& placement = opened.placement();
@@ -200,7 +223,6 @@ Result<MatchedProgram> match_program(const CompiledParameters& opened,
 }
 
 Result<Recovered> recover_program(const CompiledParameters& opened) {
-    REEF_CHECK(check_interface(opened));
     REEF_CHECK(check_names(opened));
     const auto roles = roles_of(opened);
     REEF_CHECK(check_modelled(opened, roles));
@@ -229,10 +251,7 @@ Result<Recovered> recover_program(const CompiledParameters& opened) {
         REEF_CHECK(take_form(*part, one.at.instruction));
         REEF_CHECK(take_vectors(*part, one.at.instruction));
         PartHint& hint = hints[static_cast<std::size_t>(part - parts.begin())];
-        hint.weight_zero =
-            role.per_channel
-                ? 128
-                : static_cast<std::int32_t>(one.at.instruction.value("par_zero").value());
+        hint.weight_zero = role.per_channel ? 128 : typed_tensor(one.at.instruction).par_zero;
         REEF_CHECK(in_place(take_place(hint, *part, one.rows), part->name));
     }
     auto placed = opened.placed_as(std::move(parts), hints);

@@ -31,6 +31,10 @@ struct Recovered {
     MatchedProgram program;
 };
 
+/// Refuses a plain model of other inputs and outputs than the compiled one's, and programs that run
+/// in circles.
+[[nodiscard]] Status check_template(const CompiledParameters& opened);
+
 /// Whether the compiled model computes the plain one that it was opened with: all its parameters
 /// are there, instructions hold its values, and inputs and outputs have its scales.
 [[nodiscard]] Result<bool> is_compiled_from(const CompiledParameters& opened);

@@ -66,10 +66,8 @@ Error Machine::deadlock() const {
                     tile,
                     fmt::format("{} {}", place_of(front_of(status)),
                                 or_not_started(describe(status.blocked, unit->tile.counters))));
-        if (const DispatchStatus status = dispatcher(tile); status.held_for != 0)
-            waiting.add(tile,
-                        fmt::format("{} waits for {}", place_of(*status.next),
-                                    names_in(spec::tile_engine_enumeration, status.held_for)));
+        if (const DispatchStatus status = dispatcher(tile); !status.waits.empty())
+            waiting.add(tile, fmt::format("{} {}", place_of(*status.next), status.waits));
     }
     return Error{
         Cause::bad_input,

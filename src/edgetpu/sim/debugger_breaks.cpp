@@ -76,9 +76,9 @@ std::optional<unsigned> BreakpointList::at_word(const ProgramWord& at, bool done
     });
 }
 
-std::optional<unsigned> BreakpointList::at_write(ChipMemory memory, unsigned tile,
+std::optional<unsigned> BreakpointList::at_write(MemoryNumber memory, unsigned tile,
                                                  std::uint32_t at) {
-    const ChipMemoryInfo& info = info_of(memory);
+    const MemoryInfo& info = info_of(memory);
     const std::uint32_t scale = memory == ChipMemory::narrow ? narrow_word_bytes : 1;
     const std::uint32_t first = at * scale;
     const std::uint32_t last = first + scale - 1;

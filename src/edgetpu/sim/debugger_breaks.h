@@ -46,7 +46,7 @@ class BreakpointList {
     std::optional<unsigned> at_word(const ProgramWord& at, bool done, const ChipUnit& unit,
                                     bool first);
     /// `at` as AccessWatcher counts it.
-    std::optional<unsigned> at_write(ChipMemory memory, unsigned tile, std::uint32_t at);
+    std::optional<unsigned> at_write(MemoryNumber memory, unsigned tile, std::uint32_t at);
 
   private:
     std::vector<Breakpoint> all_;

@@ -4,28 +4,35 @@
 #include <algorithm>
 #include <charconv>
 
-#include "edgetpu/isa/names.h"
 #include "reef_spec/edgetpu_isa.h"
 #include "simulated_debugger.h"
 
 namespace reef::edgetpu {
 
-std::span<const ChipMemoryInfo> chip_memories() {
-    static constexpr ChipMemoryInfo memories[] = {
-        {ChipMemory::narrow, "narrow", "byte", 1, sim::narrow_bytes, true},
-        {ChipMemory::wide, "wide", "row", sim::row_bytes, sim::wide_rows, true},
-        {ChipMemory::scaling, "scaling", "word", sim::scaling_word_bytes, sim::scaling_words, true},
-        {ChipMemory::scalar, "scalar", "word", sizeof(std::uint32_t), sim::scalar_memory_words,
-         false},
-        {ChipMemory::parameter_fifo, "parameters", "unit", sim::parameter_unit_bytes,
-         sim::parameter_fifo_units, false},
-        {ChipMemory::activation_fifo, "activations", "unit", sim::activation_unit_bytes,
-         sim::activation_fifo_units, false}};
-    return memories;
-}
-
-const ChipMemoryInfo& info_of(ChipMemory memory) {
-    return chip_memories()[static_cast<std::size_t>(memory)];
+const chip::DebugTables& debug_tables() {
+    // By the numbers of ChipMemory.
+    static constexpr MemoryInfo memories[] = {
+        {"narrow", "byte", 1, sim::narrow_bytes, true},
+        {"wide", "row", sim::row_bytes, sim::wide_rows, true},
+        {"scaling", "word", sim::scaling_word_bytes, sim::scaling_words, true},
+        {"scalar", "word", sizeof(std::uint32_t), sim::scalar_memory_words, false},
+        {"parameters", "unit", sim::parameter_unit_bytes, sim::parameter_fifo_units, false},
+        {"activations", "unit", sim::activation_unit_bytes, sim::activation_fifo_units, false}};
+    static constexpr chip::RegisterFile files[] = {
+        {"registers", "s", "the scalar core's registers", sim::scalar_registers, 32},
+        {"predicates", "p", "its predicate registers", sim::scalar_predicates, 1}};
+    static constexpr chip::DebugTables tables{
+        .tile = "tile",
+        .tile_hint = "a simulated chip has tiles 0 to 15; of a stick only the core can be seen",
+        .memories = memories,
+        .registers = files,
+        .register_names = "s0 to s31, p0 to p7, on a stick any",
+        .memory_names =
+            "a tile's narrow (by bytes), wide (rows) or scaling (words) memory, or of "
+            "the core's scalar memory (words), parameters or activations (FIFO units)",
+        .flips_signed = true,
+        .word_bytes = word_bytes};
+    return tables;
 }
 
 }  // namespace reef::edgetpu
@@ -84,8 +91,9 @@ std::unexpected<Error> no_register(std::string_view name) {
 Result<CoreState> SimulatedDebugger::core() {
     CoreState state;
     const ScalarCore& core = machine_->core();
-    std::ranges::copy(core.registers(), state.registers.begin());
-    std::ranges::copy(core.predicates(), state.predicates.begin());
+    state.registers.resize(2);
+    state.registers[scalar_file].assign(core.registers().begin(), core.registers().end());
+    state.registers[predicate_file].assign(core.predicates().begin(), core.predicates().end());
     state.program_counter = core.program_counter();
     if (ended()) return state;
     const CoreStatus status = machine_->core_status();
@@ -115,15 +123,12 @@ EngineState SimulatedDebugger::state_of(Actor actor, const EngineStatus& status,
 }
 
 EngineState SimulatedDebugger::state_of(Actor actor, const DispatchStatus& status) const {
-    EngineState state{.unit = unit_of(actor),
-                      .at = word_of(*status.next),
-                      .instruction = name_of(*status.next),
-                      .waits = {},
-                      .queued = status.queued - 1,
-                      .nests = {}};
-    if (status.held_for != 0)
-        state.waits = "waits for " + names_in(spec::tile_engine_enumeration, status.held_for);
-    return state;
+    return {.unit = unit_of(actor),
+            .at = word_of(*status.next),
+            .instruction = name_of(*status.next),
+            .waits = status.waits,
+            .queued = status.queued - 1,
+            .nests = {}};
 }
 
 Result<std::vector<EngineState>> SimulatedDebugger::engines() {
@@ -188,26 +193,20 @@ std::span<const std::uint8_t> SimulatedDebugger::unit_bytes(const MemoryRange& r
                                                             std::uint32_t unit) {
     ScalarState& scalar = machine_->scalar();
     const auto address = static_cast<std::int32_t>(unit);
-    switch (range.memory) {
-        case ChipMemory::scalar:
-            return scalar.unit(Fifo::relay, address);
-        case ChipMemory::parameter_fifo:
-            return scalar.unit(Fifo::parameters, address);
-        case ChipMemory::activation_fifo:
-            return scalar.unit(Fifo::activations, address);
-        case ChipMemory::narrow:
-            return std::span(machine_->tile(range.tile->value).memory.narrow).subspan(unit, 1);
-        case ChipMemory::wide:
-            return machine_->tile(range.tile->value).memory.wide[unit];
-        case ChipMemory::scaling:
-            break;
-    }
+    if (range.memory == ChipMemory::scalar) return scalar.unit(Fifo::relay_, address);
+    if (range.memory == ChipMemory::parameter_fifo) return scalar.unit(Fifo::parameters_, address);
+    if (range.memory == ChipMemory::activation_fifo)
+        return scalar.unit(Fifo::activations_, address);
+    if (range.memory == ChipMemory::narrow)
+        return std::span(machine_->tile(range.tile->value).memory.narrow).subspan(unit, 1);
+    if (range.memory == ChipMemory::wide)
+        return machine_->tile(range.tile->value).memory.wide[unit];
     return std::span(machine_->tile(range.tile->value).memory.scaling)
         .subspan(unit * scaling_word_bytes, scaling_word_bytes);
 }
 
 Result<std::vector<std::byte>> SimulatedDebugger::read_memory(const MemoryRange& range) {
-    const ChipMemoryInfo& info = info_of(range.memory);
+    const MemoryInfo& info = info_of(range.memory);
     if (info.of_tile != range.tile.has_value())
         return fail(
             Cause::bad_argument,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace reef::edgetpu::sim {
 namespace {
@@ -103,14 +104,23 @@ Status run(Bytes stream, ScalarCore& core, const Regions& regions, std::uint64_t
 
 Result<std::vector<FiredTransfer>> dma_sequence(const Executable& executable,
                                                 std::uint64_t most_instructions) {
+    std::vector<FiredTransfer> out;
+    for (auto& stream : REEF_TRY(dma_sequences(executable, most_instructions)))
+        std::ranges::move(stream, std::back_inserter(out));
+    return out;
+}
+
+Result<std::vector<std::vector<FiredTransfer>>> dma_sequences(const Executable& executable,
+                                                              std::uint64_t most_instructions) {
     const Regions regions(executable);
     ScalarCore core;
-    std::vector<FiredTransfer> out;
+    std::vector<std::vector<FiredTransfer>> out;
     for (std::size_t chunk = 0; chunk < executable.bitstreams.size(); ++chunk) {
         const auto place = fmt::format("chunk {}", chunk);
         const auto stream =
             REEF_TRY(in_place(patched(executable.bitstreams[chunk], regions), place));
-        REEF_CHECK(in_place(run(stream, core, regions, most_instructions, out), place));
+        REEF_CHECK(
+            in_place(run(stream, core, regions, most_instructions, out.emplace_back()), place));
     }
     return out;
 }

@@ -29,6 +29,9 @@ struct FiredTransfer {
 /// within `most_instructions`, or when a descriptor points into no region.
 [[nodiscard]] Result<std::vector<FiredTransfer>> dma_sequence(
     const Executable& executable, std::uint64_t most_instructions = 1 << 24);
+/// The same, by stream.
+[[nodiscard]] Result<std::vector<std::vector<FiredTransfer>>> dma_sequences(
+    const Executable& executable, std::uint64_t most_instructions = 1 << 24);
 
 /// Transfers that go on where the one before ended, with the same tag and region, become one.
 [[nodiscard]] std::vector<FiredTransfer> merged(std::vector<FiredTransfer> transfers);

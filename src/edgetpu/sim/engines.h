@@ -36,7 +36,7 @@ class RingSendEngine {
 class RingReceiveEngine {
   public:
     explicit RingReceiveEngine(const RingReceive& op)
-        : op_(&op), dst_(op.dst), head_row_(op.head_base) {}
+        : op_(&op), dst_(op.dst), head_row_(op.head.base) {}
     Outcome advance(Work& work);
     void each_nest(auto&& tell) const { tell("dst", dst_); }
 
@@ -82,7 +82,7 @@ class WideToNarrowEngine {
         : op_(&op),
           src_(op.src),
           dst_(op.dst),
-          skip_bytes_(op.skip_words * (op.to_scaling ? scaling_word_bytes : narrow_word_bytes)) {}
+          skip_bytes_(op.skip.words() * (op.to_scaling ? scaling_word_bytes : narrow_word_bytes)) {}
     Outcome advance(Work& work);
     void each_nest(auto&& tell) const {
         tell("src", src_);

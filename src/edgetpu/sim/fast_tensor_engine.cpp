@@ -168,7 +168,7 @@ void FastTensorEngine::pack(const TileMemory& memory) {
         kernels_->pack(memory.wide[at >> 2U].data(), at & 3U, form_, plan_->lanes, zeros_.data(),
                        to);
         to += step;
-        if (op_->par.rotates) group_rows_.set(at >> 2U);
+        if (op_->par.rotates()) group_rows_.set(at >> 2U);
     }
 }
 
@@ -269,7 +269,7 @@ void FastTensorEngine::count_events(Work& work) {
     namespace counter = spec::value::tile_counter;
     const std::uint32_t end = step_ + plan_->steps();
     const auto passes = [&](std::uint32_t steps) { return end / steps - step_ / steps; };
-    if (op_->par.rotates && end % plan_->release_steps == 0) {
+    if (op_->par.rotates() && end % plan_->release_steps == 0) {
         for (std::size_t row = group_rows_._Find_first(); row < wide_rows;
              row = group_rows_._Find_next(row))
             work.tile.memory.full[row] = RowOwner::none;

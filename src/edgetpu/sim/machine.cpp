@@ -67,12 +67,12 @@ void Machine::count_producer(Ring ring) {
     scalar_.counters.count(ring == Ring::a ? scalar::PRODUCER_A_ : scalar::PRODUCER_B_);
 }
 
-MeshLink* Machine::link_from(unsigned tile, Direction4 to) {
+MeshLink* Machine::link_from(unsigned tile, Direction to) {
     const unsigned row = tile / grid_side;
     const unsigned column = tile % grid_side;
     constexpr unsigned last = grid_side - 1;
-    if ((to == Direction4::south && row == last) || (to == Direction4::north && row == 0) ||
-        (to == Direction4::east && column == last) || (to == Direction4::west && column == 0))
+    if ((to == Direction::south && row == last) || (to == Direction::north && row == 0) ||
+        (to == Direction::east && column == last) || (to == Direction::west && column == 0))
         return nullptr;
     return &units_[neighbour(tile, to)]->tile.arrived[static_cast<unsigned>(to)];
 }
@@ -375,6 +375,7 @@ void Machine::empty_buses() {
         unit->next = 0;
         unit->busy = 0;
         unit->held_for = 0;
+        unit->held_until = {};
         unit->at_fence = false;
         std::ranges::for_each(unit->engines, clear);
     }

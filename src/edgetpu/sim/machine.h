@@ -119,7 +119,7 @@ class Machine final : public Fabric {
     void ring_send(Ring ring, std::uint16_t tiles, bool scalar,
                    std::span<const std::uint8_t> data) override;
     void count_producer(Ring ring) override;
-    [[nodiscard]] MeshLink* link_from(unsigned tile, Direction4 to) override;
+    [[nodiscard]] MeshLink* link_from(unsigned tile, Direction to) override;
 
   private:
     using TileActivity =
@@ -147,6 +147,7 @@ class Machine final : public Fabric {
     struct TileUnit {
         std::uint32_t busy = 0;      ///< bit: the engine of that number is not idle
         std::uint32_t held_for = 0;  ///< engines that the next fence waits for
+        Blocked held_until;          ///< messages that it waits for then
         std::vector<Issued> dispatch;
         std::size_t next = 0;
         bool at_fence = false;  ///< in stepwise runs: the next in line is one, and was taken up

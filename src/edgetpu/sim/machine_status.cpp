@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "edgetpu/isa/names.h"
 #include "machine.h"
 
 namespace reef::edgetpu::sim {
@@ -75,8 +76,10 @@ EngineStatus Machine::scalar_engine(unsigned number) const {
 DispatchStatus Machine::dispatcher(unsigned tile) const {
     const TileUnit& unit = *units_[tile];
     DispatchStatus status{.queued = unit.dispatch.size() - unit.next,
-                          .held_for = unit.held_for & unit.busy,
+                          .waits = describe(unit.held_until, unit.tile.counters),
                           .notifications = unit.notifications};
+    if (const auto engines = unit.held_for & unit.busy; engines != 0)
+        status.waits = "waits for " + names_in(spec::tile_engine_enumeration, engines);
     if (status.queued > 0) status.next = unit.dispatch[unit.next].instruction;
     return status;
 }

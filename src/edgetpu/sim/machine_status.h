@@ -27,7 +27,7 @@ struct EngineStatus {
 struct DispatchStatus {
     const ProgramInstruction* next = nullptr;
     std::size_t queued = 0;
-    std::uint32_t held_for = 0;  ///< engines that the fence in front waits for
+    std::string waits;  ///< for what the fence in front waits; empty: for nothing
     std::uint32_t notifications = 0;
 };
 

@@ -28,6 +28,8 @@ constexpr std::array inside = {kind::OP_, kind::WIDE_TO_NARROW_, kind::NARROW_TO
                                kind::RING_CONSUMER_0_, kind::RING_CONSUMER_1_};
 constexpr std::array outside = {kind::MESH_0_, kind::MESH_1_, kind::MESH_2_, kind::MESH_3_,
                                 kind::RING_PRODUCER_};
+constexpr unsigned producer_a = spec::value::tile_counter::RING_PRODUCER_A_;
+static_assert(spec::value::tile_counter::RING_PRODUCER_B_ == producer_a + 1);
 static_assert(inside.size() + outside.size() == consumers_first.size());
 
 // A counter that starts anew takes the marks of its buffers with it.
@@ -44,6 +46,17 @@ void reset(Tile& tile, const Fence& fence) {
     forget(counter::NARROW_TO_WIDE_, RowOwner::narrow_to_wide);
 }
 
+/// The messages that a fence waits for and that were not sent yet.
+std::optional<Unmet> unmet(const Fence& fence, const TileCounters& counters) {
+    const auto needed = static_cast<std::uint16_t>(fence.expected);
+    for (const unsigned ring : {0U, 1U}) {
+        const auto which = static_cast<std::uint8_t>(producer_a + ring);
+        if ((fence.expected_counters >> ring & 1U) != 0 && !counters.reached(which, needed))
+            return Unmet{which, needed};
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 void Machine::witness_fence(const TileUnit& unit, const Fence& fence) {
@@ -51,9 +64,14 @@ void Machine::witness_fence(const TileUnit& unit, const Fence& fence) {
     for (unsigned e = 0; e < tile_engine_count; ++e)
         if ((fence.engines >> e & 1U) != 0)
             monitor_->join(dispatch_actor(tile), monitor_->release(tile_actor(tile, e)));
+    for (const unsigned ring : {0U, 1U})
+        if ((fence.expected_counters >> ring & 1U) != 0)
+            monitor_->waited(dispatch_actor(tile), tile,
+                             {.counter = static_cast<std::uint8_t>(producer_a + ring)},
+                             static_cast<std::uint16_t>(fence.expected));
     monitor_->counters_set(tile, fence.reset_counters,
                            static_cast<std::uint16_t>(fence.reset_value));
-    if (fence.notify) monitor_->notified(tile);
+    if (fence.notifies()) monitor_->notified(tile);
 }
 
 // Hands instructions to their engines in order; a fence holds back those after it.
@@ -73,8 +91,13 @@ bool Machine::dispatch(TileUnit& unit) {
             unit.held_for = fence->engines;
             if ((unit.held_for & unit.busy) != 0) return moved;
             unit.held_for = 0;
+            unit.held_until = {};
+            if (const auto missing = unmet(*fence, unit.tile.counters)) {
+                unit.held_until = {Blocked::On::counter, *missing};
+                return moved;
+            }
             reset(unit.tile, *fence);
-            if (fence->notify) ++unit.notifications;
+            if (fence->notifies()) ++unit.notifications;
             if (monitor_) witness_fence(unit, *fence);
             if (options_.steps != nullptr) {
                 options_.steps->finished(actor, at);

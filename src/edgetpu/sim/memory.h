@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "reef_spec/edgetpu_isa.h"
 #include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::sim {
@@ -36,12 +37,12 @@ inline constexpr std::size_t narrow_slack = 8;
 
 /// How narrow_to_wide lays out words in a row: every 16 bytes a transposed matrix of 4x4 bytes,
 /// every 8 bytes one of 2x2 halfwords.
-enum class RowFormat : std::uint8_t { plain = 0, transpose_bytes = 1, transpose_halfwords = 3 };
+using spec::RowFormat;
 
 /// Words that share a matrix.
 [[nodiscard]] constexpr unsigned words_per_block(RowFormat format) {
-    if (format == RowFormat::plain) return 1;
-    return format == RowFormat::transpose_bytes ? 4 : 2;
+    if (format == RowFormat::plain_) return 1;
+    return format == RowFormat::transpose_bytes_ ? 4 : 2;
 }
 
 /// Engines that fill rotating rows.

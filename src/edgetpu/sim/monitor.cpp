@@ -201,11 +201,11 @@ void Monitor::scalar_received(Actor actor) {
     scalar_ring_.pop_front();
 }
 
-void Monitor::mesh_sent(Actor actor, unsigned tile, Direction4 to) {
+void Monitor::mesh_sent(Actor actor, unsigned tile, Direction to) {
     links_[tile][static_cast<unsigned>(to)].push_back(order_.release(actor));
 }
 
-void Monitor::mesh_received(Actor actor, unsigned tile, Direction4 to) {
+void Monitor::mesh_received(Actor actor, unsigned tile, Direction to) {
     auto& link = links_[tile][static_cast<unsigned>(to)];
     order_.join(actor, link.front());
     link.pop_front();

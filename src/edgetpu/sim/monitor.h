@@ -63,8 +63,8 @@ class Monitor final : public AccessWatcher {
     void sent(Actor actor, Ring ring, std::uint16_t tiles, bool scalar);
     void received(Actor actor, unsigned tile, Ring ring);
     void scalar_received(Actor actor);
-    void mesh_sent(Actor actor, unsigned tile, Direction4 to);
-    void mesh_received(Actor actor, unsigned tile, Direction4 to);
+    void mesh_sent(Actor actor, unsigned tile, Direction to);
+    void mesh_received(Actor actor, unsigned tile, Direction to);
     void row_emptied(Actor actor, unsigned tile, std::uint32_t row);
     void row_filled(Actor actor, unsigned tile, std::uint32_t row);
 

@@ -36,9 +36,9 @@ bool NarrowToWideEngine::write_row(Work& work) {
     const unsigned size = rounded_up(filled_, block);
     if (work.traced) {
         work.tile.memory.row_format[at] = op_->format;
-    } else if (op_->format == RowFormat::transpose_bytes) {
+    } else if (op_->format == RowFormat::transpose_bytes_) {
         transpose(row_, block, 1);
-    } else if (op_->format == RowFormat::transpose_halfwords) {
+    } else if (op_->format == RowFormat::transpose_halfwords_) {
         transpose(row_, block, 2);
     }
     work.tile.memory.wide[at] = row_;

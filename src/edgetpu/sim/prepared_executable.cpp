@@ -9,6 +9,27 @@
 namespace reef::edgetpu::sim {
 namespace {
 
+/// Each stream's halt says whether it is the last.
+Status check_continuation(const std::vector<Stream>& streams) {
+    namespace field = spec::field::halt;
+    for (std::size_t s = 0; s < streams.size(); ++s) {
+        for (const auto& instruction : streams[s].instructions) {
+            if (instruction.source.info != &spec::instructions[spec::op::halt]) continue;
+            const bool another = s + 1 < streams.size();
+            const bool last = instruction.source.bits(spec::halt_fields[field::last]) != 0;
+            const bool continues =
+                instruction.source.bits(spec::halt_fields[field::continues]) != 0;
+            if (last == another || (continues && !another))
+                return fail(Cause::bad_input,
+                            fmt::format("halt says last={} continues={}, and the executable has {} "
+                                        "streams",
+                                        last, continues, streams.size()),
+                            fmt::format("stream {}: {}", s, place_of(instruction)));
+        }
+    }
+    return {};
+}
+
 Result<PreparedExecutable> prepare_streams(const Executable& executable) {
     PreparedExecutable prepared;
     prepared.executable = executable;
@@ -18,6 +39,7 @@ Result<PreparedExecutable> prepare_streams(const Executable& executable) {
         views.emplace_back(prepared.streams.back());
     }
     prepared.program = REEF_TRY(translate_program(views));
+    REEF_CHECK(check_continuation(prepared.program.streams));
     prepared.program.narrow_bound =
         static_cast<std::uint64_t>(std::max(executable.used_narrow_memory_bytes_per_tile, 0));
     prepared.host = REEF_TRY(HostMemory::create(prepared.executable));

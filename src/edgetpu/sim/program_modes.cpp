@@ -41,22 +41,76 @@ bool aligned(const TensorOp& op) {
     return all;
 }
 
-Status check_tensor_modes(const Instruction& instruction, const TensorOp& op) {
-    namespace n = spec::field::mac;
-    const auto number = [&](unsigned field) {
-        return instruction.value(instruction.info->fields[field]);
-    };
-    if (number(n::single) != number(n::single_par))
-        return refused("single and single_par that differ");
+Status check_tensor_modes(const TensorOp& op) {
+    if (op.single != op.single_par) return refused("single and single_par that differ");
     if (op.table_normalised && !op.table) return refused("table_normalised without table");
     if (!op.out_16bit && op.out_zero > 0xff)
         return refused(fmt::format("out_zero {} of 8-bit results", op.out_zero));
-    if (!op.in_16bit && number(n::in_zero) > 0xff)
-        return refused(fmt::format("in_zero {} of 8-bit activations", number(n::in_zero)));
-    if (!op.par_16bit && number(n::par_zero) > 0xff)
-        return refused(fmt::format("par_zero {} of 8-bit parameters", number(n::par_zero)));
-    if (number(n::in_bytewise) == 0 && !aligned(op))
+    if (!op.in_16bit && op.in_zero > 0xff)
+        return refused(fmt::format("in_zero {} of 8-bit activations", op.in_zero));
+    if (!op.par_16bit && op.par_zero > 0xff)
+        return refused(fmt::format("par_zero {} of 8-bit parameters", op.par_zero));
+    const bool same_crop =
+        op.acc.crop_level == op.loops.crop_level && op.acc.crop_count == op.loops.crop_count;
+    if (op.acc.crop_level != 0 && !same_crop)
+        return refused("a crop of acc other than that of the loops");
+    if (!op.in_bytewise && !aligned(op))
         return refused("in with addresses that are not multiples of a step, without in_bytewise");
+    return {};
+}
+
+// The zero point of a maximum is taken off the operands and added to the result. Where the operand
+// comes by single bytes it stands in in_zero, else in par_zero.
+Status check_max(const TensorOp& op) {
+    const std::int32_t zero = op.single ? op.in_zero : op.par_zero;
+    if (op.in_zero != 0 && !op.single) return refused("max with in_zero, but not of single bytes");
+    if (op.par_zero != 0 && op.single) return refused("max of single bytes with par_zero");
+    if (zero != 0 && (op.start_value != -zero || op.out_zero != zero))
+        return refused(fmt::format("max with the zero point {}, initial {} and out_zero {}", zero,
+                                   op.start_value, op.out_zero));
+    if (op.in_16bit || op.par_16bit || op.out_16bit) return refused("max of 16-bit values");
+    return {};
+}
+
+// Enlargement by two, whose phases are those of TFLite's three ways to place pixels.
+Status check_resize(const TensorOp& op) {
+    constexpr unsigned quarter_pixels_of_two = 2;
+    constexpr unsigned largest_phase = 3;
+    const auto& [x, y, pixel_stride, row_stride, marked] = op.resize;
+    if (x.nearest != y.nearest || x.nearest != marked)
+        return refused("x.nearest, y.nearest and unknown_2093 that differ");
+    for (const auto* axis : {&x, &y})
+        if (axis->step != quarter_pixels_of_two || axis->phase > largest_phase)
+            return refused(
+                fmt::format("resizing with step {} and phase {}", axis->step, axis->phase));
+    constexpr unsigned column_loop = 2;
+    constexpr unsigned row_loop = 3;
+    if (x.level != column_loop || y.level != row_loop)
+        return refused(fmt::format("resizing with x.level {} and y.level {}", x.level, y.level));
+    const std::uint32_t taps = x.nearest ? 1 : 2;
+    if (op.loops.count[0] != taps || op.loops.count[1] != taps)
+        return refused(
+            fmt::format("resizing with {} x {} taps", op.loops.count[0], op.loops.count[1]));
+    if (op.scale != (x.nearest ? 1.0F : 0x1p-14F))
+        return refused(fmt::format("resizing with scale {}", op.scale));
+    return {};
+}
+
+// Whose dimension 0 is the side of a matrix, so that a crop may mean two things.
+Status check_copy(const NarrowToWide& op) {
+    const auto& src = op.src;
+    if (op.format == spec::RowFormat::transpose_halfwords_ && src.crop_level != 0 &&
+        (src.crop_count != src.count[0] || src.crop_count != src.count[1]))
+        return refused("a crop of src with transposed halfwords");
+    if (src.crop_dimension >= src.crop_level && src.crop_level != 0)
+        return refused("a crop of src at its own level");
+    return {};
+}
+
+// 0 is as 1 where there is one group, or several of rows in a row.
+Status check_head(const RingReceive& op) {
+    if (op.head.enabled && op.head.level == 0 && op.dst.passes_from(2) != 1)
+        return refused("head.level 0 with dst of more than two dimensions");
     return {};
 }
 
@@ -68,9 +122,13 @@ Status check_modes(const Instruction& instruction, const Operation& operation) {
         if (const auto bits = instruction.bits(*field); bits != static_cast<unsigned>(field->only))
             return refused(fmt::format("{}={:#x} at bit {}, which is {:#x} in every known program",
                                        field->name, bits, field->position, field->only));
-    if (const auto* op = std::get_if<TensorOp>(&operation))
-        return check_tensor_modes(instruction, *op);
-    return {};
+    if (const auto* op = std::get_if<NarrowToWide>(&operation)) return check_copy(*op);
+    if (const auto* op = std::get_if<RingReceive>(&operation)) return check_head(*op);
+    const auto* op = std::get_if<TensorOp>(&operation);
+    if (op == nullptr) return {};
+    if (op->kind == TensorKind::max) REEF_CHECK(check_max(*op));
+    if (op->kind == TensorKind::resize) REEF_CHECK(check_resize(*op));
+    return check_tensor_modes(*op);
 }
 
 }  // namespace reef::edgetpu::sim

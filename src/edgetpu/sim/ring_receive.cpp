@@ -7,9 +7,8 @@ namespace reef::edgetpu::sim {
 
 void RingReceiveEngine::begin_group() {
     group_begun_ = true;
-    if (op_->has_head &&
-        (op_->head_level == 0 ? dst_.passes(0) == 0 : dst_.at_pass_start(op_->head_level)))
-        heads_due_ = op_->head_rows;
+    if (op_->head.enabled && dst_.at_pass_start(std::max(op_->head.level, 1U)))
+        heads_due_ = op_->head.rows;
 }
 
 bool RingReceiveEngine::take_row(Work& work, std::int32_t row) {
@@ -22,7 +21,7 @@ bool RingReceiveEngine::take_row(Work& work, std::int32_t row) {
     auto& memory = work.tile.memory;
     std::memcpy(memory.wide[row].data(), message.bytes.data(), message.size);
     memory.row_length[row] = message.size;
-    if (work.traced) memory.row_format[row] = RowFormat::plain;
+    if (work.traced) memory.row_format[row] = RowFormat::plain_;
     queue.pop();
     if (work.witness)
         work.witness.monitor->received(work.witness.actor, work.tile.number, op_->ring);
@@ -50,7 +49,7 @@ Outcome RingReceiveEngine::advance(Work& work) {
         if (work.budget > 0) --work.budget;
         if (head) {
             if (!take_row(work, head_row_)) return Outcome::waiting;
-            head_row_ = head_row_ == op_->head_last ? op_->head_base : head_row_ + 1;
+            head_row_ = head_row_ == op_->head.last ? op_->head.base : head_row_ + 1;
             --heads_due_;
             continue;
         }

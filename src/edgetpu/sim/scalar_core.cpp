@@ -20,13 +20,16 @@ constexpr auto& loop_field = spec::loop_fields;
 constexpr auto& work_field = spec::narrow_to_wide_fields;
 
 using spec::AluOp;
+using spec::FunctionOp;
 using spec::LoadOp;
 using spec::StoreOp;
 
 // A bit of alu.op selects the immediate; without it these are the operations.
 constexpr std::uint64_t immediate_bit =
     std::to_underlying(AluOp::addi_) ^ std::to_underlying(AluOp::add_);
-constexpr auto fmul = static_cast<AluOp>(std::to_underlying(AluOp::fmuli_) & ~immediate_bit);
+// Bundles after a load, or a function, that no known program lets read its register.
+constexpr std::uint8_t bundles_of_load = 1;
+constexpr std::uint8_t bundles_of_function = 2;
 constexpr std::uint64_t register_mask = scalar_registers - 1;
 // What load.op 3 and store.op 3 have above the register's number in every known program.
 constexpr std::uint64_t increment_by_one = 1;
@@ -77,11 +80,16 @@ bool is_unary(AluOp op) {
 
 /// Operations that occur in known programs, with an immediate or with a register.
 bool is_known(AluOp op, bool immediate) {
-    if (op == fmul) return immediate;
     switch (op) {
         case AluOp::to_float_:
         case AluOp::to_int_:
+        case AluOp::fadd_:
+        case AluOp::fsub_:
             return !immediate;
+        case AluOp::fmin_:
+            return immediate;
+        case AluOp::fmul_:
+        case AluOp::fmax_:
         case AluOp::add_:
         case AluOp::sub_:
         case AluOp::and_:
@@ -100,11 +108,39 @@ bool is_known(AluOp op, bool immediate) {
     }
 }
 
+std::string_view why_unknown(AluOp op) {
+    if (op == AluOp::shl_ || op == AluOp::shr_) return "a shift of 32 or more";
+    if (op == AluOp::to_float_) return "a conversion that rounds";
+    if (op == AluOp::to_int_) return "a conversion out of range";
+    return "what is no number";
+}
+
+bool is_float(AluOp op) {
+    return op == AluOp::fadd_ || op == AluOp::fsub_ || op == AluOp::fmul_ || op == AluOp::fmax_ ||
+           op == AluOp::fmin_;
+}
+
+/// Nothing for what is no number.
+std::optional<std::uint32_t> calculate(AluOp op, float a, float b) {
+    if (std::isnan(a) || std::isnan(b)) return std::nullopt;
+    switch (op) {
+        case AluOp::fadd_:
+            return std::bit_cast<std::uint32_t>(a + b);
+        case AluOp::fsub_:
+            return std::bit_cast<std::uint32_t>(a - b);
+        case AluOp::fmul_:
+            return std::bit_cast<std::uint32_t>(a * b);
+        case AluOp::fmax_:
+            return std::bit_cast<std::uint32_t>(std::max(a, b));
+        default:
+            return std::bit_cast<std::uint32_t>(std::min(a, b));
+    }
+}
+
 /// Nothing when the number of the result would depend on a rounding or a shift that no program
 /// shows. Precondition: known and no comparison.
 std::optional<std::uint32_t> calculate(AluOp op, std::uint32_t a, std::uint32_t b) {
-    if (op == fmul)
-        return std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) * std::bit_cast<float>(b));
+    if (is_float(op)) return calculate(op, std::bit_cast<float>(a), std::bit_cast<float>(b));
     switch (op) {
         case AluOp::add_:
             return a + b;
@@ -128,8 +164,8 @@ std::optional<std::uint32_t> calculate(AluOp op, std::uint32_t a, std::uint32_t 
         case AluOp::to_int_: {
             const auto number = std::bit_cast<float>(b);
             const bool fits = number >= -0x1p31F && number < 0x1p31F;
-            if (!fits || number != std::trunc(number)) return std::nullopt;
-            return static_cast<std::uint32_t>(static_cast<std::int32_t>(number));
+            if (!fits) return std::nullopt;
+            return static_cast<std::uint32_t>(static_cast<std::int32_t>(std::nearbyint(number)));
         }
         default:
             return b;
@@ -148,6 +184,7 @@ struct ScalarCore::Writes {
     std::optional<Register> load_counted;   // address register of load.op 3
     std::optional<Register> store_counted;  // address register of store.op 3
     std::optional<Register> computed;
+    std::optional<Register> function;
     std::optional<Register> predicate;
     std::optional<Register> descriptor_word;
 };
@@ -157,7 +194,8 @@ ScalarCore::ScalarCore() : memory_(scalar_memory_words) {}
 void ScalarCore::begin_stream() {
     pc_ = 0;
     loop_ = {};
-    fresh_.reset();
+    loaded_ = {};
+    function_ = {};
 }
 
 void ScalarCore::reset() {
@@ -224,8 +262,13 @@ void ScalarCore::advance(const Instruction& instruction) {
     }
 }
 
+void ScalarCore::age() {
+    for (Pending* pending : {&loaded_, &function_})
+        if (pending->bundles > 0) --pending->bundles;
+}
+
 void ScalarCore::pass(const Instruction& instruction) {
-    fresh_.reset();
+    age();
     advance(instruction);
 }
 
@@ -242,8 +285,12 @@ Result<Effect> ScalarCore::execute(const Instruction& instruction) {
 }
 
 Status ScalarCore::refuse_fresh(const Instruction& instruction, std::uint64_t reg) const {
-    if (fresh_ && *fresh_ == reg)
+    if (loaded_.bundles > 0 && loaded_.number == reg)
         return refuse(instruction, "register {} is read by the bundle right after its load", reg);
+    if (function_.bundles > 0 && function_.number == reg)
+        return refuse(instruction,
+                      "register {} is read by one of the {} bundles after its function", reg,
+                      bundles_of_function);
     return {};
 }
 
@@ -253,9 +300,10 @@ Result<Effect> ScalarCore::bundle(const Instruction& instruction) {
     REEF_CHECK(load_slot(instruction, writes, effect));
     REEF_CHECK(store_slot(instruction, writes, effect));
     REEF_CHECK(alu_slot(instruction, writes));
+    REEF_CHECK(function_slot(instruction, writes));
     std::uint32_t written = 0;
-    for (const auto& write :
-         {writes.loaded, writes.load_counted, writes.store_counted, writes.computed}) {
+    for (const auto& write : {writes.loaded, writes.load_counted, writes.store_counted,
+                              writes.computed, writes.function}) {
         if (!write) continue;
         const auto bit = std::uint32_t{1} << write->number;
         if (written & bit)
@@ -267,8 +315,9 @@ Result<Effect> ScalarCore::bundle(const Instruction& instruction) {
     if (writes.descriptor_word)
         descriptor_[writes.descriptor_word->number] = writes.descriptor_word->value;
     if (effect.written) memory_[effect.written->address.word] = effect.written->value;
-    fresh_.reset();
-    if (writes.loaded) fresh_ = writes.loaded->number;
+    age();
+    if (writes.loaded) loaded_ = {writes.loaded->number, bundles_of_load};
+    if (writes.function) function_ = {writes.function->number, bundles_of_function};
     advance(instruction);
     effect.next = pc_;
     effect.branched = pc_ != instruction.word + instruction.info->words;
@@ -385,15 +434,30 @@ Status ScalarCore::alu_slot(const Instruction& instruction, Writes& writes) cons
     const auto value = calculate(op, a, b);
     if (!value)
         return refuse(instruction, "alu.op {:#04x} of {:#x} and {:#x}: {}", code, a, b,
-                      op == AluOp::shl_ || op == AluOp::shr_ ? "a shift of 32 or more"
-                                                             : "a conversion that rounds");
+                      why_unknown(op));
     writes.computed = {static_cast<std::uint8_t>(target), *value};
+    return {};
+}
+
+Status ScalarCore::function_slot(const Instruction& instruction, Writes& writes) const {
+    const auto code = instruction.bits(bundle_field[field::bundle::function_op]);
+    const auto op = static_cast<FunctionOp>(code);
+    const auto target = instruction.bits(bundle_field[field::bundle::function_dst]);
+    const auto source = instruction.bits(bundle_field[field::bundle::function_src]);
+    if (op == FunctionOp::none_) return {};
+    if (op != FunctionOp::reciprocal_ && op != FunctionOp::exp2_)
+        return refuse(instruction, "function.op {}", code);
+    REEF_CHECK(refuse_fresh(instruction, source));
+    const auto x = std::bit_cast<float>(registers_[source]);
+    const auto y = static_cast<float>(op == FunctionOp::exp2_ ? std::exp2(double{x}) : 1.0 / x);
+    if (!std::isfinite(y)) return refuse(instruction, "function.op {} of {}", code, x);
+    writes.function = {static_cast<std::uint8_t>(target), std::bit_cast<std::uint32_t>(y)};
     return {};
 }
 
 Result<Effect> ScalarCore::branch(const Instruction& instruction) {
     if (loop_.behind != 0) return refuse(instruction, "a branch inside a hardware loop");
-    fresh_.reset();
+    age();
     bool taken = true;
     if (instruction.bits(branch_field[field::branch::condition_enable]) != 0) {
         const auto predicate = instruction.bits(branch_field[field::branch::condition_predicate]);
@@ -418,7 +482,7 @@ Result<Effect> ScalarCore::branch(const Instruction& instruction) {
 
 Result<Effect> ScalarCore::start_loop(const Instruction& instruction) {
     if (loop_.behind != 0) return refuse(instruction, "a loop inside a loop");
-    fresh_.reset();
+    age();
     const auto count = instruction.bits(loop_field[field::loop::count]);
     const auto body = instruction.bits(loop_field[field::loop::body]);
     if (count == 0 || body == 0) return refuse(instruction, "{} passes of {} bundles", count, body);

@@ -5,7 +5,7 @@
 // which skips them with pass(). What a step does outside of the core's own state is in its Effect.
 //
 // How far each reading is proved (docs/edgetpu-isa.md has the grades):
-// - The three slots of a bundle read the registers as they were before it: the copying loops of
+// - The four slots of a bundle read the registers as they were before it: the copying loops of
 //   ssd_mobilenet_v1 segment 1 load a register in the bundle that writes it out.
 // - A loop runs `count` passes of its body: the nine copies of that program move exactly the words
 //   that scalar memory holds and that the DMA descriptor announces.
@@ -13,7 +13,11 @@
 //   negative after", which unsigned comparisons could never see.
 // - load.op 3 and store.op 3 address scalar memory with a register and count it up: every program
 //   sets the register to the first word right before, and the counts end at the last word.
-// - A load's register is never read by the bundle right after it. Reading it there is refused.
+// - A load's register is never read by the bundle right after it, a function's by none of the two
+//   bundles after it. Reading it there is refused.
+// - Functions and conversions with a fraction occur in softmaxes alone. Their results are binary32
+//   rounded to nearest; to_int rounds to nearest, ties to even. No data decide ties or last bits:
+//   the bytes of the one model that has a plain partner are the same with them.
 #pragma once
 
 #include <array>
@@ -132,16 +136,23 @@ class ScalarCore {
         std::uint32_t passes_left = 0;  ///< besides the current one; 0 and behind 0: no loop
     };
     struct Writes;
+    /// A register whose new value no known program reads yet.
+    struct Pending {
+        std::uint8_t number = 0;
+        std::uint8_t bundles = 0;  ///< that must not read it; 0: any may
+    };
 
     Result<Effect> bundle(const Instruction& instruction);
     Status load_slot(const Instruction& instruction, Writes& writes, Effect& effect) const;
     Status store_slot(const Instruction& instruction, Writes& writes, Effect& effect) const;
     Status fire(const Instruction& instruction, Effect& effect) const;
     Status alu_slot(const Instruction& instruction, Writes& writes) const;
+    Status function_slot(const Instruction& instruction, Writes& writes) const;
     Result<Effect> branch(const Instruction& instruction);
     Result<Effect> start_loop(const Instruction& instruction);
     Status refuse_fresh(const Instruction& instruction, std::uint64_t reg) const;
     void advance(const Instruction& instruction);
+    void age();
 
     std::array<std::uint32_t, scalar_registers> registers_{};
     std::array<bool, scalar_predicates> predicates_{};
@@ -149,7 +160,8 @@ class ScalarCore {
     std::array<std::uint32_t, descriptor_words> descriptor_{};
     std::size_t pc_ = 0;
     Loop loop_;
-    std::optional<std::uint8_t> fresh_;  ///< register that the bundle before loaded
+    Pending loaded_;
+    Pending function_;
 };
 
 }  // namespace reef::edgetpu::sim

@@ -11,29 +11,29 @@ unsigned arrived_counter(bool activations) {
     return activations ? counter::AVDATA_POP_ : counter::PARAMETER_POP_;
 }
 Watched watched(Fifo fifo) {
-    if (fifo == Fifo::parameters) return Watched::parameter_fifo;
-    return fifo == Fifo::activations ? Watched::activation_fifo : Watched::scalar_memory;
+    if (fifo == Fifo::parameters_) return Watched::parameter_fifo;
+    return fifo == Fifo::activations_ ? Watched::activation_fifo : Watched::scalar_memory;
 }
 unsigned room_counter(Fifo fifo) {
-    if (fifo == Fifo::parameters) return counter::PARAMETER_INFEED_;
-    return fifo == Fifo::activations ? counter::AVDATA_INFEED_ : counter::SCALAR_INFEED_;
+    if (fifo == Fifo::parameters_) return counter::PARAMETER_INFEED_;
+    return fifo == Fifo::activations_ ? counter::AVDATA_INFEED_ : counter::SCALAR_INFEED_;
 }
 
 }  // namespace
 
 Outcome InfeedEngine::advance(ScalarEngineWork& work) {
     bool moved = false;
-    FifoMemory& fifo = op_->activations ? work.scalar.activations : work.scalar.parameters;
+    FifoMemory& fifo = op_->activations() ? work.scalar.activations : work.scalar.parameters;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = work.unready(op_->waits.view(), dst_))
             return moved ? Outcome::moved : work.wait(*unready);
-        if (!work.host.take(op_->activations, fifo.unit(dst_.address())))
+        if (!work.host.take(op_->activations(), fifo.unit(dst_.address())))
             return moved ? Outcome::moved : work.wait(Blocked::On::host_empty);
-        const Fifo which = op_->activations ? Fifo::activations : Fifo::parameters;
+        const Fifo which = op_->activations() ? Fifo::activations_ : Fifo::parameters_;
         work.witness.writes(watched(which), work.scalar.index(which, dst_.address()));
         if (op_->infeed.fires(dst_.advance(), op_->dst.dimensions))
-            work.count(arrived_counter(op_->activations));
+            work.count(arrived_counter(op_->activations()));
         moved = true;
         if (work.budget > 0) --work.budget;
     }
@@ -110,10 +110,10 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
                 return Outcome::waiting;
             }
         } else {
-            std::memcpy(work.scalar.unit(Fifo::relay, dst_.address()).data(), unit.data(),
+            std::memcpy(work.scalar.unit(Fifo::relay_, dst_.address()).data(), unit.data(),
                         unit_bytes);
             work.witness.writes(Watched::scalar_memory,
-                                work.scalar.index(Fifo::relay, dst_.address()));
+                                work.scalar.index(Fifo::relay_, dst_.address()));
         }
         at_ += unit_bytes;
         if (op_->outfeed.fires(dst_.advance(), op_->dst.dimensions))

@@ -60,15 +60,15 @@ struct ScalarState {
     std::span<std::uint32_t> memory;
 
     [[nodiscard]] std::span<std::uint8_t> unit(Fifo fifo, std::int32_t address) {
-        if (fifo == Fifo::parameters) return parameters.unit(address);
-        if (fifo == Fifo::activations) return activations.unit(address);
+        if (fifo == Fifo::parameters_) return parameters.unit(address);
+        if (fifo == Fifo::activations_) return activations.unit(address);
         const auto word = static_cast<std::uint32_t>(address) % memory.size();
         return {reinterpret_cast<std::uint8_t*>(&memory[word]), relay_unit_bytes};
     }
     [[nodiscard]] std::uint32_t index(Fifo fifo, std::int32_t address) const {
-        const std::size_t units = fifo == Fifo::parameters    ? parameters.units()
-                                  : fifo == Fifo::activations ? activations.units()
-                                                              : memory.size();
+        const std::size_t units = fifo == Fifo::parameters_    ? parameters.units()
+                                  : fifo == Fifo::activations_ ? activations.units()
+                                                               : memory.size();
         return static_cast<std::uint32_t>(static_cast<std::uint32_t>(address) % units);
     }
 };

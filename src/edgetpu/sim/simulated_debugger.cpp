@@ -98,7 +98,8 @@ std::vector<StreamView> SimulatedDebugger::streams() const {
 
 Status SimulatedDebugger::check_word(const ProgramWord& at) const {
     if (instruction_at(at) != nullptr) return {};
-    for (std::size_t before = at.word; before > 0; --before) {
+    constexpr std::size_t longest = hw::most_instruction_bytes / word_bytes;
+    for (std::size_t before = at.word; before > 0 && at.word - before < longest; --before) {
         const auto* found = instruction_at({at.executable, at.stream, before - 1});
         if (found == nullptr) continue;
         if (at.word >= before - 1 + found->source.info->words) break;
@@ -123,7 +124,7 @@ Result<unsigned> SimulatedDebugger::add_breakpoint(const BreakCondition& when) {
                         fmt::format("{} does not run on tile {}", place_of(at), word->tile->value));
     } else {
         const MemoryRange& where = std::get<WriteBreak>(when).where;
-        const ChipMemoryInfo& info = info_of(where.memory);
+        const MemoryInfo& info = info_of(where.memory);
         if (where.last < where.first || where.last >= info.units)
             return fail(Cause::bad_argument,
                         fmt::format("{} memory has no {}s {:#x} to {:#x}", info.name, info.unit,
@@ -185,10 +186,10 @@ void SimulatedDebugger::finished(Actor actor, const ProgramInstruction& instruct
 void SimulatedDebugger::write(Actor actor, Watched watched, unsigned tile, std::uint32_t at,
                               bool /*parameter*/) {
     if (watched == Watched::ring) return;
-    constexpr ChipMemory memories[] = {ChipMemory::narrow,          ChipMemory::wide,
-                                       ChipMemory::scaling,         ChipMemory::parameter_fifo,
-                                       ChipMemory::activation_fifo, ChipMemory::scalar};
-    const ChipMemory memory = memories[static_cast<std::size_t>(watched)];
+    constexpr MemoryNumber memories[] = {ChipMemory::narrow,          ChipMemory::wide,
+                                         ChipMemory::scaling,         ChipMemory::parameter_fifo,
+                                         ChipMemory::activation_fifo, ChipMemory::scalar};
+    const MemoryNumber memory = memories[static_cast<std::size_t>(watched)];
     const auto hit = breakpoints_.at_write(memory, tile, at);
     if (!hit) return;
     const std::uint32_t scale = memory == ChipMemory::narrow ? narrow_word_bytes : 1;

@@ -18,6 +18,8 @@ class SimulatedDebugger final : public Debugger, private StepObserver {
     [[nodiscard]] static Result<std::unique_ptr<SimulatedDebugger>> create(
         const Package& package, std::span<const Bytes> inputs);
 
+    [[nodiscard]] const chip::DebugTables& tables() const override { return debug_tables(); }
+    [[nodiscard]] bool shows_memories() const override { return true; }
     [[nodiscard]] std::vector<StreamView> streams() const override;
     [[nodiscard]] std::vector<ProgramLayer> layers() const override { return layers_; }
     [[nodiscard]] Result<RunStop> run(RunUntil until, std::uint64_t count) override;

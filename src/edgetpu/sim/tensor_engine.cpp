@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "requantise.h"
 
 namespace reef::edgetpu::sim {
@@ -20,6 +22,12 @@ bool reduces_innermost(const TensorOp& op) {
     return true;
 }
 
+/// Results are stored in words of up to four lanes.
+unsigned whole_words(unsigned lanes) {
+    constexpr unsigned lanes_of_word = 4;
+    return (lanes + lanes_of_word - 1) / lanes_of_word * lanes_of_word;
+}
+
 }  // namespace
 
 Result<TensorShape> shape_of(const TensorOp& op) {
@@ -36,6 +44,10 @@ Result<TensorShape> shape_of(const TensorOp& op) {
         for (unsigned d = 0; d < op.loops.dimensions; ++d)
             if ((op.reduction_mask >> d & 1U) == 0) shape.positions *= op.loops.count[d];
         shape.live_positions = reduces_innermost(op) ? 1 : shape.positions;
+        const bool crops = op.loops.crop_level != 0 && op.loops.crop_count != op.loops.count[0];
+        if (crops && (op.reduction_mask & 1U) == 0)
+            return fail(Cause::unsupported,
+                        "not modelled: a crop of a loop that is no part of the sums");
         if (op.loops.visits() != shape.steps)
             return fail(Cause::unsupported,
                         fmt::format("not modelled: {} loop passes for {} accumulator visits",
@@ -56,6 +68,7 @@ Result<TensorShape> shape_of(const TensorOp& op) {
 TensorEngine::TensorEngine(const TensorOp& op, const TensorShape& shape, Sums& sums, bool watched)
     : op_(&op),
       shape_(shape),
+      used_lanes_(op.acc_internal ? whole_words(std::max(op.lanes, op.last_lanes)) : lane_count),
       sums_(&sums),
       loops_(op.loops),
       in_(op.in),
@@ -93,8 +106,7 @@ bool TensorEngine::first_of_position() const {
 bool TensorEngine::last_of_position() const {
     if (op_->reduction_steps != 0) return (step_ + 1) % op_->reduction_steps == 0;
     for (unsigned d = 0; d < op_->loops.dimensions; ++d)
-        if ((op_->reduction_mask >> d & 1U) != 0 && loops_.index(d) + 1 != op_->loops.count[d])
-            return false;
+        if ((op_->reduction_mask >> d & 1U) != 0 && !loops_.at_end(d)) return false;
     return true;
 }
 
@@ -126,6 +138,12 @@ struct Operands {
 std::int64_t tap_weight(unsigned tap, unsigned phase) {
     const std::int64_t far = 32 * std::int64_t{phase & 3U};
     return tap == 1 ? far : 128 - far;
+}
+
+// Of the source, where a result's first tap is; the nearest pixel is found by rounding.
+unsigned quarter_pixels(const Resize::Axis& axis, const NestCursor& loops) {
+    constexpr unsigned half_a_pixel = 2;
+    return axis.phase + axis.step * loops.index(axis.level) + (axis.nearest ? half_a_pixel : 0);
 }
 
 constexpr unsigned row_of(std::uint32_t quarter) {
@@ -174,14 +192,12 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
     const bool reads_input = op_->kind == TensorKind::mac || op_->kind == TensorKind::resize;
     std::int64_t blend = 1;
     if (op_->kind == TensorKind::resize) {
-        const auto phase = [this](const Resize::Axis& axis) {
-            return axis.phase + axis.step * loops_.index(axis.level & 7U);
-        };
-        const unsigned x = phase(op_->resize.x);
-        const unsigned y = phase(op_->resize.y);
+        const unsigned x = quarter_pixels(op_->resize.x, loops_);
+        const unsigned y = quarter_pixels(op_->resize.y, loops_);
         at.in += (x >> 2U) * static_cast<std::uint32_t>(op_->resize.pixel_stride) +
                  (y >> 2U) * static_cast<std::uint32_t>(op_->resize.row_stride);
-        blend = tap_weight(loops_.index(0), x) * tap_weight(loops_.index(1), y);
+        if (!op_->resize.x.nearest)
+            blend = tap_weight(loops_.index(0), x) * tap_weight(loops_.index(1), y);
     }
     if (reads_input && at.in >= narrow_bytes) {
         work.stop(fmt::format("reads narrow byte {:#x}", at.in));
@@ -215,7 +231,7 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
         note_reads(work, at.in, at.parameter);
         return true;
     }
-    at.zero.fill(op_->par_zero);
+    at.zero.fill(op_->kind == TensorKind::max ? op_->par_zero + op_->in_zero : op_->par_zero);
     if (op_->par_zero_rows) {
         const auto rows = static_cast<std::uint64_t>(
             op_->zero_row_step == 0
@@ -238,7 +254,7 @@ bool TensorEngine::accumulate(Work& work, std::array<std::int64_t, lane_count>& 
                         group + 1 == shape_.groups ? op_->last_lanes : op_->lanes);
     }
     const unsigned elements = op_->elements();
-    for (unsigned lane = 0; lane < lane_count; ++lane) {
+    for (unsigned lane = 0; lane < used_lanes_; ++lane) {
         for (unsigned j = 0; j < elements; ++j) {
             const std::int64_t w = at.weight(lane, j);
             if (op_->kind == TensorKind::mac)
@@ -370,7 +386,7 @@ bool TensorEngine::finish(Work& work, std::array<std::int64_t, lane_count>& sums
     }
     const unsigned width = op_->out_16bit ? 2 : 1;
     std::array<std::uint8_t, 2 * lane_count> bytes{};
-    for (unsigned lane = 0; lane < lane_count && !watched_; ++lane) {
+    for (unsigned lane = 0; lane < used_lanes_ && !watched_; ++lane) {
         const std::int64_t sum = sums[lane] + (op_->bias ? memory.lane_bias(buffer, lane) : 0);
         float y = scaled(sum, op_->lane_scale ? memory.lane_scale(buffer, lane) : op_->scale, *op_);
         if (op_->table)
@@ -396,9 +412,9 @@ void TensorEngine::release_group(Work& work) {
 void TensorEngine::count_events(Work& work) {
     namespace counter = spec::value::tile_counter;
     const std::uint32_t row = static_cast<std::uint32_t>(par_.address()) >> 2U;
-    if (op_->par.rotates && row < wide_rows) group_rows_.set(row);
+    if (op_->par.rotates() && row < wide_rows) group_rows_.set(row);
     const unsigned completed = par_.advance();
-    if (op_->par.rotates && completed >= op_->par.rotate_level) release_group(work);
+    if (op_->par.rotates() && completed >= op_->par.rotate_level) release_group(work);
     if (op_->parameters.fires(completed, op_->par.dimensions)) work.count(counter::PARAMETERS_);
     if (par_.done()) par_ = NestCursor(op_->par);
     in_.advance();
@@ -411,6 +427,7 @@ void TensorEngine::count_events(Work& work) {
 void TensorEngine::go_to(std::uint64_t step, const NestCursor& out,
                          const std::bitset<wide_rows>& group_rows) {
     for (; step_ < step; ++step_) {
+        results_ += last_of_position() ? 1 : 0;
         for (auto* cursor : {&par_, &in_}) {
             cursor->advance();
             if (cursor->done()) *cursor = NestCursor(cursor->nest());
@@ -428,7 +445,10 @@ bool TensorEngine::step(Work& work) {
     auto& sums = (*sums_)[shape_.live_positions == 1 ? 0 : at];
     if (first_of_position()) sums.fill(op_->kind == TensorKind::max ? op_->start_value : 0);
     if (!accumulate(work, sums, at, group)) return false;
-    if (last_of_position() && !finish(work, sums, group)) return false;
+    if (last_of_position()) {
+        if (!finish(work, sums, group)) return false;
+        ++results_;
+    }
     count_events(work);
     ++step_;
     return true;
@@ -444,6 +464,9 @@ Outcome TensorEngine::advance(Work& work) {
         moved = true;
         if (work.budget > 0) --work.budget;
     }
+    if (results_ != shape_.positions)
+        return work.stop(
+            fmt::format("ends with {} of {} results per lane", results_, shape_.positions));
     return Outcome::done;
 }
 

@@ -67,6 +67,7 @@ class TensorEngine {
 
     const TensorOp* op_;
     TensorShape shape_;
+    unsigned used_lanes_;  ///< whose sums anything can see
     Sums* sums_;
     NestCursor loops_;
     NestCursor in_;
@@ -74,6 +75,7 @@ class TensorEngine {
     NestCursor par_;
     NestCursor acc_;
     std::uint64_t step_ = 0;
+    std::uint64_t results_ = 0;          ///< per lane
     std::bitset<wide_rows> group_rows_;  ///< of rotating parameters, used by the current group
     TagReads* reads_ = nullptr;          ///< of a traced run
     DataTag own_ = 0;

@@ -98,7 +98,7 @@ std::optional<Digits> digits_of(const Nest& nest) {
         way += static_cast<std::int64_t>(nest.count[d] - 1) * stride;
         if (std::abs(way) > std::int64_t{1} << 30U) return std::nullopt;
     }
-    if (nest.rotates) {
+    if (nest.rotates()) {
         if (nest.rotate_level > nest.dimensions) return std::nullopt;
         digits.rotation_steps = nest.visits_below(nest.rotate_level);
         digits.rotation = nest.rotate_size;
@@ -129,7 +129,6 @@ Nest outer_nest(const Digits& digits, std::uint64_t steps) {
     unsigned level = 0;
     for (; level < nest.dimensions && below < digits.rotation_steps; ++level)
         below *= nest.count[level];
-    nest.rotates = true;
     nest.rotate_size = digits.rotation;
     nest.rotate_level = level;
     return nest;
@@ -271,7 +270,7 @@ bool out_fits(const TensorOp& op, const TensorShape& shape,
     if (crops(whole) && whole.crop_count > whole.count[0]) return false;
     whole.crop_level = 0;
     const auto digits = digits_of(whole);
-    if (!digits || op.out.rotates) return false;
+    if (!digits || op.out.rotates()) return false;
     range = digits->range();
     if (!within(range, narrow_bytes)) return false;
     range.second += 3;

@@ -64,17 +64,17 @@ class Fabric {
                            std::span<const std::uint8_t> data) = 0;
     virtual void count_producer(Ring ring) = 0;
     /// Null at the edge of the grid.
-    [[nodiscard]] virtual MeshLink* link_from(unsigned tile, Direction4 to) = 0;
+    [[nodiscard]] virtual MeshLink* link_from(unsigned tile, Direction to) = 0;
     /// Precondition: not over the edge of the grid.
-    [[nodiscard]] static unsigned neighbour(unsigned tile, Direction4 to) {
+    [[nodiscard]] static unsigned neighbour(unsigned tile, Direction to) {
         switch (to) {
-            case Direction4::south:
+            case Direction::south:
                 return tile + grid_side;
-            case Direction4::north:
+            case Direction::north:
                 return tile - grid_side;
-            case Direction4::east:
+            case Direction::east:
                 return tile + 1;
-            case Direction4::west:
+            case Direction::west:
                 break;
         }
         return tile - 1;
@@ -130,13 +130,13 @@ struct Work {
     }
     /// Whether a row of a rotating buffer must wait to be emptied before it is filled.
     [[nodiscard]] bool full(const Nest& nest, std::uint32_t row) const {
-        if (!full_bits || !nest.rotates || row >= wide_rows) return false;
+        if (!full_bits || !nest.rotates() || row >= wide_rows) return false;
         if (tile.memory.full[row] != RowOwner::none) return true;
         if (witness) witness.monitor->row_filled(witness.actor, tile.number, row);
         return false;
     }
     void empty(const Nest& nest, std::uint32_t row) {
-        if (nest.rotates) empty(row);
+        if (nest.rotates()) empty(row);
     }
     void empty(std::size_t row) {
         if (witness && tile.memory.full[row] != RowOwner::none)
@@ -145,7 +145,7 @@ struct Work {
         tile.memory.full[row] = RowOwner::none;
     }
     void fill(const Nest& nest, std::uint32_t row, RowOwner owner) {
-        if (!nest.rotates) return;
+        if (!nest.rotates()) return;
         tile.memory.full[row] = owner;
     }
     Outcome wait(Blocked::On on) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "edgetpu/sim/transfer_plan.h"
 #include "reef/edgetpu/usb/chip_core.h"
 
 namespace reef::edgetpu::usb {
@@ -51,7 +52,7 @@ const InstructionBitstream* first_bitstream(const Executable& executable,
 Status NullPrograms::add(std::span<const Executable> executables) {
     const std::lock_guard lock(mutex_);
     for (const Executable& executable : executables) {
-        auto plan = REEF_TRY(plan_transfers(executable));
+        auto plan = REEF_TRY(sim::transfer_plan(executable));
         if (!plan.complete) {
             return fail(Cause::unsupported,
                         fmt::format("not modelled: a null device for a {} executable whose DMA "

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "edgetpu/sim/transfer_plan.h"
 #include "reef/edgetpu/usb/device.h"
 
 namespace reef::edgetpu::usb {
@@ -38,7 +39,7 @@ bool Program::caches_as(const Program& other) const {
 Result<Program::Part> Program::prepare_part(const Executable& executable) {
     Part part;
     part.executable = executable;
-    part.plan = REEF_TRY(plan_transfers(executable));
+    part.plan = REEF_TRY(sim::transfer_plan(executable));
     for (std::size_t i = 0; i < executable.bitstreams.size(); ++i) {
         part.bitstreams.push_back(REEF_TRY(with_base_addresses(executable, i)));
     }

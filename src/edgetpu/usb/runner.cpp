@@ -113,8 +113,9 @@ void Runner::add_part(Flight& flight, const Program::Part& part) {
     for (const Transfer& transfer : part.plan.transfers) {
         flight.steps.push_back({&part, &transfer});
         if (transfer.kind == Transfer::Kind::receive && transfer.size != 0) {
-            flight.targets.push_back({MutableBytes(flight.layers[transfer.index])
-                                          .subspan(transfer.offset, transfer.size)});
+            auto& memory = transfer.scratch ? flight.scratch : flight.layers[transfer.index];
+            flight.targets.push_back(
+                {MutableBytes(memory).subspan(transfer.offset, transfer.size)});
         }
         if (transfer.kind == Transfer::Kind::wait) {
             ++flight.interrupts[interrupt_of(transfer.tag)];
@@ -202,7 +203,8 @@ Status Runner::send(Flight& flight, const Step& step) {
     const Transfer& transfer = *step.transfer;
     Bytes bytes = step.part->executable.parameters.view();
     if (transfer.tag == Tag::instructions) bytes = step.part->bitstreams[transfer.index];
-    if (transfer.tag == Tag::input_activations) bytes = flight.packed[transfer.index];
+    if (transfer.tag == Tag::input_activations)
+        bytes = transfer.scratch ? flight.scratch : flight.packed[transfer.index];
     return send(flight, transfer.tag, bytes.subspan(transfer.offset, transfer.size));
 }
 

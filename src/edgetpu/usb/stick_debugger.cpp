@@ -98,6 +98,8 @@ class StickDebugger final : public Debugger {
         if (package != nullptr) executables_ = package->executables;
     }
 
+    [[nodiscard]] const chip::DebugTables& tables() const override { return debug_tables(); }
+    [[nodiscard]] bool shows_memories() const override { return false; }
     [[nodiscard]] std::vector<StreamView> streams() const override {
         std::vector<StreamView> views;
         for (const std::size_t e : run_order(executables_))
@@ -322,13 +324,12 @@ Result<CoreState> StickDebugger::core() {
     CoreState state;
     state.program_counter = REEF_TRY(device_->read_register(*csr::current_pc));
     if (const auto executable = executable_now()) locate(*executable, state);
-    for (unsigned i = 0; i < state.registers.size(); ++i)
-        state.registers[i] = static_cast<std::uint32_t>(
-            REEF_TRY(device_->read_register(element_of(*csr::scalar_register_file, i))));
-    for (unsigned i = 0; i < state.predicates.size(); ++i)
-        state.predicates[i] =
-            (REEF_TRY(device_->read_register(element_of(*csr::predicate_register_file, i))) & 1U) !=
-            0;
+    for (const auto* file : {csr::scalar_register_file, csr::predicate_register_file}) {
+        const std::uint64_t held = file == csr::scalar_register_file ? 0xffffffffU : 1U;
+        auto& values = state.registers.emplace_back();
+        for (unsigned i = 0; i < file->count; ++i)
+            values.push_back(REEF_TRY(device_->read_register(element_of(*file, i))) & held);
+    }
     return state;
 }
 

@@ -38,7 +38,8 @@ std::vector<ProgramFile> program_files() {
 }
 
 std::vector<ProgramFile> wild_program_files() {
-    const Place places[] = {{"data/edgetpu/wild", "_edgetpu.tflite"}};
+    const Place places[] = {{"data/edgetpu/wild", "_edgetpu.tflite"},
+                            {"data/edgetpu/silicon", "edgetpu.tflite"}};
     return files_in(places);
 }
 

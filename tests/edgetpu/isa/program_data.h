@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "inputs/instruction_streams.h"
 #include "reef/base/bytes.h"
-#include "usb/instruction_streams.h"
 
 namespace reef::edgetpu::test {
 
@@ -17,7 +17,8 @@ struct ProgramFile {
 
 /// Every compiled model, template and raw stream; fails the running test when one cannot be read.
 [[nodiscard]] std::vector<ProgramFile> program_files();
-/// The same of compiled models as users publish them, some of which have bits of unknown purpose.
+/// The same of compiled models as users publish them, some of which have bits of unknown purpose,
+/// and of those whose outputs a stick gave.
 [[nodiscard]] std::vector<ProgramFile> wild_program_files();
 
 }  // namespace reef::edgetpu::test

@@ -147,7 +147,7 @@ TEST(TypedProgram, ValuesWiderThanTheirFieldAreRefusedByName) {
     send.src.count[2] = 0x10001;
     EXPECT_EQ(refusal({send}), "ring_send: src.limit2: a count of 65537, of 1 to 65536");
     send.src = {.dimensions = 4};
-    send.waits[1].level = 4;
+    send.wait[1].level = 4;
     EXPECT_THAT(refusal({send}), testing::HasSubstr("ring_send: wait1.level: 4 does not fit 2"));
     Tensor mac;
     mac.in.step[3] = -(1 << 18) - 1;
@@ -168,7 +168,7 @@ TEST(TypedProgram, WhatTheBitsHaveNoPlaceForIsRefusedByName) {
     push.src.count[5] = 2;
     EXPECT_EQ(refusal({push}), "ring_push: src.base: a nest of other than 3 dimensions");
     push.src.count[5] = 1;
-    push.waits[0].destination = true;
+    push.wait[0].destination = true;
     EXPECT_EQ(refusal({push}), "ring_push: wait0.counter: this wait has no place for a side");
     Tensor mac;
     mac.loops.step[0] = 4;

@@ -9,8 +9,10 @@
 #include <set>
 
 #include "edgetpu/params/pairs.h"
+#include "edgetpu/program/codec.h"
 #include "edgetpu/retarget/other_numbers.h"
 #include "edgetpu/retarget/program_alignment.h"
+#include "reef/edgetpu/package.h"
 #include "reef/model/tflite.h"
 #include "support/shared_data.h"
 
@@ -91,6 +93,28 @@ TEST(Retarget, FindsEveryLayersValuesInTheInstructions) {
                        layers_found, layers, found, roles.size(), known, instructions.size());
             EXPECT_EQ(layers_found, layers);
         });
+}
+
+// The accumulator moves on after each result, so that its rotation says how many steps one takes,
+// whatever the mask says; the simulator sums by the same rule.
+TEST(Retarget, TakesAReductionFromTheRotationBeforeTheMask) {
+    program::Tensor mac;
+    mac.loops.count = {4, 3, 2, 1, 1, 1, 1, 1};
+    mac.acc.count = mac.loops.count;
+    mac.reduction_mask = 1;
+    const auto takes = [&](std::uint64_t steps) {
+        const auto bits = program::encode({mac}).value();
+        const auto decoded = decode(bits.bytes()).value();
+        Requantisation layer;
+        layer.steps = steps;
+        return has_shape_of(decoded.at(0), layer);
+    };
+    EXPECT_TRUE(takes(4));
+    EXPECT_FALSE(takes(12));
+    mac.acc.rotate_size = 4;
+    mac.acc.rotate_level = 2;
+    EXPECT_TRUE(takes(12));
+    EXPECT_FALSE(takes(4));
 }
 
 /// The executables of `ours`, and what a runtime reads of its tensors, are those of `theirs`.
@@ -327,6 +351,48 @@ TEST(Retarget, RefusesWithTheReason) {
     const auto lacking = retarget(compiled, red, biased, {});
     ASSERT_FALSE(lacking);
     EXPECT_THAT(lacking.error().message(), HasSubstr("operator 1 CONV_2D: the model needs a bias"));
+}
+
+// Equal weights and scales, but one of the two pools: what a program holds of the one is true of
+// the other.
+TEST(Retarget, RefusesAnArchitectureWhoseValuesItHolds) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto folder = shared / "data/edgetpu/wild";
+    const Known pooled = load_known(folder, "libredge__gabor_128x128_p4");
+    const Known whole = load_known(folder, "libredge__gabor_128x128_7k_4o_2s");
+    const auto refusal = [](const Result<Retargeted>& result) {
+        return result ? std::string() : result.error().message();
+    };
+    const auto other = AllOf(HasSubstr("another architecture: the compiled model gives"),
+                             HasSubstr("uint8 1x32x32x8"), HasSubstr("uint8 1x128x128x8"));
+    EXPECT_THAT(refusal(retarget(pooled.compiled, whole.plain, {})), other);
+    EXPECT_THAT(refusal(retarget(whole.compiled, pooled.plain, {})), other);
+    EXPECT_THAT(refusal(retarget(pooled.compiled, whole.plain, whole.plain, {})), other);
+    expect_unchanged(retarget(pooled.compiled, pooled.plain, {}), pooled.compiled);
+    expect_unchanged(retarget(whole.compiled, whole.plain, {}), whole.compiled);
+}
+
+TEST(Retarget, RefusesProgramsThatRunInCircles) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto [plain, compiled] = load_known(shared / "data/edgetpu/templates", "dense_256");
+    const auto place = packages_of(compiled).value().at(0);
+    Package package = place.package;
+    auto& stream = package.executables[0].bitstreams[0].instructions;
+    std::vector<std::byte> bytes(stream.view().begin(), stream.view().end());
+    const auto instructions = decode(stream.view()).value();
+    const auto bundle =
+        std::ranges::find(instructions, &spec::instructions[spec::op::bundle], &Instruction::info);
+    ASSERT_NE(bundle, instructions.end());
+    const auto branch = program::encode({program::Branch{}}).value();
+    std::ranges::copy(branch.bytes(),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(bundle->word * word_bytes));
+    stream = SharedBytes::copy_of(bytes);
+    model::Model endless = compiled;
+    ASSERT_TRUE(replace_package(endless.subgraphs[place.subgraph].operators[place.index], package));
+    for (const auto& result : {retarget(endless, plain, {}), retarget(endless, plain, plain, {})}) {
+        ASSERT_FALSE(result);
+        EXPECT_THAT(result.error().message(), HasSubstr("no halt within"));
+    }
 }
 
 /// `plain` with another scale for the outputs of all operators of a kind.

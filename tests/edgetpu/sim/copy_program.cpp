@@ -32,12 +32,12 @@ bundle store=descriptor(2,s2)
 bundle store=descriptor(3,s3)
 bundle store=fire(0,s0)
 
-infeed source=parameters dst=0x0[1x4] signal.infeed=@0
-infeed source=activations dst=0x0[1x8] signal.infeed=@0
+infeed source=parameters dst=0x0[1x4] dst.mask=1 signal.infeed=@0
+infeed source=activations dst=0x0[1x8] dst.mask=1 signal.infeed=@0
 ring_receive_a tiles=t0 seq=1 dst=0x0[1x1] signal.ring_read=@1
-ring_push source=parameters src=0x0[1x4] signal.pop=@0 wait0=PARAMETER_POP@0>=1+1 unknown_392=1 to_tiles=t0 message=63
+ring_push source=parameters src=0x0[1x4] src.mask=1 signal.pop=@0 wait0=PARAMETER_POP@0>=1+1 unknown_392=1 to_tiles=t0 message=63
 ring_receive_a tiles=t0 seq=2 dst=0x810[1x1] signal.ring_read=@1
-ring_push source=activations src=0x0[1x8] signal.pop=@0 wait0=AVDATA_POP@0>=1+1 unknown_392=1 to_tiles=t0 message=15
+ring_push source=activations src=0x0[1x8] src.mask=1 signal.pop=@0 wait0=AVDATA_POP@0>=1+1 unknown_392=1 to_tiles=t0 message=15
 wide_to_narrow tiles=t0 seq=3 src=0x810[1x1] dst=0x0[1x16] dst.mask=1 signal.written=@0 wait0=RING_READ_A@1>=2+1 row_level=1
 mac tiles=t0 seq=4 loop=16 in=0x0[4x16] in.mask=1 out=0x80[4x16] out.mask=1 par=0x0[0x16] acc=0x0[0x16] unknown_1844=1 signal.avdata=@0 wait0=WIDE_TO_NARROW@0>=1+1 acc_internal=1 scale=1 clamp_max=255 lanes=3 last_lanes=3
 mesh_east tiles=t0 seq=5 src=0x20[1x16] src.mask=1 signal.out=@0 wait0=AVDATA@0>=1+1
@@ -50,11 +50,11 @@ bundle alu=movi(s3,s0,3)
 bundle store=descriptor(1,s1)
 bundle store=descriptor(3,s3)
 bundle store=fire(0,s0)
-ring_pop dst=0x0[1x8] signal.outfeed=@1 message=15 to_host=1
+ring_pop dst=0x0[0x8] signal.outfeed=@1 message=63 to_host=1
 fence tiles=all seq=8 engines=all notify=1
 sync notified.count=1 notified.tiles=all expected5=1 expected.counters=PRODUCER_A engines=INFEED+OUTFEED
-halt
-end
+halt last=1
+end bits=128
 )";
 }
 

@@ -1,6 +1,7 @@
 // The machine's deadlock report and every kind of finding, on a program that needs no other data.
 #include "copy_program.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,6 +82,32 @@ TEST(CopyProgram, SyncThatNothingMeetsSaysWhatItWaitsFor) {
     const auto text = ran.status.error().message();
     EXPECT_NE(text.find("sync waits for PRODUCER_A >= 100, which is 1\n"), std::string::npos)
         << text;
+}
+
+TEST(CopyProgram, FencesWaitForMessages) {
+    const auto expecting = [](std::string_view counters, unsigned messages) {
+        return with(copy_program(), "fence tiles=all seq=8 engines=all notify=1",
+                    fmt::format("fence tiles=all seq=8 engines=all notify=1 "
+                                "expected.counters={} expected={}",
+                                counters, messages));
+    };
+    for (unsigned seed = 0; seed < 20; ++seed) {
+        MachineOptions options;
+        if (seed > 0) options.random_seed = seed;
+        const auto ran = run(expecting("0x1", 1), options);
+        ASSERT_TRUE(ran.status) << ran.status.error().message();
+        EXPECT_EQ(ran.out, ran.in) << "seed " << seed;
+        EXPECT_TRUE(ran.findings.empty()) << ran.list();
+    }
+    const auto text = [&](std::string_view counters, unsigned messages) {
+        const auto ran = run(expecting(counters, messages));
+        return ran.status ? std::string() : ran.status.error().message();
+    };
+    EXPECT_NE(text("0x1", 2).find("fence waits for RING_PRODUCER_A >= 2, which is 1"),
+              std::string::npos)
+        << text("0x1", 2);
+    EXPECT_NE(text("0x2", 1).find("fence waits for RING_PRODUCER_B >= 1, which is 0"),
+              std::string::npos);
 }
 
 TEST(CopyProgram, MissingWaitIsAHazardWithBothInstructions) {
@@ -179,8 +206,8 @@ TEST(CopyProgram, NamesRowsThatAreOverwritten) {
 }
 
 TEST(CopyProgram, NamesUnitsThatAreReadTwiceOrLeft) {
-    const auto ran = run(
-        with(copy_program(), "source=parameters src=0x0[1x4]", "source=parameters src=0x0[0x4]"));
+    const auto ran = run(with(copy_program(), "source=parameters src=0x0[1x4] src.mask=1",
+                              "source=parameters src=0x0[0x4]"));
     EXPECT_TRUE(finds(ran, {.kind = FindingKind::read_twice,
                             .memory = "the parameter FIFO",
                             .address = 0,
@@ -251,7 +278,7 @@ TEST(CopyProgram, WhatNoKnownProgramHasIsNotModelled) {
 }
 
 TEST(CopyProgram, LoopOfTheScalarCoreThatDoesNotEndIsStopped) {
-    const auto ran = run(with(copy_program(), "halt", "branch offset=0 unknown_33=1"),
+    const auto ran = run(with(copy_program(), "halt last=1", "branch offset=0 unknown_33=1"),
                          {.most_scalar_instructions = 10'000});
     ASSERT_FALSE(ran.status);
     const auto text = ran.status.error().message();

@@ -215,8 +215,10 @@ TEST_F(DebuggedTemplate, RegistersAreThoseOfTheCoreAlone) {
             run(RunUntil::round);
         }
         const CoreState state = value_of(debugger->core());
-        EXPECT_TRUE(std::ranges::equal(state.registers, core.registers())) << one->word;
-        EXPECT_TRUE(std::ranges::equal(state.predicates, core.predicates())) << one->word;
+        EXPECT_TRUE(std::ranges::equal(state.registers[scalar_file], core.registers()))
+            << one->word;
+        EXPECT_TRUE(std::ranges::equal(state.registers[predicate_file], core.predicates()))
+            << one->word;
     }
     EXPECT_GT(steps, 10U);
 }
@@ -249,8 +251,8 @@ TEST_F(DebuggedTemplate, RegistersCanBeWritten) {
     ASSERT_TRUE(debugger->write_register("p3", 1));
     EXPECT_EQ(value_of(debugger->read_register("s7")), 0xdeadbeefU);
     const CoreState core = value_of(debugger->core());
-    EXPECT_EQ(core.registers[7], 0xdeadbeefU);
-    EXPECT_TRUE(core.predicates[3]);
+    EXPECT_EQ(core.registers[scalar_file][7], 0xdeadbeefU);
+    EXPECT_EQ(core.registers[predicate_file][3], 1U);
     EXPECT_EQ(debugger->write_register("s7", 0x100000000).error().cause, Cause::bad_argument);
     EXPECT_EQ(debugger->write_register("p3", 2).error().cause, Cause::bad_argument);
     EXPECT_EQ(debugger->read_register("s32").error().cause, Cause::not_found);

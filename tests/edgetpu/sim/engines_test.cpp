@@ -19,7 +19,7 @@ class NoFabric final : public Fabric {
     [[nodiscard]] bool ring_has_room(Ring, std::uint16_t, bool) const override { return false; }
     void ring_send(Ring, std::uint16_t, bool, std::span<const std::uint8_t>) override {}
     void count_producer(Ring) override {}
-    [[nodiscard]] MeshLink* link_from(unsigned, Direction4) override { return nullptr; }
+    [[nodiscard]] MeshLink* link_from(unsigned, Direction) override { return nullptr; }
 };
 
 /// Random tensor instructions whose loops look like those of convolutions, or nearly so.
@@ -178,12 +178,10 @@ class RandomTensor {
         op.par = walk(op.loops, 0x400, par);
         op.acc = walk(op.loops, 0x1F80, acc);
         if (one_in(4)) {
-            op.par.rotates = true;
             op.par.rotate_level = below(5);
             op.par.rotate_size = 36;
         }
         if (one_in(6)) {
-            op.in.rotates = true;
             op.in.rotate_level = 1 + below(4);
             op.in.rotate_size = 384;
         }
@@ -210,10 +208,14 @@ class RandomTensor {
         op.partial_sums = signal();
         op.waits.count = static_cast<std::uint8_t>(below(3));
         for (unsigned w = 0; w < op.waits.count; ++w)
-            op.waits.all[w] = {static_cast<std::uint8_t>(w),
-                               static_cast<std::uint8_t>(one_in(10) ? 0 : 1 + below(4)), one_in(5),
-                               static_cast<std::int32_t>(below(3)),
-                               static_cast<std::int32_t>(below(3))};
+            op.waits.all[w] = {
+                .counter = static_cast<std::uint8_t>(w),
+                .level = static_cast<std::uint8_t>(one_in(10) ? 0 : 1 + below(4)),
+                .enabled = true,
+                .destination = one_in(5),
+                .start = static_cast<std::int32_t>(below(3)),
+                .step = static_cast<std::int32_t>(below(3)),
+            };
     }
 
     std::mt19937_64 random_;

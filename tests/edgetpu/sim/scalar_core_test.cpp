@@ -91,6 +91,38 @@ TEST(ScalarCore, CalculatesWithRegistersAndImmediates) {
     EXPECT_EQ(calculated("alu.op=0xf alu.operand=3", 6, 77), 77u);
 }
 
+std::uint32_t bits_of(float value) {
+    return std::bit_cast<std::uint32_t>(value);
+}
+
+// exp2 and reciprocal as a softmax uses them: their register may be read by the third bundle.
+TEST(ScalarCore, ComputesWithBinary32) {
+    EXPECT_EQ(calculated("alu.op=0x12 alu.operand=3", bits_of(1.5F), bits_of(-4)), bits_of(-2.5F));
+    EXPECT_EQ(calculated("alu.op=0x13 alu.operand=3", bits_of(1.5F), bits_of(-4)), bits_of(5.5F));
+    EXPECT_EQ(calculated("alu.op=0x14 alu.operand=3", bits_of(1.5F), bits_of(-4)), bits_of(-6));
+    EXPECT_EQ(calculated("alu.op=0x15 alu.operand=3", bits_of(1.5F), bits_of(-4)), bits_of(1.5F));
+    EXPECT_EQ(calculated("alu.op=0x36 alu.operand=0x437f0000", bits_of(256), 0), bits_of(255));
+    EXPECT_EQ(calculated("alu.op=0x35", bits_of(-1), 0), bits_of(0));
+    EXPECT_EQ(calculated("alu.op=0x11 alu.operand=3", 0, bits_of(2.75F)), 3U);
+    const std::string three = "bundle alu.op=0x2f alu.dst=2 alu.operand=0x40400000\n";
+    const auto function = [&](const char* op) {
+        const Executed run(three + "bundle function.op=" + op +
+                           " function.dst=1 function.src=2\nbundle\nbundle\nhalt\n");
+        EXPECT_EQ(run.error, "");
+        return run.core.registers()[1];
+    };
+    EXPECT_EQ(function("3"), bits_of(8));
+    EXPECT_EQ(function("2"), bits_of(1.0F / 3));
+    EXPECT_THAT(refused(three + "bundle function.op=1 function.dst=1 function.src=2\n"),
+                HasSubstr("function.op 1"));
+    EXPECT_THAT(refused(three + "bundle function.op=3 function.dst=1 function.src=2\nbundle\n"
+                                "bundle alu.op=0xf alu.dst=4 alu.operand=1\n"),
+                HasSubstr("one of the 2 bundles after its function"));
+    EXPECT_THAT(refused("bundle alu.op=0x2f alu.dst=2 alu.operand=0x7fc00000\n"
+                        "bundle alu.op=0x35 alu.dst=1 alu.src=2\n"),
+                HasSubstr("what is no number"));
+}
+
 TEST(ScalarCore, ConvertsWhatNeedsNoRounding) {
     EXPECT_EQ(calculated("alu.op=0x10 alu.operand=3", 0, 27), std::bit_cast<std::uint32_t>(27.0F));
     EXPECT_EQ(calculated("alu.op=0x11 alu.operand=3", 0, std::bit_cast<std::uint32_t>(-756.0F)),
@@ -98,7 +130,7 @@ TEST(ScalarCore, ConvertsWhatNeedsNoRounding) {
     EXPECT_EQ(
         calculated("alu.op=0x34 alu.operand=0x41e00000", std::bit_cast<std::uint32_t>(27.0F), 0),
         std::bit_cast<std::uint32_t>(756.0F));
-    EXPECT_THAT(refused("bundle alu.op=0x2f alu.dst=3 alu.operand=0x3fc00000\n"
+    EXPECT_THAT(refused("bundle alu.op=0x2f alu.dst=3 alu.operand=0x4f000000\n"
                         "bundle alu.op=0x11 alu.dst=1 alu.operand=3\n"),
                 HasSubstr("word 0x1: not modelled: scalar opcode 0x00 bundle: alu.op 0x11"));
     EXPECT_THAT(refused("bundle alu.op=0x2f alu.dst=3 alu.operand=0x1000001\n"

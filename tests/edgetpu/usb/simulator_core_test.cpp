@@ -175,7 +175,8 @@ TEST(SimulatorCore, ADeadlockThatTheHostCannotEndNamesItsInstructions) {
     SimulatorCore core;
     const auto stuck = core.receive(
         Tag::instructions,
-        streams_of("start\nsync notified.count=1 notified.tiles=t0\nhalt\nend\n").instructions);
+        streams_of("start\nsync notified.count=1 notified.tiles=t0\nhalt\nend bits=128\n")
+            .instructions);
     ASSERT_FALSE(stuck);
     EXPECT_THAT(stuck.error().message(), HasSubstr("deadlock"));
     EXPECT_THAT(core.standstill(), HasSubstr("sync"));
@@ -187,7 +188,7 @@ TEST(SimulatorCore, ATransferThatTheProgramDoesNotUseIsAnError) {
         "start\nbundle alu=movi(s1,s0,3)\nbundle alu=movi(s2,s0,64)\n"
         "bundle alu=movi(s3,s0,1)\nbundle store=descriptor(1,s1)\n"
         "bundle store=descriptor(2,s2)\nbundle store=descriptor(3,s3)\n"
-        "bundle store=fire(0,s0)\nhalt\nend\n");
+        "bundle store=fire(0,s0)\nhalt\nend bits=128\n");
     const auto ended = core.receive(Tag::instructions, streams.instructions);
     ASSERT_FALSE(ended);
     EXPECT_THAT(ended.error().message(), HasSubstr("64 bytes not taken"));

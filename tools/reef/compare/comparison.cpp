@@ -18,7 +18,7 @@ constexpr std::size_t rows_at_a_glance = 20;
 std::string shape_text_of(const Array& array) {
     const std::string shape =
         array.shape.empty() ? "scalar" : fmt::format("{}", fmt::join(array.shape, "x"));
-    return fmt::format("{} {}", shape, short_type(array.type));
+    return fmt::format("{} {}", shape, short_name(array.type));
 }
 
 double element_at(const Array& array, std::int64_t index) {

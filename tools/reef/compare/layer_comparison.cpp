@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "inputs/chips.h"
 #include "inputs/tensor_set.h"
 #include "outputs/array_output.h"
-#include "reef/edgetpu/package.h"
 #include "reef/model/tflite.h"
+#include "reef/runtime/registry.h"
 
 namespace reef::tool {
 namespace {
@@ -21,31 +22,32 @@ Result<OpenModel> open_for_tensors(const std::string& path, DeviceOptions device
     return open_model(path, settings);
 }
 
-bool holds_compiled(const model::Model& model) {
-    return !model.subgraphs.empty() &&
-           std::ranges::any_of(model.subgraphs.front().operators, edgetpu::is_compiled);
-}
-
-/// Whether there is anything to compare, before anything runs.
-Status check_files(const LayersToCompare& what) {
+/// Whether there is anything to compare, before anything runs, and who gathers the layers.
+Result<const chip::LayerGatherer*> check_files(const LayersToCompare& what) {
     const model::Model compiled = REEF_TRY(model::load_tflite(what.compiled));
     const model::Model plain = REEF_TRY(model::load_tflite(what.plain));
-    if (!holds_compiled(compiled)) {
-        return fail(Cause::bad_input,
-                    "the first file must be the compiled one, and this has no operator compiled "
-                    "for the Edge TPU",
-                    what.compiled,
-                    holds_compiled(plain)
-                        ? "the second file is compiled: swap them"
-                        : "give the file that the Edge TPU compiler wrote, then its plain one");
+    const auto* gatherer =
+        runtime::Registry::of_process().part<chip::LayerGatherer>(family_of(compiled));
+    if (gatherer == nullptr) {
+        const std::string chips = chip_names();
+        return fail(
+            Cause::bad_input,
+            fmt::format("the first file must be the compiled one, and this has no operator "
+                        "compiled for the {}",
+                        chips),
+            what.compiled,
+            is_compiled(plain)
+                ? "the second file is compiled: swap them"
+                : fmt::format("give the file that the {} compiler wrote, then its plain one",
+                              chips));
     }
-    return in_place(check_plain_model(compiled, plain), what.plain);
+    REEF_CHECK(in_place(check_plain_model(compiled, plain), what.plain));
+    return gatherer;
 }
 
 /// A computed tensor of the plain model that nothing else was compared with and whose bytes, in its
 /// type, are the layer's: nothing when there are several.
-std::optional<model::TensorIndex> find_by_values(const DumpedLayer& dumped,
-                                                 const runtime::Session& plain,
+std::optional<model::TensorIndex> find_by_values(std::size_t layer, const runtime::Session& plain,
                                                  const LayerComparison& result) {
     const auto& graph = plain.graph();
     std::optional<model::TensorIndex> found;
@@ -58,9 +60,9 @@ std::optional<model::TensorIndex> find_by_values(const DumpedLayer& dumped,
                 std::ranges::any_of(result.dump.layers, [&](const DumpedLayer& other) {
                     return other.match && other.match->comparable && other.match->tensor == index;
                 });
-            if (taken || !edgetpu::is_alike(dumped.layer, tensor)) continue;
-            const Array mine = edgetpu::tensor_like(dumped.layer, tensor);
-            if (mine != array_of(tensor, plain.tensor(index))) continue;
+            if (taken) continue;
+            const auto mine = result.dump.set->as_tensor(layer, tensor);
+            if (!mine || *mine != array_of(tensor, plain.tensor(index))) continue;
             if (found && *found != index) return std::nullopt;
             found = index;
         }
@@ -73,17 +75,17 @@ void compare_layer(LayerComparison& result, std::size_t i, const runtime::Sessio
     std::string how;
     std::optional<model::TensorIndex> index;
     if (dumped.match) {
-        how = to_string(dumped.match->by);
+        how = dumped.match->by;
         index = dumped.match->tensor;
     } else {
         how = by_equal_values;
-        index = find_by_values(dumped, plain, result);
+        index = find_by_values(i, plain, result);
     }
     if (!index) return;
     const auto& tensor = plain.graph().tensors[static_cast<std::size_t>(*index)];
-    const Array mine =
-        edgetpu::tensor_like(dumped.layer, tensor, dumped.match ? dumped.match->row : 0);
-    result.sets.tensors.push_back(compare_pair(fmt::format("t{:04}", *index), mine,
+    const auto mine = result.dump.set->as_tensor(i, tensor);
+    if (!mine) return;
+    result.sets.tensors.push_back(compare_pair(fmt::format("t{:04}", *index), *mine,
                                                array_of(tensor, plain.tensor(*index)),
                                                result.sets.tolerance));
     result.origins.push_back({.layer = i, .matched_by = std::move(how)});
@@ -111,9 +113,10 @@ void compare_outputs(LayerComparison& result, const runtime::Session& chip,
         return array_of(session.graph().tensors[static_cast<std::size_t>(index)],
                         session.tensor(index));
     };
+    const runtime::Registry& registry = runtime::Registry::of_process();
     std::vector<model::TensorIndex> from_chip;
     for (std::size_t op = 0; op < graph.operators.size(); ++op) {
-        if (!edgetpu::is_compiled(graph.operators[op])) continue;
+        if (registry.compiled_for(graph.operators[op]) == nullptr) continue;
         const auto& outputs = graph.operators[op].outputs;
         for (std::size_t i = 0; i < outputs.size(); ++i) {
             from_chip.push_back(outputs[i]);
@@ -134,11 +137,10 @@ void compare_outputs(LayerComparison& result, const runtime::Session& chip,
 }  // namespace
 
 Result<LayerComparison> compare_layers(const LayersToCompare& what) {
-    REEF_CHECK(check_files(what));
-    OpenModel compiled = REEF_TRY(
-        open_for_tensors(what.compiled, {.device = "edgetpu:sim", .arithmetic = "tflite"}));
-    OpenModel plain =
-        REEF_TRY(open_for_tensors(what.plain, {.device = "cpu", .arithmetic = "edgetpu"}));
+    const chip::LayerGatherer& gatherer = *REEF_TRY(check_files(what));
+    const std::string device(gatherer.device()), arithmetic(gatherer.family());
+    OpenModel compiled = REEF_TRY(open_for_tensors(what.compiled, {.device = device}));
+    OpenModel plain = REEF_TRY(open_for_tensors(what.plain, {.arithmetic = arithmetic}));
     const InputBytes inputs =
         REEF_TRY(inputs_or_random(compiled.session.graph(), what.inputs, what.seed));
     set_inputs(compiled.session, inputs);
@@ -147,8 +149,8 @@ Result<LayerComparison> compare_layers(const LayersToCompare& what) {
     REEF_TRY(in_place(timed_run(plain.session), what.plain));
     LayerComparison result;
     result.dump = REEF_TRY(in_place(dump_layers(compiled, &plain.model), what.compiled));
-    result.sets.a = what.compiled + " on edgetpu:sim";
-    result.sets.b = what.plain + " on cpu,arithmetic=edgetpu";
+    result.sets.a = fmt::format("{} on {}", what.compiled, device);
+    result.sets.b = fmt::format("{} on cpu,arithmetic={}", what.plain, arithmetic);
     result.sets.tolerance = what.tolerance;
     for (std::size_t i = 0; i < result.dump.layers.size(); ++i)
         compare_layer(result, i, plain.session);

@@ -139,7 +139,7 @@ void print_by_place(Console& console, const LayerComparison& result) {
     for (std::size_t i = 0; i < result.origins.size(); ++i) {
         if (!result.origins[i].layer) continue;
         const DumpedLayer& dumped = result.dump.layers[*result.origins[i].layer];
-        if (dumped.match && dumped.match->by == edgetpu::MatchedBy::place)
+        if (dumped.match && dumped.match->by_place)
             table.add({result.sets.tensors[i].name, dumped.layer.name,
                        dumped.layer.instructions.front(), differences_text(*dumped.match)});
     }

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include "inputs/chips.h"
 #include "outputs/text_table.h"
-#include "reef/edgetpu/device/program_layers.h"
+#include "reef/runtime/registry.h"
 
 namespace reef::tool {
 
-using edgetpu::LayerMatch;
+using chip::LayerMatch;
 
 namespace {
 
@@ -33,8 +34,8 @@ Status check_plain_model(const model::Model& compiled, const model::Model& plain
     if (plain.subgraphs.empty()) return refuse("it has no subgraph");
     const auto& a = compiled.subgraphs.front();
     const auto& b = plain.subgraphs.front();
-    if (std::ranges::any_of(b.operators, edgetpu::is_compiled))
-        return refuse("it is compiled for the Edge TPU itself");
+    if (is_compiled(plain))
+        return refuse(fmt::format("it is compiled for the {} itself", chip_name(family_of(plain))));
     if (!same_sizes(a, a.inputs, b, b.inputs))
         return refuse("its inputs are not those of the compiled model");
     if (!same_sizes(a, a.outputs, b, b.outputs))
@@ -42,37 +43,59 @@ Status check_plain_model(const model::Model& compiled, const model::Model& plain
     return {};
 }
 
-Result<LayerDump> dump_layers(const OpenModel& opened, const model::Model* plain) {
-    auto layers = REEF_TRY(edgetpu::program_layers(opened.session));
-    std::vector<LayerMatch> matches;
-    LayerDump dump;
-    if (plain != nullptr) {
-        matches = REEF_TRY(edgetpu::match_layers(layers, opened.model, *plain));
-        const auto& graph = plain->subgraphs.front();
-        for (const std::size_t op :
-             REEF_TRY(edgetpu::operators_without_layer(matches, opened.model, *plain)))
-            dump.without_layer.push_back({op, model::place_of(graph, op)});
+namespace {
+
+Result<std::unique_ptr<chip::LayerSet>> gather(const OpenModel& opened) {
+    const runtime::Registry& registry = runtime::Registry::of_process();
+    const auto* gatherer = registry.part<chip::LayerGatherer>(family_of(opened.model));
+    if (gatherer == nullptr) {
+        const std::string chips = chip_names();
+        return fail(Cause::unsupported,
+                    fmt::format("the model has no operator compiled for the {}", chips), {},
+                    fmt::format("give the file that the {} compiler wrote", chips));
     }
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-        DumpedLayer& dumped = dump.layers.emplace_back();
-        dumped.layer = std::move(layers[i]);
-        dumped.name = dumped.layer.name;
-        const auto match = std::ranges::find(matches, i, &LayerMatch::layer);
-        if (match == matches.end()) {
-            dumped.tensor = dumped.layer.tensor;
-            continue;
-        }
-        const auto& tensor =
-            plain->subgraphs.front().tensors[static_cast<std::size_t>(match->tensor)];
-        dumped.match = *match;
-        dumped.plain_name = tensor.name;
-        dumped.plain_op = model::place_of(plain->subgraphs.front(), match->op);
-        if (!match->comparable) {
-            dumped.tensor = dumped.layer.tensor;
-            continue;
-        }
-        dumped.name = fmt::format("t{:04}", match->tensor);
-        dumped.tensor = edgetpu::tensor_like(dumped.layer, tensor, match->row);
+    return gatherer->gather(
+        {.model = opened.model, .graph = opened.session.graph(), .tensor = [&](TensorIndex index) {
+             return opened.session.tensor(index);
+         }});
+}
+
+/// `match` may be null.
+DumpedLayer dumped_layer(const chip::LayerSet& set, std::size_t layer, const LayerMatch* match,
+                         const model::Model* plain) {
+    DumpedLayer dumped;
+    dumped.layer = set.layers()[layer];
+    dumped.name = dumped.layer.name;
+    if (match == nullptr) {
+        dumped.tensor = set.tensor_of(layer);
+        return dumped;
+    }
+    const auto& graph = plain->subgraphs.front();
+    const auto& tensor = graph.tensors[static_cast<std::size_t>(match->tensor)];
+    dumped.match = *match;
+    dumped.plain_name = tensor.name;
+    dumped.plain_op = model::place_of(graph, match->op);
+    auto as_plain = match->comparable ? set.as_tensor(layer, tensor) : std::nullopt;
+    if (as_plain) dumped.name = fmt::format("t{:04}", match->tensor);
+    dumped.tensor = as_plain ? std::move(*as_plain) : set.tensor_of(layer);
+    return dumped;
+}
+
+}  // namespace
+
+Result<LayerDump> dump_layers(const OpenModel& opened, const model::Model* plain) {
+    LayerDump dump;
+    dump.set = REEF_TRY(gather(opened));
+    chip::LayerSet::Matches matches;
+    if (plain != nullptr) {
+        matches = REEF_TRY(dump.set->match(*plain));
+        for (const std::size_t op : matches.operators_without_layer)
+            dump.without_layer.push_back({op, model::place_of(plain->subgraphs.front(), op)});
+    }
+    for (std::size_t i = 0; i < dump.set->layers().size(); ++i) {
+        const auto match = std::ranges::find(matches.layers, i, &LayerMatch::layer);
+        dump.layers.push_back(
+            dumped_layer(*dump.set, i, match == matches.layers.end() ? nullptr : &*match, plain));
     }
     return dump;
 }
@@ -116,7 +139,7 @@ Json layers_json(const LayerDump& dump) {
             json["tensor"] = dumped.match->tensor;
             json["tensor_name"] = dumped.plain_name;
             json["operator"] = dumped.match->op;
-            json["matched_by"] = std::string(to_string(dumped.match->by));
+            json["matched_by"] = std::string(dumped.match->by);
             if (!dumped.match->differences.empty())
                 json["different_values"] = differences_json(*dumped.match);
         }

@@ -1,6 +1,7 @@
 // Tensors inside compiled programs, as files and beside a plain model's.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,14 +11,14 @@
 #include "outputs/console.h"
 #include "outputs/json_output.h"
 #include "reef/base/npy.h"
-#include "reef/edgetpu/layer_dump.h"
+#include "reef/chip/layers.h"
 
 namespace reef::tool {
 
 /// One layer of a program, and the plain model's tensor that it is.
 struct DumpedLayer {
-    edgetpu::GatheredLayer layer;
-    std::optional<edgetpu::LayerMatch> match;
+    chip::Layer layer;
+    std::optional<chip::LayerMatch> match;
     /// Of the file: "t0031", by the plain model's tensor index, or the layer's own.
     std::string name;
     std::string plain_name;  ///< of the plain model's tensor
@@ -32,7 +33,8 @@ struct OperatorWithoutLayer {
 };
 
 struct LayerDump {
-    std::vector<DumpedLayer> layers;
+    std::unique_ptr<chip::LayerSet> set;
+    std::vector<DumpedLayer> layers;                  ///< of the set
     std::vector<OperatorWithoutLayer> without_layer;  ///< in the order of the plain model
 };
 
@@ -50,8 +52,8 @@ struct LayerDump {
 void print_layers_text(Console& console, const LayerDump& dump, const std::string& folder);
 [[nodiscard]] Json layers_json(const LayerDump& dump);
 /// "scale 0.0238, the plain model's 0.0236"; nothing without differences.
-[[nodiscard]] std::string differences_text(const edgetpu::LayerMatch& match);
-[[nodiscard]] Json differences_json(const edgetpu::LayerMatch& match);
+[[nodiscard]] std::string differences_text(const chip::LayerMatch& match);
+[[nodiscard]] Json differences_json(const chip::LayerMatch& match);
 [[nodiscard]] Json names_json(const std::vector<OperatorWithoutLayer>& operators);
 
 }  // namespace reef::tool

@@ -11,48 +11,60 @@
 namespace reef::tool::debug {
 namespace {
 
-using edgetpu::ChipMemory;
-using edgetpu::RunUntil;
-using edgetpu::TileNumber;
+using chip::DebugTables;
+using chip::RunUntil;
+using chip::TileNumber;
 
 struct Form {
     std::string_view name;
-    std::string_view arguments;  ///< one set of them a line
-    std::string_view meaning;
+    std::string arguments;  ///< one set of them a line
+    std::string meaning;
 };
 
-constexpr Form forms[] = {
-    {"step", "[N]\nlayer [N]\nround [N]",
-     "to the next instruction; to the next layer's first tensor instruction; by rounds, in which "
-     "every engine makes one visit at most"},
-    {"continue", "", "to the next breakpoint or the end"},
-    {"halt", "", "stop a stick's scalar core"},
-    {"restart", "", "back to before the first instruction; breakpoints stay"},
-    {"break", "WORD [done] [tile T]\nwrite MEMORY [T] FIRST[..LAST]",
-     "stop before an instruction, or after it on all its tiles; stop at a write there"},
-    {"delete", "N", "delete a breakpoint"},
-    {"breakpoints", "", "list them"},
-    {"where", "", "the scalar core's next instruction and what holds it"},
-    {"registers", "", "the scalar core's registers"},
-    {"predicates", "", "its predicate registers"},
-    {"reg", "NAME [= VALUE]", "show or set a register: s0 to s31, p0 to p7, on a stick any"},
-    {"engines", "[core | tile T]",
-     "current instructions, their loop nests, and what they wait for"},
-    {"counters", "[core | tile T]", "synchronisation counters"},
-    {"queues", "[core | tile T]", "what waits in rings, mesh links and instruction queues"},
-    {"memory", "MEMORY [T] FIRST [COUNT]",
-     "bytes of a tile's narrow (by bytes), wide (rows) or scaling (words) memory, or of the core's "
-     "scalar memory (words), parameters or activations (FIFO units)"},
-    {"tensor", "MEMORY [T] FIRST SHAPE [TYPE] [strides S,S,...]",
-     "a region as a tensor, such as 4x8x16 int8; strides in bytes; signed elements as the host has "
-     "them, the chip's with the top bit flipped"},
-    {"list", "[WORD [N]]", "instructions around the place, or from a word on"},
-    {"info", "", "executables, streams, inputs, outputs and the memories' units"},
-    {"layers", "", "the program's layers and their tensor instructions"},
-    {"outputs", "", "what the program gave, once it has ended"},
-    {"help", "[COMMAND]", "this"},
-    {"quit", "", "leave"},
-};
+std::string_view element_note(const DebugTables& chip) {
+    return chip.flips_signed
+               ? "; signed elements as the host has them, the chip's with the top bit "
+                 "flipped"
+               : "";
+}
+
+std::vector<Form> forms_of(const DebugTables& chip) {
+    const std::string tile(chip.tile);
+    const std::string unit = fmt::format("[core | {} T]", tile);
+    std::vector<Form> forms = {
+        {"step", "[N]\nlayer [N]\nround [N]",
+         "to the next instruction; to the next layer's first tensor instruction; by rounds, in "
+         "which every engine makes one visit at most"},
+        {"continue", "", "to the next breakpoint or the end"},
+        {"halt", "", "stop a stick's scalar core"},
+        {"restart", "", "back to before the first instruction; breakpoints stay"},
+        {"break", fmt::format("WORD [done] [{} T]\nwrite MEMORY [T] FIRST[..LAST]", tile),
+         fmt::format(
+             "stop before an instruction, or after it on all its {}s; stop at a write there",
+             tile)},
+        {"delete", "N", "delete a breakpoint"},
+        {"breakpoints", "", "list them"},
+        {"where", "", "the scalar core's next instruction and what holds it"}};
+    for (const chip::RegisterFile& file : chip.registers)
+        forms.push_back({file.name, "", std::string(file.command_meaning)});
+    const std::vector<Form> rest = {
+        {"reg", "NAME [= VALUE]", fmt::format("show or set a register: {}", chip.register_names)},
+        {"engines", unit, "current instructions, their loop nests, and what they wait for"},
+        {"counters", unit, "synchronisation counters"},
+        {"queues", unit, "what waits in rings, mesh links and instruction queues"},
+        {"memory", "MEMORY [T] FIRST [COUNT]", fmt::format("bytes of {}", chip.memory_names)},
+        {"tensor", "MEMORY [T] FIRST SHAPE [TYPE] [strides S,S,...]",
+         fmt::format("a region as a tensor, such as 4x8x16 int8; strides in bytes{}",
+                     element_note(chip))},
+        {"list", "[WORD [N]]", "instructions around the place, or from a word on"},
+        {"info", "", "executables, streams, inputs, outputs and the memories' units"},
+        {"layers", "", "the program's layers and their tensor instructions"},
+        {"outputs", "", "what the program gave, once it has ended"},
+        {"help", "[COMMAND]", "this"},
+        {"quit", "", "leave"}};
+    forms.insert(forms.end(), rest.begin(), rest.end());
+    return forms;
+}
 
 template <typename T>
 std::optional<T> number(std::string_view text) {
@@ -103,7 +115,8 @@ std::vector<std::string_view> tokens_of(std::string_view line) {
     }
 }
 
-const Form* find_form(std::string_view name) {
+/// Null when there is none, or several begin so.
+const Form* find_form(std::span<const Form> forms, std::string_view name) {
     constexpr std::pair<std::string_view, std::string_view> short_names[] = {
         {"s", "step"}, {"c", "continue"}, {"b", "break"}, {"q", "quit"}};
     for (const auto& [shorter, full] : short_names)
@@ -164,26 +177,26 @@ std::optional<WordText> word_text(std::string_view text) {
     return WordText{values[0], values[1], values[2]};
 }
 
-const edgetpu::ChipMemoryInfo* memory_named(std::string_view name) {
-    for (const auto& info : edgetpu::chip_memories())
-        if (info.name == name) return &info;
-    return nullptr;
-}
+/// What a command is parsed with: its form, and the chip that it is for.
+struct Grammar {
+    const Form& form;
+    const DebugTables& chip;
+};
 
 /// MEMORY [T | tile T | any]: false when that is no memory, or a tile that it needs is missing.
-bool take_memory(Arguments& arguments, bool any_tile, ChipMemory& memory,
-                 std::optional<TileNumber>& tile) {
-    const auto* info = memory_named(arguments.take());
-    if (info == nullptr) return false;
-    memory = info->memory;
-    if (!info->of_tile || (any_tile && arguments.take("any"))) return true;
-    arguments.take("tile");
+bool take_memory(Arguments& arguments, const DebugTables& chip, bool any_tile,
+                 chip::MemoryNumber& memory, std::optional<TileNumber>& tile) {
+    const auto found = std::ranges::find(chip.memories, arguments.take(), &chip::MemoryInfo::name);
+    if (found == chip.memories.end()) return false;
+    memory = static_cast<chip::MemoryNumber>(found - chip.memories.begin());
+    if (!found->of_tile || (any_tile && arguments.take("any"))) return true;
+    arguments.take(chip.tile);
     const auto value = arguments.take_number<unsigned>();
     if (value) tile = TileNumber{*value};
     return value.has_value();
 }
 
-Parsed parse_step(const Form& form, Arguments arguments) {
+Parsed parse_step(const Grammar& grammar, Arguments arguments) {
     RunTo run;
     if (arguments.take("layer")) {
         run.until = RunUntil::layer;
@@ -193,73 +206,75 @@ Parsed parse_step(const Form& form, Arguments arguments) {
         arguments.take("instruction");
     }
     run.count = arguments.take_number<std::uint64_t>().value_or(1);
-    if (!arguments.empty() || run.count == 0) return wrong(form);
+    if (!arguments.empty() || run.count == 0) return wrong(grammar.form);
     return run;
 }
 
-Parsed parse_break_at_write(const Form& form, Arguments arguments) {
+Parsed parse_break_at_write(const Grammar& grammar, Arguments arguments) {
     BreakAtWrite out;
-    if (!take_memory(arguments, true, out.where.memory, out.where.tile)) return wrong(form);
+    if (!take_memory(arguments, grammar.chip, true, out.where.memory, out.where.tile))
+        return wrong(grammar.form);
     const std::string_view range = arguments.take();
     const std::size_t dots = range.find("..");
     const auto first = number<std::uint32_t>(range.substr(0, dots));
     const auto last =
         dots == std::string_view::npos ? first : number<std::uint32_t>(range.substr(dots + 2));
-    if (!first || !last || *last < *first || !arguments.empty()) return wrong(form);
+    if (!first || !last || *last < *first || !arguments.empty()) return wrong(grammar.form);
     out.where.first = *first;
     out.where.last = *last;
     return out;
 }
 
-Parsed parse_break(const Form& form, Arguments arguments) {
-    if (arguments.take("write")) return parse_break_at_write(form, arguments);
+Parsed parse_break(const Grammar& grammar, Arguments arguments) {
+    if (arguments.take("write")) return parse_break_at_write(grammar, arguments);
     const auto word = word_text(arguments.take());
-    if (!word) return wrong(form);
+    if (!word) return wrong(grammar.form);
     BreakAtWord out{.word = *word, .when_done = false, .tile = {}};
     out.when_done = arguments.take("done");
-    if (arguments.take("tile")) {
+    if (arguments.take(grammar.chip.tile)) {
         const auto tile = arguments.take_number<unsigned>();
-        if (!tile) return wrong(form);
+        if (!tile) return wrong(grammar.form);
         out.tile = TileNumber{*tile};
     }
-    if (!arguments.empty()) return wrong(form);
+    if (!arguments.empty()) return wrong(grammar.form);
     return out;
 }
 
-Parsed parse_units(ShowUnits what, const Form& form, Arguments arguments) {
+Parsed parse_units(ShowUnits what, const Grammar& grammar, Arguments arguments) {
     ShowOf out{.what = what, .filter = {}};
     if (arguments.take("core")) {
         out.filter.core_only = true;
-    } else if (arguments.take("tile")) {
+    } else if (arguments.take(grammar.chip.tile)) {
         const auto tile = arguments.take_number<unsigned>();
-        if (!tile) return wrong(form);
+        if (!tile) return wrong(grammar.form);
         out.filter.tile = TileNumber{*tile};
     }
-    if (!arguments.empty()) return wrong(form);
+    if (!arguments.empty()) return wrong(grammar.form);
     return out;
 }
 
-Parsed parse_register(const Form& form, Arguments arguments) {
+Parsed parse_register(const Grammar& grammar, Arguments arguments) {
     Register out{.name = std::string(arguments.take()), .value = {}};
-    if (out.name.empty() || out.name == "=") return wrong(form);
+    if (out.name.empty() || out.name == "=") return wrong(grammar.form);
     if (arguments.take("=")) {
         out.value = arguments.take_number<std::uint64_t>();
-        if (!out.value) return wrong(form);
+        if (!out.value) return wrong(grammar.form);
     }
-    if (!arguments.empty()) return wrong(form);
+    if (!arguments.empty()) return wrong(grammar.form);
     return out;
 }
 
-Parsed parse_memory(const Form& form, Arguments arguments) {
+Parsed parse_memory(const Grammar& grammar, Arguments arguments) {
     ShowMemory out;
-    if (!take_memory(arguments, false, out.where.memory, out.where.tile)) return wrong(form);
+    if (!take_memory(arguments, grammar.chip, false, out.where.memory, out.where.tile))
+        return wrong(grammar.form);
     const auto first = arguments.take_number<std::uint32_t>();
-    const auto& info = edgetpu::info_of(out.where.memory);
+    const auto& info = grammar.chip.info_of(out.where.memory);
     // Without a count about four lines of bytes.
     const auto count = arguments.empty() ? std::max<std::uint32_t>(
                                                1, 64 / static_cast<std::uint32_t>(info.unit_bytes))
                                          : arguments.take_number<std::uint32_t>().value_or(0);
-    if (!first || count == 0 || !arguments.empty()) return wrong(form);
+    if (!first || count == 0 || !arguments.empty()) return wrong(grammar.form);
     if (*first >= info.units || count > info.units - *first)
         return fail(Cause::bad_argument,
                     fmt::format("{} memory has {:#x} {}s", info.name, info.units, info.unit));
@@ -275,15 +290,17 @@ bool can_be_shown(ElementType type) {
     return std::ranges::find(types, type) != std::end(types);
 }
 
-Parsed parse_tensor(const Form& form, Arguments arguments) {
+Parsed parse_tensor(const Grammar& grammar, Arguments arguments) {
     ShowTensor out;
-    if (!take_memory(arguments, false, out.memory, out.tile)) return wrong(form);
+    out.flips_signed = grammar.chip.flips_signed;
+    if (!take_memory(arguments, grammar.chip, false, out.memory, out.tile))
+        return wrong(grammar.form);
     const auto first = arguments.take_number<std::uint32_t>();
-    if (!first) return wrong(form);
+    if (!first) return wrong(grammar.form);
     out.first = *first;
     for (const auto part : split(arguments.take(), 'x')) {
         const auto size = number<std::uint32_t>(part);
-        if (!size || *size == 0) return wrong(form);
+        if (!size || *size == 0) return wrong(grammar.form);
         out.shape.push_back(*size);
     }
     if (!arguments.empty() && arguments.front() != "strides") {
@@ -297,21 +314,21 @@ Parsed parse_tensor(const Form& form, Arguments arguments) {
     if (arguments.take("strides"))
         for (const auto part : split(arguments.take(), ',')) {
             const auto stride = number<std::int64_t>(part);
-            if (!stride) return wrong(form);
+            if (!stride) return wrong(grammar.form);
             out.strides.push_back(*stride);
         }
-    if (!arguments.empty()) return wrong(form);
+    if (!arguments.empty()) return wrong(grammar.form);
     REEF_CHECK(bytes_of(out));
     return out;
 }
 
-Parsed parse_list(const Form& form, Arguments arguments) {
+Parsed parse_list(const Grammar& grammar, Arguments arguments) {
     List out;
     if (arguments.empty()) return out;
     out.from = word_text(arguments.take());
-    if (!out.from) return wrong(form);
+    if (!out.from) return wrong(grammar.form);
     if (!arguments.empty()) out.count = arguments.take_number<std::size_t>().value_or(0);
-    if (!arguments.empty() || out.count == 0) return wrong(form);
+    if (!arguments.empty() || out.count == 0) return wrong(grammar.form);
     return out;
 }
 
@@ -319,13 +336,16 @@ Parsed parse_help(Arguments arguments) {
     return Help{std::string(arguments.take())};
 }
 
-std::optional<Command> without_arguments(std::string_view name) {
-    constexpr std::pair<std::string_view, Show> shows[] = {
-        {"breakpoints", Show::breakpoints}, {"where", Show::where}, {"registers", Show::registers},
-        {"predicates", Show::predicates},   {"info", Show::info},   {"layers", Show::layers},
-        {"outputs", Show::outputs}};
+std::optional<Command> without_arguments(std::string_view name, const DebugTables& chip) {
+    constexpr std::pair<std::string_view, Show> shows[] = {{"breakpoints", Show::breakpoints},
+                                                           {"where", Show::where},
+                                                           {"info", Show::info},
+                                                           {"layers", Show::layers},
+                                                           {"outputs", Show::outputs}};
     for (const auto& [known, show] : shows)
         if (name == known) return show;
+    for (std::size_t file = 0; file < chip.registers.size(); ++file)
+        if (name == chip.registers[file].name) return ShowRegisters{file};
     if (name == "continue") return RunTo{RunUntil::breakpoint, 1};
     if (name == "halt") return Halt{};
     if (name == "restart") return Restart{};
@@ -333,41 +353,44 @@ std::optional<Command> without_arguments(std::string_view name) {
     return std::nullopt;
 }
 
-Parsed parse_with(const Form& form, Arguments arguments) {
-    if (form.name == "step") return parse_step(form, arguments);
-    if (form.name == "break") return parse_break(form, arguments);
-    if (form.name == "reg") return parse_register(form, arguments);
-    if (form.name == "engines") return parse_units(ShowUnits::engines, form, arguments);
-    if (form.name == "counters") return parse_units(ShowUnits::counters, form, arguments);
-    if (form.name == "queues") return parse_units(ShowUnits::queues, form, arguments);
-    if (form.name == "memory") return parse_memory(form, arguments);
-    if (form.name == "tensor") return parse_tensor(form, arguments);
-    if (form.name == "list") return parse_list(form, arguments);
-    if (form.name == "help") return parse_help(arguments);
+Parsed parse_with(const Grammar& grammar, Arguments arguments) {
+    if (grammar.form.name == "step") return parse_step(grammar, arguments);
+    if (grammar.form.name == "break") return parse_break(grammar, arguments);
+    if (grammar.form.name == "reg") return parse_register(grammar, arguments);
+    if (grammar.form.name == "engines") return parse_units(ShowUnits::engines, grammar, arguments);
+    if (grammar.form.name == "counters")
+        return parse_units(ShowUnits::counters, grammar, arguments);
+    if (grammar.form.name == "queues") return parse_units(ShowUnits::queues, grammar, arguments);
+    if (grammar.form.name == "memory") return parse_memory(grammar, arguments);
+    if (grammar.form.name == "tensor") return parse_tensor(grammar, arguments);
+    if (grammar.form.name == "list") return parse_list(grammar, arguments);
+    if (grammar.form.name == "help") return parse_help(arguments);
     const auto number = arguments.take_number<unsigned>();  // delete
-    if (!number || !arguments.empty()) return wrong(form);
+    if (!number || !arguments.empty()) return wrong(grammar.form);
     return Delete{*number};
 }
 
 }  // namespace
 
-Parsed parse(std::string_view line) {
+Parsed parse(std::string_view line, const DebugTables& chip) {
     const auto tokens = tokens_of(line);
     if (tokens.empty()) return std::nullopt;
-    const Form* form = find_form(tokens[0]);
+    const auto forms = forms_of(chip);
+    const Form* form = find_form(forms, tokens[0]);
     if (form == nullptr)
         return fail(Cause::bad_argument, fmt::format("'{}' is not one command", tokens[0]), {},
                     "help lists them");
     const Arguments arguments(std::span<const std::string_view>(tokens).subspan(1));
-    if (auto plain = without_arguments(form->name)) {
+    if (auto plain = without_arguments(form->name, chip)) {
         if (!arguments.empty()) return wrong(*form);
         return plain;
     }
-    return parse_with(*form, arguments);
+    return parse_with({*form, chip}, arguments);
 }
 
-Result<std::string> help_text(std::string_view command) {
-    const Form* only = command.empty() ? nullptr : find_form(command);
+Result<std::string> help_text(std::string_view command, const DebugTables& chip) {
+    const auto forms = forms_of(chip);
+    const Form* only = command.empty() ? nullptr : find_form(forms, command);
     if (!command.empty() && only == nullptr)
         return fail(Cause::bad_argument, fmt::format("'{}' is not one command", command), {},
                     "help lists them");

@@ -10,7 +10,7 @@
 
 #include "reef/base/element_type.h"
 #include "reef/base/result.h"
-#include "reef/edgetpu/debugger.h"
+#include "reef/chip/debugger.h"
 
 namespace reef::tool::debug {
 
@@ -26,8 +26,8 @@ struct WordText {
 /// "tile 3", "core", or nothing for all.
 struct UnitFilter {
     bool core_only = false;
-    std::optional<edgetpu::TileNumber> tile;
-    [[nodiscard]] bool shows(const std::optional<edgetpu::TileNumber>& unit) const {
+    std::optional<chip::TileNumber> tile;
+    [[nodiscard]] bool shows(const std::optional<chip::TileNumber>& unit) const {
         if (core_only) return !unit;
         return !tile || unit == tile;
     }
@@ -42,7 +42,7 @@ struct Quit {
     friend bool operator==(const Quit&, const Quit&) = default;
 };
 struct RunTo {
-    edgetpu::RunUntil until = edgetpu::RunUntil::instruction;
+    chip::RunUntil until = chip::RunUntil::instruction;
     std::uint64_t count = 1;
     friend bool operator==(const RunTo&, const RunTo&) = default;
 };
@@ -55,11 +55,11 @@ struct Restart {
 struct BreakAtWord {
     WordText word;
     bool when_done = false;
-    std::optional<edgetpu::TileNumber> tile;
+    std::optional<chip::TileNumber> tile;
     friend bool operator==(const BreakAtWord&, const BreakAtWord&) = default;
 };
 struct BreakAtWrite {
-    edgetpu::MemoryRange where;
+    chip::MemoryRange where;
     friend bool operator==(const BreakAtWrite&, const BreakAtWrite&) = default;
 };
 struct Delete {
@@ -70,11 +70,14 @@ struct Delete {
 enum class Show : std::uint8_t {
     breakpoints,
     where,
-    registers,
-    predicates,
     info,
     layers,
     outputs,
+};
+/// A file of the core's registers, by its number in the chip's tables.
+struct ShowRegisters {
+    std::size_t file = 0;
+    friend bool operator==(const ShowRegisters&, const ShowRegisters&) = default;
 };
 /// Those that may be limited to the scalar core or a tile.
 enum class ShowUnits : std::uint8_t { engines, counters, queues };
@@ -89,18 +92,18 @@ struct Register {
     friend bool operator==(const Register&, const Register&) = default;
 };
 struct ShowMemory {
-    edgetpu::MemoryRange where;
+    chip::MemoryRange where;
     friend bool operator==(const ShowMemory&, const ShowMemory&) = default;
 };
-/// A region of a memory as a tensor. Signed elements are the host's: the chip holds them with their
-/// top bit flipped.
+/// A region of a memory as a tensor. Signed elements are the host's.
 struct ShowTensor {
-    edgetpu::ChipMemory memory = edgetpu::ChipMemory::narrow;
-    std::optional<edgetpu::TileNumber> tile;
+    chip::MemoryNumber memory{};
+    std::optional<chip::TileNumber> tile;
     std::uint32_t first = 0;                ///< in the memory's units
     std::vector<std::uint32_t> shape;       ///< outermost first
     ElementType type = ElementType::uint8;  ///< see parse()
     std::vector<std::int64_t> strides;      ///< bytes, as many as dimensions; empty: without gaps
+    bool flips_signed = false;              ///< as DebugTables::flips_signed
     friend bool operator==(const ShowTensor&, const ShowTensor&) = default;
 };
 struct List {
@@ -110,15 +113,18 @@ struct List {
 };
 
 using Command = std::variant<Help, Quit, RunTo, Halt, Restart, BreakAtWord, BreakAtWrite, Delete,
-                             Show, ShowOf, Register, ShowMemory, ShowTensor, List>;
+                             Show, ShowRegisters, ShowOf, Register, ShowMemory, ShowTensor, List>;
 
 /// One line; nothing for an empty one. "#" begins a comment. Commands may be abbreviated to what is
-/// unambiguous; "s", "c", "b" and "q" are step, continue, break and quit.
+/// unambiguous; "s", "c", "b" and "q" are step, continue, break and quit. Memories and files of
+/// registers are those of the chip.
 /// Errors: bad_argument with the command's form.
-[[nodiscard]] Result<std::optional<Command>> parse(std::string_view line);
+[[nodiscard]] Result<std::optional<Command>> parse(std::string_view line,
+                                                   const chip::DebugTables& chip);
 
 /// The forms of all commands, or of one. Errors: bad_argument for none of that name.
-[[nodiscard]] Result<std::string> help_text(std::string_view command);
+[[nodiscard]] Result<std::string> help_text(std::string_view command,
+                                            const chip::DebugTables& chip);
 
 /// Bytes from a tensor's first element to its last one's end. Errors: bad_argument for strides that
 /// lead in front of the first element, and regions larger than any memory.

@@ -5,7 +5,7 @@
 
 namespace reef::tool::debug {
 
-using namespace edgetpu;
+using namespace chip;
 
 namespace {
 
@@ -17,13 +17,13 @@ Json json_of(const ChipUnit& unit) {
     return {{"tile", json_of(unit.tile)}, {"engine", unit.engine}};
 }
 
-Json json_of(const DebugEvent& event) {
+Json json_of(const DebugTables& chip, const DebugEvent& event) {
     constexpr std::string_view kinds[] = {"comes_to", "starts", "finishes", "writes"};
     Json json = {{"kind", kinds[static_cast<std::size_t>(event.kind)]},
                  {"unit", json_of(event.unit)},
                  {"at", debug::json_of(event.at)},
                  {"instruction", event.instruction}};
-    if (event.memory) json["memory"] = debug::json_of(*event.memory);
+    if (event.memory) json["memory"] = debug::json_of(chip, *event.memory);
     if (event.breakpoint) json["breakpoint"] = *event.breakpoint;
     return json;
 }
@@ -44,7 +44,7 @@ Json json_of(const NestState& nest) {
     return json;
 }
 
-Json json_of(const LayerText& layer) {
+Json json_of(const DebuggedTensor& layer) {
     return {{"name", layer.name}, {"shape", layer.shape}};
 }
 
@@ -54,41 +54,45 @@ Json json_of(const ProgramWord& word) {
     return {{"executable", word.executable}, {"stream", word.stream}, {"word", word.word}};
 }
 
-Json json_of(const MemoryRange& where) {
-    const ChipMemoryInfo& info = info_of(where.memory);
+Json json_of(const DebugTables& chip, const MemoryRange& where) {
+    const MemoryInfo& info = chip.info_of(where.memory);
     return {{"memory", info.name},           {"tile", json_of(where.tile)}, {"unit", info.unit},
             {"unit_bytes", info.unit_bytes}, {"first", where.first},        {"last", where.last}};
 }
 
-Json json_of(const RunStop& stop) {
+Json json_of(const DebugTables& chip, const RunStop& stop) {
     constexpr std::string_view reasons[] = {"stepped", "breakpoint", "ended", "interrupted",
                                             "running"};
     Json events = Json::array();
-    for (const DebugEvent& event : stop.events) events.push_back(json_of(event));
+    for (const DebugEvent& event : stop.events) events.push_back(json_of(chip, event));
     return {{"reason", reasons[static_cast<std::size_t>(stop.reason)]},
             {"rounds", stop.rounds},
             {"events", std::move(events)}};
 }
 
-Json json_of(const Breakpoint& breakpoint) {
+Json json_of(const DebugTables& chip, const Breakpoint& breakpoint) {
     Json json = {{"number", breakpoint.number}, {"hits", breakpoint.hits}};
     if (const auto* word = std::get_if<WordBreak>(&breakpoint.when)) {
         json["at"] = json_of(word->at);
         json["done"] = word->when_done;
         json["tile"] = json_of(word->tile);
     } else {
-        json["write"] = json_of(std::get<WriteBreak>(breakpoint.when).where);
+        json["write"] = json_of(chip, std::get<WriteBreak>(breakpoint.when).where);
     }
     return json;
 }
 
-Json json_of(const CoreState& core) {
+Json json_of(const DebugTables& chip, const CoreState& core) {
     Json json = {{"at", core.at ? json_of(*core.at) : Json(nullptr)},
                  {"program_counter", core.program_counter},
                  {"instruction", core.instruction},
                  {"waits", core.waits}};
-    json["registers"] = core.registers;
-    json["predicates"] = core.predicates;
+    for (std::size_t file = 0; file < core.registers.size(); ++file) {
+        const RegisterFile& info = chip.registers[file];
+        Json& values = json[std::string(info.name)] = Json::array();
+        for (const std::uint64_t value : core.registers[file])
+            values.push_back(info.bits == 1 ? Json(value != 0) : Json(value));
+    }
     return json;
 }
 
@@ -142,11 +146,11 @@ Json info_json(const Target& target) {
         streams.push_back({{"executable", stream.first.executable},
                            {"type", stream.type},
                            {"stream", stream.first.stream},
-                           {"words", stream.bytes.size() / word_bytes}});
+                           {"words", stream.bytes.size() / target.debugger->tables().word_bytes}});
     Json inputs = Json::array();
-    for (const LayerText& layer : target.inputs) inputs.push_back(json_of(layer));
+    for (const DebuggedTensor& layer : target.inputs) inputs.push_back(json_of(layer));
     Json outputs = Json::array();
-    for (const LayerText& layer : target.outputs) outputs.push_back(json_of(layer));
+    for (const DebuggedTensor& layer : target.outputs) outputs.push_back(json_of(layer));
     return {{"file", target.file},
             {"device", target.device},
             {"streams", std::move(streams)},
@@ -154,9 +158,10 @@ Json info_json(const Target& target) {
             {"outputs", std::move(outputs)}};
 }
 
-Json listing_json(const StreamView& stream, std::size_t from, std::size_t count) {
+Json listing_json(const Disassembler& disassembler, const StreamView& stream, std::size_t from,
+                  std::size_t count) {
     Json list = Json::array();
-    InstructionCursor cursor(stream.bytes);
+    hw::InstructionCursor cursor(disassembler.instruction_set(), stream.bytes);
     while (const auto one = cursor.next()) {
         if (one->word < from) continue;
         if (count-- == 0) break;

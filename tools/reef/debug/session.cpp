@@ -5,11 +5,10 @@
 #include <algorithm>
 
 #include "debug/print.h"
-#include "reef/edgetpu/isa.h"
 
 namespace reef::tool::debug {
 
-using namespace edgetpu;
+using namespace reef::chip;
 
 /// With --json, {"schema_version", "verb", "command", KEY: ...}.
 template <typename MakeText, typename MakeJson>
@@ -30,7 +29,7 @@ void Session::done(std::string_view command, const std::string& text) {
 }
 
 Status Session::execute(std::string_view line) {
-    const auto command = REEF_TRY(parse(line));
+    const auto command = REEF_TRY(parse(line, chip()));
     if (!command) return {};
     return std::visit([this](const auto& one) { return carry_out(one); }, *command);
 }
@@ -42,7 +41,7 @@ ProgramWord Session::resolve(const WordText& text) const {
 }
 
 Status Session::carry_out(const Help& help) {
-    const std::string text = REEF_TRY(help_text(help.command));
+    const std::string text = REEF_TRY(help_text(help.command, chip()));
     answer(
         "help", "text", [&] { return text; }, [&] { return Json(text); });
     return {};
@@ -62,7 +61,7 @@ Status Session::carry_out(const RunTo& run) {
     if (!stop.events.empty()) place_ = stop.events.front().at;
     answer(
         run.until == RunUntil::breakpoint ? "continue" : "step", "stop",
-        [&] { return text_of(stop); }, [&] { return json_of(stop); });
+        [&] { return text_of(chip(), stop); }, [&] { return json_of(chip(), stop); });
     return {};
 }
 
@@ -84,8 +83,8 @@ Status Session::add(const BreakCondition& when) {
     const auto all = target_.debugger->breakpoints();
     const auto& added = *std::ranges::find(all, number, &Breakpoint::number);
     answer(
-        "break", "breakpoint", [&] { return "breakpoint" + text_of(added); },
-        [&] { return json_of(added); });
+        "break", "breakpoint", [&] { return "breakpoint" + text_of(chip(), added); },
+        [&] { return json_of(chip(), added); });
     return {};
 }
 
@@ -103,26 +102,23 @@ Status Session::carry_out(const Delete& which) {
     return {};
 }
 
-Status Session::show_core(Show show) {
+Status Session::carry_out(const ShowRegisters& show) {
     const CoreState core = REEF_TRY(target_.debugger->core());
-    const auto text = [&] {
-        if (show == Show::registers) return registers_text(core);
-        return show == Show::predicates ? predicates_text(core) : where_text(core);
-    };
-    const std::string_view name = show == Show::registers    ? "registers"
-                                  : show == Show::predicates ? "predicates"
-                                                             : "where";
-    answer(name, "core", text, [&] { return json_of(core); });
+    const RegisterFile& file = chip().registers[show.file];
+    answer(
+        file.name, "core", [&] { return registers_text(file, core.registers[show.file]); },
+        [&] { return json_of(chip(), core); });
     return {};
 }
 
 Status Session::show_outputs() {
+    static constexpr MemoryInfo bytes_from_0{.name = {}, .unit = "byte"};
     const auto outputs = REEF_TRY(target_.debugger->outputs());
     const auto text = [&] {
         std::string all;
         for (std::size_t i = 0; i < outputs.size(); ++i)
             all += fmt::format("{}  {}\n{}", printable(target_.outputs[i].name),
-                               target_.outputs[i].shape, memory_text({}, outputs[i]));
+                               target_.outputs[i].shape, memory_text(bytes_from_0, 0, outputs[i]));
         return all;
     };
     const auto json = [&] {
@@ -140,10 +136,13 @@ Status Session::show_outputs() {
 Status Session::carry_out(Show show) {
     const Debugger& debugger = *target_.debugger;
     switch (show) {
-        case Show::where:
-        case Show::registers:
-        case Show::predicates:
-            return show_core(show);
+        case Show::where: {
+            const CoreState core = REEF_TRY(target_.debugger->core());
+            answer(
+                "where", "core", [&] { return where_text(core); },
+                [&] { return json_of(chip(), core); });
+            return {};
+        }
         case Show::outputs:
             return show_outputs();
         case Show::info:
@@ -162,12 +161,12 @@ Status Session::carry_out(Show show) {
     const auto all = debugger.breakpoints();
     const auto text = [&] {
         std::string lines;
-        for (const Breakpoint& one : all) lines += text_of(one);
+        for (const Breakpoint& one : all) lines += text_of(chip(), one);
         return lines.empty() ? "no breakpoints\n" : lines;
     };
     const auto json = [&] {
         Json list = Json::array();
-        for (const Breakpoint& one : all) list.push_back(json_of(one));
+        for (const Breakpoint& one : all) list.push_back(json_of(chip(), one));
         return list;
     };
     answer("breakpoints", "breakpoints", text, json);
@@ -191,22 +190,23 @@ Status Session::carry_out(const ShowOf& show) {
     // A tile without anything to show is not the same as no such tile.
     if (show.filter.tile && only(REEF_TRY(debugger.counters()), show.filter, tile).empty())
         return fail(Cause::bad_argument,
-                    fmt::format("tile {} shows nothing here", show.filter.tile->value), {},
-                    "a simulated chip has tiles 0 to 15; of a stick only the core can be seen");
+                    fmt::format("{} {} shows nothing here", chip().tile, show.filter.tile->value),
+                    {}, std::string(chip().tile_hint));
     if (show.what == ShowUnits::engines) {
         const auto states = only(REEF_TRY(debugger.engines()), show.filter,
                                  [](const EngineState& state) { return state.unit.tile; });
         answer(
-            "engines", "engines", [&] { return text_of(states); }, [&] { return json_of(states); });
+            "engines", "engines", [&] { return text_of(chip(), states); },
+            [&] { return json_of(states); });
     } else if (show.what == ShowUnits::counters) {
         const auto states = only(REEF_TRY(debugger.counters()), show.filter, tile);
         answer(
-            "counters", "counters", [&] { return text_of(states, all); },
+            "counters", "counters", [&] { return text_of(chip(), states, all); },
             [&] { return json_of(states); });
     } else {
         const auto states = only(REEF_TRY(debugger.queues()), show.filter, tile);
         answer(
-            "queues", "queues", [&] { return text_of(states, all); },
+            "queues", "queues", [&] { return text_of(chip(), states, all); },
             [&] { return json_of(states); });
     }
     return {};
@@ -226,9 +226,10 @@ Status Session::carry_out(const Register& reg) {
 Status Session::carry_out(const ShowMemory& show) {
     const auto bytes = REEF_TRY(target_.debugger->read_memory(show.where));
     answer(
-        "memory", "memory", [&] { return memory_text(show.where, bytes); },
+        "memory", "memory",
+        [&] { return memory_text(chip().info_of(show.where.memory), show.where.first, bytes); },
         [&] {
-            Json json = json_of(show.where);
+            Json json = json_of(chip(), show.where);
             json["bytes"] = hexadecimal(bytes);
             return json;
         });
@@ -237,7 +238,7 @@ Status Session::carry_out(const ShowMemory& show) {
 
 Status Session::carry_out(const ShowTensor& show) {
     const std::size_t size = REEF_TRY(bytes_of(show));
-    const std::size_t unit = info_of(show.memory).unit_bytes;
+    const std::size_t unit = chip().info_of(show.memory).unit_bytes;
     const auto units = static_cast<std::uint32_t>((size + unit - 1) / unit);
     const MemoryRange where{show.memory, show.tile, show.first, show.first + units - 1};
     if (where.last < where.first)
@@ -246,7 +247,7 @@ Status Session::carry_out(const ShowTensor& show) {
     answer(
         "tensor", "tensor", [&] { return tensor_text(show, bytes); },
         [&] {
-            Json json = json_of(where);
+            Json json = json_of(chip(), where);
             json["shape"] = show.shape;
             json["type"] = name_of(show.type);
             json["strides"] = strides_of(show);
@@ -259,9 +260,10 @@ Status Session::carry_out(const ShowTensor& show) {
 namespace {
 
 /// The word of the instruction so many before `word`.
-std::size_t word_before(Bytes stream, std::size_t word, std::size_t instructions) {
+std::size_t word_before(const Disassembler& disassembler, Bytes stream, std::size_t word,
+                        std::size_t instructions) {
     std::vector<std::size_t> words;
-    InstructionCursor cursor(stream);
+    hw::InstructionCursor cursor(disassembler.instruction_set(), stream);
     for (auto one = cursor.next(); one && one->word < word; one = cursor.next())
         words.push_back(one->word);
     return words.size() > instructions ? words[words.size() - instructions] : 0;
@@ -271,6 +273,7 @@ std::size_t word_before(Bytes stream, std::size_t word, std::size_t instructions
 
 Status Session::carry_out(const List& list) {
     constexpr std::size_t context = 3;
+    const Disassembler& disassembler = *target_.disassembler;
     std::optional<ProgramWord> place = place_;
     if (!place) {
         const CoreState core = REEF_TRY(target_.debugger->core());
@@ -280,15 +283,16 @@ Status Session::carry_out(const List& list) {
     for (const StreamView& stream : target_.debugger->streams()) {
         const ProgramWord& first = stream.first;
         if (first.executable != wanted.executable || first.stream != wanted.stream) continue;
-        if (wanted.word >= stream.bytes.size() / word_bytes) break;
+        if (wanted.word >= stream.bytes.size() / chip().word_bytes) break;
         const std::size_t from =
-            list.from ? wanted.word : word_before(stream.bytes, wanted.word, context);
+            list.from ? wanted.word : word_before(disassembler, stream.bytes, wanted.word, context);
         std::optional<std::size_t> marked;
         if (place->executable == first.executable && place->stream == first.stream)
             marked = place->word;
         answer(
-            "list", "instructions", [&] { return listing(stream, from, list.count, marked); },
-            [&] { return listing_json(stream, from, list.count); });
+            "list", "instructions",
+            [&] { return listing(disassembler, stream, from, list.count, marked); },
+            [&] { return listing_json(disassembler, stream, from, list.count); });
         return {};
     }
     return fail(Cause::bad_argument, fmt::format("there is no word {}", word_name(wanted)), {},

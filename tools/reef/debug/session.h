@@ -30,25 +30,26 @@ class Session {
     [[nodiscard]] Status carry_out(const BreakAtWrite& at);
     [[nodiscard]] Status carry_out(const Delete& which);
     [[nodiscard]] Status carry_out(Show show);
+    [[nodiscard]] Status carry_out(const ShowRegisters& show);
     [[nodiscard]] Status carry_out(const ShowOf& show);
     [[nodiscard]] Status carry_out(const Register& reg);
     [[nodiscard]] Status carry_out(const ShowMemory& show);
     [[nodiscard]] Status carry_out(const ShowTensor& show);
     [[nodiscard]] Status carry_out(const List& list);
 
-    [[nodiscard]] Status show_core(Show show);
     [[nodiscard]] Status show_outputs();
-    [[nodiscard]] Status add(const edgetpu::BreakCondition& when);
-    [[nodiscard]] edgetpu::ProgramWord resolve(const WordText& text) const;
+    [[nodiscard]] Status add(const chip::BreakCondition& when);
+    [[nodiscard]] chip::ProgramWord resolve(const WordText& text) const;
     template <typename MakeText, typename MakeJson>
     void answer(std::string_view command, std::string_view key, MakeText text, MakeJson json);
     void done(std::string_view command, const std::string& text);
+    [[nodiscard]] const chip::DebugTables& chip() const { return target_.debugger->tables(); }
 
     Target& target_;
     Console& console_;
     bool json_;
     bool left_ = false;
-    std::optional<edgetpu::ProgramWord> place_;  ///< of the last stop
+    std::optional<chip::ProgramWord> place_;  ///< of the last stop
 };
 
 }  // namespace reef::tool::debug

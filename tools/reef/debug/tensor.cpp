@@ -17,14 +17,16 @@ T read(Bytes bytes, std::size_t at) {
 }
 
 /// As the host has it.
-Json element(Bytes bytes, std::size_t at, ElementType type) {
-    switch (type) {
+Json element(Bytes bytes, std::size_t at, const ShowTensor& tensor) {
+    switch (tensor.type) {
         case ElementType::int8:
-            return static_cast<int>(read<std::uint8_t>(bytes, at)) - 0x80;
+            return tensor.flips_signed ? read<std::uint8_t>(bytes, at) - 0x80
+                                       : int{read<std::int8_t>(bytes, at)};
         case ElementType::uint16:
             return read<std::uint16_t>(bytes, at);
         case ElementType::int16:
-            return static_cast<int>(read<std::uint16_t>(bytes, at)) - 0x8000;
+            return tensor.flips_signed ? read<std::uint16_t>(bytes, at) - 0x8000
+                                       : int{read<std::int16_t>(bytes, at)};
         case ElementType::int32:
             return read<std::int32_t>(bytes, at);
         case ElementType::float32:
@@ -34,19 +36,20 @@ Json element(Bytes bytes, std::size_t at, ElementType type) {
     }
 }
 
-std::string element_text(Bytes bytes, std::size_t at, ElementType type) {
+std::string element_text(Bytes bytes, std::size_t at, const ShowTensor& tensor) {
+    const ElementType type = tensor.type;
     if (type == ElementType::float32) return fmt::format("{:>12.6g}", read<float>(bytes, at));
     const int width = type == ElementType::int32    ? 12
                       : type == ElementType::int16  ? 7
                       : type == ElementType::uint16 ? 6
                       : type == ElementType::int8   ? 5
                                                     : 4;
-    return fmt::format("{:>{}}", element(bytes, at, type).get<std::int64_t>(), width);
+    return fmt::format("{:>{}}", element(bytes, at, tensor).get<std::int64_t>(), width);
 }
 
 Json part_json(const ShowTensor& tensor, std::span<const std::int64_t> strides,
                std::size_t dimension, Bytes bytes, std::size_t at) {
-    if (dimension == tensor.shape.size()) return element(bytes, at, tensor.type);
+    if (dimension == tensor.shape.size()) return element(bytes, at, tensor);
     Json values = Json::array();
     for (std::uint32_t i = 0; i < tensor.shape[dimension]; ++i)
         values.push_back(part_json(tensor, strides, dimension + 1, bytes,
@@ -75,8 +78,7 @@ std::string tensor_text(const ShowTensor& tensor, Bytes bytes) {
         }
         text += fmt::format("[{}]", name);
         for (std::uint32_t i = 0; i < tensor.shape[outer]; ++i)
-            text +=
-                element_text(bytes, at + i * static_cast<std::size_t>(strides[outer]), tensor.type);
+            text += element_text(bytes, at + i * static_cast<std::size_t>(strides[outer]), tensor);
         text += '\n';
         std::size_t d = outer;
         while (d > 0 && ++index[d - 1] == tensor.shape[d - 1]) index[--d] = 0;

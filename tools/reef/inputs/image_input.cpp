@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace reef::tool {
 namespace {
@@ -108,11 +109,116 @@ Result<PictureSize> picture_size(const model::Tensor& tensor) {
     return size;
 }
 
-Result<std::vector<std::byte>> prepare_image(const Image& image, const model::Tensor& tensor) {
+namespace {
+
+struct Pixels {
+    PictureSize size;
+    std::vector<std::uint8_t> values;
+};
+
+Pixels resized(const Pixels& from, PictureSize to) {
+    return {to, resize_bilinear(from.values, from.size, to)};
+}
+
+PictureSize shorter_side_of(PictureSize size, int pixels) {
+    const int shorter = std::min(size.height, size.width);
+    const auto scaled = [&](int side) {
+        return static_cast<int>(std::lround(static_cast<double>(side) * pixels / shorter));
+    };
+    return {scaled(size.height), scaled(size.width), size.channels};
+}
+
+/// The largest of the proportions of `shape` that lies inside of `size`.
+PictureSize largest_inside(PictureSize size, PictureSize shape) {
+    const auto whole = [](double value) { return std::max(1, static_cast<int>(value)); };
+    const double scale = std::min(static_cast<double>(size.height) / shape.height,
+                                  static_cast<double>(size.width) / shape.width);
+    return {whole(shape.height * scale), whole(shape.width * scale), size.channels};
+}
+
+/// Precondition: `size` is not larger.
+Pixels middle_of(const Pixels& picture, PictureSize size) {
+    Pixels out{{size.height, size.width, picture.size.channels}, {}};
+    const auto channels = static_cast<std::size_t>(picture.size.channels);
+    const auto top = static_cast<std::size_t>((picture.size.height - size.height) / 2);
+    const auto left = static_cast<std::size_t>((picture.size.width - size.width) / 2);
+    const std::size_t row = static_cast<std::size_t>(picture.size.width) * channels;
+    for (std::size_t y = 0; y < static_cast<std::size_t>(size.height); ++y) {
+        const auto begin =
+            picture.values.begin() + static_cast<std::ptrdiff_t>((top + y) * row + left * channels);
+        out.values.insert(out.values.end(), begin,
+                          begin + static_cast<std::ptrdiff_t>(size.width) * picture.size.channels);
+    }
+    return out;
+}
+
+Status check_rules(const PictureRules& rules, PictureSize to, const model::Tensor& tensor) {
+    for (const auto& numbers : {rules.mean, rules.deviation})
+        if (numbers.size() > 1 && std::cmp_not_equal(numbers.size(), to.channels))
+            return fail(Cause::bad_argument,
+                        fmt::format("{} numbers for {} channels", numbers.size(), to.channels), {},
+                        "give one, or one a channel");
+    if (std::ranges::find(rules.deviation, 0.0) != rules.deviation.end())
+        return fail(Cause::bad_argument, "a deviation of 0 divides by nothing");
+    if (rules.bgr && to.channels != 3)
+        return fail(Cause::bad_argument, "a grey picture has no order of colours");
+    const bool quantised = tensor.quantization && tensor.quantization->scale.size() == 1 &&
+                           tensor.quantization->zero_point.size() == 1;
+    if (rules.sets_values() && tensor.type != ElementType::float32 && !quantised)
+        return fail(Cause::bad_argument, "the tensor says no scale for the values of pixels");
+    return {};
+}
+
+/// (pixel - mean) / deviation as the tensor holds it; halves are rounded away from zero.
+std::vector<std::byte> values_of(std::span<const std::uint8_t> pixels, const model::Tensor& tensor,
+                                 PictureSize size, const PictureRules& rules) {
+    const auto of_channel = [](const std::vector<double>& numbers, std::size_t c, double standard) {
+        return numbers.empty() ? standard : numbers[numbers.size() == 1 ? 0 : c];
+    };
+    const bool real = tensor.type == ElementType::float32;
+    const double least = tensor.type == ElementType::int8 ? -128 : 0;
+    std::vector<std::byte> bytes(pixels.size() * (real ? sizeof(float) : 1));
+    for (std::size_t i = 0; i < pixels.size(); ++i) {
+        const std::size_t c = i % static_cast<std::size_t>(size.channels);
+        const double value =
+            (pixels[i] - of_channel(rules.mean, c, 0)) / of_channel(rules.deviation, c, 1);
+        if (real) {
+            const auto number = static_cast<float>(value);
+            std::memcpy(&bytes[i * sizeof number], &number, sizeof number);
+            continue;
+        }
+        const double steps = std::round(value / tensor.quantization->scale[0]) +
+                             static_cast<double>(tensor.quantization->zero_point[0]);
+        bytes[i] = static_cast<std::byte>(static_cast<int>(std::clamp(steps, least, least + 255)));
+    }
+    return bytes;
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> prepare_image(const Image& image, const model::Tensor& tensor,
+                                             const PictureRules& rules) {
     const PictureSize to = REEF_TRY(picture_size(tensor));
-    const PictureSize from{image.height, image.width, to.channels};
-    const std::vector<std::uint8_t> grey = to.channels == 1 ? grey_of(image) : image.rgb;
-    std::vector<std::uint8_t> pixels = resize_bilinear(grey, from, to);
+    REEF_CHECK(check_rules(rules, to, tensor));
+    Pixels picture{{image.height, image.width, to.channels},
+                   to.channels == 1 ? grey_of(image) : image.rgb};
+    if (rules.resize > 0) {
+        const PictureSize scaled = shorter_side_of(picture.size, rules.resize);
+        REEF_CHECK(check_image_size(scaled.width, scaled.height));
+        picture = resized(picture, scaled);
+        if (picture.size.height < to.height || picture.size.width < to.width)
+            return fail(Cause::bad_argument,
+                        fmt::format("{} pixels at the shorter side are too few for {}x{}",
+                                    rules.resize, to.height, to.width),
+                        {}, "give more, or none");
+        picture = middle_of(picture, to);
+    } else if (rules.crop) {
+        picture = middle_of(picture, largest_inside(picture.size, to));
+    }
+    std::vector<std::uint8_t> pixels = resize_bilinear(picture.values, picture.size, to);
+    if (rules.bgr)
+        for (std::size_t i = 0; i + 2 < pixels.size(); i += 3) std::swap(pixels[i], pixels[i + 2]);
+    if (rules.sets_values()) return values_of(pixels, tensor, to, rules);
     if (tensor.type == ElementType::float32) return float_bytes(pixels);
     if (tensor.type == ElementType::int8) {
         // pixel - 128 in two's complement.

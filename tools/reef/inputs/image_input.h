@@ -17,6 +17,20 @@
 
 namespace reef::tool {
 
+/// What networks want that were trained with pictures made in another way.
+struct PictureRules {
+    /// Pixels of the shorter side, to which the whole picture is scaled first; then the middle of
+    /// the tensor's size is cut out. 0: no such step.
+    int resize = 0;
+    bool crop = false;  ///< without resize: cut the middle of the tensor's proportions out first
+    bool bgr = false;   ///< blue comes first
+    /// (pixel - mean) / deviation is the value that the tensor gets, quantised as it says; one
+    /// number, or one a channel in the tensor's order. Both empty: as above; one: 0, or 1.
+    std::vector<double> mean{}, deviation{};
+
+    [[nodiscard]] bool sets_values() const { return !mean.empty() || !deviation.empty(); }
+};
+
 /// Height and width of a picture with 1 or 3 interleaved channels.
 struct PictureSize {
     int height = 0;
@@ -36,8 +50,10 @@ struct PictureSize {
 /// C = 1 or 3. Errors: bad_input when its shape or element type takes no picture.
 [[nodiscard]] Result<PictureSize> picture_size(const model::Tensor& tensor);
 
-/// The bytes of `tensor` for that picture.
+/// The bytes of `tensor` for that picture. Errors: those of picture_size(); bad_argument for rules
+/// that do not fit the tensor.
 [[nodiscard]] Result<std::vector<std::byte>> prepare_image(const Image& image,
-                                                           const model::Tensor& tensor);
+                                                           const model::Tensor& tensor,
+                                                           const PictureRules& rules = {});
 
 }  // namespace reef::tool

@@ -9,15 +9,42 @@
 
 #include "outputs/text_table.h"
 #include "reef/model/tflite.h"
+#include "reef/runtime/arithmetic.h"
+#include "reef/runtime/registry.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
+namespace {
+
+/// " at FAMILY:BACKEND": those that have the option.
+std::string of_devices_with(std::string_view option) {
+    const auto devices = runtime::Registry::of_process().devices_with_option(option);
+    return devices.empty() ? std::string() : " at " + runtime::in_a_row(devices, "or");
+}
+
+/// "tflite, or FAMILY (what is different)".
+std::string arithmetics_text() {
+    std::string text = "tflite";
+    for (const auto* chip : runtime::Registry::of_process().parts<runtime::ChipArithmetic>())
+        text += fmt::format(", or {} ({})", chip->family(), chip->sentence());
+    return text;
+}
+
+}  // namespace
+
+std::vector<std::string> arithmetics() {
+    std::vector<std::string> names = {"tflite"};
+    for (const auto* chip : runtime::Registry::of_process().parts<runtime::ChipArithmetic>())
+        names.emplace_back(chip->family());
+    return names;
+}
 
 void add_device_options(CLI::App& app, DeviceOptions& options) {
     app.add_option(
            "--device", options.device,
-           "Device to run on: cpu; edgetpu:sim, or edgetpu:sim:NAME for a simulated stick of that "
-           "name; edgetpu:usb or edgetpu:usb:PORT (reef list shows the ports)")
+           fmt::format("Device to run on: {} (reef list shows those that are there, reef list "
+                       "--drivers their options)",
+                       runtime::in_a_row(runtime::Registry::of_process().forms(), "or")))
         ->join(device_separator)
         ->capture_default_str();
     app.add_flag("--require-npu", options.require_npu,
@@ -27,9 +54,9 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->type_name("SET")
         ->capture_default_str();
     app.add_option("--arithmetic", options.arithmetic,
-                   "How the CPU computes what the Edge TPU's compiler would place on that chip: "
-                   "tflite, or edgetpu (float32 scales, ties to even)")
-        ->check(CLI::IsMember({"tflite", "edgetpu"}))
+                   "How the CPU computes what a chip's compiler would place on that chip: " +
+                       arithmetics_text())
+        ->check(CLI::IsMember(arithmetics()))
         ->type_name("RULES")
         ->capture_default_str();
     app.add_option("--threads,--num_threads", options.threads,
@@ -38,15 +65,19 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->type_name("N")
         ->capture_default_str();
     app.add_flag("--standard-clock", options.standard_clock,
-                 "Throttle the clock of a stick at edgetpu:usb");
+                 "Throttle the clock of a stick" + of_devices_with("clock"));
     app.add_option("--firmware", options.firmware,
-                   "Firmware for a stick at edgetpu:usb that has none")
+                   fmt::format("Firmware for a stick{} that has none", of_devices_with("firmware")))
         ->type_name("FILE");
+}
+
+std::string family_of_device(const DeviceOptions& options) {
+    return options.device.substr(0, options.device.find(':'));
 }
 
 std::string arithmetic_of(const DeviceOptions& options) {
     if (options.device == "cpu") return options.arithmetic;
-    return options.device.substr(0, options.device.find(':'));
+    return family_of_device(options);
 }
 
 namespace {
@@ -131,11 +162,12 @@ runtime::SessionOptions session_options(const DeviceOptions& options) {
     if (!options.firmware.empty()) of_device.push_back({"firmware", options.firmware});
     std::vector<runtime::DeviceChoice> devices;
     for (auto& device : devices_of(options)) devices.emplace_back(std::move(device), of_device);
+    const auto* chip =
+        runtime::Registry::of_process().part<runtime::ChipArithmetic>(options.arithmetic);
     return {.devices = std::move(devices),
             .kernels =
                 options.kernels == "reference" ? cpu::KernelSet::reference : cpu::KernelSet::fast,
-            .arithmetic = options.arithmetic == "edgetpu" ? cpu::Arithmetic::edgetpu
-                                                          : cpu::Arithmetic::tflite,
+            .arithmetic = chip != nullptr ? &chip->arithmetic() : nullptr,
             .threads = options.threads,
             .require_npu = options.require_npu};
 }

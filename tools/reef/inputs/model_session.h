@@ -34,10 +34,14 @@ inline constexpr char device_separator = '\n';
 /// --firmware.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
+/// The family of the first device.
+[[nodiscard]] std::string family_of_device(const DeviceOptions& options);
+/// "tflite", and the families of chips whose arithmetic the CPU can compute in.
+[[nodiscard]] std::vector<std::string> arithmetics();
 /// What --arithmetic says for the CPU; a chip has its own, of its family's name.
 [[nodiscard]] std::string arithmetic_of(const DeviceOptions& options);
 /// The library's options; --standard-clock, --firmware and --strict are options of the devices.
-/// Precondition: kernels is "fast" or "reference", arithmetic "tflite" or "edgetpu".
+/// Precondition: kernels is "fast" or "reference", arithmetic one of arithmetics().
 [[nodiscard]] runtime::SessionOptions session_options(const DeviceOptions& options);
 
 struct OpenModel {

@@ -24,9 +24,19 @@ std::string shape_of(const std::vector<std::int64_t>& shape) {
     return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
 }
 
+/// Up to an axis of one in front that only one of them has: a single picture, say, and a batch.
+bool same_up_to_batch(std::span<const std::int64_t> given, std::span<const std::int32_t> wanted) {
+    const auto without_batch = [](auto shape) {
+        return !shape.empty() && shape.front() == 1 ? shape.subspan(1) : shape;
+    };
+    if (given.size() + 1 == wanted.size()) return std::ranges::equal(given, without_batch(wanted));
+    if (given.size() == wanted.size() + 1) return std::ranges::equal(without_batch(given), wanted);
+    return std::ranges::equal(given, wanted);
+}
+
 /// The array's bytes, when its type and shape are the tensor's.
 Result<std::vector<std::byte>> accept_array(Array array, const model::Tensor& tensor) {
-    const bool same_shape = std::ranges::equal(array.shape, tensor.shape);
+    const bool same_shape = same_up_to_batch(array.shape, tensor.shape);
     if (array.type != tensor.type || !same_shape) {
         return fail(Cause::bad_input,
                     fmt::format("holds {} {}, the input needs {} {}", shape_of(array.shape),
@@ -39,7 +49,7 @@ Result<std::vector<std::byte>> accept_array(Array array, const model::Tensor& te
 Result<std::vector<std::byte>> accept_raw(Bytes file, const RawLayout& layout,
                                           const model::Tensor& tensor) {
     const auto expected = tensor.byte_count();
-    if (layout.type != tensor.type || !std::ranges::equal(layout.shape, tensor.shape)) {
+    if (layout.type != tensor.type || !same_up_to_batch(layout.shape, tensor.shape)) {
         return accept_array(Array{layout.type, layout.shape, {}}, tensor);
     }
     if (!expected || static_cast<std::int64_t>(file.size()) != *expected) {
@@ -60,8 +70,11 @@ bool is_zip(Bytes file) {
 /// Fills the inputs of one graph from the specs, one after the other.
 class Loader {
   public:
-    explicit Loader(const model::Subgraph& graph)
-        : graph_(graph), bytes_(graph.inputs.size()), given_(graph.inputs.size(), false) {
+    Loader(const model::Subgraph& graph, const PictureRules& pictures)
+        : graph_(graph),
+          pictures_(pictures),
+          bytes_(graph.inputs.size()),
+          given_(graph.inputs.size(), false) {
         for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
             names_.push_back(input_tensor(graph, i).name);
         }
@@ -96,7 +109,7 @@ class Loader {
         if (spec.raw) return set(position, accept_raw(file, *spec.raw, tensor));
         if (is_npy(file)) return set(position, accept_array(REEF_TRY(read_npy(file)), tensor));
         if (looks_like_image(file)) {
-            return set(position, prepare_image(REEF_TRY(decode_image(file)), tensor));
+            return set(position, prepare_image(REEF_TRY(decode_image(file)), tensor, pictures_));
         }
         return fail(Cause::bad_input, "not a file that reef reads as a tensor", {},
                     fmt::format("reads .npy, .npz, BMP, PNG, JPEG; raw bytes as {}x{}=@FILE",
@@ -165,6 +178,7 @@ class Loader {
     }
 
     const model::Subgraph& graph_;
+    const PictureRules& pictures_;
     std::vector<std::string> names_;
     InputBytes bytes_;
     std::vector<bool> given_;
@@ -197,8 +211,9 @@ std::string describe_input(const model::Subgraph& graph, std::size_t position) {
                        model::shape_text(tensor.shape), name_of(tensor.type));
 }
 
-Result<InputBytes> load_inputs(const model::Subgraph& graph, std::span<const std::string> specs) {
-    Loader loader(graph);
+Result<InputBytes> load_inputs(const model::Subgraph& graph, std::span<const std::string> specs,
+                               const PictureRules& pictures) {
+    Loader loader(graph, pictures);
     for (const std::string& spec : specs) REEF_CHECK(loader.add(spec));
     return std::move(loader).finish();
 }

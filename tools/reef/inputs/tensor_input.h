@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "inputs/image_input.h"
 #include "reef/base/npy.h"
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
@@ -20,7 +21,8 @@ using InputBytes = std::vector<std::vector<std::byte>>;
 /// exactly once. Errors: bad_argument (a missing, doubled or unknown input), bad_input with the
 /// file as place (shape, element type, damage), and those of read_file.
 [[nodiscard]] Result<InputBytes> load_inputs(const model::Subgraph& graph,
-                                             std::span<const std::string> specs);
+                                             std::span<const std::string> specs,
+                                             const PictureRules& pictures = {});
 
 /// The same bytes for the same seed: integers of 8 and 16 bits over their whole range, wider ones
 /// and booleans 0 or 1, floats in [-1, 1). Errors: unsupported for other element types.

@@ -1,6 +1,7 @@
 #include "inputs/tensor_set.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -53,7 +54,8 @@ Status set_device_option(DeviceOptions& options, std::string_view key, std::stri
         options.kernels = value;
         return {};
     }
-    if (key == "arithmetic" && (value == "tflite" || value == "edgetpu")) {
+    const auto rules = arithmetics();
+    if (key == "arithmetic" && std::ranges::find(rules, value) != rules.end()) {
         options.arithmetic = value;
         return {};
     }
@@ -65,8 +67,8 @@ Status set_device_option(DeviceOptions& options, std::string_view key, std::stri
     }
     return fail(Cause::bad_argument,
                 fmt::format("'{}={}' is not an option of a device", key, value), {},
-                "kernels=fast, kernels=reference, arithmetic=tflite, arithmetic=edgetpu, "
-                "threads=1 to 256");
+                fmt::format("kernels=fast, kernels=reference, arithmetic={}, threads=1 to 256",
+                            fmt::join(rules, ", arithmetic=")));
 }
 
 }  // namespace
@@ -89,6 +91,16 @@ NamedArrays computed_tensors(const runtime::Session& session) {
             arrays.emplace_back(fmt::format("t{:04}", index),
                                 array_of(graph.tensors[i], session.tensor(index)));
         }
+    }
+    return arrays;
+}
+
+NamedArrays graph_outputs(const runtime::Session& session) {
+    NamedArrays arrays;
+    const model::Subgraph& graph = session.graph();
+    for (std::size_t i = 0; i < session.output_count(); ++i) {
+        const auto& tensor = graph.tensors[static_cast<std::size_t>(graph.outputs[i])];
+        arrays.emplace_back(fmt::format("out{}", i), array_of(tensor, session.output(i)));
     }
     return arrays;
 }

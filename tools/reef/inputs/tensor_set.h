@@ -18,7 +18,10 @@ namespace reef::tool {
 /// Precondition: the session keeps all tensors and has run.
 [[nodiscard]] NamedArrays computed_tensors(const runtime::Session& session);
 
-/// "cpu", "cpu,kernels=reference", "cpu,arithmetic=edgetpu", "cpu,threads=2". Errors: bad_argument.
+/// The graph's outputs after a run, as "out0" and so on.
+[[nodiscard]] NamedArrays graph_outputs(const runtime::Session& session);
+
+/// "cpu", "cpu,kernels=reference", "cpu,arithmetic=FAMILY", "cpu,threads=2". Errors: bad_argument.
 [[nodiscard]] Result<DeviceOptions> parse_device_options(std::string_view text);
 
 }  // namespace reef::tool

@@ -12,9 +12,9 @@ Json cost_json(const model::Cost& cost) {
             {"activation_bytes", cost.activation_bytes}};
 }
 
-/// `placements`: one per operator, or none for a plain model.
+/// `chip`: that the model is compiled for, or null.
 Json operators_json(const model::Subgraph& graph, const SubgraphReport& report,
-                    const std::vector<OperatorPlacement>& placements) {
+                    const ChipReport* chip, std::size_t subgraph) {
     Json operators = Json::array();
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
         const model::Operator& op = graph.operators[i];
@@ -28,9 +28,10 @@ Json operators_json(const model::Subgraph& graph, const SubgraphReport& report,
         if (op.code.builtin == model::Op::custom) {
             json["custom_options_bytes"] = op.custom_options.size();
         }
-        if (!placements.empty()) {
-            json["runs_on"] = placements[i].on_chip ? "edgetpu" : "cpu";
-            json["reason"] = placements[i].reason;
+        if (chip != nullptr) {
+            const auto& placement = chip->inspection->placements()[subgraph][i];
+            json["runs_on"] = placement.on_chip ? chip->inspector->family() : "cpu";
+            json["reason"] = placement.reason;
         }
         operators.push_back(std::move(json));
     }
@@ -52,7 +53,7 @@ Json tensors_json(const model::Subgraph& graph, const SubgraphReport& report) {
 }
 
 Json cpu_json(const Result<graph::MemoryReport>& cpu) {
-    if (!cpu) return {{"runs", false}, {"reason", cpu.error().message()}};
+    if (!cpu) return {{"runs", false}, {"reason", in_flags(cpu.error().message())}};
     return {{"runs", true},
             {"arena_bytes", cpu->arena_bytes},
             {"arena_lower_bound_bytes", cpu->lower_bound_bytes},
@@ -78,19 +79,20 @@ Json signatures_json(const model::Model& model) {
     return signatures;
 }
 
-Json subgraph_json(const model::Subgraph& graph, const SubgraphReport& report,
-                   const std::vector<OperatorPlacement>& placements) {
+Json subgraph_json(const ModelReport& model, std::size_t index) {
+    const model::Subgraph& graph = model.model.subgraphs[index];
+    const SubgraphReport& report = model.subgraphs[index];
     Json json{{"name", graph.name}, {"inputs", graph.inputs}, {"outputs", graph.outputs}};
     json.update(cost_json(report.total));
     json["devices"] = {{"cpu", cpu_json(report.cpu)}};
-    json["operators"] = operators_json(graph, report, placements);
+    json["operators"] = operators_json(graph, report, model.compiled_for(), index);
     json["tensors"] = tensors_json(graph, report);
     return json;
 }
 
 }  // namespace
 
-void print_inspect_json(Console& console, const ModelReport& report) {
+Json inspect_json(const ModelReport& report) {
     const model::Model& model = report.model;
     Json document = json_document("inspect");
     document["file"] = report.path;
@@ -103,15 +105,12 @@ void print_inspect_json(Console& console, const ModelReport& report) {
             {{"name", entry.name}, {"bytes", model.buffers[entry.buffer].size()}});
     }
     document["signatures"] = signatures_json(model);
-    document["edgetpu"] = edgetpu_json(report.edgetpu);
+    for (const ChipReport& chip : report.chips)
+        document[std::string(chip.inspector->family())] = to_json(chip.inspection->document());
     document["subgraphs"] = Json::array();
-    for (std::size_t i = 0; i < model.subgraphs.size(); ++i) {
-        const auto& edgetpu = report.edgetpu;
-        document["subgraphs"].push_back(subgraph_json(
-            model.subgraphs[i], report.subgraphs[i],
-            edgetpu.is_compiled() ? edgetpu.placements[i] : std::vector<OperatorPlacement>()));
-    }
-    print_json(console, document);
+    for (std::size_t i = 0; i < model.subgraphs.size(); ++i)
+        document["subgraphs"].push_back(subgraph_json(report, i));
+    return document;
 }
 
 }  // namespace reef::tool

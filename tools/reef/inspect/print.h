@@ -3,6 +3,7 @@
 
 #include "inspect/report.h"
 #include "outputs/console.h"
+#include "outputs/json_output.h"
 
 namespace reef::tool {
 
@@ -12,6 +13,6 @@ struct InspectDetail {
 };
 
 void print_inspect_text(Console& console, const ModelReport& report, const InspectDetail& detail);
-void print_inspect_json(Console& console, const ModelReport& report);
+[[nodiscard]] Json inspect_json(const ModelReport& report);
 
 }  // namespace reef::tool

@@ -1,8 +1,11 @@
 #include "inspect/report.h"
 
+#include <algorithm>
+
 #include "reef/base/file.h"
 #include "reef/cpu/placer.h"
 #include "reef/model/tflite.h"
+#include "reef/runtime/registry.h"
 
 namespace reef::tool {
 namespace {
@@ -31,7 +34,10 @@ std::vector<TensorRole> roles_in(const model::Model& model, const model::Subgrap
 }
 
 Result<graph::MemoryReport> plan_on_cpu(const model::Model& model, std::size_t subgraph) {
-    return graph::Executor::plan(model, {.placers = {cpu::placer()}, .subgraph = subgraph});
+    return graph::Executor::plan(
+        model,
+        {.placers = {runtime::refused_programs(runtime::Registry::of_process()), cpu::placer()},
+         .subgraph = subgraph});
 }
 
 }  // namespace
@@ -54,13 +60,20 @@ std::string_view to_string(TensorRole role) {
     return "unused";
 }
 
+const ChipReport* ModelReport::compiled_for() const {
+    const auto found = std::ranges::find_if(
+        chips, [](const ChipReport& chip) { return chip.inspection->is_compiled(); });
+    return found == chips.end() ? nullptr : &*found;
+}
+
 Result<ModelReport> report_on(const std::string& path) {
     // Of the weights only the sizes are looked at.
     const SharedBytes file = REEF_TRY(read_file(path, FileAccess::scattered));
     model::prefetch_tables(file.view());
     model::Model read = REEF_TRY(in_place(model::read_tflite(file), path));
-    EdgetpuReport edgetpu = report_on_edgetpu(read);
-    ModelReport report{path, file.size(), std::move(read), {}, std::move(edgetpu)};
+    ModelReport report{path, file.size(), std::move(read), {}, {}};
+    for (const auto* inspector : runtime::Registry::of_process().parts<chip::Inspector>())
+        report.chips.push_back({inspector, inspector->inspect(report.model)});
     const model::Model& model = report.model;
     for (std::size_t i = 0; i < model.subgraphs.size(); ++i) {
         const model::Subgraph& graph = model.subgraphs[i];

@@ -1,12 +1,12 @@
 // What `reef inspect` finds out about a model, before it is printed in one form or another.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "inspect/edgetpu.h"
 #include "reef/base/result.h"
+#include "reef/chip/inspector.h"
 #include "reef/graph/executor.h"
 #include "reef/model/cost.h"
 #include "reef/model/graph.h"
@@ -24,12 +24,21 @@ struct SubgraphReport {
     Result<graph::MemoryReport> cpu;  ///< the plan for the CPU device, or why it cannot run there
 };
 
+/// What a chip's inspector says.
+struct ChipReport {
+    const chip::Inspector* inspector = nullptr;
+    std::unique_ptr<chip::Inspection> inspection;
+};
+
 struct ModelReport {
     std::string path;
     std::size_t file_bytes = 0;
     model::Model model;
     std::vector<SubgraphReport> subgraphs;
-    EdgetpuReport edgetpu;
+    std::vector<ChipReport> chips;  ///< of those that are enrolled
+
+    /// The chip that operators of the model are compiled for; null for a plain model.
+    [[nodiscard]] const ChipReport* compiled_for() const;
 };
 
 [[nodiscard]] Result<ModelReport> report_on(const std::string& path);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "inspect/chip_text.h"
 #include "inspect/print.h"
 #include "outputs/model_text.h"
 #include "outputs/text_table.h"
@@ -71,7 +72,7 @@ void print_file(Console& console, const ModelReport& report) {
 
 void print_cpu(Console& console, const Result<graph::MemoryReport>& cpu) {
     if (!cpu) {
-        print_field(console, "cpu", "cannot run: " + cpu.error().message());
+        print_field(console, "cpu", "cannot run: " + in_flags(cpu.error().message()));
         return;
     }
     const auto bytes = [](std::size_t size) { return bytes_text(static_cast<std::int64_t>(size)); };
@@ -182,23 +183,28 @@ void print_inspect_text(Console& console, const ModelReport& report, const Inspe
         for (const auto index : graph.outputs) {
             print_field(console, "output", endpoint_text(graph, index));
         }
-        const bool compiled = report.edgetpu.is_compiled();
-        print_field(console, compiled ? "cpu cost" : "cost",
+        const ChipReport* chip = report.compiled_for();
+        print_field(console, chip != nullptr ? "cpu cost" : "cost",
                     fmt::format("{} MACs, constants {}, activations {} read and written",
                                 count_text(part.total.macs), bytes_text(part.total.weight_bytes),
                                 bytes_text(part.total.activation_bytes)));
         print_cpu(console, part.cpu);
-        if (!compiled) print_field(console, "edge tpu", not_compiled_text);
+        for (const ChipReport& one : report.chips)
+            if (chip == nullptr)
+                print_field(console, label_of(*one.inspector), one.inspection->not_compiled());
         if (graph.operators.empty()) continue;
-        if (compiled) {
-            print_placement(console, graph, report.edgetpu.placements[s], part.costs);
+        if (chip != nullptr) {
+            print_placement(console, graph, *chip, s, part.costs);
         } else if (graph.operators.size() > 1) {
             print_types(console, graph, part);
         }
         print_operators(console, graph, part, detail.all);
         if (detail.tensors) print_tensors(console, graph, part);
     }
-    if (report.edgetpu.is_compiled()) print_packages(console, report.edgetpu, detail.all);
+    if (const ChipReport* chip = report.compiled_for())
+        for (const auto& section :
+             chip->inspection->sections(detail.all ? chip::Detail::all : chip::Detail::glance))
+            print_section(console, section);
 }
 
 }  // namespace reef::tool

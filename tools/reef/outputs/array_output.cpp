@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "outputs/file_output.h"
 #include "reef/base/file.h"
 
 namespace reef::tool {
@@ -67,6 +68,7 @@ Array array_of(const model::Tensor& tensor, Bytes bytes) {
 }
 
 Status write_arrays(const std::string& folder, const NamedArrays& arrays) {
+    const SignalsWait wait;
     std::error_code error;
     const bool made = fs::create_directory(folder, error);
     if (error) return std::unexpected(system_error(folder, error));

@@ -6,19 +6,19 @@
 
 namespace reef::tool {
 
-Json field_json(const edgetpu::Instruction& instruction, const edgetpu::FieldInfo& field) {
+Json field_json(const hw::Instruction& instruction, const hw::FieldInfo& field) {
     const auto bits = instruction.bits(field);
     switch (field.kind) {
-        case edgetpu::FieldKind::float32:
+        case hw::FieldKind::float32:
             return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-        case edgetpu::FieldKind::raw:
+        case hw::FieldKind::raw:
             return fmt::format("{:#x}", bits);
         default:
             return instruction.value(field);
     }
 }
 
-Json instruction_json(const edgetpu::Instruction& instruction) {
+Json instruction_json(const hw::Instruction& instruction) {
     Json out{{"word", instruction.word}};
     if (!instruction.info) {
         std::string data;

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "outputs/model_text.h"
 #include "reef/base/file.h"
@@ -65,6 +68,59 @@ std::size_t limited_count(const std::vector<double>& count, std::size_t limit) {
     return static_cast<std::size_t>(std::min(count[0], static_cast<double>(limit)));
 }
 
+/// "12  cat", "12: cat".
+std::optional<std::pair<std::size_t, std::string>> numbered_label(std::string_view line) {
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
+    if (error != std::errc{}) return std::nullopt;
+    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+    if (line.starts_with(':')) line.remove_prefix(1);
+    const std::size_t begin = line.find_first_not_of(" \t");
+    if (begin == 0 || begin == std::string_view::npos) return std::nullopt;
+    return std::pair(number, std::string(line.substr(begin)));
+}
+
+/// Each label in the place that its number says; as they are when a line has none, or they do not
+/// rise.
+std::vector<std::string> placed_by_number(std::vector<std::string> lines) {
+    constexpr std::size_t most = 1 << 20;
+    std::vector<std::string> labels;
+    for (const std::string& line : lines) {
+        auto label = numbered_label(line);
+        const bool rises = label && label->first >= labels.size() && label->first < most;
+        if (!rises || (labels.empty() && label->first > 1)) return lines;
+        labels.resize(label->first);
+        labels.push_back(std::move(label->second));
+    }
+    return labels;
+}
+
+/// The quantisation that TFLite demands of what SOFTMAX and LOGISTIC give: 0 to 255/256 in steps of
+/// 1/256.
+bool quantised_as_probability(const model::Tensor& tensor) {
+    if (tensor.type != ElementType::uint8 && tensor.type != ElementType::int8) return false;
+    const std::int64_t lowest = tensor.type == ElementType::int8 ? -128 : 0;
+    return tensor.quantization && tensor.quantization->scale == std::vector<float>{1.0F / 256} &&
+           tensor.quantization->zero_point == std::vector<std::int64_t>{lowest};
+}
+
+/// The only output of MoveNet: y, x and score of 17 points of one person.
+std::optional<std::vector<Pose>> single_pose_of(const runtime::Session& session) {
+    constexpr std::array<std::int32_t, 4> shape = {1, 1, 17, 3};
+    const model::Subgraph& graph = session.graph();
+    if (graph.outputs.size() != 1) return {};
+    const auto& tensor = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+    if (!std::ranges::equal(tensor.shape, shape)) return {};
+    const auto values = real_values(tensor, session.output(0));
+    if (!values) return {};
+    Pose pose;
+    for (std::size_t at = 0; at + 2 < values->size(); at += 3) {
+        pose.keypoints.push_back({(*values)[at + 2], (*values)[at], (*values)[at + 1]});
+        pose.score += (*values)[at + 2] / shape[2];
+    }
+    return std::vector{pose};
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> read_labels(const std::string& path) {
@@ -80,7 +136,7 @@ Result<std::vector<std::string>> read_labels(const std::string& path) {
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     if (labels.empty()) return fail(Cause::bad_input, "holds no labels", path);
-    return labels;
+    return placed_by_number(std::move(labels));
 }
 
 std::vector<ClassScore> top_scores(std::span<const double> scores, std::size_t count) {
@@ -111,7 +167,8 @@ OutputMeaning meaning_of(const model::Subgraph& graph, model::TensorIndex output
     }
     if (!tensor.shape.empty() && tensor.shape.back() == places && places > 1) {
         return {OutputKind::classes, static_cast<std::size_t>(places),
-                code == Op::softmax || code == Op::logistic};
+                code == Op::softmax || code == Op::logistic ||
+                    (op != nullptr && code == Op::custom && quantised_as_probability(tensor))};
     }
     return {};
 }
@@ -132,7 +189,7 @@ std::optional<std::vector<Detection>> detections_of(const runtime::Session& sess
 
 std::optional<std::vector<Pose>> poses_of(const runtime::Session& session) {
     const auto values = outputs_of_custom(session, model::posenet_decoder_op, 4);
-    if (!values) return {};
+    if (!values) return single_pose_of(session);
     const auto& [places, scores, pose_scores] = std::tie((*values)[0], (*values)[1], (*values)[2]);
     if (pose_scores.empty()) return std::vector<Pose>{};
     const std::size_t keypoints = scores.size() / pose_scores.size();

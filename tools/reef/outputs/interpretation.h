@@ -14,7 +14,9 @@
 
 namespace reef::tool {
 
-/// One label per line; an empty line ends the list, so that files may end in remarks.
+/// One label per line; an empty line ends the list, so that files may end in remarks. Lines that
+/// all begin with rising numbers, from 0 or 1 on ("0  person", "12: cat") give the labels of those
+/// classes; classes in between have an empty one.
 [[nodiscard]] Result<std::vector<std::string>> read_labels(const std::string& path);
 
 struct ClassScore {
@@ -37,7 +39,9 @@ struct OutputMeaning {
 };
 
 /// classes: [N] or [1, ..., 1, N] with N > 1; certain behind SOFTMAX or LOGISTIC, looking through
-/// QUANTIZE, DEQUANTIZE, RESHAPE and SQUEEZE. class_map: behind ARG_MAX, with more than one place.
+/// QUANTIZE, DEQUANTIZE, RESHAPE and SQUEEZE, and behind a custom operator, such as a compiled one,
+/// when the output is quantised as those two must be. class_map: behind ARG_MAX, with more than one
+/// place.
 [[nodiscard]] OutputMeaning meaning_of(const model::Subgraph& graph, model::TensorIndex output);
 
 /// One object found by TFLite_Detection_PostProcess. The box is in parts of the picture.
@@ -49,7 +53,8 @@ struct Detection {
 /// Nothing when the graph's outputs are not those of that operator.
 [[nodiscard]] std::optional<std::vector<Detection>> detections_of(const runtime::Session& session);
 
-/// One person found by PosenetDecoderOp; coordinates as the operator gives them.
+/// One person found by PosenetDecoderOp, with coordinates as the operator gives them, or by MoveNet
+/// (an only output of 1x1x17x3), in parts of the picture and with the mean of the points' scores.
 struct Keypoint {
     double score = 0;
     double y = 0, x = 0;

@@ -35,7 +35,26 @@ void append(std::string& text, const Json& value, std::size_t indent) {
     text += value.is_array() ? ']' : '}';
 }
 
+struct ToJson {
+    Json operator()(std::monostate) const { return nullptr; }
+    Json operator()(const chip::Array& values) const {
+        Json json = Json::array();
+        for (const chip::Value& value : values) json.push_back(to_json(value));
+        return json;
+    }
+    Json operator()(const chip::Object& members) const {
+        Json json = Json::object();
+        for (const auto& [name, value] : members) json[name] = to_json(value);
+        return json;
+    }
+    Json operator()(const auto& plain) const { return plain; }
+};
+
 }  // namespace
+
+Json to_json(const chip::Value& value) {
+    return std::visit(ToJson{}, value.held());
+}
 
 Json json_document(std::string_view verb) {
     return {{"schema_version", json_schema_version}, {"verb", verb}};

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "outputs/console.h"
+#include "reef/chip/report.h"
 
 namespace reef::tool {
 
@@ -15,6 +16,9 @@ inline constexpr int json_schema_version = 1;
 
 /// {"schema_version": 1, "verb": VERB}
 [[nodiscard]] Json json_document(std::string_view verb);
+
+/// Members in their order.
+[[nodiscard]] Json to_json(const chip::Value& value);
 
 /// Two-space indentation, arrays of plain values on one line, keys in the order of their insertion,
 /// malformed UTF-8 replaced. JSON has no NaN and no infinity: they become null.

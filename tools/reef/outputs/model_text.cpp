@@ -50,31 +50,8 @@ std::optional<std::vector<double>> numbers(ElementType type, Bytes bytes) {
 
 }  // namespace
 
-std::string short_type(ElementType type) {
-    switch (type) {
-        case ElementType::uint8:
-            return "u8";
-        case ElementType::int8:
-            return "i8";
-        case ElementType::int16:
-            return "i16";
-        case ElementType::int32:
-            return "i32";
-        case ElementType::int64:
-            return "i64";
-        case ElementType::float16:
-            return "f16";
-        case ElementType::float32:
-            return "f32";
-        case ElementType::float64:
-            return "f64";
-        default:
-            return std::string(name_of(type));
-    }
-}
-
 std::string shape_and_type(const model::Tensor& tensor) {
-    return model::shape_text(tensor.shape) + " " + short_type(tensor.type);
+    return model::shape_text(tensor.shape) + " " + short_name(tensor.type);
 }
 
 std::string quantization_text(const model::Tensor& tensor) {
@@ -111,12 +88,6 @@ Json tensor_json(const model::Subgraph& graph, model::TensorIndex index) {
         if (q.per_channel()) json["quantization"]["axis"] = q.axis;
     }
     return json;
-}
-
-std::string shortened(std::string_view name, std::size_t length) {
-    if (name.size() <= length) return std::string(name);
-    const std::size_t kept = (length - 3) / 2;
-    return fmt::format("{}...{}", name.substr(0, kept), name.substr(name.size() - kept));
 }
 
 std::string_view file_name(std::string_view path) {

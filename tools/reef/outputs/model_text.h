@@ -7,12 +7,10 @@
 #include <vector>
 
 #include "outputs/json_output.h"
+#include "reef/base/text.h"
 #include "reef/model/graph.h"
 
 namespace reef::tool {
-
-/// "u8", "f32", "bool": the short names that raw inputs use; name_of() where there is none.
-[[nodiscard]] std::string short_type(ElementType type);
 
 /// "1x224x224x3 u8".
 [[nodiscard]] std::string shape_and_type(const model::Tensor& tensor);
@@ -28,9 +26,6 @@ namespace reef::tool {
 
 /// {"tensor": 3, "name": ..., "shape": [...], "type": ..., "quantization": {...}}
 [[nodiscard]] Json tensor_json(const model::Subgraph& graph, model::TensorIndex index);
-
-/// Converters join the names of merged operators into very long ones: the middle is cut out.
-[[nodiscard]] std::string shortened(std::string_view name, std::size_t length = 56);
 
 /// The last part of a path.
 [[nodiscard]] std::string_view file_name(std::string_view path);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 #include "outputs/json_output.h"
 #include "outputs/model_text.h"
@@ -57,56 +56,41 @@ Profile profile_of(const model::Model& model, const runtime::Session& session,
 
 namespace {
 
-int process_of(const edgetpu::EngineSpan& span) {
-    return span.caching ? 3 : 2;
-}
+/// Behind the process of the command itself.
+constexpr std::size_t first_chip_process = 2;
 
-/// Lanes are threads of a process, one process a program: a lane for each tile and engine that does
-/// something.
-void add_chip(Json& list, std::span<const edgetpu::EngineSpan> chip) {
-    const auto name = [&list](std::string_view kind, int process, int thread, std::string text) {
+void add_chip(Json& list, const chip::WorkPicture& chip) {
+    const auto name = [&list](std::string_view kind, std::size_t process, std::size_t thread,
+                              const std::string& text) {
         list.push_back({{"name", kind},
                         {"ph", "M"},
                         {"pid", process},
                         {"tid", thread},
-                        {"args", {{"name", std::move(text)}}}});
+                        {"args", {{"name", text}}}});
     };
-    std::map<int, std::string_view> processes;
-    std::map<std::tuple<int, int, std::string_view>, int> lanes;
-    for (const auto& span : chip) {
-        processes.emplace(process_of(span), span.caching
-                                                ? "Edge TPU, estimated: loading the parameters"
-                                                : "Edge TPU, estimated: inference");
-        lanes.emplace(std::tuple(process_of(span), span.tile, span.engine), 0);
-    }
-    for (const auto& [process, text] : processes)
-        name("process_name", process, 0, std::string(text));
-    int next = 1;
-    for (auto& [lane, number] : lanes) {
-        const auto& [process, tile, engine] = lane;
-        number = next++;
-        name("thread_name", process, number,
-             tile == edgetpu::EngineSpan::scalar_core ? fmt::format("scalar core {}", engine)
-                                                      : fmt::format("tile {} {}", tile, engine));
-    }
-    const double microseconds = 1e6 / edgetpu::estimated_clock_hz();
-    for (const auto& span : chip) {
-        list.push_back({{"name", span.instruction},
+    const auto process_of = [&](std::size_t lane) {
+        return first_chip_process + chip.lanes[lane].process;
+    };
+    for (std::size_t i = 0; i < chip.processes.size(); ++i)
+        name("process_name", first_chip_process + i, 0, chip.processes[i]);
+    for (std::size_t i = 0; i < chip.lanes.size(); ++i)
+        name("thread_name", process_of(i), i + 1, chip.lanes[i].name);
+    for (const auto& span : chip.spans)
+        list.push_back({{"name", span.name},
                         {"cat", "estimate"},
                         {"ph", "X"},
-                        {"ts", static_cast<double>(span.begin) * microseconds},
-                        {"dur", static_cast<double>(span.cycles) * microseconds},
-                        {"pid", process_of(span)},
-                        {"tid", lanes.at({process_of(span), span.tile, span.engine})},
+                        {"ts", span.begin_us},
+                        {"dur", span.duration_us},
+                        {"pid", process_of(span.lane)},
+                        {"tid", span.lane + 1},
                         {"args", {{"word", span.word}}}});
-    }
 }
 
 }  // namespace
 
 std::string chrome_trace(const Profile& profile, const std::string& process_name,
                          const std::vector<Recorder::Event>& events,
-                         std::span<const edgetpu::EngineSpan> chip) {
+                         const chip::WorkPicture& chip) {
     using Microseconds = std::chrono::duration<double, std::micro>;
     Json list = Json::array();
     list.push_back({{"name", "process_name"},

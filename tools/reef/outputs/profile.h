@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reef/edgetpu/estimate.h"
+#include "reef/chip/estimate.h"
 #include "reef/model/graph.h"
 #include "reef/runtime/session.h"
 
@@ -63,10 +63,9 @@ struct Profile {
 
 /// A JSON object in the Trace Event Format, which Perfetto and chrome://tracing open: one complete
 /// event per operator and run, times in microseconds from the first event on. `chip`, the estimate
-/// of compiled programs, becomes a process for those that load parameters and one for those that
-/// compute, with a lane for each tile and engine.
+/// of compiled programs, adds its processes and lanes.
 [[nodiscard]] std::string chrome_trace(const Profile& profile, const std::string& process_name,
                                        const std::vector<Recorder::Event>& events,
-                                       std::span<const edgetpu::EngineSpan> chip = {});
+                                       const chip::WorkPicture& chip = {});
 
 }  // namespace reef::tool

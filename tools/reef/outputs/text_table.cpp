@@ -6,15 +6,35 @@
 namespace reef::tool {
 namespace {
 
-/// Three significant digits before the unit.
-std::string scaled_text(double value, std::string_view unit) {
-    const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-    return fmt::format("{:.{}f} {}", value, decimals, unit);
-}
-
 std::string pad(const std::string& text, std::size_t width, Align align) {
     const std::string space(width - std::min(width, display_width(text)), ' ');
     return align == Align::left ? text + space : space + text;
+}
+
+/// Bytes of the first `width` columns of the text.
+std::size_t bytes_of_columns(std::string_view text, std::size_t width) {
+    std::size_t end = 0;
+    for (std::size_t shown = 0; end < text.size(); ++end) {
+        const bool begins = (static_cast<unsigned char>(text[end]) & 0xC0u) != 0x80;
+        if (begins && shown++ == width) break;
+    }
+    return end;
+}
+
+/// Lines of at most `width` columns, broken behind words where there are any; at least one.
+std::vector<std::string> broken(std::string_view text, std::size_t width) {
+    std::vector<std::string> lines;
+    while (display_width(text) > width) {
+        std::size_t end = bytes_of_columns(text, width);
+        if (const std::size_t space = text.rfind(' ', end);
+            space != std::string_view::npos && space > 0)
+            end = space;
+        lines.emplace_back(text.substr(0, end));
+        text.remove_prefix(end);
+        while (text.starts_with(' ')) text.remove_prefix(1);
+    }
+    lines.emplace_back(text);
+    return lines;
 }
 
 }  // namespace
@@ -32,6 +52,21 @@ void TextTable::add(std::vector<std::string> cells) {
     rows_.push_back(std::move(cells));
 }
 
+void TextTable::fit(std::vector<std::size_t>& widths, std::size_t terminal) const {
+    constexpr std::size_t narrowest = 8;
+    std::size_t total = 0;
+    for (const std::size_t width : widths) total += width + 2;
+    while (terminal > 0 && total > terminal) {
+        std::size_t* widest = nullptr;
+        for (std::size_t c = 0; c < widths.size(); ++c)
+            if (columns_[c].align == Align::left && (widest == nullptr || widths[c] > *widest))
+                widest = &widths[c];
+        if (widest == nullptr || *widest <= narrowest) return;
+        *widest -= 1;
+        total -= 1;
+    }
+}
+
 void TextTable::print(Console& console) const {
     std::vector<std::size_t> widths;
     for (const Column& column : columns_) widths.push_back(display_width(column.title));
@@ -40,45 +75,28 @@ void TextTable::print(Console& console) const {
             widths[c] = std::max(widths[c], display_width(row[c]));
         }
     }
-    const auto line_of = [&](const auto& cell) {
-        std::string line;
+    fit(widths, static_cast<std::size_t>(console.width()));
+    const auto text_of = [&](const auto& cell) {
+        std::vector<std::vector<std::string>> cells;
+        std::size_t height = 1;
         for (std::size_t c = 0; c < columns_.size(); ++c) {
-            line += "  " + pad(cell(c), widths[c], columns_[c].align);
+            cells.push_back(broken(cell(c), widths[c]));
+            height = std::max(height, cells.back().size());
         }
-        line.resize(line.find_last_not_of(' ') + 1);
-        return line;
+        std::string text;
+        for (std::size_t line = 0; line < height; ++line) {
+            for (std::size_t c = 0; c < columns_.size(); ++c)
+                text += "  " + pad(line < cells[c].size() ? cells[c][line] : std::string(),
+                                   widths[c], columns_[c].align);
+            text.resize(text.find_last_not_of(' ') + 1);
+            if (line + 1 < height) text += '\n';
+        }
+        return text;
     };
-    const std::string titles = line_of([&](std::size_t c) { return columns_[c].title; });
+    const std::string titles = text_of([&](std::size_t c) { return columns_[c].title; });
     console.print("{}\n", console.styled(fmt::emphasis::faint, titles));
-    for (const auto& row : rows_) {
-        console.print("{}\n", line_of([&](std::size_t c) { return row[c]; }));
-    }
-}
-
-std::string bytes_text(std::int64_t bytes) {
-    const auto value = static_cast<double>(bytes);
-    if (bytes < 1000) return fmt::format("{} B", bytes);
-    if (value < 999.5e3) return scaled_text(value / 1e3, "kB");
-    if (value < 999.5e6) return scaled_text(value / 1e6, "MB");
-    return scaled_text(value / 1e9, "GB");
-}
-
-std::string count_text(std::int64_t count) {
-    const auto value = static_cast<double>(count);
-    if (count < 10000) return fmt::format("{}", count);
-    if (value < 999.5e3) return scaled_text(value / 1e3, "k");
-    if (value < 999.5e6) return scaled_text(value / 1e6, "M");
-    return scaled_text(value / 1e9, "G");
-}
-
-std::string duration_text(double seconds) {
-    if (seconds < 999.5e-6) return scaled_text(seconds * 1e6, "us");
-    if (seconds < 999.5e-3) return scaled_text(seconds * 1e3, "ms");
-    return scaled_text(seconds, "s");
-}
-
-std::string plural(std::size_t count, std::string_view singular) {
-    return fmt::format("{} {}{}", count, singular, count == 1 ? "" : "s");
+    for (const auto& row : rows_)
+        console.print("{}\n", text_of([&](std::size_t c) { return row[c]; }));
 }
 
 }  // namespace reef::tool

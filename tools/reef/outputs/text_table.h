@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "outputs/console.h"
+#include "reef/base/text.h"
 
 namespace reef::tool {
 
@@ -25,24 +26,19 @@ class TextTable {
     void add(std::vector<std::string> cells);
     [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-    /// Titles, then the rows, each indented by two spaces.
+    /// Titles, then the rows, each indented by two spaces. On a terminal that is narrower, the
+    /// widest columns of text are broken into lines.
     void print(Console& console) const;
 
   private:
+    /// Takes what is too much for a terminal (0: no terminal) from the widest columns.
+    void fit(std::vector<std::size_t>& widths, std::size_t terminal) const;
+
     std::vector<Column> columns_;
     std::vector<std::vector<std::string>> rows_;
 };
 
 /// Columns that a terminal needs for the text, counting each character as one column.
 [[nodiscard]] std::size_t display_width(std::string_view text);
-
-/// "1.39 MB", "925 B": powers of 1000, three digits.
-[[nodiscard]] std::string bytes_text(std::int64_t bytes);
-/// "13.6 M", "950", "1.2 G".
-[[nodiscard]] std::string count_text(std::int64_t count);
-/// "1.42 ms", "310 us", "2.00 s".
-[[nodiscard]] std::string duration_text(double seconds);
-/// "1 operator", "3 operators".
-[[nodiscard]] std::string plural(std::size_t count, std::string_view singular);
 
 }  // namespace reef::tool

@@ -28,9 +28,17 @@ inline constexpr std::int64_t max_image_pixels = std::int64_t{64} * 1024 * 1024;
 [[nodiscard]] bool looks_like_image(Bytes file);
 
 /// BMP, PNG or JPEG, told apart by their first bytes. Transparency is dropped, grey is repeated
-/// over the three channels, 16-bit samples are reduced to 8, the orientation tag of photographs is
-/// not applied.
+/// over the three channels, 16-bit samples are reduced to 8, and photographs are turned as
+/// their orientation tag (Exif) says.
 [[nodiscard]] Result<Image> decode_image(Bytes file);
+
+/// As Exif counts them: how a stored picture is to be shown. 1 as it is, 2 mirrored, 3 turned by
+/// 180 degrees, 4 upside down, 5 to 8 with rows and columns exchanged: 5 transposed, 6 to be turned
+/// clockwise, 7 transposed along the other diagonal, 8 to be turned counter-clockwise.
+/// Precondition: 1 to 8.
+[[nodiscard]] Image oriented(Image image, unsigned orientation);
+/// Of the payload of a JPEG file's APP1 marker; 1 when it holds none, or no Exif.
+[[nodiscard]] unsigned exif_orientation(Bytes app1);
 
 /// Windows bitmaps, uncompressed: 24 and 32 bits per pixel, 8 bits with a palette; rows bottom up
 /// or top down. Others are refused by name.

@@ -34,7 +34,18 @@ enum class Outcome : std::uint8_t { decoded, broken, refused };
 struct Decoded {
     Image image;
     Error refusal;
+    unsigned orientation = 1;
 };
+
+constexpr int exif_marker = JPEG_APP0 + 1;
+
+/// As in accept_header(): not inlined.
+[[gnu::noinline]] unsigned orientation_of(const jpeg_decompress_struct& jpeg) {
+    for (const auto* marker = jpeg.marker_list; marker != nullptr; marker = marker->next)
+        if (marker->marker == exif_marker)
+            return exif_orientation(std::as_bytes(std::span(marker->data, marker->data_length)));
+    return 1;
+}
 
 /// Takes the picture's memory once its size is known. Not inlined: its locals must not live in the
 /// function that longjmp returns to.
@@ -58,7 +69,9 @@ Outcome decode(Bytes file, jpeg_decompress_struct& jpeg, ErrorManager& errors, D
     if (setjmp(errors.on_error) != 0) return Outcome::broken;
     jpeg_create_decompress(&jpeg);
     jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+    jpeg_save_markers(&jpeg, exif_marker, 0xffff);
     jpeg_read_header(&jpeg, TRUE);
+    decoded.orientation = orientation_of(jpeg);
     if (!accept_header(jpeg, decoded)) return Outcome::refused;
     jpeg.out_color_space = JCS_RGB;
     jpeg_start_decompress(&jpeg);
@@ -91,7 +104,7 @@ Result<Image> decode_jpeg(Bytes file) {
     if (outcome == Outcome::broken || warnings > 0) {
         return fail(Cause::bad_input, fmt::format("unreadable JPEG file: {}", errors.message));
     }
-    return std::move(decoded.image);
+    return oriented(std::move(decoded.image), decoded.orientation);
 }
 
 }  // namespace reef::tool

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "inputs/chips.h"
+#include "inspect/chip_text.h"
 #include "outputs/json_output.h"
 #include "outputs/model_text.h"
 #include "outputs/text_table.h"
@@ -74,85 +76,6 @@ void print_operators(Console& console, const Profile& profile, bool all) {
     }
 }
 
-/// The cycles of each kind of instruction, program by program.
-void print_instructions(Console& console, const edgetpu::PackageEstimate& chip) {
-    TextTable table({{"program"},
-                     {"instruction"},
-                     {"count", Align::right},
-                     {"busiest tile", Align::right},
-                     {"all tiles", Align::right}});
-    const auto add = [&](std::string_view program, const edgetpu::ExecutableEstimate& estimate) {
-        const auto text = [](std::uint64_t value) {
-            return count_text(static_cast<std::int64_t>(value));
-        };
-        for (const auto& row : estimate.instructions) {
-            if (row.busiest_cycles == 0) continue;
-            table.add({std::string(program), std::string(row.instruction), text(row.count),
-                       text(row.busiest_cycles), text(row.all_cycles)});
-        }
-    };
-    if (chip.caching) add("parameters", *chip.caching);
-    add("inference", chip.computing);
-    console.print("\n{}  estimated; syncs and fences only wait and are left out\n",
-                  console.heading("cycles by instruction"));
-    table.print(console);
-}
-
-void print_chip(Console& console, const edgetpu::PackageEstimate& chip) {
-    console.print("\n{}  an estimate from stated assumptions (docs/simulator.md), no measurement\n",
-                  console.heading("on a real chip"));
-    TextTable table({{"inference"},
-                     {"time", Align::right},
-                     {"cycles", Align::right},
-                     {"to the chip", Align::right},
-                     {"back", Align::right}});
-    const auto row = [&](std::string name, double seconds, std::uint64_t cycles, std::uint64_t in,
-                         std::uint64_t out) {
-        table.add({std::move(name), duration_text(seconds),
-                   count_text(static_cast<std::int64_t>(cycles)),
-                   bytes_text(static_cast<std::int64_t>(in)),
-                   bytes_text(static_cast<std::int64_t>(out))});
-    };
-    const auto& computing = chip.computing;
-    if (chip.caching)
-        row("first, with parameters", chip.first_seconds, computing.cycles + chip.caching->cycles,
-            computing.to_chip_bytes + chip.caching->to_chip_bytes, computing.from_chip_bytes);
-    row(chip.caching ? "parameters cached" : "each", chip.cached_seconds, computing.cycles,
-        computing.to_chip_bytes, computing.from_chip_bytes);
-    table.print(console);
-    if (computing.counted_once)
-        console.print("  the program branches: its instructions are counted once\n");
-    print_instructions(console, chip);
-}
-
-Json instructions_json(const edgetpu::ExecutableEstimate& estimate) {
-    Json list = Json::array();
-    for (const auto& row : estimate.instructions)
-        list.push_back({{"name", row.instruction},
-                        {"count", row.count},
-                        {"busiest_cycles", row.busiest_cycles},
-                        {"all_cycles", row.all_cycles}});
-    return list;
-}
-
-Json chip_estimate_json(const edgetpu::PackageEstimate& chip) {
-    const auto& computing = chip.computing;
-    Json json = {{"first_s", chip.first_seconds},
-                 {"cached_s", chip.cached_seconds},
-                 {"cycles", computing.cycles},
-                 {"mac_steps", computing.mac_steps},
-                 {"to_chip_bytes", computing.to_chip_bytes},
-                 {"from_chip_bytes", computing.from_chip_bytes},
-                 {"counted_once", computing.counted_once},
-                 {"instructions", instructions_json(computing)}};
-    if (chip.caching)
-        json["caching"] = {{"cycles", chip.caching->cycles},
-                           {"to_chip_bytes", chip.caching->to_chip_bytes},
-                           {"counted_once", chip.caching->counted_once},
-                           {"instructions", instructions_json(*chip.caching)}};
-    return json;
-}
-
 }  // namespace
 
 void print_bench_text(Console& console, const BenchReport& report, bool all) {
@@ -160,7 +83,9 @@ void print_bench_text(Console& console, const BenchReport& report, bool all) {
     console.print("{} on {}, {} kernels{}, {}, {}\n",
                   console.heading(printable(file_name(report.model))), report.device,
                   report.kernels,
-                  report.arithmetic == "edgetpu" ? ", the Edge TPU's arithmetic" : "",
+                  report.arithmetic == "tflite"
+                      ? std::string()
+                      : fmt::format(", the {}'s arithmetic", chip_name(report.arithmetic)),
                   plural(static_cast<std::size_t>(report.threads), "thread"),
                   report.random_inputs ? fmt::format("random inputs (seed {})", report.seed)
                                        : "given inputs");
@@ -172,7 +97,8 @@ void print_bench_text(Console& console, const BenchReport& report, bool all) {
     print_latency(console, report.latency);
     if (!report.chip_summary.empty())
         console.print("\n{}: {}\n", report.device, report.chip_summary);
-    if (report.chip) print_chip(console, *report.chip);
+    if (report.chip)
+        for (const chip::Section& section : report.chip->sections) print_section(console, section);
     print_types(console, report.profile);
     print_operators(console, report.profile, all);
 }
@@ -211,7 +137,7 @@ void print_bench_json(Console& console, const BenchReport& report) {
                                                     {"share", op.share}});
     }
     if (!report.chip_counts.is_null()) document["chip"] = report.chip_counts;
-    if (report.chip) document["chip_estimate"] = chip_estimate_json(*report.chip);
+    if (report.chip) document["chip_estimate"] = to_json(report.chip->document);
     print_json(console, document);
 }
 

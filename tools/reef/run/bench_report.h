@@ -9,7 +9,7 @@
 #include "outputs/json_output.h"
 #include "outputs/profile.h"
 #include "outputs/statistics.h"
-#include "reef/edgetpu/estimate.h"
+#include "reef/chip/estimate.h"
 #include "reef/runtime/session.h"
 
 namespace reef::tool {
@@ -28,8 +28,8 @@ struct BenchReport {
     std::int64_t macs = 0;
     graph::MemoryReport memory{};
     Profile profile{};
-    /// Of the compiled operators together, on a device that is an Edge TPU.
-    std::optional<edgetpu::PackageEstimate> chip{};
+    /// Of the compiled operators together, on a device of their chip.
+    std::optional<chip::Estimate> chip{};
     std::string chip_summary{};  ///< see model_session.h
     Json chip_counts{};
 };

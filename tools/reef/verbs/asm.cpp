@@ -1,11 +1,12 @@
-// reef asm: text to an Edge TPU instruction stream.
+// reef asm: text to a chip's instruction stream.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
 
+#include "inputs/instruction_streams.h"
+#include "outputs/file_output.h"
 #include "reef/base/file.h"
-#include "reef/edgetpu/assembly.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
@@ -15,9 +16,10 @@ struct AsmOptions {
     std::string file;
     std::string out;
     std::string stream;
+    std::string chip;
 };
 
-Result<std::vector<std::byte>> chosen(std::vector<edgetpu::AssembledStream> streams,
+Result<std::vector<std::byte>> chosen(std::vector<chip::NamedStream> streams,
                                       const std::string& name) {
     if (name.empty() && streams.empty()) return std::vector<std::byte>{};
     if (name.empty() && streams.size() == 1) return std::move(streams[0].bytes);
@@ -35,13 +37,15 @@ Result<std::vector<std::byte>> chosen(std::vector<edgetpu::AssembledStream> stre
 }
 
 Result<Exit> asm_verb(const AsmOptions& options, Console& console) {
+    REEF_CHECK(check_output_file(options.out, {options.file}));
+    const chip::Disassembler* disassembler = REEF_TRY(disassembler_of(options.chip));
     const auto text = REEF_TRY(read_file(options.file));
-    auto streams =
-        REEF_TRY(in_place(edgetpu::assemble_streams(as_text(text.view())), options.file));
+    auto streams = REEF_TRY(in_place(disassembler->assemble(as_text(text.view())), options.file));
     const auto bytes = REEF_TRY(in_place(chosen(std::move(streams), options.stream), options.file));
-    REEF_CHECK(write_file(options.out, bytes));
+    REEF_CHECK(write_output(options.out, bytes));
     if (options.out != "-")
-        console.print("{}: {} words\n", options.out, bytes.size() / edgetpu::word_bytes);
+        console.print("{}: {} words\n", options.out,
+                      bytes.size() / disassembler->instruction_set().word_bytes);
     return Exit::ok;
 }
 
@@ -52,15 +56,17 @@ Action add_asm(CLI::App& app) {
     app.add_option("TEXT", options->file,
                    "Text as reef disasm prints it, plain or symbolic; - reads standard input")
         ->required();
-    app.add_option("-o,--out", options->out, "The raw stream to write; - writes standard output")
+    app.add_option("-o,--output,--out", options->out,
+                   "The raw stream to write; - writes standard output")
         ->required()
         ->type_name("FILE");
     app.add_option("--stream", options->stream, "Which stream, when the text has several")
         ->type_name("NAME");
+    app.add_option("--chip", options->chip, "Whose instructions they are")->type_name("FAMILY");
     app.footer(
         "Examples:\n"
-        "  reef asm net.s -o net.coral\n"
-        "  reef disasm net_edgetpu.tflite | reef asm - --stream 0-EXECUTION_ONLY -o net.coral");
+        "  reef asm net.s -o net.bin\n"
+        "  reef disasm net.tflite | reef asm - --stream 0-EXECUTION_ONLY -o net.bin");
     return [options](Console& console) { return asm_verb(*options, console); };
 }
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "inputs/model_session.h"
+#include "outputs/file_output.h"
 #include "reef/base/file.h"
-#include "reef/edgetpu/estimate.h"
-#include "reef/edgetpu/package.h"
 #include "reef/model/cost.h"
+#include "reef/runtime/registry.h"
 #include "run/bench_report.h"
 #include "verbs/verb.h"
 
@@ -67,24 +67,12 @@ Result<std::vector<Recorder::Event>> record(runtime::Session& session, const Inp
     return recorder.events();
 }
 
-/// What the model's programs would take on a chip, one after the other; nothing for a plain model.
-Result<std::optional<edgetpu::PackageEstimate>> chip_estimate(
-    const model::Model& model, std::vector<edgetpu::EngineSpan>& spans) {
-    std::optional<edgetpu::PackageEstimate> sum;
-    for (const auto& op : REEF_TRY(edgetpu::packages_of(model))) {
-        const auto one = REEF_TRY(in_place(edgetpu::estimate(op.package, &spans), op.place));
-        if (sum) {
-            *sum += one;
-        } else {
-            sum = one;
-        }
-    }
-    return sum;
-}
-
 Result<Exit> bench(const BenchOptions& options, Console& console) {
     constexpr std::size_t most_profiled_runs = 50;
     if (options.model.empty()) return fail(Cause::bad_argument, "MODEL is required");
+    std::vector<std::string> read = options.inputs;
+    read.push_back(options.model);
+    REEF_CHECK(check_output_file(options.trace, read));
     OpenModel opened = REEF_TRY(open_model(options.model, session_options(options.device)));
     runtime::Session& session = opened.session;
     const InputBytes inputs =
@@ -114,13 +102,14 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
                        .profile = profile_of(opened.model, session, events, profiled)};
     report.chip_summary = chip_summary(session);
     report.chip_counts = chip_json(session);
-    std::vector<edgetpu::EngineSpan> spans;
-    if (options.device.device.starts_with("edgetpu:"))
-        report.chip = REEF_TRY(in_place(chip_estimate(opened.model, spans), options.model));
+    if (const auto* estimator =
+            runtime::Registry::of_process().part<chip::Estimator>(family_of_device(options.device)))
+        report.chip = REEF_TRY(in_place(estimator->estimate(opened.model), options.model));
     if (!options.trace.empty()) {
         const std::string trace =
-            chrome_trace(report.profile, "reef " + options.model, events, spans);
-        REEF_CHECK(write_file(options.trace, as_bytes(trace)));
+            chrome_trace(report.profile, "reef " + options.model, events,
+                         report.chip ? report.chip->picture : chip::WorkPicture());
+        REEF_CHECK(write_output(options.trace, as_bytes(trace)));
     }
     if (options.json) {
         print_bench_json(console, report);
@@ -161,8 +150,8 @@ Action add_bench(CLI::App& app) {
     add_device_options(app, options->device);
     app.add_option(
            "--trace", options->trace,
-           "Write the profiled runs in Chrome's trace format (opens in Perfetto); on an Edge "
-           "TPU also the estimate: a process for each program, a lane for each tile and engine")
+           "Write the profiled runs in Chrome's trace format (opens in Perfetto); on a "
+           "chip also the estimate: a process for each program, a lane for each of its engines")
         ->type_name("FILE");
     app.add_flag("--all", options->all, "List every operator, in execution order");
     app.add_flag("--json", options->json, "Print JSON");

@@ -2,13 +2,17 @@
 // one, tensor by tensor.
 #include <CLI/CLI.hpp>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "compare/comparison.h"
 #include "compare/layer_comparison.h"
+#include "inputs/chips.h"
 #include "inputs/tensor_set.h"
+#include "reef/base/file.h"
+#include "reef/model/tflite.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
@@ -26,6 +30,20 @@ struct CompareOptions {
     bool json = false;
 };
 
+/// A model whose name or contents say so; what cannot be read is no model.
+bool is_model(const std::string& path) {
+    constexpr std::size_t mark_at = 4, mark_bytes = 4;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) return false;
+    const auto file = read_file(path, FileAccess::scattered);
+    return file && file->size() >= mark_at + mark_bytes &&
+           as_text(file->view().subspan(mark_at, mark_bytes)) == "TFL3";
+}
+
+bool two_models(const CompareOptions& options) {
+    return options.on.empty() && is_model(options.a) && is_model(options.b);
+}
+
 /// One of the forms, completely.
 Status check_form(const CompareOptions& options) {
     if (options.layers) {
@@ -38,9 +56,9 @@ Status check_form(const CompareOptions& options) {
             return fail(Cause::bad_argument, "one thing to compare", {},
                         "give two files or folders, or a model with --on twice");
         }
-        if (!options.inputs.empty()) {
+        if (!options.inputs.empty() && !two_models(options)) {
             return fail(Cause::bad_argument, "--input belongs to models", {},
-                        "with --on or --layers");
+                        "give two models, or one with --on or --layers");
         }
         return {};
     }
@@ -64,6 +82,33 @@ Result<NamedArrays> run_on(const CompareOptions& options, const std::string& on)
                REEF_TRY(inputs_or_random(opened.session.graph(), options.inputs, options.seed)));
     REEF_TRY(in_place(timed_run(opened.session), options.a));
     return computed_tensors(opened.session);
+}
+
+/// What a model gives, and where it ran.
+struct ModelRun {
+    NamedArrays outputs;
+    std::string device;
+};
+
+Result<ModelRun> run_model(const CompareOptions& options, const std::string& path) {
+    ModelRun run;
+    run.device = device_for(REEF_TRY(model::load_tflite(path)));
+    OpenModel opened = REEF_TRY(open_model(path, session_options({.device = run.device})));
+    set_inputs(opened.session,
+               REEF_TRY(inputs_or_random(opened.session.graph(), options.inputs, options.seed)));
+    REEF_TRY(in_place(timed_run(opened.session), path));
+    run.outputs = graph_outputs(opened.session);
+    return run;
+}
+
+/// Two models with the same inputs, by their outputs.
+Result<ComparedSets> compare_models(const CompareOptions& options) {
+    const ModelRun a = REEF_TRY(run_model(options, options.a));
+    const ModelRun b = REEF_TRY(run_model(options, options.b));
+    ComparedSets sets = REEF_TRY(compare_sets(a.outputs, b.outputs, options.rules));
+    sets.a = fmt::format("{} on {}", options.a, a.device);
+    sets.b = fmt::format("{} on {}", options.b, b.device);
+    return sets;
 }
 
 Result<ComparedSets> compare_sides(const CompareOptions& options) {
@@ -94,9 +139,12 @@ Result<Exit> compare_layers_verb(const CompareOptions& options, Console& console
 Result<Exit> compare_verb(const CompareOptions& options, Console& console) {
     REEF_CHECK(check_form(options));
     if (options.layers) return compare_layers_verb(options, console);
-    ComparedSets sets = REEF_TRY(compare_sides(options));
-    sets.a = options.on.empty() ? options.a : options.a + " on " + options.on[0];
-    sets.b = options.on.empty() ? options.b : options.a + " on " + options.on[1];
+    const bool models = two_models(options);
+    ComparedSets sets = REEF_TRY(models ? compare_models(options) : compare_sides(options));
+    if (!models) {
+        sets.a = options.on.empty() ? options.a : options.a + " on " + options.on[0];
+        sets.b = options.on.empty() ? options.b : options.a + " on " + options.on[1];
+    }
     if (options.json) {
         print_json(console, comparison_json(sets));
     } else {
@@ -110,21 +158,22 @@ Result<Exit> compare_verb(const CompareOptions& options, Console& console) {
 Action add_compare(CLI::App& app) {
     auto options = std::make_shared<CompareOptions>();
     app.add_option("A", options->a,
-                   "A .npy or .npz file, a folder of .npy files; a model with --on; a compiled "
-                   "model with --layers")
+                   "A .npy or .npz file, a folder of .npy files; a model; one model with --on; a "
+                   "compiled model with --layers")
         ->required();
-    app.add_option("B", options->b, "What to compare A with");
+    app.add_option("B", options->b,
+                   "What to compare A with; two models run with the same inputs, compiled ones on "
+                   "a simulated chip");
     app.add_option("--on", options->on,
                    "Twice: run the model A there and compare every tensor; a device, then "
-                   "kernels=fast|reference, arithmetic=tflite|edgetpu or threads=N after commas")
+                   "kernels=fast|reference, arithmetic=RULES or threads=N after commas")
         ->type_name("DEVICE[,OPTION=VALUE...]")
         ->allow_extra_args(false);
-    app.add_flag(
-        "--layers", options->layers,
-        "Run the compiled model A on a simulated Edge TPU and the plain model B on the CPU "
-        "in the chip's arithmetic, and compare the tensor of each layer");
+    app.add_flag("--layers", options->layers,
+                 "Run the compiled model A on a simulated chip and the plain model B on the CPU "
+                 "in the chip's arithmetic, and compare the tensor of each layer");
     app.add_option("--input", options->inputs,
-                   "With --on and --layers: an input as for reef run (default: random values)")
+                   "Of models: an input as for reef run (default: random values)")
         ->type_name("X")
         ->allow_extra_args(false);
     app.add_option("--seed", options->seed, "Seed of the random inputs")
@@ -142,15 +191,16 @@ Action add_compare(CLI::App& app) {
                  "Leave out names that only one side has (otherwise they are differences)");
     app.add_flag("--all", options->all, "List equal tensors too, however many");
     app.add_flag("--json", options->json, "Print JSON");
-    app.footer(
+    app.footer(with_example_chip(
         "Examples:\n"
         "  reef compare out0.npy expected.npy --tolerance 1e-5\n"
         "  reef compare tensors golden.npz --common\n"
+        "  reef compare old.tflite new.tflite --input cat.jpg\n"
         "  reef compare net.tflite --on cpu --on cpu,kernels=reference --input cat.jpg\n"
-        "  reef compare net.tflite --on cpu --on cpu,arithmetic=edgetpu --input cat.jpg\n"
-        "  reef compare net_edgetpu.tflite net.tflite --layers --input cat.jpg\n"
-        "  reef run net_edgetpu.tflite --device edgetpu:sim --dump-layers chip --like net.tflite\n"
-        "Exit code 1 when something differs.");
+        "  reef compare net.tflite --on cpu --on cpu,arithmetic=CHIP --input cat.jpg\n"
+        "  reef compare net_CHIP.tflite net.tflite --layers --input cat.jpg\n"
+        "  reef run net_CHIP.tflite --device CHIP:sim --dump-layers chip --like net.tflite\n"
+        "Exit code 1 when something differs."));
     return [options](Console& console) { return compare_verb(*options, console); };
 }
 

@@ -9,6 +9,7 @@
 
 #include "debug/session.h"
 #include "outputs/array_output.h"
+#include "outputs/file_output.h"
 #include "reef/base/file.h"
 #include "verbs/verb.h"
 
@@ -22,7 +23,7 @@ struct DebugOptions {
     bool json = false;
 };
 
-std::atomic<edgetpu::Debugger*> interruptible = nullptr;
+std::atomic<chip::Debugger*> interruptible = nullptr;
 
 void interrupt(int) {
     if (auto* debugger = interruptible.load()) debugger->interrupt();
@@ -31,7 +32,7 @@ void interrupt(int) {
 /// While it lives, Ctrl-C stops the program that is looked at, not the session.
 class InterruptGuard {
   public:
-    explicit InterruptGuard(edgetpu::Debugger& debugger) {
+    explicit InterruptGuard(chip::Debugger& debugger) {
         interruptible = &debugger;
         before_ = std::signal(SIGINT, interrupt);
     }
@@ -47,7 +48,7 @@ class InterruptGuard {
 };
 
 // A terminal: an error ends the command, not the session. An empty line steps on.
-Status run_prompt(debug::Session& session, edgetpu::Debugger& debugger, Console& console) {
+Status run_prompt(debug::Session& session, chip::Debugger& debugger, Console& console) {
     const InterruptGuard guard(debugger);
     std::string line;
     std::string last;
@@ -101,6 +102,7 @@ Status write_outputs(debug::Target& target, const std::string& folder) {
 }
 
 Result<Exit> debug_verb(const DebugOptions& options, Console& console) {
+    REEF_CHECK(check_output_folder(options.out, "out", options.target.inputs));
     debug::Target target = REEF_TRY(debug::open_target(options.target));
     debug::Session session(target, console, options.json);
     Exit end = Exit::ok;
@@ -125,17 +127,24 @@ Result<Exit> debug_verb(const DebugOptions& options, Console& console) {
     return end;
 }
 
+/// Of the first chip that can be debugged; a session's `help` shows those of its own.
+std::string commands_text() {
+    const auto openers = runtime::Registry::of_process().parts<chip::DebuggerOpener>();
+    return openers.empty() ? std::string()
+                           : debug::help_text({}, openers.front()->tables()).value_or("");
+}
+
 }  // namespace
 
 Action add_debug(CLI::App& app) {
     auto options = std::make_shared<DebugOptions>();
+    options->target.device = debug::standard_device();
     app.add_option("FILE", options->target.file,
-                   "Model compiled for the Edge TPU; a stick can be looked into without one");
+                   "Compiled model; hardware can be looked into without one");
     app.add_option("--device", options->target.device,
-                   "edgetpu:sim or edgetpu:sim:NAME; edgetpu:usb or edgetpu:usb:PORT, whose "
-                   "registers are read and "
-                   "written, and which runs FILE; edgetpu:null, a simulated stick that computes "
-                   "nothing")
+                   fmt::format("{}; of hardware the registers are read and written, and it runs "
+                               "FILE",
+                               debug::device_forms()))
         ->capture_default_str();
     app.add_option("--input", options->target.inputs,
                    "An input, as in reef run; once per graph input")
@@ -149,16 +158,16 @@ Action add_debug(CLI::App& app) {
                    "Commands, one a line; - reads standard input, as does a standard input that "
                    "is no terminal")
         ->type_name("FILE");
-    app.add_option("--out", options->out,
+    app.add_option("-o,--output,--out", options->out,
                    "At the end, write out0.npy, out1.npy, ... into this folder")
         ->type_name("DIR");
     app.add_flag("--json", options->json, "Answer each command with a JSON object on a line");
-    app.footer("Commands:\n" + debug::help_text({}).value_or("") +
+    app.footer("Commands:\n" + commands_text() +
                "Examples:\n"
-               "  reef debug net_edgetpu.tflite --input cat.bmp\n"
-               "  reef debug net_edgetpu.tflite --script watch.txt --json\n"
-               "  reef debug net_edgetpu.tflite --device edgetpu:usb --input cat.bmp\n"
-               "  echo 'reg scu_ctrl_3' | reef debug --device edgetpu:usb\n"
+               "  reef debug net.tflite --input cat.bmp\n"
+               "  reef debug net.tflite --script watch.txt --json\n"
+               "  reef debug net.tflite --device DEVICE --input cat.bmp\n"
+               "  echo registers | reef debug --device DEVICE\n"
                "A script ends at the first command that fails, with exit code 1. When that is a\n"
                "simulated program that cannot go on, the commands behind it still look at it.");
     return [options](Console& console) { return debug_verb(*options, console); };

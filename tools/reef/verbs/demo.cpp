@@ -230,7 +230,8 @@ Result<Exit> demo(const DemoOptions& options, Console& console) {
 
 Action add_demo(CLI::App& app) {
     auto options = std::make_shared<DemoOptions>();
-    app.add_option("--out", options->folder, "Folder for the picture and the two models")
+    app.add_option("-o,--output,--out", options->folder,
+                   "Folder for the picture and the two models")
         ->type_name("DIR")
         ->capture_default_str();
     app.add_option("--frames", options->frames, "Length of the sequence")

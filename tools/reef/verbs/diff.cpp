@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
+#include "inputs/instruction_streams.h"
 #include "outputs/instruction_json.h"
 #include "reef/base/file.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/program_diff.h"
-#include "usb/instruction_streams.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {

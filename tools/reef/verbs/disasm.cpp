@@ -1,4 +1,4 @@
-// reef disasm: the Edge TPU programs of a file as text or JSON, and their check.
+// reef disasm: the chip programs of a file as text or JSON, and their check.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
@@ -6,12 +6,10 @@
 #include <set>
 #include <string>
 
+#include "inputs/instruction_streams.h"
 #include "outputs/instruction_json.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
-#include "reef/edgetpu/assembly.h"
-#include "reef/edgetpu/program_check.h"
-#include "usb/instruction_streams.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
@@ -20,6 +18,7 @@ namespace {
 struct DisasmOptions {
     std::string file;
     std::string executable;
+    std::string chip;
     bool symbolic = false;
     bool no_addresses = false;
     bool check = false;
@@ -36,7 +35,7 @@ std::string place_of(const DisasmOptions& options, const Program& program, std::
 Status refuse_data(const DisasmOptions& options, const std::vector<Program>& programs) {
     for (const auto& program : programs) {
         for (std::size_t c = 0; c < program.chunks.size(); ++c) {
-            auto decoded = edgetpu::decode(program.chunks[c]);
+            auto decoded = hw::decode(program.disassembler->instruction_set(), program.chunks[c]);
             if (!decoded)
                 return std::unexpected(std::move(decoded.error())
                                            .with_hint("--data shows such words as data")
@@ -48,13 +47,12 @@ Status refuse_data(const DisasmOptions& options, const std::vector<Program>& pro
 
 void print_text(Console& console, const std::vector<Program>& programs,
                 const DisasmOptions& options) {
-    const edgetpu::TextOptions text{.symbolic = options.symbolic,
-                                    .addresses = !options.no_addresses};
+    const chip::TextOptions text{.symbolic = options.symbolic, .addresses = !options.no_addresses};
     const bool several = programs.size() > 1 || programs[0].chunks.size() > 1;
     for (const auto& program : programs) {
         for (std::size_t c = 0; c < program.chunks.size(); ++c) {
             if (several) console.print(".stream {}\n", program.chunk_name(c));
-            console.write(edgetpu::disassemble(program.chunks[c], text));
+            console.write(program.disassembler->text_of(program.chunks[c], text));
         }
     }
 }
@@ -68,7 +66,7 @@ void print_programs_json(Console& console, const std::vector<Program>& programs,
         Json chunks = Json::array();
         for (const auto chunk : program.chunks) {
             Json instructions = Json::array();
-            edgetpu::InstructionCursor cursor(chunk);
+            hw::InstructionCursor cursor(program.disassembler->instruction_set(), chunk);
             while (const auto i = cursor.next()) instructions.push_back(instruction_json(*i));
             chunks.push_back({{"bytes", chunk.size()}, {"instructions", std::move(instructions)}});
         }
@@ -82,28 +80,44 @@ void print_programs_json(Console& console, const std::vector<Program>& programs,
 struct CheckedProgram {
     const Program* program;
     std::size_t instructions;
-    std::vector<edgetpu::ProgramFault> faults;
+    chip::ProgramCheck check;
 };
 
 CheckedProgram checked(const Program& program) {
     std::size_t instructions = 0;
     for (const auto chunk : program.chunks) {
-        edgetpu::InstructionCursor cursor(chunk);
+        hw::InstructionCursor cursor(program.disassembler->instruction_set(), chunk);
         while (cursor.next()) ++instructions;
     }
-    auto faults = edgetpu::check_program(program.chunks);
-    if (faults.empty()) faults = edgetpu::check_synchronisation(program.chunks);
-    return {&program, instructions, std::move(faults)};
+    return {&program, instructions, program.disassembler->check(program.chunks)};
+}
+
+/// Each text once, with the first place.
+void print_unmodelled(Console& console, const Program& program,
+                      const std::vector<chip::ProgramFault>& list) {
+    std::map<std::string_view, std::size_t> times;
+    for (const auto& one : list) ++times[one.what];
+    for (const auto& one : list) {
+        const auto again = std::exchange(times[one.what], 0);
+        if (again == 0) continue;
+        console.print("  {} word {:#06x}{}: {}\n", program.chunk_name(one.stream), one.word,
+                      again == 1 ? "" : fmt::format(" and {} more", again - 1), one.what);
+    }
 }
 
 void print_check_text(Console& console, const std::vector<CheckedProgram>& programs) {
-    for (const auto& [program, instructions, faults] : programs) {
-        console.print("{} {}: {} instructions, {}\n", program->executable, program->type,
+    for (const auto& [program, instructions, check] : programs) {
+        const auto& [followed, faults, unmodelled] = check;
+        console.print("{} {}: {} instructions, {}{}\n", program->executable, program->type,
                       instructions,
-                      faults.empty() ? "all rules kept" : fmt::format("{} faults", faults.size()));
+                      !faults.empty() ? fmt::format("{} faults", faults.size())
+                      : followed      ? "all rules kept"
+                                      : "no rule broken as far as it can be followed",
+                      unmodelled.empty() ? "" : "; the simulator does not model all of it");
         for (const auto& fault : faults)
-            console.print("  {} word {:#06x}: {}\n", program->chunk_name(fault.chunk), fault.word,
+            console.print("  {} word {:#06x}: {}\n", program->chunk_name(fault.stream), fault.word,
                           fault.what);
+        print_unmodelled(console, *program, unmodelled);
     }
 }
 
@@ -112,14 +126,19 @@ void print_check_json(Console& console, const std::vector<CheckedProgram>& progr
     Json document = json_document("disasm");
     document["file"] = file;
     document["executables"] = Json::array();
-    for (const auto& [program, instructions, faults] : programs) {
+    const auto listed = [](const std::vector<chip::ProgramFault>& faults) {
         Json list = Json::array();
         for (const auto& fault : faults)
-            list.push_back({{"chunk", fault.chunk}, {"word", fault.word}, {"what", fault.what}});
-        document["executables"].push_back({{"executable", program->executable},
-                                           {"type", program->type},
-                                           {"instructions", instructions},
-                                           {"faults", std::move(list)}});
+            list.push_back({{"chunk", fault.stream}, {"word", fault.word}, {"what", fault.what}});
+        return list;
+    };
+    for (const auto& [program, instructions, check] : programs) {
+        Json one = {{"executable", program->executable},
+                    {"type", program->type},
+                    {"instructions", instructions},
+                    {"faults", listed(check.faults)}};
+        if (!check.unmodelled.empty()) one["unmodelled"] = listed(check.unmodelled);
+        document["executables"].push_back(std::move(one));
     }
     print_json(console, document);
 }
@@ -130,7 +149,7 @@ Exit check_verb(Console& console, const std::vector<Program>& programs,
     bool kept = true;
     for (const auto& program : programs) {
         results.push_back(checked(program));
-        kept = kept && results.back().faults.empty();
+        kept = kept && results.back().check.faults.empty();
     }
     if (options.json) {
         print_check_json(console, results, options.file);
@@ -142,21 +161,21 @@ Exit check_verb(Console& console, const std::vector<Program>& programs,
 
 /// A field of grade guess that instructions of a program set.
 struct SetGuess {
-    const edgetpu::InstructionInfo* instruction;
-    const edgetpu::FieldInfo* field;
+    const hw::InstructionInfo* instruction;
+    const hw::FieldInfo* field;
     std::size_t count = 0;           ///< instructions that set it
     std::set<std::uint64_t> values;  ///< that they set
 };
 
 std::vector<SetGuess> guesses_in(const Program& program) {
-    std::map<const edgetpu::FieldInfo*, SetGuess> found;
+    std::map<const hw::FieldInfo*, SetGuess> found;
     for (const auto chunk : program.chunks) {
-        edgetpu::InstructionCursor cursor(chunk);
+        hw::InstructionCursor cursor(program.disassembler->instruction_set(), chunk);
         while (const auto one = cursor.next()) {
             if (one->info == nullptr) continue;
-            for (const edgetpu::FieldInfo& field : one->info->fields) {
+            for (const hw::FieldInfo& field : one->info->fields) {
                 const bool guess =
-                    field.grade == edgetpu::Grade::guess || field.kind == edgetpu::FieldKind::raw;
+                    field.grade == hw::Grade::guess || field.kind == hw::FieldKind::raw;
                 if (!guess || one->bits(field) == 0) continue;
                 SetGuess& entry =
                     found.try_emplace(&field, SetGuess{one->info, &field, 0, {}}).first->second;
@@ -202,8 +221,8 @@ void print_guesses(Console& console, const std::vector<Program>& programs) {
             table.add({std::string(instruction->name), std::string(field->name),
                        std::to_string(field->position), std::to_string(field->width),
                        std::to_string(count), values_text(values),
-                       field->kind == edgetpu::FieldKind::raw ? "in no known field"
-                                                              : std::string(field->meaning)});
+                       field->kind == hw::FieldKind::raw ? "in no known field"
+                                                         : std::string(field->meaning)});
         }
         table.print(console);
     }
@@ -234,7 +253,7 @@ void print_guesses_json(Console& console, const std::vector<Program>& programs,
 
 Result<Exit> disasm_verb(const DisasmOptions& options, Console& console) {
     const auto file = REEF_TRY(read_file(options.file));
-    auto programs = REEF_TRY(in_place(programs_of(file), options.file));
+    auto programs = REEF_TRY(in_place(programs_of(file, options.chip), options.file));
     programs =
         REEF_TRY(in_place(select_programs(std::move(programs), options.executable), options.file));
     if (options.check) return check_verb(console, programs, options);
@@ -265,6 +284,8 @@ Action add_disasm(CLI::App& app) {
     app.add_option("--executable", options->executable,
                    "Only this one: its number or its type, such as EXECUTION_ONLY")
         ->type_name("N|TYPE");
+    app.add_option("--chip", options->chip, "Whose instructions a raw stream holds")
+        ->type_name("FAMILY");
     app.add_flag("--symbolic", options->symbolic,
                  "Loop nests as base[stride x count], tiles, counters and registers by name, "
                  "descriptors in words; a ? marks guesses");
@@ -282,10 +303,10 @@ Action add_disasm(CLI::App& app) {
     guesses->excludes("--symbolic")->excludes("--check");
     app.footer(
         "Examples:\n"
-        "  reef disasm net_edgetpu.tflite --symbolic\n"
-        "  reef disasm net_edgetpu.tflite --executable EXECUTION_ONLY > net.s\n"
-        "  reef disasm net_edgetpu.tflite --check\n"
-        "  reef disasm net_edgetpu.tflite --guesses\n"
+        "  reef disasm net.tflite --symbolic\n"
+        "  reef disasm net.tflite --executable EXECUTION_ONLY > net.s\n"
+        "  reef disasm net.tflite --check\n"
+        "  reef disasm net.tflite --guesses\n"
         "The text goes back to the same bytes with reef asm. Exit code 1 when a rule is broken.");
     return [options](Console& console) { return disasm_verb(*options, console); };
 }

@@ -5,6 +5,8 @@
 #include "outputs/json_output.h"
 #include "outputs/text_table.h"
 #include "reef/cpu/support.h"
+#include "reef/runtime/arithmetic.h"
+#include "reef/runtime/registry.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
@@ -15,29 +17,69 @@ struct OpsOptions {
     bool markdown = false;
 };
 
-void print_markdown(Console& console, const std::vector<cpu::SupportedOperator>& operators) {
-    console.write("| operator | cpu | cpu, --arithmetic edgetpu |\n|---|---|---|\n");
-    for (const auto& op : operators)
-        console.print("| `{}` | {} | {} |\n", op.name, op.supports, op.edgetpu_arithmetic);
+/// The CPU's operators, in TFLite's arithmetic and in that of each chip that has one of its own.
+struct Matrix {
+    std::vector<std::string> arithmetics;                      ///< of chips
+    std::vector<std::vector<cpu::SupportedOperator>> columns;  ///< one for each; one without any
+    [[nodiscard]] const std::vector<cpu::SupportedOperator>& operators() const {
+        return columns.front();
+    }
+};
+
+Matrix matrix() {
+    Matrix matrix;
+    for (const auto* chip : runtime::Registry::of_process().parts<runtime::ChipArithmetic>()) {
+        matrix.arithmetics.emplace_back(chip->family());
+        matrix.columns.push_back(cpu::supported_operators(&chip->arithmetic()));
+    }
+    if (matrix.columns.empty()) matrix.columns.push_back(cpu::supported_operators());
+    return matrix;
 }
 
-Json to_json(const std::vector<cpu::SupportedOperator>& operators) {
+void print_markdown(Console& console, const Matrix& matrix) {
+    std::string titles, rule;
+    for (const std::string& name : matrix.arithmetics) {
+        titles += fmt::format(" cpu, --arithmetic {} |", name);
+        rule += "---|";
+    }
+    console.print("| operator | cpu |{}\n|---|---|{}\n", titles, rule);
+    for (std::size_t i = 0; i < matrix.operators().size(); ++i) {
+        const auto& op = matrix.operators()[i];
+        console.print("| `{}` | {} |", op.name, op.supports);
+        for (std::size_t c = 0; c < matrix.arithmetics.size(); ++c)
+            console.print(" {} |", matrix.columns[c][i].in_arithmetic);
+        console.print("\n");
+    }
+}
+
+Json matrix_json(const Matrix& matrix) {
     Json document = json_document("ops");
     document["operators"] = Json::array();
-    for (const auto& op : operators) {
+    for (std::size_t i = 0; i < matrix.operators().size(); ++i) {
+        const auto& op = matrix.operators()[i];
         Json devices = {{"cpu", op.supports}};
-        if (!op.edgetpu_arithmetic.empty())
-            devices["cpu,arithmetic=edgetpu"] = op.edgetpu_arithmetic;
+        for (std::size_t c = 0; c < matrix.arithmetics.size(); ++c)
+            if (const auto& text = matrix.columns[c][i].in_arithmetic; !text.empty())
+                devices["cpu,arithmetic=" + matrix.arithmetics[c]] = text;
         document["operators"].push_back(
             {{"name", op.name}, {"custom", op.custom}, {"devices", std::move(devices)}});
     }
     return document;
 }
 
-void print_table(Console& console, const std::vector<cpu::SupportedOperator>& operators) {
-    TextTable table({{"operator"}, {"cpu"}, {"cpu, --arithmetic edgetpu"}});
-    for (const auto& op : operators) table.add({op.name, op.supports, op.edgetpu_arithmetic});
-    console.print("{}\n", console.heading(plural(operators.size(), "operator") + " on cpu"));
+void print_table(Console& console, const Matrix& matrix) {
+    std::vector<Column> columns = {{"operator"}, {"cpu"}};
+    for (const std::string& name : matrix.arithmetics)
+        columns.push_back({fmt::format("cpu, --arithmetic {}", name)});
+    TextTable table(std::move(columns));
+    for (std::size_t i = 0; i < matrix.operators().size(); ++i) {
+        std::vector<std::string> row = {matrix.operators()[i].name, matrix.operators()[i].supports};
+        for (std::size_t c = 0; c < matrix.arithmetics.size(); ++c)
+            row.push_back(matrix.columns[c][i].in_arithmetic);
+        table.add(std::move(row));
+    }
+    console.print("{}\n",
+                  console.heading(plural(matrix.operators().size(), "operator") + " on cpu"));
     table.print(console);
 }
 
@@ -52,9 +94,9 @@ Action add_ops(CLI::App& app) {
         "  reef ops\n"
         "  reef ops --json | jq -r '.operators[].name'");
     return [options](Console& console) -> Result<Exit> {
-        const auto operators = cpu::supported_operators();
+        const Matrix operators = matrix();
         if (options->json) {
-            print_json(console, to_json(operators));
+            print_json(console, matrix_json(operators));
         } else if (options->markdown) {
             print_markdown(console, operators);
         } else {

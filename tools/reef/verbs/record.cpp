@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "outputs/file_output.h"
 #include "outputs/text_table.h"
 #include "reef/edgetpu/usb/recording.h"
 #include "usb/chip_runs.h"
@@ -36,6 +37,10 @@ void keep_failed(const std::string& path, const edgetpu::usb::Recording& recordi
 }
 
 Result<Exit> record(const RecordOptions& options, Console& console) {
+    std::vector<std::string> read = options.runs.inputs;
+    read.push_back(options.model);
+    REEF_CHECK(check_output_file(options.out, read));
+    REEF_CHECK(check_output_file(options.out + ".bin", read));
     ChipModel model = REEF_TRY(load_chip_model(options.model, options.runs));
     std::string port;
     const auto bus = REEF_TRY(bus_named(options.device, model, port));
@@ -56,7 +61,8 @@ Result<Exit> record(const RecordOptions& options, Console& console) {
 Action add_record(CLI::App& app) {
     auto options = std::make_shared<RecordOptions>();
     app.add_option("MODEL", options->model, "Model compiled for the Edge TPU")->required();
-    app.add_option("--out", options->out, "Recording to write; its payloads go to FILE.bin")
+    app.add_option("-o,--output,--out", options->out,
+                   "Recording to write; its payloads go to FILE.bin")
         ->required()
         ->type_name("FILE")
         ->check(recording_name());
@@ -68,7 +74,7 @@ Action add_record(CLI::App& app) {
         "The recording holds the model's program and weights and the inputs. It is kept when a run "
         "fails,\ntoo, up to the failure; when no stick is reached, nothing is written.\n"
         "Example:\n"
-        "  reef record net_edgetpu.tflite --input cat.bmp --out traffic.log");
+        "  reef record net_edgetpu.tflite --input cat.bmp --output traffic.log");
     return [options](Console& console) { return record(*options, console); };
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "outputs/file_output.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
 #include "reef/model/tflite.h"
@@ -23,6 +24,7 @@ struct RetargetVerbOptions {
 };
 
 Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console) {
+    REEF_CHECK(check_output_file(options.out, {options.compiled, options.target, options.source}));
     const auto compiled = REEF_TRY(model::load_tflite(options.compiled));
     const auto target = REEF_TRY(model::load_tflite(options.target));
     edgetpu::RetargetOptions settings;
@@ -33,7 +35,7 @@ Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console)
                                           target, settings);
     if (!result) return std::unexpected(std::move(result.error()).in(options.target));
     const auto bytes = REEF_TRY(in_place(model::write_tflite(result->model), options.out));
-    REEF_CHECK(write_file(options.out, bytes));
+    REEF_CHECK(write_output(options.out, bytes));
     if (options.out != "-") {
         console.print("{}: {} and {} of parameters changed\n", printable(options.out),
                       plural(result->changed_instructions, "instruction"),

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "compare/layer_dump.h"
+#include "inputs/chips.h"
 #include "inputs/model_session.h"
 #include "inputs/tensor_set.h"
 #include "outputs/array_output.h"
+#include "outputs/file_output.h"
 #include "reef/model/tflite.h"
 #include "run/result.h"
 #include "verbs/verb.h"
@@ -22,7 +24,8 @@ namespace {
 struct RunOptions {
     std::string model;
     DeviceOptions device;
-    std::vector<std::string> inputs;
+    std::vector<std::string> inputs, inputs_behind;
+    PictureRules pictures;
     std::string labels;
     std::optional<std::size_t> top;
     std::string out;
@@ -68,25 +71,17 @@ Result<LatencySummary> time_more_runs(runtime::Session& session, const InputByte
     return summarize(std::move(seconds));
 }
 
-NamedArrays graph_outputs(const runtime::Session& session) {
-    NamedArrays arrays;
-    const model::Subgraph& graph = session.graph();
-    for (std::size_t i = 0; i < session.output_count(); ++i) {
-        const auto& tensor = graph.tensors[static_cast<std::size_t>(graph.outputs[i])];
-        arrays.emplace_back(fmt::format("out{}", i), array_of(tensor, session.output(i)));
-    }
-    return arrays;
-}
-
 Status check_layer_options(const RunOptions& options) {
     if (!options.like.empty() && options.dump_layers.empty())
         return fail(Cause::bad_argument, "--like belongs to --dump-layers");
     if (!options.dump_layers.empty() &&
         !any_device_has(options.device, runtime::Capability::layers))
-        return fail(Cause::bad_argument,
-                    fmt::format("--dump-layers looks into a simulated chip, not into {}",
-                                device_text(options.device)),
-                    {}, "add --device edgetpu:sim; --dump-all writes what the CPU computes");
+        return fail(
+            Cause::bad_argument,
+            fmt::format("--dump-layers looks into a simulated chip, not into {}",
+                        device_text(options.device)),
+            {},
+            with_example_chip("add --device CHIP:sim; --dump-all writes what the CPU computes"));
     return {};
 }
 
@@ -104,8 +99,31 @@ Result<std::optional<LayerDump>> layers_of(const RunOptions& options, const Open
     return dump;
 }
 
+void add_picture_options(CLI::App& app, PictureRules& rules) {
+    const auto numbers = [&](const char* name, std::vector<double>& values, const char* what) {
+        app.add_option(name, values, what)
+            ->delimiter(',')
+            ->allow_extra_args(false)
+            ->type_name("X[,X,X]");
+    };
+    numbers("--mean", rules.mean,
+            "Of pictures: what is taken from each pixel (0 to 255), for all channels or each");
+    numbers("--std", rules.deviation, "Of pictures: what the rest is divided by");
+    app.add_option("--resize", rules.resize,
+                   "Scale pictures to so many pixels at the shorter side, then cut the middle out")
+        ->check(CLI::Range(1, 65536))
+        ->type_name("N");
+    app.add_flag("--crop", rules.crop,
+                 "Cut the middle out of pictures instead of changing their proportions");
+    app.add_flag("--bgr", rules.bgr, "The network takes blue first");
+}
+
 Result<Exit> run(const RunOptions& options, Console& console) {
     REEF_CHECK(check_layer_options(options));
+    REEF_CHECK(check_output_folder(options.out, "out", options.inputs));
+    REEF_CHECK(check_output_folder(options.dump_all, "t", options.inputs));
+    REEF_CHECK(check_output_folder(options.dump_layers, options.like.empty() ? "layer_" : "t",
+                                   options.inputs));
     RunReport report{.model = options.model,
                      .device = device_text(options.device),
                      .arithmetic = arithmetic_of(options.device),
@@ -121,7 +139,8 @@ Result<Exit> run(const RunOptions& options, Console& console) {
         report.labels = REEF_TRY(read_labels(options.labels));
         REEF_CHECK(in_place(check_labels(session.graph(), report.labels), options.labels));
     }
-    const InputBytes inputs = REEF_TRY(load_inputs(session.graph(), options.inputs));
+    const InputBytes inputs =
+        REEF_TRY(load_inputs(session.graph(), options.inputs, options.pictures));
 
     set_inputs(session, inputs);
     {
@@ -157,6 +176,8 @@ Action add_run(CLI::App& app) {
                    "- reads .npy or .npz from standard input. Once per graph input")
         ->type_name("X")
         ->allow_extra_args(false);
+    app.add_option("INPUT", options->inputs_behind, "The same; behind those of --input");
+    add_picture_options(app, options->pictures);
     app.add_option("--labels", options->labels, "Names of the classes, one per line")
         ->type_name("FILE");
     app.add_option("--top", options->top,
@@ -164,7 +185,8 @@ Action add_run(CLI::App& app) {
                    "scores of classes out of outputs that only look like them")
         ->check(CLI::Range(1, 1000000))
         ->type_name("N");
-    app.add_option("--out", options->out, "Write out0.npy, out1.npy, ... into this folder")
+    app.add_option("-o,--output,--out", options->out,
+                   "Write out0.npy, out1.npy, ... into this folder")
         ->type_name("DIR");
     app.add_option("--dump-all", options->dump_all,
                    "Write every computed tensor as tNNNN.npy, by its TFLite tensor index")
@@ -183,22 +205,26 @@ Action add_run(CLI::App& app) {
         ->check(CLI::Range(1, 1000000))
         ->type_name("N");
     app.add_flag("--placements", options->placements, "List where every operator ran");
-    app.add_flag("--strict", options->device.strict,
-                 "With edgetpu:sim: watch what the program does and report reads of what nothing "
-                 "wrote, hazards, rows never read, left-overs; exit 1 when there are any");
+    app.add_flag(
+        "--strict", options->device.strict,
+        "On a simulated chip: watch what the program does and report reads of what nothing "
+        "wrote, hazards, rows never read, left-overs; exit 1 when there are any");
     app.add_flag("--json", options->json, "Print JSON");
-    app.footer(
+    app.footer(with_example_chip(
         "Examples:\n"
-        "  reef run mobilenet.tflite --input cat.jpg --labels imagenet_labels.txt\n"
-        "  reef run net.tflite --input 1x224x224x3xu8=@frame.rgb --out results\n"
+        "  reef run mobilenet.tflite cat.jpg --labels imagenet_labels.txt\n"
+        "  reef run net.tflite --input 1x224x224x3xu8=@frame.rgb --output results\n"
         "  reef run net.tflite --input left=a.npy --input right=b.npy --dump-all tensors\n"
-        "  reef run net.tflite --input cat.jpg --arithmetic edgetpu --placements\n"
-        "  reef run net_edgetpu.tflite --input cat.jpg --device edgetpu:sim --strict\n"
-        "  reef run net_edgetpu.tflite --device edgetpu:sim --input cat.jpg --dump-layers chip \\\n"
+        "  reef run net.tflite --input cat.jpg --arithmetic CHIP --placements\n"
+        "  reef run net_CHIP.tflite --input cat.jpg --device CHIP:sim --strict\n"
+        "  reef run net_CHIP.tflite --device CHIP:sim --input cat.jpg --dump-layers chip \\\n"
         "      --like net.tflite\n"
         "Pictures are stretched to the input's size (bilinear, half-pixel centres); int8\n"
-        "inputs get pixel - 128, float32 inputs (pixel - 127.5) / 127.5.");
-    return [options](Console& console) { return run(*options, console); };
+        "inputs get pixel - 128, float32 inputs (pixel - 127.5) / 127.5."));
+    return [options](Console& console) {
+        std::ranges::move(options->inputs_behind, std::back_inserter(options->inputs));
+        return run(*options, console);
+    };
 }
 
 }  // namespace reef::tool

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "outputs/file_output.h"
 #include "outputs/json_output.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
@@ -31,11 +32,16 @@ Result<CompiledParameters> open(const WeightsOptions& options) {
                     options.compiled);
 }
 
+Status check_output(const WeightsOptions& options) {
+    return check_output_file(options.out, {options.compiled, options.plain, options.from});
+}
+
 Result<Exit> get_verb(const WeightsOptions& options, Console& console) {
+    REEF_CHECK(check_output(options));
     const auto parameters = REEF_TRY(open(options));
     const NamedArrays arrays = REEF_TRY(in_place(parameters.get(), options.compiled));
     const auto file = REEF_TRY(write_npz(arrays, Compression::deflated));
-    REEF_CHECK(write_file(options.out, file));
+    REEF_CHECK(write_output(options.out, file));
     if (options.out != "-") {
         console.print("{}: {}\n", printable(options.out), plural(arrays.size(), "array"));
     }
@@ -43,13 +49,14 @@ Result<Exit> get_verb(const WeightsOptions& options, Console& console) {
 }
 
 Result<Exit> set_verb(const WeightsOptions& options, Console& console) {
+    REEF_CHECK(check_output(options));
     auto parameters = REEF_TRY(open(options));
     const SharedBytes file = REEF_TRY(read_file(options.from));
     const NamedArrays arrays = REEF_TRY(in_place(read_npz(file.view()), options.from));
     REEF_CHECK(in_place(parameters.set(arrays), options.from));
     const model::Model changed = REEF_TRY(parameters.model());
     const auto bytes = REEF_TRY(in_place(model::write_tflite(changed), options.out));
-    REEF_CHECK(write_file(options.out, bytes));
+    REEF_CHECK(write_output(options.out, bytes));
     if (options.out != "-") {
         console.print("{}: {} replaced\n", printable(options.out), plural(arrays.size(), "array"));
     }

@@ -1,6 +1,7 @@
 // The tensors inside the compiled operators of a session that has run.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "reef/base/result.h"
@@ -9,12 +10,15 @@
 
 namespace reef::edgetpu {
 
-/// Of all compiled operators, which run once more on simulated chips of their own, with the inputs
-/// that the session's tensors hold. With several compiled operators, the layers' names begin with
-/// the operator's: "op3_layer_000".
+/// Of all compiled operators of a graph that has run, which run once more on simulated chips of
+/// their own, with the inputs that its tensors hold at the end. With several compiled operators,
+/// the layers' names begin with the operator's: "op3_layer_000". Errors: those of program_layers()
+/// of a package; unsupported without a compiled operator, and for operators with state, which the
+/// run has changed.
+[[nodiscard]] Result<std::vector<GatheredLayer>> program_layers(
+    const model::Subgraph& graph, const std::function<Bytes(model::TensorIndex)>& tensor);
+
 /// Precondition: the session keeps all tensors and has run.
-/// Errors: those of program_layers() of a package; unsupported without a compiled operator, and for
-/// operators with state, which the run has changed.
 [[nodiscard]] Result<std::vector<GatheredLayer>> program_layers(const runtime::Session& session);
 
 }  // namespace reef::edgetpu

@@ -1,0 +1,137 @@
+// SIN, COS and RSQRT, and TANH of 8 bits and float32.
+//
+// Functions come from the C library. TFLite takes SIN and COS from there, too, and TANH of float32
+// from a rational approximation.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cpu/fixed_point_functions.h"
+#include "cpu/kernels.h"
+#include "cpu/reference/unary.h"
+
+namespace reef::cpu {
+namespace {
+
+PreparedKernel float_function(const OperatorView& op, const char* name,
+                              const PrepareOptions& options, float (*function)(float)) {
+    REEF_CHECK(op.expect_counts(1, 1, 1));
+    REEF_CHECK(expect_type(op.input(0), "input 0", {ElementType::float32}));
+    REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::float32}));
+    return unary_kernel<float, float>(name, op, options.kernels, function);
+}
+
+/// tanh in float32 between dequantising and quantising.
+template <typename T>
+struct QuantizedTanh {
+    AffineParameters in, out;
+    T operator()(T value) const {
+        const float real = in.scale * static_cast<float>(value - in.zero_point);
+        // Multiplies by the reciprocal, as TFLite does: dividing rounds differently.
+        const float inverse_scale = 1 / out.scale;
+        const float steps =
+            std::clamp(std::round(std::tanh(real) * inverse_scale), -0x1p24F, 0x1p24F);
+        return static_cast<T>(
+            std::clamp<std::int32_t>(static_cast<std::int32_t>(steps) + out.zero_point,
+                                     std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+    }
+};
+
+template <typename T>
+PreparedKernel quantized_tanh(const OperatorView& op, const PrepareOptions& options) {
+    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    return unary_kernel<T, T>("tanh", op, options.kernels, QuantizedTanh<T>{in, out});
+}
+
+/// 1 / sqrt in fixed point: 20 fractional bits between the root and the output's scale.
+struct QuantizedRsqrt {
+    std::int32_t zero_in = 0, zero_out = 0;
+    Multiplier multiplier;  ///< 1 / (sqrt(input scale) * output scale)
+
+    std::int8_t operator()(std::int8_t value) const {
+        constexpr std::int32_t fraction_bits = 20;
+        const std::int32_t x = value - zero_in;
+        if (x <= 0) return 127;
+        Multiplier root = inverse_square_root(x);
+        root.shift += fraction_bits;
+        const std::int32_t inverse = multiply_by_quantized_multiplier(1, root);
+        Multiplier rescale = multiplier;
+        rescale.shift -= fraction_bits;
+        const std::int64_t result =
+            std::int64_t{multiply_by_quantized_multiplier(inverse, rescale)} + zero_out;
+        return static_cast<std::int8_t>(std::clamp<std::int64_t>(result, -128, 127));
+    }
+};
+
+class QuantizedRsqrtKernel final : public Kernel {
+  public:
+    QuantizedRsqrtKernel(std::size_t size, QuantizedRsqrt rsqrt)
+        : size_(size), zero_in_(rsqrt.zero_in), table_(rsqrt) {}
+    [[nodiscard]] std::string name() const override { return "rsqrt reference"; }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        const auto* in = frame.in<std::int8_t>(0);
+        bool negative = false;
+        for (std::size_t i = 0; i < size_; ++i) {
+            negative |= in[i] < zero_in_;
+            frame.out<std::int8_t>(0)[i] = table_(in[i]);
+        }
+        if (negative) return fail(Cause::bad_input, "RSQRT of a negative number");
+        return {};
+    }
+
+  private:
+    std::size_t size_;
+    std::int32_t zero_in_;
+    Table<std::int8_t, std::int8_t> table_;
+};
+
+PreparedKernel quantized_rsqrt(const OperatorView& op) {
+    REEF_CHECK(expect_shape(op.output(0), "output 0", op.input(0).shape));
+    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    const auto scale =
+        static_cast<float>(1.0 / static_cast<double>(std::sqrt(in.scale) * out.scale));
+    const Multiplier multiplier = REEF_TRY(checked_multiplier(static_cast<double>(scale)));
+    if (multiplier.shift < -11)
+        return fail(Cause::unsupported, fmt::format("a rescaling factor of {}", scale));
+    return std::make_unique<QuantizedRsqrtKernel>(
+        static_cast<std::size_t>(op.input(0).element_count()),
+        QuantizedRsqrt{in.zero_point, out.zero_point, multiplier});
+}
+
+}  // namespace
+
+PreparedKernel prepare_sin(const OperatorView& op, const PrepareOptions& options) {
+    return float_function(op, "sin", options, [](float value) { return std::sin(value); });
+}
+
+PreparedKernel prepare_cos(const OperatorView& op, const PrepareOptions& options) {
+    return float_function(op, "cos", options, [](float value) { return std::cos(value); });
+}
+
+PreparedKernel prepare_rsqrt(const OperatorView& op, const PrepareOptions& options) {
+    REEF_CHECK(op.expect_counts(1, 1, 1));
+    if (op.input(0).type == ElementType::int8) {
+        REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::int8}));
+        return quantized_rsqrt(op);
+    }
+    return float_function(op, "rsqrt", options,
+                          [](float value) { return 1.0F / std::sqrt(value); });
+}
+
+PreparedKernel prepare_tanh(const OperatorView& op, const PrepareOptions& options) {
+    REEF_CHECK(op.expect_counts(1, 1, 1));
+    const ElementType type = op.input(0).type;
+    REEF_CHECK(expect_type(op.input(0), "input 0",
+                           {ElementType::uint8, ElementType::int8, ElementType::float32}));
+    REEF_CHECK(expect_type(op.output(0), "output 0", {type}));
+    if (type == ElementType::uint8) return quantized_tanh<std::uint8_t>(op, options);
+    if (type == ElementType::int8) return quantized_tanh<std::int8_t>(op, options);
+    return float_function(op, "tanh", options, [](float value) { return std::tanh(value); });
+}
+
+}  // namespace reef::cpu

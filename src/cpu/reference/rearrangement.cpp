@@ -1,0 +1,109 @@
+#include "cpu/reference/rearrangement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace reef::cpu {
+namespace {
+
+/// Dimensions of length 1 dropped, those that follow each other in the input joined.
+std::vector<Rearrangement::Dimension> joined(const std::vector<Rearrangement::Dimension>& all) {
+    std::vector<Rearrangement::Dimension> result;
+    for (const Rearrangement::Dimension& next : all) {
+        if (next.length == 1) continue;
+        if (!result.empty() &&
+            result.back().step == next.step * static_cast<std::ptrdiff_t>(next.length)) {
+            result.back().length *= next.length;
+            result.back().step = next.step;
+        } else {
+            result.push_back(next);
+        }
+    }
+    return result;
+}
+
+class RearrangementKernel final : public Kernel {
+  public:
+    RearrangementKernel(const char* name, Rearrangement from, std::size_t element)
+        : name_(name), run_(element), dimensions_(joined(from.dimensions)) {
+        first_ = from.first * static_cast<std::ptrdiff_t>(element);
+        for (auto& dimension : dimensions_) {
+            dimension.step *= static_cast<std::ptrdiff_t>(element);
+            empty_ |= dimension.length == 0;
+        }
+        const bool consecutive =
+            !dimensions_.empty() && dimensions_.back().step == static_cast<std::ptrdiff_t>(element);
+        if (consecutive) {
+            run_ *= dimensions_.back().length;
+            dimensions_.pop_back();
+        }
+    }
+    [[nodiscard]] std::string name() const override { return std::string(name_) + " reference"; }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        if (empty_) return {};
+        std::byte* out = frame.outputs[0];
+        copy(0, frame.inputs[0] + first_, out);
+        return {};
+    }
+
+  private:
+    void copy(std::size_t dimension, const std::byte* in, std::byte*& out) const {
+        if (dimension == dimensions_.size()) {
+            std::memcpy(out, in, run_);
+            out += run_;
+            return;
+        }
+        const auto& [length, step] = dimensions_[dimension];
+        if (dimension + 1 < dimensions_.size()) {
+            for (std::size_t i = 0; i < length; ++i, in += step) copy(dimension + 1, in, out);
+            return;
+        }
+        switch (run_) {
+            case 1:
+                return copy_elements<1>(in, step, length, out);
+            case 4:
+                return copy_elements<4>(in, step, length, out);
+            default:
+                for (std::size_t i = 0; i < length; ++i, in += step, out += run_)
+                    std::memcpy(out, in, run_);
+        }
+    }
+
+    template <std::size_t bytes>
+    static void copy_elements(const std::byte* in, std::ptrdiff_t step, std::size_t count,
+                              std::byte*& out) {
+        for (std::size_t i = 0; i < count; ++i, in += step, out += bytes)
+            std::memcpy(out, in, bytes);
+    }
+
+    const char* name_;
+    std::size_t run_;  ///< bytes copied at once
+    std::ptrdiff_t first_ = 0;
+    std::vector<Rearrangement::Dimension> dimensions_;  ///< steps in bytes
+    bool empty_ = false;
+};
+
+}  // namespace
+
+std::vector<std::ptrdiff_t> dense_steps(const std::vector<std::int32_t>& shape) {
+    std::vector<std::ptrdiff_t> steps(shape.size());
+    std::ptrdiff_t step = 1;
+    for (std::size_t i = shape.size(); i-- > 0;) {
+        steps[i] = step;
+        step *= shape[i];
+    }
+    return steps;
+}
+
+PreparedKernel rearrangement_kernel(const char* name, const model::Tensor& input,
+                                    Rearrangement rearrangement) {
+    const auto element = size_of(input.type);
+    if (!element)
+        return fail(Cause::unsupported, fmt::format("elements of type {}", name_of(input.type)));
+    return std::make_unique<RearrangementKernel>(name, std::move(rearrangement), *element);
+}
+
+}  // namespace reef::cpu

@@ -1,0 +1,59 @@
+// CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
+#include "cpu/convolution.h"
+
+#include "edgetpu/numerics/kernels.h"
+#include "edgetpu/numerics/requantisation.h"
+
+namespace reef::edgetpu::numerics {
+namespace {
+
+using namespace cpu;
+
+Result<FloatStage> float_stage(const OperatorView& op, model::Activation activation,
+                               std::span<const float> weights, const Convolution& c) {
+    const AffineParameters input = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const AffineParameters output = REEF_TRY(per_tensor_parameters(op.output(0)));
+    FloatStage stage;
+    stage.requantise = REEF_TRY(float_requantisation(activation, op.output(0)));
+    stage.scales.reserve(static_cast<std::size_t>(c.out_channels));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(c.out_channels); ++i) {
+        const float weight = weights.size() == 1 ? weights[0] : weights[i];
+        stage.scales.push_back(REEF_TRY(float_scale(input.scale * weight, output)));
+    }
+    return stage;
+}
+
+Status one_group(const Convolution& c) {
+    if (c.groups() != 1) return unknown_on_edgetpu("a convolution in groups");
+    return {};
+}
+
+Status known_depthwise(const Convolution& c) {
+    if (c.depth_multiplier > 1 && c.in_channels > 1)
+        return unknown_on_edgetpu(
+            "several output channels per input channel of a depthwise "
+            "convolution of several");
+    return {};
+}
+
+}  // namespace
+
+const cpu::ConvolutionRules conv_2d_rules{.check = one_group, .stage = float_stage};
+const cpu::ConvolutionRules depthwise_conv_2d_rules{.check = known_depthwise, .stage = float_stage};
+const cpu::ConvolutionRules fully_connected_rules{.check = nullptr, .stage = float_stage};
+
+PreparedKernel conv_2d(const OperatorView& op, const PrepareOptions& options) {
+    return conv_2d_kernel(REEF_TRY(read_conv_2d(op, &conv_2d_rules)), options);
+}
+
+PreparedKernel depthwise_conv_2d(const OperatorView& op, const PrepareOptions& options) {
+    return depthwise_conv_2d_kernel(REEF_TRY(read_depthwise_conv_2d(op, &depthwise_conv_2d_rules)),
+                                    options);
+}
+
+PreparedKernel fully_connected(const OperatorView& op, const PrepareOptions& options) {
+    return fully_connected_kernel(REEF_TRY(read_fully_connected(op, &fully_connected_rules)),
+                                  options);
+}
+
+}  // namespace reef::edgetpu::numerics

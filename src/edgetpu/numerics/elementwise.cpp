@@ -1,0 +1,245 @@
+// ADD, SUB, MUL, LOGISTIC, QUANTIZE, RELU and RELU6.
+#include "cpu/reference/elementwise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cpu/kernels.h"
+#include "cpu/reference/unary.h"
+#include "edgetpu/numerics/closest_ratio.h"
+#include "edgetpu/numerics/functions.h"
+#include "edgetpu/numerics/kernels.h"
+#include "edgetpu/numerics/requantisation.h"
+
+namespace reef::edgetpu::numerics {
+namespace {
+
+using namespace cpu;
+
+constexpr bool is_byte(ElementType type) {
+    return type == ElementType::uint8 || type == ElementType::int8;
+}
+
+/// The type of all inputs and outputs, where it is one and of 8 bits; else bits of no kind: the
+/// operator is TFLite's, or TFLite's checks refuse it.
+ElementType byte_type(const OperatorView& op, std::size_t inputs) {
+    constexpr ElementType none = ElementType::float32;
+    if (op.input_count() != inputs || op.output_count() != 1) return none;
+    const ElementType type = op.output(0).type;
+    for (std::size_t i = 0; i < inputs; ++i)
+        if (!op.has_input(i) || op.input(i).type != type) return none;
+    return is_byte(type) ? type : none;
+}
+
+Result<Broadcast> check_bytes(const OperatorView& op) {
+    return check_binary(op, {ElementType::uint8, ElementType::int8});
+}
+
+/// ADD: both inputs in units of one fraction of their scales.
+template <typename T>
+struct WeightedSum {
+    FloatRequantisation requantise;
+    float scale = 1;
+    Ratio weights;            ///< of a and of b
+    std::int32_t offset = 0;  ///< less the weighted zero points
+    T operator()(T a, T b) const {
+        return static_cast<T>(
+            requantise(a * weights.numerator + b * weights.denominator + offset, scale));
+    }
+};
+
+template <typename T>
+PreparedKernel sum_kernel(const OperatorView& op, Broadcast broadcast,
+                          model::Activation activation) {
+    constexpr std::int32_t largest_weight = 32767;
+    const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    const bool constants = !op.constant(0).empty() || !op.constant(1).empty();
+    if (constants || op.input(0).shape != op.input(1).shape)
+        return unknown_on_edgetpu("ADD of a constant, or of tensors of different shapes");
+    const double ratio = static_cast<double>(a.scale) / static_cast<double>(b.scale);
+    if (!(ratio >= 1.0 / largest_weight && ratio <= largest_weight))
+        return unknown_on_edgetpu("ADD of tensors whose scales are so far apart");
+    WeightedSum<T> sum;
+    sum.weights = closest_ratio(ratio, largest_weight);
+    sum.offset = -(a.zero_point * sum.weights.numerator + b.zero_point * sum.weights.denominator);
+    sum.requantise = REEF_TRY(float_requantisation(activation, op.output(0)));
+    sum.scale = REEF_TRY(float_scale(a.scale / static_cast<float>(sum.weights.numerator), out));
+    return binary_kernel<T>("add reference", std::move(broadcast), sum);
+}
+
+/// SUB of a constant, which the chip adds as a whole number of the input's steps. How it
+/// rounds that number was seen in one operator only, where it is 127.5 and becomes 128.
+template <typename T>
+struct Difference {
+    FloatRequantisation requantise;
+    float scale = 1;
+    std::int32_t zero_a = 0, zero_b = 0;
+    double steps = 1;  ///< of a per step of b
+    T operator()(T a, T b) const {
+        const auto constant = static_cast<std::int32_t>(std::nearbyint((b - zero_b) * steps));
+        return static_cast<T>(requantise(a - zero_a - constant, scale));
+    }
+};
+
+template <typename T>
+PreparedKernel difference_kernel(const OperatorView& op, Broadcast broadcast,
+                                 model::Activation activation) {
+    const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    if (op.constant(1).empty() || op.input(0).shape != op.output(0).shape)
+        return unknown_on_edgetpu("SUB of anything but a constant");
+    if (a.scale != out.scale) return unknown_on_edgetpu("SUB to another scale");
+    const double steps = static_cast<double>(b.scale) / static_cast<double>(a.scale);
+    if (!(steps < 0x1p20)) return fail(Cause::bad_input, "the constant's scale is too large");
+    return binary_kernel<T>(
+        "sub reference", std::move(broadcast),
+        Difference<T>{REEF_TRY(float_requantisation(activation, op.output(0))),
+                      REEF_TRY(float_scale(a.scale, out)), a.zero_point, b.zero_point, steps});
+}
+
+template <typename T>
+struct Product {
+    FloatRequantisation requantise;
+    float scale = 1;
+    std::int32_t zero_a = 0, zero_b = 0;
+    T operator()(T a, T b) const {
+        return static_cast<T>(requantise((a - zero_a) * (b - zero_b), scale));
+    }
+};
+
+template <typename T>
+PreparedKernel product_kernel(const OperatorView& op, Broadcast broadcast,
+                              model::Activation activation) {
+    const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    const std::int64_t size = op.output(0).element_count();
+    if (op.input(0).element_count() != size ||
+        (op.input(1).element_count() != size && op.input(1).element_count() != 1))
+        return unknown_on_edgetpu("MUL with a broadcast other than of one second factor");
+    return binary_kernel<T>(
+        "mul reference", std::move(broadcast),
+        Product<T>{REEF_TRY(float_requantisation(activation, op.output(0))),
+                   REEF_TRY(float_scale(a.scale * b.scale, out)), a.zero_point, b.zero_point});
+}
+
+template <typename T>
+struct Sigmoid {
+    AffineParameters in;
+    T operator()(T value) const {
+        const float real = static_cast<float>(value - in.zero_point) * in.scale;
+        const float y = sigmoid_256(std::clamp(real, -sigmoid_limit, sigmoid_limit));
+        return static_cast<T>(std::clamp(round_half_even(y), 0, 255) +
+                              std::numeric_limits<T>::min());
+    }
+};
+
+template <typename T>
+PreparedKernel sigmoid_kernel(const OperatorView& op, KernelSet set) {
+    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    if (out.scale != 1.0F / 256 || out.zero_point != std::numeric_limits<T>::min())
+        return unknown_on_edgetpu("LOGISTIC with another output scale than 1/256");
+    return unary_kernel<T, T>("logistic", op, set, Sigmoid<T>{in});
+}
+
+/// A copy to another quantisation.
+template <typename In, typename Out>
+struct FloatRescale {
+    FloatRequantisation requantise;
+    float scale = 1;
+    std::int32_t zero_in = 0;
+    Out operator()(In value) const {
+        return static_cast<Out>(requantise(std::int32_t{value} - zero_in, scale));
+    }
+};
+
+template <typename In, typename Out>
+PreparedKernel rescale_kernel(const OperatorView& op, const char* name,
+                              model::Activation activation, KernelSet set) {
+    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    return unary_kernel<In, Out>(
+        name, op, set,
+        FloatRescale<In, Out>{REEF_TRY(float_requantisation(activation, op.output(0))),
+                              REEF_TRY(float_scale(in.scale, out)), in.zero_point});
+}
+
+template <typename In>
+PreparedKernel quantize_from(const OperatorView& op, KernelSet set) {
+    if (op.output(0).type == ElementType::uint8)
+        return rescale_kernel<In, std::uint8_t>(op, "quantize", model::Activation::none, set);
+    return rescale_kernel<In, std::int8_t>(op, "quantize", model::Activation::none, set);
+}
+
+}  // namespace
+
+PreparedKernel add(const OperatorView& op, const PrepareOptions& options) {
+    const ElementType type = byte_type(op, 2);
+    if (!is_byte(type)) return prepare_add(op, options);
+    const auto given = REEF_TRY(op.options<model::AddOptions>());
+    auto broadcast = REEF_TRY(check_bytes(op));
+    return type == ElementType::uint8
+               ? sum_kernel<std::uint8_t>(op, std::move(broadcast), given.activation)
+               : sum_kernel<std::int8_t>(op, std::move(broadcast), given.activation);
+}
+
+PreparedKernel sub(const OperatorView& op, const PrepareOptions& options) {
+    const ElementType type = byte_type(op, 2);
+    if (!is_byte(type)) return prepare_sub(op, options);
+    const auto given = REEF_TRY(op.options<model::SubOptions>());
+    auto broadcast = REEF_TRY(check_bytes(op));
+    return type == ElementType::uint8
+               ? difference_kernel<std::uint8_t>(op, std::move(broadcast), given.activation)
+               : difference_kernel<std::int8_t>(op, std::move(broadcast), given.activation);
+}
+
+PreparedKernel mul(const OperatorView& op, const PrepareOptions& options) {
+    const ElementType type = byte_type(op, 2);
+    if (!is_byte(type)) return prepare_mul(op, options);
+    const auto given = REEF_TRY(op.options<model::MulOptions>());
+    auto broadcast = REEF_TRY(check_bytes(op));
+    return type == ElementType::uint8
+               ? product_kernel<std::uint8_t>(op, std::move(broadcast), given.activation)
+               : product_kernel<std::int8_t>(op, std::move(broadcast), given.activation);
+}
+
+PreparedKernel logistic(const OperatorView& op, const PrepareOptions& options) {
+    const ElementType type = byte_type(op, 1);
+    if (!is_byte(type)) return prepare_logistic(op, options);
+    return type == ElementType::uint8 ? sigmoid_kernel<std::uint8_t>(op, options.kernels)
+                                      : sigmoid_kernel<std::int8_t>(op, options.kernels);
+}
+
+PreparedKernel quantize(const OperatorView& op, const PrepareOptions& options) {
+    const bool bytes = op.input_count() == 1 && op.output_count() == 1 && op.has_input(0) &&
+                       is_byte(op.input(0).type) && is_byte(op.output(0).type);
+    if (!bytes) return prepare_quantize(op, options);
+    return op.input(0).type == ElementType::uint8 ? quantize_from<std::uint8_t>(op, options.kernels)
+                                                  : quantize_from<std::int8_t>(op, options.kernels);
+}
+
+PreparedKernel relu(const OperatorView& op, const PrepareOptions& options) {
+    const ElementType type = byte_type(op, 1);
+    constexpr auto activation = model::Activation::relu;
+    if (!is_byte(type)) return prepare_relu(op, options);
+    return type == ElementType::uint8
+               ? rescale_kernel<std::uint8_t, std::uint8_t>(op, "relu", activation, options.kernels)
+               : rescale_kernel<std::int8_t, std::int8_t>(op, "relu", activation, options.kernels);
+}
+
+PreparedKernel relu6(const OperatorView& op, const PrepareOptions& options) {
+    const ElementType type = byte_type(op, 1);
+    constexpr auto activation = model::Activation::relu6;
+    if (!is_byte(type)) return prepare_relu6(op, options);
+    return type == ElementType::uint8
+               ? rescale_kernel<std::uint8_t, std::uint8_t>(op, "relu6", activation,
+                                                            options.kernels)
+               : rescale_kernel<std::int8_t, std::int8_t>(op, "relu6", activation, options.kernels);
+}
+
+}  // namespace reef::edgetpu::numerics

@@ -1,0 +1,596 @@
+// The chip's arithmetic: its rule, operators computed a second time as the chip does it (in
+// uint8), which operators it takes, and how far it is from TFLite's on real layers.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "cpu/run_model.h"
+#include "edgetpu/numerics/closest_ratio.h"
+#include "edgetpu/numerics/forms.h"
+#include "edgetpu/numerics/functions.h"
+#include "edgetpu/numerics/requantisation.h"
+#include "reef/model/builder.h"
+
+namespace reef::edgetpu::numerics {
+namespace {
+
+using namespace cpu;
+
+using model::Activation;
+using model::Builder;
+using model::Op;
+using model::per_tensor;
+using test::bytes_of;
+using test::pick;
+using test::random_bytes;
+using test::refusal;
+using testing::HasSubstr;
+
+model::Tensor tensor_of(ElementType type, float scale, std::int64_t zero_point) {
+    model::Tensor tensor;
+    tensor.type = type;
+    tensor.quantization = per_tensor(scale, zero_point);
+    return tensor;
+}
+
+// --- the rule
+
+TEST(FloatRequantisation, TiesGoToEven) {
+    const FloatRequantisation rule{-1000, 1000, 0, {-128, 127}};
+    const std::array<std::int32_t, 9> halves{-5, -3, -1, 0, 1, 2, 3, 5, 7};
+    const std::array<std::int32_t, 9> rounded{-2, -2, 0, 0, 0, 1, 2, 2, 4};
+    for (std::size_t i = 0; i < halves.size(); ++i) EXPECT_EQ(rule(halves[i], 0.5F), rounded[i]);
+}
+
+TEST(FloatRequantisation, TheSumIsRoundedToFloatBeforeTheMultiplication) {
+    // 2^24 + 1 is a tie between two floats and goes down: what is left is exactly 128.
+    const FloatRequantisation rule{0, 255, 0, {0, 255}};
+    EXPECT_EQ(rule((1 << 24) + 1, 0x1p-17F), 128);
+    // 0.1F is above 0.1, but 5 * 0.1F rounds to 0.5 and 25 * 0.1F to 2.5, both ties.
+    EXPECT_EQ(rule(5, 0.1F), 0);
+    EXPECT_EQ(rule(25, 0.1F), 2);
+}
+
+TEST(FloatRequantisation, ClampsBeforeTheZeroPointAndSaturatesAfterIt) {
+    const FloatRequantisation rule{-10.4F, 20.5F, 100, {0, 255}};
+    EXPECT_EQ(rule(-50, 1), 90);
+    EXPECT_EQ(rule(50, 1), 120);
+    const FloatRequantisation open{-1000, 1000, 100, {0, 255}};
+    EXPECT_EQ(open(-101, 1), 0);
+    EXPECT_EQ(open(156, 1), 255);
+    EXPECT_EQ(open(INT32_MAX, 1), 255);
+    EXPECT_EQ(open(INT32_MIN, 1), 0);
+}
+
+TEST(FloatRequantisation, ClampsAreInTheVendorsFloats) {
+    // Values of instructions of compiled models.
+    const auto plain = float_requantisation(Activation::none,
+                                            tensor_of(ElementType::uint8, 0.9941176176071167F, 0));
+    ASSERT_TRUE(plain);
+    EXPECT_EQ(plain->max, 255.00002F);
+    EXPECT_EQ(plain->min, 0);
+    const auto shifted = float_requantisation(Activation::none,
+                                              tensor_of(ElementType::int8, 0.990686297416687F, -1));
+    ASSERT_TRUE(shifted);
+    EXPECT_EQ(shifted->max, 128.0F);
+    EXPECT_EQ(shifted->min, -127.00001F);
+    const auto six =
+        float_requantisation(Activation::relu6, tensor_of(ElementType::int8, 0.05F, -28));
+    ASSERT_TRUE(six);
+    EXPECT_EQ(six->min, 0);
+    EXPECT_NEAR(six->max, 120, 1e-4);
+    EXPECT_FALSE(
+        float_requantisation(Activation::relu_n1_to_1, tensor_of(ElementType::int8, 0.05F, 0)));
+    EXPECT_FALSE(float_requantisation(Activation::none, tensor_of(ElementType::int8, 1e-40F, 0)));
+    EXPECT_FALSE(float_requantisation(Activation::none, tensor_of(ElementType::int8, 3e38F, 0)));
+}
+
+TEST(FloatRequantisation, ScalesMultiplyByTheReciprocal) {
+    const auto scale = float_scale(0.1F * 0.3F, {0.7F, 0});
+    ASSERT_TRUE(scale);
+    EXPECT_EQ(*scale, 0.1F * 0.3F * (1.0F / 0.7F));
+    EXPECT_FALSE(float_scale(0x1p-140F, {0x1p20F, 0}));
+    EXPECT_FALSE(float_scale(0x1p100F, {0x1p-100F, 0}));
+}
+
+TEST(ClosestRatio, IsTheBestOfAllQuotients) {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<double> exponent(-3.9, 3.9);
+    for (int round = 0; round < 200; ++round) {
+        const double value = std::exp2(exponent(random));
+        const Ratio found = closest_ratio(value, 15);
+        EXPECT_EQ(std::gcd(found.numerator, found.denominator), 1);
+        const double off = std::abs(1.0 * found.numerator / found.denominator - value);
+        for (int p = 1; p <= 15; ++p)
+            for (int q = 1; q <= 15; ++q) EXPECT_LE(off, std::abs(1.0 * p / q - value) + 1e-12);
+    }
+    EXPECT_EQ(closest_ratio(1, 32767), (Ratio{1, 1}));
+    EXPECT_EQ(closest_ratio(32767, 32767), (Ratio{32767, 1}));
+    EXPECT_EQ(closest_ratio(3.14159265358979, 1000), (Ratio{355, 113}));
+}
+
+TEST(EdgetpuFunctions, ApproximateWhatTheyAreCalled) {
+    for (float x = -sigmoid_limit; x <= sigmoid_limit; x += 0.01F)
+        EXPECT_NEAR(sigmoid_256(x), 256 / (1 + std::exp(-double{x})), 0.01) << x;
+    for (float x = exponential_limit; x <= 0; x += 0.01F)
+        EXPECT_NEAR(exponential_65536(x), 65536 * std::exp(double{x}), 1.2) << x;
+    for (float x = 0.3F; x < 40000; x *= 1.01F)
+        EXPECT_NEAR(inverse_root_65536.with_range(x) * std::sqrt(2 * double{x}), 65536, 3.5) << x;
+    EXPECT_EQ(to_16_bits(-3), 0);
+    EXPECT_EQ(to_16_bits(2.5F), 2);
+    EXPECT_EQ(to_16_bits(65535.5F), 65535);
+}
+
+// --- operators, computed again in uint8
+
+/// A tensor's quantisation, with the zero point that the chip sees.
+struct Side {
+    float scale = 1;
+    std::int32_t zero = 0;
+};
+
+class EdgetpuOperator : public testing::TestWithParam<ElementType> {
+  protected:
+    [[nodiscard]] bool is_signed() const { return GetParam() == ElementType::int8; }
+    [[nodiscard]] int sign_bit() const { return is_signed() ? 128 : 0; }
+    [[nodiscard]] model::Quantization quantisation(Side side) const {
+        return per_tensor(side.scale, side.zero - sign_bit());
+    }
+    /// What the chip holds for a tensor's byte.
+    [[nodiscard]] std::int32_t on_chip(std::byte value) const {
+        return std::to_integer<std::int32_t>(value) ^ sign_bit();
+    }
+    Side any_side(float low = -6, float high = 1) {
+        return {std::exp2(std::uniform_real_distribution<float>(low, high)(random_)),
+                pick(random_, 0, 255)};
+    }
+
+    /// The chip's last step, by another way than the product's: ties from the distance to both
+    /// neighbours.
+    static std::int32_t requantise(std::int64_t sum, float scale, Side out,
+                                   Activation activation = Activation::none) {
+        const float inverse = 1.0F / out.scale;
+        float low = out.scale * static_cast<float>(-out.zero);
+        float high = out.scale * static_cast<float>(255 - out.zero);
+        if (activation != Activation::none) low = std::max(low, 0.0F);
+        if (activation == Activation::relu6) high = std::min(high, 6.0F);
+        float y = static_cast<float>(sum) * scale;
+        if (y < low * inverse) y = low * inverse;
+        if (y > high * inverse) y = high * inverse;
+        const double below = std::floor(double{y});
+        const double rest = double{y} - below;
+        const bool odd = std::fmod(below, 2) != 0;
+        const bool up = rest > 0.5 || (rest == 0.5 && odd);
+        return std::clamp(static_cast<std::int32_t>(below) + (up ? 1 : 0) + out.zero, 0, 255);
+    }
+
+    /// One operator on computed inputs: what it gives, as the chip holds it.
+    std::vector<std::int32_t> run(Builder& builder, model::TensorIndex output,
+                                  const std::vector<std::vector<std::byte>>& inputs) {
+        builder.output(output);
+        auto model = builder.finish();
+        EXPECT_TRUE(model) << model.error().message();
+        if (!model) return {};
+        std::vector<std::vector<std::byte>> results;
+        for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
+            auto outputs = test::run_model(
+                *model, inputs, {.kernels = kernels, .arithmetic = &numerics::arithmetic()});
+            if (outputs.empty()) return {};
+            results.push_back(std::move(outputs[0]));
+        }
+        EXPECT_EQ(results[0], results[1]);
+        std::vector<std::int32_t> values;
+        for (const std::byte value : results[0]) values.push_back(on_chip(value));
+        return values;
+    }
+
+    std::mt19937 random_{7};
+};
+
+TEST_P(EdgetpuOperator, ConvolutionsAreSumsTimesOneFloat) {
+    for (int round = 0; round < 60; ++round) {
+        const bool depthwise = round % 2 == 1;
+        const std::int32_t height = pick(random_, 1, 6), width = pick(random_, 1, 6);
+        const std::int32_t depth = pick(random_, 1, 9);
+        const std::int32_t channels = depthwise ? depth : pick(random_, 1, 20);
+        const std::int32_t taps = pick(random_, 1, 3);
+        const Activation activation =
+            std::array{Activation::none, Activation::relu,
+                       Activation::relu6}[static_cast<std::size_t>(pick(random_, 0, 2))];
+        const Side in = any_side(), out = any_side(-4, 5);
+        const bool per_channel = is_signed() && pick(random_, 0, 1) == 1;
+        const auto count = static_cast<std::size_t>(channels);
+        std::vector<float> scales(per_channel ? count : 1);
+        for (float& scale : scales) scale = any_side(-9, -4).scale;
+        const std::int32_t weight_zero = is_signed() ? 128 : pick(random_, 0, 255);
+        const std::int32_t per_filter = depthwise ? 1 : depth;
+        const auto weights =
+            random_bytes(random_, count * static_cast<std::size_t>(taps * taps * per_filter));
+        std::vector<std::int32_t> bias(count);
+        for (std::int32_t& value : bias) value = pick(random_, -20000, 20000);
+
+        Builder builder("convolution");
+        const auto x = builder.input("x", GetParam(), {1, height, width, depth}, quantisation(in));
+        const auto w =
+            builder.constant_bytes("w", GetParam(),
+                                   depthwise ? std::vector{1, taps, taps, channels}
+                                             : std::vector{channels, taps, taps, depth},
+                                   weights,
+                                   per_channel ? model::per_channel(scales, depthwise ? 3 : 0)
+                                               : per_tensor(scales[0], weight_zero - sign_bit()));
+        const auto b = builder.constant<std::int32_t>("b", ElementType::int32, {channels}, bias);
+        const auto y =
+            builder.tensor("y", GetParam(), {1, height, width, channels}, quantisation(out));
+        if (depthwise)
+            builder.add(Op::depthwise_conv_2d, {x, w, b}, {y},
+                        model::DepthwiseConv2dOptions{.padding = model::Padding::same,
+                                                      .stride_h = 1,
+                                                      .stride_w = 1,
+                                                      .depth_multiplier = 1,
+                                                      .activation = activation});
+        else
+            builder.add(Op::conv_2d, {x, w, b}, {y},
+                        model::Conv2dOptions{.padding = model::Padding::same,
+                                             .stride_h = 1,
+                                             .stride_w = 1,
+                                             .activation = activation});
+        const auto input = random_bytes(random_, static_cast<std::size_t>(height * width * depth));
+        const auto values = run(builder, y, {input});
+        ASSERT_EQ(values.size(), static_cast<std::size_t>(height * width) * count);
+
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const auto o = static_cast<std::int32_t>(i % count);
+            const auto pixel = static_cast<std::int32_t>(i / count);
+            std::int64_t sum = bias[i % count];
+            for (std::int32_t ky = 0; ky < taps; ++ky)
+                for (std::int32_t kx = 0; kx < taps; ++kx)
+                    for (std::int32_t k = 0; k < per_filter; ++k) {
+                        const std::int32_t iy = pixel / width + ky - (taps - 1) / 2;
+                        const std::int32_t ix = pixel % width + kx - (taps - 1) / 2;
+                        if (iy < 0 || iy >= height || ix < 0 || ix >= width) continue;
+                        const std::int32_t channel = depthwise ? o : k;
+                        const std::int32_t tap = depthwise
+                                                     ? (ky * taps + kx) * channels + o
+                                                     : ((o * taps + ky) * taps + kx) * depth + k;
+                        sum += std::int64_t{on_chip(input[static_cast<std::size_t>(
+                                                (iy * width + ix) * depth + channel)]) -
+                                            in.zero} *
+                               (on_chip(weights[static_cast<std::size_t>(tap)]) - weight_zero);
+                    }
+            const float weight = scales[per_channel ? i % count : 0];
+            const float scale = in.scale * weight * (1.0F / out.scale);
+            ASSERT_EQ(values[i], requantise(sum, scale, out, activation))
+                << "round " << round << ", element " << i;
+        }
+    }
+}
+
+TEST_P(EdgetpuOperator, FullyConnectedIsAConvolutionOfOnePixel) {
+    constexpr std::int32_t depth = 37, channels = 70;
+    const Side in = any_side(), out = any_side(-2, 3);
+    const std::int32_t weight_zero = is_signed() ? 128 : 119;
+    const auto weights = random_bytes(random_, depth * channels);
+    Builder builder("fully connected");
+    const auto x = builder.input("x", GetParam(), {2, depth}, quantisation(in));
+    const auto w = builder.constant_bytes("w", GetParam(), {channels, depth}, weights,
+                                          per_tensor(0.01F, weight_zero - sign_bit()));
+    const auto y = builder.tensor("y", GetParam(), {2, channels}, quantisation(out));
+    builder.add(Op::fully_connected, {x, w}, {y}, model::FullyConnectedOptions{});
+    const auto input = random_bytes(random_, 2 * depth);
+    const auto values = run(builder, y, {input});
+    ASSERT_EQ(values.size(), 2U * channels);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        std::int64_t sum = 0;
+        for (std::size_t k = 0; k < depth; ++k)
+            sum += std::int64_t{on_chip(input[i / channels * depth + k]) - in.zero} *
+                   (on_chip(weights[i % channels * depth + k]) - weight_zero);
+        EXPECT_EQ(values[i], requantise(sum, in.scale * 0.01F * (1.0F / out.scale), out)) << i;
+    }
+}
+
+TEST_P(EdgetpuOperator, AddWeighsBothInputsWithIntegers) {
+    for (int round = 0; round < 20; ++round) {
+        const Side a = any_side(), b = any_side(), out = any_side(-5, 2);
+        Builder builder("add");
+        const auto x = builder.input("x", GetParam(), {1, 40, 50, 1}, quantisation(a));
+        const auto y = builder.input("y", GetParam(), {1, 40, 50, 1}, quantisation(b));
+        const auto z = builder.tensor("z", GetParam(), {1, 40, 50, 1}, quantisation(out));
+        builder.add(Op::add, {x, y}, {z}, model::AddOptions{.activation = Activation::relu});
+        const auto left = random_bytes(random_, 2000), right = random_bytes(random_, 2000);
+        const auto values = run(builder, z, {left, right});
+        ASSERT_EQ(values.size(), 2000U);
+        const Ratio ratio = closest_ratio(double{a.scale} / double{b.scale}, 32767);
+        const float scale = a.scale / static_cast<float>(ratio.numerator) * (1.0F / out.scale);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const std::int64_t sum = std::int64_t{on_chip(left[i]) - a.zero} * ratio.numerator +
+                                     std::int64_t{on_chip(right[i]) - b.zero} * ratio.denominator;
+            ASSERT_EQ(values[i], requantise(sum, scale, out, Activation::relu)) << i;
+        }
+    }
+}
+
+TEST_P(EdgetpuOperator, MulMultipliesWithoutZeroPoints) {
+    const Side a = any_side(), b = any_side(), out = any_side(-5, 2);
+    for (const std::int32_t second : {2000, 1}) {
+        Builder builder("mul");
+        const auto x = builder.input("x", GetParam(), {2000}, quantisation(a));
+        const auto y = builder.input("y", GetParam(), {second}, quantisation(b));
+        const auto z = builder.tensor("z", GetParam(), {2000}, quantisation(out));
+        builder.add(Op::mul, {x, y}, {z}, model::MulOptions{});
+        const auto left = random_bytes(random_, 2000);
+        const auto right = random_bytes(random_, static_cast<std::size_t>(second));
+        const auto values = run(builder, z, {left, right});
+        ASSERT_EQ(values.size(), 2000U);
+        const float scale = a.scale * b.scale * (1.0F / out.scale);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const std::byte factor = right[second == 1 ? 0 : i];
+            const std::int64_t product =
+                std::int64_t{on_chip(left[i]) - a.zero} * (on_chip(factor) - b.zero);
+            ASSERT_EQ(values[i], requantise(product, scale, out)) << i;
+        }
+    }
+}
+
+TEST_P(EdgetpuOperator, SubTakesAWholeNumberOfSteps) {
+    // MoveNet's: 1.0 is 127.5 steps of the input, and 128 on the chip.
+    const Side in{0.007843137718737125F, 0}, out{in.scale, 127}, one{0.5F * in.scale, 0};
+    Builder builder("sub");
+    const auto x = builder.input("x", GetParam(), {1, 2, 128, 1}, quantisation(in));
+    const auto k = builder.constant_bytes("k", GetParam(), {},
+                                          std::vector{static_cast<std::byte>(255 ^ sign_bit())},
+                                          quantisation(one));
+    const auto y = builder.tensor("y", GetParam(), {1, 2, 128, 1}, quantisation(out));
+    builder.add(Op::sub, {x, k}, {y}, model::SubOptions{});
+    std::vector<std::byte> input(256);
+    for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
+    const auto values = run(builder, y, {input});
+    ASSERT_EQ(values.size(), 256U);
+    for (std::size_t i = 0; i < 256; ++i)
+        EXPECT_EQ(values[i], std::max(0, on_chip(input[i]) - 128 + 127));
+}
+
+TEST_P(EdgetpuOperator, AveragesAreSumsTimesAShare) {
+    const Side in = any_side();
+    const auto input = random_bytes(random_, 8 * 12 * 5);
+    const auto average = [&](Builder& builder, model::TensorIndex y, std::int32_t rows,
+                             std::int32_t columns, Side out) {
+        const auto values = run(builder, y, {input});
+        const std::int32_t across = 12 / columns;
+        ASSERT_EQ(values.size(), static_cast<std::size_t>(8 / rows * across * 5));
+        const float share = 1.0F / static_cast<float>(rows * columns);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const auto at = static_cast<std::int32_t>(i);
+            std::int64_t sum = 0;
+            for (std::int32_t ky = 0; ky < rows; ++ky)
+                for (std::int32_t kx = 0; kx < columns; ++kx)
+                    sum +=
+                        on_chip(input[static_cast<std::size_t>(
+                            ((at / 5 / across * rows + ky) * 12 + at / 5 % across * columns + kx) *
+                                5 +
+                            at % 5)]) -
+                        in.zero;
+            ASSERT_EQ(values[i], requantise(sum, in.scale * share * (1.0F / out.scale), out)) << i;
+        }
+    };
+    Builder pool("pool");
+    const auto x = pool.input("x", GetParam(), {1, 8, 12, 5}, quantisation(in));
+    const auto y = pool.tensor("y", GetParam(), {1, 4, 4, 5}, quantisation(in));
+    pool.add(Op::average_pool_2d, {x}, {y},
+             model::Pool2dOptions{.padding = model::Padding::valid,
+                                  .stride_h = 2,
+                                  .stride_w = 3,
+                                  .filter_h = 2,
+                                  .filter_w = 3});
+    average(pool, y, 2, 3, in);
+
+    const Side out = any_side();
+    Builder mean("mean");
+    const auto u = mean.input("u", GetParam(), {1, 8, 12, 5}, quantisation(in));
+    const auto axes = mean.constant<std::int32_t>("axes", ElementType::int32, {2},
+                                                  std::vector<std::int32_t>{1, 2});
+    const auto v = mean.tensor("v", GetParam(), {1, 1, 1, 5}, quantisation(out));
+    mean.add(Op::mean, {u, axes}, {v}, model::ReducerOptions{.keep_dims = true});
+    average(mean, v, 8, 12, out);
+}
+
+TEST_P(EdgetpuOperator, CopiesToAnotherQuantisationAreOneMultiplication) {
+    const Side a = any_side(), b = any_side(), out = any_side();
+    const auto first = random_bytes(random_, 300), second = random_bytes(random_, 300);
+    Builder join("join");
+    const auto x = join.input("x", GetParam(), {300, 1}, quantisation(a));
+    const auto y = join.input("y", GetParam(), {300, 1}, quantisation(b));
+    const auto z = join.tensor("z", GetParam(), {300, 2}, quantisation(out));
+    join.add(Op::concatenation, {x, y}, {z}, model::ConcatenationOptions{.axis = 1});
+    const auto joined = run(join, z, {first, second});
+    ASSERT_EQ(joined.size(), 600U);
+    const auto expected = [&](std::byte value, Side in, Activation activation) {
+        return requantise(on_chip(value) - in.zero, in.scale * (1.0F / out.scale), out, activation);
+    };
+    for (std::size_t i = 0; i < 300; ++i) {
+        ASSERT_EQ(joined[2 * i], expected(first[i], a, Activation::none)) << i;
+        ASSERT_EQ(joined[2 * i + 1], expected(second[i], b, Activation::none)) << i;
+    }
+    for (const Op op : {Op::quantize, Op::relu, Op::relu6}) {
+        Builder copy("copy");
+        const auto u = copy.input("u", GetParam(), {300}, quantisation(a));
+        const auto v = copy.tensor("v", GetParam(), {300}, quantisation(out));
+        copy.add(op, {u}, {v});
+        const auto copied = run(copy, v, {first});
+        ASSERT_EQ(copied.size(), 300U);
+        const Activation activation = op == Op::relu    ? Activation::relu
+                                      : op == Op::relu6 ? Activation::relu6
+                                                        : Activation::none;
+        for (std::size_t i = 0; i < 300; ++i)
+            ASSERT_EQ(copied[i], expected(first[i], a, activation)) << model::builtin_name(op);
+    }
+}
+
+TEST_P(EdgetpuOperator, LogisticIsTheTableRounded) {
+    const Side in{0.0625F, 120}, out{1.0F / 256, 0};
+    Builder builder("logistic");
+    const auto x = builder.input("x", GetParam(), {256}, quantisation(in));
+    const auto y = builder.tensor("y", GetParam(), {256}, quantisation(out));
+    builder.add(Op::logistic, {x}, {y});
+    std::vector<std::byte> input(256);
+    for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
+    const auto values = run(builder, y, {input});
+    ASSERT_EQ(values.size(), 256U);
+    for (std::size_t i = 0; i < 256; ++i) {
+        const double real = 0.0625 * (on_chip(input[i]) - 120);
+        EXPECT_NEAR(values[i], std::min(256 / (1 + std::exp(-real)), 255.0), 0.51) << real;
+    }
+}
+
+TEST_P(EdgetpuOperator, SoftmaxIsWithinOneStepOfTheRealOne) {
+    const Side in{0.11F, 70}, out{1.0F / 256, 0};
+    for (const std::int32_t length : {1, 2, 10, 1001}) {
+        Builder builder("softmax");
+        const auto x = builder.input("x", GetParam(), {1, length}, quantisation(in));
+        const auto y = builder.tensor("y", GetParam(), {1, length}, quantisation(out));
+        builder.add(Op::softmax, {x}, {y}, model::SoftmaxOptions{.beta = 1});
+        const auto input = random_bytes(random_, static_cast<std::size_t>(length));
+        const auto values = run(builder, y, {input});
+        ASSERT_EQ(values.size(), static_cast<std::size_t>(length));
+        double sum = 0;
+        for (const std::byte value : input) sum += std::exp(0.11 * on_chip(value));
+        for (std::size_t i = 0; i < values.size(); ++i)
+            EXPECT_NEAR(values[i], 256 * std::exp(0.11 * on_chip(input[i])) / sum, 1) << i;
+    }
+}
+
+TEST_P(EdgetpuOperator, ResizeWeighsQuarters) {
+    const Side any = any_side();
+    Builder builder("resize");
+    const auto x = builder.input("x", GetParam(), {1, 3, 5, 2}, quantisation(any));
+    const auto size = builder.constant<std::int32_t>("size", ElementType::int32, {2},
+                                                     std::vector<std::int32_t>{6, 10});
+    const auto y = builder.tensor("y", GetParam(), {1, 6, 10, 2}, quantisation(any));
+    builder.add(Op::resize_bilinear, {x, size}, {y},
+                model::ResizeBilinearOptions{.half_pixel_centers = true});
+    const auto input = random_bytes(random_, 30);
+    const auto values = run(builder, y, {input});
+    ASSERT_EQ(values.size(), 120U);
+    // Along one axis an output takes three quarters of the nearer input and one of the other.
+    const auto near = [](int o) { return o / 2; };
+    const auto far = [](int o, int length) {
+        return std::clamp(o / 2 + (o % 2 == 0 ? -1 : 1), 0, length - 1);
+    };
+    for (int oy = 0; oy < 6; ++oy)
+        for (int ox = 0; ox < 10; ++ox)
+            for (int c = 0; c < 2; ++c) {
+                const auto at = [&](int iy, int ix) {
+                    return on_chip(input[static_cast<std::size_t>((iy * 5 + ix) * 2 + c)]);
+                };
+                const int sixteenths = 9 * at(near(oy), near(ox)) + 3 * at(near(oy), far(ox, 5)) +
+                                       3 * at(far(oy, 3), near(ox)) + at(far(oy, 3), far(ox, 5));
+                EXPECT_EQ(values[static_cast<std::size_t>((oy * 10 + ox) * 2 + c)],
+                          static_cast<int>(std::lrint(sixteenths / 16.0)));
+            }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, EdgetpuOperator,
+                         testing::Values(ElementType::uint8, ElementType::int8),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
+
+// --- which operators are the chip's
+
+/// float -> QUANTIZE -> RELU -> [between] -> RELU
+model::Model network(const auto& between) {
+    Builder builder("network");
+    const auto x = builder.input("x", ElementType::float32, {1, 4});
+    const auto q = per_tensor(0.5F, 0);
+    const auto y = builder.tensor("y", ElementType::int8, {1, 4}, q);
+    const auto z = builder.tensor("z", ElementType::int8, {1, 4}, q);
+    builder.add(Op::quantize, {x}, {y});
+    builder.add(Op::relu, {y}, {z});
+    const auto last = between(builder, z);
+    const auto out = builder.tensor("out", ElementType::int8, {1, 4}, q);
+    builder.add(Op::relu, {last}, {out});
+    builder.output(out);
+    auto model = builder.finish();
+    EXPECT_TRUE(model) << model.error().message();
+    return std::move(*model);
+}
+
+model::Model network_through_floats() {
+    return network([](Builder& builder, model::TensorIndex z) {
+        const auto real = builder.tensor("real", ElementType::float32, {1, 4});
+        const auto back = builder.tensor("back", ElementType::int8, {1, 4}, per_tensor(0.5F, 0));
+        builder.add(Op::dequantize, {z}, {real});
+        builder.add(Op::quantize, {real}, {back});
+        return back;
+    });
+}
+
+TEST(EdgetpuPartition, FloatsInFrontStayOnTheCpuAndWhatFollowsThemDoesNot) {
+    const model::Model model = network([](Builder&, model::TensorIndex z) { return z; });
+    const auto reasons = reasons_for_cpu(model, model.subgraphs[0]);
+    ASSERT_EQ(reasons.size(), 3U);
+    EXPECT_THAT(reasons[0], HasSubstr("'x' is float32"));
+    EXPECT_EQ(reasons[1], "");
+    EXPECT_EQ(reasons[2], "");
+}
+
+TEST(EdgetpuPartition, WhatFollowsTheChipAndTheCpuStaysOnTheCpu) {
+    const model::Model model = network_through_floats();
+    const auto reasons = reasons_for_cpu(model, model.subgraphs[0]);
+    ASSERT_EQ(reasons.size(), 5U);
+    EXPECT_EQ(reasons[1], "");
+    EXPECT_THAT(reasons[2], HasSubstr("'real' is float32"));
+    EXPECT_THAT(reasons[3], HasSubstr("follows the chip"));
+    EXPECT_THAT(reasons[4], HasSubstr("follows the chip"));
+}
+
+TEST(EdgetpuPartition, PlacementsSayWhichArithmeticAndWhy) {
+    const model::Model model = network_through_floats();
+    const auto chip = test::on_cpu(model, {.arithmetic = &numerics::arithmetic()});
+    ASSERT_TRUE(chip) << chip.error().message();
+    EXPECT_EQ(chip->placements()[1].kernel, "relu fast table edgetpu");
+    EXPECT_THAT(chip->placements()[1].reason, HasSubstr("as the Edge TPU computes it"));
+    EXPECT_EQ(chip->placements()[4].kernel, "relu fast table");
+    EXPECT_THAT(chip->placements()[4].reason, HasSubstr("TFLite's arithmetic: "));
+    const auto tflite = test::on_cpu(model, {});
+    ASSERT_TRUE(tflite);
+    EXPECT_EQ(tflite->placements()[1].kernel, "relu fast table");
+    EXPECT_EQ(tflite->placements()[1].reason, "");
+}
+
+TEST(EdgetpuPartition, UnknownArithmeticIsRefusedByName) {
+    const model::Model packs = network([](Builder& builder, model::TensorIndex z) {
+        const auto q = per_tensor(0.5F, 0);
+        const auto both = builder.tensor("both", ElementType::int8, {2, 1, 4}, q);
+        const auto one = builder.tensor("one", ElementType::int8, {1, 4}, q);
+        const auto other = builder.tensor("other", ElementType::int8, {1, 4}, q);
+        builder.add(Op::pack, {z, z}, {both}, model::PackOptions{.values_count = 2, .axis = 0});
+        builder.add(Op::unpack, {both}, {one, other}, model::UnpackOptions{.num = 2, .axis = 0});
+        return one;
+    });
+    EXPECT_EQ(refusal(packs), "");
+    EXPECT_THAT(refusal(packs, &numerics::arithmetic()),
+                testing::AllOf(HasSubstr("PACK is not known"), HasSubstr("operator 2")));
+    const model::Model adds = network([](Builder& builder, model::TensorIndex z) {
+        const auto q = per_tensor(0.5F, 0);
+        const auto k = builder.constant<std::int8_t>("k", ElementType::int8, {1},
+                                                     std::vector<std::int8_t>{3}, q);
+        const auto sum = builder.tensor("sum", ElementType::int8, {1, 4}, q);
+        builder.add(Op::add, {z, k}, {sum}, model::AddOptions{});
+        return sum;
+    });
+    Builder steep("steep");
+    const auto logits = steep.input("logits", ElementType::uint8, {1, 4}, per_tensor(0x1p100F, 0));
+    const auto shares =
+        steep.tensor("shares", ElementType::uint8, {1, 4}, per_tensor(1.0F / 256, 0));
+    steep.add(Op::softmax, {logits}, {shares}, model::SoftmaxOptions{.beta = 0x1p100F});
+    steep.output(shares);
+    EXPECT_THAT(refusal(steep.finish().value(), &numerics::arithmetic()), HasSubstr("not finite"));
+    EXPECT_EQ(refusal(adds), "");
+    EXPECT_THAT(refusal(adds, &numerics::arithmetic()), HasSubstr("ADD of a constant"));
+}
+
+}  // namespace
+}  // namespace reef::edgetpu::numerics

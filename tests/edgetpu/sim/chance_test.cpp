@@ -1,0 +1,166 @@
+// Values that no known program has, in every field of every kind of instruction, one at a time: the
+// simulator refuses them, stops, finds something, or computes the same. A field whose other values
+// mean other data is listed below; nothing else may change the outputs without a word.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "edgetpu/isa/program_data.h"
+#include "machine_run.h"
+#include "reef/base/file.h"
+#include "reef/model/tflite.h"
+#include "support/shared_data.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+/// By instruction and field: the bits of all known programs.
+using Seen = std::map<const FieldInfo*, std::set<std::uint64_t>>;
+
+const Seen& seen() {
+    static const Seen all = [] {
+        Seen values;
+        for (const auto& files : {test::program_files(), test::wild_program_files()})
+            for (const auto& file : files)
+                for (const auto& program : file.programs)
+                    for (const Bytes chunk : program.chunks) {
+                        InstructionCursor cursor(chunk);
+                        while (const auto instruction = cursor.next())
+                            if (instruction->info != nullptr)
+                                for (const auto& field : instruction->info->fields)
+                                    values[&field].insert(instruction->bits(field));
+                    }
+        return values;
+    }();
+    return all;
+}
+
+/// At most three: one bit more than is seen, the widest, and the smallest.
+std::vector<std::uint64_t> unseen_values(const FieldInfo& field) {
+    const auto& known = seen().at(&field);
+    const std::uint64_t most = ~std::uint64_t{0} >> (64 - field.width);
+    std::set<std::uint64_t> values;
+    for (const std::uint64_t value : {most, (most >> 1U) + 1, *known.rbegin() + 1})
+        if (value <= most && !known.contains(value)) values.insert(value);
+    for (std::uint64_t value = 1; value <= most && value < 16 && values.size() < 3; ++value)
+        if (!known.contains(value)) values.insert(value);
+    return {values.begin(), values.end()};
+}
+
+/// What other values of these fields mean is other data, other places or another amount of work,
+/// which a program may ask for as it likes.
+bool is_data(std::string_view instruction, std::string_view field) {
+    static const std::set<std::string, std::less<>> listed = {
+        "tiles",       "scale",    "clamp_max",      "clamp_min",     "initial",
+        "out_zero",    "in_zero",  "par_zero",       "fill_value",    "alu.operand",
+        "last_lanes",  "lanes",    "zero_row.first", "zero_row.step", "zero_row.last",
+        "reset.value", "to_tiles", "pixel_stride",   "row_stride"};
+    if (listed.contains(field)) return true;
+    const auto last = field.substr(field.rfind('.') + 1);
+    if (last == "base" || last.starts_with("stride") || last.starts_with("limit")) return true;
+    if (field.ends_with("rotate.level") || field.ends_with("rotate.size")) return true;
+    return instruction == "load_table" && (last.starts_with("c") || last.starts_with("break"));
+}
+
+struct Outcomes {
+    unsigned refused = 0, stopped = 0, found = 0, equal = 0, listed = 0;
+    std::vector<std::string> silent;
+};
+
+class ChanceFindings : public testing::TestWithParam<const char*> {
+  protected:
+    static Result<Package> package(const std::filesystem::path& shared) {
+        const auto bytes =
+            REEF_TRY(read_file((shared / (std::string(GetParam()) + ".tflite")).string()));
+        const auto model = REEF_TRY(model::read_tflite(bytes));
+        auto packages = REEF_TRY(packages_of(model));
+        return std::move(packages.front().package);
+    }
+
+    struct Run {
+        Status status;
+        std::vector<std::byte> out;
+        std::size_t findings = 0;
+    };
+    static Run run(PackagePrograms& programs, bool strict) {
+        programs.set_inputs(7);
+        Machine machine(MachineOptions{.strict = strict});
+        Run ran;
+        ran.status = programs.run(machine);
+        ran.out = programs.outputs();
+        if (auto* monitor = machine.monitor()) ran.findings = monitor->findings().size();
+        return ran;
+    }
+
+    void try_value(const Package& original, std::size_t executable, std::size_t stream,
+                   const Instruction& at, const FieldInfo& field, std::uint64_t value) {
+        Package changed = original;
+        auto& instructions = changed.executables[executable].bitstreams[stream].instructions;
+        const Bytes view = instructions.view();
+        std::vector<std::byte> bytes(view.begin(), view.end());
+        set_field_bits(MutableBytes(bytes).subspan(at.word * word_bytes, at.bytes.size()), field,
+                       value);
+        instructions = SharedBytes::copy_of(bytes);
+        auto programs = PackagePrograms::load(changed);
+        if (!programs) return void(++outcomes_.refused);
+        const Run plain = run(*programs, false);
+        if (!plain.status) return void(++outcomes_.stopped);
+        if (plain.out == want_.out) return void(++outcomes_.equal);
+        const Run strict = run(*programs, true);
+        if (!strict.status || strict.findings > want_.findings) return void(++outcomes_.found);
+        if (is_data(at.info->name, field.name)) return void(++outcomes_.listed);
+        outcomes_.silent.push_back(std::string(at.info->name) + " " + std::string(field.name) +
+                                   "=" + std::to_string(value));
+    }
+
+    Run want_;
+    Outcomes outcomes_;
+};
+
+TEST_P(ChanceFindings, NoUnseenValueChangesOutputsWithoutAWord) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto original = package(shared);
+    ASSERT_TRUE(original) << original.error().message();
+    auto programs = PackagePrograms::load(*original);
+    ASSERT_TRUE(programs) << programs.error().message();
+    want_ = run(*programs, true);
+    ASSERT_TRUE(want_.status) << want_.status.error().message();
+
+    std::set<std::string_view> kinds;
+    for (std::size_t e = 0; e < original->executables.size(); ++e) {
+        const auto& streams = original->executables[e].bitstreams;
+        for (std::size_t s = 0; s < streams.size(); ++s) {
+            InstructionCursor cursor(streams[s].instructions.view());
+            while (const auto at = cursor.next()) {
+                if (!kinds.insert(at->info->name).second) continue;
+                for (const auto& field : at->info->fields)
+                    for (const auto value : unseen_values(field))
+                        try_value(*original, e, s, *at, field, value);
+            }
+        }
+    }
+    std::printf(
+        "%s: %zu kinds of instructions; %u values refused, %u stopped, %u found, %u equal, "
+        "%u other data\n",
+        GetParam(), kinds.size(), outcomes_.refused, outcomes_.stopped, outcomes_.found,
+        outcomes_.equal, outcomes_.listed);
+    EXPECT_THAT(outcomes_.silent, testing::IsEmpty());
+    EXPECT_GT(outcomes_.refused, 100U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, ChanceFindings,
+                         testing::Values("data/edgetpu/templates/bright_16x16_edgetpu",
+                                         "data/models/split_concat_edgetpu",
+                                         "data/models/keras_lstm_mnist_ptq_edgetpu"));
+#ifdef REEF_LARGE_PROGRAMS
+INSTANTIATE_TEST_SUITE_P(
+    LargePrograms, ChanceFindings,
+    testing::Values("data/edgetpu/templates/gabor_64x64_p4_edgetpu",
+                    "data/edgetpu/wild/rt10__mobilenet_v1_0.25_128_quant_edgetpu"));
+#endif
+
+}  // namespace
+}  // namespace reef::edgetpu::sim

@@ -1,0 +1,78 @@
+#include "inputs/instruction_streams.h"
+
+#include <fmt/format.h>
+
+#include "reef/model/tflite.h"
+#include "reef/runtime/registry.h"
+
+namespace reef::tool {
+namespace {
+
+bool is_tflite(Bytes file) {
+    return file.size() >= 8 && as_text(file.subspan(4, 4)) == "TFL3";
+}
+
+}  // namespace
+
+Result<const chip::Disassembler*> disassembler_of(const std::string& family) {
+    std::vector<std::string> families;
+    for (const auto* each : runtime::Registry::of_process().parts<chip::Disassembler>()) {
+        if (family.empty() || each->family() == family) return each;
+        families.emplace_back(each->family());
+    }
+    return fail(Cause::bad_argument, fmt::format("no chip '{}' with a disassembler", family), {},
+                "there are " + runtime::in_a_row(families));
+}
+
+Result<std::vector<Program>> programs_of(const SharedBytes& file, const std::string& family) {
+    std::vector<Program> out;
+    if (!is_tflite(file.view())) {
+        out.push_back({0, "raw", {file.view()}, {file}, REEF_TRY(disassembler_of(family))});
+        return out;
+    }
+    const auto model = REEF_TRY(model::read_tflite(file));
+    std::vector<std::string> names;
+    for (const auto* disassembler : runtime::Registry::of_process().parts<chip::Disassembler>()) {
+        names.emplace_back(disassembler->name());
+        for (auto& program : REEF_TRY(disassembler->programs_of(model))) {
+            Program& one = out.emplace_back(
+                Program{out.size(), std::move(program.type), {}, {}, disassembler});
+            for (auto& stream : program.streams) {
+                one.chunks.push_back(stream.view());
+                one.owners.push_back(std::move(stream));
+            }
+        }
+    }
+    if (out.empty()) {
+        const std::string chips = runtime::in_a_row(names, "or");
+        return fail(Cause::bad_input,
+                    fmt::format("the model is not compiled: it has no {} program", chips), {},
+                    fmt::format("give a model that the {} compiler made", chips));
+    }
+    return out;
+}
+
+std::string Program::chunk_name(std::size_t chunk) const {
+    if (type == "raw") return type;
+    const auto name = fmt::format("{}-{}", executable, type);
+    return chunks.size() > 1 ? fmt::format("{}-{}", name, chunk) : name;
+}
+
+Result<std::vector<Program>> select_programs(std::vector<Program> programs,
+                                             const std::string& which) {
+    if (which.empty()) return programs;
+    std::vector<Program> out;
+    std::string known;
+    for (auto& program : programs) {
+        known +=
+            fmt::format("{}{} {}", known.empty() ? "" : ", ", program.executable, program.type);
+        if (which == std::to_string(program.executable) || which == program.type)
+            out.push_back(std::move(program));
+    }
+    if (out.empty())
+        return fail(Cause::not_found, fmt::format("no executable '{}'", which), {},
+                    "there are " + known);
+    return out;
+}
+
+}  // namespace reef::tool

@@ -1,0 +1,43 @@
+// Files that a verb writes: known to be writable before the verb begins its work, never one that it
+// reads, and whole or not there, whatever signal comes.
+#pragma once
+
+#include <csignal>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reef/base/bytes.h"
+#include "reef/base/npy.h"
+#include "reef/base/result.h"
+
+namespace reef::tool {
+
+/// Refuses a file that cannot be written, and one of `inputs`. An empty path is none to write.
+/// Errors: bad_argument for an input, not_found, io_failed.
+[[nodiscard]] Status check_output_file(const std::string& path,
+                                       const std::vector<std::string>& inputs);
+
+/// Refuses a folder that can neither be written to nor made, and one that holds an input under a
+/// name that the verb writes: `prefix`, digits, ".npy". `inputs` may be as --input takes them.
+[[nodiscard]] Status check_output_folder(const std::string& path, std::string_view prefix,
+                                         const std::vector<std::string>& inputs);
+
+/// While it lives, signals that end the command wait: they take effect with its end, when no
+/// temporary file is left.
+class SignalsWait {
+  public:
+    SignalsWait();
+    SignalsWait(const SignalsWait&) = delete;
+    SignalsWait& operator=(const SignalsWait&) = delete;
+    ~SignalsWait();
+
+  private:
+    static constexpr int signals[] = {SIGHUP, SIGINT, SIGTERM};
+    struct sigaction before_[std::size(signals)] = {};
+};
+
+/// write_file() while signals wait.
+[[nodiscard]] Status write_output(const std::string& path, Bytes contents);
+
+}  // namespace reef::tool
