@@ -115,6 +115,37 @@ int libusb_init(libusb_context** context) {
     return LIBUSB_SUCCESS;
 }
 
+// Since libusb 1.0.27, whose header this is not compiled with.
+struct libusb_init_option {
+    libusb_option option;
+    union {
+        int ival;
+        libusb_log_cb logcbv;
+    } value;
+};
+
+int libusb_init_context(libusb_context** context, const libusb_init_option options[], int count) {
+    constexpr auto log_callback = static_cast<libusb_option>(3);
+    if (count < 0 || (count != 0 && options == nullptr)) return LIBUSB_ERROR_INVALID_PARAM;
+    libusb_context* made = nullptr;
+    libusb_context** to = context == nullptr ? nullptr : &made;
+    if (const int code = libusb_init(to); code != LIBUSB_SUCCESS) return code;
+    for (int i = 0; i < count; ++i) {
+        const libusb_init_option& each = options[i];
+        int code = LIBUSB_SUCCESS;
+        if (each.option == log_callback) {
+            libusb_set_log_cb(made, each.value.logcbv, LIBUSB_LOG_CB_CONTEXT);
+        } else {
+            code = libusb_set_option(made, each.option, each.value.ival);
+        }
+        if (code == LIBUSB_SUCCESS) continue;
+        libusb_exit(made);
+        return code;
+    }
+    if (context != nullptr) *context = made;
+    return LIBUSB_SUCCESS;
+}
+
 void libusb_exit(libusb_context* context) {
     DefaultContext& only = default_context();
     {

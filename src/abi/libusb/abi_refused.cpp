@@ -27,31 +27,4 @@ std::uint32_t libusb_transfer_get_stream_id(libusb_transfer*) {
     return 0;
 }
 
-// SuperSpeed companions and binary object stores: no recording tells what a stick has there.
-int libusb_get_ss_endpoint_companion_descriptor(libusb_context*, const libusb_endpoint_descriptor*,
-                                                libusb_ss_endpoint_companion_descriptor**) {
-    return LIBUSB_ERROR_NOT_FOUND;
-}
-void libusb_free_ss_endpoint_companion_descriptor(libusb_ss_endpoint_companion_descriptor*) {}
-int libusb_get_bos_descriptor(libusb_device_handle*, libusb_bos_descriptor**) {
-    return LIBUSB_ERROR_NOT_SUPPORTED;
-}
-void libusb_free_bos_descriptor(libusb_bos_descriptor*) {}
-int libusb_get_usb_2_0_extension_descriptor(libusb_context*, libusb_bos_dev_capability_descriptor*,
-                                            libusb_usb_2_0_extension_descriptor**) {
-    return LIBUSB_ERROR_NOT_SUPPORTED;
-}
-void libusb_free_usb_2_0_extension_descriptor(libusb_usb_2_0_extension_descriptor*) {}
-int libusb_get_ss_usb_device_capability_descriptor(libusb_context*,
-                                                   libusb_bos_dev_capability_descriptor*,
-                                                   libusb_ss_usb_device_capability_descriptor**) {
-    return LIBUSB_ERROR_NOT_SUPPORTED;
-}
-void libusb_free_ss_usb_device_capability_descriptor(libusb_ss_usb_device_capability_descriptor*) {}
-int libusb_get_container_id_descriptor(libusb_context*, libusb_bos_dev_capability_descriptor*,
-                                       libusb_container_id_descriptor**) {
-    return LIBUSB_ERROR_NOT_SUPPORTED;
-}
-void libusb_free_container_id_descriptor(libusb_container_id_descriptor*) {}
-
 }  // extern "C"

@@ -260,9 +260,13 @@ void libusb_device_handle::fail_pending() {
 /// Programs only see that an endpoint refuses or does not answer; why is told here, once.
 void libusb_device_handle::explain() {
     auto& port = node().port;
-    std::string reason = port.stick().standstill(port.name());
+    std::string reason = port.stick().refusal(port.name());
+    if (!reason.empty()) {
+        reason = fmt::format("the stick at {} refuses a transfer: {}", port.name(), reason);
+    } else if (reason = port.stick().standstill(port.name()); !reason.empty()) {
+        reason = fmt::format("the chip at {} stands still: {}", port.name(), reason);
+    }
     if (reason.empty() || reason == explained_) return;
-    reef::abi::libusb::complain(
-        fmt::format("the chip at {} stands still: {}", port.name(), reason));
+    reef::abi::libusb::complain(reason);
     explained_ = std::move(reason);
 }

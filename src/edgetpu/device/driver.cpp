@@ -35,7 +35,9 @@ constexpr const char* random_seed = "random_seed";
 constexpr const char* most_steps = "most_steps";
 constexpr const char* most_scalar_instructions = "most_scalar_instructions";
 }  // namespace option
-constexpr const char* standard_clock = "standard";
+constexpr const char *maximum_clock = "maximum", *high_clock = "high", *medium_clock = "medium",
+                     *low_clock = "low";
+constexpr const char* standard_clock = "standard";  ///< the vendor's name of the high one
 constexpr const char* plain_engine = "plain";
 
 std::vector<runtime::BackendInfo> all_backends() {
@@ -70,9 +72,9 @@ std::vector<runtime::OptionInfo> all_options() {
     return {
         {.name = option::clock,
          .type = OptionType::choice,
-         .standard = "maximum",
-         .sentence = "clock of the chip; the standard one is throttled",
-         .choices = {"maximum", standard_clock},
+         .standard = maximum_clock,
+         .sentence = "clock of the chip: 500, 250, 125 or 62.5 MHz; standard is the same as high",
+         .choices = {maximum_clock, high_clock, medium_clock, low_clock, standard_clock},
          .backends = of_stick},
         {.name = option::firmware,
          .type = OptionType::file,
@@ -143,14 +145,18 @@ Opened open_simulated(const runtime::DeviceUri& device, const runtime::OptionVal
                         .simulated = bus});
 }
 
-bool maximum_clock(const runtime::OptionValues& options) {
-    return options.text(option::clock) != standard_clock;
+usb::Performance performance(const runtime::OptionValues& options) {
+    const std::string& name = options.text(option::clock);
+    if (name == low_clock) return usb::Performance::low;
+    if (name == medium_clock) return usb::Performance::medium;
+    if (name == high_clock || name == standard_clock) return usb::Performance::high;
+    return usb::Performance::max;
 }
 
 Opened open_stick(const runtime::DeviceUri& device, const runtime::OptionValues& options) {
     return open_driven({.bus = REEF_TRY(usb::libusb_bus()),
                         .options = {.port = device.name,
-                                    .maximum_clock = maximum_clock(options),
+                                    .performance = performance(options),
                                     .firmware = options.text(option::firmware)},
                         .uri = {},
                         .kernel = "compiled program"});
@@ -161,7 +167,7 @@ Opened open_replay(const runtime::DeviceUri& device, const runtime::OptionValues
     auto bus = REEF_TRY(in_place(usb::replay_bus(std::move(recording)), device.name));
     return open_driven({.bus = std::move(bus),
                         .options = {.port = {},
-                                    .maximum_clock = maximum_clock(options),
+                                    .performance = performance(options),
                                     .firmware = options.text(option::firmware),
                                     .place = device.device()},
                         .uri = device.device(),
@@ -174,7 +180,7 @@ Opened open_null(const runtime::DeviceUri& device, const runtime::OptionValues& 
     bus->plug({.has_firmware = true, .faults = {}}, std::make_unique<usb::NullCore>(programs));
     return open_driven({.bus = std::move(bus),
                         .options = {.port = {},
-                                    .maximum_clock = maximum_clock(options),
+                                    .performance = performance(options),
                                     .firmware = {},
                                     .place = device.device()},
                         .uri = device.device(),

@@ -6,8 +6,21 @@
 namespace reef::edgetpu::usb {
 namespace {
 
-/// Clock dividers of the throttled clock.
-constexpr std::uint64_t throttled_dividers = 5;
+std::uint64_t dividers_of(Performance performance) {
+    namespace level = spec::value::performance;
+    switch (performance) {
+        case Performance::low:
+            return level::low_;
+        case Performance::medium:
+            return level::medium_;
+        case Performance::high:
+            return level::high_;
+        case Performance::max:
+            break;
+    }
+    return level::max_;
+}
+
 /// Selects all 16 tiles for the registers of the tiles.
 constexpr std::uint64_t every_tile = 0x7f;
 /// Cycles until tiles sleep and wake.
@@ -35,11 +48,11 @@ Status enable_reset(Link& link) {
     return pulse_credits(link);
 }
 
-Status quit_reset(Link& link, bool maximum_clock) {
+Status quit_reset(Link& link, Performance performance) {
     link.phase("quit reset");
     std::uint64_t word = REEF_TRY(link.read(csr::scu_ctrl_3));
     word = csr::force_sleep.set(word, csr::wake);
-    word = csr::clock_dividers.set(word, maximum_clock ? 0 : throttled_dividers);
+    word = csr::clock_dividers.set(word, dividers_of(performance));
     REEF_CHECK(link.write(csr::scu_ctrl_3, word));
     REEF_CHECK(
         link.poll(csr::scu_ctrl_3, csr::power_state.mask, csr::power_state.set(0, csr::running)));
@@ -53,7 +66,7 @@ Status quit_reset(Link& link, bool maximum_clock) {
 Status enable_hardware_clock_gate(Link& link) {
     link.phase("enable hardware clock gate");
     const std::uint64_t word = REEF_TRY(link.read(csr::scu_ctrl_2));
-    return link.write(csr::scu_ctrl_2, csr::gated_gcb.set(word, 1));
+    return link.write(csr::scu_ctrl_2, csr::gated_gcb.set(word, csr::gated_by_hardware));
 }
 
 Status initialise_chip(Link& link, Speed speed) {
@@ -88,14 +101,14 @@ Status change(Link& link, const RegisterInfo* info, FieldBits field, std::uint64
 /// What belongs to a running chip beyond the engines; the other way round when it stops.
 Status miscellany(Link& link, bool on) {
     link.phase("miscellaneous");
-    REEF_CHECK(change(link, csr::omc0_d4, csr::omc0_d4_running, on));
-    REEF_CHECK(change(link, csr::rambist_ctrl_1, csr::rambist_idle, on ? 0 : 7));
-    REEF_CHECK(change(link, csr::scu_ctr_7, csr::scu_ctr_7_idle, on ? 0 : 3));
+    REEF_CHECK(change(link, csr::omc0_d4, csr::thermal_warning_on, on));
+    REEF_CHECK(change(link, csr::rambist_ctrl_1, csr::memory_test_mask, on ? 0 : 7));
+    REEF_CHECK(change(link, csr::scu_ctr_7, csr::boot_failure_mask, on ? 0 : 3));
     REEF_CHECK(link.write(csr::slv_abm_en, on));
     REEF_CHECK(link.write(csr::mst_abm_en, on));
     REEF_CHECK(link.write(csr::slv_err_resp_isr_mask, on ? 3 : 0));
     REEF_CHECK(link.write(csr::mst_err_resp_isr_mask, on ? 3 : 0));
-    return change(link, csr::omc0_d8, csr::omc0_d8_running, on);
+    return change(link, csr::omc0_d8, csr::thermal_shutdown_on, on);
 }
 
 }  // namespace
@@ -108,7 +121,7 @@ std::size_t output_request_bytes(Speed speed) {
     return speed == Speed::high || speed == Speed::full ? usb2_chunk : usb3_request;
 }
 
-Status start_chip(Link& link, Speed speed, bool maximum_clock) {
+Status start_chip(Link& link, Speed speed, Performance performance) {
     link.phase("open");
     std::uint64_t word = REEF_TRY(link.read(csr::scu_ctrl_0));
     word = csr::pcie_inactive_phy_mode.set(word, 0);
@@ -116,7 +129,7 @@ Status start_chip(Link& link, Speed speed, bool maximum_clock) {
     REEF_CHECK(link.write(csr::scu_ctrl_0, word));
     REEF_CHECK(link.read(csr::scu_ctrl_2));
     REEF_CHECK(enable_reset(link));
-    REEF_CHECK(quit_reset(link, maximum_clock));
+    REEF_CHECK(quit_reset(link, performance));
     REEF_CHECK(enable_hardware_clock_gate(link));
     REEF_CHECK(initialise_chip(link, speed));
     REEF_CHECK(run_controls(link, csr::run));

@@ -6,6 +6,7 @@
 
 #include "edgetpu/sim/transfer_plan.h"
 #include "reef/edgetpu/usb/chip_core.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::usb {
 namespace {
@@ -83,7 +84,7 @@ void NullCore::reset() {
     std::ranges::fill(received_, 0);
     first_instructions_.clear();
     packets_.clear();
-    produced_ = 0;
+    produced_ = taken_ = 0;
     events_.clear();
 }
 
@@ -147,7 +148,7 @@ void NullCore::advance() {
                 produced_ += transfer.size;
                 break;
             case Transfer::Kind::wait:
-                events_.push_back({.tag = transfer.tag});
+                events_.push_back({{.tag = transfer.tag}, produced_});
                 break;
             case Transfer::Kind::fence:
                 break;
@@ -165,6 +166,7 @@ std::size_t NullCore::take_output(MutableBytes room) {
         std::memcpy(room.data() + at, pattern.data() + (packet.place + at) % period, part);
         at += part;
     }
+    taken_ += size;
     packet.size -= size;
     packet.place += size;
     if (packet.size == 0) packets_.erase(packets_.begin());
@@ -172,8 +174,10 @@ std::size_t NullCore::take_output(MutableBytes room) {
 }
 
 std::optional<ChipEvent> NullCore::take_event() {
-    if (events_.empty() || !packets_.empty()) return std::nullopt;
-    const ChipEvent event = events_.front();
+    if (events_.empty() || taken_ + spec::usb_output_ahead_bytes < events_.front().behind) {
+        return std::nullopt;
+    }
+    const ChipEvent event = events_.front().event;
     events_.erase(events_.begin());
     return event;
 }

@@ -52,12 +52,16 @@ Result<std::vector<std::byte>> read_either(const std::string& path) {
 /// Cuts the out stream of the single-endpoint mode by its headers.
 class OutStream {
   public:
-    void add(const RecordedItem& item) { pieces_.emplace_back(item.data.begin(), item.data.end()); }
+    void add(const RecordedItem& item) {
+        pieces_.push_back({{item.data.begin(), item.data.end()}, item.size});
+        cut_ = cut_ || item.cut();
+    }
 
     void print(const RecordedItems& items, std::uint8_t endpoint, bool single,
                std::vector<std::string>& lines) const {
+        if (cut_) return print_beginnings(endpoint, lines);
         std::vector<std::byte> bytes;
-        for (const auto& piece : pieces_) {
+        for (const auto& [piece, size] : pieces_) {
             const auto kept = single ? piece : items.without_addresses(piece);
             bytes.insert(bytes.end(), kept.begin(), kept.end());
         }
@@ -83,7 +87,20 @@ class OutStream {
     }
 
   private:
-    std::vector<std::vector<std::byte>> pieces_;
+    struct Piece {
+        std::vector<std::byte> bytes;
+        std::size_t size = 0;
+    };
+    /// Of a recording that holds only the first bytes of transfers.
+    void print_beginnings(std::uint8_t endpoint, std::vector<std::string>& lines) const {
+        for (const auto& [bytes, size] : pieces_) {
+            lines.push_back(
+                fmt::format("out ep {:02x} len {} begins {}", endpoint, size, to_hex(bytes)));
+        }
+    }
+
+    std::vector<Piece> pieces_;
+    bool cut_ = false;
 };
 
 std::string control_line(const RecordedItem& item) {
@@ -109,6 +126,7 @@ bool selects_single_endpoint(const RecordedItem& item) {
 
 Result<Recording> read_recording(const std::string& path) {
     const auto text = REEF_TRY(read_either(path));
+    if (is_usbmon(as_text(text))) return in_place(recording_of_usbmon(as_text(text)), path);
     auto data = REEF_TRY(read_either(path + ".bin"));
     return Recording{.text = std::string(as_text(text)), .data = std::move(data)};
 }
@@ -126,12 +144,47 @@ Result<bool> holds_transfers(const Recording& recording) {
     });
 }
 
+Result<std::vector<RegisterTransfer>> register_transfers(const Recording& recording) {
+    const RecordedItems items = REEF_TRY(parse_recording(recording));
+    std::vector<RegisterTransfer> all;
+    for (const RecordedItem& item : items.items) {
+        const Setup& setup = item.setup;
+        const bool is_one =
+            item.kind == RecordedItem::Kind::control &&
+            (setup.request_type == register_read || setup.request_type == register_write);
+        if (!is_one) continue;
+        RegisterTransfer transfer{.line = item.line,
+                                  .to_host = setup.to_host(),
+                                  .offset = std::uint32_t{setup.index} << 16 | setup.value,
+                                  .bits = setup.length * 8U};
+        std::memcpy(&transfer.value, item.data.data(),
+                    std::min(item.data.size(), sizeof transfer.value));
+        all.push_back(transfer);
+    }
+    return all;
+}
+
+Recording without_data_transfers(const Recording& recording) {
+    Recording out{.text = {}, .data = recording.data};
+    std::string_view rest = recording.text;
+    while (!rest.empty()) {
+        const std::size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+        const std::string_view line = rest.substr(0, end);
+        const std::string_view what = line.substr(std::min(line.find(' ') + 1, line.size()));
+        if (!what.starts_with("BULK") && !what.starts_with("INTR") && !what.starts_with("WAIT"))
+            out.text += line;
+        rest.remove_prefix(end);
+    }
+    return out;
+}
+
 Result<std::vector<std::string>> wire_view(const Recording& recording) {
     using Kind = RecordedItem::Kind;
     const RecordedItems items = REEF_TRY(parse_recording(recording));
     std::vector<std::string> lines, events;
     std::map<std::uint8_t, OutStream> out;
     std::map<std::uint8_t, std::vector<std::byte>> in;
+    std::map<std::uint8_t, std::size_t> cut;  ///< bytes of input that were not recorded
     bool single = false;
     for (const RecordedItem& item : items.items) {
         switch (item.kind) {
@@ -146,6 +199,7 @@ Result<std::vector<std::string>> wire_view(const Recording& recording) {
                 if (item.endpoint == output_endpoint) {
                     auto& bytes = in[item.endpoint];
                     bytes.insert(bytes.end(), item.data.begin(), item.data.end());
+                    cut[item.endpoint] += item.size - item.data.size();
                 } else {
                     events.push_back(
                         fmt::format("event ep {:02x} {}", item.endpoint, to_hex(item.data)));
@@ -174,8 +228,12 @@ Result<std::vector<std::string>> wire_view(const Recording& recording) {
         stream.print(items, endpoint, single && endpoint == out_endpoint, lines);
     }
     for (const auto& [endpoint, bytes] : in) {
-        lines.push_back(fmt::format("in ep {:02x} bytes {} sha256 {}", endpoint, bytes.size(),
-                                    to_hex(sha256(bytes))));
+        const std::size_t missing = cut[endpoint];
+        lines.push_back(missing == 0
+                            ? fmt::format("in ep {:02x} bytes {} sha256 {}", endpoint, bytes.size(),
+                                          to_hex(sha256(bytes)))
+                            : fmt::format("in ep {:02x} bytes {} of which {} were not recorded",
+                                          endpoint, bytes.size() + missing, missing));
     }
     lines.insert(lines.end(), events.begin(), events.end());
     return lines;

@@ -52,18 +52,22 @@ class Line {
         if (!text || !parse(*text, base, value)) wrong_ = name;
         return *this;
     }
-    /// len= and off=; without them there are no bytes.
-    Line& payload(Bytes& bytes) {
-        std::size_t size = 0, offset = 0;
+    /// len=, held= and off=; without them there are no bytes.
+    Line& payload(RecordedItem& item) {
+        std::size_t offset = 0;
         if (!value_of(text_, "len")) return *this;
-        field("len", 10, size);
-        if (size == 0 || !wrong_.empty()) return *this;
+        field("len", 10, item.size);
+        if (item.size == 0 || !wrong_.empty()) return *this;
+        std::size_t held = item.size;
+        if (value_of(text_, "held")) field("held", 10, held);
         field("off", 10, offset);
         if (!wrong_.empty()) return *this;
-        if (offset > data_.size() || size > data_.size() - offset) {
+        if (held > item.size) {
+            wrong_ = "held";
+        } else if (offset > data_.size() || held > data_.size() - offset) {
             wrong_ = "off";
         } else {
-            bytes = data_.subspan(offset, size);
+            item.data = data_.subspan(offset, held);
         }
         return *this;
     }
@@ -192,7 +196,7 @@ class Parser {
             .field("wIndex", 16, item_.setup.index)
             .field("wLength", 10, item_.setup.length)
             .field("ret", 10, item_.result)
-            .payload(item_.data);
+            .payload(item_);
         if (!line.wrong().empty()) {
             return fail(Cause::bad_input, fmt::format("control transfer: {}", line.wrong()));
         }
@@ -222,13 +226,13 @@ class Parser {
         }
         if (submitted == Kind::out) {
             if (text.ends_with(" complete")) return push_transfer(Kind::sent, line);
-            return push_transfer(Kind::out, line.payload(item_.data));
+            return push_transfer(Kind::out, line.payload(item_));
         }
         if (text.contains(" submit ")) {
             return push_transfer(Kind::in, line.field("len", 10, item_.asked));
         }
         if (text.contains(" complete ")) {
-            return push_transfer(Kind::completed, line.payload(item_.data));
+            return push_transfer(Kind::completed, line.payload(item_));
         }
         return fail(Cause::bad_input, "neither submit, complete, cancelled nor failed");
     }

@@ -34,8 +34,10 @@ struct RecordedItem {
     std::uint8_t endpoint = 0;
     std::uint32_t id = 0;
     Setup setup;
-    int result = 0;  ///< of a control transfer: bytes or a negative number
-    Bytes data;
+    int result = 0;        ///< of a control transfer: bytes or a negative number
+    Bytes data;            ///< of the payload, as far as it was recorded
+    std::size_t size = 0;  ///< of the payload
+    [[nodiscard]] bool cut() const { return data.size() != size; }
     std::size_t asked = 0;       ///< bytes of a submitted in transfer, or of a refused one
     std::optional<Fault> fault;  ///< how it failed, or was refused
     Milliseconds waited{0};

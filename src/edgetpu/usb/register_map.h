@@ -51,6 +51,7 @@ inline constexpr const RegisterInfo
     *tileconfig0 = register_named("TileConfig", "tileconfig0"),
     *deep_sleep = register_named("Tile", "deepSleep"), *omc0_00 = register_named("Apex", "omc0_00"),
     *omc0_d4 = register_named("Apex", "omc0_d4"), *omc0_d8 = register_named("Apex", "omc0_d8"),
+    *omc0_dc = register_named("Apex", "omc0_dc"),
     *rambist_ctrl_1 = register_named("Apex", "rambist_ctrl_1"),
     *slv_abm_en = register_named("Apex", "slv_abm_en"),
     *mst_abm_en = register_named("Apex", "mst_abm_en"),
@@ -58,6 +59,7 @@ inline constexpr const RegisterInfo
     *mst_err_resp_isr_mask = register_named("Apex", "mst_err_resp_isr_mask"),
     *descr_ep = register_named("Usb", "descr_ep"),
     *multi_bo_ep = register_named("Usb", "multi_bo_ep"),
+    *ep_status_credit = register_named("Usb", "ep_status_credit"),
     *outfeed_chunk_length = register_named("Usb", "outfeed_chunk_length"),
     *fatal_err_int_control = register_named("UsbFatalErrIntInterrupt", "fatal_err_int_control"),
     *scalar_core_run_control = register_named("ScalarcoreBreakpoint", "scalarCoreRunControl"),
@@ -109,20 +111,37 @@ inline constexpr const RegisterInfo* tile_run_controls[] = {
     register_named("Tile", "ringBusProducerRunControl"),
 };
 
-inline constexpr FieldBits force_sleep = field_named(scu_ctrl_3, "force_sleep"),
-                           power_state = field_named(scu_ctrl_3, "power_state"),
-                           clock_dividers = field_named(scu_ctrl_3, "clock_dividers"),
+inline constexpr FieldBits force_sleep = field_named(scu_ctrl_3, "rg_force_sleep"),
+                           power_state = field_named(scu_ctrl_3, "cur_pwr_state"),
+                           cur_gated_gcb = field_named(scu_ctrl_3, "cur_gated_gcb"),
+                           cur_rst_gcb = field_named(scu_ctrl_3, "cur_rst_gcb"),
+                           cur_gcb_sram_sd = field_named(scu_ctrl_3, "cur_gcb_sram_sd"),
+                           gcb_clkdiv = field_named(scu_ctrl_3, "rg_gcb_clkdiv"),
+                           axi_clk_125m = field_named(scu_ctrl_3, "rg_axi_clk_125m"),
+                           cpu_clk_250m = field_named(scu_ctrl_3, "rg_8051_clk_250m"),
                            pcie_inactive_phy_mode =
-                               field_named(scu_ctrl_0, "pcie_inactive_phy_mode"),
-                           usb_inactive_phy_mode = field_named(scu_ctrl_0, "usb_inactive_phy_mode"),
-                           gated_gcb = field_named(scu_ctrl_2, "gated_gcb"),
-                           omc0_d4_running = field_named(omc0_d4, "running"),
-                           omc0_d8_running = field_named(omc0_d8, "running"),
-                           rambist_idle = field_named(rambist_ctrl_1, "idle"),
-                           scu_ctr_7_idle = field_named(scu_ctr_7, "idle");
+                               field_named(scu_ctrl_0, "rg_pcie_inact_phy_mode"),
+                           usb_inactive_phy_mode = field_named(scu_ctrl_0, "rg_usb_inact_phy_mode"),
+                           gated_gcb = field_named(scu_ctrl_2, "rg_gated_gcb"),
+                           test_reg0 = field_named(omc0_00, "test_reg0"),
+                           thermal_warning_on = field_named(omc0_d4, "thm_warn_en"),
+                           thermal_shutdown_on = field_named(omc0_d8, "sd_en"),
+                           thermal_sensor_on = field_named(omc0_dc, "enthmc"),
+                           thermal_adc = field_named(omc0_dc, "adc"),
+                           memory_test_mask = field_named(rambist_ctrl_1, "rg_mbist_int_mask"),
+                           boot_failure_mask = field_named(scu_ctr_7, "rg_boot_failure_mask"),
+                           multiple_endpoints = field_named(multi_bo_ep, "multiple"),
+                           instruction_credit = field_named(ep_status_credit, "instructions"),
+                           input_credit = field_named(ep_status_credit, "input_activations"),
+                           parameter_credit = field_named(ep_status_credit, "parameters");
+
+/// The three dividers of scu_ctrl_3 together: values of the enumeration `performance`.
+inline constexpr FieldBits clock_dividers = {
+    gcb_clkdiv.mask | axi_clk_125m.mask | cpu_clk_250m.mask, gcb_clkdiv.position};
 
 inline constexpr std::uint64_t sleep = 3, wake = 2;                 ///< of force_sleep
 inline constexpr std::uint64_t running = 0, sleeping = 2;           ///< of power_state
+inline constexpr std::uint64_t gated_by_hardware = 1;               ///< of gated_gcb
 inline constexpr std::uint64_t run = 1, halt = 2, single_step = 3;  ///< of run controls
 /// Of run statuses.
 inline constexpr std::uint64_t is_idle = 0, is_running = 1, is_stepping = 2, is_halting = 3,

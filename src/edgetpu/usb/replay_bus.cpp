@@ -270,6 +270,10 @@ class ReplayConnection final : public Connection {
         const auto item = script_->next(Kind::out, doing, [&](const RecordedItem& recorded) {
             if (recorded.endpoint != endpoint) return false;
             if (recorded.fault) return recorded.asked == bytes.size();
+            if (recorded.cut()) {
+                return recorded.size == bytes.size() &&
+                       std::ranges::equal(recorded.data, bytes.first(recorded.data.size()));
+            }
             if (std::ranges::equal(recorded.data, bytes)) return true;
             const RecordedItems& items = script_->items();
             return items.without_addresses(recorded.data) == items.without_addresses(bytes);
@@ -389,10 +393,12 @@ class ReplayConnection final : public Connection {
         const auto it = std::ranges::find(waiting_, item.endpoint, &Waiting::endpoint);
         if (it == waiting_.end()) return std::nullopt;
         Completion completion{.id = it->id, .endpoint = it->endpoint, .fault = item.fault};
-        if (!item.fault && item.data.size() > it->room.size()) completion.fault = Fault::overflow;
+        if (!item.fault && item.size > it->room.size()) completion.fault = Fault::overflow;
         if (!completion.fault) {
+            // What was not recorded is 0.
+            std::ranges::fill(it->room.first(item.size), std::byte{0});
             std::ranges::copy(item.data, it->room.begin());
-            completion.size = item.data.size();
+            completion.size = item.size;
         }
         waiting_.erase(it);
         return completion;

@@ -56,7 +56,10 @@ class SimulatedConnection final : public Connection {
                    InjectedFault::long_read, InjectedFault::unplug, InjectedFault::firmware_status,
                    InjectedFault::stuck_register});
         if (gone()) return failure(Fault::disconnected, "control transfer");
-        if (fault == InjectedFault::stall) return failure(Fault::stall, "control transfer");
+        if (fault == InjectedFault::stall) {
+            stick_->refuse("an injected stall");
+            return failure(Fault::stall, "control transfer");
+        }
         if (fault == InjectedFault::time_out) {
             bus_.time_ += timeout;
             return failure(Fault::timed_out, "control transfer");
@@ -102,8 +105,8 @@ class SimulatedConnection final : public Connection {
             return id;
         }
         const bool halted = std::ranges::find(halted_, endpoint) != halted_.end();
-        if (fault == InjectedFault::stall || halted || endpoint != out_endpoint ||
-            !stick_->receive(bytes)) {
+        if (fault == InjectedFault::stall) stick_->refuse("an injected stall");
+        if (fault == InjectedFault::stall || halted || !stick_->receive(endpoint, bytes)) {
             if (!halted) halted_.push_back(endpoint);
             done_.push_back({.id = id, .endpoint = endpoint, .fault = Fault::stall});
             return id;
@@ -202,6 +205,7 @@ class SimulatedConnection final : public Connection {
             const std::size_t size = stick_->take_output(it->room);
             if (size == 0) break;
             if (take(InjectedFault::stall)) {
+                stick_->refuse("an injected stall");
                 halted_.push_back(output_endpoint);
                 complete(it, 0, Fault::stall);
             } else if (take(InjectedFault::long_read) || it->room.size() < least_room(size)) {
@@ -224,6 +228,7 @@ class SimulatedConnection final : public Connection {
             const std::size_t size = std::min(it->room.size(), sizeof bytes);
             std::memcpy(it->room.data(), bytes, size);
             if (take(InjectedFault::stall)) {
+                stick_->refuse("an injected stall");
                 halted_.push_back(event_endpoint);
                 complete(it, 0, Fault::stall);
             } else if (take(InjectedFault::long_read)) {
@@ -286,6 +291,14 @@ std::string SimulatedBus::standstill(std::string_view port) const {
     const std::lock_guard lock(mutex_);
     for (const auto& stick : sticks_) {
         if (stick->info().port == port) return stick->standstill();
+    }
+    return {};
+}
+
+std::string SimulatedBus::refusal(std::string_view port) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& stick : sticks_) {
+        if (stick->info().port == port) return stick->refusal();
     }
     return {};
 }

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
-#include "edgetpu/usb/register_map.h"
+#include "edgetpu/usb/stick_descriptors.h"
 
 namespace reef::edgetpu::usb {
 namespace {
@@ -19,34 +18,6 @@ std::unexpected<Failure> stalled(std::string what) {
     return std::unexpected(Failure{Fault::stall, std::move(what)});
 }
 
-/// The DFU interface with its functional descriptor: blocks of 256 bytes, up and down.
-constexpr std::uint8_t boot_configuration[] = {9, 2,    27, 0,    1, 1,    0, 0x80, 250,  //
-                                               9, 4,    0,  0,    0, 0xfe, 1, 2,    0,    //
-                                               9, 0x21, 7,  0xe8, 3, 0,    1, 0x10, 1};
-
-/// One vendor-specific interface with the endpoints of the single-endpoint mode. What else a real
-/// stick's descriptor says (other endpoints, bursts, power) is not recorded anywhere.
-std::vector<std::byte> chip_configuration(Speed speed) {
-    constexpr std::uint8_t bulk = 2, interrupt = 3;
-    const std::uint16_t bulk_packet = speed >= Speed::super  ? 1024
-                                      : speed == Speed::high ? 512
-                                                             : 64;
-    constexpr std::size_t endpoints = 4, size = 9 + 9 + 7 * endpoints;
-    std::vector<std::uint8_t> bytes = {9, 2, size, 0, 1, 1,    0,    0x80, 0,
-                                       9, 4, 0,    0, 4, 0xff, 0xff, 0xff, 0};
-    const auto endpoint = [&](std::uint8_t address, std::uint8_t type, std::uint16_t packet,
-                              std::uint8_t interval) {
-        bytes.insert(bytes.end(), {7, 5, address, type, static_cast<std::uint8_t>(packet),
-                                   static_cast<std::uint8_t>(packet >> 8), interval});
-    };
-    endpoint(out_endpoint, bulk, bulk_packet, 0);
-    endpoint(output_endpoint, bulk, bulk_packet, 0);
-    endpoint(event_endpoint, bulk, bulk_packet, 0);
-    endpoint(interrupt_endpoint, interrupt, interrupt_bytes, 1);
-    const auto all = std::as_bytes(std::span(bytes));
-    return {all.begin(), all.end()};
-}
-
 }  // namespace
 
 SimulatedStick::SimulatedStick(StickOptions options, std::unique_ptr<ChipCore> core)
@@ -56,14 +27,21 @@ SimulatedStick::SimulatedStick(StickOptions options, std::unique_ptr<ChipCore> c
 }
 
 void SimulatedStick::power_on() {
-    registers_.clear();
+    registers_.power_on();
     stuck_.clear();
-    stuck_next_ = corrupt_status_ = false;
-    stream_.reset();
-    complaint_.clear();
+    stuck_next_ = corrupt_status_ = detached_ = false;
+    forget_streams();
     firmware_.clear();
     firmware_complete_ = false;
     dfu_state_ = dfu_idle;
+}
+
+void SimulatedStick::forget_streams() {
+    header_.clear();
+    stream_.reset();
+    stream_bytes_ = stream_left_ = 0;
+    complaint_.clear();
+    refusal_.clear();
     core_->reset();
 }
 
@@ -108,74 +86,63 @@ void SimulatedStick::pass_time(TimePoint now) {
 }
 
 void SimulatedStick::bus_reset() {
-    const bool boots = is_chip_ || (firmware_complete_ && firmware_.size() >= least_firmware);
-    if (boots != is_chip_) ++address_;
-    is_chip_ = boots;
-    power_on();
+    const bool loaded = firmware_complete_ && firmware_.size() >= least_firmware;
+    const bool boots = is_chip_ ? !detached_ : loaded;
+    if (boots != is_chip_) {
+        ++address_;
+        is_chip_ = boots;
+        return power_on();
+    }
+    if (!is_chip_) return power_on();
+    registers_.bus_reset();
+    stuck_.clear();
+    stuck_next_ = corrupt_status_ = false;
+    forget_streams();
 }
 
 Io<std::size_t> SimulatedStick::control(const Setup& setup, MutableBytes data) {
+    auto done = transfer(setup, data);
+    refusal_ = done ? "" : done.error().what;
+    return done;
+}
+
+Io<std::size_t> SimulatedStick::transfer(const Setup& setup, MutableBytes data) {
     if (setup.request_type == standard_read) return standard(setup, data);
-    if (!is_chip_) return dfu(setup, data);
+    if (setup.request_type == standard_write && setup.request == set_configuration) return 0;
+    const bool of_interface = setup.request_type == dfu_write || setup.request_type == dfu_read;
+    return is_chip_ && !of_interface ? access(setup, data) : dfu(setup, data);
+}
+
+Io<std::size_t> SimulatedStick::access(const Setup& setup, MutableBytes data) {
+    const bool reads = setup.request_type == register_read;
     const std::size_t bytes = setup.request == register_64_bits ? 8 : 4;
-    if (setup.request > register_32_bits || setup.length != bytes) {
-        return stalled("not a register transfer");
+    if ((!reads && setup.request_type != register_write) || setup.request > register_32_bits) {
+        return stalled(fmt::format("request {} of type {:#04x} is none of the chip's",
+                                   setup.request, setup.request_type));
     }
     const std::uint32_t offset = std::uint32_t{setup.index} << 16 | setup.value;
     const RegisterInfo* info = find_register(offset);
-    if (info == nullptr || info->bits != bytes * 8) {
-        return stalled(fmt::format("no register of {} bits at {:#x}", bytes * 8, offset));
+    if (setup.length != bytes || info == nullptr || info->bits != bytes * 8) {
+        return stalled(fmt::format("no register of {} bits at {:#x}", setup.length * 8, offset));
     }
-    if (setup.request_type == register_read) {
-        std::uint64_t value = read(offset);
-        if (stuck_next_) {
-            stuck_[offset] = ~value;
-            stuck_next_ = false;
-        }
-        if (const auto stuck = stuck_.find(offset); stuck != stuck_.end()) value = stuck->second;
-        std::memcpy(data.data(), &value, bytes);
+    std::uint64_t value = 0;
+    if (!reads) {
+        std::memcpy(&value, data.data(), bytes);
+        write(offset, value);
         return bytes;
     }
-    if (setup.request_type != register_write) return stalled("not a register transfer");
-    std::uint64_t value = 0;
-    std::memcpy(&value, data.data(), bytes);
-    write(offset, value);
+    value = read(offset);
+    if (stuck_next_) {
+        stuck_[offset] = ~value;
+        stuck_next_ = false;
+    }
+    if (const auto stuck = stuck_.find(offset); stuck != stuck_.end()) value = stuck->second;
+    std::memcpy(data.data(), &value, bytes);
     return bytes;
 }
 
 StickDescriptors SimulatedStick::descriptors() const {
-    const auto low = [](std::uint16_t word) { return static_cast<std::uint8_t>(word); };
-    const auto high = [](std::uint16_t word) { return static_cast<std::uint8_t>(word >> 8); };
-    const DeviceInfo device = info();
-    const std::uint8_t version_minor = 0x10, version_major = is_chip_ ? 3 : 2;
-    const std::array<std::uint8_t, device_descriptor_bytes> bytes = {
-        18,
-        1,
-        version_minor,
-        version_major,
-        0,
-        0,
-        0,
-        static_cast<std::uint8_t>(is_chip_ ? 9 : 64),  // log2 of, or the packet size
-        low(device.vendor),
-        high(device.vendor),
-        low(device.product),
-        high(device.product),
-        0,
-        1,
-        0,
-        0,
-        0,
-        1};
-    StickDescriptors all;
-    std::ranges::copy(std::as_bytes(std::span(bytes)), std::back_inserter(all.device));
-    if (is_chip_) {
-        all.configuration = chip_configuration(options_.speed);
-    } else {
-        std::ranges::copy(std::as_bytes(std::span(boot_configuration)),
-                          std::back_inserter(all.configuration));
-    }
-    return all;
+    return is_chip_ ? chip_descriptors(options_.speed) : boot_descriptors();
 }
 
 Io<std::size_t> SimulatedStick::standard(const Setup& setup, MutableBytes data) const {
@@ -187,26 +154,61 @@ Io<std::size_t> SimulatedStick::standard(const Setup& setup, MutableBytes data) 
     constexpr std::byte configuration[] = {std::byte{1}}, bus_powered[] = {std::byte{0}, {}};
     if (setup.request == get_configuration) return answer(configuration);
     if (setup.request == get_status) return answer(bus_powered);
-    if (setup.request == get_descriptor && setup.value == device_descriptor) {
-        return answer(descriptors().device);
+    if (setup.request != get_descriptor) {
+        return stalled(fmt::format("standard request {} is not answered", setup.request));
     }
-    if (setup.request == get_descriptor && setup.value == configuration_descriptor) {
-        return answer(descriptors().configuration);
+    const StickDescriptors all = descriptors();
+    const std::size_t number = setup.value & 0xffU;
+    switch (setup.value & 0xff00U) {
+        case device_descriptor:
+            return answer(all.device);
+        case configuration_descriptor:
+            if (number == 0) return answer(all.configuration);
+            break;
+        case string_descriptor:
+            if (number < all.strings.size()) return answer(all.strings[number]);
+            break;
+        case object_store_descriptor:
+            if (!all.object_store.empty()) return answer(all.object_store);
+            break;
+        default:
+            break;
     }
-    return stalled("no such descriptor");
+    return stalled(fmt::format("no descriptor {:#06x}", setup.value));
+}
+
+Io<std::size_t> SimulatedStick::download(const Setup& setup, Bytes block) {
+    if (setup.length > firmware_block || dfu_state_ == dfu_error) {
+        return stalled(
+            fmt::format("a firmware block of {} bytes in DFU state {}; blocks have up to "
+                        "{}",
+                        setup.length, dfu_state_, firmware_block));
+    }
+    if (setup.value == 0) firmware_.clear();
+    firmware_.insert(firmware_.end(), block.begin(), block.end());
+    firmware_complete_ = block.empty();
+    dfu_state_ = block.empty() ? dfu_idle : dfu_download_idle;
+    return block.size();
 }
 
 Io<std::size_t> SimulatedStick::dfu(const Setup& setup, MutableBytes data) {
-    if (setup.request_type == dfu_write && setup.request == dfu_download) {
-        if (setup.length > firmware_block || dfu_state_ == dfu_error) return stalled("DFU state");
-        if (setup.value == 0) firmware_.clear();
-        firmware_.insert(firmware_.end(), data.begin(), data.end());
-        firmware_complete_ = data.empty();
-        dfu_state_ = data.empty() ? dfu_idle : dfu_download_idle;
-        return data.size();
+    if (setup.request_type == dfu_write && setup.request == dfu_detach) {
+        detached_ = is_chip_;
+        return 0;
     }
-    if (setup.request_type == dfu_read && setup.request == dfu_get_status &&
-        data.size() == dfu_status_bytes) {
+    const auto is = [&](std::uint8_t type, std::uint8_t request) {
+        return !is_chip_ && setup.request_type == type && setup.request == request;
+    };
+    if (is(dfu_write, dfu_download)) return download(setup, data);
+    if (is(dfu_write, dfu_clear_status) || is(dfu_write, dfu_abort)) {
+        dfu_state_ = dfu_idle;
+        return 0;
+    }
+    if (is(dfu_read, dfu_get_state) && !data.empty()) {
+        data[0] = std::byte{dfu_state_};
+        return 1;
+    }
+    if (is(dfu_read, dfu_get_status) && data.size() == dfu_status_bytes) {
         std::ranges::fill(data, std::byte{0});
         if (corrupt_status_) {
             corrupt_status_ = false;
@@ -214,86 +216,114 @@ Io<std::size_t> SimulatedStick::dfu(const Setup& setup, MutableBytes data) {
             firmware_complete_ = false;
             data[0] = std::byte{0x0a};  // errFIRMWARE
         }
+        data[1] = static_cast<std::byte>(spec::dfu_poll_ms);
         data[4] = std::byte{dfu_state_};
         return data.size();
     }
-    if (setup.request_type == dfu_read && setup.request == dfu_upload) {
+    if (is(dfu_read, dfu_upload)) {
         const std::size_t at = std::min(firmware_.size(), setup.value * firmware_block);
         const std::size_t size = std::min(data.size(), firmware_.size() - at);
         std::memcpy(data.data(), firmware_.data() + at, size);
         return size;
     }
-    return stalled("not a DFU request");
+    return stalled(fmt::format("request {} of type {:#04x} is none of the {}'s", setup.request,
+                               setup.request_type, is_chip_ ? "chip" : "boot loader"));
 }
 
 std::uint64_t SimulatedStick::read(std::uint32_t offset) const {
     if (const auto value = core_->read_register(offset)) return *value;
-    if (const auto found = registers_.find(offset); found != registers_.end()) return found->second;
-    return find_register(offset)->reset.value_or(0);
+    return registers_.read(offset, core_->idle());
 }
 
 void SimulatedStick::write(std::uint32_t offset, std::uint64_t value) {
-    if (offset == csr::scu_ctrl_3->offset) {
-        const auto force = csr::force_sleep.get(value);
-        std::uint64_t state = csr::power_state.get(read(offset));
-        if (force == csr::sleep) state = csr::sleeping;
-        if (force == csr::wake) state = csr::running;
-        value = csr::power_state.set(value, state);
-        // Sleep stops the engines; what the memories hold is lost.
-        if (state == csr::sleeping) {
-            for (const auto* control : csr::core_run_controls) registers_.erase(control->offset);
-            registers_.erase(csr::scalar_core_break_point->offset);
-            stream_.reset();
-            complaint_.clear();
-            core_->reset();
-        }
-    }
-    registers_[offset] = value;
+    registers_.write(offset, value);
+    // Sleep stops the engines; what the memories hold is lost.
+    if (!registers_.awake()) forget_streams();
     core_->write_register(offset, value);
-}
-
-// A scalar core that a debugger holds does not keep the DMA from taking bytes.
-bool SimulatedStick::runs() const {
-    const auto runs = [&](const RegisterInfo* control) {
-        const std::uint64_t command = read(control->offset);
-        return command == csr::run || (control == csr::scalar_core_run_control &&
-                                       (command == csr::halt || command == csr::single_step));
-    };
-    return csr::power_state.get(read(csr::scu_ctrl_3->offset)) == csr::running &&
-           std::ranges::all_of(csr::core_run_controls, runs);
-}
-
-std::size_t SimulatedStick::output_chunk() const {
-    constexpr std::size_t unit = 8;
-    return std::max<std::size_t>(read(csr::outfeed_chunk_length->offset) * unit, unit);
 }
 
 std::optional<ChipEvent> SimulatedStick::take_event() {
     while (const auto event = core_->take_event()) {
-        const std::uint64_t enabled = read(csr::descr_ep->offset);
-        if ((enabled >> static_cast<unsigned>(event->tag) & 1U) != 0) return event;
+        if (registers_.reports(event->tag)) return event;
     }
     return std::nullopt;
 }
 
-bool SimulatedStick::receive(Bytes bytes) {
-    if (!is_chip_ || !runs() || !complaint_.empty()) return false;
-    if (!stream_) {
-        std::uint32_t header[2];
-        if (bytes.size() != sizeof header) return false;
-        std::memcpy(header, bytes.data(), sizeof header);
-        if (header[1] > static_cast<std::uint32_t>(Tag::parameters)) return false;
-        stream_ = static_cast<Tag>(header[1]);
-        stream_left_ = header[0];
+std::size_t SimulatedStick::take_output(MutableBytes room) {
+    // A chunk that is shorter than the bus's packets ends the transfer.
+    const std::size_t chunk = output_chunk();
+    if (chunk < bulk_packet_bytes(options_.speed)) room = room.first(std::min(room.size(), chunk));
+    return core_->take_output(room);
+}
+
+std::string SimulatedStick::standstill() const {
+    if (!complaint_.empty()) return complaint_;
+    if (!refusal_.empty()) return refusal_;
+    if (auto reason = core_->standstill(); !reason.empty()) return reason;
+    if (!stream_) return {};
+    return fmt::format("{} of {} bytes of {} have not come", stream_left_, stream_bytes_,
+                       to_string(*stream_));
+}
+
+bool SimulatedStick::accepts_data(std::uint8_t endpoint) {
+    if (!is_chip_) {
+        refuse("the boot loader has no bulk endpoints: it takes firmware by DFU");
+    } else if (endpoint < out_endpoint || endpoint > parameters_endpoint) {
+        refuse(fmt::format("the chip has no endpoint {:02x}", endpoint));
+    } else if (endpoint != out_endpoint && !registers_.multiple_endpoints()) {
+        refuse(fmt::format("data on endpoint {:02x}, which multi_bo_ep does not select", endpoint));
+    } else if (!registers_.awake()) {
+        refuse("data for a chip that sleeps: scu_ctrl_3 wakes it");
+    } else if (!registers_.engines_run()) {
+        refuse("data before the run controls of the scalar core's engines are 1");
     } else {
-        if (bytes.size() > stream_left_) return false;
-        if (auto taken = core_->receive(*stream_, bytes); !taken) {
-            complaint_ = taken.error().message();
-            return false;
-        }
-        stream_left_ -= bytes.size();
+        return complaint_.empty();
     }
-    if (stream_left_ == 0) stream_.reset();
+    return false;
+}
+
+/// Takes the header of the data that follow, which may come in pieces.
+bool SimulatedStick::begin_stream(Bytes& bytes) {
+    const std::size_t size = std::min(header_bytes - header_.size(), bytes.size());
+    header_.insert(header_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    bytes = bytes.subspan(size);
+    if (header_.size() < header_bytes) return true;
+    std::uint32_t words[2];
+    std::memcpy(words, header_.data(), sizeof words);
+    header_.clear();
+    if (words[1] > static_cast<std::uint32_t>(Tag::parameters)) {
+        refuse(fmt::format("a header of {} bytes for tag {}: tags 0 to 2 go to the chip", words[0],
+                           words[1]));
+        return false;
+    }
+    stream_bytes_ = stream_left_ = words[0];
+    if (stream_left_ != 0) stream_ = static_cast<Tag>(words[1]);
+    return true;
+}
+
+bool SimulatedStick::give(Tag tag, Bytes bytes) {
+    auto taken = core_->receive(tag, bytes);
+    if (!taken) complaint_ = taken.error().message();
+    return taken.has_value();
+}
+
+bool SimulatedStick::receive(std::uint8_t endpoint, Bytes bytes) {
+    refusal_.clear();
+    if (!accepts_data(endpoint)) return false;
+    if (registers_.multiple_endpoints()) {
+        return give(static_cast<Tag>(endpoint - out_endpoint), bytes);
+    }
+    while (!bytes.empty()) {
+        if (!stream_) {
+            if (!begin_stream(bytes)) return false;
+            continue;
+        }
+        const Bytes piece = bytes.first(std::min(bytes.size(), stream_left_));
+        if (!give(*stream_, piece)) return false;
+        bytes = bytes.subspan(piece.size());
+        stream_left_ -= piece.size();
+        if (stream_left_ == 0) stream_.reset();
+    }
     return true;
 }
 

@@ -171,6 +171,10 @@ void SimulatorCore::write_register(std::uint32_t offset, std::uint64_t value) {
     if (!chip_->error) static_cast<void>(chip_->stop_on_error(chip_->advance()));
 }
 
+bool SimulatorCore::idle() const {
+    return chip_->streams.empty();
+}
+
 std::string SimulatorCore::standstill() const {
     if (chip_->error) return chip_->error->message();
     if (chip_->running && chip_->hold.held())

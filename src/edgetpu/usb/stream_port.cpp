@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "reef_spec/edgetpu_machine.h"
+
 namespace reef::edgetpu::usb {
 namespace {
 
@@ -99,7 +101,10 @@ std::size_t StreamPort::take_output(MutableBytes room) {
 }
 
 std::optional<ChipEvent> StreamPort::take_event() {
-    if (events_.empty() || taken_output_ < events_.front().behind_output) return std::nullopt;
+    if (events_.empty() || given_output_ < events_.front().behind_output ||
+        taken_output_ + spec::usb_output_ahead_bytes < events_.front().behind_output) {
+        return std::nullopt;
+    }
     const ChipEvent event = events_.front().event;
     events_.pop_front();
     return event;

@@ -21,7 +21,8 @@ class StreamPort final : public sim::HostPort {
     [[nodiscard]] Status receive(Tag tag, Bytes bytes);
     /// As ChipCore::take_output().
     [[nodiscard]] std::size_t take_output(MutableBytes room);
-    /// Interrupts come behind the output that was asked for before them.
+    /// Interrupts come when the output that was asked for before them is there, and all of it but
+    /// usb_output_ahead_bytes has left.
     [[nodiscard]] std::optional<ChipEvent> take_event();
 
     // The chip's side.
@@ -40,7 +41,7 @@ class StreamPort final : public sim::HostPort {
     };
     struct Event {
         ChipEvent event;
-        std::uint64_t behind_output = 0;  ///< comes when so many bytes have left
+        std::uint64_t behind_output = 0;  ///< output bytes before it
     };
 
     [[nodiscard]] std::uint64_t unanswered() const;

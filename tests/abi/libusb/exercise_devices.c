@@ -1,4 +1,5 @@
 /* Lists, descriptors, opening, interfaces, configurations. */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "exercise.h"
@@ -38,6 +39,49 @@ static void library(void) {
     CHECK(list[0] == NULL);
     libusb_free_device_list(list, 1);
     libusb_exit(blind);
+}
+
+/* libusb 1.0.27's way to begin, which the header of 1.0.26 does not declare. */
+union init_value {
+    int ival;
+    libusb_log_cb logcbv;
+};
+struct init_option {
+    enum libusb_option option;
+    union init_value value;
+};
+typedef int (*init_context_fn)(libusb_context**, const struct init_option[], int);
+
+static void LIBUSB_CALL ignore_log(libusb_context* context, enum libusb_log_level level,
+                                   const char* text) {
+    (void)context;
+    (void)level;
+    (void)text;
+}
+
+static void init_options(void) {
+    init_context_fn init = NULL;
+    *(void**)&init = dlsym(RTLD_DEFAULT, "libusb_init_context");
+    CHECK(init != NULL);
+    const struct init_option options[] = {
+        {LIBUSB_OPTION_LOG_LEVEL, {.ival = LIBUSB_LOG_LEVEL_DEBUG}},
+        {LIBUSB_OPTION_NO_DEVICE_DISCOVERY, {0}},
+        {(enum libusb_option)3, {.logcbv = ignore_log}}};
+    libusb_context* context = NULL;
+    CHECK_EQ(init(&context, options, 3), 0);
+    libusb_device** list = NULL;
+    CHECK_EQ(libusb_get_device_list(context, &list), 0);
+    libusb_free_device_list(list, 1);
+    libusb_exit(context);
+    CHECK_EQ(init(&context, NULL, 0), 0);
+    CHECK_EQ(libusb_get_device_list(context, &list), 1);
+    libusb_free_device_list(list, 1);
+    libusb_exit(context);
+    const struct init_option wrong = {(enum libusb_option)77, {0}};
+    context = NULL;
+    CHECK_EQ(init(&context, &wrong, 1), LIBUSB_ERROR_INVALID_PARAM);
+    CHECK(context == NULL);
+    CHECK_EQ(init(&context, NULL, 1), LIBUSB_ERROR_INVALID_PARAM);
 }
 
 static libusb_device* only_device(libusb_context* context) {
@@ -83,6 +127,34 @@ static void boot_descriptors(void) {
     libusb_exit(context);
 }
 
+static void object_store(libusb_context* context, libusb_device_handle* handle) {
+    struct libusb_bos_descriptor* store = NULL;
+    CHECK_EQ(libusb_get_bos_descriptor(handle, &store), 0);
+    CHECK_EQ(store->bNumDeviceCaps, 2);
+    CHECK_EQ(store->wTotalLength, 22);
+    struct libusb_usb_2_0_extension_descriptor* extension = NULL;
+    CHECK_EQ(libusb_get_usb_2_0_extension_descriptor(context, store->dev_capability[0], &extension),
+             0);
+    CHECK_EQ(extension->bmAttributes, LIBUSB_BM_LPM_SUPPORT);
+    libusb_free_usb_2_0_extension_descriptor(extension);
+    struct libusb_ss_usb_device_capability_descriptor* super = NULL;
+    CHECK_EQ(libusb_get_ss_usb_device_capability_descriptor(context, store->dev_capability[0],
+                                                            &super),
+             LIBUSB_ERROR_INVALID_PARAM);
+    CHECK_EQ(libusb_get_ss_usb_device_capability_descriptor(context, store->dev_capability[1],
+                                                            &super),
+             0);
+    CHECK_EQ(super->wSpeedSupported,
+             LIBUSB_HIGH_SPEED_OPERATION | LIBUSB_SUPER_SPEED_OPERATION);
+    CHECK_EQ(super->bU1DevExitLat, 0);
+    CHECK_EQ(super->bU2DevExitLat, 0);
+    libusb_free_ss_usb_device_capability_descriptor(super);
+    struct libusb_container_id_descriptor* container = NULL;
+    CHECK_EQ(libusb_get_container_id_descriptor(context, store->dev_capability[1], &container),
+             LIBUSB_ERROR_INVALID_PARAM);
+    libusb_free_bos_descriptor(store);
+}
+
 static void chip_descriptors(void) {
     libusb_context* context = new_context();
     libusb_device* device = only_device(context);
@@ -96,7 +168,7 @@ static void chip_descriptors(void) {
     CHECK(libusb_get_device_address(device) >= 2);
     CHECK_EQ(libusb_get_device_speed(device), LIBUSB_SPEED_SUPER);
     CHECK_EQ(libusb_get_max_packet_size(device, 0x81), 1024);
-    CHECK_EQ(libusb_get_max_packet_size(device, 0x83), 4);
+    CHECK_EQ(libusb_get_max_packet_size(device, 0x83), 64);
     CHECK_EQ(libusb_get_max_packet_size(device, 0x05), LIBUSB_ERROR_NOT_FOUND);
 
     struct libusb_config_descriptor* config = NULL;
@@ -105,12 +177,21 @@ static void chip_descriptors(void) {
     CHECK_EQ(chip->bInterfaceClass, LIBUSB_CLASS_VENDOR_SPEC);
     const struct {
         uint8_t address, type;
-    } endpoints[] = {{0x01, 2}, {0x81, 2}, {0x82, 2}, {0x83, 3}};
-    CHECK_EQ(chip->bNumEndpoints, 4);
-    for (int i = 0; i < 4; ++i) {
+    } endpoints[] = {{0x01, 2}, {0x02, 2}, {0x03, 2}, {0x81, 2}, {0x82, 2}, {0x83, 3}};
+    CHECK_EQ(config->MaxPower, 112);
+    CHECK_EQ(chip->bNumEndpoints, 6);
+    for (int i = 0; i < 6; ++i) {
         CHECK_EQ(chip->endpoint[i].bEndpointAddress, endpoints[i].address);
         CHECK_EQ(chip->endpoint[i].bmAttributes, endpoints[i].type);
-        CHECK_EQ(chip->endpoint[i].extra_length, 0);
+        CHECK_EQ(chip->endpoint[i].extra_length, 6);
+        struct libusb_ss_endpoint_companion_descriptor* companion = NULL;
+        CHECK_EQ(libusb_get_ss_endpoint_companion_descriptor(context, &chip->endpoint[i],
+                                                             &companion),
+                 0);
+        CHECK_EQ(companion->bLength, 6);
+        CHECK_EQ(companion->bDescriptorType, LIBUSB_DT_SS_ENDPOINT_COMPANION);
+        CHECK_EQ(companion->wBytesPerInterval, endpoints[i].type == 3 ? 64 : 0);
+        libusb_free_ss_endpoint_companion_descriptor(companion);
     }
     libusb_free_config_descriptor(config);
 
@@ -120,7 +201,12 @@ static void chip_descriptors(void) {
     unsigned char raw[18];
     CHECK_EQ(libusb_get_descriptor(handle, LIBUSB_DT_DEVICE, 0, raw, sizeof raw), 18);
     CHECK_EQ(raw[8] | raw[9] << 8, chip_vendor);
-    CHECK_EQ(libusb_get_string_descriptor_ascii(handle, 1, raw, sizeof raw), LIBUSB_ERROR_PIPE);
+    /* As a real stick's it names no string, but there is one for who asks. */
+    CHECK(raw[14] == 0 && raw[15] == 0 && raw[16] == 0);
+    CHECK_EQ(libusb_get_string_descriptor_ascii(handle, 2, raw, sizeof raw), 17);
+    CHECK(strcmp((const char*)raw, "simulated Edge TP") == 0);
+    CHECK_EQ(libusb_get_string_descriptor_ascii(handle, 3, raw, sizeof raw), LIBUSB_ERROR_PIPE);
+    object_store(context, handle);
     libusb_close(handle);
     libusb_unref_device(device);
     libusb_exit(context);
@@ -175,19 +261,10 @@ static void refused(void) {
     libusb_device* device = libusb_get_device(handle);
     unsigned char endpoint = 0x81;
     libusb_device_handle* wrapped = NULL;
-    struct libusb_bos_descriptor* bos = NULL;
-    struct libusb_ss_endpoint_companion_descriptor* companion = NULL;
     CHECK_EQ(libusb_wrap_sys_device(context, 0, &wrapped), LIBUSB_ERROR_NOT_SUPPORTED);
     CHECK_EQ(libusb_alloc_streams(handle, 2, &endpoint, 1), LIBUSB_ERROR_NOT_SUPPORTED);
     CHECK_EQ(libusb_free_streams(handle, &endpoint, 1), LIBUSB_ERROR_NOT_SUPPORTED);
     CHECK_EQ(libusb_get_max_iso_packet_size(device, 0x81), LIBUSB_ERROR_NOT_SUPPORTED);
-    CHECK_EQ(libusb_get_bos_descriptor(handle, &bos), LIBUSB_ERROR_NOT_SUPPORTED);
-    struct libusb_config_descriptor* config = NULL;
-    CHECK_EQ(libusb_get_config_descriptor(device, 0, &config), 0);
-    CHECK_EQ(libusb_get_ss_endpoint_companion_descriptor(
-                 context, &config->interface[0].altsetting[0].endpoint[0], &companion),
-             LIBUSB_ERROR_NOT_FOUND);
-    libusb_free_config_descriptor(config);
     struct libusb_transfer* transfer = libusb_alloc_transfer(3);
     unsigned char data[64];
     libusb_fill_iso_transfer(transfer, handle, 0x81, data, sizeof data, 3, NULL, NULL, 0);
@@ -246,6 +323,7 @@ static void exit_with_open_handle(void) {
 }
 
 const struct exercise device_cases[] = {{"library", library},
+                                        {"init_options", init_options},
                                         {"boot_descriptors", boot_descriptors},
                                         {"chip_descriptors", chip_descriptors},
                                         {"interfaces", interfaces},

@@ -21,7 +21,10 @@ std::vector<Case> cases() {
     return {
         {"library", {}},
         {"boot_descriptors", {}},
-        {"chip_descriptors"},
+        {"chip_descriptors",
+         {"REEF_USB_STATE=ready"},
+         "reef usb: the stick at 2-1 refuses a transfer: no descriptor 0x0303\n"},
+        {"init_options", {}},
         {"interfaces"},
         {"refused"},
         {"no_sticks", {"REEF_USB_STICKS=0"}},
@@ -31,10 +34,19 @@ std::vector<Case> cases() {
         {"several_sticks",
          {"REEF_USB_PORTS=1-1.4.2,1-3", "REEF_USB_STATE=ready,boot", "REEF_USB_SPEED=high"}},
         {"exit_with_open_handle"},
-        {"synchronous"},
+        {"synchronous",
+         {"REEF_USB_STATE=ready"},
+         "reef usb: the stick at 2-1 refuses a transfer: no register of 32 bits at 0xfff0\n"
+         "reef usb: the stick at 2-1 refuses a transfer: no register of 64 bits at 0x1a318\n"
+         "reef usb: the stick at 2-1 refuses a transfer: request 9 of type 0xc0 is none of the "
+         "chip's\n"
+         "reef usb: the stick at 2-1 refuses a transfer: data for a chip that sleeps: scu_ctrl_3 "
+         "wakes it\n"},
+        {"no_time_limit"},
         {"unanswered_control", {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=time_out@1"}},
         {"faults",
-         {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=stall@0,2-1:long_read@1,short_read@2"}},
+         {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=stall@0,2-1:long_read@1,short_read@2"},
+         "reef usb: the stick at 2-1 refuses a transfer: an injected stall\n"},
         {"cancelling"},
         {"flags"},
         {"inside_callbacks"},

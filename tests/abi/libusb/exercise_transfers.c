@@ -39,6 +39,31 @@ static void synchronous(void) {
     libusb_exit(context);
 }
 
+/* A time of 0 is no limit, for any kind of transfer. */
+static void no_time_limit(void) {
+    libusb_context* context = new_context();
+    libusb_device_handle* handle = open_chip(context);
+    unsigned char data[16];
+    int done = 0;
+    struct libusb_transfer* transfer = libusb_alloc_transfer(0);
+    libusb_fill_bulk_transfer(transfer, handle, 0x81, data, sizeof data, mark_done, &done, 0);
+    CHECK_EQ(libusb_submit_transfer(transfer), 0);
+    for (const double end = seconds() + 0.3; seconds() < end;) {
+        struct timeval soon = {0, 20000};
+        CHECK_EQ(libusb_handle_events_timeout_completed(context, &soon, &done), 0);
+    }
+    CHECK_EQ(done, 0);
+    CHECK_EQ(libusb_control_transfer(handle, 0x80, LIBUSB_REQUEST_GET_DESCRIPTOR, 0x0100, 0, data,
+                                     16, 0),
+             16);
+    CHECK_EQ(libusb_cancel_transfer(transfer), 0);
+    handle_until(context, &done);
+    CHECK_EQ(transfer->status, LIBUSB_TRANSFER_CANCELLED);
+    libusb_free_transfer(transfer);
+    libusb_close(handle);
+    libusb_exit(context);
+}
+
 /* REEF_USB_FAULTS=time_out@1: the second transaction is never answered. */
 static void unanswered_control(void) {
     libusb_context* context = new_context();
@@ -291,6 +316,7 @@ static void unplugged(void) {
 }
 
 const struct exercise transfer_cases[] = {{"synchronous", synchronous},
+                                          {"no_time_limit", no_time_limit},
                                           {"unanswered_control", unanswered_control},
                                           {"faults", faults},
                                           {"cancelling", cancelling},

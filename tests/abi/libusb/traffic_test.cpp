@@ -116,7 +116,8 @@ TEST_P(NullTraffic, ReefsDriverRunsOverLibusb) {
     for (const auto& environment : {preloaded(), on_library_path()}) {
         const auto result = play("drive", environment);
         EXPECT_EQ(result.exit_code, 0) << environment[0] << "\n" << result.err;
-        EXPECT_EQ(wire(), edgetpu::usb::test::golden(GetParam()).wire) << environment[0];
+        EXPECT_EQ(wire(), wire_of_a_stick(edgetpu::usb::test::golden(GetParam())))
+            << environment[0];
     }
 }
 
@@ -125,7 +126,7 @@ TEST_P(Traffic, TheSimulatedChipComputesBehindLibusb) {
     ASSERT_FALSE(shared.empty());
     const auto result = play("simulate", preloaded());
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(sent(wire()), sent(edgetpu::usb::test::golden(GetParam()).wire));
+    EXPECT_EQ(sent(wire()), sent(wire_of_a_stick(edgetpu::usb::test::golden(GetParam()))));
 }
 
 TEST_P(NullTraffic, TheVendorsCallsAreAnsweredAsRecorded) {

@@ -56,7 +56,7 @@ TEST(InstructionSet, RegistersAreFound) {
     ASSERT_NE(find_register("scalarCoreRunControl"), nullptr);
     EXPECT_EQ(find_register("scalarCoreRunControl")->offset, 0x44018u);
     EXPECT_EQ(find_register(0x44018u)->name, "scalarCoreRunControl");
-    EXPECT_EQ(find_register("scu_ctrl_3")->fields.size(), 6u);
+    EXPECT_EQ(find_register("scu_ctrl_3")->fields.size(), 20u);
     EXPECT_EQ(find_register("scu_ctrl_3", "none"), nullptr);
 }
 

@@ -18,7 +18,7 @@ struct Scenario {
     std::vector<std::string> models;  ///< below data/
     std::vector<std::size_t> runs;    ///< indices of models
     bool boots = false;
-    bool maximum_clock = true;
+    Performance performance = Performance::max;
     Speed speed = Speed::super;
 };
 [[nodiscard]] const std::vector<Scenario>& scenarios();
@@ -35,6 +35,10 @@ struct Golden {
     std::vector<std::vector<std::byte>> instructions;  ///< the same of the instruction stream
 };
 [[nodiscard]] Golden golden(const Scenario& scenario);
+/// The same traffic with a stick that answers as real ones do, in place of the reference's
+/// recorder: before it sleeps, scu_ctrl_3 reads with bits 4 and 6 clear, and the driver writes back
+/// what it reads.
+[[nodiscard]] std::vector<std::string> wire_of_a_stick(const Golden& golden);
 
 [[nodiscard]] Package package_in(const std::string& model);
 /// The packages of the scenario's models. The second of the co-compiled models is not in the data:

@@ -73,13 +73,18 @@ TEST(SimulatorCore, RunsAProgramWhenItsBytesAreThere) {
                                                       Tag::output_activations, Tag::interrupt_0));
 }
 
-TEST(SimulatorCore, AnInterruptComesBehindTheOutputAskedForBefore) {
+// The host may wait for it before it reads the output.
+TEST(SimulatorCore, AnInterruptComesWhenTheOutputAskedForBeforeIsThere) {
     SimulatorCore core;
     const auto streams = streams_of(interrupting_copy_program());
-    ASSERT_TRUE(send(core, streams));
+    ASSERT_TRUE(core.receive(Tag::instructions, streams.instructions));
+    ASSERT_TRUE(core.receive(Tag::parameters, streams.parameters));
+    EXPECT_FALSE(core.idle());
     EXPECT_THAT(events_of(core), testing::Not(testing::Contains(Tag::interrupt_0)));
+    ASSERT_TRUE(core.receive(Tag::input_activations, streams.input));
+    EXPECT_TRUE(core.idle());
+    EXPECT_THAT(events_of(core), testing::Contains(Tag::interrupt_0));
     EXPECT_EQ(output_of(core), streams.input);
-    EXPECT_THAT(events_of(core), testing::ElementsAre(Tag::interrupt_0));
 }
 
 TEST(SimulatorCore, EventsSayWhatTheDescriptorsSay) {

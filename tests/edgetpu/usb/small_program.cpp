@@ -32,11 +32,11 @@ Layer layer_of(std::string name, int size, bool output) {
     return layer;
 }
 
-constexpr int first_output = 40, second_output = 3000;
+constexpr int first_output = 40;
 
 }  // namespace
 
-Package small_package(std::uint64_t token, std::uint8_t variant) {
+Package small_package(std::uint64_t token, std::uint8_t variant, int second_output) {
     using enum BaseAddress;
     Executable caching;
     caching.type = ExecutableType::parameter_caching;
@@ -82,10 +82,10 @@ std::shared_ptr<const Program> small_program(std::uint64_t token, std::uint8_t v
     return *program;
 }
 
-std::unique_ptr<ChipCore> small_core() {
+std::unique_ptr<ChipCore> small_core(int second_output) {
     std::vector<Executable> executables;
     for (std::uint8_t variant = 0; variant < 4; ++variant) {
-        const Package package = small_package(0, variant);
+        const Package package = small_package(0, variant, second_output);
         executables.insert(executables.end(), package.executables.begin(),
                            package.executables.end());
     }
@@ -117,7 +117,7 @@ Status check_outputs(Bytes a, Bytes b) {
 }  // namespace
 
 Status run_small(Device& device, const std::shared_ptr<const Program>& program) {
-    std::vector<std::byte> a(first_output), b(second_output);
+    std::vector<std::byte> a(first_output), b(small_output);
     const Bytes inputs[] = {small_input()};
     const MutableBytes outputs[] = {a, b};
     REEF_CHECK(device.run(program, inputs, outputs));
@@ -130,7 +130,7 @@ Status start_small(Device& device, const std::shared_ptr<const Program>& program
 }
 
 Status finish_small(Device& device) {
-    std::vector<std::byte> a(first_output), b(second_output);
+    std::vector<std::byte> a(first_output), b(small_output);
     const MutableBytes outputs[] = {a, b};
     REEF_CHECK(device.finish(outputs));
     return check_outputs(a, b);

@@ -81,13 +81,27 @@ Result<std::shared_ptr<usb::Bus>> bus_named(const std::string& device, const Chi
                 "edgetpu:usb, edgetpu:usb:PORT or edgetpu:null");
 }
 
+namespace {
+
+usb::DeviceOptions options_of(const std::string& port, const ChipRunOptions& options) {
+    usb::DeviceOptions out;
+    out.port = port;
+    if (options.standard_clock) out.performance = usb::Performance::high;
+    out.firmware = options.firmware;
+    return out;
+}
+
+}  // namespace
+
+Status start_and_stop(const std::shared_ptr<usb::Bus>& bus, const ChipRunOptions& options) {
+    // The destructor stops it.
+    REEF_TRY(usb::Device::open(bus, options_of({}, options))).reset();
+    return {};
+}
+
 Status run_on_chip(const std::shared_ptr<usb::Bus>& bus, const std::string& port, ChipModel& model,
                    const ChipRunOptions& options) {
-    usb::DeviceOptions device_options;
-    device_options.port = port;
-    device_options.maximum_clock = !options.standard_clock;
-    device_options.firmware = options.firmware;
-    const auto device = REEF_TRY(usb::Device::open(bus, device_options));
+    const auto device = REEF_TRY(usb::Device::open(bus, options_of(port, options)));
     model.tensors.bind();
     const LayerBinding& binding = model.tensors.binding;
     for (unsigned run = 0; run < options.runs; ++run) {

@@ -44,6 +44,9 @@ struct ChipModel {
                                                                    const ChipModel& model,
                                                                    std::string& port);
 
+/// Opens the device, which starts the chip, and closes it.
+[[nodiscard]] Status start_and_stop(const std::shared_ptr<edgetpu::usb::Bus>& bus,
+                                    const ChipRunOptions& options);
 /// Opens the device, runs and closes. State goes on from run to run.
 [[nodiscard]] Status run_on_chip(const std::shared_ptr<edgetpu::usb::Bus>& bus,
                                  const std::string& port, ChipModel& model,

@@ -13,6 +13,7 @@ namespace {
 
 struct ReplayOptions {
     std::string recording, model, against;
+    bool registers = false;
     bool json = false;
     ChipRunOptions runs;
 };
@@ -95,7 +96,54 @@ Result<Exit> run(const ReplayOptions& options, Console& console) {
     return Exit::ok;
 }
 
+using Transfers = std::vector<edgetpu::usb::RegisterTransfer>;
+
+/// How many of both are the same: in what they do, and in their values, too.
+struct Agreement {
+    std::size_t recorded = 0, driven = 0, same = 0, same_values = 0;
+    [[nodiscard]] bool whole() const { return same_values == recorded && driven == recorded; }
+};
+
+Agreement agreement(const Transfers& recorded, const Transfers& driven) {
+    Agreement out{.recorded = recorded.size(), .driven = driven.size()};
+    for (std::size_t i = 0; i < std::min(recorded.size(), driven.size()); ++i) {
+        const auto &a = recorded[i], &b = driven[i];
+        const bool same = a.to_host == b.to_host && a.offset == b.offset && a.bits == b.bits;
+        out.same += same;
+        out.same_values += same && a.value == b.value;
+    }
+    return out;
+}
+
+/// The driver's start and stop against those of the recording.
+Result<Exit> compare_registers(const ReplayOptions& options, Console& console) {
+    using namespace edgetpu::usb;
+    const Recording recording = without_data_transfers(REEF_TRY(read_recording(options.recording)));
+    const Transfers recorded = REEF_TRY(in_place(register_transfers(recording), options.recording));
+    const auto driver = std::make_shared<RecordingBus>(
+        REEF_TRY(in_place(replay_bus(recording), options.recording)));
+    const auto done = in_place(start_and_stop(driver, options.runs), options.recording);
+    const Agreement agreed = agreement(recorded, REEF_TRY(register_transfers(driver->recording())));
+    if (options.json) {
+        Json document = json_document("replay");
+        document["register_transfers"] = {{"recorded", agreed.recorded},
+                                          {"driver", agreed.driven},
+                                          {"same", agreed.same},
+                                          {"same_values", agreed.same_values}};
+        document["error"] = done ? Json() : Json(done.error().message());
+        print_json(console, document);
+    } else {
+        console.print(
+            "{}: {} register transfers, {} by the driver: {} the same in order, direction, address "
+            "and width, {} of them in value\n",
+            options.recording, agreed.recorded, agreed.driven, agreed.same, agreed.same_values);
+        if (!done) return std::unexpected(done.error());
+    }
+    return done && agreed.whole() ? Exit::ok : Exit::failed;
+}
+
 Result<Exit> replay(const ReplayOptions& options, Console& console) {
+    if (options.registers) return compare_registers(options, console);
     if (!options.model.empty()) return run(options, console);
     const Lines lines = REEF_TRY(view_of(options.recording));
     if (options.against.empty()) return show(lines, options.json, console);
@@ -106,16 +154,22 @@ Result<Exit> replay(const ReplayOptions& options, Console& console) {
 
 Action add_replay(CLI::App& app) {
     auto options = std::make_shared<ReplayOptions>();
-    app.add_option("RECORDING", options->recording, "Recording, with its payloads in FILE.bin")
+    app.add_option("RECORDING", options->recording,
+                   "Recording, with its payloads in FILE.bin; or a capture of usbmon as text")
         ->required()
         ->check(recording_name());
     auto* model = app.add_option("MODEL", options->model,
                                  "Run this model against the recording: the first transaction that "
                                  "differs is an error that names both");
-    app.add_option("--against", options->against, "Compare with another recording")
-        ->type_name("FILE")
-        ->check(recording_name())
-        ->excludes(model);
+    auto* against = app.add_option("--against", options->against, "Compare with another recording")
+                        ->type_name("FILE")
+                        ->check(recording_name())
+                        ->excludes(model);
+    app.add_flag("--registers", options->registers,
+                 "Start and stop the driver against the recording, without its data, and count the "
+                 "register transfers that are the same")
+        ->excludes(model)
+        ->excludes(against);
     app.add_flag("--json", options->json, "Print JSON");
     add_chip_run_options(app, options->runs);
     app.footer(
@@ -125,7 +179,8 @@ Action add_replay(CLI::App& app) {
         "Examples:\n"
         "  reef replay traffic.log\n"
         "  reef replay traffic.log --against other.log\n"
-        "  reef replay traffic.log net_edgetpu.tflite --input cat.bmp");
+        "  reef replay traffic.log net_edgetpu.tflite --input cat.bmp\n"
+        "  reef replay capture.usbmon.txt --registers");
     return [options](Console& console) { return replay(*options, console); };
 }
 

@@ -50,6 +50,8 @@ class ChipCore {
         return std::nullopt;
     }
     virtual void write_register(std::uint32_t /*offset*/, std::uint64_t /*value*/) {}
+    /// There is no program to run.
+    [[nodiscard]] virtual bool idle() const { return true; }
     /// Why the chip stopped, or what its program waits for; empty when it waits for a program.
     [[nodiscard]] virtual std::string standstill() const { return {}; }
 };
@@ -86,6 +88,7 @@ class NullCore final : public ChipCore {
     [[nodiscard]] Status receive(Tag tag, Bytes bytes) override;
     [[nodiscard]] std::size_t take_output(MutableBytes room) override;
     [[nodiscard]] std::optional<ChipEvent> take_event() override;
+    [[nodiscard]] bool idle() const override { return running_ == nullptr; }
 
   private:
     using Known = NullPrograms::Known;
@@ -106,8 +109,12 @@ class NullCore final : public ChipCore {
     std::size_t received_[4] = {};               ///< bytes that no step has taken, by tag
     std::vector<std::byte> first_instructions_;  ///< while the executable is unknown
     std::vector<Packet> packets_;                ///< the next one first
-    std::size_t produced_ = 0;                   ///< since the reset
-    std::vector<ChipEvent> events_;
+    std::size_t produced_ = 0, taken_ = 0;       ///< output bytes, since the reset
+    struct Event {
+        ChipEvent event;
+        std::size_t behind = 0;  ///< output bytes
+    };
+    std::vector<Event> events_;
 };
 
 }  // namespace reef::edgetpu::usb

@@ -84,11 +84,15 @@ class Program {
 
 // -- Device ---------------------------------------------------------------------------------------
 
+/// The vendor's performance levels: clocks of the tensor engine of 62.5, 125, 250 (the throttled
+/// one) and 500 MHz.
+enum class Performance : std::uint8_t { low, medium, high, max };
+
 struct DeviceOptions {
-    std::string port;           ///< as in DeviceInfo; empty: the first stick
-    bool maximum_clock = true;  ///< else the throttled one
-    std::string firmware;       ///< see find_firmware
-    std::string place{};        ///< of errors; empty: "edgetpu:usb:PORT"
+    std::string port;  ///< as in DeviceInfo; empty: the first stick
+    Performance performance = Performance::max;
+    std::string firmware;  ///< see find_firmware
+    std::string place{};   ///< of errors; empty: "edgetpu:usb:PORT"
     Milliseconds start_deadline{6000};
     Milliseconds run_deadline{10000};
 };

@@ -13,10 +13,11 @@
 //     BULK|INTR [OUT|IN ] ep= async id= failed FAULT              how either may end, too, or
 //     BULK|INTR     ep= id= cancelled
 //     WAIT ms=                                                    for an end that did not come
-// where data= shows at most the first 32 bytes. What fails at once has fault=FAULT: a line of those
-// without id, a control transfer (its ret= is then negative), a wait, and a transfer that is
-// refused (BULK|INTR OUT|IN  ep= async submit fault= len=, without an id). FAULT is stall,
-// time-out, overflow, disconnected, denied, busy or failed. Remarks of the form
+// where data= shows at most the first 32 bytes. held= behind len= says that only so many of the
+// bytes were recorded, the first ones. What fails at once has fault=FAULT: a line of those without
+// id, a control transfer (its ret= is then negative), a wait, and a transfer that is refused
+// (BULK|INTR OUT|IN  ep= async submit fault= len=, without an id). FAULT is stall, time-out,
+// overflow, disconnected, denied, busy or failed. Remarks of the form
 //     #   chunk N size=BYTES patches(bit:desc:pos) BIT:D:P ...
 // tell which 32-bit fields of instruction transfers of that size hold addresses.
 #pragma once
@@ -34,8 +35,16 @@ struct Recording {
     std::vector<std::byte> data;
 };
 
-/// Reads PATH and PATH.bin, either of them gzip-compressed under the name with .gz.
+/// Reads PATH and PATH.bin, either of them gzip-compressed under the name with .gz; or a capture of
+/// usbmon as text, which is one file.
 [[nodiscard]] Result<Recording> read_recording(const std::string& path);
+/// Text of usbmon (/sys/kernel/debug/usb/usbmon/Nu), or a packet analyser's export of its captures.
+[[nodiscard]] bool is_usbmon(std::string_view text);
+/// What a driver did with the Edge TPU in a capture. The text cuts payloads: held= says where.
+/// Errors: bad_input with the line, and without an Edge TPU's transfers; unsupported for captures
+/// of a firmware download.
+[[nodiscard]] Result<Recording> recording_of_usbmon(std::string_view text);
+
 /// Both files or neither, as far as the system allows.
 [[nodiscard]] Status write_recording(const std::string& path, const Recording& recording);
 
@@ -46,6 +55,20 @@ struct Recording {
 /// stream cut by its headers with addresses zeroed (by SHA-256), the input of each endpoint,
 /// events. Errors: bad_input with the line.
 [[nodiscard]] Result<std::vector<std::string>> wire_view(const Recording& recording);
+
+/// One register transfer: a vendor request.
+struct RegisterTransfer {
+    std::size_t line = 0;  ///< of the recording, from 1
+    bool to_host = false;
+    std::uint32_t offset = 0;
+    unsigned bits = 0;
+    std::uint64_t value = 0;  ///< read or written
+    friend bool operator==(const RegisterTransfer&, const RegisterTransfer&) = default;
+};
+/// In order. Errors: bad_input with the line.
+[[nodiscard]] Result<std::vector<RegisterTransfer>> register_transfers(const Recording& recording);
+/// The recording without its bulk and interrupt transfers: what opening and closing a stick leaves.
+[[nodiscard]] Recording without_data_transfers(const Recording& recording);
 
 /// Passes everything on and writes it down.
 class RecordingBus final : public Bus {

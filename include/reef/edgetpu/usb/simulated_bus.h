@@ -50,7 +50,13 @@ struct StickOptions {
 struct StickDescriptors {
     std::vector<std::byte> device;         ///< 18 bytes
     std::vector<std::byte> configuration;  ///< the only one, with all that belongs to it
+    std::vector<std::byte> object_store;   ///< BOS; empty: the device has none
+    /// By index. A real stick has none, and as in its device descriptor nothing here names one:
+    /// they are for who asks whether this is a simulated stick.
+    std::vector<std::vector<std::byte>> strings;
 };
+/// What string 2 of a simulated stick says.
+inline constexpr std::string_view simulated_product = "simulated Edge TPU";
 
 class SimulatedStick;
 
@@ -68,6 +74,8 @@ class SimulatedBus final : public Bus {
     /// Why a stick's chip takes nothing any more, or what its program waits for
     /// (ChipCore::standstill()): what no host can see of a chip that hangs.
     [[nodiscard]] std::string standstill(std::string_view port) const;
+    /// Why the stick refused its last transfer; empty when it did not.
+    [[nodiscard]] std::string refusal(std::string_view port) const;
 
     /// Of the device that the stick is now; reading them is no transaction. Errors: device_missing.
     [[nodiscard]] Result<StickDescriptors> descriptors(std::string_view port) const;
