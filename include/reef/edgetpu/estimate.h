@@ -1,9 +1,9 @@
 // How long a compiled program would take on the chip: an estimate from stated assumptions.
 //
 // Between two fences of a tile its engines run side by side: the longest of them is the time that
-// passes. Transfers over USB and a fixed cost per inference are added. No clock of a chip was ever
-// measured by Reef: the figures serve to compare programs and to find what a program's time goes
-// to.
+// passes. Transfers over USB and a fixed cost per inference are added. Reef never measured a chip:
+// the assumptions come from published captures and times, and docs/simulator.md says how far they
+// carry.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,9 @@ struct ExecutableEstimate {
 struct PackageEstimate {
     std::optional<ExecutableEstimate> caching;
     ExecutableEstimate computing;
-    double first_seconds = 0;   ///< an inference that loads the parameters first
-    double cached_seconds = 0;  ///< one that finds them
+    double first_seconds = 0;      ///< an inference that loads the parameters first
+    double cached_seconds = 0;     ///< one that finds them
+    double throttled_seconds = 0;  ///< the same at the throttled clock
 
     /// Of two packages, one after the other.
     PackageEstimate& operator+=(const PackageEstimate& other);

@@ -63,13 +63,13 @@ int libusb_get_ss_endpoint_companion_descriptor(libusb_context*,
     while (end - bytes >= 2 && bytes[0] >= 2 && bytes[0] <= end - bytes) {
         if (bytes[1] == LIBUSB_DT_SS_ENDPOINT_COMPANION &&
             bytes[0] >= LIBUSB_DT_SS_ENDPOINT_COMPANION_SIZE) {
-            return give(made(libusb_ss_endpoint_companion_descriptor{
-                            .bLength = bytes[0],
-                            .bDescriptorType = bytes[1],
-                            .bMaxBurst = bytes[2],
-                            .bmAttributes = bytes[3],
-                            .wBytesPerInterval = word(bytes + 4)}),
-                        to);
+            return give(
+                made(libusb_ss_endpoint_companion_descriptor{.bLength = bytes[0],
+                                                             .bDescriptorType = bytes[1],
+                                                             .bMaxBurst = bytes[2],
+                                                             .bmAttributes = bytes[3],
+                                                             .wBytesPerInterval = word(bytes + 4)}),
+                to);
         }
         bytes += bytes[0];
     }
@@ -123,12 +123,13 @@ int libusb_get_usb_2_0_extension_descriptor(libusb_context*,
         return LIBUSB_ERROR_INVALID_PARAM;
     }
     const std::uint8_t* data = capability->dev_capability_data;
-    return give(made(libusb_usb_2_0_extension_descriptor{
-                    .bLength = capability->bLength,
-                    .bDescriptorType = capability->bDescriptorType,
-                    .bDevCapabilityType = capability->bDevCapabilityType,
-                    .bmAttributes = std::uint32_t{word(data)} | std::uint32_t{word(data + 2)} << 16}),
-                to);
+    return give(
+        made(libusb_usb_2_0_extension_descriptor{
+            .bLength = capability->bLength,
+            .bDescriptorType = capability->bDescriptorType,
+            .bDevCapabilityType = capability->bDevCapabilityType,
+            .bmAttributes = std::uint32_t{word(data)} | std::uint32_t{word(data + 2)} << 16}),
+        to);
 }
 
 void libusb_free_usb_2_0_extension_descriptor(libusb_usb_2_0_extension_descriptor* extension) {

@@ -40,6 +40,8 @@ Section inferences(const PackageEstimate& estimate) {
             computing.to_chip_bytes + estimate.caching->to_chip_bytes);
     row(estimate.caching ? "parameters cached" : "each", estimate.cached_seconds, computing.cycles,
         computing.to_chip_bytes);
+    row("the same, throttled clock", estimate.throttled_seconds, computing.cycles,
+        computing.to_chip_bytes);
     section.lines.emplace_back(std::move(table));
     if (computing.counted_once)
         section.lines.emplace_back(
@@ -85,6 +87,7 @@ chip::Object document_of(const PackageEstimate& estimate) {
     const auto& computing = estimate.computing;
     chip::Object document{{"first_s", estimate.first_seconds},
                           {"cached_s", estimate.cached_seconds},
+                          {"throttled_s", estimate.throttled_seconds},
                           {"cycles", computing.cycles},
                           {"mac_steps", computing.mac_steps},
                           {"to_chip_bytes", computing.to_chip_bytes},

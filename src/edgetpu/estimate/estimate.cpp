@@ -222,9 +222,19 @@ Result<ExecutableEstimate> estimate_executable(const Executable& executable,
     return out;
 }
 
-double seconds_of(const ExecutableEstimate& e) {
-    return static_cast<double>(e.cycles) / assumed::clock_hz +
-           static_cast<double>(e.to_chip_bytes + e.from_chip_bytes) / assumed::usb_bytes_per_second;
+/// How fast the chip and its USB are at one of its clocks.
+struct Pace {
+    double clock_hz = 0, to_chip_bytes_per_second = 0;
+};
+constexpr Pace at_maximum = {assumed::clock_hz, assumed::to_chip_bytes_per_second};
+constexpr Pace throttled = {assumed::throttled_clock_hz,
+                            assumed::throttled_to_chip_bytes_per_second};
+
+double seconds_of(const ExecutableEstimate& e, const Pace& pace) {
+    return static_cast<double>(e.cycles) / pace.clock_hz +
+           static_cast<double>(e.to_chip_bytes) / pace.to_chip_bytes_per_second +
+           static_cast<double>(e.from_chip_bytes) / assumed::from_chip_bytes_per_second +
+           assumed::inference_seconds;
 }
 
 }  // namespace
@@ -268,6 +278,7 @@ ExecutableEstimate& ExecutableEstimate::operator+=(const ExecutableEstimate& oth
 PackageEstimate& PackageEstimate::operator+=(const PackageEstimate& other) {
     first_seconds += other.first_seconds;
     cached_seconds += other.cached_seconds;
+    throttled_seconds += other.throttled_seconds;
     computing += other.computing;
     if (other.caching) {
         if (!caching) caching.emplace();
@@ -282,12 +293,13 @@ Result<PackageEstimate> estimate(const Package& package, std::vector<EngineSpan>
     if (const auto* caching = package.find(ExecutableType::parameter_caching))
         out.caching = REEF_TRY(estimate_executable(*caching, spans));
     out.computing = REEF_TRY(estimate_executable(*computing, spans));
-    out.cached_seconds = seconds_of(out.computing) + assumed::inference_seconds;
+    out.cached_seconds = seconds_of(out.computing, at_maximum);
+    out.throttled_seconds = seconds_of(out.computing, throttled);
     out.first_seconds = out.cached_seconds;
     if (out.caching) {
         // Parameters go into the chip as they arrive: the slower of the two counts.
         const double load =
-            static_cast<double>(out.caching->to_chip_bytes) / assumed::usb_bytes_per_second;
+            static_cast<double>(out.caching->to_chip_bytes) / assumed::to_chip_bytes_per_second;
         out.first_seconds +=
             std::max(load, static_cast<double>(out.caching->cycles) / assumed::clock_hz);
     }

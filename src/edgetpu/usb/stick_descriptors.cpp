@@ -35,20 +35,21 @@ std::vector<std::vector<std::byte>> strings() {
     std::vector<std::vector<std::byte>> all = {bytes_of({4, string_type, 0x09, 0x04})};
     for (const std::string_view text : {std::string_view("Reef"), simulated_product}) {
         Raw raw = {low(2 + 2 * text.size()), string_type};
-        for (const char letter : text) raw.insert(raw.end(), {static_cast<std::uint8_t>(letter), 0});
+        for (const char letter : text)
+            raw.insert(raw.end(), {static_cast<std::uint8_t>(letter), 0});
         all.push_back(bytes_of(raw));
     }
     return all;
 }
 
-/// One vendor-specific interface with six endpoints. Their companions have 6 bytes each, of which no
-/// capture shows the last four: bursts of 16 packets, which the rate of a real stick needs.
+/// One vendor-specific interface with six endpoints. Their companions have 6 bytes each, of which
+/// no capture shows the last four: bursts of 16 packets, which the rate of a real stick needs.
 std::vector<std::byte> chip_configuration(Speed speed) {
     const bool super = speed >= Speed::super;
     constexpr std::uint8_t out[] = {out_endpoint, inputs_endpoint, parameters_endpoint};
     constexpr std::uint8_t in[] = {output_endpoint, event_endpoint};
-    Raw raw = {9, 2, 0, 0, 1, 1, 0, 0x80, low(spec::usb_max_power), 9, 4, 0, 0, 6, 0xff, 0xff, 0xff,
-               0};
+    Raw raw = {9, 2, 0, 0, 1, 1,    0,    0x80, low(spec::usb_max_power),
+               9, 4, 0, 0, 6, 0xff, 0xff, 0xff, 0};
     const auto endpoint = [&](std::uint8_t address, std::uint8_t type, std::size_t packet,
                               std::uint8_t interval) {
         raw.insert(raw.end(), {7, 5, address, type, low(packet), high(packet), interval});

@@ -24,8 +24,8 @@ class StickRegisters {
     void write(std::uint32_t offset, std::uint64_t value);
 
     [[nodiscard]] bool awake() const;
-    /// Every engine of the scalar core takes work. A scalar core that a debugger holds does not keep
-    /// the DMA from taking bytes.
+    /// Every engine of the scalar core takes work. A scalar core that a debugger holds does not
+    /// keep the DMA from taking bytes.
     [[nodiscard]] bool engines_run() const;
     /// Each tag has an endpoint of its own, without headers.
     [[nodiscard]] bool multiple_endpoints() const;

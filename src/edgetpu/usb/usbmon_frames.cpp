@@ -26,7 +26,8 @@ Line line_of(std::string_view text) {
     return {text.substr(0, colon), text.substr(colon + 2)};
 }
 
-/// "IN (0x80)", "GET DESCRIPTOR (6)", "-EINPROGRESS) (-115)": what the last brackets hold; else all.
+/// "IN (0x80)", "GET DESCRIPTOR (6)", "-EINPROGRESS) (-115)": what the last brackets hold; else
+/// all.
 std::string_view in_brackets(std::string_view text) {
     const std::size_t open = text.rfind('(');
     if (open == std::string_view::npos || !text.ends_with(')')) return text;

@@ -44,8 +44,9 @@ std::string_view fault_of(int status) {
 class Writer {
   public:
     Writer() {
-        line("# from a capture of usbmon; opening, claiming, releasing and closing are not on the "
-             "wire");
+        line(
+            "# from a capture of usbmon; opening, claiming, releasing and closing are not on the "
+            "wire");
     }
 
     Status add(const UrbEvent& event) {
@@ -108,9 +109,10 @@ class Writer {
         line(identity);
         UrbEvent descriptor;
         descriptor.data = chip_descriptors(Speed::super).device;
-        line_with("CTRL IN  bmRequestType=80 bRequest=06 wValue=0100 wIndex=0000 wLength=18 "
-                  "timeout=0 ret=18",
-                  descriptor, descriptor.data.size());
+        line_with(
+            "CTRL IN  bmRequestType=80 bRequest=06 wValue=0100 wIndex=0000 wLength=18 "
+            "timeout=0 ret=18",
+            descriptor, descriptor.data.size());
         line("RESET");
         line("CLOSE");
         line(identity);
@@ -142,8 +144,8 @@ class Writer {
         }
         const auto flight = flights_.find(event.urb);
         if (flight == flights_.end()) return {};  // submitted before the capture began
-        const std::string head = fmt::format("{} {} ep={:02x} async id={}", kind, in ? "IN " : "OUT",
-                                             event.endpoint, flight->second.id);
+        const std::string head = fmt::format("{} {} ep={:02x} async id={}", kind,
+                                             in ? "IN " : "OUT", event.endpoint, flight->second.id);
         if (event.status == -ENOENT || event.status == -ECONNRESET) {
             line(fmt::format("{}     ep={:02x} id={} cancelled", kind, event.endpoint,
                              flight->second.id));
@@ -163,8 +165,7 @@ class Writer {
         if (event.submitted) {
             const std::uint8_t type = event.setup.request_type;
             if (type == dfu_write || type == dfu_read) {
-                return fail(Cause::unsupported,
-                            "not modelled: captures of a firmware download", {},
+                return fail(Cause::unsupported, "not modelled: captures of a firmware download", {},
                             "begin the capture when the stick's firmware runs");
             }
             if (type == register_read || type == register_write) flights_[event.urb] = {0, event};
@@ -184,9 +185,8 @@ class Writer {
                               "wIndex={:04x} wLength={} timeout=0 ret={}{}",
                               in ? "IN " : "OUT", setup.request_type, setup.request, setup.value,
                               setup.index, setup.length, event.status == 0 ? moved : -1,
-                              event.status == 0
-                                  ? std::string()
-                                  : fmt::format(" fault={}", fault_of(event.status))),
+                              event.status == 0 ? std::string()
+                                                : fmt::format(" fault={}", fault_of(event.status))),
                   payload, payload.data.size());
         flights_.erase(event.urb);
         return {};

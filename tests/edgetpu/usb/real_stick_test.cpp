@@ -172,14 +172,22 @@ struct Value {
 
 TEST(RealStick, RegistersHaveTheirValuesInEachPhase) {
     const Value values[] = {
-        {0x1a30c, 0x000f0059, 0x000f0059, 0x000f0059}, {0x1a314, 0x00110000, 0x00150000, 0x00150000},
-        {0x1a000, 0x0219089a, 0x0219089a, 0x0219089a}, {0x1a0d4, 1, 0x80000001, 1},
-        {0x1a704, 0x70007f, 0x7f, 0x70007f},           {0x1a33c, 0xc003f, 0x3f, 0xc003f},
-        {0x1a0d8, 0, 0x80000000, 0},                   {0x44018, 0, 0, 0},
-        {0x4a000, 0x9000, 1, 0x9000},                  {0x48788, 0, 0x7f, 0},
-        {0x40020, 0, 0x1e02, 0},                       {0x4c058, 0, 0x80, 0},
-        {0x4c148, 0, 0xf0, 0},                         {0x4c160, 0, 0, 0},
-        {0x4c060, 0, 0, 0},                            {0x1907c, 0, 0, 0},
+        {0x1a30c, 0x000f0059, 0x000f0059, 0x000f0059},
+        {0x1a314, 0x00110000, 0x00150000, 0x00150000},
+        {0x1a000, 0x0219089a, 0x0219089a, 0x0219089a},
+        {0x1a0d4, 1, 0x80000001, 1},
+        {0x1a704, 0x70007f, 0x7f, 0x70007f},
+        {0x1a33c, 0xc003f, 0x3f, 0xc003f},
+        {0x1a0d8, 0, 0x80000000, 0},
+        {0x44018, 0, 0, 0},
+        {0x4a000, 0x9000, 1, 0x9000},
+        {0x48788, 0, 0x7f, 0},
+        {0x40020, 0, 0x1e02, 0},
+        {0x4c058, 0, 0x80, 0},
+        {0x4c148, 0, 0xf0, 0},
+        {0x4c160, 0, 0, 0},
+        {0x4c060, 0, 0, 0},
+        {0x1907c, 0, 0, 0},
     };
     RawHost host;
     for (const Value& each : values)
@@ -220,11 +228,15 @@ TEST(RealStick, ThermalRegistersHaveNames) {
 
 TEST(RealStick, DescriptorsOnUsb3AreThoseOfACapture) {
     RawHost host;
-    EXPECT_EQ(host.descriptor(0x0100), "1201100300000009d118029300010000" "0001");
+    EXPECT_EQ(host.descriptor(0x0100),
+              "1201100300000009d118029300010000"
+              "0001");
     EXPECT_EQ(host.descriptor(0x0f00), "050f160002071002020000000a1003000c0002000000");
     const std::string all = host.descriptor(0x0200);
     ASSERT_EQ(all.size(), 2 * 96U);
-    EXPECT_EQ(all.substr(0, 36), "09026000010100807009040000" "06ffffff00");
+    EXPECT_EQ(all.substr(0, 36),
+              "09026000010100807009040000"
+              "06ffffff00");
     constexpr std::string_view endpoints[] = {"07050102000400", "07050202000400", "07050302000400",
                                               "07058102000400", "07058202000400", "07058303400001"};
     for (std::size_t i = 0; i < std::size(endpoints); ++i) {
@@ -306,8 +318,8 @@ TEST(RealStick, HeadersAndDataMayComeInAnyTransfers) {
         RawHost host({.has_firmware = true, .faults = {}}, test::small_core());
         host.start();
         for (std::size_t at = 0; at < all.size(); at += piece)
-            ASSERT_TRUE(host.send(out_endpoint,
-                                  Bytes(all).subspan(at, std::min(piece, all.size() - at))))
+            ASSERT_TRUE(
+                host.send(out_endpoint, Bytes(all).subspan(at, std::min(piece, all.size() - at))))
                 << host.bus().standstill("1-1");
         const auto output = host.receive(output_endpoint, 32768);
         ASSERT_TRUE(output) << piece;

@@ -1,8 +1,9 @@
 // Captures of usbmon as recordings, and a real stick's session against the driver.
+#include "edgetpu/usb/usbmon.h"
+
 #include <gmock/gmock.h>
 
 #include "edgetpu/usb/small_program.h"
-#include "edgetpu/usb/usbmon.h"
 #include "reef/base/sha256.h"
 #include "reef/edgetpu/usb/recording.h"
 #include "reef/edgetpu/usb/simulated_bus.h"
@@ -15,8 +16,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::string_view descriptor_answer =
-    "12011003 00000009 d1180293 00010000 0001";
+constexpr std::string_view descriptor_answer = "12011003 00000009 d1180293 00010000 0001";
 
 std::string lines_of(std::string_view transfers) {
     return "ffff0001 100 S Ci:2:004:0 s 80 06 0100 0000 0012 18 <\n"
@@ -104,34 +104,38 @@ std::string frame(int number, std::string_view text) {
 TEST(Usbmon, FramesSayWhatLinesSay) {
     const std::string head = "    URB transfer type: URB_CONTROL (0x02)\n";
     const std::string text =
-        frame(1, "    [Source: host]\n    [Destination: 2.4.0]\n    URB id: 0xffff0001\n"
-                 "    URB type: URB_SUBMIT ('S')\n" +
-                     head +
-                     "    Endpoint: 0x80, Direction: IN\n    URB length [bytes]: 18\nURB setup\n"
-                     "    bmRequestType: 0x80\n    bRequest: GET DESCRIPTOR (6)\n"
-                     "    Descriptor Index: 0x00\n    bDescriptorType: 0x01\n    wLength: 18\n") +
-        frame(2, "    [Source: 2.4.0]\n    [Destination: host]\n    URB id: 0xffff0001\n"
-                 "    URB type: URB_COMPLETE ('C')\n" +
-                     head +
-                     "    Endpoint: 0x80, Direction: IN\n    URB status: Success (0)\n"
-                     "    URB length [bytes]: 18\nDEVICE DESCRIPTOR\n"
-                     "    idVendor: Google Inc. (0x18d1)\n    idProduct: Unknown (0x9302)\n") +
-        frame(3, "    [Source: host]\n    [Destination: 2.4.0]\n    URB id: 0xffff0002\n"
-                 "    URB type: URB_SUBMIT ('S')\n" +
-                     head +
-                     "    Endpoint: 0x00, Direction: OUT\n    URB length [bytes]: 4\nURB setup\n"
-                     "    bmRequestType: 0x40\n    bRequest: 1\n    wValue: 0xa30c\n"
-                     "    wIndex: 1 (0x0001)\n    wLength: 4\n    Data Fragment: 59000f00\n") +
-        frame(4, "    [Source: 2.4.0]\n    [Destination: host]\n    URB id: 0xffff0002\n"
-                 "    URB type: URB_COMPLETE ('C')\n" +
-                     head +
-                     "    Endpoint: 0x00, Direction: OUT\n    URB status: Success (0)\n"
-                     "    URB length [bytes]: 4\n");
+        frame(1,
+              "    [Source: host]\n    [Destination: 2.4.0]\n    URB id: 0xffff0001\n"
+              "    URB type: URB_SUBMIT ('S')\n" +
+                  head +
+                  "    Endpoint: 0x80, Direction: IN\n    URB length [bytes]: 18\nURB setup\n"
+                  "    bmRequestType: 0x80\n    bRequest: GET DESCRIPTOR (6)\n"
+                  "    Descriptor Index: 0x00\n    bDescriptorType: 0x01\n    wLength: 18\n") +
+        frame(2,
+              "    [Source: 2.4.0]\n    [Destination: host]\n    URB id: 0xffff0001\n"
+              "    URB type: URB_COMPLETE ('C')\n" +
+                  head +
+                  "    Endpoint: 0x80, Direction: IN\n    URB status: Success (0)\n"
+                  "    URB length [bytes]: 18\nDEVICE DESCRIPTOR\n"
+                  "    idVendor: Google Inc. (0x18d1)\n    idProduct: Unknown (0x9302)\n") +
+        frame(3,
+              "    [Source: host]\n    [Destination: 2.4.0]\n    URB id: 0xffff0002\n"
+              "    URB type: URB_SUBMIT ('S')\n" +
+                  head +
+                  "    Endpoint: 0x00, Direction: OUT\n    URB length [bytes]: 4\nURB setup\n"
+                  "    bmRequestType: 0x40\n    bRequest: 1\n    wValue: 0xa30c\n"
+                  "    wIndex: 1 (0x0001)\n    wLength: 4\n    Data Fragment: 59000f00\n") +
+        frame(4,
+              "    [Source: 2.4.0]\n    [Destination: host]\n    URB id: 0xffff0002\n"
+              "    URB type: URB_COMPLETE ('C')\n" +
+                  head +
+                  "    Endpoint: 0x00, Direction: OUT\n    URB status: Success (0)\n"
+                  "    URB length [bytes]: 4\n");
     const auto recording = recording_of_usbmon(text);
     ASSERT_TRUE(recording) << recording.error().message();
-    const auto lines = recording_of_usbmon(
-        lines_of("f 220 S Co:2:004:0 s 40 01 a30c 0001 0004 4 = 59000f00\n"
-                 "f 230 C Co:2:004:0 0 4 >\n"));
+    const auto lines =
+        recording_of_usbmon(lines_of("f 220 S Co:2:004:0 s 40 01 a30c 0001 0004 4 = 59000f00\n"
+                                     "f 230 C Co:2:004:0 0 4 >\n"));
     ASSERT_TRUE(lines) << lines.error().message();
     EXPECT_EQ(recording->text, lines->text);
     EXPECT_EQ(recording->data, lines->data);
@@ -194,8 +198,8 @@ TEST(RealSession, TheSimulatedStickAnswersEveryRegisterTransferAsTheRealOne) {
 SharedBytes begins_with(std::string_view digits, std::size_t size) {
     std::vector<std::byte> bytes(size);
     for (std::size_t i = 0; 2 * i < digits.size(); ++i)
-        bytes[i] = static_cast<std::byte>(
-            std::stoi(std::string(digits.substr(2 * i, 2)), nullptr, 16));
+        bytes[i] =
+            static_cast<std::byte>(std::stoi(std::string(digits.substr(2 * i, 2)), nullptr, 16));
     return SharedBytes::copy_of(bytes);
 }
 
