@@ -24,6 +24,7 @@ constexpr Target targets[] = {
     {"edgetpu_isa", edgetpu_isa_seeds},
     {"edgetpu_package", edgetpu_package_seeds},
     {"edgetpu_program", edgetpu_isa_seeds},
+    {"edgetpu_shared", edgetpu_shared_seeds},
     {"edgetpu_stick", edgetpu_stick_seeds},
     {"edgetpu_usb", edgetpu_usb_seeds},
     {"edgetpu_simulator", edgetpu_simulator_seeds},

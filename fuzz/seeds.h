@@ -18,6 +18,7 @@ using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 [[nodiscard]] Result<Seeds> edgetpu_asm_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_isa_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_package_seeds();
+[[nodiscard]] Result<Seeds> edgetpu_shared_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_stick_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_usb_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_simulator_seeds();

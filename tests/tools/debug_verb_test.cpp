@@ -226,6 +226,8 @@ TEST_F(DebugVerbTest, RegistersOfAStick) {
     // A command, which sticks do not show again.
     EXPECT_EQ(on_stick("reg scalarCoreRunControl\nhalt\nreg scalarCoreRunControl\n"),
               "scalarCoreRunControl = 0x0\nhalted\nscalarCoreRunControl = 0x0\n");
+    EXPECT_EQ(on_stick("reg 0x48788\nreg 0x44408 = 7\nreg s1\n"),
+              "0x48788 = 0x7f\n0x44408 = 0x7\ns1 = 0x7\n");
     EXPECT_EQ(on_stick("step\nreg scu_ctrl_3\n"), "round 1\nscu_ctrl_3 = 0x85000c\n");
     EXPECT_EQ(on_stick("reg s4 = 0x1234\nreg s5\nreg scalarRegisterFile[4]\nreg p7 = 1\n"),
               "s4 = 0x1234\ns5 = 0x0\nscalarRegisterFile[4] = 0x1234\np7 = 0x1\n");

@@ -129,7 +129,7 @@ TEST_F(DeviceVerbs, OptionsOfDevicesAreInTheirUris) {
 TEST_F(DeviceVerbs, DriversAreListed) {
     const std::string text = expect_ok({"list", "--drivers"});
     for (const char* known : {"edgetpu:replay:FILE", "edgetpu:null", "edgetpu:usb[:PORT]",
-                              "random_seed", "maximum or standard"})
+                              "random_seed", "maximum, high, medium, low or standard"})
         EXPECT_THAT(text, HasSubstr(known));
     EXPECT_THAT(expect_ok({"list", "--drivers", "--json"}), HasSubstr("\"type\": \"choice\""));
 }

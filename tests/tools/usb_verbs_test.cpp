@@ -72,6 +72,40 @@ TEST_F(UsbVerbsTest, RecordAndReplayAgree) {
     EXPECT_THAT(result.out, HasSubstr("+ ctrl 40 01 a318 0001 4 5c028550"));
 }
 
+// With operators on the CPU, and one whose chip asks for transfers that no hint names.
+TEST_F(UsbVerbsTest, TheSimulatedStickIsRecorded) {
+    REEF_SHARED_OR_SKIP(folder);
+    for (const char* name :
+         {"posenet_mobilenet_v1_075_353_481_16_quant_decoder", "keras_lstm_mnist_ptq"}) {
+        const std::string model = (folder / "data/models" / name).string() + "_edgetpu.tflite";
+        expect_ok(
+            {"record", model, "--device", "edgetpu:sim", "--out", file("a.log"), "--runs", "1"});
+        EXPECT_THAT(expect_ok({"replay", file("a.log"), model, "--runs", "1"}),
+                    HasSubstr("what was recorded"))
+            << name;
+    }
+    expect_ok({"record", dense(), "--device", "edgetpu:sim", "--out", file("a.log")});
+    EXPECT_THAT(expect_ok({"replay", file("a.log"), "--registers"}),
+                HasSubstr("91 the same in order, direction, address and width, 91 of them"));
+}
+
+TEST_F(UsbVerbsTest, ACaptureIsReplayed) {
+    REEF_SHARED_OR_SKIP(folder);
+    const std::string capture =
+        (folder / "data/edgetpu/real_sticks/mobilenet_v1_1.0_224.usbmon.txt").string();
+    EXPECT_THAT(expect_ok({"replay", capture, "--registers"}),
+                HasSubstr("91 register transfers, 91 by the driver: 91 the same in order, "
+                          "direction, address and width, 91 of them in value"));
+    const auto json =
+        nlohmann::json::parse(expect_ok({"replay", capture, "--registers", "--json"}));
+    EXPECT_EQ(json["register_transfers"]["same_values"], 91);
+    EXPECT_THAT(expect_ok({"replay", capture}),
+                HasSubstr("out ep 01 len 6832 begins 800f00a4060000000000000000000000"));
+    const auto throttled = reef_command({"replay", capture, "--registers", "--standard-clock"});
+    EXPECT_EQ(throttled.exit_code, 1);
+    EXPECT_THAT(throttled.err, HasSubstr("recorded: CTRL OUT bmRequestType=40"));
+}
+
 TEST_F(UsbVerbsTest, ReplaysAnswersAreJsonToo) {
     REEF_SHARED_OR_SKIP(folder);
     ASSERT_FALSE(folder.empty());

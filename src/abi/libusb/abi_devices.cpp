@@ -229,7 +229,7 @@ int libusb_open(libusb_device* device, libusb_device_handle** handle) {
     if (!connection) return code_of(connection.error().fault);
     auto* opened = new libusb_device_handle(**ports, *device, std::move(*connection));
     device->context->opened(*opened);
-    log(device->context, LIBUSB_LOG_LEVEL_INFO, "opened {:04x}:{:04x} at {}",
+    log(device->context->log(), LIBUSB_LOG_LEVEL_INFO, "opened {:04x}:{:04x} at {}",
         device->node->info.vendor, device->node->info.product, port.name());
     *handle = opened;
     return LIBUSB_SUCCESS;
@@ -255,7 +255,8 @@ void libusb_close(libusb_device_handle* handle) {
     libusb_context& context = handle->context();
     const bool waits = !context.handling_here();
     if (waits) context.begin_closing();
-    log(&context, LIBUSB_LOG_LEVEL_INFO, "closing the device at {}", handle->node().port.name());
+    log(context.log(), LIBUSB_LOG_LEVEL_INFO, "closing the device at {}",
+        handle->node().port.name());
     delete handle;
     if (waits) context.end_closing();
 }
@@ -329,7 +330,7 @@ int libusb_reset_device(libusb_device_handle* handle) {
     if (handle == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     if (handle->is_gone()) return LIBUSB_ERROR_NO_DEVICE;
     const auto done = handle->reset();
-    log(&handle->context(), LIBUSB_LOG_LEVEL_INFO, "reset of the device at {}{}",
+    log(handle->context().log(), LIBUSB_LOG_LEVEL_INFO, "reset of the device at {}{}",
         handle->node().port.name(), handle->is_gone() ? ": it is another one now" : "");
     if (!done) return code_of(done.error().fault);
     // It came back as another device.

@@ -46,7 +46,8 @@ int make_context(libusb_context*& context) try {
 void destroy(libusb_context* context) {
     if (const auto ports = Ports::get()) (*ports)->detach(*context);
     for (libusb_device_handle* handle : context->open_handles()) {
-        log(context, LIBUSB_LOG_LEVEL_WARNING, "a handle was open at libusb_exit; it is closed");
+        log(context->log(), LIBUSB_LOG_LEVEL_WARNING,
+            "a handle was open at libusb_exit; it is closed");
         delete handle;
     }
     delete context;
@@ -93,6 +94,7 @@ libusb_context* context_or_default(libusb_context* context) {
 }  // namespace reef::abi::libusb
 
 using namespace reef::abi::libusb;
+namespace edgetpu_usb = reef::edgetpu::usb;
 
 extern "C" {
 
@@ -174,7 +176,7 @@ int libusb_set_option(libusb_context* context, libusb_option option, ...) {
         }
         const auto wanted = static_cast<libusb_log_level>(level);
         if (context == nullptr) set_initial_log_level(wanted);
-        if (auto* one = context_or_default(context)) one->set_log_level(wanted);
+        if (auto* one = context_or_default(context)) one->log().set_level(wanted);
         return LIBUSB_SUCCESS;
     }
     if (option == LIBUSB_OPTION_NO_DEVICE_DISCOVERY) {
@@ -198,7 +200,7 @@ void libusb_set_debug(libusb_context* context, int level) {
 void libusb_set_log_cb(libusb_context* context, libusb_log_cb callback, int mode) {
     if ((mode & LIBUSB_LOG_CB_GLOBAL) != 0) set_global_log_callback(callback);
     if ((mode & LIBUSB_LOG_CB_CONTEXT) == 0) return;
-    if (auto* one = context_or_default(context)) one->set_log_callback(callback);
+    if (auto* one = context_or_default(context)) one->log().set_callback(callback);
 }
 
 const libusb_version* libusb_get_version(void) {
@@ -208,7 +210,7 @@ const libusb_version* libusb_get_version(void) {
                                            .micro = 26,
                                            .nano = 0,
                                            .rc = "",
-                                           .describe = "reef simulated stick"};
+                                           .describe = edgetpu_usb::simulated_library.data()};
     return &version;
 }
 

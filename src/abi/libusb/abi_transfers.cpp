@@ -117,7 +117,7 @@ void libusb_free_transfer(libusb_transfer* transfer) {
 int libusb_submit_transfer(libusb_transfer* transfer) {
     if (transfer == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     if (const int code = refuse(*transfer); code != LIBUSB_SUCCESS) return code;
-    return transfer->dev_handle->context().submit(Transfer::of(transfer));
+    return transfer->dev_handle->context().submit(Transfer::of(transfer), *transfer->dev_handle);
 }
 
 int libusb_cancel_transfer(libusb_transfer* transfer) {

@@ -9,9 +9,6 @@
 #include <cerrno>
 #include <system_error>
 
-#include "abi/libusb/handle.h"
-#include "abi/libusb/log.h"
-
 using reef::abi::libusb::Transfer;
 
 namespace reef::abi::libusb {
@@ -35,7 +32,7 @@ InCallbacks::~InCallbacks() {
 
 }  // namespace reef::abi::libusb
 
-libusb_context::libusb_context() : log_level_(reef::abi::libusb::initial_log_level()) {
+libusb_context::libusb_context() {
     event_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     timer_fd_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (event_fd_ >= 0 && timer_fd_ >= 0) return;
@@ -94,6 +91,11 @@ void libusb_context::opened(libusb_device_handle& handle) {
     handles_.push_back(&handle);
 }
 
+void libusb_context::closed(libusb_device_handle& handle) {
+    const std::lock_guard lock(mutex_);
+    std::erase(handles_, &handle);
+}
+
 std::vector<libusb_device_handle*> libusb_context::open_handles() {
     const std::lock_guard lock(mutex_);
     return handles_;
@@ -101,14 +103,13 @@ std::vector<libusb_device_handle*> libusb_context::open_handles() {
 
 // -- Transfers ------------------------------------------------------------------------------------
 
-int libusb_context::submit(Transfer& transfer) {
+int libusb_context::submit(Transfer& transfer, TransferMover& mover) {
     const libusb_transfer& open = transfer.open();
     const std::lock_guard lock(mutex_);
     if (transfer.under_way) return LIBUSB_ERROR_BUSY;
-    libusb_device_handle* handle = open.dev_handle;
-    if (handle->is_gone()) return LIBUSB_ERROR_NO_DEVICE;
+    if (mover.is_gone()) return LIBUSB_ERROR_NO_DEVICE;
     transfer.context = this;
-    transfer.handle = handle;
+    transfer.mover = &mover;
     transfer.under_way = true;
     transfer.cancelling = transfer.timed_out = false;
     transfer.moved = 0;
@@ -119,8 +120,8 @@ int libusb_context::submit(Transfer& transfer) {
         deadlines_.insert({*transfer.deadline, &transfer});
         arm_timer();
     }
-    handle->start(transfer);
-    reef::abi::libusb::log(this, LIBUSB_LOG_LEVEL_DEBUG,
+    mover.start(transfer);
+    reef::abi::libusb::log(log_, LIBUSB_LOG_LEVEL_DEBUG,
                            "submitted transfer {}: endpoint {:02x}, {} bytes", fmt::ptr(&open),
                            open.endpoint, open.length);
     return LIBUSB_SUCCESS;
@@ -129,14 +130,14 @@ int libusb_context::submit(Transfer& transfer) {
 int libusb_context::cancel(Transfer& transfer) {
     const std::lock_guard lock(mutex_);
     if (!transfer.under_way || transfer.cancelling) return LIBUSB_ERROR_NOT_FOUND;
-    if (transfer.handle != nullptr && transfer.handle->is_gone()) return LIBUSB_ERROR_NO_DEVICE;
+    if (transfer.mover != nullptr && transfer.mover->is_gone()) return LIBUSB_ERROR_NO_DEVICE;
     cancel_locked(transfer);
     return LIBUSB_SUCCESS;
 }
 
 void libusb_context::cancel_locked(Transfer& transfer) {
     transfer.cancelling = true;
-    transfer.handle->stop(transfer);
+    transfer.mover->stop(transfer);
 }
 
 void libusb_context::finished(Transfer& transfer, libusb_transfer_status status, int moved) {
@@ -147,15 +148,14 @@ void libusb_context::finished(Transfer& transfer, libusb_transfer_status status,
     signal();
 }
 
-void libusb_context::forget(const libusb_device_handle& handle) {
+void libusb_context::forget(const TransferMover& mover) {
     const std::lock_guard lock(mutex_);
-    std::erase(handles_, &handle);
-    std::erase_if(finished_, [&](const Transfer* each) { return each->handle == &handle; });
-    std::erase_if(deadlines_, [&](const auto& each) { return each.second->handle == &handle; });
+    std::erase_if(finished_, [&](const Transfer* each) { return each->mover == &mover; });
+    std::erase_if(deadlines_, [&](const auto& each) { return each.second->mover == &mover; });
     std::erase_if(under_way_, [&](Transfer* transfer) {
-        if (transfer->handle != &handle) return false;
+        if (transfer->mover != &mover) return false;
         transfer->under_way = false;
-        transfer->handle = nullptr;
+        transfer->mover = nullptr;
         return true;
     });
     arm_timer();
@@ -321,7 +321,7 @@ void libusb_context::complete(Transfer& transfer) {
             open.status = LIBUSB_TRANSFER_ERROR;
         }
     }
-    reef::abi::libusb::log(this, LIBUSB_LOG_LEVEL_DEBUG,
+    reef::abi::libusb::log(log_, LIBUSB_LOG_LEVEL_DEBUG,
                            "transfer {}: endpoint {:02x}, status {}, {} bytes", fmt::ptr(&open),
                            open.endpoint, static_cast<int>(open.status), open.actual_length);
     // The callback may free the transfer.
@@ -378,7 +378,7 @@ void libusb_context::call(const HotplugCallback& callback, libusb_device& device
 
 void libusb_context::deliver(const HotplugMessage& message) {
     const auto& node = *message.device->node;
-    reef::abi::libusb::log(this, LIBUSB_LOG_LEVEL_INFO, "{:04x}:{:04x} at {} {}", node.info.vendor,
+    reef::abi::libusb::log(log_, LIBUSB_LOG_LEVEL_INFO, "{:04x}:{:04x} at {} {}", node.info.vendor,
                            node.info.product, node.port.name(),
                            message.event == LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT ? "left" : "arrived");
     std::vector<HotplugCallback> callbacks;

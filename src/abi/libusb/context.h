@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "abi/libusb/log.h"
 #include "abi/libusb/ports.h"
 #include "abi/libusb/transfer.h"
 
@@ -22,43 +23,41 @@ struct libusb_device {
     std::atomic<bool> attached = true;
 };
 
-struct libusb_context {
+struct libusb_context final : public reef::abi::libusb::PortListener {
   public:
     using Transfer = reef::abi::libusb::Transfer;
+    using TransferMover = reef::abi::libusb::TransferMover;
     using Clock = reef::abi::libusb::Clock;
     using Node = reef::abi::libusb::Node;
 
     /// Throws std::system_error when the system has no file descriptors left.
     libusb_context();
-    ~libusb_context();
+    ~libusb_context() override;
     libusb_context(const libusb_context&) = delete;
     libusb_context& operator=(const libusb_context&) = delete;
 
     // -- Settings ---------------------------------------------------------------------------------
-    [[nodiscard]] libusb_log_level log_level() const { return log_level_.load(); }
-    void set_log_level(libusb_log_level level) { log_level_ = level; }
-    [[nodiscard]] libusb_log_cb log_callback() const { return log_callback_.load(); }
-    void set_log_callback(libusb_log_cb callback) { log_callback_ = callback; }
+    [[nodiscard]] reef::abi::libusb::Log& log() { return log_; }
     void stop_discovery() { discovers_ = false; }
 
     // -- Devices ----------------------------------------------------------------------------------
     /// A reference to each of them, for the caller to drop.
     [[nodiscard]] std::vector<libusb_device*> devices();
-    /// Called by Ports.
-    void device_is_there(const std::shared_ptr<Node>& node);
-    void device_arrived(const std::shared_ptr<Node>& node);
-    void device_left(const Node& node);
+    void device_is_there(const std::shared_ptr<Node>& node) override;
+    void device_arrived(const std::shared_ptr<Node>& node) override;
+    void device_left(const Node& node) override;
     void opened(libusb_device_handle& handle);
+    void closed(libusb_device_handle& handle);
     /// Handles that the program has not closed.
     [[nodiscard]] std::vector<libusb_device_handle*> open_handles();
 
     // -- Transfers --------------------------------------------------------------------------------
-    [[nodiscard]] int submit(Transfer& transfer);
+    [[nodiscard]] int submit(Transfer& transfer, TransferMover& mover);
     [[nodiscard]] int cancel(Transfer& transfer);
-    /// By the handle's worker: the device is done with it.
+    /// By the mover: the device is done with it.
     void finished(Transfer& transfer, libusb_transfer_status status, int moved);
-    /// Forgets the transfers of a handle whose worker has ended; their callbacks are not called.
-    void forget(const libusb_device_handle& handle);
+    /// Forgets the transfers of a device that moves none any more; their callbacks are not called.
+    void forget(const TransferMover& mover);
 
     // -- Events -----------------------------------------------------------------------------------
     /// The calling thread is inside a callback of this context.
@@ -112,8 +111,7 @@ struct libusb_context {
     void deliver(const HotplugMessage& message);
     void complete(Transfer& transfer);
 
-    std::atomic<libusb_log_level> log_level_;
-    std::atomic<libusb_log_cb> log_callback_ = nullptr;
+    reef::abi::libusb::Log log_{this};
     std::atomic<bool> discovers_ = true;
 
     std::mutex mutex_;  ///< of what follows

@@ -50,7 +50,7 @@ libusb_device_handle::libusb_device_handle(reef::abi::libusb::Ports& ports, libu
     libusb_ref_device(&device_);
     {
         const std::lock_guard lock(node().mutex);
-        node().handles.push_back(this);
+        node().users.push_back(this);
     }
     worker_ = std::thread([this] { work(); });
 }
@@ -64,9 +64,10 @@ libusb_device_handle::~libusb_device_handle() {
     worker_.join();
     connection_.reset();
     context().forget(*this);
+    context().closed(*this);
     {
         const std::lock_guard lock(node().mutex);
-        std::erase(node().handles, this);
+        std::erase(node().users, this);
         std::erase_if(node().claims, [&](const auto& claim) { return claim.second == this; });
     }
     node().port.save();
@@ -187,8 +188,8 @@ void libusb_device_handle::begin(Transfer& transfer) {
     if (in) return;
     collect();
     const std::lock_guard lock(node().mutex);
-    for (libusb_device_handle* handle : node().handles) {
-        if (handle != this) handle->look_again();
+    for (reef::abi::libusb::NodeUser* user : node().users) {
+        if (user != this) user->look_again();
     }
 }
 

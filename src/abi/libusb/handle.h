@@ -10,7 +10,8 @@
 
 #include "abi/libusb/context.h"
 
-struct libusb_device_handle {
+struct libusb_device_handle final : public reef::abi::libusb::TransferMover,
+                                    public reef::abi::libusb::NodeUser {
   public:
     using Transfer = reef::abi::libusb::Transfer;
     using Connection = reef::edgetpu::usb::Connection;
@@ -22,22 +23,18 @@ struct libusb_device_handle {
     libusb_device_handle(reef::abi::libusb::Ports& ports, libusb_device& device,
                          std::unique_ptr<Connection> connection);
     /// Waits for what the device is doing; transfers under way are forgotten.
-    ~libusb_device_handle();
+    ~libusb_device_handle() override;
     libusb_device_handle(const libusb_device_handle&) = delete;
     libusb_device_handle& operator=(const libusb_device_handle&) = delete;
 
     [[nodiscard]] libusb_device& device() const { return device_; }
     [[nodiscard]] libusb_context& context() const { return *device_.context; }
     [[nodiscard]] reef::abi::libusb::Node& node() const { return *device_.node; }
-    /// The device has left the bus, or is another one now.
-    [[nodiscard]] bool is_gone() const { return gone_; }
-    void device_is_gone();
-    /// What the device has may have become visible to another handle's transfers.
-    void look_again();
-
-    // Queued; with the context's lock held.
-    void start(Transfer& transfer);
-    void stop(Transfer& transfer);
+    [[nodiscard]] bool is_gone() const override { return gone_; }
+    void device_is_gone() override;
+    void look_again() override;
+    void start(Transfer& transfer) override;
+    void stop(Transfer& transfer) override;
 
     /// Done by the worker, in turn; waits for it.
     [[nodiscard]] Io<void> claim(unsigned interface);

@@ -5,8 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "abi/libusb/context.h"
-
 namespace reef::abi::libusb {
 namespace {
 
@@ -33,16 +31,11 @@ void complain(const std::string& text) {
     std::fputs(line.c_str(), stderr);
 }
 
-bool logs(const libusb_context* context, libusb_log_level level) {
-    return level <= (context != nullptr ? context->log_level() : initial_log_level());
-}
-
-void log_line(libusb_context* context, libusb_log_level level, const std::string& text) {
+void Log::line(libusb_log_level level, const std::string& text) {
     const std::string line = fmt::format("libusb: {} [reef] {}\n", name_of(level), text);
-    const libusb_log_cb all = global_callback.load();
-    const libusb_log_cb own = context != nullptr ? context->log_callback() : nullptr;
+    const libusb_log_cb all = global_callback.load(), own = callback_.load();
     if (all != nullptr) all(nullptr, level, line.c_str());
-    if (own != nullptr) own(context, level, line.c_str());
+    if (own != nullptr) own(context_, level, line.c_str());
     if (all == nullptr && own == nullptr) std::fputs(line.c_str(), stderr);
 }
 

@@ -7,9 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "abi/libusb/context.h"
-#include "abi/libusb/handle.h"
 #include "abi/libusb/log.h"
+#include "abi/libusb/sharing.h"
 
 namespace reef::abi::libusb {
 namespace {
@@ -38,13 +37,21 @@ std::string variable(const char* name) {
 
 Port::Port(const edgetpu::usb::StickOptions& stick, std::unique_ptr<edgetpu::usb::ChipCore> core,
            std::string record)
-    : name_(stick.port),
-      stick_(std::make_shared<edgetpu::usb::SimulatedBus>()),
-      record_(std::move(record)),
-      process_(::getpid()) {
-    stick_->plug(stick, std::move(core));
+    : name_(stick.port), record_(std::move(record)), process_(::getpid()) {
+    auto bus = std::make_shared<edgetpu::usb::SimulatedBus>();
+    bus->plug(stick, std::move(core));
+    stick_ = std::move(bus);
     comes_back_ = std::ranges::any_of(
         stick.faults, [](const auto& fault) { return fault.back_after.has_value(); });
+    if (!record_.empty()) recorder_ = std::make_shared<edgetpu::usb::RecordingBus>(stick_);
+}
+
+Port::Port(std::string name, std::shared_ptr<edgetpu::usb::StickBus> shared, std::string record)
+    : name_(std::move(name)),
+      stick_(std::move(shared)),
+      record_(std::move(record)),
+      process_(::getpid()),
+      shared_(true) {
     if (!record_.empty()) recorder_ = std::make_shared<edgetpu::usb::RecordingBus>(stick_);
 }
 
@@ -69,17 +76,50 @@ void Port::save() const {
     }
 }
 
+namespace {
+
+/// With several sticks each has a recording of its own.
+std::string record_of(const Settings& settings, const std::string& port, std::size_t ports) {
+    if (settings.record.empty() || ports == 1) return settings.record;
+    return settings.record + "." + port;
+}
+
+Result<std::vector<std::unique_ptr<Port>>> own_ports(const Settings& settings) {
+    std::vector<std::unique_ptr<Port>> ports;
+    for (const auto& stick : settings.sticks) {
+        auto core = REEF_TRY(make_core(settings));
+        ports.push_back(std::make_unique<Port>(
+            stick, std::move(core), record_of(settings, stick.port, settings.sticks.size())));
+    }
+    return ports;
+}
+
+Result<std::vector<std::unique_ptr<Port>>> shared_ports(const Settings& settings) {
+    edgetpu::usb::StickServer server;
+    for (const auto& stick : settings.sticks) server.plug(stick, REEF_TRY(make_core(settings)));
+    const auto connect = REEF_TRY(join_server(settings.shared, server));
+    const auto names = edgetpu::usb::SharedBus::ports(connect);
+    if (!names)
+        return fail(Cause::io_failed, "no answer",
+                    fmt::format("REEF_USB_SHARED {}", settings.shared),
+                    "another program has that socket: name another file");
+    std::vector<std::unique_ptr<Port>> ports;
+    for (const std::string& name : *names) {
+        ports.push_back(
+            std::make_unique<Port>(name, std::make_shared<edgetpu::usb::SharedBus>(connect, name),
+                                   record_of(settings, name, names->size())));
+    }
+    return ports;
+}
+
+}  // namespace
+
 Result<Ports*> Ports::get() {
     // Never destroyed: handles that a program leaves open work until the process ends.
     static const auto& all = *new Result<Ports*>([]() -> Result<Ports*> {
         const Settings settings = REEF_TRY(read_settings(variable));
-        std::vector<std::unique_ptr<Port>> ports;
-        for (const auto& stick : settings.sticks) {
-            std::string record = settings.record;
-            if (!record.empty() && settings.sticks.size() > 1) record += "." + stick.port;
-            auto core = REEF_TRY(make_core(settings));
-            ports.push_back(std::make_unique<Port>(stick, std::move(core), std::move(record)));
-        }
+        auto ports =
+            REEF_TRY(settings.shared.empty() ? own_ports(settings) : shared_ports(settings));
         return new Ports(std::move(ports), settings.hotplug);
     }());
     return all;
@@ -88,7 +128,8 @@ Result<Ports*> Ports::get() {
 Ports::Ports(std::vector<std::unique_ptr<Port>> ports, bool hotplug)
     : hotplug_(hotplug), ports_(std::move(ports)) {
     for (const auto& port : ports_) refresh(*port);
-    const bool watched = std::ranges::any_of(ports_, &Port::comes_back_);
+    any_shared_ = std::ranges::any_of(ports_, &Port::shared_);
+    const bool watched = any_shared_ || std::ranges::any_of(ports_, &Port::comes_back_);
     if (watched) watcher_ = std::thread([this] { watch(); });
     std::atexit([] {
         if (const auto all = get()) (*all)->save();
@@ -121,7 +162,7 @@ std::shared_ptr<Node> Ports::node_of(Port& port, const DeviceInfo& info) {
                                           .port_numbers = std::move(numbers),
                                           .mutex = {},
                                           .claims = {},
-                                          .handles = {}});
+                                          .users = {}});
 }
 
 void Ports::refresh(Port& port) {
@@ -136,7 +177,7 @@ void Ports::refresh(Port& port) {
         if (same) return;
         left = std::exchange(port.node_, now == nullptr ? nullptr : node_of(port, *now));
         arrived = port.node_;
-        for (libusb_context* context : contexts_) {
+        for (PortListener* context : contexts_) {
             if (left) context->device_left(*left);
             if (arrived) context->device_arrived(arrived);
         }
@@ -144,14 +185,16 @@ void Ports::refresh(Port& port) {
     }
     if (!left) return;
     const std::lock_guard lock(left->mutex);
-    for (libusb_device_handle* handle : left->handles) handle->device_is_gone();
+    for (NodeUser* user : left->users) user->device_is_gone();
 }
 
-/// Brings back the sticks whose time has come. Time passes for a stick that nobody uses, too.
+/// Brings back the sticks whose time has come, and sees what other processes do to shared ones.
+/// Time passes for a stick that nobody uses, too.
 void Ports::watch() {
     const auto away = [](const std::unique_ptr<Port>& port) {
-        return !port->node_ && port->comes_back_;
+        return port->shared_ || (!port->node_ && port->comes_back_);
     };
+    const Milliseconds pause(any_shared_ ? 50 : 5);
     std::unique_lock lock(mutex_);
     while (true) {
         away_.wait(lock, [&] { return std::ranges::any_of(ports_, away); });
@@ -160,7 +203,7 @@ void Ports::watch() {
             if (away(port)) due.push_back(port.get());
         }
         lock.unlock();
-        std::this_thread::sleep_for(Milliseconds(5));
+        std::this_thread::sleep_for(pause);
         for (Port* port : due) refresh(*port);
         lock.lock();
     }
@@ -170,7 +213,7 @@ void Ports::save() {
     for (const auto& port : ports_) port->save();
 }
 
-void Ports::attach(libusb_context& context) {
+void Ports::attach(PortListener& context) {
     const std::lock_guard lock(mutex_);
     for (const auto& port : ports_) {
         if (port->node_) context.device_is_there(port->node_);
@@ -178,7 +221,7 @@ void Ports::attach(libusb_context& context) {
     contexts_.push_back(&context);
 }
 
-void Ports::detach(libusb_context& context) {
+void Ports::detach(PortListener& context) {
     const std::lock_guard lock(mutex_);
     std::erase(contexts_, &context);
 }

@@ -10,21 +10,46 @@
 #include "abi/libusb/settings.h"
 #include "reef/edgetpu/usb/recording.h"
 
-struct libusb_context;
-struct libusb_device_handle;
-
 namespace reef::abi::libusb {
 
+class Node;
 class Ports;
+
+/// Who is told of the devices at the ports: a context.
+class PortListener {
+  public:
+    PortListener() = default;
+    PortListener(const PortListener&) = delete;
+    PortListener& operator=(const PortListener&) = delete;
+    virtual ~PortListener() = default;
+    /// Before the program asks for the first time.
+    virtual void device_is_there(const std::shared_ptr<Node>& node) = 0;
+    virtual void device_arrived(const std::shared_ptr<Node>& node) = 0;
+    virtual void device_left(const Node& node) = 0;
+};
+
+/// Who has a device open.
+class NodeUser {
+  public:
+    NodeUser() = default;
+    NodeUser(const NodeUser&) = delete;
+    NodeUser& operator=(const NodeUser&) = delete;
+    virtual ~NodeUser() = default;
+    virtual void device_is_gone() = 0;
+    /// What the device has may have become visible to another's transfers.
+    virtual void look_again() = 0;
+};
 
 /// A simulated stick with its bus, at a port of its own: what one chip computes holds up no other.
 class Port {
   public:
     Port(const edgetpu::usb::StickOptions& stick, std::unique_ptr<edgetpu::usb::ChipCore> core,
          std::string record);
+    /// One of a server's.
+    Port(std::string name, std::shared_ptr<edgetpu::usb::StickBus> shared, std::string record);
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    [[nodiscard]] edgetpu::usb::SimulatedBus& stick() { return *stick_; }
+    [[nodiscard]] edgetpu::usb::StickBus& stick() { return *stick_; }
     /// What programs open: the stick, or its recorder.
     [[nodiscard]] edgetpu::usb::Bus& bus();
     /// Moves the bus's made-up time up to the clock.
@@ -35,11 +60,12 @@ class Port {
   private:
     friend class Ports;
     std::string name_;
-    std::shared_ptr<edgetpu::usb::SimulatedBus> stick_;
+    std::shared_ptr<edgetpu::usb::StickBus> stick_;
     std::shared_ptr<edgetpu::usb::RecordingBus> recorder_;
     std::string record_;
     pid_t process_;
     bool comes_back_ = false;  ///< its faults include an unplug with a time
+    bool shared_ = false;      ///< other processes may change what is there
     std::chrono::steady_clock::time_point plugged_ = std::chrono::steady_clock::now();
     std::mutex refreshing_;
     std::shared_ptr<class Node> node_;  ///< under Ports' lock; null: nothing there
@@ -57,8 +83,8 @@ class Node {
 
     std::mutex mutex;       ///< of what follows
     int configuration = 1;  ///< 0: none
-    std::map<int, libusb_device_handle*> claims;
-    std::vector<libusb_device_handle*> handles;  ///< every one that is open
+    std::map<int, const NodeUser*> claims;
+    std::vector<NodeUser*> users;  ///< every one that has it open
 };
 
 class Ports {
@@ -76,8 +102,8 @@ class Ports {
     void save();
 
     /// From now on the context learns of changes; it is told of what is there first.
-    void attach(libusb_context& context);
-    void detach(libusb_context& context);
+    void attach(PortListener& context);
+    void detach(PortListener& context);
 
   private:
     Ports(std::vector<std::unique_ptr<Port>> ports, bool hotplug);
@@ -87,9 +113,10 @@ class Ports {
     const bool hotplug_;
     std::vector<std::unique_ptr<Port>> ports_;
     std::mutex mutex_;  ///< of what follows and of Port::node_
-    std::vector<libusb_context*> contexts_;
+    std::vector<PortListener*> contexts_;
     std::map<unsigned, unsigned> last_address_;  ///< by bus
     std::condition_variable away_;               ///< a stick that comes back has left
+    bool any_shared_ = false;
     std::thread watcher_;
 };
 

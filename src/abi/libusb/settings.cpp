@@ -20,6 +20,7 @@ using edgetpu::usb::Speed;
 using edgetpu::usb::StickOptions;
 
 constexpr std::size_t most_sticks = 16;
+constexpr std::size_t longest_socket = 100;  ///< sockaddr_un has 108
 
 std::unexpected<Error> wrong(std::string_view variable, std::string_view word,
                              std::string_view expected) {
@@ -183,6 +184,11 @@ Result<Settings> read_settings(const Environment& environment) {
         return wrong("REEF_USB_HOTPLUG", hotplug, "yes or no");
     }
     settings.hotplug = hotplug != "no";
+    settings.shared = environment("REEF_USB_SHARED");
+    if (settings.shared.size() > longest_socket) {
+        return wrong("REEF_USB_SHARED", settings.shared,
+                     fmt::format("a path of up to {} bytes", longest_socket));
+    }
     return settings;
 }
 

@@ -21,6 +21,7 @@ struct Settings {
     std::vector<std::string> models;  ///< whose programs the null core knows
     std::string record;               ///< a recording to write; empty: none
     bool hotplug = true;              ///< programs are told of devices that come and leave
+    std::string shared;               ///< socket of sticks that processes share; empty: its own
 };
 
 /// Reads one variable; empty when it is not set.

@@ -12,12 +12,28 @@ namespace reef::abi::libusb {
 
 using Clock = std::chrono::steady_clock;
 
+struct Transfer;
+
+/// An open device, as what its transfers go through.
+class TransferMover {
+  public:
+    TransferMover() = default;
+    TransferMover(const TransferMover&) = delete;
+    TransferMover& operator=(const TransferMover&) = delete;
+    virtual ~TransferMover() = default;
+    /// The device has left the bus, or is another one now.
+    [[nodiscard]] virtual bool is_gone() const = 0;
+    // Queued; with the context's lock held.
+    virtual void start(Transfer& transfer) = 0;
+    virtual void stop(Transfer& transfer) = 0;
+};
+
 /// In memory right before its libusb_transfer. The context's lock guards what changes while the
 /// transfer is under way.
 struct alignas(std::max_align_t) Transfer {
-    libusb_context* context = nullptr;       ///< of the handle it was submitted to
-    libusb_device_handle* handle = nullptr;  ///< null after that was closed
-    bool under_way = false;                  ///< until right before its callback
+    libusb_context* context = nullptr;  ///< of the device it was submitted to
+    TransferMover* mover = nullptr;     ///< the open device; null after that was closed
+    bool under_way = false;             ///< until right before its callback
     bool cancelling = false;
     bool timed_out = false;
     std::optional<Clock::time_point> deadline;

@@ -47,7 +47,7 @@ std::vector<runtime::BackendInfo> all_backends() {
          .naming = Naming::optional,
          .name_means = "NAME",
          .capabilities = {Capability::computes, Capability::simulated, Capability::strict,
-                          Capability::debug, Capability::layers}},
+                          Capability::debug, Capability::layers, Capability::record}},
         {.backend = std::string(on_usb),
          .sentence = "a stick on the system's USB; without a port, the first",
          .naming = Naming::optional,

@@ -26,7 +26,7 @@ const chip::DebugTables& debug_tables() {
         .tile_hint = "a simulated chip has tiles 0 to 15; of a stick only the core can be seen",
         .memories = memories,
         .registers = files,
-        .register_names = "s0 to s31, p0 to p7, on a stick any",
+        .register_names = "s0 to s31, p0 to p7, on a stick any, by name or address",
         .memory_names =
             "a tile's narrow (by bytes), wide (rows) or scaling (words) memory, or of "
             "the core's scalar memory (words), parameters or activations (FIFO units)",

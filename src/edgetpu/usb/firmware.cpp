@@ -41,13 +41,30 @@ std::vector<std::string> file_places() {
     return places;
 }
 
+std::optional<Firmware> inside(Bytes file, const std::string& path) {
+    const auto at = find_known_firmware(file);
+    if (!at) return std::nullopt;
+    const Bytes part = file.subspan(*at, known_size);
+    return Firmware{.bytes = {part.begin(), part.end()},
+                    .origin = fmt::format("{} at byte {}", path, *at),
+                    .known = true};
+}
+
+/// A firmware, or anything larger that holds the known one: a vendor's library of any system.
 Result<Firmware> load(const std::string& path) {
     const auto file = REEF_TRY(read_file(path));
     const Bytes view = file.view();
-    if (view.empty() || view.size() > most_bytes) {
+    if (view.size() > most_bytes) {
+        if (auto found = inside(view, path)) return std::move(*found);
         return fail(Cause::bad_input,
-                    fmt::format("{} bytes are no firmware (1 to {})", view.size(), most_bytes),
-                    path);
+                    fmt::format("{} bytes are no firmware (1 to {}), and the known one is not "
+                                "inside",
+                                view.size(), most_bytes),
+                    path, std::string(known_firmware_hint));
+    }
+    if (view.empty()) return fail(Cause::bad_input, "an empty file is no firmware", path);
+    if (view.size() != known_size) {
+        if (auto found = inside(view, path)) return std::move(*found);
     }
     return Firmware{.bytes = {view.begin(), view.end()},
                     .origin = path,
@@ -57,12 +74,7 @@ Result<Firmware> load(const std::string& path) {
 std::optional<Firmware> from_library(const std::string& path) {
     const auto file = read_file(path);
     if (!file) return std::nullopt;
-    const auto at = find_known_firmware(file->view());
-    if (!at) return std::nullopt;
-    const Bytes part = file->view().subspan(*at, known_size);
-    return Firmware{.bytes = {part.begin(), part.end()},
-                    .origin = fmt::format("{} at byte {}", path, *at),
-                    .known = true};
+    return inside(file->view(), path);
 }
 
 }  // namespace

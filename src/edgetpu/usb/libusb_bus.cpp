@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "edgetpu/usb/protocol.h"
+#include "reef/edgetpu/usb/simulated_bus.h"
 #include "reef/edgetpu/usb/transport.h"
 
 namespace reef::edgetpu::usb {
@@ -356,7 +357,8 @@ class LibusbBus final : public Bus {
                                   .product = descriptor.idProduct,
                                   .port = port_of(list[i]),
                                   .address = libusb_get_device_address(list[i]),
-                                  .speed = speed_of(list[i])};
+                                  .speed = speed_of(list[i]),
+                                  .simulated = libusb_get_version()->describe == simulated_library};
             if (!is_boot_loader(info) && !is_chip(info)) continue;
             if (action(list[i], info)) break;
         }

@@ -115,6 +115,12 @@ Status Opening::reset() {
 }
 
 Status Opening::load_firmware() {
+    auto loaded = load_any_firmware();
+    if (!loaded && device_.simulated) loaded.error().hint += simulated_firmware_hint;
+    return loaded;
+}
+
+Status Opening::load_any_firmware() {
     const Firmware firmware = REEF_TRY(find_firmware(options_.firmware));
     if (!firmware.known) {
         log(LogLevel::warning,

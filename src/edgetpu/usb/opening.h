@@ -35,6 +35,7 @@ class Opening {
     /// A bus reset, after which the device is found again at its port.
     [[nodiscard]] Status reset();
     [[nodiscard]] Status load_firmware();
+    [[nodiscard]] Status load_any_firmware();
 
     Bus& bus_;
     const DeviceOptions& options_;

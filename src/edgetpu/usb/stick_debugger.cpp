@@ -23,12 +23,6 @@ std::unexpected<Error> not_on_a_stick(std::string_view what) {
                 "reef debug FILE --device edgetpu:sim does");
 }
 
-/// A register by its name, with the element of a register file behind it.
-struct Named {
-    const RegisterInfo* info = nullptr;
-    unsigned element = 0;
-};
-
 std::optional<unsigned> whole_number(std::string_view text) {
     unsigned value = 0;
     const char* end = text.data() + text.size();
@@ -37,35 +31,55 @@ std::optional<unsigned> whole_number(std::string_view text) {
     return value;
 }
 
-/// "s4" and "p1" are elements of the scalar core's files.
-Result<Named> register_of(std::string_view name) {
-    Named out;
+/// "0x44018", also where the tables have no register.
+Result<RegisterInfo> register_at(std::string_view address) {
+    std::uint32_t offset = 0;
+    const char* end = address.data() + address.size();
+    const auto [rest, error] = std::from_chars(address.data() + 2, end, offset, 16);
+    if (error != std::errc() || rest != end || offset % 4 != 0)
+        return fail(Cause::bad_argument, fmt::format("'{}' is no register's address", address), {},
+                    "like 0x44018, a multiple of 4");
+    RegisterInfo out{};
+    if (const RegisterInfo* known = find_register(offset)) out = *known;
+    // Those of the tensor engine, from 0x40000 on, have 64 bits.
+    if (out.name.empty()) {
+        out.name = "unknown register";
+        out.bits = offset >= 0x40000 ? 64 : 32;
+    }
+    out.offset = offset;
+    out.count = 1;
+    return out;
+}
+
+/// By name or address. "s4" and "p1" are elements of the scalar core's files.
+Result<RegisterInfo> register_of(std::string_view name) {
+    if (name.starts_with("0x")) return register_at(name);
+    const RegisterInfo* info = nullptr;
     std::string_view base = name;
     std::optional<unsigned> element;
     if (name.size() > 1 && (name[0] == 's' || name[0] == 'p'))
         element = whole_number(name.substr(1));
     if (element) {
-        out.info = name[0] == 's' ? csr::scalar_register_file : csr::predicate_register_file;
+        info = name[0] == 's' ? csr::scalar_register_file : csr::predicate_register_file;
     } else {
         if (const auto open = name.find('[');
             open != std::string_view::npos && name.ends_with(']')) {
             element = whole_number(name.substr(open + 1, name.size() - open - 2));
             base = element ? name.substr(0, open) : name;
         }
-        out.info = find_register(base);
+        info = find_register(base);
     }
-    if (out.info == nullptr)
+    if (info == nullptr)
         return fail(Cause::not_found, fmt::format("no register '{}'", name), {},
-                    "docs/edgetpu-registers.md lists them; s0 to s31, p0 to p7");
-    if (element.value_or(0) >= out.info->count)
+                    "docs/edgetpu-registers.md lists them; s0 to s31, p0 to p7, or an address like "
+                    "0x44018");
+    if (element.value_or(0) >= info->count)
+        return fail(Cause::not_found, fmt::format("{} has {} elements", info->name, info->count));
+    if (!element && info->count > 1)
         return fail(Cause::not_found,
-                    fmt::format("{} has {} elements", out.info->name, out.info->count));
-    if (!element && out.info->count > 1)
-        return fail(Cause::not_found,
-                    fmt::format("{} is a file of {} registers", name, out.info->count), {},
+                    fmt::format("{} is a file of {} registers", name, info->count), {},
                     fmt::format("{}[0] is its first", name));
-    out.element = element.value_or(0);
-    return out;
+    return element_of(*info, element.value_or(0));
 }
 
 /// The executable that loads parameters comes first.
@@ -131,15 +145,14 @@ class StickDebugger final : public Debugger {
         return not_on_a_stick(fmt::format("{} memory", info_of(range.memory).name));
     }
     [[nodiscard]] Result<std::uint64_t> read_register(std::string_view name) override {
-        const Named named = REEF_TRY(register_of(name));
-        return device_->read_register(element_of(*named.info, named.element));
+        return device_->read_register(REEF_TRY(register_of(name)));
     }
     [[nodiscard]] Status write_register(std::string_view name, std::uint64_t value) override {
-        const Named named = REEF_TRY(register_of(name));
-        if (named.info->bits == 32 && value > 0xffffffffU)
+        const RegisterInfo info = REEF_TRY(register_of(name));
+        if (info.bits == 32 && value > 0xffffffffU)
             return fail(Cause::bad_argument,
                         fmt::format("{} cannot hold {:#x}: it has 32 bits", name, value));
-        return device_->write_register(element_of(*named.info, named.element), value);
+        return device_->write_register(info, value);
     }
     [[nodiscard]] Result<std::vector<std::vector<std::byte>>> outputs() override;
 

@@ -45,7 +45,9 @@ std::string_view to_string(Speed speed) {
 }
 
 std::string state_of(const DeviceInfo& device) {
-    return device.vendor == chip_vendor ? "firmware runs" : "boot loader, no firmware yet";
+    const std::string state =
+        device.vendor == chip_vendor ? "firmware runs" : "boot loader, no firmware yet";
+    return device.simulated ? state + ", simulated" : state;
 }
 
 void Bus::wait_for_change(std::uint64_t, Milliseconds most) {

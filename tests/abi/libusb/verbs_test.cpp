@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "abi/libusb/simulated_libusb.h"
 #include "reef/base/file.h"
@@ -81,11 +82,15 @@ TEST_F(Verbs, ListShowsTheSticks) {
     for (const auto& device : devices) names.push_back(device["device"]);
     EXPECT_THAT(names, ::testing::ElementsAre("cpu", "edgetpu:sim", "edgetpu:usb:1-4.2",
                                               "edgetpu:usb:2-1"));
+    EXPECT_EQ(devices[2]["state"], "boot loader, no firmware yet, simulated");
+    EXPECT_EQ(devices[3]["state"], "firmware runs, simulated");
 }
 
 TEST_F(Verbs, DoctorFindsTheStick) {
     const auto result = reef({"doctor"}, {"REEF_USB_STATE=ready", "REEF_USB_SPEED=high"});
-    EXPECT_THAT(result.out, HasSubstr("18d1:9302, firmware runs"));
+    EXPECT_THAT(result.out, HasSubstr("18d1:9302, firmware runs, simulated"));
+    EXPECT_THAT(result.out, HasSubstr("no hardware: libreef-usb stands in for libusb"));
+    EXPECT_THAT(result.out, Not(HasSubstr("permission")));
     EXPECT_THAT(result.out, HasSubstr("USB 2 (480 Mbit/s)"));
     const auto none = reef({"doctor"}, {"REEF_USB_STICKS=0"});
     EXPECT_THAT(none.out, Not(HasSubstr("firmware runs")));
@@ -155,6 +160,72 @@ TEST_F(Verbs, ARunBootsTheStickAtItsPort) {
         ASSERT_FALSE(stick.output.empty()) << speed;
         EXPECT_EQ(stick.output, simulated.output) << speed;
     }
+}
+
+TEST_F(Verbs, AStickWithoutFirmwareNamesWhatHelps) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    ASSERT_TRUE(write_file(file("empty"), std::vector<std::byte>()));
+    const auto result = reef({"run", dense(), "--input", input("1x256", 256), "--device",
+                              "edgetpu:usb", "--firmware", file("empty")},
+                             {"REEF_USB_STATE=boot"});
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("REEF_USB_STATE=ready"));
+}
+
+// The stick is plugged into a process of its own: what one program does to it, the next one finds.
+TEST_F(Verbs, ProcessesShareSticks) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    ASSERT_TRUE(write_file(file("firmware"), std::vector<std::byte>(5000)));
+    const auto data = input("1x256", 256);
+    const auto simulated = run("dense_256", data, "edgetpu:sim", {"REEF_USB_STICKS=0"});
+    const std::vector<std::string> variables = {"REEF_USB_SHARED=" + file("sticks"),
+                                                "REEF_USB_STICKS=2"};
+    const auto stick = run("dense_256", data, "edgetpu:usb:2-2", variables,
+                           {"--firmware", file("firmware")}, HasSubstr("not a firmware"));
+    EXPECT_EQ(stick.output, simulated.output);
+    // Of the sticks that are there: its own settings do not matter.
+    const auto list = reef({"list", "--json"}, {variables[0], "REEF_USB_STICKS=1"});
+    const auto devices = nlohmann::json::parse(list.out)["devices"];
+    ASSERT_EQ(devices.size(), 4U) << list.out;
+    EXPECT_EQ(devices[2]["state"], "boot loader, no firmware yet, simulated");
+    EXPECT_EQ(devices[3]["state"], "firmware runs, simulated");
+    // Both at once.
+    std::vector<std::thread> threads;
+    std::vector<test::ProcessResult> results(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+        threads.emplace_back([&, i] {
+            results[i] = reef({"run", dense(), "--input", data, "--device",
+                               i == 0 ? "edgetpu:usb:2-1" : "edgetpu:usb:2-2", "--runs", "50",
+                               "--firmware", file("firmware"), "--json"},
+                              variables);
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    for (const auto& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
+    const auto wrong = reef({"list"}, {"REEF_USB_SHARED=relative"});
+    EXPECT_EQ(wrong.exit_code, 3);
+    EXPECT_THAT(wrong.err, HasSubstr("REEF_USB_SHARED relative: not an absolute path"));
+}
+
+// As in the reference's recordings of the vendor's driver.
+TEST_F(Verbs, ARecordedResetThatBootsTheStickIsNoFault) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_FALSE(shared.empty());
+    ASSERT_TRUE(write_file(file("firmware"), std::vector<std::byte>(5000)));
+    const auto result = reef({"record", dense(), "--device", "edgetpu:usb", "--firmware",
+                              file("firmware"), "--out", file("a.log")},
+                             {"REEF_USB_STATE=boot"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto text = read_file(file("a.log"));
+    ASSERT_TRUE(text);
+    const std::string lines(as_text(text->view()));
+    EXPECT_THAT(lines, HasSubstr(" RESET\n"));
+    EXPECT_THAT(lines, Not(HasSubstr("fault=")));
+    const auto replayed = reef({"replay", file("a.log"), dense(), "--firmware", file("firmware")},
+                               {"REEF_USB_STICKS=0"});
+    EXPECT_EQ(replayed.exit_code, 0) << replayed.err;
 }
 
 TEST_F(Verbs, ARunWithoutItsStickSaysSo) {

@@ -6,10 +6,12 @@
 #include <thread>
 
 #include "edgetpu/usb/register_map.h"
+#include "edgetpu/usb/scenarios.h"
 #include "edgetpu/usb/small_program.h"
 #include "reef/base/file.h"
 #include "reef/base/log.h"
 #include "reef/edgetpu/usb/recording.h"
+#include "support/shared_data.h"
 #include "support/temporary_folder.h"
 
 namespace reef::edgetpu::usb {
@@ -273,6 +275,28 @@ TEST(Recording, MalformedLinesAreErrorsWithTheirNumber) {
         ASSERT_FALSE(view) << text;
         EXPECT_THAT(view.error().message(), HasSubstr("line 1")) << text;
     }
+}
+
+TEST(Firmware, IsTakenOutOfAVendorsLibrary) {
+    REEF_SHARED_OR_SKIP(folder);
+    ASSERT_FALSE(folder.empty());
+    const auto firmware = test::golden(test::scenarios().at(0)).firmware;
+    ASSERT_EQ(firmware.size(), 10783U);
+    const reef::test::TemporaryFolder temporary;
+    for (const std::size_t at : {std::size_t{7}, std::size_t{100000}}) {
+        std::vector<std::byte> library(at + firmware.size() + 1000, std::byte{3});
+        std::ranges::copy(firmware, library.begin() + static_cast<std::ptrdiff_t>(at));
+        const std::string path = temporary.file("libedgetpu.so");
+        ASSERT_TRUE(write_file(path, library));
+        const auto found = find_firmware(path);
+        ASSERT_TRUE(found) << found.error().message();
+        EXPECT_TRUE(found->known);
+        EXPECT_EQ(found->bytes, firmware);
+        EXPECT_THAT(found->origin, HasSubstr("libedgetpu.so at byte " + std::to_string(at)));
+    }
+    ASSERT_TRUE(write_file(temporary.file("other.so"), std::vector<std::byte>(70000)));
+    EXPECT_THAT(find_firmware(temporary.file("other.so")).error().message(),
+                HasSubstr("the known one is not inside"));
 }
 
 TEST(Firmware, IsFoundByItsDigestOnly) {

@@ -7,6 +7,7 @@
 
 #include "inputs/tensor_input.h"
 #include "reef/edgetpu/usb/simulated_bus.h"
+#include "reef/edgetpu/usb/simulator_core.h"
 #include "reef/model/tflite.h"
 
 namespace reef::tool {
@@ -72,13 +73,18 @@ Result<std::shared_ptr<usb::Bus>> bus_named(const std::string& device, const Chi
         bus->plug(stick, REEF_TRY(usb::NullCore::of(model.executables)));
         return bus;
     }
+    if (device == "edgetpu:sim") {
+        auto bus = std::make_shared<usb::SimulatedBus>();
+        bus->plug({.has_firmware = true, .faults = {}}, std::make_unique<usb::SimulatorCore>());
+        return bus;
+    }
     if (device == usb_device) return usb::libusb_bus();
     if (device.starts_with(std::string(usb_device) + ":")) {
         port = device.substr(usb_device.size() + 1);
         return usb::libusb_bus();
     }
     return fail(Cause::bad_argument, fmt::format("'{}' is no device with USB traffic", device), {},
-                "edgetpu:usb, edgetpu:usb:PORT or edgetpu:null");
+                "edgetpu:usb, edgetpu:usb:PORT, edgetpu:sim or edgetpu:null");
 }
 
 namespace {

@@ -38,8 +38,8 @@ struct ChipModel {
 [[nodiscard]] Result<ChipModel> load_chip_model(const std::string& path,
                                                 const ChipRunOptions& options);
 
-/// The bus that "edgetpu:usb", "edgetpu:usb:PORT" or "edgetpu:null" (a simulated stick that
-/// computes nothing and answers at once) names; sets `port`.
+/// The bus that "edgetpu:usb", "edgetpu:usb:PORT", "edgetpu:sim" (a simulated stick) or
+/// "edgetpu:null" (one that computes nothing and answers at once) names; sets `port`.
 [[nodiscard]] Result<std::shared_ptr<edgetpu::usb::Bus>> bus_named(const std::string& device,
                                                                    const ChipModel& model,
                                                                    std::string& port);

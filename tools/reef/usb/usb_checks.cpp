@@ -125,7 +125,7 @@ Check check_rule(const std::vector<DeviceInfo>& devices, const CheckedSystem& sy
     return check;
 }
 
-Check check_firmware(bool needed) {
+Check check_firmware(bool needed, bool simulated) {
     Check check{.name = "firmware", .state = State::good, .what = {}, .fix = {}};
     const auto firmware = edgetpu::usb::find_firmware();
     if (firmware) {
@@ -141,6 +141,7 @@ Check check_firmware(bool needed) {
     const Error& error = firmware.error();
     check.what = error.place.empty() ? error.what : fmt::format("{}: {}", error.place, error.what);
     check.fix = error.hint;
+    if (simulated) check.fix += edgetpu::usb::simulated_firmware_hint;
     return check;
 }
 
@@ -322,8 +323,10 @@ std::vector<Check> check_usb(const Result<std::shared_ptr<edgetpu::usb::Bus>>& b
     checks.push_back(check_container(system.root));
     checks.push_back(check_rule(devices, system));
     checks.push_back(check_usbfs(system.root));
-    checks.push_back(check_firmware(std::ranges::any_of(
-        devices, [](const DeviceInfo& device) { return device.vendor != chip_vendor; })));
+    checks.push_back(check_firmware(
+        std::ranges::any_of(devices,
+                            [](const DeviceInfo& device) { return device.vendor != chip_vendor; }),
+        std::ranges::any_of(devices, &DeviceInfo::simulated)));
     for (const DeviceInfo& device : devices) {
         const std::string name = fmt::format("stick {}: ", device.port);
         checks.push_back({.name = name + "state",
@@ -331,10 +334,18 @@ std::vector<Check> check_usb(const Result<std::shared_ptr<edgetpu::usb::Bus>>& b
                           .what = fmt::format("{:04x}:{:04x}, {}", device.vendor, device.product,
                                               state_of(device)),
                           .fix = {}});
-        checks.push_back(check_permission(device, system, name));
+        if (device.simulated) {
+            checks.push_back({.name = name + "simulated",
+                              .state = State::note,
+                              .what = "no hardware: libreef-usb stands in for libusb",
+                              .fix = "for a real stick, take it out of LD_PRELOAD or "
+                                     "LD_LIBRARY_PATH"});
+        } else {
+            checks.push_back(check_permission(device, system, name));
+            checks.push_back(check_owner(device, system, name));
+        }
         checks.push_back(check_speed(device, name));
         checks.push_back(check_hub(device, name));
-        checks.push_back(check_owner(device, system, name));
     }
     return checks;
 }

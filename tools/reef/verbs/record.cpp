@@ -66,8 +66,9 @@ Action add_record(CLI::App& app) {
         ->required()
         ->type_name("FILE")
         ->check(recording_name());
-    app.add_option("--device", options->device,
-                   "edgetpu:usb, edgetpu:usb:PORT, or edgetpu:null, which computes nothing")
+    app.add_option(
+           "--device", options->device,
+           "edgetpu:usb, edgetpu:usb:PORT, edgetpu:sim, or edgetpu:null, which computes nothing")
         ->capture_default_str();
     add_chip_run_options(app, options->runs);
     app.footer(

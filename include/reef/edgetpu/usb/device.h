@@ -28,11 +28,15 @@ struct Firmware {
     std::string origin;  ///< a path, or "PATH at byte N" inside a vendor library
     bool known = false;  ///< its SHA-256 is that of the single-endpoint firmware
 };
-/// The first of: `path` if it is not empty; $REEF_EDGETPU_FIRMWARE; apex_latest_single_ep.bin in
+/// The first of: `path` if it is not empty, a firmware or a vendor's library in which one is found
+/// by its digest; $REEF_EDGETPU_FIRMWARE, the same; apex_latest_single_ep.bin in
 /// $XDG_DATA_HOME/reef (~/.local/share/reef), /usr/local/share/reef, /usr/share/reef and
 /// /lib/firmware/google; an installed libedgetpu.so.1, in which it is found by its digest. Reef
 /// ships no firmware. Errors: not_found with all places; bad_input for a file that cannot be one.
 [[nodiscard]] Result<Firmware> find_firmware(const std::string& path = {});
+/// What else helps where a simulated stick has none.
+inline constexpr std::string_view simulated_firmware_hint =
+    "; or let the simulated stick have its firmware from the start: REEF_USB_STATE=ready";
 /// What to do about a firmware that is not known. The driver warns of it and sends it all the same.
 inline constexpr std::string_view known_firmware_hint =
     "use apex_latest_single_ep.bin, or the library of libedgetpu1-std";

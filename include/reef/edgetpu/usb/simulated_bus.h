@@ -55,12 +55,26 @@ struct StickDescriptors {
     /// they are for who asks whether this is a simulated stick.
     std::vector<std::vector<std::byte>> strings;
 };
+/// What a libusb with simulated sticks says of itself (libusb_version::describe).
+inline constexpr std::string_view simulated_library = "reef simulated stick";
 /// What string 2 of a simulated stick says.
 inline constexpr std::string_view simulated_product = "simulated Edge TPU";
 
+/// A bus of simulated sticks, which tells what no host can see of them.
+class StickBus : public Bus {
+  public:
+    /// Why a stick's chip takes nothing any more, or what its program waits for
+    /// (ChipCore::standstill()).
+    [[nodiscard]] virtual std::string standstill(std::string_view port) const = 0;
+    /// Why the stick refused its last transfer; empty when it did not.
+    [[nodiscard]] virtual std::string refusal(std::string_view port) const = 0;
+    /// Of the device that the stick is now; reading them is no transaction. Errors: device_missing.
+    [[nodiscard]] virtual Result<StickDescriptors> descriptors(std::string_view port) const = 0;
+};
+
 class SimulatedStick;
 
-class SimulatedBus final : public Bus {
+class SimulatedBus final : public StickBus {
   public:
     SimulatedBus();
     ~SimulatedBus() override;
@@ -71,14 +85,9 @@ class SimulatedBus final : public Bus {
     void unplug(std::string_view port);
     /// Transactions of a stick since it was plugged in.
     [[nodiscard]] std::size_t transactions(std::string_view port) const;
-    /// Why a stick's chip takes nothing any more, or what its program waits for
-    /// (ChipCore::standstill()): what no host can see of a chip that hangs.
-    [[nodiscard]] std::string standstill(std::string_view port) const;
-    /// Why the stick refused its last transfer; empty when it did not.
-    [[nodiscard]] std::string refusal(std::string_view port) const;
-
-    /// Of the device that the stick is now; reading them is no transaction. Errors: device_missing.
-    [[nodiscard]] Result<StickDescriptors> descriptors(std::string_view port) const;
+    [[nodiscard]] std::string standstill(std::string_view port) const override;
+    [[nodiscard]] std::string refusal(std::string_view port) const override;
+    [[nodiscard]] Result<StickDescriptors> descriptors(std::string_view port) const override;
 
     [[nodiscard]] Io<std::vector<DeviceInfo>> list() override;
     [[nodiscard]] Io<std::unique_ptr<Connection>> open(const DeviceInfo& device) override;

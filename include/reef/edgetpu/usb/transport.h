@@ -53,10 +53,11 @@ struct DeviceInfo {
     std::string port;      ///< "2-1.4": bus and ports; stays when the device re-enumerates
     unsigned address = 0;  ///< changes whenever it does
     Speed speed = Speed::unknown;
+    bool simulated = false;  ///< the system's libusb is a stand-in with simulated sticks
     friend bool operator==(const DeviceInfo&, const DeviceInfo&) = default;
 };
 
-/// "boot loader, no firmware yet" or "firmware runs"; names unknown identities.
+/// "boot loader, no firmware yet" or "firmware runs"; "simulated" behind it.
 [[nodiscard]] std::string state_of(const DeviceInfo& device);
 
 /// The first 8 bytes of a control transfer (USB 2.0, 9.3).
