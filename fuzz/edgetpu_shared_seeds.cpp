@@ -23,18 +23,17 @@ Result<Seeds> edgetpu_shared_seeds() {
                             SharedRequest::standstill, SharedRequest::refusal})
         add(session, ask(what).put_text("2-1"));
     Packet open = ask(SharedRequest::open);
-    put_device(open, {.vendor = 0x18d1,
-                      .product = 0x9302,
-                      .port = "2-1",
-                      .address = 1,
-                      .speed = Speed::super});
+    put_device(
+        open,
+        {.vendor = 0x18d1, .product = 0x9302, .port = "2-1", .address = 1, .speed = Speed::super});
     add(session, open);
     add(session, ask(SharedRequest::claim).put(0U));
-    add(session, ask(SharedRequest::control)
-                     .put(Setup{.request_type = 0xc0, .request = 1, .value = 0xa318, .index = 1,
-                                .length = 4})
-                     .put(std::int64_t{100})
-                     .put_bytes({}));
+    add(session,
+        ask(SharedRequest::control)
+            .put(
+                Setup{.request_type = 0xc0, .request = 1, .value = 0xa318, .index = 1, .length = 4})
+            .put(std::int64_t{100})
+            .put_bytes({}));
     const std::byte header[8] = {};
     add(session, ask(SharedRequest::submit_out)
                      .put(std::uint8_t{1})

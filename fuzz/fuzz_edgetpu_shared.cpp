@@ -1,5 +1,5 @@
-// What clients ask of shared simulated sticks: packets of any bytes, one behind the other, each with its
-// size in one byte in front.
+// What clients ask of shared simulated sticks: packets of any bytes, one behind the other, each
+// with its size in one byte in front.
 #include "check.h"
 #include "reef/edgetpu/usb/shared_sticks.h"
 
@@ -30,9 +30,8 @@ void try_packets(Bytes input) {
             session.answer(Packet(std::vector<std::byte>(packet.begin(), packet.end()))));
     }
     const auto ports = SharedBus::ports([&]() -> std::optional<Exchange> {
-        return [&](const Packet& request) -> std::optional<Packet> {
-            return session.answer(request);
-        };
+        return
+            [&](const Packet& request) -> std::optional<Packet> { return session.answer(request); };
     });
     check(ports.has_value() && ports->size() == 1, "the server still answers");
 }

@@ -122,8 +122,7 @@ bool receive_all(int socket, MutableBytes bytes) {
 /// With its size in front.
 bool send_packet(int socket, const Packet& packet) {
     const auto size = static_cast<std::uint32_t>(packet.bytes().size());
-    return send_all(socket, std::as_bytes(std::span(&size, 1))) &&
-           send_all(socket, packet.bytes());
+    return send_all(socket, std::as_bytes(std::span(&size, 1))) && send_all(socket, packet.bytes());
 }
 
 std::optional<Packet> receive_packet(int socket) {

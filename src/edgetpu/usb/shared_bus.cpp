@@ -16,9 +16,7 @@ class SharedConnection final : public Connection {
   public:
     SharedConnection(Exchange exchange, Speed speed)
         : exchange_(std::move(exchange)), speed_(speed) {}
-    ~SharedConnection() override {
-        static_cast<void>(exchange_(request_of(SharedRequest::close)));
-    }
+    ~SharedConnection() override { static_cast<void>(exchange_(request_of(SharedRequest::close))); }
 
     Speed speed() const override { return speed_; }
 

@@ -8,6 +8,7 @@
 #include "edgetpu/usb/register_map.h"
 #include "edgetpu/usb/stream_port.h"
 #include "edgetpu/usb/stream_reader.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::usb {
 namespace {
@@ -180,7 +181,11 @@ std::string SimulatorCore::standstill() const {
     if (chip_->running && chip_->hold.held())
         return fmt::format("the scalar core is held at word {:#06x}",
                            chip_->machine->core().program_counter());
-    return chip_->running ? chip_->machine->deadlock().message() : std::string();
+    if (chip_->running) return chip_->machine->deadlock().message();
+    const std::uint64_t output = chip_->port.output_before_event();
+    if (output == 0) return {};
+    return fmt::format("{} output bytes wait for the host; the event comes when {} are left",
+                       output, spec::usb_output_ahead_bytes);
 }
 
 std::uint64_t SimulatorCore::translations() const {

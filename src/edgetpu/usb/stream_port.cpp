@@ -110,6 +110,12 @@ std::optional<ChipEvent> StreamPort::take_event() {
     return event;
 }
 
+std::uint64_t StreamPort::output_before_event() const {
+    if (events_.empty() || given_output_ < events_.front().behind_output) return 0;
+    const std::uint64_t behind = events_.front().behind_output;
+    return behind > taken_output_ + spec::usb_output_ahead_bytes ? behind - taken_output_ : 0;
+}
+
 std::uint64_t StreamPort::unanswered() const {
     std::uint64_t bytes = 0;
     for (const ToChip& stream : to_chip_)

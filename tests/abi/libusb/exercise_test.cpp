@@ -42,6 +42,7 @@ std::vector<Case> cases() {
          "chip's\n"
          "reef usb: the stick at 2-1 refuses a transfer: data for a chip that sleeps: scu_ctrl_3 "
          "wakes it\n"},
+        {"detach"},
         {"no_time_limit"},
         {"unanswered_control", {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=time_out@1"}},
         {"faults",

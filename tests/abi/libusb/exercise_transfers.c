@@ -39,6 +39,20 @@ static void synchronous(void) {
     libusb_exit(context);
 }
 
+/* The vendor's driver, told to load the firmware always: a running chip is detached and reset. */
+static void detach(void) {
+    libusb_context* context = new_context();
+    libusb_device_handle* handle = open_chip(context);
+    CHECK_EQ(libusb_control_transfer(handle, 0x21, 0, 1000, 0, NULL, 0, 1000), 0);
+    CHECK_EQ(libusb_reset_device(handle), LIBUSB_ERROR_NOT_FOUND);
+    libusb_close(handle);
+    CHECK(libusb_open_device_with_vid_pid(context, chip_vendor, chip_product) == NULL);
+    handle = libusb_open_device_with_vid_pid(context, boot_vendor, boot_product);
+    CHECK(handle != NULL);
+    libusb_close(handle);
+    libusb_exit(context);
+}
+
 /* A time of 0 is no limit, for any kind of transfer. */
 static void no_time_limit(void) {
     libusb_context* context = new_context();
@@ -316,6 +330,7 @@ static void unplugged(void) {
 }
 
 const struct exercise transfer_cases[] = {{"synchronous", synchronous},
+                                          {"detach", detach},
                                           {"no_time_limit", no_time_limit},
                                           {"unanswered_control", unanswered_control},
                                           {"faults", faults},

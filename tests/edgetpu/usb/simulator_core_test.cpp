@@ -9,6 +9,7 @@
 #include <random>
 
 #include "edgetpu/sim/copy_program.h"
+#include "edgetpu/usb/stream_port.h"
 #include "reef/edgetpu/assembly.h"
 
 namespace reef::edgetpu::usb {
@@ -85,6 +86,22 @@ TEST(SimulatorCore, AnInterruptComesWhenTheOutputAskedForBeforeIsThere) {
     EXPECT_TRUE(core.idle());
     EXPECT_THAT(events_of(core), testing::Contains(Tag::interrupt_0));
     EXPECT_EQ(output_of(core), streams.input);
+}
+
+TEST(StreamPort, AnEventThatWaitsForTheHostSaysForHowMuch) {
+    StreamPort port;
+    ASSERT_TRUE(port.fire({.address = {}, .bytes = 20000, .tag = Tag::output_activations}));
+    ASSERT_TRUE(port.fire({.address = {}, .bytes = 0, .tag = Tag::interrupt_0}));
+    const std::vector<std::uint8_t> bytes(20000);
+    EXPECT_TRUE(port.take_event());  // of the output's descriptor
+    EXPECT_EQ(port.output_before_event(), 0U);
+    ASSERT_TRUE(port.give(bytes));
+    EXPECT_EQ(port.output_before_event(), 20000U);
+    EXPECT_FALSE(port.take_event());
+    std::vector<std::byte> room(10144);
+    EXPECT_EQ(port.take_output(room), 10144U);
+    EXPECT_EQ(port.output_before_event(), 0U);
+    EXPECT_TRUE(port.take_event());
 }
 
 TEST(SimulatorCore, EventsSayWhatTheDescriptorsSay) {

@@ -3,10 +3,16 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <numeric>
+
+#include "edgetpu/usb/recording_items.h"
 #include "edgetpu/usb/small_program.h"
 #include "reef/base/sha256.h"
 #include "reef/edgetpu/usb/recording.h"
 #include "reef/edgetpu/usb/simulated_bus.h"
+#include "reef/edgetpu/usb/simulator_core.h"
+#include "reef/model/tflite.h"
 #include "support/shared_data.h"
 
 namespace reef::edgetpu::usb {
@@ -266,6 +272,70 @@ TEST(RealSession, TheDriverRunsItsInferencesAgainstIt) {
     }
     EXPECT_EQ(runs, 5U);
 }
+
+#ifdef REEF_LARGE_PROGRAMS
+/// Sizes of what ends with a packet of less than 1024 bytes.
+std::vector<std::size_t> chunks_of(const std::vector<std::size_t>& transfers) {
+    std::vector<std::size_t> chunks(1, 0);
+    for (const std::size_t size : transfers) {
+        chunks.back() += size;
+        if (size % 1024 != 0) chunks.push_back(0);
+    }
+    chunks.pop_back();
+    return chunks;
+}
+
+/// Of a list with one line for each transfer: the sizes of the input on endpoint 1.
+std::vector<std::size_t> listed_input(const std::filesystem::path& list) {
+    constexpr std::size_t usbmon_head = 64;
+    std::vector<std::size_t> sizes;
+    std::ifstream lines(list);
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t from = line.find("2.4.1 \u2192 host"), usb = line.find(" USB ");
+        if (from == line.npos || usb == line.npos || !line.ends_with("URB_BULK in")) continue;
+        const std::size_t size = std::stoul(line.substr(usb + 5)) - usbmon_head;
+        if (size != 0) sizes.push_back(size);
+    }
+    return sizes;
+}
+
+// The second half of the model that a real stick ran whole: the outputs are its. Where the
+// descriptors that the program fires end, the stick's packets are short; its hints name fewer and
+// larger pieces.
+TEST(RealSession, OutputsEndWhereTheRealStickEndsItsPackets) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto real = chunks_of(
+        listed_input(shared / "data/edgetpu/real_sticks/single_coco_ssd_mobilenet_v1_10W.txt"));
+    const auto path = shared / "data/models" /
+                      "ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2_edgetpu.tflite";
+    const auto model = model::load_tflite(path.string());
+    ASSERT_TRUE(model) << model.error().message();
+    const Package package = packages_of(*model)->at(0).package;
+    const auto program = Program::prepare(package);
+    ASSERT_TRUE(program) << program.error().message();
+    const auto stick = std::make_shared<SimulatedBus>();
+    stick->plug({.has_firmware = true, .faults = {}}, std::make_unique<SimulatorCore>());
+    const auto bus = std::make_shared<RecordingBus>(stick);
+    std::vector<std::vector<std::byte>> tensors;
+    for (const auto& layer : (*program)->inputs()) tensors.emplace_back(*tensor_bytes(layer));
+    const std::vector<Bytes> inputs(tensors.begin(), tensors.end());
+    std::vector<std::vector<std::byte>> results;
+    for (const auto& layer : (*program)->outputs()) results.emplace_back(*tensor_bytes(layer));
+    const std::vector<MutableBytes> outputs(results.begin(), results.end());
+    ASSERT_TRUE((*Device::open(bus, {}))->run(*program, inputs, outputs));
+    const Recording recording = bus->recording();
+    const auto items = parse_recording(recording);
+    ASSERT_TRUE(items);
+    std::vector<std::size_t> sizes;
+    for (const RecordedItem& item : items->items) {
+        if (item.kind == RecordedItem::Kind::completed && item.endpoint == 0x81)
+            sizes.push_back(item.size);
+    }
+    EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}), 184040U);
+    EXPECT_EQ(real, chunks_of(sizes));
+    EXPECT_EQ(real.size(), 8U);
+}
+#endif
 
 }  // namespace
 }  // namespace reef::edgetpu::usb

@@ -24,16 +24,14 @@ class Packet {
     explicit Packet(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
 
     template <class T>
-        requires std::is_trivially_copyable_v<T>
-    Packet& put(const T& value) {
+    requires std::is_trivially_copyable_v<T> Packet& put(const T& value) {
         return put_raw(std::as_bytes(std::span(&value, 1)));
     }
     Packet& put_bytes(Bytes bytes);
     Packet& put_text(std::string_view text) { return put_bytes(as_bytes(text)); }
 
     template <class T>
-        requires std::is_trivially_copyable_v<T>
-    T take() {
+    requires std::is_trivially_copyable_v<T> T take() {
         T value{};
         const Bytes raw = take_raw(sizeof value);
         if (good_) std::memcpy(&value, raw.data(), sizeof value);
