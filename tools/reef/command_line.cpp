@@ -28,6 +28,7 @@ struct Verb {
 
 constexpr std::array verbs = {
     Verb{"inspect", "Show what a model is made of and what it costs", add_inspect},
+    Verb{"compile", "Compile a plain model for a chip", add_compile},
     Verb{"run", "Run a model on inputs and show what comes out", add_run},
     Verb{"compare", "Compare tensors: two files, two folders, one model on two devices",
          add_compare},

@@ -5,6 +5,7 @@
 #include "chip_program.h"
 #include "debugger_opener.h"
 #include "driven_device.h"
+#include "edgetpu/compiler/compiler_part.h"
 #include "edgetpu/inspect/disassembler.h"
 #include "edgetpu/inspect/inspection.h"
 #include "estimator.h"
@@ -291,6 +292,7 @@ void enrol(runtime::Registry& registry) {
     registry.add_part<chip::Disassembler>(std::make_unique<Disassembler>());
     registry.add_part<chip::DebuggerOpener>(std::make_unique<DebuggerOpener>());
     registry.add_part<chip::Estimator>(std::make_unique<Estimator>());
+    registry.add_part<chip::Compiler>(std::make_unique<CompilerPart>());
     registry.add_part<chip::LayerGatherer>(std::make_unique<LayerGatherer>());
 }
 

@@ -32,6 +32,10 @@ Result<std::vector<CompiledOperator>> packages_of(const model::Model& model) {
     return found;
 }
 
+Result<std::vector<std::byte>> custom_options_of(const Package& package) {
+    return new_options(REEF_TRY(write_package(package)));
+}
+
 Status replace_package(model::Operator& op, const Package& package) {
     const auto bytes = REEF_TRY(write_package(package));
     const auto options =

@@ -84,6 +84,21 @@ Status add_entry(flexbuffers::Builder& builder, const model::FlexMap::Entry& ent
 
 }  // namespace
 
+std::vector<std::byte> new_options(Bytes package) {
+    flexbuffers::Builder builder(package.size() + 4096);
+    builder.Map([&] {
+        builder.Int("1", 0);
+        builder.Key(package_key.data(), package_key.size());
+        add_bytes(builder, true, package);
+        builder.Int("5", -1);
+        builder.Vector("6", [&] { builder.Int(18); });
+        builder.Vector("7", [] {});
+    });
+    builder.Finish();
+    const Bytes bytes = std::as_bytes(std::span(builder.GetBuffer()));
+    return {bytes.begin(), bytes.end()};
+}
+
 Result<std::vector<std::byte>> options_with_package(Bytes options, Bytes package) {
     // FlexBuffers align to their own start, which is off in most files.
     const SharedBytes aligned = SharedBytes::copy_of(options);

@@ -13,6 +13,9 @@ namespace reef::edgetpu {
 // integers) are written by the vendor's compiler; their meaning is unknown.
 inline constexpr std::string_view package_key = "4";
 
+/// A map with the package and what else the vendor's compiler writes.
+[[nodiscard]] std::vector<std::byte> new_options(Bytes package);
+
 /// The map in `options` with another package. Entries that cannot be copied are refused by name.
 [[nodiscard]] Result<std::vector<std::byte>> options_with_package(Bytes options, Bytes package);
 

@@ -31,6 +31,7 @@ using Action = std::function<Result<Exit>(Console& console)>;
 
 [[nodiscard]] Action add_inspect(CLI::App& app);
 [[nodiscard]] Action add_run(CLI::App& app);
+[[nodiscard]] Action add_compile(CLI::App& app);
 [[nodiscard]] Action add_compare(CLI::App& app);
 [[nodiscard]] Action add_bench(CLI::App& app);
 [[nodiscard]] Action add_disasm(CLI::App& app);

@@ -1,0 +1,59 @@
+// Compilers: from a plain model to one with programs for a chip.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reef/base/result.h"
+#include "reef/chip/part.h"
+#include "reef/chip/report.h"
+#include "reef/model/graph.h"
+
+namespace reef::chip {
+
+struct CompileOptions {
+    /// The largest stay on the chip when there would be more.
+    std::size_t most_programs = 1;
+    /// Parameters come from the host with every inference, though they would fit on the chip.
+    bool stream_parameters = false;
+    /// The pass behind which the program is printed, one of Compiler::passes(); empty: none.
+    std::string print_after{};
+    /// Told of each pass that begins.
+    std::function<void(std::string_view pass)> progress{};
+    /// Looked at between passes: when it becomes true, compile() ends with Cause::cancelled.
+    const std::atomic<bool>* cancelled = nullptr;
+};
+
+/// What became of an operator of the plain model.
+struct CompiledOperator {
+    std::size_t index = 0;  ///< in the first subgraph
+    std::string name;
+    bool on_chip = false;
+    std::string reason;  ///< why not, one clause; empty on the chip
+};
+
+struct Compilation {
+    model::Model model;
+    std::vector<CompiledOperator> operators;
+    std::vector<Section> sections;  ///< what the programs need of the chip
+    Object document;                ///< the same for programs
+    std::string listing;            ///< of CompileOptions::print_after
+};
+
+/// Of a family of chips, enrolled as a part of it. Thread-safe, without state.
+class Compiler : public Part {
+  public:
+    /// In their order, as print_after names them.
+    [[nodiscard]] virtual std::vector<std::string_view> passes() const = 0;
+    /// What the chip cannot compute stays with the CPU, with its reason. Errors: bad_argument for a
+    /// model that is compiled already and for options that there are not; unsupported when nothing
+    /// is left for the chip; cancelled.
+    [[nodiscard]] virtual Result<Compilation> compile(const model::Model& model,
+                                                      const CompileOptions& options) const = 0;
+};
+
+}  // namespace reef::chip

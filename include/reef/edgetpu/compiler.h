@@ -1,0 +1,38 @@
+// Reef's own compiler for the Edge TPU: from a plain quantised model to one with programs.
+//
+// In memory, without state: any number may run at once. Programs give the bytes of arithmetic() and
+// pass check_program() and check_synchronisation() before they are given out. None of them has run
+// on a chip yet: docs/edgetpu-compiler.md.
+#pragma once
+
+#include "reef/base/result.h"
+#include "reef/chip/compiler.h"
+#include "reef/edgetpu/package.h"
+
+namespace reef::edgetpu {
+
+using chip::CompileOptions;
+
+/// What one program takes of the chip.
+struct CompiledProgram {
+    std::size_t operators = 0;
+    std::size_t cached_bytes = 0;     ///< parameters that stay on the chip
+    std::size_t remaining_bytes = 0;  ///< of its parameter memory, below the rows that layers use
+    std::size_t streamed_bytes = 0;   ///< parameters that come with every inference
+    std::size_t narrow_bytes = 0;     ///< of every tile, for activations
+    std::size_t instruction_bytes = 0;
+};
+
+struct Compiled {
+    model::Model model;
+    std::vector<chip::CompiledOperator> operators;
+    std::vector<CompiledProgram> programs;
+    std::string listing;
+};
+
+/// Errors: as chip::Compiler::compile().
+[[nodiscard]] Result<Compiled> compile(const model::Model& model, const CompileOptions& options);
+/// "read", "legalise", "partition", "tile", ...
+[[nodiscard]] std::vector<std::string_view> compiler_passes();
+
+}  // namespace reef::edgetpu

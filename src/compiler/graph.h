@@ -1,0 +1,149 @@
+// The compiler's graph: a plain model's operators as what is to be computed, with shapes, windows and
+// quantisation resolved, so that a chip's passes look at no options and at no file.
+//
+// Activations are images of one batch, height x width x channels; what has fewer dimensions is one
+// row, or one pixel. Zero points and weights are in the domain of uint8: int8 values have their sign
+// bit flipped.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "reef/base/bytes.h"
+#include "reef/model/graph.h"
+
+namespace reef::compiler {
+
+/// std::ranges::contains, which g++ 12 lacks.
+template <typename Range, typename T>
+[[nodiscard]] bool holds(const Range& range, const T& value) {
+    return std::ranges::find(range, value) != std::ranges::end(range);
+}
+
+using model::Activation;
+/// A value is the tensor of that index in the model's first subgraph.
+using ValueId = std::size_t;
+
+struct Value {
+    std::string name;
+    std::int32_t height = 1, width = 1, channels = 1;
+    ElementType type = ElementType::uint8;
+    float scale = 0;
+    std::int32_t zero = 0;  ///< uint8 domain
+    /// Why it is no activation that a chip could hold; empty when it is one.
+    std::string problem{};
+
+    [[nodiscard]] std::int64_t pixels() const { return std::int64_t{height} * width; }
+    [[nodiscard]] bool same_shape(const Value& o) const {
+        return height == o.height && width == o.width && channels == o.channels;
+    }
+    [[nodiscard]] bool same_numbers(const Value& o) const {
+        return scale == o.scale && zero == o.zero;
+    }
+};
+
+/// Which input pixels an output pixel is made of. Pixels outside the image are at the zero point.
+struct Window {
+    std::int32_t kernel_h = 1, kernel_w = 1;
+    std::int32_t stride_h = 1, stride_w = 1;
+    std::int32_t dilation_h = 1, dilation_w = 1;
+    std::int32_t top = 0, left = 0;  ///< pixels in front of the image
+
+    [[nodiscard]] std::int32_t reach_h() const { return (kernel_h - 1) * dilation_h + 1; }
+    [[nodiscard]] std::int32_t reach_w() const { return (kernel_w - 1) * dilation_w + 1; }
+    friend bool operator==(const Window&, const Window&) = default;
+};
+
+/// CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
+struct Convolution {
+    Window window;
+    bool depthwise = false;  ///< each output channel from the input channel of its number
+    Activation activation = Activation::none;
+    std::int32_t in_channels = 0, out_channels = 0;
+    /// uint8; [out][kernel h][kernel w][in], depthwise [kernel h][kernel w][channel].
+    SharedBytes weights;
+    std::vector<float> weight_scales;  ///< one, or one per output channel
+    std::int32_t weight_zero = 0;      ///< one for all channels
+    std::vector<std::int32_t> biases;  ///< one per output channel
+
+    [[nodiscard]] bool per_channel() const { return weight_scales.size() > 1; }
+};
+struct Sum {
+    Activation activation = Activation::none;
+};
+struct Product {
+    Activation activation = Activation::none;
+};
+/// The same values at another scale, or limited: QUANTIZE and the RELU family.
+struct Rescale {
+    Activation activation = Activation::none;
+};
+struct Logistic {};
+struct Tanh {};
+/// Of channels.
+struct Concatenation {
+    Activation activation = Activation::none;
+};
+struct MaxPool {
+    Window window;
+    Activation activation = Activation::none;
+};
+/// All windows lie inside the image.
+struct AveragePool {
+    Window window;
+    Activation activation = Activation::none;
+};
+struct Resize {
+    bool nearest = false;
+    bool half_pixel_centers = false;
+    bool align_corners = false;
+};
+struct Pad {
+    std::int32_t top = 0, bottom = 0, left = 0, right = 0;
+};
+/// Bytes as they are in another shape: RESHAPE, SQUEEZE, EXPAND_DIMS.
+struct Reshape {};
+/// Needs no instructions: its output is its input, or its readers do it.
+struct Folded {
+    bool copies = false;  ///< its output has the bytes of its input; else its readers do it
+};
+struct Unknown {
+    std::string why;
+};
+
+using Operation = std::variant<Unknown, Folded, Convolution, Sum, Product, Rescale, Logistic, Tanh,
+                               Concatenation, MaxPool, AveragePool, Resize, Pad, Reshape>;
+
+/// The operator of the same index in the model's first subgraph.
+struct Node {
+    std::string name;             ///< of the operator: "CONV_2D"
+    std::vector<ValueId> inputs;  ///< computed ones alone, unless the operation is Unknown
+    std::vector<ValueId> outputs;
+    Operation operation;
+};
+
+struct Graph {
+    const model::Model* model = nullptr;
+    std::vector<Value> values;
+    std::vector<Node> nodes;
+    std::vector<ValueId> inputs, outputs;
+
+    [[nodiscard]] const model::Subgraph& subgraph() const { return model->subgraphs.front(); }
+    /// Nodes that read the value.
+    [[nodiscard]] std::vector<std::size_t> readers(ValueId value) const;
+    /// The node that computes the value; nothing for inputs and constants.
+    [[nodiscard]] std::optional<std::size_t> producer(ValueId value) const;
+    [[nodiscard]] bool is_output(ValueId value) const;
+};
+
+/// The first subgraph. What is not understood is Unknown, with the reason. The model outlives it.
+[[nodiscard]] Graph read_graph(const model::Model& model);
+
+/// One line a node: what is computed of which values. For people.
+[[nodiscard]] std::string to_text(const Graph& graph);
+
+}  // namespace reef::compiler

@@ -1,0 +1,407 @@
+// From a model's operators to the compiler's graph: options, constants and shapes resolved.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <tuple>
+
+#include "compiler/graph.h"
+
+namespace reef::compiler {
+namespace {
+
+using model::Op;
+using model::Operator;
+using model::Padding;
+using model::Tensor;
+using model::TensorIndex;
+
+/// An operation, or why it is none that chips compute.
+using Read = std::expected<Operation, std::string>;
+
+bool is_byte(ElementType type) {
+    return type == ElementType::uint8 || type == ElementType::int8;
+}
+
+std::int32_t flip_of(ElementType type) {
+    return type == ElementType::int8 ? 128 : 0;
+}
+
+void set_shape(Value& value, const std::vector<std::int32_t>& shape) {
+    std::array<std::int32_t, 4> padded{1, 1, 1, 1};
+    if (shape.size() > 4) {
+        value.problem = fmt::format("'{}' has {} dimensions", value.name, shape.size());
+        return;
+    }
+    std::ranges::copy_backward(shape, padded.end());
+    if (padded[0] != 1) value.problem = fmt::format("'{}' is a batch of {}", value.name, padded[0]);
+    if (std::ranges::any_of(shape, [](auto n) { return n < 1; }))
+        value.problem = fmt::format("'{}' has no elements", value.name);
+    if (std::ranges::any_of(shape, [](auto n) { return n > 65535; }))
+        value.problem = fmt::format("'{}' has a side above 65535", value.name);
+    std::tie(value.height, value.width, value.channels) = std::tie(padded[1], padded[2], padded[3]);
+}
+
+Value value_of(const Tensor& tensor) {
+    Value value{.name = tensor.name, .type = tensor.type};
+    set_shape(value, tensor.shape);
+    const auto& q = tensor.quantization;
+    if (!is_byte(tensor.type)) {
+        value.problem = fmt::format("'{}' is {}, not of 8 bits", tensor.name, name_of(tensor.type));
+    } else if (!q || q->scale.size() != 1 || !(q->scale[0] > 0)) {
+        value.problem = fmt::format("'{}' has not one scale", tensor.name);
+    } else if (tensor.is_variable) {
+        value.problem = fmt::format("'{}' keeps its value between runs", tensor.name);
+    } else {
+        value.scale = q->scale[0];
+        const auto stored = q->zero_point.empty() ? 0 : q->zero_point[0];
+        value.zero = static_cast<std::int32_t>(stored) + flip_of(tensor.type);
+    }
+    return value;
+}
+
+class GraphReader {
+  public:
+    explicit GraphReader(const model::Model& model)
+        : model_(model), subgraph_(model.subgraphs.front()) {}
+
+    Graph run() {
+        graph_.model = &model_;
+        for (const Tensor& tensor : subgraph_.tensors) graph_.values.push_back(value_of(tensor));
+        for (const TensorIndex i : subgraph_.inputs) graph_.inputs.push_back(id(i));
+        for (const TensorIndex i : subgraph_.outputs) graph_.outputs.push_back(id(i));
+        for (const Operator& op : subgraph_.operators) add(op);
+        return std::move(graph_);
+    }
+
+  private:
+    static ValueId id(TensorIndex index) { return static_cast<ValueId>(index); }
+    const Value& value(TensorIndex index) const { return graph_.values[id(index)]; }
+    const Tensor& tensor(TensorIndex index) const { return subgraph_.tensors[id(index)]; }
+    bool is_constant(TensorIndex index) const { return !model_.constant(tensor(index)).empty(); }
+
+    void add(const Operator& op) {
+        Node node{.name = op.code.name(), .inputs = {}, .outputs = {}, .operation = {}};
+        for (const TensorIndex i : op.outputs) node.outputs.push_back(id(i));
+        for (const TensorIndex i : op.inputs)
+            if (i != model::absent_tensor && !is_constant(i)) node.inputs.push_back(id(i));
+        auto read = problem_of(node).empty() ? operation_of(op) : std::unexpected(problem_of(node));
+        node.operation = read ? std::move(*read) : Operation{Unknown{std::move(read).error()}};
+        graph_.nodes.push_back(std::move(node));
+    }
+
+    std::string problem_of(const Node& node) const {
+        if (node.inputs.empty()) return "it computes constants";
+        for (const auto* list : {&node.inputs, &node.outputs})
+            for (const ValueId i : *list)
+                if (!graph_.values[i].problem.empty()) return graph_.values[i].problem;
+        return {};
+    }
+
+    Read operation_of(const Operator& op);
+    Read convolution(const Operator& op) const;
+    Read depthwise(const Operator& op) const;
+    Read fully_connected(const Operator& op) const;
+    Read with_constants(const Operator& op, Convolution conv) const;
+    Read concatenation(const Operator& op) const;
+    Read pool(const Operator& op) const;
+    Read mean(const Operator& op) const;
+    Read resize(const Operator& op) const;
+    Read pad(const Operator& op) const;
+    Read reshape(const Operator& op) const;
+    template <typename Result, typename Options>
+    Read of_two(const Operator& op) const;
+
+    /// Options as the operator has them, or as the schema presets them.
+    template <typename T>
+    static T options(const Operator& op) {
+        const auto* held = std::get_if<T>(&op.options);
+        return held != nullptr ? *held : T{};
+    }
+
+    template <typename T>
+    std::optional<std::vector<T>> constant(TensorIndex index, ElementType type) const {
+        if (index == model::absent_tensor || tensor(index).type != type) return std::nullopt;
+        const Bytes bytes = model_.constant(tensor(index));
+        if (bytes.empty()) return std::nullopt;
+        std::vector<T> out(bytes.size() / sizeof(T));
+        std::memcpy(out.data(), bytes.data(), out.size() * sizeof(T));
+        return out;
+    }
+
+    const model::Model& model_;
+    const model::Subgraph& subgraph_;
+    Graph graph_;
+};
+
+/// Pixels in front of the image; nothing when the output does not have the size that follows.
+std::optional<std::int32_t> front_of(Padding padding, std::int32_t in, std::int32_t out,
+                                     std::int32_t reach, std::int32_t stride) {
+    const std::int64_t covered = std::int64_t{out - 1} * stride + reach;
+    if (padding == Padding::valid)
+        return covered <= in && covered + stride > in ? std::optional(0) : std::nullopt;
+    if (out != (in + stride - 1) / stride) return std::nullopt;
+    return static_cast<std::int32_t>(std::max<std::int64_t>(covered - in, 0) / 2);
+}
+
+/// Fills in where the window begins. False when shapes do not agree.
+bool place_window(Window& w, Padding padding, const Value& in, const Value& out) {
+    for (const auto n :
+         {w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, w.dilation_h, w.dilation_w})
+        if (n < 1 || n > 4096) return false;
+    const auto top = front_of(padding, in.height, out.height, w.reach_h(), w.stride_h);
+    const auto left = front_of(padding, in.width, out.width, w.reach_w(), w.stride_w);
+    if (!top || !left) return false;
+    w.top = *top;
+    w.left = *left;
+    return true;
+}
+
+const std::unexpected<std::string> shapes_disagree("its shapes do not agree");
+
+Read GraphReader::with_constants(const Operator& op, Convolution conv) const {
+    const Tensor& weights = tensor(op.inputs[1]);
+    const Bytes bytes = model_.constant(weights);
+    if (bytes.empty()) return std::unexpected("its weights are computed");
+    if (!is_byte(weights.type) || !weights.quantization || !weights.quantization->quantized())
+        return std::unexpected("its weights have not 8 bits");
+    const auto elements = std::int64_t{conv.window.kernel_h} * conv.window.kernel_w *
+                          conv.out_channels * (conv.depthwise ? 1 : conv.in_channels);
+    if (elements != weights.element_count()) return shapes_disagree;
+    conv.weight_scales = weights.quantization->scale;
+    const auto& zeros = weights.quantization->zero_point;
+    if (std::ranges::adjacent_find(zeros, std::not_equal_to{}) != zeros.end())
+        return std::unexpected("its weights have more than one zero point");
+    conv.weight_zero =
+        (zeros.empty() ? 0 : static_cast<std::int32_t>(zeros[0])) + flip_of(weights.type);
+    if (conv.per_channel() &&
+        (conv.weight_scales.size() != static_cast<std::size_t>(conv.out_channels) ||
+         conv.weight_zero != 128))
+        return std::unexpected("its scales by channel are not symmetric ones of output channels");
+    if (weights.type == ElementType::uint8) {
+        conv.weights = SharedBytes(bytes, nullptr);
+    } else {
+        auto flipped = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+        for (std::byte& b : *flipped) b ^= std::byte{0x80};
+        conv.weights = SharedBytes(*flipped, flipped);
+    }
+    conv.biases.assign(static_cast<std::size_t>(conv.out_channels), 0);
+    if (op.inputs.size() > 2 && op.inputs[2] != model::absent_tensor) {
+        auto biases = constant<std::int32_t>(op.inputs[2], ElementType::int32);
+        if (!biases || biases->size() != conv.biases.size())
+            return std::unexpected("its bias is no constant of 32 bits for each channel");
+        conv.biases = std::move(*biases);
+    }
+    return conv;
+}
+
+Read GraphReader::convolution(const Operator& op) const {
+    if (op.inputs.size() < 2) return shapes_disagree;
+    const auto o = options<model::Conv2dOptions>(op);
+    const auto& shape = tensor(op.inputs[1]).shape;
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    if (shape.size() != 4 || shape[0] != out.channels) return shapes_disagree;
+    if (shape[3] != in.channels) return std::unexpected("it is a grouped convolution");
+    Convolution conv{.window = {shape[1], shape[2], o.stride_h, o.stride_w, o.dilation_h,
+                                o.dilation_w},
+                     .activation = o.activation,
+                     .in_channels = in.channels,
+                     .out_channels = out.channels,
+                     .weights = {},
+                     .weight_scales = {},
+                     .biases = {}};
+    if (!place_window(conv.window, o.padding, in, out)) return shapes_disagree;
+    return with_constants(op, std::move(conv));
+}
+
+Read GraphReader::depthwise(const Operator& op) const {
+    if (op.inputs.size() < 2) return shapes_disagree;
+    const auto o = options<model::DepthwiseConv2dOptions>(op);
+    const auto& shape = tensor(op.inputs[1]).shape;
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    if (shape.size() != 4 || shape[0] != 1 || shape[3] != out.channels) return shapes_disagree;
+    // With one input channel the weights have the order of an ordinary convolution's but for the
+    // output channel, which comes last: legalise() turns them round.
+    Convolution conv{.window = {shape[1], shape[2], o.stride_h, o.stride_w, o.dilation_h,
+                                o.dilation_w},
+                     .depthwise = true,
+                     .activation = o.activation,
+                     .in_channels = in.channels,
+                     .out_channels = out.channels,
+                     .weights = {},
+                     .weight_scales = {},
+                     .biases = {}};
+    if (!place_window(conv.window, o.padding, in, out)) return shapes_disagree;
+    return with_constants(op, std::move(conv));
+}
+
+Read GraphReader::fully_connected(const Operator& op) const {
+    if (op.inputs.size() < 2) return shapes_disagree;
+    const auto o = options<model::FullyConnectedOptions>(op);
+    if (o.weights_format != 0) return std::unexpected("its weights are shuffled");
+    const auto& shape = tensor(op.inputs[1]).shape;
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    if (shape.size() != 2 || shape[0] != out.channels) return shapes_disagree;
+    // The input's last dimension may be another than the weights': rows are made of all elements.
+    Convolution conv{.window = {},
+                     .activation = o.activation,
+                     .in_channels = shape[1],
+                     .out_channels = out.channels,
+                     .weights = {},
+                     .weight_scales = {},
+                     .biases = {}};
+    if (in.channels != shape[1]) {
+        if (in.pixels() * in.channels != shape[1] || out.pixels() != 1) return shapes_disagree;
+        conv.window.kernel_h = in.height;
+        conv.window.kernel_w = in.width;
+        conv.in_channels = in.channels;
+    } else if (in.pixels() != out.pixels() || in.width != out.width) {
+        return shapes_disagree;
+    }
+    return with_constants(op, std::move(conv));
+}
+
+template <typename Result, typename Options>
+Read GraphReader::of_two(const Operator& op) const {
+    if (op.inputs.size() != 2) return shapes_disagree;
+    for (const TensorIndex i : op.inputs)
+        if (is_constant(i)) return std::unexpected("one of its inputs is a constant");
+    if (!value(op.inputs[0]).same_shape(value(op.inputs[1])) ||
+        !value(op.inputs[0]).same_shape(value(op.outputs[0])))
+        return std::unexpected("its inputs have different shapes");
+    return Result{options<Options>(op).activation};
+}
+
+Read GraphReader::concatenation(const Operator& op) const {
+    const auto o = options<model::ConcatenationOptions>(op);
+    const auto rank = static_cast<std::int32_t>(tensor(op.outputs[0]).shape.size());
+    if (o.axis != -1 && o.axis != rank - 1)
+        return std::unexpected("it joins along another dimension than the channels");
+    std::int64_t channels = 0;
+    for (const TensorIndex i : op.inputs) {
+        if (i == model::absent_tensor || is_constant(i))
+            return std::unexpected("one of its inputs is a constant");
+        const Value &in = value(i), &out = value(op.outputs[0]);
+        if (in.height != out.height || in.width != out.width) return shapes_disagree;
+        channels += in.channels;
+    }
+    if (channels != value(op.outputs[0]).channels) return shapes_disagree;
+    return Concatenation{o.activation};
+}
+
+Read GraphReader::pool(const Operator& op) const {
+    const auto o = options<model::Pool2dOptions>(op);
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    Window w{o.filter_h, o.filter_w, o.stride_h, o.stride_w};
+    if (in.channels != out.channels || !place_window(w, o.padding, in, out)) return shapes_disagree;
+    if (op.code.builtin == Op::max_pool_2d) return MaxPool{w, o.activation};
+    const bool inside = w.top == 0 && w.left == 0 &&
+                        (out.height - 1) * w.stride_h + w.kernel_h <= in.height &&
+                        (out.width - 1) * w.stride_w + w.kernel_w <= in.width;
+    if (!inside) return std::unexpected("windows reach over the border and average fewer pixels");
+    return AveragePool{w, o.activation};
+}
+
+Read GraphReader::mean(const Operator& op) const {
+    if (op.inputs.size() != 2) return shapes_disagree;
+    auto axes = constant<std::int32_t>(op.inputs[1], ElementType::int32);
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    if (!axes || tensor(op.inputs[0]).shape.size() != 4)
+        return std::unexpected("its axes are not height and width");
+    for (auto& axis : *axes)
+        if (axis < 0) axis += 4;
+    std::ranges::sort(*axes);
+    if (*axes != std::vector<std::int32_t>{1, 2})
+        return std::unexpected("its axes are not height and width");
+    if (out.pixels() != 1 || out.channels != in.channels) return shapes_disagree;
+    return AveragePool{Window{in.height, in.width}, Activation::none};
+}
+
+Read GraphReader::resize(const Operator& op) const {
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    if (in.channels != out.channels) return shapes_disagree;
+    if (op.code.builtin == Op::resize_bilinear) {
+        const auto o = options<model::ResizeBilinearOptions>(op);
+        return Resize{false, o.half_pixel_centers, o.align_corners};
+    }
+    const auto o = options<model::ResizeNearestNeighborOptions>(op);
+    return Resize{true, o.half_pixel_centers, o.align_corners};
+}
+
+Read GraphReader::pad(const Operator& op) const {
+    if (op.inputs.size() != 2) return shapes_disagree;
+    const auto widths = constant<std::int32_t>(op.inputs[1], ElementType::int32);
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    if (!widths || widths->size() != 8) return std::unexpected("its widths are no constant of 4x2");
+    const auto& p = *widths;
+    if (p[0] != 0 || p[1] != 0 || p[6] != 0 || p[7] != 0)
+        return std::unexpected("it pads other dimensions than height and width");
+    if (std::ranges::any_of(p, [](auto n) { return n < 0 || n > 4096; }) ||
+        out.height != in.height + p[2] + p[3] || out.width != in.width + p[4] + p[5])
+        return shapes_disagree;
+    if (!in.same_numbers(out)) return std::unexpected("it changes the scale");
+    return Pad{p[2], p[3], p[4], p[5]};
+}
+
+Read GraphReader::reshape(const Operator& op) const {
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    if (in.pixels() * in.channels != out.pixels() * out.channels) return shapes_disagree;
+    if (!in.same_numbers(out)) return std::unexpected("it changes the scale");
+    return Reshape{};
+}
+
+Read GraphReader::operation_of(const Operator& op) {
+    if (op.outputs.size() != 1) return std::unexpected("it has several outputs");
+    switch (op.code.builtin) {
+        case Op::conv_2d:
+            return convolution(op);
+        case Op::depthwise_conv_2d:
+            return depthwise(op);
+        case Op::fully_connected:
+            return fully_connected(op);
+        case Op::add:
+            return of_two<Sum, model::AddOptions>(op);
+        case Op::mul:
+            return of_two<Product, model::MulOptions>(op);
+        case Op::quantize:
+            return Rescale{};
+        case Op::relu:
+            return Rescale{Activation::relu};
+        case Op::relu6:
+            return Rescale{Activation::relu6};
+        case Op::logistic:
+            return Logistic{};
+        case Op::tanh:
+            return Tanh{};
+        case Op::concatenation:
+            return concatenation(op);
+        case Op::max_pool_2d:
+        case Op::average_pool_2d:
+            return pool(op);
+        case Op::mean:
+            return mean(op);
+        case Op::resize_bilinear:
+        case Op::resize_nearest_neighbor:
+            return resize(op);
+        case Op::pad:
+            return pad(op);
+        case Op::reshape:
+        case Op::squeeze:
+        case Op::expand_dims:
+            return reshape(op);
+        default:
+            return std::unexpected("the operator is not supported");
+    }
+}
+
+}  // namespace
+
+Graph read_graph(const model::Model& model) {
+    return GraphReader(model).run();
+}
+
+}  // namespace reef::compiler

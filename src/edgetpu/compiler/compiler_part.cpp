@@ -1,0 +1,67 @@
+#include "edgetpu/compiler/compiler_part.h"
+
+#include <fmt/format.h>
+
+#include "reef/edgetpu/compiler.h"
+
+namespace reef::edgetpu {
+namespace {
+
+/// "7.69MiB", as the vendor's compiler prints it.
+std::string size_text(std::size_t bytes) {
+    constexpr double kib = 1024;
+    const auto n = static_cast<double>(bytes);
+    if (n < kib) return fmt::format("{:.2f}B", n);
+    if (n < kib * kib) return fmt::format("{:.2f}KiB", n / kib);
+    return fmt::format("{:.2f}MiB", n / kib / kib);
+}
+
+chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size_t count) {
+    chip::Section section{
+        .title = count == 1 ? std::string("Program") : fmt::format("Program {}", number),
+        .about = {},
+        .lines = {}};
+    section.add("Operators", std::to_string(p.operators));
+    section.add("On-chip memory used for caching model parameters", size_text(p.cached_bytes));
+    section.add("On-chip memory remaining for caching model parameters",
+                size_text(p.remaining_bytes));
+    section.add("Off-chip memory used for streaming uncached model parameters",
+                size_text(p.streamed_bytes));
+    section.add("Memory of each tile used for activations", size_text(p.narrow_bytes));
+    section.add("Instructions", size_text(p.instruction_bytes));
+    return section;
+}
+
+chip::Object document_of(const CompiledProgram& p) {
+    return {{"operators", p.operators},
+            {"cached_bytes", p.cached_bytes},
+            {"remaining_bytes", p.remaining_bytes},
+            {"streamed_bytes", p.streamed_bytes},
+            {"narrow_bytes", p.narrow_bytes},
+            {"instruction_bytes", p.instruction_bytes}};
+}
+
+}  // namespace
+
+std::vector<std::string_view> CompilerPart::passes() const {
+    return compiler_passes();
+}
+
+Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
+                                                const chip::CompileOptions& options) const {
+    Compiled compiled = REEF_TRY(edgetpu::compile(model, options));
+    chip::Compilation out{.model = std::move(compiled.model),
+                          .operators = std::move(compiled.operators),
+                          .sections = {},
+                          .document = {},
+                          .listing = std::move(compiled.listing)};
+    chip::Array programs;
+    for (std::size_t i = 0; i < compiled.programs.size(); ++i) {
+        out.sections.push_back(section_of(compiled.programs[i], i, compiled.programs.size()));
+        programs.emplace_back(document_of(compiled.programs[i]));
+    }
+    out.document.emplace_back("programs", std::move(programs));
+    return out;
+}
+
+}  // namespace reef::edgetpu

@@ -1,0 +1,16 @@
+// The compiler as the command finds it.
+#pragma once
+
+#include "reef/chip/compiler.h"
+
+namespace reef::edgetpu {
+
+class CompilerPart final : public chip::Compiler {
+  public:
+    [[nodiscard]] std::string_view family() const override { return "edgetpu"; }
+    [[nodiscard]] std::vector<std::string_view> passes() const override;
+    [[nodiscard]] Result<chip::Compilation> compile(
+        const model::Model& model, const chip::CompileOptions& options) const override;
+};
+
+}  // namespace reef::edgetpu

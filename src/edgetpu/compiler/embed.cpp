@@ -1,0 +1,155 @@
+#include "edgetpu/compiler/embed.h"
+
+#include <memory>
+
+#include "reef/base/sha256.h"
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+/// What the vendor's newest compiler asks for.
+constexpr std::int32_t runtime_version = 14;
+constexpr const char* compiler_name = "reef";
+constexpr const char* chip_name = "beagle";
+
+SharedBytes shared(std::vector<std::byte> bytes) {
+    auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+    return {*owner, owner};
+}
+
+DmaHint transfer(BaseAddress base, std::string name, std::size_t bytes, Direction direction) {
+    return {DmaDescriptorHint{.meta = {.base = base, .name = std::move(name)},
+                              .offset_bytes = 0,
+                              .size_bytes = static_cast<std::int32_t>(bytes)},
+            direction};
+}
+
+Layer layer_of(const Plan& plan, const Port& port, std::size_t bytes) {
+    const Tensor& t = plan.tensors[port.tensor];
+    const auto& value = plan.graph->values[port.value];
+    Layer layer;
+    layer.name = value.name;
+    layer.size_bytes = static_cast<std::int32_t>(bytes);
+    layer.y_dim = t.height;
+    layer.x_dim = t.width;
+    layer.z_dim = t.channels;
+    layer.numerics = Numerics{t.zero, t.scale};
+    layer.data_type =
+        value.type == ElementType::int8 ? DataType::signed_fixed_point8 : DataType::fixed_point8;
+    layer.shape = TensorShape{{0, 0}, {0, t.height - 1}, {0, t.width - 1}, {0, t.channels - 1}};
+    return layer;
+}
+
+std::size_t grid_index(const Spans& spans, std::int32_t at) {
+    std::size_t i = 0;
+    while (at < spans[i].begin || at >= spans[i].end) ++i;
+    return i;
+}
+
+OutputLayout layout_of(const Tensor& t, const Emission::Output& out) {
+    OutputLayout layout;
+    for (std::int32_t y = 0; y < t.height; ++y) {
+        const std::size_t row = grid_index(t.own_rows, y);
+        layout.y_to_tile.push_back(static_cast<std::int32_t>(row * grid));
+        layout.y_to_local_y.push_back(y - t.own_rows[row].begin);
+    }
+    for (std::int32_t x = 0; x < t.width; ++x) {
+        const std::size_t column = grid_index(t.own_columns, x);
+        const Span& own = t.own_columns[column];
+        const auto pixel = static_cast<std::int32_t>(t.pixel_bytes());
+        layout.x_to_tile.push_back(static_cast<std::int32_t>(column));
+        layout.x_to_local_byte.push_back((x - own.begin) * pixel);
+        layout.x_to_local_row_bytes.push_back(t.spread_tiles != 0 ? 64 : own.size() * pixel);
+    }
+    for (const auto& offset : out.offsets)
+        layout.tile_byte_offset.push_back(static_cast<std::int32_t>(offset.value_or(out.bytes)));
+    return layout;
+}
+
+std::size_t input_bytes(const Tensor& t) {
+    const auto bytes = static_cast<std::size_t>(t.height) * static_cast<std::size_t>(t.width) *
+                       static_cast<std::size_t>(t.channels);
+    constexpr std::size_t unit = spec::activation_unit_bytes;
+    return (bytes + unit - 1) / unit * unit;
+}
+
+Executable executable_of(ExecutableType type, Emitter::Stream stream,
+                         std::vector<std::byte> parameters) {
+    Executable e;
+    e.type = type;
+    e.chip = chip_name;
+    e.batch_size = 1;
+    e.bitstreams.push_back({shared(std::move(stream.bytes)), std::move(stream.fields)});
+    e.parameters = shared(std::move(parameters));
+    e.dma_hints = DmaHints{.hints = {{InstructionHint{0}}}, .fully_deterministic = true};
+    return e;
+}
+
+/// Programs share the chip's memory when their tokens are equal: it is made of what is cached.
+std::uint64_t token_of(const Programs& programs) {
+    std::vector<std::byte> all(programs.cached);
+    if (programs.caching)
+        all.insert(all.end(), programs.caching->bytes.begin(), programs.caching->bytes.end());
+    all.insert(all.end(), programs.computing.bytes.begin(), programs.computing.bytes.end());
+    const auto digest = sha256(all);
+    std::uint64_t token = 0;
+    for (std::size_t i = 0; i < sizeof token; ++i)
+        token |= std::uint64_t{digest[i]} << 8 * i;
+    return token | 1U;
+}
+
+Executable computing(const Plan& plan, Programs& programs) {
+    Executable e = executable_of(ExecutableType::execution_only, std::move(programs.computing),
+                                 plan.streamed);
+    e.name = "model";
+    e.used_narrow_memory_bytes_per_tile = static_cast<std::int32_t>(plan.narrow_bytes);
+    auto& hints = e.dma_hints->hints;
+    for (const Port& port : plan.inputs) {
+        Layer layer = layer_of(plan, port, input_bytes(plan.tensors[port.tensor]));
+        layer.kind = InputLayer{};
+        hints.push_back(transfer(BaseAddress::input_activation, layer.name,
+                                 static_cast<std::size_t>(layer.size_bytes), Direction::infeed));
+        e.inputs.push_back(std::move(layer));
+    }
+    if (!plan.streamed.empty())
+        hints.push_back(
+            transfer(BaseAddress::parameter, {}, plan.streamed.size(), Direction::infeed));
+    for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+        const Port& port = plan.outputs[i];
+        const auto& out = programs.outputs[i];
+        Layer layer = layer_of(plan, port, out.bytes);
+        layer.kind = OutputLayer{.layout = layout_of(plan.tensors[port.tensor], out),
+                                 .data_type = layer.data_type,
+                                 .shape_info = {}};
+        hints.push_back(transfer(BaseAddress::output_activation, layer.name, out.bytes,
+                                 Direction::outfeed));
+        e.outputs.push_back(std::move(layer));
+    }
+    hints.push_back({InterruptHint{0}, Direction::outfeed});
+    return e;
+}
+
+Executable caching(Programs& programs) {
+    const std::size_t bytes = programs.cached.size();
+    Executable e = executable_of(ExecutableType::parameter_caching, std::move(*programs.caching),
+                                 std::move(programs.cached));
+    e.name = "parameters";
+    e.dma_hints->hints.push_back(transfer(BaseAddress::parameter, {}, bytes, Direction::infeed));
+    e.dma_hints->hints.push_back({InterruptHint{0}, Direction::outfeed});
+    return e;
+}
+
+}  // namespace
+
+Package package_of(const Plan& plan, Programs programs) {
+    const std::uint64_t token = token_of(programs);
+    Package package;
+    package.min_runtime_version = runtime_version;
+    package.compiler_version = compiler_name;
+    package.executables.push_back(computing(plan, programs));
+    if (programs.caching) package.executables.push_back(caching(programs));
+    for (Executable& e : package.executables) e.parameter_caching_token = token;
+    return package;
+}
+
+}  // namespace reef::edgetpu::lowering

@@ -1,0 +1,79 @@
+// Pass "emit": a placed plan becomes a program. One operator after the other, with a full stop in
+// between, so that all counters but those of the rings begin anew.
+#pragma once
+
+#include "edgetpu/compiler/emitter.h"
+
+namespace reef::edgetpu::lowering {
+
+/// The row of wide memory with the 4x4 identity, through which words are copied.
+constexpr std::int32_t identity_row = top_row - 1;
+/// Ring slots of gathers and broadcasts.
+constexpr std::int32_t gather_row = top_row - 6;
+constexpr std::int32_t gather_source_row = top_row - 4;
+constexpr std::int32_t output_row = top_row - 2;
+
+struct Emission {
+    explicit Emission(const Plan& placed)
+        : plan(placed), bordered(placed.tensors.size(), false) {}
+
+    const Plan& plan;
+    Emitter code{false};
+    // Since the program's start.
+    std::uint32_t messages_a = 0;   ///< of tiles on ring A, relayed ones included
+    std::uint32_t messages_b = 0;   ///< on ring B
+    std::uint32_t relay_taken = 0;  ///< units that ring_pop took for the relay
+    std::uint32_t relay_sent = 0;   ///< units that the relay sent on
+    std::vector<bool> bordered;     ///< tensors whose halo is there
+
+    struct Output {
+        std::uint32_t bytes = 0;
+        std::array<std::optional<std::uint32_t>, all_tiles> offsets{};  ///< by tile
+    };
+    std::vector<Output> outputs;  ///< as plan.outputs
+
+    [[nodiscard]] const Tensor& tensor(TensorId id) const { return plan.tensors[id]; }
+    [[nodiscard]] std::int32_t next_message_a() const { return wrapped(messages_a); }
+    [[nodiscard]] std::int32_t next_message_b() const { return wrapped(messages_b); }
+};
+
+/// A tensor instruction on words of 4 channels that changes nothing.
+[[nodiscard]] program::Tensor word_copy();
+void apply(program::Tensor& op, const Scaling& scaling);
+/// Dimensions as counts: {4, words} etc. of an area of a tensor.
+[[nodiscard]] inline std::uint32_t count(std::int32_t n) {
+    return static_cast<std::uint32_t>(n);
+}
+
+// By step; each begins and ends with all engines idle.
+void emit(Emission& e, const Step& step, const InputStep& kind);
+void emit(Emission& e, const Step& step, const ConvolutionStep& kind);
+void emit(Emission& e, const Step& step, const SumStep& kind);
+void emit(Emission& e, const Step& step, const ProductStep& kind);
+void emit(Emission& e, const Step& step, const CopyStep& kind);
+void emit(Emission& e, const Step& step, const MaxStep& kind);
+void emit(Emission& e, const Step& step, const AverageStep& kind);
+void emit(Emission& e, const Step& step, const GlobalAverageStep& kind);
+void emit(Emission& e, const Step& step, const EnlargeStep& kind);
+
+/// Borders, then what neighbours own, into the windows of a tensor.
+void emit_halo(Emission& e, TensorId tensor);
+void emit_output(Emission& e, const Port& port);
+/// 16 words of constants as 4 rows of wide memory from `row` on, on every tile.
+void emit_constants(Emission& e, const std::array<std::uint32_t, 16>& words, std::int32_t row);
+/// Words of tile `from` to the wide memory of `to`, over ring A.
+void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& source,
+                    const LoopNest& target, std::uint32_t rows);
+
+/// What the emitter cannot express, found before it begins. Errors: unsupported.
+[[nodiscard]] Status check_emittable(const Plan& plan);
+
+struct Programs {
+    Emitter::Stream computing;
+    std::optional<Emitter::Stream> caching;
+    std::vector<std::byte> cached;  ///< parameters, in the order in which they are loaded
+    std::vector<Emission::Output> outputs;
+};
+[[nodiscard]] Result<Programs> emit(const Plan& plan);
+
+}  // namespace reef::edgetpu::lowering

@@ -1,0 +1,341 @@
+// Convolutions: parameters come over a ring while the tensor engine works, in two slots.
+#include <algorithm>
+
+#include "edgetpu/compiler/emission.h"
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+constexpr std::uint32_t lanes = spec::lane_count;
+constexpr std::uint32_t relay_inner = 64;
+/// Relay units that wait for their ring_push at most.
+constexpr std::int64_t relay_credit = 127;
+constexpr std::int64_t streamed_credit = 2044;
+
+class ConvolutionWriter {
+  public:
+    ConvolutionWriter(Emission& e, const Step& step, const ConvolutionStep& kind)
+        : e_(e),
+          kind_(kind),
+          layer_(e.plan.layers[kind.layer]),
+          s_(layer_.schedule),
+          in_(e.tensor(step.in[0])),
+          out_(e.tensor(step.out)) {
+        for (unsigned t = 0; t < all_tiles; ++t)
+            if (!out_.own(t).empty()) tiles_ = static_cast<TileSet>(tiles_ | 1U << t);
+    }
+
+    void run() {
+        receive();
+        load_heads();
+        e_.code.by_class([&](unsigned t) { return product(t); }, tiles_);
+        if (layer_.streamed)
+            stream();
+        else if (layer_.relayed)
+            relay();
+        else
+            send_pieces();
+    }
+
+  private:
+    [[nodiscard]] bool on_ring_a() const { return layer_.relayed || layer_.streamed; }
+    [[nodiscard]] unsigned ring_counter() const {
+        return on_ring_a() ? counter::RING_READ_A_ : counter::RING_READ_B_;
+    }
+    [[nodiscard]] bool by_channel() const { return s_.head_rows == 3; }
+
+    void receive() const {
+        program::RingReceive op;
+        op.ring = on_ring_a() ? program::Ring::a : program::Ring::b;
+        op.dst = rotating(nest(4, s_.body,
+                               {{1, s_.group_rows}, {0, s_.chunks}, {0, 1}, {0, s_.groups}}),
+                          1, static_cast<std::int32_t>(s_.group_rows));
+        op.head = {.enabled = true,
+                   .level = s_.inner ? 1U : 2U,
+                   .base = s_.head,
+                   .count = s_.head_rows,
+                   .last = s_.head + 2 * static_cast<std::int32_t>(s_.head_rows) - 1,
+                   .rows = s_.head_rows};
+        op.ring_read = signal_at(1);
+        op.wait[0] = room_for(counter::PARAMETERS_, 1, -1, 1);
+        e_.code.tile(tiles_, op);
+    }
+
+    /// Factors and biases to scaling memory; zero points are read where they are.
+    void load_heads() const {
+        program::WideToNarrow op;
+        op.src = rotating(nest(4, s_.head, {{1, by_channel() ? 2U : 1U}, {0, s_.groups}}), 1,
+                          static_cast<std::int32_t>(s_.head_rows));
+        op.dst = rotating(nest(6, by_channel() ? 0 : 64,
+                               {{1, s_.row_lanes / 2}, {64, by_channel() ? 2U : 1U}, {0, s_.groups}}),
+                          2, 32);
+        op.written = signal_at(2);
+        op.wait[0] = wait_for(ring_counter(), 1, 1, static_cast<std::int32_t>(s_.chunks));
+        op.wait[1] = room_for(counter::AVDATA_, 2, -1, 1);
+        op.to_scaling = true;
+        op.row_level = 1;
+        e_.code.tile(tiles_, op);
+    }
+
+    [[nodiscard]] std::vector<Dimension> input_dimensions(std::int32_t pixel, std::int32_t pitch,
+                                                          std::uint32_t h, std::uint32_t w) const {
+        const Window& win = kind_.window;
+        const std::uint32_t words = in_.words(), taps_h = count(win.kernel_h),
+                            taps_w = count(win.kernel_w);
+        const Dimension x{pixel * win.stride_w, w}, y{pitch * win.stride_h, h};
+        const Dimension tap_x{pixel * win.dilation_w, taps_w};
+        const Dimension tap_y{pitch * win.dilation_h, taps_h};
+        if (kind_.depthwise) return {{4, 1}, tap_x, tap_y, x, y, {4, words}};
+        const bool one_tap = taps_h * taps_w == 1;
+        const bool dense = one_tap && win.stride_h == 1 && win.stride_w == 1 &&
+                           pitch == static_cast<std::int32_t>(w) * pixel;
+        if (one_tap && s_.inner) {
+            if (dense) return {{4, words}, {pixel, 1}, {pixel, w * h}, {0, s_.groups}};
+            return {{4, words}, {pixel, 1}, x, y, {0, s_.groups}};
+        }
+        if (one_tap) {
+            const Dimension chunk{4 * static_cast<std::int32_t>(s_.group_rows), s_.chunks};
+            if (dense) return {{4, s_.group_rows}, {pixel, w * h}, chunk, {0, s_.groups}};
+            return {{4, s_.group_rows}, x, y, chunk, {0, s_.groups}};
+        }
+        if (!s_.inner) return {{4, 1}, tap_x, tap_y, x, y, {4, words}, {0, s_.groups}};
+        if (win.dilation_w == 1)
+            return {{4, taps_w * words}, tap_y, {pixel, 1}, x, y, {0, s_.groups}};
+        return {{4, words}, tap_x, tap_y, x, y, {0, s_.groups}};
+    }
+
+    /// Rows that lie one behind the other are one loop.
+    void set_output(program::Tensor& op, std::int32_t to, std::int32_t pixel, std::int32_t pitch,
+                    std::uint32_t h, std::uint32_t w) const {
+        const bool flat = pitch == static_cast<std::int32_t>(w) * pixel;
+        std::vector<Dimension> out{{4, s_.lanes / 4}};
+        if (flat)
+            out.push_back({pixel, w * h});
+        else
+            out.insert(out.end(), {{pixel, w}, {pitch, h}});
+        out.push_back({static_cast<std::int32_t>(s_.lanes), s_.groups});
+        op.out = nest(8, to, out);
+        op.avdata = signal_at(flat ? 2 : 3);
+        const std::uint32_t rest = count(out_.channels) % lanes;
+        if (kind_.depthwise || count(out_.channels) <= lanes || rest == 0) return;
+        op.last_lanes = (rest + 3) / 4 * 4;
+        if (op.last_lanes == lanes) return;
+        op.out.crop_count = op.last_lanes / 4;
+        op.out.crop_level = flat ? 2 : 3;
+        op.out.crop_left_out = (lanes - op.last_lanes) / 4 * 4;
+    }
+
+    void set_parameters(program::Tensor& op, std::uint32_t positions) const {
+        std::vector<Dimension> par{{4, s_.group_rows}, {0, positions}};
+        std::vector<Dimension> acc{{0, s_.group_rows}, {s_.inner ? 0 : 4, positions}};
+        for (auto* dimensions : {&par, &acc}) {
+            if (!kind_.depthwise) dimensions->push_back({0, s_.chunks});
+            dimensions->push_back({0, s_.groups});
+        }
+        op.par = rotating(nest(8, 4 * s_.body, par), 2,
+                          4 * static_cast<std::int32_t>(s_.group_rows));
+        // In the instruction's own memory sums take turns; in wide memory each has its place.
+        op.acc = s_.inner ? rotating(nest(8, 0, acc), 1, 4) : nest(8, 4 * s_.partial_sums, acc);
+        op.parameters = signal_at(2);
+        op.wait[0] = wait_for(ring_counter(), 2, 1, 1);
+        op.wait[1] = wait_for(counter::WIDE_TO_SCALING_, s_.inner ? 2 : 3, 1, 1);
+    }
+
+    std::optional<program::Tensor> product(unsigned t) const {
+        const Area own = out_.own(t);
+        if (own.empty()) return std::nullopt;
+        const auto h = count(own.rows.size()), w = count(own.columns.size());
+        const Window& win = kind_.window;
+        program::Tensor op;
+        op.par_zero_set = op.bias = true;
+        op.acc_internal = s_.inner;
+        op.lanes = op.last_lanes = s_.lanes;
+        apply(op, kind_.scaling);
+        op.loops = kind_.depthwise ? loops({s_.group_rows, h * w, s_.groups})
+                                   : loops({s_.group_rows, h * w, s_.chunks, s_.groups});
+        op.in = nest(8,
+                     in_.address(t, own.rows.begin * win.stride_h - win.top,
+                                 own.columns.begin * win.stride_w - win.left),
+                     input_dimensions(static_cast<std::int32_t>(in_.pixel_bytes()),
+                                      static_cast<std::int32_t>(in_.pitch(t)), h, w));
+        set_output(op, out_.address(t, own.rows.begin, own.columns.begin),
+                   static_cast<std::int32_t>(out_.pixel_bytes()),
+                   static_cast<std::int32_t>(out_.pitch(t)), h, w);
+        set_parameters(op, h * w);
+        op.group_level = s_.inner ? 2 : 3;
+        op.reduction_mask = s_.inner ? 1 : 5;
+        if (by_channel()) {
+            op.lane_scale = op.par_zero_rows = true;
+            op.zero_row_last = s_.head + 2 * 3 - 1;
+            op.zero_row_step = 3;
+            op.zero_row_first = s_.head + 2;
+        } else {
+            op.par_zero = kind_.weight_zero;
+        }
+        return op;
+    }
+
+    void stream() const {
+        const auto units =
+            static_cast<std::int64_t>(layer_.rows.size() / spec::parameter_unit_bytes);
+        program::Infeed infeed;
+        infeed.source = spec::InfeedSource::parameters_;
+        infeed.dst = fifo_pass(layer_.first_unit, units, spec::parameter_fifo_units, 1024);
+        infeed.infeed = signal_at(0);
+        infeed.wait[0] = wait_for(scalar_counter::PARAMETER_INFEED_, 0,
+                                  wrapped(layer_.first_unit - streamed_credit), 1);
+        e_.code.scalar(infeed);
+        program::RingPush push;
+        push.fifo = spec::Fifo::parameters_;
+        push.src = infeed.dst;
+        push.pop = signal_at(0);
+        push.wait[0] = wait_for(scalar_counter::PARAMETER_POP_, 0,
+                                wrapped(std::int64_t{layer_.first_unit} + 1), 1);
+        push.to_tiles = tiles_;
+        push.message_words = s_.row_lanes;
+        e_.code.scalar(push);
+    }
+
+    /// Rows of 16 bytes lie packed in wide rows: the scalar core unpacks them.
+    void relay() const {
+        const ParameterLayer::Piece& piece = layer_.pieces.front();
+        const std::uint32_t rows = piece.count;
+        program::RingPush push;
+        push.fifo = spec::Fifo::relay_;
+        push.src = fifo_pass(0, layer_.relay_units, relay_inner, relay_inner);
+        push.producer = signal_at(1);
+        push.pop = signal_at(0);
+        push.wait[0] = wait_for(scalar_counter::RING_OUTFEED_, 0,
+                                wrapped(std::int64_t{e_.relay_taken} + 1), 1);
+        push.to_tiles = tiles_;
+        push.message_words = 4;
+        e_.code.scalar(push);
+        program::RingPop pop;
+        pop.dst = rotating(nest(3, 0, {{1, relay_inner}, {0, rows}}), 1, relay_inner);
+        pop.outfeed = signal_at(0);
+        pop.wait[0] = wait_for(scalar_counter::SCALAR_INFEED_, 0,
+                               wrapped(std::int64_t{e_.relay_sent} - relay_credit), 1);
+        pop.message_words = spec::row_bytes / 4;
+        e_.code.scalar(pop);
+        program::RingSend send;
+        send.src = nest(4, static_cast<std::int32_t>(piece.row), {{1, 1}, {1, rows}});
+        send.producer = signal_at(1);
+        send.wait[0] = wait_for(counter::RING_PRODUCER_A_, 1,
+                                wrapped(std::int64_t{e_.messages_a} - 1), 1);
+        send.wait[1] = wait_for(counter::RING_PRODUCER_B_, 1, e_.next_message_b(), 1);
+        send.ring = program::Ring::b;
+        send.to_scalar = true;
+        e_.code.tile(static_cast<TileSet>(1U << piece.tile), send);
+        e_.messages_a += rows;
+        e_.messages_b += rows;
+        e_.relay_taken += relay_inner * rows;
+        e_.relay_sent += layer_.relay_units;
+    }
+
+    void send_pieces() const {
+        for (const ParameterLayer::Piece& piece : layer_.pieces) {
+            program::RingSend send;
+            send.src = nest(4, static_cast<std::int32_t>(piece.row), {{1, piece.count}});
+            if (piece.count == 1) send.src.mask = 0;
+            send.producer = signal_at(0);
+            send.wait[0] = wait_for(counter::RING_PRODUCER_B_, 1, e_.next_message_b(), 1);
+            send.ring = program::Ring::b;
+            send.to_tiles = tiles_;
+            e_.code.tile(static_cast<TileSet>(1U << piece.tile), send);
+            e_.messages_b += piece.count;
+        }
+    }
+
+    Emission& e_;
+    const ConvolutionStep& kind_;
+    const ParameterLayer& layer_;
+    const LayerSchedule& s_;
+    const Tensor &in_, &out_;
+    TileSet tiles_ = 0;
+};
+
+/// Each tile computes its own 64 channels of one pixel, with rows that never move.
+void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
+    const ParameterLayer& layer = e.plan.layers[kind.layer];
+    const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
+    const auto tiles = static_cast<TileSet>((1U << layer.schedule.groups) - 1);
+    const std::uint32_t words = in.words();
+    const auto row = static_cast<std::int32_t>(layer.pieces.front().row);
+    const auto source = static_cast<std::int32_t>(step.scratch->base);
+    emit_broadcast(e, 0, tiles, nest(6, in.address(0, 0, 0) / 4, {{1, words}}),
+                   nest(6, source / 4, {{1, words}}), (words + 63) / 64);
+    e.code.full_stop();
+    program::WideToNarrow head;
+    head.src = nest(4, row, {{1, 1}});
+    head.dst = rotating(nest(6, 64, {{1, 32}, {64, 1}}), 2, 32);
+    head.written = signal_at(2);
+    head.wait[0] = room_for(counter::AVDATA_, 2, -1, 1);
+    head.to_scaling = true;
+    head.row_level = 1;
+    e.code.tile(tiles, head);
+    const auto by_tile = [&](unsigned t) {
+        const std::uint32_t rest = count(out.channels) - lanes * t;
+        program::Tensor op;
+        op.par_zero_set = op.acc_internal = op.bias = true;
+        op.lanes = op.last_lanes = std::min(lanes, (rest + 3) / 4 * 4);
+        apply(op, kind.scaling);
+        op.par_zero = kind.weight_zero;
+        op.loops = loops({words});
+        const auto all = static_cast<std::int32_t>(4 * words);
+        op.in = nest(8, source, {{4, words}, {all, 1}, {all, 1}});
+        op.out = nest(8, static_cast<std::int32_t>(out.base), {{4, op.lanes / 4}, {64, 1}, {64, 1}});
+        op.par = nest(8, 4 * (row + 1), {{4, words}});
+        op.acc = nest(8, 0, {{0, words}});
+        op.avdata = signal_at(2);
+        op.parameters = signal_at(1);
+        op.wait[0] = wait_for(counter::WIDE_TO_SCALING_, 1, 1, 1);
+        op.group_level = 1;
+        op.reduction_mask = 1;
+        return std::optional(op);
+    };
+    e.code.by_class(by_tile, tiles);
+}
+
+}  // namespace
+
+void emit(Emission& e, const Step& step, const ConvolutionStep& kind) {
+    if (e.plan.layers[kind.layer].spread)
+        emit_spread(e, step, kind);
+    else
+        ConvolutionWriter(e, step, kind).run();
+}
+
+void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& source,
+                    const LoopNest& target, std::uint32_t rows) {
+    program::WideToNarrow store;
+    store.src = rotating(nest(4, gather_row, {{0, rows}}), 1, 1);
+    store.dst = target;
+    store.written = signal_at(0);
+    store.wait[0] = wait_for(counter::RING_READ_A_, 0, 1, 1);
+    store.row_level = 1;
+    e.code.tile(to, store);
+    program::RingReceive take;
+    take.ring = program::Ring::a;
+    take.dst = rotating(nest(4, gather_row, {{0, rows}}), 1, 1);
+    take.ring_read = signal_at(0);
+    take.wait[0] = room_for(counter::WIDE_TO_NARROW_, 0, 0, 64);
+    e.code.tile(to, take);
+    program::RingSend send;
+    send.src = rotating(nest(4, gather_source_row, {{1, 1}, {0, rows}}), 1, 1);
+    send.ring_write = signal_at(1);
+    send.producer = signal_at(2);
+    send.wait[0] = wait_for(counter::RING_PRODUCER_A_, 2, e.next_message_a(), 1);
+    send.wait[1] = wait_for(counter::NARROW_TO_WIDE_, 1, 1, 1);
+    send.to_tiles = to;
+    e.code.tile(static_cast<TileSet>(1U << from), send);
+    ++e.messages_a;
+    program::NarrowToWide load;
+    load.src = source;
+    load.dst = rotating(nest(4, gather_source_row, {{0, rows}}), 0, 1);
+    load.written = signal_at(0);
+    load.wait[0] = room_for(counter::RING_WRITE_, 0, -1, 1);
+    load.row_level = 1;
+    e.code.tile(static_cast<TileSet>(1U << from), load);
+}
+
+}  // namespace reef::edgetpu::lowering

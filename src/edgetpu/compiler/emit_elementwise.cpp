@@ -1,0 +1,174 @@
+// Sums, products, and copies through the identity matrix: other scales, limits, places, functions.
+#include "edgetpu/compiler/emission.h"
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+constexpr std::int32_t sum_row = top_row - 16;
+constexpr std::int32_t product_row = top_row - 8;
+
+/// An area that a tile owns, as loop counts and strides.
+struct Block {
+    std::uint32_t h = 0, w = 0, words = 0;
+    std::int32_t pixel = 0;
+    [[nodiscard]] std::uint32_t all() const { return h * w * words; }
+};
+
+std::optional<Block> block_of(const Tensor& t, unsigned tile) {
+    const Area own = t.own(tile);
+    if (own.empty()) return std::nullopt;
+    return Block{count(own.rows.size()), count(own.columns.size()), t.words(),
+                 static_cast<std::int32_t>(t.pixel_bytes())};
+}
+
+std::int32_t first_of(const Tensor& t, unsigned tile, const Tensor& owner) {
+    const Area own = owner.own(tile);
+    return t.address(tile, own.rows.begin, own.columns.begin);
+}
+
+std::int32_t pitch_of(const Tensor& t, unsigned tile) {
+    return static_cast<std::int32_t>(t.pitch(tile));
+}
+
+program::Table table_of(const spec::Polynomials& function) {
+    program::Table table;
+    for (std::size_t s = 0; s < table.coefficients.size(); ++s)
+        for (std::size_t k = 0; k < table.coefficients[s].size(); ++k)
+            table.coefficients[s][k] = function.coefficients[s][k];
+    for (std::size_t i = 0; i < table.breaks.size(); ++i) table.breaks[i] = function.breaks[i];
+    return table;
+}
+
+}  // namespace
+
+void emit(Emission& e, const Step& step, const CopyStep& kind) {
+    const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
+    if (kind.function == Function::logistic) {
+        program::LoadTable load;
+        load.table = table_of(spec::sigmoid_256);
+        e.code.tile(every_tile, load);
+    }
+    e.code.by_class([&](unsigned t) -> std::optional<program::Tensor> {
+        const auto b = block_of(out, t);
+        if (!b) return std::nullopt;
+        const std::uint32_t words = in.words(), all = b->h * b->w * words;
+        program::Tensor op = word_copy();
+        apply(op, kind.scaling);
+        op.table = kind.function != Function::none;
+        op.loops = loops({all});
+        op.in = nest(8, first_of(in, t, out),
+                     {{4, words},
+                      {static_cast<std::int32_t>(in.pixel_bytes()), b->w},
+                      {pitch_of(in, t), b->h}});
+        op.out = nest(8, first_of(out, t, out) + kind.first_channel,
+                      {{4, words}, {b->pixel, b->w}, {pitch_of(out, t), b->h}});
+        op.par = nest(8, 4 * identity_row, {{0, all}});
+        op.acc = rotating(nest(8, 0, {{0, all}}), 0, 4);
+        op.group_level = 1;
+        op.avdata = signal_at(3);
+        return op;
+    });
+}
+
+/// Both operands' words, each times its factor in two halves of 16 bits.
+void emit(Emission& e, const Step& step, const SumStep& kind) {
+    const Tensor &a = e.tensor(step.in[0]), &b = e.tensor(step.in[1]), &out = e.tensor(step.out);
+    const std::uint32_t f = kind.factors.first, g = kind.factors.second;
+    emit_constants(e, {f, f << 16U, 0, 0, 0, 0, f, f << 16U, g, g << 16U, 0, 0, 0, 0, g, g << 16U},
+                   sum_row);
+    e.code.by_class([&](unsigned t) -> std::optional<program::Tensor> {
+        const auto block = block_of(out, t);
+        if (!block) return std::nullopt;
+        const auto [h, w, words, pixel] = *block;
+        program::Tensor op = word_copy();
+        apply(op, kind.scaling);
+        op.par_16bit = true;
+        op.initial = kind.initial;
+        op.loops = loops({2, 2, w, h, words});
+        const std::int32_t from = first_of(a, t, out), pitch = pitch_of(a, t);
+        const std::int32_t plane = pitch * static_cast<std::int32_t>(h);
+        op.in = nest(8, from,
+                     {{2, 2}, {first_of(b, t, out) - from, 2}, {pixel, w}, {pitch, h}, {plane, 1},
+                      {4, words}});
+        const std::int32_t rows = pitch_of(out, t);
+        op.out = nest(8, first_of(out, t, out),
+                      {{4, 1}, {pixel, w}, {rows, h}, {rows * static_cast<std::int32_t>(h), 1},
+                       {4, words}});
+        op.par = nest(8, 4 * sum_row, {{4, 4}, {0, block->all()}});
+        op.acc = rotating(nest(8, 0, {{0, 4}, {0, block->all()}}), 1, 4);
+        op.group_level = 4;
+        op.reduction_mask = 3;
+        op.avdata = signal_at(4);
+        op.wait[0] = wait_for(counter::NARROW_TO_WIDE_, 5, 1, 1);
+        return op;
+    });
+}
+
+namespace {
+
+/// Each word of the first operand times a row that holds a word of the second: 4 x 4 products.
+std::optional<program::Tensor> all_products(Emission& e, const Step& step, const ProductStep& kind,
+                                            unsigned t) {
+    const Tensor &a = e.tensor(step.in[0]), &out = e.tensor(step.out);
+    const auto block = block_of(out, t);
+    if (!block) return std::nullopt;
+    const auto [h, w, words, pixel] = *block;
+    const std::uint32_t all = block->all();
+    program::Tensor op = word_copy();
+    apply(op, kind.scaling);
+    op.in_bytewise = op.single = op.single_par = true;
+    op.par_zero = kind.second_zero;
+    op.loops = loops({4, all});
+    op.in = nest(8, first_of(a, t, out), {{1, 4}, {4, words}, {pixel, w}, {pitch_of(a, t), h}});
+    op.out = nest(8, static_cast<std::int32_t>(step.scratch->base), {{4, 1}, {4, 4}, {16, all}});
+    op.par = rotating(nest(8, 4 * product_row, {{1, 4}, {0, all}}), 1, 4);
+    op.acc = rotating(nest(8, 0, {{1, 1}, {0, 4}, {0, all}}), 1, 4);
+    op.acc.mask = 0;
+    op.group_level = 4;
+    op.parameters = signal_at(1);
+    op.wait[0] = wait_for(counter::NARROW_TO_WIDE_, 1, 1, 1);
+    return op;
+}
+
+std::optional<program::NarrowToWide> second_as_rows(Emission& e, const Step& step, unsigned t) {
+    const Tensor &b = e.tensor(step.in[1]), &out = e.tensor(step.out);
+    const auto block = block_of(out, t);
+    if (!block) return std::nullopt;
+    program::NarrowToWide op;
+    op.src = nest(6, first_of(b, t, out) / 4,
+                  {{1, block->w * block->words}, {pitch_of(b, t) / 4, block->h}});
+    op.dst = rotating(nest(4, product_row, {{0, block->all()}}), 0, 1);
+    op.written = signal_at(0);
+    op.wait[0] = room_for(counter::PARAMETERS_, 0, -1, 1);
+    return op;
+}
+
+std::optional<program::Tensor> diagonals(Emission& e, const Step& step, unsigned t) {
+    const Tensor& out = e.tensor(step.out);
+    const auto block = block_of(out, t);
+    if (!block) return std::nullopt;
+    const auto [h, w, words, pixel] = *block;
+    const std::uint32_t all = block->all();
+    program::Tensor op = word_copy();
+    op.in_bytewise = op.single = op.single_par = true;
+    op.loops = loops({4, all});
+    op.in = nest(8, static_cast<std::int32_t>(step.scratch->base), {{4, 4}, {16, all}});
+    op.out = nest(8, first_of(out, t, out), {{4, words}, {pixel, w}, {pitch_of(out, t), h}});
+    op.par = nest(8, 4 * identity_row, {{1, 4}, {0, all}});
+    op.acc = rotating(nest(8, 0, {{0, 4}, {0, all}}), 1, 4);
+    op.group_level = 2;
+    op.reduction_mask = 1;
+    op.avdata = signal_at(3);
+    return op;
+}
+
+}  // namespace
+
+void emit(Emission& e, const Step& step, const ProductStep& kind) {
+    e.code.by_class([&](unsigned t) { return all_products(e, step, kind, t); });
+    e.code.by_class([&](unsigned t) { return second_as_rows(e, step, t); });
+    e.code.full_stop();
+    e.code.by_class([&](unsigned t) { return diagonals(e, step, t); });
+}
+
+}  // namespace reef::edgetpu::lowering

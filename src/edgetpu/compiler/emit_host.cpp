@@ -1,0 +1,279 @@
+// What comes from the host and goes to it.
+#include <algorithm>
+#include <set>
+
+#include "edgetpu/compiler/emission.h"
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+constexpr std::int64_t unit = spec::activation_unit_bytes;
+constexpr std::uint32_t inner_units = 16384;
+/// Rows that a tile receives before it copies them to narrow memory.
+constexpr std::int32_t slot_rows = 4;
+constexpr std::int32_t slots_row = top_row - 2 - 2 * slot_rows;
+constexpr std::int32_t row_words = spec::row_bytes / spec::narrow_word_bytes;
+constexpr std::int32_t words_of_unit = spec::activation_unit_bytes / spec::narrow_word_bytes;
+
+std::int64_t up(std::int64_t n, std::int64_t d) {
+    return (n + d - 1) / d;
+}
+
+/// Units [begin, end) of the input that a row of the grid wants.
+struct Units {
+    std::int64_t begin = 0, end = 0;
+};
+
+class InputWriter {
+  public:
+    InputWriter(Emission& e, const Step& step)
+        : e_(e), tensor_(e.tensor(step.out)), strip_(step.scratch->base) {
+        row_bytes_ = std::int64_t{tensor_.width} * tensor_.channels;
+        units_ = up(tensor_.height * row_bytes_, unit);
+        for (unsigned r = 0; r < grid; ++r) {
+            const Span& own = tensor_.own_rows[r];
+            if (own.empty()) continue;
+            wanted_[r] = {own.begin * row_bytes_ / unit, up(own.end * row_bytes_, unit)};
+        }
+    }
+
+    void run() {
+        ask();
+        std::set<std::int64_t> cuts{0, units_};
+        for (const auto& w : wanted_)
+            if (w) cuts.insert({w->begin, w->end});
+        for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut)
+            pass_on({*cut, *std::next(cut)});
+        e_.code.full_stop();
+        const std::int32_t words = tensor_.channels % 4 == 0
+                                       ? 1
+                                       : static_cast<std::int32_t>(tensor_.words());
+        for (std::int32_t w = 0; w < words; ++w)
+            e_.code.by_class([&](unsigned t) { return into_window(t, w); });
+    }
+
+  private:
+    void ask() {
+        const auto& name = tensor_.name;
+        e_.code.set_address(10, {.base = BaseAddress::input_activation,
+                                 .name = name,
+                                 .half = AddressHalf::upper_32_bits});
+        e_.code.set_address(11, {.base = BaseAddress::input_activation,
+                                 .name = name,
+                                 .half = AddressHalf::lower_32_bits});
+        e_.code.reset_scalar(1U << scalar_counter::AVDATA_INFEED_,
+                             std::int32_t{spec::activation_fifo_units} - 4);
+        e_.code.reset_scalar(1U << scalar_counter::AVDATA_POP_, 0);
+        program::Infeed infeed;
+        infeed.source = spec::InfeedSource::activations_;
+        infeed.dst = fifo_pass(0, units_, spec::activation_fifo_units, inner_units);
+        infeed.infeed = signal_at(0);
+        infeed.wait[0] = wait_for(scalar_counter::AVDATA_INFEED_, 0, 0, 1);
+        e_.code.scalar(infeed);
+        e_.code.copy(5, 11);
+        e_.code.copy(4, 10);
+        e_.code.copy(6, 5);
+        e_.code.copy(7, 4);
+        e_.code.transfer({6, 7}, {8, 9}, static_cast<std::uint32_t>(units_ * unit),
+                         spec::DmaTag::input_activations_);
+    }
+
+    /// Each unit is sent once, to all rows of the grid that want it.
+    void pass_on(const Units& part) {
+        TileSet tiles = 0;
+        const std::int64_t words = (part.end - part.begin) * words_of_unit;
+        const auto rows = static_cast<std::uint32_t>(up(words, row_words));
+        LoopNest slots = nest(4, slots_row,
+                              {{1, static_cast<std::uint32_t>(slot_rows)},
+                               {0, static_cast<std::uint32_t>(up(rows, slot_rows))}});
+        if (const std::uint32_t last = rows % slot_rows; last != 0) {
+            slots.crop_level = 1;
+            slots.crop_count = last;
+            slots.crop_left_out = slot_rows - last;
+        }
+        slots = rotating(slots, 1, slot_rows);
+        for (unsigned r = 0; r < grid; ++r) {
+            if (!wanted_[r] || wanted_[r]->begin > part.begin || part.end > wanted_[r]->end)
+                continue;
+            const auto set = static_cast<TileSet>(0xfU << 4 * r);
+            tiles = static_cast<TileSet>(tiles | set);
+            receive(r, set, part, words, slots);
+        }
+        program::RingPush push;
+        push.fifo = spec::Fifo::activations_;
+        push.src = fifo_pass(part.begin, part.end - part.begin, spec::activation_fifo_units,
+                             inner_units);
+        push.pop = signal_at(0);
+        push.wait[0] =
+            wait_for(scalar_counter::AVDATA_POP_, 0, wrapped(part.begin + 1), 1);
+        push.to_tiles = tiles;
+        push.message_words = spec::row_bytes / spec::narrow_word_bytes;
+        e_.code.scalar(push);
+    }
+
+    void receive(unsigned row, TileSet tiles, const Units& part, std::int64_t words,
+                 const LoopNest& slots) {
+        const auto at = static_cast<std::int32_t>(strip_ / 4) +
+                        static_cast<std::int32_t>(part.begin - wanted_[row]->begin) *
+                            words_of_unit;
+        program::WideToNarrow store;
+        store.src = slots;
+        store.dst = nest(6, at, {{1, static_cast<std::uint32_t>(words)}});
+        store.written = signal_at(0);
+        store.wait[0] = wait_for(counter::RING_READ_A_, 1, groups_[row] + 1, 1);
+        store.row_level = 1;
+        e_.code.tile(tiles, store);
+        program::RingReceive take;
+        take.ring = program::Ring::a;
+        take.dst = slots;
+        take.ring_read = signal_at(1);
+        take.wait[0] =
+            room_for(counter::WIDE_TO_NARROW_, 1, words_[row], row_words * slot_rows);
+        e_.code.tile(tiles, take);
+        words_[row] += static_cast<std::int32_t>(words);
+        groups_[row] += static_cast<std::int32_t>(slots.count[1]);
+    }
+
+    /// From the strip of whole rows to what the tile owns. Where pixels are no whole words, bytes
+    /// are taken one by one; the fourth byte, which nothing fills, becomes 0.
+    std::optional<program::Tensor> into_window(unsigned t, std::int32_t word) const {
+        const Area own = tensor_.own(t);
+        if (own.empty()) return std::nullopt;
+        const auto h = count(own.rows.size()), w = count(own.columns.size());
+        const auto pitch = static_cast<std::int32_t>(tensor_.pitch(t));
+        const auto skipped = own.rows.begin * row_bytes_ - wanted_[t / grid]->begin * unit;
+        const auto from = static_cast<std::int32_t>(strip_ + skipped) +
+                          own.columns.begin * tensor_.channels + 4 * word;
+        const std::int32_t to =
+            tensor_.address(t, own.rows.begin, own.columns.begin) + 4 * word;
+        program::Tensor op = word_copy();
+        if (tensor_.channels % 4 != 0) {
+            const auto bytes = static_cast<std::uint32_t>(
+                std::min(4, tensor_.channels - 4 * word));
+            op.loops = loops({bytes, w, h});
+            op.in = nest(8, from, {{1, bytes}, {tensor_.channels, w},
+                                   {static_cast<std::int32_t>(row_bytes_), h}});
+            op.out = nest(8, to, {{4, 1}, {static_cast<std::int32_t>(tensor_.pixel_bytes()), w},
+                                  {pitch, h}});
+            op.par = nest(8, 4 * identity_row, {{1, bytes}, {0, w}, {0, h}});
+            op.acc = rotating(nest(8, 0, {{0, bytes}, {0, w}, {0, h}}), 1, 4);
+            op.in_bytewise = op.single = op.single_par = true;
+            op.group_level = 3;
+            op.reduction_mask = 1;
+            op.avdata = signal_at(3);
+            return op;
+        }
+        const std::uint32_t words = w * tensor_.words();
+        op.loops = loops({words, h});
+        op.in = nest(8, from, {{4, words}, {static_cast<std::int32_t>(row_bytes_), h}});
+        op.out = nest(8, to, {{4, words}, {pitch, h}});
+        op.par = nest(8, 4 * identity_row, {{0, words}, {0, h}});
+        op.acc = rotating(nest(8, 0, {{0, words}, {0, h}}), 0, 4);
+        op.group_level = 1;
+        op.avdata = signal_at(2);
+        return op;
+    }
+
+    Emission& e_;
+    const Tensor& tensor_;
+    std::uint32_t strip_;
+    std::int64_t row_bytes_ = 0, units_ = 0;
+    std::array<std::optional<Units>, grid> wanted_{};
+    std::array<std::int32_t, grid> words_{}, groups_{};  ///< received, by row of the grid
+};
+
+/// Words of a tile's part of an output.
+struct Part {
+    std::uint32_t words = 0;
+    LoopNest source;
+    unsigned row_level = 0;
+};
+
+std::optional<Part> part_of(const Tensor& t, unsigned tile) {
+    if (t.spread_tiles != 0) {
+        if (tile >= t.spread_tiles) return std::nullopt;
+        const std::uint32_t words = std::min(16U, t.words() - 16 * tile);
+        return Part{words, nest(6, static_cast<std::int32_t>(t.base / 4), {{1, words}}), 1};
+    }
+    const Area own = t.own(tile);
+    if (own.empty()) return std::nullopt;
+    const std::uint32_t row = count(own.columns.size()) * t.words();
+    const std::uint32_t rows = count(own.rows.size());
+    return Part{row * rows,
+                nest(6, t.address(tile, own.rows.begin, own.columns.begin) / 4,
+                     {{1, row}, {static_cast<std::int32_t>(t.pitch(tile) / 4), rows}}),
+                2};
+}
+
+std::uint32_t rows_of_words(std::uint32_t words) {
+    return static_cast<std::uint32_t>(up(words, row_words));
+}
+
+std::uint32_t units_of_words(std::uint32_t words) {
+    return static_cast<std::uint32_t>(up(words, words_of_unit));
+}
+
+std::optional<program::NarrowToWide> to_ring(const Tensor& tensor, unsigned tile) {
+    const auto part = part_of(tensor, tile);
+    if (!part) return std::nullopt;
+    program::NarrowToWide op;
+    op.src = part->source;
+    op.dst = rotating(nest(4, output_row, {{0, rows_of_words(part->words)}}), 0, 1);
+    op.written = signal_at(0);
+    op.wait[0] = room_for(counter::RING_WRITE_, 0, -1, 1);
+    op.row_level = part->row_level;
+    return op;
+}
+
+}  // namespace
+
+void emit(Emission& e, const Step& step, const InputStep&) {
+    InputWriter(e, step).run();
+}
+
+void emit_output(Emission& e, const Port& port) {
+    const Tensor& tensor = e.tensor(port.tensor);
+    const std::string& name = e.plan.graph->values[port.value].name;
+    Emission::Output out;
+    for (unsigned t = 0; t < all_tiles; ++t) {
+        const auto part = part_of(tensor, t);
+        if (!part) continue;
+        out.offsets[t] = out.bytes;
+        out.bytes += units_of_words(part->words) * static_cast<std::uint32_t>(unit);
+    }
+    e.code.set_address(10, {.base = BaseAddress::output_activation,
+                            .name = name,
+                            .half = AddressHalf::upper_32_bits});
+    e.code.set_address(11, {.base = BaseAddress::output_activation,
+                            .name = name,
+                            .half = AddressHalf::lower_32_bits});
+    e.code.copy(5, 11);
+    e.code.copy(4, 10);
+    e.code.by_class([&](unsigned t) { return to_ring(tensor, t); });
+    e.code.copy(6, 5);
+    e.code.copy(7, 4);
+    e.code.transfer({6, 7}, {8, 9}, out.bytes, spec::DmaTag::output_activations_);
+    for (unsigned t = 0; t < all_tiles; ++t) {
+        const auto part = part_of(tensor, t);
+        if (!part) continue;
+        program::RingPop pop;
+        pop.dst = nest(3, 0, {{0, units_of_words(part->words)}});
+        pop.outfeed = signal_at(1);
+        pop.message_words = spec::row_bytes / spec::narrow_word_bytes;
+        pop.to_host = true;
+        e.code.scalar(pop);
+        program::RingSend send;
+        send.src = rotating(nest(4, output_row, {{1, 1}, {0, rows_of_words(part->words)}}), 1, 1);
+        send.src.mask = 1;
+        send.ring_write = signal_at(1);
+        send.producer = signal_at(2);
+        send.wait[0] = wait_for(counter::RING_PRODUCER_A_, 2, e.next_message_a(), 1);
+        send.wait[1] = wait_for(counter::NARROW_TO_WIDE_, 1, 1, 1);
+        send.to_scalar = true;
+        e.code.tile(static_cast<TileSet>(1U << t), send);
+        ++e.messages_a;
+    }
+    e.outputs.push_back(out);
+}
+
+}  // namespace reef::edgetpu::lowering

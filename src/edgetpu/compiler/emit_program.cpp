@@ -1,0 +1,249 @@
+// The frame of both programs: start, steps, end; and the one that loads the parameters.
+#include <algorithm>
+#include <limits>
+
+#include "edgetpu/compiler/emission.h"
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+constexpr std::uint32_t notify_core = 1;
+constexpr std::uint32_t notify_end = 0xd;
+constexpr std::uint32_t parameter_unit = spec::parameter_unit_bytes;
+
+constexpr std::uint32_t both_producers =
+    1U << counter::RING_PRODUCER_A_ | 1U << counter::RING_PRODUCER_B_;
+
+Meta base_of(BaseAddress base, AddressHalf half) {
+    return {.base = base, .name = {}, .half = half};
+}
+
+void set_base(Emitter& code, unsigned low, unsigned high, BaseAddress base) {
+    code.set_address(low, base_of(base, AddressHalf::lower_32_bits));
+    code.set_address(high, base_of(base, AddressHalf::upper_32_bits));
+}
+
+void begin_computing(Emission& e) {
+    e.code.start();
+    set_base(e.code, 1, 0, BaseAddress::parameter);
+    set_base(e.code, 3, 2, BaseAddress::scratch);
+    e.code.reset_scalar(1U << scalar_counter::AVDATA_POP_ | 1U << scalar_counter::AVDATA_INFEED_,
+                        0);
+    e.code.fence(0, notify_core);
+    e.code.wait_for_tiles();
+}
+
+/// Words 0 to 3 of narrow memory, as one row whose quarters are the columns of a matrix.
+void emit_identity(Emission& e) {
+    for (unsigned i = 0; i < 4; ++i) {
+        program::Mesh fill;
+        fill.to = program::Direction::north;
+        fill.src = nest(4, 0, {});
+        fill.dst = nest(4, static_cast<std::int32_t>(i), {{1, 1}});
+        fill.dst.mask = 0;
+        fill.fills = true;
+        fill.fill_value = 1U << 8 * i;
+        if (i == 3) fill.in = signal_at(1);
+        e.code.tile(every_tile, fill);
+    }
+    program::NarrowToWide copy;
+    copy.src = nest(6, 0, {{1, 4}});
+    copy.dst = nest(4, identity_row, {{1, 1}});
+    copy.dst.mask = 0;
+    copy.written = signal_at(1);
+    copy.wait[0] = wait_for(counter::MESH_SOUTH_IN_, 1, 1, 0);
+    copy.row_level = 1;
+    e.code.tile(every_tile, copy);
+    e.code.fence();
+}
+
+void ask_for_streamed(Emission& e) {
+    e.code.copy(5, 1);
+    e.code.copy(4, 0);
+    e.code.copy(6, 5);
+    e.code.copy(7, 4);
+    e.code.transfer({6, 7}, {8, 9}, static_cast<std::uint32_t>(e.plan.streamed.size()),
+                    spec::DmaTag::parameters_);
+}
+
+/// Halos are sent when their tensor is first read. The operands of a sum or product are read
+/// where they are owned.
+void emit_step(Emission& e, const Step& step) {
+    const bool owned = std::holds_alternative<SumStep>(step.kind) ||
+                       std::holds_alternative<ProductStep>(step.kind);
+    if (!owned) {
+        for (const TensorId in : step.in) {
+            if (e.bordered[in] || !e.tensor(in).has_halo()) continue;
+            e.bordered[in] = true;
+            emit_halo(e, in);
+        }
+    }
+    std::visit([&](const auto& kind) { emit(e, step, kind); }, step.kind);
+    e.code.full_stop();
+}
+
+void end_computing(Emission& e) {
+    constexpr std::uint32_t both =
+        1U << scalar_counter::PRODUCER_A_ | 1U << scalar_counter::PRODUCER_B_;
+    e.code.fence(((1U << counter::RING_PRODUCER_A_) - 1));
+    program::Sync sync;
+    sync.tiles = every_tile;
+    sync.reset_counters = sync.expected_counters = both;
+    sync.expected[scalar_counter::PRODUCER_A_] = e.messages_a & 0xffffU;
+    sync.expected[scalar_counter::PRODUCER_B_] = e.messages_b & 0xffffU;
+    sync.engines = Emitter::awaited_engines;
+    e.code.scalar(sync);
+    e.code.fence(both_producers, notify_core);
+    e.code.wait_for_tiles();
+    e.code.fence(0, notify_end);
+    e.code.wait_for_tiles();
+    e.code.end({4, 5}, {6, 7}, {8, 9});
+}
+
+// -- Parameters
+
+std::size_t bytes_of(const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
+    return std::min(std::size_t{piece.count} * layer.row_bytes, layer.rows.size() - piece.offset);
+}
+
+/// Layers with the same row on every tile come first.
+template <typename F>
+void each_piece(const Plan& plan, F&& visit) {
+    for (const bool spread : {true, false})
+        for (const ParameterLayer& layer : plan.layers)
+            if (layer.spread == spread)
+                for (const auto& piece : layer.pieces) visit(layer, piece);
+}
+
+void load_piece(Emitter& code, const ParameterLayer& layer, const ParameterLayer::Piece& piece, std::int64_t first) {
+    const auto tile = static_cast<TileSet>(1U << piece.tile);
+    program::RingReceive receive;
+    receive.ring = program::Ring::a;
+    receive.dst = nest(4, static_cast<std::int32_t>(piece.row), {{1, piece.count}});
+    if (piece.count == 1) receive.dst.mask = 0;
+    code.tile(tile, receive);
+    program::RingPush push;
+    push.fifo = spec::Fifo::parameters_;
+    push.src = fifo_pass(first, static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit),
+                         spec::parameter_fifo_units, 1024);
+    push.pop = signal_at(0);
+    push.wait[0] = wait_for(scalar_counter::PARAMETER_POP_, 0, wrapped(first + 1), 1);
+    push.to_tiles = tile;
+    push.message_words = layer.row_bytes / 4;
+    code.scalar(push);
+}
+
+Result<Emitter::Stream> caching_program(const Plan& plan, std::uint32_t bytes) {
+    Emitter code(true);
+    code.start();
+    set_base(code, 1, 0, BaseAddress::parameter);
+    code.copy(3, 1);
+    code.copy(2, 0);
+    code.copy(4, 3);
+    code.copy(5, 2);
+    code.transfer({4, 5}, {6, 7}, bytes, spec::DmaTag::parameters_);
+    const std::uint32_t units = bytes / parameter_unit;
+    program::Infeed infeed;
+    infeed.source = spec::InfeedSource::parameters_;
+    infeed.dst = fifo_pass(0, units, spec::parameter_fifo_units, 1024);
+    infeed.infeed = signal_at(0);
+    const auto fifo = static_cast<std::uint32_t>(spec::parameter_fifo_units);
+    infeed.wait[0] = wait_for(scalar_counter::PARAMETER_INFEED_, 0,
+                              1 - static_cast<std::int32_t>(std::min(units, fifo)), 1);
+    code.scalar(infeed);
+    std::int64_t first = 0;
+    each_piece(plan, [&](const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
+        load_piece(code, layer, piece, first);
+        first += static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit);
+    });
+    code.fence(0, notify_end);
+    code.wait_for_tiles();
+    code.end({2, 3}, {4, 5}, {6, 7});
+    return code.finish();
+}
+
+/// A number that no field holds: the step that asked for it does not fit.
+Error at_step(Error error, const Emission& e, const std::vector<std::size_t>& ends) {
+    if (!e.code.refused() || ends.empty()) return error;
+    const auto at = std::ranges::upper_bound(ends, *e.code.refused()) - ends.begin();
+    const auto last = static_cast<std::ptrdiff_t>(e.plan.steps.size()) - 1;
+    const Step& step = e.plan.steps[static_cast<std::size_t>(std::min(at, last))];
+    return {Cause::unsupported, error.message(), place_of(e.plan, step), {}};
+}
+
+}  // namespace
+
+program::Tensor word_copy() {
+    program::Tensor op;
+    op.acc_internal = true;
+    op.lanes = op.last_lanes = 4;
+    op.scale = 1;
+    op.clamp_max = std::numeric_limits<float>::infinity();
+    op.clamp_min = -op.clamp_max;
+    return op;
+}
+
+void apply(program::Tensor& op, const Scaling& scaling) {
+    op.in_zero = scaling.in_zero;
+    op.out_zero = scaling.out_zero;
+    op.scale = scaling.scale;
+    op.clamp_max = scaling.clamp.max;
+    op.clamp_min = scaling.clamp.min;
+}
+
+void emit_constants(Emission& e, const std::array<std::uint32_t, 16>& words, std::int32_t row) {
+    constexpr std::int32_t first_word = 4;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        program::Mesh fill;
+        fill.to = program::Direction::north;
+        fill.src = nest(4, 0, {});
+        fill.dst = nest(4, first_word + static_cast<std::int32_t>(i), {{1, 1}});
+        fill.dst.mask = 0;
+        fill.fills = true;
+        fill.fill_value = words[i];
+        e.code.tile(every_tile, fill);
+    }
+    e.code.fence();
+    program::NarrowToWide copy;
+    copy.src = nest(6, first_word, {{1, 4}, {4, 4}});
+    copy.dst = nest(4, row, {{1, 4}});
+    copy.written = signal_at(1);
+    copy.row_level = 1;
+    e.code.tile(every_tile, copy);
+    e.code.fence();
+}
+
+Result<Programs> emit(const Plan& plan) {
+    REEF_CHECK(check_emittable(plan));
+    Emission e(plan);
+    begin_computing(e);
+    emit_identity(e);
+    std::vector<std::size_t> ends;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        emit_step(e, plan.steps[i]);
+        ends.push_back(e.code.size());
+        if (i + 1 == plan.inputs.size() && !plan.streamed.empty()) ask_for_streamed(e);
+    }
+    for (const Port& port : plan.outputs) {
+        emit_output(e, port);
+        e.code.full_stop();
+    }
+    end_computing(e);
+    auto computing = e.code.finish();
+    if (!computing) return std::unexpected(at_step(std::move(computing).error(), e, ends));
+    Programs programs{.computing = std::move(*computing),
+                      .caching = {},
+                      .cached = {},
+                      .outputs = std::move(e.outputs)};
+    each_piece(plan, [&](const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
+        const auto from = layer.rows.begin() + static_cast<std::ptrdiff_t>(piece.offset);
+        programs.cached.insert(programs.cached.end(), from,
+                               from + static_cast<std::ptrdiff_t>(bytes_of(layer, piece)));
+    });
+    if (!programs.cached.empty())
+        programs.caching = REEF_TRY(
+            caching_program(plan, static_cast<std::uint32_t>(programs.cached.size())));
+    return programs;
+}
+
+}  // namespace reef::edgetpu::lowering

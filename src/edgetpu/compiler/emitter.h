@@ -1,0 +1,148 @@
+// Writes a program: typed instructions in the order in which the scalar core issues them.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "edgetpu/compiler/plan.h"
+#include "edgetpu/program/codec.h"
+#include "edgetpu/program/instruction.h"
+#include "reef/edgetpu/package.h"
+#include "reef_spec/edgetpu_isa.h"
+
+namespace reef::edgetpu::lowering {
+
+using program::TileSet;
+namespace counter = spec::value::tile_counter;
+namespace scalar_counter = spec::value::scalar_counter;
+
+constexpr TileSet every_tile = 0xffff;
+/// Scratch rows of wide memory end here; ring slots are taken from the top.
+constexpr std::int32_t top_row = spec::wide_rows;
+
+/// A dimension of a loop nest: the distance of two passes, and how many there are.
+struct Dimension {
+    std::int32_t stride = 0;
+    std::uint32_t count = 1;
+};
+
+/// Dimensions beyond those given have one pass. Its mask has the dimensions that move.
+[[nodiscard]] LoopNest nest(unsigned dimensions, std::int32_t base,
+                            std::initializer_list<Dimension> given);
+[[nodiscard]] LoopNest nest(unsigned dimensions, std::int32_t base,
+                            const std::vector<Dimension>& given);
+/// Every second group of dimensions below `level` lies `size` further.
+[[nodiscard]] LoopNest rotating(LoopNest nest, unsigned level, std::int32_t size);
+/// Counts alone.
+[[nodiscard]] LoopNest loops(std::initializer_list<std::uint32_t> counts);
+
+[[nodiscard]] constexpr program::Wait wait_for(unsigned counter, unsigned level,
+                                               std::int32_t start, std::int32_t step) {
+    return {.counter = static_cast<std::uint8_t>(counter),
+            .level = static_cast<std::uint8_t>(level),
+            .enabled = true,
+            .start = start,
+            .step = step};
+}
+/// Holds back the writing side: until what lay there was used.
+[[nodiscard]] constexpr program::Wait room_for(unsigned counter, unsigned level,
+                                               std::int32_t start, std::int32_t step) {
+    auto wait = wait_for(counter, level, start, step);
+    wait.destination = true;
+    return wait;
+}
+[[nodiscard]] constexpr program::Signal signal_at(unsigned level) {
+    return {.enabled = true, .level = static_cast<std::uint8_t>(level)};
+}
+/// Counters have 16 bits.
+[[nodiscard]] constexpr std::int32_t wrapped(std::int64_t count) {
+    return static_cast<std::int16_t>(static_cast<std::uint16_t>(count));
+}
+
+/// One pass through a FIFO: `units` from unit `first` on.
+[[nodiscard]] LoopNest fifo_pass(std::int64_t first, std::int64_t units, std::uint32_t fifo_units,
+                                 std::uint32_t inner);
+
+class Emitter {
+  public:
+    explicit Emitter(bool caching) : caching_(caching) {}
+
+    template <typename Op>
+    void tile(TileSet tiles, Op op) {
+        op.work.tiles = tiles;
+        op.work.sequence = next_sequence();
+        op.work.caching = caching_;
+        code_.push_back({std::move(op)});
+    }
+    void scalar(program::Operation op) { code_.push_back({std::move(op)}); }
+
+    /// Tiles for which `make` gives equal instructions share one.
+    template <typename Make>
+    void by_class(Make&& make, TileSet tiles = every_tile) {
+        using Op = typename decltype(make(0U))::value_type;
+        std::vector<std::pair<Op, TileSet>> classes;
+        for (unsigned t = 0; t < all_tiles; ++t) {
+            if ((tiles >> t & 1U) == 0) continue;
+            const std::optional<Op> op = make(t);
+            if (!op) continue;
+            const auto bit = static_cast<TileSet>(1U << t);
+            auto known = classes.begin();
+            while (known != classes.end() && !(known->first == *op)) ++known;
+            if (known == classes.end())
+                classes.emplace_back(*op, bit);
+            else
+                known->second = static_cast<TileSet>(known->second | bit);
+        }
+        for (auto& [op, set] : classes) tile(set, std::move(op));
+    }
+
+    /// Waits for all engines of the tiles.
+    void fence(std::uint32_t reset_counters = 0, std::uint32_t notify = 0);
+    /// ... and the scalar core for them.
+    void wait_for_tiles(std::uint32_t engines = awaited_engines, std::uint32_t reset_counters = 0);
+    /// A full stop after which all counters but the rings' producers begin anew.
+    void full_stop();
+    void reset_scalar(std::uint32_t counters, std::int32_t value);
+
+    void set(unsigned reg, std::uint32_t value);
+    /// ... with half a base address, which the host writes.
+    void set_address(unsigned reg, Meta meta);
+    void copy(unsigned reg, unsigned from);
+    /// Asks the host for a transfer. Registers: of the address's halves, and two to use.
+    void transfer(std::pair<unsigned, unsigned> address, std::pair<unsigned, unsigned> use,
+                  std::uint32_t bytes, spec::DmaTag tag);
+    void start();
+    /// The interrupt that ends the program. `halves`: registers for the address.
+    void end(std::pair<unsigned, unsigned> halves, std::pair<unsigned, unsigned> copies,
+             std::pair<unsigned, unsigned> use);
+
+    struct Stream {
+        std::vector<std::byte> bytes;
+        std::vector<FieldOffset> fields;
+    };
+    /// Errors: bad_argument where a number is wider than its field; unsupported for too many words.
+    [[nodiscard]] Result<Stream> finish();
+    /// Instructions up to now; and the one that finish() refused.
+    [[nodiscard]] std::size_t size() const { return code_.size(); }
+    [[nodiscard]] std::optional<std::size_t> refused() const { return refused_; }
+
+    static constexpr std::uint32_t awaited_engines =
+        1U << spec::value::scalar_engine::INFEED_ | 1U << spec::value::scalar_engine::OUTFEED_;
+
+  private:
+    std::uint32_t next_sequence() { return sequence_++ & 0x7fffU; }
+
+    bool caching_;
+    std::uint32_t sequence_ = 0;
+    std::vector<program::TypedInstruction> code_;
+    struct Patch {
+        std::size_t instruction;
+        Meta meta;
+    };
+    std::vector<Patch> patches_;
+    std::optional<std::size_t> refused_;
+};
+
+}  // namespace reef::edgetpu::lowering

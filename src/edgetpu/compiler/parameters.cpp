@@ -1,0 +1,208 @@
+// Pass "parameters": the order of each layer's loops, and its parameters as rows in that order.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "edgetpu/compiler/plan.h"
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+constexpr std::uint32_t lanes = spec::lane_count;
+constexpr std::uint32_t stored_unit = spec::parameter_unit_bytes;
+/// Rows that one visit of a position reads at most, where they are not the rows of one tap.
+constexpr std::uint32_t most_rows_of_taps = 96;
+constexpr std::uint32_t most_rows_of_visit = 240;
+/// Chunks of channels hold at most so many words of 4.
+constexpr std::uint32_t most_words_of_chunk = 15;
+
+std::uint32_t rounded_up(std::uint32_t n, std::uint32_t multiple) {
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+std::uint32_t largest_chunk(std::uint32_t words) {
+    std::uint32_t chunk = std::min(words, most_words_of_chunk);
+    while (words % chunk != 0) --chunk;
+    return chunk;
+}
+
+std::uint32_t taps_of(const compiler::Convolution& conv) {
+    return static_cast<std::uint32_t>(conv.window.kernel_h) *
+           static_cast<std::uint32_t>(conv.window.kernel_w);
+}
+
+/// Puts the rows of one layer together.
+class RowWriter {
+  public:
+    RowWriter(ParameterLayer& layer, std::uint32_t row_lanes) : layer_(layer), row_lanes_(row_lanes) {}
+
+    /// The rows in front of a group: factors, biases and zero points of its channels.
+    void head(std::uint32_t first, std::uint32_t count) {
+        const auto& conv = *layer_.source;
+        const bool by_channel = conv.per_channel();
+        const auto write = [&](auto&& word) {
+            std::byte* row = next();
+            for (std::uint32_t i = 0; i < count; ++i) {
+                const std::uint32_t bits = word(first + i);
+                std::memcpy(row + std::size_t{4} * i, &bits, 4);
+            }
+        };
+        if (by_channel)
+            write([&](auto c) { return std::bit_cast<std::uint32_t>(layer_.multipliers[c]); });
+        write([&](auto c) { return static_cast<std::uint32_t>(conv.biases[c]); });
+        if (by_channel) write([&](auto) { return static_cast<std::uint32_t>(conv.weight_zero); });
+    }
+
+    /// One tap's weights from a word of input channels to `count` outputs.
+    void weights(std::uint32_t first, std::uint32_t count, std::uint32_t tap, std::uint32_t word) {
+        const auto& conv = *layer_.source;
+        const Bytes all = conv.weights.view();
+        const auto in = static_cast<std::uint32_t>(conv.in_channels);
+        std::byte* row = next();
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const std::size_t at = (std::size_t{first + i} * taps_of(conv) + tap) * in;
+            for (std::uint32_t k = 0; k < 4; ++k) {
+                const std::uint32_t channel = word * 4 + k;
+                row[i * 4 + k] = channel < in ? all[at + channel] : zero();
+            }
+        }
+    }
+
+    /// One tap's weights of a word of channels, each to itself.
+    void diagonal(std::uint32_t first, std::uint32_t count, std::uint32_t tap) {
+        const auto& conv = *layer_.source;
+        std::byte* row = next();
+        std::fill_n(row, 16, zero());
+        for (std::uint32_t i = 0; i < count; ++i)
+            row[i * 4 + i] =
+                conv.weights
+                    .view()[std::size_t{tap} * static_cast<std::size_t>(conv.out_channels) + first +
+                            i];
+    }
+
+  private:
+    std::byte* next() {
+        layer_.rows.resize(layer_.rows.size() + std::size_t{row_lanes_} * 4);
+        return layer_.rows.data() + layer_.rows.size() - std::size_t{row_lanes_} * 4;
+    }
+    [[nodiscard]] std::byte zero() const {
+        return static_cast<std::byte>(layer_.source->weight_zero);
+    }
+
+    ParameterLayer& layer_;
+    std::uint32_t row_lanes_;
+};
+
+void schedule_depthwise(LayerSchedule& s, const compiler::Convolution& conv) {
+    s.lanes = s.row_lanes = 4;
+    s.groups = (static_cast<std::uint32_t>(conv.out_channels) + 3) / 4;
+    s.group_rows = taps_of(conv);
+}
+
+/// Inner order where it takes fewer wide rows than chunks do.
+void schedule_dense(LayerSchedule& s, const compiler::Convolution& conv, std::uint32_t positions) {
+    const auto outs = static_cast<std::uint32_t>(conv.out_channels);
+    s.row_lanes = outs > lanes ? lanes : rounded_up(outs, 16);
+    s.lanes = std::min(lanes, rounded_up(outs, 4));
+    s.groups = (outs + lanes - 1) / lanes;
+    const std::uint32_t words = (static_cast<std::uint32_t>(conv.in_channels) + 3) / 4;
+    const std::uint32_t taps = taps_of(conv), all = taps * words;
+    const std::uint32_t chunk = taps == 1 ? largest_chunk(words) : 1;
+    s.inner = (taps == 1 && words <= most_words_of_chunk) ||
+              2 * all <= positions + 2 * taps * chunk;
+    if (all > (taps > 1 ? most_rows_of_taps : most_rows_of_visit)) s.inner = false;
+    s.group_rows = s.inner ? all : taps * chunk;
+    s.chunks = s.inner ? 1 : words / chunk;
+}
+
+/// Two slots of everything that is received while the layer computes, from the top of the
+/// parameters' rows downwards.
+void place_scratch(LayerSchedule& s, std::uint32_t positions) {
+    auto row = static_cast<std::int32_t>(spec::parameter_rows);
+    if (!s.inner) s.partial_sums = row -= static_cast<std::int32_t>(positions);
+    s.body = row -= static_cast<std::int32_t>(2 * s.group_rows);
+    s.head = row - static_cast<std::int32_t>(2 * s.head_rows);
+}
+
+void write_depthwise(ParameterLayer& layer) {
+    const auto& conv = *layer.source;
+    RowWriter rows(layer, 4);
+    const auto channels = static_cast<std::uint32_t>(conv.out_channels);
+    for (std::uint32_t g = 0; g < layer.schedule.groups; ++g) {
+        const std::uint32_t count = std::min(4U, channels - g * 4);
+        rows.head(g * 4, count);
+        for (std::uint32_t tap = 0; tap < taps_of(conv); ++tap) rows.diagonal(g * 4, count, tap);
+    }
+    layer.relay_units = static_cast<std::uint32_t>(layer.rows.size() / spec::relay_unit_bytes);
+    layer.rows.resize(rounded_up(static_cast<std::uint32_t>(layer.rows.size()), stored_unit));
+    layer.row_bytes = spec::row_bytes;
+}
+
+void write_dense(ParameterLayer& layer) {
+    const auto& conv = *layer.source;
+    const LayerSchedule& s = layer.schedule;
+    const std::uint32_t words = (static_cast<std::uint32_t>(conv.in_channels) + 3) / 4;
+    RowWriter rows(layer, s.row_lanes);
+    for (std::uint32_t g = 0; g < s.groups; ++g) {
+        const std::uint32_t first = g * lanes;
+        const std::uint32_t count =
+            std::min(lanes, static_cast<std::uint32_t>(conv.out_channels) - first);
+        rows.head(first, count);
+        const std::uint32_t taps = taps_of(conv);
+        if (s.inner || taps == 1) {
+            for (std::uint32_t tap = 0; tap < taps; ++tap)
+                for (std::uint32_t w = 0; w < words; ++w) rows.weights(first, count, tap, w);
+        } else {
+            for (std::uint32_t w = 0; w < words; ++w)
+                for (std::uint32_t tap = 0; tap < taps; ++tap) rows.weights(first, count, tap, w);
+        }
+    }
+    layer.row_bytes = s.row_lanes * 4;
+}
+
+/// A fully connected layer whose result the host reads: each tile computes 64 channels of it.
+bool can_spread(const Plan& plan, const Step& step, const compiler::Convolution& conv) {
+    const Tensor &in = plan.tensors[step.in[0]], &out = plan.tensors[step.out];
+    if (in.height * in.width != 1 || out.height * out.width != 1 || taps_of(conv) != 1)
+        return false;
+    if (conv.depthwise || conv.per_channel()) return false;
+    if (conv.out_channels <= static_cast<std::int32_t>(lanes) ||
+        conv.out_channels > static_cast<std::int32_t>(lanes * all_tiles))
+        return false;
+    const bool given = std::ranges::any_of(
+        plan.outputs, [&](const Port& port) { return port.tensor == step.out; });
+    const bool read = std::ranges::any_of(
+        plan.steps, [&](const Step& s) { return compiler::holds(s.in, step.out); });
+    return given && !read;
+}
+
+}  // namespace
+
+void lay_out_parameters(Plan& plan) {
+    for (Step& step : plan.steps) {
+        const auto* kind = std::get_if<ConvolutionStep>(&step.kind);
+        if (kind == nullptr) continue;
+        ParameterLayer& layer = plan.layers[kind->layer];
+        const auto& conv = *layer.source;
+        const std::uint32_t positions = plan.tensors[step.out].most_pixels();
+        LayerSchedule& s = layer.schedule;
+        s.head_rows = conv.per_channel() ? 3 : 1;
+        if (conv.depthwise) {
+            layer.relayed = true;
+            schedule_depthwise(s, conv);
+            write_depthwise(layer);
+        } else {
+            layer.spread = can_spread(plan, step, conv);
+            schedule_dense(s, conv, positions);
+            if (layer.spread) {
+                s.inner = true;
+                s.chunks = 1;
+                plan.tensors[step.out].spread_tiles = s.groups;
+            }
+            write_dense(layer);
+        }
+        place_scratch(s, positions);
+    }
+}
+
+}  // namespace reef::edgetpu::lowering

@@ -1,0 +1,134 @@
+// Pass "place": rows of wide memory, on the chip for good or streamed with every inference.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "edgetpu/compiler/plan.h"
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+std::string place_of_layer(const ParameterLayer& layer) {
+    return layer.name;
+}
+
+std::uint32_t rows_of(const ParameterLayer& layer) {
+    return static_cast<std::uint32_t>((layer.rows.size() + layer.row_bytes - 1) / layer.row_bytes);
+}
+
+class ParameterPlacer {
+  public:
+    explicit ParameterPlacer(Plan& plan) : plan_(plan), used_(plan.rows_used) {
+        plan.first_scratch_row = spec::parameter_rows;
+        for (const ParameterLayer& layer : plan.layers)
+            if (!layer.spread)
+                plan.first_scratch_row = std::min(
+                    plan.first_scratch_row, static_cast<std::uint32_t>(layer.schedule.head));
+    }
+
+    Status run(bool stream_all) {
+        used_.fill(0);
+        choose_streamed(stream_all);
+        // The same row on every tile: while all are empty.
+        for (ParameterLayer& layer : plan_.layers)
+            if (layer.spread) REEF_CHECK(place_spread(layer));
+        for (ParameterLayer& layer : plan_.layers) {
+            if (layer.spread) continue;
+            if (layer.streamed)
+                stream(layer);
+            else if (layer.relayed)
+                REEF_CHECK(place_whole(layer));
+            else
+                REEF_CHECK(place_pieces(layer));
+        }
+        return {};
+    }
+
+  private:
+    [[nodiscard]] std::uint32_t cap() const { return plan_.first_scratch_row; }
+
+    std::unexpected<Error> too_many(const ParameterLayer& layer) const {
+        return fail(Cause::unsupported,
+                    fmt::format("parameters do not fit: {} rows are in use, {} on each tile there "
+                                "are",
+                                std::reduce(used_.begin(), used_.end()), cap()),
+                    place_of_layer(layer));
+    }
+
+    /// The largest layers come with every inference until the others fit.
+    void choose_streamed(bool all) {
+        std::uint64_t rows = 0;
+        std::vector<ParameterLayer*> can;
+        for (ParameterLayer& layer : plan_.layers) {
+            rows += rows_of(layer);
+            if (!layer.relayed && !layer.spread) can.push_back(&layer);
+            layer.streamed = false;
+        }
+        // Some rows of every tile are lost to layers that lie on one tile.
+        constexpr std::uint64_t lost_rows = 600;
+        const std::uint64_t room = std::uint64_t{all_tiles} * cap();
+        std::ranges::stable_sort(can, std::ranges::greater{},
+                                 [](const ParameterLayer* l) { return l->rows.size(); });
+        for (ParameterLayer* layer : can) {
+            if (!all && rows + lost_rows <= room) break;
+            layer->streamed = true;
+            rows -= rows_of(*layer);
+        }
+    }
+
+    Status place_spread(ParameterLayer& layer) {
+        const std::uint32_t row = std::ranges::max(used_);
+        const std::uint32_t count = rows_of(layer) / layer.schedule.groups;
+        if (row + count > cap()) return too_many(layer);
+        for (unsigned t = 0; t < layer.schedule.groups; ++t)
+            layer.pieces.push_back(
+                {t, row, count, std::size_t{t} * count * layer.row_bytes});
+        used_.fill(row + count);
+        return {};
+    }
+
+    void stream(ParameterLayer& layer) {
+        layer.first_unit =
+            static_cast<std::uint32_t>(plan_.streamed.size() / spec::parameter_unit_bytes);
+        plan_.streamed.insert(plan_.streamed.end(), layer.rows.begin(), layer.rows.end());
+    }
+
+    [[nodiscard]] unsigned emptiest() const {
+        return static_cast<unsigned>(std::ranges::min_element(used_) - used_.begin());
+    }
+
+    Status place_whole(ParameterLayer& layer) {
+        const unsigned tile = emptiest();
+        const std::uint32_t count = rows_of(layer);
+        if (used_[tile] + count > cap()) return too_many(layer);
+        layer.pieces.push_back({tile, used_[tile], count, 0});
+        used_[tile] += count;
+        return {};
+    }
+
+    Status place_pieces(ParameterLayer& layer) {
+        const std::uint32_t all = rows_of(layer);
+        for (std::uint32_t done = 0; done < all;) {
+            const unsigned tile = emptiest();
+            const std::uint32_t count = std::min(all - done, cap() - std::min(cap(), used_[tile]));
+            if (count == 0) return too_many(layer);
+            layer.pieces.push_back(
+                {tile, used_[tile], count, std::size_t{done} * layer.row_bytes});
+            used_[tile] += count;
+            done += count;
+        }
+        return {};
+    }
+
+    Plan& plan_;
+    std::array<std::uint32_t, all_tiles>& used_;
+};
+
+}  // namespace
+
+Status place_parameters(Plan& plan, bool stream_all) {
+    return ParameterPlacer(plan).run(stream_all);
+}
+
+}  // namespace reef::edgetpu::lowering

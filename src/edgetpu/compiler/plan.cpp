@@ -1,0 +1,92 @@
+#include "edgetpu/compiler/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+std::string spans_text(const Spans& spans) {
+    std::string text;
+    for (const Span& s : spans)
+        text += fmt::format("{}{}:{}", text.empty() ? "" : " ", s.begin, s.end);
+    return text;
+}
+
+struct StepText {
+    std::string operator()(const InputStep&) const { return "input"; }
+    std::string operator()(const ConvolutionStep& s) const {
+        return fmt::format("{} layer {}", s.depthwise ? "depthwise" : "convolution", s.layer);
+    }
+    std::string operator()(const SumStep& s) const {
+        return fmt::format("sum {}:{}", s.factors.first, s.factors.second);
+    }
+    std::string operator()(const ProductStep&) const { return "product"; }
+    std::string operator()(const CopyStep& s) const {
+        return fmt::format("copy to channel {}", s.first_channel);
+    }
+    std::string operator()(const MaxStep&) const { return "maximum"; }
+    std::string operator()(const AverageStep&) const { return "average"; }
+    std::string operator()(const GlobalAverageStep&) const { return "average of all"; }
+    std::string operator()(const EnlargeStep& s) const {
+        return s.nearest ? "enlarge, nearest" : "enlarge, bilinear";
+    }
+};
+
+}  // namespace
+
+std::int32_t Tensor::address(unsigned tile, std::int32_t y, std::int32_t x) const {
+    const Area w = window(tile);
+    return static_cast<std::int32_t>(base) +
+           (y - w.rows.begin) * static_cast<std::int32_t>(pitch(tile)) +
+           (x - w.columns.begin) * static_cast<std::int32_t>(pixel_bytes());
+}
+
+std::uint32_t Tensor::bytes() const {
+    std::uint32_t most = 0;
+    for (unsigned t = 0; t < all_tiles; ++t)
+        most = std::max(most, static_cast<std::uint32_t>(window(t).rows.size()) * pitch(t));
+    return most + slack;
+}
+
+std::uint32_t Tensor::most_pixels() const {
+    std::int32_t most = 0;
+    for (const Span& r : own_rows)
+        for (const Span& c : own_columns) most = std::max(most, r.size() * c.size());
+    return static_cast<std::uint32_t>(most);
+}
+
+std::string place_of(const Plan& plan, const Step& step) {
+    return model::place_of(plan.graph->subgraph(), step.node);
+}
+
+std::string to_text(const Plan& plan) {
+    std::string text;
+    for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+        const Tensor& t = plan.tensors[i];
+        text += fmt::format(
+            "t{} {}x{}x{} at {:#x}, {} bytes; rows {} in {}; columns {} in {}; '{}'\n", i, t.height,
+            t.width, t.channels, t.base, t.bytes(), spans_text(t.own_rows),
+            spans_text(t.window_rows), spans_text(t.own_columns), spans_text(t.window_columns),
+            t.name);
+    }
+    for (const ParameterLayer& layer : plan.layers) {
+        const LayerSchedule& s = layer.schedule;
+        text += fmt::format("layer {}: {} rows of {} bytes; {} groups of {} lanes, {} rows {}{}{}",
+                            layer.name, layer.row_count(), layer.row_bytes, s.groups, s.lanes,
+                            s.group_rows, s.inner ? "inner" : fmt::format("x {} chunks", s.chunks),
+                            layer.relayed ? ", relayed" : "", layer.streamed ? ", streamed" : "");
+        for (const auto& piece : layer.pieces)
+            text += fmt::format("; tile {} row {:#x} + {}", piece.tile, piece.row, piece.count);
+        text += "\n";
+    }
+    for (const Step& step : plan.steps) {
+        text += fmt::format("{}: {} of", place_of(plan, step), std::visit(StepText{}, step.kind));
+        for (const TensorId in : step.in) text += fmt::format(" t{}", in);
+        text += fmt::format(" -> t{}\n", step.out);
+    }
+    return text;
+}
+
+}  // namespace reef::edgetpu::lowering

@@ -1,0 +1,251 @@
+// What the passes of the Edge TPU's compiler work on: tensors spread over the tiles, the steps that
+// compute them, and the layers whose parameters they need.
+//
+// Every image is cut into a grid of tiles: tile (r, c) owns rows ceil(r*H/4) to ceil((r+1)*H/4) and
+// columns likewise, all channels. It stores a window: what it owns and the halo that its consumers
+// need, pixel by pixel, channels rounded up to words of 4. Source: compiled programs, docs of which
+// are in docs/edgetpu-compiler.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/graph.h"
+#include "compiler/partition.h"
+#include "edgetpu/program/instruction.h"
+#include "reef/base/result.h"
+#include "reef/edgetpu/params.h"
+#include "reef_spec/edgetpu_machine.h"
+
+namespace reef::edgetpu::lowering {
+
+using compiler::Window;
+
+constexpr unsigned grid = spec::grid_side;
+constexpr unsigned all_tiles = spec::tile_count;
+
+/// Pixels [begin, end) of an axis; may lie outside the image.
+struct Span {
+    std::int32_t begin = 0, end = 0;
+    [[nodiscard]] bool empty() const { return end <= begin; }
+    [[nodiscard]] std::int32_t size() const { return empty() ? 0 : end - begin; }
+    [[nodiscard]] bool contains(const Span& o) const { return begin <= o.begin && o.end <= end; }
+    friend bool operator==(const Span&, const Span&) = default;
+};
+/// By row or column of the grid.
+using Spans = std::array<Span, grid>;
+/// What each row or column of the grid reads; nothing where it computes nothing.
+using Needs = std::array<std::optional<Span>, grid>;
+
+struct Area {
+    Span rows, columns;
+    [[nodiscard]] bool empty() const { return rows.empty() || columns.empty(); }
+    friend bool operator==(const Area&, const Area&) = default;
+};
+
+/// Bytes of narrow memory at one address on every tile.
+struct Buffer {
+    std::uint32_t base = 0;
+    std::uint32_t bytes = 0;
+};
+
+using TensorId = std::size_t;
+
+struct Tensor {
+    std::string name;
+    std::int32_t height = 1, width = 1, channels = 1;
+    std::int32_t zero = 0;
+    float scale = 1;
+    bool is_signed = false;
+    Spans own_rows{}, own_columns{};
+    Spans window_rows{}, window_columns{};
+    std::uint32_t base = 0;   ///< bytes
+    std::uint32_t slack = 0;  ///< bytes behind the window that a reader runs over
+    std::int32_t border = 0;  ///< value of pixels outside the image
+    bool repeats_border = false;  ///< ... which repeat the image's edge instead
+    /// Of a result of FULLY_CONNECTED: tile t has channels 64t to 64t + 63.
+    unsigned spread_tiles = 0;
+
+    [[nodiscard]] std::uint32_t words() const {
+        return static_cast<std::uint32_t>(channels + 3) / 4;
+    }
+    [[nodiscard]] std::uint32_t pixel_bytes() const { return words() * 4; }
+    [[nodiscard]] Area own(unsigned tile) const {
+        return {own_rows[tile / grid], own_columns[tile % grid]};
+    }
+    [[nodiscard]] Area window(unsigned tile) const {
+        return {window_rows[tile / grid], window_columns[tile % grid]};
+    }
+    /// Bytes from one row to the next.
+    [[nodiscard]] std::uint32_t pitch(unsigned tile) const {
+        return static_cast<std::uint32_t>(window(tile).columns.size()) * pixel_bytes();
+    }
+    /// Bytes. Pixels outside the window have addresses, too.
+    [[nodiscard]] std::int32_t address(unsigned tile, std::int32_t y, std::int32_t x) const;
+    /// Of the largest window, with the slack.
+    [[nodiscard]] std::uint32_t bytes() const;
+    [[nodiscard]] bool has_halo() const {
+        return window_rows != own_rows || window_columns != own_columns;
+    }
+    /// Pixels of the tile that owns most.
+    [[nodiscard]] std::uint32_t most_pixels() const;
+};
+
+/// From an integer sum to a byte: clamp(sum * scale) rounded to even, plus out_zero.
+struct Scaling {
+    std::int32_t in_zero = 0;
+    std::int32_t out_zero = 0;
+    float scale = 1;
+    ClampLimits clamp{};
+};
+
+/// How a convolution's loops go. Inner: all input channels of a position before the next position.
+/// Else in chunks of channels, with partial sums in wide memory.
+struct LayerSchedule {
+    std::uint32_t lanes = 0;         ///< output channels at once
+    std::uint32_t groups = 0;        ///< of output channels
+    std::uint32_t row_lanes = 0;     ///< lanes that a row of parameters holds
+    std::uint32_t head_rows = 0;     ///< in front of each group
+    std::uint32_t group_rows = 0;    ///< rows that one visit of a position reads
+    std::uint32_t chunks = 1;
+    bool inner = true;
+    // Rows of wide memory.
+    std::int32_t partial_sums = 0;
+    std::int32_t body = 0;
+    std::int32_t head = 0;
+};
+
+/// Parameters of one convolution.
+struct ParameterLayer {
+    const compiler::Convolution* source = nullptr;
+    std::size_t node = 0;
+    std::string name;
+    std::vector<float> multipliers;  ///< by channel; empty with one scale
+    LayerSchedule schedule{};
+    bool relayed = false;   ///< stored packed and unpacked by the scalar core: depthwise layers
+    bool spread = false;    ///< each tile keeps the rows of its own 64 channels
+    bool streamed = false;  ///< from the host, with every inference
+    std::uint32_t row_bytes = 0;  ///< as stored
+    std::vector<std::byte> rows;  ///< in the order of reading
+    std::uint32_t relay_units = 0;
+    std::uint32_t padding_rows = 0;  ///< at the end of the last piece
+    std::uint32_t first_unit = 0;    ///< of the streamed parameters
+
+    struct Piece {
+        unsigned tile = 0;
+        std::uint32_t row = 0;
+        std::uint32_t count = 0;
+        std::size_t offset = 0;  ///< bytes in `rows`
+    };
+    std::vector<Piece> pieces;
+    [[nodiscard]] std::uint32_t row_count() const {
+        return row_bytes == 0 ? 0 : static_cast<std::uint32_t>(rows.size() / row_bytes);
+    }
+};
+
+// -- Steps
+
+struct InputStep {};
+struct ConvolutionStep {
+    Window window;
+    bool depthwise = false;
+    std::size_t layer = 0;
+    Scaling scaling;
+    std::int32_t weight_zero = 0;
+};
+struct SumStep {
+    SumFactors factors;
+    std::int32_t initial = 0;
+    Scaling scaling;
+};
+struct ProductStep {
+    std::int32_t second_zero = 0;
+    Scaling scaling;
+};
+enum class Function : std::uint8_t { none, logistic, tanh };
+/// Also a part of a concatenation.
+struct CopyStep {
+    std::int32_t first_channel = 0;
+    Function function = Function::none;
+    Scaling scaling;
+};
+struct MaxStep {
+    Window window;
+    Scaling scaling;
+};
+struct AverageStep {
+    Window window;
+    Scaling scaling;
+};
+/// Of a whole image, which is gathered on tile 0.
+struct GlobalAverageStep {
+    Scaling scaling;
+};
+/// To twice the height and width.
+struct EnlargeStep {
+    bool nearest = false;
+};
+
+using StepKind = std::variant<InputStep, ConvolutionStep, SumStep, ProductStep, CopyStep, MaxStep,
+                              AverageStep, GlobalAverageStep, EnlargeStep>;
+
+struct Step {
+    std::size_t node = 0;  ///< of the graph; of an input, that of its first reader
+    std::vector<TensorId> in;
+    TensorId out = 0;
+    StepKind kind;
+    std::optional<Buffer> scratch{};
+};
+
+/// A tensor of the host and the one on the tiles that it is read from or written to.
+struct Port {
+    compiler::ValueId value = 0;
+    TensorId tensor = 0;
+};
+
+struct Plan {
+    const compiler::Graph* graph = nullptr;
+    std::vector<Tensor> tensors;
+    std::vector<Step> steps;
+    std::vector<ParameterLayer> layers;
+    std::vector<Port> inputs, outputs;
+    // Filled by placement.
+    std::uint32_t narrow_bytes = 0;     ///< used on every tile
+    std::uint32_t first_scratch_row = 0;  ///< wide rows below it hold parameters
+    std::array<std::uint32_t, all_tiles> rows_used{};
+    std::vector<std::byte> streamed;    ///< parameters that come with every inference
+
+    [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[id]; }
+};
+
+// -- Passes, in their order. An error's place is the operator that does not fit.
+
+/// From a partition's program to tensors on tiles, steps and layers.
+[[nodiscard]] Plan tile(const compiler::Graph& graph, const compiler::Program& program);
+/// What each tile must store.
+void find_windows(Plan& plan);
+/// Parameters as rows, and the order of each layer's loops.
+void lay_out_parameters(Plan& plan);
+/// Addresses in narrow memory. Errors: unsupported when the tensors do not fit.
+[[nodiscard]] Status place_tensors(Plan& plan);
+/// Rows of wide memory, cached or streamed. Errors: unsupported when they do not fit.
+[[nodiscard]] Status place_parameters(Plan& plan, bool stream_all);
+
+/// One line for each tensor, step and layer.
+[[nodiscard]] std::string to_text(const Plan& plan);
+
+/// The tensors that a step reads, and which rows and columns of each.
+struct Need {
+    TensorId tensor = 0;
+    Needs rows{}, columns{};
+};
+[[nodiscard]] std::vector<Need> needs_of(const Plan& plan, const Step& step);
+
+/// "operator 3 CONV_2D".
+[[nodiscard]] std::string place_of(const Plan& plan, const Step& step);
+
+}  // namespace reef::edgetpu::lowering

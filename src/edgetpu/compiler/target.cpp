@@ -1,0 +1,94 @@
+#include "edgetpu/compiler/target.h"
+
+#include <fmt/format.h>
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+using compiler::Activation;
+using compiler::Graph;
+using compiler::Node;
+using compiler::Value;
+
+/// One visit of a position reads so many rows of parameters at most.
+constexpr std::int64_t most_taps = 240;
+
+std::string refuse_activation(Activation activation) {
+    const bool known = activation == Activation::none || activation == Activation::relu ||
+                       activation == Activation::relu6;
+    return known ? "" : "its activation is none of RELU and RELU6";
+}
+
+struct RefusalOf {
+    const Graph& graph;
+    const Node& node;
+
+    [[nodiscard]] const Value& in(std::size_t i = 0) const { return graph.values[node.inputs[i]]; }
+    [[nodiscard]] const Value& out() const { return graph.values[node.outputs[0]]; }
+
+    std::string operator()(const compiler::Unknown& o) const { return o.why; }
+    std::string operator()(const compiler::Folded&) const { return {}; }
+
+    std::string operator()(const compiler::Convolution& o) const {
+        if (auto why = refuse_activation(o.activation); !why.empty()) return why;
+        if (std::int64_t{o.window.kernel_h} * o.window.kernel_w > most_taps)
+            return fmt::format("its kernel has more than {} taps", most_taps);
+        if (!o.depthwise) return {};
+        if (o.in_channels != o.out_channels)
+            return "it is depthwise with a multiplier, of more than one channel";
+        return {};
+    }
+    std::string operator()(const compiler::Sum& o) const { return refuse_activation(o.activation); }
+    std::string operator()(const compiler::Product& o) const {
+        return refuse_activation(o.activation);
+    }
+    std::string operator()(const compiler::Rescale& o) const {
+        if (!in().same_shape(out())) return "its shapes do not agree";
+        return refuse_activation(o.activation);
+    }
+    std::string operator()(const compiler::Logistic&) const {
+        if (!in().same_shape(out())) return "its shapes do not agree";
+        if (out().scale != 1.0F / 256 || out().zero != 0)
+            return "its output has another scale than 1/256";
+        return {};
+    }
+    std::string operator()(const compiler::Tanh&) const { return "tables for it are not written"; }
+
+    std::string operator()(const compiler::Concatenation& o) const {
+        for (std::size_t i = 0; i + 1 < node.inputs.size(); ++i)
+            if (in(i).channels % 4 != 0)
+                return fmt::format("an input of {} channels does not end at a word of 4",
+                                   in(i).channels);
+        return refuse_activation(o.activation);
+    }
+    std::string operator()(const compiler::MaxPool& o) const {
+        if (!in().same_numbers(out())) return "its output has another scale than its input";
+        if (o.activation != Activation::none) return "it has an activation";
+        return {};
+    }
+    std::string operator()(const compiler::AveragePool& o) const {
+        return refuse_activation(o.activation);
+    }
+    std::string operator()(const compiler::Resize& o) const {
+        if (out().height != 2 * in().height || out().width != 2 * in().width)
+            return "it does not enlarge to twice the height and width";
+        if (!in().same_numbers(out())) return "it changes the scale";
+        if (o.align_corners) return "it aligns corners";
+        if (!o.nearest && !o.half_pixel_centers) return "its pixels have no centres at halves";
+        return {};
+    }
+    std::string operator()(const compiler::Pad&) const {
+        return "what reads it is not a convolution";
+    }
+    std::string operator()(const compiler::Reshape&) const {
+        return "it moves values from one pixel to another";
+    }
+};
+
+}  // namespace
+
+std::string Target::refusal(const Graph& graph, const Node& node) const {
+    return std::visit(RefusalOf{graph, node}, node.operation);
+}
+
+}  // namespace reef::edgetpu::lowering

@@ -1,0 +1,176 @@
+// reef compile: from a plain model to one with programs for a chip.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "compile/verification.h"
+#include "inputs/chips.h"
+#include "inspect/chip_text.h"
+#include "outputs/file_output.h"
+#include "outputs/json_output.h"
+#include "outputs/text_table.h"
+#include "reef/chip/compiler.h"
+#include "reef/model/cost.h"
+#include "reef/model/tflite.h"
+#include "reef/runtime/registry.h"
+#include "verbs/verb.h"
+
+namespace reef::tool {
+namespace {
+
+struct CompileVerbOptions {
+    std::string model;
+    std::string target;
+    std::string out;
+    chip::CompileOptions settings;
+    bool verify = false;
+    bool no_verify = false;
+    bool json = false;
+    bool all = false;
+};
+
+/// Below it a verification takes a second or so.
+constexpr std::int64_t small_model_macs = 20'000'000;
+
+Result<const chip::Compiler*> compiler_for(const std::string& target) {
+    const auto compilers = runtime::Registry::of_process().parts<chip::Compiler>();
+    std::vector<std::string> families;
+    for (const auto* compiler : compilers) {
+        if (compiler->family() == target) return compiler;
+        families.emplace_back(compiler->family());
+    }
+    if (target.empty() && compilers.size() == 1) return compilers.front();
+    return fail(Cause::bad_argument,
+                target.empty() ? "`target` is missing"
+                               : fmt::format("nothing compiles for '{}'", target),
+                {}, fmt::format("targets are {}", fmt::join(families, ", ")));
+}
+
+bool is_small(const model::Model& model) {
+    return model::cost_of(model, model.subgraphs.front()).macs <= small_model_macs;
+}
+
+/// Operators of one name and fate in one line, in the order in which they first come.
+void print_operators(Console& console, const chip::Compilation& done, bool all) {
+    TextTable table({{"Operator"}, {"Count", Align::right}, {"Status"}});
+    std::vector<std::pair<std::pair<std::string, std::string>, std::size_t>> lines;
+    for (const auto& op : done.operators) {
+        const std::pair key{all ? fmt::format("{} {}", op.index, op.name) : op.name,
+                            op.on_chip ? std::string("Mapped to the chip") : op.reason};
+        const auto known = std::ranges::find(lines, key, [](const auto& l) { return l.first; });
+        if (known == lines.end())
+            lines.push_back({key, 1});
+        else
+            ++known->second;
+    }
+    for (const auto& [key, count] : lines)
+        table.add({printable(key.first), std::to_string(count), printable(key.second)});
+    table.print(console);
+}
+
+void print_verification(Console& console, const Verification& v) {
+    console.print("\n{}: {} runs, {} of {} bytes equal to the plain model's in the chip's "
+                  "arithmetic, {} of the watched simulator\n",
+                  v.passed() ? "Verified" : "Not verified", v.runs, v.bytes - v.differing, v.bytes,
+                  plural(v.findings.size(), "finding"));
+    if (!v.passed()) console.print("  {}\n", printable(v.first_difference));
+    for (const auto& finding : v.findings) console.print("  {}\n", printable(finding));
+}
+
+Json operators_json(const chip::Compilation& done) {
+    Json list = Json::array();
+    for (const auto& op : done.operators) {
+        Json one = {{"index", op.index}, {"name", op.name}, {"on_chip", op.on_chip}};
+        if (!op.on_chip) one["reason"] = op.reason;
+        list.push_back(std::move(one));
+    }
+    return list;
+}
+
+void print_compilation_json(Console& console, const CompileVerbOptions& options,
+                            const chip::Compiler& compiler, const chip::Compilation& done,
+                            const std::optional<Verification>& verification) {
+    Json document = json_document("compile");
+    document["model"] = options.model;
+    document["target"] = std::string(compiler.family());
+    document["output"] = options.out;
+    document["operators"] = operators_json(done);
+    document.update(to_json(chip::Value(done.document)));
+    if (verification) {
+        document["verification"] = {{"passed", verification->passed()},
+                                    {"runs", verification->runs},
+                                    {"bytes", verification->bytes},
+                                    {"differing", verification->differing},
+                                    {"findings", verification->findings}};
+    }
+    print_json(console, document);
+}
+
+Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
+    REEF_CHECK(check_output_file(options.out, {options.model}));
+    const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
+    const auto plain = REEF_TRY(model::load_tflite(options.model));
+    auto done = REEF_TRY(in_place(compiler->compile(plain, options.settings), options.model));
+    const auto bytes = REEF_TRY(in_place(model::write_tflite(done.model), options.out));
+    std::optional<Verification> verification;
+    if (options.verify || (!options.no_verify && is_small(plain)))
+        verification = REEF_TRY(
+            in_place(verify_compiled(plain, done.model, compiler->family()), options.out));
+    const bool right = !verification || verification->passed();
+    // A program that is known to be wrong is given to nobody.
+    if (right && !options.out.empty()) REEF_CHECK(write_output(options.out, bytes));
+    if (options.json) {
+        print_compilation_json(console, options, *compiler, done, verification);
+    } else if (!options.settings.print_after.empty()) {
+        console.write(done.listing);
+    } else if (options.out != "-") {
+        print_operators(console, done, options.all);
+        for (const auto& section : done.sections) {
+            console.print("\n");
+            print_section(console, section);
+        }
+        if (verification) print_verification(console, *verification);
+        if (right && !options.out.empty())
+            console.print("\n{}: {} bytes\n", printable(options.out), bytes.size());
+    }
+    return right ? Exit::ok : Exit::failed;
+}
+
+}  // namespace
+
+Action add_compile(CLI::App& app) {
+    auto options = std::make_shared<CompileVerbOptions>();
+    app.add_option("MODEL", options->model, "A plain quantised .tflite file")->required();
+    app.add_option("--target", options->target,
+                   "The chip's family (default: the only one there is)")
+        ->type_name("FAMILY");
+    app.add_option("-o,--output", options->out, "The compiled model to write")->type_name("FILE");
+    app.add_option("--max-programs", options->settings.most_programs,
+                   "Programs on the chip with the CPU's operators between them (default: 1)")
+        ->check(CLI::Range(1, 1000))
+        ->type_name("N");
+    app.add_flag("--stream-parameters", options->settings.stream_parameters,
+                 "Send parameters with every inference instead of keeping them on the chip");
+    app.add_option("--print-after", options->settings.print_after,
+                   "Print what the compiler has behind that pass instead of the summary")
+        ->type_name("PASS");
+    app.add_flag("--all", options->all, "List every operator");
+    auto* verify = app.add_flag(
+        "--verify", options->verify,
+        "Run both models, the compiled one on the watched simulator, and compare every byte; small "
+        "models are verified unasked");
+    app.add_flag("--no-verify", options->no_verify, "Never")->excludes(verify);
+    app.add_flag("--json", options->json, "Print JSON");
+    app.footer(with_example_chip(
+        "Examples:\n"
+        "  reef compile net.tflite --target CHIP -o net_CHIP.tflite\n"
+        "  reef compile net.tflite --target CHIP -o net_CHIP.tflite --verify --all\n"
+        "  reef compile net.tflite --target CHIP --print-after place\n"
+        "Operators that the chip does not take stay in the model, with the reason. Exit code 1 when "
+        "a verification finds a difference; nothing is written then."));
+    return [options](Console& console) { return compile_verb(*options, console); };
+}
+
+}  // namespace reef::tool
