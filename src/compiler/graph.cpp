@@ -19,7 +19,9 @@ std::string window_text(const Window& w) {
 
 struct TextOf {
     std::string operator()(const Unknown& o) const { return "left: " + o.why; }
-    std::string operator()(const Folded& o) const { return o.copies ? "folded: a copy" : "folded into its readers"; }
+    std::string operator()(const Folded& o) const {
+        return o.copies ? "folded: a copy" : "folded into its readers";
+    }
     std::string operator()(const Convolution& o) const {
         return fmt::format("{} {} from {} channels to {}, {}",
                            o.depthwise ? "depthwise" : "convolution", window_text(o.window),
@@ -33,7 +35,9 @@ struct TextOf {
     std::string operator()(const Tanh&) const { return "tanh"; }
     std::string operator()(const Concatenation&) const { return "concatenation"; }
     std::string operator()(const MaxPool& o) const { return "maximum " + window_text(o.window); }
-    std::string operator()(const AveragePool& o) const { return "average " + window_text(o.window); }
+    std::string operator()(const AveragePool& o) const {
+        return "average " + window_text(o.window);
+    }
     std::string operator()(const Resize& o) const {
         return o.nearest ? "resize to the nearest" : "resize bilinear";
     }

@@ -1,9 +1,9 @@
-// The compiler's graph: a plain model's operators as what is to be computed, with shapes, windows and
-// quantisation resolved, so that a chip's passes look at no options and at no file.
+// The compiler's graph: a plain model's operators as what is to be computed, with shapes, windows
+// and quantisation resolved, so that a chip's passes look at no options and at no file.
 //
 // Activations are images of one batch, height x width x channels; what has fewer dimensions is one
-// row, or one pixel. Zero points and weights are in the domain of uint8: int8 values have their sign
-// bit flipped.
+// row, or one pixel. Zero points and weights are in the domain of uint8: int8 values have their
+// sign bit flipped.
 #pragma once
 
 #include <algorithm>

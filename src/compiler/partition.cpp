@@ -22,8 +22,7 @@ std::uint64_t macs_of(const Graph& graph, const Node& node) {
     if (conv == nullptr) return elements;
     const auto taps = static_cast<std::uint64_t>(conv->window.kernel_h) *
                       static_cast<std::uint64_t>(conv->window.kernel_w);
-    return elements * taps *
-           (conv->depthwise ? 1 : static_cast<std::uint64_t>(conv->in_channels));
+    return elements * taps * (conv->depthwise ? 1 : static_cast<std::uint64_t>(conv->in_channels));
 }
 
 class Partitioner {
@@ -135,8 +134,7 @@ class Partitioner {
         const auto index = static_cast<std::size_t>(&node - graph_.nodes.data());
         if (!on_chip(index)) return;
         const ValueId source = sources_[in];
-        if (places_[source].chip && places_[source].stage != stages_[index])
-            needed_[source] = true;
+        if (places_[source].chip && places_[source].stage != stages_[index]) needed_[source] = true;
         if (!places_[source].chip) needed_[source] = true;
     }
 
@@ -148,8 +146,7 @@ class Partitioner {
         for (const std::size_t i : program.nodes) {
             for (const ValueId in : graph_.nodes[i].inputs) {
                 const Place& p = places_[sources_[in]];
-                if (!p.chip || p.stage != stage)
-                    add(program.inputs, {sources_[in], sources_[in]});
+                if (!p.chip || p.stage != stage) add(program.inputs, {sources_[in], sources_[in]});
             }
         }
         std::set<ValueId> read;

@@ -47,8 +47,8 @@ struct Partition {
     std::vector<Item> order;
 };
 
-/// Of a legalised graph. The programs with the most multiply-adds stay when there would be more than
-/// `most_programs`.
+/// Of a legalised graph. The programs with the most multiply-adds stay when there would be more
+/// than `most_programs`.
 [[nodiscard]] Partition partition(const Graph& graph, const Target& target,
                                   std::size_t most_programs);
 

@@ -206,14 +206,14 @@ Read GraphReader::convolution(const Operator& op) const {
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
     if (shape.size() != 4 || shape[0] != out.channels) return shapes_disagree;
     if (shape[3] != in.channels) return std::unexpected("it is a grouped convolution");
-    Convolution conv{.window = {shape[1], shape[2], o.stride_h, o.stride_w, o.dilation_h,
-                                o.dilation_w},
-                     .activation = o.activation,
-                     .in_channels = in.channels,
-                     .out_channels = out.channels,
-                     .weights = {},
-                     .weight_scales = {},
-                     .biases = {}};
+    Convolution conv{
+        .window = {shape[1], shape[2], o.stride_h, o.stride_w, o.dilation_h, o.dilation_w},
+        .activation = o.activation,
+        .in_channels = in.channels,
+        .out_channels = out.channels,
+        .weights = {},
+        .weight_scales = {},
+        .biases = {}};
     if (!place_window(conv.window, o.padding, in, out)) return shapes_disagree;
     return with_constants(op, std::move(conv));
 }
@@ -226,15 +226,15 @@ Read GraphReader::depthwise(const Operator& op) const {
     if (shape.size() != 4 || shape[0] != 1 || shape[3] != out.channels) return shapes_disagree;
     // With one input channel the weights have the order of an ordinary convolution's but for the
     // output channel, which comes last: legalise() turns them round.
-    Convolution conv{.window = {shape[1], shape[2], o.stride_h, o.stride_w, o.dilation_h,
-                                o.dilation_w},
-                     .depthwise = true,
-                     .activation = o.activation,
-                     .in_channels = in.channels,
-                     .out_channels = out.channels,
-                     .weights = {},
-                     .weight_scales = {},
-                     .biases = {}};
+    Convolution conv{
+        .window = {shape[1], shape[2], o.stride_h, o.stride_w, o.dilation_h, o.dilation_w},
+        .depthwise = true,
+        .activation = o.activation,
+        .in_channels = in.channels,
+        .out_channels = out.channels,
+        .weights = {},
+        .weight_scales = {},
+        .biases = {}};
     if (!place_window(conv.window, o.padding, in, out)) return shapes_disagree;
     return with_constants(op, std::move(conv));
 }
@@ -287,6 +287,8 @@ Read GraphReader::concatenation(const Operator& op) const {
             return std::unexpected("one of its inputs is a constant");
         const Value &in = value(i), &out = value(op.outputs[0]);
         if (in.height != out.height || in.width != out.width) return shapes_disagree;
+        if (out.type == ElementType::int8 && !in.same_numbers(out))
+            return std::unexpected("its inputs of int8 have different scales");
         channels += in.channels;
     }
     if (channels != value(op.outputs[0]).channels) return shapes_disagree;

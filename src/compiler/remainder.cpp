@@ -16,7 +16,8 @@ Operator operator_of(const Program& program, const ProgramOperator& made) {
     Operator op;
     op.code = made.code;
     op.custom_options = made.options;
-    for (const auto& port : program.inputs) op.inputs.push_back(static_cast<TensorIndex>(port.tensor));
+    for (const auto& port : program.inputs)
+        op.inputs.push_back(static_cast<TensorIndex>(port.tensor));
     for (const auto& port : program.outputs)
         op.outputs.push_back(static_cast<TensorIndex>(port.tensor));
     return op;
@@ -97,8 +98,7 @@ Model with_programs(const Graph& graph, const Partition& partition,
     std::vector<Operator> operators;
     for (const auto& item : partition.order) {
         if (item.program)
-            operators.push_back(
-                operator_of(partition.programs[item.index], programs[item.index]));
+            operators.push_back(operator_of(partition.programs[item.index], programs[item.index]));
         else
             operators.push_back(subgraph.operators[item.index]);
     }

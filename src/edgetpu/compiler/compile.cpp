@@ -8,8 +8,8 @@
 #include "compiler/remainder.h"
 #include "edgetpu/compiler/embed.h"
 #include "edgetpu/compiler/target.h"
-#include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/assembly.h"
+#include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/program_check.h"
 
 namespace reef::edgetpu {
@@ -149,7 +149,8 @@ class Driver {
         print(pass::place, [&] { return to_text(plan); });
         REEF_CHECK(begin(pass::emit));
         auto programs = REEF_TRY(emit(plan));
-        print(pass::emit, [&] { return disassemble(programs.computing.bytes, {.symbolic = true}); });
+        print(pass::emit,
+              [&] { return disassemble(programs.computing.bytes, {.symbolic = true}); });
         REEF_CHECK(begin(pass::embed));
         const std::size_t cached = programs.cached.size();
         Package package = package_of(plan, std::move(programs));
@@ -160,8 +161,8 @@ class Driver {
 
     void report(const Graph& graph, const Partition& partition) {
         for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-            out_.operators.push_back({i, graph.nodes[i].name, partition.reasons[i].empty(),
-                                      partition.reasons[i]});
+            out_.operators.push_back(
+                {i, graph.nodes[i].name, partition.reasons[i].empty(), partition.reasons[i]});
     }
 
     void report(const Plan& plan, const compiler::Program& program, const Package& package,
@@ -169,8 +170,8 @@ class Driver {
         CompiledProgram& done = out_.programs.emplace_back();
         done.operators = program.nodes.size();
         done.cached_bytes = cached;
-        const std::size_t all = std::size_t{plan.first_scratch_row} * spec::row_bytes *
-                                lowering::all_tiles;
+        const std::size_t all =
+            std::size_t{plan.first_scratch_row} * spec::row_bytes * lowering::all_tiles;
         done.remaining_bytes = all - std::min(all, cached);
         done.streamed_bytes = plan.streamed.size();
         done.narrow_bytes = plan.narrow_bytes;

@@ -93,14 +93,13 @@ std::uint64_t token_of(const Programs& programs) {
     all.insert(all.end(), programs.computing.bytes.begin(), programs.computing.bytes.end());
     const auto digest = sha256(all);
     std::uint64_t token = 0;
-    for (std::size_t i = 0; i < sizeof token; ++i)
-        token |= std::uint64_t{digest[i]} << 8 * i;
+    for (std::size_t i = 0; i < sizeof token; ++i) token |= std::uint64_t{digest[i]} << 8 * i;
     return token | 1U;
 }
 
 Executable computing(const Plan& plan, Programs& programs) {
-    Executable e = executable_of(ExecutableType::execution_only, std::move(programs.computing),
-                                 plan.streamed);
+    Executable e =
+        executable_of(ExecutableType::execution_only, std::move(programs.computing), plan.streamed);
     e.name = "model";
     e.used_narrow_memory_bytes_per_tile = static_cast<std::int32_t>(plan.narrow_bytes);
     auto& hints = e.dma_hints->hints;
@@ -121,8 +120,8 @@ Executable computing(const Plan& plan, Programs& programs) {
         layer.kind = OutputLayer{.layout = layout_of(plan.tensors[port.tensor], out),
                                  .data_type = layer.data_type,
                                  .shape_info = {}};
-        hints.push_back(transfer(BaseAddress::output_activation, layer.name, out.bytes,
-                                 Direction::outfeed));
+        hints.push_back(
+            transfer(BaseAddress::output_activation, layer.name, out.bytes, Direction::outfeed));
         e.outputs.push_back(std::move(layer));
     }
     hints.push_back({InterruptHint{0}, Direction::outfeed});

@@ -14,8 +14,7 @@ constexpr std::int32_t gather_source_row = top_row - 4;
 constexpr std::int32_t output_row = top_row - 2;
 
 struct Emission {
-    explicit Emission(const Plan& placed)
-        : plan(placed), bordered(placed.tensors.size(), false) {}
+    explicit Emission(const Plan& placed) : plan(placed), bordered(placed.tensors.size(), false) {}
 
     const Plan& plan;
     Emitter code{false};

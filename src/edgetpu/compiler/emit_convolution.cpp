@@ -47,9 +47,9 @@ class ConvolutionWriter {
     void receive() const {
         program::RingReceive op;
         op.ring = on_ring_a() ? program::Ring::a : program::Ring::b;
-        op.dst = rotating(nest(4, s_.body,
-                               {{1, s_.group_rows}, {0, s_.chunks}, {0, 1}, {0, s_.groups}}),
-                          1, static_cast<std::int32_t>(s_.group_rows));
+        op.dst =
+            rotating(nest(4, s_.body, {{1, s_.group_rows}, {0, s_.chunks}, {0, 1}, {0, s_.groups}}),
+                     1, static_cast<std::int32_t>(s_.group_rows));
         op.head = {.enabled = true,
                    .level = s_.inner ? 1U : 2U,
                    .base = s_.head,
@@ -66,9 +66,10 @@ class ConvolutionWriter {
         program::WideToNarrow op;
         op.src = rotating(nest(4, s_.head, {{1, by_channel() ? 2U : 1U}, {0, s_.groups}}), 1,
                           static_cast<std::int32_t>(s_.head_rows));
-        op.dst = rotating(nest(6, by_channel() ? 0 : 64,
-                               {{1, s_.row_lanes / 2}, {64, by_channel() ? 2U : 1U}, {0, s_.groups}}),
-                          2, 32);
+        op.dst =
+            rotating(nest(6, by_channel() ? 0 : 64,
+                          {{1, s_.row_lanes / 2}, {64, by_channel() ? 2U : 1U}, {0, s_.groups}}),
+                     2, 32);
         op.written = signal_at(2);
         op.wait[0] = wait_for(ring_counter(), 1, 1, static_cast<std::int32_t>(s_.chunks));
         op.wait[1] = room_for(counter::AVDATA_, 2, -1, 1);
@@ -132,8 +133,8 @@ class ConvolutionWriter {
             if (!kind_.depthwise) dimensions->push_back({0, s_.chunks});
             dimensions->push_back({0, s_.groups});
         }
-        op.par = rotating(nest(8, 4 * s_.body, par), 2,
-                          4 * static_cast<std::int32_t>(s_.group_rows));
+        op.par =
+            rotating(nest(8, 4 * s_.body, par), 2, 4 * static_cast<std::int32_t>(s_.group_rows));
         // In the instruction's own memory sums take turns; in wide memory each has its place.
         op.acc = s_.inner ? rotating(nest(8, 0, acc), 1, 4) : nest(8, 4 * s_.partial_sums, acc);
         op.parameters = signal_at(2);
@@ -220,8 +221,8 @@ class ConvolutionWriter {
         program::RingSend send;
         send.src = nest(4, static_cast<std::int32_t>(piece.row), {{1, 1}, {1, rows}});
         send.producer = signal_at(1);
-        send.wait[0] = wait_for(counter::RING_PRODUCER_A_, 1,
-                                wrapped(std::int64_t{e_.messages_a} - 1), 1);
+        send.wait[0] =
+            wait_for(counter::RING_PRODUCER_A_, 1, wrapped(std::int64_t{e_.messages_a} - 1), 1);
         send.wait[1] = wait_for(counter::RING_PRODUCER_B_, 1, e_.next_message_b(), 1);
         send.ring = program::Ring::b;
         send.to_scalar = true;
@@ -283,7 +284,8 @@ void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
         op.loops = loops({words});
         const auto all = static_cast<std::int32_t>(4 * words);
         op.in = nest(8, source, {{4, words}, {all, 1}, {all, 1}});
-        op.out = nest(8, static_cast<std::int32_t>(out.base), {{4, op.lanes / 4}, {64, 1}, {64, 1}});
+        op.out =
+            nest(8, static_cast<std::int32_t>(out.base), {{4, op.lanes / 4}, {64, 1}, {64, 1}});
         op.par = nest(8, 4 * (row + 1), {{4, words}});
         op.acc = nest(8, 0, {{0, words}});
         op.avdata = signal_at(2);

@@ -88,12 +88,16 @@ void emit(Emission& e, const Step& step, const SumStep& kind) {
         const std::int32_t from = first_of(a, t, out), pitch = pitch_of(a, t);
         const std::int32_t plane = pitch * static_cast<std::int32_t>(h);
         op.in = nest(8, from,
-                     {{2, 2}, {first_of(b, t, out) - from, 2}, {pixel, w}, {pitch, h}, {plane, 1},
+                     {{2, 2},
+                      {first_of(b, t, out) - from, 2},
+                      {pixel, w},
+                      {pitch, h},
+                      {plane, 1},
                       {4, words}});
         const std::int32_t rows = pitch_of(out, t);
-        op.out = nest(8, first_of(out, t, out),
-                      {{4, 1}, {pixel, w}, {rows, h}, {rows * static_cast<std::int32_t>(h), 1},
-                       {4, words}});
+        op.out = nest(
+            8, first_of(out, t, out),
+            {{4, 1}, {pixel, w}, {rows, h}, {rows * static_cast<std::int32_t>(h), 1}, {4, words}});
         op.par = nest(8, 4 * sum_row, {{4, 4}, {0, block->all()}});
         op.acc = rotating(nest(8, 0, {{0, 4}, {0, block->all()}}), 1, 4);
         op.group_level = 4;

@@ -1,6 +1,6 @@
-// The halo of a tensor: constants outside the image, then what neighbouring tiles own, over the mesh.
-// Rows first, then columns over the whole height of the window. What comes from further than the
-// neighbour goes through the windows of the tiles between.
+// The halo of a tensor: constants outside the image, then what neighbouring tiles own, over the
+// mesh. Rows first, then columns over the whole height of the window. What comes from further than
+// the neighbour goes through the windows of the tiles between.
 #include <algorithm>
 
 #include "edgetpu/compiler/emission.h"
@@ -15,9 +15,9 @@ LoopNest words_of(const Tensor& t, unsigned tile, const Area& area) {
     const std::uint32_t row = count(area.columns.size()) * t.words();
     const std::int32_t base = t.address(tile, area.rows.begin, area.columns.begin) / 4;
     if (area.rows.size() == 1) return nest(4, base, {{1, row}});
-    return nest(4, base,
-                {{1, row},
-                 {static_cast<std::int32_t>(t.pitch(tile) / 4), count(area.rows.size())}});
+    return nest(
+        4, base,
+        {{1, row}, {static_cast<std::int32_t>(t.pitch(tile) / 4), count(area.rows.size())}});
 }
 
 unsigned dimensions_of(const Area& area) {

@@ -45,9 +45,8 @@ class InputWriter {
         for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut)
             pass_on({*cut, *std::next(cut)});
         e_.code.full_stop();
-        const std::int32_t words = tensor_.channels % 4 == 0
-                                       ? 1
-                                       : static_cast<std::int32_t>(tensor_.words());
+        const std::int32_t words =
+            tensor_.channels % 4 == 0 ? 1 : static_cast<std::int32_t>(tensor_.words());
         for (std::int32_t w = 0; w < words; ++w)
             e_.code.by_class([&](unsigned t) { return into_window(t, w); });
     }
@@ -101,11 +100,10 @@ class InputWriter {
         }
         program::RingPush push;
         push.fifo = spec::Fifo::activations_;
-        push.src = fifo_pass(part.begin, part.end - part.begin, spec::activation_fifo_units,
-                             inner_units);
+        push.src =
+            fifo_pass(part.begin, part.end - part.begin, spec::activation_fifo_units, inner_units);
         push.pop = signal_at(0);
-        push.wait[0] =
-            wait_for(scalar_counter::AVDATA_POP_, 0, wrapped(part.begin + 1), 1);
+        push.wait[0] = wait_for(scalar_counter::AVDATA_POP_, 0, wrapped(part.begin + 1), 1);
         push.to_tiles = tiles;
         push.message_words = spec::row_bytes / spec::narrow_word_bytes;
         e_.code.scalar(push);
@@ -114,8 +112,7 @@ class InputWriter {
     void receive(unsigned row, TileSet tiles, const Units& part, std::int64_t words,
                  const LoopNest& slots) {
         const auto at = static_cast<std::int32_t>(strip_ / 4) +
-                        static_cast<std::int32_t>(part.begin - wanted_[row]->begin) *
-                            words_of_unit;
+                        static_cast<std::int32_t>(part.begin - wanted_[row]->begin) * words_of_unit;
         program::WideToNarrow store;
         store.src = slots;
         store.dst = nest(6, at, {{1, static_cast<std::uint32_t>(words)}});
@@ -127,8 +124,7 @@ class InputWriter {
         take.ring = program::Ring::a;
         take.dst = slots;
         take.ring_read = signal_at(1);
-        take.wait[0] =
-            room_for(counter::WIDE_TO_NARROW_, 1, words_[row], row_words * slot_rows);
+        take.wait[0] = room_for(counter::WIDE_TO_NARROW_, 1, words_[row], row_words * slot_rows);
         e_.code.tile(tiles, take);
         words_[row] += static_cast<std::int32_t>(words);
         groups_[row] += static_cast<std::int32_t>(slots.count[1]);
@@ -144,17 +140,16 @@ class InputWriter {
         const auto skipped = own.rows.begin * row_bytes_ - wanted_[t / grid]->begin * unit;
         const auto from = static_cast<std::int32_t>(strip_ + skipped) +
                           own.columns.begin * tensor_.channels + 4 * word;
-        const std::int32_t to =
-            tensor_.address(t, own.rows.begin, own.columns.begin) + 4 * word;
+        const std::int32_t to = tensor_.address(t, own.rows.begin, own.columns.begin) + 4 * word;
         program::Tensor op = word_copy();
         if (tensor_.channels % 4 != 0) {
-            const auto bytes = static_cast<std::uint32_t>(
-                std::min(4, tensor_.channels - 4 * word));
+            const auto bytes = static_cast<std::uint32_t>(std::min(4, tensor_.channels - 4 * word));
             op.loops = loops({bytes, w, h});
-            op.in = nest(8, from, {{1, bytes}, {tensor_.channels, w},
-                                   {static_cast<std::int32_t>(row_bytes_), h}});
-            op.out = nest(8, to, {{4, 1}, {static_cast<std::int32_t>(tensor_.pixel_bytes()), w},
-                                  {pitch, h}});
+            op.in = nest(
+                8, from,
+                {{1, bytes}, {tensor_.channels, w}, {static_cast<std::int32_t>(row_bytes_), h}});
+            op.out = nest(
+                8, to, {{4, 1}, {static_cast<std::int32_t>(tensor_.pixel_bytes()), w}, {pitch, h}});
             op.par = nest(8, 4 * identity_row, {{1, bytes}, {0, w}, {0, h}});
             op.acc = rotating(nest(8, 0, {{0, bytes}, {0, w}, {0, h}}), 1, 4);
             op.in_bytewise = op.single = op.single_par = true;
@@ -241,12 +236,12 @@ void emit_output(Emission& e, const Port& port) {
         out.offsets[t] = out.bytes;
         out.bytes += units_of_words(part->words) * static_cast<std::uint32_t>(unit);
     }
-    e.code.set_address(10, {.base = BaseAddress::output_activation,
-                            .name = name,
-                            .half = AddressHalf::upper_32_bits});
-    e.code.set_address(11, {.base = BaseAddress::output_activation,
-                            .name = name,
-                            .half = AddressHalf::lower_32_bits});
+    e.code.set_address(
+        10,
+        {.base = BaseAddress::output_activation, .name = name, .half = AddressHalf::upper_32_bits});
+    e.code.set_address(
+        11,
+        {.base = BaseAddress::output_activation, .name = name, .half = AddressHalf::lower_32_bits});
     e.code.copy(5, 11);
     e.code.copy(4, 10);
     e.code.by_class([&](unsigned t) { return to_ring(tensor, t); });

@@ -57,6 +57,19 @@ void emit_identity(Emission& e) {
     e.code.fence();
 }
 
+/// Reads the row that nothing needs: one that is cached and never read is most often a mistake.
+void emit_anchor(Emission& e) {
+    program::WideToNarrow read;
+    read.src = nest(4, 0, {{1, 1}});
+    read.dst = rotating(nest(6, 64, {{1, 32}, {64, 1}}), 2, 32);
+    read.written = signal_at(2);
+    read.wait[0] = room_for(counter::AVDATA_, 2, -1, 1);
+    read.to_scaling = true;
+    read.row_level = 1;
+    e.code.tile(1, read);
+    e.code.full_stop();
+}
+
 void ask_for_streamed(Emission& e) {
     e.code.copy(5, 1);
     e.code.copy(4, 0);
@@ -115,7 +128,8 @@ void each_piece(const Plan& plan, F&& visit) {
                 for (const auto& piece : layer.pieces) visit(layer, piece);
 }
 
-void load_piece(Emitter& code, const ParameterLayer& layer, const ParameterLayer::Piece& piece, std::int64_t first) {
+void load_piece(Emitter& code, const ParameterLayer& layer, const ParameterLayer::Piece& piece,
+                std::int64_t first) {
     const auto tile = static_cast<TileSet>(1U << piece.tile);
     program::RingReceive receive;
     receive.ring = program::Ring::a;
@@ -218,6 +232,7 @@ Result<Programs> emit(const Plan& plan) {
     Emission e(plan);
     begin_computing(e);
     emit_identity(e);
+    if (plan.anchored) emit_anchor(e);
     std::vector<std::size_t> ends;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         emit_step(e, plan.steps[i]);
@@ -241,8 +256,8 @@ Result<Programs> emit(const Plan& plan) {
                                from + static_cast<std::ptrdiff_t>(bytes_of(layer, piece)));
     });
     if (!programs.cached.empty())
-        programs.caching = REEF_TRY(
-            caching_program(plan, static_cast<std::uint32_t>(programs.cached.size())));
+        programs.caching =
+            REEF_TRY(caching_program(plan, static_cast<std::uint32_t>(programs.cached.size())));
     return programs;
 }
 

@@ -97,10 +97,13 @@ std::optional<program::Tensor> average(const Tensor& in, const Tensor& out, unsi
     program::Tensor op = word_copy();
     apply(op, kind.scaling);
     op.loops = loops({kw, kh, w, h, words});
-    op.in = nest(8,
-                 in.address(tile, own.rows.begin * win.stride_h, own.columns.begin * win.stride_w),
-                 {{pixel, kw}, {pitch, kh}, {pixel * win.stride_w, w}, {pitch * win.stride_h, h},
-                  {4, words}});
+    op.in =
+        nest(8, in.address(tile, own.rows.begin * win.stride_h, own.columns.begin * win.stride_w),
+             {{pixel, kw},
+              {pitch, kh},
+              {pixel * win.stride_w, w},
+              {pitch * win.stride_h, h},
+              {4, words}});
     op.out = nest(8, out.address(tile, own.rows.begin, own.columns.begin),
                   {{4, 1}, {pixel, w}, {pitch_in(out, tile), h}, {4, words}});
     op.par = nest(8, 4 * identity_row, {{0, kh * kw}, {0, w * h * words}});
@@ -172,10 +175,10 @@ std::optional<program::NarrowToWide> pixels_as_rows(const Tensor& in, const Tens
     const Area w = in.window(tile);
     const auto all = static_cast<std::int32_t>(in.words());
     program::NarrowToWide op;
-    op.src = nest(6,
-                  in.address(tile, w.rows.begin, w.columns.begin) / 4 +
-                      static_cast<std::int32_t>(16 * group),
-                  {{all, 4}, {1, words}, {4 * all, blocks}, {pitch_in(in, tile) / 4, rows}});
+    op.src = nest(
+        6,
+        in.address(tile, w.rows.begin, w.columns.begin) / 4 + static_cast<std::int32_t>(16 * group),
+        {{all, 4}, {1, words}, {4 * all, blocks}, {pitch_in(in, tile) / 4, rows}});
     op.src.crop_dimension = 1;
     op.dst = nest(4, row, {{1, rows * blocks}});
     op.written = signal_at(1);
@@ -196,8 +199,6 @@ std::optional<program::Tensor> maximum(const Tensor& in, const Tensor& out, unsi
     program::Tensor op = word_copy();
     op.kind = program::TensorKind::max;
     apply(op, kind.scaling);
-    op.in_zero = 0;
-    op.par_zero = kind.scaling.in_zero;
     op.initial = -kind.scaling.in_zero;
     op.in_bytewise = op.single = op.single_par = true;
     op.lanes = op.last_lanes = 4 * words;
@@ -207,12 +208,10 @@ std::optional<program::Tensor> maximum(const Tensor& in, const Tensor& out, unsi
                   out.address(tile, own.rows.begin, own.columns.begin) +
                       static_cast<std::int32_t>(64 * group),
                   {{4, words}, {pixel_of(out), w}, {pitch_in(out, tile), h}});
-    op.out.mask = 0x1f;
     const std::int32_t first =
         4 * row + (own.rows.begin * win.stride_h - win.top - window.rows.begin) * line +
         (own.columns.begin * win.stride_w - win.left - window.columns.begin);
-    op.par = nest(8, first,
-                  {{1, kw}, {line, kh}, {win.stride_w, w}, {line * win.stride_h, h}});
+    op.par = nest(8, first, {{1, kw}, {line, kh}, {win.stride_w, w}, {line * win.stride_h, h}});
     op.acc = rotating(nest(8, 0, {{0, kw}, {0, kh}, {0, w}, {0, h}}), 2, 4);
     op.group_level = 4;
     op.reduction_mask = 3;
@@ -234,8 +233,8 @@ void emit(Emission& e, const Step& step, const GlobalAverageStep& kind) {
     for (unsigned t = 0; t < all_tiles; ++t) {
         const Area own = in.own(t);
         if (own.empty()) continue;
-        const auto part = own.rows.size() * own.columns.size() *
-                          static_cast<std::int32_t>(in.words());
+        const auto part =
+            own.rows.size() * own.columns.size() * static_cast<std::int32_t>(in.words());
         if (words + part > most_words_of_gather && words != 0) {
             e.code.full_stop();
             words = rows = 0;
@@ -282,8 +281,8 @@ void emit(Emission& e, const Step& step, const MaxStep& kind) {
     const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
     e.code.by_class([&](unsigned t) {
         const Area w = in.window(t);
-        const std::int32_t end = static_cast<std::int32_t>(in.base) +
-                                 w.rows.size() * pitch_in(in, t);
+        const std::int32_t end =
+            static_cast<std::int32_t>(in.base) + w.rows.size() * pitch_in(in, t);
         program::Mesh fill;
         fill.to = program::Direction::north;
         fill.src = nest(4, 0, {});
@@ -296,11 +295,9 @@ void emit(Emission& e, const Step& step, const MaxStep& kind) {
     const auto row = static_cast<std::int32_t>(std::ranges::max(e.plan.rows_used));
     for (std::uint32_t group = 0; group * 16 < in.words(); ++group) {
         const std::uint32_t words = std::min(16U, in.words() - 16 * group);
-        e.code.by_class(
-            [&](unsigned t) { return pixels_as_rows(in, out, t, row, group, words); });
+        e.code.by_class([&](unsigned t) { return pixels_as_rows(in, out, t, row, group, words); });
         e.code.fence();
-        e.code.by_class(
-            [&](unsigned t) { return maximum(in, out, t, kind, row, group, words); });
+        e.code.by_class([&](unsigned t) { return maximum(in, out, t, kind, row, group, words); });
         e.code.fence();
     }
 }

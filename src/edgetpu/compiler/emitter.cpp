@@ -60,8 +60,8 @@ LoopNest fifo_pass(std::int64_t first, std::int64_t units, std::uint32_t fifo_un
                    std::uint32_t inner) {
     const auto passes = static_cast<std::uint32_t>((units + inner - 1) / inner);
     const auto last = static_cast<std::uint32_t>(units - std::int64_t{passes - 1} * inner);
-    LoopNest out = nest(3, static_cast<std::int32_t>(first % fifo_units),
-                        {{1, inner}, {0, passes}});
+    LoopNest out =
+        nest(3, static_cast<std::int32_t>(first % fifo_units), {{1, inner}, {0, passes}});
     if (last != inner) {
         out.crop_level = 1;
         out.crop_count = last;
@@ -184,8 +184,8 @@ Result<Emitter::Stream> Emitter::finish() {
         spec::instructions[spec::op::bundle].fields[spec::field::bundle::alu_operand];
     for (auto& [instruction, meta] : patches_)
         stream.fields.push_back(
-            {std::move(meta), static_cast<std::int32_t>(word_of[instruction] * word_bits +
-                                                        operand.position)});
+            {std::move(meta),
+             static_cast<std::int32_t>(word_of[instruction] * word_bits + operand.position)});
     return stream;
 }
 

@@ -38,8 +38,8 @@ struct Dimension {
 /// Counts alone.
 [[nodiscard]] LoopNest loops(std::initializer_list<std::uint32_t> counts);
 
-[[nodiscard]] constexpr program::Wait wait_for(unsigned counter, unsigned level,
-                                               std::int32_t start, std::int32_t step) {
+[[nodiscard]] constexpr program::Wait wait_for(unsigned counter, unsigned level, std::int32_t start,
+                                               std::int32_t step) {
     return {.counter = static_cast<std::uint8_t>(counter),
             .level = static_cast<std::uint8_t>(level),
             .enabled = true,
@@ -47,8 +47,8 @@ struct Dimension {
             .step = step};
 }
 /// Holds back the writing side: until what lay there was used.
-[[nodiscard]] constexpr program::Wait room_for(unsigned counter, unsigned level,
-                                               std::int32_t start, std::int32_t step) {
+[[nodiscard]] constexpr program::Wait room_for(unsigned counter, unsigned level, std::int32_t start,
+                                               std::int32_t step) {
     auto wait = wait_for(counter, level, start, step);
     wait.destination = true;
     return wait;

@@ -34,7 +34,8 @@ std::uint32_t taps_of(const compiler::Convolution& conv) {
 /// Puts the rows of one layer together.
 class RowWriter {
   public:
-    RowWriter(ParameterLayer& layer, std::uint32_t row_lanes) : layer_(layer), row_lanes_(row_lanes) {}
+    RowWriter(ParameterLayer& layer, std::uint32_t row_lanes)
+        : layer_(layer), row_lanes_(row_lanes) {}
 
     /// The rows in front of a group: factors, biases and zero points of its channels.
     void head(std::uint32_t first, std::uint32_t count) {
@@ -75,9 +76,8 @@ class RowWriter {
         std::fill_n(row, 16, zero());
         for (std::uint32_t i = 0; i < count; ++i)
             row[i * 4 + i] =
-                conv.weights
-                    .view()[std::size_t{tap} * static_cast<std::size_t>(conv.out_channels) + first +
-                            i];
+                conv.weights.view()[std::size_t{tap} * static_cast<std::size_t>(conv.out_channels) +
+                                    first + i];
     }
 
   private:
@@ -108,8 +108,8 @@ void schedule_dense(LayerSchedule& s, const compiler::Convolution& conv, std::ui
     const std::uint32_t words = (static_cast<std::uint32_t>(conv.in_channels) + 3) / 4;
     const std::uint32_t taps = taps_of(conv), all = taps * words;
     const std::uint32_t chunk = taps == 1 ? largest_chunk(words) : 1;
-    s.inner = (taps == 1 && words <= most_words_of_chunk) ||
-              2 * all <= positions + 2 * taps * chunk;
+    s.inner =
+        (taps == 1 && words <= most_words_of_chunk) || 2 * all <= positions + 2 * taps * chunk;
     if (all > (taps > 1 ? most_rows_of_taps : most_rows_of_visit)) s.inner = false;
     s.group_rows = s.inner ? all : taps * chunk;
     s.chunks = s.inner ? 1 : words / chunk;

@@ -23,8 +23,8 @@ class ParameterPlacer {
         plan.first_scratch_row = spec::parameter_rows;
         for (const ParameterLayer& layer : plan.layers)
             if (!layer.spread)
-                plan.first_scratch_row = std::min(
-                    plan.first_scratch_row, static_cast<std::uint32_t>(layer.schedule.head));
+                plan.first_scratch_row = std::min(plan.first_scratch_row,
+                                                  static_cast<std::uint32_t>(layer.schedule.head));
     }
 
     Status run(bool stream_all) {
@@ -42,6 +42,7 @@ class ParameterPlacer {
             else
                 REEF_CHECK(place_pieces(layer));
         }
+        anchor();
         return {};
     }
 
@@ -82,8 +83,7 @@ class ParameterPlacer {
         const std::uint32_t count = rows_of(layer) / layer.schedule.groups;
         if (row + count > cap()) return too_many(layer);
         for (unsigned t = 0; t < layer.schedule.groups; ++t)
-            layer.pieces.push_back(
-                {t, row, count, std::size_t{t} * count * layer.row_bytes});
+            layer.pieces.push_back({t, row, count, std::size_t{t} * count * layer.row_bytes});
         used_.fill(row + count);
         return {};
     }
@@ -92,6 +92,18 @@ class ParameterPlacer {
         layer.first_unit =
             static_cast<std::uint32_t>(plan_.streamed.size() / spec::parameter_unit_bytes);
         plan_.streamed.insert(plan_.streamed.end(), layer.rows.begin(), layer.rows.end());
+    }
+
+    void anchor() {
+        for (const ParameterLayer& layer : plan_.layers)
+            if (!layer.pieces.empty()) return;
+        plan_.anchored = true;
+        ParameterLayer& layer = plan_.layers.emplace_back();
+        layer.name = "anchor";
+        layer.row_bytes = spec::row_bytes;
+        layer.rows.resize(spec::row_bytes);
+        layer.pieces.push_back({0, 0, 1, 0});
+        used_[0] = 1;
     }
 
     [[nodiscard]] unsigned emptiest() const {
@@ -113,8 +125,7 @@ class ParameterPlacer {
             const unsigned tile = emptiest();
             const std::uint32_t count = std::min(all - done, cap() - std::min(cap(), used_[tile]));
             if (count == 0) return too_many(layer);
-            layer.pieces.push_back(
-                {tile, used_[tile], count, std::size_t{done} * layer.row_bytes});
+            layer.pieces.push_back({tile, used_[tile], count, std::size_t{done} * layer.row_bytes});
             used_[tile] += count;
             done += count;
         }

@@ -65,11 +65,11 @@ std::string to_text(const Plan& plan) {
     std::string text;
     for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
         const Tensor& t = plan.tensors[i];
-        text += fmt::format(
-            "t{} {}x{}x{} at {:#x}, {} bytes; rows {} in {}; columns {} in {}; '{}'\n", i, t.height,
-            t.width, t.channels, t.base, t.bytes(), spans_text(t.own_rows),
-            spans_text(t.window_rows), spans_text(t.own_columns), spans_text(t.window_columns),
-            t.name);
+        text +=
+            fmt::format("t{} {}x{}x{} at {:#x}, {} bytes; rows {} in {}; columns {} in {}; '{}'\n",
+                        i, t.height, t.width, t.channels, t.base, t.bytes(), spans_text(t.own_rows),
+                        spans_text(t.window_rows), spans_text(t.own_columns),
+                        spans_text(t.window_columns), t.name);
     }
     for (const ParameterLayer& layer : plan.layers) {
         const LayerSchedule& s = layer.schedule;

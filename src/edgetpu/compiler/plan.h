@@ -63,9 +63,9 @@ struct Tensor {
     bool is_signed = false;
     Spans own_rows{}, own_columns{};
     Spans window_rows{}, window_columns{};
-    std::uint32_t base = 0;   ///< bytes
-    std::uint32_t slack = 0;  ///< bytes behind the window that a reader runs over
-    std::int32_t border = 0;  ///< value of pixels outside the image
+    std::uint32_t base = 0;       ///< bytes
+    std::uint32_t slack = 0;      ///< bytes behind the window that a reader runs over
+    std::int32_t border = 0;      ///< value of pixels outside the image
     bool repeats_border = false;  ///< ... which repeat the image's edge instead
     /// Of a result of FULLY_CONNECTED: tile t has channels 64t to 64t + 63.
     unsigned spread_tiles = 0;
@@ -106,11 +106,11 @@ struct Scaling {
 /// How a convolution's loops go. Inner: all input channels of a position before the next position.
 /// Else in chunks of channels, with partial sums in wide memory.
 struct LayerSchedule {
-    std::uint32_t lanes = 0;         ///< output channels at once
-    std::uint32_t groups = 0;        ///< of output channels
-    std::uint32_t row_lanes = 0;     ///< lanes that a row of parameters holds
-    std::uint32_t head_rows = 0;     ///< in front of each group
-    std::uint32_t group_rows = 0;    ///< rows that one visit of a position reads
+    std::uint32_t lanes = 0;       ///< output channels at once
+    std::uint32_t groups = 0;      ///< of output channels
+    std::uint32_t row_lanes = 0;   ///< lanes that a row of parameters holds
+    std::uint32_t head_rows = 0;   ///< in front of each group
+    std::uint32_t group_rows = 0;  ///< rows that one visit of a position reads
     std::uint32_t chunks = 1;
     bool inner = true;
     // Rows of wide memory.
@@ -214,10 +214,13 @@ struct Plan {
     std::vector<ParameterLayer> layers;
     std::vector<Port> inputs, outputs;
     // Filled by placement.
-    std::uint32_t narrow_bytes = 0;     ///< used on every tile
+    /// One row is cached for nothing but to make the chip's parameter memory this program's: it has
+    /// no others there, and its scratch rows overwrite another program's.
+    bool anchored = false;
+    std::uint32_t narrow_bytes = 0;       ///< used on every tile
     std::uint32_t first_scratch_row = 0;  ///< wide rows below it hold parameters
     std::array<std::uint32_t, all_tiles> rows_used{};
-    std::vector<std::byte> streamed;    ///< parameters that come with every inference
+    std::vector<std::byte> streamed;  ///< parameters that come with every inference
 
     [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[id]; }
 };

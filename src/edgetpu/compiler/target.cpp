@@ -59,7 +59,8 @@ struct RefusalOf {
             if (in(i).channels % 4 != 0)
                 return fmt::format("an input of {} channels does not end at a word of 4",
                                    in(i).channels);
-        return refuse_activation(o.activation);
+        if (o.activation != Activation::none) return "it has an activation";
+        return {};
     }
     std::string operator()(const compiler::MaxPool& o) const {
         if (!in().same_numbers(out())) return "its output has another scale than its input";
@@ -73,6 +74,7 @@ struct RefusalOf {
         if (out().height != 2 * in().height || out().width != 2 * in().width)
             return "it does not enlarge to twice the height and width";
         if (!in().same_numbers(out())) return "it changes the scale";
+        if (!o.nearest && in().pixels() == 1) return "no known program enlarges one pixel";
         if (o.align_corners) return "it aligns corners";
         if (!o.nearest && !o.half_pixel_centers) return "its pixels have no centres at halves";
         return {};

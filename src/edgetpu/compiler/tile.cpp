@@ -53,18 +53,17 @@ class Tiler {
     void operator()(const compiler::Convolution& conv) {
         const float inverse_in = in(0).scale;
         ParameterLayer layer{.source = &conv,
-                    .node = node_,
-                    .name = model::place_of(graph_.subgraph(), node_),
-                    .multipliers = {},
-                    .rows = {},
-                    .pieces = {}};
+                             .node = node_,
+                             .name = model::place_of(graph_.subgraph(), node_),
+                             .multipliers = {},
+                             .rows = {},
+                             .pieces = {}};
         Scaling scaling = scaling_of(conv.activation);
         if (conv.per_channel()) {
             for (const float weight : conv.weight_scales)
                 layer.multipliers.push_back(layer_multiplier(inverse_in, weight, out().scale));
         } else {
-            scaling.scale =
-                layer_multiplier(inverse_in, conv.weight_scales.front(), out().scale);
+            scaling.scale = layer_multiplier(inverse_in, conv.weight_scales.front(), out().scale);
         }
         // Zero points of layers with scales by channel are rows of parameters.
         add(ConvolutionStep{conv.window, conv.depthwise, plan_.layers.size(), scaling,
@@ -92,8 +91,8 @@ class Tiler {
     }
 
     void operator()(const compiler::Logistic&) {
-        Scaling scaling{in(0).zero, 0, in(0).scale,
-                        {spec::sigmoid_256.least, spec::sigmoid_256.most}};
+        Scaling scaling{
+            in(0).zero, 0, in(0).scale, {spec::sigmoid_256.least, spec::sigmoid_256.most}};
         add(CopyStep{.function = Function::logistic, .scaling = scaling});
     }
     void operator()(const compiler::Tanh&) const {}

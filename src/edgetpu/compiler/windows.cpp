@@ -36,7 +36,8 @@ struct NeedsOf {
     [[nodiscard]] const Tensor& out() const { return plan.tensors[step.out]; }
     template <typename F, typename G>
     std::vector<Need> of_first(F&& rows, G&& columns) const {
-        return {{step.in[0], each_span(out().own_rows, rows), each_span(out().own_columns, columns)}};
+        return {
+            {step.in[0], each_span(out().own_rows, rows), each_span(out().own_columns, columns)}};
     }
     [[nodiscard]] std::vector<Need> of_all() const {
         std::vector<Need> all;

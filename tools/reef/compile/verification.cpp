@@ -130,7 +130,8 @@ class Verifier {
     /// The plain operators get what the program got.
     Status compare(Part& part, std::string_view input) {
         for (std::size_t i = 0; i < part.plain.input_count(); ++i)
-            std::ranges::copy(compiled_.tensor(part.program->inputs[i]), part.plain.input(i).begin());
+            std::ranges::copy(compiled_.tensor(part.program->inputs[i]),
+                              part.plain.input(i).begin());
         REEF_CHECK(part.plain.run());
         for (std::size_t i = 0; i < part.plain.output_count(); ++i) {
             const auto index = part.program->outputs[i];
@@ -146,8 +147,8 @@ class Verifier {
         for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i)
             differing += got[i] != want[i] ? 1 : 0;
         if (differing != 0 && out_.first_difference.empty())
-            out_.first_difference = fmt::format("{} of {} bytes of '{}' on {}", differing,
-                                                want.size(), name, input);
+            out_.first_difference =
+                fmt::format("{} of {} bytes of '{}' on {}", differing, want.size(), name, input);
         out_.differing += differing;
     }
 
@@ -169,8 +170,8 @@ Result<Verification> verify_compiled(const model::Model& plain, const model::Mod
                     fmt::format("the CPU knows no arithmetic of the family {}", family));
     const std::string device = REEF_TRY(watched_device(registry, family));
     auto chip = REEF_TRY(runtime::Session::open(
-        compiled,
-        {.devices = {runtime::DeviceChoice(device, {{"strict", true}})}, .keep_all_tensors = true}));
+        compiled, {.devices = {runtime::DeviceChoice(device, {{"strict", true}})},
+                   .keep_all_tensors = true}));
     Verifier verifier(chip, *driver);
     REEF_CHECK(verifier.add_parts(plain, arithmetic->arithmetic()));
     return verifier.run();

@@ -13,16 +13,17 @@ namespace reef::tool {
 
 struct Verification {
     std::size_t runs = 0;
-    std::uint64_t bytes = 0;      ///< compared: what programs gave, in all runs
+    std::uint64_t bytes = 0;  ///< compared: what programs gave, in all runs
     std::uint64_t differing = 0;
-    std::string first_difference; ///< tensor and input; empty without one
+    std::string first_difference;       ///< tensor and input; empty without one
     std::vector<std::string> findings;  ///< of the watched device, each once
     [[nodiscard]] bool passed() const { return differing == 0; }
 };
 
 /// Runs the compiled model on random inputs and on extreme ones, on the family's simulated device,
-/// watched; and the plain operators of each program, in the chip's arithmetic, on what it got. Errors: unsupported for a family without one, or without an arithmetic of its
-/// own; those of running.
+/// watched; and the plain operators of each program, in the chip's arithmetic, on what it got.
+/// Errors: unsupported for a family without one, or without an arithmetic of its own; those of
+/// running.
 [[nodiscard]] Result<Verification> verify_compiled(const model::Model& plain,
                                                    const model::Model& compiled,
                                                    std::string_view family);

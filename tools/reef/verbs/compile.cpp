@@ -42,10 +42,10 @@ Result<const chip::Compiler*> compiler_for(const std::string& target) {
         families.emplace_back(compiler->family());
     }
     if (target.empty() && compilers.size() == 1) return compilers.front();
-    return fail(Cause::bad_argument,
-                target.empty() ? "`target` is missing"
-                               : fmt::format("nothing compiles for '{}'", target),
-                {}, fmt::format("targets are {}", fmt::join(families, ", ")));
+    return fail(
+        Cause::bad_argument,
+        target.empty() ? "`target` is missing" : fmt::format("nothing compiles for '{}'", target),
+        {}, fmt::format("targets are {}", fmt::join(families, ", ")));
 }
 
 bool is_small(const model::Model& model) {
@@ -71,10 +71,11 @@ void print_operators(Console& console, const chip::Compilation& done, bool all) 
 }
 
 void print_verification(Console& console, const Verification& v) {
-    console.print("\n{}: {} runs, {} of {} bytes equal to the plain model's in the chip's "
-                  "arithmetic, {} of the watched simulator\n",
-                  v.passed() ? "Verified" : "Not verified", v.runs, v.bytes - v.differing, v.bytes,
-                  plural(v.findings.size(), "finding"));
+    console.print(
+        "\n{}: {} runs, {} of {} bytes equal to the plain model's in the chip's "
+        "arithmetic, {} of the watched simulator\n",
+        v.passed() ? "Verified" : "Not verified", v.runs, v.bytes - v.differing, v.bytes,
+        plural(v.findings.size(), "finding"));
     if (!v.passed()) console.print("  {}\n", printable(v.first_difference));
     for (const auto& finding : v.findings) console.print("  {}\n", printable(finding));
 }
@@ -116,8 +117,8 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     const auto bytes = REEF_TRY(in_place(model::write_tflite(done.model), options.out));
     std::optional<Verification> verification;
     if (options.verify || (!options.no_verify && is_small(plain)))
-        verification = REEF_TRY(
-            in_place(verify_compiled(plain, done.model, compiler->family()), options.out));
+        verification =
+            REEF_TRY(in_place(verify_compiled(plain, done.model, compiler->family()), options.out));
     const bool right = !verification || verification->passed();
     // A program that is known to be wrong is given to nobody.
     if (right && !options.out.empty()) REEF_CHECK(write_output(options.out, bytes));
@@ -168,7 +169,8 @@ Action add_compile(CLI::App& app) {
         "  reef compile net.tflite --target CHIP -o net_CHIP.tflite\n"
         "  reef compile net.tflite --target CHIP -o net_CHIP.tflite --verify --all\n"
         "  reef compile net.tflite --target CHIP --print-after place\n"
-        "Operators that the chip does not take stay in the model, with the reason. Exit code 1 when "
+        "Operators that the chip does not take stay in the model, with the reason. Exit code 1 "
+        "when "
         "a verification finds a difference; nothing is written then."));
     return [options](Console& console) { return compile_verb(*options, console); };
 }

@@ -1,0 +1,188 @@
+// Compiled networks give the bytes of the chip's arithmetic, and nothing that a watched run finds.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <thread>
+
+#include "compile/verification.h"
+#include "edgetpu/compiler/random_network.h"
+#include "reef/base/file.h"
+#include "reef/edgetpu/compiler.h"
+#include "reef/model/builder.h"
+#include "reef/model/tflite.h"
+#include "support/compiled_session.h"
+#include "support/shared_data.h"
+
+namespace reef {
+namespace {
+
+unsigned from_environment(const char* name, unsigned standard) {
+    const char* text = std::getenv(name);
+    return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : standard;
+}
+
+struct Outcome {
+    bool compiled = false;
+    std::string problem, refusal;
+    std::size_t on_chip = 0, left = 0;
+};
+
+Outcome outcome_of(const model::Model& model, const edgetpu::CompileOptions& options = {}) {
+    Outcome out;
+    const auto compiled = edgetpu::compile(model, options);
+    if (!compiled) {
+        if (compiled.error().cause != Cause::unsupported ||
+            compiled.error().hint.find("bug") != std::string::npos)
+            out.problem = compiled.error().message();
+        out.refusal = compiled.error().message();
+        return out;
+    }
+    out.compiled = true;
+    for (const auto& op : compiled->operators) ++(op.on_chip ? out.on_chip : out.left);
+    const auto verified = tool::verify_compiled(model, compiled->model, "edgetpu");
+    if (!verified)
+        out.problem = verified.error().message();
+    else if (!verified->passed())
+        out.problem = "differs: " + verified->first_difference;
+    else if (!verified->findings.empty())
+        out.problem = "finding: " + verified->findings.front();
+    return out;
+}
+
+/// A network that failed, to look at: into the folder REEF_COMPILER_KEEP, if there is one.
+void keep(const model::Model& model, unsigned seed) {
+    const char* folder = std::getenv("REEF_COMPILER_KEEP");
+    if (folder == nullptr) return;
+    const auto bytes = model::write_tflite(model);
+    ASSERT_TRUE(bytes) << bytes.error().message();
+    ASSERT_TRUE(write_file(fmt::format("{}/seed_{}.tflite", folder, seed), *bytes));
+}
+
+/// REEF_COMPILER_SEEDS networks from REEF_COMPILER_FIRST on.
+TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
+    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
+    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 60);
+    std::size_t equal = 0, refused = 0, on_chip = 0, left = 0;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        const auto model = test::random_network(seed);
+        const Outcome out = outcome_of(model, {.most_programs = 1 + seed % 3,
+                                               .stream_parameters = seed % 5 == 0});
+        EXPECT_EQ(out.problem, "") << "seed " << seed;
+        if (!out.problem.empty()) keep(model, seed);
+        equal += out.compiled && out.problem.empty() ? 1 : 0;
+        refused += out.compiled ? 0 : 1;
+        if (!out.compiled) fmt::print("seed {}: {}\n", seed, out.refusal);
+        on_chip += out.on_chip;
+        left += out.left;
+    }
+    fmt::print("seeds {} to {}: {} equal and clean, {} with nothing for the chip; {} operators on "
+               "the chip, {} left\n",
+               first, first + count - 1, equal, refused, on_chip, left);
+    EXPECT_GE(10 * equal, 9 * count);
+    EXPECT_GE(on_chip, 4 * left);
+}
+
+TEST(Compile, EqualModelsGiveEqualBytesOnAnyThread) {
+    const auto model = test::random_network(7);
+    const auto bytes = [&] {
+        const auto compiled = edgetpu::compile(model, {});
+        return compiled ? model::write_tflite(compiled->model).value() : std::vector<std::byte>{};
+    };
+    const auto once = bytes();
+    ASSERT_FALSE(once.empty());
+    std::vector<std::vector<std::byte>> again(4);
+    std::vector<std::jthread> threads;
+    for (auto& one : again) threads.emplace_back([&] { one = bytes(); });
+    threads.clear();
+    for (const auto& one : again) EXPECT_TRUE(one == once);
+}
+
+TEST(Compile, EndsWhenItIsCancelled) {
+    std::atomic<bool> cancelled = false;
+    edgetpu::CompileOptions options{.cancelled = &cancelled};
+    std::vector<std::string> passes;
+    options.progress = [&](std::string_view pass) {
+        passes.emplace_back(pass);
+        cancelled = pass == "windows";
+    };
+    const auto compiled = edgetpu::compile(test::random_network(7), options);
+    ASSERT_FALSE(compiled);
+    EXPECT_EQ(compiled.error().cause, Cause::cancelled);
+    EXPECT_EQ(passes.back(), "windows");
+}
+
+TEST(Compile, PrintsWhatEveryPassLeaves) {
+    for (const auto pass : edgetpu::compiler_passes()) {
+        if (pass == "embed") continue;
+        const auto compiled =
+            edgetpu::compile(test::random_network(7), {.print_after = std::string(pass)});
+        ASSERT_TRUE(compiled) << compiled.error().message();
+        EXPECT_FALSE(compiled->listing.empty()) << pass;
+    }
+    EXPECT_FALSE(edgetpu::compile(test::random_network(7), {.print_after = "sleep"}));
+}
+
+TEST(Compile, RefusesWhatIsCompiledAlready) {
+    const auto once = edgetpu::compile(test::random_network(7), {});
+    ASSERT_TRUE(once) << once.error().message();
+    const auto again = edgetpu::compile(once->model, {});
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().cause, Cause::bad_argument);
+}
+
+TEST(Compile, ModelsWithNothingForTheChipAreRefusedWithReasons) {
+    model::Builder builder("float");
+    const auto in = builder.input("in", ElementType::float32, {1, 4, 4, 4});
+    const auto out = builder.tensor("out", ElementType::float32, {1, 4, 4, 4});
+    builder.add(model::Op::logistic, {in}, {out});
+    builder.output(out);
+    const auto compiled = edgetpu::compile(builder.finish().value(), {});
+    ASSERT_FALSE(compiled);
+    EXPECT_EQ(compiled.error().cause, Cause::unsupported);
+    EXPECT_NE(compiled.error().what.find("'in' is float32"), std::string::npos);
+}
+
+struct RealModel {
+    const char* file;
+    std::size_t on_chip;  ///< operators at least
+};
+
+void PrintTo(const RealModel& model, std::ostream* out) {
+    *out << model.file;
+}
+
+class CompileReal : public testing::TestWithParam<RealModel> {};
+
+TEST_P(CompileReal, GivesTheBytesOfTheChipsArithmetic) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto model = test::load_model(shared / GetParam().file);
+    const Outcome out = outcome_of(model);
+    EXPECT_TRUE(out.compiled);
+    EXPECT_EQ(out.problem, "");
+    EXPECT_GE(out.on_chip, GetParam().on_chip);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Small, CompileReal,
+    testing::Values(RealModel{"data/models/mobilenet_v1_0.25_128_quant.tflite", 30},
+                    RealModel{"data/edgetpu/templates/dense_256.tflite", 3},
+                    RealModel{"data/edgetpu/templates/gabor_64x64_p4.tflite", 4},
+                    RealModel{"data/edgetpu/templates/looming_64x64_3x3.tflite", 7},
+                    RealModel{"data/edgetpu/wild/tcn__quantized_model.tflite", 3},
+                    RealModel{"data/edgetpu/wild/facemesh__face_landmark_192_full_integer_quant."
+                              "tflite",
+                              2}));
+
+#if defined(REEF_LARGE_PROGRAMS)
+INSTANTIATE_TEST_SUITE_P(
+    Large, CompileReal,
+    testing::Values(RealModel{"data/models/mobilenet_v1_0.5_160_quant.tflite", 30},
+                    RealModel{"data/models/tf2_mobilenet_v2_1.0_224_ptq.tflite", 65},
+                    RealModel{"data/models/movenet_single_pose_lightning_ptq.tflite", 93}));
+#endif
+
+}  // namespace
+}  // namespace reef

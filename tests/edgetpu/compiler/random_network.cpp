@@ -1,0 +1,309 @@
+#include "edgetpu/compiler/random_network.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "reef/model/builder.h"
+
+namespace reef::test {
+namespace {
+
+using model::Activation;
+using model::Op;
+using model::Padding;
+using model::TensorIndex;
+
+struct Live {
+    TensorIndex index = 0;
+    std::int32_t h = 0, w = 0, c = 0;
+    float scale = 0;
+    std::int32_t zero = 0;
+    bool read = false;
+};
+
+class Maker {
+  public:
+    explicit Maker(unsigned seed) : random_(seed) { is_signed_ = chance(2); }
+
+    model::Model run() {
+        Live in{0, draw(5, 44), draw(5, 44), chance(2) ? draw(1, 6) : 4 * draw(1, 12),
+                scale(), zero(), false};
+        in.index = builder_.input("in", type(), shape(in), numbers(in));
+        live_.push_back(in);
+        const int operators = draw(2, 8);
+        for (int tries = 0; made_ < operators && tries < 100; ++tries) add_one();
+        for (const Live& t : live_)
+            if (!t.read && t.index != in.index) builder_.output(t.index);
+        auto model = builder_.finish();
+        EXPECT_TRUE(model) << (model ? "" : model.error().message());
+        return std::move(*model);
+    }
+
+  private:
+    int draw(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+    bool chance(int of) { return draw(1, of) == 1; }
+    float scale() { return std::uniform_real_distribution<float>(0.01F, 0.2F)(random_); }
+    std::int32_t zero() { return draw(0, 255); }
+    ElementType type() const { return is_signed_ ? ElementType::int8 : ElementType::uint8; }
+    std::vector<std::int32_t> shape(const Live& t) const { return {1, t.h, t.w, t.c}; }
+    model::Quantization numbers(const Live& t) const {
+        return model::per_tensor(t.scale, t.zero - (is_signed_ ? 128 : 0));
+    }
+    Activation activation() {
+        return std::array{Activation::none, Activation::relu, Activation::relu6}[draw(0, 2)];
+    }
+
+    Live& any() {
+        // Late ones more often.
+        const int last = static_cast<int>(live_.size()) - 1;
+        return live_[static_cast<std::size_t>(std::max(draw(0, last), draw(0, last)))];
+    }
+
+    TensorIndex made(Live out) {
+        out.index = builder_.tensor(fmt::format("t{}", ++made_), type(), shape(out), numbers(out));
+        live_.push_back(out);
+        return out.index;
+    }
+    TensorIndex read(Live& t) {
+        t.read = true;
+        return t.index;
+    }
+
+    template <typename T>
+    TensorIndex constant(ElementType of, std::vector<std::int32_t> dims, const std::vector<T>& data,
+                         model::Quantization q = {}) {
+        return builder_.constant<T>(fmt::format("c{}", ++constants_), of, std::move(dims),
+                                    std::span<const T>(data), std::move(q));
+    }
+
+    std::vector<std::uint8_t> weights(std::size_t count) {
+        std::vector<std::uint8_t> bytes(count);
+        for (auto& b : bytes) b = static_cast<std::uint8_t>(draw(is_signed_ ? 1 : 0, 255) ^ 0x80);
+        return bytes;
+    }
+
+    void add_one() {
+        static constexpr void (Maker::*kinds[])() = {
+            &Maker::convolution, &Maker::convolution, &Maker::convolution, &Maker::depthwise,
+            &Maker::depthwise,   &Maker::sum,         &Maker::product,     &Maker::rescale,
+            &Maker::logistic,    &Maker::joined,      &Maker::pool,        &Maker::resize,
+            &Maker::mean,        &Maker::padded,      &Maker::dense};
+        (this->*kinds[draw(0, std::size(kinds) - 1)])();
+    }
+
+    static std::int32_t side(std::int32_t in, int reach, int stride, Padding padding) {
+        return padding == Padding::same ? (in + stride - 1) / stride
+                                        : (in - reach) / stride + 1;
+    }
+
+    void convolution() { windowed(any(), false); }
+    void depthwise() {
+        Live& in = any();
+        if (in.c > 1) windowed(in, true);
+    }
+
+    void windowed(Live& from, bool by_channel) {
+        const Live in = from;
+        const int kh = std::array{1, 3, 3, 5}[draw(0, 3)], kw = chance(8) ? draw(1, 4) : kh;
+        const int sh = draw(1, 2), sw = chance(8) ? draw(1, 2) : sh;
+        const int dilation = sh == 1 && sw == 1 && chance(4) ? 2 : 1;
+        const auto padding = chance(3) ? Padding::valid : Padding::same;
+        const int reach_h = (kh - 1) * dilation + 1, reach_w = (kw - 1) * dilation + 1;
+        if (padding == Padding::valid && (reach_h > in.h || reach_w > in.w)) return;
+        Live out = in;
+        out.read = false;
+        out.h = side(in.h, reach_h, sh, padding);
+        out.w = side(in.w, reach_w, sw, padding);
+        if (!by_channel) out.c = chance(4) ? draw(1, 150) : 4 * draw(1, 32);
+        if (std::int64_t{out.h} * out.w * out.c > 60000) return;
+        const auto layer = constants_of(in, out, kh * kw, by_channel,
+                                        by_channel ? std::vector<std::int32_t>{1, kh, kw, out.c}
+                                                   : std::vector<std::int32_t>{out.c, kh, kw, in.c});
+        from.read = true;
+        const auto to = made({0, out.h, out.w, out.c, layer.scale, zero(), false});
+        if (by_channel) {
+            model::DepthwiseConv2dOptions o{padding, sh, sw, dilation, dilation, 1, activation()};
+            builder_.add(Op::depthwise_conv_2d, {in.index, layer.weights, layer.bias}, {to}, o);
+        } else {
+            model::Conv2dOptions o{padding, sh, sw, dilation, dilation, activation(), {}};
+            builder_.add(Op::conv_2d, {in.index, layer.weights, layer.bias}, {to}, o);
+        }
+    }
+
+    struct Constants {
+        TensorIndex weights = 0, bias = 0;
+        float scale = 0;  ///< of the output, so that it fills its range
+    };
+    Constants constants_of(const Live& in, const Live& out, int taps, bool by_channel,
+                           std::vector<std::int32_t> dims) {
+        const int products = taps * (by_channel ? 1 : in.c);
+        std::size_t count = 1;
+        for (const auto d : dims) count *= static_cast<std::size_t>(d);
+        const bool per_channel = is_signed_ && !chance(4) && out.c > 1;
+        std::vector<float> scales(per_channel ? static_cast<std::size_t>(out.c) : 1);
+        for (float& s : scales) s = std::uniform_real_distribution<float>(0.002F, 0.01F)(random_);
+        auto q = per_channel ? model::per_channel(scales, by_channel ? 3 : 0)
+                             : model::per_tensor(scales[0], is_signed_ ? 0 : zero());
+        std::vector<std::int32_t> bias(static_cast<std::size_t>(out.c));
+        for (auto& b : bias) b = draw(-3000, 3000);
+        Constants made;
+        made.weights = constant(type(), std::move(dims), weights(count), std::move(q));
+        made.bias = constant(ElementType::int32, {out.c}, bias);
+        made.scale = in.scale * 0.006F * 50.0F * std::sqrt(static_cast<float>(products)) *
+                     std::uniform_real_distribution<float>(0.5F, 2.0F)(random_);
+        return made;
+    }
+
+    void dense() {
+        Live& from = any();
+        const Live in = from;
+        if (in.h * in.w != 1) return;
+        Live out{0, 1, 1, chance(2) ? draw(1, 200) : 4 * draw(1, 100), 0, zero(), false};
+        const auto layer = constants_of(in, out, 1, false, {out.c, in.c});
+        out.scale = layer.scale;
+        from.read = true;
+        const auto to = made(out);
+        builder_.add(Op::fully_connected, {in.index, layer.weights, layer.bias}, {to},
+                     model::FullyConnectedOptions{activation(), 0, true, false, {}});
+    }
+
+    /// Two live tensors of one shape: the same one at worst.
+    std::pair<std::size_t, std::size_t> pair() {
+        const std::size_t a = static_cast<std::size_t>(&any() - live_.data());
+        std::vector<std::size_t> fits;
+        for (std::size_t b = 0; b < live_.size(); ++b)
+            if (live_[b].h == live_[a].h && live_[b].w == live_[a].w && live_[b].c == live_[a].c)
+                fits.push_back(b);
+        return {a, fits[static_cast<std::size_t>(draw(0, static_cast<int>(fits.size()) - 1))]};
+    }
+
+    void sum() {
+        const auto [a, b] = pair();
+        const Live x = live_[a], y = live_[b];
+        live_[a].read = live_[b].read = true;
+        const auto to = made({0, x.h, x.w, x.c, x.scale + y.scale, zero(), false});
+        builder_.add(Op::add, {x.index, y.index}, {to}, model::AddOptions{activation(), true});
+    }
+    void product() {
+        const auto [a, b] = pair();
+        const Live x = live_[a], y = live_[b];
+        live_[a].read = live_[b].read = true;
+        const auto to = made({0, x.h, x.w, x.c, x.scale * y.scale * 90, zero(), false});
+        builder_.add(Op::mul, {x.index, y.index}, {to}, model::MulOptions{activation()});
+    }
+
+    void rescale() {
+        const Live in = any();
+        touch(in);
+        const auto to = made({0, in.h, in.w, in.c,
+                              in.scale * std::uniform_real_distribution<float>(0.6F, 1.7F)(random_),
+                              zero(), false});
+        builder_.add(std::array{Op::quantize, Op::relu, Op::relu6}[draw(0, 2)], {in.index}, {to});
+    }
+    void logistic() {
+        const Live in = any();
+        touch(in);
+        const auto to = made({0, in.h, in.w, in.c, 1.0F / 256, 0, false});
+        builder_.add(Op::logistic, {in.index}, {to});
+    }
+
+    void joined() {
+        const Live in = any();
+        std::vector<TensorIndex> parts;
+        std::int32_t channels = 0;
+        for (Live& t : live_) {
+            if (t.h != in.h || t.w != in.w || parts.size() == 3) continue;
+            // TFLite's int8 rescales nothing here.
+            if (is_signed_ && (t.scale != in.scale || t.zero != in.zero)) continue;
+            if (!parts.empty() && channels % 4 != 0) break;
+            parts.push_back(read(t));
+            channels += t.c;
+        }
+        const auto to = made({0, in.h, in.w, channels, is_signed_ ? in.scale : in.scale * 1.2F,
+                              is_signed_ ? in.zero : zero(), false});
+        builder_.add(Op::concatenation, parts, {to}, model::ConcatenationOptions{3, Activation::none});
+    }
+
+    void pool() {
+        const Live in = any();
+        const bool most = chance(2);
+        const int k = draw(2, 3), s = draw(1, 2);
+        const auto padding = most && chance(2) ? Padding::same : Padding::valid;
+        if (in.h < k || in.w < k) return;
+        touch(in);
+        Live out = in;
+        out.read = false;
+        out.h = side(in.h, k, s, padding);
+        out.w = side(in.w, k, s, padding);
+        const auto to = made(out);
+        builder_.add(most ? Op::max_pool_2d : Op::average_pool_2d, {in.index}, {to},
+                     model::Pool2dOptions{padding, s, s, k, k, Activation::none});
+    }
+
+    void resize() {
+        const Live in = any();
+        if (in.h > 24 || in.w > 24 || in.c > 64) return;
+        touch(in);
+        Live out = in;
+        out.read = false;
+        out.h *= 2;
+        out.w *= 2;
+        const auto size = constant(ElementType::int32, {2}, std::vector<std::int32_t>{out.h, out.w});
+        const auto to = made(out);
+        if (chance(2))
+            builder_.add(Op::resize_bilinear, {in.index, size}, {to},
+                         model::ResizeBilinearOptions{false, true, 0, 0});
+        else
+            builder_.add(Op::resize_nearest_neighbor, {in.index, size}, {to},
+                         model::ResizeNearestNeighborOptions{false, chance(2)});
+    }
+
+    void mean() {
+        const Live in = any();
+        if (in.h * in.w == 1 || in.h * in.w * in.c > 100000) return;
+        touch(in);
+        const auto axes = constant(ElementType::int32, {2}, std::vector<std::int32_t>{1, 2});
+        const auto to = made({0, 1, 1, in.c, in.scale, in.zero, false});
+        builder_.add(Op::mean, {in.index, axes}, {to}, model::ReducerOptions{true});
+    }
+
+    void padded() {
+        const Live in = any();
+        if (in.h > 40 || in.w > 40) return;
+        touch(in);
+        Live out = in;
+        out.read = false;
+        const std::vector<std::int32_t> widths{0, 0, draw(0, 2), draw(0, 2),
+                                               draw(0, 2), draw(0, 2), 0, 0};
+        out.h += widths[2] + widths[3];
+        out.w += widths[4] + widths[5];
+        const auto list = constant(ElementType::int32, {4, 2}, widths);
+        const auto to = made(out);
+        builder_.add(Op::pad, {in.index, list}, {to});
+        windowed(live_.back(), chance(3) && out.c > 1);
+    }
+
+    void touch(const Live& t) {
+        for (Live& l : live_)
+            if (l.index == t.index) l.read = true;
+    }
+
+    std::mt19937 random_;
+    bool is_signed_ = false;
+    model::Builder builder_{"random"};
+    std::vector<Live> live_;
+    int made_ = 0, constants_ = 0;
+};
+
+}  // namespace
+
+model::Model random_network(unsigned seed) {
+    return Maker(seed).run();
+}
+
+}  // namespace reef::test
