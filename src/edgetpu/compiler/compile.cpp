@@ -21,12 +21,13 @@ using lowering::Plan;
 
 namespace pass {
 constexpr std::string_view read = "read", legalise = "legalise", partition = "partition",
-                           tile = "tile", windows = "windows", parameters = "parameters",
-                           place = "place", emit = "emit", embed = "embed";
+                           tile = "tile", bands = "bands", windows = "windows",
+                           parameters = "parameters", place = "place", emit = "emit",
+                           embed = "embed";
 }  // namespace pass
 constexpr auto passes = std::to_array<std::string_view>(
-    {pass::read, pass::legalise, pass::partition, pass::tile, pass::windows, pass::parameters,
-     pass::place, pass::emit, pass::embed});
+    {pass::read, pass::legalise, pass::partition, pass::tile, pass::bands, pass::windows,
+     pass::parameters, pass::place, pass::emit, pass::embed});
 
 /// Errors of our own making: no input should come here.
 std::unexpected<Error> broken_rule(const std::vector<ProgramFault>& faults) {
@@ -137,6 +138,9 @@ class Driver {
         REEF_CHECK(begin(pass::tile));
         Plan plan = lowering::tile(graph, program);
         print(pass::tile, [&] { return to_text(plan); });
+        REEF_CHECK(begin(pass::bands));
+        plan = in_bands(std::move(plan));
+        print(pass::bands, [&] { return to_text(plan); });
         REEF_CHECK(begin(pass::windows));
         find_windows(plan);
         print(pass::windows, [&] { return to_text(plan); });
@@ -149,8 +153,12 @@ class Driver {
         print(pass::place, [&] { return to_text(plan); });
         REEF_CHECK(begin(pass::emit));
         auto programs = REEF_TRY(emit(plan));
-        print(pass::emit,
-              [&] { return disassemble(programs.computing.bytes, {.symbolic = true}); });
+        print(pass::emit, [&] {
+            std::string text;
+            for (const auto& stream : programs.computing.streams)
+                text += disassemble(stream.bytes, {.symbolic = true});
+            return text;
+        });
         REEF_CHECK(begin(pass::embed));
         const std::size_t cached = programs.cached.size();
         Package package = package_of(plan, std::move(programs));

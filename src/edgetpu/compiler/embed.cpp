@@ -66,31 +66,48 @@ OutputLayout layout_of(const Tensor& t, const Emission::Output& out) {
     return layout;
 }
 
-std::size_t input_bytes(const Tensor& t) {
-    const auto bytes = static_cast<std::size_t>(t.height) * static_cast<std::size_t>(t.width) *
-                       static_cast<std::size_t>(t.channels);
-    constexpr std::size_t unit = spec::activation_unit_bytes;
-    return (bytes + unit - 1) / unit * unit;
-}
-
-Executable executable_of(ExecutableType type, Emitter::Stream stream,
+Executable executable_of(ExecutableType type, Emitter::Program program,
                          std::vector<std::byte> parameters) {
     Executable e;
     e.type = type;
     e.chip = chip_name;
     e.batch_size = 1;
-    e.bitstreams.push_back({shared(std::move(stream.bytes)), std::move(stream.fields)});
+    for (auto& stream : program.streams)
+        e.bitstreams.push_back({shared(std::move(stream.bytes)), std::move(stream.fields)});
     e.parameters = shared(std::move(parameters));
-    e.dma_hints = DmaHints{.hints = {{InstructionHint{0}}}, .fully_deterministic = true};
+    e.dma_hints = DmaHints{.hints = {}, .fully_deterministic = true};
     return e;
 }
+
+/// Hints in the order of the program's transfers, each behind the instructions that ask for it.
+class HintWriter {
+  public:
+    HintWriter(Executable& executable, std::vector<std::size_t> streams)
+        : executable_(executable), streams_(std::move(streams)) {}
+
+    void add(DmaHint hint) {
+        for (; sent_ <= streams_[next_]; ++sent_)
+            executable_.dma_hints->hints.push_back(
+                {InstructionHint{static_cast<std::int32_t>(sent_)}});
+        ++next_;
+        executable_.dma_hints->hints.push_back(std::move(hint));
+    }
+
+  private:
+    Executable& executable_;
+    std::vector<std::size_t> streams_;
+    std::size_t next_ = 0, sent_ = 0;
+};
 
 /// Programs share the chip's memory when their tokens are equal: it is made of what is cached.
 std::uint64_t token_of(const Programs& programs) {
     std::vector<std::byte> all(programs.cached);
-    if (programs.caching)
-        all.insert(all.end(), programs.caching->bytes.begin(), programs.caching->bytes.end());
-    all.insert(all.end(), programs.computing.bytes.begin(), programs.computing.bytes.end());
+    const auto add = [&](const Emitter::Program& program) {
+        for (const auto& stream : program.streams)
+            all.insert(all.end(), stream.bytes.begin(), stream.bytes.end());
+    };
+    if (programs.caching) add(*programs.caching);
+    add(programs.computing);
     const auto digest = sha256(all);
     std::uint64_t token = 0;
     for (std::size_t i = 0; i < sizeof token; ++i) token |= std::uint64_t{digest[i]} << 8 * i;
@@ -102,17 +119,21 @@ Executable computing(const Plan& plan, Programs& programs) {
         executable_of(ExecutableType::execution_only, std::move(programs.computing), plan.streamed);
     e.name = "model";
     e.used_narrow_memory_bytes_per_tile = static_cast<std::int32_t>(plan.narrow_bytes);
-    auto& hints = e.dma_hints->hints;
+    HintWriter hints(e, transfers);
     for (const Port& port : plan.inputs) {
-        Layer layer = layer_of(plan, port, input_bytes(plan.tensors[port.tensor]));
+        Layer layer = layer_of(plan, port, plan.tensors[port.tensor].input_bytes());
         layer.kind = InputLayer{};
-        hints.push_back(transfer(BaseAddress::input_activation, layer.name,
-                                 static_cast<std::size_t>(layer.size_bytes), Direction::infeed));
         e.inputs.push_back(std::move(layer));
     }
-    if (!plan.streamed.empty())
-        hints.push_back(
-            transfer(BaseAddress::parameter, {}, plan.streamed.size(), Direction::infeed));
+    for (const Step& step : plan.steps) {
+        const auto* input = std::get_if<InputStep>(&step.kind);
+        if (input == nullptr) continue;
+        hints.add(transfer(BaseAddress::input_activation, plan.graph->values[input->value].name,
+                           plan.tensors[step.out].input_bytes(), Direction::infeed));
+        if (&step == &plan.steps.front() && !plan.streamed.empty())
+            hints.add(
+                transfer(BaseAddress::parameter, {}, plan.streamed.size(), Direction::infeed));
+    }
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
         const Port& port = plan.outputs[i];
         const auto& out = programs.outputs[i];
@@ -120,21 +141,23 @@ Executable computing(const Plan& plan, Programs& programs) {
         layer.kind = OutputLayer{.layout = layout_of(plan.tensors[port.tensor], out),
                                  .data_type = layer.data_type,
                                  .shape_info = {}};
-        hints.push_back(
+        hints.add(
             transfer(BaseAddress::output_activation, layer.name, out.bytes, Direction::outfeed));
         e.outputs.push_back(std::move(layer));
     }
-    hints.push_back({InterruptHint{0}, Direction::outfeed});
+    hints.add({InterruptHint{0}, Direction::outfeed});
     return e;
 }
 
 Executable caching(Programs& programs) {
     const std::size_t bytes = programs.cached.size();
+    const auto transfers = programs.caching->transfers;
     Executable e = executable_of(ExecutableType::parameter_caching, std::move(*programs.caching),
                                  std::move(programs.cached));
     e.name = "parameters";
-    e.dma_hints->hints.push_back(transfer(BaseAddress::parameter, {}, bytes, Direction::infeed));
-    e.dma_hints->hints.push_back({InterruptHint{0}, Direction::outfeed});
+    HintWriter hints(e, transfers);
+    hints.add(transfer(BaseAddress::parameter, {}, bytes, Direction::infeed));
+    hints.add({InterruptHint{0}, Direction::outfeed});
     return e;
 }
 

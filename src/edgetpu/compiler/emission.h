@@ -68,8 +68,8 @@ void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& sour
 [[nodiscard]] Status check_emittable(const Plan& plan);
 
 struct Programs {
-    Emitter::Stream computing;
-    std::optional<Emitter::Stream> caching;
+    Emitter::Program computing;
+    std::optional<Emitter::Program> caching;
     std::vector<std::byte> cached;  ///< parameters, in the order in which they are loaded
     std::vector<Emission::Output> outputs;
 };

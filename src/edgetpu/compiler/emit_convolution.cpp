@@ -6,7 +6,6 @@
 namespace reef::edgetpu::lowering {
 namespace {
 
-constexpr std::uint32_t lanes = spec::lane_count;
 constexpr std::uint32_t relay_inner = 64;
 /// Relay units that wait for their ring_push at most.
 constexpr std::int64_t relay_credit = 127;

@@ -7,13 +7,16 @@
 namespace reef::edgetpu::lowering {
 namespace {
 
-constexpr std::int64_t unit = spec::activation_unit_bytes;
+constexpr std::int64_t host_unit = spec::activation_unit_bytes;
 constexpr std::uint32_t inner_units = 16384;
 /// Rows that a tile receives before it copies them to narrow memory.
 constexpr std::int32_t slot_rows = 4;
 constexpr std::int32_t slots_row = top_row - 2 - 2 * slot_rows;
 constexpr std::int32_t row_words = spec::row_bytes / spec::narrow_word_bytes;
 constexpr std::int32_t words_of_unit = spec::activation_unit_bytes / spec::narrow_word_bytes;
+
+/// Among the words for constants, which nothing reads any more.
+constexpr std::int32_t unused_word = 20;
 
 std::int64_t up(std::int64_t n, std::int64_t d) {
     return (n + d - 1) / d;
@@ -29,11 +32,11 @@ class InputWriter {
     InputWriter(Emission& e, const Step& step)
         : e_(e), tensor_(e.tensor(step.out)), strip_(step.scratch->base) {
         row_bytes_ = std::int64_t{tensor_.width} * tensor_.channels;
-        units_ = up(tensor_.height * row_bytes_, unit);
+        units_ = tensor_.input_bytes() / host_unit;
         for (unsigned r = 0; r < grid; ++r) {
             const Span& own = tensor_.own_rows[r];
             if (own.empty()) continue;
-            wanted_[r] = {own.begin * row_bytes_ / unit, up(own.end * row_bytes_, unit)};
+            wanted_[r] = {own.begin * row_bytes_ / host_unit, up(own.end * row_bytes_, host_unit)};
         }
     }
 
@@ -73,7 +76,7 @@ class InputWriter {
         e_.code.copy(4, 10);
         e_.code.copy(6, 5);
         e_.code.copy(7, 4);
-        e_.code.transfer({6, 7}, {8, 9}, static_cast<std::uint32_t>(units_ * unit),
+        e_.code.transfer({6, 7}, {8, 9}, static_cast<std::uint32_t>(units_ * host_unit),
                          spec::DmaTag::input_activations_);
     }
 
@@ -96,8 +99,12 @@ class InputWriter {
                 continue;
             const auto set = static_cast<TileSet>(0xfU << 4 * r);
             tiles = static_cast<TileSet>(tiles | set);
-            receive(r, set, part, words, slots);
+            const auto at =
+                static_cast<std::int32_t>(strip_ / 4) +
+                static_cast<std::int32_t>(part.begin - wanted_[r]->begin) * words_of_unit;
+            receive(r, set, nest(6, at, {{1, static_cast<std::uint32_t>(words)}}), slots);
         }
+        if (tiles == 0) tiles = throw_away(part, words, slots);
         program::RingPush push;
         push.fifo = spec::Fifo::activations_;
         push.src =
@@ -109,13 +116,19 @@ class InputWriter {
         e_.code.scalar(push);
     }
 
-    void receive(unsigned row, TileSet tiles, const Units& part, std::int64_t words,
-                 const LoopNest& slots) {
-        const auto at = static_cast<std::int32_t>(strip_ / 4) +
-                        static_cast<std::int32_t>(part.begin - wanted_[row]->begin) * words_of_unit;
+    /// Rows of other bands: written over one word.
+    TileSet throw_away(const Units& part, std::int64_t words, const LoopNest& slots) {
+        unsigned row = 0;
+        while (!wanted_[row] || wanted_[row]->begin < part.end) ++row;
+        const auto set = static_cast<TileSet>(0xfU << 4 * row);
+        receive(row, set, nest(6, unused_word, {{0, static_cast<std::uint32_t>(words)}}), slots);
+        return set;
+    }
+
+    void receive(unsigned row, TileSet tiles, const LoopNest& to, const LoopNest& slots) {
         program::WideToNarrow store;
         store.src = slots;
-        store.dst = nest(6, at, {{1, static_cast<std::uint32_t>(words)}});
+        store.dst = to;
         store.written = signal_at(0);
         store.wait[0] = wait_for(counter::RING_READ_A_, 1, groups_[row] + 1, 1);
         store.row_level = 1;
@@ -126,7 +139,7 @@ class InputWriter {
         take.ring_read = signal_at(1);
         take.wait[0] = room_for(counter::WIDE_TO_NARROW_, 1, words_[row], row_words * slot_rows);
         e_.code.tile(tiles, take);
-        words_[row] += static_cast<std::int32_t>(words);
+        words_[row] += static_cast<std::int32_t>(to.count[0]);
         groups_[row] += static_cast<std::int32_t>(slots.count[1]);
     }
 
@@ -137,7 +150,7 @@ class InputWriter {
         if (own.empty()) return std::nullopt;
         const auto h = count(own.rows.size()), w = count(own.columns.size());
         const auto pitch = static_cast<std::int32_t>(tensor_.pitch(t));
-        const auto skipped = own.rows.begin * row_bytes_ - wanted_[t / grid]->begin * unit;
+        const auto skipped = own.rows.begin * row_bytes_ - wanted_[t / grid]->begin * host_unit;
         const auto from = static_cast<std::int32_t>(strip_ + skipped) +
                           own.columns.begin * tensor_.channels + 4 * word;
         const std::int32_t to = tensor_.address(t, own.rows.begin, own.columns.begin) + 4 * word;
@@ -234,7 +247,7 @@ void emit_output(Emission& e, const Port& port) {
         const auto part = part_of(tensor, t);
         if (!part) continue;
         out.offsets[t] = out.bytes;
-        out.bytes += units_of_words(part->words) * static_cast<std::uint32_t>(unit);
+        out.bytes += units_of_words(part->words) * static_cast<std::uint32_t>(host_unit);
     }
     e.code.set_address(
         10,

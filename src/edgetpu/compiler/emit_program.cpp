@@ -7,8 +7,6 @@
 namespace reef::edgetpu::lowering {
 namespace {
 
-constexpr std::uint32_t notify_core = 1;
-constexpr std::uint32_t notify_end = 0xd;
 constexpr std::uint32_t parameter_unit = spec::parameter_unit_bytes;
 
 constexpr std::uint32_t both_producers =
@@ -147,7 +145,7 @@ void load_piece(Emitter& code, const ParameterLayer& layer, const ParameterLayer
     code.scalar(push);
 }
 
-Result<Emitter::Stream> caching_program(const Plan& plan, std::uint32_t bytes) {
+Result<Emitter::Program> caching_program(const Plan& plan, std::uint32_t bytes) {
     Emitter code(true);
     code.start();
     set_base(code, 1, 0, BaseAddress::parameter);
@@ -237,7 +235,7 @@ Result<Programs> emit(const Plan& plan) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         emit_step(e, plan.steps[i]);
         ends.push_back(e.code.size());
-        if (i + 1 == plan.inputs.size() && !plan.streamed.empty()) ask_for_streamed(e);
+        if (i == 0 && !plan.streamed.empty()) ask_for_streamed(e);
     }
     for (const Port& port : plan.outputs) {
         emit_output(e, port);

@@ -11,13 +11,14 @@ constexpr std::uint32_t all_but_producers =
     all_tile_counters & ~(1U << counter::RING_PRODUCER_A_ | 1U << counter::RING_PRODUCER_B_);
 constexpr std::uint32_t all_scalar_engines = (1U << 5U) - 1;
 constexpr std::uint32_t all_scalar_counters = (1U << 9U) - 1;
-constexpr std::uint32_t notify_core = 1;
 constexpr std::size_t word_bits = 128;
 /// What a START counts: all but itself and END.
 constexpr std::size_t uncounted_words = 2;
 constexpr unsigned end_bits = 0x80;
 /// A stream has so many words at most between START and END.
 constexpr std::size_t most_words = 16384;
+/// The fence at a stream's beginning, its halt and the empty bundles behind that.
+constexpr std::size_t words_of_ends = 6;
 
 template <typename Dimensions>
 LoopNest nest_of(unsigned dimensions, std::int32_t base, const Dimensions& given) {
@@ -73,7 +74,6 @@ LoopNest fifo_pass(std::int64_t first, std::int64_t units, std::uint32_t fifo_un
 void Emitter::fence(std::uint32_t reset_counters, std::uint32_t notify) {
     program::Fence fence;
     fence.tiles = every_tile;
-    fence.sequence = next_sequence();
     fence.caching = caching_;
     fence.engines = all_engines;
     fence.reset_counters = reset_counters;
@@ -94,6 +94,7 @@ void Emitter::wait_for_tiles(std::uint32_t engines, std::uint32_t reset_counters
 void Emitter::full_stop() {
     fence(all_but_producers, notify_core);
     wait_for_tiles();
+    stops_.push_back(code_.size());
 }
 
 void Emitter::reset_scalar(std::uint32_t counters, std::int32_t value) {
@@ -137,6 +138,7 @@ void Emitter::transfer(std::pair<unsigned, unsigned> address, std::pair<unsigned
     scalar(program::Bundle{.store = store(word::bytes_, use.first),
                            .alu = set_too(use.second, static_cast<std::uint32_t>(tag))});
     scalar(program::Bundle{.store = store(word::tag_, use.second)});
+    transfers_.push_back(code_.size());
     scalar(program::Bundle{.store = {spec::StoreOp::fire_, 0, 0}});
 }
 
@@ -152,13 +154,49 @@ void Emitter::end(std::pair<unsigned, unsigned> halves, std::pair<unsigned, unsi
     copy(copies.first, std::max(halves.first, halves.second));
     copy(copies.second, std::min(halves.first, halves.second));
     transfer(copies, use, 0, spec::DmaTag::interrupt_0_);
-    scalar(program::Halt{.last = true});
-    for (int i = 0; i < 4; ++i) scalar(program::Bundle{});
 }
 
-Result<Emitter::Stream> Emitter::finish() {
+/// From one full stop to another, as many as a stream holds.
+Result<std::vector<Emitter::Part>> Emitter::cut() const {
+    std::vector<std::size_t> before{0};  // words in front of each instruction
+    for (const auto& one : code_)
+        before.push_back(before.back() + program::info_of(one.operation).words);
+    std::vector<Part> parts;
+    for (std::size_t begin = 0; begin < code_.size();) {
+        const auto fits = [&](std::size_t end) {
+            return before[end] - before[begin] + words_of_ends <= most_words;
+        };
+        std::size_t end = code_.size();
+        if (!fits(end)) {
+            const auto past = std::ranges::partition_point(stops_, fits);
+            if (past == stops_.begin() || *std::prev(past) <= begin)
+                return fail(Cause::unsupported,
+                            "an operator has more instructions than one stream holds");
+            end = *std::prev(past);
+        }
+        parts.push_back({begin, end});
+        begin = end;
+    }
+    return parts;
+}
+
+namespace {
+
+void set_sequence(program::Operation& operation, std::uint32_t& sequence) {
+    const auto number = [&] { return sequence++ & 0x7fffU; };
+    std::visit(
+        [&](auto& op) {
+            if constexpr (requires { op.work; }) op.work.sequence = number();
+            if constexpr (std::is_same_v<std::decay_t<decltype(op)>, program::Fence>)
+                op.sequence = number();
+        },
+        operation);
+}
+
+}  // namespace
+
+Result<Emitter::Stream> Emitter::encode(const Part& part, std::uint32_t& sequence) {
     Stream stream;
-    std::vector<std::size_t> word_of;
     const auto append = [&](const program::TypedInstruction& one) -> Status {
         const auto encoded = REEF_TRY(program::encode(one));
         const Bytes bytes = encoded.bytes();
@@ -166,27 +204,50 @@ Result<Emitter::Stream> Emitter::finish() {
         return {};
     };
     REEF_CHECK(append({program::Start{}}));
-    for (const auto& one : code_) {
-        word_of.push_back(stream.bytes.size() * 8 / word_bits);
-        if (auto done = append(one); !done) {
-            refused_ = word_of.size() - 1;
+    if (part.begin != 0) {
+        program::Fence fence;
+        fence.tiles = every_tile;
+        fence.engines = all_engines;
+        fence.caching = caching_;
+        fence.reset_counters = all_but_producers;
+        fence.sequence = sequence++ & 0x7fffU;
+        REEF_CHECK(append({fence}));
+    }
+    const auto& operand =
+        spec::instructions[spec::op::bundle].fields[spec::field::bundle::alu_operand];
+    for (std::size_t i = part.begin; i < part.end; ++i) {
+        for (const auto& [instruction, meta] : patches_)
+            if (instruction == i)
+                stream.fields.push_back(
+                    {meta, static_cast<std::int32_t>(stream.bytes.size() * 8 + operand.position)});
+        set_sequence(code_[i].operation, sequence);
+        if (auto done = append(code_[i]); !done) {
+            refused_ = i;
             return std::unexpected(std::move(done).error());
         }
     }
+    const bool last = part.end == code_.size();
+    REEF_CHECK(append({program::Halt{.continues = !last, .last = last}}));
+    for (int i = 0; i < 4; ++i) REEF_CHECK(append({program::Bundle{}}));
     REEF_CHECK(append({program::End{.bits = end_bits}}));
     const std::size_t words = stream.bytes.size() * 8 / word_bits - uncounted_words;
-    if (words > most_words)
-        return fail(Cause::unsupported, "the program has more words than one instruction stream");
-    const program::Start start{.bits = static_cast<std::uint32_t>(words * word_bits)};
-    const auto first = REEF_TRY(program::encode({start}));
+    const auto first = REEF_TRY(
+        program::encode({program::Start{.bits = static_cast<std::uint32_t>(words * word_bits)}}));
     std::ranges::copy(first.bytes(), stream.bytes.begin());
-    const auto& operand =
-        spec::instructions[spec::op::bundle].fields[spec::field::bundle::alu_operand];
-    for (auto& [instruction, meta] : patches_)
-        stream.fields.push_back(
-            {std::move(meta),
-             static_cast<std::int32_t>(word_of[instruction] * word_bits + operand.position)});
     return stream;
+}
+
+Result<Emitter::Program> Emitter::finish() {
+    Program program;
+    std::uint32_t sequence = 0;
+    const auto parts = REEF_TRY(cut());
+    for (const Part& part : parts) program.streams.push_back(REEF_TRY(encode(part, sequence)));
+    for (const std::size_t at : transfers_) {
+        std::size_t stream = 0;
+        while (parts[stream].end <= at) ++stream;
+        program.transfers.push_back(stream);
+    }
+    return program;
 }
 
 }  // namespace reef::edgetpu::lowering

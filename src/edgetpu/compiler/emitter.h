@@ -19,6 +19,8 @@ namespace counter = spec::value::tile_counter;
 namespace scalar_counter = spec::value::scalar_counter;
 
 constexpr TileSet every_tile = 0xffff;
+/// What a fence tells the scalar core; notify_end ends a program.
+constexpr std::uint32_t notify_core = 1, notify_end = 0xd;
 /// Scratch rows of wide memory end here; ring slots are taken from the top.
 constexpr std::int32_t top_row = spec::wide_rows;
 
@@ -72,7 +74,6 @@ class Emitter {
     template <typename Op>
     void tile(TileSet tiles, Op op) {
         op.work.tiles = tiles;
-        op.work.sequence = next_sequence();
         op.work.caching = caching_;
         code_.push_back({std::move(op)});
     }
@@ -122,8 +123,14 @@ class Emitter {
         std::vector<std::byte> bytes;
         std::vector<FieldOffset> fields;
     };
-    /// Errors: bad_argument where a number is wider than its field; unsupported for too many words.
-    [[nodiscard]] Result<Stream> finish();
+    struct Program {
+        /// One, or several where there are too many words for one: cut behind full stops.
+        std::vector<Stream> streams;
+        std::vector<std::size_t> transfers;  ///< the stream of each, in their order
+    };
+    /// Errors: bad_argument where a number is wider than its field; unsupported for too many words
+    /// between two full stops.
+    [[nodiscard]] Result<Program> finish();
     /// Instructions up to now; and the one that finish() refused.
     [[nodiscard]] std::size_t size() const { return code_.size(); }
     [[nodiscard]] std::optional<std::size_t> refused() const { return refused_; }
@@ -132,16 +139,22 @@ class Emitter {
         1U << spec::value::scalar_engine::INFEED_ | 1U << spec::value::scalar_engine::OUTFEED_;
 
   private:
-    std::uint32_t next_sequence() { return sequence_++ & 0x7fffU; }
+    /// Instructions [begin, end) of a stream.
+    struct Part {
+        std::size_t begin = 0, end = 0;
+    };
+    [[nodiscard]] Result<std::vector<Part>> cut() const;
+    [[nodiscard]] Result<Stream> encode(const Part& part, std::uint32_t& sequence);
 
     bool caching_;
-    std::uint32_t sequence_ = 0;
     std::vector<program::TypedInstruction> code_;
     struct Patch {
         std::size_t instruction;
         Meta meta;
     };
     std::vector<Patch> patches_;
+    std::vector<std::size_t> stops_;      ///< instructions behind full stops
+    std::vector<std::size_t> transfers_;  ///< instructions that fire a transfer
     std::optional<std::size_t> refused_;
 };
 

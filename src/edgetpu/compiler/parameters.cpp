@@ -8,7 +8,6 @@
 namespace reef::edgetpu::lowering {
 namespace {
 
-constexpr std::uint32_t lanes = spec::lane_count;
 constexpr std::uint32_t stored_unit = spec::parameter_unit_bytes;
 /// Rows that one visit of a position reads at most, where they are not the rows of one tap.
 constexpr std::uint32_t most_rows_of_taps = 96;
@@ -179,12 +178,20 @@ bool can_spread(const Plan& plan, const Step& step, const compiler::Convolution&
 }  // namespace
 
 void lay_out_parameters(Plan& plan) {
-    for (Step& step : plan.steps) {
+    std::vector<std::uint32_t> most_positions(plan.layers.size(), 0);
+    for (const Step& step : plan.steps) {
         const auto* kind = std::get_if<ConvolutionStep>(&step.kind);
         if (kind == nullptr) continue;
+        std::uint32_t& most = most_positions[kind->layer];
+        most = std::max(most, plan.tensors[step.out].most_pixels());
+        ++plan.layers[kind->layer].uses;
+    }
+    for (Step& step : plan.steps) {
+        const auto* kind = std::get_if<ConvolutionStep>(&step.kind);
+        if (kind == nullptr || !plan.layers[kind->layer].rows.empty()) continue;
         ParameterLayer& layer = plan.layers[kind->layer];
         const auto& conv = *layer.source;
-        const std::uint32_t positions = plan.tensors[step.out].most_pixels();
+        const std::uint32_t positions = most_positions[kind->layer];
         LayerSchedule& s = layer.schedule;
         s.head_rows = conv.per_channel() ? 3 : 1;
         if (conv.depthwise) {
@@ -192,7 +199,7 @@ void lay_out_parameters(Plan& plan) {
             schedule_depthwise(s, conv);
             write_depthwise(layer);
         } else {
-            layer.spread = can_spread(plan, step, conv);
+            layer.spread = layer.uses == 1 && can_spread(plan, step, conv);
             schedule_dense(s, conv, positions);
             if (layer.spread) {
                 s.inner = true;

@@ -56,7 +56,8 @@ struct Life {
 std::vector<Life> lives_of_tensors(Plan& plan) {
     std::vector<Life> lives;
     std::vector<std::optional<std::size_t>> of(plan.tensors.size());
-    const auto use = [&](TensorId id, std::size_t step) {
+    const auto use = [&](TensorId used, std::size_t step) {
+        const TensorId id = plan.tensors[used].band_of.value_or(used);
         if (!of[id]) {
             of[id] = lives.size();
             Tensor& t = plan.tensors[id];
@@ -113,6 +114,8 @@ Status place_tensors(Plan& plan) {
                                 end, most_narrow_bytes),
                     place_of(plan, plan.steps[life.first]));
     }
+    for (Tensor& t : plan.tensors)
+        if (t.band_of) t.base = plan.tensors[*t.band_of].base;
     return {};
 }
 

@@ -63,7 +63,7 @@ class ParameterPlacer {
         std::vector<ParameterLayer*> can;
         for (ParameterLayer& layer : plan_.layers) {
             rows += rows_of(layer);
-            if (!layer.relayed && !layer.spread) can.push_back(&layer);
+            if (!layer.relayed && !layer.spread && layer.uses == 1) can.push_back(&layer);
             layer.streamed = false;
         }
         // Some rows of every tile are lost to layers that lie on one tile.

@@ -50,6 +50,16 @@ std::uint32_t Tensor::bytes() const {
     return most + slack;
 }
 
+std::uint32_t Tensor::input_bytes() const {
+    std::int32_t rows = 0;
+    for (const Span& s : own_rows)
+        if (!s.empty()) rows = std::max(rows, s.end);
+    constexpr std::uint32_t unit = spec::activation_unit_bytes;
+    const auto bytes = static_cast<std::uint32_t>(rows) * static_cast<std::uint32_t>(width) *
+                       static_cast<std::uint32_t>(channels);
+    return (bytes + unit - 1) / unit * unit;
+}
+
 std::uint32_t Tensor::most_pixels() const {
     std::int32_t most = 0;
     for (const Span& r : own_rows)

@@ -27,6 +27,7 @@ using compiler::Window;
 
 constexpr unsigned grid = spec::grid_side;
 constexpr unsigned all_tiles = spec::tile_count;
+constexpr std::uint32_t lanes = spec::lane_count;
 
 /// Pixels [begin, end) of an axis; may lie outside the image.
 struct Span {
@@ -67,6 +68,10 @@ struct Tensor {
     std::uint32_t slack = 0;      ///< bytes behind the window that a reader runs over
     std::int32_t border = 0;      ///< value of pixels outside the image
     bool repeats_border = false;  ///< ... which repeat the image's edge instead
+    /// A band of that tensor, in its memory.
+    std::optional<std::size_t> band_of{};
+    /// Computed band by band: windows are what a band needs and nothing comes from neighbours.
+    bool in_band = false;
     /// Of a result of FULLY_CONNECTED: tile t has channels 64t to 64t + 63.
     unsigned spread_tiles = 0;
 
@@ -88,6 +93,8 @@ struct Tensor {
     [[nodiscard]] std::int32_t address(unsigned tile, std::int32_t y, std::int32_t x) const;
     /// Of the largest window, with the slack.
     [[nodiscard]] std::uint32_t bytes() const;
+    /// That the host sends of an input: rows up to the last that any tile owns, in whole units.
+    [[nodiscard]] std::uint32_t input_bytes() const;
     [[nodiscard]] bool has_halo() const {
         return window_rows != own_rows || window_columns != own_columns;
     }
@@ -129,6 +136,7 @@ struct ParameterLayer {
     bool relayed = false;   ///< stored packed and unpacked by the scalar core: depthwise layers
     bool spread = false;    ///< each tile keeps the rows of its own 64 channels
     bool streamed = false;  ///< from the host, with every inference
+    unsigned uses = 0;      ///< steps that compute with it: several where bands do
     std::uint32_t row_bytes = 0;  ///< as stored
     std::vector<std::byte> rows;  ///< in the order of reading
     std::uint32_t relay_units = 0;
@@ -149,7 +157,9 @@ struct ParameterLayer {
 
 // -- Steps
 
-struct InputStep {};
+struct InputStep {
+    compiler::ValueId value = 0;  ///< of the host
+};
 struct ConvolutionStep {
     Window window;
     bool depthwise = false;
@@ -229,6 +239,11 @@ struct Plan {
 
 /// From a partition's program to tensors on tiles, steps and layers.
 [[nodiscard]] Plan tile(const compiler::Graph& graph, const compiler::Program& program);
+/// When activations do not fit: the first operators run several times, each time for a band of rows
+/// of every tile's part of the last one's result, so that what is between them is small. Nothing is
+/// sent between tiles meanwhile; what bands share is computed again. The plan as it is when it
+/// fits, or when no such bands make it fit.
+[[nodiscard]] Plan in_bands(Plan plan);
 /// What each tile must store.
 void find_windows(Plan& plan);
 /// Parameters as rows, and the order of each layer's loops.

@@ -33,7 +33,10 @@ class Tiler {
         for (const auto& port : program.inputs) {
             const TensorId id = tensor_of(port.source);
             plan_.inputs.push_back({port.tensor, id});
-            plan_.steps.push_back({.node = program.nodes.front(), .in = {}, .out = id, .kind = {}});
+            plan_.steps.push_back({.node = program.nodes.front(),
+                                   .in = {},
+                                   .out = id,
+                                   .kind = InputStep{port.tensor}});
         }
         for (const std::size_t node : program.nodes) {
             node_ = node;

@@ -98,6 +98,7 @@ void equal_operands(Plan& plan) {
         changed = false;
         for (const Step& step : plan.steps) {
             if (!std::holds_alternative<SumStep>(step.kind)) continue;
+            if (plan.tensors[step.in[0]].in_band) continue;
             Tensor &a = plan.tensors[step.in[0]], &b = plan.tensors[step.in[1]];
             if (&a == &b) continue;
             changed |= make_equal(a.window_rows, b.window_rows);
@@ -125,14 +126,21 @@ std::vector<Need> needs_of(const Plan& plan, const Step& step) {
 void find_windows(Plan& plan) {
     for (const Step& step : plan.steps) {
         for (const Need& need : needs_of(plan, step)) {
+            if (plan.tensors[need.tensor].in_band) continue;
             widen(plan.tensors[need.tensor].window_rows, need.rows);
             widen(plan.tensors[need.tensor].window_columns, need.columns);
         }
     }
     equal_operands(plan);
     for (Tensor& t : plan.tensors) {
+        if (t.in_band) continue;
         close_windows(t.window_rows, t.own_rows, t.height);
         close_windows(t.window_columns, t.own_columns, t.width);
+    }
+    for (Tensor& t : plan.tensors) {
+        if (!t.band_of) continue;
+        t.window_rows = plan.tensors[*t.band_of].window_rows;
+        t.window_columns = plan.tensors[*t.band_of].window_columns;
     }
 }
 

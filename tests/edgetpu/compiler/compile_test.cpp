@@ -68,8 +68,8 @@ TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
     std::size_t equal = 0, refused = 0, on_chip = 0, left = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_network(seed);
-        const Outcome out = outcome_of(model, {.most_programs = 1 + seed % 3,
-                                               .stream_parameters = seed % 5 == 0});
+        const Outcome out =
+            outcome_of(model, {.most_programs = 1 + seed % 3, .stream_parameters = seed % 5 == 0});
         EXPECT_EQ(out.problem, "") << "seed " << seed;
         if (!out.problem.empty()) keep(model, seed);
         equal += out.compiled && out.problem.empty() ? 1 : 0;
@@ -78,9 +78,10 @@ TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
         on_chip += out.on_chip;
         left += out.left;
     }
-    fmt::print("seeds {} to {}: {} equal and clean, {} with nothing for the chip; {} operators on "
-               "the chip, {} left\n",
-               first, first + count - 1, equal, refused, on_chip, left);
+    fmt::print(
+        "seeds {} to {}: {} equal and clean, {} with nothing for the chip; {} operators on "
+        "the chip, {} left\n",
+        first, first + count - 1, equal, refused, on_chip, left);
     EXPECT_GE(10 * equal, 9 * count);
     EXPECT_GE(on_chip, 4 * left);
 }

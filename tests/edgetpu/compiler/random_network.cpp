@@ -31,8 +31,8 @@ class Maker {
     explicit Maker(unsigned seed) : random_(seed) { is_signed_ = chance(2); }
 
     model::Model run() {
-        Live in{0, draw(5, 44), draw(5, 44), chance(2) ? draw(1, 6) : 4 * draw(1, 12),
-                scale(), zero(), false};
+        Live in{0,       draw(5, 44), draw(5, 44), chance(2) ? draw(1, 6) : 4 * draw(1, 12),
+                scale(), zero(),      false};
         in.index = builder_.input("in", type(), shape(in), numbers(in));
         live_.push_back(in);
         const int operators = draw(2, 8);
@@ -45,7 +45,9 @@ class Maker {
     }
 
   private:
-    int draw(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+    int draw(int least, int most) {
+        return std::uniform_int_distribution<int>(least, most)(random_);
+    }
     bool chance(int of) { return draw(1, of) == 1; }
     float scale() { return std::uniform_real_distribution<float>(0.01F, 0.2F)(random_); }
     std::int32_t zero() { return draw(0, 255); }
@@ -97,8 +99,7 @@ class Maker {
     }
 
     static std::int32_t side(std::int32_t in, int reach, int stride, Padding padding) {
-        return padding == Padding::same ? (in + stride - 1) / stride
-                                        : (in - reach) / stride + 1;
+        return padding == Padding::same ? (in + stride - 1) / stride : (in - reach) / stride + 1;
     }
 
     void convolution() { windowed(any(), false); }
@@ -121,9 +122,10 @@ class Maker {
         out.w = side(in.w, reach_w, sw, padding);
         if (!by_channel) out.c = chance(4) ? draw(1, 150) : 4 * draw(1, 32);
         if (std::int64_t{out.h} * out.w * out.c > 60000) return;
-        const auto layer = constants_of(in, out, kh * kw, by_channel,
-                                        by_channel ? std::vector<std::int32_t>{1, kh, kw, out.c}
-                                                   : std::vector<std::int32_t>{out.c, kh, kw, in.c});
+        const auto layer =
+            constants_of(in, out, kh * kw, by_channel,
+                         by_channel ? std::vector<std::int32_t>{1, kh, kw, out.c}
+                                    : std::vector<std::int32_t>{out.c, kh, kw, in.c});
         from.read = true;
         const auto to = made({0, out.h, out.w, out.c, layer.scale, zero(), false});
         if (by_channel) {
@@ -226,7 +228,8 @@ class Maker {
         }
         const auto to = made({0, in.h, in.w, channels, is_signed_ ? in.scale : in.scale * 1.2F,
                               is_signed_ ? in.zero : zero(), false});
-        builder_.add(Op::concatenation, parts, {to}, model::ConcatenationOptions{3, Activation::none});
+        builder_.add(Op::concatenation, parts, {to},
+                     model::ConcatenationOptions{3, Activation::none});
     }
 
     void pool() {
@@ -253,7 +256,8 @@ class Maker {
         out.read = false;
         out.h *= 2;
         out.w *= 2;
-        const auto size = constant(ElementType::int32, {2}, std::vector<std::int32_t>{out.h, out.w});
+        const auto size =
+            constant(ElementType::int32, {2}, std::vector<std::int32_t>{out.h, out.w});
         const auto to = made(out);
         if (chance(2))
             builder_.add(Op::resize_bilinear, {in.index, size}, {to},
@@ -278,8 +282,8 @@ class Maker {
         touch(in);
         Live out = in;
         out.read = false;
-        const std::vector<std::int32_t> widths{0, 0, draw(0, 2), draw(0, 2),
-                                               draw(0, 2), draw(0, 2), 0, 0};
+        const std::vector<std::int32_t> widths{0,          0,          draw(0, 2), draw(0, 2),
+                                               draw(0, 2), draw(0, 2), 0,          0};
         out.h += widths[2] + widths[3];
         out.w += widths[4] + widths[5];
         const auto list = constant(ElementType::int32, {4, 2}, widths);
