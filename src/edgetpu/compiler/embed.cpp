@@ -115,6 +115,7 @@ std::uint64_t token_of(const Programs& programs) {
 }
 
 Executable computing(const Plan& plan, Programs& programs) {
+    const auto transfers = programs.computing.transfers;
     Executable e =
         executable_of(ExecutableType::execution_only, std::move(programs.computing), plan.streamed);
     e.name = "model";
