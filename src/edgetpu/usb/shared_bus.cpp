@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <thread>
 
 #include "edgetpu/usb/shared_request.h"
 
@@ -60,8 +61,25 @@ class SharedConnection final : public Connection {
         if (id) rooms_[*id] = room;
         return id;
     }
-    /// Looks once: who waits for another process's chip looks again.
-    Io<std::optional<Completion>> wait(Milliseconds) override {
+    Io<std::optional<Completion>> wait(Milliseconds timeout) override {
+        const TimePoint end = std::chrono::steady_clock::now() + timeout;
+        while (true) {
+            auto completion = look();
+            const bool over = std::chrono::steady_clock::now() >= end;
+            if (!completion || *completion || over) return completion;
+            std::this_thread::sleep_for(Milliseconds(1));
+        }
+    }
+    void cancel(std::uint32_t id) override {
+        static_cast<void>(exchange_(request_of(SharedRequest::cancel).put(id)));
+    }
+    void cancel_all() override {
+        static_cast<void>(exchange_(request_of(SharedRequest::cancel_all)));
+    }
+
+  private:
+    /// What has ended, if anything has.
+    Io<std::optional<Completion>> look() {
         auto answer = exchange_(request_of(SharedRequest::wait));
         const auto done = take_outcome(answer);
         if (!done) return std::unexpected(done.error());
@@ -80,14 +98,6 @@ class SharedConnection final : public Connection {
         }
         return completion;
     }
-    void cancel(std::uint32_t id) override {
-        static_cast<void>(exchange_(request_of(SharedRequest::cancel).put(id)));
-    }
-    void cancel_all() override {
-        static_cast<void>(exchange_(request_of(SharedRequest::cancel_all)));
-    }
-
-  private:
     Io<void> plain(const Packet& request) {
         auto answer = exchange_(request);
         return take_outcome(answer);

@@ -7,6 +7,7 @@
 #include "edgetpu/usb/register_map.h"
 #include "edgetpu/usb/small_program.h"
 #include "reef/base/sha256.h"
+#include "reef/edgetpu/usb/recording.h"
 #include "reef/edgetpu/usb/simulated_bus.h"
 #include "reef/edgetpu/usb/simulator_core.h"
 
@@ -375,6 +376,37 @@ TEST(RealStick, TheEventComesBeforeTheLastPacketsOfALargeOutputAndNoEarlier) {
     EXPECT_EQ(taken, large + 40U);
     EXPECT_GT(before_event, taken - 11 * 1024);
     EXPECT_LT(before_event, taken - 3 * 1024);
+}
+
+TEST(RealStick, TheDriverTakesAnEventBeforeTheLastOutput) {
+    constexpr int large = 256 << 10;
+    const auto program = Program::prepare(test::small_package(7, 1, large));
+    ASSERT_TRUE(program) << program.error().message();
+    const auto stick = std::make_shared<SimulatedBus>();
+    stick->plug({.speed = Speed::high, .has_firmware = true, .faults = {}},
+                test::small_core(large));
+    const auto bus = std::make_shared<RecordingBus>(stick);
+    {
+        const auto device = Device::open(bus, {});
+        ASSERT_TRUE(device) << device.error().message();
+        std::vector<std::byte> input(50), a(40), b(large);
+        const Bytes inputs[] = {input};
+        const MutableBytes outputs[] = {a, b};
+        for (int run = 0; run < 3; ++run) {
+            const auto done = (*device)->run(*program, inputs, outputs);
+            ASSERT_TRUE(done) << done.error().message();
+            // The null core's stream goes on from one output to the next.
+            const auto first = static_cast<unsigned>(a[0]);
+            EXPECT_EQ(static_cast<unsigned>(b[0]), (first + 40 * 7) % 256);
+            EXPECT_EQ(static_cast<unsigned>(b[large - 1]), (first + (40 + large - 1) * 7) % 256);
+        }
+    }
+    const std::string text = bus->recording().text;
+    const std::size_t event = text.rfind("complete len=16 "),
+                      output = text.rfind("complete len=256 ");
+    ASSERT_NE(event, text.npos);
+    ASSERT_NE(output, text.npos);
+    EXPECT_LT(event, output);
 }
 
 TEST(RealStick, OnUsb2ChunksEndTransfers) {

@@ -88,6 +88,11 @@ TEST_F(SharedSticks, ReasonsTravelToo) {
     EXPECT_EQ((*ended)->fault, Fault::stall);
     EXPECT_THAT(bus->refusal("2-1"), HasSubstr("a chip that sleeps"));
     EXPECT_EQ(bus->standstill("2-1"), bus->refusal("2-1"));
+    const auto begin = bus->now();
+    const auto nothing = (*connection)->wait(Milliseconds(20));
+    ASSERT_TRUE(nothing);
+    EXPECT_FALSE(*nothing);
+    EXPECT_GE(bus->now() - begin, Milliseconds(20));
 }
 
 TEST_F(SharedSticks, AServerThatIsGoneIsADisconnectedStick) {
