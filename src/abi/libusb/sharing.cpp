@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -157,6 +158,7 @@ void work(StickServer& server, const Descriptor& socket) {
 /// Nothing of the process that began it: not its terminal, its files or its working directory.
 void leave_the_parent(int listener) {
     ::setsid();
+    ::prctl(PR_SET_NAME, "reef-sticks");
     if (::chdir("/") != 0) ::_exit(1);
     const int nothing = ::open("/dev/null", O_RDWR);
     for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
