@@ -44,6 +44,12 @@ struct TextOf {
     std::string operator()(const Pad& o) const {
         return fmt::format("pad {},{} {},{}", o.top, o.bottom, o.left, o.right);
     }
+    std::string operator()(const Slice& o) const {
+        std::string text = "slice";
+        for (const auto& p : o.parts)
+            text += fmt::format(" from {},{},{} by {}x{}", p.y, p.x, p.channel, p.step_y, p.step_x);
+        return text;
+    }
     std::string operator()(const Reshape&) const { return "reshape"; }
 };
 

@@ -102,6 +102,14 @@ struct Resize {
     bool half_pixel_centers = false;
     bool align_corners = false;
 };
+/// Output i has every `step`-th row and column of a part of the input, and some channels.
+struct Slice {
+    struct Part {
+        std::int32_t y = 0, x = 0, channel = 0;
+        std::int32_t step_y = 1, step_x = 1;
+    };
+    std::vector<Part> parts;
+};
 struct Pad {
     std::int32_t top = 0, bottom = 0, left = 0, right = 0;
 };
@@ -116,7 +124,7 @@ struct Unknown {
 };
 
 using Operation = std::variant<Unknown, Folded, Convolution, Sum, Product, Rescale, Logistic, Tanh,
-                               Concatenation, MaxPool, AveragePool, Resize, Pad, Reshape>;
+                               Concatenation, MaxPool, AveragePool, Resize, Slice, Pad, Reshape>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

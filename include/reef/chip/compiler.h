@@ -20,6 +20,9 @@ struct CompileOptions {
     std::size_t most_programs = 1;
     /// Parameters come from the host with every inference, though they would fit on the chip.
     bool stream_parameters = false;
+    /// For activations, where the chip is to be filled no further, as if it were smaller; 0: all of
+    /// it.
+    std::size_t most_activation_bytes = 0;
     /// The pass behind which the program is printed, one of Compiler::passes(); empty: none.
     std::string print_after{};
     /// Told of each pass that begins.

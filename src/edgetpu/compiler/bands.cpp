@@ -116,8 +116,8 @@ class BandMaker {
             if (std::holds_alternative<SumStep>(step->kind))
                 for (const std::size_t i : {0, 1}) {
                     const Tensor& other = plan_.tensors[step->in[1 - i]];
-                    needs.push_back({step->in[i], as_needs(other.window_rows),
-                                     as_needs(other.window_columns)});
+                    needs.push_back(
+                        {step->in[i], as_needs(other.window_rows), as_needs(other.window_columns)});
                 }
             for (const Need& need : needs) {
                 Tensor& t = plan_.tensors[need.tensor];

@@ -137,6 +137,9 @@ class Driver {
     Result<Package> lower(const Graph& graph, const compiler::Program& program) {
         REEF_CHECK(begin(pass::tile));
         Plan plan = lowering::tile(graph, program);
+        if (options_.most_activation_bytes != 0)
+            plan.most_narrow_bytes = static_cast<std::uint32_t>(
+                std::min<std::size_t>(options_.most_activation_bytes, plan.most_narrow_bytes));
         print(pass::tile, [&] { return to_text(plan); });
         REEF_CHECK(begin(pass::bands));
         plan = in_bands(std::move(plan));

@@ -1,4 +1,6 @@
 // Sums, products, and copies through the identity matrix: other scales, limits, places, functions.
+#include <algorithm>
+
 #include "edgetpu/compiler/emission.h"
 
 namespace reef::edgetpu::lowering {
@@ -51,15 +53,21 @@ void emit(Emission& e, const Step& step, const CopyStep& kind) {
     e.code.by_class([&](unsigned t) -> std::optional<program::Tensor> {
         const auto b = block_of(out, t);
         if (!b) return std::nullopt;
-        const std::uint32_t words = in.words(), all = b->h * b->w * words;
+        const Window& win = kind.window;
+        const Area own = out.own(t);
+        // A part of the output's channels, or of the input's.
+        const std::uint32_t words = std::min(in.words(), out.words()), all = b->h * b->w * words;
         program::Tensor op = word_copy();
         apply(op, kind.scaling);
         op.table = kind.function != Function::none;
         op.loops = loops({all});
-        op.in = nest(8, first_of(in, t, out),
+        op.in = nest(8,
+                     in.address(t, own.rows.begin * win.stride_h - win.top,
+                                own.columns.begin * win.stride_w - win.left) +
+                         kind.first_from_channel,
                      {{4, words},
-                      {static_cast<std::int32_t>(in.pixel_bytes()), b->w},
-                      {pitch_of(in, t), b->h}});
+                      {static_cast<std::int32_t>(in.pixel_bytes()) * win.stride_w, b->w},
+                      {pitch_of(in, t) * win.stride_h, b->h}});
         op.out = nest(8, first_of(out, t, out) + kind.first_channel,
                       {{4, words}, {b->pixel, b->w}, {pitch_of(out, t), b->h}});
         op.par = nest(8, 4 * identity_row, {{0, all}});

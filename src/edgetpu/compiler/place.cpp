@@ -8,8 +8,6 @@
 namespace reef::edgetpu::lowering {
 namespace {
 
-/// UsedNarrowMemoryBytesPerTile of no known program is above it, though addresses go further.
-constexpr std::uint32_t most_narrow_bytes = 192 * 1024;
 /// In front: words that are filled with constants.
 constexpr std::uint32_t first_narrow_byte = 128;
 constexpr std::uint32_t narrow_alignment = 16;
@@ -108,10 +106,10 @@ Status place_tensors(Plan& plan) {
         placed.insert(std::ranges::upper_bound(placed, life.at, {}, &Life::at), &life);
         const std::uint32_t end = life.at + aligned(life.bytes, narrow_alignment);
         plan.narrow_bytes = std::max(plan.narrow_bytes, end);
-        if (end <= most_narrow_bytes) continue;
+        if (end <= plan.most_narrow_bytes) continue;
         return fail(Cause::unsupported,
                     fmt::format("activations need {} bytes of each tile, of which there are {}",
-                                end, most_narrow_bytes),
+                                end, plan.most_narrow_bytes),
                     place_of(plan, plan.steps[life.first]));
     }
     for (Tensor& t : plan.tensors)

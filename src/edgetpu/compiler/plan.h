@@ -179,7 +179,10 @@ struct ProductStep {
 enum class Function : std::uint8_t { none, logistic, tanh };
 /// Also a part of a concatenation.
 struct CopyStep {
-    std::int32_t first_channel = 0;
+    std::int32_t first_channel = 0;       ///< of the output
+    std::int32_t first_from_channel = 0;  ///< of the input
+    /// Which pixel becomes one of the output: a kernel of one, and from where at which stride.
+    Window window{};
     Function function = Function::none;
     Scaling scaling;
 };
@@ -223,6 +226,9 @@ struct Plan {
     std::vector<Step> steps;
     std::vector<ParameterLayer> layers;
     std::vector<Port> inputs, outputs;
+    /// Of each tile, for activations: UsedNarrowMemoryBytesPerTile of no known program is above it,
+    /// though addresses go further.
+    std::uint32_t most_narrow_bytes = 192 * 1024;
     // Filled by placement.
     /// One row is cached for nothing but to make the chip's parameter memory this program's: it has
     /// no others there, and its scratch rows overwrite another program's.

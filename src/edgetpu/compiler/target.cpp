@@ -79,9 +79,13 @@ struct RefusalOf {
         if (!o.nearest && !o.half_pixel_centers) return "its pixels have no centres at halves";
         return {};
     }
-    std::string operator()(const compiler::Pad&) const {
-        return "what reads it is not a convolution";
+    std::string operator()(const compiler::Slice& o) const {
+        for (const auto& part : o.parts)
+            if (part.channel % 4 != 0)
+                return fmt::format("a part begins at channel {}, within a word of 4", part.channel);
+        return {};
     }
+    std::string operator()(const compiler::Pad&) const { return {}; }
     std::string operator()(const compiler::Reshape&) const {
         return "it moves values from one pixel to another";
     }

@@ -50,8 +50,28 @@ class Tiler {
     // By operation. Those that no program holds come from nowhere.
     void operator()(const compiler::Unknown&) const {}
     void operator()(const compiler::Folded&) const {}
-    void operator()(const compiler::Pad&) const {}
     void operator()(const compiler::Reshape&) const {}
+
+    void operator()(const compiler::Pad& pad) {
+        // Others may want another border than the zero point.
+        const TensorId id = own_border();
+        add_of({id}, CopyStep{.window = {.top = pad.top, .left = pad.left},
+                              .scaling = unchanged(in(0).zero)});
+    }
+    void operator()(const compiler::Slice& slice) {
+        const auto& node = graph_.nodes[node_];
+        for (std::size_t i = 0; i < slice.parts.size(); ++i) {
+            const auto& p = slice.parts[i];
+            const CopyStep step{
+                .first_from_channel = p.channel,
+                .window = {.stride_h = p.step_y, .stride_w = p.step_x, .top = -p.y, .left = -p.x},
+                .scaling = unchanged(in(0).zero)};
+            plan_.steps.push_back({.node = node_,
+                                   .in = {tensor_of(node.inputs[0])},
+                                   .out = tensor_of(node.outputs[i]),
+                                   .kind = step});
+        }
+    }
 
     void operator()(const compiler::Convolution& conv) {
         const float inverse_in = in(0).scale;
@@ -172,6 +192,11 @@ class Tiler {
                                .kind = std::move(kind)});
     }
 
+    static Scaling unchanged(std::int32_t zero) {
+        constexpr float infinite = std::numeric_limits<float>::infinity();
+        return {zero, zero, 1.0F, {-infinite, infinite}};
+    }
+
     /// The input, or a copy of it where others may want another border.
     TensorId own_border() {
         const ValueId value = graph_.nodes[node_].inputs[0];
@@ -179,13 +204,10 @@ class Tiler {
         if (graph_.readers(value).size() == 1) return shared;
         const TensorId copy = plan_.tensors.size();
         plan_.tensors.push_back(plan_.tensors[shared]);
-        const auto zero = plan_.tensors[shared].zero;
-        constexpr float infinite = std::numeric_limits<float>::infinity();
-        plan_.steps.push_back(
-            {.node = node_,
-             .in = {shared},
-             .out = copy,
-             .kind = CopyStep{.scaling = {zero, zero, 1.0F, {-infinite, infinite}}}});
+        plan_.steps.push_back({.node = node_,
+                               .in = {shared},
+                               .out = copy,
+                               .kind = CopyStep{.scaling = unchanged(plan_.tensors[shared].zero)}});
         return copy;
     }
 

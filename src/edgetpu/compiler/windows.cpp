@@ -55,7 +55,7 @@ struct NeedsOf {
     std::vector<Need> operator()(const ConvolutionStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const SumStep&) const { return of_all(); }
     std::vector<Need> operator()(const ProductStep&) const { return of_all(); }
-    std::vector<Need> operator()(const CopyStep&) const { return of_all(); }
+    std::vector<Need> operator()(const CopyStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const MaxStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const AverageStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const GlobalAverageStep&) const { return {}; }

@@ -86,6 +86,29 @@ TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
     EXPECT_GE(on_chip, 4 * left);
 }
 
+/// The same on a chip that is made too small for them. Bands send their parameters once for each.
+TEST(CompileRandom, NetworksInBandsGiveTheSameBytes) {
+    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
+    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 60);
+    std::size_t banded = 0, refused = 0;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        const auto model = test::random_network(seed);
+        const auto whole = edgetpu::compile(model, {});
+        if (!whole) continue;
+        const auto needed = whole->programs.front().narrow_bytes;
+        const Outcome out = outcome_of(
+            model, {.stream_parameters = seed % 7 == 0, .most_activation_bytes = needed * 3 / 4});
+        const bool twice = out.problem.starts_with("finding: reads a second time");
+        EXPECT_TRUE(out.problem.empty() || twice) << "seed " << seed << ": " << out.problem;
+        if (!out.problem.empty() && !twice) keep(model, seed);
+        banded += twice ? 1 : 0;
+        refused += out.compiled ? 0 : 1;
+    }
+    fmt::print("{} of {} in bands that share parameters, {} with nothing left for the chip\n",
+               banded, count, refused);
+    EXPECT_GE(20 * banded, count);
+}
+
 TEST(Compile, EqualModelsGiveEqualBytesOnAnyThread) {
     const auto model = test::random_network(7);
     const auto bytes = [&] {

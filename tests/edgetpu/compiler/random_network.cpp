@@ -94,7 +94,8 @@ class Maker {
             &Maker::convolution, &Maker::convolution, &Maker::convolution, &Maker::depthwise,
             &Maker::depthwise,   &Maker::sum,         &Maker::product,     &Maker::rescale,
             &Maker::logistic,    &Maker::joined,      &Maker::pool,        &Maker::resize,
-            &Maker::mean,        &Maker::padded,      &Maker::dense};
+            &Maker::mean,        &Maker::padded,      &Maker::dense,       &Maker::split,
+            &Maker::slice};
         (this->*kinds[draw(0, std::size(kinds) - 1)])();
     }
 
@@ -276,6 +277,55 @@ class Maker {
         builder_.add(Op::mean, {in.index, axes}, {to}, model::ReducerOptions{true});
     }
 
+    void split() {
+        const Live in = any();
+        const int axis = draw(1, 3);
+        const std::int32_t size = axis == 1 ? in.h : axis == 2 ? in.w : in.c;
+        const int parts = draw(2, 3);
+        if (size % parts != 0 || size / parts < 1) return;
+        touch(in);
+        const auto which = constant(ElementType::int32, {1}, std::vector<std::int32_t>{axis});
+        std::vector<TensorIndex> to;
+        for (int i = 0; i < parts; ++i) {
+            Live out = in;
+            out.read = false;
+            (axis == 1 ? out.h : axis == 2 ? out.w : out.c) = size / parts;
+            to.push_back(made(out));
+        }
+        builder_.add(Op::split, {which, in.index}, to, model::SplitOptions{parts});
+    }
+
+    void slice() {
+        const Live in = any();
+        const bool strided = chance(2);
+        const int sy = strided ? draw(1, 2) : 1, sx = strided ? draw(1, 2) : 1;
+        const std::vector<std::int32_t> begin{0, draw(0, (in.h - 1) / 2), draw(0, (in.w - 1) / 2),
+                                              4 * draw(0, (in.c - 1) / 8)};
+        Live out = in;
+        out.read = false;
+        out.h = draw(1, in.h - begin[1]);
+        out.w = draw(1, in.w - begin[2]);
+        out.c = draw(1, in.c - begin[3]);
+        const std::vector<std::int32_t> end{1, begin[1] + out.h, begin[2] + out.w,
+                                            begin[3] + out.c};
+        const std::vector<std::int32_t> size{1, out.h, out.w, out.c};
+        touch(in);
+        const auto from = constant(ElementType::int32, {4}, begin);
+        const auto second = constant(ElementType::int32, {4}, strided ? end : size);
+        out.h = (out.h + sy - 1) / sy;
+        out.w = (out.w + sx - 1) / sx;
+        if (strided) {
+            const auto step =
+                constant(ElementType::int32, {4}, std::vector<std::int32_t>{1, sy, sx, 1});
+            const auto to = made(out);
+            builder_.add(Op::strided_slice, {in.index, from, second, step}, {to},
+                         model::StridedSliceOptions{});
+        } else {
+            const auto to = made(out);
+            builder_.add(Op::slice, {in.index, from, second}, {to});
+        }
+    }
+
     void padded() {
         const Live in = any();
         if (in.h > 40 || in.w > 40) return;
@@ -289,6 +339,7 @@ class Maker {
         const auto list = constant(ElementType::int32, {4, 2}, widths);
         const auto to = made(out);
         builder_.add(Op::pad, {in.index, list}, {to});
+        if (chance(4)) return;
         windowed(live_.back(), chance(3) && out.c > 1);
     }
 
