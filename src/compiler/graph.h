@@ -112,6 +112,7 @@ struct Slice {
 };
 struct Pad {
     std::int32_t top = 0, bottom = 0, left = 0, right = 0;
+    std::int32_t channels = 0;  ///< behind the others
 };
 /// Bytes as they are in another shape: RESHAPE, SQUEEZE, EXPAND_DIMS.
 struct Reshape {};

@@ -43,7 +43,7 @@ std::vector<Convolution*> convolutions_of(Graph& graph, ValueId value) {
 void fold_pads(Graph& graph) {
     for (Node& node : graph.nodes) {
         const auto* pad = std::get_if<Pad>(&node.operation);
-        if (pad == nullptr) continue;
+        if (pad == nullptr || pad->channels != 0) continue;
         const auto readers = convolutions_of(graph, node.outputs[0]);
         if (readers.empty()) continue;
         for (Convolution* conv : readers) {

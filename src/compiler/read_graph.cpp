@@ -32,6 +32,8 @@ std::int32_t flip_of(ElementType type) {
     return type == ElementType::int8 ? 128 : 0;
 }
 
+constexpr std::int64_t most_elements = std::int64_t{1} << 28;
+
 void set_shape(Value& value, const std::vector<std::int32_t>& shape) {
     std::array<std::int32_t, 4> padded{1, 1, 1, 1};
     if (shape.size() > 4) {
@@ -42,8 +44,13 @@ void set_shape(Value& value, const std::vector<std::int32_t>& shape) {
     if (padded[0] != 1) value.problem = fmt::format("'{}' is a batch of {}", value.name, padded[0]);
     if (std::ranges::any_of(shape, [](auto n) { return n < 1; }))
         value.problem = fmt::format("'{}' has no elements", value.name);
-    if (std::ranges::any_of(shape, [](auto n) { return n > 65535; }))
-        value.problem = fmt::format("'{}' has a side above 65535", value.name);
+    std::int64_t elements = 1;
+    for (const auto n : shape) {
+        if (n > 65535) value.problem = fmt::format("'{}' has a side above 65535", value.name);
+        elements = std::min(elements * std::max(n, 1), most_elements);
+    }
+    if (elements >= most_elements)
+        value.problem = fmt::format("'{}' has too many elements for any chip", value.name);
     std::tie(value.height, value.width, value.channels) = std::tie(padded[1], padded[2], padded[3]);
 }
 
@@ -73,7 +80,13 @@ class GraphReader {
     Graph run() {
         graph_.model = &model_;
         for (const Tensor& tensor : subgraph_.tensors) graph_.values.push_back(value_of(tensor));
-        for (const TensorIndex i : subgraph_.inputs) graph_.inputs.push_back(id(i));
+        written_.assign(graph_.values.size(), false);
+        for (std::size_t i = 0; i < written_.size(); ++i)
+            written_[i] = subgraph_.tensors[i].is_variable;
+        for (const TensorIndex i : subgraph_.inputs) {
+            graph_.inputs.push_back(id(i));
+            written_[id(i)] = true;
+        }
         for (const TensorIndex i : subgraph_.outputs) graph_.outputs.push_back(id(i));
         for (const Operator& op : subgraph_.operators) add(op);
         return std::move(graph_);
@@ -90,9 +103,23 @@ class GraphReader {
         for (const TensorIndex i : op.outputs) node.outputs.push_back(id(i));
         for (const TensorIndex i : op.inputs)
             if (i != model::absent_tensor && !is_constant(i)) node.inputs.push_back(id(i));
-        auto read = problem_of(node).empty() ? operation_of(op) : std::unexpected(problem_of(node));
+        auto problem = order_problem(node);
+        if (problem.empty()) problem = problem_of(node);
+        auto read = problem.empty() ? operation_of(op) : std::unexpected(std::move(problem));
         node.operation = read ? std::move(*read) : Operation{Unknown{std::move(read).error()}};
         graph_.nodes.push_back(std::move(node));
+    }
+
+    /// Each tensor is written once, before it is read.
+    std::string order_problem(const Node& node) {
+        std::string problem;
+        for (const ValueId i : node.inputs)
+            if (!written_[i]) problem = "it reads what nothing wrote before";
+        for (const ValueId i : node.outputs) {
+            if (written_[i]) problem = "it writes what something wrote before";
+            written_[i] = true;
+        }
+        return problem;
     }
 
     std::string problem_of(const Node& node) const {
@@ -141,6 +168,7 @@ class GraphReader {
 
     const model::Model& model_;
     const model::Subgraph& subgraph_;
+    std::vector<bool> written_;  ///< by tensor: when the next operator runs
     Graph graph_;
 };
 
@@ -346,13 +374,14 @@ Read GraphReader::pad(const Operator& op) const {
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
     if (!widths || widths->size() != 8) return std::unexpected("its widths are no constant of 4x2");
     const auto& p = *widths;
-    if (p[0] != 0 || p[1] != 0 || p[6] != 0 || p[7] != 0)
-        return std::unexpected("it pads other dimensions than height and width");
+    if (p[0] != 0 || p[1] != 0 || p[6] != 0)
+        return std::unexpected("it pads in front of the channels");
     if (std::ranges::any_of(p, [](auto n) { return n < 0 || n > 4096; }) ||
-        out.height != in.height + p[2] + p[3] || out.width != in.width + p[4] + p[5])
+        out.height != in.height + p[2] + p[3] || out.width != in.width + p[4] + p[5] ||
+        out.channels != in.channels + p[7])
         return shapes_disagree;
     if (!in.same_numbers(out)) return std::unexpected("it changes the scale");
-    return Pad{p[2], p[3], p[4], p[5]};
+    return Pad{p[2], p[3], p[4], p[5], p[7]};
 }
 
 Read GraphReader::reshape(const Operator& op) const {
@@ -440,6 +469,8 @@ Read GraphReader::strided_slice(const Operator& op) const {
 }
 
 Read GraphReader::operation_of(const Operator& op) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(op.inputs.size(), 2); ++i)
+        if (op.inputs[i] == model::absent_tensor) return std::unexpected("an input is missing");
     if (op.code.builtin == Op::split || op.code.builtin == Op::split_v) return split(op);
     if (op.outputs.size() != 1) return std::unexpected("it has several outputs");
     switch (op.code.builtin) {

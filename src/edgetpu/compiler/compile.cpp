@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "compiler/legalise.h"
 #include "compiler/remainder.h"
@@ -134,7 +135,25 @@ class Driver {
         return std::move(out_);
     }
 
+    /// A layer finds its tensor by name.
+    static Status check_names(const Graph& graph, const compiler::Program& program) {
+        for (const auto* ports : {&program.inputs, &program.outputs}) {
+            std::set<std::string> names;
+            for (const auto& port : *ports) {
+                const auto& name = graph.values[port.tensor].name;
+                if (name.empty() || !names.insert(name).second)
+                    return fail(Cause::unsupported,
+                                fmt::format("two tensors at the program's border are called '{}', "
+                                            "or one has no name",
+                                            name),
+                                {}, "give each tensor a name of its own");
+            }
+        }
+        return {};
+    }
+
     Result<Package> lower(const Graph& graph, const compiler::Program& program) {
+        REEF_CHECK(check_names(graph, program));
         REEF_CHECK(begin(pass::tile));
         Plan plan = lowering::tile(graph, program);
         if (options_.most_activation_bytes != 0)

@@ -43,6 +43,28 @@ program::Table table_of(const spec::Polynomials& function) {
 
 }  // namespace
 
+namespace {
+
+/// Words of the zero point behind the channels that are copied.
+std::optional<program::Mesh> fill_behind(const Tensor& in, const Tensor& out, unsigned t,
+                                         const CopyStep& kind) {
+    const auto b = block_of(out, t);
+    if (!b) return std::nullopt;
+    program::Mesh op;
+    op.to = program::Direction::north;
+    op.src = nest(4, 0, {});
+    op.dst = nest(4, first_of(out, t, out) / 4 + static_cast<std::int32_t>(in.words()),
+                  {{1, count(kind.filled_words)},
+                   {static_cast<std::int32_t>(out.words()), b->w},
+                   {pitch_of(out, t) / 4, b->h}});
+    op.in = signal_at(3);
+    op.fills = true;
+    op.fill_value = static_cast<std::uint32_t>(in.zero) * 0x01010101U;
+    return op;
+}
+
+}  // namespace
+
 void emit(Emission& e, const Step& step, const CopyStep& kind) {
     const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
     if (kind.function == Function::logistic) {
@@ -50,6 +72,8 @@ void emit(Emission& e, const Step& step, const CopyStep& kind) {
         load.table = table_of(spec::sigmoid_256);
         e.code.tile(every_tile, load);
     }
+    if (kind.filled_words > 0)
+        e.code.by_class([&](unsigned t) { return fill_behind(in, out, t, kind); });
     e.code.by_class([&](unsigned t) -> std::optional<program::Tensor> {
         const auto b = block_of(out, t);
         if (!b) return std::nullopt;

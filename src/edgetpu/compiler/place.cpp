@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t first_narrow_byte = 128;
 constexpr std::uint32_t narrow_alignment = 16;
 
-std::uint32_t aligned(std::uint32_t bytes, std::uint32_t alignment) {
+std::uint64_t aligned(std::uint64_t bytes, std::uint32_t alignment) {
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
@@ -20,34 +20,37 @@ struct ScratchOf {
     const Plan& plan;
     const Step& step;
 
-    [[nodiscard]] std::uint32_t operator()(const InputStep&) const {
+    [[nodiscard]] std::uint64_t operator()(const InputStep&) const {
         // The rows of a tile's part as they arrive; units of 8 bytes begin and end in between.
         const Tensor& t = plan.tensors[step.out];
         std::int32_t rows = 0;
         for (const Span& s : t.own_rows) rows = std::max(rows, s.size());
-        return aligned(static_cast<std::uint32_t>(rows * t.width * t.channels) + 24, 4);
+        return aligned(static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(t.width) *
+                               static_cast<std::uint64_t>(t.channels) +
+                           24,
+                       4);
     }
-    [[nodiscard]] std::uint32_t operator()(const ConvolutionStep& s) const {
+    [[nodiscard]] std::uint64_t operator()(const ConvolutionStep& s) const {
         return plan.layers[s.layer].spread ? plan.tensors[step.in[0]].pixel_bytes() : 0;
     }
-    [[nodiscard]] std::uint32_t operator()(const ProductStep&) const {
+    [[nodiscard]] std::uint64_t operator()(const ProductStep&) const {
         // Four words for each word: all products, of which the diagonal is wanted.
         const Tensor& t = plan.tensors[step.out];
-        return 16 * t.most_pixels() * t.words();
+        return std::uint64_t{16} * t.most_pixels() * t.words();
     }
-    [[nodiscard]] std::uint32_t operator()(const GlobalAverageStep&) const {
+    [[nodiscard]] std::uint64_t operator()(const GlobalAverageStep&) const {
         const Tensor& t = plan.tensors[step.in[0]];
-        return static_cast<std::uint32_t>(t.height * t.width) * t.pixel_bytes();
+        return static_cast<std::uint64_t>(t.height * t.width) * t.pixel_bytes();
     }
-    [[nodiscard]] std::uint32_t operator()(const auto&) const { return 0; }
+    [[nodiscard]] std::uint64_t operator()(const auto&) const { return 0; }
 };
 
 /// Bytes that are in use from one step to another.
 struct Life {
     std::size_t first = 0, last = 0;
-    std::uint32_t bytes = 0;
+    std::uint64_t bytes = 0;
     std::uint32_t* base = nullptr;
-    std::uint32_t at = 0;
+    std::uint64_t at = 0;
     [[nodiscard]] bool meets(const Life& o) const { return first <= o.last && o.first <= last; }
 };
 
@@ -74,17 +77,18 @@ std::vector<Life> lives_of_tensors(Plan& plan) {
 void add_scratch(Plan& plan, std::vector<Life>& lives) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         Step& step = plan.steps[i];
-        const std::uint32_t bytes = std::visit(ScratchOf{plan, step}, step.kind);
+        const std::uint64_t bytes = std::visit(ScratchOf{plan, step}, step.kind);
         if (bytes == 0) continue;
-        step.scratch = Buffer{0, bytes};
+        step.scratch =
+            Buffer{0, static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, 1U << 31U))};
         lives.push_back({i, i, bytes, &step.scratch->base});
     }
 }
 
 /// The lowest place beside all that are in use at the same time.
-std::uint32_t lowest_place(const Life& life, const std::vector<const Life*>& placed) {
-    const std::uint32_t size = aligned(life.bytes, narrow_alignment);
-    std::uint32_t at = first_narrow_byte;
+std::uint64_t lowest_place(const Life& life, const std::vector<const Life*>& placed) {
+    const std::uint64_t size = aligned(life.bytes, narrow_alignment);
+    std::uint64_t at = first_narrow_byte;
     for (const Life* other : placed) {
         if (!other->meets(life)) continue;
         if (at + size <= other->at) break;
@@ -102,11 +106,14 @@ Status place_tensors(Plan& plan) {
     std::vector<const Life*> placed;
     plan.narrow_bytes = 64;
     for (Life& life : lives) {
-        life.at = *life.base = lowest_place(life, placed);
+        life.at = lowest_place(life, placed);
         placed.insert(std::ranges::upper_bound(placed, life.at, {}, &Life::at), &life);
-        const std::uint32_t end = life.at + aligned(life.bytes, narrow_alignment);
-        plan.narrow_bytes = std::max(plan.narrow_bytes, end);
-        if (end <= plan.most_narrow_bytes) continue;
+        const std::uint64_t end = life.at + aligned(life.bytes, narrow_alignment);
+        if (end <= plan.most_narrow_bytes) {
+            *life.base = static_cast<std::uint32_t>(life.at);
+            plan.narrow_bytes = std::max(plan.narrow_bytes, static_cast<std::uint32_t>(end));
+            continue;
+        }
         return fail(Cause::unsupported,
                     fmt::format("activations need {} bytes of each tile, of which there are {}",
                                 end, plan.most_narrow_bytes),

@@ -17,18 +17,27 @@ std::uint32_t rows_of(const ParameterLayer& layer) {
     return static_cast<std::uint32_t>((layer.rows.size() + layer.row_bytes - 1) / layer.row_bytes);
 }
 
+/// Some rows are left for parameters at least.
+constexpr std::int32_t least_head = 16;
+
 class ParameterPlacer {
   public:
     explicit ParameterPlacer(Plan& plan) : plan_(plan), used_(plan.rows_used) {
         plan.first_scratch_row = spec::parameter_rows;
         for (const ParameterLayer& layer : plan.layers)
             if (!layer.spread)
-                plan.first_scratch_row = std::min(plan.first_scratch_row,
-                                                  static_cast<std::uint32_t>(layer.schedule.head));
+                plan.first_scratch_row =
+                    std::min(plan.first_scratch_row,
+                             static_cast<std::uint32_t>(std::max(layer.schedule.head, 0)));
     }
 
     Status run(bool stream_all) {
         used_.fill(0);
+        for (const ParameterLayer& layer : plan_.layers)
+            if (!layer.spread && layer.schedule.head < least_head)
+                return fail(Cause::unsupported,
+                            "its parameters and partial sums need more rows than wide memory has",
+                            place_of_layer(layer));
         choose_streamed(stream_all);
         // The same row on every tile: while all are empty.
         for (ParameterLayer& layer : plan_.layers)

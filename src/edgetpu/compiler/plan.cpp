@@ -43,10 +43,13 @@ std::int32_t Tensor::address(unsigned tile, std::int32_t y, std::int32_t x) cons
            (x - w.columns.begin) * static_cast<std::int32_t>(pixel_bytes());
 }
 
-std::uint32_t Tensor::bytes() const {
-    std::uint32_t most = 0;
-    for (unsigned t = 0; t < all_tiles; ++t)
-        most = std::max(most, static_cast<std::uint32_t>(window(t).rows.size()) * pitch(t));
+std::uint64_t Tensor::bytes() const {
+    std::uint64_t most = 0;
+    for (unsigned t = 0; t < all_tiles; ++t) {
+        const Area w = window(t);
+        most = std::max(most, static_cast<std::uint64_t>(w.rows.size()) *
+                                  static_cast<std::uint64_t>(w.columns.size()) * pixel_bytes());
+    }
     return most + slack;
 }
 

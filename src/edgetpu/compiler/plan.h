@@ -92,7 +92,7 @@ struct Tensor {
     /// Bytes. Pixels outside the window have addresses, too.
     [[nodiscard]] std::int32_t address(unsigned tile, std::int32_t y, std::int32_t x) const;
     /// Of the largest window, with the slack.
-    [[nodiscard]] std::uint32_t bytes() const;
+    [[nodiscard]] std::uint64_t bytes() const;
     /// That the host sends of an input: rows up to the last that any tile owns, in whole units.
     [[nodiscard]] std::uint32_t input_bytes() const;
     [[nodiscard]] bool has_halo() const {
@@ -181,6 +181,7 @@ enum class Function : std::uint8_t { none, logistic, tanh };
 struct CopyStep {
     std::int32_t first_channel = 0;       ///< of the output
     std::int32_t first_from_channel = 0;  ///< of the input
+    std::int32_t filled_words = 0;        ///< of the output, behind the input's: zero points
     /// Which pixel becomes one of the output: a kernel of one, and from where at which stride.
     Window window{};
     Function function = Function::none;

@@ -19,6 +19,14 @@ std::string refuse_activation(Activation activation) {
     return known ? "" : "its activation is none of RELU and RELU6";
 }
 
+/// Beyond it addresses could overflow before anything is found not to fit.
+std::string refuse_reach(const compiler::Window& w) {
+    constexpr std::int32_t most_reach = 4096;
+    const bool far = w.reach_h() > most_reach || w.reach_w() > most_reach || w.top > most_reach ||
+                     w.left > most_reach;
+    return far ? fmt::format("its window reaches over more than {} pixels", most_reach) : "";
+}
+
 struct RefusalOf {
     const Graph& graph;
     const Node& node;
@@ -33,6 +41,7 @@ struct RefusalOf {
         if (auto why = refuse_activation(o.activation); !why.empty()) return why;
         if (std::int64_t{o.window.kernel_h} * o.window.kernel_w > most_taps)
             return fmt::format("its kernel has more than {} taps", most_taps);
+        if (auto why = refuse_reach(o.window); !why.empty()) return why;
         if (!o.depthwise) return {};
         if (o.in_channels != o.out_channels)
             return "it is depthwise with a multiplier, of more than one channel";
@@ -65,9 +74,11 @@ struct RefusalOf {
     std::string operator()(const compiler::MaxPool& o) const {
         if (!in().same_numbers(out())) return "its output has another scale than its input";
         if (o.activation != Activation::none) return "it has an activation";
-        return {};
+        return refuse_reach(o.window);
     }
     std::string operator()(const compiler::AveragePool& o) const {
+        if (o.window.kernel_h != in().height || o.window.kernel_w != in().width)
+            if (auto why = refuse_reach(o.window); !why.empty()) return why;
         return refuse_activation(o.activation);
     }
     std::string operator()(const compiler::Resize& o) const {
@@ -85,7 +96,11 @@ struct RefusalOf {
                 return fmt::format("a part begins at channel {}, within a word of 4", part.channel);
         return {};
     }
-    std::string operator()(const compiler::Pad&) const { return {}; }
+    std::string operator()(const compiler::Pad& o) const {
+        if (o.channels != 0 && in().channels % 4 != 0)
+            return fmt::format("{} channels end within a word of 4", in().channels);
+        return {};
+    }
     std::string operator()(const compiler::Reshape&) const {
         return "it moves values from one pixel to another";
     }
