@@ -63,6 +63,64 @@ std::optional<program::Mesh> fill_behind(const Tensor& in, const Tensor& out, un
     return op;
 }
 
+/// A part of the output's channels, or of the input's, a word at a time.
+std::optional<program::Tensor> copy_words(const Tensor& in, const Tensor& out, unsigned t,
+                                          const CopyStep& kind, std::uint32_t words) {
+    const auto b = block_of(out, t);
+    if (!b || words == 0) return std::nullopt;
+    const Window& win = kind.window;
+    const Area own = out.own(t);
+    const std::uint32_t all = b->h * b->w * words;
+    program::Tensor op = word_copy();
+    apply(op, kind.scaling);
+    op.table = kind.function != Function::none;
+    op.loops = loops({all});
+    op.in = nest(8,
+                 in.address(t, own.rows.begin * win.stride_h - win.top,
+                            own.columns.begin * win.stride_w - win.left) +
+                     kind.first_from_channel,
+                 {{4, words},
+                  {static_cast<std::int32_t>(in.pixel_bytes()) * win.stride_w, b->w},
+                  {pitch_of(in, t) * win.stride_h, b->h}});
+    op.out = nest(8, first_of(out, t, out) + kind.first_channel,
+                  {{4, words}, {b->pixel, b->w}, {pitch_of(out, t), b->h}});
+    op.par = nest(8, 4 * identity_row, {{0, all}});
+    op.acc = rotating(nest(8, 0, {{0, all}}), 0, 4);
+    op.group_level = 1;
+    op.avdata = signal_at(3);
+    return op;
+}
+
+/// The bytes of a last word that count; the sums of the others are of nothing.
+std::optional<program::Tensor> copy_bytes(const Tensor& in, const Tensor& out, unsigned t,
+                                          const CopyStep& kind, std::uint32_t word) {
+    const auto b = block_of(out, t);
+    if (!b) return std::nullopt;
+    const Window& win = kind.window;
+    const Area own = out.own(t);
+    const std::uint32_t bytes = count(kind.last_bytes);
+    const auto skipped = static_cast<std::int32_t>(4 * word);
+    program::Tensor op = word_copy();
+    apply(op, kind.scaling);
+    op.in_bytewise = op.single = op.single_par = true;
+    op.loops = loops({bytes, b->w, b->h});
+    op.in = nest(8,
+                 in.address(t, own.rows.begin * win.stride_h - win.top,
+                            own.columns.begin * win.stride_w - win.left) +
+                     skipped,
+                 {{1, bytes},
+                  {static_cast<std::int32_t>(in.pixel_bytes()) * win.stride_w, b->w},
+                  {pitch_of(in, t) * win.stride_h, b->h}});
+    op.out = nest(8, first_of(out, t, out) + skipped,
+                  {{4, 1}, {b->pixel, b->w}, {pitch_of(out, t), b->h}});
+    op.par = nest(8, 4 * identity_row, {{1, bytes}, {0, b->w}, {0, b->h}});
+    op.acc = rotating(nest(8, 0, {{0, bytes}, {0, b->w}, {0, b->h}}), 1, 4);
+    op.group_level = 3;
+    op.reduction_mask = 1;
+    op.avdata = signal_at(3);
+    return op;
+}
+
 }  // namespace
 
 void emit(Emission& e, const Step& step, const CopyStep& kind) {
@@ -74,32 +132,11 @@ void emit(Emission& e, const Step& step, const CopyStep& kind) {
     }
     if (kind.filled_words > 0)
         e.code.by_class([&](unsigned t) { return fill_behind(in, out, t, kind); });
-    e.code.by_class([&](unsigned t) -> std::optional<program::Tensor> {
-        const auto b = block_of(out, t);
-        if (!b) return std::nullopt;
-        const Window& win = kind.window;
-        const Area own = out.own(t);
-        // A part of the output's channels, or of the input's.
-        const std::uint32_t words = std::min(in.words(), out.words()), all = b->h * b->w * words;
-        program::Tensor op = word_copy();
-        apply(op, kind.scaling);
-        op.table = kind.function != Function::none;
-        op.loops = loops({all});
-        op.in = nest(8,
-                     in.address(t, own.rows.begin * win.stride_h - win.top,
-                                own.columns.begin * win.stride_w - win.left) +
-                         kind.first_from_channel,
-                     {{4, words},
-                      {static_cast<std::int32_t>(in.pixel_bytes()) * win.stride_w, b->w},
-                      {pitch_of(in, t) * win.stride_h, b->h}});
-        op.out = nest(8, first_of(out, t, out) + kind.first_channel,
-                      {{4, words}, {b->pixel, b->w}, {pitch_of(out, t), b->h}});
-        op.par = nest(8, 4 * identity_row, {{0, all}});
-        op.acc = rotating(nest(8, 0, {{0, all}}), 0, 4);
-        op.group_level = 1;
-        op.avdata = signal_at(3);
-        return op;
-    });
+    std::uint32_t words = std::min(in.words(), out.words());
+    if (kind.last_bytes != 0) --words;
+    e.code.by_class([&](unsigned t) { return copy_words(in, out, t, kind, words); });
+    if (kind.last_bytes != 0)
+        e.code.by_class([&](unsigned t) { return copy_bytes(in, out, t, kind, words); });
 }
 
 /// Both operands' words, each times its factor in two halves of 16 bits.

@@ -181,7 +181,9 @@ enum class Function : std::uint8_t { none, logistic, tanh };
 struct CopyStep {
     std::int32_t first_channel = 0;       ///< of the output
     std::int32_t first_from_channel = 0;  ///< of the input
-    std::int32_t filled_words = 0;        ///< of the output, behind the input's: zero points
+    /// Bytes of the input's last word that count: the others become zero points; 0: all.
+    std::int32_t last_bytes = 0;
+    std::int32_t filled_words = 0;  ///< of the output, behind the input's: zero points
     /// Which pixel becomes one of the output: a kernel of one, and from where at which stride.
     Window window{};
     Function function = Function::none;

@@ -55,7 +55,8 @@ class Tiler {
     void operator()(const compiler::Pad& pad) {
         // Others may want another border than the zero point.
         const TensorId id = own_border();
-        add_of({id}, CopyStep{.filled_words = static_cast<std::int32_t>((out().channels + 3) / 4 -
+        add_of({id}, CopyStep{.last_bytes = pad.channels == 0 ? 0 : in(0).channels % 4,
+                              .filled_words = static_cast<std::int32_t>((out().channels + 3) / 4 -
                                                                         (in(0).channels + 3) / 4),
                               .window = {.top = pad.top, .left = pad.left},
                               .scaling = unchanged(in(0).zero)});
