@@ -21,6 +21,7 @@ constexpr Target targets[] = {
     {"debug_command", debug_command_seeds},
     {"device_uri", device_uri_seeds},
     {"edgetpu_asm", edgetpu_asm_seeds},
+    {"edgetpu_compiler", edgetpu_compiler_seeds},
     {"edgetpu_isa", edgetpu_isa_seeds},
     {"edgetpu_package", edgetpu_package_seeds},
     {"edgetpu_program", edgetpu_isa_seeds},

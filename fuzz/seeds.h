@@ -16,6 +16,7 @@ using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 [[nodiscard]] Result<Seeds> debug_command_seeds();
 [[nodiscard]] Result<Seeds> device_uri_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_asm_seeds();
+[[nodiscard]] Result<Seeds> edgetpu_compiler_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_isa_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_package_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_shared_seeds();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <random>
 #include <thread>
 
 #include "compile/verification.h"
@@ -107,6 +108,31 @@ TEST(CompileRandom, NetworksInBandsGiveTheSameBytes) {
     fmt::print("{} of {} in bands that share parameters, {} with nothing left for the chip\n",
                banded, count, refused);
     EXPECT_GE(20 * banded, count);
+}
+
+/// Files with a few other bytes, where they can be read: nothing but a refusal or a program.
+TEST(CompileRandom, DamagedModelsAreRefusedOrCompiled) {
+    std::size_t read = 0, compiled = 0;
+    for (unsigned seed = 1; seed <= 40; ++seed) {
+        const auto bytes = model::write_tflite(test::random_network(seed)).value();
+        std::mt19937 random(seed);
+        for (int variant = 0; variant < 25; ++variant) {
+            auto damaged = bytes;
+            for (int i = 0; i < 3; ++i)
+                damaged[random() % damaged.size()] = static_cast<std::byte>(random());
+            const auto model = model::read_tflite(SharedBytes::copy_of(damaged));
+            if (!model) continue;
+            ++read;
+            const auto done = edgetpu::compile(*model, {.most_programs = 2});
+            compiled += done ? 1 : 0;
+            if (!done) {
+                EXPECT_EQ(done.error().hint.find("bug"), std::string::npos)
+                    << "seed " << seed << ": " << done.error().message();
+            }
+        }
+    }
+    fmt::print("{} damaged models read, {} compiled\n", read, compiled);
+    EXPECT_GT(compiled, 0U);
 }
 
 TEST(Compile, EqualModelsGiveEqualBytesOnAnyThread) {

@@ -1,0 +1,17 @@
+#include <fmt/format.h>
+
+#include "edgetpu/compiler/random_network.h"
+#include "reef/model/tflite.h"
+#include "seeds.h"
+
+namespace reef::fuzz {
+
+Result<Seeds> edgetpu_compiler_seeds() {
+    Seeds seeds;
+    for (unsigned seed = 1; seed <= 30; ++seed)
+        seeds.emplace_back(fmt::format("network_{}.tflite", seed),
+                           REEF_TRY(model::write_tflite(test::random_network(seed))));
+    return seeds;
+}
+
+}  // namespace reef::fuzz
