@@ -20,9 +20,11 @@ namespace reef::edgetpu {
 enum class PartKind : std::uint8_t {
     layer,          ///< weights and the vectors before them
     softmax_table,  ///< of a SOFTMAX whose channels are no multiple of 4
-    gather,         ///< of a RESHAPE or CONCATENATION of one-channel tensors
+    selection,      ///< zeros and ones: which input channel each output channel is
     subtrahend,     ///< of a SUB of a constant
-    factor,         ///< of a MUL with a constant tensor, XOR 0x80 for int8
+    factor,         ///< of a MUL with a constant image, XOR 0x80 for int8
+    multipliers,    ///< of a MUL with a constant per channel, in place of its numbers
+    fill,           ///< what a tensor holds before it is written
 };
 
 /// Where a channel lies among those that the chip stores: each `row` channels are filled up to
@@ -60,7 +62,7 @@ struct ParameterPart {
     std::size_t op = 0;  ///< index in the plain model's first subgraph
     std::string name;    ///< "operator 3 CONV_2D"
     std::size_t size_bytes = 0;
-    std::uint32_t count = 0;  ///< channels of a table or constant, taps of a gather
+    std::uint32_t count = 0;  ///< channels of a table or constant, elements of a fill
     bool unit_line = false;   ///< of a softmax table
     /// Tensors of the plain model: the layer's, or the constant in `weights`.
     model::TensorIndex input = model::absent_tensor;
@@ -69,7 +71,9 @@ struct ParameterPart {
     model::TensorIndex output = model::absent_tensor;
     bool has_multiplier = true;  ///< false for an LSTM's gates
     StoredForm form = {};        ///< of a CONV_2D
-    LayerLayout layout = {};     ///< of a layer, as it is stored
+    LayerLayout layout = {};     ///< of a layer, as it is stored; of a selection
+    /// Of a selection: the input channel of each output channel, or no_source.
+    std::vector<std::uint32_t> sources = {};
 
     // Of a layer, in the plain model.
     [[nodiscard]] std::uint32_t out_channels() const {
@@ -92,6 +96,11 @@ struct ParameterPart {
 /// Errors: unsupported for a layer of a form that the chip does not have.
 [[nodiscard]] Result<std::vector<ParameterPart>> plan_parameters(const model::Model& plain,
                                                                  const std::vector<bool>& on_chip);
+
+/// Another form of the part, which some programs have: weights in blocks of input channels, a bias
+/// of zeros before depthwise weights, a softmax table without its line of 1.0 or with one. Nothing
+/// when there is none.
+[[nodiscard]] Result<std::optional<ParameterPart>> other_form(const ParameterPart& part);
 
 /// The vectors that the compiler gives a layer of these tensors.
 [[nodiscard]] LayerVectors layer_vectors(const model::Model& plain, const ParameterPart& part);

@@ -154,9 +154,18 @@ struct SumFactors {
 /// The scale that a table of that many channels holds. Precondition: `blob` has the table's size.
 [[nodiscard]] float softmax_table_scale(std::uint32_t channels, Bytes blob);
 
-/// RESHAPE and CONCATENATION of `taps` (1 to 16) one-channel tensors: lane k takes tap k.
-[[nodiscard]] std::size_t gather_size(std::uint32_t taps);
-[[nodiscard]] Status encode_gather(std::uint32_t taps, MutableBytes blob);
+/// An output channel of a selection that is zero.
+inline constexpr std::uint32_t no_source = 0xffffffff;
+/// Zeros and ones that make output channel i of input channel sources[i], on unsigned numbers with
+/// a zero point of 0: a layer of one tap whose biases, if it has any, are zeros. Errors:
+/// bad_argument when there are other channels than the layout has.
+[[nodiscard]] Status encode_selection(const LayerLayout& layout,
+                                      std::span<const std::uint32_t> sources, MutableBytes blob);
+
+/// MUL of a constant per channel: layer_multiplier() of each, four in every line of 64 bytes.
+[[nodiscard]] std::size_t channel_multipliers_size(std::uint32_t channels);
+[[nodiscard]] Status encode_channel_multipliers(std::span<const float> multipliers,
+                                                MutableBytes blob);
 
 /// SUB of a constant per channel: the negated constant, uint8 domain, as int32.
 [[nodiscard]] std::size_t subtrahend_size(std::uint32_t channels);

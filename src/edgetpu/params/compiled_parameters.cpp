@@ -8,6 +8,7 @@
 #include <span>
 
 #include "edgetpu/params/stored_form.h"
+#include "edgetpu/program/codec.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -177,17 +178,44 @@ class PartReplacement {
     const Given& given_;
 };
 
-/// Parts that are in the blobs by blocks of input channels become so.
-Status find_blocks(const Model& plain, std::vector<ParameterPart>& parts,
-                   const std::vector<Bytes>& blobs) {
-    if (std::ranges::none_of(parts, [](const auto& part) { return may_be_in_blocks(part.form); }))
-        return {};
+/// Parts whose other form is in the blobs, and theirs is not, become so.
+Status find_other_forms(const Model& plain, std::vector<ParameterPart>& parts,
+                        const std::vector<Bytes>& blobs) {
+    std::vector<std::optional<ParameterPart>> forms;
+    for (const ParameterPart& part : parts) forms.push_back(REEF_TRY(other_form(part)));
+    if (std::ranges::none_of(forms, [](const auto& form) { return form.has_value(); })) return {};
+    const auto missing = REEF_TRY(place_parts(plain, parts, blobs, PartSearch::by_bytes)).missing;
     std::vector<ParameterPart> others = parts;
-    for (ParameterPart& part : others)
-        if (auto blocks = REEF_TRY(in_blocks(part))) part = std::move(*blocks);
+    for (const std::size_t i : missing)
+        if (forms[i]) others[i] = *forms[i];
     const auto placed = REEF_TRY(place_parts(plain, others, blobs, PartSearch::by_bytes)).placed;
-    for (const PlacedPart& one : placed)
-        if (may_be_in_blocks(parts[one.part].form)) parts[one.part] = std::move(others[one.part]);
+    for (const PlacedPart& one : placed) parts[one.part] = others[one.part];
+    return {};
+}
+
+/// Whether a program computes exponentials on the scalar core: its softmax needs no table.
+Result<bool> exponentials_on_scalar_core(const std::vector<CompiledOperator>& operators) {
+    for (const CompiledOperator& op : operators)
+        for (const Executable& executable : op.package.executables)
+            for (const InstructionBitstream& stream : executable.bitstreams)
+                for (const auto& one : REEF_TRY(
+                         in_place(program::decode_stream(stream.instructions.view()), op.place))) {
+                    const auto* bundle = std::get_if<program::Bundle>(&one.operation);
+                    if (bundle != nullptr && bundle->function.op == spec::FunctionOp::exp2_)
+                        return true;
+                }
+    return false;
+}
+
+/// Tables of a softmax that the scalar core computes are not there. Those that are, are used.
+Status leave_out_tables(const std::vector<CompiledOperator>& operators,
+                        std::vector<ParameterPart>& parts, Placement& placement) {
+    const auto is_table = [&](std::size_t part) {
+        return parts[part].kind == PartKind::softmax_table;
+    };
+    if (std::ranges::none_of(placement.missing, is_table)) return {};
+    if (!REEF_TRY(exponentials_on_scalar_core(operators))) return {};
+    std::erase_if(placement.missing, is_table);
     return {};
 }
 
@@ -218,8 +246,9 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
                                      {bytes.begin(), bytes.end()}});
         }
     }
-    REEF_CHECK(find_blocks(plain, opened.parts_, views));
+    REEF_CHECK(find_other_forms(plain, opened.parts_, views));
     opened.placement_ = REEF_TRY(place_parts(plain, opened.parts_, views, search));
+    REEF_CHECK(leave_out_tables(opened.operators_, opened.parts_, opened.placement_));
     opened.plain_ = std::move(plain);
     opened.compiled_ = std::move(compiled);
     return opened;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "reef/edgetpu/params.h"
 
@@ -99,20 +100,34 @@ float softmax_table_scale(std::uint32_t channels, Bytes blob) {
     return scale;
 }
 
-std::size_t gather_size(std::uint32_t taps) {
-    return (std::size_t{taps} + 1) * line_bytes;
+Status encode_selection(const LayerLayout& layout, std::span<const std::uint32_t> sources,
+                        MutableBytes blob) {
+    const std::size_t ins = layout.shape.in_channels, outs = layout.shape.out_channels;
+    const bool inside = std::ranges::all_of(
+        sources, [&](std::uint32_t source) { return source < ins || source == no_source; });
+    if (sources.size() != outs || layout.shape.taps() != 1 || !inside) {
+        return fail(Cause::bad_argument,
+                    fmt::format("{} sources for a selection of {} channels out of {}",
+                                sources.size(), outs, ins));
+    }
+    std::vector<std::byte> weights(outs * ins);
+    for (std::size_t out = 0; out < outs; ++out)
+        if (sources[out] != no_source) weights[out * ins + sources[out]] = std::byte{1};
+    const std::vector<std::int32_t> biases(layout.vectors.biases ? outs : 0);
+    return encode_layer(
+        layout, LayerValues{.type = WeightType::uint8, .weights = weights, .biases = biases}, blob);
 }
 
-Status encode_gather(std::uint32_t taps, MutableBytes blob) {
-    if (taps == 0 || taps > 16) {
-        return fail(Cause::unsupported, fmt::format("a gather of {} tensors", taps), {},
-                    "known are 1 to 16");
-    }
-    REEF_CHECK(check_size(blob.size(), gather_size(taps)));
+std::size_t channel_multipliers_size(std::uint32_t channels) {
+    return (std::size_t{channels} + values_per_line - 1) / values_per_line * line_bytes;
+}
+
+Status encode_channel_multipliers(std::span<const float> multipliers, MutableBytes blob) {
+    REEF_CHECK(check_size(
+        blob.size(), channel_multipliers_size(static_cast<std::uint32_t>(multipliers.size()))));
     std::ranges::fill(blob, std::byte{0});
-    for (std::size_t tap = 0; tap < taps; ++tap) {
-        blob[(tap + 1) * line_bytes + tap * 4] = std::byte{1};
-    }
+    for (std::size_t i = 0; i < multipliers.size(); ++i)
+        put(blob, i / values_per_line * line_bytes + i % values_per_line * 4, multipliers[i]);
     return {};
 }
 

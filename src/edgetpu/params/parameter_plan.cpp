@@ -6,6 +6,7 @@
 #include <ranges>
 #include <set>
 
+#include "edgetpu/params/selections.h"
 #include "edgetpu/params/stored_form.h"
 #include "reef/edgetpu/package.h"
 
@@ -18,8 +19,6 @@ using model::Operator;
 using model::Subgraph;
 using model::Tensor;
 using model::TensorIndex;
-
-constexpr std::uint32_t most_gather_taps = 16;
 
 bool one_byte(const Tensor& tensor) {
     return tensor.type == ElementType::int8 || tensor.type == ElementType::uint8;
@@ -37,10 +36,6 @@ std::int32_t channels(const Tensor& tensor) {
     return tensor.shape.empty() ? 1 : tensor.shape.back();
 }
 
-bool contains(const std::vector<TensorIndex>& list, TensorIndex index) {
-    return std::ranges::find(list, index) != list.end();
-}
-
 /// The plan of one model, operator by operator.
 class Planner {
   public:
@@ -56,10 +51,13 @@ class Planner {
                 return add_layer(op);
             case Op::softmax:
                 return add_softmax(op);
+            case Op::pad:
             case Op::reshape:
-                return add_reshape(op);
+            case Op::transpose:
+            case Op::split:
             case Op::concatenation:
-                return add_concatenation(op);
+                for (Selection& one : selections_of(plain_, op_)) add_selection(op, std::move(one));
+                return {};
             case Op::sub:
                 return add_subtrahend(op);
             case Op::mul:
@@ -144,41 +142,17 @@ class Planner {
         return {};
     }
 
-    /// Whether the chip computes the tensor, rather than getting it from the host.
-    bool computed(TensorIndex index) const {
-        for (const Operator& op : graph_.operators) {
-            if (!contains(op.outputs, index)) continue;
-            return op.code.builtin != Op::quantize || op.inputs.empty() ||
-                   !contains(graph_.inputs, op.inputs[0]);
-        }
-        return false;
-    }
-
-    Status add_reshape(const Operator& op) {
-        const Tensor* in = tensor(op.inputs, 0);
-        const Tensor* out = tensor(op.outputs, 0);
-        if (in == nullptr || out == nullptr || !quantized(*in)) return {};
-        if (channels(*in) != 1 || channels(*out) == 1 || !computed(op.inputs[0])) return {};
-        const auto count = std::min<std::int64_t>(in->element_count(), most_gather_taps);
-        return add_gather(op, static_cast<std::uint32_t>(count));
-    }
-
-    Status add_concatenation(const Operator& op) {
-        for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-            const Tensor* in = tensor(op.inputs, i);
-            if (in == nullptr || !quantized(*in) || channels(*in) != 1) return {};
-        }
-        if (op.inputs.empty() || op.inputs.size() > most_gather_taps) return {};
-        return add_gather(op, static_cast<std::uint32_t>(op.inputs.size()));
-    }
-
-    Status add_gather(const Operator& op, std::uint32_t taps) {
-        if (taps == 0) return {};
-        ParameterPart gather = part(PartKind::gather, op);
-        gather.count = taps;
-        gather.size_bytes = gather_size(taps);
-        parts_.push_back(std::move(gather));
-        return {};
+    void add_selection(const Operator& op, Selection selection) {
+        const auto outs = static_cast<std::uint32_t>(selection.sources.size());
+        const auto layout = layout_of({selection.kind, 1, 1, selection.in_channels, outs},
+                                      {.biases = selection.biases});
+        // Larger than any memory: the operator is done in another way, or not by the chip.
+        if (!layout) return;
+        ParameterPart matrix = part(PartKind::selection, op);
+        matrix.layout = *layout;
+        matrix.size_bytes = layout->size_bytes;
+        matrix.sources = std::move(selection.sources);
+        parts_.push_back(std::move(matrix));
     }
 
     Status add_subtrahend(const Operator& op) {
@@ -194,18 +168,43 @@ class Planner {
 
     Status add_factor(const Operator& op) {
         const Tensor* value = tensor(op.inputs, 1);
+        const Tensor* in = tensor(op.inputs, 0);
         if (!constant(value) || !quantized(*value) || value->element_count() < 2) return {};
-        ParameterPart part_of = part(PartKind::factor, op);
+        const bool by_channel = in != nullptr && quantized(*in) &&
+                                value->element_count() == channels(*in) &&
+                                channels(*value) == channels(*in);
+        ParameterPart part_of = part(by_channel ? PartKind::multipliers : PartKind::factor, op);
         part_of.weights = op.inputs[1];
         part_of.count = static_cast<std::uint32_t>(value->element_count());
-        part_of.size_bytes = part_of.count;
+        part_of.size_bytes = by_channel ? channel_multipliers_size(part_of.count) : part_of.count;
         parts_.push_back(std::move(part_of));
         return {};
+    }
+
+    /// [batch][steps][features], when the steps are computed one after the other.
+    void add_exchange(const Operator& op, const Tensor* sequence) {
+        if (sequence == nullptr || sequence->shape.size() != 3) return;
+        const bool first = sequence == tensor(op.inputs, 0);
+        // The input is taken apart step by step, the output is put together whole.
+        const std::uint32_t steps = first ? 1 : dimension(*sequence, 1);
+        for (Selection& one : exchange(steps, dimension(*sequence, 2)))
+            add_selection(op, std::move(one));
+    }
+
+    /// Where the steps' results go; real zeros of int8 numbers, whatever their zero point.
+    void add_fill(const Operator& op, const Tensor* sequence) {
+        if (sequence == nullptr || sequence->element_count() < 1) return;
+        ParameterPart fill = part(PartKind::fill, op);
+        fill.count = static_cast<std::uint32_t>(sequence->element_count());
+        fill.size_bytes = fill.count;
+        parts_.push_back(std::move(fill));
     }
 
     /// Inputs 1 to 4 are the gates' input weights, 5 to 8 the recurrent ones, 12 to 15 the biases,
     /// each in the order input, forget, cell, output.
     Status add_lstm(const Operator& op) {
+        add_exchange(op, tensor(op.inputs, 0));
+        add_fill(op, tensor(op.outputs, 0));
         static constexpr std::string_view gates[] = {"input", "forget", "cell", "output"};
         for (std::size_t gate = 0; gate < 4; ++gate) {
             for (const bool recurrent : {false, true}) {
@@ -225,6 +224,7 @@ class Planner {
                                          dimension(*weights, 0)}));
             }
         }
+        add_exchange(op, tensor(op.outputs, 0));
         return {};
     }
 

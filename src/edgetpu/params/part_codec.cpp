@@ -12,6 +12,9 @@
 namespace reef::edgetpu {
 namespace {
 
+/// int8 numbers are stored with the sign bit flipped: zero.
+constexpr std::byte sign_of_int8{0x80};
+
 using model::Model;
 using model::Quantization;
 using model::Tensor;
@@ -58,6 +61,23 @@ std::vector<float> multipliers_of(const Model& plain, const ParameterPart& part)
     values.reserve(part.out_channels());
     for (std::uint32_t i = 0; i < part.out_channels(); ++i) {
         values.push_back(layer_multiplier(in, scales[scales.size() == 1 ? 0 : i], out));
+    }
+    return values;
+}
+
+/// Of a MUL with a constant per channel.
+std::vector<float> channel_multipliers(const Model& plain, const ParameterPart& part) {
+    const Tensor& constant = tensor_of(plain, part.weights);
+    const float in = first_scale(plain, part.input), out = first_scale(plain, part.output);
+    const float scale = first_scale(plain, part.weights);
+    const bool is_signed = constant.type == ElementType::int8;
+    std::vector<float> values;
+    values.reserve(part.count);
+    for (const std::byte byte : plain.constant(constant)) {
+        const std::int32_t q =
+            is_signed ? std::bit_cast<std::int8_t>(byte) : std::to_integer<std::int32_t>(byte);
+        const float real = scale * static_cast<float>(q - zero_point(constant));
+        values.push_back(layer_multiplier(in, real, out));
     }
     return values;
 }
@@ -115,8 +135,13 @@ Status encode_part(const Model& plain, const ParameterPart& part, MutableBytes b
             case PartKind::softmax_table:
                 return encode_softmax_table(part.count, first_scale(plain, part.input),
                                             part.unit_line, blob);
-            case PartKind::gather:
-                return encode_gather(part.count, blob);
+            case PartKind::selection:
+                return encode_selection(part.layout, part.sources, blob);
+            case PartKind::multipliers:
+                return encode_channel_multipliers(channel_multipliers(plain, part), blob);
+            case PartKind::fill:
+                std::ranges::fill(blob, sign_of_int8);
+                return {};
             case PartKind::subtrahend: {
                 const Tensor& value = tensor_of(plain, part.weights);
                 return encode_subtrahend(weight_type(value), plain.constant(value), blob);

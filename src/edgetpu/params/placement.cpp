@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -49,11 +51,21 @@ class Placer {
             encoded_[i].resize(parts_[i].size_bytes);
             REEF_CHECK(encode_part(plain_, parts_[i], encoded_[i]));
         }
-        std::vector<std::size_t> left;
+        std::vector<std::size_t> left, selections;
         for (std::size_t i = 0; i < parts_.size(); ++i) {
-            if (!place_next(i)) left.push_back(i);
+            if (parts_[i].kind == PartKind::selection) {
+                selections.push_back(i);
+            } else if (!place_next(i)) {
+                left.push_back(i);
+            }
         }
         std::erase_if(left, [this](std::size_t part) { return place_anywhere(part); });
+        // A smaller one may be the beginning of a larger one.
+        std::ranges::stable_sort(selections, std::greater{},
+                                 [this](std::size_t i) { return parts_[i].size_bytes; });
+        std::ranges::copy_if(selections, std::back_inserter(left),
+                             [this](std::size_t part) { return !place_anywhere(part); });
+        std::ranges::sort(left);
         if (search == PartSearch::by_bytes_and_structure) REEF_CHECK(place_by_structure(left));
         result_.missing = std::move(left);
         find_rest();
@@ -222,7 +234,9 @@ class Placer {
                     all.push_back({i, {}});
                     break;
                 case PartKind::softmax_table:
-                case PartKind::gather:
+                case PartKind::selection:
+                case PartKind::multipliers:
+                case PartKind::fill:
                     break;
             }
         }

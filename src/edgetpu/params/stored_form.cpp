@@ -136,7 +136,7 @@ StoredForm stored_form(const model::Subgraph& graph, const model::Operator& op) 
     constexpr double largest = 0x1p30;
     if (double{4} * kernel[0] * kernel[1] * kernel[2] * form.words() > largest) return {};
     const std::int32_t row = row_of_reshape(graph, op.outputs[0]);
-    if (row > 1 && row < kernel[0] && kernel[0] % row == 0 && row % 4 != 0)
+    if (row > 0 && row < kernel[0] && kernel[0] % row == 0 && row % 4 != 0)
         form.row = static_cast<std::uint32_t>(row);
     return form;
 }

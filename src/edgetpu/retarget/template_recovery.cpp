@@ -177,9 +177,9 @@ Status check_template(const CompiledParameters& opened) {
 
 Result<bool> is_compiled_from(const CompiledParameters& opened) {
     const Placement& placement = opened.placement();
-    // A gather is the same for all numbers.
+    // A selection is the same for all numbers.
     const bool lacking = std::ranges::any_of(placement.missing, [&](std::size_t part) {
-        return opened.parts()[part].kind != PartKind::gather;
+        return opened.parts()[part].kind != PartKind::selection;
     });
     if (lacking || !same_interface(opened)) return false;
     if (std::ranges::any_of(placement.placed, [](const auto& part) { return part.differing > 0; }))

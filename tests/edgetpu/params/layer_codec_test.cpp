@@ -214,12 +214,24 @@ TEST(Constants, FollowTheirTables) {
     EXPECT_EQ(word_at(blob, 128 + 8), 0x80000000U);
     EXPECT_EQ(word_at(blob, 384), std::bit_cast<std::uint32_t>(0.5F));
 
-    std::vector<std::byte> gather(gather_size(2));
-    ASSERT_TRUE(encode_gather(2, gather));
-    EXPECT_EQ(gather[64], std::byte{1});
-    EXPECT_EQ(gather[128 + 4], std::byte{1});
-    EXPECT_FALSE(encode_gather(17, gather));
-    EXPECT_FALSE(encode_gather(3, gather));
+    // Output 0 is the first channel of the first word, output 1 the second of the second.
+    const LayerLayout layout =
+        layout_of({LayerKind::fully_connected, 1, 1, 8, 2}, {.biases = true}).value();
+    std::vector<std::byte> selection(layout.size_bytes);
+    ASSERT_EQ(selection.size(), 192U);
+    ASSERT_TRUE(encode_selection(layout, std::vector<std::uint32_t>{0, 5}, selection));
+    EXPECT_EQ(selection[64], std::byte{1});
+    EXPECT_EQ(selection[128 + 4 + 1], std::byte{1});
+    EXPECT_EQ(std::ranges::count(selection, std::byte{0}), 190);
+    EXPECT_FALSE(encode_selection(layout, std::vector<std::uint32_t>{0, 8}, selection));
+    EXPECT_FALSE(encode_selection(layout, std::vector<std::uint32_t>{0}, selection));
+
+    std::vector<std::byte> factors(channel_multipliers_size(6));
+    ASSERT_EQ(factors.size(), 128U);
+    ASSERT_TRUE(encode_channel_multipliers(std::vector<float>{1, 2, 3, 4, 5, 6}, factors));
+    EXPECT_EQ(word_at(factors, 12), std::bit_cast<std::uint32_t>(4.0F));
+    EXPECT_EQ(word_at(factors, 64 + 4), std::bit_cast<std::uint32_t>(6.0F));
+    EXPECT_EQ(word_at(factors, 64 + 8), 0U);
 
     std::vector<std::byte> sub(subtrahend_size(3));
     const std::vector<std::byte> constant(3, std::byte{0xFF});

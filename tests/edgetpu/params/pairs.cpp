@@ -6,10 +6,11 @@
 #include "support/shared_data.h"
 
 namespace reef::test {
+namespace {
 
-std::vector<CompiledPair> compiled_pairs() {
+std::vector<CompiledPair> pairs_in(const std::vector<std::string>& folders) {
     std::vector<CompiledPair> found;
-    for (const std::string folder : {"data/models", "data/edgetpu/templates"}) {
+    for (const std::string& folder : folders) {
         for (const auto& path : shared_files(folder, "_edgetpu.tflite")) {
             std::string name = path.filename().string();
             name.erase(name.size() - std::string_view("_edgetpu.tflite").size());
@@ -20,6 +21,16 @@ std::vector<CompiledPair> compiled_pairs() {
         }
     }
     return found;
+}
+
+}  // namespace
+
+std::vector<CompiledPair> compiled_pairs() {
+    return pairs_in({"data/models", "data/edgetpu/templates"});
+}
+
+std::vector<CompiledPair> wild_pairs() {
+    return pairs_in({"data/edgetpu/wild"});
 }
 
 }  // namespace reef::test

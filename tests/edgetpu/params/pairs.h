@@ -14,5 +14,7 @@ struct CompiledPair {
 
 /// NAME.tflite with NAME_edgetpu.tflite or NAME_cocompiled_with_..._edgetpu.tflite.
 [[nodiscard]] std::vector<CompiledPair> compiled_pairs();
+/// The same of models that others compiled and published.
+[[nodiscard]] std::vector<CompiledPair> wild_pairs();
 
 }  // namespace reef::test

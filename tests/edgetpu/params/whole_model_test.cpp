@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <map>
 
 #include "edgetpu/params/pairs.h"
+#include "reef/edgetpu/compiled_parameters.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/parameter_plan.h"
 #include "reef/model/tflite.h"
@@ -14,77 +16,124 @@
 namespace reef::edgetpu {
 namespace {
 
-std::vector<Bytes> blobs_of(const std::vector<CompiledOperator>& operators) {
-    std::vector<Bytes> blobs;
-    for (const CompiledOperator& op : operators) {
-        for (const Executable& executable : op.package.executables) {
-            blobs.push_back(executable.parameters.view());
-        }
-    }
-    return blobs;
+CompiledParameters open(const test::CompiledPair& pair) {
+    return CompiledParameters::open(model::load_tflite(pair.plain).value(),
+                                    model::load_tflite(pair.compiled).value())
+        .value();
 }
 
-std::size_t total(const std::vector<BlobRange>& ranges) {
-    std::size_t sum = 0;
-    for (const BlobRange& range : ranges) sum += range.size_bytes;
-    return sum;
-}
-
-/// Parts that lie before a part of an earlier operator in the same blob.
-std::size_t out_of_order(const Placement& placement) {
+/// Layers that lie before one of an earlier operator in the same blob.
+std::size_t out_of_order(const CompiledParameters& opened) {
     std::size_t count = 0;
-    for (std::size_t i = 1; i < placement.placed.size(); ++i) {
-        const PlacedPart& before = placement.placed[i - 1];
-        const PlacedPart& after = placement.placed[i];
-        if (before.range.blob == after.range.blob && after.part < before.part) ++count;
+    const PlacedPart* before = nullptr;
+    for (const PlacedPart& after : opened.placement().placed) {
+        if (opened.parts()[after.part].kind != PartKind::layer) continue;
+        if (before != nullptr && before->range.blob == after.range.blob &&
+            after.part < before->part)
+            ++count;
+        before = &after;
     }
     return count;
 }
 
-TEST(WholeModel, EveryBlobIsThePlainModelsByteForByte) {
+std::vector<test::CompiledPair> all_pairs() {
+    auto all = test::compiled_pairs();
+    for (auto& pair : test::wild_pairs()) all.push_back(std::move(pair));
+    return all;
+}
+
+class WholeModel : public testing::TestWithParam<test::CompiledPair> {};
+
+TEST_P(WholeModel, IsThePlainModelsByteForByte) {
+    const CompiledParameters opened = open(GetParam());
+    const Placement& placement = opened.placement();
+    for (const std::size_t missing : placement.missing)
+        ADD_FAILURE() << "missing " << opened.parts()[missing].name;
+    for (const BlobRange& range : placement.unexplained)
+        ADD_FAILURE() << range.size_bytes << " bytes unexplained at " << range.offset << " of "
+                      << opened.blobs()[range.blob].name;
+    for (const PlacedPart& placed : placement.placed)
+        EXPECT_EQ(placed.differing, 0U) << opened.parts()[placed.part].name;
+    EXPECT_TRUE(placement.complete());
+    std::size_t bytes = 0;
+    for (const auto& blob : opened.blobs()) bytes += blob.bytes.size();
+    fmt::print("{}: {} parts, {} bytes\n", GetParam().name, placement.placed.size(), bytes);
+}
+
+std::string test_name(const testing::TestParamInfo<test::CompiledPair>& info) {
+    std::string name = info.param.name;
+    for (char& c : name)
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+    return name;
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WholeModel);
+INSTANTIATE_TEST_SUITE_P(Pairs, WholeModel, testing::ValuesIn(all_pairs()), test_name);
+
+TEST(WholeModels, AreAllThere) {
     REEF_SHARED_OR_SKIP(shared);
     ASSERT_TRUE(std::filesystem::exists(shared / "data"));
-    // The two models whose blobs hold matrices that only put channels in their places: which
-    // operator wants them is not known.
-    const std::map<std::string, std::size_t> unexplained = {
-        {"keras_lstm_mnist_ptq", 28288},
-        {"split_concat", 192},
-    };
-    // Where several heads follow one layer, the compiler does not keep the order of the operators.
+    EXPECT_EQ(test::compiled_pairs().size(), 18U);
+    EXPECT_EQ(test::wild_pairs().size(), 12U);
+}
+
+/// Where several heads follow one layer, the compiler does not keep the order of the operators.
+TEST(WholeModels, KeepTheOrderOfTheOperatorsButForHeads) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_TRUE(std::filesystem::exists(shared / "data"));
     const std::map<std::string, std::size_t> exchanged = {
         {"posenet_mobilenet_v1_075_353_481_16_quant_decoder", 1},
         {"movenet_single_pose_lightning_ptq", 3},
     };
-    std::size_t checked = 0;
     for (const test::CompiledPair& pair : test::compiled_pairs()) {
         SCOPED_TRACE(pair.name);
-        const auto plain = model::load_tflite(pair.plain).value();
-        const auto compiled = model::load_tflite(pair.compiled).value();
-        const auto operators = packages_of(compiled).value();
-        const auto blobs = blobs_of(operators);
-        const auto on_chip = operators_on_chip(plain, compiled);
-        ASSERT_TRUE(on_chip) << on_chip.error().message();
-        const auto parts = plan_parameters(plain, *on_chip);
-        ASSERT_TRUE(parts) << parts.error().message();
-        const auto placement = place_parts(plain, *parts, blobs);
-        ASSERT_TRUE(placement) << placement.error().message();
-        std::size_t bytes = 0;
-        for (const Bytes blob : blobs) bytes += blob.size();
-        fmt::print("{}: {} parts of {}, {} bytes, {} unexplained\n", pair.name,
-                   placement->placed.size(), parts->size(), bytes, total(placement->unexplained));
-        for (const std::size_t missing : placement->missing) {
-            fmt::print("    missing {} ({} bytes)\n", (*parts)[missing].name,
-                       (*parts)[missing].size_bytes);
-        }
-        const auto known = unexplained.find(pair.name);
-        EXPECT_EQ(placement->complete(), known == unexplained.end());
-        EXPECT_EQ(total(placement->unexplained), known == unexplained.end() ? 0 : known->second);
-        for (const PlacedPart& placed : placement->placed) EXPECT_EQ(placed.differing, 0U);
         const auto exchanges = exchanged.find(pair.name);
-        EXPECT_EQ(out_of_order(*placement), exchanges == exchanged.end() ? 0U : exchanges->second);
-        ++checked;
+        EXPECT_EQ(out_of_order(open(pair)), exchanges == exchanged.end() ? 0U : exchanges->second);
     }
-    EXPECT_EQ(checked, 18U);
+}
+
+/// The scalar core computes one's softmax without a table, the tensor engines the other's with one.
+TEST(WholeModels, HaveATableForASoftmaxWhereTheProgramUsesOne) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_TRUE(std::filesystem::exists(shared / "data"));
+    std::map<std::string, std::size_t> tables;
+    for (const test::CompiledPair& pair : all_pairs()) {
+        const CompiledParameters opened = open(pair);
+        for (const PlacedPart& placed : opened.placement().placed)
+            if (opened.parts()[placed.part].kind == PartKind::softmax_table)
+                tables[pair.name] = placed.range.size_bytes;
+    }
+    EXPECT_EQ(tables.at("mobilenet_v1_0.25_128_quant"), 48256U);
+    EXPECT_FALSE(tables.contains("rt10__mobilenet_v1_0.25_128_quant"));
+}
+
+/// Without its table, a program that uses one is not complete.
+TEST(WholeModels, MissATableThatTheProgramUses) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_TRUE(std::filesystem::exists(shared / "data"));
+    const auto pairs = test::compiled_pairs();
+    const auto pair =
+        std::ranges::find(pairs, "mobilenet_v1_0.25_128_quant", &test::CompiledPair::name);
+    ASSERT_NE(pair, pairs.end());
+    const CompiledParameters opened = open(*pair);
+    auto compiled = model::load_tflite(pair->compiled).value();
+    auto packages = packages_of(compiled).value();
+    ASSERT_EQ(packages.size(), 1U);
+    for (const PlacedPart& placed : opened.placement().placed) {
+        if (opened.parts()[placed.part].kind != PartKind::softmax_table) continue;
+        const auto& blob = opened.blobs()[placed.range.blob];
+        std::vector<std::byte> changed = blob.bytes;
+        changed[placed.range.offset] ^= std::byte{1};
+        packages[0].package.executables[blob.executable].parameters = SharedBytes::copy_of(changed);
+    }
+    auto& graph = compiled.subgraphs[packages[0].subgraph];
+    ASSERT_TRUE(replace_package(graph.operators[packages[0].index], packages[0].package));
+    const auto again =
+        CompiledParameters::open(model::load_tflite(pair->plain).value(), std::move(compiled));
+    ASSERT_TRUE(again);
+    ASSERT_EQ(again->placement().missing.size(), 1U);
+    EXPECT_EQ(again->parts()[again->placement().missing[0]].kind, PartKind::softmax_table);
+    EXPECT_FALSE(again->placement().complete());
 }
 
 }  // namespace

@@ -68,8 +68,12 @@ std::string contents_of(const edgetpu::ParameterPart& part) {
     switch (part.kind) {
         case edgetpu::PartKind::softmax_table:
             return "softmax table";
-        case edgetpu::PartKind::gather:
-            return "gather";
+        case edgetpu::PartKind::selection:
+            return "selection";
+        case edgetpu::PartKind::multipliers:
+            return "multipliers";
+        case edgetpu::PartKind::fill:
+            return "zeros";
         case edgetpu::PartKind::subtrahend:
             return "constant";
         case edgetpu::PartKind::factor:
