@@ -16,7 +16,9 @@ namespace {
 class CpuPlacer final : public graph::Placer {
   public:
     explicit CpuPlacer(const KernelOptions& options)
-        : options_{.kernels = options.kernels}, arithmetic_(options.arithmetic) {}
+        : options_{.kernels = options.kernels},
+          arithmetic_(options.arithmetic),
+          in_arithmetic_(options.in_arithmetic) {}
 
     [[nodiscard]] Status complete_shapes(model::Subgraph& graph) const override {
         return resolve_custom_output_shapes(graph);
@@ -29,13 +31,23 @@ class CpuPlacer final : public graph::Placer {
   private:
     PrepareOptions options_;
     const Arithmetic* arithmetic_;
+    std::vector<bool> in_arithmetic_;              ///< by operator; empty: all
     std::vector<std::string> reasons_for_tflite_;  ///< by operator, with an arithmetic
 };
 
 Status CpuPlacer::begin(const model::Model& model, const model::Subgraph& graph, int threads) {
     apply_simd_choice();
     options_.threads = threads;
-    if (arithmetic_ != nullptr) reasons_for_tflite_ = arithmetic_->reasons_for_tflite(model, graph);
+    if (arithmetic_ == nullptr) return {};
+    reasons_for_tflite_ = arithmetic_->reasons_for_tflite(model, graph);
+    if (in_arithmetic_.empty()) return {};
+    if (in_arithmetic_.size() != graph.operators.size())
+        return fail(Cause::bad_argument,
+                    fmt::format("`in_arithmetic` names {} operators, the model has {}",
+                                in_arithmetic_.size(), graph.operators.size()));
+    for (std::size_t op = 0; op < in_arithmetic_.size(); ++op)
+        if (!in_arithmetic_[op])
+            reasons_for_tflite_[op] = "the compiled model leaves it to the CPU";
     return {};
 }
 

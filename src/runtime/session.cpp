@@ -34,8 +34,9 @@ Placers placers_of(std::vector<ChosenDevice> chosen, const SessionOptions& optio
             control));
         placers.all.push_back(placers.devices.back());
     }
-    placers.all.push_back(
-        cpu::placer({.kernels = options.kernels, .arithmetic = options.arithmetic}));
+    placers.all.push_back(cpu::placer({.kernels = options.kernels,
+                                       .arithmetic = options.arithmetic,
+                                       .in_arithmetic = options.in_arithmetic}));
     return placers;
 }
 

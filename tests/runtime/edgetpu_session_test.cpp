@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "reef/edgetpu/numerics.h"
 #include "reef/runtime/session.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"
@@ -15,8 +16,6 @@ namespace {
 struct Pair {
     std::string plain;     ///< path below the reference data, without ".tflite"
     std::string compiled;  ///< the same of the compiled file
-    /// The plain model's tail would not run in the chip's arithmetic.
-    bool only_chip = false;
 };
 
 class CompiledSession : public testing::TestWithParam<Pair> {};
@@ -24,8 +23,7 @@ class CompiledSession : public testing::TestWithParam<Pair> {};
 TEST_P(CompiledSession, EqualsThePlainModelInTheChipsArithmetic) {
     REEF_SHARED_OR_SKIP(shared);
     const auto compiled = test::load_model(shared / (GetParam().compiled + ".tflite"));
-    auto plain = test::load_model(shared / (GetParam().plain + ".tflite"));
-    if (GetParam().only_chip) plain = test::chip_part_of(std::move(plain), compiled);
+    const auto plain = test::load_model(shared / (GetParam().plain + ".tflite"));
     auto sessions = test::open_compared(plain, compiled);
     ASSERT_TRUE(sessions) << sessions.error().message();
     auto& [cpu, chip] = *sessions;
@@ -44,7 +42,7 @@ Pair of_templates(const std::string& name) {
 }
 Pair of_wild(const std::string& name) {
     const std::string path = "data/edgetpu/wild/" + name;
-    return {path, path + "_edgetpu", true};
+    return {path, path + "_edgetpu"};
 }
 Pair of_models(const std::string& name) {
     const std::string path = "data/models/" + name;
@@ -117,6 +115,24 @@ TEST(CompiledSession, PlacesOperatorsWithTheirReasons) {
     const auto strict = Session::open(compiled, {.devices = {"edgetpu:sim"}, .require_npu = true});
     ASSERT_FALSE(strict);
     EXPECT_THAT(strict.error().message(), testing::HasSubstr("would run on the CPU"));
+}
+
+TEST(CompiledSession, OperatorsOutsideTheArithmeticAreTFLites) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto plain = test::load_model(shared / "data/models/mobilenet_v1_0.25_128_quant.tflite");
+    std::vector<bool> in_arithmetic(plain.subgraphs[0].operators.size(), true);
+    in_arithmetic.back() = false;
+    const auto mixed = Session::open(
+        plain, {.arithmetic = &edgetpu::arithmetic(), .in_arithmetic = in_arithmetic});
+    ASSERT_TRUE(mixed) << mixed.error().message();
+    EXPECT_THAT(mixed->placements().front().reason, testing::HasSubstr("as the Edge TPU"));
+    EXPECT_THAT(mixed->placements().back().reason,
+                testing::HasSubstr("the compiled model leaves it to the CPU"));
+    in_arithmetic.pop_back();
+    const auto too_few = Session::open(
+        plain, {.arithmetic = &edgetpu::arithmetic(), .in_arithmetic = in_arithmetic});
+    ASSERT_FALSE(too_few);
+    EXPECT_THAT(too_few.error().message(), testing::HasSubstr("`in_arithmetic` names"));
 }
 
 }  // namespace

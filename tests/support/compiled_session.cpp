@@ -9,6 +9,7 @@
 
 #include "reef/edgetpu/numerics.h"
 #include "reef/edgetpu/package.h"
+#include "reef/edgetpu/parameter_plan.h"
 #include "reef/model/tflite.h"
 
 namespace reef::test {
@@ -28,34 +29,11 @@ model::Model load_model(const std::filesystem::path& path) {
     return model ? std::move(*model) : model::Model{};
 }
 
-model::Model chip_part_of(model::Model plain, const model::Model& compiled) {
-    auto& graph = plain.subgraphs.front();
-    const auto& other = compiled.subgraphs.front();
-    std::set<model::TensorIndex> needed;
-    graph.outputs.clear();
-    for (const auto& op : other.operators) {
-        if (!edgetpu::is_compiled(op)) continue;
-        for (const auto index : op.outputs) {
-            const auto& name = other.tensors[static_cast<std::size_t>(index)].name;
-            const auto mine = named(graph, name);
-            EXPECT_NE(mine, model::absent_tensor) << "the plain model has no tensor " << name;
-            if (needed.insert(mine).second) graph.outputs.push_back(mine);
-        }
-    }
-    std::vector<model::Operator> kept;
-    for (auto op = graph.operators.rbegin(); op != graph.operators.rend(); ++op) {
-        if (std::ranges::none_of(op->outputs, [&](auto o) { return needed.contains(o); })) continue;
-        needed.insert(op->inputs.begin(), op->inputs.end());
-        kept.push_back(std::move(*op));
-    }
-    std::ranges::reverse(kept);
-    graph.operators = std::move(kept);
-    return plain;
-}
-
 Result<ComparedSessions> open_compared(const model::Model& plain, const model::Model& compiled) {
     auto cpu = REEF_TRY(runtime::Session::open(
-        plain, {.arithmetic = &edgetpu::arithmetic(), .keep_all_tensors = true}));
+        plain, {.arithmetic = &edgetpu::arithmetic(),
+                .in_arithmetic = REEF_TRY(edgetpu::operators_on_chip(plain, compiled)),
+                .keep_all_tensors = true}));
     auto chip = REEF_TRY(
         runtime::Session::open(compiled, {.devices = {"edgetpu:sim"}, .keep_all_tensors = true}));
     return ComparedSessions{std::move(cpu), std::move(chip)};

@@ -13,12 +13,8 @@ namespace reef::test {
 /// The test fails, and goes on with nothing, when it cannot be read.
 [[nodiscard]] model::Model load_model(const std::filesystem::path& path);
 
-/// The plain model as far as the compiled one's programs go: the operators that their outputs,
-/// which have the plain tensors' names, depend on. What comes behind is the CPU's in both.
-[[nodiscard]] model::Model chip_part_of(model::Model plain, const model::Model& compiled);
-
-/// A plain model on the CPU in the chip's arithmetic and a compiled one on a simulated chip; both
-/// keep all tensors.
+/// A plain model on the CPU, in the chip's arithmetic where the compiled one has operators on the
+/// chip, and the compiled one on a simulated chip; both keep all tensors.
 struct ComparedSessions {
     runtime::Session cpu;
     runtime::Session chip;

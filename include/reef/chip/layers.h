@@ -88,6 +88,10 @@ class LayerGatherer : public Part {
   public:
     /// URI of the device on which its programs give what layers are compared with.
     [[nodiscard]] virtual std::string_view device() const = 0;
+    /// By operator of the plain model's first subgraph, whether the compiled model has it on the
+    /// chip. Errors: bad_argument without a compiled operator.
+    [[nodiscard]] virtual Result<std::vector<bool>> on_chip(const model::Model& compiled,
+                                                            const model::Model& plain) const = 0;
     /// Runs all operators that are compiled for the chip once more, with the inputs that the run
     /// left. Errors: unsupported without such an operator, and for operators with state, which the
     /// run has changed; those of the programs.

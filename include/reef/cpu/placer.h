@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace reef::graph {
 class Placer;
@@ -25,6 +26,8 @@ struct KernelOptions {
     KernelSet kernels = KernelSet::fast;
     /// Null: TFLite's. It lives as long as the process.
     const Arithmetic* arithmetic = nullptr;
+    /// By operator, whether `arithmetic` computes it and not TFLite's; empty: all that it knows.
+    std::vector<bool> in_arithmetic = {};
 };
 
 /// Takes every operator that the CPU has a kernel for, and knows why it has none for another. With

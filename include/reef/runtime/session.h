@@ -51,6 +51,9 @@ struct SessionOptions {
     cpu::KernelSet kernels = cpu::KernelSet::fast;
     /// Of a session on the CPU alone; null: TFLite's.
     const cpu::Arithmetic* arithmetic = nullptr;
+    /// By operator of the first subgraph, whether `arithmetic` computes it and not TFLite's: those
+    /// that a compiler left to the CPU are TFLite's. Empty: all.
+    std::vector<bool> in_arithmetic = {};
     int threads = 1;  ///< of this machine: the CPU's, and a simulated device's; 1 to 256
     bool keep_all_tensors = false;
     /// Fail when an operator would run on the CPU.

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "reef/edgetpu/device/program_layers.h"
+#include "reef/edgetpu/parameter_plan.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -57,6 +58,11 @@ Result<chip::LayerSet::Matches> ProgramLayers::match(const model::Model& plain) 
 }
 
 }  // namespace
+
+Result<std::vector<bool>> LayerGatherer::on_chip(const model::Model& compiled,
+                                                 const model::Model& plain) const {
+    return operators_on_chip(plain, compiled);
+}
 
 Result<std::unique_ptr<chip::LayerSet>> LayerGatherer::gather(const chip::RanModel& ran) const {
     auto layers = REEF_TRY(program_layers(ran.graph, ran.tensor));

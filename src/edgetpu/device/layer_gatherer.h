@@ -9,6 +9,8 @@ class LayerGatherer final : public chip::LayerGatherer {
   public:
     [[nodiscard]] std::string_view family() const override { return "edgetpu"; }
     [[nodiscard]] std::string_view device() const override { return "edgetpu:sim"; }
+    [[nodiscard]] Result<std::vector<bool>> on_chip(const model::Model& compiled,
+                                                    const model::Model& plain) const override;
     [[nodiscard]] Result<std::unique_ptr<chip::LayerSet>> gather(
         const chip::RanModel& ran) const override;
 };

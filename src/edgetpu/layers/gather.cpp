@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <set>
@@ -49,11 +50,14 @@ class Gathering {
 
     std::string run() {
         const Execution& first = execution(0);
-        if (first.op->kind == sim::TensorKind::resize) return "it blends pixels of another grid";
+        const bool resizes = first.op->kind == sim::TensorKind::resize;
+        if (resizes && !first.op->resize.x.nearest) return "it blends pixels of another grid";
         layer_.element_bytes = first.element_bytes();
         make_patterns();
-        for (const auto step : {&Gathering::lay_over, &Gathering::align_patterns,
-                                &Gathering::find_rows, &Gathering::find_channels, &Gathering::fill})
+        if (auto problem = resizes ? place_repeated() : lay_over(); !problem.empty())
+            return problem;
+        for (const auto step : {&Gathering::align_patterns, &Gathering::find_rows,
+                                &Gathering::find_channels, &Gathering::fill})
             if (auto problem = (this->*step)(); !problem.empty()) return problem;
         return {};
     }
@@ -140,9 +144,46 @@ class Gathering {
         return {};
     }
 
+    /// Of an axis: where a result is in quarter pixels of its tile's source, and the pixel there.
+    struct Quarters {
+        std::int32_t at = 0, pixel = 0;
+        static Quarters of(const sim::Resize::Axis& axis, std::uint64_t index) {
+            constexpr std::int32_t half_a_pixel = 2;
+            const auto at = static_cast<std::int32_t>(axis.phase + axis.step * index);
+            return {at, (at + half_a_pixel) / quarters_of_pixel};
+        }
+        /// The same of the whole source, whose pixel that is.
+        [[nodiscard]] std::int32_t from(std::int32_t source) const {
+            return quarters_of_pixel * (source - pixel) + at;
+        }
+        static constexpr std::int32_t quarters_of_pixel = 4;
+    };
+
+    /// Pixels that are the nearest to several results: those stand at quarters of a pixel.
+    std::string place_repeated() {
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const Execution& from = execution(i);
+            const sim::TensorOp& op = *from.op;
+            for (std::size_t p = 0; p < from.positions(); ++p) {
+                const auto source = read(i, 0, p);
+                if (!source) return "it repeats pixels whose place is not known";
+                std::uint64_t rest = p;
+                std::array<std::uint64_t, 8> index{};
+                for (std::size_t d = 0; d < index.size(); ++d) {
+                    index[d] = rest % op.loops.count[d];
+                    rest /= op.loops.count[d];
+                }
+                const auto x = Quarters::of(op.resize.x, index[op.resize.x.level]);
+                const auto y = Quarters::of(op.resize.y, index[op.resize.y.level]);
+                origins_[i][p] = Place{y.from(source->y), x.from(source->x), source->c};
+            }
+        }
+        return {};
+    }
+
     /// The corner of the window is the same place in all patterns.
     std::string align_patterns() {
-        if (patterns_.size() < 2) return {};
+        if (patterns_.size() < 2 || execution(0).op->kind == sim::TensorKind::resize) return {};
         for (std::size_t at = 0; at < patterns_.size(); ++at) {
             const Pattern& pattern = patterns_[at];
             if (!pattern.complete()) return "its tiles run different loops over incomplete windows";
@@ -188,7 +229,8 @@ class Gathering {
         return channels_read_.size() == 1 ? channels_by_parameters() : channels_by_source();
     }
 
-    /// Each lane has its own source.
+    /// Each lane has its own source, and what has none is nothing of the tensor: a product of two
+    /// tensors is computed word by word with one operand's word in the first lane of a row.
     std::string channels_by_lane() {
         for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
             const Execution& from = execution(i);
@@ -196,7 +238,12 @@ class Gathering {
             for (std::size_t p = 0; p < from.positions(); ++p) {
                 const auto first = *places_.of(from.lanes[p * lane_count]);
                 for (unsigned lane = 0; lane < from.lanes_of(p); ++lane) {
-                    const auto place = places_.of(from.lanes[p * lane_count + lane]);
+                    const Origin origin = from.lanes[p * lane_count + lane];
+                    if (origin == no_origin) {
+                        channels[p * lane_count + lane] = no_channel;
+                        continue;
+                    }
+                    const auto place = places_.of(origin);
                     if (!place) return fmt::format("lane {} reads nothing that is known", lane);
                     if (place->y != first.y || place->x != first.x)
                         return "its lanes read different pixels";
@@ -270,6 +317,7 @@ class Gathering {
             const Execution& from = execution(i);
             for (std::size_t p = 0; p < from.positions(); ++p)
                 for (unsigned lane = 0; lane < from.lanes_of(p); ++lane) {
+                    if (is_idle(i, p, lane)) continue;
                     const std::size_t at = element_at(i, p, lane);
                     const std::byte* value = &from.results[from.offset_of(p) + lane * width];
                     std::byte* element = &layer_.tensor[at * width];
@@ -286,6 +334,11 @@ class Gathering {
             return fmt::format("nothing stores {} elements of {}x{}x{}", holes, layer_.height,
                                layer_.width, layer_.channels);
         return {};
+    }
+
+    bool is_idle(std::size_t i, std::size_t p, unsigned lane) const {
+        return !layer_.lane_channels.empty() &&
+               layer_.lane_channels[i][p * lane_count + lane] == no_channel;
     }
 
     std::size_t element_at(std::size_t i, std::size_t p, unsigned lane) const {
@@ -341,6 +394,7 @@ std::optional<Place> Places::of(Origin origin) const {
         place.c += static_cast<std::int32_t>(lane);
     else
         place.c = layer.lane_channels[at.execution][position * lane_count + lane];
+    if (place.c == no_channel) return std::nullopt;
     return place;
 }
 

@@ -23,6 +23,8 @@ struct Place {
     }
 };
 
+inline constexpr std::int32_t no_channel = -1;
+
 /// Executions with the same arithmetic on the same sources, none of which reads another.
 struct TracedLayer {
     std::vector<std::size_t> executions;  ///< indices into Trace::executions
@@ -35,7 +37,8 @@ struct TracedLayer {
     unsigned element_bytes = 1;
     /// By execution and position: the place of lane 0.
     std::vector<std::vector<Place>> places;
-    /// By execution, position and lane, where channels do not follow each other; else empty.
+    /// By execution, position and lane, where channels do not follow each other; else empty. Lanes
+    /// that compute nothing of the tensor have no_channel.
     std::vector<std::vector<std::int32_t>> lane_channels;
     std::vector<std::byte> tensor;  ///< [y][x][c]
 };

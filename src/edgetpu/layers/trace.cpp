@@ -128,7 +128,8 @@ class Recorder final : public sim::TensorTap {
         const std::size_t at = static_cast<std::size_t>(tap) * execution.positions() + position;
         if (in < memory.narrow.size())
             Found::add(execution.inputs[at], record.input_kinds[at], memory.narrow[in], marks_);
-        if (tap == 0) add_parameters(record, memory, position, parameter);
+        const bool has_parameters = execution.op->kind != sim::TensorKind::resize;
+        if (tap == 0 && has_parameters) add_parameters(record, memory, position, parameter);
     }
 
     void results(unsigned tile, std::span<std::uint8_t> words) override {
@@ -237,6 +238,8 @@ class Recorder final : public sim::TensorTap {
         const unsigned width = op.par_16bit ? 2 : 1;
         const unsigned quarter = op.elements() * width < 4 ? parameter & 3U : 0;
         const auto& row = memory.wide[parameter >> 2U];
+        // What the row held before it was filled the last time is no operand of anything.
+        const std::size_t lanes_held = (memory.row_length[parameter >> 2U] + 3U) / 4;
         Found::add(execution.parameters[position], record.parameter_kinds[position], row[quarter],
                    marks_);
         const bool ones = marks_.kind == Marks::Kind::activations && row[quarter] == 0xff;
@@ -245,7 +248,7 @@ class Recorder final : public sim::TensorTap {
             record.lane_kinds.resize(execution.lanes.size());
         }
         if (execution.lanes.empty()) return;
-        for (unsigned lane = 0; lane < lane_count; ++lane) {
+        for (unsigned lane = 0; lane < std::min(lane_count, lanes_held); ++lane) {
             const std::size_t at = position * lane_count + lane;
             Found::add(execution.lanes[at], record.lane_kinds[at], row[4 * lane + quarter], marks_);
         }

@@ -42,6 +42,7 @@ struct Execution {
     /// [position]: lane 0's parameter at the first step.
     std::vector<Origin> parameters;
     /// [position][lane]: the same of every lane, when `parameters` are activations; else empty.
+    /// Lanes behind the row's end have no origin.
     std::vector<Origin> lanes;
     /// The positions' results in order, whole words each; those of the last picture.
     std::vector<std::byte> results;

@@ -214,8 +214,7 @@ class ChannelMoves {
         if (std::ranges::find(graph_.outputs, index) != graph_.outputs.end()) return true;
         return std::ranges::any_of(graph_.operators, [&](const Operator& op) {
             const bool reads = std::ranges::find(op.inputs, index) != op.inputs.end();
-            const bool moves =
-                op.code.builtin == Op::split || op.code.builtin == Op::concatenation;
+            const bool moves = op.code.builtin == Op::split || op.code.builtin == Op::concatenation;
             return reads && !(moves && moves_channels(op));
         });
     }
@@ -235,8 +234,8 @@ class ChannelMoves {
         return all;
     }
 
-    /// Of pieces of at most a word, each of which is read with the word that it is in. Nothing where
-    /// one piece begins its word: it is read as it is.
+    /// Of pieces of at most a word, each of which is read with the word that it is in. Nothing
+    /// where one piece begins its word: it is read as it is.
     static std::optional<Selection> of_words(const std::vector<Piece>& pieces) {
         Selection words;
         for (const Piece& piece : pieces) {

@@ -16,14 +16,21 @@ namespace {
 constexpr std::string_view by_equal_values = "equal values";
 constexpr std::string_view by_output = "output";
 
-Result<OpenModel> open_for_tensors(const std::string& path, DeviceOptions device) {
+Result<OpenModel> open_for_tensors(const std::string& path, DeviceOptions device,
+                                   std::vector<bool> in_arithmetic = {}) {
     runtime::SessionOptions settings = session_options(device);
+    settings.in_arithmetic = std::move(in_arithmetic);
     settings.keep_all_tensors = true;
     return open_model(path, settings);
 }
 
+struct Files {
+    const chip::LayerGatherer* gatherer = nullptr;
+    std::vector<bool> on_chip;  ///< by operator of the plain model
+};
+
 /// Whether there is anything to compare, before anything runs, and who gathers the layers.
-Result<const chip::LayerGatherer*> check_files(const LayersToCompare& what) {
+Result<Files> check_files(const LayersToCompare& what) {
     const model::Model compiled = REEF_TRY(model::load_tflite(what.compiled));
     const model::Model plain = REEF_TRY(model::load_tflite(what.plain));
     const auto* gatherer =
@@ -42,7 +49,7 @@ Result<const chip::LayerGatherer*> check_files(const LayersToCompare& what) {
                               chips));
     }
     REEF_CHECK(in_place(check_plain_model(compiled, plain), what.plain));
-    return gatherer;
+    return Files{gatherer, REEF_TRY(gatherer->on_chip(compiled, plain))};
 }
 
 /// A computed tensor of the plain model that nothing else was compared with and whose bytes, in its
@@ -137,10 +144,12 @@ void compare_outputs(LayerComparison& result, const runtime::Session& chip,
 }  // namespace
 
 Result<LayerComparison> compare_layers(const LayersToCompare& what) {
-    const chip::LayerGatherer& gatherer = *REEF_TRY(check_files(what));
+    const Files files = REEF_TRY(check_files(what));
+    const chip::LayerGatherer& gatherer = *files.gatherer;
     const std::string device(gatherer.device()), arithmetic(gatherer.family());
     OpenModel compiled = REEF_TRY(open_for_tensors(what.compiled, {.device = device}));
-    OpenModel plain = REEF_TRY(open_for_tensors(what.plain, {.arithmetic = arithmetic}));
+    OpenModel plain =
+        REEF_TRY(open_for_tensors(what.plain, {.arithmetic = arithmetic}, files.on_chip));
     const InputBytes inputs =
         REEF_TRY(inputs_or_random(compiled.session.graph(), what.inputs, what.seed));
     set_inputs(compiled.session, inputs);
