@@ -62,6 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
     Wild, CompiledSession,
     testing::Values(
         of_wild("facemesh__face_detection_front_128_full_integer_quant"),
+        of_wild("facemesh__face_landmark_192_full_integer_quant"),
         of_wild("libredge__gabor_128x128_7k_4o_2s"), of_wild("libredge__gabor_128x128_p4"),
         of_wild("micro__posenet_mobilenet_v1_075_353_481_quant_decoder"),
         of_wild("mot__yolov5nu_full_integer_quant"), of_wild("mot__yolov8n_full_integer_quant"),

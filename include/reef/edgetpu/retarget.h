@@ -42,9 +42,10 @@ struct Requantisation {
     ActivationLimits activation = ActivationLimits::none;
     /// Steps of the reduction for one result, which follow from shapes; 0: not looked at.
     std::uint64_t steps = 0;
-    bool depthwise = false;    ///< of a layer: 4 lanes
-    bool per_channel = false;  ///< of a layer: the weights' zero points lie in parameter rows
-    bool unscaled = false;     ///< of a copy: both sides have one quantisation
+    bool depthwise = false;  ///< of a layer: 4 lanes
+    /// Of a layer: the weights' zero points lie in parameter rows; of a product: the scales do.
+    bool per_channel = false;
+    bool unscaled = false;  ///< of a copy: both sides have one quantisation
     /// Of a copy for a CONCATENATION along another axis than channels: which computed input.
     std::optional<std::size_t> operand;
     std::optional<float> scale, clamp_min, clamp_max;

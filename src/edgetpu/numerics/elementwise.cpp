@@ -1,4 +1,4 @@
-// ADD, SUB, MUL, LOGISTIC, QUANTIZE, RELU and RELU6.
+// ADD, SUB, MUL, MAXIMUM, LOGISTIC, QUANTIZE, RELU and RELU6.
 #include "cpu/reference/elementwise.h"
 
 #include <algorithm>
@@ -111,16 +111,79 @@ struct Product {
     }
 };
 
+/// A constant per channel, which the chip has as the scales of its lanes: 1104 of 1104 that could
+/// be told apart are bit-equal to this.
+template <typename T>
+struct ChannelProduct {
+    FloatRequantisation requantise;
+    float scale_a = 1, scale_b = 1, per_step = 1;
+    std::int32_t zero_a = 0, zero_b = 0;
+    T operator()(T a, T b) const {
+        const float factor = scale_b * static_cast<float>(b - zero_b);
+        return static_cast<T>(requantise(a - zero_a, scale_a * factor * per_step));
+    }
+};
+
+/// Whether the second operand is a constant per channel of the first.
+bool is_by_channel(const OperatorView& op) {
+    const auto &a = op.input(0).shape, &b = op.input(1).shape;
+    return !op.constant(1).empty() && !a.empty() && !b.empty() && a.back() == b.back() &&
+           op.input(1).element_count() == a.back() && op.input(0).element_count() != a.back();
+}
+
+template <typename T>
+PreparedKernel channel_product_kernel(const OperatorView& op, Broadcast broadcast,
+                                      model::Activation activation) {
+    const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    (void)REEF_TRY(float_scale(a.scale * b.scale, out));  // finite
+    return binary_kernel<T>(
+        "mul reference", std::move(broadcast),
+        ChannelProduct<T>{REEF_TRY(float_requantisation(activation, op.output(0))), a.scale,
+                          b.scale, 1.0F / out.scale, a.zero_point, b.zero_point});
+}
+
+/// MAXIMUM: the second operand, and twice the half of what the first is above it, a whole number.
+/// Where the difference is odd the chip is one off. The half is taken with the scale by its
+/// reciprocal, which need not be one.
+template <typename T>
+struct HalvedMaximum {
+    float half_scale = 0.5F;
+    float most = 128;
+    T operator()(T a, T b) const {
+        const float half = std::clamp(static_cast<float>(a - b) * half_scale, 0.0F, most);
+        const std::int32_t above = 2 * round_half_even(half);
+        return static_cast<T>(std::min(b + above, std::int32_t{std::numeric_limits<T>::max()}));
+    }
+};
+
+template <typename T>
+PreparedKernel maximum_kernel(const OperatorView& op, Broadcast broadcast) {
+    const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    const bool constants = !op.constant(0).empty() || !op.constant(1).empty();
+    if (constants || op.input(0).shape != op.input(1).shape)
+        return unknown_on_edgetpu("MAXIMUM of a constant, or of tensors of different shapes");
+    if (a != out || b != out) return unknown_on_edgetpu("MAXIMUM of several quantisations");
+    const float unit = REEF_TRY(float_scale(a.scale, out));
+    return binary_kernel<T>("maximum reference", std::move(broadcast),
+                            HalvedMaximum<T>{0.5F * unit, 128 * out.scale * (1.0F / out.scale)});
+}
+
 template <typename T>
 PreparedKernel product_kernel(const OperatorView& op, Broadcast broadcast,
                               model::Activation activation) {
     const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    if (is_by_channel(op)) return channel_product_kernel<T>(op, std::move(broadcast), activation);
     const std::int64_t size = op.output(0).element_count();
     if (op.input(0).element_count() != size ||
         (op.input(1).element_count() != size && op.input(1).element_count() != 1))
-        return unknown_on_edgetpu("MUL with a broadcast other than of one second factor");
+        return unknown_on_edgetpu(
+            "MUL with a broadcast other than of one second factor, or of a constant per channel");
     return binary_kernel<T>(
         "mul reference", std::move(broadcast),
         Product<T>{REEF_TRY(float_requantisation(activation, op.output(0))),
@@ -206,6 +269,14 @@ PreparedKernel mul(const OperatorView& op, const PrepareOptions& options) {
     return type == ElementType::uint8
                ? product_kernel<std::uint8_t>(op, std::move(broadcast), given.activation)
                : product_kernel<std::int8_t>(op, std::move(broadcast), given.activation);
+}
+
+PreparedKernel maximum(const OperatorView& op, const PrepareOptions& options) {
+    const ElementType type = byte_type(op, 2);
+    if (!is_byte(type)) return prepare_maximum(op, options);
+    auto broadcast = REEF_TRY(check_bytes(op));
+    return type == ElementType::uint8 ? maximum_kernel<std::uint8_t>(op, std::move(broadcast))
+                                      : maximum_kernel<std::int8_t>(op, std::move(broadcast));
 }
 
 PreparedKernel logistic(const OperatorView& op, const PrepareOptions& options) {

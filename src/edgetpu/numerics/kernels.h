@@ -23,6 +23,8 @@ namespace reef::edgetpu::numerics {
                                            const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel max_pool_2d(const cpu::OperatorView& op,
                                               const cpu::PrepareOptions& options);
+[[nodiscard]] cpu::PreparedKernel maximum(const cpu::OperatorView& op,
+                                          const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel mean(const cpu::OperatorView& op,
                                        const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel mul(const cpu::OperatorView& op,

@@ -158,6 +158,16 @@ class Roles {
         const auto other = scale_of(op.inputs, 1);
         // A product with one number is another instruction.
         if (!other || tensor_of(op.inputs[1]).element_count() < 2) return;
+        const bool by_channel = std::ranges::any_of(parts_, [this](const ParameterPart& part) {
+            return part.op == op_ && part.kind == PartKind::multipliers;
+        });
+        if (by_channel) {
+            Requantisation& role = add_limited(Form::product, 1.0F, out, activation_of(op));
+            role.per_channel = true;
+            role.weight_zero = 0;
+            role.in_zero = in.zero;
+            return;
+        }
         Requantisation& role =
             add_limited(Form::product, layer_multiplier(in.scale, other->scale, out.scale), out,
                         activation_of(op));
@@ -302,6 +312,7 @@ bool has_shape_of(const program::Tensor& t, const Requantisation& values) {
         case Form::average:
             return t.in_16bit && !t.par_16bit && t.single;
         case Form::product:
+            if (values.per_channel) return !t.in_16bit && !t.par_16bit && !t.single && t.lane_scale;
             return !t.in_16bit && !t.par_16bit && t.single && t.in_bytewise;
         case Form::sum:
             return !t.in_16bit && t.par_16bit && !t.single && !t.table && !t.out_16bit;

@@ -150,9 +150,27 @@ bool FastTensorEngine::set_stage(const TileMemory& memory, std::uint64_t group) 
     return true;
 }
 
+// Whether 16-bit parameters without their zero point are 16 bits wide. With the middle for a zero
+// point they always are.
+bool FastTensorEngine::halfwords_fit(const TileMemory& memory) const {
+    constexpr std::int32_t middle = 32768;
+    if (form_ != StepForm::two_halfwords || op_->par_zero == middle) return true;
+    const auto base = static_cast<std::uint32_t>(par_.address());
+    const std::int32_t least = op_->par_zero - middle, most = op_->par_zero + middle - 1;
+    return std::ranges::all_of(scratch_->parameters, [&](std::uint32_t offset) {
+        const auto& row = memory.wide[(base + offset) >> 2U];
+        for (unsigned at = 0; at < 4 * used_lanes_; at += 2) {
+            const std::int32_t value = TileMemory::read<std::uint16_t>(&row[at]);
+            if (value < least || value > most) return false;
+        }
+        return true;
+    });
+}
+
 bool FastTensorEngine::prepare(const Work& work, const Block& block) {
     const TileMemory& memory = work.tile.memory;
     if (op_->table && !work.tile.table) return false;
+    if (!halfwords_fit(memory)) return false;
     if (prepared_group_ == block.group) return true;
     if (!read_zeros(memory, block.group) || !set_stage(memory, block.group)) return false;
     prepared_group_ = block.group;

@@ -65,6 +65,7 @@ class FastTensorEngine {
     void lay_out_steps();
     bool read_zeros(const TileMemory& memory, std::uint64_t group);
     bool set_stage(const TileMemory& memory, std::uint64_t group);
+    [[nodiscard]] bool halfwords_fit(const TileMemory& memory) const;
     [[nodiscard]] bool prepare(const Work& work, const Block& block);
     void pack(const TileMemory& memory);
     void run_block(Work& work, const Block& block);

@@ -253,7 +253,8 @@ bool sums_fit(const TensorOp& op, const TensorShape& shape) {
 bool operands_known(const TensorOp& op) {
     if (op.kind != TensorKind::mac || op.in_16bit) return false;
     if (op.in_zero < 0 || op.in_zero > 255) return false;
-    if (op.par_16bit) return !op.single && !op.par_zero_rows && op.par_zero == 32768;
+    if (op.par_16bit)
+        return !op.single && !op.par_zero_rows && op.par_zero >= 0 && op.par_zero <= 65535;
     return op.par_zero_rows || (op.par_zero >= 0 && op.par_zero <= 255);
 }
 

@@ -336,6 +336,74 @@ TEST_P(EdgetpuOperator, MulMultipliesWithoutZeroPoints) {
     }
 }
 
+TEST_P(EdgetpuOperator, MulByAConstantPerChannelScalesEachLane) {
+    const Side a = any_side(), b = any_side(), out = any_side(-5, 2);
+    constexpr std::int32_t channels = 24, pixels = 50;
+    const auto factors = random_bytes(random_, channels);
+    Builder builder("mul");
+    const auto x = builder.input("x", GetParam(), {1, 5, 10, channels}, quantisation(a));
+    const auto k =
+        builder.constant_bytes("k", GetParam(), {1, 1, channels}, factors, quantisation(b));
+    const auto z = builder.tensor("z", GetParam(), {1, 5, 10, channels}, quantisation(out));
+    builder.add(Op::mul, {x, k}, {z}, model::MulOptions{});
+    const auto input = random_bytes(random_, std::size_t{channels} * pixels);
+    const auto values = run(builder, z, {input});
+    ASSERT_EQ(values.size(), input.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto steps = static_cast<float>(on_chip(factors[i % channels]) - b.zero);
+        const float scale = a.scale * (b.scale * steps) * (1.0F / out.scale);
+        ASSERT_EQ(values[i], requantise(on_chip(input[i]) - a.zero, scale, out)) << i;
+    }
+}
+
+// Two instructions of face_landmark_192: half of the second operand less the first, up to zero;
+// then the second less twice that. The half's scale in its instructions is 0.5, or 0.49999997 for
+// tensors whose scale times its reciprocal is less than one.
+TEST_P(EdgetpuOperator, MaximumGoesByHalves) {
+    const Side side{0.25F, any_side().zero};
+    Builder builder("maximum");
+    const auto x = builder.input("x", GetParam(), {1, 256, 256, 1}, quantisation(side));
+    const auto y = builder.input("y", GetParam(), {1, 256, 256, 1}, quantisation(side));
+    const auto z = builder.tensor("z", GetParam(), {1, 256, 256, 1}, quantisation(side));
+    builder.add(Op::maximum, {x, y}, {z});
+    std::vector<std::byte> first(65536), second(65536);
+    for (std::size_t i = 0; i < first.size(); ++i) {
+        first[i] = static_cast<std::byte>(i);
+        second[i] = static_cast<std::byte>(i / 256);
+    }
+    const auto values = run(builder, z, {first, second});
+    ASSERT_EQ(values.size(), first.size());
+    std::size_t off = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::int32_t a = on_chip(first[i]), b = on_chip(second[i]);
+        const auto half = static_cast<std::int32_t>(
+            std::nearbyint(std::clamp(0.5F * static_cast<float>(b - a), -128.0F, 0.0F)));
+        ASSERT_EQ(values[i], std::clamp(b - 2 * half, 0, 255)) << a << " " << b;
+        EXPECT_LE(std::abs(values[i] - std::max(a, b)), 1);
+        off += values[i] != std::max(a, b) ? 1 : 0;
+    }
+    // Where the first is larger by an odd number, but for the 64 that would be 256.
+    EXPECT_EQ(off, 128U * 128U - 64);
+}
+
+TEST_P(EdgetpuOperator, MaximumOfAScaleWithoutAnExactReciprocal) {
+    float scale = 0.1F;
+    while (scale * (1.0F / scale) == 1.0F) scale = std::nextafter(scale, 1.0F);
+    ASSERT_EQ(0.5F * scale * (1.0F / scale), 0.49999997F);
+    const Side side{scale, 7};
+    Builder builder("maximum");
+    const auto x = builder.input("x", GetParam(), {1, 1, 4, 1}, quantisation(side));
+    const auto y = builder.input("y", GetParam(), {1, 1, 4, 1}, quantisation(side));
+    const auto z = builder.tensor("z", GetParam(), {1, 1, 4, 1}, quantisation(side));
+    builder.add(Op::maximum, {x, y}, {z});
+    const auto stored = [&](int value) { return static_cast<std::byte>(value ^ sign_bit()); };
+    // Above by 3 and by 7: a tie no more, and 1.4999999 and 3.4999998 go down.
+    const auto values = run(builder, z,
+                            {{stored(103), stored(107), stored(104), stored(0)},
+                             {stored(100), stored(100), stored(100), stored(9)}});
+    EXPECT_THAT(values, testing::ElementsAre(102, 106, 104, 9));
+}
+
 TEST_P(EdgetpuOperator, SubTakesAWholeNumberOfSteps) {
     // MoveNet's: 1.0 is 127.5 steps of the input, and 128 on the chip.
     const Side in{0.007843137718737125F, 0}, out{in.scale, 127}, one{0.5F * in.scale, 0};

@@ -93,6 +93,15 @@ class RandomTensor {
     }
     static void word(std::uint8_t* at, std::uint32_t value) { std::memcpy(at, &value, 4); }
 
+    /// Without those in the middle, few of random numbers, some or most do not fit 16 bits any
+    /// more.
+    std::int32_t zero_of_halfwords() {
+        constexpr std::int32_t middle = 32768;
+        if (one_in(2)) return middle;
+        const auto near = static_cast<std::int32_t>(below(200)) - 100;
+        return one_in(2) ? middle + near : static_cast<std::int32_t>(below(65536));
+    }
+
     void set_form(TensorOp& op) {
         const unsigned form = below(10);
         op.par_16bit = form == 0;
@@ -101,7 +110,7 @@ class RandomTensor {
         if (form == 4) op.kind = one_in(2) ? TensorKind::max : TensorKind::sum;
         if (form == 5 && one_in(2)) set_resize(op);
         op.in_zero = static_cast<std::int32_t>(below(256));
-        op.par_zero = op.par_16bit ? 32768 : static_cast<std::int32_t>(below(256));
+        op.par_zero = op.par_16bit ? zero_of_halfwords() : static_cast<std::int32_t>(below(256));
         op.par_zero_rows = !op.par_16bit && one_in(3);
         op.zero_row_first = zero_row;
         op.zero_row_step = 1;
