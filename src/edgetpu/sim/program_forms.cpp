@@ -140,6 +140,7 @@ struct KnownValues {
         const LoopNest nothing{.dimensions = 8};
         if (o.par != nothing || o.par_zero != 0 || o.in_zero != 0)
             return broken("parameters or zero points of a resize");
+        if (o.table) return broken("a table in a resize");
         for (const LoopNest* nest : {&o.loops, &o.in, &o.out, &o.acc})
             if (nest->crop_level != 0) return broken("a crop in a resize");
         if (o.in.rotates()) return broken("a rotation of a resize's input");

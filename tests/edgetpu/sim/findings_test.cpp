@@ -25,7 +25,8 @@ using enum FindingKind;
 // deeplab and posenet
 // send some cached rows twice; the LSTM reads a word of
 // scalar memory before its first step writes it; bright_64x64 receives its one parameter row in
-// tiles that have no work.
+// tiles that have no work. Of those in the wild, iw's copy a table on tiles that have no work and
+// no table; teachable's pool gathers rows of eight pixels where there are seven.
 const Case cases[] = {
     {"data/edgetpu/templates/dense_256_edgetpu.tflite", {}, 3},
     {"data/edgetpu/templates/dense_1024_edgetpu.tflite", {}, 15},
@@ -45,7 +46,33 @@ const Case cases[] = {
     {"data/models/keras_lstm_mnist_ptq_edgetpu.tflite", {{unwritten_read, 1}, {read_twice, 3}}, 11},
 };
 
+// As users publish them.
+Case of_wild(const std::string& name, Counts known = {}) {
+    return {"data/edgetpu/wild/" + name + "_edgetpu.tflite", std::move(known)};
+}
+const Case wild_cases[] = {
+    of_wild("iw__model_mat_Add", {{unwritten_read, 816}, {read_twice, 1}}),
+    of_wild("iw__model_padding_128x128x3", {{unwritten_read, 816}, {read_twice, 1}}),
+    of_wild("iw__model_padding_stride_128x128x3", {{unwritten_read, 816}, {read_twice, 1}}),
+    of_wild("iw__model_stride_128x128x3"),
+    of_wild("libredge__gabor_128x128_7k_4o_2s"),
+    of_wild("libredge__gabor_128x128_p4"),
+    of_wild("tcn__quantized_model", {{read_twice, 2}}),
+    of_wild("mot__yolov10n_full_integer_quant"),
+    of_wild("rt10__mobilenet_v1_0.25_128_quant"),
+};
+
 #ifdef REEF_LARGE_PROGRAMS
+const Case large_wild_cases[] = {
+    of_wild("facemesh__face_detection_front_128_full_integer_quant"),
+    of_wild("facemesh__face_landmark_192_full_integer_quant"),
+    of_wild("micro__posenet_mobilenet_v1_075_353_481_quant_decoder", {{read_twice, 32}}),
+    of_wild("mot__yolov5nu_full_integer_quant"),
+    of_wild("mot__yolov8n_full_integer_quant"),
+    of_wild("rt10__mobilenet_v1_1.0_224_quant_embedding_extractor"),
+    of_wild("teachable__model", {{unwritten_read, 320}}),
+    of_wild("lite640__yolov8n_full_integer_quant", {{read_twice, 1904}}),
+};
 // A strict run follows every byte: half a minute each, and minutes under sanitizers.
 const Case large_cases[] = {
     {"data/models/mobilenet_v1_0.5_160_quant_edgetpu.tflite", {}, 511},
@@ -109,8 +136,10 @@ std::string name_of(const testing::TestParamInfo<Case>& tested) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Vendor, StrictRun, testing::ValuesIn(cases), name_of);
+INSTANTIATE_TEST_SUITE_P(Wild, StrictRun, testing::ValuesIn(wild_cases), name_of);
 INSTANTIATE_TEST_SUITE_P(Vendor, WithoutFullBits, testing::ValuesIn(cases), name_of);
 #ifdef REEF_LARGE_PROGRAMS
+INSTANTIATE_TEST_SUITE_P(LargeWild, StrictRun, testing::ValuesIn(large_wild_cases), name_of);
 INSTANTIATE_TEST_SUITE_P(Large, StrictRun, testing::ValuesIn(large_cases), name_of);
 INSTANTIATE_TEST_SUITE_P(Large, WithoutFullBits, testing::ValuesIn(large_cases), name_of);
 INSTANTIATE_TEST_SUITE_P(Largest, StrictRun, testing::ValuesIn(largest_cases), name_of);
