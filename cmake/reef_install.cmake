@@ -1,16 +1,23 @@
-# cmake --install: library, public headers, CMake package, pkg-config file; tools/reef installs the
+# cmake --install: library, promised headers, CMake package, pkg-config file; tools/reef installs the
 # command itself.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS reef EXPORT reefTargets
+set(reef_product reef)
+if(BUILD_SHARED_LIBS)
+    set(reef_product reef_shared)
+endif()
+install(TARGETS ${reef_product} EXPORT reefTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY include/reef DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+include(promised_headers)
+foreach(header IN LISTS REEF_PROMISED_HEADERS)
+    get_filename_component(room ${header} DIRECTORY)
+    install(FILES include/reef/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reef/${room})
+endforeach()
 install(EXPORT reefTargets NAMESPACE reef:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/reef)
 
-get_target_property(reef_type reef TYPE)
-if(reef_type STREQUAL "SHARED_LIBRARY")
+if(BUILD_SHARED_LIBS)
     set(reef_is_shared TRUE)
     set(reef_pc_libraries "")
 else()

@@ -17,7 +17,7 @@
 #include "reef/base/result.h"
 #include "reef/edgetpu/isa.h"
 #include "reef/edgetpu/package.h"
-#include "reef/edgetpu/retarget.h"
+#include "reef/edgetpu/requantisation.h"
 #include "reef/model/graph.h"
 
 namespace reef::edgetpu {

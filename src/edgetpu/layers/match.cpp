@@ -8,7 +8,7 @@
 
 #include "reef/edgetpu/layer_dump.h"
 #include "reef/edgetpu/parameter_plan.h"
-#include "reef/edgetpu/retarget.h"
+#include "reef/edgetpu/requantisation.h"
 
 namespace reef::edgetpu {
 namespace {

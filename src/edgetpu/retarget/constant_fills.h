@@ -9,7 +9,7 @@
 #include "edgetpu/program/instruction.h"
 #include "reef/base/result.h"
 #include "reef/edgetpu/isa.h"
-#include "reef/edgetpu/retarget.h"
+#include "reef/edgetpu/requantisation.h"
 
 namespace reef::edgetpu {
 

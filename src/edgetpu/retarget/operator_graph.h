@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reef/edgetpu/compiled_parameters.h"
-#include "reef/edgetpu/retarget.h"
+#include "reef/edgetpu/requantisation.h"
 
 namespace reef::edgetpu {
 

@@ -9,7 +9,7 @@
 #include "edgetpu/retarget/operator_graph.h"
 #include "edgetpu/retarget/program_flow.h"
 #include "reef/base/result.h"
-#include "reef/edgetpu/retarget.h"
+#include "reef/edgetpu/requantisation.h"
 
 namespace reef::edgetpu {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reef/base/result.h"
-#include "reef/edgetpu/retarget.h"
+#include "reef/edgetpu/requantisation.h"
 
 namespace reef::edgetpu {
 

@@ -1,4 +1,6 @@
 // The quantisation of a plain model's operators as tensor instructions hold it.
+#include "reef/edgetpu/requantisation.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 
 #include "edgetpu/program/codec.h"
 #include "edgetpu/retarget/program_alignment.h"
-#include "reef/edgetpu/retarget.h"
 #include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {

@@ -17,6 +17,7 @@
 #include "edgetpu/retarget/template_recovery.h"
 #include "reef/edgetpu/device/program_layers.h"
 #include "reef/edgetpu/layer_dump.h"
+#include "reef/edgetpu/retarget.h"
 #include "reef/model/builder.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"

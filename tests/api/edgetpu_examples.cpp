@@ -1,0 +1,58 @@
+// The Edge TPU's containers and parameters, by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "reef/edgetpu/package.h"
+#include "reef/edgetpu/params.h"
+#include "reef/edgetpu/retarget.h"
+#include "reef/model/builder.h"
+
+namespace {
+
+using testing::HasSubstr;
+namespace edgetpu = reef::edgetpu;
+namespace model = reef::model;
+
+TEST(Promised, WeightsGoIntoTheChipsLayoutAndBack) {
+    const edgetpu::LayerShape shape{.kind = edgetpu::LayerKind::fully_connected,
+                                    .in_channels = 4,
+                                    .out_channels = 4};
+    const auto layout = edgetpu::layout_of(shape, {.biases = true});
+    ASSERT_TRUE(layout) << layout.error().message();
+    std::array<std::byte, 16> weights{};
+    weights[5] = std::byte{77};
+    const std::array<std::int32_t, 4> biases = {1, -2, 3, -4};
+    std::vector<std::byte> blob(layout->size_bytes);
+    ASSERT_TRUE(edgetpu::encode_layer(
+        *layout, {.type = edgetpu::WeightType::uint8, .weights = weights, .biases = biases}, blob));
+    std::array<std::byte, 16> back{};
+    std::array<std::int32_t, 4> biases_back{};
+    ASSERT_TRUE(edgetpu::decode_layer(*layout, blob,
+                                      {.type = edgetpu::WeightType::uint8,
+                                       .weights = back,
+                                       .biases = biases_back,
+                                       .multipliers = {},
+                                       .zero_points = {}}));
+    EXPECT_EQ(back, weights);
+    EXPECT_EQ(biases_back, biases);
+}
+
+TEST(Promised, PackagesAreReadAndWritten) {
+    EXPECT_EQ(edgetpu::to_string(edgetpu::ExecutableType::execution_only), "EXECUTION_ONLY");
+    EXPECT_FALSE(edgetpu::read_package(reef::SharedBytes::copy_of(reef::as_bytes("no package"))));
+    EXPECT_FALSE(edgetpu::computing_executable(edgetpu::Package{}));
+}
+
+TEST(Promised, OnlyCompiledModelsAreRetargeted) {
+    model::Builder builder("plain");
+    const auto in = builder.input("in", reef::ElementType::uint8, {1, 2});
+    builder.output(in);
+    const auto plain = builder.finish().value();
+    const auto result = edgetpu::retarget(plain, plain, {});
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().message(), HasSubstr("compiled"));
+}
+
+}  // namespace
