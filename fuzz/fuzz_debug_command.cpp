@@ -2,12 +2,16 @@
 #include "check.h"
 #include "debug/command.h"
 #include "debug/print.h"
+#include "reef/chip/debugger.h"
+#include "reef/runtime/registry.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using reef::fuzz::check;
     namespace debug = reef::tool::debug;
     const std::string_view line(reinterpret_cast<const char*>(data), size);
-    const auto command = debug::parse(line);
+    static const reef::chip::DebugTables& chip =
+        reef::runtime::Registry::of_process().parts<reef::chip::DebuggerOpener>().front()->tables();
+    const auto command = debug::parse(line, chip);
     if (!command) {
         check(!command.error().what.empty(), "an error says what is wrong");
         return 0;

@@ -20,7 +20,7 @@ std::atomic<std::size_t> allocations = 0;
 
 }  // namespace
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__GLIBC__) && !defined(REEF_SANITIZED)
 // Counts everything that reaches the C library: operator new ends here too.
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
