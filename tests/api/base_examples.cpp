@@ -49,8 +49,8 @@ TEST(Promised, ElementTypesHaveNamesAndSizes) {
 }
 
 TEST(Promised, ArraysGoToFilesAndBack) {
-    const auto folder = std::filesystem::temp_directory_path() /
-                        ("reef_api_" + std::to_string(::getpid()));
+    const auto folder =
+        std::filesystem::temp_directory_path() / ("reef_api_" + std::to_string(::getpid()));
     std::filesystem::create_directory(folder);
     const std::string path = folder / "array.npy";
     const reef::Array array{reef::ElementType::uint8, {2, 1}, {std::byte{3}, std::byte{4}}};

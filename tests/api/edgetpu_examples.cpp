@@ -16,9 +16,8 @@ namespace edgetpu = reef::edgetpu;
 namespace model = reef::model;
 
 TEST(Promised, WeightsGoIntoTheChipsLayoutAndBack) {
-    const edgetpu::LayerShape shape{.kind = edgetpu::LayerKind::fully_connected,
-                                    .in_channels = 4,
-                                    .out_channels = 4};
+    const edgetpu::LayerShape shape{
+        .kind = edgetpu::LayerKind::fully_connected, .in_channels = 4, .out_channels = 4};
     const auto layout = edgetpu::layout_of(shape, {.biases = true});
     ASSERT_TRUE(layout) << layout.error().message();
     std::array<std::byte, 16> weights{};

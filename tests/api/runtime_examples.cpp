@@ -126,9 +126,7 @@ class ExampleDriver final : public runtime::Driver {
     [[nodiscard]] std::span<const runtime::BackendInfo> backends() const override {
         return backends_;
     }
-    [[nodiscard]] std::span<const runtime::OptionInfo> options() const override {
-        return options_;
-    }
+    [[nodiscard]] std::span<const runtime::OptionInfo> options() const override { return options_; }
     [[nodiscard]] const runtime::PlacementWords& words() const override { return words_; }
     [[nodiscard]] runtime::Enumeration enumerate() const override {
         return {.devices = {{"example:chip", "ready", ""}}};
@@ -141,8 +139,9 @@ class ExampleDriver final : public runtime::Driver {
         const model::Operator&) const override {
         return std::make_shared<Negation>();
     }
-    [[nodiscard]] reef::Result<std::shared_ptr<runtime::Device>> open(
-        const runtime::DeviceUri&, const runtime::OptionValues&, int) const override {
+    [[nodiscard]] reef::Result<std::shared_ptr<runtime::Device>> open(const runtime::DeviceUri&,
+                                                                      const runtime::OptionValues&,
+                                                                      int) const override {
         return std::make_shared<ExampleDevice>();
     }
 
