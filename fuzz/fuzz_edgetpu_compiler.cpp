@@ -1,5 +1,5 @@
-// The compiler for the Edge TPU: any readable model is refused with a reason or compiled to one that
-// reads back, whose programs keep the rules.
+// The compiler for the Edge TPU: any readable model is refused with a reason or compiled to one
+// that reads back, whose programs keep the rules.
 #include "check.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/package.h"
@@ -28,17 +28,20 @@ void visit(const model::Model& model) {
         const auto compiled = edgetpu::compile(model, {.most_programs = programs});
         if (!compiled) {
             check(!compiled.error().what.empty(), "a refusal says why");
-            check(compiled.error().hint.find("bug") == std::string::npos, "a refusal is none of ours");
+            check(compiled.error().hint.find("bug") == std::string::npos,
+                  "a refusal is none of ours");
             continue;
         }
         check(compiled->operators.size() == model.subgraphs.front().operators.size(),
               "every operator has a fate");
         const auto file = model::write_tflite(compiled->model);
         if (!file) {
-            check(!model.not_preserved.empty(), "a model is written unless something would be lost");
+            check(!model.not_preserved.empty(),
+                  "a model is written unless something would be lost");
             continue;
         }
-        check(model::read_tflite(SharedBytes::copy_of(*file)).has_value(), "what was written reads");
+        check(model::read_tflite(SharedBytes::copy_of(*file)).has_value(),
+              "what was written reads");
         check_programs(compiled->model);
     }
 }
@@ -47,8 +50,8 @@ void visit(const model::Model& model) {
 }  // namespace reef::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const auto model = reef::model::read_tflite(
-        reef::SharedBytes::copy_of(std::as_bytes(std::span(data, size))));
+    const auto model =
+        reef::model::read_tflite(reef::SharedBytes::copy_of(std::as_bytes(std::span(data, size))));
     if (model) reef::fuzz::visit(*model);
     return 0;
 }
