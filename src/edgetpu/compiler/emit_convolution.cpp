@@ -265,9 +265,11 @@ void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
     emit_broadcast(e, 0, tiles, nest(6, in.address(0, 0, 0) / 4, {{1, words}}),
                    nest(6, source / 4, {{1, words}}), (words + 63) / 64);
     e.code.full_stop();
+    const bool by_channel = layer.schedule.head_rows == 3;
     program::WideToNarrow head;
-    head.src = nest(4, row, {{1, 1}});
-    head.dst = rotating(nest(6, 64, {{1, 32}, {64, 1}}), 2, 32);
+    head.src = nest(4, row, {{1, by_channel ? 2U : 1U}});
+    if (!by_channel) head.src.mask = 1;
+    head.dst = rotating(nest(6, by_channel ? 0 : 64, {{1, 32}, {64, by_channel ? 2U : 1U}}), 2, 32);
     head.written = signal_at(2);
     head.wait[0] = room_for(counter::AVDATA_, 2, -1, 1);
     head.to_scaling = true;
@@ -279,13 +281,20 @@ void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
         op.par_zero_set = op.acc_internal = op.bias = true;
         op.lanes = op.last_lanes = std::min(lanes, (rest + 3) / 4 * 4);
         apply(op, kind.scaling);
-        op.par_zero = kind.weight_zero;
+        if (by_channel) {
+            op.lane_scale = op.par_zero_rows = true;
+            op.zero_row_last = op.zero_row_first = row + 2;
+            op.zero_row_step = 1;
+        } else {
+            op.par_zero = kind.weight_zero;
+        }
         op.loops = loops({words});
         const auto all = static_cast<std::int32_t>(4 * words);
         op.in = nest(8, source, {{4, words}, {all, 1}, {all, 1}});
         op.out =
             nest(8, static_cast<std::int32_t>(out.base), {{4, op.lanes / 4}, {64, 1}, {64, 1}});
-        op.par = nest(8, 4 * (row + 1), {{4, words}});
+        op.par =
+            nest(8, 4 * (row + static_cast<std::int32_t>(layer.schedule.head_rows)), {{4, words}});
         op.acc = nest(8, 0, {{0, words}});
         op.avdata = signal_at(2);
         op.parameters = signal_at(1);

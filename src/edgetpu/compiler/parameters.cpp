@@ -164,7 +164,7 @@ bool can_spread(const Plan& plan, const Step& step, const compiler::Convolution&
     const Tensor &in = plan.tensors[step.in[0]], &out = plan.tensors[step.out];
     if (in.height * in.width != 1 || out.height * out.width != 1 || taps_of(conv) != 1)
         return false;
-    if (conv.depthwise || conv.per_channel()) return false;
+    if (conv.depthwise) return false;
     if (conv.out_channels <= static_cast<std::int32_t>(lanes) ||
         conv.out_channels > static_cast<std::int32_t>(lanes * all_tiles))
         return false;
