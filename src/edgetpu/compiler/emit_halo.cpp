@@ -167,25 +167,6 @@ void repeat_edges(Emission& e, const Tensor& t) {
     }
 }
 
-/// A maximum lays its input out as rows of wide memory, above the parameters.
-Status check_rows(const Plan& plan, const Step& step) {
-    if (!std::holds_alternative<MaxStep>(step.kind)) return {};
-    const Tensor& in = plan.tensors[step.in[0]];
-    std::int32_t rows = 0;
-    for (unsigned t = 0; t < all_tiles; ++t) {
-        const Area w = in.window(t);
-        rows = std::max(rows, w.rows.size() * ((w.columns.size() + 3) / 4));
-    }
-    const auto used = static_cast<std::int32_t>(std::ranges::max(plan.rows_used));
-    if (used + rows <= identity_row - 16) return {};
-    return fail(Cause::unsupported, "its input does not fit beside the parameters",
-                place_of(plan, step));
-}
-
-bool is_one_word(const Tensor& t, const std::optional<Area>& area) {
-    return area && t.words() == 1 && area->rows.size() * area->columns.size() == 1;
-}
-
 }  // namespace
 
 void emit_halo(Emission& e, TensorId id) {
@@ -203,24 +184,6 @@ void emit_halo(Emission& e, TensorId id) {
     }
     if (t.repeats_border) repeat_edges(e, t);
     e.code.full_stop();
-}
-
-Status check_emittable(const Plan& plan) {
-    for (const Step& step : plan.steps) {
-        REEF_CHECK(check_rows(plan, step));
-        for (const TensorId in : step.in) {
-            const Tensor& t = plan.tensors[in];
-            for (const Way& way : ways)
-                for (std::int32_t steps = 1; steps < side; ++steps)
-                    for (unsigned tile = 0; tile < all_tiles; ++tile)
-                        if (is_one_word(t, part_from(t, tile, steps, way)))
-                            return fail(Cause::unsupported,
-                                        "a tile would get one word of its neighbour, which no "
-                                        "known program does",
-                                        place_of(plan, step));
-        }
-    }
-    return {};
 }
 
 }  // namespace reef::edgetpu::lowering

@@ -220,6 +220,21 @@ std::optional<program::Tensor> maximum(const Tensor& in, const Tensor& out, unsi
     return op;
 }
 
+/// A maximum lays its input out as rows of wide memory, above the parameters.
+Status check_rows(const Plan& plan, const Step& step) {
+    if (!std::holds_alternative<MaxStep>(step.kind)) return {};
+    const Tensor& in = plan.tensors[step.in[0]];
+    std::int32_t rows = 0;
+    for (unsigned t = 0; t < all_tiles; ++t) {
+        const Area w = in.window(t);
+        rows = std::max(rows, w.rows.size() * ((w.columns.size() + 3) / 4));
+    }
+    const auto used = static_cast<std::int32_t>(std::ranges::max(plan.rows_used));
+    if (used + rows <= identity_row - 16) return {};
+    return fail(Cause::unsupported, "its input does not fit beside the parameters",
+                place_of(plan, step));
+}
+
 }  // namespace
 
 void emit(Emission& e, const Step& step, const AverageStep& kind) {
@@ -300,6 +315,11 @@ void emit(Emission& e, const Step& step, const MaxStep& kind) {
         e.code.by_class([&](unsigned t) { return maximum(in, out, t, kind, row, group, words); });
         e.code.fence();
     }
+}
+
+Status check_emittable(const Plan& plan) {
+    for (const Step& step : plan.steps) REEF_CHECK(check_rows(plan, step));
+    return {};
 }
 
 }  // namespace reef::edgetpu::lowering
