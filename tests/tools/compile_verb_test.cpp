@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -17,8 +18,7 @@ using ::testing::StartsWith;
 
 class CompileVerbTest : public CommandTest {
   protected:
-    std::string plain =
-        write("net.tflite", model::write_tflite(test::random_network(7)).value());
+    std::string plain = write("net.tflite", model::write_tflite(test::random_network(7)).value());
     std::string compiled = file("net_edgetpu.tflite");
 };
 
@@ -42,7 +42,8 @@ TEST_F(CompileVerbTest, PrintsJson) {
     for (const auto& op : document["operators"])
         EXPECT_EQ(op.contains("reason"), !op["on_chip"].get<bool>());
     EXPECT_GT(document["programs"][0]["instruction_bytes"], 0);
-    const auto verified = nlohmann::json::parse(expect_ok({"compile", plain, "--json", "--verify"}));
+    const auto verified =
+        nlohmann::json::parse(expect_ok({"compile", plain, "--json", "--verify"}));
     EXPECT_EQ(verified["verification"]["passed"], true);
     EXPECT_EQ(verified["verification"]["differing"], 0);
 }
@@ -59,6 +60,19 @@ TEST_F(CompileVerbTest, RefusesByName) {
     expect_error({"compile", plain, "-o", plain}, 2, "net.tflite");
     expect_ok({"compile", plain, "-o", compiled, "--no-verify"});
     expect_error({"compile", compiled, "-o", file("again.tflite")}, 2, "is compiled already");
+}
+
+TEST_F(CompileVerbTest, CommandOfTheVendorsFormWritesModelAndLog) {
+    const std::string folder = std::filesystem::path(plain).parent_path();
+    const auto done = test::run_process({REEF_EDGETPU_COMPILER, "-s", "-o", folder, plain});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_THAT(done.out, AllOf(HasSubstr("Output model: net_edgetpu.tflite"),
+                                HasSubstr("Mapped to Edge TPU")));
+    EXPECT_TRUE(exists("net_edgetpu.log"));
+    EXPECT_THAT(expect_ok({"disasm", compiled, "--check"}), HasSubstr("all rules kept"));
+    const auto refused = test::run_process({REEF_EDGETPU_COMPILER, "-n", "2", plain});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, HasSubstr("not divided over several chips"));
 }
 
 }  // namespace

@@ -18,17 +18,15 @@ std::string size_text(std::size_t bytes) {
 
 chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size_t count) {
     chip::Section section{
-        .title = count == 1 ? std::string("Program") : fmt::format("Program {}", number),
+        .title = count == 1 ? std::string("program") : fmt::format("program {}", number),
         .about = {},
         .lines = {}};
-    section.add("Operators", std::to_string(p.operators));
-    section.add("On-chip memory used for caching model parameters", size_text(p.cached_bytes));
-    section.add("On-chip memory remaining for caching model parameters",
-                size_text(p.remaining_bytes));
-    section.add("Off-chip memory used for streaming uncached model parameters",
-                size_text(p.streamed_bytes));
-    section.add("Memory of each tile used for activations", size_text(p.narrow_bytes));
-    section.add("Instructions", size_text(p.instruction_bytes));
+    section.add("operators", std::to_string(p.operators));
+    section.add("parameters", fmt::format("{} cached on the chip, where {} remain; {} streamed",
+                                          size_text(p.cached_bytes), size_text(p.remaining_bytes),
+                                          size_text(p.streamed_bytes)));
+    section.add("activations", fmt::format("{} of each tile", size_text(p.narrow_bytes)));
+    section.add("instructions", size_text(p.instruction_bytes));
     return section;
 }
 

@@ -1,0 +1,144 @@
+// reef-edgetpu-compiler: Reef's compiler for the Edge TPU with the options, file names and lines of
+// output that scripts around the vendor's edgetpu_compiler expect.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reef/base/file.h"
+#include "reef/edgetpu/compiler.h"
+#include "reef/model/tflite.h"
+
+namespace reef {
+namespace {
+
+struct Options {
+    std::vector<std::string> models;
+    std::string folder = ".";
+    bool show_operations = false;
+    std::size_t segments = 1;
+    int runtime_version = 14;
+};
+
+std::string size_text(std::size_t bytes) {
+    constexpr double kib = 1024;
+    const auto n = static_cast<double>(bytes);
+    if (n < kib) return fmt::format("{:.2f}B", n);
+    if (n < kib * kib) return fmt::format("{:.2f}KiB", n / kib);
+    return fmt::format("{:.2f}MiB", n / kib / kib);
+}
+
+/// Operators of one name and fate in one line.
+std::string operations_text(const edgetpu::Compiled& compiled) {
+    std::map<std::pair<std::string, std::string>, std::size_t> lines;
+    for (const auto& op : compiled.operators)
+        ++lines[{op.name, op.on_chip ? "Mapped to Edge TPU" : op.reason}];
+    std::string text = fmt::format("{:<30} {:<10} {}\n\n", "Operator", "Count", "Status");
+    for (const auto& [key, count] : lines)
+        text += fmt::format("{:<30} {:<10} {}\n", key.first, count, key.second);
+    return text;
+}
+
+struct Names {
+    std::string model, log;
+};
+
+std::string summary_of(const std::string& input, std::size_t input_bytes, const Names& names,
+                       std::size_t output_bytes, const edgetpu::Compiled& compiled) {
+    std::size_t cached = 0, streamed = 0, remaining = 0, on_chip = 0;
+    for (const auto& program : compiled.programs) {
+        cached += program.cached_bytes;
+        streamed += program.streamed_bytes;
+        remaining = program.remaining_bytes;
+    }
+    for (const auto& op : compiled.operators) on_chip += op.on_chip ? 1 : 0;
+    const auto file_name = [](const std::string& path) {
+        return std::filesystem::path(path).filename().string();
+    };
+    std::string text;
+    text += fmt::format("Input model: {}\nInput size: {}\n", input, size_text(input_bytes));
+    text += fmt::format("Output model: {}\nOutput size: {}\n", file_name(names.model),
+                        size_text(output_bytes));
+    text += fmt::format("On-chip memory used for caching model parameters: {}\n", size_text(cached));
+    text += fmt::format("On-chip memory remaining for caching model parameters: {}\n",
+                        size_text(remaining));
+    text += fmt::format("Off-chip memory used for streaming uncached model parameters: {}\n",
+                        size_text(streamed));
+    text += fmt::format("Number of Edge TPU subgraphs: {}\n", compiled.programs.size());
+    text += fmt::format("Total number of operations: {}\n", compiled.operators.size());
+    text += fmt::format("Operation log: {}\n", file_name(names.log));
+    if (on_chip < compiled.operators.size())
+        text += fmt::format(
+            "\nNumber of operations that will run on Edge TPU: {}\n"
+            "Number of operations that will run on CPU: {}\n",
+            on_chip, compiled.operators.size() - on_chip);
+    return text;
+}
+
+Status compile_one(const std::string& path, const Options& options) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto model = REEF_TRY(model::load_tflite(path));
+    const auto compiled = REEF_TRY(in_place(edgetpu::compile(model, {}), path));
+    const auto bytes = REEF_TRY(model::write_tflite(compiled.model));
+    const auto stem = std::filesystem::path(path).stem().string();
+    const Names names{
+        (std::filesystem::path(options.folder) / (stem + "_edgetpu.tflite")).string(),
+        (std::filesystem::path(options.folder) / (stem + "_edgetpu.log")).string()};
+    std::error_code unknown;
+    const auto size = std::filesystem::file_size(path, unknown);
+    const std::string summary = summary_of(path, unknown ? 0 : size, names, bytes.size(), compiled);
+    const std::string operations = operations_text(compiled);
+    const std::string log =
+        fmt::format("Reef's compiler for the Edge TPU\n{}\n{}", summary, operations);
+    REEF_CHECK(write_file(names.model, bytes));
+    REEF_CHECK(write_file(names.log, as_bytes(log)));
+    const std::chrono::duration<double, std::milli> took =
+        std::chrono::steady_clock::now() - begin;
+    fmt::print("\nModel compiled successfully in {:.0f} ms.\n\n{}", took.count(), summary);
+    if (options.show_operations) fmt::print("\n{}", operations);
+    return {};
+}
+
+Status refuse(const Options& options) {
+    if (options.segments != 1)
+        return fail(Cause::unsupported, "networks are not divided over several chips", {},
+                    "leave out -n");
+    if (options.runtime_version < 12 || options.runtime_version > 14)
+        return fail(Cause::unsupported,
+                    fmt::format("programs for runtime version {}", options.runtime_version), {},
+                    "programs are as those for versions 12 to 14");
+    return {};
+}
+
+int run(int argc, char** argv) {
+    CLI::App app{"Compiles TensorFlow Lite models for the Edge TPU"};
+    Options options;
+    app.name("reef-edgetpu-compiler");
+    app.add_option("MODEL", options.models, "Plain quantised .tflite files")->required();
+    app.add_option("-o,--out_dir", options.folder, "Folder to write to (default: .)");
+    app.add_flag("-s,--show_operations", options.show_operations, "Print the log of operations");
+    app.add_option("-n,--num_segments", options.segments, "Only 1: one chip");
+    app.add_option("-m,--min_runtime_version", options.runtime_version, "12 to 14 (default)");
+    app.set_version_flag("-v,--version",
+                         "Edge TPU Compiler version 16.0 compatible, reef " REEF_VERSION);
+    app.footer("Example:\n  reef-edgetpu-compiler -s -o out mobilenet.tflite");
+    CLI11_PARSE(app, argc, argv);
+    fmt::print("Edge TPU Compiler, reef {}\n", REEF_VERSION);
+    auto status = refuse(options);
+    for (std::size_t i = 0; status && i < options.models.size(); ++i)
+        status = compile_one(options.models[i], options);
+    if (status) return 0;
+    fmt::print(stderr, "reef-edgetpu-compiler: {}\n", status.error().message());
+    return 1;
+}
+
+}  // namespace
+}  // namespace reef
+
+int main(int argc, char** argv) {
+    return reef::run(argc, argv);
+}
