@@ -63,7 +63,8 @@ std::string summary_of(const std::string& input, std::size_t input_bytes, const 
     text += fmt::format("Input model: {}\nInput size: {}\n", input, size_text(input_bytes));
     text += fmt::format("Output model: {}\nOutput size: {}\n", file_name(names.model),
                         size_text(output_bytes));
-    text += fmt::format("On-chip memory used for caching model parameters: {}\n", size_text(cached));
+    text +=
+        fmt::format("On-chip memory used for caching model parameters: {}\n", size_text(cached));
     text += fmt::format("On-chip memory remaining for caching model parameters: {}\n",
                         size_text(remaining));
     text += fmt::format("Off-chip memory used for streaming uncached model parameters: {}\n",
@@ -85,9 +86,8 @@ Status compile_one(const std::string& path, const Options& options) {
     const auto compiled = REEF_TRY(in_place(edgetpu::compile(model, {}), path));
     const auto bytes = REEF_TRY(model::write_tflite(compiled.model));
     const auto stem = std::filesystem::path(path).stem().string();
-    const Names names{
-        (std::filesystem::path(options.folder) / (stem + "_edgetpu.tflite")).string(),
-        (std::filesystem::path(options.folder) / (stem + "_edgetpu.log")).string()};
+    const Names names{(std::filesystem::path(options.folder) / (stem + "_edgetpu.tflite")).string(),
+                      (std::filesystem::path(options.folder) / (stem + "_edgetpu.log")).string()};
     std::error_code unknown;
     const auto size = std::filesystem::file_size(path, unknown);
     const std::string summary = summary_of(path, unknown ? 0 : size, names, bytes.size(), compiled);
@@ -96,8 +96,7 @@ Status compile_one(const std::string& path, const Options& options) {
         fmt::format("Reef's compiler for the Edge TPU\n{}\n{}", summary, operations);
     REEF_CHECK(write_file(names.model, bytes));
     REEF_CHECK(write_file(names.log, as_bytes(log)));
-    const std::chrono::duration<double, std::milli> took =
-        std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
     fmt::print("\nModel compiled successfully in {:.0f} ms.\n\n{}", took.count(), summary);
     if (options.show_operations) fmt::print("\n{}", operations);
     return {};
