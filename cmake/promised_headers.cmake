@@ -8,9 +8,12 @@ set(REEF_PROMISED_HEADERS
     base/file.h
     base/npy.h
     base/result.h
+    chip/compiler.h
     chip/part.h
+    chip/report.h
     cpu/placer.h
     cpu/support.h
+    edgetpu/compiler.h
     edgetpu/package.h
     edgetpu/params.h
     edgetpu/retarget.h

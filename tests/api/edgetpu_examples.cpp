@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "reef/chip/compiler.h"
+#include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/params.h"
 #include "reef/edgetpu/retarget.h"
@@ -42,6 +44,22 @@ TEST(Promised, PackagesAreReadAndWritten) {
     EXPECT_EQ(edgetpu::to_string(edgetpu::ExecutableType::execution_only), "EXECUTION_ONLY");
     EXPECT_FALSE(edgetpu::read_package(reef::SharedBytes::copy_of(reef::as_bytes("no package"))));
     EXPECT_FALSE(edgetpu::computing_executable(edgetpu::Package{}));
+}
+
+TEST(Promised, PlainModelsAreCompiledForTheChip) {
+    model::Builder builder("a relu");
+    const auto quantization = model::per_tensor(0.05F, 128);
+    const std::vector<std::int32_t> shape = {1, 8, 8, 4};
+    const auto in = builder.input("in", reef::ElementType::uint8, shape, quantization);
+    const auto out = builder.tensor("out", reef::ElementType::uint8, shape, quantization);
+    builder.add(model::Op::relu, {in}, {out});
+    builder.output(out);
+    const auto compiled = edgetpu::compile(builder.finish().value(), reef::chip::CompileOptions{});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    ASSERT_EQ(compiled->programs.size(), 1U);
+    EXPECT_EQ(compiled->programs[0].operators, 1U);
+    EXPECT_TRUE(edgetpu::is_compiled(compiled->model.subgraphs[0].operators[0]));
+    EXPECT_FALSE(edgetpu::compiler_passes().empty());
 }
 
 TEST(Promised, OnlyCompiledModelsAreRetargeted) {
