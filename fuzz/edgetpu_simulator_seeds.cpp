@@ -39,9 +39,10 @@ Result<Seeds> edgetpu_simulator_seeds() {
         {"sum", with(text, "mac tiles=t0", "sum tiles=t0")},
         {"max", with(text, "mac tiles=t0", "max tiles=t0")},
         {"deadlock", with(text, "WIDE_TO_NARROW@0>=1+1", "WIDE_TO_NARROW@0>=101+1")},
-        {"relay", with(text, "message=15 to_host=1", "message=15")},
-        {"loop", with(text, "halt\n", "loop count=3 body=1\nbundle alu=addi(s4,s4,1)\nhalt\n")},
-        {"branch", with(text, "halt\n", "branch offset=-1\nhalt\n")},
+        {"relay", with(text, "message=63 to_host=1", "message=63")},
+        {"loop", with(text, "halt last=1\n",
+                      "loop count=3 body=1\nbundle alu=addi(s4,s4,1)\nhalt last=1\n")},
+        {"branch", with(text, "halt last=1\n", "branch offset=-1\nhalt last=1\n")},
     };
     for (const auto& [name, variant] : variants)
         for (const std::uint8_t mode : {std::uint8_t{32}, std::uint8_t{3}})

@@ -108,7 +108,7 @@ Result<Seeds> edgetpu_stick_seeds() {
         seeds.emplace_back("copy" + std::to_string(flags), run(run(script, text), text).bytes());
     }
     // A program that hangs, and the ways out.
-    const std::string hung = sim::with(text, "message=15 to_host=1", "message=15");
+    const std::string hung = sim::with(text, "message=63 to_host=1", "message=63");
     Script slept(0), reset(fast_engines);
     run(slept, hung);
     for (const std::uint64_t force : {csr::sleep, csr::wake})

@@ -119,7 +119,7 @@ int libusb_init(libusb_context** context) {
 
 // Since libusb 1.0.27, whose header this is not compiled with.
 struct libusb_init_option {
-    libusb_option option;
+    int option;  ///< a libusb_option, or any number that a caller in C puts there
     union {
         int ival;
         libusb_log_cb logcbv;
@@ -127,7 +127,7 @@ struct libusb_init_option {
 };
 
 int libusb_init_context(libusb_context** context, const libusb_init_option options[], int count) {
-    constexpr auto log_callback = static_cast<libusb_option>(3);
+    constexpr int log_callback = 3;
     if (count < 0 || (count != 0 && options == nullptr)) return LIBUSB_ERROR_INVALID_PARAM;
     libusb_context* made = nullptr;
     libusb_context** to = context == nullptr ? nullptr : &made;
@@ -135,10 +135,13 @@ int libusb_init_context(libusb_context** context, const libusb_init_option optio
     for (int i = 0; i < count; ++i) {
         const libusb_init_option& each = options[i];
         int code = LIBUSB_SUCCESS;
-        if (each.option == log_callback) {
+        if (each.option < LIBUSB_OPTION_LOG_LEVEL || each.option > log_callback) {
+            code = LIBUSB_ERROR_INVALID_PARAM;
+        } else if (each.option == log_callback) {
             libusb_set_log_cb(made, each.value.logcbv, LIBUSB_LOG_CB_CONTEXT);
         } else {
-            code = libusb_set_option(made, each.option, each.value.ival);
+            code =
+                libusb_set_option(made, static_cast<libusb_option>(each.option), each.value.ival);
         }
         if (code == LIBUSB_SUCCESS) continue;
         libusb_exit(made);
