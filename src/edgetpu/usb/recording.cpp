@@ -157,8 +157,9 @@ Result<std::vector<RegisterTransfer>> register_transfers(const Recording& record
                                   .to_host = setup.to_host(),
                                   .offset = std::uint32_t{setup.index} << 16 | setup.value,
                                   .bits = setup.length * 8U};
-        std::memcpy(&transfer.value, item.data.data(),
-                    std::min(item.data.size(), sizeof transfer.value));
+        // A capture may hold no payload, which memcpy() must not be given.
+        if (const std::size_t held = std::min(item.data.size(), sizeof transfer.value); held != 0)
+            std::memcpy(&transfer.value, item.data.data(), held);
         all.push_back(transfer);
     }
     return all;
