@@ -180,7 +180,8 @@ class ConvolutionWriter {
             static_cast<std::int64_t>(layer_.rows.size() / spec::parameter_unit_bytes);
         program::Infeed infeed;
         infeed.source = spec::InfeedSource::parameters_;
-        infeed.dst = fifo_pass(layer_.first_unit, units, spec::parameter_fifo_units, 1024);
+        infeed.dst = fifo_pass(layer_.first_unit, units, spec::parameter_fifo_units,
+                               spec::parameter_fifo_units / 2);
         infeed.infeed = signal_at(0);
         infeed.wait[0] = wait_for(scalar_counter::PARAMETER_INFEED_, 0,
                                   wrapped(layer_.first_unit - streamed_credit), 1);

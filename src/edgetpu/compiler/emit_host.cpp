@@ -8,7 +8,6 @@ namespace reef::edgetpu::lowering {
 namespace {
 
 constexpr std::int64_t host_unit = spec::activation_unit_bytes;
-constexpr std::uint32_t inner_units = 16384;
 /// Rows that a tile receives before it copies them to narrow memory.
 constexpr std::int32_t slot_rows = 4;
 constexpr std::int32_t slots_row = top_row - 2 - 2 * slot_rows;
@@ -68,7 +67,8 @@ class InputWriter {
         e_.code.reset_scalar(1U << scalar_counter::AVDATA_POP_, 0);
         program::Infeed infeed;
         infeed.source = spec::InfeedSource::activations_;
-        infeed.dst = fifo_pass(0, units_, spec::activation_fifo_units, inner_units);
+        infeed.dst =
+            fifo_pass(0, units_, spec::activation_fifo_units, spec::activation_fifo_units / 2);
         infeed.infeed = signal_at(0);
         infeed.wait[0] = wait_for(scalar_counter::AVDATA_INFEED_, 0, 0, 1);
         e_.code.scalar(infeed);
@@ -107,8 +107,8 @@ class InputWriter {
         if (tiles == 0) tiles = throw_away(part, words, slots);
         program::RingPush push;
         push.fifo = spec::Fifo::activations_;
-        push.src =
-            fifo_pass(part.begin, part.end - part.begin, spec::activation_fifo_units, inner_units);
+        push.src = fifo_pass(part.begin, part.end - part.begin, spec::activation_fifo_units,
+                             spec::activation_fifo_units / 2);
         push.pop = signal_at(0);
         push.wait[0] = wait_for(scalar_counter::AVDATA_POP_, 0, wrapped(part.begin + 1), 1);
         push.to_tiles = tiles;

@@ -137,7 +137,7 @@ void load_piece(Emitter& code, const ParameterLayer& layer, const ParameterLayer
     program::RingPush push;
     push.fifo = spec::Fifo::parameters_;
     push.src = fifo_pass(first, static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit),
-                         spec::parameter_fifo_units, 1024);
+                         spec::parameter_fifo_units, spec::parameter_fifo_units / 2);
     push.pop = signal_at(0);
     push.wait[0] = wait_for(scalar_counter::PARAMETER_POP_, 0, wrapped(first + 1), 1);
     push.to_tiles = tile;
@@ -157,7 +157,7 @@ Result<Emitter::Program> caching_program(const Plan& plan, std::uint32_t bytes) 
     const std::uint32_t units = bytes / parameter_unit;
     program::Infeed infeed;
     infeed.source = spec::InfeedSource::parameters_;
-    infeed.dst = fifo_pass(0, units, spec::parameter_fifo_units, 1024);
+    infeed.dst = fifo_pass(0, units, spec::parameter_fifo_units, spec::parameter_fifo_units / 2);
     infeed.infeed = signal_at(0);
     const auto fifo = static_cast<std::uint32_t>(spec::parameter_fifo_units);
     infeed.wait[0] = wait_for(scalar_counter::PARAMETER_INFEED_, 0,

@@ -15,8 +15,6 @@ constexpr std::size_t word_bits = 128;
 /// What a START counts: all but itself and END.
 constexpr std::size_t uncounted_words = 2;
 constexpr unsigned end_bits = 0x80;
-/// A stream has so many words at most between START and END.
-constexpr std::size_t most_words = 16384;
 /// The fence at a stream's beginning, its halt and the empty bundles behind that.
 constexpr std::size_t words_of_ends = 6;
 
@@ -164,7 +162,7 @@ Result<std::vector<Emitter::Part>> Emitter::cut() const {
     std::vector<Part> parts;
     for (std::size_t begin = 0; begin < code_.size();) {
         const auto fits = [&](std::size_t end) {
-            return before[end] - before[begin] + words_of_ends <= most_words;
+            return before[end] - before[begin] + words_of_ends <= spec::stream_words;
         };
         std::size_t end = code_.size();
         if (!fits(end)) {

@@ -231,7 +231,7 @@ struct Plan {
     std::vector<Port> inputs, outputs;
     /// Of each tile, for activations: UsedNarrowMemoryBytesPerTile of no known program is above it,
     /// though addresses go further.
-    std::uint32_t most_narrow_bytes = 192 * 1024;
+    std::uint32_t most_narrow_bytes = spec::activation_bytes;
     // Filled by placement.
     /// One row is cached for nothing but to make the chip's parameter memory this program's: it has
     /// no others there, and its scratch rows overwrite another program's.
