@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "reef/chip/checker.h"
 #include "reef/chip/disassembler.h"
 #include "reef/chip/inspector.h"
 #include "toy_chip/toy_debugger.h"
@@ -138,11 +139,65 @@ class ToyDisassembler final : public chip::Disassembler {
     }
 };
 
+/// "TAPE", then a program: a kind of file that only the toy knows.
+bool is_tape(Bytes file) {
+    return as_text(file).starts_with("TAPE");
+}
+
+class TapeInspector final : public chip::FileInspector {
+  public:
+    [[nodiscard]] std::string_view family() const override { return "toy"; }
+    [[nodiscard]] std::string_view kind() const override { return "toy tape"; }
+    [[nodiscard]] bool recognises(Bytes file) const override { return is_tape(file); }
+    [[nodiscard]] Result<chip::FileReport> inspect(const SharedBytes& file,
+                                                   chip::Detail detail) const override {
+        const auto program = REEF_TRY(decode(file.view().subspan(4)));
+        chip::FileReport report;
+        auto& section = report.sections.emplace_back(chip::Section{"Tape", {}, {}});
+        section.add("instructions", std::to_string(program.size()));
+        if (detail == chip::Detail::all) section.add("detail", "all");
+        report.document = {{"instructions", program.size()}};
+        return report;
+    }
+};
+
+class TapeChecker final : public chip::FileChecker {
+  public:
+    [[nodiscard]] std::string_view family() const override { return "toy"; }
+    [[nodiscard]] std::string_view kind() const override { return "toy tape"; }
+    [[nodiscard]] bool recognises(Bytes file) const override { return is_tape(file); }
+    [[nodiscard]] Result<chip::CheckReport> check(const SharedBytes& file) const override {
+        const auto program = REEF_TRY(decode(file.view().subspan(4)));
+        chip::CheckReport report;
+        if (program.empty() || program.front().opcode != Opcode::take)
+            report.findings.push_back({"beginning", "word 0", "a program begins with take", true});
+        if (program.size() > 2)
+            report.findings.push_back({"length", {}, "longer than most tapes", false});
+        return report;
+    }
+};
+
+class ToyTarget final : public chip::TargetChecker {
+  public:
+    [[nodiscard]] std::string_view family() const override { return "toy"; }
+    [[nodiscard]] std::string_view name() const override { return "Toy"; }
+    [[nodiscard]] Result<chip::CheckReport> check(const model::Model& model) const override {
+        chip::CheckReport report;
+        for (const model::Operator& op : model.subgraphs.front().operators)
+            report.findings.push_back(
+                {"operator", op.code.name(), "toys are programmed by hand", false});
+        return report;
+    }
+};
+
 }  // namespace
 
 void add_parts(runtime::Registry& registry) {
     registry.add_part<chip::Inspector>(std::make_unique<ToyInspector>());
     registry.add_part<chip::Disassembler>(std::make_unique<ToyDisassembler>());
+    registry.add_part<chip::FileInspector>(std::make_unique<TapeInspector>());
+    registry.add_part<chip::FileChecker>(std::make_unique<TapeChecker>());
+    registry.add_part<chip::TargetChecker>(std::make_unique<ToyTarget>());
     registry.add_part<chip::DebuggerOpener>(std::make_unique<DebuggerOpener>());
 }
 

@@ -4,6 +4,7 @@
 
 #include "reef/base/file.h"
 #include "reef/base/npy.h"
+#include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 #include "support/process.h"
 #include "support/temporary_folder.h"
@@ -91,6 +92,60 @@ TEST_F(ToyVerbs, Disasm) {
     text({"asm", source, "--chip", "toy", "-o", stream});
     EXPECT_EQ(text({"disasm", stream, "--chip", "toy"}), listing);
     EXPECT_EQ(reef({"disasm", stream, "--chip", "cpu"}).exit_code, 2);
+}
+
+TEST_F(ToyVerbs, CheckOfItsModelsAndStreams) {
+    EXPECT_THAT(text({"check", model}), HasSubstr("3 instructions, all rules kept"));
+    EXPECT_THAT(text({"check", model, "--target", "toy", "--json"}),
+                HasSubstr("\"verb\": \"check\""));
+    const auto other = reef({"check", model, "--target", "edgetpu"});
+    EXPECT_EQ(other.exit_code, 2);
+    EXPECT_THAT(other.err, HasSubstr("the model is compiled for 'toy', not for 'edgetpu'"));
+    // A raw stream does not say whose it is.
+    const std::string stream = folder.file("toy.bin");
+    EXPECT_TRUE(write_file(stream, encode(std::vector<Instruction>{{Opcode::give, 4}})));
+    EXPECT_EQ(reef({"check", stream, "--target", "toy"}).exit_code, 1);
+    const auto unknown = reef({"check", stream});
+    EXPECT_EQ(unknown.exit_code, 1);
+    EXPECT_THAT(unknown.err, HasSubstr("a file of a kind that is not known (kinds that are known: "
+                                       "TFLite model"));
+    EXPECT_THAT(unknown.err, HasSubstr("toy tape"));
+}
+
+TEST_F(ToyVerbs, CheckOfPlainModels) {
+    model::Builder builder("plain");
+    const auto in = builder.input("in", ElementType::float32, {1, 4});
+    const auto out = builder.tensor("out", ElementType::float32, {1, 4});
+    builder.add(model::Op::relu, {in}, {out});
+    builder.output(out);
+    const std::string plain = folder.file("plain.tflite");
+    EXPECT_TRUE(write_file(plain, model::write_tflite(builder.finish().value()).value()));
+    EXPECT_THAT(text({"check", plain, "--target", "toy"}),
+                HasSubstr("plain model for the Toy: no fault, 1 note\n\nNotes\n  operator: RELU: "
+                          "toys are programmed by hand\n"));
+    const auto untold = reef({"check", plain});
+    EXPECT_EQ(untold.exit_code, 2);
+    EXPECT_THAT(untold.err, HasSubstr("--target names the chip that it is checked against"));
+    EXPECT_THAT(reef({"check", plain, "--target", "cpu"}).err, HasSubstr("(targets are "));
+}
+
+TEST_F(ToyVerbs, FilesOfItsOwnKind) {
+    const auto tape = [&](const std::vector<Instruction>& program) {
+        std::string contents = "TAPE";
+        contents += as_text(encode(program));
+        const std::string path = folder.file("tape");
+        EXPECT_TRUE(write_file(path, as_bytes(contents)));
+        return path;
+    };
+    const std::string good = tape({{Opcode::take, 4}, {Opcode::add, 1}, {Opcode::give, 4}});
+    EXPECT_THAT(text({"inspect", good}), HasSubstr("toy tape\n\nTape\n  instructions   3\n"));
+    EXPECT_THAT(text({"inspect", good, "--all"}), HasSubstr("detail         all"));
+    EXPECT_THAT(text({"inspect", good, "--json"}), HasSubstr("\"instructions\": 3"));
+    EXPECT_THAT(text({"check", good}), HasSubstr("toy tape: no fault, 1 note"));
+    EXPECT_EQ(reef({"check", good, "--target", "edgetpu"}).exit_code, 2);
+    const auto bad = reef({"check", tape({{Opcode::give, 4}}), "--json"});
+    EXPECT_EQ(bad.exit_code, 1);
+    EXPECT_THAT(bad.out, HasSubstr("\"rule\": \"beginning\""));
 }
 
 TEST_F(ToyVerbs, Debug) {

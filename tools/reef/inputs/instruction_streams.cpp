@@ -2,18 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "inputs/file_kinds.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/registry.h"
 
 namespace reef::tool {
-namespace {
-
-bool is_tflite(Bytes file) {
-    return file.size() >= 8 && as_text(file.subspan(4, 4)) == "TFL3";
-}
-
-}  // namespace
-
 Result<const chip::Disassembler*> disassembler_of(const std::string& family) {
     std::vector<std::string> families;
     for (const auto* each : runtime::Registry::of_process().parts<chip::Disassembler>()) {

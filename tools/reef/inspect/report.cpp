@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reef/base/file.h"
+#include "inputs/file_kinds.h"
 #include "reef/cpu/placer.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/registry.h"
@@ -66,9 +66,8 @@ const ChipReport* ModelReport::compiled_for() const {
     return found == chips.end() ? nullptr : &*found;
 }
 
-Result<ModelReport> report_on(const std::string& path) {
-    // Of the weights only the sizes are looked at.
-    const SharedBytes file = REEF_TRY(read_file(path, FileAccess::scattered));
+Result<ModelReport> report_on(const std::string& path, const SharedBytes& file) {
+    REEF_CHECK(in_place(refuse_unknown_kind<chip::FileInspector>(file.view()), path));
     model::prefetch_tables(file.view());
     model::Model read = REEF_TRY(in_place(model::read_tflite(file), path));
     ModelReport report{path, file.size(), std::move(read), {}, {}};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reef/base/bytes.h"
 #include "reef/base/result.h"
 #include "reef/chip/inspector.h"
 #include "reef/graph/executor.h"
@@ -41,6 +42,7 @@ struct ModelReport {
     [[nodiscard]] const ChipReport* compiled_for() const;
 };
 
-[[nodiscard]] Result<ModelReport> report_on(const std::string& path);
+/// Of a TFLite model. Errors: other kinds of files, with the kinds that are known.
+[[nodiscard]] Result<ModelReport> report_on(const std::string& path, const SharedBytes& file);
 
 }  // namespace reef::tool

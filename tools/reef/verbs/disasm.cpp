@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "check/program_check.h"
 #include "inputs/instruction_streams.h"
 #include "outputs/instruction_json.h"
 #include "outputs/text_table.h"
@@ -75,88 +76,6 @@ void print_programs_json(Console& console, const std::vector<Program>& programs,
                                            {"chunks", std::move(chunks)}});
     }
     print_json(console, document);
-}
-
-struct CheckedProgram {
-    const Program* program;
-    std::size_t instructions;
-    chip::ProgramCheck check;
-};
-
-CheckedProgram checked(const Program& program) {
-    std::size_t instructions = 0;
-    for (const auto chunk : program.chunks) {
-        hw::InstructionCursor cursor(program.disassembler->instruction_set(), chunk);
-        while (cursor.next()) ++instructions;
-    }
-    return {&program, instructions, program.disassembler->check(program.chunks)};
-}
-
-/// Each text once, with the first place.
-void print_unmodelled(Console& console, const Program& program,
-                      const std::vector<chip::ProgramFault>& list) {
-    std::map<std::string_view, std::size_t> times;
-    for (const auto& one : list) ++times[one.what];
-    for (const auto& one : list) {
-        const auto again = std::exchange(times[one.what], 0);
-        if (again == 0) continue;
-        console.print("  {} word {:#06x}{}: {}\n", program.chunk_name(one.stream), one.word,
-                      again == 1 ? "" : fmt::format(" and {} more", again - 1), one.what);
-    }
-}
-
-void print_check_text(Console& console, const std::vector<CheckedProgram>& programs) {
-    for (const auto& [program, instructions, check] : programs) {
-        const auto& [followed, faults, unmodelled] = check;
-        console.print("{} {}: {} instructions, {}{}\n", program->executable, program->type,
-                      instructions,
-                      !faults.empty() ? fmt::format("{} faults", faults.size())
-                      : followed      ? "all rules kept"
-                                      : "no rule broken as far as it can be followed",
-                      unmodelled.empty() ? "" : "; the simulator does not model all of it");
-        for (const auto& fault : faults)
-            console.print("  {} word {:#06x}: {}\n", program->chunk_name(fault.stream), fault.word,
-                          fault.what);
-        print_unmodelled(console, *program, unmodelled);
-    }
-}
-
-void print_check_json(Console& console, const std::vector<CheckedProgram>& programs,
-                      const std::string& file) {
-    Json document = json_document("disasm");
-    document["file"] = file;
-    document["executables"] = Json::array();
-    const auto listed = [](const std::vector<chip::ProgramFault>& faults) {
-        Json list = Json::array();
-        for (const auto& fault : faults)
-            list.push_back({{"chunk", fault.stream}, {"word", fault.word}, {"what", fault.what}});
-        return list;
-    };
-    for (const auto& [program, instructions, check] : programs) {
-        Json one = {{"executable", program->executable},
-                    {"type", program->type},
-                    {"instructions", instructions},
-                    {"faults", listed(check.faults)}};
-        if (!check.unmodelled.empty()) one["unmodelled"] = listed(check.unmodelled);
-        document["executables"].push_back(std::move(one));
-    }
-    print_json(console, document);
-}
-
-Exit check_verb(Console& console, const std::vector<Program>& programs,
-                const DisasmOptions& options) {
-    std::vector<CheckedProgram> results;
-    bool kept = true;
-    for (const auto& program : programs) {
-        results.push_back(checked(program));
-        kept = kept && results.back().check.faults.empty();
-    }
-    if (options.json) {
-        print_check_json(console, results, options.file);
-    } else {
-        print_check_text(console, results);
-    }
-    return kept ? Exit::ok : Exit::failed;
 }
 
 /// A field of grade guess that instructions of a program set.
@@ -256,7 +175,8 @@ Result<Exit> disasm_verb(const DisasmOptions& options, Console& console) {
     auto programs = REEF_TRY(in_place(programs_of(file, options.chip), options.file));
     programs =
         REEF_TRY(in_place(select_programs(std::move(programs), options.executable), options.file));
-    if (options.check) return check_verb(console, programs, options);
+    if (options.check)
+        return check_programs(console, "disasm", programs, options.file, options.json);
     if (!options.data) REEF_CHECK(refuse_data(options, programs));
     if (options.guesses) {
         if (options.json) {

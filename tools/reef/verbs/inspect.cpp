@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "inputs/chips.h"
+#include "inputs/file_kinds.h"
+#include "inspect/file_text.h"
 #include "inspect/print.h"
+#include "reef/base/file.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
@@ -17,19 +20,34 @@ struct InspectOptions {
     bool json = false;
 };
 
+/// Prints the text, or gives the JSON.
+Result<Json> inspect_one(const std::string& path, const SharedBytes& file,
+                         const InspectOptions& options, Console& console) {
+    if (const auto* inspector = kind_of<chip::FileInspector>(file.view())) {
+        const auto detail = options.detail.all ? chip::Detail::all : chip::Detail::glance;
+        const auto report = REEF_TRY(
+            in_place(inspector->inspect(file, options.json ? chip::Detail::all : detail), path));
+        if (!options.json) print_file_report(console, path, file.size(), inspector->kind(), report);
+        return file_report_json("inspect", path, file.size(), inspector->kind(), report);
+    }
+    const ModelReport report = REEF_TRY(report_on(path, file));
+    if (!options.json) print_inspect_text(console, report, options.detail);
+    return options.json ? inspect_json(report) : Json();
+}
+
 /// With --json, several models are members of one document.
 Result<Exit> inspect(const InspectOptions& options, Console& console) {
     Json all = json_document("inspect");
     all["models"] = Json::array();
     for (const std::string& path : options.models) {
-        const ModelReport report = REEF_TRY(report_on(path));
+        // Of the weights only the sizes are looked at.
+        const SharedBytes file = REEF_TRY(read_file(path, FileAccess::scattered));
+        if (!options.json && &path != &options.models.front()) console.print("\n");
+        const auto json = REEF_TRY(inspect_one(path, file, options, console));
         if (options.json && options.models.size() == 1) {
-            print_json(console, inspect_json(report));
+            print_json(console, json);
         } else if (options.json) {
-            all["models"].push_back(inspect_json(report));
-        } else {
-            if (&path != &options.models.front()) console.print("\n");
-            print_inspect_text(console, report, options.detail);
+            all["models"].push_back(json);
         }
     }
     if (options.json && options.models.size() > 1) print_json(console, all);
@@ -41,8 +59,8 @@ Result<Exit> inspect(const InspectOptions& options, Console& console) {
 Action add_inspect(CLI::App& app) {
     auto options = std::make_shared<InspectOptions>();
     app.add_option("MODEL", options->models,
-                   "A .tflite file, plain or compiled; - reads standard input. Several are "
-                   "reported on one after the other")
+                   "A .tflite file, plain or compiled, or a file of another kind that is known; - "
+                   "reads standard input. Several are reported on one after the other")
         ->required();
     app.add_flag("--all", options->detail.all, "List every operator");
     app.add_flag("--tensors", options->detail.tensors, "List the tensors");

@@ -1,0 +1,19 @@
+// The check of the programs that a compiled model holds, or of a raw stream, and its report.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inputs/instruction_streams.h"
+#include "outputs/console.h"
+#include "verbs/verb.h"
+
+namespace reef::tool {
+
+/// Exit::failed when a rule is broken. `verb` is the JSON document's.
+[[nodiscard]] Exit check_programs(Console& console, std::string_view verb,
+                                  const std::vector<Program>& programs, const std::string& file,
+                                  bool json);
+
+}  // namespace reef::tool
