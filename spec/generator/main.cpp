@@ -19,6 +19,8 @@ Result<std::string> generate(std::string_view what, const std::string& xml) {
     if (what == "registers-page") return registers_page(REEF_TRY(read_registers(xml)));
     if (what == "operators-header") return operators_header(REEF_TRY(read_operators(xml)));
     if (what == "operators-page") return operators_page(REEF_TRY(read_operators(xml)));
+    if (what == "forms-header") return forms_header(REEF_TRY(read_forms(xml)));
+    if (what == "forms-page") return forms_page(REEF_TRY(read_forms(xml)));
     if (what == "machine-header") return machine_header(REEF_TRY(read_machine(xml)));
     if (what == "machine-page") return machine_page(REEF_TRY(read_machine(xml)));
     return reef::fail(reef::Cause::bad_argument, fmt::format("unknown product '{}'", what));
@@ -30,7 +32,8 @@ int main(int argc, char** argv) {
     if (argc != 4) {
         fmt::print(stderr,
                    "usage: reef_specgen isa-header|isa-page|registers-header|registers-page|"
-                   "operators-header|operators-page|machine-header|machine-page IN.xml OUT\n");
+                   "operators-header|operators-page|machine-header|machine-page|"
+                   "forms-header|forms-page IN.xml OUT\n");
         return 2;
     }
     std::ifstream in(argv[2], std::ios::binary);

@@ -131,6 +131,24 @@ struct OperatorList {
 /// Refuses unknown elements, attributes and grades, and operators that occur twice.
 [[nodiscard]] Result<OperatorList> read_operators(const std::string& xml);
 
+/// What the instructions of known programs are without their numbers.
+struct FormRow {
+    std::string text;    ///< the instruction's name first
+    unsigned seen = 0;   ///< instructions
+    unsigned files = 0;  ///< that have one
+};
+
+struct FormList {
+    std::string name;
+    std::string title;
+    std::string about;
+    std::vector<FormRow> forms;
+};
+
+/// Refuses unknown elements and attributes, forms that occur twice, without a text or without a
+/// file.
+[[nodiscard]] Result<FormList> read_forms(const std::string& xml);
+
 // What is neither an instruction nor a register.
 
 struct Size {
@@ -186,6 +204,8 @@ struct MachineFacts {
 [[nodiscard]] std::string isa_header(const Isa& isa);
 [[nodiscard]] std::string operators_header(const OperatorList& list);
 [[nodiscard]] std::string operators_page(const OperatorList& list);
+[[nodiscard]] std::string forms_header(const FormList& list);
+[[nodiscard]] std::string forms_page(const FormList& list);
 [[nodiscard]] std::string isa_page(const Isa& isa);
 [[nodiscard]] std::string registers_header(const RegisterFile& file);
 [[nodiscard]] std::string registers_page(const RegisterFile& file);

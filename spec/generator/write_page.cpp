@@ -158,4 +158,12 @@ std::string operators_page(const OperatorList& list) {
     return out;
 }
 
+std::string forms_page(const FormList& list) {
+    auto out = page_head(list.name, "forms", list.title) + wrapped(list.about) +
+               "\n\n| form | instructions | files |\n|---|---|---|\n";
+    for (const auto& row : list.forms)
+        out += fmt::format("| {} | {} | {} |\n", cell(row.text), row.seen, row.files);
+    return out;
+}
+
 }  // namespace reef::specgen

@@ -262,5 +262,26 @@ TEST(Machine, RefusesWhatIsIncomplete) {
     EXPECT_TRUE(function("<segment below='-1' is='1 2 3 4 5'/>" + segments(7)));
 }
 
+TEST(Forms, AreRefusedTwiceWithoutATextAndWithoutAFile) {
+    const auto read = [](const std::string& rows) {
+        return read_forms(
+            fmt::format("<forms name=\"x\" title=\"t\"><doc>d</doc>{}</forms>", rows));
+    };
+    const auto good = read(
+        "<form seen=\"3\" files=\"2\">b one</form><form seen=\"1\" "
+        "files=\"1\">a</form>");
+    ASSERT_TRUE(good) << good.error().message();
+    EXPECT_EQ(good->forms.front().text, "b one");
+    const auto header = forms_header(*good);
+    EXPECT_NE(header.find("\"a\" \"\\n\"\n    \"b one\" \"\\n\""), std::string::npos) << header;
+    EXPECT_NE(forms_page(*good).find("| b one | 3 | 2 |"), std::string::npos);
+    EXPECT_FALSE(
+        read("<form seen=\"1\" files=\"1\">a</form><form seen=\"1\" files=\"1\">a</form>"));
+    EXPECT_FALSE(read("<form seen=\"1\" files=\"1\"></form>"));
+    EXPECT_FALSE(read("<form seen=\"1\" files=\"2\">a</form>"));
+    EXPECT_FALSE(read("<form seen=\"1\" files=\"0\">a</form>"));
+    EXPECT_FALSE(read("<other/>"));
+}
+
 }  // namespace
 }  // namespace reef::specgen

@@ -23,6 +23,10 @@ struct CompileOptions {
     /// For activations, where the chip is to be filled no further, as if it were smaller; 0: all of
     /// it.
     std::size_t most_activation_bytes = 0;
+    /// Also says which instructions have forms that no known program of the chip's vendor has.
+    bool list_forms = false;
+    /// Operators whose instructions would have such forms stay with the CPU.
+    bool known_forms_only = false;
     /// The pass behind which the program is printed, one of Compiler::passes(); empty: none.
     std::string print_after{};
     /// Told of each pass that begins.

@@ -23,10 +23,27 @@ struct CompiledProgram {
     std::size_t instruction_bytes = 0;
 };
 
+/// Instructions of one form (their opcode with its modes, without numbers) that no known program of
+/// the vendor has: where a chip could disagree with the simulator.
+struct UnprovenForm {
+    std::string part;  ///< what they are for: "halo", "input", "convolution", ...
+    std::string form;
+    std::string difference;  ///< to the least different form that is known
+    std::string reason;      ///< why it is there all the same
+    std::size_t count = 0;
+};
+
+struct Forms {
+    std::size_t instructions = 0;  ///< of all programs
+    std::size_t known = 0;         ///< of a form that a program of the vendor has
+    std::vector<UnprovenForm> unproven;
+};
+
 struct Compiled {
     model::Model model;
     std::vector<chip::CompiledOperator> operators;
     std::vector<CompiledProgram> programs;
+    Forms forms;  ///< with CompileOptions::list_forms
     std::string listing;
 };
 

@@ -174,7 +174,9 @@ class Driver {
         REEF_CHECK(place_parameters(plan, options_.stream_parameters));
         print(pass::place, [&] { return to_text(plan); });
         REEF_CHECK(begin(pass::emit));
-        auto programs = REEF_TRY(emit(plan));
+        auto programs = REEF_TRY(emit(plan, {.list_forms = options_.list_forms,
+                                             .known_forms_only = options_.known_forms_only}));
+        add_forms(programs.forms);
         print(pass::emit, [&] {
             std::string text;
             for (const auto& stream : programs.computing.streams)
@@ -187,6 +189,21 @@ class Driver {
         REEF_CHECK(check(package));
         report(plan, program, package, cached);
         return package;
+    }
+
+    void add_forms(Forms& forms) {
+        out_.forms.instructions += forms.instructions;
+        out_.forms.known += forms.known;
+        for (UnprovenForm& f : forms.unproven) {
+            const auto same = [&](const UnprovenForm& o) {
+                return o.part == f.part && o.form == f.form;
+            };
+            const auto known = std::ranges::find_if(out_.forms.unproven, same);
+            if (known != out_.forms.unproven.end())
+                known->count += f.count;
+            else
+                out_.forms.unproven.push_back(std::move(f));
+        }
     }
 
     void report(const Graph& graph, const Partition& partition) {

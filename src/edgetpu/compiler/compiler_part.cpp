@@ -39,6 +39,39 @@ chip::Object document_of(const CompiledProgram& p) {
             {"instruction_bytes", p.instruction_bytes}};
 }
 
+std::string percent(std::size_t part, std::size_t all) {
+    return fmt::format(
+        "{:.1f} %",
+        all == 0 ? 100.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all));
+}
+
+chip::Section section_of(const Forms& forms) {
+    chip::Section section{.title = "forms", .about = {}, .lines = {}};
+    section.add(
+        "instructions",
+        fmt::format("{}, of which {} ({}) have a form that a program of the vendor has",
+                    forms.instructions, forms.known, percent(forms.known, forms.instructions)));
+    for (const UnprovenForm& f : forms.unproven) {
+        section.add(fmt::format("{} of {}", f.count, f.part), f.form);
+        section.add(
+            "", f.reason.empty() ? f.difference : fmt::format("{}: {}", f.difference, f.reason));
+    }
+    return section;
+}
+
+chip::Object document_of(const Forms& forms) {
+    chip::Array unproven;
+    for (const UnprovenForm& f : forms.unproven)
+        unproven.emplace_back(chip::Object{{"part", f.part},
+                                           {"count", f.count},
+                                           {"form", f.form},
+                                           {"difference", f.difference},
+                                           {"reason", f.reason}});
+    return {{"instructions", forms.instructions},
+            {"known", forms.known},
+            {"unproven", std::move(unproven)}};
+}
+
 }  // namespace
 
 std::vector<std::string_view> CompilerPart::passes() const {
@@ -59,6 +92,10 @@ Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
         programs.emplace_back(document_of(compiled.programs[i]));
     }
     out.document.emplace_back("programs", std::move(programs));
+    if (options.list_forms) {
+        out.sections.push_back(section_of(compiled.forms));
+        out.document.emplace_back("forms", document_of(compiled.forms));
+    }
     return out;
 }
 

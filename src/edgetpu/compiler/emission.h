@@ -3,6 +3,7 @@
 #pragma once
 
 #include "edgetpu/compiler/emitter.h"
+#include "reef/edgetpu/compiler.h"
 
 namespace reef::edgetpu::lowering {
 
@@ -72,7 +73,12 @@ struct Programs {
     std::optional<Emitter::Program> caching;
     std::vector<std::byte> cached;  ///< parameters, in the order in which they are loaded
     std::vector<Emission::Output> outputs;
+    Forms forms;
 };
-[[nodiscard]] Result<Programs> emit(const Plan& plan);
+struct EmitOptions {
+    bool list_forms = false;        ///< fill Programs::forms
+    bool known_forms_only = false;  ///< else unsupported, with the step's operator as its place
+};
+[[nodiscard]] Result<Programs> emit(const Plan& plan, const EmitOptions& options = {});
 
 }  // namespace reef::edgetpu::lowering

@@ -1,8 +1,11 @@
 // The frame of both programs: start, steps, end; and the one that loads the parameters.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
 #include "edgetpu/compiler/emission.h"
+#include "edgetpu/compiler/forms.h"
 
 namespace reef::edgetpu::lowering {
 namespace {
@@ -77,6 +80,24 @@ void ask_for_streamed(Emission& e) {
                     spec::DmaTag::parameters_);
 }
 
+struct PartName {
+    std::string_view operator()(const InputStep&) const { return "input"; }
+    std::string_view operator()(const ConvolutionStep&) const { return "convolution"; }
+    std::string_view operator()(const SumStep&) const { return "sum"; }
+    std::string_view operator()(const ProductStep&) const { return "product"; }
+    std::string_view operator()(const CopyStep& s) const {
+        return s.function == Function::none ? "copy" : "function";
+    }
+    std::string_view operator()(const MaxStep&) const { return "maximum"; }
+    std::string_view operator()(const AverageStep&) const { return "average"; }
+    std::string_view operator()(const GlobalAverageStep&) const { return "average of all"; }
+    std::string_view operator()(const EnlargeStep&) const { return "enlargement"; }
+};
+
+std::string_view part_name(const Step& step) {
+    return std::visit(PartName{}, step.kind);
+}
+
 /// Halos are sent when their tensor is first read. The operands of a sum or product are read
 /// where they are owned.
 void emit_step(Emission& e, const Step& step) {
@@ -86,9 +107,11 @@ void emit_step(Emission& e, const Step& step) {
         for (const TensorId in : step.in) {
             if (e.bordered[in] || !e.tensor(in).has_halo()) continue;
             e.bordered[in] = true;
+            e.code.begin_part("halo");
             emit_halo(e, in);
         }
     }
+    e.code.begin_part(part_name(step));
     std::visit([&](const auto& kind) { emit(e, step, kind); }, step.kind);
     e.code.full_stop();
 }
@@ -145,8 +168,7 @@ void load_piece(Emitter& code, const ParameterLayer& layer, const ParameterLayer
     code.scalar(push);
 }
 
-Result<Emitter::Program> caching_program(const Plan& plan, std::uint32_t bytes) {
-    Emitter code(true);
+void write_caching_program(const Plan& plan, std::uint32_t bytes, Emitter& code) {
     code.start();
     set_base(code, 1, 0, BaseAddress::parameter);
     code.copy(3, 1);
@@ -171,16 +193,29 @@ Result<Emitter::Program> caching_program(const Plan& plan, std::uint32_t bytes) 
     code.fence(0, notify_end);
     code.wait_for_tiles();
     code.end({2, 3}, {4, 5}, {6, 7});
-    return code.finish();
+}
+
+/// Of the step that an instruction belongs to; behind the last it belongs to the outputs.
+std::string place_of_code(const Emission& e, const std::vector<std::size_t>& ends,
+                          std::size_t instruction) {
+    const auto at = std::ranges::upper_bound(ends, instruction) - ends.begin();
+    const auto last = static_cast<std::ptrdiff_t>(e.plan.steps.size()) - 1;
+    return place_of(e.plan, e.plan.steps[static_cast<std::size_t>(std::min(at, last))]);
 }
 
 /// A number that no field holds: the step that asked for it does not fit.
 Error at_step(Error error, const Emission& e, const std::vector<std::size_t>& ends) {
     if (!e.code.refused() || ends.empty()) return error;
-    const auto at = std::ranges::upper_bound(ends, *e.code.refused()) - ends.begin();
-    const auto last = static_cast<std::ptrdiff_t>(e.plan.steps.size()) - 1;
-    const Step& step = e.plan.steps[static_cast<std::size_t>(std::min(at, last))];
-    return {Cause::unsupported, error.message(), place_of(e.plan, step), {}};
+    return {Cause::unsupported, error.message(), place_of_code(e, ends, *e.code.refused()), {}};
+}
+
+Status check_forms(const Emission& e, const std::vector<std::size_t>& ends) {
+    const auto found = REEF_TRY(first_unproven(e.code));
+    if (!found) return {};
+    return fail(Cause::unsupported,
+                fmt::format("its {} needs an instruction that no known program has: {}",
+                            e.code.part_of(found->instruction), found->form),
+                place_of_code(e, ends, found->instruction));
 }
 
 }  // namespace
@@ -225,7 +260,7 @@ void emit_constants(Emission& e, const std::array<std::uint32_t, 16>& words, std
     e.code.fence();
 }
 
-Result<Programs> emit(const Plan& plan) {
+Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
     REEF_CHECK(check_emittable(plan));
     Emission e(plan);
     begin_computing(e);
@@ -237,25 +272,33 @@ Result<Programs> emit(const Plan& plan) {
         ends.push_back(e.code.size());
         if (i == 0 && !plan.streamed.empty()) ask_for_streamed(e);
     }
+    e.code.begin_part("output");
     for (const Port& port : plan.outputs) {
         emit_output(e, port);
         e.code.full_stop();
     }
+    e.code.begin_part("end");
     end_computing(e);
+    if (options.known_forms_only) REEF_CHECK(check_forms(e, ends));
     auto computing = e.code.finish();
     if (!computing) return std::unexpected(at_step(std::move(computing).error(), e, ends));
     Programs programs{.computing = std::move(*computing),
                       .caching = {},
                       .cached = {},
-                      .outputs = std::move(e.outputs)};
+                      .outputs = std::move(e.outputs),
+                      .forms = {}};
+    if (options.list_forms) REEF_CHECK(count_forms(e.code, programs.forms));
     each_piece(plan, [&](const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
         const auto from = layer.rows.begin() + static_cast<std::ptrdiff_t>(piece.offset);
         programs.cached.insert(programs.cached.end(), from,
                                from + static_cast<std::ptrdiff_t>(bytes_of(layer, piece)));
     });
-    if (!programs.cached.empty())
-        programs.caching =
-            REEF_TRY(caching_program(plan, static_cast<std::uint32_t>(programs.cached.size())));
+    if (!programs.cached.empty()) {
+        Emitter code(true);
+        write_caching_program(plan, static_cast<std::uint32_t>(programs.cached.size()), code);
+        if (options.list_forms) REEF_CHECK(count_forms(code, programs.forms));
+        programs.caching = REEF_TRY(code.finish());
+    }
     return programs;
 }
 

@@ -235,6 +235,12 @@ Result<Emitter::Stream> Emitter::encode(const Part& part, std::uint32_t& sequenc
     return stream;
 }
 
+std::string_view Emitter::part_of(std::size_t instruction) const {
+    const auto past = std::ranges::upper_bound(parts_, instruction, {},
+                                               &std::pair<std::size_t, std::string_view>::first);
+    return past == parts_.begin() ? std::string_view("start") : std::prev(past)->second;
+}
+
 Result<Emitter::Program> Emitter::finish() {
     Program program;
     std::uint32_t sequence = 0;

@@ -119,6 +119,12 @@ class Emitter {
     void end(std::pair<unsigned, unsigned> halves, std::pair<unsigned, unsigned> copies,
              std::pair<unsigned, unsigned> use);
 
+    /// What the instructions that follow are for.
+    void begin_part(std::string_view name) { parts_.emplace_back(code_.size(), name); }
+    /// Of the instruction of that number.
+    [[nodiscard]] std::string_view part_of(std::size_t instruction) const;
+    [[nodiscard]] const std::vector<program::TypedInstruction>& code() const { return code_; }
+
     struct Stream {
         std::vector<std::byte> bytes;
         std::vector<FieldOffset> fields;
@@ -153,6 +159,7 @@ class Emitter {
         Meta meta;
     };
     std::vector<Patch> patches_;
+    std::vector<std::pair<std::size_t, std::string_view>> parts_;
     std::vector<std::size_t> stops_;      ///< instructions behind full stops
     std::vector<std::size_t> transfers_;  ///< instructions that fire a transfer
     std::optional<std::size_t> refused_;

@@ -154,6 +154,10 @@ Action add_compile(CLI::App& app) {
         ->type_name("N");
     app.add_flag("--stream-parameters", options->settings.stream_parameters,
                  "Send parameters with every inference instead of keeping them on the chip");
+    app.add_flag("--forms", options->settings.list_forms,
+                 "Count instructions of forms that no known program of the chip's vendor has");
+    app.add_flag("--conservative", options->settings.known_forms_only,
+                 "Leave operators to the CPU that need such instructions");
     app.add_option("--print-after", options->settings.print_after,
                    "Print what the compiler has behind that pass instead of the summary")
         ->type_name("PASS");
