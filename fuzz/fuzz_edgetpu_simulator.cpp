@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "check.h"
-#include "edgetpu/sim/machine.h"
+#include "edgetpu/sim/machine/machine.h"
 
 namespace reef::fuzz {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "edgetpu/program/codec.h"
-#include "edgetpu/sim/scalar_core.h"
+#include "edgetpu/sim/core/scalar_core.h"
 
 namespace reef::edgetpu::check {
 namespace {

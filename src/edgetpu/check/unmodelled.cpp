@@ -1,5 +1,5 @@
 // What the simulated chip refuses of a program, each instruction by itself.
-#include "edgetpu/sim/tensor_engine.h"
+#include "edgetpu/sim/tile/tensor_engine.h"
 #include "reef/edgetpu/program_check.h"
 
 namespace reef::edgetpu {

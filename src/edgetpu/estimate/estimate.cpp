@@ -7,9 +7,9 @@
 #include <map>
 #include <numeric>
 
-#include "edgetpu/sim/happens_before.h"
-#include "edgetpu/sim/memory.h"
-#include "edgetpu/sim/program.h"
+#include "edgetpu/sim/program/memory.h"
+#include "edgetpu/sim/program/program.h"
+#include "edgetpu/sim/watch/happens_before.h"
 #include "reef_spec/edgetpu_isa.h"
 #include "reef_spec/edgetpu_machine.h"
 

@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include "edgetpu/trace/byte_trace.h"
 #include "layers.h"
 #include "reef/edgetpu/package.h"
-#include "trace.h"
 
 namespace reef::edgetpu::layers {
 

@@ -14,13 +14,13 @@ std::string name_of(std::size_t layer) {
     return fmt::format("layer_{:03}", layer);
 }
 
-GatheredLayer describe(const layers::Trace& trace, layers::TracedLayer& traced, std::size_t index) {
+GatheredLayer describe(const trace::Trace& trace, layers::TracedLayer& traced, std::size_t index) {
     GatheredLayer layer;
     layer.name = name_of(index);
     layer.problem = std::move(traced.problem);
     std::map<std::uint32_t, const sim::ProgramInstruction*> instructions;
     for (const std::size_t i : traced.executions) {
-        const layers::Execution& execution = trace.executions[i];
+        const trace::Execution& execution = trace.executions[i];
         instructions[execution.instruction->number] = execution.instruction;
         layer.tiles = static_cast<std::uint16_t>(layer.tiles | 1U << execution.tile);
     }
@@ -48,7 +48,7 @@ Result<std::vector<std::vector<GatheredLayer>>> program_layers(
     const Package& package, std::span<const std::vector<Bytes>> pictures) {
     std::vector<std::vector<GatheredLayer>> all;
     if (pictures.empty()) return all;
-    auto trace = REEF_TRY(layers::trace(package, pictures));
+    auto trace = REEF_TRY(trace::trace_bytes(package, pictures));
     for (auto& results : trace.results) {
         for (std::size_t i = 0; i < trace.executions.size(); ++i)
             trace.executions[i].results = std::move(results[i]);

@@ -7,9 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "trace.h"
+#include "edgetpu/trace/byte_trace.h"
 
 namespace reef::edgetpu::layers {
+
+using trace::Execution;
+using trace::no_origin;
+using trace::Origin;
+using trace::Trace;
 
 /// An element of a layer's tensor or of an input.
 struct Place {

@@ -6,7 +6,7 @@
 namespace reef::edgetpu {
 namespace {
 
-using sim::DataOrigin;
+using trace::DataOrigin;
 
 /// One compiled operator's flow added to that of the whole model.
 class FlowBuilder {
@@ -18,14 +18,14 @@ class FlowBuilder {
         op_ = op;
         first_ = flow_.nodes.size();
         const Package& package = opened_.operators()[op].package;
-        const sim::DataFlow traced = REEF_TRY(sim::data_flow(package));
+        const trace::DataFlow traced = REEF_TRY(trace::data_flow(package));
         const Executable& layers = *REEF_TRY(computing_executable(package));
         const auto executable = static_cast<std::size_t>(&layers - package.executables.data());
         std::vector<std::vector<Instruction>> streams;
         for (const auto& stream : layers.bitstreams) {
             streams.push_back(REEF_TRY(decode(stream.instructions.view())));
         }
-        for (const sim::TensorFlow& one : traced.tensors) {
+        for (const trace::TensorFlow& one : traced.tensors) {
             const auto& stream = streams[one.place.bitstream];
             const auto at =
                 std::ranges::lower_bound(stream, one.place.word, {}, &Instruction::word);
@@ -64,7 +64,7 @@ class FlowBuilder {
         all.nodes.erase(rest.begin(), rest.end());
     }
 
-    void add_sources(FlowNode& node, const sim::TensorFlow& traced) const {
+    void add_sources(FlowNode& node, const trace::TensorFlow& traced) const {
         for (std::size_t row = 0; row < traced.in.size(); ++row) {
             join(node.operands[row / 2], sources_of(traced.in[row]));
         }
@@ -81,9 +81,9 @@ class FlowBuilder {
         }
     }
 
-    static void add_fills(FlowNode& node, const sim::TensorFlow& traced,
-                          const std::vector<sim::InstructionPlace>& fills) {
-        std::set<sim::InstructionPlace> all;
+    static void add_fills(FlowNode& node, const trace::TensorFlow& traced,
+                          const std::vector<trace::InstructionPlace>& fills) {
+        std::set<trace::InstructionPlace> all;
         for (const auto& origins : traced.in)
             for (const DataOrigin& origin : origins)
                 if (origin.kind == DataOrigin::Kind::fill) all.insert(fills[origin.index]);
@@ -115,9 +115,9 @@ std::vector<bool> copies_of(const ProgramFlow& flow) {
     return copies;
 }
 
-std::vector<sim::InstructionPlace> fills_through_copies(const ProgramFlow& flow, std::size_t node,
-                                                        const std::vector<bool>& copies) {
-    std::set<sim::InstructionPlace> fills;
+std::vector<trace::InstructionPlace> fills_through_copies(const ProgramFlow& flow, std::size_t node,
+                                                          const std::vector<bool>& copies) {
+    std::set<trace::InstructionPlace> fills;
     std::set<std::size_t> seen;
     std::vector<std::size_t> left = {node};
     while (!left.empty()) {

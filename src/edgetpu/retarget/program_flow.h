@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "edgetpu/retarget/program_alignment.h"
-#include "edgetpu/sim/data_flow.h"
+#include "edgetpu/trace/data_flow.h"
 #include "reef/base/result.h"
 #include "reef/edgetpu/compiled_parameters.h"
 
@@ -27,7 +27,7 @@ struct FlowNode {
     std::array<FlowSources, 2> operands;
     /// Constants of the program among its input: where the mesh instructions are that fill memory
     /// with them, on whatever tile. Sorted.
-    std::vector<sim::InstructionPlace> fills;
+    std::vector<trace::InstructionPlace> fills;
     /// Rows of its parameters in the blobs of CompiledParameters; size_bytes is 0.
     std::vector<BlobRange> rows;
 };
@@ -43,14 +43,14 @@ struct ProgramFlow {
     std::vector<Output> outputs;
 };
 
-/// Errors: those of sim::data_flow() and decode().
+/// Errors: those of trace::data_flow() and decode().
 [[nodiscard]] Result<ProgramFlow> program_flow(const CompiledParameters& opened);
 
 /// By node: it only hands on what it reads.
 [[nodiscard]] std::vector<bool> copies_of(const ProgramFlow& flow);
 
 /// Constants among the input of a node, itself or through copies. Sorted.
-[[nodiscard]] std::vector<sim::InstructionPlace> fills_through_copies(
+[[nodiscard]] std::vector<trace::InstructionPlace> fills_through_copies(
     const ProgramFlow& flow, std::size_t node, const std::vector<bool>& copies);
 
 /// The same sources when the nodes for which `copies` is true only hand on what they read.

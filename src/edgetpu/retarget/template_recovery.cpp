@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "edgetpu/params/stored_form.h"
-#include "edgetpu/sim/nest.h"
+#include "edgetpu/sim/program/nest.h"
 #include "reef/edgetpu/program_check.h"
 #include "reef_spec/edgetpu_machine.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "edgetpu/sim/transfer_plan.h"
+#include "edgetpu/sim/core/transfer_plan.h"
 #include "reef/edgetpu/usb/chip_core.h"
 #include "reef_spec/edgetpu_machine.h"
 

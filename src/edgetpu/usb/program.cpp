@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "edgetpu/sim/transfer_plan.h"
+#include "edgetpu/sim/core/transfer_plan.h"
 #include "reef/edgetpu/usb/device.h"
 
 namespace reef::edgetpu::usb {

@@ -5,7 +5,7 @@
 #include <deque>
 #include <optional>
 
-#include "edgetpu/sim/scalar_engines.h"
+#include "edgetpu/sim/core/scalar_engines.h"
 #include "edgetpu/usb/byte_queue.h"
 #include "reef/edgetpu/usb/chip_core.h"
 

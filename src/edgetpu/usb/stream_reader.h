@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "edgetpu/sim/machine.h"
+#include "edgetpu/sim/machine/machine.h"
 
 namespace reef::edgetpu::usb {
 

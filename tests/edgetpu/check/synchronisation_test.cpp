@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "../isa/program_data.h"
-#include "edgetpu/sim/machine.h"
+#include "edgetpu/sim/machine/machine.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/program_check.h"
 #include "support/shared_data.h"

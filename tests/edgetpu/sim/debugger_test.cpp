@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <random>
 
-#include "edgetpu/sim/scalar_core.h"
+#include "edgetpu/sim/core/scalar_core.h"
 #include "reef/base/file.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/layer_tensor.h"

@@ -1,4 +1,4 @@
-#include "edgetpu/sim/dma_sequence.h"
+#include "edgetpu/sim/core/dma_sequence.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 #include <memory>
 #include <random>
 
-#include "edgetpu/sim/fast_tensor_engine.h"
+#include "edgetpu/sim/tile/fast_tensor_engine.h"
 #include "same_memory.h"
 
 namespace reef::edgetpu::sim {

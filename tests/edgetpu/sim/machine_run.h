@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "edgetpu/sim/machine.h"
-#include "edgetpu/sim/prepared_executable.h"
+#include "edgetpu/sim/machine/machine.h"
+#include "edgetpu/sim/machine/prepared_executable.h"
 #include "reef/edgetpu/package.h"
 
 namespace reef::edgetpu::sim {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <random>
 
-#include "edgetpu/sim/machine.h"
-#include "edgetpu/sim/prepared_executable.h"
+#include "edgetpu/sim/machine/machine.h"
+#include "edgetpu/sim/machine/prepared_executable.h"
 #include "reef/edgetpu/package.h"
 #include "reef/model/tflite.h"
 #include "same_memory.h"

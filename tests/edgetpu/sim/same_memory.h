@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "edgetpu/sim/tile.h"
+#include "edgetpu/sim/tile/tile.h"
 
 namespace reef::edgetpu::sim {
 

@@ -1,4 +1,4 @@
-#include "edgetpu/sim/scalar_core.h"
+#include "edgetpu/sim/core/scalar_core.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

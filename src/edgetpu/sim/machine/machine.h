@@ -1,0 +1,235 @@
+// The whole chip: scalar core, sixteen tiles, buses, and the order in which their engines advance.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "edgetpu/sim/core/core_hold.h"
+#include "edgetpu/sim/core/scalar_core.h"
+#include "edgetpu/sim/core/scalar_engines.h"
+#include "edgetpu/sim/program/program.h"
+#include "edgetpu/sim/tile/engines.h"
+#include "edgetpu/sim/tile/fast_tensor_engine.h"
+#include "edgetpu/sim/tile/tensor_engine.h"
+#include "edgetpu/sim/tile/tile.h"
+#include "machine_status.h"
+#include "reef/edgetpu/simulator.h"
+
+namespace reef::edgetpu::sim {
+
+/// A program: the streams of one executable, in order. Refers to the streams' bytes.
+struct Program {
+    std::vector<Stream> streams;
+    std::vector<TensorShape> shapes;  ///< by instruction number
+    std::uint64_t most_live_positions = 1;
+    std::vector<TensorPlan> plans;       ///< of tensor instructions, in order
+    std::vector<std::uint32_t> plan_at;  ///< by instruction number: index into plans
+    std::uint64_t most_parts = 0;        ///< values of sums that stay between blocks
+    /// Bytes of narrow memory that the executable declares; 0: it does not.
+    std::uint64_t narrow_bound = 0;
+};
+[[nodiscard]] Result<Program> translate_program(std::span<const Bytes> streams);
+
+struct MachineOptions {
+    EngineKind engine = EngineKind::fast;
+    /// Seed of the random scheduler; nothing: the deterministic one.
+    std::optional<std::uint64_t> random_seed = std::nullopt;
+    /// Rows of rotating buffers remember whether they are full: see TileMemory::full.
+    bool full_bits = true;
+    /// Whether a Monitor watches; the engines are then the plain ones.
+    bool strict = false;
+    /// After which a program is stopped, as in SimulatorOptions.
+    std::uint64_t most_steps = SimulatorOptions{}.most_steps;
+    std::uint64_t most_scalar_instructions = SimulatorOptions{}.most_scalar_instructions;
+    /// A stepwise run, of which it is told: in a round the scalar core executes one instruction at
+    /// most, and an engine takes one up, makes one visit of its nests, or ends one. The engines are
+    /// the plain ones. Not with random_seed. Must outlive the machine.
+    StepObserver* steps = nullptr;
+    /// Looks on; must outlive the machine.
+    TensorTap* tap = nullptr;
+    /// Holds the scalar core; must outlive the machine.
+    CoreHold* hold = nullptr;
+    /// That compute tiles side by side, unless something must be told in order.
+    int threads = 1;
+};
+
+/// Is told what happens in a machine.
+class MachineObserver {
+  public:
+    /// `instruction` is finished on that tile.
+    virtual void finished(const Tile& tile, const ProgramInstruction& instruction) = 0;
+
+  protected:
+    ~MachineObserver() = default;
+};
+
+/// How far a round brought a program.
+struct Progress {
+    bool moved = false;    ///< the scalar core or an engine did something
+    bool starved = false;  ///< nothing can go on before the host sends bytes or takes some
+    bool held = false;     ///< or before the scalar core is let go
+    bool ended = false;    ///< the program's last stream is over and every engine idle
+};
+
+class Machine final : public Fabric {
+  public:
+    explicit Machine(MachineOptions options = {});
+
+    /// Goes to a program's first instruction, on the memories as they are. What an earlier program
+    /// left in queues and buses is gone. Everything is referred to until the program ends or
+    /// another one begins.
+    void begin(const Program& program, HostPort& host, MachineObserver* observer = nullptr);
+    /// One round of the scheduler: the scalar core runs ahead until something holds it, then each
+    /// of its engines and every tile has a turn. After the end nothing happens.
+    /// Precondition: a program has begun, and no round of it returned an error.
+    /// Errors: unsupported ("not modelled"), bad_input (a fault of the program, a deadlock that no
+    /// byte of the host can end) with the place in the stream.
+    [[nodiscard]] Result<Progress> advance();
+    /// begin() and advance() to the end. A host that has nothing is a deadlock here.
+    [[nodiscard]] Status run(const Program& program, HostPort& host,
+                             MachineObserver* observer = nullptr);
+
+    /// Every unit that waits, and for what: an error, should nothing end it.
+    [[nodiscard]] Error deadlock() const;
+
+    /// Null unless options.strict.
+    [[nodiscard]] Monitor* monitor() { return monitor_.get(); }
+    [[nodiscard]] Tile& tile(unsigned number) { return units_[number]->tile; }
+
+    // What everything is doing, between two rounds.
+    [[nodiscard]] EngineStatus engine(unsigned tile, unsigned number) const;
+    [[nodiscard]] EngineStatus scalar_engine(unsigned number) const;
+    [[nodiscard]] DispatchStatus dispatcher(unsigned tile) const;
+    [[nodiscard]] CoreStatus core_status() const;
+    /// Null when the core has halted, or is at no instruction.
+    [[nodiscard]] const ProgramInstruction* next_of_core() const;
+    [[nodiscard]] ScalarCore& core() { return core_; }
+    [[nodiscard]] ScalarState& scalar() { return scalar_; }
+
+    [[nodiscard]] bool ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const override;
+    void ring_send(Ring ring, std::uint16_t tiles, bool scalar,
+                   std::span<const std::uint8_t> data) override;
+    void count_producer(Ring ring) override;
+    [[nodiscard]] MeshLink* link_from(unsigned tile, Direction to) override;
+
+  private:
+    using TileActivity =
+        std::variant<std::monostate, TensorEngine, FastTensorEngine, TableEngine, RingSendEngine,
+                     RingReceiveEngine, NarrowToWideEngine, WideToNarrowEngine, MeshEngine>;
+    using ScalarActivity =
+        std::variant<std::monostate, InfeedEngine, RingPushEngine, RingPopEngine>;
+
+    /// An instruction on its way, with what registers held when it was issued.
+    struct Issued {
+        const ProgramInstruction* instruction = nullptr;
+        std::optional<std::uint32_t> source_base;
+        Release after;  ///< of who issued it, in strict runs
+    };
+    template <typename Activity>
+    struct Engine {
+        std::vector<Issued> queue;
+        std::size_t next = 0;
+        Activity activity;
+        const ProgramInstruction* current = nullptr;
+        Blocked blocked;
+
+        [[nodiscard]] bool idle() const { return current == nullptr && next == queue.size(); }
+    };
+    struct TileUnit {
+        std::uint32_t busy = 0;      ///< bit: the engine of that number is not idle
+        std::uint32_t held_for = 0;  ///< engines that the next fence waits for
+        Blocked held_until;          ///< messages that it waits for then
+        std::vector<Issued> dispatch;
+        std::size_t next = 0;
+        bool at_fence = false;  ///< in stepwise runs: the next in line is one, and was taken up
+        std::uint32_t notifications = 0;
+        std::array<Engine<TileActivity>, tile_engine_count> engines;
+        TensorState tensor;
+        Tile tile;
+    };
+    /// What a tile's engines compute with in one turn, and what of steps_left_ they used up.
+    struct Purse {
+        TensorScratch* scratch = nullptr;
+        std::uint64_t spent = 0;
+    };
+    void reserve(const Program& program);
+    void reserve_queues(const Program& program);
+    void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
+    void empty_buses();
+    void begin_stream();
+    [[nodiscard]] Result<bool> round();
+    [[nodiscard]] bool stream_ended() const { return halted_ && !word_to_host_ && all_idle(); }
+    [[nodiscard]] bool waits_for_host() const;
+    [[nodiscard]] Result<bool> advance_scalar();
+    [[nodiscard]] Status execute(const ProgramInstruction& at);
+    void pass(const ProgramInstruction& at);
+    [[nodiscard]] Result<bool> give_word();
+    [[nodiscard]] static bool waits_for_engine(const Sync& sync, unsigned engine);
+    [[nodiscard]] bool sync_ready(const Sync& sync) const;
+    [[nodiscard]] std::string waits_of(const Sync& sync) const;
+    void finish_sync(const Sync& sync);
+    void witness_sync(const Sync& sync);
+    [[nodiscard]] Status issue(const ProgramInstruction& instruction);
+    [[nodiscard]] Result<bool> advance_scalar_engines();
+    [[nodiscard]] Result<bool> advance_tiles();
+    [[nodiscard]] Result<bool> advance_tiles_by_turns();
+    [[nodiscard]] Result<bool> advance_inside(TileUnit& unit, Purse& purse);
+    [[nodiscard]] Result<bool> advance_outside(TileUnit& unit);
+    [[nodiscard]] bool worth_threads() const;
+    /// Nobody looks on who must be told of one thing after the other.
+    [[nodiscard]] bool side_by_side() const {
+        return workers_.threads() > 1 && watcher_ == nullptr && observer_ == nullptr &&
+               options_.tap == nullptr;
+    }
+    bool dispatch(TileUnit& unit);
+    void witness_fence(const TileUnit& unit, const Fence& fence);
+    void start(TileUnit& unit, Engine<TileActivity>& engine);
+    [[nodiscard]] static bool still_blocked(const TileUnit& unit, unsigned number);
+    [[nodiscard]] Result<bool> advance_engine(TileUnit& unit, unsigned number, Purse& purse);
+    void started(Actor actor, const ProgramInstruction& instruction);
+    void finished(Actor actor, const ProgramInstruction& instruction);
+    [[nodiscard]] std::uint64_t budget(std::uint64_t spent = 0);
+    void spend(std::uint64_t given, std::uint64_t left);
+    void spend(std::uint64_t steps);
+    [[nodiscard]] Status check_steps() const;
+    [[nodiscard]] std::uint64_t most_scalar_instructions() const;
+    [[nodiscard]] Witness witness(Actor actor, unsigned tile) const {
+        return {monitor_.get(), watcher_, actor, tile};
+    }
+    [[nodiscard]] bool may_issue(const ProgramInstruction& instruction) const;
+    [[nodiscard]] bool all_idle() const;
+
+    MachineOptions options_;
+    std::unique_ptr<Monitor> monitor_;
+    AccessWatcher* watcher_ = nullptr;
+    std::uint64_t steps_left_ = 0;
+    std::uint64_t scalar_instructions_left_ = 0;
+    std::mt19937_64 random_;
+    /// Side by side: at equal places in their pages they would push each other out of the caches.
+    std::unique_ptr<TileUnit[]> unit_memory_;
+    std::array<TileUnit*, tile_count> units_{};
+    ScalarState scalar_;
+    MessageStore messages_{2 * tile_count + 1};
+    std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
+    WorkerPool workers_;
+    std::vector<TensorScratch> scratch_;  ///< by worker
+    const Program* program_ = nullptr;
+    HostPort* host_ = nullptr;
+    MachineObserver* observer_ = nullptr;
+    ScalarCore core_;
+    std::size_t stream_ = 0;  ///< of program_; behind the last: it ended
+    unsigned idle_rounds_ = 0;
+    bool halted_ = false;
+    /// A word of the scalar core that the host has no room for; holds the core.
+    std::optional<std::uint32_t> word_to_host_;
+    const ProgramInstruction* waiting_sync_ = nullptr;
+};
+
+}  // namespace reef::edgetpu::sim

@@ -1,0 +1,298 @@
+// The tiles of a machine: how instructions reach their engines, and when these advance.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine_turn.h"
+#include "machine.h"
+
+namespace reef::edgetpu::sim {
+namespace {
+
+namespace kind = spec::value::tile_engine;
+
+// Consumers come before what feeds them: data are taken as soon as they are there, as on the chip,
+// where an engine starts in the cycle after its wait is met.
+constexpr std::array<unsigned, tile_engine_count> consumers_first = {kind::OP_,
+                                                                     kind::WIDE_TO_NARROW_,
+                                                                     kind::MESH_0_,
+                                                                     kind::MESH_1_,
+                                                                     kind::MESH_2_,
+                                                                     kind::MESH_3_,
+                                                                     kind::RING_PRODUCER_,
+                                                                     kind::NARROW_TO_WIDE_,
+                                                                     kind::RING_CONSUMER_0_,
+                                                                     kind::RING_CONSUMER_1_};
+// Those that touch nothing but their tile, and the others.
+constexpr std::array inside = {kind::OP_, kind::WIDE_TO_NARROW_, kind::NARROW_TO_WIDE_,
+                               kind::RING_CONSUMER_0_, kind::RING_CONSUMER_1_};
+constexpr std::array outside = {kind::MESH_0_, kind::MESH_1_, kind::MESH_2_, kind::MESH_3_,
+                                kind::RING_PRODUCER_};
+constexpr unsigned producer_a = spec::value::tile_counter::RING_PRODUCER_A_;
+static_assert(spec::value::tile_counter::RING_PRODUCER_B_ == producer_a + 1);
+static_assert(inside.size() + outside.size() == consumers_first.size());
+
+// A counter that starts anew takes the marks of its buffers with it.
+void reset(Tile& tile, const Fence& fence) {
+    namespace counter = spec::value::tile_counter;
+    tile.counters.reset(fence.reset_counters, fence.reset_value);
+    const auto forget = [&](unsigned which, RowOwner owner) {
+        if ((fence.reset_counters >> which & 1U) == 0) return;
+        // Without a branch: vectors of rows.
+        for (RowOwner& row : tile.memory.full) row = row == owner ? RowOwner::none : row;
+    };
+    forget(counter::RING_READ_A_, RowOwner::ring_a);
+    forget(counter::RING_READ_B_, RowOwner::ring_b);
+    forget(counter::NARROW_TO_WIDE_, RowOwner::narrow_to_wide);
+}
+
+/// The messages that a fence waits for and that were not sent yet.
+std::optional<Unmet> unmet(const Fence& fence, const TileCounters& counters) {
+    const auto needed = static_cast<std::uint16_t>(fence.expected);
+    for (const unsigned ring : {0U, 1U}) {
+        const auto which = static_cast<std::uint8_t>(producer_a + ring);
+        if ((fence.expected_counters >> ring & 1U) != 0 && !counters.reached(which, needed))
+            return Unmet{which, needed};
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+void Machine::witness_fence(const TileUnit& unit, const Fence& fence) {
+    const unsigned tile = unit.tile.number;
+    for (unsigned e = 0; e < tile_engine_count; ++e)
+        if ((fence.engines >> e & 1U) != 0)
+            monitor_->join(dispatch_actor(tile), monitor_->release(tile_actor(tile, e)));
+    for (const unsigned ring : {0U, 1U})
+        if ((fence.expected_counters >> ring & 1U) != 0)
+            monitor_->waited(dispatch_actor(tile), tile,
+                             {.counter = static_cast<std::uint8_t>(producer_a + ring)},
+                             static_cast<std::uint16_t>(fence.expected));
+    monitor_->counters_set(tile, fence.reset_counters,
+                           static_cast<std::uint16_t>(fence.reset_value));
+    if (fence.notifies()) monitor_->notified(tile);
+}
+
+// Hands instructions to their engines in order; a fence holds back those after it.
+bool Machine::dispatch(TileUnit& unit) {
+    if ((unit.held_for & unit.busy) != 0) return false;
+    bool moved = false;
+    while (unit.next < unit.dispatch.size()) {
+        const Issued& issued = unit.dispatch[unit.next];
+        const ProgramInstruction& at = *issued.instruction;
+        const Actor actor = dispatch_actor(unit.tile.number);
+        if (monitor_) monitor_->join(actor, issued.after);
+        if (const auto* fence = std::get_if<Fence>(&at.operation)) {
+            if (options_.steps != nullptr && !std::exchange(unit.at_fence, true)) {
+                started(actor, at);
+                return true;
+            }
+            unit.held_for = fence->engines;
+            if ((unit.held_for & unit.busy) != 0) return moved;
+            unit.held_for = 0;
+            unit.held_until = {};
+            if (const auto missing = unmet(*fence, unit.tile.counters)) {
+                unit.held_until = {Blocked::On::counter, *missing};
+                return moved;
+            }
+            reset(unit.tile, *fence);
+            if (fence->notifies()) ++unit.notifications;
+            if (monitor_) witness_fence(unit, *fence);
+            if (options_.steps != nullptr) {
+                options_.steps->finished(actor, at);
+                unit.at_fence = false;
+            }
+        } else {
+            const unsigned engine = engine_of(at.operation);
+            unit.engines[engine].queue.push_back(issued);
+            if (monitor_) unit.engines[engine].queue.back().after = monitor_->release(actor);
+            unit.busy |= 1U << engine;
+        }
+        ++unit.next;
+        moved = true;
+    }
+    unit.dispatch.clear();
+    unit.next = 0;
+    return moved;
+}
+
+void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op) {
+    const std::uint32_t number = engine.current->number;
+    const TensorShape& shape = program_->shapes[number];
+    const TensorPlan& plan = program_->plans[program_->plan_at[number]];
+    const bool watched =
+        options_.tap != nullptr && options_.tap->begin(unit.tile.number, *engine.current);
+    const bool fast = options_.engine == EngineKind::fast && !watched;
+    if (fast && plan.fast && tensor_kernels() != nullptr)
+        engine.activity.emplace<FastTensorEngine>(op, shape, plan, unit.tensor);
+    else
+        engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums, watched);
+}
+
+void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
+    const Issued issued = engine.queue[engine.next++];
+    engine.current = issued.instruction;
+    engine.blocked = {};
+    const auto number = static_cast<unsigned>(&engine - unit.engines.data());
+    const Actor actor = tile_actor(unit.tile.number, number);
+    if (monitor_) monitor_->join(actor, issued.after);
+    started(actor, *issued.instruction);
+    auto& activity = engine.activity;
+    std::visit(
+        Cases{
+            [&](const TensorOp& op) { start_tensor(unit, engine, op); },
+            [&](const Table& table) { activity = TableEngine(table); },
+            [&](const RingSend& op) { activity = RingSendEngine(op); },
+            [&](const RingReceive& op) { activity = RingReceiveEngine(op); },
+            [&](const NarrowToWide& op) { activity = NarrowToWideEngine(op, issued.source_base); },
+            [&](const WideToNarrow& op) { activity = WideToNarrowEngine(op); },
+            [&](const MeshTransfer& op) { activity = MeshEngine(op); }, [](const auto&) {}},
+        engine.current->operation);
+}
+
+Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number, Purse& purse) {
+    auto& engine = unit.engines[number];
+    bool progress = false;
+    while (true) {
+        if (engine.current == nullptr) {
+            if (engine.queue.empty()) break;
+            start(unit, engine);
+            progress = true;
+            if (options_.steps != nullptr) break;
+        }
+        const bool receives = number == spec::value::tile_engine::RING_CONSUMER_0_ ||
+                              number == spec::value::tile_engine::RING_CONSUMER_1_;
+        const std::uint64_t given = receives ? 0 : budget(purse.spent);
+        const Actor actor = tile_actor(unit.tile.number, number);
+        Work work{unit.tile,
+                  *this,
+                  given,
+                  options_.full_bits,
+                  {},
+                  {},
+                  witness(actor, unit.tile.number),
+                  options_.tap,
+                  options_.tap != nullptr && options_.tap->tags_words(),
+                  purse.scratch};
+        const Outcome outcome = take_turn(engine.activity, work);
+        engine.blocked = work.blocked;
+        if (work.fault)
+            return stopped(*work.fault, fmt::format("{} on tile {}", place_of(*engine.current),
+                                                    unit.tile.number));
+        if (outcome != Outcome::waiting) {
+            progress = true;
+            purse.spent += std::max<std::uint64_t>(given - work.budget, 1);
+        }
+        if (outcome != Outcome::done) break;
+        finished(actor, *engine.current);
+        if (observer_ != nullptr) observer_->finished(unit.tile, *engine.current);
+        engine.current = nullptr;
+        if (engine.next == engine.queue.size()) {
+            unit.busy &= ~(1U << number);
+            engine.queue.clear();
+            engine.next = 0;
+        }
+        if (receives || options_.random_seed || options_.steps != nullptr) break;
+    }
+    return progress;
+}
+
+// What an engine waits for is looked at here before the engine itself. Those of the mesh can wait
+// on both sides.
+bool Machine::still_blocked(const TileUnit& unit, unsigned number) {
+    namespace kind = spec::value::tile_engine;
+    const auto& engine = unit.engines[number];
+    if (engine.current == nullptr) return false;
+    if (engine.blocked.on == Blocked::On::counter)
+        return (number < kind::MESH_0_ || number > kind::MESH_3_) &&
+               !unit.tile.counters.reached(engine.blocked.unmet.counter,
+                                           engine.blocked.unmet.needed);
+    if (engine.blocked.on == Blocked::On::ring_empty)
+        return unit.tile.rings[number == kind::RING_CONSUMER_0_ ? 0 : 1].empty();
+    return false;
+}
+
+// What a tile's engines do by themselves, until all of them wait for something: the order between
+// tiles is nowhere seen.
+Result<bool> Machine::advance_inside(TileUnit& unit, Purse& purse) {
+    bool progress = false;
+    while (purse.spent < steps_left_) {
+        bool moved = dispatch(unit);
+        for (const unsigned number : inside)
+            if ((unit.busy >> number & 1U) != 0 && !still_blocked(unit, number))
+                moved |= REEF_TRY(advance_engine(unit, number, purse));
+        if (!moved) break;
+        progress = true;
+    }
+    return progress;
+}
+
+// What passes between tiles.
+Result<bool> Machine::advance_outside(TileUnit& unit) {
+    Purse purse{&scratch_.front()};
+    bool moved = false;
+    for (const unsigned number : outside)
+        if ((unit.busy >> number & 1U) != 0 && !still_blocked(unit, number))
+            moved |= REEF_TRY(advance_engine(unit, number, purse));
+    spend(purse.spent);
+    return moved;
+}
+
+// Rounds in which one tile works are not worth the threads' meeting.
+bool Machine::worth_threads() const {
+    const auto works = [](const TileUnit* unit) {
+        return unit->next < unit->dispatch.size() ||
+               std::ranges::any_of(inside, [&](unsigned number) {
+                   return (unit->busy >> number & 1U) != 0 && !still_blocked(*unit, number);
+               });
+    };
+    return std::ranges::count_if(units_, works) > 1;
+}
+
+// One after the other or side by side: the bytes, the counters and the errors are the same.
+Result<bool> Machine::advance_tiles() {
+    struct Turn {
+        Result<bool> moved = false;
+        std::uint64_t spent = 0;
+    };
+    std::array<Turn, tile_count> turns;
+    const auto take = [&](std::size_t first, std::size_t end, std::size_t worker) {
+        for (std::size_t t = first; t < end; ++t) {
+            Purse purse{&scratch_[worker]};
+            turns[t].moved = advance_inside(*units_[t], purse);
+            turns[t].spent = purse.spent;
+        }
+    };
+    if (side_by_side() && worth_threads())
+        workers_.parallel_for(tile_count, 1, take);
+    else
+        take(0, tile_count, 0);
+    bool moved = false;
+    for (Turn& turn : turns) {
+        moved |= REEF_TRY(std::move(turn.moved));
+        spend(turn.spent);
+    }
+    for (auto* unit : units_) moved |= REEF_TRY(advance_outside(*unit));
+    return moved;
+}
+
+// Every engine has a turn or, in random order, may have one.
+Result<bool> Machine::advance_tiles_by_turns() {
+    bool moved = false;
+    for (auto* unit : units_) {
+        Purse purse{&scratch_.front()};
+        moved |= dispatch(*unit);
+        auto order = consumers_first;
+        if (options_.random_seed) std::ranges::shuffle(order, random_);
+        for (const unsigned number : order) {
+            if ((unit->busy >> number & 1U) == 0 || still_blocked(*unit, number)) continue;
+            if (options_.random_seed && random_() % 2 == 0) continue;
+            moved |= REEF_TRY(advance_engine(*unit, number, purse));
+        }
+        spend(purse.spent);
+    }
+    return moved;
+}
+
+}  // namespace reef::edgetpu::sim

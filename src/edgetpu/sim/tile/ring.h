@@ -1,0 +1,111 @@
+// Ring buses and mesh links: what carries data between the units.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "edgetpu/sim/program/memory.h"
+
+namespace reef::edgetpu::sim {
+
+/// A wide row's valid bytes on their way.
+struct Message {
+    std::array<std::uint8_t, row_bytes> bytes;
+    std::uint16_t size = 0;
+
+    void assign(std::span<const std::uint8_t> data) {
+        size = static_cast<std::uint16_t>(data.size());
+        std::memcpy(bytes.data(), data.data(), data.size());
+    }
+};
+
+/// Messages that reached a ring's receiver and wait there. A sender waits while any receiver is
+/// full. The depth is an assumption; no known program depends on it.
+class RingQueue {
+  public:
+    static constexpr unsigned depth = spec::ring_depth;
+
+    [[nodiscard]] bool full() const { return count_ == depth; }
+    [[nodiscard]] bool empty() const { return count_ == 0; }
+    [[nodiscard]] unsigned size() const { return count_; }
+    void push(const Message& message) { messages_[(first_ + count_++) % depth] = &message; }
+    [[nodiscard]] const Message& front() const { return *messages_[first_]; }
+    void pop() {
+        first_ = (first_ + 1) % depth;
+        --count_;
+    }
+    void each(auto&& tell) const {
+        for (unsigned i = 0; i < count_; ++i) tell(*messages_[(first_ + i) % depth]);
+    }
+
+  private:
+    std::array<const Message*, depth> messages_{};  ///< in a MessageStore
+    unsigned first_ = 0;
+    unsigned count_ = 0;
+};
+
+/// The messages on both rings. A message to many receivers is kept once: each receiver copies it
+/// straight to its row, and cores that share the tiles' work fetch it once.
+class MessageStore {
+  public:
+    /// For so many queues.
+    explicit MessageStore(unsigned queues)
+        : messages_(RingQueue::depth * queues + 1), used_(messages_.size()) {
+        free_.reserve(messages_.size());
+    }
+    /// A message that no queue holds. `each_queue` calls what it is given with every queue.
+    [[nodiscard]] Message& take(auto&& each_queue) {
+        if (free_.empty()) collect(each_queue);
+        Message& message = messages_[free_.back()];
+        free_.pop_back();
+        return message;
+    }
+
+  private:
+    /// How many are collected at most: few, so that they stay in the caches.
+    static constexpr std::size_t most_collected = 64;
+
+    void collect(auto&& each_queue) {
+        std::ranges::fill(used_, std::uint8_t{0});
+        each_queue([&](const RingQueue& queue) {
+            queue.each([&](const Message& message) {
+                used_[static_cast<std::size_t>(&message - messages_.data())] = 1;
+            });
+        });
+        for (std::size_t i = 0; i < used_.size() && free_.size() < most_collected; ++i)
+            if (used_[i] == 0) free_.push_back(static_cast<std::uint16_t>(i));
+    }
+
+    std::vector<Message> messages_;
+    std::vector<std::uint8_t> used_;
+    std::vector<std::uint16_t> free_;
+};
+
+/// Words from one neighbour that were sent and not yet taken. The depth is an assumption.
+class MeshLink {
+  public:
+    static constexpr unsigned depth = spec::mesh_depth;
+
+    [[nodiscard]] bool full() const { return count_ == depth; }
+    [[nodiscard]] bool empty() const { return count_ == 0; }
+    [[nodiscard]] unsigned size() const { return count_; }
+    [[nodiscard]] unsigned room() const { return depth - count_; }
+    void push(std::uint32_t word) { words_[(first_ + count_++) % depth] = word; }
+    std::uint32_t pop() {
+        const auto word = words_[first_];
+        first_ = (first_ + 1) % depth;
+        --count_;
+        return word;
+    }
+
+  private:
+    std::array<std::uint32_t, depth> words_{};
+    unsigned first_ = 0;
+    unsigned count_ = 0;
+};
+
+}  // namespace reef::edgetpu::sim

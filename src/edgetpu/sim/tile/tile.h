@@ -1,0 +1,165 @@
+// One tile: its memories, counters and the ends of the buses that reach it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "edgetpu/sim/program/counters.h"
+#include "edgetpu/sim/program/memory.h"
+#include "edgetpu/sim/program/program.h"
+#include "edgetpu/sim/watch/monitor.h"
+#include "edgetpu/sim/watch/tensor_tap.h"
+#include "ring.h"
+
+namespace reef::edgetpu::sim {
+
+struct TensorScratch;
+
+struct Tile {
+    unsigned number = 0;  ///< 4 * row + column
+    TileMemory memory;
+    TileCounters counters;
+    std::array<RingQueue, 2> rings;   ///< by Ring: what arrived
+    std::array<MeshLink, 4> arrived;  ///< by the direction in which the data travel
+    std::optional<Table> table;       ///< of the non-linear function, once loaded
+};
+
+/// How far an engine came with its instruction.
+enum class Outcome : std::uint8_t {
+    done,     ///< the instruction is finished
+    moved,    ///< something was done, more remains
+    waiting,  ///< nothing could be done
+};
+
+/// Why an engine waits, for the report of a deadlock.
+struct Blocked {
+    enum class On : std::uint8_t {
+        nothing,
+        counter,
+        ring_full,
+        ring_empty,
+        mesh_full,
+        mesh_empty,
+        host_empty,
+        host_full,
+        row_full,
+    };
+    On on = On::nothing;
+    Unmet unmet;
+};
+
+/// What a program did that no known program does; it stops the run.
+struct Fault {
+    std::string what;
+    std::string hint;
+};
+
+/// What connects the tiles and the scalar core.
+class Fabric {
+  public:
+    [[nodiscard]] virtual bool ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const = 0;
+    virtual void ring_send(Ring ring, std::uint16_t tiles, bool scalar,
+                           std::span<const std::uint8_t> data) = 0;
+    virtual void count_producer(Ring ring) = 0;
+    /// Null at the edge of the grid.
+    [[nodiscard]] virtual MeshLink* link_from(unsigned tile, Direction to) = 0;
+    /// Precondition: not over the edge of the grid.
+    [[nodiscard]] static unsigned neighbour(unsigned tile, Direction to) {
+        switch (to) {
+            case Direction::south:
+                return tile + grid_side;
+            case Direction::north:
+                return tile - grid_side;
+            case Direction::east:
+                return tile + 1;
+            case Direction::west:
+                break;
+        }
+        return tile - 1;
+    }
+
+  protected:
+    ~Fabric() = default;
+};
+
+/// What an engine works with. `budget` bounds the visits of one advance().
+struct Work {
+    Tile& tile;
+    Fabric& fabric;
+    std::uint64_t budget;
+    bool full_bits = true;
+    Blocked blocked;
+    std::optional<Fault> fault;
+    Witness witness{};
+    TensorTap* tap = nullptr;
+    bool word_tags = false;            ///< TensorTap::tags_words()
+    TensorScratch* scratch = nullptr;  ///< of the thread; null: no tensor engine needs it
+
+    /// As unmet(); waits that are met order what follows behind the events they waited for.
+    [[nodiscard]] std::optional<Unmet> unready(std::span<const Wait> waits, bool destination,
+                                               const NestCursor& at) const {
+        auto missing = unmet(waits, destination, at, tile.counters);
+        if (missing || !witness) return missing;
+        for (const auto& wait : waits)
+            if (wait.destination == destination && at.at_pass_start(wait.level))
+                witness.monitor->waited(witness.actor, tile.number, wait, needed(wait, at));
+        return missing;
+    }
+    /// Visits from the cursor's on that follow each other without a wait, an event or the end of a
+    /// pass before the last, and whose addresses are below `size`, or 1. Strict runs look at every
+    /// visit.
+    [[nodiscard]] std::uint32_t run(std::span<const Wait> waits, bool destination,
+                                    const NestCursor& at, std::size_t size) const {
+        if (witness) return 1;
+        for (const auto& wait : waits)
+            if (wait.destination == destination && wait.level == 0) return 1;
+        const auto visits = static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(at.left_in_pass(), std::max<std::uint64_t>(budget, 1)));
+        const std::int64_t first = at.address();
+        const std::int64_t last = first + (std::int64_t{visits} - 1) * at.nest().step[0];
+        const auto end = static_cast<std::int64_t>(size);
+        return first >= 0 && last >= 0 && first < end && last < end ? visits : 1;
+    }
+    void spend(std::uint64_t visits) { budget -= std::min(budget, visits); }
+    void count(unsigned counter, unsigned events = 1) {
+        if (events == 0) return;
+        tile.counters.count(counter, events);
+        if (witness) witness.monitor->counted(witness.actor, tile.number, counter);
+    }
+    /// Whether a row of a rotating buffer must wait to be emptied before it is filled.
+    [[nodiscard]] bool full(const Nest& nest, std::uint32_t row) const {
+        if (!full_bits || !nest.rotates() || row >= wide_rows) return false;
+        if (tile.memory.full[row] != RowOwner::none) return true;
+        if (witness) witness.monitor->row_filled(witness.actor, tile.number, row);
+        return false;
+    }
+    void empty(const Nest& nest, std::uint32_t row) {
+        if (nest.rotates()) empty(row);
+    }
+    void empty(std::size_t row) {
+        if (witness && tile.memory.full[row] != RowOwner::none)
+            witness.monitor->row_emptied(witness.actor, tile.number,
+                                         static_cast<std::uint32_t>(row));
+        tile.memory.full[row] = RowOwner::none;
+    }
+    void fill(const Nest& nest, std::uint32_t row, RowOwner owner) {
+        if (!nest.rotates()) return;
+        tile.memory.full[row] = owner;
+    }
+    Outcome wait(Blocked::On on) {
+        blocked = {on, {}};
+        return Outcome::waiting;
+    }
+    Outcome wait(const Unmet& unmet) {
+        blocked = {Blocked::On::counter, unmet};
+        return Outcome::waiting;
+    }
+    Outcome stop(std::string what, std::string hint = {}) {
+        fault = Fault{std::move(what), std::move(hint)};
+        return Outcome::waiting;
+    }
+};
+
+}  // namespace reef::edgetpu::sim
