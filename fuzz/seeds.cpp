@@ -18,6 +18,7 @@ struct Target {
 };
 
 constexpr Target targets[] = {
+    {"bmodel", bmodel_seeds},
     {"debug_command", debug_command_seeds},
     {"device_uri", device_uri_seeds},
     {"edgetpu_asm", edgetpu_asm_seeds},

@@ -13,6 +13,7 @@ namespace reef::fuzz {
 /// File name and contents.
 using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 
+[[nodiscard]] Result<Seeds> bmodel_seeds();
 [[nodiscard]] Result<Seeds> debug_command_seeds();
 [[nodiscard]] Result<Seeds> device_uri_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_asm_seeds();

@@ -19,7 +19,7 @@ Json file_report_json(std::string_view verb, const std::string& path, std::size_
     document["file"] = path;
     document["bytes"] = bytes;
     document["kind"] = kind;
-    document.update(to_json(chip::Value(report.document)));
+    document.update(tool::to_json(chip::Value(report.document)));
     return document;
 }
 

@@ -35,7 +35,7 @@ Json check_json(const CheckOptions& options, std::string_view kind,
     for (const chip::Finding& one : report.findings)
         document["findings"].push_back(
             {{"rule", one.rule}, {"fault", one.fault}, {"place", one.place}, {"what", one.what}});
-    document.update(to_json(chip::Value(report.document)));
+    document.update(tool::to_json(chip::Value(report.document)));
     return document;
 }
 

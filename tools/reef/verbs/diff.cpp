@@ -1,12 +1,16 @@
-// reef diff: two Edge TPU programs, instruction by instruction and field by field.
+// reef diff: two Edge TPU programs, instruction by instruction and field by field; two files of a
+// kind that a chip's parts know.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
 
+#include "inputs/file_kinds.h"
 #include "inputs/instruction_streams.h"
+#include "inspect/chip_text.h"
 #include "outputs/instruction_json.h"
 #include "reef/base/file.h"
+#include "reef/chip/file_kind.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/program_diff.h"
 #include "verbs/verb.h"
@@ -134,9 +138,31 @@ Result<std::vector<Program>> load(const SharedBytes& file, const std::string& pa
     return in_place(select_programs(std::move(programs), executable), path);
 }
 
+Result<Exit> diff_files(const chip::FileComparer& comparer, const SharedBytes& a,
+                        const SharedBytes& b, const DiffOptions& options, Console& console) {
+    for (const auto& [file, path] : {std::pair(&a, &options.a), std::pair(&b, &options.b)})
+        if (!comparer.recognises(file->view()))
+            return fail(Cause::bad_input,
+                        fmt::format("no {}, as the other file is", comparer.kind()), *path);
+    const auto found = REEF_TRY(comparer.differences(a, b));
+    if (options.json) {
+        Json document = json_document("diff");
+        document["kind"] = comparer.kind();
+        document.update(tool::to_json(chip::Value(found.report.document)));
+        print_json(console, document);
+    } else {
+        console.print("A {}\nB {}\n", printable(options.a), printable(options.b));
+        for (const auto& section : found.report.sections) print_section(console, section);
+    }
+    return found.same ? Exit::ok : Exit::failed;
+}
+
 Result<Exit> diff_verb(const DiffOptions& options, Console& console) {
     const auto file_a = REEF_TRY(read_file(options.a));
     const auto file_b = REEF_TRY(read_file(options.b));
+    for (const auto* file : {&file_a, &file_b})
+        if (const auto* comparer = kind_of<chip::FileComparer>(file->view()))
+            return diff_files(*comparer, file_a, file_b, options, console);
     const auto a = REEF_TRY(load(file_a, options.a, options.executable));
     const auto b = REEF_TRY(load(file_b, options.b, options.executable));
     const auto pairs = pair_streams(a, b);
@@ -153,7 +179,10 @@ Result<Exit> diff_verb(const DiffOptions& options, Console& console) {
 
 Action add_diff(CLI::App& app) {
     auto options = std::make_shared<DiffOptions>();
-    app.add_option("A", options->a, "A compiled .tflite file or a raw instruction stream")
+    app.add_option(
+           "A", options->a,
+           "A compiled .tflite file, a raw instruction stream, or a file of another kind that "
+           "is known")
         ->required();
     app.add_option("B", options->b, "What to compare A with")->required();
     app.add_option("--executable", options->executable,
@@ -164,7 +193,8 @@ Action add_diff(CLI::App& app) {
         "Examples:\n"
         "  reef diff red_edgetpu.tflite green_edgetpu.tflite\n"
         "  reef diff mul2.coral div2.coral\n"
-        "Exit code 1 when the programs differ.");
+        "  reef diff before.bmodel after.bmodel\n"
+        "Exit code 1 when they differ.");
     return [options](Console& console) { return diff_verb(*options, console); };
 }
 

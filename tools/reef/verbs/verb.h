@@ -39,6 +39,7 @@ using Action = std::function<Result<Exit>(Console& console)>;
 [[nodiscard]] Action add_debug(CLI::App& app);
 [[nodiscard]] Action add_asm(CLI::App& app);
 [[nodiscard]] Action add_diff(CLI::App& app);
+[[nodiscard]] Action add_extract(CLI::App& app);
 [[nodiscard]] Action add_weights(CLI::App& app);
 [[nodiscard]] Action add_retarget(CLI::App& app);
 [[nodiscard]] Action add_ops(CLI::App& app);

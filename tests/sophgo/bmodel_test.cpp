@@ -1,0 +1,176 @@
+// Bmodels: what is read, which faults are found, and that no file breaks the reader.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "reef/base/file.h"
+#include "sophgo/bmodel/parts.h"
+#include "sophgo/bmodel/reports.h"
+#include "sophgo/small_bmodel.h"
+#include "support/shared_data.h"
+
+namespace reef::sophgo {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+std::vector<std::string> faults_of(const std::vector<std::byte>& file) {
+    const auto report = bmodel_checker()->check(SharedBytes::copy_of(file));
+    if (!report) return {report.error().message()};
+    std::vector<std::string> out;
+    for (const auto& one : report->findings)
+        if (one.fault) out.push_back(one.rule + ": " + one.place + ": " + one.what);
+    return out;
+}
+
+TEST(Bmodel, TheSmallOneIsRight) {
+    const auto file = SharedBytes::copy_of(small_bmodel());
+    EXPECT_TRUE(is_bmodel(file.view()));
+    const auto report = bmodel_checker()->check(file);
+    ASSERT_TRUE(report) << report.error().message();
+    EXPECT_TRUE(report->findings.empty()) << report->findings.front().what;
+    const Bmodel bmodel = read_bmodel(file).value();
+    const BmodelMemory memory = memory_of(bmodel);
+    EXPECT_EQ(memory.coefficients, 4096U);
+    EXPECT_EQ(memory.commands, 4096U + 96U) << "the net and its subnet share them";
+    EXPECT_EQ(memory.runtime, 8192U);
+}
+
+TEST(Bmodel, EveryBitOfTheCoefficientsCounts) {
+    const auto good = small_bmodel();
+    const std::size_t section = good.size() - 5 * 4096;
+    for (std::size_t at : {std::size_t{0}, std::size_t{1234}, std::size_t{4095}}) {
+        for (int bit = 0; bit < 8; ++bit) {
+            auto file = good;
+            file[section + 8192 + at] ^= static_cast<std::byte>(1U << bit);
+            EXPECT_THAT(faults_of(file),
+                        Contains(HasSubstr("coefficients: net small stage 0: their "
+                                           "SHA-256 is ")));
+        }
+    }
+}
+
+TEST(Bmodel, RangesAreHeldToTheSection) {
+    auto tables = small_bmodel_tables();
+    tables.kernel_module->binary = std::make_unique<schema::Binary>(12288, 8193);
+    EXPECT_THAT(faults_of(bmodel_file(tables, 20480, 20480)),
+                Contains("bounds: kernel module lib.so: 8193 bytes at 12288 leave the section of "
+                         "20480"));
+    tables.kernel_module->binary = std::make_unique<schema::Binary>(~0ULL, 2);
+    EXPECT_THAT(faults_of(bmodel_file(tables, 20480, 20480)),
+                Contains(HasSubstr("bounds: kernel")));
+    tables.kernel_module->binary = std::make_unique<schema::Binary>(8000, 4096);
+    EXPECT_THAT(faults_of(bmodel_file(tables, 20480, 20480)), Contains(HasSubstr("overlap: ")));
+}
+
+TEST(Bmodel, SizesAboveFourGigabytesAreRead) {
+    const auto file = SharedBytes::copy_of(bmodel_file(small_bmodel_tables(), 20480, 0x200005000));
+    const Bmodel bmodel = read_bmodel(file).value();
+    EXPECT_EQ(bmodel.header.binary_size, 0x200005000U);
+    EXPECT_EQ(bmodel.binary.size(), 20480U);
+    const auto report = check_bmodel(bmodel);
+    EXPECT_FALSE(report.passed()) << "most of it is missing";
+    EXPECT_THAT(report.findings, Contains(testing::Field(&chip::Finding::rule, "old-runtimes")));
+}
+
+TEST(Bmodel, TensorsFitTheirBytes) {
+    auto tables = small_bmodel_tables();
+    tables.net[0]->parameter[0]->input_tensor[0]->size = 47;
+    tables.net[0]->parameter[0]->output_tensor[0]->data_type = 17;
+    EXPECT_THAT(
+        faults_of(bmodel_file(tables, 20480, 20480)),
+        testing::ElementsAre("tensor-size: net small stage 0: in: 47 bytes do not hold "
+                             "[1x3x4x4] of int8",
+                             "data-type: net small stage 0: out: data type 17 has no name"));
+}
+
+TEST(Bmodel, OldTablesAreRefusedByName) {
+    auto tables = small_bmodel_tables();
+    tables.net[0]->net_static.push_back(std::make_unique<schema::NetStaticT>());
+    EXPECT_THAT(faults_of(bmodel_file(tables, 20480, 20480)),
+                Contains(HasSubstr("net_static or net_dynamic")));
+}
+
+TEST(Bmodel, PartsAreTheBytesOfTheirRanges) {
+    const auto good = small_bmodel();
+    const auto parts = bmodel_extractor()->parts_of(SharedBytes::copy_of(good)).value();
+    ASSERT_EQ(parts.size(), 6U);
+    EXPECT_EQ(parts[0].name, "net0/stage0/coeff.bin");
+    EXPECT_EQ(parts.back().name, "kernel_module.so");
+    EXPECT_TRUE(
+        std::ranges::equal(parts.back().bytes.view(), std::span(good).subspan(good.size() - 8192)));
+    std::set<std::string> names;
+    for (const auto& part : parts) EXPECT_TRUE(names.insert(part.name).second) << part.name;
+}
+
+TEST(Bmodel, DifferencesAreNamed) {
+    const auto a = SharedBytes::copy_of(small_bmodel());
+    EXPECT_TRUE(bmodel_comparer()->differences(a, a).value().same);
+    auto tables = small_bmodel_tables();
+    tables.net[0]->parameter[0]->input_tensor[0]->scale = 0.25F;
+    tables.net[0]->parameter.push_back(std::make_unique<schema::NetParameterT>());
+    const auto found = bmodel_comparer()
+                           ->differences(a, SharedBytes::copy_of(bmodel_file(tables, 20480, 20480)))
+                           .value();
+    EXPECT_FALSE(found.same);
+    const auto& table = std::get<chip::Table>(found.report.sections[0].lines[0]);
+    std::vector<std::string> rows;
+    for (const auto& row : table.rows) rows.push_back(row[0]);
+    EXPECT_THAT(rows, Contains("net small: stages"));
+    EXPECT_THAT(rows, Contains("net small stage 0: input 0"));
+}
+
+TEST(Bmodel, AnyChangedOrMissingByteIsReadOrRefused) {
+    const auto good = small_bmodel();
+    std::mt19937 random(7);
+    for (int trial = 0; trial < 3000; ++trial) {
+        auto file = good;
+        const std::size_t tables = std::min<std::size_t>(file.size(), 1500);
+        for (int change = 0; change < 3; ++change)
+            file[random() % tables] = static_cast<std::byte>(random());
+        if (trial % 3 == 0) file.resize(random() % file.size());
+        const auto shared = SharedBytes::copy_of(file);
+        (void)bmodel_inspector()->inspect(shared, chip::Detail::all);
+        (void)bmodel_checker()->check(shared);
+        (void)bmodel_extractor()->parts_of(shared);
+    }
+}
+
+/// The vendor's: sizes equal to the file's, no fault.
+TEST(Bmodel, PublishedFiles) {
+    REEF_SHARED_OR_SKIP(shared);
+    std::size_t files = 0;
+    for (const auto& path : test::shared_files("data/sophgo/bmodel", ".bmodel")) {
+        SCOPED_TRACE(path);
+        const auto file = read_file(path).value();
+        const auto bmodel = read_bmodel(file);
+        ASSERT_TRUE(bmodel) << bmodel.error().message();
+        EXPECT_EQ(bmodel->section_offset() + bmodel->header.binary_size, file.size());
+        EXPECT_TRUE(check_bmodel(*bmodel).passed());
+        EXPECT_FALSE(report_of(*bmodel, chip::Detail::all).sections.empty());
+        ++files;
+    }
+    EXPECT_EQ(files, 5U) << shared;
+    const auto path = shared / "data/sophgo/bmodel/toy_constructed.bmodel";
+    const auto good = read_file(path).value();
+    std::vector<std::byte> flipped(good.view().begin(), good.view().end());
+    flipped[flipped.size() - 5] ^= std::byte{1};
+    EXPECT_THAT(faults_of(flipped), Contains(HasSubstr("SHA-256")));
+}
+
+TEST(Cvimodel, OnlyItsHeaderIsRead) {
+    std::string file = "CviModel";
+    file += std::string("\x02\0\0\0\x01\x04", 6) + std::string(16, '\x5a') + "cv181x" +
+            std::string(10, '\0') + "Cvxx";
+    const auto inspector = cvimodel_inspector();
+    EXPECT_TRUE(inspector->recognises(as_bytes(file)));
+    const auto report = inspector->inspect(SharedBytes::copy_of(as_bytes(file)), chip::Detail::all);
+    ASSERT_TRUE(report) << report.error().message();
+    file.resize(20);
+    EXPECT_FALSE(inspector->inspect(SharedBytes::copy_of(as_bytes(file)), chip::Detail::all));
+}
+
+}  // namespace
+}  // namespace reef::sophgo
