@@ -30,6 +30,7 @@ struct TextOf {
     }
     std::string operator()(const Sum&) const { return "sum"; }
     std::string operator()(const Product&) const { return "product"; }
+    std::string operator()(const Maximum&) const { return "maximum of two"; }
     std::string operator()(const Rescale&) const { return "rescale"; }
     std::string operator()(const Logistic&) const { return "logistic"; }
     std::string operator()(const Tanh&) const { return "tanh"; }

@@ -61,7 +61,8 @@ struct Window {
 /// CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
 struct Convolution {
     Window window;
-    bool depthwise = false;  ///< each output channel from the input channel of its number
+    /// Output channel c is made of input channel c * in_channels / out_channels alone.
+    bool depthwise = false;
     Activation activation = Activation::none;
     std::int32_t in_channels = 0, out_channels = 0;
     /// uint8; [out][kernel h][kernel w][in], depthwise [kernel h][kernel w][channel].
@@ -78,6 +79,8 @@ struct Sum {
 struct Product {
     Activation activation = Activation::none;
 };
+/// Of two tensors of one scale.
+struct Maximum {};
 /// The same values at another scale, or limited: QUANTIZE and the RELU family.
 struct Rescale {
     Activation activation = Activation::none;
@@ -124,8 +127,9 @@ struct Unknown {
     std::string why;
 };
 
-using Operation = std::variant<Unknown, Folded, Convolution, Sum, Product, Rescale, Logistic, Tanh,
-                               Concatenation, MaxPool, AveragePool, Resize, Slice, Pad, Reshape>;
+using Operation =
+    std::variant<Unknown, Folded, Convolution, Sum, Product, Maximum, Rescale, Logistic, Tanh,
+                 Concatenation, MaxPool, AveragePool, Resize, Slice, Pad, Reshape>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

@@ -75,18 +75,27 @@ void fold_flattening(Graph& graph) {
     }
 }
 
-/// [kernel h][kernel w][out] to [out][kernel h][kernel w].
+/// A word of results is made of a word of the input: else the convolution is an ordinary one.
+bool is_by_words(const Convolution& conv) {
+    const std::int32_t in = conv.in_channels;
+    return in > 1 && (conv.out_channels == in || in <= 4 || in % 4 == 0);
+}
+
+/// [kernel h][kernel w][out] to [out][kernel h][kernel w][in].
 void widen_depthwise(Graph& graph) {
     for (Node& node : graph.nodes) {
         auto* conv = std::get_if<Convolution>(&node.operation);
-        if (conv == nullptr || !conv->depthwise || conv->in_channels != 1) continue;
+        if (conv == nullptr || !conv->depthwise || is_by_words(*conv)) continue;
         const auto taps = static_cast<std::size_t>(conv->window.kernel_h) *
                           static_cast<std::size_t>(conv->window.kernel_w);
         const auto outs = static_cast<std::size_t>(conv->out_channels);
+        const auto ins = static_cast<std::size_t>(conv->in_channels);
         const Bytes old = conv->weights.view();
-        auto turned = std::make_shared<std::vector<std::byte>>(old.size());
+        auto turned = std::make_shared<std::vector<std::byte>>(
+            old.size() * ins, static_cast<std::byte>(conv->weight_zero));
         for (std::size_t o = 0; o < outs; ++o)
-            for (std::size_t t = 0; t < taps; ++t) (*turned)[o * taps + t] = old[t * outs + o];
+            for (std::size_t t = 0; t < taps; ++t)
+                (*turned)[(o * taps + t) * ins + o * ins / outs] = old[t * outs + o];
         conv->weights = SharedBytes(*turned, turned);
         conv->depthwise = false;
     }

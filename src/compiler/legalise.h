@@ -15,7 +15,8 @@ using Excluded = std::map<std::size_t, std::string>;
 /// - a RESHAPE that keeps every channel in its pixel and a QUANTIZE to the same scale are Folded;
 /// - a PAD, and a RESHAPE to one pixel, whose readers are all convolutions are Folded into their
 ///   windows;
-/// - a depthwise convolution of one channel is an ordinary one.
+/// - a depthwise convolution of one channel, or whose results' words are made of several words of its
+///   input, is an ordinary one.
 /// Readers of a Folded node read its input.
 void legalise(Graph& graph, const Excluded& excluded);
 

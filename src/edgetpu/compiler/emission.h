@@ -49,6 +49,7 @@ void apply(program::Tensor& op, const Scaling& scaling);
 void emit(Emission& e, const Step& step, const InputStep& kind);
 void emit(Emission& e, const Step& step, const ConvolutionStep& kind);
 void emit(Emission& e, const Step& step, const SumStep& kind);
+void emit(Emission& e, const Step& step, const CombinationStep& kind);
 void emit(Emission& e, const Step& step, const ProductStep& kind);
 void emit(Emission& e, const Step& step, const CopyStep& kind);
 void emit(Emission& e, const Step& step, const MaxStep& kind);

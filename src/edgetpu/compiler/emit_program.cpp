@@ -101,8 +101,7 @@ std::string_view part_name(const Step& step) {
 /// Halos are sent when their tensor is first read. The operands of a sum or product are read
 /// where they are owned.
 void emit_step(Emission& e, const Step& step) {
-    const bool owned = std::holds_alternative<SumStep>(step.kind) ||
-                       std::holds_alternative<ProductStep>(step.kind);
+    const bool owned = walks_both(step) || std::holds_alternative<ProductStep>(step.kind);
     if (!owned) {
         for (const TensorId in : step.in) {
             if (e.bordered[in] || !e.tensor(in).has_halo()) continue;

@@ -41,15 +41,16 @@ struct RefusalOf {
         if (auto why = refuse_activation(o.activation); !why.empty()) return why;
         if (std::int64_t{o.window.kernel_h} * o.window.kernel_w > most_taps)
             return fmt::format("its kernel has more than {} taps", most_taps);
-        if (auto why = refuse_reach(o.window); !why.empty()) return why;
-        if (!o.depthwise) return {};
-        if (o.in_channels != o.out_channels)
-            return "it is depthwise with a multiplier, of more than one channel";
-        return {};
+        return refuse_reach(o.window);
     }
     std::string operator()(const compiler::Sum& o) const { return refuse_activation(o.activation); }
     std::string operator()(const compiler::Product& o) const {
         return refuse_activation(o.activation);
+    }
+    std::string operator()(const compiler::Maximum&) const {
+        if (!in(0).same_numbers(in(1)) || !in(0).same_numbers(out()))
+            return "its tensors have different scales";
+        return {};
     }
     std::string operator()(const compiler::Rescale& o) const {
         if (!in().same_shape(out())) return "its shapes do not agree";

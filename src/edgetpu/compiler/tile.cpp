@@ -78,7 +78,8 @@ class Tiler {
 
     void operator()(const compiler::Convolution& conv) {
         const float inverse_in = in(0).scale;
-        ParameterLayer layer{.source = &conv,
+        // The graph outlives the plan.
+        ParameterLayer layer{.source = {std::shared_ptr<void>(), &conv},
                              .node = node_,
                              .name = model::place_of(graph_.subgraph(), node_),
                              .multipliers = {},
@@ -104,6 +105,22 @@ class Tiler {
         step.scaling.scale = sum_multiplier(in(0).scale, step.factors, out().scale);
         step.scaling.in_zero = 0;
         add(step);
+    }
+
+    /// The second, and twice the half of what the first is above it. The half is taken with the
+    /// scale by its reciprocal, which need not be one.
+    void operator()(const compiler::Maximum&) {
+        const auto& inputs = graph_.nodes[node_].inputs;
+        const TensorId a = tensor_of(inputs[0]), b = tensor_of(inputs[1]);
+        const TensorId above = like(b);
+        const float unit = out().scale * (1.0F / out().scale);
+        plan_.steps.push_back(
+            {.node = node_,
+             .in = {a, b},
+             .out = above,
+             .kind = CombinationStep{
+                 1, -1, {0, 0, 0.5F * unit, {0, 128 * out().scale * (1.0F / out().scale)}}}});
+        add_of({b, above}, CombinationStep{1, 2, unchanged(0)});
     }
 
     void operator()(const compiler::Product& product) {
@@ -205,13 +222,18 @@ class Tiler {
         const ValueId value = graph_.nodes[node_].inputs[0];
         const TensorId shared = tensor_of(value);
         if (graph_.readers(value).size() == 1) return shared;
-        const TensorId copy = plan_.tensors.size();
-        plan_.tensors.push_back(plan_.tensors[shared]);
+        const TensorId copy = like(shared);
         plan_.steps.push_back({.node = node_,
                                .in = {shared},
                                .out = copy,
                                .kind = CopyStep{.scaling = unchanged(plan_.tensors[shared].zero)}});
         return copy;
+    }
+
+    TensorId like(TensorId other) {
+        const Tensor copy = plan_.tensors[other];
+        plan_.tensors.push_back(copy);
+        return plan_.tensors.size() - 1;
     }
 
     TensorId tensor_of(ValueId value) {

@@ -93,7 +93,8 @@ class Maker {
             &Maker::depthwise,   &Maker::sum,         &Maker::product,     &Maker::rescale,
             &Maker::logistic,    &Maker::joined,      &Maker::pool,        &Maker::resize,
             &Maker::mean,        &Maker::padded,      &Maker::dense,       &Maker::split,
-            &Maker::slice};
+            &Maker::slice,       &Maker::scaled,      &Maker::shifted,     &Maker::maximum,
+            &Maker::grouped,     &Maker::multiplied};
         (this->*kinds[draw(0, std::size(kinds) - 1)])();
     }
 
@@ -106,8 +107,18 @@ class Maker {
         Live& in = any();
         if (in.c > 1) windowed(in, true);
     }
+    void grouped() {
+        Live& in = any();
+        const int groups = draw(2, 4);
+        if (in.c % groups == 0) windowed(in, false, groups);
+    }
+    void multiplied() {
+        Live& in = any();
+        if (in.c <= 40) windowed(in, true, draw(2, 4));
+    }
 
-    void windowed(Live& from, bool by_channel) {
+    /// Into so many groups; of a depthwise one, so many results of each channel.
+    void windowed(Live& from, bool by_channel, int groups = 1) {
         const Live in = from;
         const int kh = std::array{1, 3, 3, 5}[draw(0, 3)], kw = chance(8) ? draw(1, 4) : kh;
         const int sh = draw(1, 2), sw = chance(8) ? draw(1, 2) : sh;
@@ -119,16 +130,20 @@ class Maker {
         out.read = false;
         out.h = side(in.h, reach_h, sh, padding);
         out.w = side(in.w, reach_w, sw, padding);
-        if (!by_channel) out.c = chance(4) ? draw(1, 150) : 4 * draw(1, 32);
+        if (by_channel)
+            out.c = groups * in.c;
+        else
+            out.c = groups * std::max(1, (chance(4) ? draw(1, 150) : 4 * draw(1, 32)) / groups);
         if (std::int64_t{out.h} * out.w * out.c > 60000) return;
         const auto layer =
             constants_of(in, out, kh * kw, by_channel,
                          by_channel ? std::vector<std::int32_t>{1, kh, kw, out.c}
-                                    : std::vector<std::int32_t>{out.c, kh, kw, in.c});
+                                    : std::vector<std::int32_t>{out.c, kh, kw, in.c / groups});
         from.read = true;
         const auto to = made({0, out.h, out.w, out.c, layer.scale, zero(), false});
         if (by_channel) {
-            model::DepthwiseConv2dOptions o{padding, sh, sw, dilation, dilation, 1, activation()};
+            model::DepthwiseConv2dOptions o{
+                padding, sh, sw, dilation, dilation, by_channel ? groups : 1, activation()};
             builder_.add(Op::depthwise_conv_2d, {in.index, layer.weights, layer.bias}, {to}, o);
         } else {
             model::Conv2dOptions o{padding, sh, sw, dilation, dilation, activation(), {}};
@@ -196,6 +211,42 @@ class Maker {
         live_[a].read = live_[b].read = true;
         const auto to = made({0, x.h, x.w, x.c, x.scale * y.scale * 90, zero(), false});
         builder_.add(Op::mul, {x.index, y.index}, {to}, model::MulOptions{activation()});
+    }
+
+    /// By a constant: one, or one for each channel.
+    void scaled() {
+        const Live in = any();
+        touch(in);
+        const auto factor = constant_like(
+            in, chance(3), std::uniform_real_distribution<float>(0.004F, 0.01F)(random_));
+        const auto to = made({0, in.h, in.w, in.c, in.scale * 0.7F, zero(), false});
+        builder_.add(Op::mul, {in.index, factor}, {to}, model::MulOptions{activation()});
+    }
+    void shifted() {
+        const Live in = any();
+        touch(in);
+        const auto constant = constant_like(in, chance(2), in.scale * 0.37F);
+        const auto to = made({0, in.h, in.w, in.c, in.scale, zero(), false});
+        builder_.add(Op::sub, {in.index, constant}, {to}, model::SubOptions{activation(), true});
+    }
+    TensorIndex constant_like(const Live& in, bool single, float scale) {
+        const std::int32_t size = single ? 1 : in.c;
+        std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
+        for (auto& b : bytes) b = static_cast<std::uint8_t>(draw(0, 255));
+        return constant(type(), single ? std::vector<std::int32_t>{} : std::vector{size}, bytes,
+                        model::per_tensor(scale, zero() - (is_signed_ ? 128 : 0)));
+    }
+
+    /// Of a tensor and another with its numbers, which are the result's, too.
+    void maximum() {
+        const auto [a, b] = pair();
+        const Live x = live_[a], y = live_[b];
+        if (y.scale != x.scale || y.zero != x.zero) return;
+        live_[a].read = live_[b].read = true;
+        Live out = x;
+        out.read = false;
+        const auto to = made(out);
+        builder_.add(Op::maximum, {x.index, y.index}, {to});
     }
 
     void rescale() {
