@@ -52,6 +52,10 @@ struct TextOf {
         return text;
     }
     std::string operator()(const Reshape&) const { return "reshape"; }
+    std::string operator()(const Transpose& o) const {
+        return fmt::format("transpose {} {} {}", static_cast<int>(o.from[0]),
+                           static_cast<int>(o.from[1]), static_cast<int>(o.from[2]));
+    }
 };
 
 }  // namespace

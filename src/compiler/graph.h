@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -87,9 +88,10 @@ struct Rescale {
 };
 struct Logistic {};
 struct Tanh {};
-/// Of channels.
+enum class Axis : std::uint8_t { rows, columns, channels };
 struct Concatenation {
     Activation activation = Activation::none;
+    Axis axis = Axis::channels;
 };
 struct MaxPool {
     Window window;
@@ -119,6 +121,10 @@ struct Pad {
 };
 /// Bytes as they are in another shape: RESHAPE, SQUEEZE, EXPAND_DIMS.
 struct Reshape {};
+/// The result's axes are so the input's: rows, columns, channels.
+struct Transpose {
+    std::array<Axis, 3> from{Axis::rows, Axis::columns, Axis::channels};
+};
 /// Needs no instructions: its output is its input, or its readers do it.
 struct Folded {
     bool copies = false;  ///< its output has the bytes of its input; else its readers do it
@@ -129,7 +135,7 @@ struct Unknown {
 
 using Operation =
     std::variant<Unknown, Folded, Convolution, Sum, Product, Maximum, Rescale, Logistic, Tanh,
-                 Concatenation, MaxPool, AveragePool, Resize, Slice, Pad, Reshape>;
+                 Concatenation, MaxPool, AveragePool, Resize, Slice, Pad, Reshape, Transpose>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

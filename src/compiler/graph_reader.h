@@ -80,6 +80,7 @@ class GraphReader {
     Read slice_of(const Operator& op, std::span<const std::int32_t> begin,
                   std::span<const std::int32_t> step) const;
     Read reshape(const Operator& op) const;
+    Read transpose(const Operator& op) const;
     /// Why they are not two computed tensors of the output's shape; empty when they are.
     [[nodiscard]] std::string pair_problem(const Operator& op) const;
 

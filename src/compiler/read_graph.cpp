@@ -32,11 +32,12 @@ void set_shape(Value& value, const std::vector<std::int32_t>& shape) {
         value.problem = fmt::format("'{}' has no elements", value.name);
     std::int64_t elements = 1;
     for (const auto n : shape) {
-        if (n > 65535) value.problem = fmt::format("'{}' has a side above 65535", value.name);
         elements = std::min(elements * std::max(n, 1), most_elements);
     }
     if (elements >= most_elements)
         value.problem = fmt::format("'{}' has too many elements for any chip", value.name);
+    if (padded[1] > 65535 || padded[2] > 65535)
+        value.problem = fmt::format("'{}' has a side above 65535", value.name);
     std::tie(value.height, value.width, value.channels) = std::tie(padded[1], padded[2], padded[3]);
 }
 
@@ -158,6 +159,8 @@ Read GraphReader::operation_of(const Operator& op) {
         case Op::squeeze:
         case Op::expand_dims:
             return reshape(op);
+        case Op::transpose:
+            return transpose(op);
         default:
             return std::unexpected("the operator is not supported");
     }

@@ -6,23 +6,62 @@
 
 namespace reef::compiler {
 
+namespace {
+
+/// Of a dimension of a tensor of that rank; nothing where it is the batch, or none.
+std::optional<Axis> axis_of(std::int32_t dimension, std::int32_t rank) {
+    if (dimension < 0) dimension += rank;
+    const std::int32_t at = dimension + 4 - rank;
+    if (rank > 4 || dimension < 0 || at < 1 || at > 3) return std::nullopt;
+    return static_cast<Axis>(at - 1);
+}
+
+std::int32_t size_along(const Value& value, Axis axis) {
+    return axis == Axis::rows ? value.height : axis == Axis::columns ? value.width : value.channels;
+}
+
+}  // namespace
+
 Read GraphReader::concatenation(const Operator& op) const {
     const auto o = options<model::ConcatenationOptions>(op);
+    const Value& out = value(op.outputs[0]);
     const auto rank = static_cast<std::int32_t>(tensor(op.outputs[0]).shape.size());
-    if (o.axis != -1 && o.axis != rank - 1)
-        return std::unexpected("it joins along another dimension than the channels");
-    std::int64_t channels = 0;
+    const auto axis = axis_of(o.axis, rank);
+    if (!axis) return std::unexpected("it joins batches");
+    std::int64_t size = 0;
     for (const TensorIndex i : op.inputs) {
         if (i == model::absent_tensor || is_constant(i))
             return std::unexpected("one of its inputs is a constant");
-        const Value &in = value(i), &out = value(op.outputs[0]);
-        if (in.height != out.height || in.width != out.width) return disagree();
+        const Value& in = value(i);
+        if (static_cast<std::int32_t>(tensor(i).shape.size()) != rank) return disagree();
+        for (const Axis other : {Axis::rows, Axis::columns, Axis::channels})
+            if (other != *axis && size_along(in, other) != size_along(out, other))
+                return disagree();
         if (out.type == ElementType::int8 && !in.same_numbers(out))
             return std::unexpected("its inputs of int8 have different scales");
-        channels += in.channels;
+        size += size_along(in, *axis);
     }
-    if (channels != value(op.outputs[0]).channels) return disagree();
-    return Concatenation{o.activation};
+    if (size != size_along(out, *axis)) return disagree();
+    return Concatenation{o.activation, *axis};
+}
+
+Read GraphReader::transpose(const Operator& op) const {
+    if (op.inputs.size() != 2) return disagree();
+    const auto order = constant<std::int32_t>(op.inputs[1], ElementType::int32);
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    const auto rank = static_cast<std::int32_t>(tensor(op.inputs[0]).shape.size());
+    if (!order || static_cast<std::int32_t>(order->size()) != rank || rank > 4)
+        return std::unexpected("its order of dimensions is no constant");
+    if (!in.same_numbers(out)) return std::unexpected("it changes the scale");
+    Transpose transpose;
+    for (std::int32_t i = std::max(0, rank - 3); i < rank; ++i) {
+        const auto from = axis_of((*order)[static_cast<std::size_t>(i)], rank);
+        const auto to = axis_of(i, rank);
+        if (!from || !to) return std::unexpected("it moves the batch");
+        transpose.from[static_cast<std::size_t>(*to)] = *from;
+        if (size_along(in, *from) != size_along(out, *to)) return disagree();
+    }
+    return transpose;
 }
 
 Read GraphReader::pad(const Operator& op) const {

@@ -12,7 +12,8 @@ constexpr std::int32_t most_bands = 24;
 constexpr std::size_t tries_behind = 4;
 
 bool is_whole(const Step& step) {
-    return std::holds_alternative<GlobalAverageStep>(step.kind);
+    return std::holds_alternative<GlobalAverageStep>(step.kind) ||
+           std::holds_alternative<RearrangeStep>(step.kind);
 }
 
 std::size_t inputs_of(const Plan& plan) {

@@ -29,6 +29,10 @@ struct StepText {
     std::string operator()(const CopyStep& s) const {
         return fmt::format("copy to channel {}", s.first_channel);
     }
+    std::string operator()(const RearrangeStep& s) const {
+        return fmt::format("rearrangement from {} by {},{},{}", s.order.start, s.order.row,
+                           s.order.column, s.order.channel);
+    }
     std::string operator()(const MaxStep&) const { return "maximum"; }
     std::string operator()(const AverageStep&) const { return "average"; }
     std::string operator()(const GlobalAverageStep&) const { return "average of all"; }

@@ -195,6 +195,17 @@ struct CopyStep {
     Function function = Function::none;
     Scaling scaling;
 };
+/// Which element of the input, counted without padding, an element of the output is.
+struct ElementOrder {
+    std::int64_t start = 0;
+    std::int64_t row = 0, column = 0, channel = 0;  ///< from one of the output to the next
+};
+/// Every tile gets the whole input and takes from it what it owns of a region of the output.
+struct RearrangeStep {
+    ElementOrder order;
+    Area region;
+    Scaling scaling;
+};
 struct MaxStep {
     Window window;
     Scaling scaling;
@@ -212,8 +223,9 @@ struct EnlargeStep {
     bool nearest = false;
 };
 
-using StepKind = std::variant<InputStep, ConvolutionStep, SumStep, CombinationStep, ProductStep,
-                              CopyStep, MaxStep, AverageStep, GlobalAverageStep, EnlargeStep>;
+using StepKind =
+    std::variant<InputStep, ConvolutionStep, SumStep, CombinationStep, ProductStep, CopyStep,
+                 RearrangeStep, MaxStep, AverageStep, GlobalAverageStep, EnlargeStep>;
 
 struct Step {
     std::size_t node = 0;  ///< of the graph; of an input, that of its first reader

@@ -94,7 +94,8 @@ class Maker {
             &Maker::logistic,    &Maker::joined,      &Maker::pool,        &Maker::resize,
             &Maker::mean,        &Maker::padded,      &Maker::dense,       &Maker::split,
             &Maker::slice,       &Maker::scaled,      &Maker::shifted,     &Maker::maximum,
-            &Maker::grouped,     &Maker::multiplied};
+            &Maker::grouped,     &Maker::multiplied,  &Maker::reshaped,    &Maker::transposed,
+            &Maker::stacked};
         (this->*kinds[draw(0, std::size(kinds) - 1)])();
     }
 
@@ -240,9 +241,16 @@ class Maker {
     /// Of a tensor and another with its numbers, which are the result's, too.
     void maximum() {
         const auto [a, b] = pair();
-        const Live x = live_[a], y = live_[b];
-        if (y.scale != x.scale || y.zero != x.zero) return;
+        const Live x = live_[a];
+        Live y = live_[b];
         live_[a].read = live_[b].read = true;
+        if (y.scale != x.scale || y.zero != x.zero) {
+            const auto from = y.index;
+            y = x;
+            y.read = true;
+            y.index = made(y);
+            builder_.add(Op::quantize, {from}, {y.index});
+        }
         Live out = x;
         out.read = false;
         const auto to = made(out);
@@ -272,7 +280,6 @@ class Maker {
             if (t.h != in.h || t.w != in.w || parts.size() == 3) continue;
             // TFLite's int8 rescales nothing here.
             if (is_signed_ && (t.scale != in.scale || t.zero != in.zero)) continue;
-            if (!parts.empty() && channels % 4 != 0) break;
             parts.push_back(read(t));
             channels += t.c;
         }
@@ -391,6 +398,75 @@ class Maker {
         builder_.add(Op::pad, {in.index, list}, {to});
         if (chance(4)) return;
         windowed(live_.back(), chance(3) && out.c > 1);
+    }
+
+    /// Factors of the elements in another order.
+    void reshaped() {
+        const Live in = any();
+        std::vector<std::int32_t> sides{1, 1, 1};
+        std::int32_t left = in.h * in.w * in.c;
+        if (left > 6000) return;
+        for (std::int32_t factor = 2; left > 1; ++factor)
+            for (; left % factor == 0; left /= factor)
+                sides[static_cast<std::size_t>(draw(0, 2))] *= factor;
+        touch(in);
+        Live out = in;
+        out.read = false;
+        out.h = sides[0];
+        out.w = sides[1];
+        out.c = sides[2];
+        const auto shape_of =
+            constant(ElementType::int32, {4}, std::vector<std::int32_t>{1, out.h, out.w, out.c});
+        const auto to = made(out);
+        builder_.add(Op::reshape, {in.index, shape_of}, {to}, model::ReshapeOptions{});
+    }
+    void transposed() {
+        const Live in = any();
+        if (in.h * in.w * in.c > 12000) return;
+        std::vector<std::int32_t> order{0, 1, 2, 3};
+        std::shuffle(order.begin() + 1, order.end(), random_);
+        touch(in);
+        const std::array<std::int32_t, 4> sides{1, in.h, in.w, in.c};
+        const auto side_of = [&](std::size_t i) {
+            return sides[static_cast<std::size_t>(order[i])];
+        };
+        Live out = in;
+        out.read = false;
+        out.h = side_of(1);
+        out.w = side_of(2);
+        out.c = side_of(3);
+        const auto list = constant(ElementType::int32, {4}, order);
+        const auto to = made(out);
+        builder_.add(Op::transpose, {in.index, list}, {to});
+    }
+    /// The same tensor, and what fits beside it, one below the other or side by side.
+    void stacked() {
+        const Live in = any();
+        const int axis = draw(1, 2);
+        std::vector<TensorIndex> parts;
+        Live out{0,
+                 in.h,
+                 in.w,
+                 in.c,
+                 is_signed_ ? in.scale : in.scale * 1.3F,
+                 is_signed_ ? in.zero : zero(),
+                 false};
+        std::int32_t size = 0;
+        for (Live& t : live_) {
+            if ((axis == 1 ? t.w != in.w : t.h != in.h) || t.c != in.c || parts.size() == 3)
+                continue;
+            if (is_signed_ && (t.scale != in.scale || t.zero != in.zero)) continue;
+            parts.push_back(read(t));
+            size += axis == 1 ? t.h : t.w;
+        }
+        if (parts.size() == 1) parts.push_back(parts[0]);
+        if (parts[0] == parts[1]) size *= 2;
+        (axis == 1 ? out.h : out.w) = size;
+        if (std::int64_t{out.h} * out.w * out.c > 30000) {
+            return;
+        }
+        builder_.add(Op::concatenation, parts, {made(out)},
+                     model::ConcatenationOptions{axis, Activation::none});
     }
 
     void touch(const Live& t) {
