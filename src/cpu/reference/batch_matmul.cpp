@@ -8,6 +8,7 @@
 
 #include "base/worker_pool.h"
 #include "cpu/broadcast.h"
+#include "cpu/dot_product.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
 
@@ -34,8 +35,7 @@ struct QuantizedMatrices {
     [[nodiscard]] Wide a(Element value) const { return static_cast<Wide>(value - zero_a); }
     [[nodiscard]] Wide b(Element value) const { return static_cast<Wide>(value - zero_b); }
     [[nodiscard]] Element dot(const Wide* x, const Wide* y, std::size_t count) const {
-        std::int32_t sum = 0;
-        for (std::size_t i = 0; i < count; ++i) sum += std::int32_t{x[i]} * std::int32_t{y[i]};
+        const std::int32_t sum = dot_product(x, y, count);
         const std::int64_t value =
             std::int64_t{multiply_in_matrix_product(sum, multiplier)} + zero_out;
         return static_cast<Element>(std::clamp<std::int64_t>(value, -128, 127));
@@ -48,9 +48,7 @@ struct FloatMatrices {
     [[nodiscard]] static float a(float value) { return value; }
     [[nodiscard]] static float b(float value) { return value; }
     [[nodiscard]] static float dot(const float* x, const float* y, std::size_t count) {
-        float sum = 0;
-        for (std::size_t i = 0; i < count; ++i) sum += x[i] * y[i];
-        return sum;
+        return dot_product(x, y, count);
     }
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cpu/dot_product.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
 
@@ -28,17 +29,9 @@ struct IntegerSvdf {
     Multiplier to_state, to_output;
 
     [[nodiscard]] State feature(const Value* x, const Weight* w, std::size_t count) const {
-        std::int32_t sum = 0;
-        for (std::size_t i = 0; i < count; ++i) sum += (x[i] - zero_in) * w[i];
+        const std::int32_t sum = dot_product(x, w, count, zero_in);
         return static_cast<State>(
             std::clamp(multiply_by_quantized_multiplier(sum, to_state), -32768, 32767));
-    }
-    /// Sums wrap, as the machine's do.
-    [[nodiscard]] static Bias over_time(const State* state, const State* w, std::size_t count) {
-        std::uint32_t sum = 0;
-        for (std::size_t i = 0; i < count; ++i)
-            sum += static_cast<std::uint32_t>(std::int32_t{state[i]} * std::int32_t{w[i]});
-        return static_cast<Bias>(sum);
     }
     [[nodiscard]] static Bias plus(Bias a, Bias b) {
         return static_cast<Bias>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
@@ -58,12 +51,7 @@ struct FloatSvdf {
     Limits<float> clamp;
 
     [[nodiscard]] static float feature(const float* x, const float* w, std::size_t count) {
-        return over_time(x, w, count);
-    }
-    [[nodiscard]] static float over_time(const float* x, const float* w, std::size_t count) {
-        float sum = 0;
-        for (std::size_t i = 0; i < count; ++i) sum += x[i] * w[i];
-        return sum;
+        return dot_product(x, w, count);
     }
     [[nodiscard]] static float plus(float a, float b) { return a + b; }
     [[nodiscard]] float value(float sum) const { return std::clamp(sum, clamp.min, clamp.max); }
@@ -107,8 +95,7 @@ class SvdfKernel final : public Kernel {
         const State* weights = frame.in<State>(svdf_time);
         for (std::size_t r = 0; r < sizes_.rank; ++r) {
             const std::size_t at = (unit * sizes_.rank + r) * sizes_.memory;
-            sum = arithmetic_.plus(sum,
-                                   arithmetic_.over_time(state + at, weights + at, sizes_.memory));
+            sum = arithmetic_.plus(sum, dot_product(state + at, weights + at, sizes_.memory));
         }
         return sum;
     }

@@ -6,6 +6,7 @@
 
 #include "base/worker_pool.h"
 #include "cpu/convolution.h"
+#include "cpu/dot_product.h"
 #include "cpu/kernels.h"
 
 namespace reef::cpu {
@@ -87,14 +88,12 @@ class TransposeConvKernel final : public Kernel {
     }
 
     [[nodiscard]] Sum product(const T* pixel, const T* weights) const {
-        Sum sum = 0;
-        for (std::int64_t i = 0; i < c_.depth; ++i) {
-            if constexpr (std::is_floating_point_v<T>)
-                sum += pixel[i] * weights[i];
-            else
-                sum += static_cast<Sum>((pixel[i] - c_.input_zero) * (weights[i] - c_.weight_zero));
-        }
-        return sum;
+        const auto depth = static_cast<std::size_t>(c_.depth);
+        if constexpr (std::is_floating_point_v<T>)
+            return dot_product(pixel, weights, depth);
+        else
+            return static_cast<Sum>(
+                dot_product(pixel, weights, depth, c_.input_zero, c_.weight_zero));
     }
 
     Convolution c_;

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cpu/dot_product.h"
 #include "cpu/fixed_point_functions.h"
 #include "cpu/kernels.h"
 #include "cpu/quantized.h"
@@ -88,8 +89,7 @@ class LstmKernel final : public Kernel {
   private:
     static std::int32_t scaled_product(const Product& product, const std::int8_t* in,
                                        std::size_t unit, std::size_t depth) {
-        std::int32_t sum = 0;
-        for (std::size_t i = 0; i < depth; ++i) sum += product.weights[unit * depth + i] * in[i];
+        const std::int32_t sum = dot_product(in, product.weights.data() + unit * depth, depth);
         const std::uint32_t biased =
             static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(product.bias[unit]);
         return multiply_by_quantized_multiplier(static_cast<std::int32_t>(biased),
