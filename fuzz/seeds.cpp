@@ -19,6 +19,7 @@ struct Target {
 
 constexpr Target targets[] = {
     {"bmodel", bmodel_seeds},
+    {"cpu_operator", cpu_operator_seeds},
     {"debug_command", debug_command_seeds},
     {"device_uri", device_uri_seeds},
     {"edgetpu_asm", edgetpu_asm_seeds},

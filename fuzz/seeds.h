@@ -14,6 +14,7 @@ namespace reef::fuzz {
 using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 
 [[nodiscard]] Result<Seeds> bmodel_seeds();
+[[nodiscard]] Result<Seeds> cpu_operator_seeds();
 [[nodiscard]] Result<Seeds> debug_command_seeds();
 [[nodiscard]] Result<Seeds> device_uri_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_asm_seeds();

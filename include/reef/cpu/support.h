@@ -14,6 +14,8 @@ struct SupportedOperator {
     std::string supports;  ///< one sentence: types and limits
     /// The same for another arithmetic; empty when its machine's way is not known.
     std::string in_arithmetic;
+    /// How far float32 results lie from the real ones at most; empty without a float32 form.
+    std::string float_error;
     friend bool operator==(const SupportedOperator&, const SupportedOperator&) = default;
 };
 

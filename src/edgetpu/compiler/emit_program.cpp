@@ -84,12 +84,10 @@ struct PartName {
     std::string_view operator()(const InputStep&) const { return "input"; }
     std::string_view operator()(const ConvolutionStep&) const { return "convolution"; }
     std::string_view operator()(const SumStep&) const { return "sum"; }
-    std::string_view operator()(const CombinationStep&) const { return "combination"; }
     std::string_view operator()(const ProductStep&) const { return "product"; }
     std::string_view operator()(const CopyStep& s) const {
         return s.function == Function::none ? "copy" : "function";
     }
-    std::string_view operator()(const RearrangeStep&) const { return "rearrangement"; }
     std::string_view operator()(const MaxStep&) const { return "maximum"; }
     std::string_view operator()(const AverageStep&) const { return "average"; }
     std::string_view operator()(const GlobalAverageStep&) const { return "average of all"; }
@@ -103,7 +101,8 @@ std::string_view part_name(const Step& step) {
 /// Halos are sent when their tensor is first read. The operands of a sum or product are read
 /// where they are owned.
 void emit_step(Emission& e, const Step& step) {
-    const bool owned = walks_both(step) || std::holds_alternative<ProductStep>(step.kind);
+    const bool owned = std::holds_alternative<SumStep>(step.kind) ||
+                       std::holds_alternative<ProductStep>(step.kind);
     if (!owned) {
         for (const TensorId in : step.in) {
             if (e.bordered[in] || !e.tensor(in).has_halo()) continue;

@@ -12,6 +12,12 @@
 namespace reef::tool {
 namespace {
 
+constexpr std::string_view float_error_legend =
+    "Error of float32: how far a result lies from the real one at most. One rounding: it is the "
+    "nearest float32.\nulp: units in its last place. n 2^-24 S: n terms are added whose absolute "
+    "values add up to S (a row's results in\nSOFTMAX and L2_NORMALIZATION; in RESIZE_BILINEAR n is "
+    "4 and the input's height and width).";
+
 struct OpsOptions {
     bool json = false;
     bool markdown = false;
@@ -42,14 +48,15 @@ void print_markdown(Console& console, const Matrix& matrix) {
         titles += fmt::format(" cpu, --arithmetic {} |", name);
         rule += "---|";
     }
-    console.print("| operator | cpu |{}\n|---|---|{}\n", titles, rule);
+    console.print("| operator | cpu | error of float32 |{}\n|---|---|---|{}\n", titles, rule);
     for (std::size_t i = 0; i < matrix.operators().size(); ++i) {
         const auto& op = matrix.operators()[i];
-        console.print("| `{}` | {} |", op.name, op.supports);
+        console.print("| `{}` | {} | {} |", op.name, op.supports, op.float_error);
         for (std::size_t c = 0; c < matrix.arithmetics.size(); ++c)
             console.print(" {} |", matrix.columns[c][i].in_arithmetic);
         console.print("\n");
     }
+    console.print("\n{}\n", float_error_legend);
 }
 
 Json matrix_json(const Matrix& matrix) {
@@ -63,17 +70,19 @@ Json matrix_json(const Matrix& matrix) {
                 devices["cpu,arithmetic=" + matrix.arithmetics[c]] = text;
         document["operators"].push_back(
             {{"name", op.name}, {"custom", op.custom}, {"devices", std::move(devices)}});
+        if (!op.float_error.empty()) document["operators"].back()["float32_error"] = op.float_error;
     }
     return document;
 }
 
 void print_table(Console& console, const Matrix& matrix) {
-    std::vector<Column> columns = {{"operator"}, {"cpu"}};
+    std::vector<Column> columns = {{"operator"}, {"cpu"}, {"error of float32"}};
     for (const std::string& name : matrix.arithmetics)
         columns.push_back({fmt::format("cpu, --arithmetic {}", name)});
     TextTable table(std::move(columns));
     for (std::size_t i = 0; i < matrix.operators().size(); ++i) {
-        std::vector<std::string> row = {matrix.operators()[i].name, matrix.operators()[i].supports};
+        std::vector<std::string> row = {matrix.operators()[i].name, matrix.operators()[i].supports,
+                                        matrix.operators()[i].float_error};
         for (std::size_t c = 0; c < matrix.arithmetics.size(); ++c)
             row.push_back(matrix.columns[c][i].in_arithmetic);
         table.add(std::move(row));
