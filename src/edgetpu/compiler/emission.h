@@ -15,16 +15,18 @@ constexpr std::int32_t gather_source_row = top_row - 4;
 constexpr std::int32_t output_row = top_row - 2;
 
 struct Emission {
-    explicit Emission(const Plan& placed) : plan(placed), bordered(placed.tensors.size(), false) {}
+    explicit Emission(const Plan& placed);
 
     const Plan& plan;
     Emitter code{false};
     // Since the program's start.
-    std::uint32_t messages_a = 0;   ///< of tiles on ring A, relayed ones included
-    std::uint32_t messages_b = 0;   ///< on ring B
-    std::uint32_t relay_taken = 0;  ///< units that ring_pop took for the relay
-    std::uint32_t relay_sent = 0;   ///< units that the relay sent on
-    std::vector<bool> bordered;     ///< tensors whose halo is there
+    std::uint32_t messages_a = 0;          ///< of tiles on ring A, relayed ones included
+    std::uint32_t messages_b = 0;          ///< on ring B
+    std::uint32_t relay_taken = 0;         ///< units that ring_pop took for the relay
+    std::uint32_t relay_sent = 0;          ///< units that the relay sent on
+    std::vector<bool> bordered;            ///< tensors whose halo is there
+    std::vector<bool> halo_read;           ///< tensors of which a step reads more than tiles own
+    std::vector<std::size_t> last_writer;  ///< of each tensor: a step
 
     struct Output {
         std::uint32_t bytes = 0;
@@ -56,8 +58,13 @@ void emit(Emission& e, const Step& step, const AverageStep& kind);
 void emit(Emission& e, const Step& step, const GlobalAverageStep& kind);
 void emit(Emission& e, const Step& step, const EnlargeStep& kind);
 
+/// Whether a step reads nothing of its inputs but what tiles own.
+[[nodiscard]] bool reads_own(const Step& step);
 /// Borders, then what neighbours own, into the windows of a tensor.
 void emit_halo(Emission& e, TensorId tensor);
+/// The same while the last step that writes the tensor is at work: transfers wait for its data, and
+/// no stop comes between. Nothing where that is not possible: then emit_halo() does it.
+void emit_halo_of(Emission& e, const Step& step, std::size_t number);
 void emit_output(Emission& e, const Port& port);
 /// 16 words of constants as 4 rows of wide memory from `row` on, on every tile.
 void emit_constants(Emission& e, const std::array<std::uint32_t, 16>& words, std::int32_t row);

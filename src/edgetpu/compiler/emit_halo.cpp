@@ -169,6 +169,75 @@ void repeat_edges(Emission& e, const Tensor& t) {
 
 }  // namespace
 
+namespace {
+
+bool in_one_hop(const Tensor& t) {
+    for (const Way& way : ways)
+        for (std::int32_t steps = 2; steps < side; ++steps)
+            if (anyone_wants(t, steps, way)) return false;
+    return true;
+}
+
+/// Whether all of the tensor on the tiles comes from tensor instructions, and their events, and
+/// those of the mesh, are few enough to be waited for.
+bool can_follow(const Emission& e, const Step& step, const Tensor& t) {
+    const auto* copy = std::get_if<CopyStep>(&step.kind);
+    if (t.repeats_border || !in_one_hop(t) || (copy != nullptr && copy->filled_words > 0))
+        return false;
+    constexpr std::uint64_t most_events = 16384;
+    for (unsigned tile = 0; tile < all_tiles; ++tile)
+        if (e.code.avdata_events(tile) > most_events) return false;
+    return true;
+}
+
+unsigned counter_of(program::Direction to) {
+    switch (to) {
+        case program::Direction::north:
+            return counter::MESH_SOUTH_IN_;
+        case program::Direction::south:
+            return counter::MESH_NORTH_IN_;
+        case program::Direction::west:
+            return counter::MESH_EAST_IN_;
+        default:
+            return counter::MESH_WEST_IN_;
+    }
+}
+
+/// A transfer that waits for what it sends: what the tile computed and, of columns, the rows that
+/// it got.
+std::optional<program::Mesh> waiting_link(const Emission& e, const Tensor& t, unsigned tile,
+                                          const Way& way) {
+    auto op = link(t, tile, 1, way);
+    const auto taker = neighbour(tile, -1, way);
+    const auto given = taker ? part_from(t, *taker, 1, way) : std::nullopt;
+    if (!op || !given) return op;
+    const unsigned level = dimensions_of(*given);
+    std::size_t waits = 0;
+    const auto wait = [&](unsigned which, std::uint64_t events) {
+        if (events != 0)
+            op->wait[waits++] = wait_for(which, level, static_cast<std::int32_t>(events), 0);
+    };
+    wait(counter::AVDATA_, e.code.avdata_events(tile));
+    if (!way.rows)
+        for (const auto to : {program::Direction::south, program::Direction::north})
+            wait(counter_of(to), e.code.received_events(tile, to));
+    return op;
+}
+
+}  // namespace
+
+void emit_halo_of(Emission& e, const Step& step, std::size_t number) {
+    const TensorId id = step.out;
+    const Tensor& t = e.tensor(id);
+    if (e.last_writer[id] != number || !e.halo_read[id] || !t.has_halo() || e.bordered[id]) return;
+    if (!can_follow(e, step, t)) return;
+    e.bordered[id] = true;
+    for (int where = 0; where < 4; ++where)
+        e.code.by_class([&](unsigned tile) { return fill(t, tile, outside(t, tile, where)); });
+    for (const Way& way : ways)
+        e.code.by_class([&](unsigned tile) { return waiting_link(e, t, tile, way); });
+}
+
 void emit_halo(Emission& e, TensorId id) {
     const Tensor& t = e.tensor(id);
     for (int where = 0; where < 4; ++where)

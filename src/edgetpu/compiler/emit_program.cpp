@@ -98,12 +98,9 @@ std::string_view part_name(const Step& step) {
     return std::visit(PartName{}, step.kind);
 }
 
-/// Halos are sent when their tensor is first read. The operands of a sum or product are read
-/// where they are owned.
-void emit_step(Emission& e, const Step& step) {
-    const bool owned = std::holds_alternative<SumStep>(step.kind) ||
-                       std::holds_alternative<ProductStep>(step.kind);
-    if (!owned) {
+/// Halos that could not be sent behind the step that made the tensor are when it is first read.
+void emit_step(Emission& e, const Step& step, std::size_t number) {
+    if (!reads_own(step)) {
         for (const TensorId in : step.in) {
             if (e.bordered[in] || !e.tensor(in).has_halo()) continue;
             e.bordered[in] = true;
@@ -113,6 +110,8 @@ void emit_step(Emission& e, const Step& step) {
     }
     e.code.begin_part(part_name(step));
     std::visit([&](const auto& kind) { emit(e, step, kind); }, step.kind);
+    e.code.begin_part("halo");
+    emit_halo_of(e, step, number);
     e.code.full_stop();
 }
 
@@ -220,6 +219,24 @@ Status check_forms(const Emission& e, const std::vector<std::size_t>& ends) {
 
 }  // namespace
 
+Emission::Emission(const Plan& placed)
+    : plan(placed),
+      bordered(placed.tensors.size(), false),
+      halo_read(placed.tensors.size(), false),
+      last_writer(placed.tensors.size(), 0) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Step& step = plan.steps[i];
+        last_writer[step.out] = i;
+        if (reads_own(step)) continue;
+        for (const TensorId in : step.in) halo_read[in] = true;
+    }
+}
+
+bool reads_own(const Step& step) {
+    return std::holds_alternative<SumStep>(step.kind) ||
+           std::holds_alternative<ProductStep>(step.kind);
+}
+
 program::Tensor word_copy() {
     program::Tensor op;
     op.acc_internal = true;
@@ -268,7 +285,7 @@ Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
     if (plan.anchored) emit_anchor(e);
     std::vector<std::size_t> ends;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-        emit_step(e, plan.steps[i]);
+        emit_step(e, plan.steps[i], i);
         ends.push_back(e.code.size());
         if (i == 0 && !plan.streamed.empty()) ask_for_streamed(e);
     }

@@ -95,6 +95,26 @@ void Emitter::full_stop() {
     stops_.push_back(code_.size());
 }
 
+std::uint64_t Emitter::avdata_events(unsigned tile) const {
+    std::uint64_t events = 0;
+    for (std::size_t i = stops_.empty() ? 0 : stops_.back(); i < code_.size(); ++i) {
+        const auto* op = std::get_if<program::Tensor>(&code_[i].operation);
+        if (op == nullptr || (op->work.tiles >> tile & 1U) == 0 || !op->avdata.enabled) continue;
+        events += op->out.passes_from(op->avdata.level);
+    }
+    return events;
+}
+
+std::uint64_t Emitter::received_events(unsigned tile, program::Direction to) const {
+    std::uint64_t events = 0;
+    for (std::size_t i = stops_.empty() ? 0 : stops_.back(); i < code_.size(); ++i) {
+        const auto* op = std::get_if<program::Mesh>(&code_[i].operation);
+        if (op == nullptr || (op->work.tiles >> tile & 1U) == 0) continue;
+        if (op->to == to && op->in.enabled) events += op->dst.passes_from(op->in.level);
+    }
+    return events;
+}
+
 void Emitter::reset_scalar(std::uint32_t counters, std::int32_t value) {
     program::Sync sync;
     sync.reset_counters = counters;

@@ -105,6 +105,9 @@ class Emitter {
     void wait_for_tiles(std::uint32_t engines = awaited_engines, std::uint32_t reset_counters = 0);
     /// A full stop after which all counters but the rings' producers begin anew.
     void full_stop();
+    /// Events of a counter of a tile since the last full stop: those that its instructions signal.
+    [[nodiscard]] std::uint64_t avdata_events(unsigned tile) const;
+    [[nodiscard]] std::uint64_t received_events(unsigned tile, program::Direction to) const;
     void reset_scalar(std::uint32_t counters, std::int32_t value);
 
     void set(unsigned reg, std::uint32_t value);
