@@ -23,12 +23,12 @@ using lowering::Plan;
 namespace pass {
 constexpr std::string_view read = "read", legalise = "legalise", partition = "partition",
                            tile = "tile", bands = "bands", windows = "windows",
-                           parameters = "parameters", place = "place", emit = "emit",
-                           embed = "embed";
+                           parameters = "parameters", ahead = "ahead", place = "place",
+                           emit = "emit", embed = "embed";
 }  // namespace pass
 constexpr auto passes = std::to_array<std::string_view>(
     {pass::read, pass::legalise, pass::partition, pass::tile, pass::bands, pass::windows,
-     pass::parameters, pass::place, pass::emit, pass::embed});
+     pass::parameters, pass::ahead, pass::place, pass::emit, pass::embed});
 
 /// Errors of our own making: no input should come here.
 std::unexpected<Error> broken_rule(const std::vector<ProgramFault>& faults) {
@@ -169,6 +169,9 @@ class Driver {
         REEF_CHECK(begin(pass::parameters));
         lay_out_parameters(plan);
         print(pass::parameters, [&] { return to_text(plan); });
+        REEF_CHECK(begin(pass::ahead));
+        if (!options_.known_forms_only && !options_.stream_parameters) plan_ahead(plan);
+        print(pass::ahead, [&] { return to_text(plan); });
         REEF_CHECK(begin(pass::place));
         REEF_CHECK(place_tensors(plan));
         REEF_CHECK(place_parameters(plan, options_.stream_parameters));

@@ -28,6 +28,13 @@ struct Emission {
     std::vector<bool> halo_read;           ///< tensors of which a step reads more than tiles own
     std::vector<std::size_t> last_writer;  ///< of each tensor: a step
 
+    /// A step whose parameters are on their way, and what the counters had counted before, by tile.
+    struct Ahead {
+        bool early = false;  ///< while another step computes
+        std::array<std::int32_t, all_tiles> received{}, consumed{};
+    };
+    std::optional<Ahead> ahead;
+
     struct Output {
         std::uint32_t bytes = 0;
         std::array<std::optional<std::uint32_t>, all_tiles> offsets{};  ///< by tile
@@ -50,6 +57,9 @@ void apply(program::Tensor& op, const Scaling& scaling);
 // By step; each begins and ends with all engines idle.
 void emit(Emission& e, const Step& step, const InputStep& kind);
 void emit(Emission& e, const Step& step, const ConvolutionStep& kind);
+/// Its parameters from where they lie to the tiles that compute with them.
+void load(Emission& e, const Step& step, const ConvolutionStep& kind,
+          const Emission::Ahead& before);
 void emit(Emission& e, const Step& step, const SumStep& kind);
 void emit(Emission& e, const Step& step, const ProductStep& kind);
 void emit(Emission& e, const Step& step, const CopyStep& kind);
@@ -66,6 +76,8 @@ void emit_halo(Emission& e, TensorId tensor);
 /// no stop comes between. Nothing where that is not possible: then emit_halo() does it.
 void emit_halo_of(Emission& e, const Step& step, std::size_t number);
 void emit_output(Emission& e, const Port& port);
+/// Sends the parameters of the next layer, if they can be sent while this step computes.
+void send_ahead(Emission& e, std::size_t step);
 /// 16 words of constants as 4 rows of wide memory from `row` on, on every tile.
 void emit_constants(Emission& e, const std::array<std::uint32_t, 16>& words, std::int32_t row);
 /// Words of tile `from` to the wide memory of `to`, over ring A.

@@ -1,5 +1,6 @@
 // Convolutions: parameters come over a ring while the tensor engine works, in two slots.
 #include <algorithm>
+#include <utility>
 
 #include "edgetpu/compiler/emission.h"
 
@@ -13,8 +14,10 @@ constexpr std::int64_t streamed_credit = 2044;
 
 class ConvolutionWriter {
   public:
-    ConvolutionWriter(Emission& e, const Step& step, const ConvolutionStep& kind)
+    ConvolutionWriter(Emission& e, const Step& step, const ConvolutionStep& kind,
+                      const Emission::Ahead& before)
         : e_(e),
+          before_(before),
           kind_(kind),
           layer_(e.plan.layers[kind.layer]),
           s_(layer_.schedule),
@@ -24,16 +27,18 @@ class ConvolutionWriter {
             if (!out_.own(t).empty()) tiles_ = static_cast<TileSet>(tiles_ | 1U << t);
     }
 
-    void run() {
-        receive();
-        load_heads();
-        e_.code.by_class([&](unsigned t) { return product(t); }, tiles_);
+    void load() {
+        e_.code.by_class([&](unsigned t) { return receive(t); }, tiles_);
         if (layer_.streamed)
             stream();
         else if (layer_.relayed)
             relay();
         else
             send_pieces();
+    }
+    void compute() {
+        e_.code.by_class([&](unsigned t) { return heads(t); }, tiles_);
+        e_.code.by_class([&](unsigned t) { return product(t); }, tiles_);
     }
 
   private:
@@ -43,38 +48,61 @@ class ConvolutionWriter {
     }
     [[nodiscard]] bool by_channel() const { return s_.head_rows == 3; }
 
-    void receive() const {
+    /// Rows of visits, in the order of reading: where two take turns, and where several are there.
+    [[nodiscard]] LoopNest body_rows() const {
+        const auto rows = static_cast<std::int32_t>(s_.group_rows);
+        if (s_.groups_ahead == 0)
+            return rotating(
+                nest(4, s_.body, {{1, s_.group_rows}, {0, s_.chunks}, {0, 1}, {0, s_.groups}}), 1,
+                rows);
+        return nest(4, s_.body,
+                    {{1, s_.group_rows},
+                     {rows, s_.chunks},
+                     {rows * static_cast<std::int32_t>(s_.chunks), s_.groups_ahead},
+                     {0, s_.groups / s_.groups_ahead}});
+    }
+
+    std::optional<program::RingReceive> receive(unsigned t) const {
+        const auto slots = static_cast<std::int32_t>(s_.slots());
         program::RingReceive op;
         op.ring = on_ring_a() ? program::Ring::a : program::Ring::b;
-        op.dst =
-            rotating(nest(4, s_.body, {{1, s_.group_rows}, {0, s_.chunks}, {0, 1}, {0, s_.groups}}),
-                     1, static_cast<std::int32_t>(s_.group_rows));
+        op.dst = body_rows();
         op.head = {.enabled = true,
                    .level = s_.inner ? 1U : 2U,
                    .base = s_.head,
                    .count = s_.head_rows,
-                   .last = s_.head + 2 * static_cast<std::int32_t>(s_.head_rows) - 1,
+                   .last = s_.head + static_cast<std::int32_t>(s_.head_slots() * s_.head_rows) - 1,
                    .rows = s_.head_rows};
         op.ring_read = signal_at(1);
-        op.wait[0] = room_for(counter::PARAMETERS_, 1, -1, 1);
-        e_.code.tile(tiles_, op);
+        // Early rows that lie on no others wait for nothing, so that the counter may begin anew.
+        if (!before_.early || !s_.is_whole())
+            op.wait[0] = room_for(counter::PARAMETERS_, 1, 1 - slots + before_.consumed[t], 1);
+        return op;
     }
 
     /// Factors and biases to scaling memory; zero points are read where they are.
-    void load_heads() const {
+    std::optional<program::WideToNarrow> heads(unsigned t) const {
+        const auto rows = static_cast<std::int32_t>(s_.head_rows);
         program::WideToNarrow op;
-        op.src = rotating(nest(4, s_.head, {{1, by_channel() ? 2U : 1U}, {0, s_.groups}}), 1,
-                          static_cast<std::int32_t>(s_.head_rows));
+        if (s_.groups_ahead == 0)
+            op.src =
+                rotating(nest(4, s_.head, {{1, by_channel() ? 2U : 1U}, {0, s_.groups}}), 1, rows);
+        else
+            op.src = nest(4, s_.head,
+                          {{1, by_channel() ? 2U : 1U},
+                           {rows, s_.groups_ahead},
+                           {0, s_.groups / s_.groups_ahead}});
         op.dst =
             rotating(nest(6, by_channel() ? 0 : 64,
                           {{1, s_.row_lanes / 2}, {64, by_channel() ? 2U : 1U}, {0, s_.groups}}),
                      2, 32);
         op.written = signal_at(2);
-        op.wait[0] = wait_for(ring_counter(), 1, 1, static_cast<std::int32_t>(s_.chunks));
+        op.wait[0] = wait_for(ring_counter(), 1, before_.received[t] + 1,
+                              static_cast<std::int32_t>(s_.chunks));
         op.wait[1] = room_for(counter::AVDATA_, 2, -1, 1);
         op.to_scaling = true;
         op.row_level = 1;
-        e_.code.tile(tiles_, op);
+        return op;
     }
 
     [[nodiscard]] std::vector<Dimension> input_dimensions(std::int32_t pixel, std::int32_t pitch,
@@ -125,19 +153,29 @@ class ConvolutionWriter {
         op.out.crop_left_out = (lanes - op.last_lanes) / 4 * 4;
     }
 
-    void set_parameters(program::Tensor& op, std::uint32_t positions) const {
+    [[nodiscard]] LoopNest parameter_rows(std::uint32_t positions) const {
         std::vector<Dimension> par{{4, s_.group_rows}, {0, positions}};
-        std::vector<Dimension> acc{{0, s_.group_rows}, {s_.inner ? 0 : 4, positions}};
-        for (auto* dimensions : {&par, &acc}) {
-            if (!kind_.depthwise) dimensions->push_back({0, s_.chunks});
-            dimensions->push_back({0, s_.groups});
+        const auto quarters = 4 * static_cast<std::int32_t>(s_.group_rows);
+        if (s_.groups_ahead == 0) {
+            if (!kind_.depthwise) par.push_back({0, s_.chunks});
+            par.push_back({0, s_.groups});
+            return rotating(nest(8, 4 * s_.body, par), 2, quarters);
         }
-        op.par =
-            rotating(nest(8, 4 * s_.body, par), 2, 4 * static_cast<std::int32_t>(s_.group_rows));
+        par.insert(par.end(), {{quarters, s_.chunks},
+                               {quarters * static_cast<std::int32_t>(s_.chunks), s_.groups_ahead},
+                               {0, s_.groups / s_.groups_ahead}});
+        return nest(8, 4 * s_.body, par);
+    }
+
+    void set_parameters(program::Tensor& op, unsigned tile, std::uint32_t positions) const {
+        std::vector<Dimension> acc{{0, s_.group_rows}, {s_.inner ? 0 : 4, positions}};
+        if (!kind_.depthwise) acc.push_back({0, s_.chunks});
+        acc.push_back({0, s_.groups});
+        op.par = parameter_rows(positions);
         // In the instruction's own memory sums take turns; in wide memory each has its place.
         op.acc = s_.inner ? rotating(nest(8, 0, acc), 1, 4) : nest(8, 4 * s_.partial_sums, acc);
         op.parameters = signal_at(2);
-        op.wait[0] = wait_for(ring_counter(), 2, 1, 1);
+        op.wait[0] = wait_for(ring_counter(), 2, before_.received[tile] + 1, 1);
         op.wait[1] = wait_for(counter::WIDE_TO_SCALING_, s_.inner ? 2 : 3, 1, 1);
     }
 
@@ -161,12 +199,12 @@ class ConvolutionWriter {
         set_output(op, out_.address(t, own.rows.begin, own.columns.begin),
                    static_cast<std::int32_t>(out_.pixel_bytes()),
                    static_cast<std::int32_t>(out_.pitch(t)), h, w);
-        set_parameters(op, h * w);
+        set_parameters(op, t, h * w);
         op.group_level = s_.inner ? 2 : 3;
         op.reduction_mask = s_.inner ? 1 : 5;
         if (by_channel()) {
             op.lane_scale = op.par_zero_rows = true;
-            op.zero_row_last = s_.head + 2 * 3 - 1;
+            op.zero_row_last = s_.head + static_cast<std::int32_t>(s_.head_slots()) * 3 - 1;
             op.zero_row_step = 3;
             op.zero_row_first = s_.head + 2;
         } else {
@@ -248,6 +286,7 @@ class ConvolutionWriter {
     }
 
     Emission& e_;
+    const Emission::Ahead before_;
     const ConvolutionStep& kind_;
     const ParameterLayer& layer_;
     const LayerSchedule& s_;
@@ -310,10 +349,17 @@ void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
 }  // namespace
 
 void emit(Emission& e, const Step& step, const ConvolutionStep& kind) {
-    if (e.plan.layers[kind.layer].spread)
-        emit_spread(e, step, kind);
-    else
-        ConvolutionWriter(e, step, kind).run();
+    if (e.plan.layers[kind.layer].spread) return emit_spread(e, step, kind);
+    const auto ahead = std::exchange(e.ahead, std::nullopt);
+    e.code.let_fly({});
+    ConvolutionWriter writer(e, step, kind, ahead.value_or(Emission::Ahead{}));
+    if (!ahead) writer.load();
+    writer.compute();
+}
+
+void load(Emission& e, const Step& step, const ConvolutionStep& kind,
+          const Emission::Ahead& before) {
+    ConvolutionWriter(e, step, kind, before).load();
 }
 
 void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& source,

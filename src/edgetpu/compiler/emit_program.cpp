@@ -112,6 +112,8 @@ void emit_step(Emission& e, const Step& step, std::size_t number) {
     std::visit([&](const auto& kind) { emit(e, step, kind); }, step.kind);
     e.code.begin_part("halo");
     emit_halo_of(e, step, number);
+    send_ahead(e, number);
+    e.code.begin_part("stop");
     e.code.full_stop();
 }
 

@@ -11,12 +11,24 @@ constexpr std::uint32_t all_but_producers =
     all_tile_counters & ~(1U << counter::RING_PRODUCER_A_ | 1U << counter::RING_PRODUCER_B_);
 constexpr std::uint32_t all_scalar_engines = (1U << 5U) - 1;
 constexpr std::uint32_t all_scalar_counters = (1U << 9U) - 1;
+/// Of the scalar core, which no program of ours keeps busy: a wait for nothing.
+constexpr std::uint32_t unused_engine = 1U << spec::value::scalar_engine::HOST_FIFO_;
 constexpr std::size_t word_bits = 128;
 /// What a START counts: all but itself and END.
 constexpr std::size_t uncounted_words = 2;
 constexpr unsigned end_bits = 0x80;
 /// The fence at a stream's beginning, its halt and the empty bundles behind that.
 constexpr std::size_t words_of_ends = 6;
+
+/// Whose work a flight of parameters is.
+std::uint32_t engines_of(const Emitter::Flight& flight) {
+    namespace engine = spec::value::tile_engine;
+    const auto receiver =
+        flight.ring == program::Ring::a ? engine::RING_CONSUMER_0_ : engine::RING_CONSUMER_1_;
+    return 1U << engine::RING_PRODUCER_ | 1U << receiver;
+}
+
+constexpr std::uint32_t ring_counters = 1U << counter::RING_READ_A_ | 1U << counter::RING_READ_B_;
 
 template <typename Dimensions>
 LoopNest nest_of(unsigned dimensions, std::int32_t base, const Dimensions& given) {
@@ -73,10 +85,13 @@ void Emitter::fence(std::uint32_t reset_counters, std::uint32_t notify) {
     program::Fence fence;
     fence.tiles = every_tile;
     fence.caching = caching_;
-    fence.engines = all_engines;
+    fence.engines = all_engines & ~(flight_ ? engines_of(*flight_) : 0);
     fence.reset_counters = reset_counters;
     fence.notify = notify;
     scalar(fence);
+    for (const auto ring : {program::Ring::a, program::Ring::b})
+        if (!flight_ || flight_->ring != ring)
+            receivers_since_[static_cast<std::size_t>(ring)] = code_.size();
 }
 
 void Emitter::wait_for_tiles(std::uint32_t engines, std::uint32_t reset_counters) {
@@ -90,29 +105,88 @@ void Emitter::wait_for_tiles(std::uint32_t engines, std::uint32_t reset_counters
 }
 
 void Emitter::full_stop() {
-    fence(all_but_producers, notify_core);
-    wait_for_tiles();
+    const bool keeps_consumed = flight_ && awaits_consumption(flight_->ring);
+    const std::uint32_t kept =
+        (flight_ ? ring_counters : 0) | (keeps_consumed ? 1U << counter::PARAMETERS_ : 0);
+    fence(all_but_producers & ~kept, notify_core);
+    // A relay keeps the scalar core's engines busy.
+    wait_for_tiles(flight_ && flight_->relayed ? unused_engine : awaited_engines);
+    others_since_ = code_.size();
+    if (!keeps_consumed) consumed_since_ = code_.size();
+    if (flight_) return;
+    rings_since_ = code_.size();
     stops_.push_back(code_.size());
 }
 
+bool Emitter::awaits_consumption(program::Ring ring) const {
+    for (std::size_t i = receivers_since_[static_cast<std::size_t>(ring)]; i < code_.size(); ++i) {
+        const auto* op = std::get_if<program::RingReceive>(&code_[i].operation);
+        if (op != nullptr && op->ring == ring && op->wait[0].enabled &&
+            op->wait[0].counter == counter::PARAMETERS_)
+            return true;
+    }
+    return false;
+}
+
+namespace {
+
+template <typename Op>
+bool is_of_tile(const program::TypedInstruction& one, unsigned tile) {
+    const auto* op = std::get_if<Op>(&one.operation);
+    return op != nullptr && (op->work.tiles >> tile & 1U) != 0;
+}
+
+std::uint64_t events_of(const program::Signal& signal, const LoopNest& nest) {
+    return signal.enabled ? nest.passes_from(signal.level) : 0;
+}
+
+}  // namespace
+
 std::uint64_t Emitter::avdata_events(unsigned tile) const {
     std::uint64_t events = 0;
-    for (std::size_t i = stops_.empty() ? 0 : stops_.back(); i < code_.size(); ++i) {
-        const auto* op = std::get_if<program::Tensor>(&code_[i].operation);
-        if (op == nullptr || (op->work.tiles >> tile & 1U) == 0 || !op->avdata.enabled) continue;
-        events += op->out.passes_from(op->avdata.level);
+    for (std::size_t i = others_since_; i < code_.size(); ++i) {
+        if (!is_of_tile<program::Tensor>(code_[i], tile)) continue;
+        const auto& op = std::get<program::Tensor>(code_[i].operation);
+        events += events_of(op.avdata, op.out);
     }
     return events;
 }
 
 std::uint64_t Emitter::received_events(unsigned tile, program::Direction to) const {
     std::uint64_t events = 0;
-    for (std::size_t i = stops_.empty() ? 0 : stops_.back(); i < code_.size(); ++i) {
-        const auto* op = std::get_if<program::Mesh>(&code_[i].operation);
-        if (op == nullptr || (op->work.tiles >> tile & 1U) == 0) continue;
-        if (op->to == to && op->in.enabled) events += op->dst.passes_from(op->in.level);
+    for (std::size_t i = others_since_; i < code_.size(); ++i) {
+        if (!is_of_tile<program::Mesh>(code_[i], tile)) continue;
+        const auto& op = std::get<program::Mesh>(code_[i].operation);
+        if (op.to == to) events += events_of(op.in, op.dst);
     }
     return events;
+}
+
+std::uint64_t Emitter::ring_events(unsigned tile, program::Ring ring) const {
+    std::uint64_t events = 0;
+    for (std::size_t i = rings_since_; i < code_.size(); ++i) {
+        if (!is_of_tile<program::RingReceive>(code_[i], tile)) continue;
+        const auto& op = std::get<program::RingReceive>(code_[i].operation);
+        if (op.ring == ring) events += events_of(op.ring_read, op.dst);
+    }
+    return events;
+}
+
+std::uint64_t Emitter::consumed_events(unsigned tile) const {
+    std::uint64_t events = 0;
+    for (std::size_t i = consumed_since_; i < code_.size(); ++i) {
+        if (!is_of_tile<program::Tensor>(code_[i], tile)) continue;
+        const auto& op = std::get<program::Tensor>(code_[i].operation);
+        events += events_of(op.parameters, op.par);
+    }
+    return events;
+}
+
+std::size_t Emitter::words_since_stop() const {
+    std::size_t words = 0;
+    for (std::size_t i = stops_.empty() ? 0 : stops_.back(); i < code_.size(); ++i)
+        words += program::info_of(code_[i].operation).words;
+    return words;
 }
 
 void Emitter::reset_scalar(std::uint32_t counters, std::int32_t value) {

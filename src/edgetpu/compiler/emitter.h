@@ -103,11 +103,25 @@ class Emitter {
     void fence(std::uint32_t reset_counters = 0, std::uint32_t notify = 0);
     /// ... and the scalar core for them.
     void wait_for_tiles(std::uint32_t engines = awaited_engines, std::uint32_t reset_counters = 0);
-    /// A full stop after which all counters but the rings' producers begin anew.
+    /// A full stop after which all counters but the rings' producers begin anew. With parameters in
+    /// flight their engines go on, and their counters.
     void full_stop();
+    /// Parameters that arrive while other steps work.
+    struct Flight {
+        program::Ring ring = program::Ring::a;
+        bool relayed = false;
+    };
+    /// What neither fences nor stops wait for from now on.
+    void let_fly(std::optional<Flight> flight) { flight_ = flight; }
+    /// Whether a stop must not reset PARAMETERS while that ring's receiver is not waited for.
+    [[nodiscard]] bool awaits_consumption(program::Ring ring) const;
     /// Events of a counter of a tile since the last full stop: those that its instructions signal.
     [[nodiscard]] std::uint64_t avdata_events(unsigned tile) const;
     [[nodiscard]] std::uint64_t received_events(unsigned tile, program::Direction to) const;
+    [[nodiscard]] std::uint64_t ring_events(unsigned tile, program::Ring ring) const;
+    [[nodiscard]] std::uint64_t consumed_events(unsigned tile) const;
+    /// Since the last stop at which a stream can end.
+    [[nodiscard]] std::size_t words_since_stop() const;
     void reset_scalar(std::uint32_t counters, std::int32_t value);
 
     void set(unsigned reg, std::uint32_t value);
@@ -166,6 +180,11 @@ class Emitter {
     std::vector<std::size_t> stops_;      ///< instructions behind full stops
     std::vector<std::size_t> transfers_;  ///< instructions that fire a transfer
     std::optional<std::size_t> refused_;
+    std::optional<Flight> flight_;
+    // Instructions behind the last reset of counters.
+    std::size_t rings_since_ = 0, consumed_since_ = 0, others_since_ = 0;
+    /// By ring: behind the last fence that waited for its receiver.
+    std::array<std::size_t, 2> receivers_since_{};
 };
 
 }  // namespace reef::edgetpu::lowering

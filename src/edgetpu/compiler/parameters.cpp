@@ -114,15 +114,6 @@ void schedule_dense(LayerSchedule& s, const compiler::Convolution& conv, std::ui
     s.chunks = s.inner ? 1 : words / chunk;
 }
 
-/// Two slots of everything that is received while the layer computes, from the top of the
-/// parameters' rows downwards.
-void place_scratch(LayerSchedule& s, std::uint32_t positions) {
-    auto row = static_cast<std::int32_t>(spec::parameter_rows);
-    if (!s.inner) s.partial_sums = row -= static_cast<std::int32_t>(positions);
-    s.body = row -= static_cast<std::int32_t>(2 * s.group_rows);
-    s.head = row - static_cast<std::int32_t>(2 * s.head_rows);
-}
-
 void write_depthwise(ParameterLayer& layer) {
     const auto& conv = *layer.source;
     RowWriter rows(layer, 4);
@@ -177,6 +168,13 @@ bool can_spread(const Plan& plan, const Step& step, const compiler::Convolution&
 
 }  // namespace
 
+void LayerSchedule::place_scratch(std::int32_t end, std::uint32_t positions) {
+    std::int32_t row = end;
+    if (!inner) partial_sums = row -= static_cast<std::int32_t>(positions);
+    body = row -= static_cast<std::int32_t>(slots() * group_rows);
+    head = row - static_cast<std::int32_t>(head_slots() * head_rows);
+}
+
 void lay_out_parameters(Plan& plan) {
     std::vector<std::uint32_t> most_positions(plan.layers.size(), 0);
     for (const Step& step : plan.steps) {
@@ -208,7 +206,9 @@ void lay_out_parameters(Plan& plan) {
             }
             write_dense(layer);
         }
-        place_scratch(s, positions);
+        layer.positions = positions;
+        layer.scratch_end = spec::parameter_rows;
+        s.place_scratch(layer.scratch_end, positions);
     }
 }
 

@@ -120,10 +120,27 @@ struct LayerSchedule {
     std::uint32_t group_rows = 0;  ///< rows that one visit of a position reads
     std::uint32_t chunks = 1;
     bool inner = true;
+    /// Groups of output channels whose rows are there at once; 0: two visits take turns.
+    std::uint32_t groups_ahead = 0;
     // Rows of wide memory.
     std::int32_t partial_sums = 0;
     std::int32_t body = 0;
     std::int32_t head = 0;
+
+    [[nodiscard]] std::uint32_t visits() const { return groups * chunks; }
+    /// Visits whose rows are there at once, and groups whose rows in front are.
+    [[nodiscard]] std::uint32_t slots() const {
+        return groups_ahead == 0 ? 2 : groups_ahead * chunks;
+    }
+    [[nodiscard]] std::uint32_t head_slots() const { return groups_ahead == 0 ? 2 : groups_ahead; }
+    /// Whether no row is written over another.
+    [[nodiscard]] bool is_whole() const { return visits() <= slots(); }
+    /// Of partial sums, rows and rows in front, where it computes so many positions.
+    [[nodiscard]] std::uint32_t scratch_rows(std::uint32_t positions) const {
+        return slots() * group_rows + head_slots() * head_rows + (inner ? 0 : positions);
+    }
+    /// From row `end` downwards.
+    void place_scratch(std::int32_t end, std::uint32_t positions);
 };
 
 /// Parameters of one convolution.
@@ -137,8 +154,10 @@ struct ParameterLayer {
     bool spread = false;    ///< each tile keeps the rows of its own 64 channels
     bool streamed = false;  ///< from the host, with every inference
     unsigned uses = 0;      ///< steps that compute with it: several where bands do
-    std::uint32_t row_bytes = 0;  ///< as stored
-    std::vector<std::byte> rows;  ///< in the order of reading
+    std::uint32_t positions = 0;   ///< of the tile that computes most in a step
+    std::int32_t scratch_end = 0;  ///< behind its rows of scratch
+    std::uint32_t row_bytes = 0;   ///< as stored
+    std::vector<std::byte> rows;   ///< in the order of reading
     std::uint32_t relay_units = 0;
     std::uint32_t padding_rows = 0;  ///< at the end of the last piece
     std::uint32_t first_unit = 0;    ///< of the streamed parameters
@@ -233,6 +252,7 @@ struct Plan {
     /// though addresses go further.
     std::uint32_t most_narrow_bytes = spec::activation_bytes;
     // Filled by placement.
+    bool ahead = false;  ///< layers' parameters are sent ahead
     /// One row is cached for nothing but to make the chip's parameter memory this program's: it has
     /// no others there, and its scratch rows overwrite another program's.
     bool anchored = false;
@@ -257,6 +277,9 @@ struct Plan {
 void find_windows(Plan& plan);
 /// Parameters as rows, and the order of each layer's loops.
 void lay_out_parameters(Plan& plan);
+/// Parameters of the next layer are sent while a step computes: more of a layer's rows at once, in
+/// places that layers behind one another do not share.
+void plan_ahead(Plan& plan);
 /// Addresses in narrow memory. Errors: unsupported when the tensors do not fit.
 [[nodiscard]] Status place_tensors(Plan& plan);
 /// Rows of wide memory, cached or streamed. Errors: unsupported when they do not fit.

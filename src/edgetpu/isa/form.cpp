@@ -53,7 +53,8 @@ class FormWriter {
         return std::nullopt;
     }
     static std::string value_name(const FieldInfo& field, std::uint64_t value) {
-        const auto* known = field.enumeration != nullptr ? field.enumeration->find(value) : nullptr;
+        const auto* known =
+            field.kind == FieldKind::enumeration ? field.enumeration->find(value) : nullptr;
         return known != nullptr ? std::string(known->name) : fmt::format("{:#x}", value);
     }
 
