@@ -63,7 +63,9 @@ class ConvolutionWriter {
     }
 
     std::optional<program::RingReceive> receive(unsigned t) const {
-        const auto slots = static_cast<std::int32_t>(s_.slots());
+        // The rows in front of a group are read until its last visit.
+        const auto first = static_cast<std::int32_t>(s_.groups_ahead == 0 ? 1 : s_.chunks) -
+                           static_cast<std::int32_t>(s_.slots());
         program::RingReceive op;
         op.ring = on_ring_a() ? program::Ring::a : program::Ring::b;
         op.dst = body_rows();
@@ -76,7 +78,7 @@ class ConvolutionWriter {
         op.ring_read = signal_at(1);
         // Early rows that lie on no others wait for nothing, so that the counter may begin anew.
         if (!before_.early || !s_.is_whole())
-            op.wait[0] = room_for(counter::PARAMETERS_, 1, 1 - slots + before_.consumed[t], 1);
+            op.wait[0] = room_for(counter::PARAMETERS_, 1, first + before_.consumed[t], 1);
         return op;
     }
 
