@@ -13,7 +13,12 @@ struct UsesNoRing {
     bool operator()(const InputStep&) const { return false; }
     bool operator()(const ConvolutionStep&) const { return false; }
     bool operator()(const GlobalAverageStep&) const { return false; }
-    bool operator()(const auto&) const { return true; }
+    bool operator()(const SumStep&) const { return true; }
+    bool operator()(const ProductStep&) const { return true; }
+    bool operator()(const CopyStep&) const { return true; }
+    bool operator()(const MaxStep&) const { return true; }
+    bool operator()(const AverageStep&) const { return true; }
+    bool operator()(const EnlargeStep&) const { return true; }
 };
 /// ... that read no parameters from rows that take turns, and leave their counter alone.
 struct CountsNoParameters {
