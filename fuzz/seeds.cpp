@@ -34,6 +34,8 @@ constexpr Target targets[] = {
     {"executor", executor_seeds},
     {"image", image_seeds},
     {"npy", npy_seeds},
+    {"rk3588_asm", rk3588_asm_seeds},
+    {"rk3588_words", rk3588_words_seeds},
     {"tflite", tflite_seeds},
 };
 

@@ -1,6 +1,6 @@
 # The chips of this build. A chip CHIP defines `void reef::CHIP::enrol(runtime::Registry&)`; nothing else
 # names it.
-set(REEF_CHIPS edgetpu sophgo)
+set(REEF_CHIPS edgetpu rk3588 sophgo)
 
 # reef_enrolment(FILE FUNCTION CHIP...): writes a source that defines reef::runtime::FUNCTION, which
 # enrols the chips in that order.

@@ -13,7 +13,7 @@ namespace {
 
 // Limits of the tables in reef/hw.
 constexpr unsigned most_instruction_bits = 512 * 8;
-constexpr unsigned most_opcode_bits = 12;
+constexpr unsigned most_opcode_bits = 16;
 // A field is read with one 64-bit load at a whole byte.
 constexpr unsigned load_bits = 64;
 constexpr unsigned widest_field = 56;
@@ -41,7 +41,7 @@ Field bits_named(std::string name, unsigned position, unsigned width) {
 Status read_only_value(const Element& element, Field& field) {
     if (element.Attribute("only") == nullptr) return {};
     const unsigned value = REEF_TRY(number(element, "only"));
-    if (value > 0x7fff || (field.width < 32 && value >> field.width != 0))
+    if (field.width < 32 && value >> field.width != 0)
         return fail_at(element, fmt::format("{} does not hold {}", field.name, value));
     field.only = static_cast<int>(value);
     return {};

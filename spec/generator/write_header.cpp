@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "spec.h"
 #include "text.h"
@@ -54,13 +55,14 @@ std::string instruction_row(const Isa& isa, const Instruction& i) {
 std::string set_table(const Isa& isa) {
     std::string out = "inline constexpr hw::InstructionInfo instructions[] = {\n";
     for (const auto& i : isa.instructions) out += instruction_row(isa, i);
-    std::vector<std::size_t> by_opcode(std::size_t{1} << (isa.opcode.width + isa.space.width));
+    std::map<std::size_t, std::size_t> by_opcode;
     for (std::size_t n = 0; n < isa.instructions.size(); ++n) {
         const auto& i = isa.instructions[n];
-        by_opcode[std::size_t{i.space} << isa.opcode.width | i.opcode] = n + 1;
+        by_opcode[std::size_t{i.space} << isa.opcode.width | i.opcode] = n;
     }
-    out += fmt::format("}};\ninline constexpr std::uint16_t by_opcode[] = {{{}}};\n",
-                       fmt::join(by_opcode, ", "));
+    out += "};\ninline constexpr hw::OpcodeEntry by_opcode[] = {\n";
+    for (const auto& [key, n] : by_opcode) out += fmt::format("    {{{:#x}, {}}},\n", key, n);
+    out += "};\n";
     std::string spaces = "{}";
     if (!isa.spaces.empty()) {
         spaces = "space_names";

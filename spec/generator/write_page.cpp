@@ -28,7 +28,9 @@ std::string field_row(const Field& f) {
     auto meaning = f.meaning;
     if (!f.unit.empty()) meaning += fmt::format(" Unit: {}.", f.unit);
     if (!f.note.empty()) meaning += fmt::format(" ({})", f.note);
-    if (f.kind != "raw" && f.only >= 0) meaning += fmt::format(" Only {} is simulated.", f.only);
+    if (f.kind != "raw" && f.only >= 0)
+        meaning += f.kind == "enumeration" ? fmt::format(" Only {:#x} is simulated.", f.only)
+                                           : fmt::format(" Only {} is simulated.", f.only);
     return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", f.name, f.position, f.width,
                        type_name(f), f.grade, cell(meaning));
 }

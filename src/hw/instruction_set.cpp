@@ -40,10 +40,11 @@ const InstructionInfo* InstructionSet::find(std::string_view instruction) const 
 }
 
 const InstructionInfo* InstructionSet::find(Space space, unsigned opcode) const {
-    const auto index = std::size_t{static_cast<unsigned>(space)} << opcode_width | opcode;
-    if (opcode >> opcode_width != 0 || index >= by_opcode.size() || by_opcode[index] == 0)
-        return nullptr;
-    return &instructions[by_opcode[index] - 1U];
+    if (opcode >> opcode_width != 0) return nullptr;
+    const auto key = static_cast<std::uint32_t>(space) << opcode_width | opcode;
+    const auto entry = std::ranges::lower_bound(by_opcode, key, {}, &OpcodeEntry::key);
+    if (entry == by_opcode.end() || entry->key != key) return nullptr;
+    return &instructions[entry->instruction];
 }
 
 const InstructionInfo* InstructionSet::instruction_of(Bytes word) const {

@@ -53,6 +53,9 @@ class Disassembler : public Part {
     /// Of all operators compiled for the chip, in their order. Errors: those of reading them.
     [[nodiscard]] virtual Result<std::vector<Program>> programs_of(
         const model::Model& model) const = 0;
+    /// Of a file that is no model of Reef's but the vendor's own container. Empty for any other
+    /// file. Errors: the container holds no programs that can be read.
+    [[nodiscard]] virtual Result<std::vector<Program>> programs_in(const SharedBytes& file) const;
     /// Appends one line, without its line end and without comments.
     virtual void append_text(const hw::Instruction& instruction, const TextOptions& options,
                              std::string& out) const = 0;

@@ -72,7 +72,7 @@ struct FieldInfo {
     std::string_view meaning;
     std::string_view note;
     /// The bits in every known program, 0 for raw fields; -1: there are several.
-    std::int16_t only;
+    std::int32_t only;
 };
 
 /// The field's bits, zero-extended. Precondition: `instruction` has the size of the field's

@@ -59,6 +59,12 @@ struct InstructionInfo {
     [[nodiscard]] const FieldInfo* find(std::string_view field) const;
 };
 
+/// Where to find the instruction of an opcode.
+struct OpcodeEntry {
+    std::uint32_t key;          ///< space << opcode_width | opcode
+    std::uint16_t instruction;  ///< index
+};
+
 struct InstructionSet {
     std::string_view name;  ///< of the chip
     std::uint16_t word_bytes;
@@ -68,8 +74,7 @@ struct InstructionSet {
     std::uint8_t space_width;     ///< 0: there is one space without a name
     std::span<const std::string_view> spaces;
     std::span<const InstructionInfo> instructions;
-    /// By space << opcode_width | opcode: the instruction's index plus one, 0 for none.
-    std::span<const std::uint16_t> by_opcode;
+    std::span<const OpcodeEntry> by_opcode;  ///< by key
 
     /// Null when no instruction has that name.
     [[nodiscard]] const InstructionInfo* find(std::string_view instruction) const;

@@ -17,9 +17,29 @@ Result<const chip::Disassembler*> disassembler_of(const std::string& family) {
                 "there are " + runtime::in_a_row(families));
 }
 
+namespace {
+
+void add_programs(std::vector<chip::Program> programs, const chip::Disassembler& disassembler,
+                  std::vector<Program>& out) {
+    for (auto& program : programs) {
+        Program& one =
+            out.emplace_back(Program{out.size(), std::move(program.type), {}, {}, &disassembler});
+        for (auto& stream : program.streams) {
+            one.chunks.push_back(stream.view());
+            one.owners.push_back(std::move(stream));
+        }
+    }
+}
+
+}  // namespace
+
 Result<std::vector<Program>> programs_of(const SharedBytes& file, const std::string& family) {
     std::vector<Program> out;
     if (!is_tflite(file.view())) {
+        for (const auto* each : runtime::Registry::of_process().parts<chip::Disassembler>())
+            if (family.empty() || each->family() == family)
+                add_programs(REEF_TRY(each->programs_in(file)), *each, out);
+        if (!out.empty()) return out;
         out.push_back({0, "raw", {file.view()}, {file}, REEF_TRY(disassembler_of(family))});
         return out;
     }
@@ -27,14 +47,7 @@ Result<std::vector<Program>> programs_of(const SharedBytes& file, const std::str
     std::vector<std::string> names;
     for (const auto* disassembler : runtime::Registry::of_process().parts<chip::Disassembler>()) {
         names.emplace_back(disassembler->name());
-        for (auto& program : REEF_TRY(disassembler->programs_of(model))) {
-            Program& one = out.emplace_back(
-                Program{out.size(), std::move(program.type), {}, {}, disassembler});
-            for (auto& stream : program.streams) {
-                one.chunks.push_back(stream.view());
-                one.owners.push_back(std::move(stream));
-            }
-        }
+        add_programs(REEF_TRY(disassembler->programs_of(model)), *disassembler, out);
     }
     if (out.empty()) {
         const std::string chips = runtime::in_a_row(names, "or");

@@ -1,0 +1,61 @@
+#include <algorithm>
+#include <cstring>
+
+#include "reef/rk3588/command_words.h"
+#include "rk3588/regs/register_set.h"
+#include "seeds.h"
+
+namespace reef::fuzz {
+namespace {
+
+std::vector<std::byte> as_bytes_of(const std::vector<std::uint64_t>& words) {
+    const auto bytes = std::as_bytes(std::span(words));
+    return {bytes.begin(), bytes.end()};
+}
+
+/// A task that writes every register, a small one behind it in a chain.
+Result<std::vector<std::uint64_t>> two_tasks() {
+    rk3588::RegisterSet all;
+    for (rk3588::RegisterIndex i = 0; i < rk3588::register_count; ++i)
+        if (rk3588::spec::instructions[i].opcode >= 0x1000) all.write(i, 0x01010101U * (i % 16U));
+    rk3588::RegisterSet few;
+    few.set<"DPU_DATA_CUBE_WIDTH.WIDTH">(7);
+    auto words = REEF_TRY(task_words(all, rk3588::Blocks::convolution));
+    const auto first_bytes = (words.size() * rk3588::word_bytes + 63) / 64 * 64;
+    words = REEF_TRY(
+        task_words(all, rk3588::Blocks::convolution, {static_cast<std::uint32_t>(first_bytes), 5}));
+    words.resize(first_bytes / rk3588::word_bytes);
+    for (const auto word : REEF_TRY(task_words(few, rk3588::Blocks::flying))) words.push_back(word);
+    return words;
+}
+
+}  // namespace
+
+Result<Seeds> rk3588_words_seeds() {
+    auto chain = as_bytes_of(REEF_TRY(two_tasks()));
+    auto container = chain;
+    container.insert(container.begin(), 16, std::byte{0x55});
+    std::memcpy(container.data(), "RKNN", 4);
+    auto cut = chain;
+    cut.resize(cut.size() - 5);
+    return Seeds{
+        {"chain", std::move(chain)}, {"container", std::move(container)}, {"cut", std::move(cut)}};
+}
+
+Result<Seeds> rk3588_asm_seeds() {
+    const auto bytes = as_bytes_of(REEF_TRY(two_tasks()));
+    Seeds seeds;
+    for (const bool symbolic : {false, true}) {
+        const auto text =
+            rk3588::disassemble(bytes, {.symbolic = symbolic, .addresses = !symbolic});
+        const auto view = as_bytes(text);
+        seeds.emplace_back(symbolic ? "symbolic" : "plain",
+                           std::vector<std::byte>(view.begin(), view.end()));
+    }
+    const auto other = as_bytes(std::string_view(
+        ".stream a\n.word 0x1f ; data\n.stream b\n0x0004: OP_EN CNA=1\n.bytes 0102\n"));
+    seeds.emplace_back("directives", std::vector<std::byte>(other.begin(), other.end()));
+    return seeds;
+}
+
+}  // namespace reef::fuzz

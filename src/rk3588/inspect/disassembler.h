@@ -1,0 +1,27 @@
+// The RK3588 NPU's disassembler, as a part of the chip.
+#pragma once
+
+#include "reef/chip/disassembler.h"
+
+namespace reef::rk3588 {
+
+class Disassembler final : public chip::Disassembler {
+  public:
+    [[nodiscard]] std::string_view family() const override { return "rk3588"; }
+    [[nodiscard]] std::string_view name() const override { return "RK3588"; }
+    [[nodiscard]] const hw::InstructionSet& instruction_set() const override;
+    [[nodiscard]] Result<std::vector<chip::Program>> programs_of(
+        const model::Model& model) const override;
+    /// The tasks of a .rknn file that stand in it as plain words, as one program.
+    [[nodiscard]] Result<std::vector<chip::Program>> programs_in(
+        const SharedBytes& file) const override;
+    void append_text(const hw::Instruction& instruction, const chip::TextOptions& options,
+                     std::string& out) const override;
+    [[nodiscard]] std::string text_of(Bytes stream,
+                                      const chip::TextOptions& options) const override;
+    [[nodiscard]] Result<std::vector<chip::NamedStream>> assemble(
+        std::string_view text) const override;
+    [[nodiscard]] chip::ProgramCheck check(std::span<const Bytes> streams) const override;
+};
+
+}  // namespace reef::rk3588

@@ -1,0 +1,36 @@
+// Tasks as they lie in memory, and chains of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "reef/base/bytes.h"
+#include "rk3588/regs/register_set.h"
+
+namespace reef::rk3588 {
+
+/// A task: what its words write, in their order, and what its tail says.
+struct Task {
+    std::uint32_t address = 0;       ///< of its first word
+    std::size_t words = 0;           ///< tail included
+    RegisterSet registers;           ///< the last value of each
+    std::uint32_t blocks = 0;        ///< that op_en starts, as in Blocks
+    std::uint32_t next_address = 0;  ///< 0: none
+    std::size_t next_words = 0;      ///< that the tail says, rounded up to whole pairs
+};
+
+/// The task at the front of `stream`, up to its op_en. Errors, with the word's number: an unknown
+/// register, a target that is not the register's, no mark in front of op_en, no op_en.
+[[nodiscard]] Result<Task> read_task(Bytes stream);
+
+/// Gives bytes of the chip's memory. Errors: nothing is there.
+using Fetch = std::function<Result<Bytes>(std::uint32_t address, std::size_t bytes)>;
+
+/// The tasks that run one after the other when the first one, of `words` words, is started. Errors:
+/// those of read_task() and of `fetch`, with the task's number; a task that is longer than the one
+/// before says; more tasks than a start takes, which a chain in a circle has.
+[[nodiscard]] Result<std::vector<Task>> follow_chain(const Fetch& fetch, std::uint32_t address,
+                                                     std::size_t words);
+
+}  // namespace reef::rk3588
