@@ -30,6 +30,7 @@ struct TextOf {
     }
     std::string operator()(const Sum&) const { return "sum"; }
     std::string operator()(const Product&) const { return "product"; }
+    std::string operator()(const Maximum&) const { return "maximum of two"; }
     std::string operator()(const Rescale&) const { return "rescale"; }
     std::string operator()(const Logistic&) const { return "logistic"; }
     std::string operator()(const Tanh&) const { return "tanh"; }
@@ -51,6 +52,10 @@ struct TextOf {
         return text;
     }
     std::string operator()(const Reshape&) const { return "reshape"; }
+    std::string operator()(const Transpose& o) const {
+        return fmt::format("transpose {} {} {}", static_cast<int>(o.from[0]),
+                           static_cast<int>(o.from[1]), static_cast<int>(o.from[2]));
+    }
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -61,7 +62,8 @@ struct Window {
 /// CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
 struct Convolution {
     Window window;
-    bool depthwise = false;  ///< each output channel from the input channel of its number
+    /// Output channel c is made of input channel c * in_channels / out_channels alone.
+    bool depthwise = false;
     Activation activation = Activation::none;
     std::int32_t in_channels = 0, out_channels = 0;
     /// uint8; [out][kernel h][kernel w][in], depthwise [kernel h][kernel w][channel].
@@ -78,15 +80,18 @@ struct Sum {
 struct Product {
     Activation activation = Activation::none;
 };
+/// Of two tensors of one scale.
+struct Maximum {};
 /// The same values at another scale, or limited: QUANTIZE and the RELU family.
 struct Rescale {
     Activation activation = Activation::none;
 };
 struct Logistic {};
 struct Tanh {};
-/// Of channels.
+enum class Axis : std::uint8_t { rows, columns, channels };
 struct Concatenation {
     Activation activation = Activation::none;
+    Axis axis = Axis::channels;
 };
 struct MaxPool {
     Window window;
@@ -116,6 +121,10 @@ struct Pad {
 };
 /// Bytes as they are in another shape: RESHAPE, SQUEEZE, EXPAND_DIMS.
 struct Reshape {};
+/// The result's axes are so the input's: rows, columns, channels.
+struct Transpose {
+    std::array<Axis, 3> from{Axis::rows, Axis::columns, Axis::channels};
+};
 /// Needs no instructions: its output is its input, or its readers do it.
 struct Folded {
     bool copies = false;  ///< its output has the bytes of its input; else its readers do it
@@ -124,8 +133,9 @@ struct Unknown {
     std::string why;
 };
 
-using Operation = std::variant<Unknown, Folded, Convolution, Sum, Product, Rescale, Logistic, Tanh,
-                               Concatenation, MaxPool, AveragePool, Resize, Slice, Pad, Reshape>;
+using Operation =
+    std::variant<Unknown, Folded, Convolution, Sum, Product, Maximum, Rescale, Logistic, Tanh,
+                 Concatenation, MaxPool, AveragePool, Resize, Slice, Pad, Reshape, Transpose>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

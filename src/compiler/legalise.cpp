@@ -20,6 +20,27 @@ bool keeps_bytes(const Graph& graph, const Node& node) {
     return rescale != nullptr && rescale->activation == Activation::none && in.same_shape(out);
 }
 
+/// Nobody but the CPU looks at its shape.
+bool is_for_the_cpu(const Graph& graph, ValueId value) {
+    return std::ranges::all_of(graph.readers(value), [&](std::size_t reader) {
+        const auto& operation = graph.nodes[reader].operation;
+        if (std::holds_alternative<Unknown>(operation)) return true;
+        const auto* folded = std::get_if<Folded>(&operation);
+        return folded != nullptr && folded->copies;
+    });
+}
+
+/// Only what is between them and the host: a RESHAPE's bytes are its input's.
+void fold_last_reshapes(Graph& graph) {
+    for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+        Node& node = graph.nodes[i];
+        if (!std::holds_alternative<Reshape>(node.operation)) continue;
+        if (!is_for_the_cpu(graph, node.outputs[0])) continue;
+        node.operation = Folded{.copies = true};
+        read_instead(graph, node.outputs[0], node.inputs[0]);
+    }
+}
+
 void fold_copies(Graph& graph) {
     for (Node& node : graph.nodes) {
         if (!keeps_bytes(graph, node)) continue;
@@ -56,7 +77,7 @@ void fold_pads(Graph& graph) {
 }
 
 /// A fully connected layer of all elements of an image is a convolution as large as the image.
-void fold_flattening(Graph& graph) {
+void fold_flattening(Graph& graph, std::int64_t most_taps) {
     for (Node& node : graph.nodes) {
         if (!std::holds_alternative<Reshape>(node.operation)) continue;
         const Value &in = graph.values[node.inputs[0]], &out = graph.values[node.outputs[0]];
@@ -64,7 +85,7 @@ void fold_flattening(Graph& graph) {
         const bool flat = std::ranges::all_of(readers, [](const Convolution* conv) {
             return !conv->depthwise && conv->window == Window{};
         });
-        if (readers.empty() || !flat || out.pixels() != 1) continue;
+        if (readers.empty() || !flat || out.pixels() != 1 || in.pixels() > most_taps) continue;
         for (Convolution* conv : readers) {
             conv->window.kernel_h = in.height;
             conv->window.kernel_w = in.width;
@@ -75,18 +96,27 @@ void fold_flattening(Graph& graph) {
     }
 }
 
-/// [kernel h][kernel w][out] to [out][kernel h][kernel w].
+/// A word of results is made of a word of the input: else the convolution is an ordinary one.
+bool is_by_words(const Convolution& conv) {
+    const std::int32_t in = conv.in_channels;
+    return in > 1 && (conv.out_channels == in || in <= 4 || in % 4 == 0);
+}
+
+/// [kernel h][kernel w][out] to [out][kernel h][kernel w][in].
 void widen_depthwise(Graph& graph) {
     for (Node& node : graph.nodes) {
         auto* conv = std::get_if<Convolution>(&node.operation);
-        if (conv == nullptr || !conv->depthwise || conv->in_channels != 1) continue;
+        if (conv == nullptr || !conv->depthwise || is_by_words(*conv)) continue;
         const auto taps = static_cast<std::size_t>(conv->window.kernel_h) *
                           static_cast<std::size_t>(conv->window.kernel_w);
         const auto outs = static_cast<std::size_t>(conv->out_channels);
+        const auto ins = static_cast<std::size_t>(conv->in_channels);
         const Bytes old = conv->weights.view();
-        auto turned = std::make_shared<std::vector<std::byte>>(old.size());
+        auto turned = std::make_shared<std::vector<std::byte>>(
+            old.size() * ins, static_cast<std::byte>(conv->weight_zero));
         for (std::size_t o = 0; o < outs; ++o)
-            for (std::size_t t = 0; t < taps; ++t) (*turned)[o * taps + t] = old[t * outs + o];
+            for (std::size_t t = 0; t < taps; ++t)
+                (*turned)[(o * taps + t) * ins + o * ins / outs] = old[t * outs + o];
         conv->weights = SharedBytes(*turned, turned);
         conv->depthwise = false;
     }
@@ -94,11 +124,12 @@ void widen_depthwise(Graph& graph) {
 
 }  // namespace
 
-void legalise(Graph& graph, const Excluded& excluded) {
+void legalise(Graph& graph, const Excluded& excluded, std::int64_t most_taps) {
     for (const auto& [index, why] : excluded) graph.nodes[index].operation = Unknown{why};
     fold_copies(graph);
     fold_pads(graph);
-    fold_flattening(graph);
+    fold_flattening(graph, most_taps);
+    fold_last_reshapes(graph);
     widen_depthwise(graph);
 }
 

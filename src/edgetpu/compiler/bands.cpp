@@ -12,7 +12,8 @@ constexpr std::int32_t most_bands = 24;
 constexpr std::size_t tries_behind = 4;
 
 bool is_whole(const Step& step) {
-    return std::holds_alternative<GlobalAverageStep>(step.kind);
+    return std::holds_alternative<GlobalAverageStep>(step.kind) ||
+           std::holds_alternative<RearrangeStep>(step.kind);
 }
 
 std::size_t inputs_of(const Plan& plan) {
@@ -112,8 +113,7 @@ class BandMaker {
         for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
             if (is_nowhere(plan_.tensors[step->out].own_rows)) continue;
             auto needs = needs_of(plan_, *step);
-            // One instruction walks both operands of a sum with one set of strides.
-            if (std::holds_alternative<SumStep>(step->kind))
+            if (walks_both(*step))
                 for (const std::size_t i : {0, 1}) {
                     const Tensor& other = plan_.tensors[step->in[1 - i]];
                     needs.push_back(

@@ -113,7 +113,7 @@ class Driver {
         Graph graph = compiler::read_graph(model_);
         print(pass::read, [&] { return to_text(graph); });
         REEF_CHECK(begin(pass::legalise));
-        legalise(graph, excluded_);
+        legalise(graph, excluded_, lowering::most_taps);
         print(pass::legalise, [&] { return to_text(graph); });
         REEF_CHECK(begin(pass::partition));
         const lowering::Target target;

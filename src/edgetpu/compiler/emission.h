@@ -61,8 +61,10 @@ void emit(Emission& e, const Step& step, const ConvolutionStep& kind);
 void load(Emission& e, const Step& step, const ConvolutionStep& kind,
           const Emission::Ahead& before);
 void emit(Emission& e, const Step& step, const SumStep& kind);
+void emit(Emission& e, const Step& step, const CombinationStep& kind);
 void emit(Emission& e, const Step& step, const ProductStep& kind);
 void emit(Emission& e, const Step& step, const CopyStep& kind);
+void emit(Emission& e, const Step& step, const RearrangeStep& kind);
 void emit(Emission& e, const Step& step, const MaxStep& kind);
 void emit(Emission& e, const Step& step, const AverageStep& kind);
 void emit(Emission& e, const Step& step, const GlobalAverageStep& kind);
@@ -80,6 +82,9 @@ void emit_output(Emission& e, const Port& port);
 void send_ahead(Emission& e, std::size_t step);
 /// 16 words of constants as 4 rows of wide memory from `row` on, on every tile.
 void emit_constants(Emission& e, const std::array<std::uint32_t, 16>& words, std::int32_t row);
+/// The whole of a tensor, pixel by pixel from `base` on, to the narrow memory of tiles. Ends with a
+/// full stop.
+void emit_gather(Emission& e, const Tensor& tensor, TileSet to, std::uint32_t base);
 /// Words of tile `from` to the wide memory of `to`, over ring A.
 void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& source,
                     const LoopNest& target, std::uint32_t rows);

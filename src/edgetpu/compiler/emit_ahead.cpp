@@ -13,7 +13,9 @@ struct UsesNoRing {
     bool operator()(const InputStep&) const { return false; }
     bool operator()(const ConvolutionStep&) const { return false; }
     bool operator()(const GlobalAverageStep&) const { return false; }
+    bool operator()(const RearrangeStep&) const { return false; }
     bool operator()(const SumStep&) const { return true; }
+    bool operator()(const CombinationStep&) const { return true; }
     bool operator()(const ProductStep&) const { return true; }
     bool operator()(const CopyStep&) const { return true; }
     bool operator()(const MaxStep&) const { return true; }

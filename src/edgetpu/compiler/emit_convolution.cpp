@@ -115,7 +115,10 @@ class ConvolutionWriter {
         const Dimension x{pixel * win.stride_w, w}, y{pitch * win.stride_h, h};
         const Dimension tap_x{pixel * win.dilation_w, taps_w};
         const Dimension tap_y{pitch * win.dilation_h, taps_h};
-        if (kind_.depthwise) return {{4, 1}, tap_x, tap_y, x, y, {4, words}};
+        if (kind_.depthwise) {
+            if (s_.groups == words) return {{4, 1}, tap_x, tap_y, x, y, {4, words}};
+            return {{4, 1}, tap_x, tap_y, x, y, {0, s_.groups / words}, {4, words}};
+        }
         const bool one_tap = taps_h * taps_w == 1;
         const bool dense = one_tap && win.stride_h == 1 && win.stride_w == 1 &&
                            pitch == static_cast<std::int32_t>(w) * pixel;

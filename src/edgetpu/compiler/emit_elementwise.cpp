@@ -7,6 +7,7 @@ namespace reef::edgetpu::lowering {
 namespace {
 
 constexpr std::int32_t sum_row = top_row - 16;
+constexpr std::int32_t combination_row = top_row - 16;
 constexpr std::int32_t product_row = top_row - 8;
 
 /// An area that a tile owns, as loop counts and strides.
@@ -173,6 +174,49 @@ void emit(Emission& e, const Step& step, const SumStep& kind) {
         op.reduction_mask = 3;
         op.avdata = signal_at(4);
         op.wait[0] = wait_for(counter::NARROW_TO_WIDE_, 5, 1, 1);
+        return op;
+    });
+}
+
+namespace {
+
+/// The identity times a factor of -1 to 2, where the parameters' zero point is one: column by
+/// column.
+std::array<std::uint32_t, 4> scaled_identity(std::int32_t factor) {
+    std::array<std::uint32_t, 4> words{};
+    for (unsigned lane = 0; lane < 4; ++lane)
+        for (unsigned i = 0; i < 4; ++i)
+            words[lane] |= (i == lane ? count(factor + 1) : 1U) << 8 * i;
+    return words;
+}
+
+}  // namespace
+
+void emit(Emission& e, const Step& step, const CombinationStep& kind) {
+    const Tensor &a = e.tensor(step.in[0]), &b = e.tensor(step.in[1]), &out = e.tensor(step.out);
+    std::array<std::uint32_t, 16> rows{};
+    std::ranges::copy(scaled_identity(kind.first), rows.begin());
+    std::ranges::copy(scaled_identity(kind.second), rows.begin() + 4);
+    emit_constants(e, rows, combination_row);
+    e.code.by_class([&](unsigned t) -> std::optional<program::Tensor> {
+        const auto block = block_of(out, t);
+        if (!block) return std::nullopt;
+        const auto [h, w, words, pixel] = *block;
+        program::Tensor op = word_copy();
+        apply(op, kind.scaling);
+        op.par_zero = 1;
+        op.loops = loops({2, w, h, words});
+        const std::int32_t from = first_of(a, t, out);
+        op.in =
+            nest(8, from,
+                 {{first_of(b, t, out) - from, 2}, {pixel, w}, {pitch_of(a, t), h}, {4, words}});
+        op.out =
+            nest(8, first_of(out, t, out), {{4, 1}, {pixel, w}, {pitch_of(out, t), h}, {4, words}});
+        op.par = nest(8, 4 * combination_row, {{4, 2}, {0, block->all()}});
+        op.acc = rotating(nest(8, 0, {{0, 2}, {0, block->all()}}), 1, 4);
+        op.group_level = 4;
+        op.reduction_mask = 1;
+        op.avdata = signal_at(4);
         return op;
     });
 }

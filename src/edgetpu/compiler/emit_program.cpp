@@ -84,10 +84,12 @@ struct PartName {
     std::string_view operator()(const InputStep&) const { return "input"; }
     std::string_view operator()(const ConvolutionStep&) const { return "convolution"; }
     std::string_view operator()(const SumStep&) const { return "sum"; }
+    std::string_view operator()(const CombinationStep&) const { return "combination"; }
     std::string_view operator()(const ProductStep&) const { return "product"; }
     std::string_view operator()(const CopyStep& s) const {
         return s.function == Function::none ? "copy" : "function";
     }
+    std::string_view operator()(const RearrangeStep&) const { return "rearrangement"; }
     std::string_view operator()(const MaxStep&) const { return "maximum"; }
     std::string_view operator()(const AverageStep&) const { return "average"; }
     std::string_view operator()(const GlobalAverageStep&) const { return "average of all"; }
@@ -235,8 +237,7 @@ Emission::Emission(const Plan& placed)
 }
 
 bool reads_own(const Step& step) {
-    return std::holds_alternative<SumStep>(step.kind) ||
-           std::holds_alternative<ProductStep>(step.kind);
+    return walks_both(step) || std::holds_alternative<ProductStep>(step.kind);
 }
 
 program::Tensor word_copy() {

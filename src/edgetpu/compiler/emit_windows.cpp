@@ -7,8 +7,6 @@ namespace reef::edgetpu::lowering {
 namespace {
 
 constexpr std::int32_t blend_row = top_row - 16;
-/// Until counters, which have 16 bits and a sign, must begin anew.
-constexpr std::int32_t most_words_of_gather = 32000;
 
 std::int32_t pitch_in(const Tensor& t, unsigned tile) {
     return static_cast<std::int32_t>(t.pitch(tile));
@@ -114,49 +112,6 @@ std::optional<program::Tensor> average(const Tensor& in, const Tensor& out, unsi
     return op;
 }
 
-/// A tile's part of an image, to its place in the whole image on tile 0.
-void gather_part(Emission& e, const Step& step, unsigned t, std::int32_t words_before,
-                 std::int32_t rows_before) {
-    const Tensor& in = e.tensor(step.in[0]);
-    const Area own = in.own(t);
-    const std::uint32_t h = count(own.rows.size()), row = count(own.columns.size()) * in.words();
-    const std::uint32_t rows = (h * row + 63) / 64;
-    const auto words = static_cast<std::int32_t>(in.words());
-    program::WideToNarrow store;
-    store.src = rotating(nest(4, gather_row, {{0, rows}}), 1, 1);
-    store.dst = nest(6,
-                     static_cast<std::int32_t>(step.scratch->base / 4) +
-                         (own.rows.begin * in.width + own.columns.begin) * words,
-                     {{1, row}, {in.width * words, h}});
-    store.written = signal_at(0);
-    store.wait[0] = wait_for(counter::RING_READ_A_, 0, rows_before + 1, 1);
-    store.row_level = 2;
-    e.code.tile(1, store);
-    program::RingReceive take;
-    take.ring = program::Ring::a;
-    take.dst = store.src;
-    take.ring_read = signal_at(0);
-    take.wait[0] = room_for(counter::WIDE_TO_NARROW_, 0, words_before, 64);
-    e.code.tile(1, take);
-    program::RingSend send;
-    send.src = rotating(nest(4, gather_source_row, {{1, 1}, {0, rows}}), 1, 1);
-    send.ring_write = signal_at(1);
-    send.producer = signal_at(2);
-    send.wait[0] = wait_for(counter::RING_PRODUCER_A_, 2, e.next_message_a(), 1);
-    send.wait[1] = wait_for(counter::NARROW_TO_WIDE_, 1, 1, 1);
-    send.to_tiles = 1;
-    e.code.tile(static_cast<TileSet>(1U << t), send);
-    ++e.messages_a;
-    program::NarrowToWide load;
-    load.src = nest(6, in.address(t, own.rows.begin, own.columns.begin) / 4,
-                    {{1, row}, {pitch_in(in, t) / 4, h}});
-    load.dst = rotating(nest(4, gather_source_row, {{0, rows}}), 0, 1);
-    load.written = signal_at(0);
-    load.wait[0] = room_for(counter::RING_WRITE_, 0, -1, 1);
-    load.row_level = 2;
-    e.code.tile(static_cast<TileSet>(1U << t), load);
-}
-
 /// So many rows of four pixels hold a window of the input in wide memory.
 struct PixelRows {
     std::uint32_t rows = 0, blocks = 0;
@@ -244,21 +199,7 @@ void emit(Emission& e, const Step& step, const AverageStep& kind) {
 
 void emit(Emission& e, const Step& step, const GlobalAverageStep& kind) {
     const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
-    std::int32_t words = 0, rows = 0;
-    for (unsigned t = 0; t < all_tiles; ++t) {
-        const Area own = in.own(t);
-        if (own.empty()) continue;
-        const auto part =
-            own.rows.size() * own.columns.size() * static_cast<std::int32_t>(in.words());
-        if (words + part > most_words_of_gather && words != 0) {
-            e.code.full_stop();
-            words = rows = 0;
-        }
-        gather_part(e, step, t, words, rows);
-        words += part;
-        rows += (part + 63) / 64;
-    }
-    e.code.full_stop();
+    emit_gather(e, in, 1, step.scratch->base);
     const std::uint32_t n = count(in.height * in.width);
     const std::int32_t pixel = pixel_of(in);
     program::Tensor op = word_copy();

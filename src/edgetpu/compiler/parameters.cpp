@@ -68,13 +68,15 @@ class RowWriter {
         }
     }
 
-    /// One tap's weights of a word of channels, each to itself.
+    /// One tap's weights of a word of results, each of one channel.
     void diagonal(std::uint32_t first, std::uint32_t count, std::uint32_t tap) {
         const auto& conv = *layer_.source;
         std::byte* row = next();
         std::fill_n(row, 16, zero());
+        const auto in = static_cast<std::uint32_t>(conv.in_channels);
+        const auto outs = static_cast<std::uint32_t>(conv.out_channels);
         for (std::uint32_t i = 0; i < count; ++i)
-            row[i * 4 + i] =
+            row[i * 4 + (first + i) / (outs / in) % 4] =
                 conv.weights.view()[std::size_t{tap} * static_cast<std::size_t>(conv.out_channels) +
                                     first + i];
     }

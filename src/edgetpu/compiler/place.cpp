@@ -38,9 +38,12 @@ struct ScratchOf {
         const Tensor& t = plan.tensors[step.out];
         return std::uint64_t{16} * t.most_pixels() * t.words();
     }
-    [[nodiscard]] std::uint64_t operator()(const GlobalAverageStep&) const {
+    [[nodiscard]] std::uint64_t operator()(const GlobalAverageStep&) const { return whole(); }
+    [[nodiscard]] std::uint64_t operator()(const RearrangeStep&) const { return whole(); }
+    [[nodiscard]] std::uint64_t whole() const {
         const Tensor& t = plan.tensors[step.in[0]];
-        return static_cast<std::uint64_t>(t.height * t.width) * t.pixel_bytes();
+        return static_cast<std::uint64_t>(t.height) * static_cast<std::uint64_t>(t.width) *
+               t.pixel_bytes();
     }
     [[nodiscard]] std::uint64_t operator()(const auto&) const { return 0; }
 };

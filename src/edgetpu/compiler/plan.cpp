@@ -22,9 +22,16 @@ struct StepText {
     std::string operator()(const SumStep& s) const {
         return fmt::format("sum {}:{}", s.factors.first, s.factors.second);
     }
+    std::string operator()(const CombinationStep& s) const {
+        return fmt::format("combination {} {}", s.first, s.second);
+    }
     std::string operator()(const ProductStep&) const { return "product"; }
     std::string operator()(const CopyStep& s) const {
         return fmt::format("copy to channel {}", s.first_channel);
+    }
+    std::string operator()(const RearrangeStep& s) const {
+        return fmt::format("rearrangement from {} by {},{},{}", s.order.start, s.order.row,
+                           s.order.column, s.order.channel);
     }
     std::string operator()(const MaxStep&) const { return "maximum"; }
     std::string operator()(const AverageStep&) const { return "average"; }
@@ -68,6 +75,11 @@ std::uint32_t Tensor::most_pixels() const {
     for (const Span& r : own_rows)
         for (const Span& c : own_columns) most = std::max(most, r.size() * c.size());
     return static_cast<std::uint32_t>(most);
+}
+
+bool walks_both(const Step& step) {
+    return std::holds_alternative<SumStep>(step.kind) ||
+           std::holds_alternative<CombinationStep>(step.kind);
 }
 
 std::string place_of(const Plan& plan, const Step& step) {

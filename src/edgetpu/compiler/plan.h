@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -145,7 +146,7 @@ struct LayerSchedule {
 
 /// Parameters of one convolution.
 struct ParameterLayer {
-    const compiler::Convolution* source = nullptr;
+    std::shared_ptr<const compiler::Convolution> source;
     std::size_t node = 0;
     std::string name;
     std::vector<float> multipliers;  ///< by channel; empty with one scale
@@ -191,6 +192,11 @@ struct SumStep {
     std::int32_t initial = 0;
     Scaling scaling;
 };
+/// first * a + second * b, of factors from -1 to 2.
+struct CombinationStep {
+    std::int32_t first = 1, second = 1;
+    Scaling scaling;
+};
 struct ProductStep {
     std::int32_t second_zero = 0;
     Scaling scaling;
@@ -206,6 +212,17 @@ struct CopyStep {
     /// Which pixel becomes one of the output: a kernel of one, and from where at which stride.
     Window window{};
     Function function = Function::none;
+    Scaling scaling;
+};
+/// Which element of the input, counted without padding, an element of the output is.
+struct ElementOrder {
+    std::int64_t start = 0;
+    std::int64_t row = 0, column = 0, channel = 0;  ///< from one of the output to the next
+};
+/// Every tile gets the whole input and takes from it what it owns of a region of the output.
+struct RearrangeStep {
+    ElementOrder order;
+    Area region;
     Scaling scaling;
 };
 struct MaxStep {
@@ -225,8 +242,9 @@ struct EnlargeStep {
     bool nearest = false;
 };
 
-using StepKind = std::variant<InputStep, ConvolutionStep, SumStep, ProductStep, CopyStep, MaxStep,
-                              AverageStep, GlobalAverageStep, EnlargeStep>;
+using StepKind =
+    std::variant<InputStep, ConvolutionStep, SumStep, CombinationStep, ProductStep, CopyStep,
+                 RearrangeStep, MaxStep, AverageStep, GlobalAverageStep, EnlargeStep>;
 
 struct Step {
     std::size_t node = 0;  ///< of the graph; of an input, that of its first reader
@@ -294,6 +312,9 @@ struct Need {
     Needs rows{}, columns{};
 };
 [[nodiscard]] std::vector<Need> needs_of(const Plan& plan, const Step& step);
+
+/// One instruction walks both operands with one set of strides: their windows are equal.
+[[nodiscard]] bool walks_both(const Step& step);
 
 /// "operator 3 CONV_2D".
 [[nodiscard]] std::string place_of(const Plan& plan, const Step& step);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "edgetpu/compiler/rearrangement.h"
+
 namespace reef::edgetpu::lowering {
 namespace {
 
@@ -10,8 +12,8 @@ using compiler::Graph;
 using compiler::Node;
 using compiler::Value;
 
-/// One visit of a position reads so many rows of parameters at most.
-constexpr std::int64_t most_taps = 240;
+/// Weights of a selection are the square of it.
+constexpr std::int32_t most_selected = 4096;
 
 std::string refuse_activation(Activation activation) {
     const bool known = activation == Activation::none || activation == Activation::relu ||
@@ -41,15 +43,16 @@ struct RefusalOf {
         if (auto why = refuse_activation(o.activation); !why.empty()) return why;
         if (std::int64_t{o.window.kernel_h} * o.window.kernel_w > most_taps)
             return fmt::format("its kernel has more than {} taps", most_taps);
-        if (auto why = refuse_reach(o.window); !why.empty()) return why;
-        if (!o.depthwise) return {};
-        if (o.in_channels != o.out_channels)
-            return "it is depthwise with a multiplier, of more than one channel";
-        return {};
+        return refuse_reach(o.window);
     }
     std::string operator()(const compiler::Sum& o) const { return refuse_activation(o.activation); }
     std::string operator()(const compiler::Product& o) const {
         return refuse_activation(o.activation);
+    }
+    std::string operator()(const compiler::Maximum&) const {
+        if (!in(0).same_numbers(in(1)) || !in(0).same_numbers(out()))
+            return "its tensors have different scales";
+        return {};
     }
     std::string operator()(const compiler::Rescale& o) const {
         if (!in().same_shape(out())) return "its shapes do not agree";
@@ -64,10 +67,6 @@ struct RefusalOf {
     std::string operator()(const compiler::Tanh&) const { return "tables for it are not written"; }
 
     std::string operator()(const compiler::Concatenation& o) const {
-        for (std::size_t i = 0; i + 1 < node.inputs.size(); ++i)
-            if (in(i).channels % 4 != 0)
-                return fmt::format("an input of {} channels does not end at a word of 4",
-                                   in(i).channels);
         if (o.activation != Activation::none) return "it has an activation";
         return {};
     }
@@ -92,13 +91,22 @@ struct RefusalOf {
     }
     std::string operator()(const compiler::Slice& o) const {
         for (const auto& part : o.parts)
-            if (part.channel % 4 != 0)
-                return fmt::format("a part begins at channel {}, within a word of 4", part.channel);
+            if (part.channel % 4 != 0 && in().channels > most_selected)
+                return fmt::format("a part begins at channel {} of {}, within a word of 4",
+                                   part.channel, in().channels);
         return {};
     }
     std::string operator()(const compiler::Pad&) const { return {}; }
     std::string operator()(const compiler::Reshape&) const {
-        return "it moves values from one pixel to another";
+        return refuse_order(order_of_reshape(out()));
+    }
+    std::string operator()(const compiler::Transpose& o) const {
+        return refuse_order(order_of_transpose(in(), o));
+    }
+    [[nodiscard]] std::string refuse_order(const ElementOrder& order) const {
+        return reaches_every_word(order, in(), out())
+                   ? ""
+                   : "a word of its result has bytes of more places than one loop nest reaches";
     }
 };
 

@@ -5,6 +5,9 @@
 
 namespace reef::edgetpu::lowering {
 
+/// One visit of a position reads so many rows of parameters at most.
+constexpr std::int64_t most_taps = 240;
+
 class Target final : public compiler::Target {
   public:
     [[nodiscard]] std::string refusal(const compiler::Graph& graph,

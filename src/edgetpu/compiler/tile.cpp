@@ -3,6 +3,7 @@
 #include <map>
 
 #include "edgetpu/compiler/plan.h"
+#include "edgetpu/compiler/rearrangement.h"
 
 namespace reef::edgetpu::lowering {
 namespace {
@@ -50,7 +51,15 @@ class Tiler {
     // By operation. Those that no program holds come from nowhere.
     void operator()(const compiler::Unknown&) const {}
     void operator()(const compiler::Folded&) const {}
-    void operator()(const compiler::Reshape&) const {}
+
+    void operator()(const compiler::Reshape&) {
+        const auto& node = graph_.nodes[node_];
+        rearrange(tensor_of(node.inputs[0]), order_of_reshape(out()));
+    }
+    void operator()(const compiler::Transpose& transpose) {
+        const auto& node = graph_.nodes[node_];
+        rearrange(tensor_of(node.inputs[0]), order_of_transpose(in(0), transpose));
+    }
 
     void operator()(const compiler::Pad& pad) {
         // Others may want another border than the zero point.
@@ -65,20 +74,27 @@ class Tiler {
         const auto& node = graph_.nodes[node_];
         for (std::size_t i = 0; i < slice.parts.size(); ++i) {
             const auto& p = slice.parts[i];
-            const CopyStep step{
-                .first_from_channel = p.channel,
-                .window = {.stride_h = p.step_y, .stride_w = p.step_x, .top = -p.y, .left = -p.x},
-                .scaling = unchanged(in(0).zero)};
-            plan_.steps.push_back({.node = node_,
-                                   .in = {tensor_of(node.inputs[0])},
-                                   .out = tensor_of(node.outputs[i]),
-                                   .kind = step});
+            const TensorId from = tensor_of(node.inputs[0]), to = tensor_of(node.outputs[i]);
+            const Window window{
+                .stride_h = p.step_y, .stride_w = p.step_x, .top = -p.y, .left = -p.x};
+            if (p.channel % 4 == 0) {
+                push({from}, to,
+                     CopyStep{.first_from_channel = p.channel,
+                              .window = window,
+                              .scaling = unchanged(in(0).zero)});
+                continue;
+            }
+            std::vector<std::int32_t> channels;
+            for (std::int32_t c = 0; c < plan_.tensors[to].channels; ++c)
+                channels.push_back(p.channel + c);
+            select(from, to, window, channels);
         }
     }
 
     void operator()(const compiler::Convolution& conv) {
         const float inverse_in = in(0).scale;
-        ParameterLayer layer{.source = &conv,
+        // The graph outlives the plan.
+        ParameterLayer layer{.source = {std::shared_ptr<void>(), &conv},
                              .node = node_,
                              .name = model::place_of(graph_.subgraph(), node_),
                              .multipliers = {},
@@ -106,6 +122,22 @@ class Tiler {
         add(step);
     }
 
+    /// The second, and twice the half of what the first is above it. The half is taken with the
+    /// scale by its reciprocal, which need not be one.
+    void operator()(const compiler::Maximum&) {
+        const auto& inputs = graph_.nodes[node_].inputs;
+        const TensorId a = tensor_of(inputs[0]), b = tensor_of(inputs[1]);
+        const TensorId above = like(b);
+        const float unit = out().scale * (1.0F / out().scale);
+        plan_.steps.push_back(
+            {.node = node_,
+             .in = {a, b},
+             .out = above,
+             .kind = CombinationStep{
+                 1, -1, {0, 0, 0.5F * unit, {0, 128 * out().scale * (1.0F / out().scale)}}}});
+        add_of({b, above}, CombinationStep{1, 2, unchanged(0)});
+    }
+
     void operator()(const compiler::Product& product) {
         ProductStep step{.second_zero = in(1).zero, .scaling = scaling_of(product.activation)};
         step.scaling.scale = layer_multiplier(in(0).scale, in(1).scale, out().scale);
@@ -124,14 +156,26 @@ class Tiler {
     void operator()(const compiler::Tanh&) const {}
 
     void operator()(const compiler::Concatenation& joined) {
-        std::int32_t channel = 0;
+        if (joined.axis != compiler::Axis::channels) return join_places(joined);
         const auto& inputs = graph_.nodes[node_].inputs;
+        // Each part begins at a word; where that leaves gaps, channels are selected from it.
+        std::vector<std::int32_t> channels;
+        std::int32_t channel = 0;
         for (std::size_t i = 0; i < inputs.size(); ++i) {
-            const CopyStep step{.first_channel = channel,
-                                .scaling = copying(in(i), joined.activation)};
-            add_of({tensor_of(inputs[i])}, step);
-            channel += in(i).channels;
+            for (std::int32_t c = 0; c < in(i).channels; ++c) channels.push_back(channel + c);
+            channel += (in(i).channels + 3) / 4 * 4;
         }
+        const TensorId to = tensor_of(graph_.nodes[node_].outputs[0]);
+        const bool gaps = channels.back() + 1 != out().channels;
+        const TensorId parts = gaps ? like(to) : to;
+        if (gaps) plan_.tensors[parts].channels = channel;
+        channel = 0;
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            push({tensor_of(inputs[i])}, parts,
+                 CopyStep{.first_channel = channel, .scaling = copying(in(i), joined.activation)});
+            channel += (in(i).channels + 3) / 4 * 4;
+        }
+        if (gaps) select(parts, to, {}, channels);
     }
 
     void operator()(const compiler::MaxPool& pool) {
@@ -183,16 +227,65 @@ class Tiler {
         return scaling;
     }
 
+    void join_places(const compiler::Concatenation& joined) {
+        const auto& inputs = graph_.nodes[node_].inputs;
+        const bool rows = joined.axis == compiler::Axis::rows;
+        std::int32_t at = 0;
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            const std::int32_t size = rows ? in(i).height : in(i).width;
+            const std::int64_t column = in(i).channels, row = column * in(i).width;
+            RearrangeStep step{.order = {-at * (rows ? row : column), row, column, 1},
+                               .region = {{0, out().height}, {0, out().width}},
+                               .scaling = copying(in(i), joined.activation)};
+            (rows ? step.region.rows : step.region.columns) = {at, at + size};
+            add_of({tensor_of(inputs[i])}, step);
+            at += size;
+        }
+    }
+
+    void rearrange(TensorId from, const ElementOrder& order) {
+        add_of({from}, RearrangeStep{.order = order,
+                                     .region = {{0, out().height}, {0, out().width}},
+                                     .scaling = unchanged(in(0).zero)});
+    }
+
+    /// Each channel of the result is one of the input's: a convolution with weights of 0 and 1.
+    void select(TensorId from, TensorId to, const Window& window,
+                const std::vector<std::int32_t>& channels) {
+        const Tensor& source = plan_.tensors[from];
+        auto conv = std::make_shared<compiler::Convolution>(
+            compiler::Convolution{.window = window,
+                                  .in_channels = source.channels,
+                                  .out_channels = static_cast<std::int32_t>(channels.size()),
+                                  .weights = {},
+                                  .weight_scales = {1.0F},
+                                  .biases = std::vector<std::int32_t>(channels.size(), 0)});
+        const auto ins = static_cast<std::size_t>(source.channels);
+        auto weights = std::make_shared<std::vector<std::byte>>(channels.size() * ins);
+        for (std::size_t i = 0; i < channels.size(); ++i)
+            (*weights)[i * ins + static_cast<std::size_t>(channels[i])] = std::byte{1};
+        conv->weights = SharedBytes(*weights, weights);
+        push({from}, to,
+             ConvolutionStep{window, false, plan_.layers.size(), unchanged(source.zero), 0});
+        plan_.layers.push_back({.source = std::move(conv),
+                                .node = node_,
+                                .name = model::place_of(graph_.subgraph(), node_),
+                                .multipliers = {},
+                                .rows = {},
+                                .pieces = {}});
+    }
+
     void add(StepKind kind) {
         std::vector<TensorId> inputs;
         for (const ValueId v : graph_.nodes[node_].inputs) inputs.push_back(tensor_of(v));
         add_of(std::move(inputs), std::move(kind));
     }
     void add_of(std::vector<TensorId> inputs, StepKind kind) {
-        plan_.steps.push_back({.node = node_,
-                               .in = std::move(inputs),
-                               .out = tensor_of(graph_.nodes[node_].outputs[0]),
-                               .kind = std::move(kind)});
+        push(std::move(inputs), tensor_of(graph_.nodes[node_].outputs[0]), std::move(kind));
+    }
+    void push(std::vector<TensorId> inputs, TensorId to, StepKind kind) {
+        plan_.steps.push_back(
+            {.node = node_, .in = std::move(inputs), .out = to, .kind = std::move(kind)});
     }
 
     static Scaling unchanged(std::int32_t zero) {
@@ -205,13 +298,18 @@ class Tiler {
         const ValueId value = graph_.nodes[node_].inputs[0];
         const TensorId shared = tensor_of(value);
         if (graph_.readers(value).size() == 1) return shared;
-        const TensorId copy = plan_.tensors.size();
-        plan_.tensors.push_back(plan_.tensors[shared]);
+        const TensorId copy = like(shared);
         plan_.steps.push_back({.node = node_,
                                .in = {shared},
                                .out = copy,
                                .kind = CopyStep{.scaling = unchanged(plan_.tensors[shared].zero)}});
         return copy;
+    }
+
+    TensorId like(TensorId other) {
+        const Tensor copy = plan_.tensors[other];
+        plan_.tensors.push_back(copy);
+        return plan_.tensors.size() - 1;
     }
 
     TensorId tensor_of(ValueId value) {

@@ -54,11 +54,13 @@ struct NeedsOf {
     std::vector<Need> operator()(const InputStep&) const { return {}; }
     std::vector<Need> operator()(const ConvolutionStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const SumStep&) const { return of_all(); }
+    std::vector<Need> operator()(const CombinationStep&) const { return of_all(); }
     std::vector<Need> operator()(const ProductStep&) const { return of_all(); }
     std::vector<Need> operator()(const CopyStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const MaxStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const AverageStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const GlobalAverageStep&) const { return {}; }
+    std::vector<Need> operator()(const RearrangeStep&) const { return {}; }
     std::vector<Need> operator()(const EnlargeStep& s) const {
         if (s.nearest) {
             const auto half = [](const Span& o) { return Span{o.begin / 2, (o.end + 1) / 2}; };
@@ -92,12 +94,11 @@ bool make_equal(Spans& a, Spans& b) {
     return changed;
 }
 
-/// One instruction walks both operands of a sum with one set of strides.
 void equal_operands(Plan& plan) {
     for (bool changed = true; changed;) {
         changed = false;
         for (const Step& step : plan.steps) {
-            if (!std::holds_alternative<SumStep>(step.kind)) continue;
+            if (!walks_both(step)) continue;
             if (plan.tensors[step.in[0]].in_band) continue;
             Tensor &a = plan.tensors[step.in[0]], &b = plan.tensors[step.in[1]];
             if (&a == &b) continue;

@@ -23,23 +23,10 @@ Result<FloatStage> float_stage(const OperatorView& op, model::Activation activat
     return stage;
 }
 
-Status one_group(const Convolution& c) {
-    if (c.groups() != 1) return unknown_on_edgetpu("a convolution in groups");
-    return {};
-}
-
-Status known_depthwise(const Convolution& c) {
-    if (c.depth_multiplier > 1 && c.in_channels > 1)
-        return unknown_on_edgetpu(
-            "several output channels per input channel of a depthwise "
-            "convolution of several");
-    return {};
-}
-
 }  // namespace
 
-const cpu::ConvolutionRules conv_2d_rules{.check = one_group, .stage = float_stage};
-const cpu::ConvolutionRules depthwise_conv_2d_rules{.check = known_depthwise, .stage = float_stage};
+const cpu::ConvolutionRules conv_2d_rules{.check = nullptr, .stage = float_stage};
+const cpu::ConvolutionRules depthwise_conv_2d_rules{.check = nullptr, .stage = float_stage};
 const cpu::ConvolutionRules fully_connected_rules{.check = nullptr, .stage = float_stage};
 
 PreparedKernel conv_2d(const OperatorView& op, const PrepareOptions& options) {

@@ -52,9 +52,11 @@ constexpr auto forms = std::to_array<ArithmeticForm>({
      "two computed tensors of one shape, weighted by the closest ratio of their scales"},
     {Op::average_pool_2d, average_pool_2d, false, "windows inside the input"},
     {Op::concatenation, concatenation, false, "inputs are rescaled one by one"},
-    {Op::conv_2d, conv_2d, false, "one float32 scale per tensor or channel; no groups"},
+    {Op::conv_2d, conv_2d, false,
+     "one float32 scale per tensor or channel; groups, which no known program has, alike"},
     {Op::depthwise_conv_2d, depthwise_conv_2d, false,
-     "one float32 scale per tensor or channel; depth multiplier 1, or one input channel"},
+     "one float32 scale per tensor or channel; depth multipliers, which known programs have of one "
+     "channel alone, alike"},
     {Op::fully_connected, fully_connected, false, "one float32 scale per tensor or channel"},
     {Op::logistic, logistic, false, "the vendor's polynomials; output scale 1/256"},
     {Op::max_pool_2d, max_pool_2d, true, "one scale for input and output, no fused activation"},

@@ -93,7 +93,9 @@ class Maker {
             &Maker::depthwise,   &Maker::sum,         &Maker::product,     &Maker::rescale,
             &Maker::logistic,    &Maker::joined,      &Maker::pool,        &Maker::resize,
             &Maker::mean,        &Maker::padded,      &Maker::dense,       &Maker::split,
-            &Maker::slice};
+            &Maker::slice,       &Maker::scaled,      &Maker::shifted,     &Maker::maximum,
+            &Maker::grouped,     &Maker::multiplied,  &Maker::reshaped,    &Maker::transposed,
+            &Maker::stacked};
         (this->*kinds[draw(0, std::size(kinds) - 1)])();
     }
 
@@ -106,8 +108,18 @@ class Maker {
         Live& in = any();
         if (in.c > 1) windowed(in, true);
     }
+    void grouped() {
+        Live& in = any();
+        const int groups = draw(2, 4);
+        if (in.c % groups == 0) windowed(in, false, groups);
+    }
+    void multiplied() {
+        Live& in = any();
+        if (in.c <= 40) windowed(in, true, draw(2, 4));
+    }
 
-    void windowed(Live& from, bool by_channel) {
+    /// Into so many groups; of a depthwise one, so many results of each channel.
+    void windowed(Live& from, bool by_channel, int groups = 1) {
         const Live in = from;
         const int kh = std::array{1, 3, 3, 5}[draw(0, 3)], kw = chance(8) ? draw(1, 4) : kh;
         const int sh = draw(1, 2), sw = chance(8) ? draw(1, 2) : sh;
@@ -119,16 +131,20 @@ class Maker {
         out.read = false;
         out.h = side(in.h, reach_h, sh, padding);
         out.w = side(in.w, reach_w, sw, padding);
-        if (!by_channel) out.c = chance(4) ? draw(1, 150) : 4 * draw(1, 32);
+        if (by_channel)
+            out.c = groups * in.c;
+        else
+            out.c = groups * std::max(1, (chance(4) ? draw(1, 150) : 4 * draw(1, 32)) / groups);
         if (std::int64_t{out.h} * out.w * out.c > 60000) return;
         const auto layer =
             constants_of(in, out, kh * kw, by_channel,
                          by_channel ? std::vector<std::int32_t>{1, kh, kw, out.c}
-                                    : std::vector<std::int32_t>{out.c, kh, kw, in.c});
+                                    : std::vector<std::int32_t>{out.c, kh, kw, in.c / groups});
         from.read = true;
         const auto to = made({0, out.h, out.w, out.c, layer.scale, zero(), false});
         if (by_channel) {
-            model::DepthwiseConv2dOptions o{padding, sh, sw, dilation, dilation, 1, activation()};
+            model::DepthwiseConv2dOptions o{
+                padding, sh, sw, dilation, dilation, by_channel ? groups : 1, activation()};
             builder_.add(Op::depthwise_conv_2d, {in.index, layer.weights, layer.bias}, {to}, o);
         } else {
             model::Conv2dOptions o{padding, sh, sw, dilation, dilation, activation(), {}};
@@ -198,6 +214,49 @@ class Maker {
         builder_.add(Op::mul, {x.index, y.index}, {to}, model::MulOptions{activation()});
     }
 
+    /// By a constant: one, or one for each channel.
+    void scaled() {
+        const Live in = any();
+        touch(in);
+        const auto factor = constant_like(
+            in, chance(3), std::uniform_real_distribution<float>(0.004F, 0.01F)(random_));
+        const auto to = made({0, in.h, in.w, in.c, in.scale * 0.7F, zero(), false});
+        builder_.add(Op::mul, {in.index, factor}, {to}, model::MulOptions{activation()});
+    }
+    void shifted() {
+        const Live in = any();
+        touch(in);
+        const auto constant = constant_like(in, chance(2), in.scale * 0.37F);
+        const auto to = made({0, in.h, in.w, in.c, in.scale, zero(), false});
+        builder_.add(Op::sub, {in.index, constant}, {to}, model::SubOptions{activation(), true});
+    }
+    TensorIndex constant_like(const Live& in, bool single, float scale) {
+        const std::int32_t size = single ? 1 : in.c;
+        std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
+        for (auto& b : bytes) b = static_cast<std::uint8_t>(draw(0, 255));
+        return constant(type(), single ? std::vector<std::int32_t>{} : std::vector{size}, bytes,
+                        model::per_tensor(scale, zero() - (is_signed_ ? 128 : 0)));
+    }
+
+    /// Of a tensor and another with its numbers, which are the result's, too.
+    void maximum() {
+        const auto [a, b] = pair();
+        const Live x = live_[a];
+        Live y = live_[b];
+        live_[a].read = live_[b].read = true;
+        if (y.scale != x.scale || y.zero != x.zero) {
+            const auto from = y.index;
+            y = x;
+            y.read = true;
+            y.index = made(y);
+            builder_.add(Op::quantize, {from}, {y.index});
+        }
+        Live out = x;
+        out.read = false;
+        const auto to = made(out);
+        builder_.add(Op::maximum, {x.index, y.index}, {to});
+    }
+
     void rescale() {
         const Live in = any();
         touch(in);
@@ -221,7 +280,6 @@ class Maker {
             if (t.h != in.h || t.w != in.w || parts.size() == 3) continue;
             // TFLite's int8 rescales nothing here.
             if (is_signed_ && (t.scale != in.scale || t.zero != in.zero)) continue;
-            if (!parts.empty() && channels % 4 != 0) break;
             parts.push_back(read(t));
             channels += t.c;
         }
@@ -340,6 +398,75 @@ class Maker {
         builder_.add(Op::pad, {in.index, list}, {to});
         if (chance(4)) return;
         windowed(live_.back(), chance(3) && out.c > 1);
+    }
+
+    /// Factors of the elements in another order.
+    void reshaped() {
+        const Live in = any();
+        std::vector<std::int32_t> sides{1, 1, 1};
+        std::int32_t left = in.h * in.w * in.c;
+        if (left > 6000) return;
+        for (std::int32_t factor = 2; left > 1; ++factor)
+            for (; left % factor == 0; left /= factor)
+                sides[static_cast<std::size_t>(draw(0, 2))] *= factor;
+        touch(in);
+        Live out = in;
+        out.read = false;
+        out.h = sides[0];
+        out.w = sides[1];
+        out.c = sides[2];
+        const auto shape_of =
+            constant(ElementType::int32, {4}, std::vector<std::int32_t>{1, out.h, out.w, out.c});
+        const auto to = made(out);
+        builder_.add(Op::reshape, {in.index, shape_of}, {to}, model::ReshapeOptions{});
+    }
+    void transposed() {
+        const Live in = any();
+        if (in.h * in.w * in.c > 12000) return;
+        std::vector<std::int32_t> order{0, 1, 2, 3};
+        std::shuffle(order.begin() + 1, order.end(), random_);
+        touch(in);
+        const std::array<std::int32_t, 4> sides{1, in.h, in.w, in.c};
+        const auto side_of = [&](std::size_t i) {
+            return sides[static_cast<std::size_t>(order[i])];
+        };
+        Live out = in;
+        out.read = false;
+        out.h = side_of(1);
+        out.w = side_of(2);
+        out.c = side_of(3);
+        const auto list = constant(ElementType::int32, {4}, order);
+        const auto to = made(out);
+        builder_.add(Op::transpose, {in.index, list}, {to});
+    }
+    /// The same tensor, and what fits beside it, one below the other or side by side.
+    void stacked() {
+        const Live in = any();
+        const int axis = draw(1, 2);
+        std::vector<TensorIndex> parts;
+        Live out{0,
+                 in.h,
+                 in.w,
+                 in.c,
+                 is_signed_ ? in.scale : in.scale * 1.3F,
+                 is_signed_ ? in.zero : zero(),
+                 false};
+        std::int32_t size = 0;
+        for (Live& t : live_) {
+            if ((axis == 1 ? t.w != in.w : t.h != in.h) || t.c != in.c || parts.size() == 3)
+                continue;
+            if (is_signed_ && (t.scale != in.scale || t.zero != in.zero)) continue;
+            parts.push_back(read(t));
+            size += axis == 1 ? t.h : t.w;
+        }
+        if (parts.size() == 1) parts.push_back(parts[0]);
+        if (parts[0] == parts[1]) size *= 2;
+        (axis == 1 ? out.h : out.w) = size;
+        if (std::int64_t{out.h} * out.w * out.c > 30000) {
+            return;
+        }
+        builder_.add(Op::concatenation, parts, {made(out)},
+                     model::ConcatenationOptions{axis, Activation::none});
     }
 
     void touch(const Live& t) {

@@ -1,0 +1,145 @@
+// Operators that take two tensors value by value. A constant is weights: one factor or bias for
+// each channel, which a depthwise convolution of a pixel applies.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "compiler/graph_reader.h"
+
+namespace reef::compiler {
+namespace {
+
+constexpr std::int32_t middle = 128;
+
+/// One weight for each channel, of the pixel itself.
+Convolution of_each_channel(const Value& in, Activation activation,
+                            std::vector<std::uint8_t> weights) {
+    auto held = std::make_shared<std::vector<std::byte>>();
+    held->reserve(weights.size());
+    for (const std::uint8_t w : weights) held->push_back(static_cast<std::byte>(w));
+    Convolution conv{.window = {},
+                     .depthwise = true,
+                     .activation = activation,
+                     .in_channels = in.channels,
+                     .out_channels = in.channels,
+                     .weights = SharedBytes(*held, held),
+                     .weight_scales = {1.0F},
+                     .biases = {}};
+    conv.biases.assign(static_cast<std::size_t>(in.channels), 0);
+    return conv;
+}
+
+std::vector<std::uint8_t> ones(const Value& in) {
+    return std::vector<std::uint8_t>(static_cast<std::size_t>(in.channels), middle + 1);
+}
+
+struct Numbers {
+    float scale = 1;
+    std::int32_t zero = 0;  ///< uint8 domain
+};
+
+std::optional<Numbers> numbers_of(const Tensor& tensor) {
+    const auto& q = tensor.quantization;
+    if (!is_byte(tensor.type) || !q || q->scale.size() != 1 || !(q->scale[0] > 0))
+        return std::nullopt;
+    const auto zero = q->zero_point.empty() ? 0 : static_cast<std::int32_t>(q->zero_point[0]);
+    return Numbers{q->scale[0], zero + flip_of(tensor.type)};
+}
+
+/// Whether a constant has one value, or one for each channel.
+bool is_by_channel(const Tensor& constant, const Value& in) {
+    return constant.element_count() == in.channels && !constant.shape.empty() &&
+           constant.shape.back() == in.channels;
+}
+
+}  // namespace
+
+std::string GraphReader::pair_problem(const Operator& op) const {
+    if (op.inputs.size() != 2) return shapes_disagree;
+    for (const TensorIndex i : op.inputs)
+        if (is_constant(i)) return "one of its inputs is a constant";
+    if (!value(op.inputs[0]).same_shape(value(op.inputs[1])) ||
+        !value(op.inputs[0]).same_shape(value(op.outputs[0])))
+        return "its inputs have different shapes";
+    return {};
+}
+
+std::vector<std::uint8_t> GraphReader::bytes_of(const Tensor& constant) const {
+    std::vector<std::uint8_t> bytes;
+    for (const std::byte b : model_.constant(constant))
+        bytes.push_back(static_cast<std::uint8_t>(static_cast<unsigned>(b) ^
+                                                  static_cast<unsigned>(flip_of(constant.type))));
+    return bytes;
+}
+
+Read GraphReader::sum(const Operator& op) const {
+    if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
+    return Sum{options<model::AddOptions>(op).activation};
+}
+
+Read GraphReader::product(const Operator& op) const {
+    if (op.inputs.size() == 2 && is_constant(op.inputs[1]))
+        return product_with(op, tensor(op.inputs[1]));
+    if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
+    return Product{options<model::MulOptions>(op).activation};
+}
+
+/// A constant per channel is part of the scales; one for all, or of one pixel, is weights. Both
+/// come to the vendor's scale where they can be told apart.
+Read GraphReader::product_with(const Operator& op, const Tensor& factor) const {
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    const auto numbers = numbers_of(factor);
+    if (!numbers) return std::unexpected("its constant has not 8 bits and one scale");
+    if (!in.same_shape(out)) return disagree();
+    const auto activation = options<model::MulOptions>(op).activation;
+    const auto bytes = bytes_of(factor);
+    if (is_by_channel(factor, in) && in.pixels() != 1) {
+        Convolution conv = of_each_channel(in, activation, ones(in));
+        conv.weight_zero = middle;
+        conv.weight_scales.clear();
+        for (const std::uint8_t b : bytes)
+            conv.weight_scales.push_back(numbers->scale * static_cast<float>(b - numbers->zero));
+        return conv;
+    }
+    if (bytes.size() != 1 && !is_by_channel(factor, in))
+        return std::unexpected("its constant has more values than one for each channel");
+    Convolution conv = of_each_channel(
+        in, activation,
+        bytes.size() == 1
+            ? std::vector<std::uint8_t>(static_cast<std::size_t>(in.channels), bytes[0])
+            : bytes);
+    conv.weight_zero = numbers->zero;
+    conv.weight_scales = {numbers->scale};
+    return conv;
+}
+
+/// A constant is taken off as a whole number of the input's steps.
+Read GraphReader::difference(const Operator& op) const {
+    if (op.inputs.size() != 2 || !is_constant(op.inputs[1]))
+        return std::unexpected("no known program takes one computed tensor from another");
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    const Tensor& constant = tensor(op.inputs[1]);
+    const auto numbers = numbers_of(constant);
+    if (!numbers) return std::unexpected("its constant has not 8 bits and one scale");
+    if (!in.same_shape(out)) return disagree();
+    const auto bytes = bytes_of(constant);
+    if (bytes.size() != 1 && !is_by_channel(constant, in))
+        return std::unexpected("its constant has more values than one for each channel");
+    if (in.scale != out.scale) return std::unexpected("it changes the scale");
+    const double steps = static_cast<double>(numbers->scale) / static_cast<double>(in.scale);
+    if (!(steps < 0x1p20)) return std::unexpected("its constant's scale is too large");
+    Convolution conv = of_each_channel(in, options<model::SubOptions>(op).activation, ones(in));
+    conv.weight_zero = middle;
+    for (std::size_t c = 0; c < conv.biases.size(); ++c) {
+        const std::int32_t value = bytes[bytes.size() == 1 ? 0 : c] - numbers->zero;
+        conv.biases[c] = -static_cast<std::int32_t>(std::nearbyint(value * steps));
+    }
+    return conv;
+}
+
+Read GraphReader::maximum(const Operator& op) const {
+    if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
+    return Maximum{};
+}
+
+}  // namespace reef::compiler
