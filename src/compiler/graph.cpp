@@ -33,6 +33,7 @@ struct TextOf {
     std::string operator()(const Maximum&) const { return "maximum of two"; }
     std::string operator()(const Rescale&) const { return "rescale"; }
     std::string operator()(const Logistic&) const { return "logistic"; }
+    std::string operator()(const Softmax&) const { return "softmax"; }
     std::string operator()(const Tanh&) const { return "tanh"; }
     std::string operator()(const Concatenation&) const { return "concatenation"; }
     std::string operator()(const MaxPool& o) const { return "maximum " + window_text(o.window); }

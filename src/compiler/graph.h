@@ -88,6 +88,10 @@ struct Rescale {
 };
 struct Logistic {};
 struct Tanh {};
+/// Over the channels.
+struct Softmax {
+    float beta = 1;
+};
 enum class Axis : std::uint8_t { rows, columns, channels };
 struct Concatenation {
     Activation activation = Activation::none;
@@ -133,9 +137,9 @@ struct Unknown {
     std::string why;
 };
 
-using Operation =
-    std::variant<Unknown, Folded, Convolution, Sum, Product, Maximum, Rescale, Logistic, Tanh,
-                 Concatenation, MaxPool, AveragePool, Resize, Slice, Pad, Reshape, Transpose>;
+using Operation = std::variant<Unknown, Folded, Convolution, Sum, Product, Maximum, Rescale,
+                               Logistic, Tanh, Softmax, Concatenation, MaxPool, AveragePool, Resize,
+                               Slice, Pad, Reshape, Transpose>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

@@ -137,6 +137,8 @@ Read GraphReader::operation_of(const Operator& op) {
             return Rescale{Activation::relu6};
         case Op::logistic:
             return Logistic{};
+        case Op::softmax:
+            return Softmax{options<model::SoftmaxOptions>(op).beta};
         case Op::tanh:
             return Tanh{};
         case Op::concatenation:

@@ -13,7 +13,8 @@ constexpr std::size_t tries_behind = 4;
 
 bool is_whole(const Step& step) {
     return std::holds_alternative<GlobalAverageStep>(step.kind) ||
-           std::holds_alternative<RearrangeStep>(step.kind);
+           std::holds_alternative<RearrangeStep>(step.kind) ||
+           std::holds_alternative<SoftmaxStep>(step.kind);
 }
 
 std::size_t inputs_of(const Plan& plan) {

@@ -49,6 +49,7 @@ struct Emission {
 /// A tensor instruction on words of 4 channels that changes nothing.
 [[nodiscard]] program::Tensor word_copy();
 void apply(program::Tensor& op, const Scaling& scaling);
+[[nodiscard]] program::Table table_of(const spec::Polynomials& function);
 /// Dimensions as counts: {4, words} etc. of an area of a tensor.
 [[nodiscard]] inline std::uint32_t count(std::int32_t n) {
     return static_cast<std::uint32_t>(n);
@@ -68,6 +69,7 @@ void emit(Emission& e, const Step& step, const RearrangeStep& kind);
 void emit(Emission& e, const Step& step, const MaxStep& kind);
 void emit(Emission& e, const Step& step, const AverageStep& kind);
 void emit(Emission& e, const Step& step, const GlobalAverageStep& kind);
+void emit(Emission& e, const Step& step, const SoftmaxStep& kind);
 void emit(Emission& e, const Step& step, const EnlargeStep& kind);
 
 /// Whether a step reads nothing of its inputs but what tiles own.

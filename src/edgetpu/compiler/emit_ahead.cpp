@@ -14,6 +14,7 @@ struct UsesNoRing {
     bool operator()(const ConvolutionStep&) const { return false; }
     bool operator()(const GlobalAverageStep&) const { return false; }
     bool operator()(const RearrangeStep&) const { return false; }
+    bool operator()(const SoftmaxStep&) const { return false; }
     bool operator()(const SumStep&) const { return true; }
     bool operator()(const CombinationStep&) const { return true; }
     bool operator()(const ProductStep&) const { return true; }

@@ -33,19 +33,6 @@ std::int32_t pitch_of(const Tensor& t, unsigned tile) {
     return static_cast<std::int32_t>(t.pitch(tile));
 }
 
-program::Table table_of(const spec::Polynomials& function) {
-    program::Table table;
-    for (std::size_t s = 0; s < table.coefficients.size(); ++s)
-        for (std::size_t k = 0; k < table.coefficients[s].size(); ++k)
-            table.coefficients[s][k] = function.coefficients[s][k];
-    for (std::size_t i = 0; i < table.breaks.size(); ++i) table.breaks[i] = function.breaks[i];
-    return table;
-}
-
-}  // namespace
-
-namespace {
-
 /// Words of the zero point behind the channels that are copied.
 std::optional<program::Mesh> fill_behind(const Tensor& in, const Tensor& out, unsigned t,
                                          const CopyStep& kind) {

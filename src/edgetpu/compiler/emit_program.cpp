@@ -93,6 +93,7 @@ struct PartName {
     std::string_view operator()(const MaxStep&) const { return "maximum"; }
     std::string_view operator()(const AverageStep&) const { return "average"; }
     std::string_view operator()(const GlobalAverageStep&) const { return "average of all"; }
+    std::string_view operator()(const SoftmaxStep&) const { return "softmax"; }
     std::string_view operator()(const EnlargeStep&) const { return "enlargement"; }
 };
 
@@ -256,6 +257,15 @@ void apply(program::Tensor& op, const Scaling& scaling) {
     op.scale = scaling.scale;
     op.clamp_max = scaling.clamp.max;
     op.clamp_min = scaling.clamp.min;
+}
+
+program::Table table_of(const spec::Polynomials& function) {
+    program::Table table;
+    for (std::size_t s = 0; s < table.coefficients.size(); ++s)
+        for (std::size_t k = 0; k < table.coefficients[s].size(); ++k)
+            table.coefficients[s][k] = function.coefficients[s][k];
+    for (std::size_t i = 0; i < table.breaks.size(); ++i) table.breaks[i] = function.breaks[i];
+    return table;
 }
 
 void emit_constants(Emission& e, const std::array<std::uint32_t, 16>& words, std::int32_t row) {

@@ -175,12 +175,16 @@ std::optional<program::Tensor> maximum(const Tensor& in, const Tensor& out, unsi
     return op;
 }
 
-/// A maximum lays its input out as rows of wide memory, above the parameters.
+/// Maxima lay their input out as rows of wide memory, above the parameters.
 Status check_rows(const Plan& plan, const Step& step) {
-    if (!std::holds_alternative<MaxStep>(step.kind)) return {};
+    if (step.in.empty()) return {};
     const Tensor& in = plan.tensors[step.in[0]];
     std::int32_t rows = 0;
-    for (unsigned t = 0; t < all_tiles; ++t) {
+    if (std::holds_alternative<SoftmaxStep>(step.kind))
+        rows = static_cast<std::int32_t>(softmax_room(in).rows);
+    else if (!std::holds_alternative<MaxStep>(step.kind))
+        return {};
+    for (unsigned t = 0; t < all_tiles && std::holds_alternative<MaxStep>(step.kind); ++t) {
         const Area w = in.window(t);
         rows = std::max(rows, w.rows.size() * ((w.columns.size() + 3) / 4));
     }

@@ -40,6 +40,9 @@ struct ScratchOf {
     }
     [[nodiscard]] std::uint64_t operator()(const GlobalAverageStep&) const { return whole(); }
     [[nodiscard]] std::uint64_t operator()(const RearrangeStep&) const { return whole(); }
+    [[nodiscard]] std::uint64_t operator()(const SoftmaxStep&) const {
+        return softmax_room(plan.tensors[step.in[0]]).bytes();
+    }
     [[nodiscard]] std::uint64_t whole() const {
         const Tensor& t = plan.tensors[step.in[0]];
         return static_cast<std::uint64_t>(t.height) * static_cast<std::uint64_t>(t.width) *

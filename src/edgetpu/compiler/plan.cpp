@@ -35,6 +35,7 @@ struct StepText {
     }
     std::string operator()(const MaxStep&) const { return "maximum"; }
     std::string operator()(const AverageStep&) const { return "average"; }
+    std::string operator()(const SoftmaxStep&) const { return "softmax"; }
     std::string operator()(const GlobalAverageStep&) const { return "average of all"; }
     std::string operator()(const EnlargeStep& s) const {
         return s.nearest ? "enlarge, nearest" : "enlarge, bilinear";
@@ -75,6 +76,10 @@ std::uint32_t Tensor::most_pixels() const {
     for (const Span& r : own_rows)
         for (const Span& c : own_columns) most = std::max(most, r.size() * c.size());
     return static_cast<std::uint32_t>(most);
+}
+
+SoftmaxRoom softmax_room(const Tensor& in) {
+    return {(in.words() + 63) / 64, (in.words() + 1) / 2};
 }
 
 bool walks_both(const Step& step) {

@@ -237,6 +237,10 @@ struct AverageStep {
 struct GlobalAverageStep {
     Scaling scaling;
 };
+/// Of one pixel's channels.
+struct SoftmaxStep {
+    float scale = 1;  ///< of the input, times beta
+};
 /// To twice the height and width.
 struct EnlargeStep {
     bool nearest = false;
@@ -244,7 +248,7 @@ struct EnlargeStep {
 
 using StepKind =
     std::variant<InputStep, ConvolutionStep, SumStep, CombinationStep, ProductStep, CopyStep,
-                 RearrangeStep, MaxStep, AverageStep, GlobalAverageStep, EnlargeStep>;
+                 RearrangeStep, MaxStep, AverageStep, GlobalAverageStep, SoftmaxStep, EnlargeStep>;
 
 struct Step {
     std::size_t node = 0;  ///< of the graph; of an input, that of its first reader
@@ -312,6 +316,18 @@ struct Need {
     Needs rows{}, columns{};
 };
 [[nodiscard]] std::vector<Need> needs_of(const Plan& plan, const Step& step);
+
+/// Narrow memory that a softmax takes besides its tensors.
+struct SoftmaxRoom {
+    std::uint32_t rows = 0;    ///< of 64 words: the values
+    std::uint32_t eights = 0;  ///< of values: the exponentials
+    [[nodiscard]] std::uint32_t words() const { return 64 * rows; }
+    [[nodiscard]] std::uint32_t row_bytes() const { return 4 * words(); }
+    [[nodiscard]] std::uint32_t exponential_bytes() const { return 16 * eights; }
+    /// Values, units, distances, exponentials, and results of a row or less.
+    [[nodiscard]] std::uint32_t bytes() const { return 3 * row_bytes() + exponential_bytes() + 64; }
+};
+[[nodiscard]] SoftmaxRoom softmax_room(const Tensor& in);
 
 /// One instruction walks both operands with one set of strides: their windows are equal.
 [[nodiscard]] bool walks_both(const Step& step);

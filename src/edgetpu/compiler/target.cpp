@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "edgetpu/compiler/rearrangement.h"
 
 namespace reef::edgetpu::lowering {
@@ -12,6 +14,8 @@ using compiler::Graph;
 using compiler::Node;
 using compiler::Value;
 
+/// What the vendor documents.
+constexpr std::int32_t most_softmax = 16000;
 /// Weights of a selection are the square of it.
 constexpr std::int32_t most_selected = 4096;
 
@@ -59,6 +63,16 @@ struct RefusalOf {
         return refuse_activation(o.activation);
     }
     std::string operator()(const compiler::Logistic&) const {
+        if (!in().same_shape(out())) return "its shapes do not agree";
+        if (out().scale != 1.0F / 256 || out().zero != 0)
+            return "its output has another scale than 1/256";
+        return {};
+    }
+    std::string operator()(const compiler::Softmax& o) const {
+        if (!std::isfinite(in().scale * o.beta) || !(o.beta > 0)) return "its beta is no factor";
+        if (in().pixels() != 1) return "it has several rows";
+        if (in().channels > most_softmax)
+            return fmt::format("it has more than {} values", most_softmax);
         if (!in().same_shape(out())) return "its shapes do not agree";
         if (out().scale != 1.0F / 256 || out().zero != 0)
             return "its output has another scale than 1/256";

@@ -153,6 +153,9 @@ class Tiler {
             in(0).zero, 0, in(0).scale, {spec::sigmoid_256.least, spec::sigmoid_256.most}};
         add(CopyStep{.function = Function::logistic, .scaling = scaling});
     }
+    void operator()(const compiler::Softmax& softmax) {
+        add(SoftmaxStep{in(0).scale * softmax.beta});
+    }
     void operator()(const compiler::Tanh&) const {}
 
     void operator()(const compiler::Concatenation& joined) {

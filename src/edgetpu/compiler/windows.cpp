@@ -60,6 +60,7 @@ struct NeedsOf {
     std::vector<Need> operator()(const MaxStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const AverageStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const GlobalAverageStep&) const { return {}; }
+    std::vector<Need> operator()(const SoftmaxStep&) const { return of_all(); }
     std::vector<Need> operator()(const RearrangeStep&) const { return {}; }
     std::vector<Need> operator()(const EnlargeStep& s) const {
         if (s.nearest) {

@@ -217,21 +217,27 @@ TEST_P(CompileReal, GivesTheBytesOfTheChipsArithmetic) {
 
 INSTANTIATE_TEST_SUITE_P(
     Small, CompileReal,
-    testing::Values(RealModel{"data/models/mobilenet_v1_0.25_128_quant.tflite", 30},
+    testing::Values(RealModel{"data/models/mobilenet_v1_0.25_128_quant.tflite", 31},
+                    RealModel{"data/models/split_concat.tflite", 3},
+                    RealModel{"data/edgetpu/templates/bright_16x16.tflite", 6},
+                    RealModel{"data/edgetpu/templates/color_red_64x64.tflite", 7},
                     RealModel{"data/edgetpu/templates/dense_256.tflite", 3},
                     RealModel{"data/edgetpu/templates/gabor_64x64_p4.tflite", 4},
-                    RealModel{"data/edgetpu/templates/looming_64x64_3x3.tflite", 7},
-                    RealModel{"data/edgetpu/wild/tcn__quantized_model.tflite", 3},
-                    RealModel{"data/edgetpu/wild/facemesh__face_landmark_192_full_integer_quant."
-                              "tflite",
-                              2}));
+                    RealModel{"data/edgetpu/templates/looming_64x64_3x3.tflite", 9},
+                    RealModel{"data/edgetpu/wild/tcn__quantized_model.tflite", 3}));
 
 #if defined(REEF_LARGE_PROGRAMS)
 INSTANTIATE_TEST_SUITE_P(
     Large, CompileReal,
-    testing::Values(RealModel{"data/models/mobilenet_v1_0.5_160_quant.tflite", 30},
-                    RealModel{"data/models/tf2_mobilenet_v2_1.0_224_ptq.tflite", 65},
-                    RealModel{"data/models/movenet_single_pose_lightning_ptq.tflite", 93}));
+    testing::Values(RealModel{"data/models/mobilenet_v1_0.5_160_quant.tflite", 31},
+                    RealModel{"data/edgetpu/wild/facemesh__face_landmark_192_full_integer_quant."
+                              "tflite",
+                              165},
+                    RealModel{"data/edgetpu/wild/"
+                              "facemesh__face_detection_front_128_full_integer_quant.tflite",
+                              75},
+                    RealModel{"data/models/tf2_mobilenet_v2_1.0_224_ptq.tflite", 68},
+                    RealModel{"data/models/movenet_single_pose_lightning_ptq.tflite", 96}));
 #endif
 
 }  // namespace

@@ -95,7 +95,7 @@ class Maker {
             &Maker::mean,        &Maker::padded,      &Maker::dense,       &Maker::split,
             &Maker::slice,       &Maker::scaled,      &Maker::shifted,     &Maker::maximum,
             &Maker::grouped,     &Maker::multiplied,  &Maker::reshaped,    &Maker::transposed,
-            &Maker::stacked};
+            &Maker::stacked,     &Maker::softmax};
         (this->*kinds[draw(0, std::size(kinds) - 1)])();
     }
 
@@ -398,6 +398,24 @@ class Maker {
         builder_.add(Op::pad, {in.index, list}, {to});
         if (chance(4)) return;
         windowed(live_.back(), chance(3) && out.c > 1);
+    }
+
+    /// Of all elements.
+    void softmax() {
+        Live in = any();
+        const std::int32_t all = in.h * in.w * in.c;
+        if (all > 3000) return;
+        touch(in);
+        if (in.h * in.w != 1) {
+            const auto from = in.index;
+            in = {0, 1, 1, all, in.scale, in.zero, true};
+            in.index = made(in);
+            const auto flat =
+                constant(ElementType::int32, {4}, std::vector<std::int32_t>{1, 1, 1, all});
+            builder_.add(Op::reshape, {from, flat}, {in.index}, model::ReshapeOptions{});
+        }
+        const auto to = made({0, 1, 1, in.c, 1.0F / 256, 0, false});
+        builder_.add(Op::softmax, {in.index}, {to}, model::SoftmaxOptions{chance(3) ? 0.7F : 1.0F});
     }
 
     /// Factors of the elements in another order.
