@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
                     RealModel{"data/edgetpu/templates/dense_256.tflite", 3},
                     RealModel{"data/edgetpu/templates/gabor_64x64_p4.tflite", 4},
                     RealModel{"data/edgetpu/templates/looming_64x64_3x3.tflite", 9},
-                    RealModel{"data/edgetpu/wild/tcn__quantized_model.tflite", 3}));
+                    RealModel{"data/edgetpu/wild/tcn__quantized_model.tflite", 6}));
 
 #if defined(REEF_LARGE_PROGRAMS)
 INSTANTIATE_TEST_SUITE_P(
