@@ -6,9 +6,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "inputs/instruction_streams.h"
 #include "reef/base/file.h"
 #include "reef/edgetpu/assembly.h"
+#include "reef/runtime/program_streams.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -23,7 +23,7 @@ std::vector<std::byte> program() {
                     "data/models/mobilenet_v1_0.5_160_quant_edgetpu.tflite";
     const auto file = read_file(path.string());
     if (!file) return {};
-    const auto programs = tool::programs_of(*file, "edgetpu");
+    const auto programs = runtime::program_streams_of(*file, "edgetpu");
     if (!programs) return {};
     Bytes longest;
     for (const auto& p : *programs) {

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/program_check.h"
-#include "reef/edgetpu/program_diff.h"
+#include "reef/hw/program_diff.h"
 
 namespace reef::fuzz {
 namespace {
@@ -45,7 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)edgetpu::check_program(chunks);
     (void)edgetpu::check_synchronisation(chunks);
     (void)edgetpu::check_synchronisation(std::array{input});
-    const auto diff = edgetpu::diff_programs(chunks[0], chunks[1]);
+    const auto diff =
+        hw::diff_programs(edgetpu::isa(), chunks[0], chunks[1], edgetpu::numbering_field);
     fuzz::check(diff.identical == std::ranges::equal(chunks[0], chunks[1]),
                 "identical streams are called so");
     return 0;

@@ -278,6 +278,10 @@ class Reader {
 
 }  // namespace
 
+bool is_tflite(Bytes file) {
+    return file.size() >= 8 && as_text(file.subspan(4, 4)) == "TFL3";
+}
+
 Result<Model> read_tflite(const SharedBytes& file) {
     // The accessors read numbers in place: a caller's buffer may start anywhere.
     const SharedBytes bytes = aligned_to(8, file);

@@ -38,6 +38,7 @@ TEST(Promised, OperatorsHaveNamesAndOptions) {
 TEST(Promised, ModelsAreTfliteFiles) {
     const auto file = model::write_tflite(sigmoid());
     ASSERT_TRUE(file) << file.error().message();
+    EXPECT_TRUE(model::is_tflite(*file));
     const auto read = model::read_tflite(reef::SharedBytes::copy_of(*file));
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(read->subgraphs[0].operators[0].code.builtin, model::Op::logistic);

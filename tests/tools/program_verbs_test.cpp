@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "inputs/instruction_streams.h"
 #include "reef/base/file.h"
+#include "reef/runtime/program_streams.h"
 #include "support/shared_data.h"
 
 namespace reef::tool {
@@ -128,7 +128,7 @@ TEST_F(ProgramVerbsTest, CompiledModelsShowAllExecutables) {
                file("dense.coral")});
     const auto bytes = read_file(model);
     ASSERT_TRUE(bytes);
-    const auto programs = programs_of(*bytes);
+    const auto programs = runtime::program_streams_of(*bytes);
     ASSERT_TRUE(programs);
     EXPECT_TRUE(
         std::ranges::equal(read_file(file("dense.coral"))->view(), programs->at(0).chunks.at(0)));
@@ -147,13 +147,13 @@ TEST(InstructionStreams, BrokenPackagesAreRefused) {
         for (const auto flip : {std::byte{0x80}, std::byte{0xff}, std::byte{0x04}}) {
             auto changed = bytes;
             changed[at] ^= flip;
-            const auto programs = programs_of(SharedBytes::copy_of(changed));
+            const auto programs = runtime::program_streams_of(SharedBytes::copy_of(changed));
             if (programs) continue;
             EXPECT_FALSE(programs.error().what.empty());
         }
     }
     for (std::size_t size = 8; size < bytes.size(); size += 997)
-        (void)programs_of(SharedBytes::copy_of(Bytes(bytes).first(size)));
+        (void)runtime::program_streams_of(SharedBytes::copy_of(Bytes(bytes).first(size)));
 }
 
 }  // namespace

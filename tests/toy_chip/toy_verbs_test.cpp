@@ -148,6 +148,16 @@ TEST_F(ToyVerbs, FilesOfItsOwnKind) {
     EXPECT_THAT(bad.out, HasSubstr("\"rule\": \"beginning\""));
 }
 
+TEST_F(ToyVerbs, Diff) {
+    const std::string other = folder.file("other.tflite");
+    EXPECT_TRUE(write_file(other, model::write_tflite(adding_model(4, 6).value()).value()));
+    EXPECT_THAT(text({"diff", model, model}), HasSubstr("0-TOY: identical"));
+    const auto differs = reef({"diff", model, other});
+    EXPECT_EQ(differs.exit_code, 1) << differs.err;
+    EXPECT_THAT(differs.out, HasSubstr("0x0001 0x0001  add\n"));
+    EXPECT_THAT(differs.out, HasSubstr("operand: 5 -> 6"));
+}
+
 TEST_F(ToyVerbs, Debug) {
     const std::string script = folder.file("script"), out = folder.file("out");
     EXPECT_TRUE(write_file(
@@ -176,6 +186,22 @@ TEST_F(ToyVerbs, RefusesWhatTheToyHasNot) {
     EXPECT_EQ(on_cpu.exit_code, 1);
     EXPECT_THAT(on_cpu.err, HasSubstr("the operator holds a program for the toy, which the CPU "
                                       "cannot run (run it with --device toy:sim"));
+}
+
+/// What goes by parts that the toy has not is refused by the toy's name.
+TEST_F(ToyVerbs, RefusesVerbsThatItHasNoPartFor) {
+    const std::string out = folder.file("out.bin");
+    for (const auto& arguments : std::vector<std::vector<std::string>>{
+             {"weights", "get", model, "--like", model, "-o", out},
+             {"retarget", model, "--to", model, "-o", out},
+             {"record", model, "-o", out}}) {
+        const auto refused = reef(arguments);
+        EXPECT_EQ(refused.exit_code, 1) << arguments[0];
+        EXPECT_THAT(refused.err, HasSubstr("the Toy has nothing for reef " + arguments[0]));
+    }
+    const auto replay = reef({"replay", model, "--chip", "toy"});
+    EXPECT_EQ(replay.exit_code, 2);
+    EXPECT_THAT(replay.err, HasSubstr("no chip 'toy' whose traffic is recorded"));
 }
 
 /// Two devices in one session: the toy's operator, and the rest.

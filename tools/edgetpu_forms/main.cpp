@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "edgetpu/isa/form.h"
-#include "inputs/instruction_streams.h"
 #include "reef/base/file.h"
+#include "reef/runtime/program_streams.h"
 
 namespace reef {
 namespace {
@@ -54,7 +54,7 @@ Status write_forms(const std::string& shared, const std::string& to) {
     const auto files = files_in(shared);
     for (const auto& path : files) {
         const auto bytes = REEF_TRY(read_file(path));
-        for (const auto& program : REEF_TRY(in_place(tool::programs_of(bytes), path)))
+        for (const auto& program : REEF_TRY(in_place(runtime::program_streams_of(bytes), path)))
             for (const Bytes stream : program.chunks)
                 for (const auto& one : REEF_TRY(in_place(edgetpu::decode(stream), path))) {
                     Census& census = forms[edgetpu::form_of(one)];

@@ -44,9 +44,9 @@ constexpr std::array verbs = {
     Verb{"retarget", "Re-emit a compiled program for other weights and scales", add_retarget},
     Verb{"ops", "List the operators that the devices run", add_ops},
     Verb{"list", "List the devices", add_list},
-    Verb{"doctor", "Check why a stick on USB does not work", add_doctor},
-    Verb{"record", "Record the USB traffic of a compiled model", add_record},
-    Verb{"replay", "Run, show or compare recorded USB traffic", add_replay},
+    Verb{"doctor", "Check why a chip does not work on this machine", add_doctor},
+    Verb{"record", "Record what a compiled model and its device say to each other", add_record},
+    Verb{"replay", "Run, show or compare recordings", add_replay},
 };
 
 /// CLI11's message without the line break and the repeated program name it may hold.

@@ -59,6 +59,13 @@ class Disassembler : public Part {
     /// Appends one line, without its line end and without comments.
     virtual void append_text(const hw::Instruction& instruction, const TextOptions& options,
                              std::string& out) const = 0;
+    /// The value of one field, as append_text() writes it; unless the chip says otherwise, numbers in
+    /// decimal, bits in hexadecimal, values of an enumeration by name where they have one.
+    [[nodiscard]] virtual std::string field_text(const hw::Instruction& instruction,
+                                                 const hw::FieldInfo& field,
+                                                 const TextOptions& options) const;
+    /// The field that numbers instructions; empty where they are not numbered.
+    [[nodiscard]] virtual std::string_view numbering() const { return {}; }
     /// The text of a whole stream; assemble() makes the same bytes of it.
     [[nodiscard]] virtual std::string text_of(Bytes stream, const TextOptions& options) const = 0;
     /// Streams in the order of the text. Errors: bad_input with line and token.

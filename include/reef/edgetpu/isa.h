@@ -48,6 +48,9 @@ struct Space {
     return isa().instruction_of(word);
 }
 
+/// Numbers the instructions of a tile, in fields of that name.
+inline constexpr std::string_view numbering_field = "seq";
+
 class InstructionCursor : public hw::InstructionCursor {
   public:
     explicit InstructionCursor(Bytes stream) : hw::InstructionCursor(isa(), stream) {}

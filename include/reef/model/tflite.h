@@ -14,6 +14,9 @@
 
 namespace reef::model {
 
+/// Whether the file says that it is one, whatever else is wrong with it.
+[[nodiscard]] bool is_tflite(Bytes file);
+
 /// Constant data are views into `file`, which the Model keeps alive; only data that a file places
 /// off alignment are copied. Operators carry their code, so codes that no operator uses are left
 /// out. Errors: bad_input with the place; unsupported for constant data in other files.

@@ -8,6 +8,9 @@
 #include "edgetpu/compiler/compiler_part.h"
 #include "edgetpu/inspect/disassembler.h"
 #include "edgetpu/inspect/inspection.h"
+#include "edgetpu/params/parameter_reader.h"
+#include "edgetpu/retarget/retargeter.h"
+#include "edgetpu/usb/doctor.h"
 #include "estimator.h"
 #include "layer_gatherer.h"
 #include "reef/edgetpu/numerics.h"
@@ -15,6 +18,7 @@
 #include "reef/edgetpu/usb/recording.h"
 #include "reef/edgetpu/usb/simulator_core.h"
 #include "reef/runtime/arithmetic.h"
+#include "traffic_recorder.h"
 #include "watched_device.h"
 
 namespace reef::edgetpu {
@@ -294,6 +298,10 @@ void enrol(runtime::Registry& registry) {
     registry.add_part<chip::Estimator>(std::make_unique<Estimator>());
     registry.add_part<chip::Compiler>(std::make_unique<CompilerPart>());
     registry.add_part<chip::LayerGatherer>(std::make_unique<LayerGatherer>());
+    registry.add_part<chip::ParameterReader>(std::make_unique<ParameterReader>());
+    registry.add_part<chip::TrafficRecorder>(std::make_unique<TrafficRecorder>());
+    registry.add_part<chip::Doctor>(std::make_unique<usb::Doctor>());
+    registry.add_part<chip::Retargeter>(std::make_unique<Retargeter>());
 }
 
 }  // namespace reef::edgetpu

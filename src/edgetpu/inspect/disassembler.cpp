@@ -41,6 +41,15 @@ void Disassembler::append_text(const hw::Instruction& instruction, const chip::T
     edgetpu::append_text(instruction, as_ours(options), out);
 }
 
+std::string Disassembler::field_text(const hw::Instruction& instruction, const hw::FieldInfo& field,
+                                     const chip::TextOptions& options) const {
+    return edgetpu::field_text(instruction, field, as_ours(options));
+}
+
+std::string_view Disassembler::numbering() const {
+    return numbering_field;
+}
+
 std::string Disassembler::text_of(Bytes stream, const chip::TextOptions& options) const {
     return disassemble(stream, as_ours(options));
 }

@@ -14,6 +14,10 @@ class Disassembler final : public chip::Disassembler {
         const model::Model& model) const override;
     void append_text(const hw::Instruction& instruction, const chip::TextOptions& options,
                      std::string& out) const override;
+    [[nodiscard]] std::string field_text(const hw::Instruction& instruction,
+                                         const hw::FieldInfo& field,
+                                         const chip::TextOptions& options) const override;
+    [[nodiscard]] std::string_view numbering() const override;
     [[nodiscard]] std::string text_of(Bytes stream,
                                       const chip::TextOptions& options) const override;
     [[nodiscard]] Result<std::vector<chip::NamedStream>> assemble(

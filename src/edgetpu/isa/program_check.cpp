@@ -102,7 +102,7 @@ class Checker {
     void check_numbers() {
         for (const auto& instruction : instructions_) {
             if (!instruction.info || instruction.info->space != Space::tile) continue;
-            const auto number = instruction.value("seq").value_or(-1);
+            const auto number = instruction.value(numbering_field).value_or(-1);
             if (number != next_number_)
                 fault(instruction.word, "tile instruction has the number {}, {} is due", number,
                       next_number_);

@@ -310,7 +310,8 @@ struct Counts {
 
 /// Checks the program once for every `stride`-th instruction that `change` applies to, with that
 /// one change.
-Counts check_changed(const tool::Program& program, const Change& change, std::size_t stride) {
+Counts check_changed(const runtime::ProgramStreams& program, const Change& change,
+                     std::size_t stride) {
     std::vector<std::vector<std::byte>> chunks;
     for (const auto chunk : program.chunks) chunks.emplace_back(chunk.begin(), chunk.end());
     Counts counts;

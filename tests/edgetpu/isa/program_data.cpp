@@ -20,7 +20,7 @@ std::vector<ProgramFile> files_in(std::span<const Place> places) {
             auto bytes = read_file(path.string());
             EXPECT_TRUE(bytes) << path;
             if (!bytes) continue;
-            auto programs = tool::programs_of(*bytes);
+            auto programs = runtime::program_streams_of(*bytes);
             EXPECT_TRUE(programs) << path << ": " << programs.error().message();
             if (programs) out.push_back({path.filename().string(), *bytes, std::move(*programs)});
         }

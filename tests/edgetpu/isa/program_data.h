@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "inputs/instruction_streams.h"
 #include "reef/base/bytes.h"
+#include "reef/runtime/program_streams.h"
 
 namespace reef::edgetpu::test {
 
 struct ProgramFile {
     std::string name;
     SharedBytes bytes;
-    std::vector<tool::Program> programs;
+    std::vector<runtime::ProgramStreams> programs;
 };
 
 /// Every compiled model, template and raw stream; fails the running test when one cannot be read.

@@ -1,4 +1,4 @@
-#include "reef/edgetpu/program_diff.h"
+#include "reef/hw/program_diff.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,8 +13,13 @@
 namespace reef::edgetpu {
 namespace {
 
+using hw::ProgramDiff;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+
+ProgramDiff diff_programs(Bytes before, Bytes after) {
+    return hw::diff_programs(isa(), before, after, numbering_field);
+}
 
 // "mac scale,out_zero" for a change, "+mac" and "-mac" for an instruction of one side.
 std::vector<std::string> summary(const ProgramDiff& diff) {

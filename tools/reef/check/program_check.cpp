@@ -10,12 +10,12 @@ namespace reef::tool {
 namespace {
 
 struct CheckedProgram {
-    const Program* program;
+    const runtime::ProgramStreams* program;
     std::size_t instructions;
     chip::ProgramCheck check;
 };
 
-CheckedProgram checked(const Program& program) {
+CheckedProgram checked(const runtime::ProgramStreams& program) {
     std::size_t instructions = 0;
     for (const auto chunk : program.chunks) {
         hw::InstructionCursor cursor(program.disassembler->instruction_set(), chunk);
@@ -25,7 +25,7 @@ CheckedProgram checked(const Program& program) {
 }
 
 /// Each text once, with the first place.
-void print_unmodelled(Console& console, const Program& program,
+void print_unmodelled(Console& console, const runtime::ProgramStreams& program,
                       const std::vector<chip::ProgramFault>& list) {
     std::map<std::string_view, std::size_t> times;
     for (const auto& one : list) ++times[one.what];
@@ -77,8 +77,9 @@ void print_check_json(Console& console, const std::vector<CheckedProgram>& progr
 
 }  // namespace
 
-Exit check_programs(Console& console, std::string_view verb, const std::vector<Program>& programs,
-                    const std::string& file, bool json) {
+Exit check_programs(Console& console, std::string_view verb,
+                    const std::vector<runtime::ProgramStreams>& programs, const std::string& file,
+                    bool json) {
     std::vector<CheckedProgram> results;
     bool kept = true;
     for (const auto& program : programs) {

@@ -5,15 +5,15 @@
 #include <string_view>
 #include <vector>
 
-#include "inputs/instruction_streams.h"
 #include "outputs/console.h"
+#include "reef/runtime/program_streams.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
 
 /// Exit::failed when a rule is broken. `verb` is the JSON document's.
 [[nodiscard]] Exit check_programs(Console& console, std::string_view verb,
-                                  const std::vector<Program>& programs, const std::string& file,
-                                  bool json);
+                                  const std::vector<runtime::ProgramStreams>& programs,
+                                  const std::string& file, bool json);
 
 }  // namespace reef::tool

@@ -48,7 +48,7 @@ Result<Files> check_files(const LayersToCompare& what) {
                 : fmt::format("give the file that the {} compiler wrote, then its plain one",
                               chips));
     }
-    REEF_CHECK(in_place(check_plain_model(compiled, plain), what.plain));
+    REEF_CHECK(in_place(runtime::check_plain_model(compiled, plain), what.plain));
     return Files{gatherer, REEF_TRY(gatherer->on_chip(compiled, plain))};
 }
 
@@ -157,7 +157,8 @@ Result<LayerComparison> compare_layers(const LayersToCompare& what) {
     REEF_TRY(in_place(timed_run(compiled.session), what.compiled));
     REEF_TRY(in_place(timed_run(plain.session), what.plain));
     LayerComparison result;
-    result.dump = REEF_TRY(in_place(dump_layers(compiled, &plain.model), what.compiled));
+    result.dump = REEF_TRY(in_place(
+        runtime::dump_layers(compiled.model, compiled.session, &plain.model), what.compiled));
     result.sets.a = fmt::format("{} on {}", what.compiled, device);
     result.sets.b = fmt::format("{} on cpu,arithmetic={}", what.plain, arithmetic);
     result.sets.tolerance = what.tolerance;

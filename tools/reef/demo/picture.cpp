@@ -6,10 +6,12 @@
 #include <cmath>
 #include <numbers>
 
-#include "pictures/plot.h"
+#include "reef/drawing/plot.h"
 
 namespace reef::tool {
 namespace {
+
+using namespace drawing;
 
 constexpr int margin = 36;
 constexpr int columns = 6;
@@ -377,7 +379,7 @@ void Strip::footer() {
 
 }  // namespace
 
-Canvas draw_demo(const DemoRun& run) {
+drawing::Canvas draw_demo(const DemoRun& run) {
     const int width = 2 * margin + columns * run.side * zoom + (columns - 1) * gap;
     Canvas measured(width, 1, paper);
     Strip measure(run, measured);

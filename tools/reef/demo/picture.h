@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "pictures/canvas.h"
 #include "reef/apps/robotics.h"
+#include "reef/drawing/canvas.h"
 
 namespace reef::tool {
 
@@ -38,6 +38,6 @@ struct DemoRun {
     std::vector<DemoFrame> frames;  ///< at least two
 };
 
-[[nodiscard]] Canvas draw_demo(const DemoRun& run);
+[[nodiscard]] drawing::Canvas draw_demo(const DemoRun& run);
 
 }  // namespace reef::tool

@@ -1,40 +1,28 @@
 #include "inputs/chips.h"
 
+#include <fmt/format.h>
+
 #include <vector>
 
-#include "reef/chip/inspector.h"
 #include "reef/runtime/registry.h"
 
 namespace reef::tool {
 
 using runtime::Registry;
 
-std::string_view family_of(const model::Model& model) {
-    const Registry& registry = Registry::of_process();
-    for (const model::Subgraph& graph : model.subgraphs)
-        for (const model::Operator& op : graph.operators)
-            if (const auto* driver = registry.compiled_for(op)) return driver->family();
-    return {};
+Error not_compiled() {
+    const std::string chips = chip_names();
+    return {.cause = Cause::bad_argument,
+            .what = fmt::format("the model is not compiled: it has no program for the {}", chips),
+            .place = {},
+            .hint = fmt::format("give the file that the {} compiler wrote", chips)};
 }
 
-std::string device_for(const model::Model& model) {
-    const std::string_view family = family_of(model);
-    if (family.empty()) return "cpu";
-    for (auto& device : Registry::of_process().devices_with(runtime::Capability::simulated))
-        if (device.starts_with(family)) return device;
-    return "cpu";
-}
-
-std::string chip_name(std::string_view family) {
-    const auto* inspector = Registry::of_process().part<chip::Inspector>(family);
-    return std::string(inspector != nullptr ? inspector->name() : family);
-}
-
-std::string chip_names() {
-    std::vector<std::string> names;
-    for (const auto* inspector : Registry::of_process().parts<chip::Inspector>())
-        names.emplace_back(inspector->name());
-    return runtime::in_a_row(names, "or");
+Error no_part(std::string_view family, std::string_view verb) {
+    return {.cause = Cause::unsupported,
+            .what = fmt::format("the {} has nothing for {}", chip_name(family), verb),
+            .place = {},
+            .hint = {}};
 }
 
 std::string with_example_chip(std::string_view text) {

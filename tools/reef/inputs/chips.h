@@ -4,23 +4,32 @@
 #include <string>
 #include <string_view>
 
+#include "reef/base/result.h"
 #include "reef/model/graph.h"
+#include "reef/runtime/chips.h"
+#include "reef/runtime/registry.h"
 
 namespace reef::tool {
 
-/// The family of the chip whose program the model holds; empty for a plain model.
-[[nodiscard]] std::string_view family_of(const model::Model& model);
-[[nodiscard]] inline bool is_compiled(const model::Model& model) {
-    return !family_of(model).empty();
+using runtime::chip_name;
+using runtime::chip_names;
+using runtime::device_for;
+using runtime::family_of;
+using runtime::is_compiled;
+
+/// Errors of a compiled model that is none, and of a chip without the part.
+[[nodiscard]] Error not_compiled();
+[[nodiscard]] Error no_part(std::string_view family, std::string_view verb);
+
+/// What the chip that the model is compiled for has for a verb. Errors: bad_argument for a plain
+/// model, unsupported for a chip without it.
+template <class Part>
+[[nodiscard]] Result<const Part*> part_for(const model::Model& compiled, std::string_view verb) {
+    const std::string_view family = family_of(compiled);
+    if (family.empty()) return std::unexpected(not_compiled());
+    if (const auto* part = runtime::Registry::of_process().part<Part>(family)) return part;
+    return std::unexpected(no_part(family, verb));
 }
-
-/// Where the model can run without hardware: a simulated device of its chip, or "cpu".
-[[nodiscard]] std::string device_for(const model::Model& model);
-
-/// For people; the family where nobody knows better.
-[[nodiscard]] std::string chip_name(std::string_view family);
-/// All whose models can be inspected: "A or B".
-[[nodiscard]] std::string chip_names();
 
 /// Puts the first family that has a simulated device in place of each "CHIP", for examples:
 /// "reef run net_CHIP.tflite --device CHIP:sim".

@@ -4,10 +4,6 @@
 
 namespace reef::tool {
 
-bool is_tflite(Bytes file) {
-    return file.size() >= 8 && as_text(file.subspan(4, 4)) == "TFL3";
-}
-
 Status refuse_unless_tflite(Bytes file, std::vector<std::string> known) {
     if (is_tflite(file)) return {};
     known.insert(known.begin(), "TFLite model");

@@ -7,12 +7,12 @@
 
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
+#include "reef/model/tflite.h"
 #include "reef/runtime/registry.h"
 
 namespace reef::tool {
 
-/// By the identifier, whatever else is wrong with it.
-[[nodiscard]] bool is_tflite(Bytes file);
+using model::is_tflite;
 
 /// The part of that kind (chip::FileInspector, ...) that knows the file; null for models and for
 /// files that nobody knows.

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "inputs/instruction_streams.h"
 #include "outputs/file_output.h"
 #include "reef/base/file.h"
+#include "reef/runtime/program_streams.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
@@ -38,7 +38,7 @@ Result<std::vector<std::byte>> chosen(std::vector<chip::NamedStream> streams,
 
 Result<Exit> asm_verb(const AsmOptions& options, Console& console) {
     REEF_CHECK(check_output_file(options.out, {options.file}));
-    const chip::Disassembler* disassembler = REEF_TRY(disassembler_of(options.chip));
+    const chip::Disassembler* disassembler = REEF_TRY(runtime::disassembler_of(options.chip));
     const auto text = REEF_TRY(read_file(options.file));
     auto streams = REEF_TRY(in_place(disassembler->assemble(as_text(text.view())), options.file));
     const auto bytes = REEF_TRY(in_place(chosen(std::move(streams), options.stream), options.file));

@@ -102,7 +102,7 @@ Result<Exit> check_model(const SharedBytes& file, const CheckOptions& options, C
             Cause::bad_argument,
             fmt::format("the model is compiled for '{}', not for '{}'", family, options.target),
             options.file, "leave `target` out");
-    const auto programs = REEF_TRY(in_place(programs_of(file), options.file));
+    const auto programs = REEF_TRY(in_place(runtime::program_streams_of(file), options.file));
     return check_programs(console, "check", programs, options.file, options.json);
 }
 
@@ -120,7 +120,8 @@ Result<Exit> check_verb(const CheckOptions& options, Console& console) {
     if (options.target.empty())
         REEF_CHECK(in_place(refuse_unknown_kind<chip::FileChecker>(file.view()), options.file));
     // A raw stream of instructions does not say whose it is.
-    const auto programs = REEF_TRY(in_place(programs_of(file, options.target), options.file));
+    const auto programs =
+        REEF_TRY(in_place(runtime::program_streams_of(file, options.target), options.file));
     return check_programs(console, "check", programs, options.file, options.json);
 }
 

@@ -32,12 +32,10 @@ struct CompareOptions {
 
 /// A model whose name or contents say so; what cannot be read is no model.
 bool is_model(const std::string& path) {
-    constexpr std::size_t mark_at = 4, mark_bytes = 4;
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) return false;
     const auto file = read_file(path, FileAccess::scattered);
-    return file && file->size() >= mark_at + mark_bytes &&
-           as_text(file->view().subspan(mark_at, mark_bytes)) == "TFL3";
+    return file && model::is_tflite(file->view());
 }
 
 bool two_models(const CompareOptions& options) {

@@ -56,7 +56,7 @@ Result<std::vector<std::byte>> picture_png(const DemoRun& run, const DemoFrame& 
 }
 
 Result<std::vector<OutputFile>> output_files(const DemoModels& models, const DemoRun& run) {
-    const Canvas strip = draw_demo(run);
+    const drawing::Canvas strip = draw_demo(run);
     const DemoFrame& last = run.frames.back();
     std::vector<OutputFile> files;
     files.push_back({"strip.png", "the run in one picture",

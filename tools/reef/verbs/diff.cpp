@@ -1,31 +1,35 @@
-// reef diff: two Edge TPU programs, instruction by instruction and field by field; two files of a
+// reef diff: two programs of a chip, instruction by instruction and field by field; two files of a
 // kind that a chip's parts know.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
 
+#include "inputs/chips.h"
 #include "inputs/file_kinds.h"
-#include "inputs/instruction_streams.h"
 #include "inspect/chip_text.h"
 #include "outputs/instruction_json.h"
 #include "reef/base/file.h"
 #include "reef/chip/file_kind.h"
-#include "reef/edgetpu/assembly.h"
-#include "reef/edgetpu/program_diff.h"
+#include "reef/hw/program_diff.h"
+#include "reef/runtime/program_streams.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
 namespace {
 
+using runtime::ProgramStreams;
+using Programs = std::vector<ProgramStreams>;
+
 struct DiffOptions {
     std::string a;
     std::string b;
     std::string executable;
+    std::string chip;
     bool json = false;
 };
 
-constexpr edgetpu::TextOptions text_options{.symbolic = true, .addresses = false};
+constexpr chip::TextOptions text_options{.symbolic = true, .addresses = false};
 
 /// A stream of one side next to the stream of the other with the same place; empty when the other
 /// side has none.
@@ -33,21 +37,23 @@ struct StreamPair {
     std::string name;
     Bytes a;
     Bytes b;
-    edgetpu::ProgramDiff diff;
+    const chip::Disassembler* disassembler = nullptr;
+    hw::ProgramDiff diff;
 };
 
 // Executables meet by type and order, chunks by number.
-std::vector<StreamPair> pair_streams(const std::vector<Program>& a, const std::vector<Program>& b) {
+std::vector<StreamPair> pair_streams(const Programs& a, const Programs& b) {
     std::vector<StreamPair> out;
     std::vector<bool> used(b.size(), false);
-    const auto add = [&](const Program* left, const Program* right) {
+    const auto add = [&](const ProgramStreams* left, const ProgramStreams* right) {
+        const chip::Disassembler& chip = *(left ? left : right)->disassembler;
         const auto chunks =
             std::max(left ? left->chunks.size() : 0, right ? right->chunks.size() : 0);
         for (std::size_t c = 0; c < chunks; ++c) {
-            StreamPair pair{(left ? left : right)->chunk_name(c), {}, {}, {}};
+            StreamPair pair{(left ? left : right)->chunk_name(c), {}, {}, &chip, {}};
             if (left && c < left->chunks.size()) pair.a = left->chunks[c];
             if (right && c < right->chunks.size()) pair.b = right->chunks[c];
-            pair.diff = edgetpu::diff_programs(pair.a, pair.b);
+            pair.diff = hw::diff_programs(chip.instruction_set(), pair.a, pair.b, chip.numbering());
             out.push_back(std::move(pair));
         }
     };
@@ -63,34 +69,52 @@ std::vector<StreamPair> pair_streams(const std::vector<Program>& a, const std::v
     return out;
 }
 
-std::string tiles_text(const edgetpu::Instruction& instruction) {
-    const auto* tiles = instruction.info ? instruction.info->find("tiles") : nullptr;
-    if (!tiles || instruction.bits(*tiles) == 0) return "";
-    return " tiles=" + edgetpu::field_text(instruction, *tiles, text_options);
-}
+/// Whose instructions are printed, for people.
+class InstructionText {
+  public:
+    explicit InstructionText(const chip::Disassembler& disassembler)
+        : disassembler_(disassembler) {}
 
-std::string line_text(const edgetpu::Instruction& instruction) {
-    std::string text;
-    edgetpu::append_text(instruction, text_options, text);
-    return text;
-}
-
-void print_change(Console& console, const edgetpu::InstructionChange& change) {
-    if (!change.before) {
-        console.print("+        {:#06x}  {}\n", change.after->word, line_text(*change.after));
-    } else if (!change.after) {
-        console.print("- {:#06x}         {}\n", change.before->word, line_text(*change.before));
-    } else if (change.fields.empty()) {
-        console.print("- {:#06x}         {}\n", change.before->word, line_text(*change.before));
-        console.print("+        {:#06x}  {}\n", change.after->word, line_text(*change.after));
-    } else {
-        console.print("  {:#06x} {:#06x}  {}{}\n", change.before->word, change.after->word,
-                      change.before->info->name, tiles_text(*change.before));
-        for (const auto* field : change.fields)
-            console.print("                   {}: {} -> {}\n", field->name,
-                          edgetpu::field_text(*change.before, *field, text_options),
-                          edgetpu::field_text(*change.after, *field, text_options));
+    [[nodiscard]] std::string value(const hw::Instruction& instruction,
+                                    const hw::FieldInfo& field) const {
+        return disassembler_.field_text(instruction, field, text_options);
     }
+    /// Which parts of the chip take it: " tiles=t0-t3"; empty where it does not say so.
+    [[nodiscard]] std::string parts(const hw::Instruction& instruction) const {
+        const auto* field = instruction.info->find("tiles");
+        if (field == nullptr || instruction.bits(*field) == 0) return "";
+        return fmt::format(" {}={}", field->name, value(instruction, *field));
+    }
+    [[nodiscard]] std::string line(const hw::Instruction& instruction) const {
+        std::string text;
+        disassembler_.append_text(instruction, text_options, text);
+        return text;
+    }
+
+  private:
+    const chip::Disassembler& disassembler_;
+};
+
+void print_removed(Console& console, const InstructionText& lines, const hw::Instruction& one) {
+    console.print("- {:#06x}         {}\n", one.word, lines.line(one));
+}
+
+void print_added(Console& console, const InstructionText& lines, const hw::Instruction& one) {
+    console.print("+        {:#06x}  {}\n", one.word, lines.line(one));
+}
+
+void print_change(Console& console, const InstructionText& lines,
+                  const hw::InstructionChange& change) {
+    if (change.fields.empty()) {
+        if (change.before) print_removed(console, lines, *change.before);
+        if (change.after) print_added(console, lines, *change.after);
+        return;
+    }
+    console.print("  {:#06x} {:#06x}  {}{}\n", change.before->word, change.after->word,
+                  change.before->info->name, lines.parts(*change.before));
+    for (const auto* field : change.fields)
+        console.print("                   {}: {} -> {}\n", field->name,
+                      lines.value(*change.before, *field), lines.value(*change.after, *field));
 }
 
 void print_pair(Console& console, const StreamPair& pair) {
@@ -101,10 +125,11 @@ void print_pair(Console& console, const StreamPair& pair) {
         "{}: {} instructions in both, {} of them differ or stand alone{}\n", pair.name,
         pair.diff.aligned, pair.diff.changes.size(),
         pair.diff.renumbered ? fmt::format(", {} have another number", pair.diff.renumbered) : "");
-    for (const auto& change : pair.diff.changes) print_change(console, change);
+    const InstructionText lines(*pair.disassembler);
+    for (const auto& change : pair.diff.changes) print_change(console, lines, change);
 }
 
-Json change_json(const edgetpu::InstructionChange& change) {
+Json change_json(const hw::InstructionChange& change) {
     Json out = Json::object();
     if (change.before) out["before"] = instruction_json(*change.before);
     if (change.after) out["after"] = instruction_json(*change.after);
@@ -132,10 +157,26 @@ void print_pairs_json(Console& console, const std::vector<StreamPair>& pairs) {
     print_json(console, document);
 }
 
-Result<std::vector<Program>> load(const SharedBytes& file, const std::string& path,
-                                  const std::string& executable) {
-    auto programs = REEF_TRY(in_place(programs_of(file), path));
-    return in_place(select_programs(std::move(programs), executable), path);
+Result<Programs> load(const SharedBytes& file, const std::string& path,
+                      const DiffOptions& options) {
+    auto programs = REEF_TRY(in_place(runtime::program_streams_of(file, options.chip), path));
+    return in_place(runtime::select_programs(std::move(programs), options.executable), path);
+}
+
+/// Of one chip, all of them: else no instruction has its like.
+Status check_chips(const DiffOptions& options, const Programs& a, const Programs& b) {
+    const auto chip_of = [](const ProgramStreams& program) { return program.disassembler->name(); };
+    const std::string_view chip = chip_of(a.front());
+    for (const Programs* programs : {&a, &b}) {
+        const auto other =
+            std::ranges::find_if(*programs, [&](const auto& one) { return chip_of(one) != chip; });
+        if (other == programs->end()) continue;
+        return fail(Cause::bad_input,
+                    fmt::format("a program of the {}, and {} holds one of the {}", chip_of(*other),
+                                options.a, chip),
+                    programs == &a ? options.a : options.b, "compare programs of one chip");
+    }
+    return {};
 }
 
 Result<Exit> diff_files(const chip::FileComparer& comparer, const SharedBytes& a,
@@ -163,8 +204,9 @@ Result<Exit> diff_verb(const DiffOptions& options, Console& console) {
     for (const auto* file : {&file_a, &file_b})
         if (const auto* comparer = kind_of<chip::FileComparer>(file->view()))
             return diff_files(*comparer, file_a, file_b, options, console);
-    const auto a = REEF_TRY(load(file_a, options.a, options.executable));
-    const auto b = REEF_TRY(load(file_b, options.b, options.executable));
+    const auto a = REEF_TRY(load(file_a, options.a, options));
+    const auto b = REEF_TRY(load(file_b, options.b, options));
+    REEF_CHECK(check_chips(options, a, b));
     const auto pairs = pair_streams(a, b);
     if (options.json) {
         print_pairs_json(console, pairs);
@@ -188,13 +230,15 @@ Action add_diff(CLI::App& app) {
     app.add_option("--executable", options->executable,
                    "Only this one: its number or its type, such as EXECUTION_ONLY")
         ->type_name("N|TYPE");
+    app.add_option("--chip", options->chip, "Whose instructions raw streams hold")
+        ->type_name("FAMILY");
     app.add_flag("--json", options->json, "Print JSON");
     app.footer(
-        "Examples:\n"
-        "  reef diff red_edgetpu.tflite green_edgetpu.tflite\n"
-        "  reef diff mul2.coral div2.coral\n"
-        "  reef diff before.bmodel after.bmodel\n"
-        "Exit code 1 when they differ.");
+        with_example_chip("Examples:\n"
+                          "  reef diff red_CHIP.tflite green_CHIP.tflite\n"
+                          "  reef diff mul2.bin div2.bin\n"
+                          "  reef diff before.bmodel after.bmodel\n"
+                          "Exit code 1 when they differ."));
     return [options](Console& console) { return diff_verb(*options, console); };
 }
 

@@ -7,14 +7,16 @@
 #include <string>
 
 #include "check/program_check.h"
-#include "inputs/instruction_streams.h"
 #include "outputs/instruction_json.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
+#include "reef/runtime/program_streams.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
 namespace {
+
+using runtime::ProgramStreams;
 
 struct DisasmOptions {
     std::string file;
@@ -28,12 +30,13 @@ struct DisasmOptions {
     bool json = false;
 };
 
-std::string place_of(const DisasmOptions& options, const Program& program, std::size_t chunk) {
+std::string place_of(const DisasmOptions& options, const ProgramStreams& program,
+                     std::size_t chunk) {
     if (program.type == "raw") return options.file;
     return fmt::format("{}: executable {}", options.file, program.chunk_name(chunk));
 }
 
-Status refuse_data(const DisasmOptions& options, const std::vector<Program>& programs) {
+Status refuse_data(const DisasmOptions& options, const std::vector<ProgramStreams>& programs) {
     for (const auto& program : programs) {
         for (std::size_t c = 0; c < program.chunks.size(); ++c) {
             auto decoded = hw::decode(program.disassembler->instruction_set(), program.chunks[c]);
@@ -46,7 +49,7 @@ Status refuse_data(const DisasmOptions& options, const std::vector<Program>& pro
     return {};
 }
 
-void print_text(Console& console, const std::vector<Program>& programs,
+void print_text(Console& console, const std::vector<ProgramStreams>& programs,
                 const DisasmOptions& options) {
     const chip::TextOptions text{.symbolic = options.symbolic, .addresses = !options.no_addresses};
     const bool several = programs.size() > 1 || programs[0].chunks.size() > 1;
@@ -58,7 +61,7 @@ void print_text(Console& console, const std::vector<Program>& programs,
     }
 }
 
-void print_programs_json(Console& console, const std::vector<Program>& programs,
+void print_programs_json(Console& console, const std::vector<ProgramStreams>& programs,
                          const std::string& file) {
     Json document = json_document("disasm");
     document["file"] = file;
@@ -86,7 +89,7 @@ struct SetGuess {
     std::set<std::uint64_t> values;  ///< that they set
 };
 
-std::vector<SetGuess> guesses_in(const Program& program) {
+std::vector<SetGuess> guesses_in(const ProgramStreams& program) {
     std::map<const hw::FieldInfo*, SetGuess> found;
     for (const auto chunk : program.chunks) {
         hw::InstructionCursor cursor(program.disassembler->instruction_set(), chunk);
@@ -122,7 +125,7 @@ std::string values_text(const std::set<std::uint64_t>& values) {
     return text;
 }
 
-void print_guesses(Console& console, const std::vector<Program>& programs) {
+void print_guesses(Console& console, const std::vector<ProgramStreams>& programs) {
     for (const auto& program : programs) {
         const auto guesses = guesses_in(program);
         console.print("{} {}: {}\n", program.executable, program.type,
@@ -147,7 +150,7 @@ void print_guesses(Console& console, const std::vector<Program>& programs) {
     }
 }
 
-void print_guesses_json(Console& console, const std::vector<Program>& programs,
+void print_guesses_json(Console& console, const std::vector<ProgramStreams>& programs,
                         const std::string& file) {
     Json document = json_document("disasm");
     document["file"] = file;
@@ -172,9 +175,10 @@ void print_guesses_json(Console& console, const std::vector<Program>& programs,
 
 Result<Exit> disasm_verb(const DisasmOptions& options, Console& console) {
     const auto file = REEF_TRY(read_file(options.file));
-    auto programs = REEF_TRY(in_place(programs_of(file, options.chip), options.file));
-    programs =
-        REEF_TRY(in_place(select_programs(std::move(programs), options.executable), options.file));
+    auto programs =
+        REEF_TRY(in_place(runtime::program_streams_of(file, options.chip), options.file));
+    programs = REEF_TRY(
+        in_place(runtime::select_programs(std::move(programs), options.executable), options.file));
     if (options.check)
         return check_programs(console, "disasm", programs, options.file, options.json);
     if (!options.data) REEF_CHECK(refuse_data(options, programs));

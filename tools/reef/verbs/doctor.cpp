@@ -1,26 +1,53 @@
-// reef doctor: why an Edge TPU on USB does not work, one line a check.
+// reef doctor: why a chip does not work on this machine, one line a check.
+#include "reef/chip/doctor.h"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "outputs/json_output.h"
-#include "usb/usb_checks.h"
+#include "reef/runtime/registry.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
 namespace {
+
+using chip::Check;
+
+std::vector<const chip::Doctor*> doctors() {
+    return runtime::Registry::of_process().parts<chip::Doctor>();
+}
 
 struct DoctorOptions {
     bool json = false;
     bool udev_rule = false;
 };
 
+std::string_view state_text(Check::State state) {
+    switch (state) {
+        case Check::State::good:
+            return "good";
+        case Check::State::note:
+            return "note";
+        case Check::State::unknown:
+            return "unknown";
+        case Check::State::warning:
+            return "warning";
+        case Check::State::bad:
+            break;
+    }
+    return "bad";
+}
+
 Json to_json(const std::vector<Check>& checks) {
     Json document = json_document("doctor");
     document["checks"] = Json::array();
     for (const Check& check : checks) {
         document["checks"].push_back({{"name", check.name},
-                                      {"state", to_string(check.state)},
+                                      {"state", state_text(check.state)},
                                       {"what", check.what},
                                       {"fix", check.fix}});
     }
@@ -47,7 +74,7 @@ void print_text(Console& console, const std::vector<Check>& checks) {
     for (const Check& check : checks) {
         console.print("{}  {:<{}}  {}{}\n",
                       console.styled(fmt::fg(colour_of(check.state)),
-                                     fmt::format("{:<7}", to_string(check.state))),
+                                     fmt::format("{:<7}", state_text(check.state))),
                       check.name, width, printable(check.what),
                       check.fix.empty() ? "" : fmt::format(" -> {}", printable(check.fix)));
     }
@@ -59,7 +86,7 @@ Action add_doctor(CLI::App& app) {
     auto options = std::make_shared<DoctorOptions>();
     auto* json = app.add_flag("--json", options->json, "Print JSON");
     app.add_flag("--udev-rule", options->udev_rule,
-                 "Print the udev rule that lets users open a stick, and nothing else")
+                 "Print the udev rule that lets users open the devices, and nothing else")
         ->excludes(json);
     app.footer(
         "Each check is good, a note, unknown (it cannot be looked at from here), a warning or bad. "
@@ -69,10 +96,12 @@ Action add_doctor(CLI::App& app) {
         "  reef doctor --udev-rule | sudo tee /etc/udev/rules.d/60-reef.rules");
     return [options](Console& console) -> Result<Exit> {
         if (options->udev_rule) {
-            console.write(udev_rule());
+            for (const auto* doctor : doctors()) console.write(doctor->udev_rule());
             return Exit::ok;
         }
-        const auto checks = check_usb(edgetpu::usb::libusb_bus());
+        std::vector<Check> checks;
+        for (const auto* doctor : doctors())
+            std::ranges::move(doctor->check(), std::back_inserter(checks));
         if (options->json) {
             print_json(console, to_json(checks));
         } else {

@@ -158,9 +158,8 @@ Action add_list(CLI::App& app) {
                  "List what drives devices instead, with the options that a device takes as "
                  "DEVICE?OPTION=VALUE&...");
     app.footer(
-        "Sticks are named by their USB port, which stays when they are plugged in again. Exit code "
-        "3 "
-        "when\nUSB cannot be read.\n"
+        "Devices on a bus are named by their port, which stays when they are plugged in again. "
+        "Exit\ncode 3 when a bus cannot be read.\n"
         "Examples:\n"
         "  reef list\n"
         "  reef list --drivers\n"

@@ -1,28 +1,29 @@
-// reef replay: a recording of USB traffic as a device, as text, or against another.
+// reef replay: a recording of a chip's traffic as a device, as text, or against another.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
+#include "inputs/chips.h"
+#include "inputs/traffic_input.h"
 #include "outputs/json_output.h"
-#include "reef/edgetpu/usb/recording.h"
-#include "usb/chip_runs.h"
+#include "reef/model/tflite.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
 namespace {
 
 struct ReplayOptions {
-    std::string recording, model, against;
+    std::string recording, model, against, chip;
     bool registers = false;
     bool json = false;
-    ChipRunOptions runs;
+    TrafficOptions traffic;
 };
 
-using Lines = std::vector<std::string>;
+using Items = std::vector<std::string>;
 
-Result<Lines> view_of(const std::string& path) {
-    const auto recording = REEF_TRY(edgetpu::usb::read_recording(path));
-    return in_place(edgetpu::usb::wire_view(recording), path);
+Result<Items> view_of(const chip::TrafficRecorder& recorder, const std::string& path) {
+    const auto traffic = REEF_TRY(recorder.read(path));
+    return in_place(traffic->view(), path);
 }
 
 struct Difference {
@@ -31,7 +32,7 @@ struct Difference {
 };
 
 /// Item by item; what one recording has and the other has not is a difference to nothing.
-std::vector<Difference> differences(const Lines& a, const Lines& b) {
+std::vector<Difference> differences(const Items& a, const Items& b) {
     const std::string none;
     std::vector<Difference> all;
     for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
@@ -42,7 +43,7 @@ std::vector<Difference> differences(const Lines& a, const Lines& b) {
     return all;
 }
 
-Exit compare(const Lines& a, const Lines& b, bool json, Console& console) {
+Exit compare(const Items& a, const Items& b, bool json, Console& console) {
     const auto all = differences(a, b);
     const std::size_t items = std::max(a.size(), b.size());
     if (json) {
@@ -64,7 +65,7 @@ Exit compare(const Lines& a, const Lines& b, bool json, Console& console) {
     return all.empty() ? Exit::ok : Exit::failed;
 }
 
-Exit show(const Lines& lines, bool json, Console& console) {
+Exit show(const Items& lines, bool json, Console& console) {
     if (json) {
         Json document = json_document("replay");
         document["items"] = lines;
@@ -77,15 +78,17 @@ Exit show(const Lines& lines, bool json, Console& console) {
 
 /// In JSON a run that differs or fails is a result, with the error; exit code 1 all the same.
 Result<Exit> run(const ReplayOptions& options, Console& console) {
-    auto recording = REEF_TRY(edgetpu::usb::read_recording(options.recording));
-    const auto bus =
-        REEF_TRY(in_place(edgetpu::usb::replay_bus(std::move(recording)), options.recording));
-    ChipModel model = REEF_TRY(load_chip_model(options.model, options.runs));
-    const auto done = in_place(run_on_chip(bus, {}, model, options.runs), options.recording);
+    const auto model = REEF_TRY(model::load_tflite(options.model));
+    const auto* recorder =
+        REEF_TRY(recorder_of(options.chip.empty() ? std::string(family_of(model)) : options.chip));
+    const auto traffic = REEF_TRY(recorder->read(options.recording));
+    const auto replayed =
+        REEF_TRY(traffic->replay(traffic_runs(model, options.model, options.traffic)));
+    const Status done = in_place(Status(replayed.as_recorded), options.recording);
     if (options.json) {
         Json document = json_document("replay");
         document["model"] = options.model;
-        document["runs"] = options.runs.runs;
+        document["runs"] = options.traffic.runs;
         document["as_recorded"] = done.has_value();
         document["error"] = done ? Json() : Json(done.error().message());
         print_json(console, document);
@@ -96,34 +99,13 @@ Result<Exit> run(const ReplayOptions& options, Console& console) {
     return Exit::ok;
 }
 
-using Transfers = std::vector<edgetpu::usb::RegisterTransfer>;
-
-/// How many of both are the same: in what they do, and in their values, too.
-struct Agreement {
-    std::size_t recorded = 0, driven = 0, same = 0, same_values = 0;
-    [[nodiscard]] bool whole() const { return same_values == recorded && driven == recorded; }
-};
-
-Agreement agreement(const Transfers& recorded, const Transfers& driven) {
-    Agreement out{.recorded = recorded.size(), .driven = driven.size()};
-    for (std::size_t i = 0; i < std::min(recorded.size(), driven.size()); ++i) {
-        const auto &a = recorded[i], &b = driven[i];
-        const bool same = a.to_host == b.to_host && a.offset == b.offset && a.bits == b.bits;
-        out.same += same;
-        out.same_values += same && a.value == b.value;
-    }
-    return out;
-}
-
 /// The driver's start and stop against those of the recording.
 Result<Exit> compare_registers(const ReplayOptions& options, Console& console) {
-    using namespace edgetpu::usb;
-    const Recording recording = without_data_transfers(REEF_TRY(read_recording(options.recording)));
-    const Transfers recorded = REEF_TRY(in_place(register_transfers(recording), options.recording));
-    const auto driver = std::make_shared<RecordingBus>(
-        REEF_TRY(in_place(replay_bus(recording), options.recording)));
-    const auto done = in_place(start_and_stop(driver, options.runs), options.recording);
-    const Agreement agreed = agreement(recorded, REEF_TRY(register_transfers(driver->recording())));
+    const auto* recorder = REEF_TRY(recorder_of(options.chip));
+    const auto traffic = REEF_TRY(recorder->read(options.recording));
+    const chip::StartAgreement agreed =
+        REEF_TRY(in_place(traffic->start(options.traffic.driver), options.recording));
+    const Status done = in_place(Status(agreed.done), options.recording);
     if (options.json) {
         Json document = json_document("replay");
         document["register_transfers"] = {{"recorded", agreed.recorded},
@@ -140,15 +122,16 @@ Result<Exit> compare_registers(const ReplayOptions& options, Console& console) {
         // A difference is an answer, whatever it does to the driver.
         if (!done) print_diagnostic("replay", done.error().message());
     }
-    return done && agreed.whole() ? Exit::ok : Exit::failed;
+    return agreed.whole() ? Exit::ok : Exit::failed;
 }
 
 Result<Exit> replay(const ReplayOptions& options, Console& console) {
     if (options.registers) return compare_registers(options, console);
     if (!options.model.empty()) return run(options, console);
-    const Lines lines = REEF_TRY(view_of(options.recording));
-    if (options.against.empty()) return show(lines, options.json, console);
-    return compare(lines, REEF_TRY(view_of(options.against)), options.json, console);
+    const auto* recorder = REEF_TRY(recorder_of(options.chip));
+    const Items items = REEF_TRY(view_of(*recorder, options.recording));
+    if (options.against.empty()) return show(items, options.json, console);
+    return compare(items, REEF_TRY(view_of(*recorder, options.against)), options.json, console);
 }
 
 }  // namespace
@@ -156,7 +139,8 @@ Result<Exit> replay(const ReplayOptions& options, Console& console) {
 Action add_replay(CLI::App& app) {
     auto options = std::make_shared<ReplayOptions>();
     app.add_option("RECORDING", options->recording,
-                   "Recording, with its payloads in FILE.bin; or a capture of usbmon as text")
+                   "Recording, with its payloads in FILE.bin; or a capture as text that "
+                   "the chip's recorder reads")
         ->required()
         ->check(recording_name());
     auto* model = app.add_option("MODEL", options->model,
@@ -172,16 +156,18 @@ Action add_replay(CLI::App& app) {
         ->excludes(model)
         ->excludes(against);
     app.add_flag("--json", options->json, "Print JSON");
-    add_chip_run_options(app, options->runs);
-    app.footer(
+    app.add_option("--chip", options->chip, "Whose traffic the recording holds")
+        ->type_name("FAMILY");
+    add_traffic_options(app, options->traffic);
+    app.footer(with_example_chip(
         "Without MODEL, prints or compares what was sent and received, without its timing; "
         "payloads "
         "by\ntheir SHA-256, addresses in instructions zeroed. Exit code 1 when something differs.\n"
         "Examples:\n"
         "  reef replay traffic.log\n"
         "  reef replay traffic.log --against other.log\n"
-        "  reef replay traffic.log net_edgetpu.tflite --input cat.bmp\n"
-        "  reef replay capture.usbmon.txt --registers");
+        "  reef replay traffic.log net_CHIP.tflite --input cat.bmp\n"
+        "  reef replay capture.txt --registers"));
     return [options](Console& console) { return replay(*options, console); };
 }
 

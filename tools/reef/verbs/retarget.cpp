@@ -1,13 +1,14 @@
 // reef retarget: a compiled program re-emitted for other weights, scales and zero points.
-#include "reef/edgetpu/retarget.h"
-
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "inputs/chips.h"
 #include "outputs/file_output.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
+#include "reef/chip/retargeter.h"
 #include "reef/model/tflite.h"
 #include "verbs/verb.h"
 
@@ -19,20 +20,21 @@ struct RetargetVerbOptions {
     std::string target;
     std::string source;
     std::string out;
-    std::uint64_t token = 0;
-    bool has_token = false;
+    std::optional<std::uint64_t> token;
 };
 
 Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console) {
     REEF_CHECK(check_output_file(options.out, {options.compiled, options.target, options.source}));
     const auto compiled = REEF_TRY(model::load_tflite(options.compiled));
     const auto target = REEF_TRY(model::load_tflite(options.target));
-    edgetpu::RetargetOptions settings;
-    if (options.has_token) settings.token = options.token;
-    auto result = options.source.empty()
-                      ? edgetpu::retarget(compiled, target, settings)
-                      : edgetpu::retarget(compiled, REEF_TRY(model::load_tflite(options.source)),
-                                          target, settings);
+    std::optional<model::Model> source;
+    if (!options.source.empty()) source = REEF_TRY(model::load_tflite(options.source));
+    const auto* retargeter =
+        REEF_TRY(in_place(part_for<chip::Retargeter>(compiled, "reef retarget"), options.compiled));
+    auto result = retargeter->retarget({.compiled = compiled,
+                                        .target = target,
+                                        .source = source ? &*source : nullptr,
+                                        .token = options.token});
     if (!result) return std::unexpected(std::move(result.error()).in(options.target));
     const auto bytes = REEF_TRY(in_place(model::write_tflite(result->model), options.out));
     REEF_CHECK(write_output(options.out, bytes));
@@ -48,7 +50,8 @@ Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console)
 
 Action add_retarget(CLI::App& app) {
     auto options = std::make_shared<RetargetVerbOptions>();
-    app.add_option("COMPILED", options->compiled, "A model that the Edge TPU compiler wrote")
+    app.add_option("COMPILED", options->compiled,
+                   fmt::format("A model that the {} compiler wrote", chip_names()))
         ->required();
     app.add_option("--to", options->target,
                    "The plain model to compute: the same architecture, other numbers")
@@ -61,23 +64,20 @@ Action add_retarget(CLI::App& app) {
     app.add_option("-o,--output", options->out, "The compiled model to write")
         ->type_name("FILE")
         ->required();
-    auto* token = app.add_option("--token", options->token,
-                                 "Caching token, decimal or 0x... (default: made from the "
-                                 "parameters)")
-                      ->type_name("N");
-    app.footer(
+    app.add_option("--token", options->token,
+                   "Caching token, decimal or 0x... (default: made from the "
+                   "parameters)")
+        ->type_name("N");
+    app.footer(with_example_chip(
         "Example:\n"
-        "  reef retarget red_edgetpu.tflite --to green.tflite -o green_edgetpu.tflite\n"
+        "  reef retarget red_CHIP.tflite --to green.tflite -o green_CHIP.tflite\n"
         "Refuses, with the reason, when the architectures differ or the program cannot hold what "
         "the model needs.\n"
         "Without --like, the program's data flow says which instruction computes which operator, "
         "and "
         "so\nit does with --like where operators are quantised alike; the largest programs take "
-        "seconds.");
-    return [options, token](Console& console) {
-        options->has_token = token->count() > 0;
-        return retarget_verb(*options, console);
-    };
+        "seconds."));
+    return [options](Console& console) { return retarget_verb(*options, console); };
 }
 
 }  // namespace reef::tool

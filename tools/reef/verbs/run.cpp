@@ -88,10 +88,12 @@ Status check_layer_options(const RunOptions& options) {
 Result<std::optional<LayerDump>> layers_of(const RunOptions& options, const OpenModel& opened) {
     if (options.dump_layers.empty()) return std::nullopt;
     if (options.like.empty())
-        return REEF_TRY(in_place(dump_layers(opened, nullptr), options.model));
+        return REEF_TRY(
+            in_place(runtime::dump_layers(opened.model, opened.session, nullptr), options.model));
     const model::Model plain = REEF_TRY(model::load_tflite(options.like));
-    REEF_CHECK(in_place(check_plain_model(opened.model, plain), options.like));
-    LayerDump dump = REEF_TRY(in_place(dump_layers(opened, &plain), options.model));
+    REEF_CHECK(in_place(runtime::check_plain_model(opened.model, plain), options.like));
+    LayerDump dump = REEF_TRY(
+        in_place(runtime::dump_layers(opened.model, opened.session, &plain), options.model));
     if (std::ranges::none_of(dump.layers,
                              [](const auto& layer) { return layer.match.has_value(); }))
         return fail(Cause::bad_input, "none of the program's layers is a tensor of it",

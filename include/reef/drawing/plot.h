@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "pictures/canvas.h"
+#include "reef/drawing/canvas.h"
 
-namespace reef::tool {
+namespace reef::drawing {
 
 struct Series {
     std::string name;
@@ -36,4 +36,4 @@ void draw_plot(Canvas& canvas, const Plot& plot);
 /// The step 1, 2 or 5 times a power of ten that divides 0 to `range` into at most `most` parts.
 [[nodiscard]] double tick_step(double range, int most);
 
-}  // namespace reef::tool
+}  // namespace reef::drawing

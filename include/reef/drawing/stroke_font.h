@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace reef::tool {
+namespace reef::drawing {
 
 struct Point {
     double x = 0;
@@ -20,4 +20,4 @@ using Stroke = std::vector<Point>;
 /// Width of the text from the first stroke's left edge to the last one's right edge.
 [[nodiscard]] double text_width(std::string_view text, double cap_height);
 
-}  // namespace reef::tool
+}  // namespace reef::drawing

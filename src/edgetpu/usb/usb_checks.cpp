@@ -1,4 +1,4 @@
-#include "usb/usb_checks.h"
+#include "edgetpu/usb/usb_checks.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,17 +11,14 @@
 #include <optional>
 #include <sstream>
 
+#include "edgetpu/usb/protocol.h"
 #include "reef/edgetpu/usb/device.h"
 
-namespace reef::tool {
+namespace reef::edgetpu::usb {
 namespace {
 
 namespace fs = std::filesystem;
-using edgetpu::usb::DeviceInfo;
-using edgetpu::usb::Speed;
 using State = Check::State;
-
-constexpr std::uint16_t chip_vendor = 0x18d1;
 
 std::string contents(const fs::path& path) {
     std::ifstream file(path);
@@ -42,7 +39,7 @@ bool in_container(const fs::path& root) {
     return fs::exists(root / ".dockerenv", error) || fs::exists(root / "run/.containerenv", error);
 }
 
-Check check_libusb(const Result<std::shared_ptr<edgetpu::usb::Bus>>& bus) {
+Check check_libusb(const Result<std::shared_ptr<Bus>>& bus) {
     Check check{.name = "libusb", .state = State::good, .what = "starts", .fix = {}};
     if (bus) return check;
     check.state = State::bad;
@@ -51,7 +48,7 @@ Check check_libusb(const Result<std::shared_ptr<edgetpu::usb::Bus>>& bus) {
     return check;
 }
 
-Check check_list(edgetpu::usb::Bus& bus, std::vector<DeviceInfo>& devices) {
+Check check_list(Bus& bus, std::vector<DeviceInfo>& devices) {
     Check check{.name = "sticks", .state = State::good, .what = {}, .fix = {}};
     auto listed = bus.list();
     if (!listed) {
@@ -127,13 +124,13 @@ Check check_rule(const std::vector<DeviceInfo>& devices, const CheckedSystem& sy
 
 Check check_firmware(bool needed, bool simulated) {
     Check check{.name = "firmware", .state = State::good, .what = {}, .fix = {}};
-    const auto firmware = edgetpu::usb::find_firmware();
+    const auto firmware = find_firmware();
     if (firmware) {
         check.what = firmware->origin;
         if (!firmware->known) {
             check.state = State::warning;
             check.what += ", not the single-endpoint firmware that Reef knows";
-            check.fix = edgetpu::usb::known_firmware_hint;
+            check.fix = known_firmware_hint;
         }
         return check;
     }
@@ -141,7 +138,7 @@ Check check_firmware(bool needed, bool simulated) {
     const Error& error = firmware.error();
     check.what = error.place.empty() ? error.what : fmt::format("{}: {}", error.place, error.what);
     check.fix = error.hint;
-    if (simulated) check.fix += edgetpu::usb::simulated_firmware_hint;
+    if (simulated) check.fix += simulated_firmware_hint;
     return check;
 }
 
@@ -180,7 +177,7 @@ Check check_permission(const DeviceInfo& device, const CheckedSystem& system,
 Check check_speed(const DeviceInfo& device, const std::string& name) {
     Check check{.name = name + "speed",
                 .state = State::good,
-                .what = std::string(edgetpu::usb::to_string(device.speed)),
+                .what = std::string(to_string(device.speed)),
                 .fix = {}};
     // The boot loader itself is a USB 2 device.
     const bool slow = device.speed == Speed::high || device.speed == Speed::full;
@@ -276,22 +273,6 @@ Check check_usbfs(const fs::path& root) {
 
 }  // namespace
 
-std::string_view to_string(Check::State state) {
-    switch (state) {
-        case State::good:
-            return "good";
-        case State::note:
-            return "note";
-        case State::unknown:
-            return "unknown";
-        case State::warning:
-            return "warning";
-        case State::bad:
-            return "bad";
-    }
-    return "unknown";
-}
-
 std::string_view udev_rule() {
     return R"(# Coral USB Accelerator: its boot loader and, once its firmware runs, the Edge TPU. Members of plugdev
 # and whoever sits at the machine may use it.
@@ -315,8 +296,7 @@ CheckedSystem::CheckedSystem()
       }),
       superuser(::geteuid() == 0) {}
 
-std::vector<Check> check_usb(const Result<std::shared_ptr<edgetpu::usb::Bus>>& bus,
-                             const CheckedSystem& system) {
+std::vector<Check> check_usb(const Result<std::shared_ptr<Bus>>& bus, const CheckedSystem& system) {
     std::vector<Check> checks = {check_libusb(bus)};
     std::vector<DeviceInfo> devices;
     if (bus) checks.push_back(check_list(**bus, devices));
@@ -350,4 +330,4 @@ std::vector<Check> check_usb(const Result<std::shared_ptr<edgetpu::usb::Bus>>& b
     return checks;
 }
 
-}  // namespace reef::tool
+}  // namespace reef::edgetpu::usb

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "pictures/stroke_font.h"
+#include "reef/drawing/stroke_font.h"
 
-namespace reef::tool {
+namespace reef::drawing {
 
 struct Color {
     std::uint8_t r = 0, g = 0, b = 0;
@@ -57,4 +57,4 @@ class Canvas {
     std::vector<std::uint8_t> rgb_;
 };
 
-}  // namespace reef::tool
+}  // namespace reef::drawing

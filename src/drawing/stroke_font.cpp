@@ -1,9 +1,9 @@
-#include "pictures/stroke_font.h"
+#include "reef/drawing/stroke_font.h"
 
 #include <algorithm>
 #include <array>
 
-namespace reef::tool {
+namespace reef::drawing {
 namespace {
 
 // One entry per character from '!' to '~'. A stroke is a list of points, each two digits x and y;
@@ -211,4 +211,4 @@ double text_width(std::string_view text, double cap_height) {
     return text.empty() ? 0 : (width - letter_space) * cap_height / capital;
 }
 
-}  // namespace reef::tool
+}  // namespace reef::drawing

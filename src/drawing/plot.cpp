@@ -1,11 +1,11 @@
-#include "pictures/plot.h"
+#include "reef/drawing/plot.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-namespace reef::tool {
+namespace reef::drawing {
 namespace {
 
 constexpr Color background{255, 255, 255};
@@ -125,4 +125,4 @@ void draw_plot(Canvas& canvas, const Plot& plot) {
     Painter(canvas, plot).draw();
 }
 
-}  // namespace reef::tool
+}  // namespace reef::drawing

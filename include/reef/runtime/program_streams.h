@@ -8,9 +8,9 @@
 #include "reef/base/result.h"
 #include "reef/chip/disassembler.h"
 
-namespace reef::tool {
+namespace reef::runtime {
 
-struct Program {
+struct ProgramStreams {
     std::size_t executable = 0;       ///< its number in the file
     std::string type;                 ///< "EXECUTION_ONLY", ..., "raw" for a file that is a stream
     std::vector<Bytes> chunks;        ///< instruction streams that run one after the other
@@ -26,11 +26,11 @@ struct Program {
 
 /// A file that is no TFLite model is taken as one raw stream of a chip of `family`.
 /// Errors: a plain model, which has no programs; a broken program.
-[[nodiscard]] Result<std::vector<Program>> programs_of(const SharedBytes& file,
-                                                       const std::string& family = {});
+[[nodiscard]] Result<std::vector<ProgramStreams>> program_streams_of(
+    const SharedBytes& file, const std::string& family = {});
 
 /// Those that `which` names: a number, a type, or all when it is empty. Errors: there is none.
-[[nodiscard]] Result<std::vector<Program>> select_programs(std::vector<Program> programs,
-                                                           const std::string& which);
+[[nodiscard]] Result<std::vector<ProgramStreams>> select_programs(
+    std::vector<ProgramStreams> programs, const std::string& which);
 
-}  // namespace reef::tool
+}  // namespace reef::runtime

@@ -1,9 +1,9 @@
-#include "pictures/canvas.h"
+#include "reef/drawing/canvas.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace reef::tool {
+namespace reef::drawing {
 namespace {
 
 double distance_to_segment(Point p, Point a, Point b) {
@@ -123,4 +123,4 @@ void Canvas::tile(int x, int y, int columns, int rows, int zoom,
     }
 }
 
-}  // namespace reef::tool
+}  // namespace reef::drawing

@@ -1,10 +1,10 @@
-#include "reef/edgetpu/program_diff.h"
+#include "reef/hw/program_diff.h"
 
 #include <algorithm>
 #include <array>
 #include <unordered_map>
 
-namespace reef::edgetpu {
+namespace reef::hw {
 namespace {
 
 // Stretches longer than this are aligned piece by piece: the table of scores stays at 4 MiB.
@@ -16,7 +16,7 @@ constexpr std::uint32_t score_same_instruction = 10;
 
 struct Item {
     Instruction instruction;
-    std::uint64_t content = 0;    ///< hash of all bits but the sequence number
+    std::uint64_t content = 0;    ///< hash of all bits but its number
     std::uint64_t structure = 0;  ///< hash of instruction, tiles, counts and switches
 };
 
@@ -32,11 +32,7 @@ bool is_structure(const FieldInfo& field) {
            field.kind == FieldKind::tiles || field.kind == FieldKind::enumeration;
 }
 
-bool is_number(const FieldInfo& field) {
-    return field.name == "seq";
-}
-
-Item item_of(const Instruction& instruction) {
+Item item_of(const Instruction& instruction, std::string_view numbering) {
     Item item{instruction, 1, 1};
     if (!instruction.info) {
         for (const auto b : instruction.bytes)
@@ -46,7 +42,7 @@ Item item_of(const Instruction& instruction) {
     const auto key = reinterpret_cast<std::uintptr_t>(instruction.info);
     item.content = item.structure = mixed(1, key);
     for (const auto& field : instruction.info->fields) {
-        if (is_number(field)) continue;
+        if (field.name == numbering) continue;
         const auto bits = instruction.bits(field);
         item.content = mixed(item.content, bits);
         if (is_structure(field)) item.structure = mixed(item.structure, bits);
@@ -54,10 +50,10 @@ Item item_of(const Instruction& instruction) {
     return item;
 }
 
-std::vector<Item> items_of(Bytes stream) {
+std::vector<Item> items_of(const InstructionSet& set, Bytes stream, std::string_view numbering) {
     std::vector<Item> out;
-    InstructionCursor cursor(stream);
-    while (const auto instruction = cursor.next()) out.push_back(item_of(*instruction));
+    InstructionCursor cursor(set, stream);
+    while (const auto instruction = cursor.next()) out.push_back(item_of(*instruction, numbering));
     return out;
 }
 
@@ -161,7 +157,7 @@ std::vector<Pair> align(std::span<const Item> a, std::span<const Item> b) {
     return out;
 }
 
-void compare(const Item& a, const Item& b, ProgramDiff& out) {
+void compare(const Item& a, const Item& b, std::string_view numbering, ProgramDiff& out) {
     ++out.aligned;
     InstructionChange change{a.instruction, b.instruction, {}};
     if (!a.instruction.info) {
@@ -171,7 +167,7 @@ void compare(const Item& a, const Item& b, ProgramDiff& out) {
     }
     for (const auto& field : a.instruction.info->fields) {
         if (a.instruction.bits(field) == b.instruction.bits(field)) continue;
-        if (is_number(field)) {
+        if (field.name == numbering) {
             ++out.renumbered;
         } else {
             change.fields.push_back(&field);
@@ -182,11 +178,12 @@ void compare(const Item& a, const Item& b, ProgramDiff& out) {
 
 }  // namespace
 
-ProgramDiff diff_programs(Bytes before, Bytes after) {
+ProgramDiff diff_programs(const InstructionSet& set, Bytes before, Bytes after,
+                          std::string_view numbering) {
     ProgramDiff out;
     out.identical = std::ranges::equal(before, after);
-    const auto a = items_of(before);
-    const auto b = items_of(after);
+    const auto a = items_of(set, before, numbering);
+    const auto b = items_of(set, after, numbering);
     auto pairs = align(a, b);
     pairs.emplace_back(a.size(), b.size());
     std::size_t i = 0;
@@ -194,9 +191,9 @@ ProgramDiff diff_programs(Bytes before, Bytes after) {
     for (const auto& [to_i, to_j] : pairs) {
         for (; i < to_i; ++i) out.changes.push_back({a[i].instruction, std::nullopt, {}});
         for (; j < to_j; ++j) out.changes.push_back({std::nullopt, b[j].instruction, {}});
-        if (i < a.size() && j < b.size()) compare(a[i++], b[j++], out);
+        if (i < a.size() && j < b.size()) compare(a[i++], b[j++], numbering, out);
     }
     return out;
 }
 
-}  // namespace reef::edgetpu
+}  // namespace reef::hw

@@ -1,0 +1,35 @@
+// What the verbs that record and replay a chip's traffic share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reef/chip/traffic.h"
+
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
+
+namespace reef::tool {
+
+struct TrafficOptions {
+    std::vector<std::string> inputs;  ///< as --input of reef run
+    std::uint64_t seed = 1;           ///< of random inputs, without --input
+    unsigned runs = 2;
+    chip::DriverSettings driver;
+};
+void add_traffic_options(CLI::App& app, TrafficOptions& options);
+
+/// Refuses "-": a recording is two files, FILE and FILE.bin.
+[[nodiscard]] CLI::Validator recording_name();
+
+/// The model and the options outlive what is returned; `path` is the model's.
+[[nodiscard]] chip::TrafficRuns traffic_runs(const model::Model& model, const std::string& path,
+                                             const TrafficOptions& options);
+
+/// The one of that family of chips, or the first for an empty name. Errors: bad_argument.
+[[nodiscard]] Result<const chip::TrafficRecorder*> recorder_of(const std::string& family);
+
+}  // namespace reef::tool
