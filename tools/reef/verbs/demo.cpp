@@ -1,4 +1,6 @@
 // reef demo: two networks made from formulas watch a ball approach.
+#include "final_mlir/demo.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +24,7 @@ namespace reef::tool {
 namespace {
 
 struct DemoOptions {
+    std::string what = "approach";
     std::string folder = "demo";
     int frames = 32;
     bool json = false;
@@ -213,6 +216,10 @@ Json to_json(const DemoOptions& options, const DemoRun& run, const std::vector<O
 }
 
 Result<Exit> demo(const DemoOptions& options, Console& console) {
+    if (options.what == "sophgo") {
+        REEF_CHECK(run_final_demo(options.folder, console));
+        return Exit::ok;
+    }
     const DemoModels models = REEF_TRY(demo_models());
     const DemoRun run = REEF_TRY(run_demo(models, options.frames, "cpu"));
     const auto files = REEF_TRY(output_files(models, run));
@@ -230,8 +237,13 @@ Result<Exit> demo(const DemoOptions& options, Console& console) {
 
 Action add_demo(CLI::App& app) {
     auto options = std::make_shared<DemoOptions>();
-    app.add_option("-o,--output,--out", options->folder,
-                   "Folder for the picture and the two models")
+    app.add_option(
+           "WHAT", options->what,
+           "approach: two networks watch an object; sophgo: a fault in a final.mlir is found "
+           "and cut out")
+        ->check(CLI::IsMember({"approach", "sophgo"}))
+        ->capture_default_str();
+    app.add_option("-o,--output,--out", options->folder, "Folder for what it writes")
         ->type_name("DIR")
         ->capture_default_str();
     app.add_option("--frames", options->frames, "Length of the sequence")
@@ -242,7 +254,8 @@ Action add_demo(CLI::App& app) {
     app.footer(
         "Examples:\n"
         "  reef demo\n"
-        "  reef demo --out approach --frames 60");
+        "  reef demo --out approach --frames 60\n"
+        "  reef demo sophgo --out demo");
     return [options](Console& console) { return demo(*options, console); };
 }
 

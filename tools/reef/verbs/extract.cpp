@@ -63,7 +63,7 @@ Status write_parts(const std::vector<chip::FilePart>& parts, const std::string& 
     std::vector<NamedContents> files;
     for (std::size_t i = 0; i < parts.size(); ++i)
         files.push_back({paths[i], parts[i].bytes.view()});
-    return write_files(files);
+    return reef::write_files(files);
 }
 
 Result<Exit> extract_verb(const ExtractOptions& options, Console& console) {

@@ -36,6 +36,8 @@ using Action = std::function<Result<Exit>(Console& console)>;
 [[nodiscard]] Action add_bench(CLI::App& app);
 [[nodiscard]] Action add_disasm(CLI::App& app);
 [[nodiscard]] Action add_check(CLI::App& app);
+[[nodiscard]] Action add_cut(CLI::App& app);
+[[nodiscard]] Action add_bisect(CLI::App& app);
 [[nodiscard]] Action add_debug(CLI::App& app);
 [[nodiscard]] Action add_asm(CLI::App& app);
 [[nodiscard]] Action add_diff(CLI::App& app);

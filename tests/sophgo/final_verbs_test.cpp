@@ -1,0 +1,132 @@
+// The command on final.mlir and bmodels, as users call it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "final_mlir/demo_network.h"
+#include "reef/base/file.h"
+#include "reef/base/npy.h"
+#include "sophgo/small_bmodel.h"
+#include "support/process.h"
+#include "support/temporary_folder.h"
+
+namespace reef::tool {
+namespace {
+
+using testing::HasSubstr;
+
+class FinalVerbs : public testing::Test {
+  protected:
+    FinalVerbs() { EXPECT_TRUE(write_file(net, as_bytes(demo_network()))); }
+
+    static test::ProcessResult reef(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), REEF_COMMAND);
+        return test::run_process(arguments);
+    }
+    static std::string text(std::vector<std::string> arguments, int code = 0) {
+        const auto result = reef(std::move(arguments));
+        EXPECT_EQ(result.exit_code, code) << result.err;
+        return result.out;
+    }
+    [[nodiscard]] std::string file(const std::string& name) const { return folder.file(name); }
+
+    test::TemporaryFolder folder;
+    std::string net = folder.file("net_final.mlir");
+};
+
+TEST_F(FinalVerbs, InspectAndCheck) {
+    const std::string told = text({"inspect", net});
+    for (const char* words :
+         {"chip           bm1684x", "tpu.Group of 8", "coefficients   [0x100000000",
+          "input          x, 1x8x4x4xf32 at 0x100004000"})
+        EXPECT_THAT(told, HasSubstr(words));
+    EXPECT_THAT(text({"inspect", net, "--json"}), HasSubstr("\"address\": 4294983680"));
+    EXPECT_THAT(text({"check", net}), HasSubstr("final.mlir: no fault\n"));
+    EXPECT_EQ(reef({"check", net, "--target", "edgetpu"}).exit_code, 2);
+}
+
+TEST_F(FinalVerbs, CutWithWeights) {
+    NamedArrays weights;
+    for (const char* name : {"kernel", "bias", "matrix"})
+        weights.emplace_back(name, Array{ElementType::uint8, {1}, {std::byte{1}}});
+    EXPECT_TRUE(write_file(file("w.npz"), write_npz(weights, Compression::stored).value()));
+    const std::string told = text({"cut", net, "--at", "conv", "-o", file("cut.mlir"), "--weights",
+                                   file("w.npz"), "--out-weights", file("cut_w.npz")});
+    EXPECT_THAT(told, HasSubstr("'relu' is no longer stored"));
+    const auto kept = read_npz(read_file(file("cut_w.npz")).value().view()).value();
+    ASSERT_EQ(kept.size(), 2U);
+    EXPECT_EQ(kept[1].first, "bias");
+    EXPECT_THAT(std::string(as_text(read_file(file("cut.mlir")).value().view())),
+                HasSubstr("module.weight_file = \"cut_w.npz\""));
+    EXPECT_THAT(text({"check", file("cut.mlir")}), HasSubstr("no fault"));
+    EXPECT_THAT(text({"cut", net, "--at", "conv", "-o", "-"}), testing::StartsWith("#loc = loc("));
+}
+
+TEST_F(FinalVerbs, CutRefuses) {
+    const auto inside = reef({"cut", net, "--at", "load_bias", "-o", file("cut.mlir")});
+    EXPECT_EQ(inside.exit_code, 1);
+    EXPECT_THAT(inside.err, HasSubstr("cut at 'conv' or 'relu'"));
+    EXPECT_EQ(reef({"cut", net, "--at", "conv", "-o", net}).exit_code, 2) << "the input stays";
+    EXPECT_EQ(reef({"cut", net, "--at", "conv", "-o", file("c"), "--weights", "w"}).exit_code, 2);
+    EXPECT_FALSE(std::filesystem::exists(file("cut.mlir")));
+}
+
+TEST_F(FinalVerbs, DemoAndBisect) {
+    const std::string out = file("demo");
+    EXPECT_THAT(text({"demo", "sophgo", "--out", out}),
+                HasSubstr("The first wrong operator is tpu.Active relu"));
+    const std::vector<std::string> sides = {"bisect", out + "/small_final.mlir", "--reference",
+                                            out + "/reference.npz"};
+    auto wrong = sides, right = sides, json = sides;
+    wrong.insert(wrong.end(), {"--actual", out + "/actual.npz"});
+    right.insert(right.end(), {"--actual", out + "/reference.npz"});
+    json = wrong;
+    json.emplace_back("--json");
+    const std::string told = text(wrong, 1);
+    EXPECT_THAT(told,
+                HasSubstr("The first wrong operator is tpu.Active relu\n  reads conv: right\n"));
+    EXPECT_THAT(told, HasSubstr("small_final.mlir --at conv,relu -o cut.mlir"));
+    EXPECT_THAT(text(json, 1), HasSubstr("\"operator\": \"tpu.Active\""));
+    EXPECT_THAT(text(right), HasSubstr("all are right"));
+    // reef compare reads the same files.
+    text({"compare", out + "/reference.npz", out + "/reference.npz"});
+    text({"compare", out + "/reference.npz", out + "/actual.npz"}, 1);
+}
+
+TEST_F(FinalVerbs, BisectByRuns) {
+    EXPECT_THAT(text({"bisect", net, "--run", "! grep -q tpu.Add {mlir}"}, 1),
+                HasSubstr("The first wrong operator is tpu.Add sum"));
+    EXPECT_THAT(text({"bisect", net, "--run", "true"}), HasSubstr("all are right"));
+    const auto broken = reef({"bisect", net, "--run", "exit 7"});
+    EXPECT_EQ(broken.exit_code, 1);
+    EXPECT_THAT(broken.err, HasSubstr("the command ended with 7"));
+    const std::string out = file("demo");
+    text({"demo", "sophgo", "--out", out});
+    EXPECT_THAT(text({"bisect", net, "--reference", out + "/reference.npz", "--run",
+                      "cp " + out + "/actual.npz {npz}"},
+                     1),
+                HasSubstr("The first wrong operator is tpu.Group conv"));
+    EXPECT_EQ(reef({"bisect", net}).exit_code, 2);
+}
+
+TEST_F(FinalVerbs, Bmodels) {
+    const std::string model = file("a.bmodel"), other = file("b.bmodel"), parts = file("parts");
+    auto bytes = sophgo::small_bmodel();
+    EXPECT_TRUE(write_file(model, bytes));
+    bytes[bytes.size() - 3 * 4096] ^= std::byte{4};
+    EXPECT_TRUE(write_file(other, bytes));
+    EXPECT_THAT(text({"inspect", model}), HasSubstr("chip           BM1684X"));
+    EXPECT_THAT(text({"check", model}), HasSubstr("bmodel: no fault"));
+    EXPECT_THAT(text({"check", other}, 1), HasSubstr("coefficients: net small stage 0"));
+    EXPECT_THAT(text({"diff", model, model}), HasSubstr("none"));
+    EXPECT_THAT(text({"diff", model, other}, 1), HasSubstr("others from byte 0 on"));
+    EXPECT_EQ(reef({"diff", model, net}).exit_code, 1);
+    text({"extract", model, "kernel", "-o", parts});
+    EXPECT_EQ(std::filesystem::file_size(parts + "/kernel_module.so"), 8192U);
+    EXPECT_FALSE(std::filesystem::exists(parts + "/net0"));
+    EXPECT_EQ(reef({"extract", model, "nothing"}).exit_code, 1);
+}
+
+}  // namespace
+}  // namespace reef::tool

@@ -1,0 +1,129 @@
+#include "final_mlir/bisection_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "reef/base/file.h"
+#include "reef/sophgo/final_engine.h"
+
+namespace reef::tool {
+namespace {
+
+/// A folder of its own, gone with it.
+class WorkFolder {
+  public:
+    static Result<std::unique_ptr<WorkFolder>> make() {
+        std::error_code error;
+        std::string name =
+            (std::filesystem::temp_directory_path(error) / "reef-bisect-XXXXXX").string();
+        if (error || ::mkdtemp(name.data()) == nullptr)
+            return fail(Cause::io_failed, "no temporary folder can be made", name);
+        return std::unique_ptr<WorkFolder>(new WorkFolder(std::move(name)));
+    }
+    WorkFolder(const WorkFolder&) = delete;
+    WorkFolder& operator=(const WorkFolder&) = delete;
+    ~WorkFolder() {
+        std::error_code error;
+        std::filesystem::remove_all(path_, error);
+    }
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    explicit WorkFolder(std::string path) : path_(std::move(path)) {}
+    std::string path_;
+};
+
+std::string with_place(std::string command, std::string_view placeholder, const std::string& path) {
+    for (auto at = command.find(placeholder); at != std::string::npos;
+         at = command.find(placeholder, at + path.size()))
+        command.replace(at, placeholder.size(), path);
+    return command;
+}
+
+/// The code generator looks for the weights beside its input.
+void link_weights(const std::string& file, const std::string& weights, const std::string& folder) {
+    std::error_code error;
+    const auto from =
+        std::filesystem::absolute(std::filesystem::path(file).parent_path() / weights, error);
+    if (!weights.empty() && std::filesystem::exists(from, error))
+        std::filesystem::create_symlink(from, std::filesystem::path(folder) / from.filename(),
+                                        error);
+}
+
+}  // namespace
+
+std::string shell_quoted(std::string_view text) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:,+=@%";
+    if (!text.empty() && text.find_first_not_of(plain) == std::string_view::npos)
+        return std::string(text);
+    std::string out = "'";
+    for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
+}
+
+std::string cut_command(const std::string& file, const std::vector<std::string>& names) {
+    return fmt::format("reef cut {} --at {} -o cut.mlir", shell_quoted(file),
+                       shell_quoted(fmt::format("{}", fmt::join(names, ","))));
+}
+
+Result<std::optional<sophgo::Unit>> BisectionRun::narrow_down() {
+    const auto folder = REEF_TRY(WorkFolder::make());
+    link_weights(file, program.weight_file, folder->path());
+    const auto units = sophgo::units_of(program);
+    const auto found = REEF_TRY(sophgo::first_wrong_unit(
+        units, [&](const sophgo::Unit& unit) { return is_wrong(unit, folder->path()); }));
+    if (!found) return std::optional<sophgo::Unit>{};
+    return std::optional(units[*found]);
+}
+
+Result<bool> BisectionRun::is_wrong(const sophgo::Unit& unit, const std::string& folder) {
+    const sophgo::FinalEngine* engine = REEF_TRY(sophgo::final_engine());
+    sophgo::CutRequest request;
+    request.at = unit.names;
+    const auto cut = REEF_TRY(engine->cut(text, request));
+    const std::string mlir = folder + "/cut.mlir", npz = folder + "/outputs.npz";
+    REEF_CHECK(write_file(mlir, as_bytes(cut.text)));
+    std::error_code error;
+    std::filesystem::remove(npz, error);
+    const bool judges = command.find("{npz}") != std::string::npos;
+    const std::string line = with_place(with_place(command, "{mlir}", mlir), "{npz}", npz);
+    // What it prints is no result of this command.
+    const int status = std::system(("{ " + line + "\n} 1>&2").c_str());
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (code != 0 && (judges || code != 1))
+        return fail(Cause::io_failed,
+                    code < 0 ? std::string("the command was ended by a signal")
+                             : fmt::format("the command ended with {}", code),
+                    "--run",
+                    judges ? "0 says that the outputs are in {npz}" : "0 says right, 1 wrong");
+    const bool wrong = judges ? REEF_TRY(differs(npz, unit.names)) : code == 1;
+    steps.emplace_back(unit.names, wrong);
+    return wrong;
+}
+
+Result<bool> BisectionRun::differs(const std::string& npz, const std::vector<std::string>& names) {
+    const SharedBytes bytes = REEF_TRY(read_file(npz));
+    const NamedArrays actual = REEF_TRY(in_place(read_npz(bytes.view()), npz));
+    bool wrong = false;
+    for (const std::string& name : names) {
+        const auto named = [&](const auto& one) { return one.first == name; };
+        const auto is = std::ranges::find_if(actual, named);
+        const auto should = std::ranges::find_if(reference, named);
+        if (is == actual.end() || should == reference.end())
+            return fail(Cause::not_found, fmt::format("'{}' is missing", name),
+                        is == actual.end() ? "the command's outputs" : "--reference");
+        const auto value = std::ranges::find(program.values, name, &sophgo::Value::name);
+        const auto numbers = sophgo::similarity(should->second, is->second, *value);
+        wrong = wrong || !numbers || !numbers->within(tolerance);
+    }
+    return wrong;
+}
+
+}  // namespace reef::tool
