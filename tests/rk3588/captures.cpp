@@ -1,5 +1,6 @@
 #include "rk3588/captures.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -78,6 +79,100 @@ std::vector<Stream> independent_streams(const std::filesystem::path&) {
         if (!arrays) continue;
         for (const auto& [name, array] : *arrays)
             if (name == "mem_regcmd") out.push_back({file.stem().string(), words_of(array.data)});
+    }
+    return out;
+}
+
+ConvolutionVector::Buffer* ConvolutionVector::find(std::string_view buffer) {
+    const auto found = std::ranges::find(buffers, buffer, &Buffer::name);
+    return found == buffers.end() ? nullptr : &*found;
+}
+
+namespace {
+
+/// The whole numbers behind a key, as far as the next key's: the JSON is flat but for lists.
+std::vector<std::uint64_t> numbers_of(std::string_view json, std::string_view key) {
+    std::vector<std::uint64_t> out;
+    const auto at = json.find('"' + std::string(key) + "\":");
+    if (at == json.npos) return out;
+    auto rest = json.substr(at + key.size() + 3);
+    rest = rest.substr(0, rest.find_first_of("\"}"));
+    while (!rest.empty()) {
+        const auto digit = rest.find_first_of("0123456789");
+        if (digit == rest.npos) break;
+        rest.remove_prefix(digit);
+        std::uint64_t value = 0;
+        const auto [stop, code] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+        rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
+        if (code == std::errc{}) out.push_back(value);
+    }
+    return out;
+}
+
+void read_starts(std::string_view json, ConvolutionVector& out) {
+    auto tasks = json.substr(json.find("\"tasks\""));
+    while (tasks.find("\"regcmd\"") != tasks.npos) {
+        tasks.remove_prefix(tasks.find("\"regcmd\""));
+        out.starts.push_back({static_cast<std::uint32_t>(numbers_of(tasks, "regcmd").at(0)),
+                              static_cast<std::size_t>(numbers_of(tasks, "count").at(0))});
+        tasks.remove_prefix(8);
+    }
+}
+
+}  // namespace
+
+const Array* ConvolutionArrays::find(std::string_view array) const {
+    for (const auto& [key, value] : arrays)
+        if (key == array) return &value;
+    return nullptr;
+}
+
+std::vector<ConvolutionArrays> independent_arrays() {
+    std::vector<ConvolutionArrays> out;
+    for (const auto& file : reef::test::shared_files("data/rknpu/conv_int8", ".npz")) {
+        auto description = file;
+        const auto json = read_file(description.replace_extension(".json").string());
+        const auto archive = read_file(file.string());
+        if (!json || !archive) continue;
+        auto arrays = read_npz(archive->view());
+        if (!arrays) continue;
+        out.push_back({file.stem().string(), std::move(*arrays),
+                       static_cast<std::byte>(numbers_of(as_text(json->view()), "wzp").at(0))});
+    }
+    return out;
+}
+
+std::vector<ConvolutionVector> convolution_vectors() {
+    std::vector<ConvolutionVector> out;
+    for (const auto& file : reef::test::shared_files("data/rknpu/conv_int8", ".json")) {
+        const auto json_file = read_file(file.string());
+        auto archive = file;
+        const auto archive_file = read_file(archive.replace_extension(".npz").string());
+        if (!json_file || !archive_file) continue;
+        const auto arrays = read_npz(archive_file->view());
+        if (!arrays) continue;
+        const auto json = as_text(json_file->view());
+        auto& one = out.emplace_back();
+        one.name = file.stem().string();
+        one.size = static_cast<unsigned>(numbers_of(json, "oh").at(0));
+        one.channels = static_cast<unsigned>(numbers_of(json, "oc").at(0));
+        const auto memory = json.substr(json.find("\"mem\""));
+        for (const char* name : {"input", "output", "weights", "biases", "regcmd", "addend"}) {
+            const auto place = numbers_of(memory, name);
+            if (place.size() < 2) continue;
+            auto& buffer = one.buffers.emplace_back();
+            buffer.name = name;
+            buffer.address = static_cast<std::uint32_t>(place[0]);
+            buffer.bytes.resize(place[1]);
+            for (const auto& [key, array] : *arrays)
+                if (key == "mem_" + buffer.name)
+                    std::copy_n(array.data.begin(),
+                                std::min(array.data.size(), buffer.bytes.size()),
+                                buffer.bytes.begin());
+        }
+        for (const auto& [key, array] : *arrays)
+            if (key == "expected") one.expected = array.data;
+        read_starts(json, one);
     }
     return out;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reef/base/bytes.h"
+#include "reef/base/npy.h"
 
 namespace reef::rk3588::test {
 
@@ -25,5 +26,35 @@ struct Stream {
 [[nodiscard]] std::vector<Stream> captured_streams(const std::filesystem::path& shared);
 /// The register streams of data/rknpu/conv_int8, a stream for each vector.
 [[nodiscard]] std::vector<Stream> independent_streams(const std::filesystem::path& shared);
+
+/// The arrays of one of the vectors of data/rknpu/conv_int8.
+struct ConvolutionArrays {
+    std::string name;
+    NamedArrays arrays;
+    std::byte weight_zero{};  ///< zero point of the weights, uint8
+    [[nodiscard]] const Array* find(std::string_view array) const;
+};
+[[nodiscard]] std::vector<ConvolutionArrays> independent_arrays();
+
+/// One of the vectors of data/rknpu/conv_int8: memory, streams, and what the results must be.
+struct ConvolutionVector {
+    std::string name;
+    struct Buffer {
+        std::string name;
+        std::uint32_t address = 0;
+        std::vector<std::byte> bytes;
+    };
+    std::vector<Buffer> buffers;  ///< "output" is 0 in the beginning
+    struct Start {
+        std::uint32_t address = 0;
+        std::size_t words = 0;
+    };
+    std::vector<Start> starts;
+    unsigned size = 0;                ///< width and height of the results
+    unsigned channels = 0;            ///< of the results
+    std::vector<std::byte> expected;  ///< [row][pixel][channel], uint8
+    [[nodiscard]] Buffer* find(std::string_view buffer);
+};
+[[nodiscard]] std::vector<ConvolutionVector> convolution_vectors();
 
 }  // namespace reef::rk3588::test

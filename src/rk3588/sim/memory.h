@@ -1,0 +1,52 @@
+// The memory that the simulated chip sees: buffers at addresses of 32 bits.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "reef/base/bytes.h"
+
+namespace reef::rk3588::sim {
+
+/// Bytes that passed between the chip and its memory.
+struct Traffic {
+    std::uint64_t commands = 0;
+    std::uint64_t features = 0;
+    std::uint64_t weights = 0;
+    std::uint64_t operands = 0;  ///< of the DPU and the PPU
+    std::uint64_t results = 0;
+    [[nodiscard]] std::uint64_t total() const {
+        return commands + features + weights + operands + results;
+    }
+    Traffic& operator+=(const Traffic& other);
+};
+
+/// Buffers that belong to somebody else. An access outside of all of them, or over a buffer's end,
+/// is what the chip's address translation refuses.
+class Memory {
+  public:
+    /// Errors: bad_argument for an empty buffer, one that overlaps another, or one that ends beyond
+    /// 32 bits.
+    [[nodiscard]] Status add(std::uint32_t address, MutableBytes bytes);
+    /// Nothing happens when no buffer begins there.
+    void remove(std::uint32_t address);
+
+    /// `what` names the access in the error: "weights".
+    [[nodiscard]] Result<Bytes> read(std::uint64_t address, std::uint64_t size,
+                                     std::string_view what) const;
+    [[nodiscard]] Result<MutableBytes> write(std::uint64_t address, std::uint64_t size,
+                                             std::string_view what);
+
+  private:
+    struct Buffer {
+        std::uint32_t address;
+        MutableBytes bytes;
+    };
+    [[nodiscard]] Result<MutableBytes> find(std::uint64_t address, std::uint64_t size,
+                                            std::string_view what, std::string_view verb) const;
+
+    std::vector<Buffer> buffers_;  ///< by address
+};
+
+}  // namespace reef::rk3588::sim
