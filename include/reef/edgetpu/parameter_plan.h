@@ -63,7 +63,7 @@ struct ParameterPart {
     std::string name;    ///< "operator 3 CONV_2D"
     std::size_t size_bytes = 0;
     std::uint32_t count = 0;  ///< channels of a table or constant, elements of a fill
-    bool unit_line = false;   ///< of a softmax table
+    bool unit_line = false;   ///< of a softmax table; with a count of 0 that line alone
     /// Tensors of the plain model: the layer's, or the constant in `weights`.
     model::TensorIndex input = model::absent_tensor;
     model::TensorIndex weights = model::absent_tensor;

@@ -17,6 +17,7 @@
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
 #include "reef/edgetpu/package.h"
+#include "reef/edgetpu/run_watch.h"
 
 namespace reef::edgetpu {
 
@@ -107,9 +108,11 @@ class SimulatedPackage {
     /// `inputs` and `outputs` are host tensors (NHWC, tensor_bytes() of each layer) in the order of
     /// executable().inputs and .outputs.
     /// Errors: bad_argument for sizes; bad_input when the program stops (fault, deadlock), with
-    /// tile, word and cause; unsupported, "not modelled: ...".
+    /// tile, word and cause; unsupported, "not modelled: ..."; those of `watch`, after which the
+    /// chip's parameters are loaded again.
     [[nodiscard]] Status run(Simulator& simulator, std::span<const Bytes> inputs,
-                             std::span<const MutableBytes> outputs);
+                             std::span<const MutableBytes> outputs,
+                             const RunWatch* watch = nullptr);
 
   private:
     struct Impl;

@@ -34,8 +34,9 @@ class WatchedDevice final : public runtime::Device,
     }
     void forget_findings() override { findings_.clear(); }
 
-    [[nodiscard]] Status run(SimulatedPackage& package, const LayerBinding& binding) {
-        REEF_CHECK(package.run(simulator_, binding.inputs(), binding.outputs()));
+    [[nodiscard]] Status run(SimulatedPackage& package, const LayerBinding& binding,
+                             const RunWatch& watch) {
+        REEF_CHECK(package.run(simulator_, binding.inputs(), binding.outputs(), &watch));
         const auto found = simulator_.findings();
         findings_.insert(findings_.end(), found.begin(), found.end());
         return {};
@@ -47,11 +48,14 @@ class WatchedDevice final : public runtime::Device,
     std::vector<Finding> findings_;
 };
 
-class WatchedOperator final : public graph::DeviceOperator {
+class WatchedOperator final : public graph::DeviceOperator, RunWatch {
   public:
     WatchedOperator(std::shared_ptr<WatchedDevice> device, SimulatedPackage package,
-                    LayerBinding binding)
-        : device_(std::move(device)), package_(std::move(package)), binding_(std::move(binding)) {}
+                    LayerBinding binding, const graph::RunControl& control)
+        : device_(std::move(device)),
+          package_(std::move(package)),
+          binding_(std::move(binding)),
+          control_(control) {}
 
     [[nodiscard]] std::string kernel() const override {
         return "compiled program, simulated and watched";
@@ -59,21 +63,24 @@ class WatchedOperator final : public graph::DeviceOperator {
     [[nodiscard]] Status run(std::span<const MutableBytes> inputs,
                              std::span<const MutableBytes> outputs) override {
         binding_.bind(inputs, outputs);
-        return device_->run(package_, binding_);
+        return device_->run(package_, binding_, *this);
     }
 
   private:
+    [[nodiscard]] Status may_go_on() const override { return control_.check(); }
+
     std::shared_ptr<WatchedDevice> device_;
     SimulatedPackage package_;
     LayerBinding binding_;
+    const graph::RunControl& control_;
 };
 
 Result<std::unique_ptr<graph::DeviceOperator>> WatchedDevice::load(
-    std::shared_ptr<const runtime::Program> program, const graph::RunControl&) {
+    std::shared_ptr<const runtime::Program> program, const graph::RunControl& control) {
     const auto& compiled = static_cast<const ChipProgram&>(*program);
     auto package = REEF_TRY(SimulatedPackage::prepare(compiled.package));
     return std::make_unique<WatchedOperator>(shared_from_this(), std::move(package),
-                                             compiled.binding);
+                                             compiled.binding, control);
 }
 
 }  // namespace

@@ -178,6 +178,26 @@ class PartReplacement {
     const Given& given_;
 };
 
+/// The line of 1.0 behind a softmax table as a table of its own, of no channels.
+ParameterPart unit_line_of(ParameterPart table) {
+    table.count = 0;
+    table.size_bytes = softmax_table_size(0, true);
+    return table;
+}
+
+/// Where layers are divided between the blobs, that line may be cached and the table streamed.
+/// Lines that are nowhere are no parts.
+Status add_lines(const Model& plain, std::vector<ParameterPart>& parts,
+                 const std::vector<ParameterPart>& lines, const std::vector<Bytes>& blobs) {
+    if (lines.empty()) return {};
+    const std::size_t before = parts.size();
+    std::vector<ParameterPart> all = parts;
+    all.insert(all.end(), lines.begin(), lines.end());
+    for (const auto& one : REEF_TRY(place_parts(plain, all, blobs, PartSearch::by_bytes)).placed)
+        if (one.part >= before) parts.push_back(all[one.part]);
+    return {};
+}
+
 /// Parts whose other form is in the blobs, and theirs is not, become so.
 Status find_other_forms(const Model& plain, std::vector<ParameterPart>& parts,
                         const std::vector<Bytes>& blobs) {
@@ -189,8 +209,13 @@ Status find_other_forms(const Model& plain, std::vector<ParameterPart>& parts,
     for (const std::size_t i : missing)
         if (forms[i]) others[i] = *forms[i];
     const auto placed = REEF_TRY(place_parts(plain, others, blobs, PartSearch::by_bytes)).placed;
-    for (const PlacedPart& one : placed) parts[one.part] = others[one.part];
-    return {};
+    std::vector<ParameterPart> lines;
+    for (const PlacedPart& one : placed) {
+        if (parts[one.part].unit_line && !others[one.part].unit_line)
+            lines.push_back(unit_line_of(parts[one.part]));
+        parts[one.part] = others[one.part];
+    }
+    return add_lines(plain, parts, lines, blobs);
 }
 
 /// Whether a program computes exponentials on the scalar core: its softmax needs no table.

@@ -8,6 +8,7 @@
 #include "edgetpu/retarget/program_alignment.h"
 #include "edgetpu/retarget/program_flow.h"
 #include "edgetpu/retarget/program_rewrite.h"
+#include "edgetpu/retarget/template_numbers.h"
 #include "edgetpu/retarget/template_recovery.h"
 #include "edgetpu/retarget/tensor_names.h"
 #include "reef/edgetpu/compiled_parameters.h"
@@ -26,39 +27,26 @@ const Tensor& tensor_of(const Model& plain, TensorIndex index) {
     return plain.subgraphs.front().tensors[static_cast<std::size_t>(index)];
 }
 
-bool same_quantization(const Tensor& a, const Tensor& b) {
-    if (a.quantization.has_value() != b.quantization.has_value()) return false;
-    return !a.quantization || (a.quantization->scale == b.quantization->scale &&
-                               a.quantization->zero_point == b.quantization->zero_point);
-}
-
-/// The same values but for the operator they come from.
-bool same_values(Requantisation a, const Requantisation& b) {
-    a.op = b.op;
-    return a == b;
-}
-
 /// One retargeting, step by step; `template_` holds the compiled model, its blobs and a plain model
-/// of its architecture: the source, or the target itself when the source is not known.
+/// of its architecture. What is known of the template's own numbers is the business of `numbers`.
 class Retargeting {
   public:
     Retargeting(CompiledParameters& compiled, const Model& target, const TensorMap& map,
-                const RetargetOptions& options, const MatchedProgram* recovered)
+                const RetargetOptions& options, std::unique_ptr<TemplateNumbers> numbers)
         : template_(compiled),
           target_(target),
           map_(map),
           options_(options),
           names_(compiled),
-          source_is_known_(recovered == nullptr) {
+          numbers_(std::move(numbers)) {
         result_.model = compiled.compiled();
-        if (recovered != nullptr) choices_ = *recovered;
     }
 
     Result<Retargeted> run() {
         REEF_CHECK(replace_parameters());
         find_roles();
         REEF_CHECK(check_unmodelled());
-        if (source_is_known()) REEF_CHECK(choose_roles());
+        choices_ = REEF_TRY(numbers_->match(roles(), unmodelled_));
         for (std::size_t i = 0; i < template_.operators().size(); ++i) {
             REEF_CHECK(in_place(replace_in(i), template_.operators()[i].place));
         }
@@ -68,13 +56,10 @@ class Retargeting {
 
   private:
     const Model& plain() const { return template_.plain(); }
-    bool source_is_known() const { return source_is_known_; }
+    RetargetRoles roles() const { return {from_, to_}; }
 
-    /// Without the source, everything may have changed.
     bool quantization_changes(TensorIndex index) const {
-        return index != model::absent_tensor &&
-               (!source_is_known() ||
-                !same_quantization(tensor_of(plain(), index), tensor_of(target_, map_.at(index))));
+        return index != model::absent_tensor && numbers_->may_differ(index);
     }
 
     /// The part with the target's tensors and the template's layout.
@@ -89,14 +74,7 @@ class Retargeting {
         const Placement& placement = template_.placement();
         for (const ParameterPart& part : template_.parts())
             target_parts_.push_back(in_target(part));
-        for (const PlacedPart& placed : placement.placed) {
-            if (placed.differing == 0 || !source_is_known()) continue;
-            return fail(Cause::bad_argument,
-                        fmt::format("{} bytes of its parameters are not those of the source",
-                                    placed.differing),
-                        template_.parts()[placed.part].name,
-                        "give the plain model that it was compiled from");
-        }
+        REEF_CHECK(numbers_->check_parameters());
         for (const PlacedPart& placed : placement.placed) {
             const MutableBytes bytes = template_.bytes_of(placed);
             std::vector<std::byte> fresh(bytes.size());
@@ -171,14 +149,7 @@ class Retargeting {
             default:
                 break;
         }
-        if (source_is_known()) {
-            return fail(
-                Cause::unsupported,
-                "its quantisation differs, and how the program holds it is not known exactly");
-        }
-        return fail(Cause::unsupported,
-                    "whether its quantisation differs cannot be read from the program", {},
-                    std::string(hint_for_source));
+        return numbers_->refuse_unknown();
     }
 
     Status check_sum(const Operator& op) const {
@@ -196,38 +167,10 @@ class Retargeting {
     Status check_border(std::size_t index, const Operator& op) const {
         const auto* pool = std::get_if<model::Pool2dOptions>(&op.options);
         const bool padded = pool != nullptr && pool->padding == model::Padding::same;
-        if (!padded || !input_zero_changes(index)) return {};
+        if (!padded || !numbers_->held_zero_may_differ(index, roles())) return {};
         return fail(Cause::unsupported,
                     "its input's zero point differs, and the border of a padded pool is not known "
                     "exactly");
-    }
-
-    bool input_zero_changes(std::size_t op) const {
-        const auto zero = [](const Requantisation& role) {
-            return role.form == Requantisation::Form::average ? role.weight_zero : role.in_zero;
-        };
-        if (!source_is_known()) {
-            return std::ranges::any_of(choices_, [&](const MatchedInstruction& choice) {
-                const Requantisation& role = to_[choice.role];
-                const bool average = role.form == Requantisation::Form::average;
-                if (role.op != op) return false;
-                const program::Tensor held = typed_tensor(choice.at.instruction);
-                return (average ? held.par_zero : held.in_zero) != zero(role);
-            });
-        }
-        for (std::size_t i = 0; i < to_.size(); ++i) {
-            if (to_[i].op == op && zero(from_[i]) != zero(to_[i])) return true;
-        }
-        return false;
-    }
-
-    /// Scale and zero point, in the chip's unsigned domain.
-    static std::pair<float, std::int64_t> number_of(const Tensor& tensor) {
-        if (!tensor.quantization || !tensor.quantization->quantized()) return {};
-        const auto& points = tensor.quantization->zero_point;
-        return {
-            tensor.quantization->scale.front(),
-            (points.empty() ? 0 : points.front()) + (tensor.type == ElementType::int8 ? 128 : 0)};
     }
 
     struct EndNumbers {
@@ -267,9 +210,7 @@ class Retargeting {
     /// No scale enters, but the border is filled with the zero point.
     Status check_resize(const Operator& op) const {
         REEF_CHECK(check_one_quantization(op));
-        const EndNumbers from = REEF_TRY(numbers_of(op, false));
-        const EndNumbers to = REEF_TRY(numbers_of(op, true));
-        if (source_is_known() && from.in.second == to.in.second) return {};
+        if (!numbers_->zero_may_differ(op.inputs[0])) return {};
         return fail(Cause::unsupported,
                     "its input's zero point may differ, and how the program pads it is not known "
                     "exactly");
@@ -284,46 +225,6 @@ class Retargeting {
     void find_roles() {
         from_ = requantisations(plain(), template_.on_chip(), template_.parts());
         to_ = requantisations(target_, template_.on_chip(), target_parts_);
-    }
-
-    /// For each tensor instruction with values of an operator: which one's.
-    Status choose_roles() {
-        if (from_ == to_) return {};
-        // Sums with one factor do not say which operand comes first; an instruction of an unknown
-        // operator may hold the values of a known one by chance.
-        bool clear = !unmodelled_ && std::ranges::none_of(from_, [](const Requantisation& role) {
-            return role.factors && role.factors->first == role.factors->second;
-        });
-        for (const TensorInstruction& at : REEF_TRY(tensor_instructions(template_.operators()))) {
-            const auto roles = roles_of(at.instruction);
-            if (roles.empty()) {
-                if (independent_of_quantization(at.instruction) || unmodelled_) continue;
-                return fail(Cause::unsupported,
-                            "its values belong to no operator of the source, so that they cannot "
-                            "be made for another",
-                            name_of(at.instruction));
-            }
-            clear = clear && roles.size() == 1;
-            choices_.push_back({at, roles.front(), {}, {}});
-        }
-        if (clear) return {};
-        const auto alike = [this](std::size_t a, std::size_t b) {
-            return a == b || (!to_[a].factors && same_values(to_[a], to_[b]));
-        };
-        choices_ = REEF_TRY(match_program(template_, from_, {holds, alike, true}));
-        return {};
-    }
-
-    /// Roles that the instruction may have; those that say the same for the target count once.
-    std::vector<std::size_t> roles_of(const Instruction& instruction) const {
-        std::vector<std::size_t> roles;
-        for (std::size_t role = 0; role < from_.size(); ++role) {
-            if (!holds(instruction, from_[role])) continue;
-            const bool known = std::ranges::any_of(
-                roles, [&](std::size_t other) { return same_values(to_[other], to_[role]); });
-            if (!known) roles.push_back(role);
-        }
-        return roles;
     }
 
     Status replace_in(std::size_t index) {
@@ -360,9 +261,9 @@ class Retargeting {
         for (const MatchedInstruction& one : choices_) {
             const TensorInstruction& at = one.at;
             if (at.op != op || at.executable != executable || at.bitstream != bitstream) continue;
-            replacements.push_back({at.instruction.word,
-                                    source_is_known() ? &from_[one.role] : nullptr, &to_[one.role],
-                                    one.second_first, REEF_TRY(border_of(at, to_[one.role]))});
+            replacements.push_back({at.instruction.word, numbers_->held(from_[one.role]),
+                                    &to_[one.role], one.second_first,
+                                    REEF_TRY(border_of(at, to_[one.role]))});
         }
         const Bytes old = stream.instructions.view();
         std::vector<std::byte> bytes(old.begin(), old.end());
@@ -449,17 +350,13 @@ class Retargeting {
             const Tensor& old = tensor_of(plain(), from);
             const Tensor& fresh = tensor_of(target_, map_.at(from));
             tensor.name = fresh.name;
-            if ((!source_is_known() || !same_quantization(old, fresh)) && tensor.quantization &&
-                fresh.quantization) {
+            if (numbers_->may_differ(from) && tensor.quantization && fresh.quantization) {
                 tensor.quantization->scale = fresh.quantization->scale;
                 tensor.quantization->zero_point = fresh.quantization->zero_point;
             }
             const Bytes held = result_.model.constant(tensor);
             const Bytes bytes = target_.constant(fresh);
-            if (held.empty() ||
-                std::ranges::equal(bytes, source_is_known() ? plain().constant(old) : held)) {
-                continue;
-            }
+            if (held.empty() || std::ranges::equal(bytes, numbers_->constant(old, held))) continue;
             tensor.buffer = static_cast<std::uint32_t>(result_.model.buffers.size());
             result_.model.buffers.push_back(SharedBytes::copy_of(bytes));
         }
@@ -470,7 +367,7 @@ class Retargeting {
     const TensorMap& map_;
     const RetargetOptions& options_;
     TensorNames names_;
-    bool source_is_known_;
+    std::unique_ptr<TemplateNumbers> numbers_;
     std::vector<ParameterPart> target_parts_;
     std::vector<Requantisation> from_, to_;  ///< of the template and of the target, in step
     MatchedProgram choices_;
@@ -488,7 +385,8 @@ Result<Retargeted> retarget(const Model& compiled, const Model& source, const Mo
     REEF_CHECK(check_template(opened));
     REEF_CHECK(check_source(opened));
     const TensorMap map = REEF_TRY(match_architectures(source, target));
-    return Retargeting(opened, target, map, options, nullptr).run();
+    return Retargeting(opened, target, map, options, numbers_of_source({opened, target, map}))
+        .run();
 }
 
 Result<Retargeted> retarget(const Model& compiled, const Model& target,
@@ -497,10 +395,13 @@ Result<Retargeted> retarget(const Model& compiled, const Model& target,
     REEF_CHECK(check_template(opened));
     const TensorMap map = REEF_TRY(match_architectures(target, target));
     if (REEF_TRY(is_compiled_from(opened))) {
-        return Retargeting(opened, target, map, options, nullptr).run();
+        return Retargeting(opened, target, map, options, numbers_of_source({opened, target, map}))
+            .run();
     }
     auto recovered = REEF_TRY(recover_program(opened));
-    return Retargeting(recovered.parameters, target, map, options, &recovered.program).run();
+    return Retargeting(recovered.parameters, target, map, options,
+                       numbers_of_program(std::move(recovered.program)))
+        .run();
 }
 
 }  // namespace reef::edgetpu

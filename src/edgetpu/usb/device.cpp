@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 
+#include "edgetpu/package/resident_parameters.h"
 #include "edgetpu/usb/link.h"
 #include "edgetpu/usb/opening.h"
 #include "edgetpu/usb/runner.h"
@@ -108,9 +109,7 @@ struct Device::State {
     bool reports_descriptors = false;  ///< the chip does, for a program that asks
     std::optional<Error> broken;       ///< why the next run restarts
     std::size_t lost = 0;              ///< inferences that were under way when it broke
-    std::uint64_t token = 0;
-    std::vector<std::shared_ptr<const Program>>
-        cached;  ///< what the chip's memory holds, all of `token`
+    ResidentParameters<std::shared_ptr<const Program>> parameters;
     std::vector<std::weak_ptr<const Program>> described;
     std::size_t executables_described = 0;
     AtomicCounters counters;
@@ -162,8 +161,7 @@ Status Device::bring_up(Milliseconds patience) {
     state.connect(nullptr);
     state.claimed = false;
     state.started = false;
-    state.cached.clear();
-    state.token = 0;
+    state.parameters.forget();
     state.reports_descriptors = false;
     state.described.clear();
     Opening opening(*bus_, options_, port_);
@@ -206,8 +204,7 @@ Status Device::restart_chip() {
 Status Device::climb(const Error& reason, std::string_view before, Milliseconds patience) {
     State& state = *state_;
     ++state.counters.recoveries;
-    state.cached.clear();
-    state.token = 0;
+    state.parameters.forget();
     state.reports_descriptors = false;
     std::string tried;
     if (state.connection && state.claimed && reason.cause != Cause::device_missing) {
@@ -320,8 +317,7 @@ Result<Device::Progress> Device::advance(Milliseconds most) {
 /// The device stops with what is under way; the next run recovers it.
 Status Device::lost(Status&& failed) {
     State& state = *state_;
-    state.cached.clear();
-    state.token = 0;
+    state.parameters.forget();
     Error error = std::move(failed.error()).in("run");
     state.broken = error;
     // The failing call reports one of them.
@@ -356,35 +352,22 @@ Status Device::start_locked(const std::shared_ptr<const Program>& program,
     describe_once(program);
     state.runner->watch(limits.watch);
 
-    // Parameters stay as long as the token does; without a token, or without parameters to cache,
-    // the chip's memory is the program's alone.
-    const bool shares = program->caching_ && program->token_ != 0;
-    const auto its_own = [&](const auto& each) { return program->caches_as(*each); };
-    const auto in_its_rows = [&](const auto& each) {
-        const auto& rows = each->cached_rows_;
-        return rows && program->cached_rows_ && overlap(*rows, *program->cached_rows_);
-    };
-    // What lies in its rows besides its own: parts of one model for several chips share a token.
-    const bool collides = std::ranges::none_of(state.cached, its_own) &&
-                          std::ranges::any_of(state.cached, in_its_rows);
-    if (!shares || program->token_ != state.token || collides) {
-        if (!state.cached.empty()) {
-            ++state.counters.evictions;
-            state.connection->note(fmt::format("parameters of token {:016x} evicted by {:016x}",
-                                               state.token, program->token_));
-        }
-        state.cached.clear();
-        state.token = shares ? program->token_ : 0;
+    const auto need = state.parameters.make_room(
+        program->token_, program->caching_.has_value(), program->cached_rows_,
+        [&](const auto& each) { return program->caches_as(*each); });
+    if (need.evicted) {
+        ++state.counters.evictions;
+        state.connection->note(fmt::format("parameters of token {:016x} evicted by {:016x}",
+                                           *need.evicted, program->token_));
     }
-    const bool load = program->caching_ && std::ranges::none_of(state.cached, its_own);
     auto sent = report_descriptors_for(*program);
     if (sent)
-        sent = state.runner->start(program, load, inputs,
+        sent = state.runner->start(program, need.load, inputs,
                                    limits.deadline.value_or(options_.run_deadline));
     if (!sent) return lost(std::move(sent));
-    if (load) {
+    if (need.load) {
         ++state.counters.parameter_loads;
-        if (shares) state.cached.push_back(program);
+        state.parameters.add(program, program->cached_rows_);
     }
     return {};
 }

@@ -149,6 +149,7 @@ class RecordingConnection final : public Connection {
     void interrupt() override { connection_->interrupt(); }
     void cancel(std::uint32_t id) override { connection_->cancel(id); }
     void cancel_all() override { connection_->cancel_all(); }
+    void watch(const RunWatch* watch) override { connection_->watch(watch); }
     void note(std::string_view text) override {
         sink_->line(fmt::format("# {}", text));
         connection_->note(text);

@@ -53,6 +53,7 @@ Runner::Runner(Bus& bus, Connection& connection, std::size_t request_bytes)
 }
 
 Runner::~Runner() {
+    connection_.watch(nullptr);
     cancel();
 }
 
@@ -321,6 +322,7 @@ Status Runner::next_completion() {
         if (!completion) return std::unexpected(lost_transfer(completion.error(), "wait"));
         if (*completion) return take(**completion);
         if (bus_.now() < end_) return {};
+        REEF_CHECK(may_go_on());
     }
     return std::unexpected(device_error(
         fmt::format("the deadline is over; still waiting for {}", waiting_for()), "wait"));

@@ -37,6 +37,7 @@ class Runner {
     /// Who may end what is under way from now on; null: nobody.
     void watch(const RunWatch* watch) {
         watch_ = watch;
+        connection_.watch(watch);
         stopped_ = false;
     }
     /// The watch has ended what was under way.

@@ -159,6 +159,11 @@ class SimulatedConnection final : public Connection {
         pending_.clear();
     }
 
+    void watch(const RunWatch* watch) override {
+        const std::lock_guard lock(bus_.mutex_);
+        stick_->watch(watch);
+    }
+
   private:
     struct Pending {
         std::uint32_t id;

@@ -34,6 +34,7 @@ class SimulatedStick {
     void bus_reset();
     void stick_register() { stuck_next_ = true; }
     void corrupt_status() { corrupt_status_ = true; }
+    void watch(const RunWatch* watch) { core_->watch(watch); }
 
     /// False: the device refuses; standstill() says why.
     [[nodiscard]] bool receive(std::uint8_t endpoint, Bytes bytes);

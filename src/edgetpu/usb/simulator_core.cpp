@@ -34,7 +34,7 @@ struct SimulatorCore::Chip {
 
     /// Its memories take a while to make: once something needs them.
     [[nodiscard]] sim::Machine& the_machine() {
-        if (!machine) machine.emplace(options);
+        if (!machine) machine.emplace(options).watch(run_watch);
         return *machine;
     }
     [[nodiscard]] Status receive(Tag tag, Bytes bytes);
@@ -54,6 +54,7 @@ struct SimulatorCore::Chip {
     std::deque<std::shared_ptr<const TranslatedStream>> streams;  ///< the first one runs
     bool running = false;
     std::optional<Error> error;  ///< why the chip takes nothing any more
+    const RunWatch* run_watch = nullptr;
 };
 
 SimulatorCore::SimulatorCore(const SimulatorOptions& options)
@@ -170,6 +171,11 @@ void SimulatorCore::write_register(std::uint32_t offset, std::uint64_t value) {
     }
     // What goes wrong is told by standstill().
     if (!chip_->error) static_cast<void>(chip_->stop_on_error(chip_->advance()));
+}
+
+void SimulatorCore::watch(const RunWatch* watch) {
+    chip_->run_watch = watch;
+    if (chip_->machine) chip_->machine->watch(watch);
 }
 
 bool SimulatorCore::idle() const {

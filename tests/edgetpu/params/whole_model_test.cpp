@@ -136,5 +136,48 @@ TEST(WholeModels, MissATableThatTheProgramUses) {
     EXPECT_FALSE(again->placement().complete());
 }
 
+/// Models compiled together may cache the line of 1.0 behind a table that is streamed. No file of
+/// the reference data does; one is made here, whose bytes alone are looked at.
+TEST(WholeModels, FindTheLineOfATableApartFromIt) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto pairs = test::compiled_pairs();
+    const auto pair =
+        std::ranges::find(pairs, "mobilenet_v1_0.25_128_quant", &test::CompiledPair::name);
+    ASSERT_NE(pair, pairs.end());
+    const CompiledParameters opened = open(*pair);
+    const auto is_table = [&](const PlacedPart& placed) {
+        return opened.parts()[placed.part].kind == PartKind::softmax_table;
+    };
+    const auto table = std::ranges::find_if(opened.placement().placed, is_table);
+    ASSERT_NE(table, opened.placement().placed.end());
+    constexpr std::size_t line = 64;
+    const BlobRange& range = table->range;
+    std::vector<std::byte> without = opened.blobs()[range.blob].bytes;
+    const auto end = without.begin() + static_cast<std::ptrdiff_t>(range.offset + range.size_bytes);
+    std::vector<std::byte> apart(end - line, end);
+    without.erase(end - line, end);
+
+    auto compiled = model::load_tflite(pair->compiled).value();
+    auto packages = packages_of(compiled).value();
+    auto& executables = packages.at(0).package.executables;
+    ASSERT_EQ(executables.size(), 2U);
+    const std::size_t mine = opened.blobs()[range.blob].executable;
+    auto& other = executables[1 - mine].parameters;
+    const Bytes before = other.view();
+    std::vector<std::byte> with(before.begin(), before.end());
+    with.insert(with.end(), apart.begin(), apart.end());
+    other = SharedBytes::copy_of(with);
+    executables[mine].parameters = SharedBytes::copy_of(without);
+    auto& graph = compiled.subgraphs[packages[0].subgraph];
+    ASSERT_TRUE(replace_package(graph.operators[packages[0].index], packages[0].package));
+
+    const auto again =
+        CompiledParameters::open(model::load_tflite(pair->plain).value(), std::move(compiled));
+    ASSERT_TRUE(again) << again.error().message();
+    EXPECT_TRUE(again->placement().complete());
+    EXPECT_EQ(again->parts().size(), opened.parts().size() + 1);
+    EXPECT_EQ(again->parts().back().size_bytes, line);
+}
+
 }  // namespace
 }  // namespace reef::edgetpu

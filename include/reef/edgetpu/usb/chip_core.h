@@ -13,6 +13,7 @@
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
 #include "reef/edgetpu/package.h"
+#include "reef/edgetpu/run_watch.h"
 #include "reef/edgetpu/transfers.h"
 
 namespace reef::edgetpu::usb {
@@ -50,6 +51,8 @@ class ChipCore {
         return std::nullopt;
     }
     virtual void write_register(std::uint32_t /*offset*/, std::uint64_t /*value*/) {}
+    /// Who may end what the chip works on; null: nobody. An end is an error, as any that stops it.
+    virtual void watch(const RunWatch* /*watch*/) {}
     /// There is no program to run.
     [[nodiscard]] virtual bool idle() const { return true; }
     /// Why the chip stopped, or what its program waits for; empty when it waits for a program.

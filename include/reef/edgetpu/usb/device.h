@@ -15,6 +15,7 @@
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/parameter_memory.h"
 #include "reef/edgetpu/registers.h"
+#include "reef/edgetpu/run_watch.h"
 #include "reef/edgetpu/transfers.h"
 #include "reef/edgetpu/usb/transport.h"
 
@@ -101,13 +102,7 @@ struct DeviceOptions {
     Milliseconds run_deadline{10000};
 };
 
-/// Who may end a run before it is complete.
-class RunWatch {
-  public:
-    virtual ~RunWatch() = default;
-    /// Asked before each wait, on the thread that runs; an error ends the run with it.
-    [[nodiscard]] virtual Status may_go_on() const = 0;
-};
+using edgetpu::RunWatch;
 
 /// Of one run.
 struct RunLimits {

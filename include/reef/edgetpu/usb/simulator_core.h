@@ -32,6 +32,7 @@ class SimulatorCore final : public ChipCore {
     [[nodiscard]] std::optional<ChipEvent> take_event() override;
     [[nodiscard]] std::optional<std::uint64_t> read_register(std::uint32_t offset) const override;
     void write_register(std::uint32_t offset, std::uint64_t value) override;
+    void watch(const RunWatch* watch) override;
     [[nodiscard]] bool idle() const override;
     [[nodiscard]] std::string standstill() const override;
 

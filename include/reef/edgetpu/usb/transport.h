@@ -16,6 +16,7 @@
 
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
+#include "reef/edgetpu/run_watch.h"
 
 namespace reef::edgetpu::usb {
 
@@ -116,6 +117,10 @@ class Connection {
     virtual void cancel(std::uint32_t id) = 0;
     /// Every transfer under way completes, as cancelled unless it was done before.
     virtual void cancel_all() = 0;
+
+    /// Who may end the run that works over this connection; null: nobody. A chip that is simulated
+    /// in this process asks while it works; others ignore it. Must outlive the run.
+    virtual void watch(const RunWatch* /*watch*/) {}
 
     /// A remark for recordings; others ignore it.
     virtual void note(std::string_view /*text*/) {}

@@ -89,7 +89,7 @@ void Machine::finished(Actor actor, const ProgramInstruction& instruction) {
 
 std::uint64_t Machine::budget(std::uint64_t spent) {
     if (options_.steps != nullptr) return 0;
-    const std::uint64_t left = steps_left_ - std::min(steps_left_, spent);
+    const std::uint64_t left = turn_steps() - std::min(turn_steps(), spent);
     if (!options_.random_seed) return left;
     return std::min(1 + random_() % 64, left);
 }
@@ -305,6 +305,7 @@ bool Machine::waits_for_host() const {
 
 Result<Progress> Machine::advance() {
     if (stream_ == program_->streams.size()) return Progress{.ended = true};
+    if (run_watch_ != nullptr) REEF_CHECK(run_watch_->may_go_on());
     const bool moved = REEF_TRY(round());
     REEF_CHECK(check_steps());
     if (stream_ended()) {
@@ -382,10 +383,9 @@ void Machine::empty_buses() {
     std::ranges::for_each(scalar_engines_, clear);
 }
 
-void Machine::begin(const Program& program, HostPort& host, MachineObserver* observer) {
+void Machine::begin(const Program& program, HostPort& host) {
     program_ = &program;
     host_ = &host;
-    observer_ = observer;
     reserve(program);
     steps_left_ = options_.most_steps;
     scalar_instructions_left_ = most_scalar_instructions();
@@ -395,8 +395,8 @@ void Machine::begin(const Program& program, HostPort& host, MachineObserver* obs
     begin_stream();
 }
 
-Status Machine::run(const Program& program, HostPort& host, MachineObserver* observer) {
-    begin(program, host, observer);
+Status Machine::run(const Program& program, HostPort& host) {
+    begin(program, host);
     while (true) {
         const Progress progress = REEF_TRY(advance());
         if (progress.ended) return {};

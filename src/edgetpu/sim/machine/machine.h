@@ -60,16 +60,6 @@ struct MachineOptions {
     int threads = 1;
 };
 
-/// Is told what happens in a machine.
-class MachineObserver {
-  public:
-    /// `instruction` is finished on that tile.
-    virtual void finished(const Tile& tile, const ProgramInstruction& instruction) = 0;
-
-  protected:
-    ~MachineObserver() = default;
-};
-
 /// How far a round brought a program.
 struct Progress {
     bool moved = false;    ///< the scalar core or an engine did something
@@ -85,16 +75,18 @@ class Machine final : public Fabric {
     /// Goes to a program's first instruction, on the memories as they are. What an earlier program
     /// left in queues and buses is gone. Everything is referred to until the program ends or
     /// another one begins.
-    void begin(const Program& program, HostPort& host, MachineObserver* observer = nullptr);
+    void begin(const Program& program, HostPort& host);
     /// One round of the scheduler: the scalar core runs ahead until something holds it, then each
     /// of its engines and every tile has a turn. After the end nothing happens.
     /// Precondition: a program has begun, and no round of it returned an error.
     /// Errors: unsupported ("not modelled"), bad_input (a fault of the program, a deadlock that no
-    /// byte of the host can end) with the place in the stream.
+    /// byte of the host can end) with the place in the stream; those of the watch.
     [[nodiscard]] Result<Progress> advance();
+    /// Asked in every round, from the next on; an error ends the program with it. Null: nobody.
+    /// Must outlive the machine's work.
+    void watch(const RunWatch* watch) { run_watch_ = watch; }
     /// begin() and advance() to the end. A host that has nothing is a deadlock here.
-    [[nodiscard]] Status run(const Program& program, HostPort& host,
-                             MachineObserver* observer = nullptr);
+    [[nodiscard]] Status run(const Program& program, HostPort& host);
 
     /// Every unit that waits, and for what: an error, should nothing end it.
     [[nodiscard]] Error deadlock() const;
@@ -185,8 +177,7 @@ class Machine final : public Fabric {
     [[nodiscard]] bool worth_threads() const;
     /// Nobody looks on who must be told of one thing after the other.
     [[nodiscard]] bool side_by_side() const {
-        return workers_.threads() > 1 && watcher_ == nullptr && observer_ == nullptr &&
-               options_.tap == nullptr;
+        return workers_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
     }
     bool dispatch(TileUnit& unit);
     void witness_fence(const TileUnit& unit, const Fence& fence);
@@ -195,6 +186,11 @@ class Machine final : public Fabric {
     [[nodiscard]] Result<bool> advance_engine(TileUnit& unit, unsigned number, Purse& purse);
     void started(Actor actor, const ProgramInstruction& instruction);
     void finished(Actor actor, const ProgramInstruction& instruction);
+    /// Of one turn: some milliseconds, in which nobody is asked whether the program may go on.
+    [[nodiscard]] std::uint64_t turn_steps() const {
+        constexpr std::uint64_t most = 1U << 18U;
+        return steps_left_ < most ? steps_left_ : most;
+    }
     [[nodiscard]] std::uint64_t budget(std::uint64_t spent = 0);
     void spend(std::uint64_t given, std::uint64_t left);
     void spend(std::uint64_t steps);
@@ -222,7 +218,7 @@ class Machine final : public Fabric {
     std::vector<TensorScratch> scratch_;  ///< by worker
     const Program* program_ = nullptr;
     HostPort* host_ = nullptr;
-    MachineObserver* observer_ = nullptr;
+    const RunWatch* run_watch_ = nullptr;
     ScalarCore core_;
     std::size_t stream_ = 0;  ///< of program_; behind the last: it ended
     unsigned idle_rounds_ = 0;

@@ -186,7 +186,6 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number, Purse& pur
         }
         if (outcome != Outcome::done) break;
         finished(actor, *engine.current);
-        if (observer_ != nullptr) observer_->finished(unit.tile, *engine.current);
         engine.current = nullptr;
         if (engine.next == engine.queue.size()) {
             unit.busy &= ~(1U << number);
@@ -217,7 +216,7 @@ bool Machine::still_blocked(const TileUnit& unit, unsigned number) {
 // tiles is nowhere seen.
 Result<bool> Machine::advance_inside(TileUnit& unit, Purse& purse) {
     bool progress = false;
-    while (purse.spent < steps_left_) {
+    while (purse.spent < turn_steps()) {
         bool moved = dispatch(unit);
         for (const unsigned number : inside)
             if ((unit.busy >> number & 1U) != 0 && !still_blocked(unit, number))

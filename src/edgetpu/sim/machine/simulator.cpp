@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 
+#include "edgetpu/package/resident_parameters.h"
 #include "prepared_executable.h"
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/edgetpu/parameter_memory.h"
@@ -23,14 +25,10 @@ struct Simulator::Chip {
     }
 
     sim::Machine machine;
-    std::uint64_t resident_token = 0;
-    /// Packages whose caching programs ran since resident_token came, by
-    /// SimulatedPackage::Impl::id: co-compiled models share a token.
-    std::vector<std::uint64_t> resident;
-    /// By resident: the rows that its parameters fill.
-    std::vector<std::optional<ParameterRows>> rows;
-    /// By resident: the number of the run that loaded its parameters.
-    std::vector<std::uint32_t> loaded_by;
+    /// By SimulatedPackage::Impl::id: co-compiled models share a token.
+    ResidentParameters<std::uint64_t> parameters;
+    /// By the same: the number of the run that loaded its parameters last.
+    std::map<std::uint64_t, std::uint32_t> loaded_by;
 };
 
 Simulator::Simulator(const SimulatorOptions& options) : chip_(std::make_unique<Chip>(options)) {}
@@ -57,6 +55,7 @@ struct SimulatedPackage::Impl {
         return ++last;
     }
     Status load(Simulator::Chip& chip);
+    Status run(Simulator::Chip& chip, const RunWatch* watch);
     /// Rows that this package's programs loaded and none of its instructions has read.
     void report_unread_rows(Simulator::Chip& chip) const;
 };
@@ -84,40 +83,35 @@ const Executable& SimulatedPackage::executable() const {
     return impl_->computing.executable;
 }
 
-// A new token's parameters take the place of the old ones; equal tokens stay side by side unless
-// they fill the same rows.
 Status SimulatedPackage::Impl::load(Simulator::Chip& chip) {
-    if (!caching) return {};
-    const std::uint64_t token = caching->executable.parameter_caching_token;
-    const auto lies_in_its_rows = [&](const auto& other) {
-        return other && rows && overlap(*other, *rows);
-    };
-    const bool there = std::ranges::find(chip.resident, id) != chip.resident.end();
-    if (token == 0 || token != chip.resident_token ||
-        (!there && std::ranges::any_of(chip.rows, lies_in_its_rows))) {
-        chip.resident.clear();
-        chip.rows.clear();
-        chip.loaded_by.clear();
-    } else if (there) {
-        return {};
-    }
+    const std::uint64_t token = caching ? caching->executable.parameter_caching_token : 0;
+    const auto need = chip.parameters.make_room(
+        token, caching.has_value(), rows, [this](std::uint64_t other) { return other == id; });
+    if (!need.load) return {};
     REEF_CHECK(sim::run(chip.machine, *caching));
-    chip.resident_token = token;
-    chip.resident.push_back(id);
-    chip.rows.push_back(rows);
-    if (auto* monitor = chip.machine.monitor()) chip.loaded_by.push_back(monitor->run());
+    chip.parameters.add(id, rows);
+    if (auto* monitor = chip.machine.monitor()) chip.loaded_by[id] = monitor->run();
     return {};
 }
 
 void SimulatedPackage::Impl::report_unread_rows(Simulator::Chip& chip) const {
     sim::Monitor& monitor = *chip.machine.monitor();
     monitor.report_unread_rows(monitor.run());
-    for (std::size_t i = 0; i < chip.loaded_by.size(); ++i)
-        if (chip.resident[i] == id) monitor.report_unread_rows(chip.loaded_by[i]);
+    if (caching) monitor.report_unread_rows(chip.loaded_by.at(id));
+}
+
+// Both programs. What a run that did not end has left in the memories is nobody's.
+Status SimulatedPackage::Impl::run(Simulator::Chip& chip, const RunWatch* watch) {
+    chip.machine.watch(watch);
+    Status ran = load(chip);
+    if (ran) ran = sim::run(chip.machine, computing);
+    chip.machine.watch(nullptr);
+    if (!ran) chip.parameters.forget();
+    return ran;
 }
 
 Status SimulatedPackage::run(Simulator& simulator, std::span<const Bytes> inputs,
-                             std::span<const MutableBytes> outputs) {
+                             std::span<const MutableBytes> outputs, const RunWatch* watch) {
     auto& computing = impl_->computing;
     const auto& layers = computing.executable.inputs;
     if (inputs.size() != layers.size())
@@ -136,8 +130,7 @@ Status SimulatedPackage::run(Simulator& simulator, std::span<const Bytes> inputs
     auto& chip = simulator.chip();
     auto* monitor = chip.machine.monitor();
     if (monitor != nullptr) monitor->clear();
-    REEF_CHECK(impl_->load(chip));
-    REEF_CHECK(sim::run(chip.machine, computing));
+    REEF_CHECK(impl_->run(chip, watch));
     if (monitor != nullptr) impl_->report_unread_rows(chip);
     for (std::size_t i = 0; i < outputs.size(); ++i)
         impl_->unpackers[i].run(computing.host->output(i), outputs[i]);
