@@ -53,6 +53,12 @@ struct TextOf {
         return text;
     }
     std::string operator()(const Reshape&) const { return "reshape"; }
+    std::string operator()(const TransposedConvolution& o) const {
+        return "transposed " + (*this)(o.of);
+    }
+    std::string operator()(const Blocks& o) const {
+        return fmt::format("blocks of {} {} channels", o.side, o.from_channels ? "from" : "to");
+    }
     std::string operator()(const Transpose& o) const {
         return fmt::format("transpose {} {} {}", static_cast<int>(o.from[0]),
                            static_cast<int>(o.from[1]), static_cast<int>(o.from[2]));

@@ -74,6 +74,11 @@ struct Convolution {
 
     [[nodiscard]] bool per_channel() const { return weight_scales.size() > 1; }
 };
+/// Every pixel of the input adds its products with the whole kernel to a window of the result:
+/// `of.window` goes from the result to the input.
+struct TransposedConvolution {
+    Convolution of;
+};
 struct Sum {
     Activation activation = Activation::none;
 };
@@ -104,6 +109,7 @@ struct MaxPool {
 /// All windows lie inside the image.
 struct AveragePool {
     Window window;
+    bool total = false;  ///< the sum, and no average
     Activation activation = Activation::none;
 };
 struct Resize {
@@ -125,6 +131,12 @@ struct Pad {
 };
 /// Bytes as they are in another shape: RESHAPE, SQUEEZE, EXPAND_DIMS.
 struct Reshape {};
+/// A block of pixels becomes one with their channels one behind the other; or, with
+/// `from_channels`, the other way.
+struct Blocks {
+    std::int32_t side = 1;
+    bool from_channels = false;
+};
 /// The result's axes are so the input's: rows, columns, channels.
 struct Transpose {
     std::array<Axis, 3> from{Axis::rows, Axis::columns, Axis::channels};
@@ -139,7 +151,7 @@ struct Unknown {
 
 using Operation = std::variant<Unknown, Folded, Convolution, Sum, Product, Maximum, Rescale,
                                Logistic, Tanh, Softmax, Concatenation, MaxPool, AveragePool, Resize,
-                               Slice, Pad, Reshape, Transpose>;
+                               Slice, Pad, Reshape, Transpose, TransposedConvolution, Blocks>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

@@ -62,7 +62,9 @@ class GraphReader {
     template <typename Options>
     Read windowed(const Operator& op) const;
     Read fully_connected(const Operator& op) const;
-    Read with_constants(const Operator& op, Convolution conv) const;
+    Read with_constants(const Operator& op, Convolution conv, std::size_t bias = 2) const;
+    Read transposed(const Operator& op) const;
+    Read blocks(const Operator& op) const;
     Read sum(const Operator& op) const;
     Read product(const Operator& op) const;
     Read product_with(const Operator& op, const Tensor& factor) const;

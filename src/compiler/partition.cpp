@@ -19,6 +19,8 @@ std::uint64_t macs_of(const Graph& graph, const Node& node) {
     const Value& out = graph.values[node.outputs[0]];
     const auto elements = static_cast<std::uint64_t>(out.pixels() * out.channels);
     const auto* conv = std::get_if<Convolution>(&node.operation);
+    const auto* transposed = std::get_if<TransposedConvolution>(&node.operation);
+    if (transposed != nullptr) conv = &transposed->of;
     if (conv == nullptr) return elements;
     const auto taps = static_cast<std::uint64_t>(conv->window.kernel_h) *
                       static_cast<std::uint64_t>(conv->window.kernel_w);

@@ -7,7 +7,7 @@
 
 namespace reef::compiler {
 
-Read GraphReader::with_constants(const Operator& op, Convolution conv) const {
+Read GraphReader::with_constants(const Operator& op, Convolution conv, std::size_t bias) const {
     const Tensor& weights = tensor(op.inputs[1]);
     const Bytes bytes = model_.constant(weights);
     if (bytes.empty()) return std::unexpected("its weights are computed");
@@ -34,8 +34,8 @@ Read GraphReader::with_constants(const Operator& op, Convolution conv) const {
         conv.weights = SharedBytes(*flipped, flipped);
     }
     conv.biases.assign(static_cast<std::size_t>(conv.out_channels), 0);
-    if (op.inputs.size() > 2 && op.inputs[2] != model::absent_tensor) {
-        auto biases = constant<std::int32_t>(op.inputs[2], ElementType::int32);
+    if (op.inputs.size() > bias && op.inputs[bias] != model::absent_tensor) {
+        auto biases = constant<std::int32_t>(op.inputs[bias], ElementType::int32);
         if (!biases || biases->size() != conv.biases.size())
             return std::unexpected("its bias is no constant of 32 bits for each channel");
         conv.biases = std::move(*biases);
@@ -105,6 +105,25 @@ Read GraphReader::windowed(const Operator& op) const {
 
 template Read GraphReader::windowed<model::Conv2dOptions>(const Operator& op) const;
 template Read GraphReader::windowed<model::DepthwiseConv2dOptions>(const Operator& op) const;
+
+Read GraphReader::transposed(const Operator& op) const {
+    if (op.inputs.size() < 3 || op.inputs[2] == model::absent_tensor) return disagree();
+    const auto o = options<model::TransposeConvOptions>(op);
+    if (o.activation != Activation::none) return std::unexpected("it has an activation");
+    const auto& shape = tensor(op.inputs[1]).shape;
+    const Value &in = value(op.inputs[2]), &out = value(op.outputs[0]);
+    if (shape.size() != 4 || shape[0] != out.channels || shape[3] != in.channels) return disagree();
+    Convolution conv{.window = {shape[1], shape[2], o.stride_h, o.stride_w},
+                     .in_channels = in.channels,
+                     .out_channels = out.channels,
+                     .weights = {},
+                     .weight_scales = {},
+                     .biases = {}};
+    if (!place_window(conv.window, o.padding, out, in)) return disagree();
+    auto read = with_constants(op, std::move(conv), 3);
+    if (!read) return read;
+    return TransposedConvolution{std::get<Convolution>(std::move(*read))};
+}
 
 Read GraphReader::fully_connected(const Operator& op) const {
     if (op.inputs.size() < 2) return disagree();

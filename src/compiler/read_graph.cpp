@@ -128,7 +128,7 @@ Read GraphReader::operation_of(const Operator& op) {
         case Op::maximum:
             return maximum(op);
         case Op::minimum:
-            return std::unexpected("no known program takes a minimum");
+            return std::unexpected("how the chip takes a minimum is not known of any program");
         case Op::quantize:
             return Rescale{};
         case Op::relu:
@@ -147,6 +147,7 @@ Read GraphReader::operation_of(const Operator& op) {
         case Op::average_pool_2d:
             return pool(op);
         case Op::mean:
+        case Op::sum:
             return mean(op);
         case Op::resize_bilinear:
         case Op::resize_nearest_neighbor:
@@ -161,6 +162,16 @@ Read GraphReader::operation_of(const Operator& op) {
         case Op::squeeze:
         case Op::expand_dims:
             return reshape(op);
+        case Op::transpose_conv:
+            return transposed(op);
+        case Op::space_to_depth:
+        case Op::depth_to_space:
+            return blocks(op);
+        case Op::leaky_relu:
+        case Op::prelu:
+        case Op::l2_normalization:
+        case Op::unidirectional_sequence_lstm:
+            return std::unexpected("how the chip computes it is not known of any program");
         case Op::transpose:
             return transpose(op);
         default:

@@ -45,6 +45,20 @@ Read GraphReader::concatenation(const Operator& op) const {
     return Concatenation{o.activation, *axis};
 }
 
+/// SPACE_TO_DEPTH and DEPTH_TO_SPACE.
+Read GraphReader::blocks(const Operator& op) const {
+    const bool from_channels = op.code.builtin == Op::depth_to_space;
+    const std::int32_t side = from_channels ? options<model::DepthToSpaceOptions>(op).block_size
+                                            : options<model::SpaceToDepthOptions>(op).block_size;
+    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+    const Value &fine = from_channels ? out : in, &coarse = from_channels ? in : out;
+    if (side < 1 || side > 64 || fine.height != side * coarse.height ||
+        fine.width != side * coarse.width || coarse.channels != side * side * fine.channels)
+        return disagree();
+    if (!in.same_numbers(out)) return std::unexpected("it changes the scale");
+    return Blocks{side, from_channels};
+}
+
 Read GraphReader::transpose(const Operator& op) const {
     if (op.inputs.size() != 2) return disagree();
     const auto order = constant<std::int32_t>(op.inputs[1], ElementType::int32);

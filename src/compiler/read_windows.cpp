@@ -41,7 +41,7 @@ Read GraphReader::pool(const Operator& op) const {
                         (out.height - 1) * w.stride_h + w.kernel_h <= in.height &&
                         (out.width - 1) * w.stride_w + w.kernel_w <= in.width;
     if (!inside) return std::unexpected("windows reach over the border and average fewer pixels");
-    return AveragePool{w, o.activation};
+    return AveragePool{w, false, o.activation};
 }
 
 Read GraphReader::mean(const Operator& op) const {
@@ -56,7 +56,7 @@ Read GraphReader::mean(const Operator& op) const {
     if (*axes != std::vector<std::int32_t>{1, 2})
         return std::unexpected("its axes are not height and width");
     if (out.pixels() != 1 || out.channels != in.channels) return disagree();
-    return AveragePool{Window{in.height, in.width}, Activation::none};
+    return AveragePool{Window{in.height, in.width}, op.code.builtin == Op::sum, Activation::none};
 }
 
 Read GraphReader::resize(const Operator& op) const {

@@ -308,13 +308,13 @@ Result<Convolution> read_fully_connected(const OperatorView& op, const Convoluti
     return c;
 }
 
-Result<Convolution> read_transpose_conv(const OperatorView& op) {
+Result<Convolution> read_transpose_conv(const OperatorView& op, const ConvolutionRules* rules) {
     constexpr Places places{.input = 2, .bias = 3};
     REEF_CHECK(op.expect_counts(3, 4, 1));
     const auto options = REEF_TRY(op.options<model::TransposeConvOptions>());
     if (options.activation != model::Activation::none)
         return fail(Cause::unsupported, "a fused activation");
-    REEF_CHECK(check_types(op, nullptr, places));
+    REEF_CHECK(check_types(op, rules, places));
     const model::Tensor& input = op.input(places.input);
     REEF_CHECK(expect_rank_4(input, "input"));
     REEF_CHECK(expect_rank_4(op.input(weights_index), "filter"));
@@ -338,7 +338,7 @@ Result<Convolution> read_transpose_conv(const OperatorView& op) {
                                 model::shape_text(shape)));
     REEF_CHECK(read_weights(op, c));
     REEF_CHECK(read_quantization(
-        op, {nullptr, 0, convolution_product(c), model::Activation::none, places}, c));
+        op, {rules, 0, convolution_product(c), model::Activation::none, places}, c));
     REEF_CHECK(expect_symmetric_int8(c));
     return c;
 }

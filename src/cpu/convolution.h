@@ -109,7 +109,8 @@ struct ConvolutionRules {
 /// The convolution that it transposes: h and w go from the operator's output (`in`) to its input
 /// (`out`). Weights are out_channels x taps_h x taps_w x depth. Errors, besides: an input that is
 /// not of the size which that convolution gives.
-[[nodiscard]] Result<Convolution> read_transpose_conv(const OperatorView& op);
+[[nodiscard]] Result<Convolution> read_transpose_conv(const OperatorView& op,
+                                                      const ConvolutionRules* rules = nullptr);
 
 /// The kernel of the set that `options` ask for; float32 has one for both.
 [[nodiscard]] std::unique_ptr<Kernel> conv_2d_kernel(Convolution c, const PrepareOptions& options);
@@ -117,6 +118,7 @@ struct ConvolutionRules {
                                                                const PrepareOptions& options);
 [[nodiscard]] std::unique_ptr<Kernel> fully_connected_kernel(Convolution c,
                                                              const PrepareOptions& options);
+[[nodiscard]] std::unique_ptr<Kernel> transpose_conv_kernel(Convolution c);
 
 [[nodiscard]] std::unique_ptr<Kernel> reference_conv_2d(Convolution convolution);
 [[nodiscard]] std::unique_ptr<Kernel> reference_depthwise_conv_2d(Convolution convolution);

@@ -103,7 +103,10 @@ class TransposeConvKernel final : public Kernel {
 }  // namespace
 
 PreparedKernel prepare_transpose_conv(const OperatorView& op, const PrepareOptions& /*options*/) {
-    Convolution c = REEF_TRY(read_transpose_conv(op));
+    return transpose_conv_kernel(REEF_TRY(read_transpose_conv(op)));
+}
+
+std::unique_ptr<Kernel> transpose_conv_kernel(Convolution c) {
     if (c.type == ElementType::uint8)
         return std::make_unique<TransposeConvKernel<std::uint8_t>>(std::move(c));
     if (c.type == ElementType::int8)

@@ -24,7 +24,8 @@ class ConvolutionWriter {
           in_(e.tensor(step.in[0])),
           out_(e.tensor(step.out)) {
         for (unsigned t = 0; t < all_tiles; ++t)
-            if (!out_.own(t).empty()) tiles_ = static_cast<TileSet>(tiles_ | 1U << t);
+            if (!kind.phase.of(out_.own(t)).empty())
+                tiles_ = static_cast<TileSet>(tiles_ | 1U << t);
     }
 
     void load() {
@@ -185,7 +186,8 @@ class ConvolutionWriter {
     }
 
     std::optional<program::Tensor> product(unsigned t) const {
-        const Area own = out_.own(t);
+        const Phase& phase = kind_.phase;
+        const Area own = phase.of(out_.own(t));
         if (own.empty()) return std::nullopt;
         const auto h = count(own.rows.size()), w = count(own.columns.size());
         const Window& win = kind_.window;
@@ -201,9 +203,11 @@ class ConvolutionWriter {
                                  own.columns.begin * win.stride_w - win.left),
                      input_dimensions(static_cast<std::int32_t>(in_.pixel_bytes()),
                                       static_cast<std::int32_t>(in_.pitch(t)), h, w));
-        set_output(op, out_.address(t, own.rows.begin, own.columns.begin),
-                   static_cast<std::int32_t>(out_.pixel_bytes()),
-                   static_cast<std::int32_t>(out_.pitch(t)), h, w);
+        set_output(op,
+                   out_.address(t, own.rows.begin * phase.stride_h + phase.y,
+                                own.columns.begin * phase.stride_w + phase.x),
+                   static_cast<std::int32_t>(out_.pixel_bytes()) * phase.stride_w,
+                   static_cast<std::int32_t>(out_.pitch(t)) * phase.stride_h, h, w);
         set_parameters(op, t, h * w);
         op.group_level = s_.inner ? 2 : 3;
         op.reduction_mask = s_.inner ? 1 : 5;

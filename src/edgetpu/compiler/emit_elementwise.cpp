@@ -54,11 +54,12 @@ std::optional<program::Mesh> fill_behind(const Tensor& in, const Tensor& out, un
 /// A part of the output's channels, or of the input's, a word at a time.
 std::optional<program::Tensor> copy_words(const Tensor& in, const Tensor& out, unsigned t,
                                           const CopyStep& kind, std::uint32_t words) {
-    const auto b = block_of(out, t);
-    if (!b || words == 0) return std::nullopt;
+    const Phase& phase = kind.phase;
+    const Area own = phase.of(out.own(t));
+    if (own.empty() || words == 0) return std::nullopt;
     const Window& win = kind.window;
-    const Area own = out.own(t);
-    const std::uint32_t all = b->h * b->w * words;
+    const std::uint32_t h = count(own.rows.size()), w = count(own.columns.size());
+    const std::uint32_t all = h * w * words;
     program::Tensor op = word_copy();
     apply(op, kind.scaling);
     op.table = kind.function != Function::none;
@@ -68,10 +69,15 @@ std::optional<program::Tensor> copy_words(const Tensor& in, const Tensor& out, u
                             own.columns.begin * win.stride_w - win.left) +
                      kind.first_from_channel,
                  {{4, words},
-                  {static_cast<std::int32_t>(in.pixel_bytes()) * win.stride_w, b->w},
-                  {pitch_of(in, t) * win.stride_h, b->h}});
-    op.out = nest(8, first_of(out, t, out) + kind.first_channel,
-                  {{4, words}, {b->pixel, b->w}, {pitch_of(out, t), b->h}});
+                  {static_cast<std::int32_t>(in.pixel_bytes()) * win.stride_w, w},
+                  {pitch_of(in, t) * win.stride_h, h}});
+    op.out = nest(8,
+                  out.address(t, own.rows.begin * phase.stride_h + phase.y,
+                              own.columns.begin * phase.stride_w + phase.x) +
+                      kind.first_channel,
+                  {{4, words},
+                   {static_cast<std::int32_t>(out.pixel_bytes()) * phase.stride_w, w},
+                   {pitch_of(out, t) * phase.stride_h, h}});
     op.par = nest(8, 4 * identity_row, {{0, all}});
     op.acc = rotating(nest(8, 0, {{0, all}}), 0, 4);
     op.group_level = 1;

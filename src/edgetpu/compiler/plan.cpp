@@ -44,6 +44,14 @@ struct StepText {
 
 }  // namespace
 
+Span Phase::of(const Span& pixels, std::int32_t stride, std::int32_t first) {
+    if (pixels.empty()) return {};
+    const auto above = [&](std::int32_t pixel) {
+        return (std::max(pixel - first, 0) + stride - 1) / stride;
+    };
+    return {above(pixels.begin), above(pixels.end)};
+}
+
 std::int32_t Tensor::address(unsigned tile, std::int32_t y, std::int32_t x) const {
     const Area w = window(tile);
     return static_cast<std::int32_t>(base) +

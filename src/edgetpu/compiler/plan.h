@@ -180,12 +180,24 @@ struct ParameterLayer {
 struct InputStep {
     compiler::ValueId value = 0;  ///< of the host
 };
+/// The pixels of an output that a step computes: every `stride`-th from one on.
+struct Phase {
+    std::int32_t stride_h = 1, stride_w = 1;
+    std::int32_t y = 0, x = 0;
+    /// Which of them lie in rows or columns of the output.
+    [[nodiscard]] static Span of(const Span& pixels, std::int32_t stride, std::int32_t first);
+    [[nodiscard]] Area of(const Area& area) const {
+        return {of(area.rows, stride_h, y), of(area.columns, stride_w, x)};
+    }
+    friend bool operator==(const Phase&, const Phase&) = default;
+};
 struct ConvolutionStep {
     Window window;
     bool depthwise = false;
     std::size_t layer = 0;
     Scaling scaling;
     std::int32_t weight_zero = 0;
+    Phase phase{};
 };
 struct SumStep {
     SumFactors factors;
@@ -213,6 +225,7 @@ struct CopyStep {
     Window window{};
     Function function = Function::none;
     Scaling scaling;
+    Phase phase{};
 };
 /// Which element of the input, counted without padding, an element of the output is.
 struct ElementOrder {

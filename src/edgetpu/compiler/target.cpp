@@ -14,6 +14,8 @@ using compiler::Graph;
 using compiler::Node;
 using compiler::Value;
 
+/// Of a transposed convolution.
+constexpr std::int64_t most_phases = 64;
 /// What the vendor documents.
 constexpr std::int32_t most_softmax = 16000;
 /// Weights of a selection are the square of it.
@@ -48,6 +50,20 @@ struct RefusalOf {
         if (std::int64_t{o.window.kernel_h} * o.window.kernel_w > most_taps)
             return fmt::format("its kernel has more than {} taps", most_taps);
         return refuse_reach(o.window);
+    }
+    std::string operator()(const compiler::TransposedConvolution& o) const {
+        if (std::int64_t{o.of.window.kernel_h} * o.of.window.kernel_w > most_taps)
+            return fmt::format("its kernel has more than {} taps", most_taps);
+        if (std::int64_t{o.of.window.stride_h} * o.of.window.stride_w > most_phases)
+            return fmt::format("its strides make more than {} convolutions", most_phases);
+        return refuse_reach(o.of.window);
+    }
+    std::string operator()(const compiler::Blocks& o) const {
+        if (o.side > 8) return "its blocks have more than 8 x 8 pixels";
+        const Value& coarse = o.from_channels ? in() : out();
+        if (coarse.channels > most_selected)
+            return fmt::format("it selects of more than {} channels", most_selected);
+        return {};
     }
     std::string operator()(const compiler::Sum& o) const { return refuse_activation(o.activation); }
     std::string operator()(const compiler::Product& o) const {

@@ -1,4 +1,5 @@
 // Pass "tile": a program's operators become steps on tensors that are cut into tiles.
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -24,6 +25,69 @@ ActivationLimits limits_of(compiler::Activation activation) {
     return activation == compiler::Activation::relu    ? ActivationLimits::relu
            : activation == compiler::Activation::relu6 ? ActivationLimits::relu6
                                                        : ActivationLimits::none;
+}
+
+/// An input channel of one tap.
+struct Selected {
+    std::int32_t tap = 0, channel = 0;
+};
+
+/// The taps of one axis that pixels of a phase of a transposed convolution see.
+struct PhaseTaps {
+    std::int32_t first = 0, stride = 1;  ///< of the whole kernel, in its order
+    std::int32_t count = 0;
+    std::int32_t front = 0;  ///< pixels in front of the image
+};
+PhaseTaps taps_of_phase(std::int32_t phase, std::int32_t front, std::int32_t stride,
+                        std::int32_t kernel) {
+    PhaseTaps taps{.first = (phase + front) % stride, .stride = stride};
+    taps.count = taps.first < kernel ? (kernel - taps.first + stride - 1) / stride : 0;
+    taps.front = std::max(taps.count, 1) - 1 - (phase + front) / stride;
+    return taps;
+}
+
+/// An ordinary convolution for each phase of the result, its taps turned round. One without taps
+/// has one of zeros.
+compiler::Convolution of_phase(const compiler::Convolution& whole, const PhaseTaps& y,
+                               const PhaseTaps& x) {
+    compiler::Convolution conv = whole;
+    conv.window = {.kernel_h = std::max(y.count, 1),
+                   .kernel_w = std::max(x.count, 1),
+                   .top = y.front,
+                   .left = x.front};
+    const auto ins = static_cast<std::size_t>(whole.in_channels);
+    const auto kh = conv.window.kernel_h, kw = conv.window.kernel_w;
+    const auto outs = static_cast<std::size_t>(whole.out_channels);
+    auto weights = std::make_shared<std::vector<std::byte>>(
+        outs * static_cast<std::size_t>(kh * kw) * ins, static_cast<std::byte>(whole.weight_zero));
+    const Bytes all = whole.weights.view();
+    for (std::size_t o = 0; o < outs; ++o)
+        for (std::int32_t v = 0; v < y.count; ++v)
+            for (std::int32_t u = 0; u < x.count; ++u) {
+                const std::int32_t row = y.first + y.stride * (y.count - 1 - v);
+                const std::int32_t column = x.first + x.stride * (x.count - 1 - u);
+                const auto from = (o * static_cast<std::size_t>(whole.window.kernel_h) +
+                                   static_cast<std::size_t>(row)) *
+                                      static_cast<std::size_t>(whole.window.kernel_w) +
+                                  static_cast<std::size_t>(column);
+                const auto to =
+                    o * static_cast<std::size_t>(kh * kw) + static_cast<std::size_t>(v * kw + u);
+                std::ranges::copy(all.subspan(from * ins, ins),
+                                  weights->begin() + static_cast<std::ptrdiff_t>(to * ins));
+            }
+    conv.weights = SharedBytes(*weights, weights);
+    return conv;
+}
+
+std::vector<std::pair<compiler::Convolution, Phase>> phases_of(const compiler::Convolution& whole) {
+    const Window& w = whole.window;
+    std::vector<std::pair<compiler::Convolution, Phase>> phases;
+    for (std::int32_t y = 0; y < w.stride_h; ++y)
+        for (std::int32_t x = 0; x < w.stride_w; ++x)
+            phases.emplace_back(of_phase(whole, taps_of_phase(y, w.top, w.stride_h, w.kernel_h),
+                                         taps_of_phase(x, w.left, w.stride_w, w.kernel_w)),
+                                Phase{w.stride_h, w.stride_w, y, x});
+    return phases;
 }
 
 class Tiler {
@@ -84,33 +148,45 @@ class Tiler {
                               .scaling = unchanged(in(0).zero)});
                 continue;
             }
-            std::vector<std::int32_t> channels;
+            std::vector<Selected> channels;
             for (std::int32_t c = 0; c < plan_.tensors[to].channels; ++c)
-                channels.push_back(p.channel + c);
+                channels.push_back({0, p.channel + c});
             select(from, to, window, channels);
         }
     }
 
     void operator()(const compiler::Convolution& conv) {
-        const float inverse_in = in(0).scale;
         // The graph outlives the plan.
-        ParameterLayer layer{.source = {std::shared_ptr<void>(), &conv},
-                             .node = node_,
-                             .name = model::place_of(graph_.subgraph(), node_),
-                             .multipliers = {},
-                             .rows = {},
-                             .pieces = {}};
-        Scaling scaling = scaling_of(conv.activation);
-        if (conv.per_channel()) {
-            for (const float weight : conv.weight_scales)
-                layer.multipliers.push_back(layer_multiplier(inverse_in, weight, out().scale));
-        } else {
-            scaling.scale = layer_multiplier(inverse_in, conv.weight_scales.front(), out().scale);
+        convolve({std::shared_ptr<void>(), &conv}, {});
+    }
+    void operator()(const compiler::TransposedConvolution& transposed) {
+        for (const auto& [conv, phase] : phases_of(transposed.of)) {
+            if (phase.y >= out().height || phase.x >= out().width) continue;
+            convolve(std::make_shared<const compiler::Convolution>(conv), phase);
         }
-        // Zero points of layers with scales by channel are rows of parameters.
-        add(ConvolutionStep{conv.window, conv.depthwise, plan_.layers.size(), scaling,
-                            conv.per_channel() ? 0 : conv.weight_zero});
-        plan_.layers.push_back(std::move(layer));
+    }
+
+    void operator()(const compiler::Blocks& blocks) {
+        const auto& node = graph_.nodes[node_];
+        const TensorId from = tensor_of(node.inputs[0]), to = tensor_of(node.outputs[0]);
+        const std::int32_t side = blocks.side;
+        const std::int32_t channels = blocks.from_channels ? out().channels : in(0).channels;
+        std::vector<Selected> all;
+        for (std::int32_t i = 0; i < side * side; ++i) {
+            const std::int32_t y = i / side, x = i % side;
+            std::vector<Selected> own;
+            for (std::int32_t c = 0; c < channels; ++c)
+                (blocks.from_channels ? own : all)
+                    .push_back(blocks.from_channels ? Selected{0, i * channels + c}
+                                                    : Selected{i, c});
+            if (channels % 4 == 0)
+                push({from}, to, copy_of_block(blocks, y, x, i * channels));
+            else if (blocks.from_channels)
+                select(from, to, {}, own, {side, side, y, x});
+        }
+        if (channels % 4 != 0 && !blocks.from_channels)
+            select(from, to,
+                   {.kernel_h = side, .kernel_w = side, .stride_h = side, .stride_w = side}, all);
     }
 
     void operator()(const compiler::Sum& sum) {
@@ -162,14 +238,14 @@ class Tiler {
         if (joined.axis != compiler::Axis::channels) return join_places(joined);
         const auto& inputs = graph_.nodes[node_].inputs;
         // Each part begins at a word; where that leaves gaps, channels are selected from it.
-        std::vector<std::int32_t> channels;
+        std::vector<Selected> channels;
         std::int32_t channel = 0;
         for (std::size_t i = 0; i < inputs.size(); ++i) {
-            for (std::int32_t c = 0; c < in(i).channels; ++c) channels.push_back(channel + c);
+            for (std::int32_t c = 0; c < in(i).channels; ++c) channels.push_back({0, channel + c});
             channel += (in(i).channels + 3) / 4 * 4;
         }
         const TensorId to = tensor_of(graph_.nodes[node_].outputs[0]);
-        const bool gaps = channels.back() + 1 != out().channels;
+        const bool gaps = channels.back().channel + 1 != out().channels;
         const TensorId parts = gaps ? like(to) : to;
         if (gaps) plan_.tensors[parts].channels = channel;
         channel = 0;
@@ -194,7 +270,7 @@ class Tiler {
     void operator()(const compiler::AveragePool& pool) {
         Scaling scaling = scaling_of(pool.activation);
         const auto pixels = static_cast<float>(pool.window.kernel_h * pool.window.kernel_w);
-        const float of_one = in(0).scale * (1.0F / pixels);
+        const float of_one = pool.total ? in(0).scale : in(0).scale * (1.0F / pixels);
         scaling.scale = of_one * (1.0F / out().scale);
         const bool all =
             pool.window.kernel_h == in(0).height && pool.window.kernel_w == in(0).width;
@@ -252,9 +328,48 @@ class Tiler {
                                      .scaling = unchanged(in(0).zero)});
     }
 
+    void convolve(std::shared_ptr<const compiler::Convolution> conv, const Phase& phase) {
+        Scaling scaling = scaling_of(conv->activation);
+        std::vector<float> multipliers;
+        if (conv->per_channel()) {
+            for (const float weight : conv->weight_scales)
+                multipliers.push_back(layer_multiplier(in(0).scale, weight, out().scale));
+        } else {
+            scaling.scale = layer_multiplier(in(0).scale, conv->weight_scales.front(), out().scale);
+        }
+        // Zero points of layers with scales by channel are rows of parameters.
+        const std::int32_t zero = conv->per_channel() ? 0 : conv->weight_zero;
+        add(ConvolutionStep{conv->window, conv->depthwise, plan_.layers.size(), scaling, zero,
+                            phase});
+        add_layer(std::move(conv), std::move(multipliers));
+    }
+    void add_layer(std::shared_ptr<const compiler::Convolution> conv,
+                   std::vector<float> multipliers) {
+        plan_.layers.push_back({.source = std::move(conv),
+                                .node = node_,
+                                .name = model::place_of(graph_.subgraph(), node_),
+                                .multipliers = std::move(multipliers),
+                                .rows = {},
+                                .pieces = {}});
+    }
+
+    /// Channels of one pixel of each block.
+    CopyStep copy_of_block(const compiler::Blocks& blocks, std::int32_t y, std::int32_t x,
+                           std::int32_t channel) const {
+        CopyStep step{.scaling = unchanged(in(0).zero)};
+        if (blocks.from_channels) {
+            step.first_from_channel = channel;
+            step.phase = {blocks.side, blocks.side, y, x};
+        } else {
+            step.first_channel = channel;
+            step.window = {.stride_h = blocks.side, .stride_w = blocks.side, .top = -y, .left = -x};
+        }
+        return step;
+    }
+
     /// Each channel of the result is one of the input's: a convolution with weights of 0 and 1.
     void select(TensorId from, TensorId to, const Window& window,
-                const std::vector<std::int32_t>& channels) {
+                const std::vector<Selected>& channels, const Phase& phase = {}) {
         const Tensor& source = plan_.tensors[from];
         auto conv = std::make_shared<compiler::Convolution>(
             compiler::Convolution{.window = window,
@@ -264,18 +379,15 @@ class Tiler {
                                   .weight_scales = {1.0F},
                                   .biases = std::vector<std::int32_t>(channels.size(), 0)});
         const auto ins = static_cast<std::size_t>(source.channels);
-        auto weights = std::make_shared<std::vector<std::byte>>(channels.size() * ins);
+        const auto taps = static_cast<std::size_t>(window.kernel_h * window.kernel_w);
+        auto weights = std::make_shared<std::vector<std::byte>>(channels.size() * taps * ins);
         for (std::size_t i = 0; i < channels.size(); ++i)
-            (*weights)[i * ins + static_cast<std::size_t>(channels[i])] = std::byte{1};
+            (*weights)[(i * taps + static_cast<std::size_t>(channels[i].tap)) * ins +
+                       static_cast<std::size_t>(channels[i].channel)] = std::byte{1};
         conv->weights = SharedBytes(*weights, weights);
         push({from}, to,
-             ConvolutionStep{window, false, plan_.layers.size(), unchanged(source.zero), 0});
-        plan_.layers.push_back({.source = std::move(conv),
-                                .node = node_,
-                                .name = model::place_of(graph_.subgraph(), node_),
-                                .multipliers = {},
-                                .rows = {},
-                                .pieces = {}});
+             ConvolutionStep{window, false, plan_.layers.size(), unchanged(source.zero), 0, phase});
+        add_layer(std::move(conv), {});
     }
 
     void add(StepKind kind) {

@@ -52,11 +52,28 @@ struct NeedsOf {
     }
 
     std::vector<Need> operator()(const InputStep&) const { return {}; }
-    std::vector<Need> operator()(const ConvolutionStep& s) const { return of_window(s.window); }
+    [[nodiscard]] std::vector<Need> of_phase(const Window& w, const Phase& phase) const {
+        const auto rows = through(w.stride_h, w.top, w.reach_h());
+        const auto columns = through(w.stride_w, w.left, w.reach_w());
+        const auto only = [](const Span& s, const auto& read) {
+            return s.empty() ? Span{} : read(s);
+        };
+        auto needs = of_first(
+            [&](const Span& s) { return only(Phase::of(s, phase.stride_h, phase.y), rows); },
+            [&](const Span& s) { return only(Phase::of(s, phase.stride_w, phase.x), columns); });
+        for (Needs* axis : {&needs[0].rows, &needs[0].columns})
+            for (auto& need : *axis)
+                if (need && need->empty()) need.reset();
+        return needs;
+    }
+
+    std::vector<Need> operator()(const ConvolutionStep& s) const {
+        return of_phase(s.window, s.phase);
+    }
     std::vector<Need> operator()(const SumStep&) const { return of_all(); }
     std::vector<Need> operator()(const CombinationStep&) const { return of_all(); }
     std::vector<Need> operator()(const ProductStep&) const { return of_all(); }
-    std::vector<Need> operator()(const CopyStep& s) const { return of_window(s.window); }
+    std::vector<Need> operator()(const CopyStep& s) const { return of_phase(s.window, s.phase); }
     std::vector<Need> operator()(const MaxStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const AverageStep& s) const { return of_window(s.window); }
     std::vector<Need> operator()(const GlobalAverageStep&) const { return {}; }

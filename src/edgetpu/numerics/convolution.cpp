@@ -1,6 +1,7 @@
 // CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
 #include "cpu/convolution.h"
 
+#include "cpu/kernels.h"
 #include "edgetpu/numerics/kernels.h"
 #include "edgetpu/numerics/requantisation.h"
 
@@ -9,9 +10,10 @@ namespace {
 
 using namespace cpu;
 
+template <std::size_t input_index>
 Result<FloatStage> float_stage(const OperatorView& op, model::Activation activation,
                                std::span<const float> weights, const Convolution& c) {
-    const AffineParameters input = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const AffineParameters input = REEF_TRY(per_tensor_parameters(op.input(input_index)));
     const AffineParameters output = REEF_TRY(per_tensor_parameters(op.output(0)));
     FloatStage stage;
     stage.requantise = REEF_TRY(float_requantisation(activation, op.output(0)));
@@ -25,9 +27,10 @@ Result<FloatStage> float_stage(const OperatorView& op, model::Activation activat
 
 }  // namespace
 
-const cpu::ConvolutionRules conv_2d_rules{.check = nullptr, .stage = float_stage};
-const cpu::ConvolutionRules depthwise_conv_2d_rules{.check = nullptr, .stage = float_stage};
-const cpu::ConvolutionRules fully_connected_rules{.check = nullptr, .stage = float_stage};
+const cpu::ConvolutionRules conv_2d_rules{.check = nullptr, .stage = float_stage<0>};
+const cpu::ConvolutionRules depthwise_conv_2d_rules{.check = nullptr, .stage = float_stage<0>};
+const cpu::ConvolutionRules fully_connected_rules{.check = nullptr, .stage = float_stage<0>};
+const cpu::ConvolutionRules transpose_conv_rules{.check = nullptr, .stage = float_stage<2>};
 
 PreparedKernel conv_2d(const OperatorView& op, const PrepareOptions& options) {
     return conv_2d_kernel(REEF_TRY(read_conv_2d(op, &conv_2d_rules)), options);
@@ -41,6 +44,12 @@ PreparedKernel depthwise_conv_2d(const OperatorView& op, const PrepareOptions& o
 PreparedKernel fully_connected(const OperatorView& op, const PrepareOptions& options) {
     return fully_connected_kernel(REEF_TRY(read_fully_connected(op, &fully_connected_rules)),
                                   options);
+}
+
+PreparedKernel transpose_conv(const OperatorView& op, const PrepareOptions& options) {
+    if (op.has_input(2) && op.input(2).type == ElementType::float32)
+        return prepare_transpose_conv(op, options);
+    return transpose_conv_kernel(REEF_TRY(read_transpose_conv(op, &transpose_conv_rules)));
 }
 
 }  // namespace reef::edgetpu::numerics

@@ -57,6 +57,7 @@ constexpr auto forms = std::to_array<ArithmeticForm>({
     {Op::depthwise_conv_2d, depthwise_conv_2d, false,
      "one float32 scale per tensor or channel; depth multipliers, which known programs have of one "
      "channel alone, alike"},
+    {Op::depth_to_space, prepare_copy<prepare_depth_to_space>, true, "a copy"},
     {Op::fully_connected, fully_connected, false, "one float32 scale per tensor or channel"},
     {Op::logistic, logistic, false, "the vendor's polynomials; output scale 1/256"},
     {Op::max_pool_2d, max_pool_2d, true, "one scale for input and output, no fused activation"},
@@ -67,6 +68,7 @@ constexpr auto forms = std::to_array<ArithmeticForm>({
     {Op::resize_bilinear, resize_bilinear, false,
      "to twice the height and width, half-pixel centres"},
     {Op::softmax, softmax, false, "the vendor's 16-bit sequence; one row"},
+    {Op::space_to_depth, prepare_copy<prepare_space_to_depth>, true, "a copy"},
     {Op::pad, prepare_copy<prepare_pad>, true, "a copy between zero points"},
     {Op::transpose, prepare_copy<prepare_transpose>, true, "a copy"},
     {Op::mean, mean, false, "height and width; assumed to be as in AVERAGE_POOL_2D"},
@@ -77,7 +79,13 @@ constexpr auto forms = std::to_array<ArithmeticForm>({
     {Op::maximum, maximum, false,
      "two computed tensors of one shape and quantisation; one off where they differ by odd steps"},
     {Op::slice, prepare_copy<prepare_slice>, true, "a copy"},
+    {Op::transpose_conv, transpose_conv, false,
+     "one float32 scale per tensor or channel, as a convolution's; no known program has one"},
+    {Op::expand_dims, prepare_copy<prepare_expand_dims>, true, "a copy"},
+    {Op::sum, sum, false,
+     "height and width; assumed to be as in AVERAGE_POOL_2D, but for the share"},
     {Op::resize_nearest_neighbor, resize_nearest, true, "a copy to twice the height and width"},
+    {Op::split_v, prepare_copy<prepare_split_v>, true, "a copy"},
     {Op::quantize, quantize, false, "8 bits to 8 bits: a copy with one scale"},
 });
 

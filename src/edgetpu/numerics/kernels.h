@@ -41,7 +41,12 @@ namespace reef::edgetpu::numerics {
                                           const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel sub(const cpu::OperatorView& op,
                                       const cpu::PrepareOptions& options);
+[[nodiscard]] cpu::PreparedKernel sum(const cpu::OperatorView& op,
+                                      const cpu::PrepareOptions& options);
+[[nodiscard]] cpu::PreparedKernel transpose_conv(const cpu::OperatorView& op,
+                                                 const cpu::PrepareOptions& options);
 
+extern const cpu::ConvolutionRules transpose_conv_rules;
 extern const cpu::ConvolutionRules conv_2d_rules;
 extern const cpu::ConvolutionRules depthwise_conv_2d_rules;
 extern const cpu::ConvolutionRules fully_connected_rules;

@@ -82,17 +82,17 @@ bool is_average_pooling(const Reduction& reduction) {
 }
 
 template <typename T>
-PreparedKernel float_mean(const OperatorView& op, Reduction reduction) {
+PreparedKernel float_sum(const OperatorView& op, Reduction reduction, bool mean) {
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     if (!is_average_pooling(reduction))
-        return unknown_on_edgetpu("the mean over other axes than height and width");
-    const float share = 1.0F / static_cast<float>(reduction.count);
+        return unknown_on_edgetpu("the sum over other axes than height and width");
+    const float share = mean ? 1.0F / static_cast<float>(reduction.count) : 1.0F;
     const auto count = static_cast<std::int32_t>(reduction.count);
     const AverageFinish finish{
         REEF_TRY(float_requantisation(model::Activation::none, op.output(0))),
         REEF_TRY(float_scale(in.scale * share, out)), in.zero_point * count};
-    return sum_kernel<T>("mean", std::move(reduction), finish);
+    return sum_kernel<T>(mean ? "mean" : "sum", std::move(reduction), finish);
 }
 
 /// Twice as many output pixels, whose centres lie a quarter before and behind the input's.
@@ -139,14 +139,27 @@ PreparedKernel max_pool_2d(const OperatorView& op, const PrepareOptions& options
     return prepare_max_pool_2d(op, options);
 }
 
-PreparedKernel mean(const OperatorView& op, const PrepareOptions& options) {
+namespace {
+
+PreparedKernel sum_or_mean(const OperatorView& op, const PrepareOptions& options, bool mean) {
     Reduction reduction = REEF_TRY(
         check_reduction(op, {ElementType::uint8, ElementType::int8, ElementType::float32}));
     if (op.input(0).type == ElementType::uint8)
-        return float_mean<std::uint8_t>(op, std::move(reduction));
+        return float_sum<std::uint8_t>(op, std::move(reduction), mean);
     if (op.input(0).type == ElementType::int8)
-        return float_mean<std::int8_t>(op, std::move(reduction));
-    return prepare_mean(op, options);
+        return float_sum<std::int8_t>(op, std::move(reduction), mean);
+    return mean ? prepare_mean(op, options) : prepare_sum(op, options);
+}
+
+}  // namespace
+
+PreparedKernel mean(const OperatorView& op, const PrepareOptions& options) {
+    return sum_or_mean(op, options, true);
+}
+
+PreparedKernel sum(const OperatorView& op, const PrepareOptions& options) {
+    if (op.has_input(0) && op.input(0).type == ElementType::int32) return prepare_sum(op, options);
+    return sum_or_mean(op, options, false);
 }
 
 PreparedKernel resize_bilinear(const OperatorView& op, const PrepareOptions& /*options*/) {

@@ -89,13 +89,16 @@ class Maker {
 
     void add_one() {
         static constexpr void (Maker::*kinds[])() = {
-            &Maker::convolution, &Maker::convolution, &Maker::convolution, &Maker::depthwise,
-            &Maker::depthwise,   &Maker::sum,         &Maker::product,     &Maker::rescale,
-            &Maker::logistic,    &Maker::joined,      &Maker::pool,        &Maker::resize,
-            &Maker::mean,        &Maker::padded,      &Maker::dense,       &Maker::split,
-            &Maker::slice,       &Maker::scaled,      &Maker::shifted,     &Maker::maximum,
-            &Maker::grouped,     &Maker::multiplied,  &Maker::reshaped,    &Maker::transposed,
-            &Maker::stacked,     &Maker::softmax};
+            &Maker::convolution, &Maker::convolution, &Maker::convolution,
+            &Maker::depthwise,   &Maker::depthwise,   &Maker::sum,
+            &Maker::product,     &Maker::rescale,     &Maker::logistic,
+            &Maker::joined,      &Maker::pool,        &Maker::resize,
+            &Maker::mean,        &Maker::padded,      &Maker::dense,
+            &Maker::split,       &Maker::slice,       &Maker::scaled,
+            &Maker::shifted,     &Maker::maximum,     &Maker::grouped,
+            &Maker::multiplied,  &Maker::reshaped,    &Maker::transposed,
+            &Maker::stacked,     &Maker::softmax,     &Maker::transposed_conv,
+            &Maker::blocks};
         (this->*kinds[draw(0, std::size(kinds) - 1)])();
     }
 
@@ -329,8 +332,11 @@ class Maker {
         if (in.h * in.w == 1 || in.h * in.w * in.c > 100000) return;
         touch(in);
         const auto axes = constant(ElementType::int32, {2}, std::vector<std::int32_t>{1, 2});
-        const auto to = made({0, 1, 1, in.c, in.scale, in.zero, false});
-        builder_.add(Op::mean, {in.index, axes}, {to}, model::ReducerOptions{true});
+        const bool sum = chance(3);
+        const float pixels = static_cast<float>(in.h * in.w);
+        const auto to =
+            made({0, 1, 1, in.c, sum ? in.scale * pixels / 3 : in.scale, in.zero, false});
+        builder_.add(sum ? Op::sum : Op::mean, {in.index, axes}, {to}, model::ReducerOptions{true});
     }
 
     void split() {
@@ -398,6 +404,54 @@ class Maker {
         builder_.add(Op::pad, {in.index, list}, {to});
         if (chance(4)) return;
         windowed(live_.back(), chance(3) && out.c > 1);
+    }
+
+    void transposed_conv() {
+        Live& from = any();
+        const Live in = from;
+        const int k = draw(1, 4), s = draw(1, 3);
+        const auto padding = chance(2) ? Padding::valid : Padding::same;
+        Live out = in;
+        out.c = draw(1, 24);
+        const auto grown = [&](std::int32_t n) {
+            return padding == Padding::same ? n * s - draw(0, s - 1)
+                                            : (n - 1) * s + k + draw(0, s - 1);
+        };
+        out.h = grown(in.h);
+        out.w = grown(in.w);
+        if (std::int64_t{out.h} * out.w * out.c > 30000) return;
+        const auto layer = constants_of(in, out, k * k, false, {out.c, k, k, in.c});
+        from.read = true;
+        const auto size =
+            constant(ElementType::int32, {4}, std::vector<std::int32_t>{1, out.h, out.w, out.c});
+        const auto to = made({0, out.h, out.w, out.c, layer.scale, zero(), false});
+        model::TransposeConvOptions o;
+        o.padding = padding;
+        o.stride_h = o.stride_w = s;
+        builder_.add(Op::transpose_conv, {size, layer.weights, in.index, layer.bias}, {to}, o);
+    }
+    void blocks() {
+        const Live in = any();
+        const int side = draw(2, 3);
+        Live out = in;
+        out.read = false;
+        if (chance(2)) {
+            if (in.h % side != 0 || in.w % side != 0) return;
+            touch(in);
+            out.h /= side;
+            out.w /= side;
+            out.c *= side * side;
+            builder_.add(Op::space_to_depth, {in.index}, {made(out)},
+                         model::SpaceToDepthOptions{side});
+        } else {
+            if (in.c % (side * side) != 0) return;
+            touch(in);
+            out.h *= side;
+            out.w *= side;
+            out.c /= side * side;
+            builder_.add(Op::depth_to_space, {in.index}, {made(out)},
+                         model::DepthToSpaceOptions{side});
+        }
     }
 
     /// Of all elements.
