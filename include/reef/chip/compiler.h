@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -15,7 +16,14 @@
 
 namespace reef::chip {
 
+/// How much a program does at once.
+enum class Schedule : std::uint8_t {
+    overlapped,  ///< what the next operator needs is on its way while one computes
+    plain,       ///< one thing after the other
+};
+
 struct CompileOptions {
+    Schedule schedule = Schedule::overlapped;
     /// The largest stay on the chip when there would be more.
     std::size_t most_programs = 1;
     /// Parameters come from the host with every inference, though they would fit on the chip.

@@ -21,6 +21,8 @@ struct CompiledProgram {
     std::size_t streamed_bytes = 0;   ///< parameters that come with every inference
     std::size_t narrow_bytes = 0;     ///< of every tile, for activations
     std::size_t instruction_bytes = 0;
+    std::uint64_t cycles = 0;  ///< estimated, of a run whose parameters are on the chip
+    double seconds = 0;        ///< estimated, with transfers (reef/edgetpu/estimate.h)
 };
 
 /// Instructions of one form (their opcode with its modes, without numbers) that no known program of

@@ -11,6 +11,7 @@
 #include "edgetpu/compiler/target.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/compiler.h"
+#include "reef/edgetpu/estimate.h"
 #include "reef/edgetpu/program_check.h"
 
 namespace reef::edgetpu {
@@ -156,6 +157,7 @@ class Driver {
         REEF_CHECK(check_names(graph, program));
         REEF_CHECK(begin(pass::tile));
         Plan plan = lowering::tile(graph, program);
+        plan.overlaps = options_.schedule == chip::Schedule::overlapped;
         if (options_.most_activation_bytes != 0)
             plan.most_narrow_bytes = static_cast<std::uint32_t>(
                 std::min<std::size_t>(options_.most_activation_bytes, plan.most_narrow_bytes));
@@ -170,7 +172,8 @@ class Driver {
         lay_out_parameters(plan);
         print(pass::parameters, [&] { return to_text(plan); });
         REEF_CHECK(begin(pass::ahead));
-        if (!options_.known_forms_only && !options_.stream_parameters) plan_ahead(plan);
+        if (plan.overlaps && !options_.known_forms_only && !options_.stream_parameters)
+            plan_ahead(plan);
         print(pass::ahead, [&] { return to_text(plan); });
         REEF_CHECK(begin(pass::place));
         REEF_CHECK(place_tensors(plan));
@@ -190,7 +193,7 @@ class Driver {
         const std::size_t cached = programs.cached.size();
         Package package = package_of(plan, std::move(programs));
         REEF_CHECK(check(package));
-        report(plan, program, package, cached);
+        REEF_CHECK(report(plan, program, package, cached));
         return package;
     }
 
@@ -215,8 +218,8 @@ class Driver {
                 {i, graph.nodes[i].name, partition.reasons[i].empty(), partition.reasons[i]});
     }
 
-    void report(const Plan& plan, const compiler::Program& program, const Package& package,
-                std::size_t cached) {
+    Status report(const Plan& plan, const compiler::Program& program, const Package& package,
+                  std::size_t cached) {
         CompiledProgram& done = out_.programs.emplace_back();
         done.operators = program.nodes.size();
         done.cached_bytes = cached;
@@ -227,6 +230,10 @@ class Driver {
         done.narrow_bytes = plan.narrow_bytes;
         for (const auto& e : package.executables)
             for (const auto& s : e.bitstreams) done.instruction_bytes += s.instructions.size();
+        const auto time = REEF_TRY(estimate(package));
+        done.cycles = time.computing.cycles;
+        done.seconds = time.cached_seconds;
+        return {};
     }
 
     [[nodiscard]] std::unexpected<Error> nothing_left() const {

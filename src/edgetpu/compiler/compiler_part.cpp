@@ -27,6 +27,8 @@ chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size
                                           size_text(p.streamed_bytes)));
     section.add("activations", fmt::format("{} of each tile", size_text(p.narrow_bytes)));
     section.add("instructions", size_text(p.instruction_bytes));
+    section.add("estimate", fmt::format("{} cycles, {:.3f} ms with transfers over USB", p.cycles,
+                                        p.seconds * 1e3));
     return section;
 }
 
@@ -36,7 +38,9 @@ chip::Object document_of(const CompiledProgram& p) {
             {"remaining_bytes", p.remaining_bytes},
             {"streamed_bytes", p.streamed_bytes},
             {"narrow_bytes", p.narrow_bytes},
-            {"instruction_bytes", p.instruction_bytes}};
+            {"instruction_bytes", p.instruction_bytes},
+            {"estimated_cycles", p.cycles},
+            {"estimated_ms", p.seconds * 1e3}};
 }
 
 std::string percent(std::size_t part, std::size_t all) {

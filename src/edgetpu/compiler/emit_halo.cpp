@@ -229,7 +229,9 @@ std::optional<program::Mesh> waiting_link(const Emission& e, const Tensor& t, un
 void emit_halo_of(Emission& e, const Step& step, std::size_t number) {
     const TensorId id = step.out;
     const Tensor& t = e.tensor(id);
-    if (e.last_writer[id] != number || !e.halo_read[id] || !t.has_halo() || e.bordered[id]) return;
+    if (!e.plan.overlaps || e.last_writer[id] != number || !e.halo_read[id] || !t.has_halo() ||
+        e.bordered[id])
+        return;
     if (!can_follow(e, step, t)) return;
     e.bordered[id] = true;
     for (int where = 0; where < 4; ++where)

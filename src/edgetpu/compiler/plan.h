@@ -287,7 +287,8 @@ struct Plan {
     /// though addresses go further.
     std::uint32_t most_narrow_bytes = spec::activation_bytes;
     // Filled by placement.
-    bool ahead = false;  ///< layers' parameters are sent ahead
+    bool overlaps = true;  ///< else each step ends before the next one's data move
+    bool ahead = false;    ///< layers' parameters are sent ahead
     /// One row is cached for nothing but to make the chip's parameter memory this program's: it has
     /// no others there, and its scratch rows overwrite another program's.
     bool anchored = false;

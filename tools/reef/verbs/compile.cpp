@@ -154,6 +154,12 @@ Action add_compile(CLI::App& app) {
         ->type_name("N");
     app.add_flag("--stream-parameters", options->settings.stream_parameters,
                  "Send parameters with every inference instead of keeping them on the chip");
+    app.add_option("--schedule", options->settings.schedule,
+                   "overlapped: what the next operator needs is on its way while one computes; "
+                   "plain: one thing after the other")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, chip::Schedule>{
+            {"overlapped", chip::Schedule::overlapped}, {"plain", chip::Schedule::plain}}))
+        ->type_name("HOW");
     app.add_flag("--forms", options->settings.list_forms,
                  "Count instructions of forms that no known program of the chip's vendor has");
     app.add_flag("--conservative", options->settings.known_forms_only,
