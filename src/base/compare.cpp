@@ -252,9 +252,15 @@ void for_blocks(const Array& a, const Array& b, std::size_t count, Visit visit) 
 }
 
 template <typename Wide>
-void measure_differences(const Array& a, const Array& b, double tolerance, Comparison& out) {
+void measure_differences(const Array& a, const Array& b, const Tolerance& tolerance,
+                         Comparison& out) {
     using Distance = decltype(distance(Wide{}, Wide{}));
-    const Distance limit = limit_of<Distance>(tolerance);
+    const Distance limit = limit_of<Distance>(tolerance.absolute);
+    const auto beyond = [&](Distance d, const Wide& right) {
+        if (tolerance.relative == 0 || d <= limit) return d > limit;
+        const double size = is_finite(right) ? static_cast<double>(distance(right, Wide{})) : 0;
+        return static_cast<double>(d) > tolerance.absolute + tolerance.relative * size;
+    };
     Distance largest = 0;
     double sum = 0;
     double square_sum = 0;
@@ -281,7 +287,7 @@ void measure_differences(const Array& a, const Array& b, double tolerance, Compa
             ++numbers;
             const Distance d = distance(left[i], right[i]);
             out.equal += left[i] == right[i];
-            if (d > limit) differ(start + static_cast<std::int64_t>(i));
+            if (beyond(d, right[i])) differ(start + static_cast<std::int64_t>(i));
             largest = std::max(largest, d);
             sum += static_cast<double>(d);
             square_sum += static_cast<double>(d) * static_cast<double>(d);
@@ -331,7 +337,7 @@ double cosine_of(const Array& a, const Array& b, std::size_t count) {
 }
 
 template <typename Wide>
-void measure(const Array& a, const Array& b, double tolerance, Comparison& out) {
+void measure(const Array& a, const Array& b, const Tolerance& tolerance, Comparison& out) {
     measure_differences<Wide>(a, b, tolerance, out);
     out.cosine = cosine_of<Wide>(a, b, static_cast<std::size_t>(out.elements));
 }
@@ -365,11 +371,11 @@ Status check_data(const Array& array, std::string_view which) {
                             fmt::join(array.shape, ", "), array.data.size(), name_of(array.type)));
 }
 
-Status check(const Array& a, const Array& b, double tolerance) {
-    if (std::isnan(tolerance) || tolerance < 0) {
-        return fail(Cause::bad_argument,
-                    fmt::format("a tolerance of {}, it must be 0 or more", tolerance));
-    }
+Status check(const Array& a, const Array& b, const Tolerance& tolerance) {
+    for (const double each : {tolerance.absolute, tolerance.relative})
+        if (std::isnan(each) || each < 0)
+            return fail(Cause::bad_argument,
+                        fmt::format("a tolerance of {}, it must be 0 or more", each));
     for (const Array* array : {&a, &b}) {
         if (kind_of(array->type) != Kind::none) continue;
         return fail(Cause::unsupported,
@@ -392,7 +398,7 @@ Status check(const Array& a, const Array& b, double tolerance) {
 
 }  // namespace
 
-Result<Comparison> compare(const Array& a, const Array& b, double tolerance) {
+Result<Comparison> compare(const Array& a, const Array& b, const Tolerance& tolerance) {
     REEF_CHECK(check(a, b, tolerance));
     Comparison out;
     out.elements = a.element_count();

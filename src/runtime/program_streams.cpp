@@ -22,8 +22,12 @@ namespace {
 void add_programs(std::vector<chip::Program> programs, const chip::Disassembler& disassembler,
                   std::vector<ProgramStreams>& out) {
     for (auto& program : programs) {
-        ProgramStreams& one = out.emplace_back(
-            ProgramStreams{out.size(), std::move(program.type), {}, {}, &disassembler});
+        ProgramStreams& one = out.emplace_back(ProgramStreams{out.size(),
+                                                              std::move(program.type),
+                                                              {},
+                                                              {},
+                                                              &disassembler,
+                                                              std::move(program.parameters)});
         for (auto& stream : program.streams) {
             one.chunks.push_back(stream.view());
             one.owners.push_back(std::move(stream));
@@ -41,7 +45,7 @@ Result<std::vector<ProgramStreams>> program_streams_of(const SharedBytes& file,
             if (family.empty() || each->family() == family)
                 add_programs(REEF_TRY(each->programs_in(file)), *each, out);
         if (!out.empty()) return out;
-        out.push_back({0, "raw", {file.view()}, {file}, REEF_TRY(disassembler_of(family))});
+        out.push_back({0, "raw", {file.view()}, {file}, REEF_TRY(disassembler_of(family)), {}});
         return out;
     }
     const auto model = REEF_TRY(model::read_tflite(file));

@@ -35,7 +35,7 @@ Array bytes(const std::vector<std::uint8_t>& values) {
 }
 
 Comparison compared(const Array& a, const Array& b, double tolerance = 0) {
-    const auto result = compare(a, b, tolerance);
+    const auto result = compare(a, b, {.absolute = tolerance, .relative = 0});
     EXPECT_TRUE(result) << result.error().message();
     return result.value_or(Comparison{});
 }
@@ -209,7 +209,7 @@ TEST(Compare, BlocksJoinWithoutSeams) {
 
 TEST(Compare, RefusesWhatCannotBeCompared) {
     const auto error = [](const Array& a, const Array& b, double tolerance = 0) {
-        return compare(a, b, tolerance).error();
+        return compare(a, b, {.absolute = tolerance, .relative = 0}).error();
     };
     EXPECT_EQ(error(bytes({1}), floats({1})).message(),
               "the element types differ: uint8 and float32 (convert one of them first)");

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -12,6 +13,30 @@ namespace {
 using ::testing::HasSubstr;
 
 using BenchTest = CommandTest;
+
+TEST_F(BenchTest, ThroughputMemoryAndCsv) {
+    const auto json =
+        nlohmann::json::parse(expect_ok({"bench", two_input_model, "--runs", "5", "--json"}));
+    EXPECT_NEAR(json["inferences_per_s"].get<double>() * json["latency"]["mean_s"].get<double>(), 1,
+                1e-9);
+    EXPECT_GT(json["peak_memory_bytes"], 1 << 20);
+    const std::string csv = expect_ok({"bench", two_input_model, "--runs", "5", "--csv"});
+    EXPECT_THAT(csv, HasSubstr("model,device,kernels,arithmetic,threads,runs,min_s,"));
+    EXPECT_EQ(std::ranges::count(csv, '\n'), 2);
+    const auto titles = csv.substr(0, csv.find('\n'));
+    EXPECT_EQ(std::ranges::count(titles, ',') * 2, std::ranges::count(csv, ','));
+    EXPECT_THAT(expect_ok({"bench", two_input_model, "--runs", "5"}),
+                HasSubstr("inferences/s; peak memory"));
+    expect_error({"bench", two_input_model, "--csv", "--json"}, 2, "--csv");
+}
+
+TEST_F(BenchTest, OptionsOfOtherToolsAreRefusedWithOurs) {
+    expect_error({"bench", "--graph=" + two_input_model, "--use_gpu=true"}, 2,
+                 "--use_gpu: use --device DEVICE");
+    expect_error({"bench", two_input_model, "--max_secs=3"}, 2, "use --runs N or --seconds S");
+    expect_error({"bench", two_input_model, "--use_xnnpack=false"}, 2, "--kernels");
+    expect_error({"run", two_input_model, "--use_gpu=true"}, 2, "--use_gpu");
+}
 
 TEST_F(BenchTest, TextHasThePercentilesAndTheProfile) {
     const std::string text = expect_ok({"bench", two_input_model, "--runs", "7", "--warmup", "0"});

@@ -47,6 +47,40 @@ TEST_F(CompareTest, EqualAndDifferentFiles) {
     expect_different({a, near, "--tolerance", "0.49"});
 }
 
+TEST_F(CompareTest, RelativeToleranceAndCosine) {
+    // 3.5 against 3: 0.5 is 1/7 of the second file's 3.5.
+    expect_ok({"compare", a, near, "--rtol", "0.15"});
+    expect_different({a, near, "--relative-tolerance", "0.14"});
+    expect_ok({"compare", a, near, "--rtol", "0.1", "--atol", "0.15"});
+    const std::string text = expect_ok({"compare", a, near, "--cosine", "0.99"});
+    EXPECT_THAT(text, HasSubstr("with a cosine of 0.99 at least"));
+    expect_different({a, near, "--cosine", "0.9999"});
+    expect_different({a, near, "--cosine", "0.99", "--atol", "0.4"});
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const auto with_nan = write_array("nan.npy", float_array({2, 2}, {1, 2, nan, 4}));
+    expect_different({a, with_nan, "--cosine", "0.1"});
+    const float inf = std::numeric_limits<float>::infinity();
+    const auto infinite = write_array("inf.npy", float_array({2, 2}, {1, 2, inf, 4}));
+    expect_different({a, infinite, "--rtol", "0.5"});
+    expect_error({"compare", a, near, "--rtol", "nan"}, 2, "nan is not 0 or more");
+    expect_error({"compare", a, near, "--cosine", "2"}, 2, "--cosine");
+}
+
+TEST_F(CompareTest, CommaSeparatedValues) {
+    EXPECT_THAT(expect_different({a, near, "--csv"}),
+                testing::StartsWith(
+                    "name,shape,equal,elements,equal_elements,max_abs_diff,mean_abs_diff,mse,"
+                    "cosine,nan_a,nan_b,problem\n"));
+    const auto both =
+        archive("both.npz", {{"x,\"y\"", float_array({1}, {1})}, {"only", float_array({1}, {1})}});
+    const auto one = archive(
+        "one.npz", {{"x,\"y\"", float_array({1}, {1})}, {"other", float_array({2}, {1, 2})}});
+    const std::string text = expect_different({both, one, "--csv"});
+    EXPECT_THAT(text, HasSubstr("\n\"x,\"\"y\"\"\",1 f32,1,1,1,0,0,0,1,0,0,\n"));
+    EXPECT_THAT(text, HasSubstr("\nonly,1 f32,0,,,,,,,,,only in the first\n"));
+    expect_error({"compare", a, near, "--csv", "--json"}, 2, "--csv");
+}
+
 TEST_F(CompareTest, JsonHoldsTheNumbers) {
     const auto json = nlohmann::json::parse(expect_different({a, near, "--json"}));
     EXPECT_EQ(json["schema_version"], 1);

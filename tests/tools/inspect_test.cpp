@@ -5,6 +5,8 @@
 
 #include "command.h"
 #include "reef/base/file.h"
+#include "reef/model/builder.h"
+#include "reef/model/tflite.h"
 #include "support/shared_data.h"
 
 namespace reef::tool {
@@ -21,7 +23,7 @@ TEST_F(InspectTest, TextAtAGlance) {
     EXPECT_THAT(text, HasSubstr("2 operators, 4 tensors"));
     EXPECT_THAT(text, HasSubstr("input        t0 left  1x4 f32"));
     EXPECT_THAT(text, HasSubstr("cpu          runs; arena"));
-    EXPECT_THAT(text, HasSubstr("1x4 f32, 1x4 f32 -> 1x4 f32"));
+    EXPECT_THAT(text, HasSubstr("t0 1x4 f32, t1 1x4 f32 -> t2 1x4 f32"));
     EXPECT_THAT(text, HasSubstr("computed  1x4 f32"));
 }
 
@@ -38,6 +40,34 @@ TEST_F(InspectTest, JsonOfASmallModel) {
     EXPECT_EQ(graph["tensors"][0]["role"], "input");
     EXPECT_EQ(graph["tensors"][0]["type"], "uint8");
     EXPECT_FLOAT_EQ(graph["tensors"][0]["quantization"]["scale"][0], 1.0F / 255);
+}
+
+TEST_F(InspectTest, SaysWhatAChipWouldTake) {
+    const std::string text = expect_ok({"inspect", two_input_model});
+    EXPECT_THAT(text, HasSubstr("on the Edge TPU  0 of 2 operators would run on it"));
+    const auto json = nlohmann::json::parse(expect_ok({"inspect", two_input_model, "--json"}));
+    const auto& operators = json["mapping"]["edgetpu"];
+    ASSERT_EQ(operators.size(), 2U);
+    EXPECT_EQ(operators[0]["name"], "ADD");
+    EXPECT_EQ(operators[0]["on_chip"], false);
+    // The reason is in the text, too.
+    EXPECT_THAT(operators[0]["reason"].get<std::string>(), HasSubstr("float32"));
+    REEF_SHARED_OR_SKIP(shared);
+    const auto plain = shared / "data/models/mobilenet_v1_0.25_128_quant.tflite";
+    EXPECT_THAT(expect_ok({"inspect", plain}), HasSubstr("31 of 31 operators would run on it"));
+    const auto compiled = shared / "data/models/mobilenet_v1_0.25_128_quant_edgetpu.tflite";
+    EXPECT_THAT(expect_ok({"inspect", compiled}), Not(HasSubstr("would run on it")));
+}
+
+TEST_F(InspectTest, NamesOfTensorsAreWhole) {
+    const std::string name(300, 'n');
+    model::Builder builder("a long name");
+    const auto in = builder.input(name, ElementType::float32, {1});
+    const auto out = builder.tensor("out", ElementType::float32, {1});
+    builder.add(model::Op::relu, {in}, {out});
+    builder.output(out);
+    const auto model = write("long.tflite", model::write_tflite(builder.finish().value()).value());
+    EXPECT_THAT(expect_ok({"inspect", model, "--tensors"}), HasSubstr(name));
 }
 
 TEST_F(InspectTest, SeveralModels) {

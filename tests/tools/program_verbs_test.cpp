@@ -6,7 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "edgetpu/package/small_packages.h"
 #include "reef/base/file.h"
+#include "reef/model/builder.h"
+#include "reef/model/tflite.h"
 #include "reef/runtime/program_streams.h"
 #include "support/shared_data.h"
 
@@ -98,6 +101,32 @@ TEST_F(ProgramVerbsTest, DiffNamesFields) {
     const auto change = nlohmann::json::parse(json.out)["streams"][0]["changes"][0];
     EXPECT_EQ(change["fields"][0]["name"], "scale");
     EXPECT_EQ(change["fields"][0]["after"], 0.25);
+}
+
+TEST_F(ProgramVerbsTest, DiffComparesParameters) {
+    const auto compiled = [&](const std::string& name, std::byte changed) {
+        edgetpu::Package package = edgetpu::test::rich_package();
+        std::vector<std::byte> parameters(300, std::byte{7});
+        parameters[0x20] = parameters[0x21] = changed;
+        package.executables[0].parameters = SharedBytes::copy_of(parameters);
+        model::Builder builder("compiled");
+        const auto in = builder.input("in", ElementType::uint8, {1});
+        const auto out = builder.tensor("out", ElementType::uint8, {1});
+        const auto op = edgetpu::test::compiled_operator(package);
+        builder.add_custom(op.code.custom, {in}, {out}, op.custom_options.view());
+        builder.output(out);
+        return write(name, model::write_tflite(builder.finish().value()).value());
+    };
+    const auto a = compiled("a.tflite", std::byte{7});
+    EXPECT_THAT(expect_ok({"diff", a, a}), HasSubstr("parameters: identical, 300 bytes\n"));
+    const auto b = compiled("b.tflite", std::byte{8});
+    const auto result = reef_command({"diff", a, b});
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("parameters: 2 of 300 bytes differ, the first at 0x20\n"));
+    const auto json = nlohmann::json::parse(reef_command({"diff", a, b, "--json"}).out);
+    EXPECT_EQ(json["parameters"][0]["different_bytes"], 2);
+    EXPECT_EQ(json["parameters"][0]["first_different"], 0x20);
+    EXPECT_EQ(json["parameters"][0]["identical"], false);
 }
 
 TEST_F(ProgramVerbsTest, ErrorsSayWhatAndWhere) {

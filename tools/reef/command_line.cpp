@@ -129,6 +129,9 @@ std::string option_meant(const CLI::App& verb, int argc, const char* const* argv
         const std::string_view given(argv[i]);
         const std::string name(given.substr(0, given.find('=')));
         if (!name.starts_with("--") || std::ranges::find(names, name) != names.end()) continue;
+        if (verb.get_name() == "bench")
+            if (const auto instead = instead_of_benchmark_model(name); !instead.empty())
+                return fmt::format("; {}: {}", name, instead);
         return meant(name, names);
     }
     return {};

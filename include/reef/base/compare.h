@@ -9,11 +9,19 @@
 
 namespace reef {
 
+/// How far two numbers may lie apart that do not count as different.
+struct Tolerance {
+    double absolute = 0;
+    double relative = 0;  ///< times the second number's absolute value
+    friend bool operator==(const Tolerance&, const Tolerance&) = default;
+};
+
 /// Every pair of elements at the same place is one of three kinds:
 ///   - both NaN: equal;
 ///   - one NaN: different, whatever the tolerance, and counted in nan_only_one;
 ///   - two numbers: equal when their values are (0.0 equals -0.0, an infinity equals itself), and
-///     different when |a - b| > tolerance. An infinity against anything else is at distance inf.
+///     different when |a - b| > absolute + relative |b|, where an infinite b counts as 0. An
+///     infinity against anything else is at distance inf.
 /// The averages are over the pairs of two numbers, so that a NaN poisons none of them.
 ///
 /// Integers are compared exactly up to 64 bits, also signed against unsigned; only the reported
@@ -51,6 +59,7 @@ struct Comparison {
 /// numbers; shapes must be equal. bad_argument otherwise, with both sides named, and for a
 /// tolerance that is negative or NaN; unsupported for element types without a number (string, int4,
 /// ...).
-[[nodiscard]] Result<Comparison> compare(const Array& a, const Array& b, double tolerance = 0);
+[[nodiscard]] Result<Comparison> compare(const Array& a, const Array& b,
+                                         const Tolerance& tolerance = {});
 
 }  // namespace reef

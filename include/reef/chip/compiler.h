@@ -69,6 +69,14 @@ class Compiler : public Part {
     /// is left for the chip; cancelled.
     [[nodiscard]] virtual Result<Compilation> compile(const model::Model& model,
                                                       const CompileOptions& options) const = 0;
+    /// Which operators the chip takes and why not the others, by the compiler's rules alone:
+    /// nothing is placed or emitted, so that compile() may still leave some to the CPU that do not
+    /// fit together. Errors: bad_argument as those of compile(); unsupported when the compiler
+    /// cannot tell without compiling.
+    [[nodiscard]] virtual Result<std::vector<CompiledOperator>> mapping(
+        const model::Model& /*model*/, const CompileOptions& /*options*/) const {
+        return fail(Cause::unsupported, "only compiling shows which operators the chip takes");
+    }
 };
 
 }  // namespace reef::chip

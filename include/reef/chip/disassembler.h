@@ -18,6 +18,8 @@ namespace reef::chip {
 struct Program {
     std::string type;                  ///< the chip's word for what it is for
     std::vector<SharedBytes> streams;  ///< of instructions; they run one after the other
+    /// What the host sends beside inputs; empty for a chip whose programs hold all of it.
+    SharedBytes parameters = {};
 };
 
 struct TextOptions {

@@ -51,6 +51,9 @@ struct Compiled {
 
 /// Errors: as chip::Compiler::compile().
 [[nodiscard]] Result<Compiled> compile(const model::Model& model, const CompileOptions& options);
+/// As chip::Compiler::mapping().
+[[nodiscard]] Result<std::vector<chip::CompiledOperator>> mapping(const model::Model& model,
+                                                                  const CompileOptions& options);
 /// "read", "legalise", "partition", "tile", ...
 [[nodiscard]] std::vector<std::string_view> compiler_passes();
 

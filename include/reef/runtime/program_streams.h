@@ -16,6 +16,7 @@ struct ProgramStreams {
     std::vector<Bytes> chunks;        ///< instruction streams that run one after the other
     std::vector<SharedBytes> owners;  ///< keep the chunks alive
     const chip::Disassembler* disassembler = nullptr;
+    SharedBytes parameters = {};  ///< see chip::Program
 
     /// "raw", or "0-EXECUTION_ONLY"; with the chunk's number behind it when there are several.
     [[nodiscard]] std::string chunk_name(std::size_t chunk) const;

@@ -85,6 +85,15 @@ class Driver {
         }
     }
 
+    Result<std::vector<chip::CompiledOperator>> map() {
+        REEF_CHECK(check_request());
+        Graph graph = compiler::read_graph(model_);
+        legalise(graph, excluded_);
+        report(graph, compiler::partition(graph, lowering::Target(),
+                                          std::max<std::size_t>(1, options_.most_programs)));
+        return std::move(out_.operators);
+    }
+
   private:
     Status check_request() const {
         if (model_.subgraphs.empty()) return fail(Cause::bad_argument, "a model without operators");
@@ -262,6 +271,11 @@ class Driver {
 
 Result<Compiled> compile(const model::Model& model, const CompileOptions& options) {
     return Driver(model, options).run();
+}
+
+Result<std::vector<chip::CompiledOperator>> mapping(const model::Model& model,
+                                                    const CompileOptions& options) {
+    return Driver(model, options).map();
 }
 
 std::vector<std::string_view> compiler_passes() {

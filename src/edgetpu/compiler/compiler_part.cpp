@@ -103,4 +103,9 @@ Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
     return out;
 }
 
+Result<std::vector<chip::CompiledOperator>> CompilerPart::mapping(
+    const model::Model& model, const chip::CompileOptions& options) const {
+    return edgetpu::mapping(model, options);
+}
+
 }  // namespace reef::edgetpu

@@ -14,6 +14,7 @@ TextOptions as_ours(const chip::TextOptions& options) {
 void add_programs(std::vector<chip::Program>& out, const Package& package) {
     for (const auto& executable : package.executables) {
         auto& program = out.emplace_back(chip::Program{to_string(executable.type), {}});
+        program.parameters = executable.parameters;
         for (const auto& stream : executable.bitstreams)
             program.streams.push_back(stream.instructions);
     }

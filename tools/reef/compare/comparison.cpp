@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "outputs/csv_output.h"
 #include "outputs/json_output.h"
 #include "outputs/model_text.h"
 #include "outputs/text_table.h"
@@ -85,19 +86,37 @@ std::vector<std::string> row_of(const ComparedTensor& tensor) {
             first_text(tensor)};
 }
 
+/// " within 0.1 + 0.001 |b|, with a cosine of 0.99 at least"; empty when nothing may differ.
+std::string rules_text(const ComparedSets& sets) {
+    std::string text;
+    if (sets.rules.tolerance.absolute > 0)
+        text += fmt::format(" within {:g}", sets.rules.tolerance.absolute);
+    if (sets.rules.tolerance.relative > 0)
+        text += fmt::format("{} {:g} |b|", text.empty() ? " within" : " +",
+                            sets.rules.tolerance.relative);
+    if (sets.rules.least_cosine)
+        text += fmt::format("{} a cosine of {:g} at least", text.empty() ? " with" : ", with",
+                            *sets.rules.least_cosine);
+    return text;
+}
+
 }  // namespace
 
 ComparedTensor compare_pair(const std::string& name, const Array& a, const Array& b,
-                            double tolerance) {
+                            const ComparisonRules& rules) {
     ComparedTensor result;
     result.name = name;
     result.shape = shape_text_of(a);
-    auto numbers = compare(a, b, tolerance);
+    auto numbers = compare(a, b, rules.tolerance);
     if (!numbers) {
         result.problem = numbers.error().what;
         return result;
     }
     result.numbers = *numbers;
+    const bool elements_count = !rules.least_cosine || rules.tolerance != Tolerance{};
+    result.within = (!elements_count || numbers->same()) &&
+                    (!rules.least_cosine ||
+                     (numbers->cosine >= *rules.least_cosine && numbers->nan_only_one == 0));
     if (numbers->first_different) {
         result.first_place = coordinates(*numbers->first_different, a.shape);
         result.first_a = element_at(a, *numbers->first_different);
@@ -113,10 +132,10 @@ std::size_t ComparedSets::same_count() const {
 Result<ComparedSets> compare_sets(const NamedArrays& a, const NamedArrays& b,
                                   const ComparisonRules& rules) {
     ComparedSets sets;
-    sets.tolerance = rules.tolerance;
+    sets.rules = rules;
     if (a.size() == 1 && b.size() == 1) {
         const std::string& name = a[0].first.empty() ? b[0].first : a[0].first;
-        sets.tensors.push_back(compare_pair(name, a[0].second, b[0].second, rules.tolerance));
+        sets.tensors.push_back(compare_pair(name, a[0].second, b[0].second, rules));
         return sets;
     }
     const ByName in_a = by_name(a);
@@ -124,7 +143,7 @@ Result<ComparedSets> compare_sets(const NamedArrays& a, const NamedArrays& b,
     for (const auto& [name, array] : a) {
         const auto other = in_b.find(name);
         if (other != in_b.end()) {
-            sets.tensors.push_back(compare_pair(name, array, *other->second, rules.tolerance));
+            sets.tensors.push_back(compare_pair(name, array, *other->second, rules));
         } else if (!rules.only_common) {
             sets.tensors.push_back(only_on("the first", name, array));
         }
@@ -146,7 +165,7 @@ void print_comparison_text(Console& console, const ComparedSets& sets, bool all)
         fmt::fg(same == count ? fmt::terminal_color::green : fmt::terminal_color::red);
     console.print("{}: {} of {} equal", console.styled(style, verdict), same,
                   plural(count, "tensor"));
-    if (sets.tolerance > 0) console.print(" within {:g}", sets.tolerance);
+    console.write(rules_text(sets));
     console.print("\n  a  {}\n  b  {}\n\n", printable(sets.a), printable(sets.b));
     TextTable table({{"tensor"},
                      {"shape"},
@@ -170,11 +189,30 @@ void print_comparison_text(Console& console, const ComparedSets& sets, bool all)
     }
 }
 
+void print_comparison_csv(Console& console, const ComparedSets& sets) {
+    print_csv(console, {"name", "shape", "equal", "elements", "equal_elements", "max_abs_diff",
+                        "mean_abs_diff", "mse", "cosine", "nan_a", "nan_b", "problem"});
+    for (const ComparedTensor& tensor : sets.tensors) {
+        std::vector<std::string> row{tensor.name, tensor.shape, tensor.same() ? "1" : "0"};
+        if (const auto& n = tensor.numbers)
+            row.insert(row.end(),
+                       {std::to_string(n->elements), std::to_string(n->equal),
+                        fmt::format("{}", n->max_abs_diff), fmt::format("{}", n->mean_abs_diff),
+                        fmt::format("{}", n->mse), fmt::format("{}", n->cosine),
+                        std::to_string(n->nan_a), std::to_string(n->nan_b)});
+        row.resize(11);
+        row.push_back(tensor.problem);
+        print_csv(console, row);
+    }
+}
+
 Json comparison_json(const ComparedSets& sets) {
     Json document = json_document("compare");
     document["a"] = sets.a;
     document["b"] = sets.b;
-    document["tolerance"] = sets.tolerance;
+    document["tolerance"] = sets.rules.tolerance.absolute;
+    document["relative_tolerance"] = sets.rules.tolerance.relative;
+    if (sets.rules.least_cosine) document["least_cosine"] = *sets.rules.least_cosine;
     document["equal"] = sets.same();
     document["equal_tensors"] = sets.same_count();
     document["tensors"] = Json::array();

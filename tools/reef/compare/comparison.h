@@ -21,21 +21,26 @@ struct ComparedTensor {
     std::vector<std::int64_t> first_place;  ///< coordinates of the first differing element
     double first_a = 0, first_b = 0;        ///< the two elements there
 
-    [[nodiscard]] bool same() const { return numbers && numbers->same(); }
+    bool within = false;  ///< the numbers keep the rules
+
+    [[nodiscard]] bool same() const { return numbers && within; }
+};
+
+struct ComparisonRules {
+    Tolerance tolerance;
+    /// Given alone, a tensor is equal when its cosine is no smaller, however far its elements are
+    /// apart; with a tolerance, it must keep both.
+    std::optional<double> least_cosine;
+    bool only_common = false;  ///< names on one side only are left out, not differences
 };
 
 struct ComparedSets {
     std::string a, b;  ///< what the sides are called
-    double tolerance = 0;
+    ComparisonRules rules;
     std::vector<ComparedTensor> tensors;  ///< in the order of a, then what only b has
 
     [[nodiscard]] std::size_t same_count() const;
     [[nodiscard]] bool same() const { return same_count() == tensors.size(); }
-};
-
-struct ComparisonRules {
-    double tolerance = 0;      ///< largest |a - b| that counts as equal
-    bool only_common = false;  ///< names on one side only are left out, not differences
 };
 
 /// A side that holds one array is compared with a side that holds one array whatever their names.
@@ -45,10 +50,12 @@ struct ComparisonRules {
 
 /// Two arrays as a row of a comparison.
 [[nodiscard]] ComparedTensor compare_pair(const std::string& name, const Array& a, const Array& b,
-                                          double tolerance);
+                                          const ComparisonRules& rules);
 
 /// `all`: equal tensors too, however many.
 void print_comparison_text(Console& console, const ComparedSets& sets, bool all);
 [[nodiscard]] Json comparison_json(const ComparedSets& sets);
+/// A line of titles, then one for each tensor.
+void print_comparison_csv(Console& console, const ComparedSets& sets);
 
 }  // namespace reef::tool

@@ -94,7 +94,7 @@ void compare_layer(LayerComparison& result, std::size_t i, const runtime::Sessio
     if (!mine) return;
     result.sets.tensors.push_back(compare_pair(fmt::format("t{:04}", *index), *mine,
                                                array_of(tensor, plain.tensor(*index)),
-                                               result.sets.tolerance));
+                                               result.sets.rules));
     result.origins.push_back({.layer = i, .matched_by = std::move(how)});
 }
 
@@ -107,7 +107,7 @@ std::optional<model::TensorIndex> find_by_name(const model::Subgraph& graph,
 
 void compare_output(LayerComparison& result, const std::string& name, const Array& chip,
                     const Array& plain, bool from_cpu) {
-    result.sets.tensors.push_back(compare_pair(name, chip, plain, result.sets.tolerance));
+    result.sets.tensors.push_back(compare_pair(name, chip, plain, result.sets.rules));
     result.origins.push_back(
         {.layer = std::nullopt, .matched_by = std::string(by_output), .from_cpu = from_cpu});
 }
@@ -161,7 +161,7 @@ Result<LayerComparison> compare_layers(const LayersToCompare& what) {
         runtime::dump_layers(compiled.model, compiled.session, &plain.model), what.compiled));
     result.sets.a = fmt::format("{} on {}", what.compiled, device);
     result.sets.b = fmt::format("{} on cpu,arithmetic={}", what.plain, arithmetic);
-    result.sets.tolerance = what.tolerance;
+    result.sets.rules = what.rules;
     for (std::size_t i = 0; i < result.dump.layers.size(); ++i)
         compare_layer(result, i, plain.session);
     compare_outputs(result, compiled.session, plain.session);

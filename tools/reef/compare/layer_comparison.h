@@ -16,7 +16,7 @@ struct LayersToCompare {
     std::string plain;
     std::vector<std::string> inputs;  ///< as of reef run
     std::uint64_t seed = 1;           ///< of random values without them
-    double tolerance = 0;
+    ComparisonRules rules = {};
 };
 
 /// Where a compared tensor comes from.

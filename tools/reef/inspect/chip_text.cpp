@@ -4,6 +4,7 @@
 #include <cctype>
 #include <map>
 
+#include "inputs/chips.h"
 #include "outputs/text_table.h"
 
 namespace reef::tool {
@@ -84,6 +85,41 @@ void print_placement(Console& console, const model::Subgraph& graph, const ChipR
     }
     console.print("  {:<12} {}\n\n", label_of(*chip.inspector), placement_text(placements));
     table.print(console);
+}
+
+void print_mapping(Console& console, const MappingReport& mapping) {
+    struct Row {
+        std::string name, reason;
+        std::vector<std::size_t> operators;
+        bool on_chip = false;
+    };
+    std::vector<Row> rows;
+    std::size_t taken = 0;
+    for (const chip::CompiledOperator& op : mapping.operators) {
+        taken += op.on_chip;
+        auto row = std::ranges::find_if(rows, [&](const Row& r) {
+            return r.name == op.name && r.reason == op.reason && r.on_chip == op.on_chip;
+        });
+        if (row == rows.end()) row = rows.insert(rows.end(), {op.name, op.reason, {}, op.on_chip});
+        row->operators.push_back(op.index);
+    }
+    std::ranges::stable_sort(rows, std::greater(), &Row::on_chip);
+    const std::string_view family = mapping.compiler->family();
+    console.print("\n{}  {} of {} would run on it\n",
+                  console.heading(fmt::format("on the {}", chip_name(family))), taken,
+                  plural(mapping.operators.size(), "operator"));
+    TextTable table(
+        {{"operator"}, {"count", Align::right}, {"first", Align::right}, {"where"}, {"why"}});
+    for (const Row& row : rows)
+        table.add({row.name, std::to_string(row.operators.size()),
+                   std::to_string(row.operators.front()), row.on_chip ? chip_name(family) : "CPU",
+                   row.reason});
+    table.print(console);
+    if (taken > 0)
+        console.print(
+            "  reef compile MODEL --target {} compiles it; what does not fit together "
+            "stays on the CPU, too\n",
+            family);
 }
 
 void print_section(Console& console, const chip::Section& section) {

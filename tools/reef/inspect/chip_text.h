@@ -16,6 +16,9 @@ namespace reef::tool {
 void print_placement(Console& console, const model::Subgraph& graph, const ChipReport& chip,
                      std::size_t subgraph, const std::vector<model::Cost>& costs);
 
+/// Which operators of the first subgraph the chip's compiler takes, and why not the others.
+void print_mapping(Console& console, const MappingReport& mapping);
+
 void print_section(Console& console, const chip::Section& section);
 
 }  // namespace reef::tool

@@ -107,6 +107,15 @@ Json inspect_json(const ModelReport& report) {
     document["signatures"] = signatures_json(model);
     for (const ChipReport& chip : report.chips)
         document[std::string(chip.inspector->family())] = to_json(chip.inspection->document());
+    for (const MappingReport& mapping : report.mappings) {
+        Json& operators = document["mapping"][std::string(mapping.compiler->family())];
+        operators = Json::array();
+        for (const chip::CompiledOperator& op : mapping.operators)
+            operators.push_back({{"index", op.index},
+                                 {"name", op.name},
+                                 {"on_chip", op.on_chip},
+                                 {"reason", op.reason}});
+    }
     document["subgraphs"] = Json::array();
     for (std::size_t i = 0; i < model.subgraphs.size(); ++i)
         document["subgraphs"].push_back(subgraph_json(report, i));

@@ -70,10 +70,14 @@ Result<ModelReport> report_on(const std::string& path, const SharedBytes& file) 
     REEF_CHECK(in_place(refuse_unknown_kind<chip::FileInspector>(file.view()), path));
     model::prefetch_tables(file.view());
     model::Model read = REEF_TRY(in_place(model::read_tflite(file), path));
-    ModelReport report{path, file.size(), std::move(read), {}, {}};
+    ModelReport report{path, file.size(), std::move(read), {}, {}, {}};
     for (const auto* inspector : runtime::Registry::of_process().parts<chip::Inspector>())
         report.chips.push_back({inspector, inspector->inspect(report.model)});
     const model::Model& model = report.model;
+    if (report.compiled_for() == nullptr)
+        for (const auto* compiler : runtime::Registry::of_process().parts<chip::Compiler>())
+            if (auto mapping = compiler->mapping(model, {}))
+                report.mappings.push_back({compiler, std::move(*mapping)});
     for (std::size_t i = 0; i < model.subgraphs.size(); ++i) {
         const model::Subgraph& graph = model.subgraphs[i];
         std::vector<model::Cost> costs;

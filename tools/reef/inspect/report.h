@@ -7,6 +7,7 @@
 
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
+#include "reef/chip/compiler.h"
 #include "reef/chip/inspector.h"
 #include "reef/graph/executor.h"
 #include "reef/model/cost.h"
@@ -31,12 +32,19 @@ struct ChipReport {
     std::unique_ptr<chip::Inspection> inspection;
 };
 
+/// Which operators of a plain model a chip's compiler takes.
+struct MappingReport {
+    const chip::Compiler* compiler = nullptr;
+    std::vector<chip::CompiledOperator> operators;  ///< of the first subgraph
+};
+
 struct ModelReport {
     std::string path;
     std::size_t file_bytes = 0;
     model::Model model;
     std::vector<SubgraphReport> subgraphs;
-    std::vector<ChipReport> chips;  ///< of those that are enrolled
+    std::vector<ChipReport> chips;        ///< of those that are enrolled
+    std::vector<MappingReport> mappings;  ///< of a plain model
 
     /// The chip that operators of the model are compiled for; null for a plain model.
     [[nodiscard]] const ChipReport* compiled_for() const;

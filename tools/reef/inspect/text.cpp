@@ -34,6 +34,7 @@ std::string flow_text(const model::Subgraph& graph, const SubgraphReport& report
         }
         const auto i = static_cast<std::size_t>(index);
         if (report.roles[i] == TensorRole::constant) text += "*";
+        text += fmt::format("t{} ", index);
         text += shape_and_type(graph.tensors[i]);
     }
     return text;
@@ -157,8 +158,8 @@ void print_tensors(Console& console, const model::Subgraph& graph, const Subgrap
         const model::Tensor& tensor = graph.tensors[i];
         const auto bytes = tensor.byte_count();
         table.add({std::to_string(i), std::string(to_string(report.roles[i])),
-                   shape_and_type(tensor), bytes ? std::to_string(*bytes) : "?",
-                   shortened(tensor.name), quantization_text(tensor)});
+                   shape_and_type(tensor), bytes ? std::to_string(*bytes) : "?", tensor.name,
+                   quantization_text(tensor)});
     }
     console.write("\n");
     table.print(console);
@@ -201,6 +202,7 @@ void print_inspect_text(Console& console, const ModelReport& report, const Inspe
         print_operators(console, graph, part, detail.all);
         if (detail.tensors) print_tensors(console, graph, part);
     }
+    for (const MappingReport& mapping : report.mappings) print_mapping(console, mapping);
     if (const ChipReport* chip = report.compiled_for())
         for (const auto& section :
              chip->inspection->sections(detail.all ? chip::Detail::all : chip::Detail::glance))

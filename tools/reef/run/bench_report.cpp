@@ -4,6 +4,7 @@
 
 #include "inputs/chips.h"
 #include "inspect/chip_text.h"
+#include "outputs/csv_output.h"
 #include "outputs/json_output.h"
 #include "outputs/model_text.h"
 #include "outputs/text_table.h"
@@ -76,7 +77,49 @@ void print_operators(Console& console, const Profile& profile, bool all) {
     }
 }
 
+/// Inferences per second, one after the other.
+double throughput(const BenchReport& report) {
+    return report.latency.mean > 0 ? 1 / report.latency.mean : 0;
+}
+
 }  // namespace
+
+void print_bench_csv(Console& console, const BenchReport& report) {
+    const LatencySummary& l = report.latency;
+    print_csv(console, {"model",
+                        "device",
+                        "kernels",
+                        "arithmetic",
+                        "threads",
+                        "runs",
+                        "min_s",
+                        "mean_s",
+                        "median_s",
+                        "p90_s",
+                        "p95_s",
+                        "p99_s",
+                        "max_s",
+                        "deviation_s",
+                        "inferences_per_s",
+                        "open_s",
+                        "macs",
+                        "arena_bytes",
+                        "packed_weight_bytes",
+                        "peak_memory_bytes"});
+    std::vector<std::string> row{report.model,
+                                 report.device,
+                                 report.kernels,
+                                 report.arithmetic,
+                                 std::to_string(report.threads),
+                                 std::to_string(l.runs)};
+    for (const double value : {l.min, l.mean, l.median, l.p90, l.p95, l.p99, l.max, l.deviation,
+                               throughput(report), report.open_seconds})
+        row.push_back(fmt::format("{}", value));
+    row.insert(row.end(),
+               {std::to_string(report.macs), std::to_string(report.memory.arena_bytes),
+                std::to_string(report.memory.packed_bytes), std::to_string(report.peak_bytes)});
+    print_csv(console, row);
+}
 
 void print_bench_text(Console& console, const BenchReport& report, bool all) {
     const std::string rate = rate_text(report.macs, report.latency.median);
@@ -95,6 +138,8 @@ void print_bench_text(Console& console, const BenchReport& report, bool all) {
         bytes_text(static_cast<std::int64_t>(report.memory.arena_bytes)),
         rate.empty() ? "" : fmt::format("; {} MACs, {} GMAC/s", count_text(report.macs), rate));
     print_latency(console, report.latency);
+    console.print("\n  {:.1f} inferences/s; peak memory {}\n", throughput(report),
+                  bytes_text(report.peak_bytes));
     if (!report.chip_summary.empty())
         console.print("\n{}: {}\n", report.device, report.chip_summary);
     if (report.chip)
@@ -116,6 +161,8 @@ void print_bench_json(Console& console, const BenchReport& report) {
     document["warmup_runs"] = report.warmup_runs;
     document["latency"] = latency_json(report.latency);
     document["macs"] = report.macs;
+    document["inferences_per_s"] = throughput(report);
+    document["peak_memory_bytes"] = report.peak_bytes;
     document["arena_bytes"] = report.memory.arena_bytes;
     document["packed_weight_bytes"] = report.memory.packed_bytes;
     document["profile"] = {{"runs", report.profile.runs}, {"operators_s", report.profile.seconds}};

@@ -27,6 +27,7 @@ struct BenchReport {
     LatencySummary latency{};
     std::int64_t macs = 0;
     graph::MemoryReport memory{};
+    std::int64_t peak_bytes = 0;  ///< the most memory that the process had
     Profile profile{};
     /// Of the compiled operators together, on a device of their chip.
     std::optional<chip::Estimate> chip{};
@@ -36,6 +37,8 @@ struct BenchReport {
 
 /// `all`: every operator in the table, in execution order, not only the slowest.
 void print_bench_text(Console& console, const BenchReport& report, bool all);
+/// A line of titles and one of numbers, so that the lines of several models make a table.
+void print_bench_csv(Console& console, const BenchReport& report);
 void print_bench_json(Console& console, const BenchReport& report);
 
 }  // namespace reef::tool

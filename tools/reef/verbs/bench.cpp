@@ -1,6 +1,9 @@
 // reef bench: how long a model takes, and which operators take it.
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +31,14 @@ struct BenchOptions {
     std::string trace;
     bool all = false;
     bool json = false;
+    bool csv = false;
 };
+
+/// The most memory that the process has had; the kernel counts it in KiB.
+std::int64_t peak_memory() {
+    rusage usage{};
+    return ::getrusage(RUSAGE_SELF, &usage) == 0 ? std::int64_t{usage.ru_maxrss} * 1024 : 0;
+}
 
 /// One run on the given inputs, from the same state.
 Result<double> fresh_run(runtime::Session& session, const InputBytes& inputs,
@@ -99,6 +109,7 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
                        .latency = summarize(times),
                        .macs = model::cost_of(opened.model, session.graph()).macs,
                        .memory = session.memory(),
+                       .peak_bytes = peak_memory(),
                        .profile = profile_of(opened.model, session, events, profiled)};
     report.chip_summary = chip_summary(session);
     report.chip_counts = chip_json(session);
@@ -111,7 +122,9 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
                          report.chip ? report.chip->picture : chip::WorkPicture());
         REEF_CHECK(write_output(options.trace, as_bytes(trace)));
     }
-    if (options.json) {
+    if (options.csv) {
+        print_bench_csv(console, report);
+    } else if (options.json) {
         print_bench_json(console, report);
     } else {
         print_bench_text(console, report, options.all);
@@ -119,7 +132,48 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
     return Exit::ok;
 }
 
+struct ForeignOption {
+    std::string_view name, instead;
+};
+
+/// Options of TFLite's benchmark_model that reef bench does not have under that name. Those that it
+/// has are --graph, --num_threads, --num_runs, --min_secs and --warmup_runs.
+constexpr auto foreign_options = std::to_array<ForeignOption>({
+    {"--allow_fp16", "results have the model's own precision"},
+    {"--cpu_mask", "taskset chooses the cores"},
+    {"--enable_op_profiling", "operators are always profiled"},
+    {"--enable_platform_tracing", "use --trace FILE"},
+    {"--external_delegate_options", "use --device DEVICE"},
+    {"--external_delegate_path", "use --device DEVICE"},
+    {"--input_layer", "inputs are named in --input NAME=FILE"},
+    {"--input_layer_shape", "shapes are the model's"},
+    {"--input_layer_value_files", "use --input NAME=FILE"},
+    {"--input_layer_value_range", "random inputs use the type's range; --input gives others"},
+    {"--max_profiling_buffer_entries", "up to 50 runs are profiled"},
+    {"--max_secs", "use --runs N or --seconds S"},
+    {"--op_profiling_output_file", "use --json"},
+    {"--op_profiling_output_mode", "use --json"},
+    {"--print_postinvoke_state", "use reef inspect MODEL --tensors"},
+    {"--print_preinvoke_state", "use reef inspect MODEL --tensors"},
+    {"--profiling_output_csv_file", "use --json for operators, --csv for the whole"},
+    {"--report_peak_memory_footprint", "peak memory is always reported"},
+    {"--require_full_delegation", "use --require-npu"},
+    {"--run_delay", "runs follow each other at once"},
+    {"--use_coreml", "use --device DEVICE"},
+    {"--use_gpu", "use --device DEVICE"},
+    {"--use_hexagon", "use --device DEVICE"},
+    {"--use_nnapi", "use --device DEVICE"},
+    {"--use_xnnpack", "use --kernels fast or --kernels reference"},
+    {"--verbose", "use --all"},
+    {"--warmup_min_secs", "use --warmup N"},
+});
+
 }  // namespace
+
+std::string_view instead_of_benchmark_model(std::string_view option) {
+    const auto found = std::ranges::find(foreign_options, option, &ForeignOption::name);
+    return found == foreign_options.end() ? std::string_view{} : found->instead;
+}
 
 Action add_bench(CLI::App& app) {
     auto options = std::make_shared<BenchOptions>();
@@ -154,7 +208,9 @@ Action add_bench(CLI::App& app) {
            "chip also the estimate: a process for each program, a lane for each of its engines")
         ->type_name("FILE");
     app.add_flag("--all", options->all, "List every operator, in execution order");
-    app.add_flag("--json", options->json, "Print JSON");
+    auto* json = app.add_flag("--json", options->json, "Print JSON");
+    app.add_flag("--csv", options->csv, "Print comma-separated values: titles, and one line")
+        ->excludes(json);
     app.footer(
         "Examples:\n"
         "  reef bench mobilenet.tflite\n"

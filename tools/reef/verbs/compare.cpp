@@ -28,6 +28,7 @@ struct CompareOptions {
     bool layers = false;
     bool all = false;
     bool json = false;
+    bool csv = false;
 };
 
 /// A model whose name or contents say so; what cannot be read is no model.
@@ -125,8 +126,10 @@ Result<Exit> compare_layers_verb(const CompareOptions& options, Console& console
                                                             .plain = options.b,
                                                             .inputs = options.inputs,
                                                             .seed = options.seed,
-                                                            .tolerance = options.rules.tolerance}));
-    if (options.json) {
+                                                            .rules = options.rules}));
+    if (options.csv) {
+        print_comparison_csv(console, result.sets);
+    } else if (options.json) {
         print_json(console, layer_comparison_json(result));
     } else {
         print_layer_comparison_text(console, result, options.all);
@@ -143,7 +146,9 @@ Result<Exit> compare_verb(const CompareOptions& options, Console& console) {
         sets.a = options.on.empty() ? options.a : options.a + " on " + options.on[0];
         sets.b = options.on.empty() ? options.b : options.a + " on " + options.on[1];
     }
-    if (options.json) {
+    if (options.csv) {
+        print_comparison_csv(console, sets);
+    } else if (options.json) {
         print_json(console, comparison_json(sets));
     } else {
         print_comparison_text(console, sets, options.all);
@@ -177,22 +182,37 @@ Action add_compare(CLI::App& app) {
     app.add_option("--seed", options->seed, "Seed of the random inputs")
         ->type_name("N")
         ->capture_default_str();
-    app.add_option("--tolerance", options->rules.tolerance, "Largest |a - b| that counts as equal")
-        ->check([](const std::string& text) {
-            double value = 0;
-            const bool good = CLI::detail::lexical_cast(text, value) && value >= 0;
-            return good ? std::string() : fmt::format("{} is not 0 or more", text);
-        })
+    const auto not_negative = [](const std::string& text) {
+        double value = 0;
+        const bool good = CLI::detail::lexical_cast(text, value) && value >= 0;
+        return good ? std::string() : fmt::format("{} is not 0 or more", text);
+    };
+    app.add_option("--tolerance,--atol", options->rules.tolerance.absolute,
+                   "Largest |a - b| that counts as equal")
+        ->check(not_negative)
         ->type_name("X")
         ->capture_default_str();
+    app.add_option("--relative-tolerance,--rtol", options->rules.tolerance.relative,
+                   "So many times |b| is added to the tolerance")
+        ->check(not_negative)
+        ->type_name("X")
+        ->capture_default_str();
+    app.add_option("--cosine", options->rules.least_cosine,
+                   "A tensor is equal when its cosine is no smaller, however far elements are "
+                   "apart; with a tolerance it must keep both")
+        ->check(CLI::Range(-1.0, 1.0))
+        ->type_name("X");
     app.add_flag("--common", options->rules.only_common,
                  "Leave out names that only one side has (otherwise they are differences)");
     app.add_flag("--all", options->all, "List equal tensors too, however many");
-    app.add_flag("--json", options->json, "Print JSON");
+    auto* json = app.add_flag("--json", options->json, "Print JSON");
+    app.add_flag("--csv", options->csv, "Print comma-separated values, a line for each tensor")
+        ->excludes(json);
     app.footer(with_example_chip(
         "Examples:\n"
         "  reef compare out0.npy expected.npy --tolerance 1e-5\n"
         "  reef compare tensors golden.npz --common\n"
+        "  reef compare out0.npy expected.npy --atol 1e-5 --rtol 1e-3 --cosine 0.999\n"
         "  reef compare old.tflite new.tflite --input cat.jpg\n"
         "  reef compare net.tflite --on cpu --on cpu,kernels=reference --input cat.jpg\n"
         "  reef compare net.tflite --on cpu --on cpu,arithmetic=CHIP --input cat.jpg\n"

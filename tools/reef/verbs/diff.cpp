@@ -41,9 +41,39 @@ struct StreamPair {
     hw::ProgramDiff diff;
 };
 
+/// Parameters of the two sides' executables.
+struct ParameterPair {
+    std::string name;
+    std::size_t bytes_a = 0, bytes_b = 0;
+    std::size_t different = 0;  ///< bytes; those that only one side has, too
+    std::size_t first = 0;      ///< of them
+};
+
+ParameterPair pair_parameters(std::string name, Bytes a, Bytes b) {
+    ParameterPair pair{std::move(name), a.size(), b.size()};
+    const std::size_t both = std::min(a.size(), b.size());
+    pair.different = std::max(a.size(), b.size()) - both;
+    pair.first = both;
+    for (std::size_t i = both; i-- > 0;) {
+        if (a[i] == b[i]) continue;
+        ++pair.different;
+        pair.first = i;
+    }
+    return pair;
+}
+
+struct Pairs {
+    std::vector<StreamPair> streams;
+    std::vector<ParameterPair> parameters;
+    [[nodiscard]] bool same() const {
+        return std::ranges::all_of(streams, [](const auto& p) { return p.diff.identical; }) &&
+               std::ranges::all_of(parameters, [](const auto& p) { return p.different == 0; });
+    }
+};
+
 // Executables meet by type and order, chunks by number.
-std::vector<StreamPair> pair_streams(const Programs& a, const Programs& b) {
-    std::vector<StreamPair> out;
+Pairs pair_programs(const Programs& a, const Programs& b) {
+    Pairs out;
     std::vector<bool> used(b.size(), false);
     const auto add = [&](const ProgramStreams* left, const ProgramStreams* right) {
         const chip::Disassembler& chip = *(left ? left : right)->disassembler;
@@ -54,8 +84,16 @@ std::vector<StreamPair> pair_streams(const Programs& a, const Programs& b) {
             if (left && c < left->chunks.size()) pair.a = left->chunks[c];
             if (right && c < right->chunks.size()) pair.b = right->chunks[c];
             pair.diff = hw::diff_programs(chip.instruction_set(), pair.a, pair.b, chip.numbering());
-            out.push_back(std::move(pair));
+            out.streams.push_back(std::move(pair));
         }
+        const Bytes none;
+        const Bytes left_bytes = left ? left->parameters.view() : none;
+        const Bytes right_bytes = right ? right->parameters.view() : none;
+        if (!left_bytes.empty() || !right_bytes.empty())
+            out.parameters.push_back(
+                pair_parameters(fmt::format("{}-{}", (left ? left : right)->executable,
+                                            (left ? left : right)->type),
+                                left_bytes, right_bytes));
     };
     for (const auto& program : a) {
         std::size_t match = 0;
@@ -129,6 +167,16 @@ void print_pair(Console& console, const StreamPair& pair) {
     for (const auto& change : pair.diff.changes) print_change(console, lines, change);
 }
 
+void print_parameters(Console& console, const ParameterPair& pair) {
+    const std::string sizes = pair.bytes_a == pair.bytes_b
+                                  ? fmt::format("{} bytes", pair.bytes_a)
+                                  : fmt::format("{} and {} bytes", pair.bytes_a, pair.bytes_b);
+    if (pair.different == 0)
+        return console.print("{} parameters: identical, {}\n", pair.name, sizes);
+    console.print("{} parameters: {} of {} differ, the first at {:#x}\n", pair.name, pair.different,
+                  sizes, pair.first);
+}
+
 Json change_json(const hw::InstructionChange& change) {
     Json out = Json::object();
     if (change.before) out["before"] = instruction_json(*change.before);
@@ -142,10 +190,10 @@ Json change_json(const hw::InstructionChange& change) {
     return out;
 }
 
-void print_pairs_json(Console& console, const std::vector<StreamPair>& pairs) {
+void print_pairs_json(Console& console, const Pairs& pairs) {
     Json document = json_document("diff");
     document["streams"] = Json::array();
-    for (const auto& pair : pairs) {
+    for (const auto& pair : pairs.streams) {
         Json changes = Json::array();
         for (const auto& change : pair.diff.changes) changes.push_back(change_json(change));
         document["streams"].push_back({{"name", pair.name},
@@ -153,6 +201,16 @@ void print_pairs_json(Console& console, const std::vector<StreamPair>& pairs) {
                                        {"aligned", pair.diff.aligned},
                                        {"renumbered", pair.diff.renumbered},
                                        {"changes", std::move(changes)}});
+    }
+    document["parameters"] = Json::array();
+    for (const auto& pair : pairs.parameters) {
+        Json json{{"name", pair.name},
+                  {"identical", pair.different == 0},
+                  {"bytes_a", pair.bytes_a},
+                  {"bytes_b", pair.bytes_b},
+                  {"different_bytes", pair.different}};
+        if (pair.different > 0) json["first_different"] = pair.first;
+        document["parameters"].push_back(std::move(json));
     }
     print_json(console, document);
 }
@@ -207,14 +265,14 @@ Result<Exit> diff_verb(const DiffOptions& options, Console& console) {
     const auto a = REEF_TRY(load(file_a, options.a, options));
     const auto b = REEF_TRY(load(file_b, options.b, options));
     REEF_CHECK(check_chips(options, a, b));
-    const auto pairs = pair_streams(a, b);
+    const Pairs pairs = pair_programs(a, b);
     if (options.json) {
         print_pairs_json(console, pairs);
     } else {
-        for (const auto& pair : pairs) print_pair(console, pair);
+        for (const auto& pair : pairs.streams) print_pair(console, pair);
+        for (const auto& pair : pairs.parameters) print_parameters(console, pair);
     }
-    const bool same = std::ranges::all_of(pairs, [](const auto& p) { return p.diff.identical; });
-    return same ? Exit::ok : Exit::failed;
+    return pairs.same() ? Exit::ok : Exit::failed;
 }
 
 }  // namespace
@@ -238,6 +296,8 @@ Action add_diff(CLI::App& app) {
                           "  reef diff red_CHIP.tflite green_CHIP.tflite\n"
                           "  reef diff mul2.bin div2.bin\n"
                           "  reef diff before.bmodel after.bmodel\n"
+                          "Instructions are compared field by field, parameters byte by byte; which\n"
+                          "layer a parameter belongs to: reef weights get of both, and reef compare.\n"
                           "Exit code 1 when they differ."));
     return [options](Console& console) { return diff_verb(*options, console); };
 }

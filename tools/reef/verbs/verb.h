@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "outputs/console.h"
 #include "reef/base/result.h"
@@ -50,5 +51,8 @@ using Action = std::function<Result<Exit>(Console& console)>;
 [[nodiscard]] Action add_record(CLI::App& app);
 [[nodiscard]] Action add_replay(CLI::App& app);
 [[nodiscard]] Action add_demo(CLI::App& app);
+
+/// What reef bench has in place of an option of TFLite's benchmark_model; empty when that is none.
+[[nodiscard]] std::string_view instead_of_benchmark_model(std::string_view option);
 
 }  // namespace reef::tool
