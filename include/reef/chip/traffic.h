@@ -17,6 +17,7 @@ namespace reef::chip {
 /// How a driver treats its device.
 struct DriverSettings {
     bool standard_clock = false;  ///< a slower one, which heats less
+    bool multiple_endpoints = false;  ///< each kind of transfer on one of its own, where there are
     std::string firmware{};       ///< path; for a device that has none
 };
 

@@ -33,6 +33,7 @@ constexpr std::string_view simulated = "sim", on_usb = "usb", replayed = "replay
 
 namespace option {
 constexpr const char* clock = "clock";
+constexpr const char* endpoints = "endpoints";
 constexpr const char* firmware = "firmware";
 constexpr const char* strict = "strict";
 constexpr const char* engine = "engine";
@@ -43,6 +44,7 @@ constexpr const char* most_scalar_instructions = "most_scalar_instructions";
 constexpr const char *maximum_clock = "maximum", *high_clock = "high", *medium_clock = "medium",
                      *low_clock = "low";
 constexpr const char* standard_clock = "standard";  ///< the vendor's name of the high one
+constexpr const char *single_endpoint = "single", *multiple_endpoints = "multiple";
 constexpr const char* plain_engine = "plain";
 
 std::vector<runtime::BackendInfo> all_backends() {
@@ -80,6 +82,13 @@ std::vector<runtime::OptionInfo> all_options() {
          .standard = maximum_clock,
          .sentence = "clock of the chip: 500, 250, 125 or 62.5 MHz; standard is the same as high",
          .choices = {maximum_clock, high_clock, medium_clock, low_clock, standard_clock},
+         .backends = of_stick},
+        {.name = option::endpoints,
+         .type = OptionType::choice,
+         .standard = single_endpoint,
+         .sentence = "single: headers tell instructions, inputs and parameters apart; multiple: "
+                     "each has an endpoint of its own",
+         .choices = {single_endpoint, multiple_endpoints},
          .backends = of_stick},
         {.name = option::firmware,
          .type = OptionType::file,
@@ -158,10 +167,16 @@ usb::Performance performance(const runtime::OptionValues& options) {
     return usb::Performance::max;
 }
 
+usb::Endpoints endpoints(const runtime::OptionValues& options) {
+    return options.text(option::endpoints) == multiple_endpoints ? usb::Endpoints::multiple
+                                                                 : usb::Endpoints::single;
+}
+
 Opened open_stick(const runtime::DeviceUri& device, const runtime::OptionValues& options) {
     return open_driven({.bus = REEF_TRY(usb::libusb_bus()),
                         .options = {.port = device.name,
                                     .performance = performance(options),
+                                    .endpoints = endpoints(options),
                                     .firmware = options.text(option::firmware)},
                         .uri = {},
                         .kernel = "compiled program"});
@@ -173,6 +188,7 @@ Opened open_replay(const runtime::DeviceUri& device, const runtime::OptionValues
     return open_driven({.bus = std::move(bus),
                         .options = {.port = {},
                                     .performance = performance(options),
+                                    .endpoints = endpoints(options),
                                     .firmware = options.text(option::firmware),
                                     .place = device.device()},
                         .uri = device.device(),
@@ -186,6 +202,7 @@ Opened open_null(const runtime::DeviceUri& device, const runtime::OptionValues& 
     return open_driven({.bus = std::move(bus),
                         .options = {.port = {},
                                     .performance = performance(options),
+                                    .endpoints = endpoints(options),
                                     .firmware = {},
                                     .place = device.device()},
                         .uri = device.device(),

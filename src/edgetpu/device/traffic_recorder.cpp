@@ -72,6 +72,7 @@ usb::DeviceOptions options_of(const std::string& port, const chip::DriverSetting
     usb::DeviceOptions out;
     out.port = port;
     if (driver.standard_clock) out.performance = usb::Performance::high;
+    if (driver.multiple_endpoints) out.endpoints = usb::Endpoints::multiple;
     out.firmware = driver.firmware;
     return out;
 }

@@ -69,11 +69,12 @@ Status enable_hardware_clock_gate(Link& link) {
     return link.write(csr::scu_ctrl_2, csr::gated_gcb.set(word, csr::gated_by_hardware));
 }
 
-Status initialise_chip(Link& link, Speed speed) {
+Status initialise_chip(Link& link, Speed speed, Endpoints endpoints) {
     link.phase("initialise chip");
     REEF_CHECK(link.read(csr::omc0_00));
     REEF_CHECK(report_descriptors(link, false));
-    REEF_CHECK(link.write(csr::multi_bo_ep, 0));
+    REEF_CHECK(link.write(csr::multi_bo_ep, csr::multiple_endpoints.set(
+                                                0, endpoints == Endpoints::multiple ? 1 : 0)));
     const std::size_t chunk =
         speed == Speed::high || speed == Speed::full ? usb2_chunk : usb3_chunk;
     return link.write(csr::outfeed_chunk_length, chunk / chunk_unit);
@@ -121,7 +122,7 @@ std::size_t output_request_bytes(Speed speed) {
     return speed == Speed::high || speed == Speed::full ? usb2_chunk : usb3_request;
 }
 
-Status start_chip(Link& link, Speed speed, Performance performance) {
+Status start_chip(Link& link, Speed speed, Performance performance, Endpoints endpoints) {
     link.phase("open");
     std::uint64_t word = REEF_TRY(link.read(csr::scu_ctrl_0));
     word = csr::pcie_inactive_phy_mode.set(word, 0);
@@ -131,7 +132,7 @@ Status start_chip(Link& link, Speed speed, Performance performance) {
     REEF_CHECK(enable_reset(link));
     REEF_CHECK(quit_reset(link, performance));
     REEF_CHECK(enable_hardware_clock_gate(link));
-    REEF_CHECK(initialise_chip(link, speed));
+    REEF_CHECK(initialise_chip(link, speed, endpoints));
     REEF_CHECK(run_controls(link, csr::run));
     link.phase("interrupts");
     REEF_CHECK(link.write(csr::fatal_err_int_control, 1));

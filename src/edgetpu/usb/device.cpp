@@ -177,8 +177,9 @@ Status Device::start_engines() {
     State& state = *state_;
     const Speed speed = state.connection->speed();
     Link link(*bus_, *state.connection, options_.start_deadline);
-    REEF_CHECK(start_chip(link, speed, options_.performance));
-    state.runner = std::make_unique<Runner>(*bus_, *state.connection, output_request_bytes(speed));
+    REEF_CHECK(start_chip(link, speed, options_.performance, options_.endpoints));
+    state.runner = std::make_unique<Runner>(*bus_, *state.connection, output_request_bytes(speed),
+                                            options_.endpoints);
     state.started = true;
     state.broken.reset();
     return {};

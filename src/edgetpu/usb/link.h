@@ -65,7 +65,8 @@ class Link {
 };
 
 /// Brings a chip that was just opened up, and down again.
-[[nodiscard]] Status start_chip(Link& link, Speed speed, Performance performance);
+[[nodiscard]] Status start_chip(Link& link, Speed speed, Performance performance,
+                                Endpoints endpoints);
 [[nodiscard]] Status stop_chip(Link& link);
 /// Events for every DMA descriptor that the chip fires, or for interrupts alone, as after a start.
 [[nodiscard]] Status report_descriptors(Link& link, bool all);

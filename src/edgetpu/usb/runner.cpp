@@ -30,6 +30,10 @@ std::string_view name_of(std::uint8_t endpoint) {
     switch (endpoint) {
         case out_endpoint:
             return "ep 01 (to the chip)";
+        case inputs_endpoint:
+            return "ep 02 (inputs)";
+        case parameters_endpoint:
+            return "ep 03 (parameters)";
         case output_endpoint:
             return "ep 81 (outputs)";
         case event_endpoint:
@@ -41,8 +45,11 @@ std::string_view name_of(std::uint8_t endpoint) {
 
 }  // namespace
 
-Runner::Runner(Bus& bus, Connection& connection, std::size_t request_bytes)
-    : bus_(bus), connection_(connection), room_(output_requests * request_bytes) {
+Runner::Runner(Bus& bus, Connection& connection, std::size_t request_bytes, Endpoints endpoints)
+    : bus_(bus),
+      connection_(connection),
+      endpoints_(endpoints),
+      room_(output_requests * request_bytes) {
     for (std::size_t i = 0; i < output_requests; ++i) {
         output_requests_.push_back(
             {.room = MutableBytes(room_).subspan(i * request_bytes, request_bytes)});
@@ -210,28 +217,38 @@ Status Runner::send(Flight& flight, const Step& step) {
 }
 
 Status Runner::send(Flight& flight, Tag tag, Bytes bytes) {
-    if (flight.next_header == flight.headers.size()) flight.headers.emplace_back();
-    auto& header = flight.headers[flight.next_header++];
-    const std::uint32_t words[2] = {static_cast<std::uint32_t>(bytes.size()),
-                                    static_cast<std::uint32_t>(tag)};
-    std::memcpy(header.data(), words, sizeof words);
-    REEF_CHECK(in_place(submit(flight, header), to_string(tag)));
+    std::uint8_t endpoint = out_endpoint;
+    if (endpoints_ == Endpoints::multiple) {
+        // Tags 0 to 2 are in the order of their endpoints.
+        endpoint = static_cast<std::uint8_t>(out_endpoint + static_cast<std::uint8_t>(tag));
+    } else {
+        REEF_CHECK(send_header(flight, tag, bytes.size()));
+    }
     while (!bytes.empty()) {
         const Bytes piece = bytes.first(std::min(bytes.size(), most_out_bytes));
-        REEF_CHECK(in_place(submit(flight, piece), to_string(tag)));
+        REEF_CHECK(in_place(submit(flight, endpoint, piece), to_string(tag)));
         bytes = bytes.subspan(piece.size());
     }
     return {};
 }
 
-Status Runner::submit(Flight& flight, Bytes bytes) {
+Status Runner::send_header(Flight& flight, Tag tag, std::size_t size) {
+    if (flight.next_header == flight.headers.size()) flight.headers.emplace_back();
+    auto& header = flight.headers[flight.next_header++];
+    const std::uint32_t words[2] = {static_cast<std::uint32_t>(size),
+                                    static_cast<std::uint32_t>(tag)};
+    std::memcpy(header.data(), words, sizeof words);
+    return in_place(submit(flight, out_endpoint, header), to_string(tag));
+}
+
+Status Runner::submit(Flight& flight, std::uint8_t endpoint, Bytes bytes) {
     while (sent_.size() >= most_out_under_way ||
            (!sent_.empty() && out_bytes_under_way_ + bytes.size() > most_bytes_under_way)) {
         REEF_CHECK(next_completion());
     }
     REEF_CHECK(may_go_on());
-    const auto id = connection_.submit_out(out_endpoint, bytes);
-    if (!id) return std::unexpected(lost_transfer(id.error(), name_of(out_endpoint)));
+    const auto id = connection_.submit_out(endpoint, bytes);
+    if (!id) return std::unexpected(lost_transfer(id.error(), name_of(endpoint)));
     sent_.push_back({*id, bytes.size(), &flight});
     out_bytes_under_way_ += bytes.size();
     ++flight.out_under_way;

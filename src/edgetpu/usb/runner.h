@@ -14,7 +14,7 @@ namespace reef::edgetpu::usb {
 /// thread at a time.
 class Runner {
   public:
-    Runner(Bus& bus, Connection& connection, std::size_t request_bytes);
+    Runner(Bus& bus, Connection& connection, std::size_t request_bytes, Endpoints endpoints);
     ~Runner();
 
     /// Sends an inference: one or two executables in a row, the first only loads parameters.
@@ -101,13 +101,14 @@ class Runner {
     [[nodiscard]] Status supply();
     [[nodiscard]] Status send(Flight& flight, const Step& step);
     [[nodiscard]] Status send(Flight& flight, Tag tag, Bytes bytes);
+    [[nodiscard]] Status send_header(Flight& flight, Tag tag, std::size_t size);
     [[nodiscard]] Status await(Flight& flight);
     [[nodiscard]] Result<bool> send_asked(Flight& flight);
     [[nodiscard]] Status take_descriptor(Tag tag, std::uint64_t address, std::uint32_t size);
     [[nodiscard]] static bool is_hinted(Flight& flight, Tag tag, const AddressPlace& place,
                                         std::size_t size);
     static void fill_targets(Flight& flight, Bytes& bytes);
-    [[nodiscard]] Status submit(Flight& flight, Bytes bytes);
+    [[nodiscard]] Status submit(Flight& flight, std::uint8_t endpoint, Bytes bytes);
     [[nodiscard]] Status may_go_on();
     [[nodiscard]] Status next_completion();
     [[nodiscard]] Status take(const Completion& completion);
@@ -128,6 +129,7 @@ class Runner {
 
     Bus& bus_;
     Connection& connection_;
+    Endpoints endpoints_;
     std::vector<std::byte> room_;  ///< of all requests
     std::vector<Request> output_requests_;
     Request event_request_, interrupt_request_;

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "edgetpu/usb/register_map.h"
 #include "edgetpu/usb/scenarios.h"
 #include "reef/edgetpu/simulator.h"
 #include "reef/edgetpu/usb/device.h"
@@ -94,10 +95,11 @@ struct Stick {
     std::shared_ptr<SimulatedBus> bus = std::make_shared<SimulatedBus>();
     std::unique_ptr<Device> device;
 
-    explicit Stick(const SimulatorOptions& options = {}, Speed speed = Speed::super) {
+    explicit Stick(const SimulatorOptions& options = {}, Speed speed = Speed::super,
+                   Endpoints endpoints = Endpoints::single) {
         bus->plug({.port = "1-1", .speed = speed, .has_firmware = true, .faults = {}},
                   std::make_unique<SimulatorCore>(options));
-        auto opened = Device::open(bus, {});
+        auto opened = Device::open(bus, {.port = {}, .endpoints = endpoints, .firmware = {}});
         EXPECT_TRUE(opened) << opened.error().message();
         device = std::move(*opened);
     }
@@ -212,6 +214,29 @@ TEST_F(DriverOnSimulator, Usb2AndRandomOrderOfEnginesGiveTheSame) {
         Stick stick({.random_seed = seed}, Speed::high);
         expect_same(model->on(*stick.device), want);
     }
+}
+
+// The simulated stick takes no headers then, and refuses inputs and parameters on endpoint 1.
+TEST_F(DriverOnSimulator, AnEndpointForEachKindOfDataGivesTheSame) {
+    REEF_SHARED_OR_SKIP(shared);
+    Stick stick({}, Speed::super, Endpoints::multiple);
+    for (const char* name : {"edgetpu/templates/dense_1024_edgetpu.tflite",
+                             "models/mobilenet_v1_0.25_128_quant_edgetpu.tflite",
+                             "models/split_concat_edgetpu.tflite"}) {
+        auto model = Compiled::load(shared / "data" / name);
+        ASSERT_TRUE(model) << model.error().message();
+        for (const unsigned seed : {1U, 2U}) {
+            model->draw(seed);
+            const auto want = model->alone();
+            expect_same(model->on(*stick.device), want);
+        }
+    }
+    // A host that keeps to one endpoint is told what is wrong.
+    const Stick single;
+    ASSERT_TRUE(single.device->write_register(*csr::multi_bo_ep, 1));
+    auto model = Compiled::load(shared / "data" / "edgetpu/templates/dense_1024_edgetpu.tflite");
+    ASSERT_TRUE(model);
+    EXPECT_FALSE(model->on(*single.device));
 }
 
 TEST_F(DriverOnSimulator, AChipThatStopsIsADeviceThatFailsAndRunsAgainAfterwards) {

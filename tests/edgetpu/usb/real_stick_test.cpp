@@ -48,7 +48,7 @@ class RawHost {
     }
     void start(Performance performance = Performance::max) {
         Link link(*bus_, *connection_, Milliseconds(100));
-        const auto started = start_chip(link, connection_->speed(), performance);
+        const auto started = start_chip(link, connection_->speed(), performance, Endpoints::single);
         ASSERT_TRUE(started) << started.error().message();
     }
     void stop() {

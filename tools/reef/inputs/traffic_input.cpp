@@ -18,6 +18,8 @@ void add_traffic_options(CLI::App& app, TrafficOptions& options) {
         ->capture_default_str()
         ->check(CLI::Range(1U, 1000000U));
     app.add_flag("--standard-clock", options.driver.standard_clock, "Throttle the chip's clock");
+    app.add_flag("--multiple-endpoints", options.driver.multiple_endpoints,
+                 "Instructions, inputs and parameters have an endpoint each, without headers");
     app.add_option("--firmware", options.driver.firmware, "Firmware for a device that has none")
         ->type_name("FILE");
 }

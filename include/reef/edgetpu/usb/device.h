@@ -93,9 +93,16 @@ class Program {
 /// one) and 500 MHz.
 enum class Performance : std::uint8_t { low, medium, high, max };
 
+/// How what goes to the chip is told apart.
+enum class Endpoints : std::uint8_t {
+    single,    ///< instructions, inputs and parameters follow headers, all on endpoint 1
+    multiple,  ///< each has an endpoint of its own, 1 to 3, without headers
+};
+
 struct DeviceOptions {
     std::string port;  ///< as in DeviceInfo; empty: the first stick
     Performance performance = Performance::max;
+    Endpoints endpoints = Endpoints::single;
     std::string firmware;  ///< see find_firmware
     std::string place{};   ///< of errors; empty: "edgetpu:usb:PORT"
     Milliseconds start_deadline{6000};
