@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -48,6 +52,29 @@ class DebugVerbTest : public CommandTest {
     }
 };
 
+/// What a session shows that is typed at a terminal; `keys` ends it.
+std::string typed_session(const std::string& model, const std::string& keys) {
+    int terminal = -1;
+    const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (child < 0) return "no terminal";
+    if (child == 0) {
+        ::setenv("TERM", "vt100", 1);
+        ::execl(REEF_COMMAND, "reef", "debug", model.c_str(), nullptr);
+        ::_exit(127);
+    }
+    EXPECT_EQ(::write(terminal, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+    std::string shown;
+    char bytes[256];
+    // Ends with EIO when the session does.
+    for (ssize_t got = 0; (got = ::read(terminal, bytes, sizeof bytes)) > 0;)
+        shown.append(bytes, static_cast<std::size_t>(got));
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    ::close(terminal);
+    EXPECT_EQ(status, 0) << shown;
+    return shown;
+}
+
 /// On compiled templates of the reference data.
 class DebugTemplateTest : public DebugVerbTest {
   protected:
@@ -56,6 +83,13 @@ class DebugTemplateTest : public DebugVerbTest {
         ASSERT_FALSE(shared.empty());
     }
 };
+
+TEST_F(DebugTemplateTest, TypedLinesAreCarriedOut) {
+    const std::string shown =
+        typed_session(compiled("bright_16x16"), "break 0xffffffff\nbreakpoints\nquit\n");
+    EXPECT_THAT(shown, HasSubstr("there is no word"));
+    EXPECT_THAT(shown, HasSubstr("no breakpoints"));
+}
 
 TEST_F(DebugTemplateTest, TheOutputsAreThoseOfAnUndisturbedRun) {
     for (const char* name : {"dense_256", "gabor_64x64_7k_4o_2s"}) {

@@ -61,8 +61,8 @@ class Disassembler : public Part {
     /// Appends one line, without its line end and without comments.
     virtual void append_text(const hw::Instruction& instruction, const TextOptions& options,
                              std::string& out) const = 0;
-    /// The value of one field, as append_text() writes it; unless the chip says otherwise, numbers in
-    /// decimal, bits in hexadecimal, values of an enumeration by name where they have one.
+    /// The value of one field, as append_text() writes it; unless the chip says otherwise, numbers
+    /// in decimal, bits in hexadecimal, values of an enumeration by name where they have one.
     [[nodiscard]] virtual std::string field_text(const hw::Instruction& instruction,
                                                  const hw::FieldInfo& field,
                                                  const TextOptions& options) const;

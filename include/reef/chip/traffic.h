@@ -16,9 +16,9 @@ namespace reef::chip {
 
 /// How a driver treats its device.
 struct DriverSettings {
-    bool standard_clock = false;  ///< a slower one, which heats less
+    bool standard_clock = false;      ///< a slower one, which heats less
     bool multiple_endpoints = false;  ///< each kind of transfer on one of its own, where there are
-    std::string firmware{};       ///< path; for a device that has none
+    std::string firmware{};           ///< path; for a device that has none
 };
 
 /// Runs of a compiled model's chip operator; what comes before it is computed on the CPU.

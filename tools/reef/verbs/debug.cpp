@@ -4,9 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
-#include <iostream>
 #include <memory>
 
+#include "debug/prompt.h"
 #include "debug/session.h"
 #include "outputs/array_output.h"
 #include "outputs/file_output.h"
@@ -50,16 +50,16 @@ class InterruptGuard {
 // A terminal: an error ends the command, not the session. An empty line steps on.
 Status run_prompt(debug::Session& session, chip::Debugger& debugger, Console& console) {
     const InterruptGuard guard(debugger);
-    std::string line;
+    debug::Prompt prompt("(reef) ");
     std::string last;
     while (!session.left()) {
-        console.write("(reef) ");
         REEF_CHECK(console.flush());
-        if (!std::getline(std::cin, line)) {
+        const auto typed = prompt.line();
+        if (!typed) {
             console.write("\n");
             return {};
         }
-        if (line.empty()) line = last;
+        const std::string line = typed->empty() ? last : *typed;
         last = line.starts_with("s") || line.starts_with("c") ? line : std::string();
         if (auto done = session.execute(line); !done) {
             REEF_CHECK(console.flush());

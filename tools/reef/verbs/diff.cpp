@@ -291,14 +291,14 @@ Action add_diff(CLI::App& app) {
     app.add_option("--chip", options->chip, "Whose instructions raw streams hold")
         ->type_name("FAMILY");
     app.add_flag("--json", options->json, "Print JSON");
-    app.footer(
-        with_example_chip("Examples:\n"
-                          "  reef diff red_CHIP.tflite green_CHIP.tflite\n"
-                          "  reef diff mul2.bin div2.bin\n"
-                          "  reef diff before.bmodel after.bmodel\n"
-                          "Instructions are compared field by field, parameters byte by byte; which\n"
-                          "layer a parameter belongs to: reef weights get of both, and reef compare.\n"
-                          "Exit code 1 when they differ."));
+    app.footer(with_example_chip(
+        "Examples:\n"
+        "  reef diff red_CHIP.tflite green_CHIP.tflite\n"
+        "  reef diff mul2.bin div2.bin\n"
+        "  reef diff before.bmodel after.bmodel\n"
+        "Instructions are compared field by field, parameters byte by byte; which\n"
+        "layer a parameter belongs to: reef weights get of both, and reef compare.\n"
+        "Exit code 1 when they differ."));
     return [options](Console& console) { return diff_verb(*options, console); };
 }
 
