@@ -50,14 +50,15 @@ const Case cases[] = {
      with(interrupting_copy_program(), "halt last=1", "branch offset=0 unknown_33=1")},
     // One instruction of 2^32 steps, whose first two loops go over one word again and again.
     {"LoopsOfATensorInstruction",
-     with(interrupting_copy_program(),
+     with(with(interrupting_copy_program(), "wait0=WIDE_TO_NARROW@0>=1+1",
+               "wait0=WIDE_TO_NARROW@2>=1+1"),
           "loop=16 in=0x0[4x16] in.mask=1 out=0x80[4x16] out.mask=1 par=0x0[0x16] acc=0x0[0x16]",
           "loop=16384x16384x16 in=0x0[0x16384][0x16384][4x16] in.mask=4 out=0x80[4x16] out.mask=1 "
           "par=0x0[0x16384][0x16384][0x16] acc=0x0[0x16384][0x16384][0x16] reduction_mask=3")}};
 
 class EndedProgram : public testing::TestWithParam<Case> {
   protected:
-    static constexpr int patience = 500;
+    static constexpr int patience = 40;
     Patience watch_{patience};
     Tensors tensors_;
 };
@@ -90,7 +91,7 @@ TEST_P(EndedProgram, EndsOnASimulatorAndTheNextRunIsAsAnyOther) {
         Simulator chip({.strict = strict});
         auto package = SimulatedPackage::prepare(sim::copy_package(GetParam().text));
         ASSERT_TRUE(package) << package.error().message();
-        const Patience watch(strict ? 20 : patience);
+        const Patience watch(strict ? 5 : patience);
         const auto ended = package->run(chip, tensors_.inputs(), tensors_.outputs(), &watch);
         ASSERT_FALSE(ended);
         EXPECT_EQ(ended.error().cause, Cause::cancelled) << ended.error().message();
