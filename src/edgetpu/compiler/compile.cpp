@@ -88,7 +88,7 @@ class Driver {
     Result<std::vector<chip::CompiledOperator>> map() {
         REEF_CHECK(check_request());
         Graph graph = compiler::read_graph(model_);
-        legalise(graph, excluded_);
+        legalise(graph, excluded_, lowering::most_taps);
         report(graph, compiler::partition(graph, lowering::Target(),
                                           std::max<std::size_t>(1, options_.most_programs)));
         return std::move(out_.operators);
