@@ -3,6 +3,7 @@
 
 #include "reef/rk3588/command_words.h"
 #include "rk3588/regs/register_set.h"
+#include "rk3588/small_tasks.h"
 #include "seeds.h"
 
 namespace reef::fuzz {
@@ -40,6 +41,27 @@ Result<Seeds> rk3588_words_seeds() {
     cut.resize(cut.size() - 5);
     return Seeds{
         {"chain", std::move(chain)}, {"container", std::move(container)}, {"cut", std::move(cut)}};
+}
+
+Result<Seeds> rk3588_simulator_seeds() {
+    // Addresses are those of the target's buffer of data.
+    constexpr std::uint32_t data = 0x4000;
+    namespace small = rk3588::test;
+    small::SmallConvolution direct{.width = 4, .height = 4, .kernel_width = 2, .pad_left = 1};
+    direct.features = direct.weights = direct.biases = data;
+    direct.results = data + 0x800;
+    auto depthwise = direct;
+    depthwise.depthwise = true;
+    depthwise.dilation = 2;
+    const auto words = [](const rk3588::RegisterSet& set, std::uint32_t blocks) {
+        return as_bytes_of(task_words(set, blocks).value());
+    };
+    return Seeds{
+        {"direct", words(direct.registers(), rk3588::Blocks::convolution)},
+        {"depthwise", words(depthwise.registers(), rk3588::Blocks::convolution)},
+        {"copy", words(small::flying_copy(4, 4, 16, data, data + 0x800), rk3588::Blocks::flying)},
+        {"pooling",
+         words(small::pooling(4, 4, 16, 2, 2, 1, data, data + 0x800), rk3588::Blocks::pooling)}};
 }
 
 Result<Seeds> rk3588_asm_seeds() {

@@ -35,6 +35,7 @@ constexpr Target targets[] = {
     {"image", image_seeds},
     {"npy", npy_seeds},
     {"rk3588_asm", rk3588_asm_seeds},
+    {"rk3588_simulator", rk3588_simulator_seeds},
     {"rk3588_words", rk3588_words_seeds},
     {"tflite", tflite_seeds},
 };

@@ -115,6 +115,7 @@ Result<Cna::Shape> Cna::read_shape(WatchedRegisters& r) const {
         r.get<"CNA_FC_DATA_SIZE1.DMA_CHANNEL">() != s.channels)
         return contradiction("FC_DATA_SIZE is not the size of the features");
     s.kernels = r.get<"CNA_WEIGHT_SIZE2.WEIGHT_KERNELS">();
+    if (s.kernels == 0) return contradiction("no kernels");
     s.weight_bytes = r.get<"CNA_WEIGHT_SIZE0.WEIGHT_BYTES">();
     s.kernel_bytes = r.get<"CNA_WEIGHT_SIZE1.WEIGHT_BYTES_PER_KERNEL">();
     const auto packed = r.get<"CNA_CONV_CON1.ARGB_IN">();
@@ -133,6 +134,8 @@ Status Cna::check_banks(WatchedRegisters& r, const Shape& s) const {
                                          data, weight, spec::cbuf_banks));
     const auto entries = r.get<"CNA_CBUF_CON1.DATA_ENTRIES">();
     if (s.picture_channels != 0) {
+        if (s.channels != lanes_of_atom(s.elements))
+            return contradiction("a packed picture has the channels of one atom");
         if (entries != s.width * s.height)
             return contradiction("DATA_ENTRIES of a packed picture is its number of pixels");
         return {};

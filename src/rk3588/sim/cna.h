@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "rk3588/sim/memory.h"
-#include "rk3588/sim/switches.h"
 #include "rk3588/sim/task_data.h"
 #include "rk3588/sim/watched_registers.h"
 
@@ -20,7 +19,7 @@ struct StoredWeights {
 
 class Cna {
   public:
-    Cna(const Memory& memory, const Switches& switches) : memory_(memory), switches_(switches) {}
+    explicit Cna(const Memory& memory) : memory_(memory) {}
 
     /// The convolution that the registers describe. Its weights refer to the CBUF and hold until
     /// the next call. Errors, by register or by what is read: modes that are not modelled, sizes
@@ -42,7 +41,6 @@ class Cna {
                                       Traffic& traffic);
 
     const Memory& memory_;
-    const Switches& switches_;
     StoredWeights stored_;
 };
 

@@ -212,7 +212,7 @@ void sum_features(const Convolution& c, const std::vector<std::int16_t>& outside
         }
 }
 
-Status check_shape(WatchedRegisters& r, const Convolution& c, Sums& out) {
+Status check_shape(WatchedRegisters& r, const Convolution& c, const DpuShape& dpu, Sums& out) {
     const auto precision = REEF_TRY(
         elements_of(r.get<"CORE_MISC_CFG.PROC_PRECISION">(), "CORE_MISC_CFG.PROC_PRECISION"));
     if (precision != c.elements) return refused_by_core("PROC_PRECISION is not CNA's");
@@ -226,6 +226,8 @@ Status check_shape(WatchedRegisters& r, const Convolution& c, Sums& out) {
         return refused_by_core(fmt::format("results of {} x {} pixels, CNA makes {} x {}",
                                            out.width, out.height, c.windows.width,
                                            c.windows.height));
+    if (out.width != dpu.width || out.height != dpu.height || out.channels != dpu.made_channels)
+        return refused_by_core("the size of the results is not the DPU's");
     const unsigned made = c.depthwise ? c.features.channels : c.kernels;
     if (made > out.channels)
         return refused_by_core(
@@ -244,9 +246,10 @@ Status check_shape(WatchedRegisters& r, const Convolution& c, Sums& out) {
 
 }  // namespace
 
-Result<Sums> accumulate(WatchedRegisters& r, const Convolution& c, const Switches& switches) {
+Result<Sums> accumulate(WatchedRegisters& r, const Convolution& c, const DpuShape& dpu,
+                        const Switches& switches) {
     Sums out;
-    REEF_CHECK(check_shape(r, c, out));
+    REEF_CHECK(check_shape(r, c, dpu, out));
     const bool keep_sums = r.flag<"CORE_MISC_CFG.QD_EN">();
     const unsigned lanes = walked_lanes(c, switches);
     const std::size_t values = out.pixels() * out.channels;

@@ -1,6 +1,7 @@
 // CORE: sums of products over windows.
 #pragma once
 
+#include "rk3588/sim/dpu_rdma.h"
 #include "rk3588/sim/switches.h"
 #include "rk3588/sim/task_data.h"
 #include "rk3588/sim/watched_registers.h"
@@ -9,9 +10,9 @@ namespace reef::rk3588::sim {
 
 /// All windows of the convolution. int8: exact sums in 32 bits. fp16: products and sums in
 /// binary32, in the order window row, window pixel, channel; the chip's order is not known. Errors,
-/// by register: forms that are not modelled, sizes that contradict CNA's, windows over features
-/// that were never loaded, sums that 32 bits might not hold.
+/// by register: forms that are not modelled, sizes that contradict CNA's or the DPU's, sums that 32
+/// bits might not hold.
 [[nodiscard]] Result<Sums> accumulate(WatchedRegisters& registers, const Convolution& convolution,
-                                      const Switches& switches);
+                                      const DpuShape& dpu, const Switches& switches);
 
 }  // namespace reef::rk3588::sim

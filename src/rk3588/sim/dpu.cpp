@@ -70,8 +70,12 @@ Result<DpuShape> read_dpu_shape(WatchedRegisters& r) {
         r.get<"DPU_WDMA_SIZE_1.WIDTH_WDMA">() + 1 != shape.width ||
         r.get<"DPU_WDMA_SIZE_1.HEIGHT_WDMA">() + 1 != shape.height || channel + 1 < shape.channels)
         return refused_by_dpu("WDMA_SIZE is not the size of the cube", Cause::bad_input);
+    if (channel >= shape.channels + spec::depthwise_channel_step)
+        return refused_by_dpu("CHANNEL is more than a step of the arrays beyond ORIG_CHANNEL",
+                              Cause::bad_input);
     shape.element_wise = !r.flag<"DPU_EW_CFG.EW_BYPASS">() &&
                          !r.flag<"DPU_EW_CFG.EW_OP_BYPASS">() && r.flag<"DPU_EW_CFG.EW_OP_SRC">();
+    shape.made_channels = channel + 1;
     r.only_time<"DPU_FEATURE_MODE_CFG.BURST_LEN">();
     r.without_effect<"DPU_S_POINTER">();
     return shape;

@@ -33,13 +33,16 @@ Result<Sums> read_cube(const CubePlaces& places, const DpuShape& shape, const ch
     out.channels = shape.channels;
     out.elements = shape.elements;
     const unsigned lanes = lanes_of_atom(shape.elements);
+    const std::uint64_t size = std::uint64_t{out.pixels()} * spec::atom_bytes;
+    // The cube is in memory before room is made for it.
+    for (unsigned surface = 0; surface * lanes < shape.channels; ++surface)
+        REEF_TRY(memory.read(places.of(surface), size, what));
     const std::size_t values = out.pixels() * out.channels;
     if (shape.elements == Elements::int8) {
         out.integers.resize(values);
     } else {
         out.floats.resize(values);
     }
-    const std::uint64_t size = std::uint64_t{out.pixels()} * spec::atom_bytes;
     for (unsigned surface = 0; surface * lanes < shape.channels; ++surface) {
         const Bytes bytes = REEF_TRY(memory.read(places.of(surface), size, what));
         traffic.operands += size;

@@ -29,7 +29,8 @@ struct Operands {
 struct DpuShape {
     unsigned width = 0;
     unsigned height = 0;
-    unsigned channels = 0;  ///< that the model has
+    unsigned channels = 0;       ///< that the model has
+    unsigned made_channels = 0;  ///< that the arrays make
     Elements elements = Elements::int8;
     bool depthwise = false;
     bool flying = false;

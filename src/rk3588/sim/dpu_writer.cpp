@@ -136,6 +136,18 @@ void convert_lane(const Converter& c, const Sums& data, std::size_t at, std::byt
 
 }  // namespace
 
+Status check_results_place(WatchedRegisters& r, const DpuShape& shape, Memory& memory) {
+    const Written written =
+        REEF_TRY(written_elements(r.get<"DPU_DATA_FORMAT.OUT_PRECISION">(), shape.elements));
+    const Places places = REEF_TRY(read_places(r, shape));
+    const unsigned lanes = spec::atom_bytes / bytes_of_written(written);
+    const std::size_t row_bytes = std::size_t{shape.width} * spec::atom_bytes;
+    for (unsigned surface = 0; surface * lanes < shape.channels; ++surface)
+        for (unsigned y = 0; y < shape.height; ++y)
+            REEF_TRY(memory.write(places.of(surface) + y * places.row, row_bytes, "DPU: results"));
+    return {};
+}
+
 Status write_results(WatchedRegisters& r, const DpuShape& shape, const Sums& data,
                      const Switches& switches, Memory& memory, Traffic& traffic) {
     const Converter converter = REEF_TRY(read_converter(r, shape.elements, switches));

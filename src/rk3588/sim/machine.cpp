@@ -7,6 +7,7 @@
 #include "reef/rk3588/command_words.h"
 #include "rk3588/sim/core.h"
 #include "rk3588/sim/dpu.h"
+#include "rk3588/sim/dpu_writer.h"
 #include "rk3588/sim/ppu.h"
 
 namespace reef::rk3588::sim {
@@ -97,12 +98,14 @@ std::uint32_t Machine::take_turns(std::uint32_t blocks) {
 Status Machine::run_convolution(WatchedRegisters& registers, std::uint32_t blocks,
                                 TaskReport& report) {
     const Convolution convolution = REEF_TRY(cna_.run(registers, report.traffic));
-    Sums sums = REEF_TRY(accumulate(registers, convolution, switches_));
-    report.products = products_of(convolution, sums);
     const DpuShape shape = REEF_TRY(read_dpu_shape(registers));
+    // Before anything is computed whose size the memory does not bound.
+    REEF_CHECK(check_results_place(registers, shape, memory_));
     if (shape.flying) return fail(Cause::bad_input, "FLYING_MODE with CNA and CORE", "DPU");
     if (shape.depthwise != convolution.depthwise)
         return fail(Cause::bad_input, "CONV_MODE is not CNA's", "DPU");
+    Sums sums = REEF_TRY(accumulate(registers, convolution, shape, switches_));
+    report.products = products_of(convolution, sums);
     Operands operands;
     if ((blocks & Blocks::dpu_rdma) != 0) {
         operands = REEF_TRY(read_operands(registers, shape, memory_, switches_, report.traffic));

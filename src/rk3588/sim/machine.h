@@ -33,7 +33,7 @@ class Machine {
   public:
     /// `memory` must outlive the machine.
     explicit Machine(Memory& memory, const Switches& switches = {})
-        : memory_(memory), switches_(switches), cna_(memory, switches_) {}
+        : memory_(memory), switches_(switches), cna_(memory) {}
     Machine(const Machine&) = delete;
     Machine& operator=(const Machine&) = delete;
 

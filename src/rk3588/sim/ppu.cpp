@@ -128,6 +128,10 @@ struct PaddedSurface {
 
 Result<PaddedSurface> read_surface(const Pooling& p, unsigned surface, const Memory& memory,
                                    Traffic& traffic) {
+    // The rows are in memory before room is made for them.
+    for (unsigned y = 0; y < p.height; ++y)
+        REEF_TRY(memory.read(p.source + surface * p.source_surface + y * p.source_line,
+                             std::uint64_t{p.width} * spec::atom_bytes, "PPU_RDMA: input"));
     PaddedSurface out;
     out.lanes = lanes_of_atom(p.elements);
     out.width = p.width + p.left + p.right;
