@@ -140,6 +140,10 @@ class ProgramBuilder {
         if (from.getBody().empty()) return fail(Cause::unsupported, "a function without a body");
         if (!from.getBody().hasOneBlock())
             return fail(Cause::unsupported, "a function with several blocks");
+        // The last operator of a dialect that is not known passes for a terminator.
+        if (from.getBody().front().empty() ||
+            !isa<mlir::func::ReturnOp>(from.getBody().front().back()))
+            return fail(Cause::bad_input, "a function that does not end with return");
         Function to;
         to.name = from.getName().str();
         to.mode = mode_of(from->getAttr("mode"));

@@ -109,11 +109,20 @@ class PlanBuilder {
             std::set<std::size_t> all = plan_.shares[known->second];
             all.insert(known->second);
             for (const std::size_t other : all) {
-                if (other == result) continue;
+                if (other == result || !meet_inside(other, result, known->second)) continue;
                 plan_.shares[result].insert(other);
                 plan_.shares[other].insert(result);
             }
         }
+    }
+
+    /// What `a` and `b` have in common belongs to `whole`, too.
+    [[nodiscard]] bool meet_inside(std::size_t a, std::size_t b, std::size_t whole) const {
+        const Extent& first = plan_.extents[a];
+        const Extent& second = plan_.extents[b];
+        const Extent& source = plan_.extents[whole];
+        return std::max(first.start, second.start) >= source.start &&
+               std::min(first.end, second.end) <= source.end;
     }
 
     const FinalProgram& program_;
