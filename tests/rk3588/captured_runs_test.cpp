@@ -6,6 +6,7 @@
 
 #include "reef/base/file.h"
 #include "rk3588/captures.h"
+#include "rk3588/sim/arithmetic.h"
 #include "rk3588/sim/machine.h"
 #include "support/shared_data.h"
 
@@ -253,6 +254,47 @@ TEST_F(CapturedMemory, ThreeCoresProgramMakesTheOutput) {
     const auto report = machine.run(0xffc63d00, 73, 1);
     ASSERT_TRUE(report) << report.error().message();
     EXPECT_EQ(buffers[4].bytes, output);
+}
+
+// A vendor's program for an fp16 addition of ten pixels of eight channels: its words with the
+// buffers' addresses added, for one core (task 0), two (1 and 2) and three (3 to 5).
+TEST(VendorAddition, OfEveryPartIsTheSum) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto tasks =
+        rk3588::test::json_streams(shared / "data/rknpu/captures/liej6799_add_tasks.json");
+    ASSERT_EQ(tasks.size(), 6U);
+    std::vector<std::uint16_t> a(96), b(96), expected(96);
+    for (std::size_t i = 0; i < 80; ++i) {
+        const float x = static_cast<float>(i) * 0.375F - 11, y = 3.0F - static_cast<float>(i * i);
+        a[i] = half_of_float(x);
+        b[i] = half_of_float(y);
+        expected[i] = half_of_float(float_of_half(a[i]) + float_of_half(b[i]));
+    }
+    for (const auto& [first, last] : {std::pair{0U, 1U}, {1U, 3U}, {3U, 6U}}) {
+        std::vector<std::uint16_t> out(96);
+        Memory memory;
+        ASSERT_TRUE(memory.add(0x1000, std::as_writable_bytes(std::span(a))));
+        ASSERT_TRUE(memory.add(0x2000, std::as_writable_bytes(std::span(b))));
+        ASSERT_TRUE(memory.add(0x3000, std::as_writable_bytes(std::span(out))));
+        for (unsigned t = first; t < last; ++t) {
+            auto task = read_task(tasks[t].bytes());
+            ASSERT_TRUE(task) << task.error().message();
+            auto& set = task->registers;
+            for (const auto& [index, base] :
+                 {std::pair{register_named("DPU_RDMA_SRC_BASE_ADDR"), 0x1000U},
+                  {register_named("DPU_RDMA_EW_BASE_ADDR"), 0x2000U},
+                  {register_named("DPU_DST_BASE_ADDR"), 0x3000U}})
+                set.write(index, set.value(index) + base);
+            auto words = task_words(set, task->blocks);
+            ASSERT_TRUE(words) << words.error().message();
+            ASSERT_TRUE(memory.add(0x4000 + 0x1000 * t, std::as_writable_bytes(std::span(*words))));
+            Machine machine(memory);
+            const auto report = machine.run(0x4000 + 0x1000 * t, words->size());
+            ASSERT_TRUE(report) << t << ": " << report.error().message();
+            memory.remove(0x4000 + 0x1000 * t);
+        }
+        EXPECT_EQ(out, expected) << "tasks " << first << " to " << last;
+    }
 }
 
 // Tasks that reorder data are not modelled, and say so.
