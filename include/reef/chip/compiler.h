@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,15 @@ struct Compilation {
     std::string listing;            ///< of CompileOptions::print_after
 };
 
+/// The vendor's own compiler as a program of the system. It is given its arguments, the folder to
+/// write to and the model, in this order.
+struct VendorCompiler {
+    std::string_view program;  ///< looked for where programs are
+    std::vector<std::string_view> arguments;
+    std::string_view suffix;  ///< of what it makes of NAME.tflite: NAME and this
+    std::string_view hint;    ///< where it is not installed
+};
+
 /// Of a family of chips, enrolled as a part of it. Thread-safe, without state.
 class Compiler : public Part {
   public:
@@ -77,6 +87,8 @@ class Compiler : public Part {
         const model::Model& /*model*/, const CompileOptions& /*options*/) const {
         return fail(Cause::unsupported, "only compiling shows which operators the chip takes");
     }
+    /// Nothing when no such program is known.
+    [[nodiscard]] virtual std::optional<VendorCompiler> vendor() const { return std::nullopt; }
 };
 
 }  // namespace reef::chip

@@ -82,6 +82,15 @@ std::vector<std::string_view> CompilerPart::passes() const {
     return compiler_passes();
 }
 
+std::optional<chip::VendorCompiler> CompilerPart::vendor() const {
+    return chip::VendorCompiler{.program = "edgetpu_compiler",
+                                .arguments = {"-s", "-o"},
+                                .suffix = "_edgetpu.tflite",
+                                .hint =
+                                    "it runs on x86-64 Linux alone; `against` takes a file that "
+                                    "it compiled elsewhere"};
+}
+
 Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
                                                 const chip::CompileOptions& options) const {
     Compiled compiled = REEF_TRY(edgetpu::compile(model, options));

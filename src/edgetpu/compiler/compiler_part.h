@@ -13,6 +13,7 @@ class CompilerPart final : public chip::Compiler {
         const model::Model& model, const chip::CompileOptions& options) const override;
     [[nodiscard]] Result<std::vector<chip::CompiledOperator>> mapping(
         const model::Model& model, const chip::CompileOptions& options) const override;
+    [[nodiscard]] std::optional<chip::VendorCompiler> vendor() const override;
 };
 
 }  // namespace reef::edgetpu

@@ -1,10 +1,15 @@
 // reef compile: from a plain model to one with programs for a chip.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "compile/against.h"
+#include "compile/report.h"
 #include "compile/verification.h"
 #include "inputs/chips.h"
 #include "inspect/chip_text.h"
@@ -24,6 +29,9 @@ struct CompileVerbOptions {
     std::string model;
     std::string target;
     std::string out;
+    std::string against;
+    std::string with;
+    std::string report;
     chip::CompileOptions settings;
     bool verify = false;
     bool no_verify = false;
@@ -90,9 +98,9 @@ Json operators_json(const chip::Compilation& done) {
     return list;
 }
 
-void print_compilation_json(Console& console, const CompileVerbOptions& options,
-                            const chip::Compiler& compiler, const chip::Compilation& done,
-                            const std::optional<Verification>& verification) {
+Json document_of(const CompileVerbOptions& options, const chip::Compiler& compiler,
+                 const chip::Compilation& done, const std::optional<Verification>& verification,
+                 const std::optional<Against>& against) {
     Json document = json_document("compile");
     document["model"] = options.model;
     document["target"] = std::string(compiler.family());
@@ -106,11 +114,53 @@ void print_compilation_json(Console& console, const CompileVerbOptions& options,
                                     {"differing", verification->differing},
                                     {"findings", verification->findings}};
     }
-    print_json(console, document);
+    if (against) document["against"] = against_json(*against);
+    return document;
+}
+
+/// A folder of its own, gone with it.
+class WorkFolder {
+  public:
+    static Result<WorkFolder> make() {
+        std::string name =
+            (std::filesystem::temp_directory_path() / "reef-compile-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr)
+            return fail(Cause::io_failed, "no temporary folder can be made", name);
+        return WorkFolder(std::move(name));
+    }
+    WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    WorkFolder& operator=(WorkFolder&&) = delete;
+    ~WorkFolder() {
+        std::error_code unknown;
+        if (!path_.empty()) std::filesystem::remove_all(path_, unknown);
+    }
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    explicit WorkFolder(std::string path) : path_(std::move(path)) {}
+    std::string path_;
+};
+
+Result<std::optional<Against>> other_compiler(const CompileVerbOptions& options,
+                                              const chip::Compiler& compiler,
+                                              const model::Model& plain,
+                                              const chip::Compilation& done, std::size_t bytes) {
+    if (options.with.empty() && options.against.empty()) return std::optional<Against>{};
+    if (options.with.empty())
+        return REEF_TRY(compare_against(plain, done, bytes, options.against, compiler.family()));
+    const auto folder = REEF_TRY(WorkFolder::make());
+    const auto made = REEF_TRY(compile_with_vendor(compiler, options.model, folder.path()));
+    auto against = REEF_TRY(compare_against(plain, done, bytes, made, compiler.family()));
+    against.path = std::filesystem::path(made).filename().string();
+    return against;
 }
 
 Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
-    REEF_CHECK(check_output_file(options.out, {options.model}));
+    REEF_CHECK(check_output_file(options.out, {options.model, options.against}));
+    REEF_CHECK(check_output_file(options.report, {options.model, options.against, options.out}));
+    // Its name says its form: known before the work.
+    if (!options.report.empty())
+        REEF_CHECK(compile_report(Json{{"operators", Json::array()}}, options.report));
     const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
     const auto plain = REEF_TRY(model::load_tflite(options.model));
     auto done = REEF_TRY(in_place(compiler->compile(plain, options.settings), options.model));
@@ -119,11 +169,17 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     if (options.verify || (!options.no_verify && is_small(plain)))
         verification =
             REEF_TRY(in_place(verify_compiled(plain, done.model, compiler->family()), options.out));
+    const auto against = REEF_TRY(other_compiler(options, *compiler, plain, done, bytes.size()));
     const bool right = !verification || verification->passed();
+    const Json document = document_of(options, *compiler, done, verification, against);
     // A program that is known to be wrong is given to nobody.
     if (right && !options.out.empty()) REEF_CHECK(write_output(options.out, bytes));
+    if (!options.report.empty()) {
+        const auto report = REEF_TRY(compile_report(document, options.report));
+        REEF_CHECK(write_output(options.report, as_bytes(report)));
+    }
     if (options.json) {
-        print_compilation_json(console, options, *compiler, done, verification);
+        print_json(console, document);
     } else if (!options.settings.print_after.empty()) {
         console.write(done.listing);
     } else if (options.out != "-") {
@@ -133,6 +189,7 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
             print_section(console, section);
         }
         if (verification) print_verification(console, *verification);
+        if (against) print_against(console, *against);
         if (right && !options.out.empty())
             console.print("\n{}: {} bytes\n", printable(options.out), bytes.size());
     }
@@ -167,6 +224,19 @@ Action add_compile(CLI::App& app) {
     app.add_option("--print-after", options->settings.print_after,
                    "Print what the compiler has behind that pass instead of the summary")
         ->type_name("PASS");
+    auto* against = app.add_option("--against", options->against,
+                                   "Compare with the same model as another compiler made it: "
+                                   "estimate, bytes, placements")
+                        ->type_name("FILE");
+    app.add_option("--with", options->with,
+                   "vendor: ask the vendor's compiler, where it is installed, and compare with it")
+        ->check(CLI::IsMember({"vendor"}))
+        ->excludes(against)
+        ->type_name("WHOM");
+    app.add_option("--report", options->report,
+                   "Write what --json prints as a page (.html), the operators as a table (.csv), "
+                   "or as it is (.json)")
+        ->type_name("FILE");
     app.add_flag("--all", options->all, "List every operator");
     auto* verify = app.add_flag(
         "--verify", options->verify,
@@ -179,6 +249,8 @@ Action add_compile(CLI::App& app) {
         "  reef compile net.tflite --target CHIP -o net_CHIP.tflite\n"
         "  reef compile net.tflite --target CHIP -o net_CHIP.tflite --verify --all\n"
         "  reef compile net.tflite --target CHIP --print-after place\n"
+        "  reef compile net.tflite --target CHIP --against net_of_the_vendor.tflite --report "
+        "r.html\n"
         "Operators that the chip does not take stay in the model, with the reason. Exit code 1 "
         "when "
         "a verification finds a difference; nothing is written then."));

@@ -1,0 +1,132 @@
+#include "compile/report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace reef::tool {
+namespace {
+
+std::string text_of_value(const Json& value) {
+    if (value.is_null()) return "";
+    return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string html_text(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        switch (c) {
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            default:
+                out += c;
+        }
+    }
+    return out;
+}
+
+/// A field with a quote, comma or line end stands between quotes (RFC 4180).
+std::string csv_field(const std::string& text) {
+    if (text.find_first_of("\",\r\n") == std::string::npos) return text;
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"') out += '"';
+        out += c;
+    }
+    return out + '"';
+}
+
+bool is_table(const Json& value) {
+    return value.is_array() && !value.empty() &&
+           std::ranges::all_of(value, [](const Json& row) { return row.is_object(); });
+}
+
+/// Keys of all rows, in the order in which they first come.
+std::vector<std::string> columns_of(const Json& rows) {
+    std::vector<std::string> columns;
+    for (const Json& row : rows)
+        for (const auto& [key, value] : row.items())
+            if (std::ranges::find(columns, key) == columns.end()) columns.push_back(key);
+    return columns;
+}
+
+std::string html_row(const char* cell, const std::vector<std::string>& texts) {
+    std::string out = "<tr>";
+    for (const auto& text : texts) out += fmt::format("<{0}>{1}</{0}>", cell, html_text(text));
+    return out + "</tr>\n";
+}
+
+std::string html_table(const Json& rows) {
+    const auto columns = columns_of(rows);
+    std::string out = "<table>\n" + html_row("th", columns);
+    for (const Json& row : rows) {
+        std::vector<std::string> cells;
+        for (const auto& column : columns)
+            cells.push_back(row.contains(column) ? text_of_value(row[column]) : "");
+        out += html_row("td", cells);
+    }
+    return out + "</table>\n";
+}
+
+/// Plain members as a table of two columns, then what is inside, each under its name.
+std::string html_object(const Json& object, int level) {
+    std::string plain, inside;
+    for (const auto& [key, value] : object.items()) {
+        const auto title = fmt::format("<h{0}>{1}</h{0}>\n", level, html_text(key));
+        if (value.is_object())
+            inside += title + html_object(value, std::min(level + 1, 6));
+        else if (is_table(value))
+            inside += title + html_table(value);
+        else
+            plain += html_row("td", {key, text_of_value(value)});
+    }
+    return (plain.empty() ? "" : "<table>\n" + plain + "</table>\n") + inside;
+}
+
+std::string html_page(const Json& document) {
+    const std::string title = "reef compile " + text_of_value(document.value("model", Json("")));
+    return fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<title>{0}</title>\n<style>body{{font-family:sans-serif;margin:2em}}"
+        "table{{border-collapse:collapse}}td,th{{border:1px solid #bbb;padding:.2em .6em;"
+        "text-align:left;vertical-align:top}}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{1}"
+        "</body>\n</html>\n",
+        html_text(title), html_object(document, 2));
+}
+
+/// One line for each operator.
+std::string csv_table(const Json& rows) {
+    const std::vector<std::string> columns{"index", "name", "on_chip", "reason"};
+    std::string out = fmt::format("{}\n", fmt::join(columns, ","));
+    for (const Json& row : rows) {
+        std::string line;
+        for (const auto& column : columns)
+            line += (line.empty() ? "" : ",") +
+                    csv_field(row.contains(column) ? text_of_value(row[column]) : "");
+        out += line + "\n";
+    }
+    return out;
+}
+
+}  // namespace
+
+Result<std::string> compile_report(const Json& document, const std::string& path) {
+    if (path.ends_with(".json")) return document.dump(2) + "\n";
+    if (path.ends_with(".csv")) return csv_table(document["operators"]);
+    if (path.ends_with(".html")) return html_page(document);
+    return fail(Cause::bad_argument, "a report is .html, .csv or .json", path);
+}
+
+}  // namespace reef::tool
