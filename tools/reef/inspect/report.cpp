@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "inputs/file_kinds.h"
+#include "reef/chip/file_kind.h"
 #include "reef/cpu/placer.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/registry.h"

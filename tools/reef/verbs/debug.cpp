@@ -11,6 +11,7 @@
 #include "outputs/array_output.h"
 #include "outputs/file_output.h"
 #include "reef/base/file.h"
+#include "reef/runtime/registry.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
