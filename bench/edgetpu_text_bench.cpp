@@ -8,6 +8,7 @@
 
 #include "reef/base/file.h"
 #include "reef/edgetpu/assembly.h"
+#include "reef/edgetpu/listing.h"
 #include "reef/runtime/program_streams.h"
 
 namespace reef::edgetpu {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "reef/edgetpu/assembly.h"
+#include "reef/edgetpu/listing.h"
 #include "seeds.h"
 
 namespace reef::fuzz {

@@ -1,6 +1,7 @@
 // The Edge TPU assembler: any text is refused with a reason, or prints and reparses to equal bytes.
 #include "check.h"
 #include "reef/edgetpu/assembly.h"
+#include "reef/edgetpu/listing.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace reef;

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "reef/edgetpu/assembly.h"
+#include "reef/edgetpu/listing.h"
 #include "reef/edgetpu/program_check.h"
 #include "reef/hw/program_diff.h"
 

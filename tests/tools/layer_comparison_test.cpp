@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "reef/edgetpu/assembly.h"
+#include "reef/edgetpu/listing.h"
 #include "reef/edgetpu/package.h"
 #include "reef/model/tflite.h"
 #include "support/shared_data.h"

@@ -195,25 +195,6 @@ int parse_and_run(int argc, const char* const* argv) {
 
 }  // namespace
 
-Exit exit_for(Cause cause) {
-    switch (cause) {
-        case Cause::bad_argument:
-            return Exit::usage;
-        case Cause::device_missing:
-        case Cause::device_denied:
-            return Exit::device;
-        case Cause::bad_input:
-        case Cause::unsupported:
-        case Cause::not_found:
-        case Cause::io_failed:
-        case Cause::device_failed:
-        case Cause::cancelled:
-        case Cause::timed_out:
-            return Exit::failed;
-    }
-    return Exit::failed;
-}
-
 int run_command(int argc, const char* const* argv) {
     // A reader that goes away makes write() fail, which the Console takes quietly.
     std::signal(SIGPIPE, SIG_IGN);

@@ -43,9 +43,6 @@ struct TextOptions {
 /// Appends one line without its line end and without comments.
 void append_text(const Instruction& instruction, const TextOptions& options, std::string& out);
 
-/// The text of any bytes.
-[[nodiscard]] std::string disassemble(Bytes stream, const TextOptions& options);
-
 /// The value of one field as the text form writes it.
 [[nodiscard]] std::string field_text(const Instruction& instruction, const FieldInfo& field,
                                      const TextOptions& options);

@@ -97,10 +97,15 @@ struct ParameterPart {
 [[nodiscard]] Result<std::vector<ParameterPart>> plan_parameters(const model::Model& plain,
                                                                  const std::vector<bool>& on_chip);
 
-/// Another form of the part, which some programs have: weights in blocks of input channels, a bias
-/// of zeros before depthwise weights, a softmax table without its line of 1.0 or with one. Nothing
-/// when there is none.
+/// Another form of the part, which some programs of the vendor's compiler have: weights in blocks
+/// of input channels, a bias of zeros before depthwise weights, a softmax table without its line
+/// of 1.0 or with one. Nothing when there is none.
 [[nodiscard]] Result<std::optional<ParameterPart>> other_form(const ParameterPart& part);
+
+/// The part as Reef's own compiler stores it, which keeps all taps and puts a bias before every
+/// layer, before weights with a scale per channel all three vectors. The second form, where there
+/// is one, goes through all taps with a word of input channels before it takes the next one.
+[[nodiscard]] Result<std::vector<ParameterPart>> own_forms(const ParameterPart& part);
 
 /// The vectors that the compiler gives a layer of these tensors.
 [[nodiscard]] LayerVectors layer_vectors(const model::Model& plain, const ParameterPart& part);

@@ -12,6 +12,7 @@
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/estimate.h"
+#include "reef/edgetpu/listing.h"
 #include "reef/edgetpu/program_check.h"
 
 namespace reef::edgetpu {

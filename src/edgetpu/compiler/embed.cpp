@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "edgetpu/package/own_compiler.h"
 #include "reef/base/sha256.h"
 
 namespace reef::edgetpu::lowering {
@@ -9,7 +10,6 @@ namespace {
 
 /// What the vendor's newest compiler asks for.
 constexpr std::int32_t runtime_version = 14;
-constexpr const char* compiler_name = "reef";
 constexpr const char* chip_name = "beagle";
 
 SharedBytes shared(std::vector<std::byte> bytes) {
@@ -168,7 +168,7 @@ Package package_of(const Plan& plan, Programs programs) {
     const std::uint64_t token = token_of(programs);
     Package package;
     package.min_runtime_version = runtime_version;
-    package.compiler_version = compiler_name;
+    package.compiler_version = own_compiler_version;
     package.executables.push_back(computing(plan, programs));
     if (programs.caching) package.executables.push_back(caching(programs));
     for (Executable& e : package.executables) e.parameter_caching_token = token;

@@ -36,21 +36,27 @@ class RowWriter {
     RowWriter(ParameterLayer& layer, std::uint32_t row_lanes)
         : layer_(layer), row_lanes_(row_lanes) {}
 
-    /// The rows in front of a group: factors, biases and zero points of its channels.
+    /// The rows in front of a group: factors, biases and zero points of its channels. Lanes without
+    /// a channel hold what the vendor's programs have there.
     void head(std::uint32_t first, std::uint32_t count) {
         const auto& conv = *layer_.source;
         const bool by_channel = conv.per_channel();
-        const auto write = [&](auto&& word) {
+        const auto write = [&](auto&& word, std::uint32_t rounding, std::uint32_t rest) {
             std::byte* row = next();
-            for (std::uint32_t i = 0; i < count; ++i) {
-                const std::uint32_t bits = word(first + i);
+            for (std::uint32_t i = 0; i < row_lanes_; ++i) {
+                const std::uint32_t bits = i < count                  ? word(first + i)
+                                           : i < rounded_up(count, 4) ? rounding
+                                                                      : rest;
                 std::memcpy(row + std::size_t{4} * i, &bits, 4);
             }
         };
         if (by_channel)
-            write([&](auto c) { return std::bit_cast<std::uint32_t>(layer_.multipliers[c]); });
-        write([&](auto c) { return static_cast<std::uint32_t>(conv.biases[c]); });
-        if (by_channel) write([&](auto) { return static_cast<std::uint32_t>(conv.weight_zero); });
+            write([&](auto c) { return std::bit_cast<std::uint32_t>(layer_.multipliers[c]); },
+                  std::bit_cast<std::uint32_t>(layer_.multipliers[0]),
+                  std::bit_cast<std::uint32_t>(layer_.schedule.groups > 1 ? 1.0F : 0.0F));
+        write([&](auto c) { return static_cast<std::uint32_t>(conv.biases[c]); }, 0, 0);
+        const auto zero_point = static_cast<std::uint32_t>(conv.weight_zero);
+        if (by_channel) write([&](auto) { return zero_point; }, zero_point, 0);
     }
 
     /// One tap's weights from a word of input channels to `count` outputs.
@@ -66,6 +72,7 @@ class RowWriter {
                 row[i * 4 + k] = channel < in ? all[at + channel] : zero();
             }
         }
+        for (std::uint32_t i = count * 4; i < rounded_up(count, 4) * 4; ++i) row[i] = zero();
     }
 
     /// One tap's weights of a word of results, each of one channel.

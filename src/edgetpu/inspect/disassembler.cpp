@@ -1,6 +1,7 @@
 #include "edgetpu/inspect/disassembler.h"
 
 #include "reef/edgetpu/assembly.h"
+#include "reef/edgetpu/listing.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/program_check.h"
 

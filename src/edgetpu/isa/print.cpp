@@ -1,8 +1,7 @@
 #include <bit>
 
-#include "edgetpu/isa/annotation.h"
+#include "edgetpu/isa/line_text.h"
 #include "edgetpu/isa/loop_nest.h"
-#include "edgetpu/isa/text_writer.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef_spec/edgetpu_machine.h"
 
@@ -239,6 +238,16 @@ void put_data(TextWriter& out, Bytes bytes) {
     }
 }
 
+void append_field(const Instruction& instruction, const FieldInfo& field,
+                  const TextOptions& options, std::string& text) {
+    TextWriter out(text);
+    out.begin_line();
+    put_value(out, instruction.bytes, field, options.symbolic);
+    out.end_line();
+}
+
+}  // namespace
+
 void put_line(TextWriter& out, const Instruction& instruction, const TextOptions& options) {
     if (options.addresses) {
         out.put("0x");
@@ -251,47 +260,11 @@ void put_line(TextWriter& out, const Instruction& instruction, const TextOptions
     options.symbolic ? printer.symbolic() : printer.plain();
 }
 
-void append_field(const Instruction& instruction, const FieldInfo& field,
-                  const TextOptions& options, std::string& text) {
-    TextWriter out(text);
-    out.begin_line();
-    put_value(out, instruction.bytes, field, options.symbolic);
-    out.end_line();
-}
-
-void append_disassembly(Bytes stream, const TextOptions& options, std::string& text) {
-    TextWriter out(text);
-    Annotator annotator;
-    std::string comment;
-    InstructionCursor cursor(stream);
-    while (const auto instruction = cursor.next()) {
-        out.begin_line();
-        put_line(out, *instruction, options);
-        if (options.symbolic) {
-            annotator.comment(*instruction, comment);
-            if (!comment.empty()) {
-                out.put("  ; ");
-                out.put(comment);
-            }
-        }
-        out.put('\n');
-        out.end_line();
-    }
-}
-
-}  // namespace
-
 void append_text(const Instruction& instruction, const TextOptions& options, std::string& out) {
     TextWriter writer(out);
     writer.begin_line();
     put_line(writer, instruction, options);
     writer.end_line();
-}
-
-std::string disassemble(Bytes stream, const TextOptions& options) {
-    std::string text;
-    append_disassembly(stream, options, text);
-    return text;
 }
 
 std::string field_text(const Instruction& instruction, const FieldInfo& field,

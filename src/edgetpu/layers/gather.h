@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "edgetpu/layers/traced_layer.h"
 #include "edgetpu/trace/byte_trace.h"
-#include "layers.h"
 #include "reef/edgetpu/package.h"
 
 namespace reef::edgetpu::layers {

@@ -10,6 +10,7 @@
 #include "edgetpu/numerics/closest_ratio.h"
 #include "edgetpu/numerics/functions.h"
 #include "edgetpu/numerics/kernels.h"
+#include "edgetpu/numerics/refusals.h"
 #include "edgetpu/numerics/requantisation.h"
 
 namespace reef::edgetpu::numerics {

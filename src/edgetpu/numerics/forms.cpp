@@ -7,7 +7,7 @@
 
 #include "cpu/kernels.h"
 #include "edgetpu/numerics/kernels.h"
-#include "edgetpu/numerics/requantisation.h"
+#include "edgetpu/numerics/refusals.h"
 #include "reef/edgetpu/numerics.h"
 
 namespace reef::edgetpu::numerics {
@@ -170,6 +170,10 @@ const cpu::Arithmetic& arithmetic() {
                                             .forms = forms,
                                             .reasons_for_tflite = reasons_for_cpu};
     return in_float32;
+}
+
+std::unexpected<Error> unknown_on_edgetpu(std::string_view what) {
+    return arithmetic().unknown(what);
 }
 
 }  // namespace reef::edgetpu::numerics

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "edgetpu/numerics/forms.h"
+#include "edgetpu/numerics/refusals.h"
 
 namespace reef::edgetpu::numerics {
 
@@ -36,10 +36,6 @@ Result<float> float_scale(float factor, AffineParameters output) {
     if (!std::isfinite(scale) || scale <= 0)
         return fail(Cause::bad_input, fmt::format("a rescaling factor of {}", scale));
     return scale;
-}
-
-std::unexpected<Error> unknown_on_edgetpu(std::string_view what) {
-    return arithmetic().unknown(what);
 }
 
 }  // namespace reef::edgetpu::numerics

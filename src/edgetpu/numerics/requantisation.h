@@ -8,8 +8,6 @@
 // cpu::FloatRequantisation gives the same numbers less 128.
 #pragma once
 
-#include <string_view>
-
 #include "cpu/float_requantisation.h"
 #include "cpu/kernel.h"
 #include "reef/base/result.h"
@@ -29,8 +27,5 @@ using cpu::FloatRequantisation;
 /// f32(factor * f32(1 / output)), where `factor` is in the units of the sum. Error: bad_input when
 /// that is not a positive finite number.
 [[nodiscard]] Result<float> float_scale(float factor, AffineParameters output);
-
-/// The refusal of what no compiled model that was looked at contains.
-[[nodiscard]] std::unexpected<Error> unknown_on_edgetpu(std::string_view what);
 
 }  // namespace reef::edgetpu::numerics

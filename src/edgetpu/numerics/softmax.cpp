@@ -9,6 +9,7 @@
 #include "cpu/kernels.h"
 #include "edgetpu/numerics/functions.h"
 #include "edgetpu/numerics/kernels.h"
+#include "edgetpu/numerics/refusals.h"
 #include "edgetpu/numerics/requantisation.h"
 
 namespace reef::edgetpu::numerics {

@@ -6,6 +6,7 @@
 #include "cpu/reference/reduction.h"
 #include "cpu/reference/resize_bilinear.h"
 #include "edgetpu/numerics/kernels.h"
+#include "edgetpu/numerics/refusals.h"
 #include "edgetpu/numerics/requantisation.h"
 
 namespace reef::edgetpu::numerics {

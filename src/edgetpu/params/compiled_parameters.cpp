@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "edgetpu/package/own_compiler.h"
 #include "edgetpu/params/stored_form.h"
 #include "edgetpu/program/codec.h"
 
@@ -198,11 +199,11 @@ Status add_lines(const Model& plain, std::vector<ParameterPart>& parts,
     return {};
 }
 
-/// Parts whose other form is in the blobs, and theirs is not, become so.
-Status find_other_forms(const Model& plain, std::vector<ParameterPart>& parts,
-                        const std::vector<Bytes>& blobs) {
-    std::vector<std::optional<ParameterPart>> forms;
-    for (const ParameterPart& part : parts) forms.push_back(REEF_TRY(other_form(part)));
+/// Parts whose other form is in the blobs, and theirs is not, become so. An empty one: there is
+/// none.
+Status take_forms_that_are_there(const Model& plain, std::vector<ParameterPart>& parts,
+                                 const std::vector<std::optional<ParameterPart>>& forms,
+                                 const std::vector<Bytes>& blobs) {
     if (std::ranges::none_of(forms, [](const auto& form) { return form.has_value(); })) return {};
     const auto missing = REEF_TRY(place_parts(plain, parts, blobs, PartSearch::by_bytes)).missing;
     std::vector<ParameterPart> others = parts;
@@ -216,6 +217,24 @@ Status find_other_forms(const Model& plain, std::vector<ParameterPart>& parts,
         parts[one.part] = others[one.part];
     }
     return add_lines(plain, parts, lines, blobs);
+}
+
+Status find_forms(const Model& plain, const std::vector<CompiledOperator>& operators,
+                  std::vector<ParameterPart>& parts, const std::vector<Bytes>& blobs) {
+    const bool own = std::ranges::any_of(operators, [](const CompiledOperator& op) {
+        return op.package.compiler_version == own_compiler_version;
+    });
+    std::vector<std::optional<ParameterPart>> forms(parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (!own) {
+            forms[i] = REEF_TRY(other_form(parts[i]));
+            continue;
+        }
+        auto mine = REEF_TRY(own_forms(parts[i]));
+        parts[i] = std::move(mine.front());
+        if (mine.size() > 1) forms[i] = std::move(mine[1]);
+    }
+    return take_forms_that_are_there(plain, parts, forms, blobs);
 }
 
 /// Whether a program computes exponentials on the scalar core: its softmax needs no table.
@@ -271,7 +290,7 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
                                      {bytes.begin(), bytes.end()}});
         }
     }
-    REEF_CHECK(find_other_forms(plain, opened.parts_, views));
+    REEF_CHECK(find_forms(plain, opened.operators_, opened.parts_, views));
     opened.placement_ = REEF_TRY(place_parts(plain, opened.parts_, views, search));
     REEF_CHECK(leave_out_tables(opened.operators_, opened.parts_, opened.placement_));
     opened.plain_ = std::move(plain);

@@ -5,6 +5,7 @@
 
 #include "program_data.h"
 #include "reef/edgetpu/assembly.h"
+#include "reef/edgetpu/listing.h"
 #include "support/shared_data.h"
 
 namespace reef::edgetpu {

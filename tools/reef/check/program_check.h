@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "outputs/console.h"
+#include "outputs/exit.h"
 #include "reef/runtime/program_streams.h"
-#include "verbs/verb.h"
 
 namespace reef::tool {
 

@@ -7,11 +7,11 @@
 #include <chrono>
 #include <cstring>
 
+#include "outputs/exit.h"
 #include "outputs/text_table.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/arithmetic.h"
 #include "reef/runtime/registry.h"
-#include "verbs/verb.h"
 
 namespace reef::tool {
 namespace {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "outputs/console.h"
+#include "outputs/exit.h"
 #include "reef/base/result.h"
 
 namespace CLI {
@@ -16,17 +17,6 @@ class App;
 }
 
 namespace reef::tool {
-
-/// Exit codes of the command.
-enum class Exit : int {
-    ok = 0,
-    failed = 1,  ///< the input is bad, or a comparison found a difference
-    usage = 2,   ///< the command line is wrong
-    device = 3,  ///< the device is missing or denied
-};
-
-/// The exit code that reports an error of this cause.
-[[nodiscard]] Exit exit_for(Cause cause);
 
 using Action = std::function<Result<Exit>(Console& console)>;
 

@@ -6,9 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "edgetpu/program/instruction.h"
 #include "reef/edgetpu/isa.h"
 
-namespace reef::edgetpu {
+namespace reef::edgetpu::program {
 
 /// Follows the scalar registers through straight-line code as far as their values are known, so
 /// that a fired descriptor can be told in words.
@@ -20,13 +21,13 @@ class Annotator {
   private:
     using Known = std::optional<std::uint32_t>;
 
-    void bundle(const Instruction& instruction, std::string& out);
-    void store(const Instruction& instruction, std::string& out);
-    [[nodiscard]] Known result(const Instruction& instruction) const;
+    void bundle(const Bundle& bundle, std::string& out);
+    void store(const Bundle::Store& store, std::string& out);
+    [[nodiscard]] Known result(const Bundle& bundle) const;
     void forget() { registers_.fill(std::nullopt); }
 
     std::array<Known, 32> registers_{};
-    std::array<Known, 4> descriptor_{};  ///< address low, address high, bytes, tag
+    std::array<Known, 4> descriptor_{};  ///< by spec::DescriptorWord
 };
 
-}  // namespace reef::edgetpu
+}  // namespace reef::edgetpu::program

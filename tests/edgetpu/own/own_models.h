@@ -1,0 +1,20 @@
+// Small networks that Reef compiles itself: fixtures that need no reference data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reef/model/graph.h"
+
+namespace reef::test {
+
+struct OwnModel {
+    std::string name;
+    model::Model plain;
+    model::Model compiled;
+};
+
+/// The networks of apps/ and four of convolutions, sums and dense layers, all small; made once.
+[[nodiscard]] const std::vector<OwnModel>& own_models();
+
+}  // namespace reef::test
