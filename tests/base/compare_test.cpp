@@ -40,6 +40,24 @@ Comparison compared(const Array& a, const Array& b, double tolerance = 0) {
     return result.value_or(Comparison{});
 }
 
+TEST(Compare, ARelativeToleranceGrowsWithTheSecondNumber) {
+    const auto different = [](const Array& a, const Array& b, const Tolerance& tolerance) {
+        const auto result = compare(a, b, tolerance);
+        EXPECT_TRUE(result) << result.error().message();
+        return result ? result->different : -1;
+    };
+    const auto infinity = static_cast<float>(inf);
+    EXPECT_EQ(different(floats({90, 110}), floats({100, 100}), {.relative = 0.1}), 0);
+    EXPECT_EQ(different(floats({89, 111}), floats({100, 100}), {.relative = 0.1}), 2);
+    EXPECT_EQ(different(floats({89}), floats({100}), {.absolute = 1, .relative = 0.1}), 0);
+    EXPECT_EQ(different(floats({1, infinity}), floats({infinity, infinity}), {.relative = 0.5}), 1);
+    const Array small{ElementType::int8, {2}, {std::byte{9}, std::byte{0xf6}}};
+    const Array large{ElementType::int8, {2}, {std::byte{10}, std::byte{0xf4}}};
+    // 9 and -10 against 10 and -12: 1 of 10 and 2 of 12.
+    EXPECT_EQ(different(small, large, {.relative = 0.1}), 1);
+    EXPECT_EQ(compare(small, large, {.relative = -1}).error().cause, Cause::bad_argument);
+}
+
 TEST(Compare, CountsAndAverages) {
     const Comparison c = compared(bytes({1, 2, 3, 250}), bytes({1, 4, 3, 249}));
     EXPECT_EQ(c.elements, 4);
