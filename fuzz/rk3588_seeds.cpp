@@ -2,6 +2,8 @@
 #include <cstring>
 
 #include "reef/rk3588/command_words.h"
+#include "rk3588/compiler/compile.h"
+#include "rk3588/compiler/two_convolutions.h"
 #include "rk3588/regs/register_set.h"
 #include "rk3588/small_tasks.h"
 #include "seeds.h"
@@ -62,6 +64,19 @@ Result<Seeds> rk3588_simulator_seeds() {
         {"copy", words(small::flying_copy(4, 4, 16, data, data + 0x800), rk3588::Blocks::flying)},
         {"pooling",
          words(small::pooling(4, 4, 16, 2, 2, 1, data, data + 0x800), rk3588::Blocks::pooling)}};
+}
+
+Result<Seeds> rk3588_artifact_seeds() {
+    const auto compiled = REEF_TRY(rk3588::compile(REEF_TRY(test::two_convolutions()), {}));
+    Seeds seeds;
+    for (const auto& op : compiled.model.subgraphs.front().operators) {
+        const Bytes options = op.custom_options.view();
+        seeds.emplace_back("program", std::vector<std::byte>(options.begin(), options.end()));
+    }
+    auto cut = seeds.front().second;
+    cut.resize(cut.size() / 2);
+    seeds.emplace_back("cut", std::move(cut));
+    return seeds;
 }
 
 Result<Seeds> rk3588_asm_seeds() {

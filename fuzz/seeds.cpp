@@ -34,6 +34,7 @@ constexpr Target targets[] = {
     {"executor", executor_seeds},
     {"image", image_seeds},
     {"npy", npy_seeds},
+    {"rk3588_artifact", rk3588_artifact_seeds},
     {"rk3588_asm", rk3588_asm_seeds},
     {"rk3588_simulator", rk3588_simulator_seeds},
     {"rk3588_words", rk3588_words_seeds},

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "cts/subject.h"
+#include "reef/chip/compiler.h"
 #include "reef/edgetpu/device/operator_inputs.h"
 #include "reef/edgetpu/usb/device.h"
 #include "reef/edgetpu/usb/recording.h"
@@ -150,6 +151,41 @@ Status ReplaySubject::Recorded::record() const {
     return usb::write_recording(path, recorder->recording());
 }
 
+/// The RK3588's simulated core, with a convolution that is compiled for it.
+class NpuSubject final : public Subject {
+  public:
+    [[nodiscard]] std::string_view family() const override { return "rk3588"; }
+    [[nodiscard]] std::string name() const override { return "rk3588_sim"; }
+    [[nodiscard]] runtime::DeviceChoice device() const override { return {"rk3588:sim"}; }
+    [[nodiscard]] Result<model::Model> model() const override {
+        constexpr std::int32_t channels = 32, side = 24;
+        std::vector<std::uint8_t> weights(std::size_t{channels} * channels * 9);
+        for (std::size_t i = 0; i < weights.size(); ++i)
+            weights[i] = static_cast<std::uint8_t>(i * 37);
+        model::Builder builder("two convolutions");
+        const auto numbers = model::per_tensor(0.05F, 120);
+        const std::vector<std::int32_t> shape{1, side, side, channels};
+        const auto in = builder.input("in", ElementType::uint8, shape, numbers);
+        const auto middle = builder.tensor("middle", ElementType::uint8, shape, numbers);
+        const auto out = builder.tensor("out", ElementType::uint8, shape, numbers);
+        const auto kernels = builder.constant<std::uint8_t>("kernels", ElementType::uint8,
+                                                            {channels, 3, 3, channels}, weights,
+                                                            model::per_tensor(0.002F, 128));
+        const model::Conv2dOptions options{
+            .padding = model::Padding::same, .stride_h = 1, .stride_w = 1};
+        builder.add(model::Op::conv_2d, {in, kernels, model::absent_tensor}, {middle}, options);
+        builder.add(model::Op::conv_2d, {middle, kernels, model::absent_tensor}, {out}, options);
+        builder.output(out);
+        const auto* compiler = runtime::Registry::of_process().part<chip::Compiler>(family());
+        if (compiler == nullptr) return fail(Cause::not_found, "nothing compiles for the RK3588");
+        return REEF_TRY(compiler->compile(REEF_TRY(builder.finish()), {})).model;
+    }
+    [[nodiscard]] std::optional<runtime::Option> wrong_option() const override {
+        return runtime::Option{"output_rounding", true};
+    }
+    [[nodiscard]] Lists not_supported() const override { return {{"resets_state", "it has none"}}; }
+};
+
 }  // namespace
 
 void enrol_subjects(runtime::Registry& registry) {
@@ -157,6 +193,7 @@ void enrol_subjects(runtime::Registry& registry) {
     registry.add_part<Subject>(std::make_unique<SimulatedSubject>());
     registry.add_part<Subject>(std::make_unique<NullSubject>());
     registry.add_part<Subject>(std::make_unique<ReplaySubject>());
+    registry.add_part<Subject>(std::make_unique<NpuSubject>());
 }
 
 }  // namespace reef::cts

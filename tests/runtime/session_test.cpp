@@ -42,7 +42,7 @@ TEST(Session, RunsOnTheCpuAndSaysWhere) {
 }
 
 TEST(Session, RefusesDevicesThatNobodyDrives) {
-    for (const char* device : {"rk3588:rocket:/dev/accel/accel0", "tpu", "edgetpu", ""}) {
+    for (const char* device : {"vpu:rocket:/dev/accel/accel0", "tpu", "edgetpu", ""}) {
         const auto session = Session::open(doubling(), {.devices = {device}});
         ASSERT_FALSE(session);
         EXPECT_EQ(session.error().cause, Cause::bad_argument);

@@ -194,8 +194,8 @@ TEST_F(CompareTest, BadInput) {
     expect_error({"compare", two_input_model, "--on", "cpu", "--on", "tpu"}, 2,
                  "'tpu' is not a device");
     // A chip that this build does not know is no device of its.
-    expect_error({"compare", two_input_model, "--on", "cpu", "--on", "rk3588:rknpu"}, 2,
-                 "'rk3588:rknpu' is not a device");
+    expect_error({"compare", two_input_model, "--on", "cpu", "--on", "vpu:rknpu"}, 2,
+                 "'vpu:rknpu' is not a device");
     expect_error({"compare", two_input_model, "--on", "cpu", "--on", "cpu,kernels=odd"}, 2,
                  "kernels=odd");
     expect_error({"compare", two_input_model, "--on", "cpu", "--on", "cpu", "--input", a}, 1,

@@ -43,8 +43,8 @@ TEST_F(CompileVerbTest, CompiledModelsRunAndKeepTheRules) {
 }
 
 TEST_F(CompileVerbTest, PrintsJson) {
-    const auto document = nlohmann::json::parse(
-        expect_ok({"compile", plain, "--json", "-o", compiled, "--no-verify"}));
+    const auto document = nlohmann::json::parse(expect_ok(
+        {"compile", plain, "--target", "edgetpu", "--json", "-o", compiled, "--no-verify"}));
     EXPECT_EQ(document["schema_version"], 1);
     EXPECT_EQ(document["target"], "edgetpu");
     EXPECT_FALSE(document.contains("verification"));
@@ -52,64 +52,70 @@ TEST_F(CompileVerbTest, PrintsJson) {
     for (const auto& op : document["operators"])
         EXPECT_EQ(op.contains("reason"), !op["on_chip"].get<bool>());
     EXPECT_GT(document["programs"][0]["instruction_bytes"], 0);
-    const auto verified =
-        nlohmann::json::parse(expect_ok({"compile", plain, "--json", "--verify"}));
+    const auto verified = nlohmann::json::parse(
+        expect_ok({"compile", plain, "--target", "edgetpu", "--json", "--verify"}));
     EXPECT_EQ(verified["verification"]["passed"], true);
     EXPECT_EQ(verified["verification"]["differing"], 0);
 }
 
 TEST_F(CompileVerbTest, PrintsWhatAPassLeaves) {
-    EXPECT_THAT(expect_ok({"compile", plain, "--print-after", "legalise"}), StartsWith("0 "));
-    EXPECT_THAT(expect_ok({"compile", plain, "--print-after", "emit"}), HasSubstr("halt last=1"));
+    EXPECT_THAT(expect_ok({"compile", plain, "--target", "edgetpu", "--print-after", "legalise"}),
+                StartsWith("0 "));
+    EXPECT_THAT(expect_ok({"compile", plain, "--target", "edgetpu", "--print-after", "emit"}),
+                HasSubstr("halt last=1"));
 }
 
 TEST_F(CompileVerbTest, ComparesWithAnotherCompilersModel) {
-    expect_ok({"compile", plain, "--max-programs", "1", "--schedule", "plain", "-o", compiled,
-               "--no-verify"});
-    const auto text = expect_ok({"compile", plain, "--against", compiled, "--no-verify"});
+    expect_ok({"compile", plain, "--target", "edgetpu", "--max-programs", "1", "--schedule",
+               "plain", "-o", compiled, "--no-verify"});
+    const auto text =
+        expect_ok({"compile", plain, "--target", "edgetpu", "--against", compiled, "--no-verify"});
     EXPECT_THAT(text, AllOf(HasSubstr("estimated cycles"), HasSubstr("operators on the chip"),
                             HasSubstr("bytes of the file")));
-    const auto document = nlohmann::json::parse(
-        expect_ok({"compile", plain, "--against", compiled, "--no-verify", "--json"}));
+    const auto document = nlohmann::json::parse(expect_ok(
+        {"compile", plain, "--target", "edgetpu", "--against", compiled, "--no-verify", "--json"}));
     const auto& against = document["against"];
     EXPECT_EQ(against["here"]["operators_on_chip"], against["there"]["operators_on_chip"]);
     EXPECT_LE(against["here"]["estimated_cycles"], against["there"]["estimated_cycles"]);
     EXPECT_EQ(against["there"]["file_bytes"], std::filesystem::file_size(compiled));
     for (const auto& row : against["placements"]) EXPECT_EQ(row["on_chip"], row["on_chip_there"]);
-    expect_error({"compile", plain, "--against", plain}, 2, "it has no program for 'edgetpu'");
+    expect_error({"compile", plain, "--target", "edgetpu", "--against", plain}, 2,
+                 "it has no program for 'edgetpu'");
 }
 
 TEST_F(CompileVerbTest, WritesReports) {
     const auto html = file("r.html"), csv = file("r.csv"), json = file("r.json");
     for (const auto& report : {html, csv, json})
-        expect_ok({"compile", plain, "--report", report, "--no-verify"});
+        expect_ok({"compile", plain, "--target", "edgetpu", "--report", report, "--no-verify"});
     EXPECT_THAT(text_in(html), AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("<h2>programs</h2>"),
                                      HasSubstr("<th>on_chip</th>")));
     EXPECT_THAT(text_in(csv), StartsWith("index,name,on_chip,reason\n0,"));
     const auto document = nlohmann::json::parse(text_in(json));
     EXPECT_EQ(document["schema_version"], 1);
-    expect_error({"compile", plain, "--report", file("r.pdf")}, 2,
+    expect_error({"compile", plain, "--target", "edgetpu", "--report", file("r.pdf")}, 2,
                  "a report is .html, .csv or .json");
 }
 
 /// A program of that name stands in for the vendor's: what it writes is a model of ours.
 TEST_F(CompileVerbTest, AsksTheVendorsCompilerWhereItIsInstalled) {
-    expect_ok({"compile", plain, "-o", compiled, "--no-verify"});
+    expect_ok({"compile", plain, "--target", "edgetpu", "-o", compiled, "--no-verify"});
     const auto folder = std::filesystem::path(compiled).parent_path() / "bin";
     std::filesystem::create_directory(folder);
     const test::ProcessOptions here{.environment = {"PATH=" + folder.string()}};
-    expect_error({"compile", plain, "--with", "vendor", "--no-verify"}, 1,
+    expect_error({"compile", plain, "--target", "edgetpu", "--with", "vendor", "--no-verify"}, 1,
                  "'edgetpu_compiler' is not installed", here);
     write("bin/edgetpu_compiler",
           fmt::format("#!/bin/sh\n/bin/cp {} \"$3/net_edgetpu.tflite\"\n", compiled));
     std::filesystem::permissions(folder / "edgetpu_compiler", std::filesystem::perms::owner_all);
-    EXPECT_THAT(expect_ok({"compile", plain, "--with", "vendor", "--no-verify"}, here),
-                HasSubstr("against net_edgetpu.tflite"));
+    EXPECT_THAT(
+        expect_ok({"compile", plain, "--target", "edgetpu", "--with", "vendor", "--no-verify"},
+                  here),
+        HasSubstr("against net_edgetpu.tflite"));
 }
 
 TEST_F(CompileVerbTest, CountsForms) {
-    const auto document =
-        nlohmann::json::parse(expect_ok({"compile", plain, "--forms", "--no-verify", "--json"}));
+    const auto document = nlohmann::json::parse(
+        expect_ok({"compile", plain, "--target", "edgetpu", "--forms", "--no-verify", "--json"}));
     const auto& forms = document["forms"];
     std::size_t unproven = 0;
     for (const auto& form : forms["unproven"]) unproven += form["count"].get<std::size_t>();
@@ -120,10 +126,12 @@ TEST_F(CompileVerbTest, CountsForms) {
 TEST_F(CompileVerbTest, RefusesByName) {
     expect_error({"compile", plain, "--target", "toaster", "-o", compiled}, 2,
                  "nothing compiles for 'toaster' (targets are edgetpu)");
-    expect_error({"compile", plain, "--print-after", "sleep"}, 2, "no pass 'sleep'");
-    expect_error({"compile", plain, "-o", plain}, 2, "net.tflite");
-    expect_ok({"compile", plain, "-o", compiled, "--no-verify"});
-    expect_error({"compile", compiled, "-o", file("again.tflite")}, 2, "is compiled already");
+    expect_error({"compile", plain, "--target", "edgetpu", "--print-after", "sleep"}, 2,
+                 "no pass 'sleep'");
+    expect_error({"compile", plain, "--target", "edgetpu", "-o", plain}, 2, "net.tflite");
+    expect_ok({"compile", plain, "--target", "edgetpu", "-o", compiled, "--no-verify"});
+    expect_error({"compile", compiled, "--target", "edgetpu", "-o", file("again.tflite")}, 2,
+                 "is compiled already");
 }
 
 TEST_F(CompileVerbTest, CommandOfTheVendorsFormWritesModelAndLog) {

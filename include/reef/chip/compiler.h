@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,8 +26,8 @@ enum class Schedule : std::uint8_t {
 
 struct CompileOptions {
     Schedule schedule = Schedule::overlapped;
-    /// The largest stay on the chip when there would be more.
-    std::size_t most_programs = 1;
+    /// The largest stay on the chip when there would be more; 0: as the compiler likes it.
+    std::size_t most_programs = 0;
     /// Parameters come from the host with every inference, though they would fit on the chip.
     bool stream_parameters = false;
     /// For activations, where the chip is to be filled no further, as if it were smaller; 0: all of
@@ -36,12 +37,22 @@ struct CompileOptions {
     bool list_forms = false;
     /// Operators whose instructions would have such forms stay with the CPU.
     bool known_forms_only = false;
+    /// Of Compiler::settings(), by name: the value, several with commas between, "true" of a flag.
+    std::map<std::string, std::string> settings{};
     /// The pass behind which the program is printed, one of Compiler::passes(); empty: none.
     std::string print_after{};
     /// Told of each pass that begins.
     std::function<void(std::string_view pass)> progress{};
     /// Looked at between passes: when it becomes true, compile() ends with Cause::cancelled.
     const std::atomic<bool>* cancelled = nullptr;
+};
+
+/// An option that one compiler has and the others have not.
+struct CompilerSetting {
+    std::string name;                    ///< lower case with underscores
+    std::string sentence;                ///< what it does
+    std::vector<std::string> choices{};  ///< none: a flag
+    bool several = false;                ///< a list of choices
 };
 
 /// What became of an operator of the plain model.
@@ -74,6 +85,7 @@ class Compiler : public Part {
   public:
     /// In their order, as print_after names them.
     [[nodiscard]] virtual std::vector<std::string_view> passes() const = 0;
+    [[nodiscard]] virtual std::vector<CompilerSetting> settings() const { return {}; }
     /// What the chip cannot compute stays with the CPU, with its reason. Errors: bad_argument for a
     /// model that is compiled already and for options that there are not; unsupported when nothing
     /// is left for the chip; cancelled.

@@ -93,6 +93,9 @@ std::optional<chip::VendorCompiler> CompilerPart::vendor() const {
 
 Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
                                                 const chip::CompileOptions& options) const {
+    if (!options.settings.empty())
+        return fail(Cause::bad_argument,
+                    fmt::format("no setting '{}'", options.settings.begin()->first));
     Compiled compiled = REEF_TRY(edgetpu::compile(model, options));
     chip::Compilation out{.model = std::move(compiled.model),
                           .operators = std::move(compiled.operators),

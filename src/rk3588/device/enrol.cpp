@@ -1,4 +1,6 @@
 #include "reef/runtime/registry.h"
+#include "rk3588/compiler/compiler_part.h"
+#include "rk3588/device/driver.h"
 #include "rk3588/inspect/disassembler.h"
 
 namespace reef::rk3588 {
@@ -6,6 +8,9 @@ namespace reef::rk3588 {
 void enrol(runtime::Registry& registry);
 
 void enrol(runtime::Registry& registry) {
+    registry.add_driver(std::make_unique<Driver>());
+    registry.add_part<chip::Compiler>(std::make_unique<CompilerPart>());
+    registry.add_part<chip::TargetChecker>(std::make_unique<TargetCheckerPart>());
     registry.add_part<chip::Disassembler>(std::make_unique<Disassembler>());
 }
 

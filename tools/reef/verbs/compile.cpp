@@ -19,6 +19,7 @@
 #include "reef/chip/compiler.h"
 #include "reef/model/cost.h"
 #include "reef/model/tflite.h"
+#include "reef/runtime/arithmetic.h"
 #include "reef/runtime/registry.h"
 #include "verbs/verb.h"
 
@@ -155,6 +156,16 @@ Result<std::optional<Against>> other_compiler(const CompileVerbOptions& options,
     return against;
 }
 
+/// Errors: a setting that the compiler has not.
+Status check_settings(const chip::Compiler& compiler, const chip::CompileOptions& options) {
+    const auto known = compiler.settings();
+    for (const auto& [name, value] : options.settings)
+        if (std::ranges::find(known, name, &chip::CompilerSetting::name) == known.end())
+            return fail(Cause::bad_argument, fmt::format("the compiler for '{}' has no option --{}",
+                                                         compiler.family(), name));
+    return {};
+}
+
 Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     REEF_CHECK(check_output_file(options.out, {options.model, options.against}));
     REEF_CHECK(check_output_file(options.report, {options.model, options.against, options.out}));
@@ -162,11 +173,14 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     if (!options.report.empty())
         REEF_CHECK(compile_report(Json{{"operators", Json::array()}}, options.report));
     const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
+    REEF_CHECK(check_settings(*compiler, options.settings));
     const auto plain = REEF_TRY(model::load_tflite(options.model));
     auto done = REEF_TRY(in_place(compiler->compile(plain, options.settings), options.model));
     const auto bytes = REEF_TRY(in_place(model::write_tflite(done.model), options.out));
     std::optional<Verification> verification;
-    if (options.verify || (!options.no_verify && is_small(plain)))
+    const bool verifiable = runtime::Registry::of_process().part<runtime::ChipArithmetic>(
+                                compiler->family()) != nullptr;
+    if (options.verify || (!options.no_verify && verifiable && is_small(plain)))
         verification =
             REEF_TRY(in_place(verify_compiled(plain, done.model, compiler->family()), options.out));
     const auto against = REEF_TRY(other_compiler(options, *compiler, plain, done, bytes.size()));
@@ -196,6 +210,33 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     return right ? Exit::ok : Exit::failed;
 }
 
+/// What single compilers can beyond the others, as options of the verb.
+void add_settings(CLI::App& app, const std::shared_ptr<CompileVerbOptions>& options) {
+    for (const auto* compiler : runtime::Registry::of_process().parts<chip::Compiler>())
+        for (const chip::CompilerSetting& setting : compiler->settings()) {
+            const std::string flag = "--" + setting.name;
+            const std::string text =
+                fmt::format("{} ({} only)", setting.sentence, compiler->family());
+            const auto keep = [options, name = setting.name](const std::string& value) {
+                auto& held = options->settings.settings[name];
+                held += (held.empty() ? "" : ",") + value;
+            };
+            if (setting.choices.empty())
+                app.add_flag_function(
+                    flag, [keep](std::int64_t) { keep("true"); }, text);
+            else
+                app.add_option_function<std::vector<std::string>>(
+                       flag,
+                       [keep](const std::vector<std::string>& values) {
+                           for (const auto& value : values) keep(value);
+                       },
+                       text)
+                    ->delimiter(',')
+                    ->expected(1, setting.several ? static_cast<int>(setting.choices.size()) : 1)
+                    ->check(CLI::IsMember(setting.choices));
+        }
+}
+
 }  // namespace
 
 Action add_compile(CLI::App& app) {
@@ -206,7 +247,7 @@ Action add_compile(CLI::App& app) {
         ->type_name("FAMILY");
     app.add_option("-o,--output", options->out, "The compiled model to write")->type_name("FILE");
     app.add_option("--max-programs", options->settings.most_programs,
-                   "Programs on the chip with the CPU's operators between them (default: 1)")
+                   "At most so many programs on the chip with the CPU's operators between them")
         ->check(CLI::Range(1, 1000))
         ->type_name("N");
     app.add_flag("--stream-parameters", options->settings.stream_parameters,
@@ -237,6 +278,7 @@ Action add_compile(CLI::App& app) {
                    "Write what --json prints as a page (.html), the operators as a table (.csv), "
                    "or as it is (.json)")
         ->type_name("FILE");
+    add_settings(app, options);
     app.add_flag("--all", options->all, "List every operator");
     auto* verify = app.add_flag(
         "--verify", options->verify,

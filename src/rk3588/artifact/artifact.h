@@ -1,0 +1,90 @@
+// A compiled program: command words, packed constants, and where tensors stand in memory. It is the
+// custom options of an operator `reef-rk3588`; schema/rk3588.fbs is its format.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reef/base/bytes.h"
+#include "reef/model/graph.h"
+
+namespace reef::rk3588 {
+
+inline constexpr std::string_view custom_operator_name = "reef-rk3588";
+inline constexpr std::uint32_t artifact_version = 1;
+
+/// Memory that a program needs; addresses inside it are offsets until it is loaded.
+enum class Area : std::uint8_t { commands, constants, activations };
+inline constexpr std::size_t area_count = 3;
+
+/// The command word's value is an offset in an area.
+struct Relocation {
+    std::uint32_t word = 0;
+    Area area = Area::commands;
+    friend bool operator==(const Relocation&, const Relocation&) = default;
+};
+
+struct TaskPlace {
+    std::uint32_t first_word = 0;
+    std::uint32_t words = 0;  ///< tail included
+    friend bool operator==(const TaskPlace&, const TaskPlace&) = default;
+};
+
+/// int8 in memory, [channel / 16][row][column][channel % 16].
+struct Cube {
+    std::uint32_t offset = 0;  ///< in the activations, bytes
+    std::uint32_t height = 0, width = 0, channels = 0;
+    bool flipped = false;  ///< bytes of the tensor, uint8, have their sign bit flipped
+
+    [[nodiscard]] std::uint64_t atoms() const;  ///< channels in units of 16
+    [[nodiscard]] std::uint64_t surface_bytes() const;
+    [[nodiscard]] std::uint64_t bytes() const { return atoms() * surface_bytes(); }
+    [[nodiscard]] std::uint64_t elements() const {
+        return std::uint64_t{height} * width * channels;
+    }
+    friend bool operator==(const Cube&, const Cube&) = default;
+};
+
+/// An operator of the plain model, and the tasks that compute it.
+struct ArtifactOperator {
+    std::uint32_t index = 0;  ///< in the plain model
+    std::string name;
+    std::uint32_t first_task = 0, tasks = 0;
+    std::vector<Cube> inputs;
+    Cube output;
+    friend bool operator==(const ArtifactOperator&, const ArtifactOperator&) = default;
+};
+
+struct Artifact {
+    std::uint32_t activation_bytes = 0;
+    SharedBytes constants;
+    /// Tasks, each at a multiple of 64 bytes and chained to the next one.
+    std::vector<std::uint64_t> commands;
+    std::vector<Relocation> relocations;  ///< ascending
+    std::vector<TaskPlace> tasks;
+    std::vector<Cube> inputs, outputs;  ///< as the operator's tensors
+    std::vector<ArtifactOperator> operators;
+    friend bool operator==(const Artifact&, const Artifact&) = default;
+};
+
+[[nodiscard]] bool is_compiled(const model::Operator& op);
+
+[[nodiscard]] std::vector<std::byte> write_artifact(const Artifact& artifact);
+
+/// Errors, with the place inside: bytes that are no such program or were cut off; a newer version,
+/// by its number; tasks, relocations or cubes that lie outside of their areas; words that are no
+/// task. What is read is safe to load; what it computes is not looked at.
+[[nodiscard]] Result<Artifact> read_artifact(Bytes bytes);
+
+/// The commands with addresses in place of offsets. Precondition: the areas end within 32 bits.
+[[nodiscard]] std::vector<std::uint64_t> relocated(const Artifact& artifact,
+                                                   const std::uint32_t (&base)[area_count]);
+
+/// From a tensor's elements, [row][column][channel], to the cube's bytes, and back; lanes behind
+/// the last channel are written as 0. Precondition: both have their size.
+void to_cube(const Cube& cube, Bytes tensor, MutableBytes memory);
+void from_cube(const Cube& cube, Bytes memory, MutableBytes tensor);
+
+}  // namespace reef::rk3588

@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "reef_schema/rk3588_generated.h"
+#include "reef_spec/rk3588_machine.h"
+#include "rk3588/artifact/artifact.h"
+#include "rk3588/stream/task.h"
+
+namespace reef::rk3588 {
+namespace {
+
+std::unexpected<Error> broken(std::string what, std::string place) {
+    return fail(Cause::bad_input, std::move(what), std::move(place),
+                "the file is damaged: compile the model anew");
+}
+
+/// Registers that hold addresses: their words alone may be relocated.
+constexpr auto address_registers = std::to_array<RegisterIndex>(
+    {register_named("PC_BASE_ADDRESS"), register_named("CNA_FEATURE_DATA_ADDR"),
+     register_named("CNA_DCOMP_ADDR0"), register_named("DPU_DST_BASE_ADDR"),
+     register_named("DPU_RDMA_SRC_BASE_ADDR"), register_named("DPU_RDMA_BS_BASE_ADDR"),
+     register_named("DPU_RDMA_BN_BASE_ADDR"), register_named("DPU_RDMA_EW_BASE_ADDR"),
+     register_named("PPU_DST_BASE_ADDR"), register_named("PPU_RDMA_SRC_BASE_ADDR")});
+
+bool is_address(std::uint64_t word) {
+    return std::ranges::any_of(address_registers, [&](RegisterIndex index) {
+        return register_word(index, static_cast<std::uint32_t>(word >> 16)) == word;
+    });
+}
+
+Cube cube_of(const schema::Cube& c) {
+    return {c.offset(), c.height(), c.width(), c.channels(), c.flipped()};
+}
+
+class Reader {
+  public:
+    explicit Reader(const schema::Program& stored) : stored_(stored) {}
+
+    Result<Artifact> run() {
+        out_.activation_bytes = stored_.activation_bytes();
+        out_.constants = SharedBytes::copy_of(
+            std::as_bytes(std::span(stored_.constants()->data(), stored_.constants()->size())));
+        out_.commands.assign(stored_.commands()->begin(), stored_.commands()->end());
+        REEF_CHECK(read_tasks());
+        REEF_CHECK(read_relocations());
+        out_.inputs = REEF_TRY(cubes(*stored_.inputs(), "input"));
+        out_.outputs = REEF_TRY(cubes(*stored_.outputs(), "output"));
+        REEF_CHECK(read_operators());
+        return std::move(out_);
+    }
+
+  private:
+    Status read_tasks() {
+        constexpr std::uint32_t step = spec::task_alignment_bytes / sizeof(std::uint64_t);
+        std::uint64_t end = 0;
+        for (const schema::Task* t : *stored_.tasks()) {
+            const auto place = fmt::format("task {}", out_.tasks.size());
+            if (t->first_word() % step != 0 || t->first_word() < end ||
+                std::uint64_t{t->first_word()} + t->words() > out_.commands.size())
+                return broken("it lies outside of the commands or over another task", place);
+            const auto words = std::span(out_.commands).subspan(t->first_word(), t->words());
+            const Task task = REEF_TRY(in_place(read_task(std::as_bytes(words)), place));
+            if (task.words != t->words())
+                return broken(fmt::format("{} words, not {}", task.words, t->words()), place);
+            out_.tasks.push_back({t->first_word(), t->words()});
+            end = std::uint64_t{t->first_word()} + t->words();
+        }
+        if (out_.tasks.empty()) return broken("there are no tasks", "program");
+        return {};
+    }
+
+    [[nodiscard]] std::uint64_t area_bytes(Area area) const {
+        switch (area) {
+            case Area::commands:
+                return out_.commands.size() * sizeof(std::uint64_t);
+            case Area::constants:
+                return out_.constants.size();
+            case Area::activations:
+                return out_.activation_bytes;
+        }
+        return 0;
+    }
+
+    Status read_relocations() {
+        std::int64_t last = -1;
+        for (const schema::Relocation* r : *stored_.relocations()) {
+            const auto place = fmt::format("relocation {}", out_.relocations.size());
+            if (r->word() <= last || r->word() >= out_.commands.size())
+                return broken("its word is outside of the commands or out of order", place);
+            last = r->word();
+            if (static_cast<std::size_t>(r->area()) >= area_count)
+                return broken(fmt::format("area {}", static_cast<int>(r->area())), place);
+            const auto area = static_cast<Area>(r->area());
+            const std::uint64_t word = out_.commands[r->word()];
+            if (!is_address(word)) return broken("its word writes no address", place);
+            if (static_cast<std::uint32_t>(word >> 16) >= area_bytes(area))
+                return broken("its word points outside of the area", place);
+            out_.relocations.push_back({r->word(), area});
+        }
+        return check_all_relocated();
+    }
+
+    /// An address that nobody moves would be anywhere in memory.
+    [[nodiscard]] Status check_all_relocated() const {
+        std::size_t next = 0;
+        for (const TaskPlace& task : out_.tasks)
+            for (std::uint32_t w = task.first_word; w < task.first_word + task.words; ++w) {
+                while (next < out_.relocations.size() && out_.relocations[next].word < w) ++next;
+                const bool moved =
+                    next < out_.relocations.size() && out_.relocations[next].word == w;
+                const std::uint64_t word = out_.commands[w];
+                const bool used = static_cast<std::uint32_t>(word >> 16) != 0;
+                if (!moved && used && is_address(word))
+                    return broken("an address without relocation", fmt::format("word {}", w));
+            }
+        return {};
+    }
+
+    [[nodiscard]] Status check(const Cube& cube, const std::string& place) const {
+        constexpr std::uint32_t most = 1U << 16;
+        if (cube.height < 1 || cube.height > most || cube.width < 1 || cube.width > most ||
+            cube.channels < 1 || cube.channels > most)
+            return broken(fmt::format("{}x{}x{} elements", cube.height, cube.width, cube.channels),
+                          place);
+        if (cube.offset % spec::atom_bytes != 0 ||
+            cube.offset + cube.bytes() > out_.activation_bytes)
+            return broken("it lies outside of the activations", place);
+        return {};
+    }
+
+    template <class List>
+    Result<std::vector<Cube>> cubes(const List& list, const std::string& what) const {
+        std::vector<Cube> out;
+        for (const schema::Cube* c : list) {
+            out.push_back(cube_of(*c));
+            REEF_CHECK(check(out.back(), fmt::format("{} {}", what, out.size() - 1)));
+        }
+        return out;
+    }
+
+    Status read_operators() {
+        for (const schema::Operator* op : *stored_.operators()) {
+            const auto place = fmt::format("operator {}", op->index());
+            if (std::uint64_t{op->first_task()} + op->tasks() > out_.tasks.size())
+                return broken("its tasks are not in the program", place);
+            ArtifactOperator& one = out_.operators.emplace_back();
+            one.index = op->index();
+            one.name = op->name()->str();
+            one.first_task = op->first_task();
+            one.tasks = op->tasks();
+            one.inputs = REEF_TRY(in_place(cubes(*op->inputs(), "input"), place));
+            one.output = cube_of(*op->output());
+            REEF_CHECK(check(one.output, place + ": output"));
+        }
+        return {};
+    }
+
+    const schema::Program& stored_;
+    Artifact out_;
+};
+
+}  // namespace
+
+Result<Artifact> read_artifact(Bytes bytes) {
+    // The library wants its buffer aligned, and an operator's options may stand anywhere in memory.
+    std::vector<std::uint64_t> aligned((bytes.size() + 7) / 8);
+    std::ranges::copy(bytes, std::as_writable_bytes(std::span(aligned)).begin());
+    const auto* data = reinterpret_cast<const std::uint8_t*>(aligned.data());
+    flatbuffers::Verifier verifier(data, bytes.size());
+    if (bytes.size() < 8 || !schema::VerifyProgramBuffer(verifier))
+        return broken("no program for the RK3588, or one that is cut off", "custom options");
+    const schema::Program& stored = *schema::GetProgram(data);
+    if (stored.version() != artifact_version)
+        return fail(Cause::unsupported, fmt::format("a program of version {}", stored.version()),
+                    "custom options", fmt::format("version {} is read", artifact_version));
+    return Reader(stored).run();
+}
+
+}  // namespace reef::rk3588

@@ -1,0 +1,228 @@
+#include "rk3588/compiler/compiler_part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/legalise.h"
+#include "reef_spec/rk3588_machine.h"
+#include "rk3588/compiler/compile.h"
+#include "rk3588/compiler/target.h"
+
+namespace reef::rk3588 {
+namespace {
+
+constexpr std::string_view requant = "requant", assume = "assume", costs = "costs";
+constexpr std::string_view as_tflite = "tflite", as_exact = "exact";
+constexpr std::string_view assume_round = "round", assume_nrdma = "nrdma";
+
+std::string megabytes(std::uint64_t bytes) {
+    return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+    std::vector<std::string> words;
+    while (!text.empty()) {
+        const auto comma = std::min(text.find(','), text.size());
+        words.emplace_back(text.substr(0, comma));
+        text.remove_prefix(std::min(comma + 1, text.size()));
+    }
+    return words;
+}
+
+std::unexpected<Error> no_value(std::string_view setting, const std::string& value,
+                                std::string hint) {
+    return fail(Cause::bad_argument, fmt::format("`{}` has no value '{}'", setting, value), {},
+                std::move(hint));
+}
+
+Result<Options> numbers_of(const chip::CompileOptions& options) {
+    Options out;
+    for (const auto& [name, value] : options.settings) {
+        if (name == requant) {
+            if (value != as_tflite && value != as_exact)
+                return no_value(name, value, "values are tflite and exact");
+            out.requant = value == as_exact ? Options::Requant::exact : Options::Requant::tflite;
+        } else if (name == assume) {
+            for (const std::string& word : words_of(value)) {
+                if (word != assume_round && word != assume_nrdma)
+                    return no_value(name, word, "values are round and nrdma, with commas between");
+                (word == assume_round ? out.assume_round : out.assume_nrdma) = true;
+            }
+        } else if (name != costs) {
+            return fail(Cause::bad_argument, fmt::format("no setting '{}'", name), {},
+                        "settings are requant, assume and costs");
+        }
+    }
+    return out;
+}
+
+Status refuse_others(const chip::CompileOptions& options) {
+    const char* name = options.schedule != chip::Schedule::overlapped ? "schedule"
+                       : options.stream_parameters                    ? "stream_parameters"
+                       : options.most_activation_bytes != 0           ? "most_activation_bytes"
+                       : options.known_forms_only                     ? "known_forms_only"
+                                                                      : nullptr;
+    if (name == nullptr) return {};
+    return fail(Cause::bad_argument, fmt::format("`{}` means nothing on the RK3588", name));
+}
+
+struct Totals {
+    std::uint64_t macs = 0, bytes = 0, cycles = 0;
+};
+Totals totals_of(const CompiledProgram& p) {
+    Totals t;
+    for (const OperatorReport& r : p.operators) {
+        t.macs += r.macs;
+        t.bytes += r.bytes.total();
+        t.cycles += r.cycles;
+    }
+    return t;
+}
+
+double utilisation(std::uint64_t macs, std::uint64_t cycles) {
+    if (cycles == 0) return 0;
+    return static_cast<double>(macs) /
+           (static_cast<double>(cycles) * spec::assumed::macs_per_cycle);
+}
+
+chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size_t count,
+                         bool each) {
+    chip::Section section{
+        .title = count == 1 ? std::string("program") : fmt::format("program {}", number),
+        .about = {},
+        .lines = {}};
+    const Totals t = totals_of(p);
+    section.add("operators", fmt::format("{} in {} tasks", p.operators.size(), p.tasks));
+    section.add("memory", fmt::format("{} of constants, {} of activations, {} of commands",
+                                      megabytes(p.constant_bytes), megabytes(p.activation_bytes),
+                                      megabytes(p.command_bytes)));
+    section.add("bytes moved", megabytes(t.bytes));
+    section.add("estimate", fmt::format("{} cycles of one core, {:.1f} % of its multipliers",
+                                        t.cycles, 100 * utilisation(t.macs, t.cycles)));
+    if (!each) return section;
+    for (const OperatorReport& r : p.operators)
+        section.add(fmt::format("{} {}", r.index, r.name),
+                    r.tasks == 0
+                        ? std::string("stands where its inputs are")
+                        : fmt::format("{} tasks, banks {}+{}, {} bytes, {} cycles, {:.1f} %",
+                                      r.tasks, r.data_banks, r.weight_banks, r.bytes.total(),
+                                      r.cycles, 100 * utilisation(r.macs, r.cycles)));
+    return section;
+}
+
+chip::Object document_of(const BytesMoved& b) {
+    return {{"features", b.features}, {"weights", b.weights}, {"operands", b.operands},
+            {"commands", b.commands}, {"results", b.results}, {"total", b.total()}};
+}
+
+chip::Object document_of(const CompiledProgram& p) {
+    const Totals t = totals_of(p);
+    chip::Array operators;
+    for (const OperatorReport& r : p.operators)
+        operators.emplace_back(chip::Object{{"index", r.index},
+                                            {"name", r.name},
+                                            {"tasks", r.tasks},
+                                            {"data_banks", r.data_banks},
+                                            {"weight_banks", r.weight_banks},
+                                            {"macs", r.macs},
+                                            {"bytes_moved", document_of(r.bytes)},
+                                            {"estimated_cycles", r.cycles},
+                                            {"worst_gain_error", r.worst_gain_error}});
+    return {{"tasks", p.tasks},
+            {"activation_bytes", p.activation_bytes},
+            {"constant_bytes", p.constant_bytes},
+            {"command_bytes", p.command_bytes},
+            {"bytes_moved", t.bytes},
+            {"macs", t.macs},
+            {"estimated_cycles", t.cycles},
+            {"operators", std::move(operators)}};
+}
+
+chip::Section section_of(const std::vector<UnprovenForm>& forms) {
+    chip::Section section{
+        .title = "forms that no int8 stream of a real RK3588 has shown", .about = {}, .lines = {}};
+    for (const UnprovenForm& f : forms)
+        section.add(fmt::format("{} operators", f.operators), f.what);
+    return section;
+}
+
+}  // namespace
+
+std::vector<std::string_view> CompilerPart::passes() const {
+    return compiler_passes();
+}
+
+std::vector<chip::CompilerSetting> CompilerPart::settings() const {
+    return {{.name = std::string(requant),
+             .sentence = "Round twice as TFLite's kernels do, or the exact product once (default: "
+                         "tflite)",
+             .choices = {std::string(as_tflite), std::string(as_exact)}},
+            {.name = std::string(assume),
+             .sentence = "Use forms that no real chip has shown: round (CVT_ROUND), nrdma (factors "
+                         "of BN from memory)",
+             .choices = {std::string(assume_round), std::string(assume_nrdma)},
+             .several = true},
+            {.name = std::string(costs),
+             .sentence = "List tasks, banks, bytes moved and estimated cycles of each operator, "
+                         "and the unproven forms",
+             .choices = {}}};
+}
+
+Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
+                                                const chip::CompileOptions& options) const {
+    REEF_CHECK(refuse_others(options));
+    const CompileOptions own{.numbers = REEF_TRY(numbers_of(options)),
+                             .most_programs = options.most_programs,
+                             .print_after = options.print_after,
+                             .progress = options.progress,
+                             .cancelled = options.cancelled};
+    Compiled compiled = REEF_TRY(rk3588::compile(model, own));
+    chip::Compilation out{.model = std::move(compiled.model),
+                          .operators = std::move(compiled.operators),
+                          .sections = {},
+                          .document = {},
+                          .listing = std::move(compiled.listing)};
+    const bool each = options.settings.contains(std::string(costs));
+    chip::Array programs;
+    for (std::size_t i = 0; i < compiled.programs.size(); ++i) {
+        out.sections.push_back(section_of(compiled.programs[i], i, compiled.programs.size(), each));
+        programs.emplace_back(document_of(compiled.programs[i]));
+    }
+    chip::Array unproven;
+    for (const UnprovenForm& f : compiled.unproven)
+        unproven.emplace_back(chip::Object{{"what", f.what}, {"operators", f.operators}});
+    if (each || options.list_forms) out.sections.push_back(section_of(compiled.unproven));
+    out.document = {{"programs", std::move(programs)}, {"unproven", std::move(unproven)}};
+    return out;
+}
+
+Result<std::vector<chip::CompiledOperator>> CompilerPart::mapping(
+    const model::Model& model, const chip::CompileOptions& options) const {
+    REEF_CHECK(refuse_others(options));
+    return operators_of(model, REEF_TRY(numbers_of(options)), options.most_programs);
+}
+
+Result<chip::CheckReport> TargetCheckerPart::check(const model::Model& model) const {
+    const auto done = REEF_TRY(operators_of(model, {}, 0));
+    chip::CheckReport out;
+    std::size_t taken = 0;
+    chip::Array operators;
+    for (const chip::CompiledOperator& op : done) {
+        chip::Object one{{"index", op.index}, {"name", op.name}, {"on_chip", op.on_chip}};
+        taken += op.on_chip ? 1 : 0;
+        if (!op.on_chip) {
+            one.emplace_back("reason", op.reason);
+            out.findings.push_back({"not-on-chip", fmt::format("operator {} {}", op.index, op.name),
+                                    op.reason, false});
+        }
+        operators.emplace_back(std::move(one));
+    }
+    chip::Section section{.title = "operators", .about = {}, .lines = {}};
+    section.add("on the chip", fmt::format("{} of {}", taken, done.size()));
+    out.sections.push_back(std::move(section));
+    out.document = {{"operators", std::move(operators)}};
+    return out;
+}
+
+}  // namespace reef::rk3588

@@ -1,0 +1,58 @@
+// What operators are in the terms of the chip; shared by the predicates and by what uses them.
+#pragma once
+
+#include <expected>
+#include <span>
+#include <vector>
+
+#include "compiler/graph.h"
+#include "rk3588/compiler/buffer_plan.h"
+#include "rk3588/compiler/requantisation.h"
+
+namespace reef::rk3588::lowering {
+
+/// A depthwise or direct convolution of int8 values.
+struct Numbers {
+    Requantisation requantisation;
+    std::vector<std::int32_t> biases;  ///< with the input's zero point in them
+    std::int32_t input_zero = 0, weight_zero = 0;
+};
+
+/// The value, or why the chip does not compute it: a clause.
+template <typename T>
+using Or = std::expected<T, std::string>;
+
+[[nodiscard]] ConvolutionShape shape_of(const compiler::Graph& graph, const compiler::Node& node,
+                                        const compiler::Convolution& conv);
+/// A pool is a depthwise convolution with one weight for all pixels.
+[[nodiscard]] ConvolutionShape shape_of(const compiler::Graph& graph, const compiler::Node& node,
+                                        const compiler::AveragePool& pool);
+
+[[nodiscard]] Or<Numbers> numbers_of(const compiler::Graph& graph, const compiler::Node& node,
+                                     const compiler::Convolution& conv, const Options& options);
+
+/// Weights of a pool: all the same (int8 domain, with zero point 0).
+struct PoolNumbers {
+    Numbers numbers;
+    std::int32_t weight = 1;
+};
+[[nodiscard]] Or<PoolNumbers> numbers_of(const compiler::Graph& graph, const compiler::Node& node,
+                                         const compiler::AveragePool& pool);
+
+/// Registers have fields for such windows and sizes, and the CBUF has room for a row.
+[[nodiscard]] std::string refuse_shape(const ConvolutionShape& shape);
+
+/// The results' range that an activation leaves, int8 domain; nothing: one that the chip has not.
+struct Range {
+    std::int32_t low = -128, high = 127;
+    [[nodiscard]] bool whole() const { return low == -128 && high == 127; }
+};
+[[nodiscard]] std::optional<Range> range_of(compiler::Activation activation,
+                                            const compiler::Value& out);
+
+/// Zero points of values, int8 domain.
+[[nodiscard]] inline std::int32_t zero_of(const compiler::Value& value) {
+    return value.zero - 128;
+}
+
+}  // namespace reef::rk3588::lowering

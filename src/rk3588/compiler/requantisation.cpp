@@ -1,0 +1,197 @@
+#include "rk3588/compiler/requantisation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace reef::rk3588::lowering {
+namespace {
+
+constexpr std::int32_t scale_bits = 15;
+constexpr std::int32_t most_factor = 32767;
+constexpr std::int32_t half_scale = 1 << (scale_bits - 1);
+constexpr std::int32_t most_shift = 62;
+
+/// A product in BS saturates at 32 bits: harmless while what saturates leaves the int8 range, too.
+double saturation_bound(double multiplier) {
+    return std::min<double>(most_factor, std::floor(std::ldexp(multiplier, 23)));
+}
+
+bool shift_fits(std::int32_t shift) {
+    return shift >= 0 && shift <= most_shift;
+}
+
+/// multiplier = mantissa * 2^exponent, the mantissa with 15 bits.
+struct Mantissa {
+    std::int32_t bits = 0, exponent = 0;
+};
+Mantissa mantissa_of(double multiplier) {
+    Mantissa m;
+    m.bits = static_cast<std::int32_t>(
+        std::nearbyint(std::ldexp(std::frexp(multiplier, &m.exponent), scale_bits)));
+    if (m.bits == 1 << scale_bits) {
+        m.bits /= 2;
+        ++m.exponent;
+    }
+    return m;
+}
+
+/// The converter that rounds a half away from zero at 2^places. Without CVT_ROUND a scale one too
+/// large pushes every tie outwards.
+void round_away(Requantisation& r, std::int32_t places, const Options& options) {
+    r.away = options.assume_round;
+    r.scale = half_scale + (r.away ? 0 : 1);
+    r.shift = scale_bits - 1 + places;
+}
+
+Requantisation two_roundings(double multiplier, const Options& options) {
+    Requantisation r;
+    const Mantissa m = mantissa_of(multiplier);
+    r.multiplies = true;
+    r.factor = m.bits;
+    r.factor_shift = scale_bits;
+    round_away(r, -m.exponent, options);
+    return r;
+}
+
+std::optional<Requantisation> two_roundings_by_channel(std::span<const double> multipliers,
+                                                       const Options& options) {
+    constexpr int most_power = 14;
+    Requantisation r;
+    r.multiplies = true;
+    r.factor_shift = scale_bits;
+    std::vector<std::int32_t> exponents;
+    for (const double multiplier : multipliers) {
+        const Mantissa m = mantissa_of(multiplier);
+        r.factors.push_back(static_cast<std::int16_t>(m.bits));
+        exponents.push_back(m.exponent);
+    }
+    const auto [least, most] = std::ranges::minmax(exponents);
+    if (most - least > most_power) return std::nullopt;
+    for (const auto exponent : exponents)
+        r.powers.push_back(static_cast<std::int16_t>(1 << (exponent - least)));
+    round_away(r, -least, options);
+    return r;
+}
+
+/// One converter for all channels, a factor of 16 bits for each: the converter's scale with the
+/// least error in sum.
+std::optional<Requantisation> factors_by_channel(std::span<const double> multipliers) {
+    constexpr int candidates = 2048;
+    const double greatest = std::ranges::max(multipliers);
+    const double top = saturation_bound(greatest);
+    if (top < 1) return std::nullopt;
+    double best = std::numeric_limits<double>::infinity();
+    Requantisation r;
+    for (int k = 0; k < candidates; ++k) {
+        const std::int32_t scale = half_scale + k * (half_scale - 1) / (candidates - 1);
+        const auto shift = static_cast<std::int32_t>(std::floor(std::log2(top * scale / greatest)));
+        const double unit = std::ldexp(scale, -shift);
+        double error = 0;
+        for (const double m : multipliers)
+            error += std::abs(
+                std::clamp<double>(std::nearbyint(m / unit), 1, most_factor) * unit / m - 1);
+        if (error >= best) continue;
+        best = error;
+        r.scale = scale;
+        r.shift = shift;
+    }
+    const double unit = std::ldexp(r.scale, -r.shift);
+    r.multiplies = true;
+    for (const double m : multipliers) {
+        const double factor = std::clamp<double>(std::nearbyint(m / unit), 1, most_factor);
+        r.factors.push_back(static_cast<std::int16_t>(factor));
+        r.worst_gain_error = std::max(r.worst_gain_error, std::abs(factor * unit / m - 1));
+    }
+    return r;
+}
+
+}  // namespace
+
+ScaleAndShift nearest_scale(double multiplier) {
+    ScaleAndShift s;
+    s.shift = scale_bits - 1 - static_cast<std::int32_t>(std::floor(std::log2(multiplier)));
+    s.scale = static_cast<std::int32_t>(std::nearbyint(std::ldexp(multiplier, s.shift)));
+    if (s.scale == 1 << scale_bits) {
+        s.scale /= 2;
+        --s.shift;
+    }
+    return s;
+}
+
+Requantisation two_factors(double multiplier) {
+    constexpr int candidates = 200;
+    const auto top = static_cast<std::int32_t>(std::max(1.0, saturation_bound(multiplier)));
+    Requantisation r;
+    r.multiplies = true;
+    double best = std::numeric_limits<double>::infinity();
+    for (std::int32_t factor = top; factor > std::max(0, top - candidates); --factor) {
+        const auto s = nearest_scale(multiplier / factor);
+        const double error = std::abs(factor * std::ldexp(s.scale, -s.shift) / multiplier - 1);
+        if (error >= best) continue;
+        best = error;
+        r.factor = factor;
+        r.scale = s.scale;
+        r.shift = s.shift;
+    }
+    r.worst_gain_error = best;
+    return r;
+}
+
+std::optional<Requantisation> requantisation_of(std::span<const double> multipliers,
+                                                const Options& options) {
+    const auto usable = [](double m) { return std::isfinite(m) && m > 0; };
+    if (multipliers.empty() || !std::ranges::all_of(multipliers, usable)) return std::nullopt;
+    const bool same =
+        std::ranges::adjacent_find(multipliers, std::not_equal_to{}) == multipliers.end();
+    const bool twice = options.requant == Options::Requant::tflite;
+    std::optional<Requantisation> r;
+    if (same)
+        r = twice ? two_roundings(multipliers[0], options) : two_factors(multipliers[0]);
+    else if (twice && options.assume_nrdma)
+        r = two_roundings_by_channel(multipliers, options);
+    if (!r) r = factors_by_channel(multipliers);
+    if (!r || !shift_fits(r->shift)) return std::nullopt;
+    return r;
+}
+
+std::int64_t converted(std::int64_t value, const Requantisation& r) {
+    const std::int64_t product = value * r.scale;
+    if (r.shift == 0) return product;
+    const std::int64_t half = std::int64_t{1} << (r.shift - 1);
+    if (!r.away) return (product + half - 1 + (product >> r.shift & 1)) >> r.shift;
+    return product >= 0 ? (product + half) >> r.shift : -((-product + half) >> r.shift);
+}
+
+void limit(Requantisation& r, std::int32_t low, std::int32_t high) {
+    r.relu = low > -128 || high < 127;
+    if (high >= 127) return;
+    // The greatest value that the converter does not make more than `high`.
+    const std::int64_t wanted = high - r.zero;
+    auto most = static_cast<std::int64_t>(std::ldexp(static_cast<double>(wanted) + 0.5, r.shift) /
+                                          r.scale) +
+                2;
+    while (most > 0 && converted(most, r) > wanted) --most;
+    r.most = static_cast<std::int32_t>(
+        std::min<std::int64_t>(most, std::numeric_limits<std::int32_t>::max()));
+}
+
+SumGains sum_gains(double a, double b) {
+    constexpr std::int32_t step = 7;
+    double best = std::numeric_limits<double>::infinity();
+    SumGains gains;
+    for (std::int32_t most = most_factor; most > half_scale; most -= step) {
+        const double unit = most / std::max(a, b);
+        const double first = std::nearbyint(a * unit), second = std::nearbyint(b * unit);
+        const auto s = nearest_scale(1 / unit);
+        const double gain = std::ldexp(s.scale, -s.shift);
+        const double error = std::abs(first * gain / a - 1) + std::abs(second * gain / b - 1);
+        if (error >= best) continue;
+        best = error;
+        gains = {static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), s};
+    }
+    return gains;
+}
+
+}  // namespace reef::rk3588::lowering

@@ -1,0 +1,133 @@
+#include "rk3588/compiler/target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reef_spec/rk3588_machine.h"
+#include "rk3588/compiler/lowering.h"
+
+namespace reef::rk3588::lowering {
+namespace {
+
+using compiler::Activation;
+using compiler::Graph;
+using compiler::Node;
+using compiler::Value;
+using compiler::ValueId;
+
+constexpr std::int32_t most_side = 2047;      // DATAIN_WIDTH and _HEIGHT: 11 bits
+constexpr std::int32_t most_channels = 8192;  // DATA_CUBE_CHANNEL: 13 bits, less one
+constexpr std::int32_t most_stride = 7;
+constexpr std::int32_t most_padding = 15;
+constexpr std::int32_t most_dilation = 32;
+constexpr std::int64_t most_kernel_bytes = (1 << 19) - 1;
+
+std::string refuse_cube(const Value& value) {
+    if (value.height > most_side || value.width > most_side)
+        return fmt::format("'{}' has a side above {} pixels", value.name, most_side);
+    if (value.channels > most_channels)
+        return fmt::format("'{}' has more than {} channels", value.name, most_channels);
+    return {};
+}
+
+/// Parts of a concatenation stand in the result from the beginning, whoever makes them.
+std::string refuse_parts(const Graph& graph, const Node& node) {
+    const Value& out = graph.values[node.outputs[0]];
+    std::int32_t channel = 0;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId in = node.inputs[i];
+        const Value& part = graph.values[in];
+        if (!part.same_numbers(out)) return "its parts have other scales than its result";
+        if (channel % static_cast<std::int32_t>(spec::atom_bytes) != 0)
+            return fmt::format("a part begins at channel {}, within an atom of {}", channel,
+                               spec::atom_bytes);
+        channel += part.channels;
+        if (std::ranges::count(node.inputs, in) > 1) return "a part stands in it twice";
+        for (const std::size_t reader : graph.readers(in)) {
+            const Node& other = graph.nodes[reader];
+            if (std::holds_alternative<compiler::Concatenation>(other.operation) && &other != &node)
+                return "a part stands in another concatenation, too";
+        }
+    }
+    return {};
+}
+
+struct RefusalOf {
+    const Graph& graph;
+    const Node& node;
+    const Options& options;
+
+    [[nodiscard]] const Value& in(std::size_t i = 0) const { return graph.values[node.inputs[i]]; }
+    [[nodiscard]] const Value& out() const { return graph.values[node.outputs[0]]; }
+
+    std::string operator()(const compiler::Unknown& o) const { return o.why; }
+    std::string operator()(const compiler::Folded&) const { return {}; }
+    std::string operator()(const compiler::Convolution& o) const {
+        if (o.depthwise && o.in_channels != o.out_channels)
+            return "it makes several channels of one";
+        if (auto why = refuse_shape(shape_of(graph, node, o)); !why.empty()) return why;
+        if (auto numbers = numbers_of(graph, node, o, options); !numbers) return numbers.error();
+        return {};
+    }
+    std::string operator()(const compiler::AveragePool& o) const {
+        if (auto why = refuse_shape(shape_of(graph, node, o)); !why.empty()) return why;
+        if (auto numbers = numbers_of(graph, node, o); !numbers) return numbers.error();
+        return {};
+    }
+    std::string operator()(const compiler::Sum& o) const {
+        if (!in(0).same_shape(in(1)) || !in(0).same_shape(out())) return "its shapes do not agree";
+        if (out().pixels() < std::int64_t{spec::least_operand_atoms})
+            return fmt::format("operands of element-wise operators have at least {} pixels",
+                               spec::least_operand_atoms);
+        const auto range = range_of(o.activation, out());
+        if (!range) return "its activation is none of RELU and RELU6";
+        if (range->high < 127) return "its activation has an upper bound below its range";
+        const double ratio = static_cast<double>(in(0).scale) / static_cast<double>(in(1).scale);
+        constexpr double most_ratio = 256;
+        if (!(ratio < most_ratio && ratio > 1 / most_ratio))
+            return fmt::format("its inputs' scales differ by more than {}", most_ratio);
+        return {};
+    }
+    std::string operator()(const compiler::Concatenation& o) const {
+        if (o.axis != compiler::Axis::channels)
+            return "it joins along another dimension than the channels";
+        if (o.activation != Activation::none) return "it has an activation";
+        return refuse_parts(graph, node);
+    }
+    // What is left has no form that the facts show for int8.
+    std::string operator()(const auto&) const {
+        return "no form of it in int8 is known on this chip";
+    }
+};
+
+}  // namespace
+
+std::string refuse_shape(const ConvolutionShape& s) {
+    const auto& w = s.window;
+    if (w.kernel_h > most_kernel || w.kernel_w > most_kernel)
+        return fmt::format("its kernel has a side above {} pixels", most_kernel);
+    if (w.stride_h > most_stride || w.stride_w > most_stride)
+        return fmt::format("its stride is above {} pixels", most_stride);
+    if (w.dilation_h > most_dilation || w.dilation_w > most_dilation)
+        return fmt::format("its dilation is above {} pixels", most_dilation);
+    if (w.top > most_padding || w.left > most_padding)
+        return fmt::format("its padding is above {} pixels", most_padding);
+    if (s.bytes_per_kernel() > most_kernel_bytes)
+        return fmt::format("a kernel has more than {} bytes", most_kernel_bytes);
+    const auto plan = buffer_plan(s);
+    if (!plan) return "32 of its kernels do not fit the convolution buffer";
+    if (row_tiles(s, *plan).empty())
+        return "the rows of one row of results do not fit the convolution buffer";
+    return {};
+}
+
+std::string Target::refusal(const Graph& graph, const Node& node) const {
+    for (const auto* list : {&node.inputs, &node.outputs})
+        for (const ValueId id : *list)
+            if (auto why = refuse_cube(graph.values[id]); !why.empty()) return why;
+    return std::visit(RefusalOf{graph, node, options_}, node.operation);
+}
+
+}  // namespace reef::rk3588::lowering

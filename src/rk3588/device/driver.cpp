@@ -1,0 +1,106 @@
+#include "rk3588/device/driver.h"
+
+#include <fmt/format.h>
+
+#include "rk3588/device/npu_program.h"
+#include "rk3588/device/sim_device.h"
+
+namespace reef::rk3588 {
+namespace {
+
+using runtime::Capability;
+using runtime::OptionType;
+
+constexpr const char *rounding = "output_rounding", *operands = "depthwise_operands",
+                     *by_register = "register", *to_even = "even", *away = "away", *of_64 = "64",
+                     *of_48 = "48";
+
+sim::Switches switches_of(const runtime::OptionValues& options) {
+    sim::Switches switches;
+    using Rounding = sim::Switches::OutputRounding;
+    const std::string how(options.text(rounding));
+    switches.output_rounding = how == to_even ? Rounding::half_to_even
+                               : how == away  ? Rounding::half_away
+                                              : Rounding::by_register;
+    if (options.text(operands) == of_48)
+        switches.depthwise_operands = sim::Switches::DepthwiseOperands::bytes_48;
+    return switches;
+}
+
+/// The program's tensors have the operator's bytes.
+Status check_tensors(const model::Subgraph& graph, const std::vector<model::TensorIndex>& tensors,
+                     const std::vector<Cube>& cubes, std::string_view what) {
+    if (tensors.size() != cubes.size())
+        return fail(Cause::bad_input, fmt::format("a program of {} {}s for an operator of {}",
+                                                  cubes.size(), what, tensors.size()));
+    for (std::size_t i = 0; i < cubes.size(); ++i) {
+        const auto place = fmt::format("{} {}", what, i);
+        if (tensors[i] < 0) return fail(Cause::bad_input, "it is not given", place);
+        const auto& tensor = graph.tensors[static_cast<std::size_t>(tensors[i])];
+        const auto type = cubes[i].flipped ? ElementType::uint8 : ElementType::int8;
+        if (tensor.type != type)
+            return fail(Cause::bad_input,
+                        fmt::format("the program has {}, the model {}", name_of(type),
+                                    name_of(tensor.type)),
+                        place);
+        if (static_cast<std::uint64_t>(tensor.element_count()) != cubes[i].elements())
+            return fail(Cause::bad_input,
+                        fmt::format("the program has {} elements, the model {}",
+                                    cubes[i].elements(), tensor.element_count()),
+                        place);
+    }
+    return {};
+}
+
+}  // namespace
+
+Driver::Driver()
+    : backends_{{.backend = "sim",
+                 .sentence = "a simulated core, which executes command words from memory alone",
+                 .naming = runtime::Naming::optional,
+                 .name_means = "NAME",
+                 .capabilities = {Capability::computes, Capability::simulated}}},
+      options_{{.name = rounding,
+                .type = OptionType::choice,
+                .standard = by_register,
+                .sentence = "how the output converter rounds a half: as CVT_ROUND says, or always "
+                            "to even or away from zero",
+                .choices = {by_register, to_even, away}},
+               {.name = operands,
+                .type = OptionType::choice,
+                .standard = of_64,
+                .sentence = "bytes of the operands of 8 channels in depthwise convolutions with "
+                            "factors by channel",
+                .choices = {of_64, of_48}}},
+      words_{.taken = "compiled for the RK3588",
+             .left = "the RK3588 runs what was compiled for it",
+             .chip = "the RK3588",
+             .make = "compile it for the RK3588 (`target` rk3588)",
+             .elsewhere = "run it with `device` rk3588:sim"} {}
+
+runtime::Enumeration Driver::enumerate() const {
+    return {.devices = {{"rk3588:sim", "ready", "simulated"}}, .buses = {}};
+}
+
+bool Driver::is_compiled(const model::Operator& op) const {
+    return rk3588::is_compiled(op);
+}
+
+Result<std::shared_ptr<const runtime::Program>> Driver::prepare(const runtime::DeviceUri&,
+                                                                const runtime::OptionValues&,
+                                                                const model::Subgraph& graph,
+                                                                const model::Operator& op) const {
+    auto program = std::make_shared<NpuProgram>();
+    program->artifact = REEF_TRY(read_artifact(op.custom_options.view()));
+    REEF_CHECK(check_tensors(graph, op.inputs, program->artifact.inputs, "input"));
+    REEF_CHECK(check_tensors(graph, op.outputs, program->artifact.outputs, "output"));
+    return program;
+}
+
+Result<std::shared_ptr<runtime::Device>> Driver::open(const runtime::DeviceUri& device,
+                                                      const runtime::OptionValues& options,
+                                                      int) const {
+    return make_sim_device(device.device(), switches_of(options));
+}
+
+}  // namespace reef::rk3588

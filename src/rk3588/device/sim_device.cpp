@@ -1,0 +1,141 @@
+#include "rk3588/device/sim_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <mutex>
+
+#include "reef/model/graph.h"
+#include "rk3588/device/npu_program.h"
+#include "rk3588/sim/machine.h"
+
+namespace reef::rk3588 {
+namespace {
+
+constexpr std::uint64_t page = 4096;
+/// Nothing is at 0, so that an address that nobody set is found.
+constexpr std::uint64_t first_address = 0x10000;
+
+class SimDevice final : public runtime::Device, public std::enable_shared_from_this<SimDevice> {
+  public:
+    SimDevice(std::string uri, const sim::Switches& switches)
+        : uri_(std::move(uri)), switches_(switches) {}
+
+    [[nodiscard]] std::string uri() const override { return uri_; }
+    [[nodiscard]] Result<std::unique_ptr<graph::DeviceOperator>> load(
+        std::shared_ptr<const runtime::Program> program, const graph::RunControl& control) override;
+    [[nodiscard]] std::optional<runtime::DeviceCounters> counters() const override {
+        return runtime::DeviceCounters{.runs = runs_, .parameter_loads = loads_};
+    }
+
+    [[nodiscard]] const sim::Switches& switches() const { return switches_; }
+    [[nodiscard]] std::mutex& mutex() { return mutex_; }
+    void count_run() { ++runs_; }
+
+  private:
+    std::string uri_;
+    sim::Switches switches_;
+    std::mutex mutex_;
+    std::atomic<std::uint64_t> runs_ = 0, loads_ = 0;
+};
+
+/// A program in the simulated memory, with a core of its own: cores keep nothing from one program
+/// to the next.
+class SimOperator final : public graph::DeviceOperator {
+  public:
+    SimOperator(std::shared_ptr<SimDevice> device, std::shared_ptr<const NpuProgram> program,
+                const graph::RunControl& control)
+        : device_(std::move(device)),
+          program_(std::move(program)),
+          control_(control),
+          machine_(memory_, device_->switches()) {}
+
+    [[nodiscard]] Status place() {
+        const Artifact& a = program_->artifact;
+        constants_.assign(a.constants.view().begin(), a.constants.view().end());
+        activations_.resize(a.activation_bytes);
+        std::uint64_t at = first_address;
+        const auto give = [&](std::uint64_t bytes) {
+            const std::uint64_t address = at;
+            at = (at + bytes + page - 1) / page * page;
+            return static_cast<std::uint32_t>(address);
+        };
+        std::uint32_t base[area_count];
+        base[static_cast<std::size_t>(Area::commands)] =
+            give(a.commands.size() * sizeof(std::uint64_t));
+        base[static_cast<std::size_t>(Area::constants)] = give(constants_.size());
+        base[static_cast<std::size_t>(Area::activations)] = give(activations_.size());
+        if (at > std::numeric_limits<std::uint32_t>::max())
+            return fail(Cause::unsupported,
+                        fmt::format("the program needs {} bytes, more than the NPU addresses", at));
+        commands_ = relocated(a, base);
+        commands_base_ = base[static_cast<std::size_t>(Area::commands)];
+        REEF_CHECK(add(commands_base_, std::as_writable_bytes(std::span(commands_))));
+        REEF_CHECK(add(base[static_cast<std::size_t>(Area::constants)], constants_));
+        return add(base[static_cast<std::size_t>(Area::activations)], activations_);
+    }
+
+    [[nodiscard]] std::string kernel() const override { return "rk3588 program"; }
+
+    [[nodiscard]] Status run(std::span<const MutableBytes> inputs,
+                             std::span<const MutableBytes> outputs) override {
+        const std::lock_guard lock(device_->mutex());
+        const Artifact& a = program_->artifact;
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            to_cube(a.inputs[i], inputs[i], at(a.inputs[i]));
+        machine_.reset();
+        for (const ArtifactOperator& op : a.operators) {
+            REEF_CHECK(control_.check());
+            if (op.tasks == 0) continue;
+            const TaskPlace& task = a.tasks[op.first_task];
+            const auto address = commands_base_ + task.first_word * sizeof(std::uint64_t);
+            const auto done =
+                machine_.run(static_cast<std::uint32_t>(address), task.words, op.tasks);
+            if (!done)
+                return std::unexpected(
+                    Error(done.error())
+                        .in(fmt::format("operator {} {} of the plain model", op.index, op.name)));
+        }
+        for (std::size_t i = 0; i < outputs.size(); ++i)
+            from_cube(a.outputs[i], at(a.outputs[i]), outputs[i]);
+        device_->count_run();
+        return {};
+    }
+
+  private:
+    [[nodiscard]] Status add(std::uint32_t address, MutableBytes bytes) {
+        return bytes.empty() ? Status{} : memory_.add(address, bytes);
+    }
+    [[nodiscard]] MutableBytes at(const Cube& cube) {
+        return MutableBytes(activations_).subspan(cube.offset, cube.bytes());
+    }
+
+    std::shared_ptr<SimDevice> device_;
+    std::shared_ptr<const NpuProgram> program_;
+    const graph::RunControl& control_;
+    std::vector<std::byte> constants_, activations_;
+    std::vector<std::uint64_t> commands_;
+    std::uint32_t commands_base_ = 0;
+    sim::Memory memory_;
+    sim::Machine machine_;
+};
+
+Result<std::unique_ptr<graph::DeviceOperator>> SimDevice::load(
+    std::shared_ptr<const runtime::Program> program, const graph::RunControl& control) {
+    auto op = std::make_unique<SimOperator>(
+        shared_from_this(), std::static_pointer_cast<const NpuProgram>(std::move(program)),
+        control);
+    REEF_CHECK(op->place());
+    ++loads_;
+    return op;
+}
+
+}  // namespace
+
+std::shared_ptr<runtime::Device> make_sim_device(std::string uri, const sim::Switches& switches) {
+    return std::make_shared<SimDevice>(std::move(uri), switches);
+}
+
+}  // namespace reef::rk3588

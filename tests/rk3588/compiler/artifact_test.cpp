@@ -1,0 +1,95 @@
+// The artifact's format: what is written is read, and nothing else.
+#include "rk3588/artifact/artifact.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "rk3588/compiler/chip_memory.h"
+#include "rk3588/compiler/compile.h"
+#include "rk3588/compiler/two_convolutions.h"
+
+namespace reef {
+namespace {
+
+using testing::HasSubstr;
+
+rk3588::Artifact small_artifact() {
+    const auto plain = test::two_convolutions();
+    EXPECT_TRUE(plain) << plain.error().message();
+    const auto compiled = rk3588::compile(*plain, {});
+    EXPECT_TRUE(compiled) << compiled.error().message();
+    return test::programs_of(compiled->model).at(0);
+}
+
+void expect_refused(const rk3588::Artifact& artifact, const char* what) {
+    const auto read = rk3588::read_artifact(write_artifact(artifact));
+    ASSERT_FALSE(read) << what;
+    EXPECT_THAT(read.error().message(), HasSubstr(what));
+}
+
+TEST(Rk3588Artifact, IsReadAsWritten) {
+    const auto artifact = small_artifact();
+    const auto again = rk3588::read_artifact(write_artifact(artifact));
+    ASSERT_TRUE(again) << again.error().message();
+    EXPECT_EQ(*again, artifact);
+    EXPECT_GE(artifact.tasks.size(), 2U);
+    EXPECT_FALSE(artifact.relocations.empty());
+}
+
+TEST(Rk3588Artifact, EveryTruncationIsRefused) {
+    const auto bytes = write_artifact(small_artifact());
+    for (std::size_t n = 0; n < bytes.size(); n += 1 + n / 16)
+        EXPECT_FALSE(rk3588::read_artifact(Bytes(bytes).first(n))) << n;
+}
+
+TEST(Rk3588Artifact, BrokenOnesAreRefusedByPlace) {
+    const auto good = small_artifact();
+    auto a = good;
+    a.tasks[0].words += 1;
+    expect_refused(a, "task 0");
+    a = good;
+    a.tasks[1].first_word = static_cast<std::uint32_t>(a.commands.size());
+    expect_refused(a, "task 1");
+    a = good;
+    a.relocations.pop_back();
+    expect_refused(a, "an address without relocation");
+    a = good;
+    a.relocations[0].word += 1;
+    expect_refused(a, "relocation 0");
+    a = good;
+    a.activation_bytes = 64;
+    expect_refused(a, "outside of the a");
+    a = good;
+    a.inputs[0].offset = a.activation_bytes;
+    expect_refused(a, "input 0");
+    a = good;
+    a.outputs[0].channels = 1U << 16;
+    expect_refused(a, "output 0");
+    a = good;
+    a.commands[3] = 0x1234'0000'0000'ffff;
+    expect_refused(a, "task 0");
+    a = good;
+    a.operators[1].tasks = 77;
+    expect_refused(a, "its tasks are not in the program");
+}
+
+TEST(Rk3588Artifact, CubesKeepTensors) {
+    rk3588::Cube cube{0, 2, 3, 21, true};
+    std::vector<std::byte> tensor(cube.elements()), memory(cube.bytes()), back(tensor.size());
+    for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<std::byte>(i);
+    to_cube(cube, tensor, memory);
+    from_cube(cube, memory, back);
+    EXPECT_EQ(back, tensor);
+    // Channel 17 of the pixel behind the first: the second surface, uint8 as int8.
+    EXPECT_EQ(memory[6 * 16 + 16 + 1], tensor[21 + 17] ^ std::byte{0x80});
+    EXPECT_EQ(memory[6 * 16 + 5], std::byte{0});
+}
+
+TEST(Rk3588Artifact, CompilingIsDeterministic) {
+    EXPECT_EQ(write_artifact(small_artifact()), write_artifact(small_artifact()));
+}
+
+}  // namespace
+}  // namespace reef

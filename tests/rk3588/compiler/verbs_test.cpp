@@ -1,0 +1,76 @@
+// The command's verbs on models that are compiled for the RK3588.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reef/base/file.h"
+#include "reef/model/tflite.h"
+#include "rk3588/compiler/two_convolutions.h"
+#include "support/process.h"
+#include "support/temporary_folder.h"
+
+namespace reef {
+namespace {
+
+using testing::HasSubstr;
+
+class NpuVerbs : public testing::Test {
+  protected:
+    NpuVerbs() {
+        const auto model = test::two_convolutions();
+        EXPECT_TRUE(model) << model.error().message();
+        EXPECT_TRUE(write_file(plain, model::write_tflite(*model).value()));
+    }
+    static test::ProcessResult reef(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), REEF_COMMAND);
+        return test::run_process(arguments);
+    }
+    [[nodiscard]] test::ProcessResult compile(std::vector<std::string> more = {}) const {
+        std::vector<std::string> arguments{"compile", plain, "--target", "rk3588", "-o", compiled};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return reef(std::move(arguments));
+    }
+
+    test::TemporaryFolder folder;
+    std::string plain = folder.file("net.tflite"), compiled = folder.file("npu.tflite");
+};
+
+TEST_F(NpuVerbs, CompileReportsWhatProgramsNeed) {
+    const auto done = compile({"--costs"});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_THAT(done.out, HasSubstr("CONV_2D"));
+    EXPECT_THAT(done.out, HasSubstr("2 in 2 tasks"));
+    EXPECT_THAT(done.out, HasSubstr("bytes moved"));
+    EXPECT_THAT(done.out, HasSubstr("BS multiplies with a factor of all channels"));
+    const auto exact = compile({"--requant", "exact", "--assume", "round,nrdma", "--json"});
+    EXPECT_EQ(exact.exit_code, 0) << exact.err;
+    EXPECT_THAT(exact.out, HasSubstr("\"estimated_cycles\""));
+}
+
+TEST_F(NpuVerbs, CompiledModelsRunOnTheSimulatedCore) {
+    ASSERT_EQ(compile().exit_code, 0);
+    const auto run = reef({"run", compiled, "--device", "rk3588:sim", "--require-npu"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const auto elsewhere = reef({"run", compiled, "--device", "cpu"});
+    EXPECT_EQ(elsewhere.exit_code, 1);
+    EXPECT_THAT(elsewhere.err, HasSubstr("rk3588:sim"));
+}
+
+TEST_F(NpuVerbs, CheckSaysAVerdictForEachOperator) {
+    const auto check = reef({"check", plain, "--target", "rk3588"});
+    EXPECT_EQ(check.exit_code, 0) << check.err;
+    EXPECT_THAT(check.out, HasSubstr("2 of 2"));
+}
+
+TEST_F(NpuVerbs, OptionsOfOtherCompilersAreRefused) {
+    const auto wrong =
+        reef({"compile", plain, "--target", "edgetpu", "--requant", "exact", "-o", compiled});
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_THAT(wrong.err, HasSubstr("has no option --requant"));
+    EXPECT_EQ(compile({"--requant", "twice"}).exit_code, 2);
+    EXPECT_EQ(compile({"--stream-parameters"}).exit_code, 2);
+    ASSERT_EQ(compile().exit_code, 0);
+    EXPECT_EQ(reef({"compile", compiled, "--target", "rk3588"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace reef
