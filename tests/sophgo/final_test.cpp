@@ -83,7 +83,9 @@ TEST(Final, PrintsBackAsItWas) {
         }
     }
     EXPECT_EQ(named, test::shared_folder() ? 1U : 0U);
-    if (test::shared_required()) EXPECT_EQ(samples().size(), 11U);
+    if (test::shared_required()) {
+        EXPECT_EQ(samples().size(), 11U);
+    }
 }
 
 TEST(Final, CoefficientSizesAreTheFiles) {
@@ -132,7 +134,9 @@ TEST(Final, EveryOperatorCanBeCutAt) {
                 EXPECT_TRUE(faults_of(cut->program).empty()) << name << " " << tensor;
                 EXPECT_EQ(MemoryOracle::harm_of(cut->program), "") << name << " " << tensor;
                 EXPECT_EQ(engine().print(cut->text).value(), cut->text);
-                if (!before.outputs.empty()) EXPECT_EQ(cut->program.outputs, std::vector{tensor});
+                if (!before.outputs.empty()) {
+                    EXPECT_EQ(cut->program.outputs, std::vector{tensor});
+                }
                 expect_same_places(before, *cut, name + " " + tensor);
                 ++cuts;
             }
@@ -236,8 +240,8 @@ TEST(Final, AnyTextIsReadOrRefused) {
         if (!program) continue;
         (void)check_program(*program);
         (void)report_of(*program, chip::Detail::all);
-        for (const char* at : {"conv", "scores", "flat"})
-            if (cut_at(text, {at})) ++cuts;
+        for (const char* tensor : {"conv", "scores", "flat"})
+            if (cut_at(text, {tensor})) ++cuts;
     }
     EXPECT_GT(cuts, 30U);
 }

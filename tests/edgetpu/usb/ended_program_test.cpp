@@ -30,7 +30,7 @@ class Patience final : public RunWatch {
     mutable int left_;
 };
 
-struct Tensors {
+struct RunTensors {
     std::vector<std::byte> in = std::vector<std::byte>(copied_bytes, std::byte{42});
     std::vector<std::byte> out = std::vector<std::byte>(copied_bytes);
     [[nodiscard]] std::vector<Bytes> inputs() const { return {in}; }
@@ -60,7 +60,7 @@ class EndedProgram : public testing::TestWithParam<Case> {
   protected:
     static constexpr int patience = 40;
     Patience watch_{patience};
-    Tensors tensors_;
+    RunTensors tensors_;
 };
 
 TEST_P(EndedProgram, EndsOnAStickAndTheNextRunIsAsAnyOther) {
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, EndedProgram, testing::ValuesIn(cases),
                          [](const auto& tested) { return tested.param.name; });
 
 TEST(WatchedProgram, AWatchThatLetsItRunChangesNothing) {
-    Tensors tensors;
+    RunTensors tensors;
     Simulator chip;
     auto package = SimulatedPackage::prepare(sim::copy_package(sim::copy_program()));
     ASSERT_TRUE(package) << package.error().message();
