@@ -26,6 +26,11 @@ Error device_error(std::string what, std::string place) {
             .hint = {}};
 }
 
+// Bit 7 of an endpoint's address is its direction, seen from the host.
+constexpr bool goes_to_the_chip(std::uint8_t endpoint) {
+    return (endpoint & 0x80) == 0;
+}
+
 std::string_view name_of(std::uint8_t endpoint) {
     switch (endpoint) {
         case out_endpoint:
@@ -352,7 +357,7 @@ Status Runner::take(const Completion& completion) {
         return std::unexpected(
             lost_transfer({*completion.fault, std::string(to_string(*completion.fault))}, place()));
     }
-    if (completion.endpoint == out_endpoint) {
+    if (goes_to_the_chip(completion.endpoint)) {
         const auto sent = std::ranges::find(sent_, completion.id, &Sent::id);
         if (sent == sent_.end()) return {};
         const std::size_t size = sent->size;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reef/chip/compiler.h"
+#include "rk3588/compiler/cost.h"
 #include "rk3588/compiler/options.h"
 
 namespace reef::rk3588 {
@@ -21,36 +22,10 @@ struct CompileOptions {
     const std::atomic<bool>* cancelled = nullptr;
 };
 
-/// Bytes that the chip reads and writes in one inference, as its registers say.
-struct BytesMoved {
-    std::uint64_t features = 0, weights = 0, operands = 0, commands = 0, results = 0;
-    [[nodiscard]] std::uint64_t total() const {
-        return features + weights + operands + commands + results;
-    }
-};
-
-/// An operator on the chip.
-struct OperatorReport {
-    std::size_t index = 0;  ///< in the plain model
-    std::string name;
-    std::size_t tasks = 0;
-    std::int32_t data_banks = 0, weight_banks = 0;  ///< 0: it does not use the CBUF
-    std::uint64_t macs = 0;
-    BytesMoved bytes;
-    std::uint64_t cycles = 0;     ///< estimated, of one core
-    double worst_gain_error = 0;  ///< of a channel's constants, relative
-};
-
 struct CompiledProgram {
     std::vector<OperatorReport> operators;
     std::size_t tasks = 0;
     std::size_t activation_bytes = 0, constant_bytes = 0, command_bytes = 0;
-};
-
-/// A form that the program uses and that no stream of a real RK3588 has shown in int8.
-struct UnprovenForm {
-    std::string what;
-    std::size_t operators = 0;
 };
 
 struct Compiled {

@@ -10,7 +10,8 @@
 #include "compiler/partition.h"
 #include "rk3588/artifact/artifact.h"
 #include "rk3588/compiler/buffer_plan.h"
-#include "rk3588/compiler/compile.h"
+#include "rk3588/compiler/cost.h"
+#include "rk3588/compiler/options.h"
 #include "rk3588/compiler/requantisation.h"
 
 namespace reef::rk3588::lowering {

@@ -93,7 +93,8 @@ TEST(CompiledSchedule, OverlappedIsFasterThanPlainWithTheSameBytes) {
     const auto cycles = [](const edgetpu::Compiled& compiled) {
         return compiled.programs.front().cycles;
     };
-    EXPECT_LT(cycles(*fast) * 100, cycles(*slow) * 80);
+    // What its convolutions save; SOFTMAX at its end takes the same in both.
+    EXPECT_GT(cycles(*slow), cycles(*fast) + 20000);
 }
 
 }  // namespace

@@ -243,7 +243,7 @@ Action add_compile(CLI::App& app) {
     auto options = std::make_shared<CompileVerbOptions>();
     app.add_option("MODEL", options->model, "A plain quantised .tflite file")->required();
     app.add_option("--target", options->target,
-                   "The chip's family (default: the only one there is)")
+                   "The chip's family; may be left out where only one has a compiler")
         ->type_name("FAMILY");
     app.add_option("-o,--output", options->out, "The compiled model to write")->type_name("FILE");
     app.add_option("--max-programs", options->settings.most_programs,
@@ -256,7 +256,9 @@ Action add_compile(CLI::App& app) {
                    "overlapped: what the next operator needs is on its way while one computes; "
                    "plain: one thing after the other")
         ->transform(CLI::CheckedTransformer(std::map<std::string, chip::Schedule>{
-            {"overlapped", chip::Schedule::overlapped}, {"plain", chip::Schedule::plain}}))
+                                                {"overlapped", chip::Schedule::overlapped},
+                                                {"plain", chip::Schedule::plain}})
+                        .description("{overlapped,plain}"))
         ->type_name("HOW");
     app.add_flag("--forms", options->settings.list_forms,
                  "Count instructions of forms that no known program of the chip's vendor has");
