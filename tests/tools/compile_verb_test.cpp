@@ -125,7 +125,7 @@ TEST_F(CompileVerbTest, CountsForms) {
 
 TEST_F(CompileVerbTest, RefusesByName) {
     expect_error({"compile", plain, "--target", "toaster", "-o", compiled}, 2,
-                 "nothing compiles for 'toaster' (targets are edgetpu)");
+                 "nothing compiles for 'toaster' (targets are edgetpu");
     expect_error({"compile", plain, "--target", "edgetpu", "--print-after", "sleep"}, 2,
                  "no pass 'sleep'");
     expect_error({"compile", plain, "--target", "edgetpu", "-o", plain}, 2, "net.tflite");

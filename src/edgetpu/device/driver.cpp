@@ -6,11 +6,11 @@
 #include "debugger_opener.h"
 #include "driven_device.h"
 #include "edgetpu/compiler/compiler_part.h"
+#include "edgetpu/device/stick_doctor.h"
 #include "edgetpu/inspect/disassembler.h"
 #include "edgetpu/inspect/inspection.h"
 #include "edgetpu/params/parameter_reader.h"
 #include "edgetpu/retarget/retargeter.h"
-#include "edgetpu/usb/doctor.h"
 #include "estimator.h"
 #include "layer_gatherer.h"
 #include "reef/edgetpu/numerics.h"
@@ -317,7 +317,7 @@ void enrol(runtime::Registry& registry) {
     registry.add_part<chip::LayerGatherer>(std::make_unique<LayerGatherer>());
     registry.add_part<chip::ParameterReader>(std::make_unique<ParameterReader>());
     registry.add_part<chip::TrafficRecorder>(std::make_unique<TrafficRecorder>());
-    registry.add_part<chip::Doctor>(std::make_unique<usb::Doctor>());
+    registry.add_part<chip::Doctor>(std::make_unique<StickDoctor>());
     registry.add_part<chip::Retargeter>(std::make_unique<Retargeter>());
 }
 

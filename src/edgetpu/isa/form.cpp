@@ -140,16 +140,6 @@ class FormWriter {
     std::string text_;
 };
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-    std::vector<std::string_view> lines;
-    while (!text.empty()) {
-        const auto end = text.find('\n');
-        lines.push_back(text.substr(0, end));
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    }
-    return lines;
-}
-
 /// A wait with its counter is one part.
 std::vector<std::string> parts_of(std::string_view form) {
     std::vector<std::string> parts;
@@ -181,8 +171,7 @@ std::string form_of(const Instruction& instruction) {
 }
 
 std::span<const std::string_view> known_forms() {
-    static const std::vector<std::string_view> forms = lines_of(spec::known_forms);
-    return forms;
+    return spec::known_forms;
 }
 
 bool is_known_form(std::string_view form) {

@@ -59,6 +59,13 @@ class Verbs : public ::testing::Test {
         if (result.exit_code != 0 || !bytes) return {};
         return {nlohmann::json::parse(result.out), {bytes->view().begin(), bytes->view().end()}};
     }
+    /// Of what `reef list --json` printed, in its order.
+    static std::vector<nlohmann::json> sticks_of(const std::string& list) {
+        std::vector<nlohmann::json> sticks;
+        for (const auto& device : nlohmann::json::parse(list)["devices"])
+            if (std::string(device["device"]).starts_with("edgetpu:usb:")) sticks.push_back(device);
+        return sticks;
+    }
     /// Bytes of that shape, none like its neighbours.
     [[nodiscard]] std::string input(const std::string& shape, std::size_t size) const {
         std::vector<std::byte> bytes(size);
@@ -80,10 +87,13 @@ TEST_F(Verbs, ListShowsTheSticks) {
     const auto devices = nlohmann::json::parse(result.out)["devices"];
     std::vector<std::string> names;
     for (const auto& device : devices) names.push_back(device["device"]);
-    EXPECT_THAT(names, ::testing::ElementsAre("cpu", "edgetpu:sim", "edgetpu:usb:1-4.2",
-                                              "edgetpu:usb:2-1"));
-    EXPECT_EQ(devices[2]["state"], "boot loader, no firmware yet, simulated");
-    EXPECT_EQ(devices[3]["state"], "firmware runs, simulated");
+    EXPECT_THAT(names, ::testing::IsSupersetOf({"cpu", "edgetpu:sim"}));
+    const auto sticks = sticks_of(result.out);
+    ASSERT_EQ(sticks.size(), 2U) << result.out;
+    EXPECT_EQ(sticks[0]["device"], "edgetpu:usb:1-4.2");
+    EXPECT_EQ(sticks[0]["state"], "boot loader, no firmware yet, simulated");
+    EXPECT_EQ(sticks[1]["device"], "edgetpu:usb:2-1");
+    EXPECT_EQ(sticks[1]["state"], "firmware runs, simulated");
 }
 
 TEST_F(Verbs, DoctorFindsTheStick) {
@@ -119,7 +129,8 @@ TEST_F(Verbs, AUsbThatDoesNotStartIsAFinding) {
     EXPECT_THAT(list.err, HasSubstr("USB cannot be read: libusb does not start"));
     const auto document = nlohmann::json::parse(list.out);
     EXPECT_THAT(std::string(document["usb_error"]), HasSubstr("libusb does not start"));
-    EXPECT_EQ(document["devices"].size(), 2U);
+    EXPECT_GE(document["devices"].size(), 2U);
+    EXPECT_TRUE(sticks_of(list.out).empty());
 }
 
 TEST_F(Verbs, ARunOnAStickGivesTheSimulatorsOutputs) {
@@ -187,10 +198,10 @@ TEST_F(Verbs, ProcessesShareSticks) {
     EXPECT_EQ(stick.output, simulated.output);
     // Of the sticks that are there: its own settings do not matter.
     const auto list = reef({"list", "--json"}, {variables[0], "REEF_USB_STICKS=1"});
-    const auto devices = nlohmann::json::parse(list.out)["devices"];
-    ASSERT_EQ(devices.size(), 4U) << list.out;
-    EXPECT_EQ(devices[2]["state"], "boot loader, no firmware yet, simulated");
-    EXPECT_EQ(devices[3]["state"], "firmware runs, simulated");
+    const auto sticks = sticks_of(list.out);
+    ASSERT_EQ(sticks.size(), 2U) << list.out;
+    EXPECT_EQ(sticks[0]["state"], "boot loader, no firmware yet, simulated");
+    EXPECT_EQ(sticks[1]["state"], "firmware runs, simulated");
     // Both at once.
     std::vector<std::thread> threads;
     std::vector<test::ProcessResult> results(2);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reef/base/file.h"
+#include "reef/base/npy.h"
 #include "reef/model/tflite.h"
 #include "rk3588/compiler/two_convolutions.h"
 #include "support/process.h"
@@ -48,9 +49,13 @@ TEST_F(NpuVerbs, CompileReportsWhatProgramsNeed) {
 
 TEST_F(NpuVerbs, CompiledModelsRunOnTheSimulatedCore) {
     ASSERT_EQ(compile().exit_code, 0);
-    const auto run = reef({"run", compiled, "--device", "rk3588:sim", "--require-npu"});
+    const Array image{ElementType::uint8, {1, 9, 11, 3}, std::vector(9 * 11 * 3, std::byte{130})};
+    const std::string input = folder.file("in.npy");
+    ASSERT_TRUE(write_file(input, write_npy(image).value()));
+    const auto run =
+        reef({"run", compiled, "--device", "rk3588:sim", "--require-npu", "--input", input});
     EXPECT_EQ(run.exit_code, 0) << run.err;
-    const auto elsewhere = reef({"run", compiled, "--device", "cpu"});
+    const auto elsewhere = reef({"run", compiled, "--device", "cpu", "--input", input});
     EXPECT_EQ(elsewhere.exit_code, 1);
     EXPECT_THAT(elsewhere.err, HasSubstr("rk3588:sim"));
 }

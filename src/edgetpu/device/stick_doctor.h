@@ -3,13 +3,13 @@
 
 #include "reef/chip/doctor.h"
 
-namespace reef::edgetpu::usb {
+namespace reef::edgetpu {
 
-class Doctor final : public chip::Doctor {
+class StickDoctor final : public chip::Doctor {
   public:
     [[nodiscard]] std::string_view family() const override { return "edgetpu"; }
     [[nodiscard]] std::vector<chip::Check> check() const override;
     [[nodiscard]] std::string_view udev_rule() const override;
 };
 
-}  // namespace reef::edgetpu::usb
+}  // namespace reef::edgetpu
