@@ -62,7 +62,8 @@ class Verbs : public ::testing::Test {
     /// Of what `reef list --json` printed, in its order.
     static std::vector<nlohmann::json> sticks_of(const std::string& list) {
         std::vector<nlohmann::json> sticks;
-        for (const auto& device : nlohmann::json::parse(list)["devices"])
+        const auto document = nlohmann::json::parse(list);
+        for (const auto& device : document["devices"])
             if (std::string(device["device"]).starts_with("edgetpu:usb:")) sticks.push_back(device);
         return sticks;
     }
