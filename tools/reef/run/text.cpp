@@ -135,6 +135,25 @@ void print_findings(Console& console, const std::vector<runtime::Finding>& findi
     for (const auto& finding : findings) console.print("  {}\n", finding.message);
 }
 
+/// "1 operator on edgetpu:sim, 59 on cpu", the most capable device first.
+std::string operators_by_device(const runtime::Session& session) {
+    std::vector<std::pair<std::string, std::size_t>> devices;
+    for (const auto& placement : session.placements()) {
+        const auto known = std::ranges::find(devices, placement.device,
+                                             &std::pair<std::string, std::size_t>::first);
+        if (known == devices.end())
+            devices.emplace_back(placement.device, 1);
+        else
+            ++known->second;
+    }
+    std::ranges::stable_partition(devices, [](const auto& one) { return one.first != "cpu"; });
+    std::string text;
+    for (const auto& [device, count] : devices)
+        text += text.empty() ? fmt::format("{} on {}", plural(count, "operator"), device)
+                             : fmt::format(", {} on {}", count, device);
+    return text;
+}
+
 }  // namespace
 
 void print_run_text(Console& console, const runtime::Session& session, const RunReport& report) {
@@ -149,8 +168,7 @@ void print_run_text(Console& console, const runtime::Session& session, const Run
             print_output(console, session, report, i);
         }
     }
-    console.print("\n{} on {}: {}\n", plural(session.placements().size(), "operator"),
-                  report.device, placement_summary(session));
+    console.print("\n{}: {}\n", operators_by_device(session), placement_summary(session));
     if (const std::string chip = chip_summary(session); !chip.empty())
         console.print("{}: {}\n", report.device, chip);
     if (report.list_placements) print_placements(console, session);

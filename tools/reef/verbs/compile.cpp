@@ -198,10 +198,7 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
         console.write(done.listing);
     } else if (options.out != "-") {
         print_operators(console, done, options.all);
-        for (const auto& section : done.sections) {
-            console.print("\n");
-            print_section(console, section);
-        }
+        for (const auto& section : done.sections) print_section(console, section);
         if (verification) print_verification(console, *verification);
         if (against) print_against(console, *against);
         if (right && !options.out.empty())
