@@ -135,7 +135,7 @@ void print_findings(Console& console, const std::vector<runtime::Finding>& findi
     for (const auto& finding : findings) console.print("  {}\n", finding.message);
 }
 
-/// "1 operator on edgetpu:sim, 59 on cpu", the most capable device first.
+/// "1 operator on chip:sim, 59 on cpu": chips first.
 std::string operators_by_device(const runtime::Session& session) {
     std::vector<std::pair<std::string, std::size_t>> devices;
     for (const auto& placement : session.placements()) {
