@@ -59,6 +59,9 @@ TEST_F(Machines, WhatIsSetAndNotModelledStopsByName) {
                 HasSubstr("CNA_CONV_CON1: raw[47+1] is 0x1"));
     EXPECT_THAT(refusal([](auto& set) { set.template set<"CNA_S_POINTER.POINTER">(1); }),
                 HasSubstr("CNA_S_POINTER: the value 0x1 is not modelled"));
+    // Only words of CNA and CORE have been seen with a core's number.
+    EXPECT_THAT(refusal([](auto& set) { set.write(register_named("DPU_S_POINTER"), 1U << 28); }),
+                HasSubstr("DPU_S_POINTER: the value 0x10000000 is not modelled"));
     EXPECT_THAT(refusal([](auto& set) { set.write(register_named("DPU_EW_CFG"), 0x302); }),
                 HasSubstr("functions by table are not modelled"));
 }

@@ -30,6 +30,9 @@ struct Name {
     [[nodiscard]] constexpr std::string_view view() const { return {text, size - 1}; }
 };
 
+/// Where a register's value begins in its command word.
+inline constexpr unsigned first_value_bit = 16;
+
 /// Where a field stands in its register's value.
 struct FieldPlace {
     RegisterIndex index;
@@ -56,8 +59,8 @@ consteval FieldPlace field_named(std::string_view name) {
     for (std::size_t f = 0; f < fields.size(); ++f)
         if (fields[f].name == name.substr(dot + 1))
             return {index, static_cast<std::uint8_t>(f),
-                    static_cast<std::uint8_t>(fields[f].position - 16), fields[f].width,
-                    fields[f].kind == hw::FieldKind::signed_number};
+                    static_cast<std::uint8_t>(fields[f].position - first_value_bit),
+                    fields[f].width, fields[f].kind == hw::FieldKind::signed_number};
     throw "no such field";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reef/rk3588/command_words.h"
+#include "reef_spec/rk3588_registers.h"
 #include "rk3588/sim/core.h"
 #include "rk3588/sim/dpu.h"
 #include "rk3588/sim/dpu_writer.h"
@@ -16,16 +17,41 @@ namespace {
 constexpr std::uint32_t block_bits[] = {Blocks::cna,      Blocks::core, Blocks::dpu,
                                         Blocks::dpu_rdma, Blocks::ppu,  Blocks::ppu_rdma};
 
-/// Bit of INTERRUPT_RAW_STATUS for the end of group 0.
-constexpr unsigned dpu_interrupt = 8;
-constexpr unsigned ppu_interrupt = 10;
+/// A bit of INTERRUPT_RAW_STATUS; group 1's stands behind group 0's.
+consteval unsigned interrupt_named(std::string_view name) {
+    for (const hw::RegisterInfo& info : spec::registers) {
+        if (info.name != "INTERRUPT_RAW_STATUS") continue;
+        for (const hw::RegisterField& field : info.fields)
+            if (field.name == name) return field.position;
+    }
+    throw "no such interrupt";
+}
+constexpr unsigned dpu_interrupt = interrupt_named("DPU_0");
+constexpr unsigned ppu_interrupt = interrupt_named("PPU_0");
+
+constexpr RegisterIndex pointers[] = {
+    register_named("CNA_S_POINTER"), register_named("CORE_S_POINTER"),
+    register_named("DPU_S_POINTER"), register_named("DPU_RDMA_S_POINTER"),
+    register_named("PPU_S_POINTER"), register_named("PPU_RDMA_S_POINTER"),
+};
+/// How groups take turns, and the core's number, which only CNA and CORE have.
+constexpr std::string_view modelled_pointer_fields[] = {"POINTER_PP_EN", "EXECUTER_PP_EN",
+                                                        "POINTER_PP_MODE", "CORE"};
 
 std::size_t number_of(std::uint32_t block) {
     return static_cast<std::size_t>(std::ranges::find(block_bits, block) - block_bits);
 }
 
 bool is_pointer(RegisterIndex index) {
-    return (spec::instructions[index].opcode & 0xfffU) == 0x004;
+    return std::ranges::find(pointers, index) != std::end(pointers);
+}
+
+std::uint32_t modelled_pointer_bits(RegisterIndex index) {
+    std::uint32_t bits = 0;
+    for (const std::string_view name : modelled_pointer_fields)
+        if (const auto* field = spec::instructions[index].find(name))
+            bits |= ((1U << field->width) - 1) << (field->position - first_value_bit);
+    return bits;
 }
 
 std::uint64_t products_of(const Convolution& c, const Sums& sums) {
@@ -50,17 +76,16 @@ void Machine::reset() {
 Status Machine::write_registers(const Task& task) {
     // The fields of all S_POINTER stand in the same bits.
     constexpr FieldPlace turns = field_named("DPU_S_POINTER.POINTER_PP_EN");
-    constexpr std::uint32_t known = 0xe | 3U << 28;  // taking turns, and the core's number
     for (RegisterIndex i = 0; i < register_count; ++i) {
         const std::uint32_t block = block_of(i);
         if (block == 0 || !task.registers.is_written(i)) continue;
         Groups& groups = groups_[number_of(block)];
         const auto value = task.registers.value(i);
         if (is_pointer(i)) {
-            if ((value & ~known) != 0)
+            if ((value & ~modelled_pointer_bits(i)) != 0)
                 return fail(Cause::unsupported,
                             fmt::format("the value {:#x} is not modelled: groups of registers that "
-                                        "are chosen by hand",
+                                        "are chosen by hand, or bits that have no name",
                                         value),
                             std::string(spec::instructions[i].name));
             groups.take_turns = (value >> turns.shift & 1) != 0;
