@@ -22,7 +22,7 @@ Result<Real> real(const Element& element, std::string_view text) {
 
 Result<Size> read_size(const Element& e) {
     REEF_CHECK(only_attributes(e, {"name", "is", "unit", "grade"}));
-    return Size{REEF_TRY(attribute(e, "name")), REEF_TRY(number(e, "is")),
+    return Size{REEF_TRY(attribute(e, "name")), REEF_TRY(address(e, "is")),
                 REEF_TRY(attribute(e, "unit")), REEF_TRY(grade_of(e)), text_of(e)};
 }
 

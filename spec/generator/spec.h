@@ -153,7 +153,7 @@ struct FormList {
 
 struct Size {
     std::string name;
-    unsigned value = 0;
+    std::uint64_t value = 0;
     std::string unit;
     std::string grade;
     std::string meaning;

@@ -83,9 +83,12 @@ std::string machine_page(const MachineFacts& facts) {
     auto out = page_head(facts.name, "machine", facts.title) + wrapped(facts.about) + "\n\n";
     out += fmt::format("{}\n| size | value | unit | grade | |\n|---|---|---|---|---|\n",
                        grades_text());
-    for (const Size& size : facts.sizes)
-        out += fmt::format("| `{}` | {} | {} | {} | {} |\n", size.name, size.value, size.unit,
+    for (const Size& size : facts.sizes) {
+        const auto value =
+            size.unit == "address" ? fmt::format("{:#x}", size.value) : std::to_string(size.value);
+        out += fmt::format("| `{}` | {} | {} | {} | {} |\n", size.name, value, size.unit,
                            size.grade, cell(size.meaning));
+    }
     out += enumeration_sections(facts.enumerations);
     if (!facts.assumptions.empty())
         out +=

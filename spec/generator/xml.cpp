@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 
 namespace reef::specgen {
 
@@ -31,15 +32,28 @@ std::string attribute_or(const Element& element, const char* name, const std::st
     return text ? std::string(text) : otherwise;
 }
 
-Result<unsigned> parse_number(const Element& element, const std::string& text) {
+namespace {
+
+Result<std::uint64_t> number_up_to(const Element& element, const std::string& text,
+                                   std::uint64_t most) {
     const bool hex = text.starts_with("0x");
     const char* begin = text.data() + (hex ? 2 : 0);
     const char* end = text.data() + text.size();
-    unsigned value = 0;
+    std::uint64_t value = 0;
     const auto [stop, code] = std::from_chars(begin, end, value, hex ? 16 : 10);
-    if (code != std::errc{} || stop != end || value > 0x7fff'ffff)
+    if (code != std::errc{} || stop != end || value > most)
         return fail_at(element, fmt::format("'{}' is not a number", text));
     return value;
+}
+
+}  // namespace
+
+Result<unsigned> parse_number(const Element& element, const std::string& text) {
+    return static_cast<unsigned>(REEF_TRY(number_up_to(element, text, 0x7fff'ffff)));
+}
+
+Result<std::uint64_t> address(const Element& element, const char* name) {
+    return number_up_to(element, REEF_TRY(attribute(element, name)), ~std::uint64_t{0} >> 1);
 }
 
 Result<unsigned> number(const Element& element, const char* name) {

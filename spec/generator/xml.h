@@ -26,6 +26,8 @@ using Element = tinyxml2::XMLElement;
                                        const std::string& otherwise);
 /// Decimal, or hexadecimal after 0x; at most 2^31 - 1.
 [[nodiscard]] Result<unsigned> number(const Element& element, const char* name);
+/// The same, of up to 63 bits.
+[[nodiscard]] Result<std::uint64_t> address(const Element& element, const char* name);
 [[nodiscard]] Result<unsigned> parse_number(const Element& element, const std::string& text);
 
 /// The grade attribute, checked against the known grades.

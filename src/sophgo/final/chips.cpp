@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "reef_spec/sophgo_machine.h"
+
 namespace reef::sophgo {
 namespace {
 
@@ -10,13 +12,12 @@ struct LocalMemory {
     Region region;
 };
 
-// From the address maps of TPU-MLIR's backends (grade: read in source; bm1690's in a file, too).
 constexpr std::array local_memories = {
-    LocalMemory{"bm1684x", {0x10000000, 0x1fb000}},
-    LocalMemory{"bm1690", {30ULL << 40, 128ULL << 20}},
-    LocalMemory{"bm1690", {0x6980000000, 128ULL << 20}},
-    LocalMemory{"bm1690e", {30ULL << 40, 16ULL << 20}},
-    LocalMemory{"bm1690e", {0x6980000000, 16ULL << 20}},
+    LocalMemory{"bm1684x", {spec::bm1684x_l2_address, spec::bm1684x_l2_bytes}},
+    LocalMemory{"bm1690", {spec::bm1690_l2_address, spec::bm1690_l2_bytes}},
+    LocalMemory{"bm1690", {spec::bm1690_l2_alias_address, spec::bm1690_l2_bytes}},
+    LocalMemory{"bm1690e", {spec::bm1690_l2_address, spec::bm1690e_l2_bytes}},
+    LocalMemory{"bm1690e", {spec::bm1690_l2_alias_address, spec::bm1690e_l2_bytes}},
 };
 
 }  // namespace
