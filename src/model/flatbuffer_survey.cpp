@@ -71,8 +71,8 @@ class Walker {
         } else if (base == flatbuffers::ET_SEQUENCE && inner->st == flatbuffers::ST_UNION) {
             const auto member = table.GetField<std::uint8_t>(slot(i - 1), 0);
             visit_union(table_at(value), *inner, member, step);
-        } else if (base == flatbuffers::ET_SEQUENCE) {
-            visit(table_at(value), *inner, &step);
+        } else if (base == flatbuffers::ET_SEQUENCE && inner->st == flatbuffers::ST_TABLE) {
+            visit(table_at(value), *inner, &step);  // a struct stands in the table itself
         }
     }
 

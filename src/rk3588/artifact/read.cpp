@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/flatbuffer_survey.h"
 #include "reef_schema/rk3588_generated.h"
 #include "reef_spec/rk3588_machine.h"
 #include "rk3588/artifact/artifact.h"
@@ -175,6 +176,11 @@ Result<Artifact> read_artifact(Bytes bytes) {
     if (stored.version() != artifact_version)
         return fail(Cause::unsupported, fmt::format("a program of version {}", stored.version()),
                     "custom options", fmt::format("version {} is read", artifact_version));
+    const auto found = model::survey_flatbuffer(*flatbuffers::GetRoot<flatbuffers::Table>(data),
+                                                *schema::ProgramTypeTable(), "the program");
+    if (found.misaligned != nullptr)
+        return broken("a vector is off its alignment",
+                      fmt::format("custom options, byte {}", found.misaligned - data));
     return Reader(stored).run();
 }
 

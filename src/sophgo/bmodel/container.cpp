@@ -7,6 +7,8 @@
 #include <array>
 #include <optional>
 
+#include "model/flatbuffer_survey.h"
+
 namespace reef::sophgo {
 namespace {
 
@@ -63,6 +65,16 @@ Result<std::unique_ptr<const schema::ModelT>> read_tables(Bytes tables) {
         return fail(Cause::bad_input, "the tables are no valid FlatBuffer",
                     fmt::format("byte {}", BmodelHeader::bytes),
                     "the file is damaged, or its tables are encrypted");
+    const auto found = model::survey_flatbuffer(*flatbuffers::GetRoot<flatbuffers::Table>(data),
+                                                *schema::ModelTypeTable(), "the tables");
+    if (found.misaligned != nullptr)
+        return fail(Cause::bad_input, "a vector of the tables is off its alignment",
+                    fmt::format("byte {}", BmodelHeader::bytes + (found.misaligned - data)),
+                    "the file is damaged");
+    // Some thousand references to one long vector would be unpacked into as many copies.
+    if (found.payload_bytes > std::uint64_t{16} * tables.size())
+        return fail(Cause::bad_input, "the tables refer to the same vectors again and again",
+                    fmt::format("byte {}", BmodelHeader::bytes), "the file is damaged");
     const auto* root = flatbuffers::GetRoot<schema::Model>(data);
     for (const auto* net : *root->net())
         if ((net->net_static() != nullptr && net->net_static()->size() > 0) ||

@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "reef_schema/rk3588_generated.h"
 #include "rk3588/compiler/chip_memory.h"
 #include "rk3588/compiler/compile.h"
 #include "rk3588/compiler/two_convolutions.h"
@@ -73,6 +74,31 @@ TEST(Rk3588Artifact, BrokenOnesAreRefusedByPlace) {
     a = good;
     a.operators[1].tasks = 77;
     expect_refused(a, "its tasks are not in the program");
+}
+
+/// The same program, its command words moved to the end, four bytes off a multiple of eight.
+std::vector<std::byte> with_misaligned_commands(std::vector<std::byte> file) {
+    const auto* good = rk3588::schema::GetProgram(file.data());
+    const auto* commands = good->commands();
+    const Bytes stored{reinterpret_cast<const std::byte*>(commands),
+                       sizeof(std::uint32_t) + commands->size() * sizeof(std::uint64_t)};
+    const std::vector<std::byte> copy(stored.begin(), stored.end());
+    const auto* field = reinterpret_cast<const flatbuffers::Table*>(good)->GetAddressOf(
+        rk3588::schema::Program::VT_COMMANDS);
+    const auto place =
+        static_cast<std::size_t>(reinterpret_cast<const std::byte*>(field) - file.data());
+    file.resize((file.size() + 7) / 8 * 8);
+    const auto offset = static_cast<std::uint32_t>(file.size() - place);
+    file.insert(file.end(), copy.begin(), copy.end());
+    flatbuffers::WriteScalar(file.data() + place, offset);
+    return file;
+}
+
+TEST(Rk3588Artifact, MisalignedWordsAreRefused) {
+    const auto read =
+        rk3588::read_artifact(with_misaligned_commands(write_artifact(small_artifact())));
+    ASSERT_FALSE(read);
+    EXPECT_THAT(read.error().message(), HasSubstr("a vector is off its alignment"));
 }
 
 TEST(Rk3588Artifact, CubesKeepTensors) {
