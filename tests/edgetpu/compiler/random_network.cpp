@@ -221,8 +221,10 @@ class Maker {
     void scaled() {
         const Live in = any();
         touch(in);
-        const auto factor = constant_like(
-            in, chance(3), std::uniform_real_distribution<float>(0.004F, 0.01F)(random_));
+        // One draw a line: compilers evaluate arguments in orders of their own.
+        const bool single = chance(3);
+        const float size = std::uniform_real_distribution<float>(0.004F, 0.01F)(random_);
+        const auto factor = constant_like(in, single, size);
         const auto to = made({0, in.h, in.w, in.c, in.scale * 0.7F, zero(), false});
         builder_.add(Op::mul, {in.index, factor}, {to}, model::MulOptions{activation()});
     }
