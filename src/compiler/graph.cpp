@@ -29,8 +29,14 @@ struct TextOf {
                            o.per_channel() ? "scales by channel" : "one scale");
     }
     std::string operator()(const Sum&) const { return "sum"; }
+    std::string operator()(const Difference&) const { return "difference"; }
     std::string operator()(const Product&) const { return "product"; }
     std::string operator()(const Maximum&) const { return "maximum of two"; }
+    std::string operator()(const Minimum&) const { return "minimum of two"; }
+    std::string operator()(const LeakyRelu& o) const {
+        return fmt::format("below zero times {}", o.slope);
+    }
+    std::string operator()(const Prelu&) const { return "below zero times a slope by channel"; }
     std::string operator()(const Rescale&) const { return "rescale"; }
     std::string operator()(const Logistic&) const { return "logistic"; }
     std::string operator()(const Softmax&) const { return "softmax"; }

@@ -82,11 +82,24 @@ struct TransposedConvolution {
 struct Sum {
     Activation activation = Activation::none;
 };
+/// The first less the second.
+struct Difference {
+    Activation activation = Activation::none;
+};
 struct Product {
     Activation activation = Activation::none;
 };
 /// Of two tensors of one scale.
 struct Maximum {};
+struct Minimum {};
+/// Below zero: times a slope.
+struct LeakyRelu {
+    float slope = 0;
+};
+/// Below zero: times its channel's slope, which a depthwise convolution of a pixel applies.
+struct Prelu {
+    Convolution slopes;
+};
 /// The same values at another scale, or limited: QUANTIZE and the RELU family.
 struct Rescale {
     Activation activation = Activation::none;
@@ -149,9 +162,10 @@ struct Unknown {
     std::string why;
 };
 
-using Operation = std::variant<Unknown, Folded, Convolution, Sum, Product, Maximum, Rescale,
-                               Logistic, Tanh, Softmax, Concatenation, MaxPool, AveragePool, Resize,
-                               Slice, Pad, Reshape, Transpose, TransposedConvolution, Blocks>;
+using Operation =
+    std::variant<Unknown, Folded, Convolution, Sum, Difference, Product, Maximum, Minimum, Rescale,
+                 LeakyRelu, Prelu, Logistic, Tanh, Softmax, Concatenation, MaxPool, AveragePool,
+                 Resize, Slice, Pad, Reshape, Transpose, TransposedConvolution, Blocks>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

@@ -70,6 +70,8 @@ class GraphReader {
     Read product_with(const Operator& op, const Tensor& factor) const;
     Read difference(const Operator& op) const;
     Read maximum(const Operator& op) const;
+    Read minimum(const Operator& op) const;
+    Read prelu(const Operator& op) const;
     [[nodiscard]] std::vector<std::uint8_t> bytes_of(const Tensor& constant) const;
     Read concatenation(const Operator& op) const;
     Read pool(const Operator& op) const;

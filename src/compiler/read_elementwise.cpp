@@ -115,8 +115,10 @@ Read GraphReader::product_with(const Operator& op, const Tensor& factor) const {
 
 /// A constant is taken off as a whole number of the input's steps.
 Read GraphReader::difference(const Operator& op) const {
-    if (op.inputs.size() != 2 || !is_constant(op.inputs[1]))
-        return std::unexpected("no known program takes one computed tensor from another");
+    if (op.inputs.size() != 2 || !is_constant(op.inputs[1])) {
+        if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
+        return Difference{options<model::SubOptions>(op).activation};
+    }
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
     const Tensor& constant = tensor(op.inputs[1]);
     const auto numbers = numbers_of(constant);
@@ -140,6 +142,29 @@ Read GraphReader::difference(const Operator& op) const {
 Read GraphReader::maximum(const Operator& op) const {
     if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
     return Maximum{};
+}
+
+Read GraphReader::minimum(const Operator& op) const {
+    if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
+    return Minimum{};
+}
+
+Read GraphReader::prelu(const Operator& op) const {
+    if (op.inputs.size() != 2 || !is_constant(op.inputs[1]))
+        return std::unexpected("its slopes are computed");
+    const Value& in = value(op.inputs[0]);
+    const Tensor& slopes = tensor(op.inputs[1]);
+    const auto numbers = numbers_of(slopes);
+    if (!numbers) return std::unexpected("its slopes have not 8 bits and one scale");
+    if (!in.same_shape(value(op.outputs[0]))) return disagree();
+    auto bytes = bytes_of(slopes);
+    if (bytes.size() != 1 && !is_by_channel(slopes, in))
+        return std::unexpected("it has more slopes than one for each channel");
+    if (bytes.size() == 1) bytes.assign(static_cast<std::size_t>(in.channels), bytes[0]);
+    Prelu prelu{of_each_channel(in, Activation::none, std::move(bytes))};
+    prelu.slopes.weight_zero = numbers->zero;
+    prelu.slopes.weight_scales = {numbers->scale};
+    return prelu;
 }
 
 }  // namespace reef::compiler

@@ -128,7 +128,11 @@ Read GraphReader::operation_of(const Operator& op) {
         case Op::maximum:
             return maximum(op);
         case Op::minimum:
-            return std::unexpected("how the chip takes a minimum is not known of any program");
+            return minimum(op);
+        case Op::leaky_relu:
+            return LeakyRelu{options<model::LeakyReluOptions>(op).alpha};
+        case Op::prelu:
+            return prelu(op);
         case Op::quantize:
             return Rescale{};
         case Op::relu:
@@ -167,8 +171,6 @@ Read GraphReader::operation_of(const Operator& op) {
         case Op::space_to_depth:
         case Op::depth_to_space:
             return blocks(op);
-        case Op::leaky_relu:
-        case Op::prelu:
         case Op::l2_normalization:
         case Op::unidirectional_sequence_lstm:
             return std::unexpected("how the chip computes it is not known of any program");

@@ -1,5 +1,6 @@
 // Sums, products, and copies through the identity matrix: other scales, limits, places, functions.
 #include <algorithm>
+#include <limits>
 
 #include "edgetpu/compiler/emission.h"
 
@@ -115,13 +116,24 @@ std::optional<program::Tensor> copy_bytes(const Tensor& in, const Tensor& out, u
     return op;
 }
 
+/// x, and below zero x times a slope. Unused breaks of known tables are infinite.
+program::Table bent_at_zero(float slope) {
+    program::Table table;
+    for (auto& segment : table.coefficients) segment = {0, 1, 0, 0, 0};
+    table.coefficients[0][1] = slope;
+    table.breaks.fill(std::numeric_limits<float>::infinity());
+    table.breaks[0] = 0;
+    return table;
+}
+
 }  // namespace
 
 void emit(Emission& e, const Step& step, const CopyStep& kind) {
     const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
-    if (kind.function == Function::logistic) {
+    if (kind.function != Function::none) {
         program::LoadTable load;
-        load.table = table_of(spec::sigmoid_256);
+        load.table = kind.function == Function::logistic ? table_of(spec::sigmoid_256)
+                                                         : bent_at_zero(kind.slope);
         e.code.tile(every_tile, load);
     }
     if (kind.filled_words > 0)
@@ -173,13 +185,12 @@ void emit(Emission& e, const Step& step, const SumStep& kind) {
 
 namespace {
 
-/// The identity times a factor of -1 to 2, where the parameters' zero point is one: column by
-/// column.
-std::array<std::uint32_t, 4> scaled_identity(std::int32_t factor) {
+/// The identity times a factor, column by column, where the parameters have this zero point.
+std::array<std::uint32_t, 4> scaled_identity(std::int32_t factor, std::int32_t zero) {
     std::array<std::uint32_t, 4> words{};
     for (unsigned lane = 0; lane < 4; ++lane)
         for (unsigned i = 0; i < 4; ++i)
-            words[lane] |= (i == lane ? count(factor + 1) : 1U) << 8 * i;
+            words[lane] |= count(i == lane ? factor + zero : zero) << 8 * i;
     return words;
 }
 
@@ -187,9 +198,11 @@ std::array<std::uint32_t, 4> scaled_identity(std::int32_t factor) {
 
 void emit(Emission& e, const Step& step, const CombinationStep& kind) {
     const Tensor &a = e.tensor(step.in[0]), &b = e.tensor(step.in[1]), &out = e.tensor(step.out);
+    // One in the vendor's maximum.
+    const std::int32_t zero = std::max({1, -kind.first, -kind.second});
     std::array<std::uint32_t, 16> rows{};
-    std::ranges::copy(scaled_identity(kind.first), rows.begin());
-    std::ranges::copy(scaled_identity(kind.second), rows.begin() + 4);
+    std::ranges::copy(scaled_identity(kind.first, zero), rows.begin());
+    std::ranges::copy(scaled_identity(kind.second, zero), rows.begin() + 4);
     emit_constants(e, rows, combination_row);
     e.code.by_class([&](unsigned t) -> std::optional<program::Tensor> {
         const auto block = block_of(out, t);
@@ -197,7 +210,7 @@ void emit(Emission& e, const Step& step, const CombinationStep& kind) {
         const auto [h, w, words, pixel] = *block;
         program::Tensor op = word_copy();
         apply(op, kind.scaling);
-        op.par_zero = 1;
+        op.par_zero = zero;
         op.loops = loops({2, w, h, words});
         const std::int32_t from = first_of(a, t, out);
         op.in =

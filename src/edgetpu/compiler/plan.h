@@ -204,7 +204,7 @@ struct SumStep {
     std::int32_t initial = 0;
     Scaling scaling;
 };
-/// first * a + second * b, of factors from -1 to 2.
+/// first * a + second * b, of factors from -2 to 2.
 struct CombinationStep {
     std::int32_t first = 1, second = 1;
     Scaling scaling;
@@ -213,7 +213,8 @@ struct ProductStep {
     std::int32_t second_zero = 0;
     Scaling scaling;
 };
-enum class Function : std::uint8_t { none, logistic, tanh };
+/// As a table of polynomials.
+enum class Function : std::uint8_t { none, logistic, leaky_relu };
 /// Also a part of a concatenation.
 struct CopyStep {
     std::int32_t first_channel = 0;       ///< of the output
@@ -224,6 +225,7 @@ struct CopyStep {
     /// Which pixel becomes one of the output: a kernel of one, and from where at which stride.
     Window window{};
     Function function = Function::none;
+    float slope = 0;  ///< of leaky_relu
     Scaling scaling;
     Phase phase{};
 };

@@ -66,14 +66,24 @@ struct RefusalOf {
         return {};
     }
     std::string operator()(const compiler::Sum& o) const { return refuse_activation(o.activation); }
+    std::string operator()(const compiler::Difference& o) const {
+        return refuse_activation(o.activation);
+    }
     std::string operator()(const compiler::Product& o) const {
         return refuse_activation(o.activation);
     }
-    std::string operator()(const compiler::Maximum&) const {
+    std::string operator()(const compiler::Maximum&) const { return refuse_scales(); }
+    std::string operator()(const compiler::Minimum&) const { return refuse_scales(); }
+    [[nodiscard]] std::string refuse_scales() const {
         if (!in(0).same_numbers(in(1)) || !in(0).same_numbers(out()))
             return "its tensors have different scales";
         return {};
     }
+    std::string operator()(const compiler::LeakyRelu& o) const {
+        if (!in().same_shape(out())) return "its shapes do not agree";
+        return std::isfinite(o.slope) ? "" : "its slope is no number";
+    }
+    std::string operator()(const compiler::Prelu&) const { return {}; }
     std::string operator()(const compiler::Rescale& o) const {
         if (!in().same_shape(out())) return "its shapes do not agree";
         return refuse_activation(o.activation);
@@ -94,7 +104,12 @@ struct RefusalOf {
             return "its output has another scale than 1/256";
         return {};
     }
-    std::string operator()(const compiler::Tanh&) const { return "tables for it are not written"; }
+    std::string operator()(const compiler::Tanh&) const {
+        if (!in().same_shape(out())) return "its shapes do not agree";
+        if (out().scale != 1.0F / 128 || out().zero != 128)
+            return "its output has other values than -1 to 127/128";
+        return {};
+    }
 
     std::string operator()(const compiler::Concatenation& o) const {
         if (o.activation != Activation::none) return "it has an activation";

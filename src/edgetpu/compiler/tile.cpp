@@ -27,6 +27,10 @@ ActivationLimits limits_of(compiler::Activation activation) {
                                                        : ActivationLimits::none;
 }
 
+/// Of what a table's lines are applied to: far beyond all results, and finite, as infinity times
+/// their zero coefficients would be no number.
+constexpr float bent_limit = 0x1p20F;
+
 /// An input channel of one tap.
 struct Selected {
     std::int32_t tap = 0, channel = 0;
@@ -189,29 +193,54 @@ class Tiler {
                    {.kernel_h = side, .kernel_w = side, .stride_h = side, .stride_w = side}, all);
     }
 
-    void operator()(const compiler::Sum& sum) {
-        SumStep step{.factors = sum_factors(in(0).scale, in(1).scale),
-                     .scaling = scaling_of(sum.activation)};
-        step.initial = -(in(0).zero * step.factors.first + in(1).zero * step.factors.second);
-        step.scaling.scale = sum_multiplier(in(0).scale, step.factors, out().scale);
-        step.scaling.in_zero = 0;
-        add(step);
+    void operator()(const compiler::Sum& sum) { add(sum_of(in(1).zero, sum.activation)); }
+
+    /// The sum of the first and the second mirrored, a byte of 255 less: factors of a sum are
+    /// positive in all known programs.
+    void operator()(const compiler::Difference& difference) {
+        const auto& inputs = graph_.nodes[node_].inputs;
+        const TensorId b = tensor_of(inputs[1]);
+        const TensorId mirrored = like(b);
+        plan_.tensors[mirrored].zero = 255 - in(1).zero;
+        Scaling mirror = unchanged(0);
+        mirror.out_zero = 255;
+        push({b, b}, mirrored, CombinationStep{-1, 0, mirror});
+        add_of({tensor_of(inputs[0]), mirrored}, sum_of(255 - in(1).zero, difference.activation));
     }
 
-    /// The second, and twice the half of what the first is above it. The half is taken with the
-    /// scale by its reciprocal, which need not be one.
-    void operator()(const compiler::Maximum&) {
-        const auto& inputs = graph_.nodes[node_].inputs;
-        const TensorId a = tensor_of(inputs[0]), b = tensor_of(inputs[1]);
-        const TensorId above = like(b);
-        const float unit = out().scale * (1.0F / out().scale);
-        plan_.steps.push_back(
-            {.node = node_,
-             .in = {a, b},
-             .out = above,
-             .kind = CombinationStep{
-                 1, -1, {0, 0, 0.5F * unit, {0, 128 * out().scale * (1.0F / out().scale)}}}});
-        add_of({b, above}, CombinationStep{1, 2, unchanged(0)});
+    /// The second, and twice the half of what the first is above it.
+    void operator()(const compiler::Maximum&) { bent(1, -1, 2); }
+    /// The second less twice the half of what it is above the first.
+    void operator()(const compiler::Minimum&) { bent(-1, 1, -2); }
+
+    void operator()(const compiler::LeakyRelu& leaky) {
+        Scaling scaling = copying(in(0), compiler::Activation::none);
+        scaling.clamp = {-bent_limit, bent_limit};
+        add(CopyStep{.function = Function::leaky_relu, .slope = leaky.slope, .scaling = scaling});
+    }
+
+    /// What is above zero, rescaled, and what is below it, as a depthwise convolution of a pixel:
+    /// one of the two is the zero point.
+    void operator()(const compiler::Prelu& prelu) {
+        constexpr float infinite = std::numeric_limits<float>::infinity();
+        const auto& node = graph_.nodes[node_];
+        const TensorId from = tensor_of(node.inputs[0]), to = tensor_of(node.outputs[0]);
+        const TensorId below = like(from), sloped = like(to), above = like(to);
+        Scaling negative = unchanged(in(0).zero);
+        negative.clamp = {-infinite, 0};
+        push({from}, below, CopyStep{.scaling = negative});
+        const auto& slopes = prelu.slopes;
+        Scaling scaling = scaling_of(compiler::Activation::none);
+        scaling.scale = layer_multiplier(in(0).scale, slopes.weight_scales.front(), out().scale);
+        push({below}, sloped,
+             ConvolutionStep{
+                 slopes.window, true, plan_.layers.size(), scaling, slopes.weight_zero, {}});
+        // The graph outlives the plan.
+        add_layer({std::shared_ptr<void>(), &slopes}, {});
+        Scaling positive = copying(in(0), compiler::Activation::none);
+        positive.clamp = {0, infinite};
+        push({from}, above, CopyStep{.scaling = positive});
+        push({above, sloped}, to, CombinationStep{1, 1, unchanged(out().zero)});
     }
 
     void operator()(const compiler::Product& product) {
@@ -232,7 +261,12 @@ class Tiler {
     void operator()(const compiler::Softmax& softmax) {
         add(SoftmaxStep{in(0).scale * softmax.beta});
     }
-    void operator()(const compiler::Tanh&) const {}
+    /// 128 tanh(x) is 256 / (1 + exp(-2 x)) less 128, the output's zero point.
+    void operator()(const compiler::Tanh&) {
+        Scaling scaling{
+            in(0).zero, 0, 2 * in(0).scale, {spec::sigmoid_256.least, spec::sigmoid_256.most}};
+        add(CopyStep{.function = Function::logistic, .scaling = scaling});
+    }
 
     void operator()(const compiler::Concatenation& joined) {
         if (joined.axis != compiler::Axis::channels) return join_places(joined);
@@ -293,6 +327,27 @@ class Tiler {
     }
     [[nodiscard]] const compiler::Value& out() const {
         return graph_.values[graph_.nodes[node_].outputs[0]];
+    }
+
+    SumStep sum_of(std::int32_t second_zero, compiler::Activation activation) const {
+        SumStep step{.factors = sum_factors(in(0).scale, in(1).scale),
+                     .scaling = scaling_of(activation)};
+        step.initial = -(in(0).zero * step.factors.first + second_zero * step.factors.second);
+        step.scaling.scale = sum_multiplier(in(0).scale, step.factors, out().scale);
+        step.scaling.in_zero = 0;
+        return step;
+    }
+
+    /// The half of first * a + second * b, where it is above zero, then so many times added to b.
+    /// The half is taken with the scale by its reciprocal, which need not be one.
+    void bent(std::int32_t first, std::int32_t second, std::int32_t times) {
+        const auto& inputs = graph_.nodes[node_].inputs;
+        const TensorId a = tensor_of(inputs[0]), b = tensor_of(inputs[1]);
+        const TensorId above = like(b);
+        const float unit = out().scale * (1.0F / out().scale);
+        const Scaling half{0, 0, 0.5F * unit, {0, 128 * out().scale * (1.0F / out().scale)}};
+        push({a, b}, above, CombinationStep{first, second, half});
+        add_of({b, above}, CombinationStep{1, times, unchanged(0)});
     }
 
     Scaling scaling_of(compiler::Activation activation) const {

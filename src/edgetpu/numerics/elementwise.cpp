@@ -1,4 +1,4 @@
-// ADD, SUB, MUL, MAXIMUM, LOGISTIC, QUANTIZE, RELU and RELU6.
+// ADD, SUB, MUL, MAXIMUM, MINIMUM, QUANTIZE, RELU and RELU6.
 #include "cpu/reference/elementwise.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 #include "cpu/kernels.h"
 #include "cpu/reference/unary.h"
+#include "edgetpu/numerics/byte_operators.h"
 #include "edgetpu/numerics/closest_ratio.h"
-#include "edgetpu/numerics/functions.h"
 #include "edgetpu/numerics/kernels.h"
 #include "edgetpu/numerics/refusals.h"
 #include "edgetpu/numerics/requantisation.h"
@@ -17,21 +17,6 @@ namespace reef::edgetpu::numerics {
 namespace {
 
 using namespace cpu;
-
-constexpr bool is_byte(ElementType type) {
-    return type == ElementType::uint8 || type == ElementType::int8;
-}
-
-/// The type of all inputs and outputs, where it is one and of 8 bits; else bits of no kind: the
-/// operator is TFLite's, or TFLite's checks refuse it.
-ElementType byte_type(const OperatorView& op, std::size_t inputs) {
-    constexpr ElementType none = ElementType::float32;
-    if (op.input_count() != inputs || op.output_count() != 1) return none;
-    const ElementType type = op.output(0).type;
-    for (std::size_t i = 0; i < inputs; ++i)
-        if (!op.has_input(i) || op.input(i).type != type) return none;
-    return is_byte(type) ? type : none;
-}
 
 Result<Broadcast> check_bytes(const OperatorView& op) {
     return check_binary(op, {ElementType::uint8, ElementType::int8});
@@ -50,25 +35,30 @@ struct WeightedSum {
     }
 };
 
+/// Of the first, and of the second or, for a difference, of its mirror image.
 template <typename T>
-PreparedKernel sum_kernel(const OperatorView& op, Broadcast broadcast,
-                          model::Activation activation) {
+PreparedKernel sum_kernel(const OperatorView& op, const char* name, Broadcast broadcast,
+                          model::Activation activation, std::int32_t sign = 1) {
     constexpr std::int32_t largest_weight = 32767;
     const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     const bool constants = !op.constant(0).empty() || !op.constant(1).empty();
     if (constants || op.input(0).shape != op.input(1).shape)
-        return unknown_on_edgetpu("ADD of a constant, or of tensors of different shapes");
+        return unknown_on_edgetpu(op.op().code.name() +
+                                  " of a constant, or of tensors of different shapes");
     const double ratio = static_cast<double>(a.scale) / static_cast<double>(b.scale);
     if (!(ratio >= 1.0 / largest_weight && ratio <= largest_weight))
-        return unknown_on_edgetpu("ADD of tensors whose scales are so far apart");
+        return unknown_on_edgetpu(op.op().code.name() +
+                                  " of tensors whose scales are so far apart");
     WeightedSum<T> sum;
     sum.weights = closest_ratio(ratio, largest_weight);
+    const std::int32_t first = sum.weights.numerator;
+    sum.weights.denominator *= sign;
     sum.offset = -(a.zero_point * sum.weights.numerator + b.zero_point * sum.weights.denominator);
     sum.requantise = REEF_TRY(float_requantisation(activation, op.output(0)));
-    sum.scale = REEF_TRY(float_scale(a.scale / static_cast<float>(sum.weights.numerator), out));
-    return binary_kernel<T>("add reference", std::move(broadcast), sum);
+    sum.scale = REEF_TRY(float_scale(a.scale / static_cast<float>(first), out));
+    return binary_kernel<T>(name, std::move(broadcast), sum);
 }
 
 /// SUB of a constant, which the chip adds as a whole number of the input's steps. How it
@@ -88,11 +78,13 @@ struct Difference {
 template <typename T>
 PreparedKernel difference_kernel(const OperatorView& op, Broadcast broadcast,
                                  model::Activation activation) {
+    if (op.constant(1).empty())
+        return sum_kernel<T>(op, "sub reference", std::move(broadcast), activation, -1);
     const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    if (op.constant(1).empty() || op.input(0).shape != op.output(0).shape)
-        return unknown_on_edgetpu("SUB of anything but a constant");
+    if (op.input(0).shape != op.output(0).shape)
+        return unknown_on_edgetpu("SUB of a constant that has more elements");
     if (a.scale != out.scale) return unknown_on_edgetpu("SUB to another scale");
     const double steps = static_cast<double>(b.scale) / static_cast<double>(a.scale);
     if (!(steps < 0x1p20)) return fail(Cause::bad_input, "the constant's scale is too large");
@@ -125,13 +117,6 @@ struct ChannelProduct {
     }
 };
 
-/// Whether the second operand is a constant per channel of the first.
-bool is_by_channel(const OperatorView& op) {
-    const auto &a = op.input(0).shape, &b = op.input(1).shape;
-    return !op.constant(1).empty() && !a.empty() && !b.empty() && a.back() == b.back() &&
-           op.input(1).element_count() == a.back() && op.input(0).element_count() != a.back();
-}
-
 template <typename T>
 PreparedKernel channel_product_kernel(const OperatorView& op, Broadcast broadcast,
                                       model::Activation activation) {
@@ -159,18 +144,32 @@ struct HalvedMaximum {
     }
 };
 
+/// MINIMUM: the same downwards. No known program has one.
 template <typename T>
-PreparedKernel maximum_kernel(const OperatorView& op, Broadcast broadcast) {
+struct HalvedMinimum {
+    float half_scale = 0.5F;
+    float most = 128;
+    T operator()(T a, T b) const {
+        const float half = std::clamp(static_cast<float>(b - a) * half_scale, 0.0F, most);
+        const std::int32_t below = 2 * round_half_even(half);
+        return static_cast<T>(std::max(b - below, std::int32_t{std::numeric_limits<T>::min()}));
+    }
+};
+
+template <typename T, template <typename> typename Halved>
+PreparedKernel halved_kernel(const OperatorView& op, const char* name, Broadcast broadcast) {
     const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     const bool constants = !op.constant(0).empty() || !op.constant(1).empty();
     if (constants || op.input(0).shape != op.input(1).shape)
-        return unknown_on_edgetpu("MAXIMUM of a constant, or of tensors of different shapes");
-    if (a != out || b != out) return unknown_on_edgetpu("MAXIMUM of several quantisations");
+        return unknown_on_edgetpu(op.op().code.name() +
+                                  " of a constant, or of tensors of different shapes");
+    if (a != out || b != out)
+        return unknown_on_edgetpu(op.op().code.name() + " of several quantisations");
     const float unit = REEF_TRY(float_scale(a.scale, out));
-    return binary_kernel<T>("maximum reference", std::move(broadcast),
-                            HalvedMaximum<T>{0.5F * unit, 128 * out.scale * (1.0F / out.scale)});
+    return binary_kernel<T>(name, std::move(broadcast),
+                            Halved<T>{0.5F * unit, 128 * out.scale * (1.0F / out.scale)});
 }
 
 template <typename T>
@@ -179,7 +178,8 @@ PreparedKernel product_kernel(const OperatorView& op, Broadcast broadcast,
     const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    if (is_by_channel(op)) return channel_product_kernel<T>(op, std::move(broadcast), activation);
+    if (is_by_channel(op) && op.input(0).element_count() != op.input(0).shape.back())
+        return channel_product_kernel<T>(op, std::move(broadcast), activation);
     const std::int64_t size = op.output(0).element_count();
     if (op.input(0).element_count() != size ||
         (op.input(1).element_count() != size && op.input(1).element_count() != 1))
@@ -189,26 +189,6 @@ PreparedKernel product_kernel(const OperatorView& op, Broadcast broadcast,
         "mul reference", std::move(broadcast),
         Product<T>{REEF_TRY(float_requantisation(activation, op.output(0))),
                    REEF_TRY(float_scale(a.scale * b.scale, out)), a.zero_point, b.zero_point});
-}
-
-template <typename T>
-struct Sigmoid {
-    AffineParameters in;
-    T operator()(T value) const {
-        const float real = static_cast<float>(value - in.zero_point) * in.scale;
-        const float y = sigmoid_256(std::clamp(real, -sigmoid_limit, sigmoid_limit));
-        return static_cast<T>(std::clamp(round_half_even(y), 0, 255) +
-                              std::numeric_limits<T>::min());
-    }
-};
-
-template <typename T>
-PreparedKernel sigmoid_kernel(const OperatorView& op, KernelSet set) {
-    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
-    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    if (out.scale != 1.0F / 256 || out.zero_point != std::numeric_limits<T>::min())
-        return unknown_on_edgetpu("LOGISTIC with another output scale than 1/256");
-    return unary_kernel<T, T>("logistic", op, set, Sigmoid<T>{in});
 }
 
 /// A copy to another quantisation.
@@ -248,8 +228,10 @@ PreparedKernel add(const OperatorView& op, const PrepareOptions& options) {
     const auto given = REEF_TRY(op.options<model::AddOptions>());
     auto broadcast = REEF_TRY(check_bytes(op));
     return type == ElementType::uint8
-               ? sum_kernel<std::uint8_t>(op, std::move(broadcast), given.activation)
-               : sum_kernel<std::int8_t>(op, std::move(broadcast), given.activation);
+               ? sum_kernel<std::uint8_t>(op, "add reference", std::move(broadcast),
+                                          given.activation)
+               : sum_kernel<std::int8_t>(op, "add reference", std::move(broadcast),
+                                         given.activation);
 }
 
 PreparedKernel sub(const OperatorView& op, const PrepareOptions& options) {
@@ -276,15 +258,20 @@ PreparedKernel maximum(const OperatorView& op, const PrepareOptions& options) {
     const ElementType type = byte_type(op, 2);
     if (!is_byte(type)) return prepare_maximum(op, options);
     auto broadcast = REEF_TRY(check_bytes(op));
-    return type == ElementType::uint8 ? maximum_kernel<std::uint8_t>(op, std::move(broadcast))
-                                      : maximum_kernel<std::int8_t>(op, std::move(broadcast));
+    constexpr auto name = "maximum reference";
+    return type == ElementType::uint8
+               ? halved_kernel<std::uint8_t, HalvedMaximum>(op, name, std::move(broadcast))
+               : halved_kernel<std::int8_t, HalvedMaximum>(op, name, std::move(broadcast));
 }
 
-PreparedKernel logistic(const OperatorView& op, const PrepareOptions& options) {
-    const ElementType type = byte_type(op, 1);
-    if (!is_byte(type)) return prepare_logistic(op, options);
-    return type == ElementType::uint8 ? sigmoid_kernel<std::uint8_t>(op, options.kernels)
-                                      : sigmoid_kernel<std::int8_t>(op, options.kernels);
+PreparedKernel minimum(const OperatorView& op, const PrepareOptions& options) {
+    const ElementType type = byte_type(op, 2);
+    if (!is_byte(type)) return prepare_minimum(op, options);
+    auto broadcast = REEF_TRY(check_bytes(op));
+    constexpr auto name = "minimum reference";
+    return type == ElementType::uint8
+               ? halved_kernel<std::uint8_t, HalvedMinimum>(op, name, std::move(broadcast))
+               : halved_kernel<std::int8_t, HalvedMinimum>(op, name, std::move(broadcast));
 }
 
 PreparedKernel quantize(const OperatorView& op, const PrepareOptions& options) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "cpu/kernels.h"
+#include "edgetpu/numerics/byte_operators.h"
 #include "edgetpu/numerics/kernels.h"
 #include "edgetpu/numerics/refusals.h"
 #include "reef/edgetpu/numerics.h"
@@ -16,10 +17,6 @@ namespace {
 using namespace cpu;
 
 using model::Op;
-
-constexpr bool is_byte(ElementType type) {
-    return type == ElementType::uint8 || type == ElementType::int8;
-}
 
 /// The kernel of an operator that moves bytes. On the chip a change of quantisation would be a
 /// computation.
@@ -69,15 +66,23 @@ constexpr auto forms = std::to_array<ArithmeticForm>({
      "to twice the height and width, half-pixel centres"},
     {Op::softmax, softmax, false, "the vendor's 16-bit sequence; one row"},
     {Op::space_to_depth, prepare_copy<prepare_space_to_depth>, true, "a copy"},
+    {Op::tanh, tanh, false,
+     "LOGISTIC of twice the value, whose vendor's polynomials it takes; output scale 1/128"},
     {Op::pad, prepare_copy<prepare_pad>, true, "a copy between zero points"},
     {Op::transpose, prepare_copy<prepare_transpose>, true, "a copy"},
     {Op::mean, mean, false, "height and width; assumed to be as in AVERAGE_POOL_2D"},
-    {Op::sub, sub, false, "a constant, from a tensor of the output's scale"},
+    {Op::sub, sub, false,
+     "a constant, from a tensor of the output's scale; of two tensors, which no known program has, "
+     "as ADD of the second's mirror image"},
     {Op::squeeze, prepare_copy<prepare_squeeze>, true, "a copy"},
     {Op::strided_slice, prepare_copy<prepare_strided_slice>, true, "a copy"},
     {Op::split, prepare_copy<prepare_split>, true, "a copy"},
+    {Op::prelu, prelu, false,
+     "a slope per channel: above zero a copy, below zero a depthwise convolution; no known program "
+     "has one"},
     {Op::maximum, maximum, false,
      "two computed tensors of one shape and quantisation; one off where they differ by odd steps"},
+    {Op::minimum, minimum, false, "as MAXIMUM, downwards; no known program has one"},
     {Op::slice, prepare_copy<prepare_slice>, true, "a copy"},
     {Op::transpose_conv, transpose_conv, false,
      "one float32 scale per tensor or channel, as a convolution's; no known program has one"},
@@ -85,6 +90,8 @@ constexpr auto forms = std::to_array<ArithmeticForm>({
     {Op::sum, sum, false,
      "height and width; assumed to be as in AVERAGE_POOL_2D, but for the share"},
     {Op::resize_nearest_neighbor, resize_nearest, true, "a copy to twice the height and width"},
+    {Op::leaky_relu, leaky_relu, false,
+     "a copy with one scale, and lines of a table; no known program has one"},
     {Op::split_v, prepare_copy<prepare_split_v>, true, "a copy"},
     {Op::quantize, quantize, false, "8 bits to 8 bits: a copy with one scale"},
 });

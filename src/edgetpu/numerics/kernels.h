@@ -19,6 +19,8 @@ namespace reef::edgetpu::numerics {
                                                     const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel fully_connected(const cpu::OperatorView& op,
                                                   const cpu::PrepareOptions& options);
+[[nodiscard]] cpu::PreparedKernel leaky_relu(const cpu::OperatorView& op,
+                                             const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel logistic(const cpu::OperatorView& op,
                                            const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel max_pool_2d(const cpu::OperatorView& op,
@@ -27,8 +29,12 @@ namespace reef::edgetpu::numerics {
                                           const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel mean(const cpu::OperatorView& op,
                                        const cpu::PrepareOptions& options);
+[[nodiscard]] cpu::PreparedKernel minimum(const cpu::OperatorView& op,
+                                          const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel mul(const cpu::OperatorView& op,
                                       const cpu::PrepareOptions& options);
+[[nodiscard]] cpu::PreparedKernel prelu(const cpu::OperatorView& op,
+                                        const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel quantize(const cpu::OperatorView& op,
                                            const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel relu(const cpu::OperatorView& op,
@@ -43,6 +49,8 @@ namespace reef::edgetpu::numerics {
                                       const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel sum(const cpu::OperatorView& op,
                                       const cpu::PrepareOptions& options);
+[[nodiscard]] cpu::PreparedKernel tanh(const cpu::OperatorView& op,
+                                       const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel transpose_conv(const cpu::OperatorView& op,
                                                  const cpu::PrepareOptions& options);
 

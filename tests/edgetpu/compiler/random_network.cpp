@@ -98,7 +98,8 @@ class Maker {
             &Maker::shifted,     &Maker::maximum,     &Maker::grouped,
             &Maker::multiplied,  &Maker::reshaped,    &Maker::transposed,
             &Maker::stacked,     &Maker::softmax,     &Maker::transposed_conv,
-            &Maker::blocks};
+            &Maker::blocks,      &Maker::difference,  &Maker::minimum,
+            &Maker::tanh,        &Maker::leaky,       &Maker::prelu};
         (this->*kinds[draw(0, std::size(kinds) - 1)])();
     }
 
@@ -243,8 +244,18 @@ class Maker {
                         model::per_tensor(scale, zero() - (is_signed_ ? 128 : 0)));
     }
 
+    void difference() {
+        const auto [a, b] = pair();
+        const Live x = live_[a], y = live_[b];
+        live_[a].read = live_[b].read = true;
+        const auto to = made({0, x.h, x.w, x.c, x.scale + y.scale, zero(), false});
+        builder_.add(Op::sub, {x.index, y.index}, {to}, model::SubOptions{activation(), true});
+    }
+
+    void maximum() { extreme(Op::maximum); }
+    void minimum() { extreme(Op::minimum); }
     /// Of a tensor and another with its numbers, which are the result's, too.
-    void maximum() {
+    void extreme(Op op) {
         const auto [a, b] = pair();
         const Live x = live_[a];
         Live y = live_[b];
@@ -259,7 +270,29 @@ class Maker {
         Live out = x;
         out.read = false;
         const auto to = made(out);
-        builder_.add(Op::maximum, {x.index, y.index}, {to});
+        builder_.add(op, {x.index, y.index}, {to});
+    }
+
+    void leaky() {
+        const Live in = any();
+        touch(in);
+        const float slope = std::uniform_real_distribution<float>(-0.5F, 1.5F)(random_);
+        const auto to = made({0, in.h, in.w, in.c, in.scale * 0.8F, zero(), false});
+        builder_.add(Op::leaky_relu, {in.index}, {to}, model::LeakyReluOptions{slope});
+    }
+    void prelu() {
+        const Live in = any();
+        touch(in);
+        const bool single = chance(4);
+        const auto slopes = constant_like(in, single, 0.005F);
+        const auto to = made({0, in.h, in.w, in.c, in.scale * 0.8F, zero(), false});
+        builder_.add(Op::prelu, {in.index, slopes}, {to});
+    }
+    void tanh() {
+        const Live in = any();
+        touch(in);
+        const auto to = made({0, in.h, in.w, in.c, 1.0F / 128, 128, false});
+        builder_.add(Op::tanh, {in.index}, {to});
     }
 
     void rescale() {

@@ -514,6 +514,113 @@ TEST_P(EdgetpuOperator, LogisticIsTheTableRounded) {
     }
 }
 
+TEST_P(EdgetpuOperator, TanhIsTheTableOfLogisticRounded) {
+    const Side in{0.03125F, 120}, out{1.0F / 128, 128};
+    Builder builder("tanh");
+    const auto x = builder.input("x", GetParam(), {256}, quantisation(in));
+    const auto y = builder.tensor("y", GetParam(), {256}, quantisation(out));
+    builder.add(Op::tanh, {x}, {y});
+    std::vector<std::byte> input(256);
+    for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
+    const auto values = run(builder, y, {input});
+    ASSERT_EQ(values.size(), 256U);
+    for (std::size_t i = 0; i < 256; ++i) {
+        const double real = 0.03125 * (on_chip(input[i]) - 120);
+        EXPECT_NEAR(values[i], std::min(128 + 128 * std::tanh(real), 255.0), 0.51) << real;
+    }
+}
+
+TEST_P(EdgetpuOperator, LeakyReluIsACopyWithASlopeBelowZero) {
+    for (const float slope : {0.2F, -0.4F, 1.75F, 0.0F, 1e30F}) {
+        const Side in = any_side(), out{in.scale * 0.83F, pick(random_, 0, 255)};
+        Builder builder("leaky");
+        const auto x = builder.input("x", GetParam(), {256}, quantisation(in));
+        const auto y = builder.tensor("y", GetParam(), {256}, quantisation(out));
+        builder.add(Op::leaky_relu, {x}, {y}, model::LeakyReluOptions{slope});
+        std::vector<std::byte> input(256);
+        for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
+        const auto values = run(builder, y, {input});
+        ASSERT_EQ(values.size(), 256U);
+        for (std::size_t i = 0; i < 256; ++i) {
+            const double steps = on_chip(input[i]) - in.zero;
+            const double real = static_cast<double>(in.scale) / static_cast<double>(out.scale) *
+                                steps * (steps < 0 ? static_cast<double>(slope) : 1.0);
+            EXPECT_NEAR(values[i], std::clamp(out.zero + real, 0.0, 255.0), 0.5001) << slope;
+        }
+    }
+}
+
+/// Above zero and below it by themselves, each rounded once.
+TEST_P(EdgetpuOperator, PreluHasTwoScales) {
+    const Side in = any_side(-6, -2), out{in.scale * 1.1F, pick(random_, 0, 255)};
+    const Side slopes{0.007F, pick(random_, 0, 255)};
+    constexpr std::int32_t channels = 7;
+    const auto factors = random_bytes(random_, channels);
+    Builder builder("prelu");
+    const auto x = builder.input("x", GetParam(), {1, 8, 32, channels}, quantisation(in));
+    const auto k =
+        builder.constant_bytes("k", GetParam(), {1, 1, channels}, factors, quantisation(slopes));
+    const auto y = builder.tensor("y", GetParam(), {1, 8, 32, channels}, quantisation(out));
+    builder.add(Op::prelu, {x, k}, {y});
+    const auto input = random_bytes(random_, 8UL * 32 * channels);
+    const auto values = run(builder, y, {input});
+    ASSERT_EQ(values.size(), input.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::int32_t steps = on_chip(input[i]) - in.zero;
+        const std::int32_t factor = on_chip(factors[i % channels]) - slopes.zero;
+        const float inverse = 1.0F / out.scale;
+        const auto expected =
+            steps >= 0 ? requantise(steps, in.scale * inverse, out)
+                       : requantise(steps * factor, in.scale * slopes.scale * inverse, out);
+        ASSERT_EQ(values[i], expected) << i;
+    }
+}
+
+TEST_P(EdgetpuOperator, MinimumGoesByHalvesDownwards) {
+    const Side side{0.25F, any_side().zero};
+    Builder builder("minimum");
+    const auto x = builder.input("x", GetParam(), {1, 256, 256, 1}, quantisation(side));
+    const auto y = builder.input("y", GetParam(), {1, 256, 256, 1}, quantisation(side));
+    const auto z = builder.tensor("z", GetParam(), {1, 256, 256, 1}, quantisation(side));
+    builder.add(Op::minimum, {x, y}, {z});
+    std::vector<std::byte> first(65536), second(65536);
+    for (std::size_t i = 0; i < first.size(); ++i) {
+        first[i] = static_cast<std::byte>(i);
+        second[i] = static_cast<std::byte>(i / 256);
+    }
+    const auto values = run(builder, z, {first, second});
+    ASSERT_EQ(values.size(), first.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::int32_t a = on_chip(first[i]), b = on_chip(second[i]);
+        EXPECT_LE(std::abs(values[i] - std::min(a, b)), 1);
+        if ((a - b) % 2 == 0 || a > b) {
+            EXPECT_EQ(values[i], std::min(a, b)) << a << " " << b;
+        }
+    }
+}
+
+/// ADD's rule with the second's factor negative.
+TEST_P(EdgetpuOperator, SubOfTwoTensorsIsWeightedAsAdd) {
+    const Side a = any_side(-5, -3), b = any_side(-5, -3);
+    const Side out{a.scale + b.scale, pick(random_, 0, 255)};
+    Builder builder("sub");
+    const auto x = builder.input("x", GetParam(), {1, 64, 64, 1}, quantisation(a));
+    const auto y = builder.input("y", GetParam(), {1, 64, 64, 1}, quantisation(b));
+    const auto z = builder.tensor("z", GetParam(), {1, 64, 64, 1}, quantisation(out));
+    builder.add(Op::sub, {x, y}, {z}, model::SubOptions{});
+    const auto first = random_bytes(random_, 4096), second = random_bytes(random_, 4096);
+    const auto values = run(builder, z, {first, second});
+    ASSERT_EQ(values.size(), first.size());
+    const Ratio weights =
+        closest_ratio(static_cast<double>(a.scale) / static_cast<double>(b.scale), 32767);
+    const float scale = a.scale / static_cast<float>(weights.numerator) * (1.0F / out.scale);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::int64_t sum = std::int64_t{weights.numerator} * (on_chip(first[i]) - a.zero) -
+                                 std::int64_t{weights.denominator} * (on_chip(second[i]) - b.zero);
+        ASSERT_EQ(values[i], requantise(sum, scale, out)) << i;
+    }
+}
+
 TEST_P(EdgetpuOperator, SoftmaxIsWithinOneStepOfTheRealOne) {
     const Side in{0.11F, 70}, out{1.0F / 256, 0};
     for (const std::int32_t length : {1, 2, 10, 1001}) {

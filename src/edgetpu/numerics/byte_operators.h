@@ -1,0 +1,30 @@
+// Which operators the chip has a form for: those of 8-bit tensors.
+#pragma once
+
+#include "cpu/kernel.h"
+
+namespace reef::edgetpu::numerics {
+
+[[nodiscard]] constexpr bool is_byte(ElementType type) {
+    return type == ElementType::uint8 || type == ElementType::int8;
+}
+
+/// The type of all inputs and outputs, where it is one and of 8 bits; else one of no kind: the
+/// operator is TFLite's, or TFLite's checks refuse it.
+[[nodiscard]] inline ElementType byte_type(const cpu::OperatorView& op, std::size_t inputs) {
+    constexpr ElementType none = ElementType::float32;
+    if (op.input_count() != inputs || op.output_count() != 1) return none;
+    const ElementType type = op.output(0).type;
+    for (std::size_t i = 0; i < inputs; ++i)
+        if (!op.has_input(i) || op.input(i).type != type) return none;
+    return is_byte(type) ? type : none;
+}
+
+/// Whether the second operand is a constant per channel of the first.
+[[nodiscard]] inline bool is_by_channel(const cpu::OperatorView& op) {
+    const auto &a = op.input(0).shape, &b = op.input(1).shape;
+    return !op.constant(1).empty() && !a.empty() && !b.empty() && a.back() == b.back() &&
+           op.input(1).element_count() == a.back();
+}
+
+}  // namespace reef::edgetpu::numerics
