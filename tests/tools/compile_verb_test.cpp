@@ -58,6 +58,18 @@ TEST_F(CompileVerbTest, PrintsJson) {
     EXPECT_EQ(verified["verification"]["differing"], 0);
 }
 
+/// What it would take, without compiling: the same verdicts.
+TEST_F(CompileVerbTest, CheckSaysAVerdictForEachOperator) {
+    const auto compiled_as = nlohmann::json::parse(
+        expect_ok({"compile", plain, "--target", "edgetpu", "--json", "--no-verify"}));
+    const auto checked =
+        nlohmann::json::parse(expect_ok({"check", plain, "--target", "edgetpu", "--json"}));
+    EXPECT_EQ(checked["schema_version"], 1);
+    EXPECT_EQ(checked["operators"], compiled_as["operators"]) << checked.dump(1);
+    EXPECT_THAT(expect_ok({"check", plain, "--target", "edgetpu"}),
+                AllOf(HasSubstr("plain model for the Edge TPU"), HasSubstr("on the chip")));
+}
+
 TEST_F(CompileVerbTest, PrintsWhatAPassLeaves) {
     EXPECT_THAT(expect_ok({"compile", plain, "--target", "edgetpu", "--print-after", "legalise"}),
                 StartsWith("0 "));

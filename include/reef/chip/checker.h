@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reef/base/result.h"
+#include "reef/chip/compiler.h"
 #include "reef/chip/file_kind.h"
 #include "reef/chip/part.h"
 #include "reef/chip/report.h"
@@ -51,5 +52,8 @@ class TargetChecker : public Part {
     /// where the model cannot run at all. Errors: models that are compiled already.
     [[nodiscard]] virtual Result<CheckReport> check(const model::Model& model) const = 0;
 };
+
+/// What a compiler takes of a model, as such a check: a note for each operator that it leaves.
+[[nodiscard]] CheckReport report_of(const std::vector<CompiledOperator>& operators);
 
 }  // namespace reef::chip

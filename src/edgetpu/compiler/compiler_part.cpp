@@ -120,4 +120,8 @@ Result<std::vector<chip::CompiledOperator>> CompilerPart::mapping(
     return edgetpu::mapping(model, options);
 }
 
+Result<chip::CheckReport> TargetCheckerPart::check(const model::Model& model) const {
+    return chip::report_of(REEF_TRY(edgetpu::mapping(model, {.most_programs = 0})));
+}
+
 }  // namespace reef::edgetpu

@@ -314,6 +314,7 @@ void enrol(runtime::Registry& registry) {
     registry.add_part<chip::DebuggerOpener>(std::make_unique<DebuggerOpener>());
     registry.add_part<chip::Estimator>(std::make_unique<Estimator>());
     registry.add_part<chip::Compiler>(std::make_unique<CompilerPart>());
+    registry.add_part<chip::TargetChecker>(std::make_unique<TargetCheckerPart>());
     registry.add_part<chip::LayerGatherer>(std::make_unique<LayerGatherer>());
     registry.add_part<chip::ParameterReader>(std::make_unique<ParameterReader>());
     registry.add_part<chip::TrafficRecorder>(std::make_unique<TrafficRecorder>());

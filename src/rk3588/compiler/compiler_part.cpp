@@ -204,25 +204,7 @@ Result<std::vector<chip::CompiledOperator>> CompilerPart::mapping(
 }
 
 Result<chip::CheckReport> TargetCheckerPart::check(const model::Model& model) const {
-    const auto done = REEF_TRY(operators_of(model, {}, 0));
-    chip::CheckReport out;
-    std::size_t taken = 0;
-    chip::Array operators;
-    for (const chip::CompiledOperator& op : done) {
-        chip::Object one{{"index", op.index}, {"name", op.name}, {"on_chip", op.on_chip}};
-        taken += op.on_chip ? 1 : 0;
-        if (!op.on_chip) {
-            one.emplace_back("reason", op.reason);
-            out.findings.push_back({"not-on-chip", fmt::format("operator {} {}", op.index, op.name),
-                                    op.reason, false});
-        }
-        operators.emplace_back(std::move(one));
-    }
-    chip::Section section{.title = "operators", .about = {}, .lines = {}};
-    section.add("on the chip", fmt::format("{} of {}", taken, done.size()));
-    out.sections.push_back(std::move(section));
-    out.document = {{"operators", std::move(operators)}};
-    return out;
+    return chip::report_of(REEF_TRY(operators_of(model, {}, 0)));
 }
 
 }  // namespace reef::rk3588
