@@ -16,6 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto same = sophgo::bmodel_comparer()->differences(file, file);
         fuzz::check(same.has_value() && same->same, "a file is equal to itself");
     }
-    (void)sophgo::cvimodel_inspector()->inspect(file, chip::Detail::all);
+    fuzz::check(sophgo::cvimodel_inspector()->inspect(file, chip::Detail::all).has_value() ==
+                    sophgo::cvimodel_checker()->check(file).has_value(),
+                "a cvimodel that can be read can be checked");
     return 0;
 }

@@ -13,6 +13,7 @@ void enrol(runtime::Registry& registry) {
     registry.add_part<chip::FileComparer>(bmodel_comparer());
     registry.add_part<chip::FileExtractor>(bmodel_extractor());
     registry.add_part<chip::FileInspector>(cvimodel_inspector());
+    registry.add_part<chip::FileChecker>(cvimodel_checker());
     registry.add_part<chip::FileInspector>(final_inspector());
     registry.add_part<chip::FileChecker>(final_checker());
 }

@@ -5,6 +5,8 @@
 #include <random>
 
 #include "reef/base/file.h"
+#include "reef/base/sha256.h"
+#include "sophgo/bmodel/md5.h"
 #include "sophgo/bmodel/parts.h"
 #include "sophgo/bmodel/reports.h"
 #include "sophgo/small_bmodel.h"
@@ -160,16 +162,55 @@ TEST(Bmodel, PublishedFiles) {
     EXPECT_THAT(faults_of(flipped), Contains(HasSubstr("SHA-256")));
 }
 
-TEST(Cvimodel, OnlyItsHeaderIsRead) {
-    std::string file = "CviModel";
-    file += std::string("\x02\0\0\0\x01\x04", 6) + std::string(16, '\x5a') + "cv181x" +
-            std::string(10, '\0') + "Cvxx";
+std::string md5_text(std::string_view text) {
+    const Md5 digest = md5(as_bytes(text));
+    return to_hex(std::as_bytes(std::span(digest)));
+}
+
+// The suite of RFC 1321, and lengths around a block's end by coreutils' md5sum.
+TEST(Md5, IsTheStandards) {
+    EXPECT_EQ(md5_text(""), "d41d8cd98f00b204e9800998ecf8427e");
+    EXPECT_EQ(md5_text("abc"), "900150983cd24fb0d6963f7d28e17f72");
+    EXPECT_EQ(md5_text("abcdefghijklmnopqrstuvwxyz"), "c3fcd3d76192e4007dfb496cca67e13b");
+    EXPECT_EQ(md5_text("12345678901234567890123456789012345678901234567890123456789012345678901234"
+                       "567890"),
+              "57edf4a22be3c955ac49da2e2107b67a");
+    EXPECT_EQ(md5_text(std::string(55, 'a')), "ef1772b6dff9a122358552954ad0df65");
+    EXPECT_EQ(md5_text(std::string(56, 'a')), "3b0c8ac703f828b04c6c197006d17218");
+    EXPECT_EQ(md5_text(std::string(64, 'a')), "014842d480b571495a4a0363793f7367");
+}
+
+/// A header as the format has it, around a body with its MD5.
+std::string small_cvimodel() {
+    const std::string body = "the tables and the sections";
+    const Md5 digest = md5(as_bytes(body));
+    return "CviModel" + std::string("\x0a\0\0\0\x01\x04", 6) +
+           std::string(digest.begin(), digest.end()) + "cv181x" + std::string(10, '\0') + "Cv" +
+           body;
+}
+
+TEST(Cvimodel, TellsAndChecksItsHeader) {
+    std::string file = small_cvimodel();
     const auto inspector = cvimodel_inspector();
+    const auto checker = cvimodel_checker();
+    const auto bytes = [&] { return SharedBytes::copy_of(as_bytes(file)); };
     EXPECT_TRUE(inspector->recognises(as_bytes(file)));
-    const auto report = inspector->inspect(SharedBytes::copy_of(as_bytes(file)), chip::Detail::all);
+    const auto report = inspector->inspect(bytes(), chip::Detail::all);
     ASSERT_TRUE(report) << report.error().message();
-    file.resize(20);
-    EXPECT_FALSE(inspector->inspect(SharedBytes::copy_of(as_bytes(file)), chip::Detail::all));
+    EXPECT_TRUE(checker->check(bytes())->passed());
+    for (std::size_t at = 48; at < file.size(); ++at) {
+        file[at] ^= 1;
+        EXPECT_FALSE(checker->check(bytes())->passed()) << at;
+        file[at] ^= 1;
+    }
+    for (const std::size_t size : {20U, 47U, 57U}) {
+        file = small_cvimodel().substr(0, size);
+        EXPECT_FALSE(inspector->inspect(bytes(), chip::Detail::all)) << size;
+        EXPECT_FALSE(checker->check(bytes())) << size;
+    }
+    // Cut off behind the tables: read, but not whole.
+    file = small_cvimodel().substr(0, 60);
+    EXPECT_FALSE(checker->check(bytes())->passed());
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "reef/base/sha256.h"
 #include "sophgo/bmodel/reports.h"
 
 namespace reef::sophgo {
@@ -60,48 +59,6 @@ class Extractor final : public BmodelPart<chip::FileExtractor> {
     }
 };
 
-/// The older container of the cv18xx chips; of its inside only the header is read.
-class CvimodelInspector final : public chip::FileInspector {
-  public:
-    static constexpr std::string_view magic = "CviModel";
-
-    [[nodiscard]] std::string_view family() const override { return "sophgo"; }
-    [[nodiscard]] std::string_view kind() const override { return "cvimodel"; }
-    [[nodiscard]] bool recognises(Bytes file) const override {
-        return as_text(file).starts_with(magic);
-    }
-    /// Header, 48 bytes: magic, u32 size of the tables, u8 major, u8 minor version, MD5 of the rest
-    /// of the file, chip, padding.
-    [[nodiscard]] Result<chip::FileReport> inspect(const SharedBytes& file,
-                                                   chip::Detail) const override {
-        constexpr std::size_t digest_bytes = 16, chip_bytes = 16;
-        ByteReader reader(file.view());
-        REEF_CHECK(reader.skip(magic.size()));
-        const std::uint32_t tables = REEF_TRY(reader.u32());
-        const unsigned major = REEF_TRY(reader.u8());
-        const unsigned minor = REEF_TRY(reader.u8());
-        const std::string digest = to_hex(REEF_TRY(reader.take(digest_bytes)));
-        const auto chip_field = as_text(REEF_TRY(reader.take(chip_bytes)));
-        const std::string chip(chip_field.substr(0, chip_field.find('\0')));
-        if (tables > reader.remaining())
-            return fail(Cause::bad_input,
-                        fmt::format("tables of {} bytes in a file of {}", tables, file.size()),
-                        "byte 8", "the file is cut off");
-        chip::FileReport report;
-        auto& section = report.sections.emplace_back(chip::Section{"File", {}, {}});
-        section.add("version", fmt::format("{}.{}", major, minor));
-        section.add("chip", chip);
-        section.add("tables", fmt::format("{} bytes", tables));
-        section.add("MD5", digest);
-        section.lines.emplace_back(chip::Note{"only the header of this container is read"});
-        report.document = {{"version", fmt::format("{}.{}", major, minor)},
-                           {"chip", chip},
-                           {"flatbuffer_bytes", tables},
-                           {"md5", digest}};
-        return report;
-    }
-};
-
 }  // namespace
 
 std::unique_ptr<chip::FileInspector> bmodel_inspector() {
@@ -115,9 +72,6 @@ std::unique_ptr<chip::FileComparer> bmodel_comparer() {
 }
 std::unique_ptr<chip::FileExtractor> bmodel_extractor() {
     return std::make_unique<Extractor>();
-}
-std::unique_ptr<chip::FileInspector> cvimodel_inspector() {
-    return std::make_unique<CvimodelInspector>();
 }
 
 }  // namespace reef::sophgo

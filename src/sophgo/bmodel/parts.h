@@ -13,5 +13,6 @@ namespace reef::sophgo {
 [[nodiscard]] std::unique_ptr<chip::FileComparer> bmodel_comparer();
 [[nodiscard]] std::unique_ptr<chip::FileExtractor> bmodel_extractor();
 [[nodiscard]] std::unique_ptr<chip::FileInspector> cvimodel_inspector();
+[[nodiscard]] std::unique_ptr<chip::FileChecker> cvimodel_checker();
 
 }  // namespace reef::sophgo
