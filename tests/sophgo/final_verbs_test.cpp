@@ -97,6 +97,11 @@ TEST_F(FinalVerbs, DemoAndBisect) {
 TEST_F(FinalVerbs, BisectByRuns) {
     EXPECT_THAT(text({"bisect", net, "--run", "! grep -q tpu.Add {mlir}"}, 1),
                 HasSubstr("The first wrong operator is tpu.Add sum"));
+    // Inside the group, whose first result is right.
+    EXPECT_THAT(text({"bisect", net, "--run", "! grep -q tpu.Active {mlir}"}, 1),
+                HasSubstr("The first wrong operator is tpu.Active relu\n"));
+    EXPECT_THAT(text({"bisect", net, "--run", "! grep -q tpu.Active {mlir}", "--json"}, 1),
+                HasSubstr("\"suspects\": [\n      {\n        \"name\": \"relu\""));
     EXPECT_THAT(text({"bisect", net, "--run", "true"}), HasSubstr("all are right"));
     const auto broken = reef({"bisect", net, "--run", "exit 7"});
     EXPECT_EQ(broken.exit_code, 1);
@@ -106,7 +111,7 @@ TEST_F(FinalVerbs, BisectByRuns) {
     EXPECT_THAT(text({"bisect", net, "--reference", out + "/reference.npz", "--run",
                       "cp " + out + "/actual.npz {npz}"},
                      1),
-                HasSubstr("The first wrong operator is tpu.Group conv"));
+                HasSubstr("The first wrong operator is tpu.Active relu"));
     EXPECT_EQ(reef({"bisect", net}).exit_code, 2);
 }
 

@@ -73,4 +73,11 @@ using IsWrong = std::function<Result<bool>(const Unit& unit)>;
 [[nodiscard]] Result<std::optional<std::size_t>> first_wrong_unit(const std::vector<Unit>& units,
                                                                   const IsWrong& is_wrong);
 
+/// Operators inside a wrong unit of which one is at fault, in order: those that compute its first
+/// wrong result and none that is right. One question for each result of a group, none for others,
+/// of which the unit's operator itself is the only one. Errors: those of `is_wrong`.
+[[nodiscard]] Result<std::vector<const Operator*>> suspects_in(const FinalProgram& program,
+                                                               const Unit& unit,
+                                                               const IsWrong& is_wrong);
+
 }  // namespace reef::sophgo

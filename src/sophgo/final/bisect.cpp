@@ -338,4 +338,55 @@ Result<std::optional<std::size_t>> first_wrong_unit(const std::vector<Unit>& uni
     return found;
 }
 
+namespace {
+
+/// Positions in a group's body of what a value is computed from, without what only moves.
+std::set<std::size_t> computed_from(const Operator& group, ValueIndex value) {
+    std::set<std::size_t> out;
+    const auto visit = [&](const auto& self, ValueIndex wanted) -> void {
+        for (std::size_t i = 0; i < group.body.size(); ++i) {
+            const Operator& op = group.body[i];
+            if (std::ranges::find(op.results, wanted) == op.results.end()) continue;
+            if (!moves_only(op) && !out.insert(i).second) return;
+            for (const ValueIndex operand : op.operands) self(self, operand);
+            return;
+        }
+    };
+    visit(visit, value);
+    return out;
+}
+
+}  // namespace
+
+Result<std::vector<const Operator*>> suspects_in(const FinalProgram& program, const Unit& unit,
+                                                 const IsWrong& is_wrong) {
+    const Operator& group = *unit.op;
+    if (!group.is("tpu.Group") || group.body.empty() ||
+        group.body.back().operands.size() != group.results.size())
+        return std::vector{unit.op};
+    std::optional<std::set<std::size_t>> suspects;
+    std::set<std::size_t> cleared;
+    for (std::size_t i = 0; i < group.results.size(); ++i) {
+        const Value& result = program.at(group.results[i]);
+        if (!result.in_memory()) continue;
+        Unit alone = unit;
+        alone.names = {result.name};
+        const auto from = computed_from(group, group.body.back().operands[i]);
+        // A group of one result was asked already: it is wrong.
+        const bool wrong = unit.names.size() == 1 || REEF_TRY(is_wrong(alone));
+        if (!wrong)
+            cleared.insert(from.begin(), from.end());
+        else if (from.empty())
+            continue;
+        else if (!suspects || *from.rbegin() < *suspects->rbegin())
+            suspects = from;
+    }
+    std::vector<const Operator*> out;
+    for (const std::size_t i : suspects.value_or(std::set<std::size_t>{}))
+        if (!cleared.contains(i)) out.push_back(&group.body[i]);
+    // Only the results together were wrong, or what is right says that nothing is.
+    if (out.empty()) out.push_back(unit.op);
+    return out;
+}
+
 }  // namespace reef::sophgo

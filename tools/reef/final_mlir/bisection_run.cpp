@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 
+#include "outputs/console.h"
 #include "reef/base/file.h"
 #include "reef/sophgo/final_engine.h"
 
@@ -73,14 +75,23 @@ std::string cut_command(const std::string& file, const std::vector<std::string>&
                        shell_quoted(fmt::format("{}", fmt::join(names, ","))));
 }
 
-Result<std::optional<sophgo::Unit>> BisectionRun::narrow_down() {
+Result<std::optional<WrongUnit>> BisectionRun::narrow_down() {
     const auto folder = REEF_TRY(WorkFolder::make());
     link_weights(file, program.weight_file, folder->path());
     const auto units = sophgo::units_of(program);
-    const auto found = REEF_TRY(sophgo::first_wrong_unit(
-        units, [&](const sophgo::Unit& unit) { return is_wrong(unit, folder->path()); }));
-    if (!found) return std::optional<sophgo::Unit>{};
-    return std::optional(units[*found]);
+    // Halving asks of each end of the network, then about log2 of what is left, then of a group's
+    // results.
+    Progress progress("bisecting");
+    const double expected = 3 + std::log2(1 + static_cast<double>(units.size()));
+    const auto ask = [&](const sophgo::Unit& unit) {
+        const double done = static_cast<double>(steps.size());
+        progress.update(done / (done + expected));
+        return is_wrong(unit, folder->path());
+    };
+    const auto found = REEF_TRY(sophgo::first_wrong_unit(units, ask));
+    if (!found) return std::optional<WrongUnit>{};
+    const sophgo::Unit& unit = units[*found];
+    return WrongUnit{unit, REEF_TRY(sophgo::suspects_in(program, unit, ask))};
 }
 
 Result<bool> BisectionRun::is_wrong(const sophgo::Unit& unit, const std::string& folder) {

@@ -19,6 +19,13 @@ namespace reef::tool {
 [[nodiscard]] std::string cut_command(const std::string& file,
                                       const std::vector<std::string>& names);
 
+/// Where narrowing down ended.
+struct WrongUnit {
+    sophgo::Unit unit;
+    /// One of them is at fault; several only inside a group, whose other tensors nobody sees.
+    std::vector<const sophgo::Operator*> suspects;
+};
+
 struct BisectionRun {
     std::string file;  ///< its folder holds the weights
     std::string_view text;
@@ -30,7 +37,7 @@ struct BisectionRun {
         steps;  ///< what was cut, and was it wrong
 
     /// Errors: those of cutting; io_failed for a command that ends otherwise than with 0 or 1.
-    [[nodiscard]] Result<std::optional<sophgo::Unit>> narrow_down();
+    [[nodiscard]] Result<std::optional<WrongUnit>> narrow_down();
 
   private:
     [[nodiscard]] Result<bool> is_wrong(const sophgo::Unit& unit, const std::string& folder);

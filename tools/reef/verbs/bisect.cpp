@@ -129,6 +129,36 @@ Result<Exit> bisect_files(const BisectOptions& options, const sophgo::FinalProgr
     return Exit::failed;
 }
 
+std::string first_name(const sophgo::FinalProgram& program, const sophgo::Operator& op) {
+    return op.results.empty() ? std::string() : program.at(op.results.front()).name;
+}
+
+Json wrong_unit_json(const sophgo::FinalProgram& program, const WrongUnit& found,
+                     const std::string& cut) {
+    Json suspects = Json::array();
+    for (const sophgo::Operator* op : found.suspects)
+        suspects.push_back({{"name", first_name(program, *op)}, {"operator", op->kind}});
+    return {{"name", found.unit.names.front()},
+            {"operator", found.unit.op->kind},
+            {"suspects", suspects},
+            {"cut", cut}};
+}
+
+/// One suspect is the operator; of several the group is told, and then they.
+void print_wrong_unit(Console& console, const sophgo::FinalProgram& program, const WrongUnit& found,
+                      const std::string& cut) {
+    const bool known = found.suspects.size() == 1;
+    const sophgo::Operator& op = known ? *found.suspects.front() : *found.unit.op;
+    console.print("\nThe first wrong operator is {} {}\n", op.kind,
+                  printable(first_name(program, op)));
+    if (!known) {
+        console.print("  one of its {} operators is at fault:\n", found.suspects.size());
+        for (const sophgo::Operator* suspect : found.suspects)
+            console.print("    {} {}\n", suspect->kind, printable(first_name(program, *suspect)));
+    }
+    console.print("  cut   {}\n", printable(cut));
+}
+
 Result<Exit> bisect_runs(const BisectOptions& options, const sophgo::FinalProgram& program,
                          const SharedBytes& file, Console& console) {
     BisectionRun run{.file = options.file,
@@ -151,12 +181,9 @@ Result<Exit> bisect_runs(const BisectOptions& options, const sophgo::FinalProgra
     }
     document["first_wrong"] = nullptr;
     if (found) {
-        const std::string cut = cut_command(options.file, found->names);
-        document["first_wrong"] = {
-            {"name", found->names.front()}, {"operator", found->op->kind}, {"cut", cut}};
-        if (!options.json)
-            console.print("\nThe first wrong operator is {} {}\n  cut   {}\n", found->op->kind,
-                          printable(found->names.front()), printable(cut));
+        const std::string cut = cut_command(options.file, found->unit.names);
+        document["first_wrong"] = wrong_unit_json(program, *found, cut);
+        if (!options.json) print_wrong_unit(console, program, *found, cut);
     } else if (!options.json) {
         console.print("all are right\n");
     }
