@@ -38,6 +38,7 @@ constexpr Target targets[] = {
     {"rk3588_asm", rk3588_asm_seeds},
     {"rk3588_simulator", rk3588_simulator_seeds},
     {"rk3588_words", rk3588_words_seeds},
+    {"sophgo_final", sophgo_final_seeds},
     {"tflite", tflite_seeds},
 };
 

@@ -34,6 +34,7 @@ using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 [[nodiscard]] Result<Seeds> rk3588_asm_seeds();
 [[nodiscard]] Result<Seeds> rk3588_simulator_seeds();
 [[nodiscard]] Result<Seeds> rk3588_words_seeds();
+[[nodiscard]] Result<Seeds> sophgo_final_seeds();
 [[nodiscard]] Result<Seeds> tflite_seeds();
 
 }  // namespace reef::fuzz

@@ -118,6 +118,7 @@ class Cutter {
             const std::string name = call.getCallee().str();
             auto function = callee(call);
             if (!function) return fail(Cause::bad_input, "there is no function " + name, "main");
+            if (name == "main") return fail(Cause::bad_input, "it calls itself", "main");
             if (!seen.insert(name).second)
                 return fail(Cause::unsupported, fmt::format("{} is called twice", name), "main");
             calls_.push_back(call);
@@ -310,6 +311,10 @@ class Cutter {
                 dropped_inputs_.insert(name_of(op.getResult(0)));
                 notes_.push_back(
                     fmt::format("'{}' is no input any more", name_of(op.getResult(0))));
+            }
+            if (auto call = dyn_cast<mlir::func::CallOp>(op)) {
+                std::erase(calls_, call);
+                callee(call).erase();
             }
             op.erase();
         }

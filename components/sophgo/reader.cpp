@@ -43,7 +43,12 @@ std::string with_beginnings(std::string_view text, std::string_view from, std::s
 }
 
 bool has_old_functions(std::string_view text) {
-    return text.find("\n  func @") != std::string_view::npos;
+    for (auto at = text.find(old_function); at != std::string_view::npos;
+         at = text.find(old_function, at + 1)) {
+        const auto before = text.substr(0, at).find_last_not_of(' ');
+        if (before == std::string_view::npos || text[before] == '\n') return true;
+    }
+    return false;
 }
 
 std::string to_text(mlir::Attribute attribute) {
@@ -112,6 +117,21 @@ unsigned stored_bits(mlir::Type element) {
     return element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
 }
 
+// Ends of what lies in memory stay numbers of 64 bits. No chip has a thousandth of it.
+constexpr std::uint64_t longest_address = 1ULL << 60;
+
+Result<std::uint64_t> bounded(std::uint64_t number, std::string_view what) {
+    if (number < longest_address) return number;
+    return fail(Cause::bad_input,
+                fmt::format("{} {:#x} is beyond every chip's memory", what, number));
+}
+
+/// Of a module's attributes START and SIZE.
+Result<Region> region_of(mlir::Operation* module, const char* start, const char* size) {
+    return Region{REEF_TRY(bounded(integer_of(module, start).value_or(0), start)),
+                  REEF_TRY(bounded(integer_of(module, size).value_or(0), size))};
+}
+
 /// Builds the plain form of one file.
 class ProgramBuilder {
   public:
@@ -120,15 +140,18 @@ class ProgramBuilder {
     Status add_device(mlir::ModuleOp module) {
         DeviceProgram& device = out_.devices.emplace_back();
         device.name = module.getName().value_or("").str();
-        device.coefficients = {integer_of(module, "module.coeff_addr").value_or(0),
-                               integer_of(module, "module.coeff_size").value_or(0)};
-        device.neurons = {integer_of(module, "module.neuron_addr").value_or(0),
-                          integer_of(module, "module.neuron_size").value_or(0)};
-        if (const auto address = integer_of(module, "module.io_addr"))
-            device.io = Region{*address, integer_of(module, "module.io_size").value_or(0)};
+        device.coefficients = REEF_TRY(region_of(module, "module.coeff_addr", "module.coeff_size"));
+        device.neurons = REEF_TRY(region_of(module, "module.neuron_addr", "module.neuron_size"));
+        if (module->hasAttr("module.io_addr"))
+            device.io = REEF_TRY(region_of(module, "module.io_addr", "module.io_size"));
         device.dynamic_coefficients = integer_of(module, "module.dynamic_coeff_offset");
-        for (auto one : module.getOps<mlir::func::FuncOp>())
+        for (mlir::Operation& op : *module.getBody()) {
+            auto one = dyn_cast<mlir::func::FuncOp>(op);
+            if (!one)
+                return fail(Cause::bad_input, "it stands in no function",
+                            op.getName().getStringRef().str());
             REEF_CHECK(in_place(add_function(one, device), "function " + one.getName().str()));
+        }
         if (device.main() == nullptr)
             return fail(Cause::bad_input, "no function main", "module " + device.name);
         name_arguments(device);
@@ -207,7 +230,8 @@ class ProgramBuilder {
             if (auto uniform = dyn_cast<mlir::quant::UniformQuantizedType>(tensor.getElementType()))
                 to.quantisation = {uniform.getScale(), uniform.getZeroPoint()};
             if (const auto address = address_of(from); address && *address != 0)
-                to.address = static_cast<std::uint64_t>(*address);
+                to.address = REEF_TRY(bounded(static_cast<std::uint64_t>(*address), "the address"));
+            (void)REEF_TRY(bounded(to.bytes, "the size"));
         }
         index_.insert({from, out_.values.size()});
         out_.values.push_back(std::move(to));
@@ -289,12 +313,10 @@ Result<std::uint64_t> bytes_of(mlir::Type type, std::string_view chip) {
 
 Result<Parsed> parse(std::string_view text) {
     Parsed parsed;
-    std::string rewritten;
-    if (has_old_functions(text)) {
-        parsed.old_form = true;
-        rewritten = with_beginnings(text, old_function, function);
-        text = rewritten;
-    }
+    parsed.old_form = has_old_functions(text);
+    // A copy in any case: MLIR's lexer knows the end by the zero behind it.
+    const std::string source =
+        parsed.old_form ? with_beginnings(text, old_function, function) : std::string(text);
     parsed.context = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
     auto& context = *parsed.context;
     context.allowUnregisteredDialects();
@@ -306,8 +328,7 @@ Result<Parsed> parse(std::string_view text) {
         if (auto at = dyn_cast<mlir::FileLineColLoc>(diagnostic.getLocation()))
             place = fmt::format("line {} column {}", at.getLine(), at.getColumn());
     });
-    parsed.top = mlir::parseSourceString<mlir::ModuleOp>(llvm::StringRef(text.data(), text.size()),
-                                                         mlir::ParserConfig(&context));
+    parsed.top = mlir::parseSourceString<mlir::ModuleOp>(source, mlir::ParserConfig(&context));
     if (!parsed.top)
         return fail(Cause::bad_input, first.empty() ? "this is no MLIR" : std::move(first),
                     std::move(place), "MLIR 19's grammar is read, dialects need not be known");
@@ -350,7 +371,16 @@ Result<FinalProgram> program_of(const Parsed& parsed) {
     if (top->hasAttr("module.coeff_addr")) {
         REEF_CHECK(builder.add_device(top));
     } else {
-        for (auto inner : top.getOps<mlir::ModuleOp>()) REEF_CHECK(builder.add_device(inner));
+        for (mlir::Operation& op : *top.getBody()) {
+            auto inner = dyn_cast<mlir::ModuleOp>(op);
+            if (!inner)
+                return fail(Cause::bad_input, "it stands in no device's module",
+                            op.getName().getStringRef().str());
+            if (!inner->hasAttr("module.coeff_addr"))
+                return fail(Cause::bad_input, "the module has no address plan (module.coeff_addr)",
+                            "module " + inner.getName().value_or("").str());
+            REEF_CHECK(builder.add_device(inner));
+        }
     }
     if (program.devices.empty())
         return fail(Cause::bad_input, "no module has an address plan (module.coeff_addr)");

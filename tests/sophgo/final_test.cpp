@@ -208,6 +208,29 @@ TEST(Final, WhatCannotBeCutIsRefusedByName) {
     EXPECT_THAT(engine().read("module {").error().message(), HasSubstr("line 1"));
 }
 
+TEST(Final, WhatFuzzingFoundIsRefused) {
+    const std::string text = tool::demo_network();
+    // Nothing behind the last byte may be read: a mapped file ends where its page does.
+    const std::vector<char> exact(text.begin(), text.end());
+    EXPECT_TRUE(engine().read({exact.data(), exact.size()}));
+    const auto stray = replaced(text, "    func.func @subfunc_1",
+                                "    %9 = \"top.Weight\"() : () -> tensor<4xf32> loc(#loc)\n"
+                                "    func.func @subfunc_1");
+    EXPECT_THAT(engine().read(stray).error().message(), HasSubstr("stands in no function"));
+    const auto far = replaced(text, "module.coeff_addr = 4294967296", "module.coeff_addr = -64");
+    EXPECT_THAT(engine().read(far).error().message(), HasSubstr("beyond every chip's memory"));
+    const auto planless = replaced(text, "module.coeff_addr", "module.addr_of_coeff");
+    EXPECT_THAT(engine().read(planless).error().message(), HasSubstr("has no address plan"));
+    // An operator of main whose call's result nobody reads after the cut.
+    auto idle = replaced(text, "      %2 = call @subfunc_1(%1)",
+                         "      \"tpu.Idle\"(%1) : (tensor<1x128x!quant.uniform<i8:f32, "
+                         "5.000000e-01>, 4294987776 : i64>) -> () loc(#loc)\n"
+                         "      %2 = call @subfunc_1(%1)");
+    EXPECT_TRUE(cut_at(idle, {"conv"}));
+    const auto away = replaced(text, ", 4294987776 : i64>", ", 9223372036854775807 : i64>");
+    EXPECT_THAT(engine().read(away).error().message(), HasSubstr("beyond every chip's memory"));
+}
+
 /// Lines taken out, doubled or cut, words changed: whatever comes is read or refused.
 TEST(Final, AnyTextIsReadOrRefused) {
     std::mt19937 random(9);
@@ -389,6 +412,59 @@ TEST(Final, BisectionByRunsNamesTheFault) {
     }
     EXPECT_LT(asked, all / 2) << "it halves";
     EXPECT_GT(trials, 4U);
+}
+
+/// Positions in a group's body from which a result is computed, found forwards: what a planted
+/// fault spoils.
+std::set<ValueIndex> spoiled_by(const Operator& group, std::size_t fault) {
+    std::set<ValueIndex> bad;
+    for (std::size_t i = fault; i < group.body.size(); ++i) {
+        const Operator& op = group.body[i];
+        const bool reads = std::ranges::any_of(
+            op.operands, [&](ValueIndex operand) { return bad.contains(operand); });
+        if (i == fault || reads) bad.insert(op.results.begin(), op.results.end());
+    }
+    return bad;
+}
+
+/// A fault in any operator of any group: it is among the suspects, and they are not all operators
+/// where a result of the group is right.
+TEST(Final, SuspectsInAGroupHoldTheFault) {
+    std::size_t groups = 0, faults = 0, named = 0, all = 0, left = 0;
+    for (const auto& [name, text] : samples()) {
+        const auto program = engine().read(text).value();
+        for (const Unit& unit : units_of(program)) {
+            const Operator& group = *unit.op;
+            if (!group.is("tpu.Group")) continue;
+            ++groups;
+            for (std::size_t fault = 0; fault < group.body.size(); ++fault) {
+                const Operator& op = group.body[fault];
+                if (op.is("tpu.Load") || op.is("tpu.Store") || op.is("tpu.Yield")) continue;
+                const auto bad = spoiled_by(group, fault);
+                const auto is_bad = [&](const std::string& result) {
+                    for (const ValueIndex yielded : group.body.back().operands)
+                        if (program.at(yielded).name == result && bad.contains(yielded))
+                            return true;
+                    return false;
+                };
+                const auto suspects = suspects_in(
+                    program, unit,
+                    [&](const Unit& one) -> Result<bool> { return is_bad(one.names.at(0)); });
+                ASSERT_TRUE(suspects);
+                EXPECT_TRUE(std::ranges::find(*suspects, &op) != suspects->end())
+                    << name << " " << program.at(op.results[0]).name;
+                ++faults;
+                named += suspects->size() == 1 ? 1 : 0;
+                left += suspects->size();
+                all += group.body.size();
+            }
+        }
+    }
+    std::printf("%zu groups, %zu faults: %zu named, %.1f of %.1f operators left\n", groups, faults,
+                named, static_cast<double>(left) / static_cast<double>(faults),
+                static_cast<double>(all) / static_cast<double>(faults));
+    EXPECT_GT(named, 0U);
+    EXPECT_LT(2 * left, all);
 }
 
 TEST(Similarity, CountsEveryElement) {
