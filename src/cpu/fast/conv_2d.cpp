@@ -21,13 +21,14 @@ class FastConv2d final : public Kernel {
         : op_(op),
           functions_(functions),
           c_(std::move(c)),
-          matrix_(lay_out_matrix(c_, functions_.widest_block)),
+          matrix_(lay_out_matrix(c_, functions_.group, functions_.widest_block)),
           threads_(static_cast<std::size_t>(threads)) {
         const std::size_t step = functions_.rows_at_once;
-        const std::size_t fit = tile_bytes / (matrix_.depth * sizeof(std::int16_t)) / step * step;
+        const std::size_t fit = tile_bytes / matrix_.row_bytes() / step * step;
         tile_rows_ = std::min(std::max(fit, step), (pixels() + step - 1) / step * step);
-        worker_bytes_ =
-            graph::align_up((tile_rows_ * matrix_.depth + gather_slack) * sizeof(std::int16_t));
+        values_bytes_ = graph::align_up(tile_rows_ * matrix_.row_bytes() + gather_slack);
+        const std::size_t sums = matrix_.row_factor == 0 ? 0 : tile_rows_ * sizeof(std::int32_t);
+        worker_bytes_ = values_bytes_ + graph::align_up(sums);
     }
 
     [[nodiscard]] std::string name() const override {
@@ -67,12 +68,13 @@ class FastConv2d final : public Kernel {
 
     void run_part(const Frame& frame, PixelRange pixels, std::size_t begin, std::size_t end,
                   std::size_t worker) const {
-        auto* rows = reinterpret_cast<std::int16_t*>(frame.scratch.data() + worker * worker_bytes_);
+        std::byte* scratch = frame.scratch.data() + worker * worker_bytes_;
+        const Rows rows{scratch, reinterpret_cast<std::int32_t*>(scratch + values_bytes_)};
         const auto channels = static_cast<std::size_t>(c_.out_channels);
         auto* out = reinterpret_cast<std::uint8_t*>(frame.outputs[0]);
         for (std::size_t p = pixels.begin; p < pixels.end; p += tile_rows_) {
             const PixelRange tile{p, std::min(p + tile_rows_, pixels.end)};
-            functions_.gather(c_, frame.inputs[0], tile, rows);
+            functions_.gather(c_, matrix_, frame.inputs[0], tile, rows);
             functions_.multiply(matrix_, rows, tile.end - tile.begin, begin, end,
                                 out + p * channels, channels);
         }
@@ -84,6 +86,7 @@ class FastConv2d final : public Kernel {
     PackedMatrix matrix_;
     std::size_t threads_;
     std::size_t tile_rows_ = 1;
+    std::size_t values_bytes_ = 0;  ///< of a worker's rows; their sums stand behind
     std::size_t worker_bytes_ = 0;
 };
 

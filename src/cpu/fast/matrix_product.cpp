@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/simd.h"
 
@@ -33,52 +34,76 @@ constexpr std::size_t most_rows = 2;
 constexpr std::size_t most_rows = 6;
 #endif
 
+constexpr GroupOf group_of_target =
+    reef::HWY_NAMESPACE::has_quad_products ? GroupOf::quads : GroupOf::pairs;
+
 template <class D>
-HWY_INLINE hn::Vec<hn::Repartition<std::int16_t, D> > broadcast_pair(D d, const std::int16_t* at) {
-    std::int32_t pair = 0;
-    std::memcpy(&pair, at, sizeof(pair));
-    return hn::BitCast(hn::Repartition<std::int16_t, D>(), hn::Set(d, pair));
+HWY_INLINE hn::Vec<D> broadcast_group(D d, const std::byte* at) {
+    std::int32_t group = 0;
+    std::memcpy(&group, at, sizeof(group));
+    return hn::Set(d, group);
+}
+
+template <class D, class V>
+HWY_INLINE V add_products(D d, V activations, V weights, V sum) {
+    if constexpr (group_of_target == GroupOf::quads) {
+        return reef::HWY_NAMESPACE::add_quad_products(d, activations, weights, sum);
+    } else {
+        const hn::Repartition<std::int16_t, D> d16;
+        return add_pair_products(d, hn::BitCast(d16, activations), hn::BitCast(d16, weights), sum);
+    }
 }
 
 /// kChains independent sums per row and channel hide the latency of the additions where few rows
 /// leave nothing else to do.
 template <std::size_t kWidth, std::size_t kRows, std::size_t kChains>
 HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& block,
-                              const std::int16_t* HWY_RESTRICT rows, std::uint8_t* HWY_RESTRICT out,
-                              std::size_t out_stride) {
+                              const std::byte* HWY_RESTRICT rows,
+                              const std::int32_t* HWY_RESTRICT row_sums,
+                              std::uint8_t* HWY_RESTRICT out, std::size_t out_stride) {
     const Sums<kWidth> d;
-    const Values<kWidth> d16;
-    const std::size_t depth = matrix.depth;
-    const std::int16_t* HWY_RESTRICT weights = matrix.weights.get() + block.weights;
+    constexpr std::size_t half = kWidth / 2;
+    const std::size_t groups = matrix.groups;
+    const std::size_t row_bytes = matrix.row_bytes();
+    const auto* HWY_RESTRICT weights =
+        reinterpret_cast<const std::int32_t*>(matrix.weights.get() + block.weights);
     const std::int32_t* HWY_RESTRICT stage = matrix.stage.rows.get() + block.stage;
     // Arrays of sums become registers only when no loop is left that indexes them.
     SumVector<kWidth> lo[kChains][kRows];
     SumVector<kWidth> hi[kChains][kRows];
     REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
         lo[0][r] = hn::Load(d, stage);
-        hi[0][r] = hn::Load(d, stage + kWidth / 2);
+        hi[0][r] = hn::Load(d, stage + half);
         REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) lo[chain][r] =
             hi[chain][r] = hn::Zero(d);
     }
+    if (row_sums != nullptr) {
+        REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
+            const auto more = hn::Set(d, row_sums[r]);
+            lo[0][r] = hn::Add(lo[0][r], more);
+            hi[0][r] = hn::Add(hi[0][r], more);
+        }
+    }
     std::size_t k = 0;
-    for (; k + 2 * kChains <= depth; k += 2 * kChains) {
+    for (; k + kChains <= groups; k += kChains) {
         REEF_UNROLL for (std::size_t chain = 0; chain < kChains; ++chain) {
-            const auto w_lo = hn::Load(d16, weights);
-            const auto w_hi = hn::Load(d16, weights + kWidth);
-            weights += 2 * kWidth;
+            const auto w_lo = hn::Load(d, weights);
+            const auto w_hi = hn::Load(d, weights + half);
+            weights += kWidth;
             REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
-                const auto pair = broadcast_pair(d, rows + r * depth + k + 2 * chain);
-                lo[chain][r] = add_pair_products(d, pair, w_lo, lo[chain][r]);
-                hi[chain][r] = add_pair_products(d, pair, w_hi, hi[chain][r]);
+                const auto group =
+                    broadcast_group(d, rows + r * row_bytes + (k + chain) * group_bytes);
+                lo[chain][r] = add_products(d, group, w_lo, lo[chain][r]);
+                hi[chain][r] = add_products(d, group, w_hi, hi[chain][r]);
             }
         }
     }
     if constexpr (kChains > 1) {
-        for (; k < depth; k += 2, weights += 2 * kWidth) {
+        for (; k < groups; ++k, weights += kWidth) {
             REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
-                const auto pair = broadcast_pair(d, rows + r * depth + k);
-                lo[0][r] = add_pair_products(d, pair, hn::Load(d16, weights), lo[0][r]);
-                hi[0][r] = add_pair_products(d, pair, hn::Load(d16, weights + kWidth), hi[0][r]);
+                const auto group = broadcast_group(d, rows + r * row_bytes + k * group_bytes);
+                lo[0][r] = add_products(d, group, hn::Load(d, weights), lo[0][r]);
+                hi[0][r] = add_products(d, group, hn::Load(d, weights + half), hi[0][r]);
             }
         }
     }
@@ -93,72 +118,101 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
     }
 }
 
+/// Where the product of some rows and a block goes.
+struct Target {
+    const PackedMatrix& matrix;
+    const ChannelBlock& block;
+    Rows rows;
+    std::uint8_t* out;
+    std::size_t out_stride;
+
+    [[nodiscard]] Target from(std::size_t row) const {
+        return {matrix,
+                block,
+                {rows.values + row * matrix.row_bytes(),
+                 rows.sums == nullptr ? nullptr : rows.sums + row},
+                out + row * out_stride,
+                out_stride};
+    }
+};
+
 template <std::size_t kWidth, std::size_t kRows>
-HWY_NOINLINE void multiply_rows(const PackedMatrix& matrix, const ChannelBlock& block,
-                                const std::int16_t* rows, std::uint8_t* out,
-                                std::size_t out_stride) {
-    multiply_tile<kWidth, kRows, kRows == 1 ? 4 : (kRows <= 3 ? 2 : 1)>(matrix, block, rows, out,
-                                                                        out_stride);
+HWY_NOINLINE void multiply_rows(const Target& to) {
+    multiply_tile<kWidth, kRows, kRows == 1 ? 4 : (kRows <= 3 ? 2 : 1)>(
+        to.matrix, to.block, to.rows.values, to.rows.sums, to.out, to.out_stride);
 }
 
 /// Fewer rows than a full step takes.
 template <std::size_t kWidth, std::size_t kRows>
-HWY_INLINE void multiply_rest(std::size_t count, const PackedMatrix& matrix,
-                              const ChannelBlock& block, const std::int16_t* rows,
-                              std::uint8_t* out, std::size_t out_stride) {
+HWY_INLINE void multiply_rest(std::size_t count, const Target& to) {
     if constexpr (kRows > 0) {
         if (count == kRows)
-            multiply_rows<kWidth, kRows>(matrix, block, rows, out, out_stride);
+            multiply_rows<kWidth, kRows>(to);
         else
-            multiply_rest<kWidth, kRows - 1>(count, matrix, block, rows, out, out_stride);
+            multiply_rest<kWidth, kRows - 1>(count, to);
     }
 }
 
 template <std::size_t kWidth>
-void multiply_block(const PackedMatrix& matrix, const ChannelBlock& block, const std::int16_t* rows,
-                    std::size_t count, std::uint8_t* out, std::size_t out_stride) {
+void multiply_block(const Target& to, std::size_t count) {
     std::size_t r = 0;
-    for (; r + most_rows <= count; r += most_rows)
-        multiply_rows<kWidth, most_rows>(matrix, block, rows + r * matrix.depth,
-                                         out + r * out_stride, out_stride);
-    multiply_rest<kWidth, most_rows - 1>(count - r, matrix, block, rows + r * matrix.depth,
-                                         out + r * out_stride, out_stride);
+    for (; r + most_rows <= count; r += most_rows) multiply_rows<kWidth, most_rows>(to.from(r));
+    multiply_rest<kWidth, most_rows - 1>(count - r, to.from(r));
 }
 
-void multiply(const PackedMatrix& matrix, const std::int16_t* rows, std::size_t count,
-              std::size_t begin, std::size_t end, std::uint8_t* out, std::size_t out_stride) {
+void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
+              std::size_t end, std::uint8_t* out, std::size_t out_stride) {
+    if (matrix.row_factor == 0) rows.sums = nullptr;
     for (std::size_t i = begin; i < end; ++i) {
         const ChannelBlock& block = matrix.blocks[i];
-        std::uint8_t* to = out + block.first;
+        const Target to{matrix, block, rows, out + block.first, out_stride};
 #if HWY_MAX_BYTES >= 64
         if (block.width == 32) {
-            multiply_block<32>(matrix, block, rows, count, to, out_stride);
+            multiply_block<32>(to, count);
             continue;
         }
 #endif
 #if HWY_MAX_BYTES >= 32
         if (block.width == 16) {
-            multiply_block<16>(matrix, block, rows, count, to, out_stride);
+            multiply_block<16>(to, count);
             continue;
         }
 #endif
-        multiply_block<8>(matrix, block, rows, count, to, out_stride);
+        multiply_block<8>(to, count);
     }
+}
+
+/// What a value becomes in a row: int16, or uint8 without a sign.
+template <typename T>
+using RowValue = std::conditional_t<group_of_target == GroupOf::quads, std::uint8_t, std::int16_t>;
+
+template <typename T>
+constexpr RowValue<T> row_value(T value) {
+    if constexpr (group_of_target == GroupOf::pairs) return value;
+    return static_cast<std::uint8_t>(static_cast<std::uint8_t>(value) ^
+                                     (std::is_signed_v<T> ? 0x80U : 0U));
 }
 
 /// Whole vectors of kLanes values, of which the last may reach behind `count` on both sides; where
 /// the input ends before that, one value at a time.
 template <std::size_t kLanes, typename T>
-HWY_INLINE void widen(const T* HWY_RESTRICT from, std::size_t count, const T* end,
-                      std::int16_t* HWY_RESTRICT to) {
-    const hn::CappedTag<std::int16_t, kLanes> d16;
-    const hn::Rebind<T, decltype(d16)> d8;
-    const std::size_t lanes = hn::Lanes(d16);
+HWY_INLINE void copy_values(const T* HWY_RESTRICT from, std::size_t count, const T* end,
+                            RowValue<T>* HWY_RESTRICT to) {
+    const hn::CappedTag<RowValue<T>, kLanes> d;
+    const hn::Rebind<T, decltype(d)> d8;
+    const std::size_t lanes = hn::Lanes(d);
     const auto readable = static_cast<std::size_t>(end - from);
     std::size_t i = 0;
-    for (; i < count && i + lanes <= readable; i += lanes)
-        hn::StoreU(hn::PromoteTo(d16, hn::LoadU(d8, from + i)), d16, to + i);
-    for (; i < count; ++i) to[i] = from[i];
+    for (; i < count && i + lanes <= readable; i += lanes) {
+        const auto values = hn::LoadU(d8, from + i);
+        if constexpr (group_of_target == GroupOf::pairs)
+            hn::StoreU(hn::PromoteTo(d, values), d, to + i);
+        else if constexpr (std::is_signed_v<T>)
+            hn::StoreU(hn::Xor(hn::BitCast(d, values), hn::Set(d, 0x80)), d, to + i);
+        else
+            hn::StoreU(values, d, to + i);
+    }
+    for (; i < count; ++i) to[i] = row_value(from[i]);
 }
 
 template <typename T>
@@ -168,11 +222,12 @@ struct Gatherer {
     const T* end;
     std::size_t depth;  ///< values per tap
     std::size_t row;    ///< values per gathered row, padding included
+    using To = RowValue<T>*;
 
     /// One row of taps, at input row `iy` of an image.
-    void taps(const T* image, std::int64_t iy, std::int64_t ix, std::int16_t* to) const {
+    void taps(const T* image, std::int64_t iy, std::int64_t ix, To to) const {
         const WindowAxis& w = c.w;
-        const auto zero = static_cast<std::int16_t>(c.input_zero);
+        const auto zero = row_value(static_cast<T>(c.input_zero));
         const auto count = static_cast<std::size_t>(w.taps);
         if (!c.h.contains(iy)) {
             std::fill_n(to, count * depth, zero);
@@ -181,14 +236,14 @@ struct Gatherer {
         const T* line = image + iy * w.in * c.in_channels;
         for (std::size_t kx = 0; kx < count; ++kx, ix += w.dilation, to += depth) {
             if (w.contains(ix))
-                widen<16>(line + ix * c.in_channels, depth, end, to);
+                copy_values<16>(line + ix * c.in_channels, depth, end, to);
             else
                 std::fill_n(to, depth, zero);
         }
     }
 
     /// A pixel with taps outside the input, or with dilated ones.
-    void pixel(const T* image, std::int64_t y, std::int64_t x, std::int16_t* to) const {
+    void pixel(const T* image, std::int64_t y, std::int64_t x, To to) const {
         const std::size_t line = static_cast<std::size_t>(c.w.taps) * depth;
         for (std::int64_t ky = 0; ky < c.h.taps; ++ky, to += line)
             taps(image, c.h.first(y) + ky * c.h.dilation, c.w.first(x), to);
@@ -196,20 +251,19 @@ struct Gatherer {
 
     /// Pixels whose taps lie inside, side by side in each row: one piece of input per row of taps.
     template <std::size_t kLanes>
-    void inside(const T* image, std::int64_t y, std::int64_t x, std::int64_t count,
-                std::int16_t* to) const {
+    void inside(const T* image, std::int64_t y, std::int64_t x, std::int64_t count, To to) const {
         const std::size_t line = static_cast<std::size_t>(c.w.taps) * depth;
         const std::int64_t down = c.h.dilation * c.w.in * c.in_channels;
         const T* from = image + (c.h.first(y) * c.w.in + c.w.first(x)) * c.in_channels;
         for (; count > 0; --count, from += c.w.stride * c.in_channels, to += row)
             for (std::int64_t ky = 0; ky < c.h.taps; ++ky)
-                widen<kLanes>(from + ky * down, line, end,
-                              to + static_cast<std::size_t>(ky) * line);
+                copy_values<kLanes>(from + ky * down, line, end,
+                                    to + static_cast<std::size_t>(ky) * line);
     }
 
     /// Pixels [begin, end) of one output row.
     void pixels(const T* image, std::int64_t y, std::int64_t begin, std::int64_t stop,
-                std::int16_t* to) const {
+                To to) const {
         const WindowAxis& h = c.h;
         const WindowAxis& w = c.w;
         std::int64_t first = stop;
@@ -238,15 +292,14 @@ struct Gatherer {
 }
 
 template <typename T>
-void gather_of(const Convolution& c, const std::byte* bytes, PixelRange pixels,
-               std::int16_t* rows) {
+void gather_of(const Convolution& c, const std::byte* bytes, PixelRange pixels, std::size_t row,
+               RowValue<T>* rows) {
     const T* input = reinterpret_cast<const T*>(bytes);
     const T* end = input + c.batch * c.h.in * c.w.in * c.in_channels;
     const auto depth = static_cast<std::size_t>(c.depth);
-    const auto window = static_cast<std::size_t>(c.h.taps * c.w.taps);
-    const std::size_t row = (window * depth + 1) / 2 * 2;
-    if (reads_in_order(c) && depth % 2 == 0) {
-        widen<32>(input + pixels.begin * depth, (pixels.end - pixels.begin) * depth, end, rows);
+    if (reads_in_order(c) && depth == row) {
+        copy_values<64>(input + pixels.begin * depth, (pixels.end - pixels.begin) * depth, end,
+                        rows);
         return;
     }
     const Gatherer<T> gatherer{c, input, end, depth, row};
@@ -261,17 +314,43 @@ void gather_of(const Convolution& c, const std::byte* bytes, PixelRange pixels,
     }
 }
 
-void gather(const Convolution& c, const std::byte* input, PixelRange pixels, std::int16_t* rows) {
+/// factor times the sum of `count` bytes, modulo 2^32.
+std::int32_t weighted_sum(const std::byte* values, std::size_t count, std::int32_t factor) {
+    const hn::ScalableTag<std::int32_t> d;
+    const hn::Repartition<std::uint8_t, decltype(d)> d8;
+    const auto ones = hn::BitCast(d, hn::Set(d8, 1));
+    const auto* from = reinterpret_cast<const std::uint8_t*>(values);
+    auto sums = hn::Zero(d);
+    std::size_t i = 0;
+    for (; i + hn::Lanes(d8) <= count; i += hn::Lanes(d8))
+        sums = reef::HWY_NAMESPACE::add_quad_products(d, hn::BitCast(d, hn::LoadU(d8, from + i)),
+                                                      ones, sums);
+    auto total = static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(d, sums)));
+    for (; i < count; ++i) total += from[i];
+    return static_cast<std::int32_t>(total * static_cast<std::uint32_t>(factor));
+}
+
+void gather(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
+            PixelRange pixels, Rows rows) {
+    const std::size_t row = matrix.groups * values_in(group_of_target);
     if (c.type == ElementType::uint8)
-        gather_of<std::uint8_t>(c, input, pixels, rows);
+        gather_of<std::uint8_t>(c, input, pixels, row,
+                                reinterpret_cast<RowValue<std::uint8_t>*>(rows.values));
     else
-        gather_of<std::int8_t>(c, input, pixels, rows);
+        gather_of<std::int8_t>(c, input, pixels, row,
+                               reinterpret_cast<RowValue<std::int8_t>*>(rows.values));
+    if (matrix.row_factor == 0) return;
+    const auto values = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
+    for (std::size_t r = 0; r < pixels.end - pixels.begin; ++r)
+        rows.sums[r] =
+            weighted_sum(rows.values + r * matrix.row_bytes(), values, matrix.row_factor);
 }
 
 }  // namespace
 
 const MatrixFunctions* target_functions() {
     static const MatrixFunctions functions{.target = hwy::TargetName(HWY_TARGET),
+                                           .group = group_of_target,
                                            .widest_block = widest_block,
                                            .rows_at_once = most_rows,
                                            .gather = gather,
@@ -295,34 +374,61 @@ const MatrixFunctions* matrix_functions() {
 
 namespace {
 
-/// Weight of an output channel at a depth, minus the zero point.
-std::int32_t weight_at(const Convolution& c, std::size_t channel, std::size_t k, std::size_t row) {
-    const auto raw = std::to_integer<std::uint8_t>(c.weights.view()[channel * row + k]);
-    const std::int32_t value =
-        c.type == ElementType::int8 ? static_cast<std::int8_t>(raw) : std::int32_t{raw};
-    return value - c.weight_zero;
+constexpr std::int32_t middle = 128;
+
+/// What is taken off weights of that type before they are packed.
+std::int32_t packed_zero(const Convolution& c, GroupOf group) {
+    if (group == GroupOf::pairs) return c.weight_zero;
+    return c.type == ElementType::uint8 ? middle : 0;
+}
+
+/// What activations of int8 have more in rows of bytes.
+std::int32_t flipped(const Convolution& c, GroupOf group) {
+    return group == GroupOf::quads && c.type == ElementType::int8 ? middle : 0;
+}
+
+std::int32_t weight_at(const Convolution& c, std::size_t index) {
+    const auto raw = std::to_integer<std::uint8_t>(c.weights.view()[index]);
+    return c.type == ElementType::int8 ? static_cast<std::int8_t>(raw) : std::int32_t{raw};
+}
+
+/// One weight where its group stands.
+void put(std::byte* group, GroupOf of, std::size_t within, std::int32_t weight) {
+    if (of == GroupOf::quads) {
+        group[within] = static_cast<std::byte>(weight);
+        return;
+    }
+    const auto value = static_cast<std::int16_t>(weight);
+    std::memcpy(group + within * sizeof(value), &value, sizeof(value));
 }
 
 }  // namespace
 
-PackedMatrix lay_out_matrix(const Convolution& c, std::size_t widest) {
+PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest) {
     PackedMatrix packed;
+    packed.group = group;
     const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
     const auto channels = static_cast<std::size_t>(c.out_channels);
-    packed.depth = (row + 1) / 2 * 2;
+    packed.groups = (row + values_in(group) - 1) / values_in(group);
+    packed.row_factor = packed_zero(c, group) - c.weight_zero;
     packed.blocks = cover_channels(channels, widest);
     for (ChannelBlock& block : packed.blocks) {
-        block.weights = packed.weights_size;
-        packed.weights_size += packed.depth * block.width;
+        block.weights = packed.weights_bytes;
+        packed.weights_bytes += packed.row_bytes() * block.width;
     }
     packed.stage.size = place_output_stage(packed.blocks);
     return packed;
 }
 
+/// Sums of (x + flip) * w, and the row factor times sums of x + flip, are to become sums of
+/// (x - input zero) * (w - weight zero): what they lack is in the bias.
 void pack_matrix(const Convolution& c, PackedMatrix& packed) {
     const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
-    packed.weights = hwy::AllocateAligned<std::int16_t>(packed.weights_size);
-    std::fill_n(packed.weights.get(), packed.weights_size, std::int16_t{0});
+    const std::size_t values = values_in(packed.group);
+    packed.weights = hwy::AllocateAligned<std::byte>(packed.weights_bytes);
+    std::fill_n(packed.weights.get(), packed.weights_bytes, std::byte{0});
+    const std::int32_t taken_off = packed_zero(c, packed.group);
+    const std::int32_t zero = c.input_zero + flipped(c, packed.group);
     std::vector<std::int32_t> bias = c.bias;
     for (const ChannelBlock& block : packed.blocks) {
         for (std::size_t lane = 0; lane < block.width; ++lane) {
@@ -331,14 +437,14 @@ void pack_matrix(const Convolution& c, PackedMatrix& packed) {
             const std::size_t channel = block.first + offset;
             std::uint32_t sum = 0;
             for (std::size_t k = 0; k < row; ++k) {
-                const std::int32_t weight = weight_at(c, channel, k, row);
-                sum += static_cast<std::uint32_t>(weight);
-                packed.weights[block.weights + k / 2 * 2 * block.width + 2 * lane + k % 2] =
-                    static_cast<std::int16_t>(weight);
+                const std::int32_t weight = weight_at(c, channel * row + k);
+                sum += static_cast<std::uint32_t>(weight - c.weight_zero);
+                const std::size_t group = k / values * block.width + lane;
+                put(packed.weights.get() + block.weights + group * group_bytes, packed.group,
+                    k % values, weight - taken_off);
             }
-            bias[channel] =
-                static_cast<std::int32_t>(static_cast<std::uint32_t>(bias[channel]) -
-                                          static_cast<std::uint32_t>(c.input_zero) * sum);
+            bias[channel] = static_cast<std::int32_t>(static_cast<std::uint32_t>(bias[channel]) -
+                                                      static_cast<std::uint32_t>(zero) * sum);
         }
     }
     pack_output_stage(c, bias, packed.blocks, packed.stage);

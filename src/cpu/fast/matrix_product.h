@@ -1,5 +1,7 @@
-// Rows of 8-bit activations, widened to int16, times a constant matrix: what CONV_2D and
-// FULLY_CONNECTED come down to.
+// Rows of 8-bit activations times a constant matrix: what CONV_2D and FULLY_CONNECTED come down to.
+//
+// Products are taken in groups of 4 bytes: fours of bytes where the machine has an instruction for
+// them, else pairs of activations and weights widened to int16.
 #pragma once
 
 #include <hwy/aligned_allocator.h>
@@ -13,27 +15,34 @@
 
 namespace reef::cpu {
 
-/// Weights minus their zero point as int16, per block of output channels: for each pair of depths
-/// the pair of weights of every lane.
+inline constexpr std::size_t group_bytes = 4;
+
+enum class GroupOf : std::uint8_t {
+    pairs,  ///< int16: activations as they are, weights less their zero point
+    /// uint8 activations (int8 with the sign bit flipped), int8 weights (uint8 less 128): a weight
+    /// zero point other than that 128 is left to the rows' sums.
+    quads,
+};
+[[nodiscard]] constexpr std::size_t values_in(GroupOf group) {
+    return group == GroupOf::quads ? 4 : 2;
+}
+
+/// Weights per block of output channels: for each group of depths the group of every lane.
 struct PackedMatrix {
-    std::size_t depth = 0;  ///< int16 per row, even
+    GroupOf group = GroupOf::pairs;
+    std::size_t groups = 0;  ///< of a row
     std::vector<ChannelBlock> blocks;
-    hwy::AlignedFreeUniquePtr<std::int16_t[]> weights;
-    std::size_t weights_size = 0;
+    hwy::AlignedFreeUniquePtr<std::byte[]> weights;  ///< blocks' offsets are in bytes
+    std::size_t weights_bytes = 0;
+    /// Every sum wants so many times the sum of its row's values besides.
+    std::int32_t row_factor = 0;
     OutputStage stage;
 
+    [[nodiscard]] std::size_t row_bytes() const { return groups * group_bytes; }
     [[nodiscard]] std::size_t packed_bytes() const {
-        return weights_size * sizeof(std::int16_t) + stage.size * sizeof(std::int32_t);
+        return weights_bytes + stage.size * sizeof(std::int32_t);
     }
 };
-
-/// Rows are activations without their zero point subtracted; it is in the bias instead. The row of
-/// a pixel is its taps in order, each with `depth` values. A row of odd length has one value more,
-/// of any value.
-///
-/// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it.
-[[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, std::size_t widest);
-void pack_matrix(const Convolution& c, PackedMatrix& packed);
 
 /// Consecutive output pixels of a convolution; positions count over batch, rows and columns.
 struct PixelRange {
@@ -41,21 +50,32 @@ struct PixelRange {
     std::size_t end = 0;
 };
 
+/// Rows are activations without their zero point subtracted; it is in the bias instead. The row of
+/// a pixel is its taps in order, each with `depth` values, and values of any kind up to the end of
+/// its last group.
+struct Rows {
+    std::byte* values = nullptr;
+    std::int32_t* sums = nullptr;  ///< of each row's values, where the matrix has a row factor
+};
+
+/// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it.
+[[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest);
+void pack_matrix(const Convolution& c, PackedMatrix& packed);
+
 /// The functions of one SIMD target.
 struct MatrixFunctions {
     const char* target = "";
+    GroupOf group = GroupOf::pairs;
     std::size_t widest_block = 8;
     std::size_t rows_at_once = 1;  ///< the number of rows that a full step takes
-    /// Writes the rows of `pixels`, (c.h.taps * c.w.taps * c.depth + 1) / 2 * 2 values each, to
-    /// `rows`, and up to gather_slack values of any value behind them.
-    void (*gather)(const Convolution& c, const std::byte* input, PixelRange pixels,
-                   std::int16_t* rows) = nullptr;
+    /// Writes the rows of `pixels`, and up to gather_slack bytes of any value behind them.
+    void (*gather)(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
+                   PixelRange pixels, Rows rows) = nullptr;
     /// out[r * out_stride + channel] for `count` rows and the channels of blocks [begin, end).
-    void (*multiply)(const PackedMatrix& matrix, const std::int16_t* rows, std::size_t count,
-                     std::size_t begin, std::size_t end, std::uint8_t* out,
-                     std::size_t out_stride) = nullptr;
+    void (*multiply)(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
+                     std::size_t end, std::uint8_t* out, std::size_t out_stride) = nullptr;
 };
-inline constexpr std::size_t gather_slack = 64;
+inline constexpr std::size_t gather_slack = 128;
 
 /// Of the target that is dispatched to now; null for one without vectors.
 [[nodiscard]] const MatrixFunctions* matrix_functions();
