@@ -25,6 +25,15 @@ class Broadcast {
     [[nodiscard]] std::size_t a_step() const { return inner().a_stride; }
     [[nodiscard]] std::size_t b_step() const { return inner().b_stride; }
 
+    /// Elements of an input that repeat all along the other one, which is read from its first
+    /// element to its last: a value for each channel. 0 where that is not all there is.
+    [[nodiscard]] std::size_t period_of_a() const {
+        return repeats(&Dimension::a_stride, &Dimension::b_stride);
+    }
+    [[nodiscard]] std::size_t period_of_b() const {
+        return repeats(&Dimension::b_stride, &Dimension::a_stride);
+    }
+
     /// Covers the output's elements [begin, end) by calls of run(out, a, b, count): indices of the
     /// first element, and how many follow along the innermost dimension.
     template <typename Run>
@@ -49,6 +58,14 @@ class Broadcast {
         std::size_t b = 0;
     };
     [[nodiscard]] const Dimension& inner() const { return dimensions_.front(); }
+    [[nodiscard]] std::size_t repeats(std::size_t Dimension::*repeated,
+                                      std::size_t Dimension::*other) const {
+        if (dimensions_.size() != 2) return 0;
+        const Dimension& outer = dimensions_[1];
+        const bool all = inner().*repeated == 1 && inner().*other == 1 && outer.*repeated == 0 &&
+                         outer.*other == inner().length;
+        return all ? inner().length : 0;
+    }
     [[nodiscard]] Place place_of(std::size_t index) const;
 
     std::vector<std::int32_t> shape_;

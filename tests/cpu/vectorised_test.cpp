@@ -2,6 +2,10 @@
 // parameters and data. convolution_test.cpp has those of the convolutions.
 #include <fmt/format.h>
 
+#include <array>
+#include <bit>
+#include <span>
+
 #include "cpu/run_model.h"
 #include "cpu/simd_targets.h"
 
@@ -123,6 +127,84 @@ TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
         SCOPED_TRACE(
             fmt::format("{} to {}x{} form {}", model::shape_text(in), size[0], size[1], form));
         ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+    }
+}
+
+/// Random bits, so that infinities and what is no number are among them, halves, and ordinary ones.
+TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
+    std::mt19937 random(15);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type = byte_types[round % 2];
+        const std::vector<std::int32_t> shape{1, pick(random, 1, 3000)};
+        const float scale = round % 3 == 0 ? 0.25F : 0.0371F;
+        Builder builder("quantize");
+        const auto input = builder.input("in", ElementType::float32, shape);
+        const auto output = builder.tensor(
+            "out", type, shape, model::per_tensor(scale, random_zero_point(random, type)));
+        builder.add(Op::quantize, {input}, {output});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        std::vector<float> values(product(shape));
+        for (float& value : values) {
+            const int kind = pick(random, 0, 3);
+            value = kind == 0   ? std::bit_cast<float>(static_cast<std::uint32_t>(random()))
+                    : kind == 1 ? scale * (static_cast<float>(pick(random, -300, 300)) + 0.5F)
+                                : std::normal_distribution<float>(0, 9)(random);
+        }
+        const Bytes bytes = std::as_bytes(std::span(values));
+        const std::vector<std::vector<std::byte>> inputs{{bytes.begin(), bytes.end()}};
+        const auto plain = run_model(*model, inputs);
+        on_every_target([&] {
+            for (const int threads : {1, 2}) {
+                const auto fast = run_model(*model, inputs, cpu::KernelSet::fast, threads);
+                ASSERT_EQ(fast.size(), plain.size());
+                for (std::size_t i = 0; i < values.size(); ++i)
+                    ASSERT_EQ(fast[0][i], plain[0][i]) << values[i] << " in steps of " << scale;
+            }
+        });
+    }
+}
+
+/// An operand of a few values for each pixel, against the same written out for all of them.
+TEST(Vectorised, RepeatedOperandsEqualWrittenOutOnes) {
+    std::mt19937 random(16);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type = byte_types[round % 2];
+        const Op op = std::array{Op::add, Op::sub, Op::mul}[static_cast<std::size_t>(round % 3)];
+        const bool first = round % 4 == 0;
+        const std::vector<std::int32_t> shape{1, pick(random, 1, 90), pick(random, 1, 90),
+                                              pick(random, 1, 40)};
+        const auto channels = static_cast<std::size_t>(shape[3]);
+        const auto few = random_bytes(random, channels);
+        std::vector<std::byte> all(product(shape));
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = few[i % channels];
+        const auto image = random_bytes(random, all.size());
+        const auto q = model::per_tensor(0.05F, random_zero_point(random, type));
+        const auto run_with = [&](const std::vector<std::int32_t>& other,
+                                  const std::vector<std::byte>& bytes, cpu::KernelSet kernels,
+                                  int threads) {
+            Builder builder("repeats");
+            const auto a = builder.input("a", type, first ? other : shape, q);
+            const auto b = builder.input("b", type, first ? shape : other, q);
+            const auto out = builder.tensor("out", type, shape, model::per_tensor(0.11F, 3));
+            if (op == Op::add)
+                builder.add(op, {a, b}, {out}, model::AddOptions{});
+            else if (op == Op::sub)
+                builder.add(op, {a, b}, {out}, model::SubOptions{});
+            else
+                builder.add(op, {a, b}, {out}, model::MulOptions{});
+            builder.output(out);
+            const auto model = builder.finish();
+            EXPECT_TRUE(model) << model.error().message();
+            return run_model(*model, {first ? bytes : image, first ? image : bytes}, kernels,
+                             threads);
+        };
+        const auto expected = run_with(shape, all, cpu::KernelSet::reference, 1);
+        for (const auto kernels : {cpu::KernelSet::reference, cpu::KernelSet::fast})
+            for (const int threads : {1, 2})
+                ASSERT_EQ(run_with({shape[3]}, few, kernels, threads), expected)
+                    << model::shape_text(shape);
     }
 }
 

@@ -1,6 +1,7 @@
 // The loop that ADD, SUB, MUL and DIV share, and the checks before it.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -20,14 +21,22 @@ template <typename T, typename Run>
 class BinaryKernel final : public Kernel {
   public:
     BinaryKernel(std::string name, Broadcast broadcast, Run run)
-        : name_(std::move(name)), broadcast_(std::move(broadcast)), run_(std::move(run)) {}
+        : name_(std::move(name)), broadcast_(std::move(broadcast)), run_(std::move(run)) {
+        const std::size_t period = std::max(broadcast_.period_of_a(), broadcast_.period_of_b());
+        if (period > 0 && period < short_run) pattern_ = short_run / period * period;
+    }
 
     [[nodiscard]] std::string name() const override { return name_; }
+    [[nodiscard]] std::size_t scratch_bytes() const override { return pattern_ * sizeof(T); }
 
     [[nodiscard]] Status run(const Frame& frame) override {
         const T* a = frame.in<T>(0);
         const T* b = frame.in<T>(1);
         T* out = frame.out<T>(0);
+        if (pattern_ > 0) {
+            run_repeating(frame);
+            return {};
+        }
         const auto piece = [&](std::size_t o, std::size_t i, std::size_t j, std::size_t count) {
             run_(a + i, broadcast_.a_step(), b + j, broadcast_.b_step(), out + o, count);
         };
@@ -39,9 +48,36 @@ class BinaryKernel final : public Kernel {
     }
 
   private:
+    /// Runs of a few elements cost more to start than to compute.
+    static constexpr std::size_t short_run = 1024;
+
+    /// The input that repeats, many times behind itself, and runs as long as that.
+    void run_repeating(const Frame& frame) {
+        const bool first = broadcast_.period_of_a() > 0;
+        const std::size_t period = first ? broadcast_.period_of_a() : broadcast_.period_of_b();
+        const T* from = frame.in<T>(first ? 0 : 1);
+        const T* other = frame.in<T>(first ? 1 : 0);
+        T* out = frame.out<T>(0);
+        T* pattern = reinterpret_cast<T*>(frame.scratch.data());
+        for (std::size_t i = 0; i < pattern_; i += period) std::copy_n(from, period, pattern + i);
+        frame.pool.parallel_for(
+            broadcast_.size(), elementwise_grain,
+            [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                while (begin < end) {
+                    const std::size_t within = begin % pattern_;
+                    const std::size_t count = std::min(pattern_ - within, end - begin);
+                    const T *repeated = pattern + within, *along = other + begin;
+                    run_(first ? repeated : along, 1, first ? along : repeated, 1, out + begin,
+                         count);
+                    begin += count;
+                }
+            });
+    }
+
     std::string name_;
     Broadcast broadcast_;
     Run run_;
+    std::size_t pattern_ = 0;  ///< elements of an input that is repeated; 0: none is
 };
 
 /// For a vectorised run.

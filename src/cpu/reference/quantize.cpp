@@ -1,7 +1,9 @@
 // QUANTIZE (from float, or from one quantisation to another), DEQUANTIZE, RELU, RELU6 and
 // RELU_N1_TO_1.
+#include "cpu/reference/quantize.h"
+
 #include <algorithm>
-#include <cmath>
+#include <type_traits>
 
 #include "cpu/kernels.h"
 #include "cpu/reference/unary.h"
@@ -9,19 +11,31 @@
 namespace reef::cpu {
 namespace {
 
-/// round(value / scale) + zero point, ties away from zero, clamped to the type. NaN, whose
-/// conversion TFLite leaves to the machine, gives the lowest value as x86-64 does.
-template <typename T>
-struct FromFloat {
-    AffineParameters out;
-    T operator()(float value) const {
-        const float steps = std::round(value / out.scale);
-        if (!(steps > -0x1p30F)) return std::numeric_limits<T>::min();
-        if (steps > 0x1p30F) return std::numeric_limits<T>::max();
-        const std::int32_t q = static_cast<std::int32_t>(steps) + out.zero_point;
-        return static_cast<T>(std::clamp<std::int32_t>(q, std::numeric_limits<T>::min(),
-                                                       std::numeric_limits<T>::max()));
+class FastQuantize final : public Kernel {
+  public:
+    FastQuantize(std::size_t size, AffineParameters out, bool is_signed)
+        : size_(size), out_(out), is_signed_(is_signed) {}
+
+    [[nodiscard]] std::string name() const override {
+        return "quantize fast " + std::string(simd_target());
     }
+    [[nodiscard]] Status run(const Frame& frame) override {
+        constexpr std::size_t grain = 16384;
+        frame.pool.parallel_for(
+            size_, grain, [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                const float* in = frame.in<float>(0) + begin;
+                if (is_signed_)
+                    quantize_fast(in, frame.out<std::int8_t>(0) + begin, end - begin, out_);
+                else
+                    quantize_fast(in, frame.out<std::uint8_t>(0) + begin, end - begin, out_);
+            });
+        return {};
+    }
+
+  private:
+    std::size_t size_;
+    AffineParameters out_;
+    bool is_signed_;
 };
 
 template <typename In, typename Out>
@@ -50,6 +64,11 @@ PreparedKernel quantize_kernel(const OperatorView& op, const PrepareOptions& opt
     const KernelSet set = options.kernels;
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     if constexpr (std::is_same_v<In, float>) {
+        if (set == KernelSet::fast && sizeof(Out) == 1) {
+            REEF_CHECK(expect_shape(op.output(0), "output 0", op.input(0).shape));
+            return std::make_unique<FastQuantize>(
+                static_cast<std::size_t>(op.input(0).element_count()), out, std::is_signed_v<Out>);
+        }
         return unary_kernel<float, Out>("quantize", op, set, FromFloat<Out>{out});
     } else {
         const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));

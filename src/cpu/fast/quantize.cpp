@@ -1,0 +1,69 @@
+#include "base/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/fast/quantize.cpp"
+#include <hwy/foreach_target.h>
+// After it, once per target:
+#include <hwy/highway.h>
+
+#include "cpu/reference/quantize.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reef::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// The vector form of FromFloat, but for the clamp to the type.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> rounded_steps(D d, V values, AffineParameters to) {
+    const hn::RebindToSigned<D> d32;
+    constexpr float far = 1024;  // beyond all 8-bit values, within what narrows to them
+    const V steps = hn::Div(values, hn::Set(d, to.scale));
+    const V whole = hn::Trunc(steps);
+    const V away = hn::CopySign(hn::Set(d, 1.0F), steps);
+    const auto is_half = hn::Ge(hn::Abs(hn::Sub(steps, whole)), hn::Set(d, 0.5F));
+    const V rounded = hn::Add(whole, hn::IfThenElseZero(is_half, away));
+    // What is no number is not above anything.
+    const V low = hn::IfThenElse(hn::Gt(rounded, hn::Set(d, -far)), rounded, hn::Set(d, -far));
+    const V limited = hn::IfThenElse(hn::Gt(low, hn::Set(d, far)), hn::Set(d, far), low);
+    return hn::Add(hn::ConvertTo(d32, limited), hn::Set(d32, to.zero_point));
+}
+
+template <typename T>
+void quantize_run(const float* in, T* out, std::size_t count, AffineParameters to) {
+    const hn::ScalableTag<float> d;
+    const hn::Rebind<T, decltype(d)> d8;
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+        hn::StoreU(hn::DemoteTo(d8, rounded_steps(d, hn::LoadU(d, in + i), to)), d8, out + i);
+    const FromFloat<T> one{to};
+    for (; i < count; ++i) out[i] = one(in[i]);
+}
+
+void quantize_u8(const float* in, std::uint8_t* out, std::size_t count, AffineParameters to) {
+    quantize_run(in, out, count, to);
+}
+
+void quantize_i8(const float* in, std::int8_t* out, std::size_t count, AffineParameters to) {
+    quantize_run(in, out, count, to);
+}
+
+}  // namespace reef::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reef::cpu {
+
+HWY_EXPORT(quantize_u8);
+HWY_EXPORT(quantize_i8);
+
+void quantize_fast(const float* in, std::uint8_t* out, std::size_t count, AffineParameters to) {
+    HWY_DYNAMIC_DISPATCH(quantize_u8)(in, out, count, to);
+}
+
+void quantize_fast(const float* in, std::int8_t* out, std::size_t count, AffineParameters to) {
+    HWY_DYNAMIC_DISPATCH(quantize_i8)(in, out, count, to);
+}
+
+}  // namespace reef::cpu
+#endif

@@ -1,0 +1,33 @@
+// The arithmetic of QUANTIZE from float32.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "cpu/quantized.h"
+
+namespace reef::cpu {
+
+/// round(value / scale) + zero point, ties away from zero, clamped to the type. NaN, whose
+/// conversion TFLite leaves to the machine, gives the lowest value as x86-64 does.
+template <typename T>
+struct FromFloat {
+    AffineParameters out;
+    T operator()(float value) const {
+        const float steps = std::round(value / out.scale);
+        if (!(steps > -0x1p30F)) return std::numeric_limits<T>::min();
+        if (steps > 0x1p30F) return std::numeric_limits<T>::max();
+        const std::int32_t q = static_cast<std::int32_t>(steps) + out.zero_point;
+        return static_cast<T>(std::clamp<std::int32_t>(q, std::numeric_limits<T>::min(),
+                                                       std::numeric_limits<T>::max()));
+    }
+};
+
+/// FromFloat over a run of elements, vectorised.
+void quantize_fast(const float* in, std::uint8_t* out, std::size_t count, AffineParameters to);
+void quantize_fast(const float* in, std::int8_t* out, std::size_t count, AffineParameters to);
+
+}  // namespace reef::cpu
