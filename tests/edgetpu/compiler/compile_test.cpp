@@ -107,8 +107,7 @@ TEST(CompileRandom, NetworksInBandsGiveTheSameBytes) {
     }
     fmt::print("{} of {} in bands that share parameters, {} with nothing left for the chip\n",
                banded, count, refused);
-    // g++ and clang draw other networks from one seed: they evaluate arguments in another order.
-    EXPECT_GE(30 * banded, count);
+    EXPECT_GE(20 * banded, count);
 }
 
 /// Files with a few other bytes, where they can be read: nothing but a refusal or a program.
