@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <sstream>
 
 #include "spec.h"
 #include "xml.h"
@@ -34,16 +35,43 @@ Field bits_named(std::string name, unsigned position, unsigned width) {
     field.kind = "raw";
     field.grade = "guess";
     field.meaning = "Unknown.";
-    field.only = 0;
+    field.seen = {0};
     return field;
 }
 
-Status read_only_value(const Element& element, Field& field) {
-    if (element.Attribute("only") == nullptr) return {};
-    const unsigned value = REEF_TRY(number(element, "only"));
-    if (field.width < 32 && value >> field.width != 0)
-        return fail_at(element, fmt::format("{} does not hold {}", field.name, value));
-    field.only = static_cast<int>(value);
+// Numbers in ascending order, "FIRST..LAST" among them.
+Result<std::vector<unsigned>> number_list(const Element& element, const std::string& text) {
+    constexpr std::size_t most = 64;
+    std::vector<unsigned> all;
+    std::istringstream items(text);
+    for (std::string item; items >> item;) {
+        const auto dots = item.find("..");
+        const unsigned first = REEF_TRY(parse_number(element, item.substr(0, dots)));
+        const unsigned last = dots == std::string::npos
+                                  ? first
+                                  : REEF_TRY(parse_number(element, item.substr(dots + 2)));
+        if (last < first || (!all.empty() && first <= all.back()))
+            return fail_at(element, fmt::format("'{}' is not in ascending order", item));
+        if (all.size() + (last - first) >= most)
+            return fail_at(element, fmt::format("more than {} values", most));
+        for (unsigned value = first; value <= last; ++value) all.push_back(value);
+    }
+    return all;
+}
+
+// "seen" with all values of known programs, or "only" with the one.
+Status read_seen(const Element& element, Field& field) {
+    const char* only = element.Attribute("only");
+    const char* seen = element.Attribute("seen");
+    if (only != nullptr && seen != nullptr) return fail_at(element, "only and seen");
+    if (only != nullptr) field.seen = {REEF_TRY(parse_number(element, only))};
+    if (seen != nullptr) {
+        field.seen = REEF_TRY(number_list(element, seen));
+        if (field.seen.size() < 2) return fail_at(element, "seen has at least two values");
+    }
+    for (const unsigned value : field.seen)
+        if (field.width < 32 && value >> field.width != 0)
+            return fail_at(element, fmt::format("{} does not hold {}", field.name, value));
     return {};
 }
 
@@ -250,8 +278,8 @@ Status Reader::add_repeat(const Element& repeat, Builder& builder) {
 
 // The values that a use gives for its record's parameters; refuses what neither of them has.
 Result<Parameters> Reader::parameters_of(const Element& use, const Element& record) {
-    std::set<std::string_view> known = {"record", "name",  "at",   "unit",
-                                        "space",  "grade", "note", "only"};
+    std::set<std::string_view> known = {"record", "name", "at",   "unit", "space",
+                                        "grade",  "note", "only", "seen"};
     Parameters parameters;
     for (const auto* p = record.FirstChildElement("parameter"); p;
          p = p->NextSiblingElement("parameter")) {
@@ -289,7 +317,7 @@ Status Reader::add_use(const Element& use, Builder& builder) {
         if (field.unit == "unit") field.unit = attribute_or(use, "unit", "");
         if (use.Attribute("grade")) field.grade = REEF_TRY(grade_of(use));
         if (use.Attribute("note")) field.note = use.Attribute("note");
-        REEF_CHECK(read_only_value(use, field));
+        REEF_CHECK(read_seen(use, field));
         fields.push_back(std::move(field));
         return {};
     };
@@ -319,13 +347,13 @@ Status Reader::add_use(const Element& use, Builder& builder) {
 Status Reader::apply_override(const Element& element, const std::string& prefix,
                               std::span<Field> fields) {
     if (std::string_view(element.Name()) != "override") return fail_at(element, "unknown element");
-    REEF_CHECK(only_attributes(element, {"field", "grade", "note", "only"}));
+    REEF_CHECK(only_attributes(element, {"field", "grade", "note", "only", "seen"}));
     const auto name = prefix + REEF_TRY(attribute(element, "field"));
     const auto field = std::ranges::find(fields, name, &Field::name);
     if (field == fields.end()) return fail_at(element, "the record has no field " + name);
     if (element.Attribute("grade")) field->grade = REEF_TRY(grade_of(element));
     if (element.Attribute("note")) field->note = element.Attribute("note");
-    return read_only_value(element, *field);
+    return read_seen(element, *field);
 }
 
 Result<unsigned> Reader::width_of(const Element& element, const Parameters& parameters) {
@@ -380,8 +408,8 @@ Status Reader::set_type(const Element& element, Field& field) {
 Result<Field> Reader::read_field(const Element& element, const Parameters& parameters,
                                  unsigned index) {
     if (std::string_view(element.Name()) != "field") return fail_at(element, "unknown element");
-    REEF_CHECK(
-        only_attributes(element, {"name", "at", "width", "type", "unit", "grade", "note", "only"}));
+    REEF_CHECK(only_attributes(
+        element, {"name", "at", "width", "type", "unit", "grade", "note", "only", "seen"}));
     Field field;
     field.name = numbered(REEF_TRY(attribute(element, "name")), index);
     field.width = REEF_TRY(width_of(element, parameters));
@@ -389,7 +417,7 @@ Result<Field> Reader::read_field(const Element& element, const Parameters& param
     field.unit = attribute_or(element, "unit", "");
     field.grade = REEF_TRY(grade_of(element));
     field.note = attribute_or(element, "note", "");
-    REEF_CHECK(read_only_value(element, field));
+    REEF_CHECK(read_seen(element, field));
     field.meaning = numbered(text_of(element), index);
     if (field.meaning.empty()) return fail_at(element, "a sentence for the meaning is missing");
     return field;

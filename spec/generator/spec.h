@@ -35,7 +35,8 @@ struct Field {
     std::string grade;
     std::string meaning;
     std::string note;
-    int only = -1;  ///< the value in every known program; -1: there are several
+    /// The bits in known programs, in order; empty: too many to list.
+    std::vector<unsigned> seen;
 };
 
 /// Consecutive fields that came out of one record.

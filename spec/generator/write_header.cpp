@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "spec.h"
 #include "text.h"
@@ -16,14 +17,32 @@ std::string identifier(std::string name) {
     return name;
 }
 
+// One table for all fields with the same values.
+std::string seen_name(const Field& f) {
+    return f.seen.empty() ? "{}" : fmt::format("seen_{}", fmt::join(f.seen, "_"));
+}
+
+std::string seen_tables(const Isa& isa) {
+    std::set<std::vector<unsigned>> lists;
+    for (const auto& i : isa.instructions)
+        for (const auto& f : i.fields)
+            if (!f.seen.empty()) lists.insert(f.seen);
+    std::string out;
+    for (const auto& list : lists)
+        out += fmt::format("inline constexpr std::uint64_t seen_{}[] = {{{}}};\n",
+                           fmt::join(list, "_"), fmt::join(list, ", "));
+    return out + "\n";
+}
+
 // The 64-bit load that holds the field: at its own byte, or at the last one that stays inside.
 std::string field_row(const Field& f, unsigned instruction_bytes) {
     const unsigned byte = std::min(f.position / 8, instruction_bytes - 8);
     return fmt::format(
-        "    {{{}, {}, {}, {}, {}, hw::FieldKind::{}, hw::Grade::{}, {}, {}, {}, {}, {}}},\n",
+        "    {{{}, {}, {}, {}, {}, hw::FieldKind::{}, hw::Grade::{}, {}, {}, {}, {}, {}, {}}},\n",
         quoted(f.name), f.position, byte, f.position - 8 * byte, f.width, f.kind, f.grade,
         f.enumeration.empty() ? "nullptr" : "&" + f.enumeration + "_enumeration", quoted(f.unit),
-        quoted(f.meaning), quoted(f.note), f.only);
+        quoted(f.meaning), quoted(f.note), seen_name(f),
+        f.seen.size() == 1 ? static_cast<int>(f.seen.front()) : -1);
 }
 
 std::string instruction_tables(const Instruction& i, unsigned word_bytes) {
@@ -103,7 +122,7 @@ std::string index_names(const Isa& isa) {
 
 std::string isa_header(const Isa& isa) {
     auto out = header_head(isa.name, "isa", "#include \"reef/hw/instruction_set.h\"\n");
-    out += enumeration_tables(isa.enumerations);
+    out += enumeration_tables(isa.enumerations) + seen_tables(isa);
     for (const auto& i : isa.instructions) out += instruction_tables(i, isa.word_bits / 8);
     return out + set_table(isa) + enumeration_values(isa.enumerations) + index_names(isa) +
            header_end(isa.name);

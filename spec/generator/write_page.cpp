@@ -24,13 +24,24 @@ std::string type_name(const Field& f) {
     return name == names.end() ? f.kind : name->second;
 }
 
+// "0 to 3", "0, 1 and 13"; numbers of an enumeration as its table has them.
+std::string ranges_of(const std::vector<unsigned>& values, bool hex) {
+    std::vector<std::string> texts;
+    for (const unsigned value : values)
+        texts.push_back(hex ? fmt::format("{:#x}", value) : std::to_string(value));
+    const bool in_a_row = values.back() - values.front() + 1 == values.size();
+    if (in_a_row && values.size() > 2) return fmt::format("{} to {}", texts.front(), texts.back());
+    if (values.size() == 1) return texts.front();
+    return fmt::format("{} and {}", fmt::join(texts.begin(), texts.end() - 1, ", "), texts.back());
+}
+
 std::string field_row(const Field& f) {
     auto meaning = f.meaning;
     if (!f.unit.empty()) meaning += fmt::format(" Unit: {}.", f.unit);
     if (!f.note.empty()) meaning += fmt::format(" ({})", f.note);
-    if (f.kind != "raw" && f.only >= 0)
-        meaning += f.kind == "enumeration" ? fmt::format(" Only {:#x} is simulated.", f.only)
-                                           : fmt::format(" Only {} is simulated.", f.only);
+    if (f.kind != "raw" && !f.seen.empty())
+        meaning += fmt::format(" Only {} {} simulated.", ranges_of(f.seen, f.kind == "enumeration"),
+                               f.seen.size() == 1 ? "is" : "are");
     return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", f.name, f.position, f.width,
                        type_name(f), f.grade, cell(meaning));
 }

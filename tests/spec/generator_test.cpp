@@ -45,6 +45,22 @@ TEST(Generator, CoversEveryBitOnce) {
     EXPECT_EQ(part.meaning, "Part 1.");
 }
 
+TEST(Generator, SeenValuesReachTheTablesAndThePage) {
+    const auto isa = read_isa(isa_with(R"(
+        <field name="a" at="12" width="4" type="mask" grade="exact" seen="0 2..4 0xd">A.</field>
+        <field name="b" at="16" width="4" type="mask" grade="exact" only="5">B.</field>
+        <field name="c" at="20" width="4" type="mask" grade="exact" seen="0..3">C.</field>)"));
+    ASSERT_TRUE(isa) << isa.error().message();
+    const auto header = isa_header(*isa);
+    EXPECT_NE(header.find("seen_0_2_3_4_13[] = {0, 2, 3, 4, 13};"), std::string::npos);
+    EXPECT_NE(header.find(R"("A.", "", seen_0_2_3_4_13, -1})"), std::string::npos) << header;
+    EXPECT_NE(header.find(R"("B.", "", seen_5, 5})"), std::string::npos);
+    const auto page = isa_page(*isa);
+    EXPECT_NE(page.find("Only 0, 2, 3, 4 and 13 are simulated."), std::string::npos) << page;
+    EXPECT_NE(page.find("Only 5 is simulated."), std::string::npos);
+    EXPECT_NE(page.find("Only 0 to 3 are simulated."), std::string::npos);
+}
+
 TEST(Generator, RefusesOverlappingFields) {
     const auto text =
         error_of(R"(<field name="a" at="12" width="4" type="mask" grade="exact">A.</field>
@@ -83,6 +99,19 @@ TEST(Generator, RefusesUnknownGradesTypesNamesAndRecords) {
     EXPECT_NE(field(R"(type="mask" grade="exact")").find("width is missing"), std::string::npos);
     EXPECT_NE(field(R"(width="2" type="mask" grade="exact" only="4")").find("a does not hold 4"),
               std::string::npos);
+    EXPECT_NE(field(R"(width="2" type="mask" grade="exact" seen="0 4")").find("a does not hold 4"),
+              std::string::npos);
+    EXPECT_NE(field(R"(width="4" type="mask" grade="exact" seen="3")").find("at least two values"),
+              std::string::npos);
+    EXPECT_NE(field(R"(width="4" type="mask" grade="exact" seen="3 3")").find("ascending order"),
+              std::string::npos);
+    EXPECT_NE(field(R"(width="4" type="mask" grade="exact" seen="3..1")").find("ascending order"),
+              std::string::npos);
+    EXPECT_NE(field(R"(width="9" type="mask" grade="exact" seen="0..99")").find("more than 64"),
+              std::string::npos);
+    EXPECT_NE(
+        field(R"(width="4" type="mask" grade="exact" only="1" seen="1 2")").find("only and seen"),
+        std::string::npos);
     EXPECT_NE(error_of(R"(<use record="none" name="p" at="40"/>)").find("unknown record"),
               std::string::npos);
     EXPECT_NE(error_of(R"(<use record="pair" name="p" at="40"/>)").find("A is missing"),

@@ -71,7 +71,9 @@ struct FieldInfo {
     std::string_view unit;
     std::string_view meaning;
     std::string_view note;
-    /// The bits in every known program, 0 for raw fields; -1: there are several.
+    /// The bits in known programs, ascending, 0 for raw fields; empty: too many to list.
+    std::span<const std::uint64_t> seen;
+    /// The one of `seen`; -1: there are several, or too many to list.
     std::int32_t only;
 };
 

@@ -244,7 +244,7 @@ struct IndexOf {
     unsigned operator()(const Fence&) const { return spec::op::fence; }
 };
 
-/// A field that no member holds, and its bits in every known program.
+/// A field that no member holds, and its bits in known programs: the least, if there are several.
 struct Unheld {
     std::uint16_t field;
     std::uint64_t usual;
@@ -257,10 +257,9 @@ const UnheldFields& unheld_fields() {
         for (std::size_t i = 0; i < instruction_count; ++i) {
             const auto held = members_of(operation_of(i));
             for (std::size_t f = 0; f < held.size(); ++f)
-                if (!held[f])
-                    out[i].push_back({static_cast<std::uint16_t>(f),
-                                      static_cast<std::uint64_t>(
-                                          std::max<int>(spec::instructions[i].fields[f].only, 0))});
+                if (const auto& seen = spec::instructions[i].fields[f].seen; !held[f])
+                    out[i].push_back(
+                        {static_cast<std::uint16_t>(f), seen.empty() ? 0 : seen.front()});
         }
         return out;
     }();

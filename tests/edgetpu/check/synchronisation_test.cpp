@@ -271,7 +271,7 @@ TEST(Synchronisation, WhatTheSimulatorRefusesIsNamed) {
     EXPECT_THAT(refused("mac unknown_1844=1\n"), IsEmpty());
     EXPECT_THAT(refused("bundle\nmac unknown_1844=1 single=1\nring_push unknown_392=1 source=3\n"),
                 ElementsAre("0x2: not modelled: single and single_par that differ",
-                            "0x13: not modelled: FIFO 3"));
+                            "0x13: not modelled: source=0x3 at bit 12, which is no fifo"));
 }
 
 // -- Real programs --------------------------------------------------------------------------------

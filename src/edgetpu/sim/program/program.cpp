@@ -69,8 +69,6 @@ struct Prepare {
     Result<Operation> operator()(const program::LoadTable& o) const { return o.table; }
     Result<Operation> operator()(const program::Infeed& o) const { return prepared(o); }
     Result<Operation> operator()(const program::RingPush& o) const {
-        if (o.fifo > Fifo::relay_)
-            return not_modelled(source, "FIFO 3", "only FIFOs 0 to 2 are known");
         return RingPush{prepared(o), 4 * o.message_words};
     }
     Result<Operation> operator()(const program::RingPop& o) const {
@@ -78,11 +76,7 @@ struct Prepare {
     }
     Result<Operation> operator()(const program::RingSend& o) const { return prepared(o); }
     Result<Operation> operator()(const program::RingReceive& o) const { return prepared(o); }
-    Result<Operation> operator()(const program::NarrowToWide& o) const {
-        if (spec::row_format_enumeration.find(std::to_underlying(o.format)) == nullptr)
-            return not_modelled(source, "row format 2", "formats 0, 1 and 3 are known");
-        return prepared(o);
-    }
+    Result<Operation> operator()(const program::NarrowToWide& o) const { return prepared(o); }
     Result<Operation> operator()(const program::WideToNarrow& o) const { return prepared(o); }
     Result<Operation> operator()(const program::Mesh& o) const { return mesh(o); }
     Result<Operation> operator()(const program::Resize& o) const { return resize(o); }

@@ -1,6 +1,8 @@
 // What no known program has, and the simulator therefore refuses instead of guessing.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -14,15 +16,16 @@ constexpr std::string_view unseen =
     "no known program does this, and what the chip would do is unknown: compile the model again; "
     "if a compiler wrote it so, report the file";
 
-/// Of each instruction, the fields that have one value in every known program.
-using Steady = std::array<std::vector<const FieldInfo*>, std::size(spec::instructions)>;
+/// Of each instruction, the fields whose values are listed in the description or have names in it.
+using Listed = std::array<std::vector<const FieldInfo*>, std::size(spec::instructions)>;
 
-const Steady& steady_fields() {
-    static const Steady all = [] {
-        Steady fields;
+const Listed& listed_fields() {
+    static const Listed all = [] {
+        Listed fields;
         for (std::size_t i = 0; i < fields.size(); ++i)
             for (const auto& field : spec::instructions[i].fields)
-                if (field.only >= 0) fields[i].push_back(&field);
+                if (!field.seen.empty() || field.kind == FieldKind::enumeration)
+                    fields[i].push_back(&field);
         return fields;
     }();
     return all;
@@ -30,6 +33,21 @@ const Steady& steady_fields() {
 
 std::unexpected<Error> refused(const std::string& what) {
     return fail(Cause::unsupported, "not modelled: " + what, {}, std::string(unseen));
+}
+
+/// The description's word on one field: the only place where a value is refused for itself.
+Status check_listed(const FieldInfo& field, std::uint64_t bits) {
+    if (field.seen.empty()) {
+        if (field.enumeration->find(bits) != nullptr) return {};
+        return refused(fmt::format("{}={:#x} at bit {}, which is no {}", field.name, bits,
+                                   field.position, field.enumeration->name));
+    }
+    if (std::ranges::find(field.seen, bits) != field.seen.end()) return {};
+    if (field.seen.size() == 1)
+        return refused(fmt::format("{}={:#x} at bit {}, which is {:#x} in every known program",
+                                   field.name, bits, field.position, field.seen.front()));
+    return refused(fmt::format("{}={:#x} at bit {}; known programs have {:#x}", field.name, bits,
+                               field.position, fmt::join(field.seen, ", ")));
 }
 
 /// Whether the nest visits multiples of the bytes that a step reads.
@@ -72,21 +90,11 @@ Status check_max(const TensorOp& op) {
     return {};
 }
 
-// Enlargement by two, whose phases are those of TFLite's three ways to place pixels.
+// A pixel of a blend has a weight of 128 or less in either direction; a copy has none.
 Status check_resize(const TensorOp& op) {
-    constexpr unsigned quarter_pixels_of_two = 2;
-    constexpr unsigned largest_phase = 3;
     const auto& [x, y, pixel_stride, row_stride, marked] = op.resize;
     if (x.nearest != y.nearest || x.nearest != marked)
         return refused("x.nearest, y.nearest and unknown_2093 that differ");
-    for (const auto* axis : {&x, &y})
-        if (axis->step != quarter_pixels_of_two || axis->phase > largest_phase)
-            return refused(
-                fmt::format("resizing with step {} and phase {}", axis->step, axis->phase));
-    constexpr unsigned column_loop = 2;
-    constexpr unsigned row_loop = 3;
-    if (x.level != column_loop || y.level != row_loop)
-        return refused(fmt::format("resizing with x.level {} and y.level {}", x.level, y.level));
     const std::uint32_t taps = x.nearest ? 1 : 2;
     if (op.loops.count[0] != taps || op.loops.count[1] != taps)
         return refused(
@@ -118,10 +126,8 @@ Status check_head(const RingReceive& op) {
 
 Status check_modes(const Instruction& instruction, const Operation& operation) {
     const auto index = static_cast<std::size_t>(instruction.info - spec::instructions);
-    for (const FieldInfo* field : steady_fields()[index])
-        if (const auto bits = instruction.bits(*field); bits != static_cast<unsigned>(field->only))
-            return refused(fmt::format("{}={:#x} at bit {}, which is {:#x} in every known program",
-                                       field->name, bits, field->position, field->only));
+    for (const FieldInfo* field : listed_fields()[index])
+        REEF_CHECK(check_listed(*field, instruction.bits(*field)));
     if (const auto* op = std::get_if<NarrowToWide>(&operation)) return check_copy(*op);
     if (const auto* op = std::get_if<RingReceive>(&operation)) return check_head(*op);
     const auto* op = std::get_if<TensorOp>(&operation);
