@@ -266,8 +266,8 @@ TEST(CopyProgram, WhatNoKnownProgramHasIsNotModelled) {
           std::array{"clamp_max=255", "clamp_max=255 in_zero=300", "in_zero 300 of 8-bit activ"},
           std::array{"in=0x0[4x16]", "in=0x1[4x16]", "without in_bytewise"},
           std::array{"src=0x20[1x16] src.mask=1 signal.out=@0 wait0=AVDATA@0>=1+1",
-                     "src=0x20[1x16] src.mask=1 signal.out=@0 wait4=AVDATA@0>=1+1",
-                     "mesh_east: not modelled: wait4."}}) {
+                     "src=0x20[1x16] src.mask=1 signal.out=@0 wait5=AVDATA@0>=1+1",
+                     "mesh_east: not modelled: wait5."}}) {
         const auto ran = run(with(copy_program(), from, to));
         ASSERT_FALSE(ran.status) << to;
         EXPECT_EQ(ran.status.error().cause, Cause::unsupported);
@@ -275,6 +275,15 @@ TEST(CopyProgram, WhatNoKnownProgramHasIsNotModelled) {
         EXPECT_NE(text.find("word 0x"), std::string::npos) << text;
         EXPECT_NE(text.find(why), std::string::npos) << text;
     }
+}
+
+TEST(CopyProgram, TheFifthWaitOfAMeshTransferIsAsTheFirst) {
+    const std::string first = "signal.out=@0 wait0=AVDATA@0>=1+1";
+    const auto ran = run(with(copy_program(), first, "signal.out=@0 wait4=AVDATA@0>=1+1"));
+    ASSERT_TRUE(ran.status) << ran.status.error().message();
+    EXPECT_EQ(ran.out, ran.in);
+    EXPECT_EQ(ran.findings.size(), run(copy_program()).findings.size());
+    EXPECT_FALSE(run(with(copy_program(), first, "signal.out=@0 wait4=AVDATA@0>=101+1")).status);
 }
 
 TEST(CopyProgram, LoopOfTheScalarCoreThatDoesNotEndIsStopped) {

@@ -50,13 +50,24 @@ Status check_listed(const FieldInfo& field, std::uint64_t bits) {
                                field.position, fmt::join(field.seen, ", ")));
 }
 
-/// Whether the nest visits multiples of the bytes that a step reads.
-bool aligned(const TensorOp& op) {
-    const auto unit = static_cast<std::int32_t>(op.elements() * (op.in_16bit ? 2U : 1U));
-    bool all = op.in.base % unit == 0 && op.in.rotate_size % unit == 0;
-    for (unsigned d = 0; d < op.in.dimensions; ++d)
-        all = all && (op.in.count[d] == 1 || op.in.step[d] % unit == 0);
+/// Whether the nest visits multiples of so many units only.
+bool aligned(const LoopNest& nest, std::int32_t units) {
+    bool all = nest.base % units == 0 && nest.rotate_size % units == 0;
+    for (unsigned d = 0; d < nest.dimensions; ++d)
+        all = all && (nest.count[d] == 1 || nest.step[d] % units == 0);
     return all;
+}
+
+// A row of wide memory has four bytes for each lane, and addresses are quarters of a row: which of
+// the four bytes a step begins with.
+Status check_quarters(const TensorOp& op) {
+    const auto bytes = static_cast<std::int32_t>(op.elements() * (op.par_16bit ? 2U : 1U));
+    if (!aligned(op.par, bytes))
+        return refused(fmt::format("par within the {} bytes that a step reads of a lane", bytes));
+    constexpr std::int32_t bytes_of_sum = 4;
+    if (!op.acc_internal && !aligned(op.acc, bytes_of_sum))
+        return refused("sums in wide memory that do not begin at a row");
+    return {};
 }
 
 Status check_tensor_modes(const TensorOp& op) {
@@ -72,9 +83,10 @@ Status check_tensor_modes(const TensorOp& op) {
         op.acc.crop_level == op.loops.crop_level && op.acc.crop_count == op.loops.crop_count;
     if (op.acc.crop_level != 0 && !same_crop)
         return refused("a crop of acc other than that of the loops");
-    if (!op.in_bytewise && !aligned(op))
+    if (!op.in_bytewise &&
+        !aligned(op.in, static_cast<std::int32_t>(op.elements() * (op.in_16bit ? 2U : 1U))))
         return refused("in with addresses that are not multiples of a step, without in_bytewise");
-    return {};
+    return check_quarters(op);
 }
 
 // The zero point of a maximum is taken off the operands and added to the result. Where the operand
