@@ -52,27 +52,60 @@ class DebugVerbTest : public CommandTest {
     }
 };
 
-/// What a session shows that is typed at a terminal; `keys` ends it.
-std::string typed_session(const std::string& model, const std::string& keys) {
-    int terminal = -1;
-    const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
-    if (child < 0) return "no terminal";
-    if (child == 0) {
+/// A session at a terminal.
+class TypedSession {
+  public:
+    explicit TypedSession(const std::string& model) {
+        child_ = ::forkpty(&terminal_, nullptr, nullptr, nullptr);
+        if (child_ != 0) return;
         ::setenv("TERM", "vt100", 1);
         ::execl(REEF_COMMAND, "reef", "debug", model.c_str(), nullptr);
         ::_exit(127);
     }
-    EXPECT_EQ(::write(terminal, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
-    std::string shown;
-    char bytes[256];
+    TypedSession(const TypedSession&) = delete;
+    TypedSession& operator=(const TypedSession&) = delete;
+    ~TypedSession() { ::close(terminal_); }
+
+    void type(const std::string& keys) const {
+        EXPECT_EQ(::write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+    }
+    /// Waits until `text` is shown behind what was waited for before; false: the session has ended.
+    bool wait_for(const std::string& text) {
+        while (shown_.find(text, seen_) == std::string::npos)
+            if (!read()) return false;
+        seen_ = shown_.find(text, seen_) + text.size();
+        return true;
+    }
+    /// All that it showed, when it has ended.
+    std::string end() {
+        while (read()) {
+        }
+        int status = -1;
+        ::waitpid(child_, &status, 0);
+        EXPECT_EQ(status, 0) << shown_;
+        return shown_;
+    }
+
+  private:
     // Ends with EIO when the session does.
-    for (ssize_t got = 0; (got = ::read(terminal, bytes, sizeof bytes)) > 0;)
-        shown.append(bytes, static_cast<std::size_t>(got));
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    ::close(terminal);
-    EXPECT_EQ(status, 0) << shown;
-    return shown;
+    bool read() {
+        char bytes[256];
+        const ssize_t got = ::read(terminal_, bytes, sizeof bytes);
+        if (got > 0) shown_.append(bytes, static_cast<std::size_t>(got));
+        return got > 0;
+    }
+
+    int terminal_ = -1;
+    pid_t child_ = -1;
+    std::string shown_;
+    std::size_t seen_ = 0;
+};
+
+/// What a session shows; `keys` ends it.
+std::string typed_session(const std::string& model, const std::string& keys) {
+    TypedSession session(model);
+    session.type(keys);
+    return session.end();
 }
 
 /// On compiled templates of the reference data.
@@ -89,6 +122,29 @@ TEST_F(DebugTemplateTest, TypedLinesAreCarriedOut) {
         typed_session(compiled("bright_16x16"), "break 0xffffffff\nbreakpoints\nquit\n");
     EXPECT_THAT(shown, HasSubstr("there is no word"));
     EXPECT_THAT(shown, HasSubstr("no breakpoints"));
+}
+
+// Arrow keys: up is the line before, left goes back within one.
+TEST_F(DebugTemplateTest, TypedLinesAreEditedAndComeBack) {
+    const std::string up = "\x1b[A", left = "\x1b[D";
+    const std::string shown = typed_session(
+        compiled("bright_16x16"), "step\n" + up + "\n" + "pritn" + left + "\b" + "\n" + "quit\n");
+    EXPECT_THAT(shown, HasSubstr("round 1\r\n"));
+    EXPECT_THAT(shown, HasSubstr("round 2\r\n"));
+    EXPECT_THAT(shown, HasSubstr("'prin'"));
+}
+
+TEST_F(DebugTemplateTest, ControlCEndsACommandAndNotTheSession) {
+    const auto model = test::shared_folder().value() / "data/models" /
+                       "posenet_mobilenet_v1_075_353_481_16_quant_decoder_edgetpu.tflite";
+    TypedSession session(model.string());
+    ASSERT_TRUE(session.wait_for("(reef) "));
+    session.type("continue\n");
+    ASSERT_TRUE(session.wait_for("continue\r\n"));
+    session.type("\x03");
+    ASSERT_TRUE(session.wait_for("interrupted in round"));
+    session.type("where\nquit\n");
+    EXPECT_THAT(session.end(), HasSubstr("core: "));
 }
 
 TEST_F(DebugTemplateTest, TheOutputsAreThoseOfAnUndisturbedRun) {

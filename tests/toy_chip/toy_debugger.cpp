@@ -197,6 +197,9 @@ Result<DebugTarget> DebuggerOpener::open(const DebugRequest& request) const {
     const auto op = std::ranges::find_if(graph.operators, toy::is_compiled);
     if (op == graph.operators.end() || graph.operators.size() != 1)
         return fail(Cause::bad_input, "no model of one toy operator", request.place);
+    if (request.op.value_or(0) != 0)
+        return fail(Cause::bad_argument, fmt::format("operator {} holds no program", *request.op),
+                    {}, "that which does: 0");
     auto program = REEF_TRY(in_place(decode(op->custom_options.view()), request.place));
     auto inputs = REEF_TRY(request.inputs(graph));
     const auto& in = graph.tensors[static_cast<std::size_t>(op->inputs[0])];

@@ -253,6 +253,7 @@ struct DebugTarget {
     std::unique_ptr<Debugger> debugger;
     std::vector<DebuggedTensor> inputs, outputs;
     std::vector<reef::Array> output_arrays;  ///< shapes and types, no bytes
+    std::string program{};                   ///< which, where the model has several
 };
 
 struct DebugRequest {
@@ -263,6 +264,9 @@ struct DebugRequest {
     /// One of each of the graph's inputs; called when the model is known to be right.
     std::function<Result<std::vector<std::vector<std::byte>>>(const model::Subgraph&)> inputs;
     std::string firmware;  ///< for hardware that has none
+    /// Number of the operator, of those that hold programs, in the model's first subgraph. Nothing:
+    /// the first of them.
+    std::optional<std::size_t> op{};
 };
 
 /// Who opens debuggers for a family of chips, enrolled as a part of it.
@@ -270,8 +274,8 @@ class DebuggerOpener : public Part {
   public:
     [[nodiscard]] virtual const DebugTables& tables() const = 0;
     /// Precondition: the device's backend can debug, and a simulated one is given a model.
-    /// Errors: bad_input for a model that is not compiled; unsupported by name; those of the
-    /// device.
+    /// Errors: bad_input for a model that is not compiled; bad_argument for an operator that holds
+    /// no program, with those that do; unsupported by name; those of the device.
     [[nodiscard]] virtual Result<DebugTarget> open(const DebugRequest& request) const = 0;
 };
 

@@ -21,7 +21,8 @@ struct DriverSettings {
     std::string firmware{};           ///< path; for a device that has none
 };
 
-/// Runs of a compiled model's chip operator; what comes before it is computed on the CPU.
+/// Runs of a compiled model's chip operators, one after the other; what comes before and between
+/// them is computed on the CPU.
 struct TrafficRuns {
     const model::Model& model;
     std::string place;  ///< of errors about the model: its file
@@ -85,7 +86,7 @@ class TrafficRecorder : public Part {
     /// URI of the device that is recorded when none is named.
     [[nodiscard]] virtual std::string_view device() const = 0;
     /// Errors: bad_argument for a device without such traffic; bad_input for a model that is not
-    /// compiled, unsupported for several chip operators; those of its inputs.
+    /// compiled; those of runtime::Session::open() before a device is; those of its inputs.
     [[nodiscard]] virtual Result<RecordedRuns> record(const std::string& device,
                                                       const TrafficRuns& runs) const = 0;
     /// What write() wrote, or whatever else the chip's traffic is captured in.

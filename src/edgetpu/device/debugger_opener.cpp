@@ -9,12 +9,13 @@
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/edgetpu/usb/simulated_bus.h"
 #include "reef/edgetpu/usb/stick_debugger.h"
+#include "reef/runtime/registry.h"
 #include "reef/runtime/uri.h"
 
 namespace reef::edgetpu {
 namespace {
 
-/// The one compiled operator of a model.
+/// A compiled operator of a model.
 struct ChipOperator {
     const model::Model* model = nullptr;
     CompiledOperator op;
@@ -23,17 +24,30 @@ struct ChipOperator {
     [[nodiscard]] const model::Subgraph& graph() const { return model->subgraphs[op.subgraph]; }
 };
 
-Result<ChipOperator> operator_of(const model::Model& model) {
+std::string numbers_of(const std::vector<CompiledOperator>& packages) {
+    std::vector<std::string> numbers;
+    for (const auto& each : packages) numbers.push_back(std::to_string(each.index));
+    return runtime::in_a_row(numbers);
+}
+
+Result<ChipOperator> operator_of(const model::Model& model, std::optional<std::size_t> number,
+                                 std::string& program) {
     ChipOperator out{.model = &model, .op = {}};
     auto packages = REEF_TRY(packages_of(model));
     if (packages.empty())
         return fail(Cause::bad_input, "not compiled for the Edge TPU", {},
                     "give it to edgetpu_compiler first");
-    if (packages.size() != 1)
-        return fail(
-            Cause::unsupported,
-            fmt::format("not modelled: debugging {} chip operators of one model", packages.size()));
-    out.op = std::move(packages[0]);
+    const auto found = !number ? packages.begin()
+                               : std::ranges::find_if(packages, [&](const CompiledOperator& each) {
+                                     return each.subgraph == 0 && each.index == *number;
+                                 });
+    if (found == packages.end())
+        return fail(Cause::bad_argument, fmt::format("operator {} holds no program", *number), {},
+                    fmt::format("those that do: {}", numbers_of(packages)));
+    if (packages.size() > 1)
+        program = fmt::format("operator {} (of those with programs: {})", found->index,
+                              numbers_of(packages));
+    out.op = std::move(*found);
     out.computing = REEF_TRY(computing_executable(out.op.package));
     return out;
 }
@@ -113,7 +127,8 @@ Result<chip::DebugTarget> DebuggerOpener::open(const chip::DebugRequest& request
         target.debugger = REEF_TRY(open_stick(request, uri, nullptr, {}));
         return target;
     }
-    const ChipOperator chip = REEF_TRY(in_place(operator_of(*request.model), request.place));
+    const ChipOperator chip =
+        REEF_TRY(in_place(operator_of(*request.model, request.op, target.program), request.place));
     REEF_CHECK(in_place(describe(target, chip), request.place));
     const OperatorTensors tensors = REEF_TRY(in_place(tensors_of(chip, request), request.place));
     const std::span<const Bytes> inputs = tensors.binding.inputs();

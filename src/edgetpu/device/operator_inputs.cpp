@@ -5,7 +5,9 @@
 #include "graph/device_operator.h"
 #include "graph/placer.h"
 #include "reef/cpu/placer.h"
+#include "reef/edgetpu/device/driver.h"
 #include "reef/graph/executor.h"
+#include "reef/graph/run_control.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -25,16 +27,37 @@ class Capture final : public graph::DeviceOperator {
     std::vector<std::vector<std::byte>>& inputs_;
 };
 
+/// Captures the last operator, and computes the compiled ones before it.
 class Captures final : public graph::Placer {
   public:
+    explicit Captures(std::size_t last) : last_(last) {}
+
     [[nodiscard]] Result<graph::Placed> place(const graph::OperatorView& op) override {
         if (!is_compiled(op.op())) return graph::Placed{};
-        return graph::Placed{graph::device_kernel(std::make_unique<Capture>(inputs), op), {}, {}};
+        if (op.index() == last_)
+            return graph::Placed{
+                graph::device_kernel(std::make_unique<Capture>(inputs), op), {}, {}};
+        return graph::Placed{graph::device_kernel(REEF_TRY(simulated(op)), op), {}, {}};
     }
     std::vector<std::vector<std::byte>> inputs;
+
+  private:
+    Result<std::unique_ptr<graph::DeviceOperator>> simulated(const graph::OperatorView& op) {
+        const auto uri = REEF_TRY(runtime::DeviceUri::parse("edgetpu:sim"));
+        const auto options = REEF_TRY(runtime::OptionValues::check(driver_->options(), uri));
+        auto program = REEF_TRY(driver_->prepare(uri, options, op.graph(), op.op()));
+        if (chip_ == nullptr) chip_ = REEF_TRY(driver_->open(uri, options, 1));
+        return chip_->load(std::move(program), control_);
+    }
+
+    std::size_t last_;
+    std::unique_ptr<runtime::Driver> driver_ = driver();
+    std::shared_ptr<runtime::Device> chip_;
+    graph::RunControl control_;
 };
 
-/// The model up to the operator: what comes after it need not have a kernel.
+}  // namespace
+
 model::Model up_to(const model::Model& model, const CompiledOperator& op) {
     model::Model begin = model;
     auto& graph = begin.subgraphs[op.subgraph];
@@ -43,8 +66,6 @@ model::Model up_to(const model::Model& model, const CompiledOperator& op) {
     begin.signatures.clear();
     return begin;
 }
-
-}  // namespace
 
 void OperatorTensors::bind() {
     input_views_.assign(inputs.begin(), inputs.end());
@@ -60,7 +81,7 @@ Result<OperatorTensors> tensors_of_operator(const model::Model& model, const Com
     OperatorTensors tensors;
     tensors.binding =
         REEF_TRY(LayerBinding::of(computing->inputs, computing->outputs, graph, compiled));
-    const auto captures = std::make_shared<Captures>();
+    const auto captures = std::make_shared<Captures>(op.index);
     auto executor = REEF_TRY(graph::Executor::create(
         up_to(model, op), {.placers = {captures, cpu::placer()}, .subgraph = op.subgraph}));
     for (std::size_t i = 0; i < executor.input_count(); ++i)

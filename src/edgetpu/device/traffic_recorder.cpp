@@ -3,89 +3,97 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "driven_chip.h"
+#include "reef/edgetpu/device/driver.h"
 #include "reef/edgetpu/device/operator_inputs.h"
-#include "reef/edgetpu/usb/device.h"
 #include "reef/edgetpu/usb/recording.h"
-#include "reef/edgetpu/usb/simulated_bus.h"
-#include "reef/edgetpu/usb/simulator_core.h"
+#include "reef/runtime/session.h"
 
 namespace reef::edgetpu {
 namespace {
 
-/// A compiled model, ready to run its one chip operator.
-struct ChipModel {
-    std::vector<Executable> executables;
-    std::shared_ptr<const usb::Program> program;
-    OperatorTensors tensors;
+/// The family's driver, but what it opens is behind a bus that the recorder knows.
+class RecordedDriver final : public runtime::Driver {
+  public:
+    using Open = std::function<Result<DrivenChip>(const runtime::DeviceUri&,
+                                                  const runtime::OptionValues&, int threads)>;
+    explicit RecordedDriver(Open open) : driver_(driver()), open_(std::move(open)) {}
+
+    [[nodiscard]] std::string_view family() const override { return driver_->family(); }
+    [[nodiscard]] std::string_view sentence() const override { return driver_->sentence(); }
+    [[nodiscard]] std::span<const runtime::BackendInfo> backends() const override {
+        return driver_->backends();
+    }
+    [[nodiscard]] std::span<const runtime::OptionInfo> options() const override {
+        return driver_->options();
+    }
+    [[nodiscard]] const runtime::PlacementWords& words() const override { return driver_->words(); }
+    [[nodiscard]] runtime::Enumeration enumerate() const override { return driver_->enumerate(); }
+    [[nodiscard]] bool is_compiled(const model::Operator& op) const override {
+        return driver_->is_compiled(op);
+    }
+    [[nodiscard]] Result<std::shared_ptr<const runtime::Program>> prepare(
+        const runtime::DeviceUri& device, const runtime::OptionValues& options,
+        const model::Subgraph& graph, const model::Operator& op) const override {
+        return driver_->prepare(device, options, graph, op);
+    }
+    [[nodiscard]] Result<std::shared_ptr<runtime::Device>> open(
+        const runtime::DeviceUri& device, const runtime::OptionValues& options,
+        int threads) const override {
+        return open_driven(REEF_TRY(open_(device, options, threads)));
+    }
+    [[nodiscard]] bool shares(const runtime::DeviceUri&,
+                              const runtime::OptionValues&) const override {
+        return false;
+    }
+
+  private:
+    std::unique_ptr<runtime::Driver> driver_;
+    Open open_;
 };
 
-/// What the CPU computes before the operator is computed.
-Result<ChipModel> chip_model(const chip::TrafficRuns& runs) {
+void apply(const chip::DriverSettings& settings, usb::DeviceOptions& options) {
+    if (settings.standard_clock) options.performance = usb::Performance::high;
+    if (settings.multiple_endpoints) options.endpoints = usb::Endpoints::multiple;
+    if (!settings.firmware.empty()) options.firmware = settings.firmware;
+}
+
+/// A model without what comes after its last chip operator, and one of each of its inputs.
+struct ChipPart {
+    model::Model model;
+    std::vector<std::vector<std::byte>> inputs;
+};
+
+Result<ChipPart> chip_part(const chip::TrafficRuns& runs) {
     const auto packages = REEF_TRY(in_place(packages_of(runs.model), runs.place));
     if (packages.empty()) {
         return fail(Cause::bad_input, "not compiled for the Edge TPU", runs.place,
                     "give it to edgetpu_compiler first");
     }
-    if (packages.size() != 1) {
-        return fail(
-            Cause::unsupported,
-            fmt::format("not modelled: recording {} chip operators of one model", packages.size()),
-            runs.place);
+    const CompiledOperator& last = packages.back();
+    if (last.subgraph != 0) {
+        return fail(Cause::unsupported,
+                    fmt::format("not modelled: a chip operator in subgraph {}", last.subgraph),
+                    runs.place, "only the first subgraph is run");
     }
-    const CompiledOperator& op = packages[0];
-    const auto tensors = REEF_TRY(runs.inputs(runs.model.subgraphs[op.subgraph]));
-    ChipModel out;
-    out.tensors = REEF_TRY(in_place(tensors_of_operator(runs.model, op, tensors),
-                                    fmt::format("{}: {}", runs.place, op.place)));
-    out.program = REEF_TRY(in_place(usb::Program::prepare(op.package), runs.place));
-    out.executables = op.package.executables;
-    return out;
+    return ChipPart{up_to(runs.model, last), REEF_TRY(runs.inputs(runs.model.subgraphs[0]))};
 }
 
-struct NamedBus {
-    std::shared_ptr<usb::Bus> bus;
-    std::string port{};  ///< empty: the first
-};
-
-std::shared_ptr<usb::Bus> simulated_bus(std::unique_ptr<usb::ChipCore> core) {
-    auto bus = std::make_shared<usb::SimulatedBus>();
-    bus->plug({.has_firmware = true, .faults = {}}, std::move(core));
-    return bus;
-}
-
-Result<NamedBus> bus_named(const std::string& device, const ChipModel& model) {
-    constexpr std::string_view on_port = "edgetpu:usb:";
-    if (device == "edgetpu:null")
-        return NamedBus{simulated_bus(REEF_TRY(usb::NullCore::of(model.executables)))};
-    if (device == "edgetpu:sim")
-        return NamedBus{simulated_bus(std::make_unique<usb::SimulatorCore>())};
-    if (device == "edgetpu:usb") return NamedBus{REEF_TRY(usb::libusb_bus())};
-    if (device.starts_with(on_port))
-        return NamedBus{REEF_TRY(usb::libusb_bus()), device.substr(on_port.size())};
-    return fail(Cause::bad_argument, fmt::format("'{}' is no device with USB traffic", device), {},
-                "edgetpu:usb, edgetpu:usb:PORT, edgetpu:sim or edgetpu:null");
-}
-
-usb::DeviceOptions options_of(const std::string& port, const chip::DriverSettings& driver) {
-    usb::DeviceOptions out;
-    out.port = port;
-    if (driver.standard_clock) out.performance = usb::Performance::high;
-    if (driver.multiple_endpoints) out.endpoints = usb::Endpoints::multiple;
-    out.firmware = driver.firmware;
-    return out;
-}
-
-/// Opens the device, runs and closes.
-Status run_on(const NamedBus& at, ChipModel& model, const chip::TrafficRuns& runs) {
-    const auto device = REEF_TRY(usb::Device::open(at.bus, options_of(at.port, runs.driver)));
-    model.tensors.bind();
-    const LayerBinding& binding = model.tensors.binding;
-    for (unsigned run = 0; run < runs.runs; ++run) {
-        REEF_CHECK(in_place(device->run(model.program, binding.inputs(), binding.outputs()),
-                            fmt::format("run {}", run)));
-    }
+/// Opens the device that `open` makes, runs and closes.
+Status run_on(const std::string& device, RecordedDriver::Open open, const ChipPart& part,
+              const chip::TrafficRuns& runs) {
+    runtime::Registry registry;
+    registry.add_driver(std::make_unique<RecordedDriver>(std::move(open)));
+    auto session = REEF_TRY(
+        in_place(runtime::Session::open(part.model, {.devices = {device}, .registry = &registry}),
+                 runs.place));
+    for (std::size_t i = 0; i < session.input_count(); ++i)
+        std::ranges::copy(part.inputs[i], session.input(i).begin());
+    for (unsigned run = 0; run < runs.runs; ++run)
+        REEF_CHECK(in_place(session.run(), fmt::format("run {}", run)));
     return {};
 }
 
@@ -108,8 +116,14 @@ class UsbTraffic final : public chip::Traffic {
     }
     [[nodiscard]] Result<chip::Replayed> replay(const chip::TrafficRuns& runs) const override {
         const auto bus = REEF_TRY(usb::replay_bus(recording_));
-        ChipModel model = REEF_TRY(chip_model(runs));
-        return chip::Replayed{run_on({bus}, model, runs)};
+        const ChipPart part = REEF_TRY(chip_part(runs));
+        const auto open = [&](const runtime::DeviceUri&, const runtime::OptionValues&,
+                              int) -> Result<DrivenChip> {
+            DrivenChip chip{.bus = bus, .options = {}, .uri = {}, .kernel = "replayed"};
+            apply(runs.driver, chip.options);
+            return chip;
+        };
+        return chip::Replayed{run_on("edgetpu:replay:recording", open, part, runs)};
     }
     [[nodiscard]] Result<chip::StartAgreement> start(
         const chip::DriverSettings& driver) const override;
@@ -124,7 +138,9 @@ Result<chip::StartAgreement> UsbTraffic::start(const chip::DriverSettings& drive
     const auto recorder = std::make_shared<usb::RecordingBus>(REEF_TRY(usb::replay_bus(start)));
     chip::StartAgreement out;
     // Closing the device stops it.
-    if (auto opened = usb::Device::open(recorder, options_of({}, driver)); !opened)
+    usb::DeviceOptions options;
+    apply(driver, options);
+    if (auto opened = usb::Device::open(recorder, options); !opened)
         out.done = std::unexpected(std::move(opened.error()));
     const auto driven = REEF_TRY(usb::register_transfers(recorder->recording()));
     out.recorded = recorded.size();
@@ -142,11 +158,25 @@ Result<chip::StartAgreement> UsbTraffic::start(const chip::DriverSettings& drive
 
 Result<chip::RecordedRuns> TrafficRecorder::record(const std::string& device,
                                                    const chip::TrafficRuns& runs) const {
-    ChipModel model = REEF_TRY(chip_model(runs));
-    NamedBus at = REEF_TRY(bus_named(device, model));
-    const auto recorder = std::make_shared<usb::RecordingBus>(std::move(at.bus));
-    at.bus = recorder;
-    auto done = run_on(at, model, runs);
+    const auto uri = runtime::DeviceUri::parse(device);
+    if (!uri || uri->family != family() || uri->backend == backend::replayed)
+        return fail(Cause::bad_argument, fmt::format("'{}' is no device with USB traffic", device),
+                    {}, "edgetpu:usb, edgetpu:usb:PORT, edgetpu:sim or edgetpu:null");
+    const ChipPart part = REEF_TRY(chip_part(runs));
+    std::shared_ptr<usb::RecordingBus> recorder;
+    const auto open = [&](const runtime::DeviceUri& at, const runtime::OptionValues& options,
+                          int threads) -> Result<DrivenChip> {
+        if (at.backend == backend::simulated && options.flag(option::strict))
+            return fail(Cause::bad_argument, "strict runs do without USB: there is no traffic");
+        DrivenChip chip = REEF_TRY(driven_chip(at, options, threads));
+        apply(runs.driver, chip.options);
+        recorder = std::make_shared<usb::RecordingBus>(std::move(chip.bus));
+        chip.bus = recorder;
+        return chip;
+    };
+    auto done = run_on(device, open, part, runs);
+    // What is wrong before there is a device is the model's matter, or the command's.
+    if (recorder == nullptr) return std::unexpected(std::move(done.error()));
     return chip::RecordedRuns{std::make_unique<UsbTraffic>(recorder->recording()), std::move(done)};
 }
 

@@ -69,6 +69,15 @@ class Network {
                      {out.index}, model::FullyConnectedOptions{});
         return out;
     }
+    /// TILE in both directions, which no compiler takes.
+    Live repeated(const Live& in) {
+        Live out = tensor({.side = 2 * in.side, .channels = in.channels, .scale = in.scale});
+        const std::vector<std::int32_t> times = {1, 2, 2, 1};
+        const auto constant =
+            builder_.constant<std::int32_t>(next(), ElementType::int32, {4}, times);
+        builder_.add(Op::tile, {in.index, constant}, {out.index});
+        return out;
+    }
     Live sum(const Live& a, const Live& b) {
         Live out = tensor({.side = a.side, .channels = a.channels, .scale = 0.12F});
         builder_.add(Op::add, {a.index, b.index}, {out.index}, model::AddOptions{});
@@ -149,9 +158,16 @@ Result<model::Model> dense() {
     return net.finish(net.dense(net.input(1, 64), 100));
 }
 
-void add(std::vector<OwnModel>& out, std::string name, Result<model::Model> plain) {
+Result<model::Model> two_programs() {
+    Network net("two_programs", ElementType::int8, true);
+    const Live at = net.repeated(net.convolution(net.input(8, 4), 12, 3, 2));
+    return net.finish(net.convolution(at, 20, 3, 2));
+}
+
+void add(std::vector<OwnModel>& out, std::string name, Result<model::Model> plain,
+         const chip::CompileOptions& options = {}) {
     ASSERT_TRUE(plain) << name << ": " << plain.error().message();
-    auto compiled = edgetpu::compile(*plain, {});
+    auto compiled = edgetpu::compile(*plain, options);
     ASSERT_TRUE(compiled) << name << ": " << compiled.error().message();
     out.push_back({std::move(name), std::move(*plain), std::move(compiled->model)});
 }
@@ -165,6 +181,7 @@ std::vector<OwnModel> made() {
     add(out, "residual", residual());
     add(out, "wide", wide());
     add(out, "dense", dense());
+    add(out, "two_programs", two_programs(), {.most_programs = 2});
     return out;
 }
 

@@ -14,7 +14,8 @@ struct OwnModel {
     model::Model compiled;
 };
 
-/// The networks of apps/ and four of convolutions, sums and dense layers, all small; made once.
+/// The networks of apps/ and five of convolutions, sums and dense layers, all small; made once. The
+/// last has two programs, with an operator of the CPU between them.
 [[nodiscard]] const std::vector<OwnModel>& own_models();
 
 }  // namespace reef::test

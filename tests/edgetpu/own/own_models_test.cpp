@@ -34,7 +34,7 @@ const Part& part() {
 /// Calls check(model) for each, of which there are enough.
 template <typename Check>
 void for_each_model(Check check) {
-    ASSERT_EQ(test::own_models().size(), 6U);
+    ASSERT_EQ(test::own_models().size(), 7U);
     for (const OwnModel& one : test::own_models()) {
         SCOPED_TRACE(one.name);
         check(one);
@@ -147,7 +147,7 @@ TEST(OwnModels, ParametersAreReadAndReplaced) {
         ASSERT_TRUE(parameters.set({*weights}));
         EXPECT_NE(parameters.model().value(), one.compiled);
         // Other weights do not tell which of two orders of taps and channels they are in.
-        if (one.name == "wide") return;
+        if (one.name == "wide" || one.name == "two_programs") return;
         const auto again =
             part<chip::ParameterReader>().open(one.plain, parameters.model().value());
         ASSERT_TRUE(again) << again.error().message();
@@ -237,7 +237,7 @@ chip::TrafficRuns runs_of(const OwnModel& one, unsigned byte) {
 TEST(OwnModels, TrafficIsRecordedAndReplayed) {
     const auto& recorder = part<chip::TrafficRecorder>();
     const test::TemporaryFolder folder;
-    for (const std::size_t i : {0U, 1U}) {
+    for (const std::size_t i : {0U, 1U, 6U}) {
         const OwnModel& one = test::own_models().at(i);
         for (const char* device : {"edgetpu:sim", "edgetpu:null"}) {
             SCOPED_TRACE(one.name + " on " + device);
@@ -257,16 +257,34 @@ TEST(OwnModels, TrafficIsRecordedAndReplayed) {
     }
 }
 
+chip::DebugRequest debug_request(const OwnModel& one, std::optional<std::size_t> op) {
+    return {.device = "edgetpu:sim",
+            .model = &one.compiled,
+            .place = one.name,
+            .inputs = runs_of(one, 90).inputs,
+            .firmware = {},
+            .op = op};
+}
+
+/// Its outputs at the end are those of the same operator in a session.
+void expect_outputs_of_session(chip::Debugger& debugger, const OwnModel& one, std::size_t index) {
+    auto session = runtime::Session::open(one.compiled,
+                                          {.devices = {"edgetpu:sim"}, .keep_all_tensors = true});
+    ASSERT_TRUE(session) << session.error().message();
+    std::ranges::fill(session->input(0), std::byte{90});
+    ASSERT_TRUE(session->run());
+    const auto& op = session->graph().operators[index];
+    const auto outputs = debugger.outputs().value();
+    ASSERT_EQ(outputs.size(), op.outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+        EXPECT_TRUE(std::ranges::equal(outputs[i], session->tensor(op.outputs[i])));
+}
+
 TEST(OwnModels, AreDebugged) {
     const OwnModel& one = test::own_models().front();
-    const auto runs = runs_of(one, 90);
-    chip::DebugRequest request;
-    request.device = "edgetpu:sim";
-    request.model = &one.compiled;
-    request.place = one.name;
-    request.inputs = runs.inputs;
-    auto target = part<chip::DebuggerOpener>().open(request);
+    auto target = part<chip::DebuggerOpener>().open(debug_request(one, {}));
     ASSERT_TRUE(target) << target.error().message();
+    EXPECT_EQ(target->program, "");
     chip::Debugger& debugger = *target->debugger;
     EXPECT_FALSE(debugger.streams().empty());
     EXPECT_FALSE(debugger.layers().empty());
@@ -279,18 +297,26 @@ TEST(OwnModels, AreDebugged) {
     stop = debugger.run(chip::RunUntil::breakpoint, 1);
     ASSERT_TRUE(stop) << stop.error().message();
     EXPECT_EQ(stop->reason, chip::RunStop::Reason::ended);
+    expect_outputs_of_session(debugger, one, packages_of(one.compiled).value().at(0).index);
+}
 
-    auto session = runtime::Session::open(one.compiled,
-                                          {.devices = {"edgetpu:sim"}, .keep_all_tensors = true});
-    ASSERT_TRUE(session) << session.error().message();
-    std::ranges::fill(session->input(0), std::byte{90});
-    ASSERT_TRUE(session->run());
-    const auto package = packages_of(one.compiled).value().at(0);
-    const auto& op = session->graph().operators[package.index];
-    const auto outputs = debugger.outputs().value();
-    ASSERT_EQ(outputs.size(), op.outputs.size());
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-        EXPECT_TRUE(std::ranges::equal(outputs[i], session->tensor(op.outputs[i])));
+TEST(OwnModels, AnyOfSeveralProgramsIsDebugged) {
+    const OwnModel& one = test::own_models().back();
+    const auto packages = packages_of(one.compiled).value();
+    ASSERT_EQ(packages.size(), 2U);
+    for (const std::size_t which : {0U, 1U}) {
+        auto target = part<chip::DebuggerOpener>().open(debug_request(one, packages[which].index));
+        ASSERT_TRUE(target) << target.error().message();
+        EXPECT_THAT(target->program, testing::HasSubstr(" 0 and 2"));
+        const auto stop = target->debugger->run(chip::RunUntil::breakpoint, 1);
+        ASSERT_TRUE(stop) << stop.error().message();
+        EXPECT_EQ(stop->reason, chip::RunStop::Reason::ended);
+        expect_outputs_of_session(*target->debugger, one, packages[which].index);
+    }
+    const auto none = part<chip::DebuggerOpener>().open(debug_request(one, 1));
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().cause, Cause::bad_argument);
+    EXPECT_THAT(none.error().message(), testing::HasSubstr("0 and 2"));
 }
 
 }  // namespace

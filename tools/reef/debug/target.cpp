@@ -77,7 +77,8 @@ Result<Target> open_target(const TargetOptions& options) {
                                                   ? random_inputs(graph, options.seed)
                                                   : load_inputs(graph, options.inputs);
                                    },
-                               .firmware = options.firmware}));
+                               .firmware = options.firmware,
+                               .op = options.op}));
     target.disassembler = registry.part<chip::Disassembler>(found->driver->family());
     target.device = options.device;
     target.file = options.file;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct TargetOptions {
     std::vector<std::string> inputs;  ///< as --input of reef run
     std::uint64_t seed = 1;           ///< of random inputs, without --input
     std::string firmware;
+    std::optional<std::size_t> op{};  ///< as chip::DebugRequest::op
 };
 
 struct Target : chip::DebugTarget {

@@ -109,8 +109,9 @@ Result<Exit> debug_verb(const DebugOptions& options, Console& console) {
     Exit end = Exit::ok;
     const bool prompt = options.script.empty() && ::isatty(STDIN_FILENO) != 0;
     if (prompt) {
-        console.print("{}, before the first instruction; help lists the commands\n",
-                      options.target.file.empty() ? options.target.device : options.target.file);
+        console.print("{}, {}{}before the first instruction; help lists the commands\n",
+                      options.target.file.empty() ? options.target.device : options.target.file,
+                      target.program, target.program.empty() ? "" : ", ");
         REEF_CHECK(run_prompt(session, *target.debugger, console));
     } else {
         const std::string path = options.script.empty() ? "-" : options.script;
@@ -153,6 +154,11 @@ Action add_debug(CLI::App& app) {
         ->allow_extra_args(false);
     app.add_option("--seed", options->target.seed, "Seed of random inputs, without --input")
         ->capture_default_str();
+    app.add_option("--operator", options->target.op,
+                   "Which operator, when several hold programs, by its number in the model "
+                   "(default: the first); those before it are computed on a simulated chip and the "
+                   "CPU")
+        ->type_name("N");
     app.add_option("--firmware", options->target.firmware, "Firmware for a stick that has none")
         ->type_name("FILE");
     app.add_option("--script", options->script,

@@ -27,10 +27,14 @@ struct OperatorTensors {
     std::vector<MutableBytes> input_views_, output_views_;
 };
 
-/// Runs what comes before the operator on the CPU, state as at the start. `inputs`: one of each
-/// graph input, as long as its tensor.
-/// Precondition: no other operator before it is compiled.
-/// Errors: those of LayerBinding::of(), and of graph::Executor for the operators before.
+/// The model up to the operator, whose outputs are the graph's: what comes after it need not have a
+/// kernel.
+[[nodiscard]] model::Model up_to(const model::Model& model, const CompiledOperator& op);
+
+/// Runs what comes before the operator, state as at the start: on the CPU, and compiled operators
+/// on a simulated chip. `inputs`: one of each graph input, as long as its tensor.
+/// Errors: those of LayerBinding::of(); those of graph::Executor, and of the simulated chip, for
+/// the operators before.
 [[nodiscard]] Result<OperatorTensors> tensors_of_operator(
     const model::Model& model, const CompiledOperator& op,
     const std::vector<std::vector<std::byte>>& inputs);
