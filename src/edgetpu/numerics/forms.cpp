@@ -135,6 +135,16 @@ class Partition {
         return latest;
     }
 
+    /// As the vendor documents it, and as its compiler left the SOFTMAX of every YOLO to the CPU.
+    [[nodiscard]] bool several_rows(const model::Operator& op) const {
+        constexpr std::int64_t longest_row = 16000;
+        if (op.inputs.empty() || op.inputs[0] == model::absent_tensor) return false;
+        const auto& shape = tensor(op.inputs[0]).shape;
+        std::int64_t values = 1;
+        for (const std::int32_t size : shape) values *= size;
+        return !shape.empty() && (values != shape.back() || values > longest_row);
+    }
+
     [[nodiscard]] std::string reason_of(const model::Operator& op) const {
         const auto wider = [&](model::TensorIndex index) {
             return index != model::absent_tensor && !tensor(index).is_variable &&
@@ -146,6 +156,8 @@ class Partition {
                 return fmt::format("'{}' is {}, and the chip has tensors of 8 bits",
                                    tensor(*found).name, name_of(tensor(*found).type));
         }
+        if (op.code.builtin == Op::softmax && several_rows(op))
+            return "the vendor's compiler places SOFTMAX of one row, of 16000 values at most";
         // The one resize on the CPU in front of which nothing else was.
         if (op.code.builtin == Op::resize_bilinear && !op.inputs.empty() &&
             op.inputs[0] != model::absent_tensor) {

@@ -78,6 +78,26 @@ TEST(EdgetpuPartition, PlacementsSayWhichArithmeticAndWhy) {
     EXPECT_EQ(tflite->placements()[1].reason, "");
 }
 
+TEST(EdgetpuPartition, SoftmaxOfSeveralRowsIsTFLites) {
+    for (const std::int32_t rows : {1, 3}) {
+        Builder builder("softmax");
+        const auto logits =
+            builder.input("logits", ElementType::int8, {1, rows, 8}, per_tensor(0.1F, 3));
+        const auto shares =
+            builder.tensor("shares", ElementType::int8, {1, rows, 8}, per_tensor(1.0F / 256, -128));
+        builder.add(Op::softmax, {logits}, {shares}, model::SoftmaxOptions{.beta = 1});
+        builder.output(shares);
+        const model::Model model = builder.finish().value();
+        const auto reasons = numerics::reasons_for_cpu(model, model.subgraphs[0]);
+        ASSERT_EQ(reasons.size(), 1U);
+        if (rows == 1)
+            EXPECT_EQ(reasons[0], "");
+        else
+            EXPECT_THAT(reasons[0], HasSubstr("SOFTMAX of one row"));
+        EXPECT_EQ(refusal(model, &numerics::arithmetic()), "");
+    }
+}
+
 TEST(EdgetpuPartition, UnknownArithmeticIsRefusedByName) {
     const model::Model packs = network([](Builder& builder, model::TensorIndex z) {
         const auto q = per_tensor(0.5F, 0);
