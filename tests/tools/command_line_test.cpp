@@ -32,6 +32,8 @@ TEST_F(CommandLineTest, HelpIsAVerb) {
     EXPECT_EQ(expect_ok({"help"}), expect_ok({"--help"}));
     EXPECT_EQ(expect_ok({"help", "run"}), expect_ok({"run", "--help"}));
     expect_error({"help", "dance"}, 2, "'dance' is not a verb");
+    expect_error({"hepl", "run"}, 2, "'hepl' is not a verb");
+    expect_error({"dance", "list"}, 2, "'dance' is not a verb");
 }
 
 TEST_F(CommandLineTest, InputsMayFollowTheModel) {

@@ -139,7 +139,9 @@ std::string option_meant(const CLI::App& verb, int argc, const char* const* argv
 
 int usage_error(const CommandLine& line, int argc, const char* const* argv,
                 const CLI::ParseError& error) {
-    const std::string_view verb = line.verb_name();
+    // A verb behind a word that is none is that word's.
+    const bool verb_first = argc >= 2 && (argv[1][0] == '-' || line.verb_name() == argv[1]);
+    const std::string_view verb = verb_first ? line.verb_name() : std::string_view{};
     std::string problem = verb.empty() ? verb_problem(argc, argv, error) : one_line(error.what());
     if (!verb.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
         problem += option_meant(*line.app.get_subcommand(std::string(verb)), argc, argv);
