@@ -66,30 +66,38 @@ HWY_INLINE SumVector<kWidth> rescale_in_float(SumVector<kWidth> x,
         hn::Min(hn::Max(scaled, hn::Set(df, stage.float_min)), hn::Set(df, stage.float_max)));
 }
 
+/// Sums as values less the zero point; `rows` are the stage's from the vector's first lane on.
+template <std::size_t kWidth, Ties kTies>
+HWY_INLINE SumVector<kWidth> output_values(SumVector<kWidth> sums,
+                                           const std::int32_t* HWY_RESTRICT rows,
+                                           const OutputStage& stage) {
+    const Sums<kWidth> d;
+    if (HWY_UNLIKELY(stage.left_shifts))
+        sums = hn::Shl(sums,
+                       hn::Load(d, rows + static_cast<std::size_t>(StageRow::left_shift) * kWidth));
+    if (HWY_UNLIKELY(stage.in_float)) return rescale_in_float<kWidth>(sums, rows, stage);
+    return rescale<kWidth, kTies>(sums, rows);
+}
+
+/// Two vectors of them as 16-bit values of the output's type.
+template <class D16, class V32>
+HWY_INLINE hn::Vec<D16> clamped_values(D16 d16, V32 lo, V32 hi, const OutputStage& stage) {
+    // Saturation on the way to 16 bits cannot show: the clamp's ends are 8-bit values.
+    const auto value =
+        hn::SaturatedAdd(hn::ReorderDemote2To(d16, lo, hi), hn::Set(d16, stage.zero));
+    return hn::Clamp(value, hn::Set(d16, stage.min), hn::Set(d16, stage.max));
+}
+
 /// The block's output bytes in channel order: uint8, or int8 as its bit pattern.
 template <std::size_t kWidth, Ties kTies>
 HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, Values<kWidth>>> output_bytes(
     SumVector<kWidth> lo, SumVector<kWidth> hi, const std::int32_t* HWY_RESTRICT rows,
     const OutputStage& stage) {
-    const Sums<kWidth> d;
     const Values<kWidth> d16;
     const hn::Rebind<std::uint8_t, Values<kWidth>> d8;
-    if (HWY_UNLIKELY(stage.left_shifts)) {
-        const std::int32_t* row = rows + static_cast<std::size_t>(StageRow::left_shift) * kWidth;
-        lo = hn::Shl(lo, hn::Load(d, row));
-        hi = hn::Shl(hi, hn::Load(d, row + kWidth / 2));
-    }
-    if (HWY_UNLIKELY(stage.in_float)) {
-        lo = rescale_in_float<kWidth>(lo, rows, stage);
-        hi = rescale_in_float<kWidth>(hi, rows + kWidth / 2, stage);
-    } else {
-        lo = rescale<kWidth, kTies>(lo, rows);
-        hi = rescale<kWidth, kTies>(hi, rows + kWidth / 2);
-    }
-    // Saturation on the way to 16 bits cannot show: the clamp's ends are 8-bit values.
-    auto value = hn::ReorderDemote2To(d16, lo, hi);
-    value = hn::SaturatedAdd(value, hn::Set(d16, stage.zero));
-    value = hn::Clamp(value, hn::Set(d16, stage.min), hn::Set(d16, stage.max));
+    const auto value =
+        clamped_values(d16, output_values<kWidth, kTies>(lo, rows, stage),
+                       output_values<kWidth, kTies>(hi, rows + kWidth / 2, stage), stage);
     return hn::DemoteTo(d8, hn::And(value, hn::Set(d16, 0xFF)));
 }
 

@@ -16,8 +16,13 @@
 
 namespace reef::cpu {
 
-/// Channel of lane `lane` of the block's pair of vectors (lo's lanes first, then hi's).
+/// Blocks of so many channels are four vectors of 16 sums: part p of the v-th holds channels
+/// 16p + 4v and the three behind it, as interleaving bytes and then pairs of them leaves them.
+inline constexpr std::size_t four_vectors = 64;
+
+/// Channel of lane `lane` of the block's vectors, one behind the other.
 [[nodiscard]] constexpr std::size_t channel_of_lane(std::size_t lane, std::size_t width) {
+    if (width == four_vectors) return lane % 16 / 4 * 16 + lane / 16 * 4 + lane % 4;
     const std::size_t half = width / 2;
     const std::size_t within = lane % half;
     return within / 4 * 8 + within % 4 + (lane < half ? 0 : 4);
@@ -25,7 +30,7 @@ namespace reef::cpu {
 
 struct ChannelBlock {
     std::size_t first = 0;    ///< output channel of the first lane
-    std::size_t width = 8;    ///< lanes of both vectors: 8, 16 or 32
+    std::size_t width = 8;    ///< lanes of all vectors: 8, 16, 32 or four_vectors
     std::size_t valid = 8;    ///< channels that exist; the others have weight 0
     std::size_t weights = 0;  ///< offset into the packed weights
     std::size_t stage = 0;    ///< offset into the packed output stage

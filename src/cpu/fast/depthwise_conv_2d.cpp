@@ -18,7 +18,7 @@ class FastDepthwiseConv2d final : public Kernel {
     FastDepthwiseConv2d(const DepthwiseFunctions& functions, Convolution c, int threads)
         : functions_(functions),
           c_(std::move(c)),
-          packed_(lay_out_depthwise(c_, functions_.widest_block)),
+          packed_(lay_out_depthwise(c_, functions_)),
           channels_(std::max(static_cast<std::size_t>(c_.out_channels), least_channels)),
           expands_(channels_ != static_cast<std::size_t>(c_.in_channels)) {
         const auto input_pixels = static_cast<std::size_t>(c_.batch * c_.h.in * c_.w.in);
@@ -123,6 +123,7 @@ class FastDepthwiseConv2d final : public Kernel {
         const DepthwiseRun run{
             .taps = {place.taps, packed_.taps},
             .step = static_cast<std::size_t>(w.stride * channels),
+            .columns = w.dilation == 1 ? static_cast<std::size_t>(w.stride) : 0,
             .pixels = static_cast<std::size_t>(count),
             .out = place.out + x * c_.out_channels,
             .out_stride = static_cast<std::size_t>(c_.out_channels),

@@ -1,6 +1,7 @@
 #include "cpu/fast/depthwise_product.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/simd.h"
 
@@ -57,7 +58,8 @@ HWY_INLINE void run_block(const PackedDepthwise& packed, const ChannelBlock& blo
     std::uint8_t* HWY_RESTRICT out = run.out + block.first;
     std::size_t offset = block.first;
     for (std::size_t p = 0; p < run.pixels; ++p, offset += run.step, out += run.out_stride) {
-        const std::int16_t* HWY_RESTRICT weights = packed.weights.get() + block.weights;
+        const auto* HWY_RESTRICT weights =
+            reinterpret_cast<const std::int16_t*>(packed.weights.get() + block.weights);
         SumPair<kWidth> sums{hn::Load(d, stage), hn::Load(d, stage + kWidth / 2)};
         std::size_t t = 0;
         for (; t + 2 <= taps; t += 2, weights += 2 * kWidth)
@@ -81,9 +83,110 @@ void run_block_of(const PackedDepthwise& packed, const ChannelBlock& block,
         run_block<kWidth, T, 0>(packed, block, run);
 }
 
+#if HWY_TARGET == HWY_AVX3_DL
+
+constexpr std::size_t columns_of_kernel = 3;
+
+/// Of 64 channels: for each the three bytes of a column of taps, and a zero.
+struct Column {
+    SumVector<four_vectors> groups[4];
+};
+
+template <typename T>
+HWY_INLINE Column column_at(const std::byte* const* taps, std::size_t offset) {
+    const hn::Repartition<std::uint8_t, Sums<four_vectors> > d8;
+    const hn::Repartition<std::uint16_t, Sums<four_vectors> > d16;
+    const Sums<four_vectors> d;
+    const auto row = [&](std::size_t ky) HWY_ATTR {
+        const auto* from =
+            reinterpret_cast<const std::uint8_t*>(taps[ky * columns_of_kernel] + offset);
+        const auto values = hn::LoadU(d8, from);
+        return std::is_signed_v<T> ? hn::Xor(values, hn::Set(d8, 0x80)) : values;
+    };
+    const auto first = row(0), second = row(1), third = row(2), zero = hn::Zero(d8);
+    const auto lower = hn::BitCast(d16, hn::InterleaveLower(d8, first, second));
+    const auto upper = hn::BitCast(d16, hn::InterleaveUpper(d8, first, second));
+    const auto lower_rest = hn::BitCast(d16, hn::InterleaveLower(d8, third, zero));
+    const auto upper_rest = hn::BitCast(d16, hn::InterleaveUpper(d8, third, zero));
+    return {{hn::BitCast(d, hn::InterleaveLower(d16, lower, lower_rest)),
+             hn::BitCast(d, hn::InterleaveUpper(d16, lower, lower_rest)),
+             hn::BitCast(d, hn::InterleaveLower(d16, upper, upper_rest)),
+             hn::BitCast(d, hn::InterleaveUpper(d16, upper, upper_rest))}};
+}
+
+template <std::size_t kPlanes>
+HWY_INLINE void add_column(const Column& column, const std::int32_t* HWY_RESTRICT weights,
+                           SumVector<four_vectors> (&sums)[4]) {
+    const Sums<four_vectors> d;
+    constexpr std::size_t plane = columns_of_kernel * four_vectors;
+    REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) {
+        REEF_UNROLL for (std::size_t p = 0; p < kPlanes; ++p) sums[v] =
+            reef::HWY_NAMESPACE::add_quad_products(
+                d, column.groups[v], hn::Load(d, weights + p * plane + v * 16), sums[v]);
+    }
+}
+
+HWY_INLINE void store_quads(const SumVector<four_vectors> (&sums)[4],
+                            const std::int32_t* HWY_RESTRICT stage, const OutputStage& how,
+                            std::uint8_t* HWY_RESTRICT out) {
+    const hn::Repartition<std::int16_t, Sums<four_vectors> > d16;
+    const hn::Repartition<std::uint8_t, Sums<four_vectors> > d8;
+    const auto values = [&](std::size_t v) HWY_ATTR {
+        return output_values<four_vectors, Ties::away_from_zero>(sums[v], stage + v * 16, how);
+    };
+    const auto even = clamped_values(d16, values(0), values(1), how);
+    const auto odd = clamped_values(d16, values(2), values(3), how);
+    const auto mixed = hn::Or(hn::And(even, hn::Set(d16, 0xFF)), hn::ShiftLeft<8>(odd));
+    alignas(16) static constexpr std::uint8_t even_first[16] = {0, 2, 4, 6, 8, 10, 12, 14,
+                                                                1, 3, 5, 7, 9, 11, 13, 15};
+    hn::StoreU(hn::TableLookupBytes(hn::BitCast(d8, mixed), hn::LoadDup128(d8, even_first)), d8,
+               out);
+}
+
+/// Columns that the next pixel shares are kept.
+template <typename T, std::size_t kPlanes>
+void run_columns(const PackedDepthwise& packed, const ChannelBlock& block,
+                 const DepthwiseRun& run) {
+    const Sums<four_vectors> d;
+    const std::int32_t* HWY_RESTRICT stage = packed.stage.rows.get() + block.stage;
+    const auto* HWY_RESTRICT weights =
+        reinterpret_cast<const std::int32_t*>(packed.weights.get() + block.weights);
+    const std::byte* const* taps = run.taps.data();
+    std::uint8_t* HWY_RESTRICT out = run.out + block.first;
+    std::size_t offset = block.first;
+    Column left = column_at<T>(taps, offset);
+    Column middle = column_at<T>(taps + 1, offset);
+    for (std::size_t p = 0; p < run.pixels; ++p, out += run.out_stride) {
+        const Column right = column_at<T>(taps + 2, offset);
+        SumVector<four_vectors> sums[4];
+        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] = hn::Load(d, stage + v * 16);
+        add_column<kPlanes>(left, weights, sums);
+        add_column<kPlanes>(middle, weights + four_vectors, sums);
+        add_column<kPlanes>(right, weights + 2 * four_vectors, sums);
+        store_quads(sums, stage, packed.stage, out);
+        if (p + 1 == run.pixels) break;
+        offset += run.step;
+        left = run.columns == 1 ? middle : run.columns == 2 ? right : column_at<T>(taps, offset);
+        middle = run.columns == 1 ? right : column_at<T>(taps + 1, offset);
+    }
+}
+
+#endif
+
 template <typename T>
 void run_blocks(const PackedDepthwise& packed, const DepthwiseRun& run) {
     for (const ChannelBlock& block : packed.blocks) {
+#if HWY_TARGET == HWY_AVX3_DL
+        if (block.width == four_vectors) {
+            if (packed.planes == 1)
+                run_columns<T, 1>(packed, block, run);
+            else if (packed.planes == 2)
+                run_columns<T, 2>(packed, block, run);
+            else
+                run_columns<T, 3>(packed, block, run);
+            continue;
+        }
+#endif
 #if HWY_MAX_BYTES >= 64
         if (block.width == 32) {
             run_block_of<32, T>(packed, block, run);
@@ -103,10 +206,12 @@ void run_blocks(const PackedDepthwise& packed, const DepthwiseRun& run) {
 }  // namespace
 
 const DepthwiseFunctions* target_depthwise() {
-    static const DepthwiseFunctions functions{.target = hwy::TargetName(HWY_TARGET),
-                                              .widest_block = widest_block,
-                                              .run_uint8 = run_blocks<std::uint8_t>,
-                                              .run_int8 = run_blocks<std::int8_t>};
+    static const DepthwiseFunctions functions{
+        .target = hwy::TargetName(HWY_TARGET),
+        .widest_block = widest_block,
+        .has_four_vectors = reef::HWY_NAMESPACE::has_quad_products,
+        .run_uint8 = run_blocks<std::uint8_t>,
+        .run_int8 = run_blocks<std::int8_t>};
     return &functions;
 }
 
@@ -144,15 +249,78 @@ std::vector<ChannelBlock> overlapping_blocks(std::size_t channels, std::size_t w
 
 }  // namespace
 
-PackedDepthwise lay_out_depthwise(const Convolution& c, std::size_t widest) {
+namespace {
+
+/// In four vectors the bytes of int8 inputs have their sign bit flipped.
+constexpr std::int32_t middle = 128;
+
+struct WeightReader {
+    const Convolution& c;
+
+    [[nodiscard]] std::int32_t at(std::size_t tap, std::size_t channel) const {
+        const auto channels = static_cast<std::size_t>(c.out_channels);
+        const auto raw = std::to_integer<std::uint8_t>(c.weights.view()[tap * channels + channel]);
+        return (c.type == ElementType::int8 ? static_cast<std::int8_t>(raw) : std::int32_t{raw}) -
+               c.weight_zero;
+    }
+    [[nodiscard]] std::uint32_t sum(std::size_t taps, std::size_t channel) const {
+        std::uint32_t sum = 0;
+        for (std::size_t tap = 0; tap < taps; ++tap)
+            sum += static_cast<std::uint32_t>(at(tap, channel));
+        return sum;
+    }
+};
+
+/// How many int8 add up to every weight.
+std::size_t planes_of(const WeightReader& weights, std::size_t taps, std::size_t channels) {
+    std::size_t planes = 1;
+    for (std::size_t tap = 0; tap < taps; ++tap)
+        for (std::size_t channel = 0; channel < channels; ++channel) {
+            const std::int32_t weight = weights.at(tap, channel);
+            while (weight < -middle * static_cast<std::int32_t>(planes) ||
+                   weight > (middle - 1) * static_cast<std::int32_t>(planes))
+                ++planes;
+        }
+    return planes;
+}
+
+void pack_pairs(const WeightReader& weights, const PackedDepthwise& packed,
+                const ChannelBlock& block, std::size_t lane, std::size_t channel) {
+    auto* to = reinterpret_cast<std::int16_t*>(packed.weights.get() + block.weights);
+    for (std::size_t tap = 0; tap < packed.taps; ++tap)
+        to[tap / 2 * 2 * block.width + 2 * lane + tap % 2] =
+            static_cast<std::int16_t>(weights.at(tap, channel));
+}
+
+void pack_columns(const WeightReader& weights, const PackedDepthwise& packed,
+                  const ChannelBlock& block, std::size_t lane, std::size_t channel) {
+    constexpr std::size_t columns = 3, group = 4;
+    std::byte* to = packed.weights.get() + block.weights;
+    for (std::size_t tap = 0; tap < packed.taps; ++tap) {
+        std::int32_t left = weights.at(tap, channel);
+        for (std::size_t plane = 0; plane < packed.planes; ++plane) {
+            const std::int32_t part = std::clamp(left, -middle, middle - 1);
+            to[((plane * columns + tap % columns) * block.width + lane) * group + tap / columns] =
+                static_cast<std::byte>(part);
+            left -= part;
+        }
+    }
+}
+
+}  // namespace
+
+PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions& functions) {
     PackedDepthwise packed;
     const auto channels = static_cast<std::size_t>(c.out_channels);
     packed.taps = static_cast<std::size_t>(c.h.taps * c.w.taps);
-    packed.blocks = overlapping_blocks(channels, widest);
-    const std::size_t pairs = (packed.taps + 1) / 2;
+    const bool columns = functions.has_four_vectors && c.h.taps == 3 && c.w.taps == 3;
+    packed.blocks = overlapping_blocks(channels, columns ? four_vectors : functions.widest_block);
+    packed.planes = planes_of(WeightReader{c}, packed.taps, channels);
     for (ChannelBlock& block : packed.blocks) {
-        block.weights = packed.weights_size;
-        packed.weights_size += pairs * 2 * block.width;
+        block.weights = packed.weights_bytes;
+        packed.weights_bytes += block.width == four_vectors
+                                    ? packed.planes * 3 * 4 * block.width
+                                    : (packed.taps + 1) / 2 * 4 * block.width;
     }
     packed.stage.size = place_output_stage(packed.blocks);
     return packed;
@@ -160,31 +328,29 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, std::size_t widest) {
 
 void pack_depthwise(const Convolution& c, PackedDepthwise& packed) {
     const auto channels = static_cast<std::size_t>(c.out_channels);
-    packed.weights = hwy::AllocateAligned<std::int16_t>(packed.weights_size);
-    std::fill_n(packed.weights.get(), packed.weights_size, std::int16_t{0});
-    const auto weight_at = [&](std::size_t tap, std::size_t channel) {
-        const auto raw = std::to_integer<std::uint8_t>(c.weights.view()[tap * channels + channel]);
-        return (c.type == ElementType::int8 ? static_cast<std::int8_t>(raw) : std::int32_t{raw}) -
-               c.weight_zero;
-    };
+    packed.weights = hwy::AllocateAligned<std::byte>(packed.weights_bytes);
+    std::fill_n(packed.weights.get(), packed.weights_bytes, std::byte{0});
+    const WeightReader weights{c};
+    std::vector<std::int32_t> bias(channels);
+    for (std::size_t channel = 0; channel < channels; ++channel)
+        bias[channel] = static_cast<std::int32_t>(static_cast<std::uint32_t>(c.bias[channel]) -
+                                                  static_cast<std::uint32_t>(c.input_zero) *
+                                                      weights.sum(packed.taps, channel));
+    pack_output_stage(c, bias, packed.blocks, packed.stage);
     for (const ChannelBlock& block : packed.blocks) {
+        const bool columns = block.width == four_vectors;
+        std::int32_t* starts = packed.stage.rows.get() + block.stage;
         for (std::size_t lane = 0; lane < block.width; ++lane) {
             const std::size_t offset = channel_of_lane(lane, block.width);
             if (offset >= block.valid) continue;
-            for (std::size_t tap = 0; tap < packed.taps; ++tap)
-                packed.weights[block.weights + tap / 2 * 2 * block.width + 2 * lane + tap % 2] =
-                    static_cast<std::int16_t>(weight_at(tap, block.first + offset));
+            const std::size_t channel = block.first + offset;
+            (columns ? pack_columns : pack_pairs)(weights, packed, block, lane, channel);
+            if (columns && c.type == ElementType::int8)
+                starts[lane] = static_cast<std::int32_t>(static_cast<std::uint32_t>(starts[lane]) -
+                                                         static_cast<std::uint32_t>(middle) *
+                                                             weights.sum(packed.taps, channel));
         }
     }
-    std::vector<std::int32_t> bias = c.bias;
-    for (std::size_t channel = 0; channel < channels; ++channel) {
-        std::uint32_t sum = 0;
-        for (std::size_t tap = 0; tap < packed.taps; ++tap)
-            sum += static_cast<std::uint32_t>(weight_at(tap, channel));
-        bias[channel] = static_cast<std::int32_t>(static_cast<std::uint32_t>(bias[channel]) -
-                                                  static_cast<std::uint32_t>(c.input_zero) * sum);
-    }
-    pack_output_stage(c, bias, packed.blocks, packed.stage);
 }
 
 }  // namespace reef::cpu
