@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "reef/base/file.h"
@@ -109,6 +111,13 @@ std::vector<std::uint64_t> numbers_of(std::string_view json, std::string_view ke
     return out;
 }
 
+double real_of(std::string_view json, std::string_view key) {
+    const auto at = json.find('"' + std::string(key) + "\":");
+    return at == json.npos
+               ? std::nan("")
+               : std::strtod(std::string(json.substr(at + key.size() + 3)).c_str(), nullptr);
+}
+
 void read_starts(std::string_view json, ConvolutionVector& out) {
     auto tasks = json.substr(json.find("\"tasks\""));
     while (tasks.find("\"regcmd\"") != tasks.npos) {
@@ -156,6 +165,9 @@ std::vector<ConvolutionVector> convolution_vectors() {
         one.name = file.stem().string();
         one.size = static_cast<unsigned>(numbers_of(json, "oh").at(0));
         one.channels = static_cast<unsigned>(numbers_of(json, "oc").at(0));
+        for (const char* key : {"h", "c", "oc", "k", "stride", "pad_top", "dw", "oh", "izp", "wzp",
+                                "ozp", "isc", "wsc", "osc", "add", "azp", "asc"})
+            one.layer[key] = real_of(json, key);
         const auto memory = json.substr(json.find("\"mem\""));
         for (const char* name : {"input", "output", "weights", "biases", "regcmd", "addend"}) {
             const auto place = numbers_of(memory, name);

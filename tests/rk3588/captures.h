@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,9 +51,10 @@ struct ConvolutionVector {
         std::size_t words = 0;
     };
     std::vector<Start> starts;
-    unsigned size = 0;                ///< width and height of the results
-    unsigned channels = 0;            ///< of the results
-    std::vector<std::byte> expected;  ///< [row][pixel][channel], uint8
+    std::map<std::string, double> layer;  ///< sizes, zero points and scales, by the file's names
+    unsigned size = 0;                    ///< width and height of the results
+    unsigned channels = 0;                ///< of the results
+    std::vector<std::byte> expected;      ///< [row][pixel][channel], uint8
     [[nodiscard]] Buffer* find(std::string_view buffer);
 };
 [[nodiscard]] std::vector<ConvolutionVector> convolution_vectors();

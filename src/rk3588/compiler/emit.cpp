@@ -204,6 +204,57 @@ std::uint32_t pad_value(std::int32_t zero) {
     return (zero < 0 ? 0xffff0000U : 0) | byte << 8 | byte;
 }
 
+/// EW off: the operand's factor alone has its idle value.
+void set_no_operand(RegisterSet& r) {
+    r.set<"DPU_EW_CFG.EW_BYPASS">(1);
+    r.set<"DPU_EW_CFG.EW_OP_BYPASS">(1);
+    r.set<"DPU_EW_CFG.EW_LUT_BYPASS">(1);
+    r.set<"DPU_EW_CFG.EW_OP_CVT_BYPASS">(1);
+    r.set<"DPU_EW_CFG.EW_RELU_BYPASS">(1);
+    r.set<"DPU_EW_CVT_SCALE_VALUE.EW_OP_CVT_SCALE">(1);
+    r.set<"DPU_RDMA_FEATURE_MODE_CFG.MRDMA_DISABLE">(1);
+    r.set<"DPU_RDMA_ERDMA_CFG.ERDMA_DISABLE">(1);
+}
+
+/// An operand of 8 bits for every pixel, which EW converts and adds.
+void set_operand(RegisterSet& r, std::int32_t zero, const ScaleAndShift& gain, bool relu) {
+    r.set<"DPU_EW_CFG.EW_OP_SRC">(1);
+    r.set<"DPU_EW_CFG.EW_LUT_BYPASS">(1);
+    r.set<"DPU_EW_CFG.EW_RELU_BYPASS">(relu ? 0 : 1);
+    r.set<"DPU_EW_CFG.EW_ALU_ALGO">(spec::value::ew_operation::add_);
+    r.set<"DPU_EW_CFG.EDATA_SIZE">(spec::value::element_size::bits_8_);
+    r.set<"DPU_EW_CFG.EW_DATA_MODE">(1);
+    r.set<"DPU_EW_CFG.EW_CVT_TYPE">(1);
+    r.set<"DPU_EW_CVT_OFFSET_VALUE.EW_OP_CVT_OFFSET">(-zero);
+    r.set<"DPU_EW_CVT_SCALE_VALUE.EW_OP_CVT_SCALE">(gain.scale);
+    r.set<"DPU_EW_CVT_SCALE_VALUE.EW_OP_CVT_SHIFT">(gain.shift);
+    r.set<"DPU_RDMA_ERDMA_CFG.ERDMA_DATA_SIZE">(spec::value::element_size::bits_8_);
+    r.set<"DPU_RDMA_ERDMA_CFG.ERDMA_DATA_MODE">(1);
+}
+
+/// Both readers fetch the operand: one the even surfaces, the other the odd ones. What is between
+/// two surfaces of one reader is their notch.
+void set_fused_sum(TaskRegisters& task, const Plan& plan, const FusedSum& sum,
+                   const ConvolutionShape& shape, const RowTile& tile) {
+    constexpr std::int64_t both_for_operand = 5;
+    RegisterSet& r = task.registers;
+    const Cube cube = plan.cube(sum.addend);
+    const std::int64_t row = shape.out_width;
+    const std::int64_t surface =
+        std::max<std::int64_t>(row * shape.out_height, spec::least_operand_atoms);
+    const std::int64_t notch = surface + row * (shape.out_height - tile.rows);
+    set_operand(r, sum.zero, sum.gain, sum.relu);
+    r.set<"DPU_RDMA_FEATURE_MODE_CFG.COMB_USE">(both_for_operand);
+    r.set<"DPU_RDMA_EW_SURF_STRIDE.EW_SURF_STRIDE">(surface);
+    r.set<"DPU_RDMA_SURF_NOTCH.SURF_NOTCH_ADDR">(notch);
+    r.set<"DPU_RDMA_EW_SURF_NOTCH.EW_SURF_NOTCH">(notch);
+    const std::uint64_t first =
+        cube.offset + static_cast<std::uint64_t>(atom_size * row * tile.first);
+    task.address<"DPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">(Area::activations, first);
+    task.address<"DPU_RDMA_EW_BASE_ADDR.EW_BASE_ADDR">(Area::activations,
+                                                       first + cube.surface_bytes());
+}
+
 TaskRegisters convolution_task(const Plan& plan, const Step& step, const ConvolutionStep& conv,
                                const RowTile& tile) {
     const ConvolutionShape& shape = conv.shape;
@@ -234,17 +285,13 @@ TaskRegisters convolution_task(const Plan& plan, const Step& step, const Convolu
     r.set<"DPU_BS_OW_CFG.SIZE_E_2">(planes - 1);
     r.set<"DPU_BS_OW_OP.OW_OP">(-conv.weight_zero);
     set_limits(r, conv.numbers);
-    r.set<"DPU_EW_CFG.EW_BYPASS">(1);
-    r.set<"DPU_EW_CFG.EW_OP_BYPASS">(1);
-    r.set<"DPU_EW_CFG.EW_LUT_BYPASS">(1);
-    r.set<"DPU_EW_CFG.EW_OP_CVT_BYPASS">(1);
-    r.set<"DPU_EW_CFG.EW_RELU_BYPASS">(1);
-    r.set<"DPU_EW_CVT_SCALE_VALUE.EW_OP_CVT_SCALE">(1);
     set_converter(r, conv.numbers.zero, {conv.numbers.scale, conv.numbers.shift},
                   conv.numbers.away);
     r.set<"DPU_RDMA_FEATURE_MODE_CFG.CONV_MODE">(mode);
-    r.set<"DPU_RDMA_FEATURE_MODE_CFG.MRDMA_DISABLE">(1);
-    r.set<"DPU_RDMA_ERDMA_CFG.ERDMA_DISABLE">(1);
+    if (conv.sum)
+        set_fused_sum(task, plan, *conv.sum, shape, tile);
+    else
+        set_no_operand(r);
     task.address<"CNA_FEATURE_DATA_ADDR.FEATURE_BASE_ADDR">(
         Area::activations, plan.offset_of(step.inputs[0]) +
                                static_cast<std::uint64_t>(atom_size * shape.width * tile.first_in));
@@ -276,19 +323,9 @@ TaskRegisters sum_task(const Plan& plan, const Step& step, const SumStep& sum) {
     r.set<"DPU_BN_CFG.BN_ALU_BYPASS">(1);
     r.set<"DPU_BN_CFG.BN_MUL_BYPASS">(1);
     r.set<"DPU_BN_CFG.BN_RELU_BYPASS">(1);
-    r.set<"DPU_EW_CFG.EW_OP_SRC">(1);
-    r.set<"DPU_EW_CFG.EW_LUT_BYPASS">(1);
-    r.set<"DPU_EW_CFG.EW_RELU_BYPASS">(sum.relu ? 0 : 1);
-    r.set<"DPU_EW_CFG.EW_ALU_ALGO">(spec::value::ew_operation::add_);
-    r.set<"DPU_EW_CFG.EDATA_SIZE">(spec::value::element_size::bits_8_);
-    r.set<"DPU_EW_CFG.EW_DATA_MODE">(1);
-    r.set<"DPU_EW_CFG.EW_CVT_TYPE">(1);
-    r.set<"DPU_EW_CVT_OFFSET_VALUE.EW_OP_CVT_OFFSET">(-sum.zero_b);
-    r.set<"DPU_EW_CVT_SCALE_VALUE.EW_OP_CVT_SCALE">(sum.gains.b);
+    set_operand(r, sum.zero_b, {sum.gains.b, 0}, sum.relu);
     set_converter(r, sum.zero, sum.gains.converter, false);
     r.set<"DPU_RDMA_FEATURE_MODE_CFG.FLYING_MODE">(1);
-    r.set<"DPU_RDMA_ERDMA_CFG.ERDMA_DATA_SIZE">(spec::value::element_size::bits_8_);
-    r.set<"DPU_RDMA_ERDMA_CFG.ERDMA_DATA_MODE">(1);
     r.set<"DPU_RDMA_EW_SURF_STRIDE.EW_SURF_STRIDE">(surface / atom_size);
     task.address<"DPU_DST_BASE_ADDR.DST_BASE_ADDR">(Area::activations, out.offset);
     task.address<"DPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">(Area::activations,

@@ -232,7 +232,8 @@ Or<Numbers> numbers_of(const Graph& graph, const Node& node, const compiler::Con
     const auto range = range_of(conv.activation, out);
     if (!range) return std::unexpected("its activation is none of RELU and RELU6");
     const auto multipliers = multipliers_of(in, out, conv);
-    auto r = requantisation_of(multipliers, options);
+    const std::int32_t zero = zero_of(out);
+    auto r = requantisation_of(multipliers, options, {range->low - zero, range->high - zero});
     if (!r) return std::unexpected("its scales have no constants on this chip");
     Numbers n;
     n.requantisation = std::move(*r);

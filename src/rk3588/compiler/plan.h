@@ -18,6 +18,15 @@ namespace reef::rk3588::lowering {
 
 using compiler::ValueId;
 
+/// A tensor of the results' shape that EW adds to the products: (value - zero) * gain, in the scale
+/// that they have behind BS.
+struct FusedSum {
+    ValueId addend = 0;
+    std::int32_t zero = 0;  ///< int8 domain
+    ScaleAndShift gain;
+    bool relu = false;  ///< of the sum
+};
+
 /// Zero points and weights are in the domain of int8.
 struct ConvolutionStep {
     ConvolutionShape shape;
@@ -29,6 +38,7 @@ struct ConvolutionStep {
     std::uint32_t weight_bytes = 0;
     std::uint32_t operands = 0;  ///< biases, or groups of biases and factors
     std::uint32_t powers = 0;    ///< BN's factors
+    std::optional<FusedSum> sum;
 };
 
 /// Of two cubes, by the DPU alone.

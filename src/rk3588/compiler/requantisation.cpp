@@ -1,6 +1,7 @@
 #include "rk3588/compiler/requantisation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -37,41 +38,65 @@ Mantissa mantissa_of(double multiplier) {
     return m;
 }
 
-/// The converter that rounds a half away from zero at 2^places. Without CVT_ROUND a scale one too
-/// large pushes every tie outwards.
-void round_away(Requantisation& r, std::int32_t places, const Options& options) {
-    r.away = options.assume_round;
-    r.scale = half_scale + (r.away ? 0 : 1);
-    r.shift = scale_bits - 1 + places;
+/// The share of results that a scale of 2^14 + 1 changes beside the ties: behind a first rounding
+/// that left `places` bits, a boundary passes as many of its values as the result's distance from
+/// the zero point takes it.
+double lost_by_gain(std::int32_t places, const ResultRange& results) {
+    double values = 0;
+    for (std::int32_t d = results.least; d <= results.most; ++d)
+        values += std::floor(std::ldexp(std::abs(d), places - (scale_bits - 1)));
+    return std::ldexp(values / (results.most - results.least + 1), -places);
 }
 
-Requantisation two_roundings(double multiplier, const Options& options) {
+/// The share of results that are ties and go to the even one, which is the wrong one of two.
+double lost_to_even(std::int32_t places) {
+    return places > 0 ? std::ldexp(0.5, -places) : 0;
+}
+
+/// The converter that rounds a half away from zero at 2^places, the most of `all`, of each channel.
+/// Without CVT_ROUND a scale one too large pushes every tie outwards; where that moves more results
+/// than there are ties to mend, they stay even.
+void round_away(Requantisation& r, std::span<const std::int32_t> all, const Options& options,
+                const ResultRange& results) {
+    double gain = 0, even = 0;
+    for (const std::int32_t places : all) {
+        gain += lost_by_gain(places, results);
+        even += lost_to_even(places);
+    }
+    r.away = options.assume_round;
+    r.scale = half_scale + (r.away || gain > even ? 0 : 1);
+    r.shift = scale_bits - 1 + std::ranges::max(all);
+}
+
+Requantisation two_roundings(double multiplier, const Options& options,
+                             const ResultRange& results) {
     Requantisation r;
     const Mantissa m = mantissa_of(multiplier);
     r.multiplies = true;
     r.factor = m.bits;
     r.factor_shift = scale_bits;
-    round_away(r, -m.exponent, options);
+    round_away(r, std::array{-m.exponent}, options, results);
     return r;
 }
 
 std::optional<Requantisation> two_roundings_by_channel(std::span<const double> multipliers,
-                                                       const Options& options) {
+                                                       const Options& options,
+                                                       const ResultRange& results) {
     constexpr int most_power = 14;
     Requantisation r;
     r.multiplies = true;
     r.factor_shift = scale_bits;
-    std::vector<std::int32_t> exponents;
+    std::vector<std::int32_t> places;
     for (const double multiplier : multipliers) {
         const Mantissa m = mantissa_of(multiplier);
         r.factors.push_back(static_cast<std::int16_t>(m.bits));
-        exponents.push_back(m.exponent);
+        places.push_back(-m.exponent);
     }
-    const auto [least, most] = std::ranges::minmax(exponents);
+    const auto [least, most] = std::ranges::minmax(places);
     if (most - least > most_power) return std::nullopt;
-    for (const auto exponent : exponents)
-        r.powers.push_back(static_cast<std::int16_t>(1 << (exponent - least)));
-    round_away(r, -least, options);
+    for (const auto each : places)
+        r.powers.push_back(static_cast<std::int16_t>(1 << (most - each)));
+    round_away(r, places, options, results);
     return r;
 }
 
@@ -140,7 +165,8 @@ Requantisation two_factors(double multiplier) {
 }
 
 std::optional<Requantisation> requantisation_of(std::span<const double> multipliers,
-                                                const Options& options) {
+                                                const Options& options,
+                                                const ResultRange& results) {
     const auto usable = [](double m) { return std::isfinite(m) && m > 0; };
     if (multipliers.empty() || !std::ranges::all_of(multipliers, usable)) return std::nullopt;
     const bool same =
@@ -148,9 +174,9 @@ std::optional<Requantisation> requantisation_of(std::span<const double> multipli
     const bool twice = options.requant == Options::Requant::tflite;
     std::optional<Requantisation> r;
     if (same)
-        r = twice ? two_roundings(multipliers[0], options) : two_factors(multipliers[0]);
+        r = twice ? two_roundings(multipliers[0], options, results) : two_factors(multipliers[0]);
     else if (twice && options.assume_nrdma)
-        r = two_roundings_by_channel(multipliers, options);
+        r = two_roundings_by_channel(multipliers, options, results);
     if (!r) r = factors_by_channel(multipliers);
     if (!r || !shift_fits(r->shift)) return std::nullopt;
     return r;

@@ -36,10 +36,16 @@ struct ScaleAndShift {
 /// Two factors whose product is nearest to the multiplier.
 [[nodiscard]] Requantisation two_factors(double multiplier);
 
+/// Distances from the zero point that results may have, one as likely as the other.
+struct ResultRange {
+    std::int32_t least = -128, most = 127;
+};
+
 /// One rounding of the product, or two as TFLite's kernels have them. `multipliers`: one, or one
 /// for each channel. Nothing: no constants of the chip express them.
 [[nodiscard]] std::optional<Requantisation> requantisation_of(std::span<const double> multipliers,
-                                                              const Options& options);
+                                                              const Options& options,
+                                                              const ResultRange& results = {});
 
 /// The value that OUT_CVT makes of `value`, in front of its limits.
 [[nodiscard]] std::int64_t converted(std::int64_t value, const Requantisation& r);

@@ -136,8 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
         Network{"tf2_mobilenet_v2_1.0_224_ptq", true, false, 64, 0.996, 0.999, 18'900'000},
         Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", false, false, 32, 0.958, 0.992,
                 34'600'000},
-        // Without CVT_ROUND one operator has 99.28 %.
-        Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", true, false, 32, 0.992, 0.998,
+        Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", true, false, 32, 0.996, 0.998,
                 34'700'000},
         Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", true, true, 32, 0.996, 0.999,
                 34'700'000}),

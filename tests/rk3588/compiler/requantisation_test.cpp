@@ -44,6 +44,38 @@ TEST(Rk3588Requantisation, TwoRoundingsAreTflites) {
     EXPECT_EQ(round->scale, 1 << 14);
 }
 
+/// TFLite's kernel: both roundings with halves away from zero, the first with 31 bits.
+std::int64_t tflite(std::int64_t acc, double multiplier) {
+    int exponent = 0;
+    const double mantissa = std::frexp(multiplier, &exponent);
+    const auto first = std::llround(static_cast<double>(acc) * mantissa);
+    return std::llround(std::ldexp(static_cast<double>(first), exponent));
+}
+
+/// All accumulators of a range: of the two scales, the one that is chosen loses fewer results.
+TEST(Rk3588Requantisation, TheScaleThatLosesLessIsChosen) {
+    for (const double mantissa : {0.51, 0.7, 0.93})
+        for (int places = 1; places <= 12; ++places) {
+            const double m = std::ldexp(mantissa, -places);
+            auto r = *requantisation_of(std::array{m}, {});
+            const auto end = static_cast<std::int64_t>(127 / m);
+            const auto lost = [&](std::int32_t scale) {
+                r.scale = scale;
+                std::int64_t count = 0;
+                for (std::int64_t acc = -end; acc <= end; ++acc) {
+                    const auto first = static_cast<std::int64_t>(
+                        std::nearbyint(std::ldexp(static_cast<double>(acc * r.factor), -15)));
+                    count += converted(first, r) == tflite(acc, m) ? 0 : 1;
+                }
+                return static_cast<double>(count) / static_cast<double>(2 * end + 1);
+            };
+            const auto chosen = r.scale;
+            const double plain = lost(1 << 14), pushed = lost((1 << 14) + 1);
+            EXPECT_LE(chosen == 1 << 14 ? plain : pushed, std::min(plain, pushed) + 1e-3)
+                << mantissa << " " << places;
+        }
+}
+
 TEST(Rk3588Requantisation, ChannelsShareAConverter) {
     const std::array multipliers{0.011, 0.004, 0.0007, 0.02};
     const auto r = requantisation_of(multipliers, {});
