@@ -57,6 +57,11 @@ std::string places_of(const Plan& plan) {
     return text;
 }
 
+bool has_sum(const lowering::Step& step) {
+    const auto* conv = std::get_if<lowering::ConvolutionStep>(&step.kind);
+    return conv != nullptr && conv->sum.has_value();
+}
+
 /// Errors: bad_argument.
 Status check_plain(const model::Model& model) {
     if (model.subgraphs.empty()) return fail(Cause::bad_argument, "a model without operators");
@@ -170,6 +175,7 @@ class Compilation {
         CompiledProgram& done = out_.programs.emplace_back();
         done.operators = report_of(plan);
         done.tasks = artifact.tasks.size();
+        done.fused_sums = static_cast<std::size_t>(std::ranges::count_if(plan.steps, has_sum));
         done.activation_bytes = artifact.activation_bytes;
         done.constant_bytes = artifact.constants.size();
         done.command_bytes = artifact.commands.size() * sizeof(std::uint64_t);

@@ -25,6 +25,7 @@ struct CompileOptions {
 struct CompiledProgram {
     std::vector<OperatorReport> operators;
     std::size_t tasks = 0;
+    std::size_t fused_sums = 0;  ///< that a convolution computes, too
     std::size_t activation_bytes = 0, constant_bytes = 0, command_bytes = 0;
 };
 

@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view requant = "requant", assume = "assume", costs = "costs";
 constexpr std::string_view as_tflite = "tflite", as_exact = "exact";
 constexpr std::string_view assume_round = "round", assume_nrdma = "nrdma";
+constexpr std::string_view fuse = "fuse", fuse_sums = "add";
 
 std::string megabytes(std::uint64_t bytes) {
     return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6);
@@ -49,9 +50,12 @@ Result<Options> numbers_of(const chip::CompileOptions& options) {
                     return no_value(name, word, "values are round and nrdma, with commas between");
                 (word == assume_round ? out.assume_round : out.assume_nrdma) = true;
             }
+        } else if (name == fuse) {
+            if (value != fuse_sums) return no_value(name, value, "its value is add");
+            out.fuse_sums = true;
         } else if (name != costs) {
             return fail(Cause::bad_argument, fmt::format("no setting '{}'", name), {},
-                        "settings are requant, assume and costs");
+                        "settings are requant, assume, fuse and costs");
         }
     }
     return out;
@@ -94,6 +98,7 @@ chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size
         .lines = {}};
     const Totals t = totals_of(p);
     section.add("operators", fmt::format("{} in {} tasks", p.operators.size(), p.tasks));
+    if (p.fused_sums != 0) section.add("fused", fmt::format("{} sums", p.fused_sums));
     section.add("memory", fmt::format("{} of constants, {} of activations, {} of commands",
                                       megabytes(p.constant_bytes), megabytes(p.activation_bytes),
                                       megabytes(p.command_bytes)));
@@ -130,6 +135,7 @@ chip::Object document_of(const CompiledProgram& p) {
                                             {"estimated_cycles", r.cycles},
                                             {"worst_gain_error", r.worst_gain_error}});
     return {{"tasks", p.tasks},
+            {"fused_sums", p.fused_sums},
             {"activation_bytes", p.activation_bytes},
             {"constant_bytes", p.constant_bytes},
             {"command_bytes", p.command_bytes},
@@ -154,19 +160,24 @@ std::vector<std::string_view> CompilerPart::passes() const {
 }
 
 std::vector<chip::CompilerSetting> CompilerPart::settings() const {
-    return {{.name = std::string(requant),
-             .sentence = "Round twice as TFLite's kernels do, or the exact product once (default: "
-                         "tflite)",
-             .choices = {std::string(as_tflite), std::string(as_exact)}},
-            {.name = std::string(assume),
-             .sentence = "Use forms that no real chip has shown: round (CVT_ROUND), nrdma (factors "
-                         "of BN from memory)",
-             .choices = {std::string(assume_round), std::string(assume_nrdma)},
-             .several = true},
-            {.name = std::string(costs),
-             .sentence = "List tasks, banks, bytes moved and estimated cycles of each operator, "
-                         "and the unproven forms",
-             .choices = {}}};
+    return {
+        {.name = std::string(requant),
+         .sentence = "Round twice as TFLite's kernels do, or the exact product once (default: "
+                     "tflite)",
+         .choices = {std::string(as_tflite), std::string(as_exact)}},
+        {.name = std::string(assume),
+         .sentence = "Use forms that no real chip has shown: round (CVT_ROUND), nrdma (factors "
+                     "of BN from memory)",
+         .choices = {std::string(assume_round), std::string(assume_nrdma)},
+         .several = true},
+        {.name = std::string(fuse),
+         .sentence = "Compute sums with a convolution in front of them (add): fewer bytes moved, "
+                     "results one apart from TFLite's more often",
+         .choices = {std::string(fuse_sums)}},
+        {.name = std::string(costs),
+         .sentence = "List tasks, banks, bytes moved and estimated cycles of each operator, "
+                     "and the unproven forms",
+         .choices = {}}};
 }
 
 Result<chip::Compilation> CompilerPart::compile(const model::Model& model,

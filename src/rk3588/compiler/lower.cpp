@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "reef_spec/rk3588_machine.h"
 #include "rk3588/compiler/lowering.h"
@@ -103,8 +104,15 @@ class Lowering {
     }
 
     Result<Plan> run() {
+        if (options_.fuse_sums)
+            for (const std::size_t index : plan_.program->nodes) fuse_into(index);
         for (const std::size_t index : plan_.program->nodes) {
             const Node& node = plan_.graph->nodes[index];
+            if (compiler::holds(fused_away_, index)) continue;
+            if (const auto fused = fused_.find(index); fused != fused_.end()) {
+                plan_.steps.push_back(std::move(fused->second));
+                continue;
+            }
             auto kind = std::visit([&](const auto& o) { return step(node, o); }, node.operation);
             if (!kind)
                 return fail(Cause::unsupported, std::move(kind).error(),
@@ -116,6 +124,67 @@ class Lowering {
 
   private:
     using Kind = decltype(Step::kind);
+
+    /// The convolution that makes this operand of a sum for it alone, whose place the sum can take.
+    [[nodiscard]] std::optional<std::size_t> fusable(ValueId operand) const {
+        const Graph& graph = *plan_.graph;
+        const auto maker = graph.producer(operand);
+        if (!maker || !compiler::holds(plan_.program->nodes, *maker)) return std::nullopt;
+        const auto* conv = std::get_if<compiler::Convolution>(&graph.nodes[*maker].operation);
+        const bool alone = graph.readers(operand).size() == 1 && !graph.is_output(operand);
+        if (conv == nullptr || conv->depthwise || conv->activation != Activation::none || !alone)
+            return std::nullopt;
+        return maker;
+    }
+
+    /// Sets the gain that takes the operand to the products' scale in front of the converter;
+    /// false: EW has none so large.
+    static bool reach(FusedSum& sum, double ratio, const Requantisation& r) {
+        constexpr std::int32_t most_shift = 63;
+        sum.gain = nearest_scale(ratio / std::ldexp(r.scale, -r.shift));
+        return sum.gain.shift >= 0 && sum.gain.shift <= most_shift;
+    }
+
+    /// Of two convolutions the later one, so that the other operand is there.
+    void fuse_into(std::size_t index) {
+        const Node& node = plan_.graph->nodes[index];
+        const auto* sum = std::get_if<compiler::Sum>(&node.operation);
+        if (sum == nullptr || node.inputs[0] == node.inputs[1]) return;
+        std::optional<std::size_t> maker;
+        ValueId addend = 0;
+        for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
+            if (const auto found = fusable(node.inputs[i]); found && (!maker || *found > *maker)) {
+                maker = found;
+                addend = node.inputs[1 - i];
+            }
+        if (!maker) return;
+        // The convolution makes the sum's values.
+        Node conv = plan_.graph->nodes[*maker];
+        conv.outputs = node.outputs;
+        const auto& operation = std::get<compiler::Convolution>(conv.operation);
+        auto numbers = numbers_of(*plan_.graph, conv, operation, options_);
+        if (!numbers) return;
+        const Value& out = plan_.value(node.outputs[0]);
+        const auto range = range_of(sum->activation, out);
+        FusedSum fused{addend, zero_of(plan_.value(addend)), {}, range && range->low > -128};
+        const double ratio =
+            static_cast<double>(plan_.value(addend).scale) / static_cast<double>(out.scale);
+        if (!reach(fused, ratio, numbers->requantisation)) {
+            // Two factors of one scale: the converter's alone leaves the products as they are.
+            auto& r = numbers->requantisation;
+            if (!r.factors.empty()) return;
+            const auto one = nearest_scale(r.factor * std::ldexp(r.scale, -r.shift));
+            r = {.scale = one.scale, .shift = one.shift, .zero = r.zero};
+            if (!reach(fused, ratio, r)) return;
+        }
+        auto kind = convolution(shape_of(*plan_.graph, conv, operation), std::move(*numbers));
+        if (!kind) return;
+        add_weights(*kind, operation.weights.view());
+        kind->sum = fused;
+        fused_away_.push_back(*maker);
+        fused_.emplace(index,
+                       Step{index, {conv.inputs[0], addend}, node.outputs[0], std::move(*kind)});
+    }
 
     std::uint32_t put(const std::vector<std::byte>& bytes) {
         constexpr std::size_t alignment = 64;
@@ -195,6 +264,8 @@ class Lowering {
 
     const Options& options_;
     Plan plan_;
+    std::map<std::size_t, Step> fused_;  ///< by the sum's node
+    std::vector<std::size_t> fused_away_;
 };
 
 }  // namespace

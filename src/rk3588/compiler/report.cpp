@@ -28,6 +28,7 @@ BytesMoved moved(const Plan& plan, const Step& step, const ConvolutionStep& conv
         if (!conv.numbers.powers.empty()) b.operands += channels * sizeof(std::int16_t);
         b.commands += conv_words * sizeof(std::uint64_t);
     }
+    if (conv.sum) b.operands += plan.cube(conv.sum->addend).bytes();
     b.results = plan.cube(step.output).bytes();
     return b;
 }
@@ -92,6 +93,8 @@ void forms_of(const Plan& plan, const Step& step, const ConvolutionStep& conv, F
         out.emplace_back(fmt::format("BS factors by channel, shifted by {}", n.factor_shift));
     if (!n.powers.empty()) out.emplace_back("BN factors by channel from memory (NRDMA)");
     if (n.most) out.emplace_back("BN with an upper limit (BN_RELUX_EN)");
+    if (conv.sum && n.multiplies) out.emplace_back("a sum behind the factors of BS");
+    if (conv.sum && conv.sum->relu) out.emplace_back("ReLU of the element-wise stage");
     if (by_channel && conv.shape.depthwise)
         out.emplace_back("operands by channel of a depthwise convolution, 64 bytes for 8 channels");
     if (conv.shape.depthwise && (w.dilation_h > 1 || w.dilation_w > 1))

@@ -22,13 +22,15 @@ namespace {
 struct Network {
     const char* name;
     bool nrdma, round;          ///< what is assumed
+    bool fuse;                  ///< sums with convolutions
     std::size_t operators;      ///< on the chip
     double worst_share, share;  ///< of equal bytes: of an operator, of all
     std::uint64_t most_bytes;   ///< moved
 };
 
 std::ostream& operator<<(std::ostream& out, const Network& n) {
-    return out << n.name << (n.nrdma ? " nrdma" : "") << (n.round ? " round" : "");
+    return out << n.name << (n.nrdma ? " nrdma" : "") << (n.round ? " round" : "")
+               << (n.fuse ? " fused" : "");
 }
 
 struct Comparison {
@@ -65,6 +67,37 @@ void fill_input(runtime::Session& cpu, const std::filesystem::path& shared, cons
         if (key == "in0") std::ranges::copy(array.data, cpu.input(0).begin());
 }
 
+/// What the operator reads: of a sum with a convolution in it, that one's input and the other
+/// operand.
+struct Reads {
+    std::vector<compiler::ValueId> inputs;
+    std::optional<compiler::ValueId> unrounded;  ///< the convolution's result, which nobody stores
+};
+Reads reads_of(const compiler::Graph& graph, const rk3588::Artifact& artifact, std::size_t node) {
+    const auto& inputs = graph.nodes[node].inputs;
+    if (!std::holds_alternative<compiler::Sum>(graph.nodes[node].operation)) return {inputs, {}};
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const auto maker = graph.producer(inputs[i]);
+        const bool there = !maker || std::ranges::find(artifact.operators, *maker,
+                                                       &rk3588::ArtifactOperator::index) !=
+                                         artifact.operators.end();
+        if (!there && std::holds_alternative<compiler::Convolution>(graph.nodes[*maker].operation))
+            return {{graph.nodes[*maker].inputs[0], inputs[1 - i]}, inputs[i]};
+    }
+    return {inputs, {}};
+}
+
+/// Where results are more than 1 apart, TFLite has cut the convolution's result off at the ends of
+/// its type.
+void expect_far_ones_are_cut_off(Bytes got, Bytes want, Bytes between, bool is_signed) {
+    const int flip = is_signed ? 128 : 0;
+    const auto number = [&](std::byte b) { return (std::to_integer<int>(b) + flip) % 256; };
+    for (std::size_t i = 0; i < want.size(); ++i)
+        if (std::abs(number(got[i]) - number(want[i])) > 1) {
+            EXPECT_TRUE(number(between[i]) == 0 || number(between[i]) == 255) << i;
+        }
+}
+
 class Networks : public testing::TestWithParam<Network> {};
 
 TEST_P(Networks, EachOperatorIsTheCpusButForFewBytes) {
@@ -79,6 +112,7 @@ TEST_P(Networks, EachOperatorIsTheCpusButForFewBytes) {
     rk3588::CompileOptions options;
     options.numbers.assume_nrdma = GetParam().nrdma;
     options.numbers.assume_round = GetParam().round;
+    options.numbers.fuse_sums = GetParam().fuse;
     const auto compiled = rk3588::compile(plain, options);
     ASSERT_TRUE(compiled) << compiled.error().message();
     auto graph = compiler::read_graph(plain);
@@ -95,15 +129,23 @@ TEST_P(Networks, EachOperatorIsTheCpusButForFewBytes) {
             ++operators;
             if (op.tasks == 0) continue;
             const auto& node = graph.nodes[op.index];
+            const auto reads = reads_of(graph, artifact, op.index);
+            const auto tensor = [&](compiler::ValueId id) {
+                return cpu->tensor(static_cast<model::TensorIndex>(id));
+            };
             for (std::size_t i = 0; i < op.inputs.size(); ++i)
-                chip.write(op.inputs[i],
-                           cpu->tensor(static_cast<model::TensorIndex>(node.inputs[i])));
+                chip.write(op.inputs[i], tensor(reads.inputs[i]));
             const auto done = chip.run(op);
             ASSERT_TRUE(done) << op.index << " " << op.name << ": " << done.error().message();
-            const auto c = compare(chip.read(op.output),
-                                   cpu->tensor(static_cast<model::TensorIndex>(node.outputs[0])),
-                                   !op.output.flipped);
-            EXPECT_LE(c.most, 1) << op.index << " " << op.name;
+            const auto got = chip.read(op.output);
+            const Bytes want = tensor(node.outputs[0]);
+            const auto c = compare(got, want, !op.output.flipped);
+            if (reads.unrounded) {
+                expect_far_ones_are_cut_off(got, want, tensor(*reads.unrounded),
+                                            !op.output.flipped);
+            } else {
+                EXPECT_LE(c.most, 1) << op.index << " " << op.name;
+            }
             EXPECT_GE(c.share(), GetParam().worst_share) << op.index << " " << op.name;
             worst = std::min(worst, c.share());
             total.equal += c.equal;
@@ -114,11 +156,11 @@ TEST_P(Networks, EachOperatorIsTheCpusButForFewBytes) {
     EXPECT_EQ(operators, GetParam().operators);
     EXPECT_GE(total.share(), GetParam().share);
     EXPECT_LE(moved, GetParam().most_bytes);
-    fmt::print(
-        "{}{}: {} operators, {:.3f} % of bytes equal, worst operator {:.3f} %, {} bytes\n",
-        GetParam().name,
-        fmt::format("{}{}", GetParam().nrdma ? " nrdma" : "", GetParam().round ? " round" : ""),
-        operators, 100 * total.share(), 100 * worst, moved);
+    fmt::print("{}{}: {} operators, {:.3f} % of bytes equal, worst operator {:.3f} %, {} bytes\n",
+               GetParam().name,
+               fmt::format("{}{}{}", GetParam().nrdma ? " nrdma" : "",
+                           GetParam().round ? " round" : "", GetParam().fuse ? " fused" : ""),
+               operators, 100 * total.share(), 100 * worst, moved);
     // The compiler's count is the simulator's.
     std::uint64_t reported = 0;
     for (const auto& program : compiled->programs)
@@ -129,22 +171,27 @@ TEST_P(Networks, EachOperatorIsTheCpusButForFewBytes) {
 INSTANTIATE_TEST_SUITE_P(
     Published, Networks,
     testing::Values(
-        Network{"mobilenet_v1_0.25_128_quant", false, false, 29, 0.996, 0.999, 1'735'000},
-        Network{"mobilenet_v1_0.5_160_quant", false, false, 29, 0.996, 0.999, 4'385'000},
-        Network{"deeplabv3_mnv2_dm05_pascal_quant", false, false, 66, 0.996, 0.999, 53'300'000},
-        Network{"tf2_mobilenet_v2_1.0_224_ptq", false, false, 64, 0.984, 0.992, 18'850'000},
-        Network{"tf2_mobilenet_v2_1.0_224_ptq", true, false, 64, 0.996, 0.999, 18'900'000},
-        Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", false, false, 32, 0.958, 0.992,
-                34'600'000},
-        Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", true, false, 32, 0.996, 0.998,
-                34'700'000},
-        Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", true, true, 32, 0.996, 0.999,
-                34'700'000}),
+        Network{"mobilenet_v1_0.25_128_quant", false, false, false, 29, 0.996, 0.999, 1'735'000},
+        Network{"mobilenet_v1_0.5_160_quant", false, false, false, 29, 0.996, 0.999, 4'385'000},
+        Network{"deeplabv3_mnv2_dm05_pascal_quant", false, false, false, 66, 0.996, 0.999,
+                53'300'000},
+        Network{"tf2_mobilenet_v2_1.0_224_ptq", false, false, false, 64, 0.984, 0.992, 18'850'000},
+        Network{"tf2_mobilenet_v2_1.0_224_ptq", true, false, false, 64, 0.996, 0.999, 18'900'000},
+        Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", false, false, false, 32, 0.958,
+                0.992, 34'600'000},
+        Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", true, false, false, 32, 0.996,
+                0.998, 34'700'000},
+        // Sums take the convolution's sums before they are rounded: about a fifth of them differ.
+        Network{"tf2_mobilenet_v2_1.0_224_ptq", true, false, true, 54, 0.77, 0.99, 18'400'000},
+        Network{"deeplabv3_mnv2_dm05_pascal_quant", false, false, true, 56, 0.72, 0.99, 51'800'000},
+        Network{"posenet_mobilenet_v1_075_353_481_16_quant_decoder", true, true, false, 32, 0.996,
+                0.999, 34'700'000}),
     [](const auto& each) {
         std::string name = each.param.name;
         std::ranges::replace_if(
             name, [](char c) { return std::isalnum(c) == 0; }, '_');
-        return name + (each.param.nrdma ? "_nrdma" : "") + (each.param.round ? "_round" : "");
+        return name + (each.param.nrdma ? "_nrdma" : "") + (each.param.round ? "_round" : "") +
+               (each.param.fuse ? "_fused" : "");
     });
 
 }  // namespace

@@ -45,6 +45,9 @@ TEST_F(NpuVerbs, CompileReportsWhatProgramsNeed) {
     const auto exact = compile({"--requant", "exact", "--assume", "round,nrdma", "--json"});
     EXPECT_EQ(exact.exit_code, 0) << exact.err;
     EXPECT_THAT(exact.out, HasSubstr("\"estimated_cycles\""));
+    EXPECT_THAT(exact.out, HasSubstr("\"fused_sums\": 0"));
+    EXPECT_EQ(compile({"--fuse", "add"}).exit_code, 0);
+    EXPECT_EQ(compile({"--fuse", "mul"}).exit_code, 2);
 }
 
 TEST_F(NpuVerbs, CompiledModelsRunOnTheSimulatedCore) {
