@@ -191,5 +191,22 @@ TEST(Memories, HoldBuffersThatDoNotOverlap) {
     EXPECT_FALSE(memory.read(0x1000, 1, "a"));
 }
 
+TEST(Memories, BytesThatNobodyWroteAreNotRead) {
+    Memory memory;
+    std::vector<std::byte> a(64);
+    ASSERT_TRUE(memory.add(0x1000, a, Contents::unknown));
+    EXPECT_FALSE(memory.read(0x1000, 1, "a"));
+    ASSERT_TRUE(memory.check_write(0x1000, 64, "a"));
+    EXPECT_FALSE(memory.read(0x1000, 1, "a")) << "nothing was written yet";
+    ASSERT_TRUE(memory.write(0x1010, 16, "a"));
+    EXPECT_TRUE(memory.read(0x1010, 16, "a"));
+    const auto beyond = memory.read(0x1018, 16, "CNA: features");
+    ASSERT_FALSE(beyond);
+    EXPECT_EQ(beyond.error().what,
+              "CNA: features: read of 16 bytes at 0x1018, of which byte 8 was never written");
+    memory.forget(0x1000);
+    EXPECT_FALSE(memory.read(0x1010, 16, "a"));
+}
+
 }  // namespace
 }  // namespace reef::rk3588::sim

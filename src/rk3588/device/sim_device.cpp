@@ -74,7 +74,8 @@ class SimOperator final : public graph::DeviceOperator {
         commands_base_ = base[static_cast<std::size_t>(Area::commands)];
         REEF_CHECK(add(commands_base_, std::as_writable_bytes(std::span(commands_))));
         REEF_CHECK(add(base[static_cast<std::size_t>(Area::constants)], constants_));
-        return add(base[static_cast<std::size_t>(Area::activations)], activations_);
+        activations_base_ = base[static_cast<std::size_t>(Area::activations)];
+        return add(activations_base_, activations_, sim::Contents::unknown);
     }
 
     [[nodiscard]] std::string kernel() const override { return "rk3588 program"; }
@@ -83,8 +84,14 @@ class SimOperator final : public graph::DeviceOperator {
                              std::span<const MutableBytes> outputs) override {
         const std::lock_guard lock(device_->mutex());
         const Artifact& a = program_->artifact;
-        for (std::size_t i = 0; i < inputs.size(); ++i)
-            to_cube(a.inputs[i], inputs[i], at(a.inputs[i]));
+        // What an earlier run left is nobody's input.
+        memory_.forget(activations_base_);
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            const Cube& cube = a.inputs[i];
+            to_cube(cube, inputs[i],
+                    REEF_TRY(memory_.write(activations_base_ + std::uint64_t{cube.offset},
+                                           cube.bytes(), "an input")));
+        }
         machine_.reset();
         for (const ArtifactOperator& op : a.operators) {
             REEF_CHECK(control_.check());
@@ -98,18 +105,21 @@ class SimOperator final : public graph::DeviceOperator {
                     Error(done.error())
                         .in(fmt::format("operator {} {} of the plain model", op.index, op.name)));
         }
-        for (std::size_t i = 0; i < outputs.size(); ++i)
-            from_cube(a.outputs[i], at(a.outputs[i]), outputs[i]);
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            const Cube& cube = a.outputs[i];
+            from_cube(cube,
+                      REEF_TRY(memory_.read(activations_base_ + std::uint64_t{cube.offset},
+                                            cube.bytes(), "an output")),
+                      outputs[i]);
+        }
         device_->count_run();
         return {};
     }
 
   private:
-    [[nodiscard]] Status add(std::uint32_t address, MutableBytes bytes) {
-        return bytes.empty() ? Status{} : memory_.add(address, bytes);
-    }
-    [[nodiscard]] MutableBytes at(const Cube& cube) {
-        return MutableBytes(activations_).subspan(cube.offset, cube.bytes());
+    [[nodiscard]] Status add(std::uint32_t address, MutableBytes bytes,
+                             sim::Contents contents = sim::Contents::known) {
+        return bytes.empty() ? Status{} : memory_.add(address, bytes, contents);
     }
 
     std::shared_ptr<SimDevice> device_;
@@ -117,7 +127,7 @@ class SimOperator final : public graph::DeviceOperator {
     const graph::RunControl& control_;
     std::vector<std::byte> constants_, activations_;
     std::vector<std::uint64_t> commands_;
-    std::uint32_t commands_base_ = 0;
+    std::uint32_t commands_base_ = 0, activations_base_ = 0;
     sim::Memory memory_;
     sim::Machine machine_;
 };

@@ -136,7 +136,7 @@ void convert_lane(const Converter& c, const Sums& data, std::size_t at, std::byt
 
 }  // namespace
 
-Status check_results_place(WatchedRegisters& r, const DpuShape& shape, Memory& memory) {
+Status check_results_place(WatchedRegisters& r, const DpuShape& shape, const Memory& memory) {
     const Written written =
         REEF_TRY(written_elements(r.get<"DPU_DATA_FORMAT.OUT_PRECISION">(), shape.elements));
     const Places places = REEF_TRY(read_places(r, shape));
@@ -144,7 +144,8 @@ Status check_results_place(WatchedRegisters& r, const DpuShape& shape, Memory& m
     const std::size_t row_bytes = std::size_t{shape.width} * spec::atom_bytes;
     for (unsigned surface = 0; surface * lanes < shape.channels; ++surface)
         for (unsigned y = 0; y < shape.height; ++y)
-            REEF_TRY(memory.write(places.of(surface) + y * places.row, row_bytes, "DPU: results"));
+            REEF_CHECK(
+                memory.check_write(places.of(surface) + y * places.row, row_bytes, "DPU: results"));
     return {};
 }
 

@@ -22,29 +22,42 @@ struct Traffic {
     Traffic& operator+=(const Traffic& other);
 };
 
+/// What a buffer holds before a run. Bytes that are unknown may be read when somebody wrote them.
+enum class Contents : std::uint8_t { known, unknown };
+
 /// Buffers that belong to somebody else. An access outside of all of them, or over a buffer's end,
 /// is what the chip's address translation refuses.
 class Memory {
   public:
     /// Errors: bad_argument for an empty buffer, one that overlaps another, or one that ends beyond
     /// 32 bits.
-    [[nodiscard]] Status add(std::uint32_t address, MutableBytes bytes);
+    [[nodiscard]] Status add(std::uint32_t address, MutableBytes bytes,
+                             Contents contents = Contents::known);
+    /// All bytes of the buffer of unknown contents that begins there are unknown again.
+    void forget(std::uint32_t address);
     /// Nothing happens when no buffer begins there.
     void remove(std::uint32_t address);
 
-    /// `what` names the access in the error: "weights".
+    /// `what` names the access in the error: "weights". Errors: bad_input, also for bytes that
+    /// nobody wrote.
     [[nodiscard]] Result<Bytes> read(std::uint64_t address, std::uint64_t size,
                                      std::string_view what) const;
+    /// The bytes count as written.
     [[nodiscard]] Result<MutableBytes> write(std::uint64_t address, std::uint64_t size,
                                              std::string_view what);
+    /// Errors: those of write(), without writing.
+    [[nodiscard]] Status check_write(std::uint64_t address, std::uint64_t size,
+                                     std::string_view what) const;
 
   private:
     struct Buffer {
         std::uint32_t address;
         MutableBytes bytes;
+        std::vector<std::uint8_t> written;  ///< 1 for each byte; empty: all are known
     };
-    [[nodiscard]] Result<MutableBytes> find(std::uint64_t address, std::uint64_t size,
-                                            std::string_view what, std::string_view verb) const;
+    /// The number of the buffer that holds the bytes.
+    [[nodiscard]] Result<std::size_t> find(std::uint64_t address, std::uint64_t size,
+                                           std::string_view what, std::string_view verb) const;
 
     std::vector<Buffer> buffers_;  ///< by address
 };

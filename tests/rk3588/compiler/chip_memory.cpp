@@ -19,11 +19,14 @@ ChipMemory::ChipMemory(rk3588::Artifact artifact, const rk3588::sim::Switches& s
     if (!constants_.empty()) {
         EXPECT_TRUE(memory_.add(base[1], constants_));
     }
-    EXPECT_TRUE(memory_.add(base[2], activations_));
+    EXPECT_TRUE(memory_.add(base[2], activations_, rk3588::sim::Contents::unknown));
 }
 
 void ChipMemory::write(const rk3588::Cube& cube, Bytes tensor) {
-    to_cube(cube, tensor, MutableBytes(activations_).subspan(cube.offset, cube.bytes()));
+    const auto place =
+        memory_.write(base[2] + std::uint64_t{cube.offset}, cube.bytes(), "a tensor");
+    ASSERT_TRUE(place) << place.error().message();
+    to_cube(cube, tensor, *place);
 }
 
 std::vector<std::byte> ChipMemory::read(const rk3588::Cube& cube) const {
