@@ -71,8 +71,7 @@ class Gathering {
     [[nodiscard]] std::optional<Place> read(std::size_t i, std::size_t tap,
                                             std::size_t position) const {
         const Execution& from = execution(i);
-        if (!from.lanes.empty())
-            return tap == 0 ? places_.of(from.lanes[position * lane_count]) : std::nullopt;
+        if (!from.lanes.empty()) return places_.of(from.lane(tap, position, 0));
         return places_.of(from.inputs[tap * from.positions() + position]);
     }
 
@@ -80,9 +79,7 @@ class Gathering {
         std::map<std::pair<std::vector<std::uint32_t>, std::uint64_t>, std::size_t> known;
         for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
             const Execution& from = execution(i);
-            std::vector<std::uint32_t> taps = from.taps;
-            // Of parameters, only the first step's are looked at.
-            if (!from.lanes.empty()) taps.resize(1);
+            const auto& taps = from.lanes.empty() ? from.taps : from.lane_taps;
             const std::uint64_t steps = from.shape->steps / from.shape->positions;
             const auto [at, fresh] = known.try_emplace({taps, steps}, patterns_.size());
             if (fresh) patterns_.push_back({taps, steps, {}});
@@ -229,16 +226,24 @@ class Gathering {
         return channels_read_.size() == 1 ? channels_by_parameters() : channels_by_source();
     }
 
+    /// A step of the position that reads no border. Precondition: there is one.
+    [[nodiscard]] std::size_t inside_tap(std::size_t i, std::size_t position) const {
+        std::size_t tap = 0;
+        while (!read(i, tap, position)) ++tap;
+        return tap;
+    }
+
     /// Each lane has its own source, and what has none is nothing of the tensor: a product of two
     /// tensors is computed word by word with one operand's word in the first lane of a row.
     std::string channels_by_lane() {
         for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
             const Execution& from = execution(i);
-            auto& channels = layer_.lane_channels.emplace_back(from.lanes.size());
+            auto& channels = layer_.lane_channels.emplace_back(from.positions() * lane_count);
             for (std::size_t p = 0; p < from.positions(); ++p) {
-                const auto first = *places_.of(from.lanes[p * lane_count]);
+                const std::size_t tap = inside_tap(i, p);
+                const auto first = *read(i, tap, p);
                 for (unsigned lane = 0; lane < from.lanes_of(p); ++lane) {
-                    const Origin origin = from.lanes[p * lane_count + lane];
+                    const Origin origin = from.lane(tap, p, lane);
                     if (origin == no_origin) {
                         channels[p * lane_count + lane] = no_channel;
                         continue;

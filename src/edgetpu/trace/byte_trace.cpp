@@ -67,7 +67,8 @@ struct Record {
     std::vector<std::uint32_t> steps;       ///< done, by position
     std::vector<std::uint32_t> reads;       ///< of the first position: input bytes, by step
     std::vector<std::int32_t> tap_of_step;  ///< -1: not looked at
-    std::uint64_t next_position = 0;        ///< whose results come next
+    std::vector<std::int32_t> lane_tap_of_step;
+    std::uint64_t next_position = 0;  ///< whose results come next
 
     void begin_run() {
         std::ranges::fill(steps, 0);
@@ -123,13 +124,13 @@ class Recorder final : public sim::TensorTap {
         if (position >= execution.positions()) return;
         const std::uint32_t step = record.steps[position]++;
         if (step >= record.tap_of_step.size()) return;
+        if (execution.op->kind != sim::TensorKind::resize)
+            add_parameters(record, memory, step, position, parameter);
         const std::int32_t tap = record.tap_of_step[step];
         if (tap < 0) return;
         const std::size_t read = static_cast<std::size_t>(tap) * execution.positions() + position;
         if (in < memory.narrow.size())
             Found::add(execution.inputs[read], record.input_kinds[read], memory.narrow[in], marks_);
-        const bool has_parameters = execution.op->kind != sim::TensorKind::resize;
-        if (tap == 0 && has_parameters) add_parameters(record, memory, position, parameter);
     }
 
     /// Those that stay in wide memory have no origin.
@@ -223,7 +224,21 @@ class Recorder final : public sim::TensorTap {
             for (const std::size_t step : {first, first + (last - first) / 2, last}) take(step);
             first = last + 1;
         }
+        choose_lane_taps(record);
         record.reads = {};
+    }
+
+    static void choose_lane_taps(Record& record) {
+        Execution& execution = record.execution;
+        const std::size_t steps = record.reads.size();
+        record.lane_tap_of_step.assign(steps, -1);
+        std::vector<std::size_t> chosen = {0};
+        if (execution.op->kind == sim::TensorKind::max) chosen = {0, steps / 2, steps - 1};
+        for (const std::size_t step : chosen) {
+            if (step >= steps || record.lane_tap_of_step[step] >= 0) continue;
+            record.lane_tap_of_step[step] = static_cast<std::int32_t>(execution.lane_taps.size());
+            execution.lane_taps.push_back(static_cast<std::uint32_t>(step));
+        }
     }
 
     static void make_room(Record& record) {
@@ -235,25 +250,30 @@ class Recorder final : public sim::TensorTap {
         record.steps.resize(execution.positions());
     }
 
-    void add_parameters(Record& record, const sim::TileMemory& memory, std::uint64_t position,
-                        std::uint32_t parameter) {
+    void add_parameters(Record& record, const sim::TileMemory& memory, std::uint32_t step,
+                        std::uint64_t position, std::uint32_t parameter) {
         Execution& execution = record.execution;
+        const std::int32_t tap = record.lane_tap_of_step[step];
+        if (tap < 0) return;
         const sim::TensorOp& op = *execution.op;
         const unsigned width = op.par_16bit ? 2 : 1;
         const unsigned quarter = op.elements() * width < 4 ? parameter & 3U : 0;
         const auto& row = memory.wide[parameter >> 2U];
         // What the row held before it was filled the last time is no operand of anything.
         const std::size_t lanes_held = (memory.row_length[parameter >> 2U] + 3U) / 4;
-        Found::add(execution.parameters[position], record.parameter_kinds[position], row[quarter],
-                   marks_);
+        if (step == 0)
+            Found::add(execution.parameters[position], record.parameter_kinds[position],
+                       row[quarter], marks_);
         const bool ones = marks_.kind == Marks::Kind::activations && row[quarter] == 0xff;
         if (execution.lanes.empty() && ones) {
-            execution.lanes.resize(execution.positions() * lane_count);
+            execution.lanes.resize(execution.lane_taps.size() * execution.positions() * lane_count);
             record.lane_kinds.resize(execution.lanes.size());
         }
         if (execution.lanes.empty()) return;
+        const std::size_t first =
+            (static_cast<std::size_t>(tap) * execution.positions() + position) * lane_count;
         for (unsigned lane = 0; lane < std::min(lane_count, lanes_held); ++lane) {
-            const std::size_t at = position * lane_count + lane;
+            const std::size_t at = first + lane;
             Found::add(execution.lanes[at], record.lane_kinds[at], row[4 * lane + quarter], marks_);
         }
     }

@@ -41,13 +41,19 @@ struct Execution {
     std::vector<Origin> inputs;
     /// [position]: lane 0's parameter at the first step.
     std::vector<Origin> parameters;
-    /// [position][lane]: the same of every lane, when `parameters` are activations; else empty.
+    /// Steps whose parameters are looked at in every lane: the first, and of a maximum those in the
+    /// middle and at the end, of which one is inside an image's border.
+    std::vector<std::uint32_t> lane_taps;
+    /// [lane tap][position][lane]: what they read, when any of it is an activation; else empty.
     /// Lanes behind the row's end have no origin.
     std::vector<Origin> lanes;
     /// The positions' results in order, whole words each; those of the last picture.
     std::vector<std::byte> results;
 
     [[nodiscard]] std::size_t positions() const { return shape->positions; }
+    [[nodiscard]] Origin lane(std::size_t tap, std::size_t position, std::size_t lane) const {
+        return lanes[(tap * positions() + position) * sim::lane_count + lane];
+    }
     [[nodiscard]] unsigned element_bytes() const { return op->out_16bit ? 2 : 1; }
     [[nodiscard]] unsigned lanes_of(std::uint64_t position) const;
     [[nodiscard]] std::size_t bytes_of(std::uint64_t position) const;
