@@ -71,6 +71,16 @@ TEST_F(SimulatedRunTest, StrictRunNamesWhatAProgramDoes) {
     EXPECT_GT(never_read, 0);
 }
 
+// The chip's LSTM is not TFLite's to the byte, but near it: its tanh is a table of one half.
+TEST_F(SimulatedRunTest, RecurrentNetworkIsNearThePlainOne) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto network = (shared / "data/models/keras_lstm_mnist_ptq").string();
+    for (const char* picture :
+         {"cat", "grace_hopper", "sunflower", "squat", "bird_segmentation", "mnist_nine"})
+        expect_ok({"compare", network + "_edgetpu.tflite", network + ".tflite", "--input",
+                   shared / "data/images" / (std::string(picture) + ".bmp"), "--cosine", "0.96"});
+}
+
 TEST_F(SimulatedRunTest, SaysHowOftenParametersWereLoaded) {
     REEF_SHARED_OR_SKIP(shared);
     const std::vector<std::string> arguments = {

@@ -17,9 +17,9 @@ namespace {
 /// What instructions of one layer have in common.
 auto arithmetic_of(const sim::TensorOp& op) {
     return std::tuple(op.kind, op.in_16bit, op.par_16bit, op.single, op.out_16bit, op.table,
-                      op.table_normalised, op.scale, op.clamp_max, op.clamp_min, op.start_value,
-                      op.par_zero_rows, op.par_zero, op.in_zero, op.out_zero, op.bias,
-                      op.lane_scale);
+                      op.table_normalised, op.table_odd, op.scale, op.clamp_max, op.clamp_min,
+                      op.start_value, op.par_zero_rows, op.par_zero, op.in_zero, op.out_zero,
+                      op.bias, op.lane_scale);
 }
 
 constexpr std::string_view reads_later =

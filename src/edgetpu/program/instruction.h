@@ -247,6 +247,7 @@ struct Tensor : TensorLoops {
     std::int32_t out_zero = 0;
     bool bias = false;
     bool lane_scale = false;
+    unsigned table_odd = 0;  ///< 3: the table holds an odd function's right half
     friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 

@@ -233,6 +233,7 @@ void members(Io& io, Given<Io, Tensor>& o) {
     io(n::out_zero, o.out_zero);
     io(n::bias, o.bias);
     io(n::lane_scale, o.lane_scale);
+    io(n::table_odd, o.table_odd);
 }
 
 template <typename Io>

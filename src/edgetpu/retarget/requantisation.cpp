@@ -321,7 +321,7 @@ bool has_shape_of(const program::Tensor& t, const Requantisation& values) {
             return !t.in_16bit && !t.par_16bit && !t.single && !t.table && !t.out_16bit;
         case Form::sigmoid:
         case Form::exponential:
-            return t.table && !t.table_normalised;
+            return t.table && !t.table_normalised && !t.table_odd;
         case Form::maximum:
         case Form::difference:
             break;

@@ -261,6 +261,8 @@ TEST(CopyProgram, WhatNoKnownProgramHasIsNotModelled) {
                      "unknown_1844=0x0 at bit 1844, which is 0x1"},
           std::array{"acc_internal=1", "acc_internal=1 single=1", "single and single_par"},
           std::array{"acc_internal=1", "acc_internal=1 table_normalised=1", "without table"},
+          std::array{"acc_internal=1", "acc_internal=1 table_odd=3", "table_odd without table"},
+          std::array{"acc_internal=1", "acc_internal=1 table_odd=1", "table_odd=0x1 at bit 2095"},
           std::array{"clamp_max=255", "clamp_max=255 out_zero=300",
                      "out_zero 300 of 8-bit results"},
           std::array{"clamp_max=255", "clamp_max=255 in_zero=300", "in_zero 300 of 8-bit activ"},

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "edgetpu/sim/tile/fast_tensor_engine.h"
+#include "edgetpu/sim/tile/requantise.h"
 #include "same_memory.h"
 
 namespace reef::edgetpu::sim {
@@ -45,6 +46,7 @@ class RandomTensor {
         op.out_zero = static_cast<std::int32_t>(below(256));
         op.table = one_in(5);
         op.table_normalised = op.table && one_in(3);
+        op.table_odd = op.table && !op.table_normalised && one_in(3);
         set_nests(op);
         set_events(op);
         return op;
@@ -229,6 +231,27 @@ class RandomTensor {
 
     std::mt19937_64 random_;
 };
+
+/// 3 + x below 1, x squared from there on.
+Table half_of_a_function() {
+    Table table;
+    table.coefficients.fill({0, 0, 1, 0, 0});
+    table.coefficients[0] = {3, 1, 0, 0, 0};
+    table.breaks.fill(1);
+    return table;
+}
+
+TEST(FunctionTables, AnOddOneIsAppliedToMagnitudes) {
+    const Table table = half_of_a_function();
+    TensorOp op;
+    op.table = true;
+    EXPECT_EQ(apply_table(table, -0.5F, op), 2.5F);
+    op.table_odd = true;
+    for (const float x : {0.25F, 0.5F, 1.0F, 3.0F})
+        EXPECT_EQ(apply_table(table, -x, op), -apply_table(table, x, op)) << x;
+    EXPECT_EQ(apply_table(table, -3, op), -9);
+    EXPECT_EQ(apply_table(table, 0, op), 3);
+}
 
 TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
     if (tensor_kernels() == nullptr) GTEST_SKIP() << "no vectors on this machine";

@@ -50,6 +50,7 @@ TensorOp tensor(const program::Tensor& typed, TensorKind kind) {
     t.out_zero = typed.out_zero;
     t.bias = typed.bias;
     t.lane_scale = typed.lane_scale;
+    t.table_odd = typed.table_odd != 0;
     return t;
 }
 

@@ -82,6 +82,8 @@ struct TensorOp : Prepared<program::TensorLoops> {
     std::int32_t out_zero = 0;
     bool bias = false;
     bool lane_scale = false;
+    /// The table holds the function of magnitudes: its result takes the argument's sign.
+    bool table_odd = false;
     Resize resize{};
 
     /// Elements of each lane's sum that one step adds.

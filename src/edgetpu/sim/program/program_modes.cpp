@@ -73,6 +73,8 @@ Status check_quarters(const TensorOp& op) {
 Status check_tensor_modes(const TensorOp& op) {
     if (op.single != op.single_par) return refused("single and single_par that differ");
     if (op.table_normalised && !op.table) return refused("table_normalised without table");
+    if (op.table_odd && !op.table) return refused("table_odd without table");
+    if (op.table_odd && op.table_normalised) return refused("table_odd with table_normalised");
     if (!op.out_16bit && op.out_zero > 0xff)
         return refused(fmt::format("out_zero {} of 8-bit results", op.out_zero));
     if (!op.in_16bit && op.in_zero > 0xff)

@@ -237,10 +237,7 @@ void FastTensorEngine::finish(Work& work, const Block& block, const std::int32_t
             const std::size_t lane = i % plan_->lanes;
             const float y =
                 scaled(std::int64_t{sums[i]} + stage.bias[lane], stage.scale[lane], *op_);
-            const std::uint16_t value =
-                stored(op_->table_normalised ? apply_table_normalised(*work.tile.table, y)
-                                             : apply_table(*work.tile.table, y),
-                       *op_);
+            const std::uint16_t value = stored(apply_table(*work.tile.table, y, *op_), *op_);
             std::memcpy(values + i * width, &value, width);
         }
     } else {

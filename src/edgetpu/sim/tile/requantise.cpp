@@ -3,8 +3,9 @@
 #include <algorithm>
 
 namespace reef::edgetpu::sim {
+namespace {
 
-float apply_table(const Table& table, float x) {
+float polynomial(const Table& table, float x) {
     const auto segment = static_cast<std::size_t>(
         std::ranges::count_if(table.breaks, [x](float b) { return b <= x; }));
     const auto& c = table.coefficients[segment];
@@ -13,12 +14,20 @@ float apply_table(const Table& table, float x) {
     return y;
 }
 
-float apply_table_normalised(const Table& table, float x) {
+float normalised(const Table& table, float x) {
     constexpr float smallest = 1e-30F;
     int exponent = 0;
     std::frexp(std::fmax(x, smallest), &exponent);
     const int k = static_cast<int>(std::floor((exponent - 1) / 2.0));
-    return std::ldexp(apply_table(table, std::ldexp(x, -2 * k)), -k);
+    return std::ldexp(polynomial(table, std::ldexp(x, -2 * k)), -k);
+}
+
+}  // namespace
+
+float apply_table(const Table& table, float x, const TensorOp& op) {
+    if (op.table_normalised) return normalised(table, x);
+    if (op.table_odd && x < 0) return -polynomial(table, -x);
+    return polynomial(table, x);
 }
 
 }  // namespace reef::edgetpu::sim

@@ -9,9 +9,9 @@
 namespace reef::edgetpu::sim {
 
 /// The polynomial of x's segment, by Horner's rule in float32. (the order of operations is a guess)
-[[nodiscard]] float apply_table(const Table& table, float x);
-/// The same with x scaled by a power of 4 into [1, 4) and the result by the matching power of 2.
-[[nodiscard]] float apply_table_normalised(const Table& table, float x);
+/// As the instruction says: of x itself; of x scaled by a power of 4 into [1, 4), and the result by
+/// the matching power of 2; or of the magnitude of x, and the result with its sign.
+[[nodiscard]] float apply_table(const Table& table, float x, const TensorOp& op);
 
 /// float32(sum) * scale, clamped. (exact: one multiplication, rounded to nearest even)
 [[nodiscard]] inline float scaled(std::int64_t sum, float scale, const TensorOp& op) {

@@ -76,9 +76,7 @@ TensorEngine::LaneBytes TensorEngine::requantised(const Work& work, const LaneSu
     for (unsigned lane = 0; lane < used_lanes_; ++lane) {
         const std::int64_t sum = sums[lane] + (op_->bias ? memory.lane_bias(buffer, lane) : 0);
         float y = scaled(sum, op_->lane_scale ? memory.lane_scale(buffer, lane) : op_->scale, *op_);
-        if (op_->table)
-            y = op_->table_normalised ? apply_table_normalised(*work.tile.table, y)
-                                      : apply_table(*work.tile.table, y);
+        if (op_->table) y = apply_table(*work.tile.table, y, *op_);
         const std::uint16_t value = stored(y, *op_);
         std::memcpy(&bytes[std::size_t{lane} * width], &value, width);
     }
