@@ -96,4 +96,18 @@ std::vector<RowTile> row_tiles(const ConvolutionShape& shape, const BufferPlan& 
     return tiles;
 }
 
+std::optional<Tiling> tiling_of(const ConvolutionShape& shape) {
+    ConvolutionShape part = shape;
+    for (const std::int32_t channels : {shape.out_channels, std::min(shape.out_channels, atom)}) {
+        // All channels of a depthwise convolution share the features.
+        if (shape.depthwise && channels != shape.out_channels) break;
+        part.out_channels = channels;
+        const auto buffer = buffer_plan(part);
+        if (!buffer) continue;
+        auto rows = row_tiles(part, *buffer);
+        if (!rows.empty()) return Tiling{channels, *buffer, std::move(rows)};
+    }
+    return std::nullopt;
+}
+
 }  // namespace reef::rk3588::lowering

@@ -46,4 +46,13 @@ struct RowTile {
 /// From top to bottom. Empty: the rows of one row of results do not fit.
 [[nodiscard]] std::vector<RowTile> row_tiles(const ConvolutionShape& shape, const BufferPlan& plan);
 
+/// How a convolution becomes tasks: for some output channels at a time, for some rows at a time.
+struct Tiling {
+    std::int32_t channels = 0;  ///< of the output, of a task: all, or one surface's
+    BufferPlan buffer;
+    std::vector<RowTile> rows;
+};
+/// All channels at once where they fit, else those of one surface. Nothing: neither fits.
+[[nodiscard]] std::optional<Tiling> tiling_of(const ConvolutionShape& shape);
+
 }  // namespace reef::rk3588::lowering

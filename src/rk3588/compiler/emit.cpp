@@ -256,8 +256,8 @@ void set_fused_sum(TaskRegisters& task, const Plan& plan, const FusedSum& sum,
 }
 
 TaskRegisters convolution_task(const Plan& plan, const Step& step, const ConvolutionStep& conv,
-                               const RowTile& tile) {
-    const ConvolutionShape& shape = conv.shape;
+                               std::int32_t channel, const RowTile& tile) {
+    const ConvolutionShape shape = conv.part(channel);
     TaskRegisters task;
     RegisterSet& r = task.registers;
     start_groups(r);
@@ -295,13 +295,22 @@ TaskRegisters convolution_task(const Plan& plan, const Step& step, const Convolu
     task.address<"CNA_FEATURE_DATA_ADDR.FEATURE_BASE_ADDR">(
         Area::activations, plan.offset_of(step.inputs[0]) +
                                static_cast<std::uint64_t>(atom_size * shape.width * tile.first_in));
-    task.address<"CNA_DCOMP_ADDR0.DECOMPRESS_ADDR0">(Area::constants, conv.weights);
+    const auto first = static_cast<std::uint64_t>(channel);
+    task.address<"CNA_DCOMP_ADDR0.DECOMPRESS_ADDR0">(
+        Area::constants,
+        conv.weights + first * static_cast<std::uint64_t>(shape.bytes_per_kernel()));
     task.address<"DPU_DST_BASE_ADDR.DST_BASE_ADDR">(
         Area::activations,
-        out.offset + static_cast<std::uint64_t>(atom_size * shape.out_width * tile.first));
-    task.address<"DPU_RDMA_BS_BASE_ADDR.BS_BASE_ADDR">(Area::constants, conv.operands);
+        out.offset + first / spec::atom_bytes * out.surface_bytes() +
+            static_cast<std::uint64_t>(atom_size * shape.out_width * tile.first));
+    const std::uint64_t operand_bytes =
+        conv.numbers.factors.empty() ? sizeof(std::int32_t)
+                                     : spec::operand_group_bytes / spec::operand_group_channels;
+    task.address<"DPU_RDMA_BS_BASE_ADDR.BS_BASE_ADDR">(Area::constants,
+                                                       conv.operands + first * operand_bytes);
     if (!conv.numbers.powers.empty())
-        task.address<"DPU_RDMA_BN_BASE_ADDR.BN_BASE_ADDR">(Area::constants, conv.powers);
+        task.address<"DPU_RDMA_BN_BASE_ADDR.BN_BASE_ADDR">(
+            Area::constants, conv.powers + first * sizeof(std::int16_t));
     return task;
 }
 
@@ -373,9 +382,10 @@ class Emission {
         for (const ValueId in : step.inputs) op.inputs.push_back(plan_.cube(in));
         op.output = plan_.cube(step.output);
         if (const auto* conv = std::get_if<ConvolutionStep>(&step.kind))
-            for (const RowTile& tile : conv->tiles)
-                tasks_.push_back({convolution_task(plan_, step, *conv, tile), conv_order,
-                                  Blocks::convolution, step.node});
+            for (std::int32_t c = 0; c < conv->shape.out_channels; c += conv->tile_channels)
+                for (const RowTile& tile : conv->tiles)
+                    tasks_.push_back({convolution_task(plan_, step, *conv, c, tile), conv_order,
+                                      Blocks::convolution, step.node});
         else if (const auto* sum = std::get_if<SumStep>(&step.kind))
             tasks_.push_back(
                 {sum_task(plan_, step, *sum), flying_order, Blocks::flying, step.node});

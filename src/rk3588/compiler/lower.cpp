@@ -178,7 +178,8 @@ class Lowering {
             if (!reach(fused, ratio, r)) return;
         }
         auto kind = convolution(shape_of(*plan_.graph, conv, operation), std::move(*numbers));
-        if (!kind) return;
+        // A task for one surface has nothing for the second reader.
+        if (!kind || kind->channel_tiles() > 1) return;
         add_weights(*kind, operation.weights.view());
         kind->sum = fused;
         fused_away_.push_back(*maker);
@@ -197,11 +198,11 @@ class Lowering {
 
     Or<ConvolutionStep> convolution(ConvolutionShape shape, Numbers numbers) {
         ConvolutionStep s;
-        const auto buffer = buffer_plan(shape);
-        if (!buffer) return std::unexpected("it does not fit the convolution buffer");
-        s.buffer = *buffer;
-        s.tiles = row_tiles(shape, *buffer);
-        if (s.tiles.empty()) return std::unexpected("it does not fit the convolution buffer");
+        auto tiling = tiling_of(shape);
+        if (!tiling) return std::unexpected("it does not fit the convolution buffer");
+        s.buffer = tiling->buffer;
+        s.tiles = std::move(tiling->rows);
+        s.tile_channels = tiling->channels;
         s.shape = shape;
         s.input_zero = numbers.input_zero;
         s.weight_zero = numbers.weight_zero;
@@ -214,9 +215,22 @@ class Lowering {
     }
 
     void add_weights(ConvolutionStep& s, Bytes weights) {
-        const auto packed = packed_weights(s.shape, weights, s.weight_zero);
-        s.weights = put(packed);
-        s.weight_bytes = static_cast<std::uint32_t>(packed.size());
+        // Each part of the output channels has groups of kernels of its own.
+        std::vector<std::byte> all;
+        const std::size_t kernel = weights.size() / static_cast<std::size_t>(s.shape.out_channels);
+        for (std::int32_t c = 0; c < s.shape.out_channels; c += s.tile_channels) {
+            const ConvolutionShape part = s.part(c);
+            const auto packed = packed_weights(
+                part,
+                s.channel_tiles() == 1
+                    ? weights
+                    : weights.subspan(static_cast<std::size_t>(c) * kernel,
+                                      static_cast<std::size_t>(part.out_channels) * kernel),
+                s.weight_zero);
+            all.insert(all.end(), packed.begin(), packed.end());
+        }
+        s.weights = put(all);
+        s.weight_bytes = static_cast<std::uint32_t>(all.size());
     }
 
     Or<Kind> step(const Node& node, const compiler::Convolution& conv) {

@@ -1,6 +1,7 @@
 // The compiler's plan of one program: a step for each operator, in the terms of the chip.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@ struct ConvolutionStep {
     ConvolutionShape shape;
     BufferPlan buffer;
     std::vector<RowTile> tiles;
+    std::int32_t tile_channels = 0;  ///< of the output, of a task
     std::int32_t input_zero = 0, weight_zero = 0;
     Requantisation numbers;
     std::uint32_t weights = 0;  ///< where in the constants
@@ -39,6 +41,19 @@ struct ConvolutionStep {
     std::uint32_t operands = 0;  ///< biases, or groups of biases and factors
     std::uint32_t powers = 0;    ///< BN's factors
     std::optional<FusedSum> sum;
+
+    [[nodiscard]] std::int32_t channel_tiles() const {
+        return (shape.out_channels + tile_channels - 1) / tile_channels;
+    }
+    [[nodiscard]] std::size_t tasks() const {
+        return tiles.size() * static_cast<std::size_t>(channel_tiles());
+    }
+    /// The part of the output channels that begins at `first`.
+    [[nodiscard]] ConvolutionShape part(std::int32_t first) const {
+        ConvolutionShape s = shape;
+        s.out_channels = std::min(tile_channels, shape.out_channels - first);
+        return s;
+    }
 };
 
 /// Of two cubes, by the DPU alone.

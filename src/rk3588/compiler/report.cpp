@@ -18,15 +18,19 @@ std::uint64_t whole(std::uint64_t value, std::uint64_t step) {
 BytesMoved moved(const Plan& plan, const Step& step, const ConvolutionStep& conv) {
     const auto u = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
     BytesMoved b;
-    for (const RowTile& tile : conv.tiles) {
-        b.features += u(tile.rows_in) * u(conv.shape.width) * u(conv.shape.padded_channels());
-        if (tile.first == 0 || !conv.buffer.keeps_weights) b.weights += conv.weight_bytes;
-        const auto channels = u(conv.shape.out_channels);
-        b.operands += conv.numbers.factors.empty() ? channels * sizeof(std::int32_t)
-                                                   : whole(channels, spec::operand_group_channels) *
-                                                         spec::operand_group_bytes;
-        if (!conv.numbers.powers.empty()) b.operands += channels * sizeof(std::int16_t);
-        b.commands += conv_words * sizeof(std::uint64_t);
+    for (std::int32_t c = 0; c < conv.shape.out_channels; c += conv.tile_channels) {
+        const ConvolutionShape part = conv.part(c);
+        const auto channels = u(part.out_channels);
+        for (const RowTile& tile : conv.tiles) {
+            b.features += u(tile.rows_in) * u(part.width) * u(part.padded_channels());
+            if (tile.first == 0 || !conv.buffer.keeps_weights) b.weights += u(part.weight_bytes());
+            b.operands +=
+                conv.numbers.factors.empty()
+                    ? channels * sizeof(std::int32_t)
+                    : whole(channels, spec::operand_group_channels) * spec::operand_group_bytes;
+            if (!conv.numbers.powers.empty()) b.operands += channels * sizeof(std::int16_t);
+            b.commands += conv_words * sizeof(std::uint64_t);
+        }
     }
     if (conv.sum) b.operands += plan.cube(conv.sum->addend).bytes();
     b.results = plan.cube(step.output).bytes();
@@ -63,13 +67,14 @@ OperatorReport cost_of(const Plan& plan, const Step& step) {
     r.name = plan.graph->nodes[step.node].name;
     std::uint64_t array = 0;
     if (const auto* conv = std::get_if<ConvolutionStep>(&step.kind)) {
-        r.tasks = conv->tiles.size();
+        r.tasks = conv->tasks();
         r.data_banks = conv->buffer.data_banks;
         r.weight_banks = conv->buffer.weight_banks;
         r.macs = macs_of(conv->shape);
         r.bytes = moved(plan, step, *conv);
         r.worst_gain_error = conv->numbers.worst_gain_error;
-        array = array_cycles(conv->shape);
+        for (std::int32_t c = 0; c < conv->shape.out_channels; c += conv->tile_channels)
+            array += array_cycles(conv->part(c));
     } else if (const auto* sum = std::get_if<SumStep>(&step.kind)) {
         r.tasks = 1;
         r.bytes = moved(plan, step, *sum);
@@ -93,6 +98,7 @@ void forms_of(const Plan& plan, const Step& step, const ConvolutionStep& conv, F
         out.emplace_back(fmt::format("BS factors by channel, shifted by {}", n.factor_shift));
     if (!n.powers.empty()) out.emplace_back("BN factors by channel from memory (NRDMA)");
     if (n.most) out.emplace_back("BN with an upper limit (BN_RELUX_EN)");
+    if (conv.channel_tiles() > 1) out.emplace_back("a direct convolution in tasks of 16 kernels");
     if (conv.sum && n.multiplies) out.emplace_back("a sum behind the factors of BS");
     if (conv.sum && conv.sum->relu) out.emplace_back("ReLU of the element-wise stage");
     if (by_channel && conv.shape.depthwise)
@@ -127,7 +133,7 @@ void add_unproven(const Plan& plan, std::vector<UnprovenForm>& forms) {
         Forms used;
         if (const auto* conv = std::get_if<ConvolutionStep>(&step.kind)) {
             forms_of(plan, step, *conv, used);
-            tasks += conv->tiles.size();
+            tasks += conv->tasks();
         } else if (const auto* sum = std::get_if<SumStep>(&step.kind)) {
             forms_of(*sum, used);
             ++tasks;

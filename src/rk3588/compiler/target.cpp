@@ -116,10 +116,9 @@ std::string refuse_shape(const ConvolutionShape& s) {
         return fmt::format("its padding is above {} pixels", most_padding);
     if (s.bytes_per_kernel() > most_kernel_bytes)
         return fmt::format("a kernel has more than {} bytes", most_kernel_bytes);
-    const auto plan = buffer_plan(s);
-    if (!plan) return "32 of its kernels do not fit the convolution buffer";
-    if (row_tiles(s, *plan).empty())
-        return "the rows of one row of results do not fit the convolution buffer";
+    if (!tiling_of(s))
+        return "16 of its kernels and the rows of one row of results do not fit the convolution "
+               "buffer";
     return {};
 }
 

@@ -65,10 +65,11 @@ Result<Artifact> words_of(const Layer& layer) {
     const compiler::Program program;
     ConvolutionStep step;
     step.shape = shape_of(graph, graph.nodes[0], conv);
-    const auto buffer = buffer_plan(step.shape);
-    if (!buffer) return fail(Cause::unsupported, "no plan of the buffer");
-    step.buffer = *buffer;
-    step.tiles = row_tiles(step.shape, *buffer);
+    const auto tiling = tiling_of(step.shape);
+    if (!tiling) return fail(Cause::unsupported, "no plan of the buffer");
+    step.buffer = tiling->buffer;
+    step.tiles = tiling->rows;
+    step.tile_channels = tiling->channels;
     step.input_zero = layer.input_zero;
     step.weight_zero = layer.weight_zero;
     step.numbers.scale = layer.scale.scale;

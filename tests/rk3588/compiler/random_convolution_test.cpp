@@ -99,6 +99,22 @@ TEST_P(RandomConvolutions, AreExactButForFewBytes) {
     EXPECT_EQ(share.refused, 0U);
 }
 
+// Kernels of 7x7 pixels and 256 channels: the CBUF holds less than 32, and tasks compute 16
+// channels each.
+TEST_P(RandomConvolutions, OfLargeKernelsAreComputedInParts) {
+    Share share;
+    for (const unsigned seed : {483U, 853U}) {
+        const auto c = test::random_convolution(seed, GetParam());
+        const auto compiled = rk3588::compile(c.model, {});
+        ASSERT_TRUE(compiled) << compiled.error().message();
+        EXPECT_GE(compiled->programs.at(0).tasks, static_cast<std::size_t>(c.out_channels) / 16);
+        compare(c, seed, share);
+    }
+    EXPECT_EQ(share.refused, 0U);
+    EXPECT_LE(share.most, 1);
+    EXPECT_GE(static_cast<double>(share.equal), 0.998 * static_cast<double>(share.all));
+}
+
 INSTANTIATE_TEST_SUITE_P(Scales, RandomConvolutions, testing::Bool(),
                          [](const auto& each) { return each.param ? "by_channel" : "by_tensor"; });
 
