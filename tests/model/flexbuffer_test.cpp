@@ -169,12 +169,12 @@ TEST(Flexbuffer, OptionsOfRealModels) {
         for (const Operator& op : model.subgraphs[0].operators) {
             if (op.code.builtin != Op::custom) continue;
             const FlexMap map = read_flexbuffer(op.custom_options.view()).value();
-            if (op.code.custom == edgetpu_custom_op) {
-                ++programs;
-                EXPECT_EQ(as_text(map.bytes("4").value().subspan(4, 4)), "DWN1");
-            } else {
+            if (op.code.custom == detection_postprocess_op) {
                 ++decoders;
                 EXPECT_EQ(map.integer("max_detections").value(), 20);
+            } else {
+                ++programs;
+                EXPECT_EQ(as_text(map.bytes("4").value().subspan(4, 4)), "DWN1");
             }
         }
     }

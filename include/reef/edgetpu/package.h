@@ -20,7 +20,7 @@
 namespace reef::edgetpu {
 
 /// The name of the custom operators that hold a Package.
-inline constexpr std::string_view custom_operator_name = model::edgetpu_custom_op;
+inline constexpr std::string_view custom_operator_name = "edgetpu-custom-op";
 
 // Enumerations keep numbers that Reef has no name for; to_string gives "type 7" for those.
 

@@ -128,7 +128,7 @@ struct Model {
     friend bool operator==(const Model&, const Model&) = default;
 };
 
-/// "operator 3 CONV_2D", "operator 0 edgetpu-custom-op": the place in an error.
+/// "operator 3 CONV_2D", "operator 0 PosenetDecoderOp": the place in an error.
 [[nodiscard]] std::string place_of(const Subgraph& subgraph, std::size_t operator_index);
 /// "tensor 31 'conv/Relu6'".
 [[nodiscard]] std::string place_of_tensor(const Subgraph& subgraph, TensorIndex index);

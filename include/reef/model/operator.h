@@ -80,8 +80,7 @@ enum class Op : std::int32_t {
 /// "CONV_2D" for 3, and so on for every operator TFLite had numbered by 2024; "BUILTIN_<n>" beyond.
 [[nodiscard]] std::string builtin_name(Op op);
 
-/// The operator codes of compiled models and of the detection networks.
-inline constexpr std::string_view edgetpu_custom_op = "edgetpu-custom-op";
+/// The operator codes of networks that find objects and poses.
 inline constexpr std::string_view detection_postprocess_op = "TFLite_Detection_PostProcess";
 inline constexpr std::string_view posenet_decoder_op = "PosenetDecoderOp";
 
