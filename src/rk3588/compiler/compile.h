@@ -1,8 +1,6 @@
 // From a plain model to one whose operators `reef-rk3588` hold programs for the RK3588.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,15 +10,6 @@
 #include "rk3588/compiler/options.h"
 
 namespace reef::rk3588 {
-
-struct CompileOptions {
-    Options numbers;
-    /// Programs with operators of the CPU between them; 0: as many as there are.
-    std::size_t most_programs = 0;
-    std::string print_after{};
-    std::function<void(std::string_view pass)> progress{};
-    const std::atomic<bool>* cancelled = nullptr;
-};
 
 struct CompiledProgram {
     std::vector<OperatorReport> operators;
@@ -34,20 +23,19 @@ struct Compiled {
     std::vector<chip::CompiledOperator> operators;
     std::vector<CompiledProgram> programs;
     std::vector<UnprovenForm> unproven;
-    std::string listing;  ///< of print_after
+    std::string listing;  ///< of options.print_after
 };
 
 [[nodiscard]] std::vector<std::string_view> compiler_passes();
 
-/// Deterministic. Operators that the chip does not take stay, with the reason. Errors: bad_argument
-/// for a model that is compiled already and an unknown pass; unsupported when nothing is left for
-/// the chip; cancelled.
-[[nodiscard]] Result<Compiled> compile(const model::Model& model, const CompileOptions& options);
+/// Deterministic. Operators that the chip does not take stay, with the reason. Of the options,
+/// those of every compiler count: most_programs, print_after, progress and cancelled. Errors: as
+/// chip::Compiler::compile().
+[[nodiscard]] Result<Compiled> compile(const model::Model& model, const Options& numbers,
+                                       const chip::CompileOptions& options);
 
-/// A verdict for each operator of a plain model, from the predicates alone; `most_programs` as in
-/// CompileOptions. Errors: bad_argument for a model that is compiled already.
-[[nodiscard]] Result<std::vector<chip::CompiledOperator>> operators_of(const model::Model& model,
-                                                                       const Options& options,
-                                                                       std::size_t most_programs);
+/// As chip::Compiler::mapping().
+[[nodiscard]] Result<std::vector<chip::CompiledOperator>> mapping(
+    const model::Model& model, const Options& numbers, const chip::CompileOptions& options);
 
 }  // namespace reef::rk3588

@@ -183,12 +183,7 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
 Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
                                                 const chip::CompileOptions& options) const {
     REEF_CHECK(refuse_others(options));
-    const CompileOptions own{.numbers = REEF_TRY(numbers_of(options)),
-                             .most_programs = options.most_programs,
-                             .print_after = options.print_after,
-                             .progress = options.progress,
-                             .cancelled = options.cancelled};
-    Compiled compiled = REEF_TRY(rk3588::compile(model, own));
+    Compiled compiled = REEF_TRY(rk3588::compile(model, REEF_TRY(numbers_of(options)), options));
     chip::Compilation out{.model = std::move(compiled.model),
                           .operators = std::move(compiled.operators),
                           .sections = {},
@@ -211,11 +206,11 @@ Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
 Result<std::vector<chip::CompiledOperator>> CompilerPart::mapping(
     const model::Model& model, const chip::CompileOptions& options) const {
     REEF_CHECK(refuse_others(options));
-    return operators_of(model, REEF_TRY(numbers_of(options)), options.most_programs);
+    return rk3588::mapping(model, REEF_TRY(numbers_of(options)), options);
 }
 
 Result<chip::CheckReport> TargetCheckerPart::check(const model::Model& model) const {
-    return chip::report_of(REEF_TRY(operators_of(model, {}, 0)));
+    return chip::report_of(REEF_TRY(rk3588::mapping(model, {}, {})));
 }
 
 }  // namespace reef::rk3588

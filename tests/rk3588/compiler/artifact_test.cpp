@@ -19,7 +19,7 @@ using testing::HasSubstr;
 rk3588::Artifact small_artifact() {
     const auto plain = test::two_convolutions();
     EXPECT_TRUE(plain) << plain.error().message();
-    const auto compiled = rk3588::compile(*plain, {});
+    const auto compiled = rk3588::compile(*plain, {}, {});
     EXPECT_TRUE(compiled) << compiled.error().message();
     return test::programs_of(compiled->model).at(0);
 }

@@ -100,10 +100,10 @@ TEST_P(FusedSums, AreTheirDefinitionButForFewBytes) {
     std::size_t equal = 0, all = 0, tasks = 0;
     for (unsigned seed = 0; seed < 24; ++seed) {
         const FusedLayer layer = layer_of(seed);
-        rk3588::CompileOptions options;
-        options.numbers.requant = GetParam();
-        options.numbers.fuse_sums = true;
-        const auto compiled = rk3588::compile(layer.model(), options);
+        rk3588::Options numbers;
+        numbers.requant = GetParam();
+        numbers.fuse_sums = true;
+        const auto compiled = rk3588::compile(layer.model(), numbers, {});
         ASSERT_TRUE(compiled) << compiled.error().message();
         for (const auto& op : compiled->operators)
             ASSERT_TRUE(op.on_chip) << op.name << ": " << op.reason;
@@ -145,8 +145,8 @@ INSTANTIATE_TEST_SUITE_P(Roundings, FusedSums,
 TEST(FusedSum, IsTheConvolutionsOnlyReader) {
     const FusedLayer layer = layer_of(1);
     auto model = layer.model();
-    rk3588::CompileOptions options;
-    options.numbers.fuse_sums = true;
+    rk3588::Options numbers;
+    numbers.fuse_sums = true;
     auto& graph = model.subgraphs[0];
     auto two = model;
     two.subgraphs[0].outputs.push_back(graph.operators[0].outputs[0]);
@@ -154,7 +154,7 @@ TEST(FusedSum, IsTheConvolutionsOnlyReader) {
     std::get<model::Conv2dOptions>(relu.subgraphs[0].operators[0].options).activation =
         model::Activation::relu;
     for (const auto* other : {&two, &relu}) {
-        const auto compiled = rk3588::compile(*other, options);
+        const auto compiled = rk3588::compile(*other, numbers, {});
         ASSERT_TRUE(compiled) << compiled.error().message();
         EXPECT_EQ(compiled->programs.at(0).fused_sums, 0U);
         EXPECT_EQ(compiled->programs[0].operators.size(), 2U);

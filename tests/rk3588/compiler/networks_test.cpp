@@ -109,11 +109,11 @@ TEST_P(Networks, EachOperatorIsTheCpusButForFewBytes) {
     fill_input(*cpu, shared, GetParam().name);
     ASSERT_TRUE(cpu->run());
 
-    rk3588::CompileOptions options;
-    options.numbers.assume_nrdma = GetParam().nrdma;
-    options.numbers.assume_round = GetParam().round;
-    options.numbers.fuse_sums = GetParam().fuse;
-    const auto compiled = rk3588::compile(plain, options);
+    rk3588::Options numbers;
+    numbers.assume_nrdma = GetParam().nrdma;
+    numbers.assume_round = GetParam().round;
+    numbers.fuse_sums = GetParam().fuse;
+    const auto compiled = rk3588::compile(plain, numbers, {});
     ASSERT_TRUE(compiled) << compiled.error().message();
     auto graph = compiler::read_graph(plain);
     legalise(graph, {},

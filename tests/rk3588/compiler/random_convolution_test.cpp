@@ -50,9 +50,9 @@ struct Share {
 };
 
 void compare(const RandomConvolution& c, unsigned seed, Share& share) {
-    rk3588::CompileOptions options;
-    options.numbers.requant = rk3588::Options::Requant::exact;
-    const auto compiled = rk3588::compile(c.model, options);
+    rk3588::Options numbers;
+    numbers.requant = rk3588::Options::Requant::exact;
+    const auto compiled = rk3588::compile(c.model, numbers, {});
     if (!compiled) {
         ++share.refused;
         ASSERT_EQ(compiled.error().cause, Cause::unsupported) << compiled.error().message();

@@ -1,0 +1,139 @@
+#include "compiler/compilation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+namespace reef::compiler {
+namespace {
+
+namespace pass {
+constexpr std::string_view read = "read", legalise = "legalise", partition = "partition";
+}  // namespace pass
+constexpr auto common =
+    std::to_array<std::string_view>({pass::read, pass::legalise, pass::partition});
+
+std::string text_of(const Graph& graph, const Partition& partition) {
+    std::string text;
+    for (std::size_t p = 0; p < partition.programs.size(); ++p) {
+        const auto& program = partition.programs[p];
+        text += fmt::format("program {}: operators {}\n", p, fmt::join(program.nodes, " "));
+        for (const auto& in : program.inputs)
+            text += fmt::format("  in '{}'\n", graph.values[in.tensor].name);
+        for (const auto& out : program.outputs)
+            text += fmt::format("  out '{}'\n", graph.values[out.tensor].name);
+    }
+    for (std::size_t i = 0; i < partition.reasons.size(); ++i)
+        if (!partition.reasons[i].empty())
+            text += fmt::format("{} {}: {}\n", i, graph.nodes[i].name, partition.reasons[i]);
+    return text;
+}
+
+Status check_plain(const model::Model& model, const Backend& backend) {
+    if (model.subgraphs.empty()) return fail(Cause::bad_argument, "a model without operators");
+    for (const auto& op : model.subgraphs.front().operators)
+        if (backend.is_compiled(op))
+            return fail(Cause::bad_argument, "the model is compiled already", {},
+                        "compile the plain one");
+    return {};
+}
+
+std::size_t most_programs(const Backend& backend, const chip::CompileOptions& options) {
+    return options.most_programs != 0 ? options.most_programs : backend.usual_programs();
+}
+
+std::vector<chip::CompiledOperator> verdicts(const Graph& graph, const Partition& partition) {
+    std::vector<chip::CompiledOperator> out;
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+        out.push_back({i, graph.nodes[i].name, partition.reasons[i].empty(), partition.reasons[i]});
+    return out;
+}
+
+std::unexpected<Error> nothing_left(std::string_view chip,
+                                    const std::vector<chip::CompiledOperator>& operators) {
+    constexpr std::size_t most_listed = 20;
+    std::string what = fmt::format("no operator is left for {}:", chip);
+    for (const auto& op : std::span(operators).first(std::min(operators.size(), most_listed)))
+        what += fmt::format("\n  operator {} {}: {}", op.index, op.name, op.reason);
+    return fail(Cause::unsupported, std::move(what));
+}
+
+/// The operator in which an error lies.
+std::optional<std::size_t> node_at(const model::Subgraph& graph, const Error& error) {
+    for (std::size_t i = 0; i < graph.operators.size(); ++i)
+        if (error.place.starts_with(model::place_of(graph, i))) return i;
+    return std::nullopt;
+}
+
+Result<Lowered> attempt(const model::Model& model, Backend& backend, const Excluded& excluded,
+                        Passes& passes) {
+    REEF_CHECK(passes.begin(pass::read));
+    Graph graph = read_graph(model);
+    passes.print(pass::read, [&] { return to_text(graph); });
+    REEF_CHECK(passes.begin(pass::legalise));
+    legalise(graph, excluded, backend.most_taps());
+    passes.print(pass::legalise, [&] { return to_text(graph); });
+    REEF_CHECK(passes.begin(pass::partition));
+    const Partition parts =
+        partition(graph, backend.target(), most_programs(backend, passes.options()));
+    passes.print(pass::partition, [&] { return text_of(graph, parts); });
+    Lowered out{.model = {}, .operators = verdicts(graph, parts), .listing = {}};
+    if (parts.programs.empty()) return nothing_left(backend.chip(), out.operators);
+    std::vector<ProgramOperator> operators;
+    for (const Program& program : parts.programs)
+        operators.push_back(REEF_TRY(backend.lower(graph, program, passes)));
+    out.model = with_programs(graph, parts, operators);
+    out.listing = passes.listing();
+    return out;
+}
+
+}  // namespace
+
+Status Passes::check() const {
+    if (options_.print_after.empty() || holds(names_, options_.print_after)) return {};
+    return fail(Cause::bad_argument, fmt::format("no pass '{}'", options_.print_after), {},
+                fmt::format("passes are {}", fmt::join(names_, ", ")));
+}
+
+Status Passes::begin(std::string_view pass) const {
+    if (options_.cancelled != nullptr && options_.cancelled->load())
+        return fail(Cause::cancelled, "the compilation was cancelled");
+    if (options_.progress) options_.progress(pass);
+    return {};
+}
+
+std::vector<std::string_view> with_common_passes(std::span<const std::string_view> own) {
+    std::vector<std::string_view> all(common.begin(), common.end());
+    all.insert(all.end(), own.begin(), own.end());
+    return all;
+}
+
+Result<Lowered> compile(const model::Model& model, Backend& backend,
+                        std::span<const std::string_view> own,
+                        const chip::CompileOptions& options) {
+    REEF_CHECK(check_plain(model, backend));
+    Passes passes(with_common_passes(own), options);
+    REEF_CHECK(passes.check());
+    // Each attempt has one operator fewer for the chip.
+    for (Excluded excluded;;) {
+        auto done = attempt(model, backend, excluded, passes);
+        if (done || done.error().cause != Cause::unsupported) return done;
+        const auto node = node_at(model.subgraphs.front(), done.error());
+        if (!node || excluded.contains(*node)) return done;
+        excluded.emplace(*node, done.error().what);
+        backend.forget();
+        passes.clear();
+    }
+}
+
+Result<std::vector<chip::CompiledOperator>> mapping(const model::Model& model,
+                                                    const Backend& backend,
+                                                    const chip::CompileOptions& options) {
+    REEF_CHECK(check_plain(model, backend));
+    Graph graph = read_graph(model);
+    legalise(graph, {}, backend.most_taps());
+    return verdicts(graph, partition(graph, backend.target(), most_programs(backend, options)));
+}
+
+}  // namespace reef::compiler
