@@ -88,16 +88,18 @@ TEST(Text, WrongLinesAreRefusedWithTheirNumber) {
     EXPECT_EQ(message("CNA_CONV_CON1 CONV_MODE=16"),
               "line 1: CNA_CONV_CON1: CONV_MODE: 16 does not fit 4 bits (use 0 to 15)");
     EXPECT_EQ(message("CNA_CONV_CON1 DECONV=1 DECONV=1"),
-              "line 1: CNA_CONV_CON1: 'DECONV=1': the field is given twice");
+              "line 1: CNA_CONV_CON1: DECONV: the field is given twice");
     EXPECT_EQ(message("CNA_CONV_CON1 CONV_MODE"),
               "line 1: CNA_CONV_CON1: 'CONV_MODE': a field is written NAME=VALUE");
-    EXPECT_EQ(message("CNA_CONV_CON1 CONV_MODE=x"), "line 1: CNA_CONV_CON1: 'x': not a number");
+    EXPECT_EQ(message("CNA_CONV_CON1 CONV_MODE=x"),
+              "line 1: CNA_CONV_CON1: a name of conv_mode is expected at 'x'");
     EXPECT_EQ(message(".word 12"), "line 1: '12': a word is 0x and 1 to 16 hexadecimal digits");
-    EXPECT_EQ(message(".bytes 0102030405060708"), "line 1: .bytes takes 1 to 7 bytes");
+    EXPECT_EQ(message(".bytes 0102030405060708"),
+              "line 1: '0102030405060708': .bytes takes 1 to 7 bytes, two hexadecimal digits each");
     EXPECT_EQ(message(".bytes 01\nOP_EN"),
               "line 2: 'OP_EN': nothing can follow .bytes in its stream");
     EXPECT_EQ(message(".stream"), "line 1: '.stream': a name must follow");
-    EXPECT_EQ(message("zz: OP_EN"), "line 1: 'zz': not a number");
+    EXPECT_EQ(message("zz: OP_EN"), "line 1: a number is expected at 'zz'");
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ class ToyDisassembler final : public chip::Disassembler {
         }
         return text;
     }
-    [[nodiscard]] Result<std::vector<chip::NamedStream>> assemble(
+    [[nodiscard]] Result<std::vector<hw::AssembledStream>> assemble(
         std::string_view text) const override {
         std::vector<Instruction> program;
         for (std::size_t number = 1; !text.empty(); ++number) {
@@ -122,7 +122,7 @@ class ToyDisassembler final : public chip::Disassembler {
                 line.remove_prefix(address + 2);
             program.push_back(REEF_TRY(assembled(line, number)));
         }
-        return std::vector<chip::NamedStream>{{{}, encode(program)}};
+        return std::vector<hw::AssembledStream>{{{}, encode(program)}};
     }
     [[nodiscard]] chip::ProgramCheck check(std::span<const Bytes> streams) const override {
         chip::ProgramCheck out;

@@ -10,6 +10,7 @@
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
 #include "reef/chip/part.h"
+#include "reef/hw/assembly.h"
 #include "reef/hw/instruction_set.h"
 #include "reef/model/graph.h"
 
@@ -25,11 +26,6 @@ struct Program {
 struct TextOptions {
     bool symbolic = false;  ///< groups and values by name, comments
     bool addresses = true;  ///< word address in front of each line
-};
-
-struct NamedStream {
-    std::string name;  ///< empty when the text gives none
-    std::vector<std::byte> bytes;
 };
 
 /// A rule that a program breaks, and where.
@@ -71,7 +67,7 @@ class Disassembler : public Part {
     /// The text of a whole stream; assemble() makes the same bytes of it.
     [[nodiscard]] virtual std::string text_of(Bytes stream, const TextOptions& options) const = 0;
     /// Streams in the order of the text. Errors: bad_input with line and token.
-    [[nodiscard]] virtual Result<std::vector<NamedStream>> assemble(
+    [[nodiscard]] virtual Result<std::vector<hw::AssembledStream>> assemble(
         std::string_view text) const = 0;
     /// Rules of one program's streams that show without running it.
     [[nodiscard]] virtual ProgramCheck check(std::span<const Bytes> streams) const = 0;

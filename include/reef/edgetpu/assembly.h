@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "reef/edgetpu/isa.h"
+#include "reef/hw/assembly.h"
 
 namespace reef::edgetpu {
 
@@ -47,10 +48,7 @@ void append_text(const Instruction& instruction, const TextOptions& options, std
 [[nodiscard]] std::string field_text(const Instruction& instruction, const FieldInfo& field,
                                      const TextOptions& options);
 
-struct AssembledStream {
-    std::string name;  ///< of its .stream directive; empty when there is none
-    std::vector<std::byte> bytes;
-};
+using hw::AssembledStream;
 
 /// Streams in the order of the text. Errors name line and token: unknown mnemonics and fields,
 /// values that do not fit, fields given twice.

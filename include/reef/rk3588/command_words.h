@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "reef/hw/assembly.h"
 #include "reef/hw/instruction_set.h"
 
 namespace reef::rk3588 {
@@ -30,10 +31,7 @@ void append_text(const hw::Instruction& instruction, const TextOptions& options,
 /// line follows every op_en.
 [[nodiscard]] std::string disassemble(Bytes stream, const TextOptions& options = {});
 
-struct AssembledStream {
-    std::string name;  ///< empty when the text gives none
-    std::vector<std::byte> bytes;
-};
+using hw::AssembledStream;
 
 /// The bytes that disassemble() was given, from its text; ".stream NAME" begins another stream, ";"
 /// a comment. Fields that a line does not name are 0, the target is the register's own.

@@ -56,11 +56,8 @@ std::string Disassembler::text_of(Bytes stream, const chip::TextOptions& options
     return disassemble(stream, as_ours(options));
 }
 
-Result<std::vector<chip::NamedStream>> Disassembler::assemble(std::string_view text) const {
-    std::vector<chip::NamedStream> streams;
-    for (auto& stream : REEF_TRY(assemble_streams(text)))
-        streams.push_back({std::move(stream.name), std::move(stream.bytes)});
-    return streams;
+Result<std::vector<hw::AssembledStream>> Disassembler::assemble(std::string_view text) const {
+    return assemble_streams(text);
 }
 
 chip::ProgramCheck Disassembler::check(std::span<const Bytes> streams) const {

@@ -20,7 +20,7 @@ class Disassembler final : public chip::Disassembler {
     [[nodiscard]] std::string_view numbering() const override;
     [[nodiscard]] std::string text_of(Bytes stream,
                                       const chip::TextOptions& options) const override;
-    [[nodiscard]] Result<std::vector<chip::NamedStream>> assemble(
+    [[nodiscard]] Result<std::vector<hw::AssembledStream>> assemble(
         std::string_view text) const override;
     [[nodiscard]] chip::ProgramCheck check(std::span<const Bytes> streams) const override;
 };

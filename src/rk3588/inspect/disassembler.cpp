@@ -44,11 +44,8 @@ std::string Disassembler::text_of(Bytes stream, const chip::TextOptions& options
     return disassemble(stream, as_ours(options));
 }
 
-Result<std::vector<chip::NamedStream>> Disassembler::assemble(std::string_view text) const {
-    std::vector<chip::NamedStream> streams;
-    for (auto& stream : REEF_TRY(rk3588::assemble(text)))
-        streams.push_back({std::move(stream.name), std::move(stream.bytes)});
-    return streams;
+Result<std::vector<hw::AssembledStream>> Disassembler::assemble(std::string_view text) const {
+    return rk3588::assemble(text);
 }
 
 chip::ProgramCheck Disassembler::check(std::span<const Bytes> streams) const {

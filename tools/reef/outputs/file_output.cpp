@@ -77,6 +77,12 @@ Status check_output_file(const std::string& path, const std::vector<std::string>
     return check_folder_of(path);
 }
 
+Status check_apart_from_json(const std::string& path, bool json) {
+    if (!json || path != "-") return {};
+    return fail(Cause::bad_argument, "standard output cannot hold the file and JSON", {},
+                "give `output` a name");
+}
+
 Status check_output_folder(const std::string& path, std::string_view prefix,
                            const std::vector<std::string>& inputs) {
     if (path.empty()) return {};

@@ -18,6 +18,9 @@ namespace reef::tool {
 [[nodiscard]] Status check_output_file(const std::string& path,
                                        const std::vector<std::string>& inputs);
 
+/// Refuses a file on standard output when JSON is to be printed there. Errors: bad_argument.
+[[nodiscard]] Status check_apart_from_json(const std::string& path, bool json);
+
 /// Refuses a folder that can neither be written to nor made, and one that holds an input under a
 /// name that the verb writes: `prefix`, digits, ".npy". `inputs` may be as --input takes them.
 [[nodiscard]] Status check_output_folder(const std::string& path, std::string_view prefix,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "outputs/file_output.h"
+#include "outputs/json_output.h"
 #include "reef/base/file.h"
 #include "reef/runtime/program_streams.h"
 #include "verbs/verb.h"
@@ -17,9 +18,10 @@ struct AsmOptions {
     std::string out;
     std::string stream;
     std::string chip;
+    bool json = false;
 };
 
-Result<std::vector<std::byte>> chosen(std::vector<chip::NamedStream> streams,
+Result<std::vector<std::byte>> chosen(std::vector<hw::AssembledStream> streams,
                                       const std::string& name) {
     if (name.empty() && streams.empty()) return std::vector<std::byte>{};
     if (name.empty() && streams.size() == 1) return std::move(streams[0].bytes);
@@ -38,14 +40,24 @@ Result<std::vector<std::byte>> chosen(std::vector<chip::NamedStream> streams,
 
 Result<Exit> asm_verb(const AsmOptions& options, Console& console) {
     REEF_CHECK(check_output_file(options.out, {options.file}));
+    REEF_CHECK(check_apart_from_json(options.out, options.json));
     const chip::Disassembler* disassembler = REEF_TRY(runtime::disassembler_of(options.chip));
     const auto text = REEF_TRY(read_file(options.file));
     auto streams = REEF_TRY(in_place(disassembler->assemble(as_text(text.view())), options.file));
     const auto bytes = REEF_TRY(in_place(chosen(std::move(streams), options.stream), options.file));
     REEF_CHECK(write_output(options.out, bytes));
-    if (options.out != "-")
-        console.print("{}: {} words\n", options.out,
-                      bytes.size() / disassembler->instruction_set().word_bytes);
+    const std::size_t words = bytes.size() / disassembler->instruction_set().word_bytes;
+    if (options.json) {
+        Json document = json_document("asm");
+        document["file"] = options.file;
+        document["chip"] = disassembler->family();
+        document["output"] = options.out;
+        document["bytes"] = bytes.size();
+        document["words"] = words;
+        print_json(console, document);
+    } else if (options.out != "-") {
+        console.print("{}: {} words\n", options.out, words);
+    }
     return Exit::ok;
 }
 
@@ -63,6 +75,7 @@ Action add_asm(CLI::App& app) {
     app.add_option("--stream", options->stream, "Which stream, when the text has several")
         ->type_name("NAME");
     app.add_option("--chip", options->chip, "Whose instructions they are")->type_name("FAMILY");
+    app.add_flag("--json", options->json, "Print JSON");
     app.footer(
         "Examples:\n"
         "  reef asm net.s -o net.bin\n"

@@ -168,6 +168,7 @@ Status check_settings(const chip::Compiler& compiler, const chip::CompileOptions
 
 Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     REEF_CHECK(check_output_file(options.out, {options.model, options.against}));
+    REEF_CHECK(check_apart_from_json(options.out, options.json));
     REEF_CHECK(check_output_file(options.report, {options.model, options.against, options.out}));
     // Its name says its form: known before the work.
     if (!options.report.empty())

@@ -5,6 +5,7 @@
 #include "inputs/chips.h"
 #include "inputs/traffic_input.h"
 #include "outputs/file_output.h"
+#include "outputs/json_output.h"
 #include "outputs/text_table.h"
 #include "reef/model/tflite.h"
 #include "verbs/verb.h"
@@ -16,11 +17,24 @@ struct RecordOptions {
     std::string model, out;
     std::string device;  ///< empty: the one that the chip's recorder records
     TrafficOptions traffic;
+    bool json = false;
 };
 
 std::string summary(const std::string& path, const chip::Traffic& traffic) {
     return fmt::format("{}: {} items, and {} in {}.bin", path, traffic.items(),
                        bytes_text(static_cast<std::int64_t>(traffic.payload_bytes())), path);
+}
+
+Json document_of(const RecordOptions& options, const std::string& device,
+                 const chip::Traffic& traffic) {
+    Json document = json_document("record");
+    document["model"] = options.model;
+    document["device"] = device;
+    document["output"] = options.out;
+    document["payload"] = options.out + ".bin";
+    document["items"] = traffic.items();
+    document["payload_bytes"] = traffic.payload_bytes();
+    return document;
 }
 
 /// What led to a failure is what a bug report needs; a device that was never reached leaves nothing
@@ -55,7 +69,11 @@ Result<Exit> record(const RecordOptions& options, Console& console) {
         return std::unexpected(std::move(recorded.done.error()));
     }
     REEF_CHECK(recorded.traffic->write(options.out));
-    console.print("{}\n", summary(options.out, *recorded.traffic));
+    if (options.json) {
+        print_json(console, document_of(options, device, *recorded.traffic));
+    } else {
+        console.print("{}\n", summary(options.out, *recorded.traffic));
+    }
     return Exit::ok;
 }
 
@@ -87,6 +105,7 @@ Action add_record(CLI::App& app) {
         ->check(recording_name());
     app.add_option("--device", options->device, recorded_devices())->type_name("DEVICE");
     add_traffic_options(app, options->traffic);
+    app.add_flag("--json", options->json, "Print JSON");
     app.footer(with_example_chip(
         "The recording holds the model's program and weights and the inputs. It is kept when a run "
         "fails,\ntoo, up to the failure; when no device is reached, nothing is written.\n"

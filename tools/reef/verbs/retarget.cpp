@@ -6,6 +6,7 @@
 
 #include "inputs/chips.h"
 #include "outputs/file_output.h"
+#include "outputs/json_output.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
 #include "reef/chip/retargeter.h"
@@ -21,10 +22,12 @@ struct RetargetVerbOptions {
     std::string source;
     std::string out;
     std::optional<std::uint64_t> token;
+    bool json = false;
 };
 
 Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console) {
     REEF_CHECK(check_output_file(options.out, {options.compiled, options.target, options.source}));
+    REEF_CHECK(check_apart_from_json(options.out, options.json));
     const auto compiled = REEF_TRY(model::load_tflite(options.compiled));
     const auto target = REEF_TRY(model::load_tflite(options.target));
     std::optional<model::Model> source;
@@ -38,7 +41,16 @@ Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console)
     if (!result) return std::unexpected(std::move(result.error()).in(options.target));
     const auto bytes = REEF_TRY(in_place(model::write_tflite(result->model), options.out));
     REEF_CHECK(write_output(options.out, bytes));
-    if (options.out != "-") {
+    if (options.json) {
+        Json document = json_document("retarget");
+        document["model"] = options.compiled;
+        document["target"] = options.target;
+        document["output"] = options.out;
+        document["bytes"] = bytes.size();
+        document["changed_instructions"] = result->changed_instructions;
+        document["changed_parameter_bytes"] = result->changed_parameter_bytes;
+        print_json(console, document);
+    } else if (options.out != "-") {
         console.print("{}: {} and {} of parameters changed\n", printable(options.out),
                       plural(result->changed_instructions, "instruction"),
                       plural(result->changed_parameter_bytes, "byte"));
@@ -68,6 +80,7 @@ Action add_retarget(CLI::App& app) {
                    "Caching token, decimal or 0x... (default: made from the "
                    "parameters)")
         ->type_name("N");
+    app.add_flag("--json", options->json, "Print JSON");
     app.footer(with_example_chip(
         "Example:\n"
         "  reef retarget red_CHIP.tflite --to green.tflite -o green_CHIP.tflite\n"

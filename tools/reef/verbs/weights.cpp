@@ -34,7 +34,19 @@ Result<std::unique_ptr<chip::Parameters>> open(const WeightsOptions& options) {
 }
 
 Status check_output(const WeightsOptions& options) {
-    return check_output_file(options.out, {options.compiled, options.plain, options.from});
+    REEF_CHECK(check_output_file(options.out, {options.compiled, options.plain, options.from}));
+    return check_apart_from_json(options.out, options.json);
+}
+
+Json document_of(std::string_view verb, const WeightsOptions& options, const NamedArrays& arrays) {
+    Json document = json_document(verb);
+    document["model"] = options.compiled;
+    document["output"] = options.out;
+    document["arrays"] = Json::array();
+    for (const auto& [name, array] : arrays)
+        document["arrays"].push_back(
+            {{"name", name}, {"type", name_of(array.type)}, {"shape", array.shape}});
+    return document;
 }
 
 Result<Exit> get_verb(const WeightsOptions& options, Console& console) {
@@ -43,7 +55,9 @@ Result<Exit> get_verb(const WeightsOptions& options, Console& console) {
     const NamedArrays arrays = REEF_TRY(in_place(parameters->get(), options.compiled));
     const auto file = REEF_TRY(write_npz(arrays, Compression::deflated));
     REEF_CHECK(write_output(options.out, file));
-    if (options.out != "-") {
+    if (options.json) {
+        print_json(console, document_of("weights get", options, arrays));
+    } else if (options.out != "-") {
         console.print("{}: {}\n", printable(options.out), plural(arrays.size(), "array"));
     }
     return Exit::ok;
@@ -58,7 +72,9 @@ Result<Exit> set_verb(const WeightsOptions& options, Console& console) {
     const model::Model changed = REEF_TRY(parameters->model());
     const auto bytes = REEF_TRY(in_place(model::write_tflite(changed), options.out));
     REEF_CHECK(write_output(options.out, bytes));
-    if (options.out != "-") {
+    if (options.json) {
+        print_json(console, document_of("weights set", options, arrays));
+    } else if (options.out != "-") {
         console.print("{}: {} replaced\n", printable(options.out), plural(arrays.size(), "array"));
     }
     return Exit::ok;
@@ -168,6 +184,7 @@ CLI::App* add_part(CLI::App& app, const std::string& name, const std::string& su
     part->add_option("--like", options.plain, "The plain model that it was compiled from")
         ->type_name("PLAIN")
         ->required();
+    part->add_flag("--json", options.json, "Print JSON");
     return part;
 }
 
@@ -189,10 +206,8 @@ Action add_weights(CLI::App& app) {
     set->add_option("-o,--output", options->out, "The compiled model to write")
         ->type_name("FILE")
         ->required();
-    CLI::App* verify =
-        add_part(app, "verify", "Explain every byte of the parameters; exit code 1 if any differs",
-                 *options);
-    verify->add_flag("--json", options->json, "Print JSON");
+    add_part(app, "verify", "Explain every byte of the parameters; exit code 1 if any differs",
+             *options);
     app.footer(
         with_example_chip("Examples:\n"
                           "  reef weights verify net_CHIP.tflite --like net.tflite\n"

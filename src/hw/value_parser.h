@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "reef/edgetpu/isa.h"
+#include "reef/base/result.h"
+#include "reef/hw/field.h"
 
-namespace reef::edgetpu {
+namespace reef::hw {
 
 /// Reads a value from its front to its end.
 class ValueScanner {
@@ -46,4 +47,4 @@ class ValueScanner {
 /// The value that set_field() takes, from text in any of the forms that fit the field's kind.
 [[nodiscard]] Result<std::int64_t> parse_value(const FieldInfo& field, std::string_view text);
 
-}  // namespace reef::edgetpu
+}  // namespace reef::hw

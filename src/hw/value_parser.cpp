@@ -1,4 +1,4 @@
-#include "edgetpu/isa/value_parser.h"
+#include "hw/value_parser.h"
 
 #include <fmt/format.h>
 
@@ -7,16 +7,15 @@
 #include <charconv>
 #include <cmath>
 
-#include "reef_spec/edgetpu_machine.h"
-
-namespace reef::edgetpu {
+namespace reef::hw {
 namespace {
 
-Result<std::int64_t> parse_tiles(std::string_view text) {
+Result<std::int64_t> parse_tiles(const FieldInfo& field, std::string_view text) {
+    const std::uint64_t tile_count = field.width;
     ValueScanner scan(text);
     if (scan.take("all")) {
         REEF_CHECK(scan.finish());
-        return (std::int64_t{1} << spec::tile_count) - 1;
+        return (std::int64_t{1} << tile_count) - 1;
     }
     std::int64_t tiles = 0;
     do {
@@ -24,9 +23,9 @@ Result<std::int64_t> parse_tiles(std::string_view text) {
         const auto first = REEF_TRY(scan.number());
         auto last = first;
         if (scan.take("-t")) last = REEF_TRY(scan.number());
-        if (first > last || last >= std::int64_t{spec::tile_count})
+        if (first > last || last >= tile_count)
             return fail(Cause::bad_input,
-                        fmt::format("tiles are t0 to t{}, ranges rise", spec::tile_count - 1));
+                        fmt::format("tiles are t0 to t{}, ranges rise", tile_count - 1));
         for (auto t = first; t <= last; ++t) tiles |= std::int64_t{1} << t;
     } while (scan.take("+"));
     REEF_CHECK(scan.finish());
@@ -159,7 +158,7 @@ Result<std::int64_t> parse_value(const FieldInfo& field, std::string_view text) 
             if (!text.starts_with("0x")) return parse_float(text);
             break;
         case FieldKind::tiles:
-            if (!digit) return parse_tiles(text);
+            if (!digit) return parse_tiles(field, text);
             break;
         case FieldKind::set:
             if (!digit) return parse_set(field, text);
@@ -181,4 +180,4 @@ Result<std::int64_t> parse_value(const FieldInfo& field, std::string_view text) 
     return parse_number(text);
 }
 
-}  // namespace reef::edgetpu
+}  // namespace reef::hw
