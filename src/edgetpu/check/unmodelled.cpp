@@ -1,4 +1,5 @@
 // What the simulated chip refuses of a program, each instruction by itself.
+#include "edgetpu/sim/program/operation.h"
 #include "edgetpu/sim/tile/tensor_engine.h"
 #include "reef/edgetpu/program_check.h"
 
@@ -6,8 +7,8 @@ namespace reef::edgetpu {
 namespace {
 
 Status check_modelled(const Instruction& instruction) {
-    const auto stream = REEF_TRY(sim::translate(instruction.bytes));
-    const auto* tensor = std::get_if<sim::TensorOp>(&stream.instructions.front().operation);
+    const auto operation = REEF_TRY(sim::operation_of(instruction));
+    const auto* tensor = std::get_if<sim::TensorOp>(&operation);
     if (tensor != nullptr) REEF_CHECK(sim::shape_of(*tensor));
     return {};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <utility>
 
 #include "edgetpu/program/members.h"
 
@@ -336,9 +337,11 @@ Result<InstructionBuilder> encode(const TypedInstruction& instruction) {
 Result<std::vector<std::byte>> encode_stream(std::span<const TypedInstruction> instructions) {
     std::vector<std::byte> out;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
-        const auto one =
-            REEF_TRY(in_place(encode(instructions[i]), fmt::format("instruction {}", i)));
-        out.insert(out.end(), one.bytes().begin(), one.bytes().end());
+        auto one = encode(instructions[i]);
+        if (!one)
+            return std::unexpected(std::move(one.error()).in(fmt::format("instruction {}", i)));
+        const Bytes bytes = std::as_const(*one).bytes();
+        out.insert(out.end(), bytes.begin(), bytes.end());
     }
     return out;
 }

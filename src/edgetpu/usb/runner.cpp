@@ -231,7 +231,8 @@ Status Runner::send(Flight& flight, Tag tag, Bytes bytes) {
     }
     while (!bytes.empty()) {
         const Bytes piece = bytes.first(std::min(bytes.size(), most_out_bytes));
-        REEF_CHECK(in_place(submit(flight, endpoint, piece), to_string(tag)));
+        if (auto status = submit(flight, endpoint, piece); !status)
+            return in_place(std::move(status), to_string(tag));
         bytes = bytes.subspan(piece.size());
     }
     return {};
@@ -243,7 +244,8 @@ Status Runner::send_header(Flight& flight, Tag tag, std::size_t size) {
     const std::uint32_t words[2] = {static_cast<std::uint32_t>(size),
                                     static_cast<std::uint32_t>(tag)};
     std::memcpy(header.data(), words, sizeof words);
-    return in_place(submit(flight, out_endpoint, header), to_string(tag));
+    auto status = submit(flight, out_endpoint, header);
+    return status ? status : in_place(std::move(status), to_string(tag));
 }
 
 Status Runner::submit(Flight& flight, std::uint8_t endpoint, Bytes bytes) {

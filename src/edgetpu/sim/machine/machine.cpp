@@ -164,7 +164,9 @@ Status Machine::execute(const ProgramInstruction& at) {
     if (effect.written) core.writes(Watched::scalar_memory, effect.written->address.word);
     finished(core_actor, at);
     word_to_host_ = effect.to_host;
-    return effect.fired ? in_place(host_->fire(*effect.fired), place_of(at)) : Status{};
+    if (!effect.fired) return {};
+    auto status = host_->fire(*effect.fired);
+    return status ? status : in_place(std::move(status), place_of(at));
 }
 
 // False while the host has no room for it.

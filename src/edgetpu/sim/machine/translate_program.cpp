@@ -15,7 +15,9 @@ Result<Program> translate_program(std::span<const Bytes> streams) {
             auto& shape = program.shapes.emplace_back();
             const auto* op = std::get_if<TensorOp>(&instruction.operation);
             if (op == nullptr) continue;
-            shape = REEF_TRY(in_place(shape_of(*op), place_of(instruction)));
+            auto found = shape_of(*op);
+            if (!found) return std::unexpected(std::move(found.error()).in(place_of(instruction)));
+            shape = *found;
             program.most_live_positions =
                 std::max(program.most_live_positions, shape.live_positions);
             const auto& plan = program.plans.emplace_back(plan_of(*op, shape));
