@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/worker_pool.h"
-#include "cpu/convolution.h"
+#include "cpu/prepare/convolution.h"
 #include "reef/cpu/placer.h"
 #include "reef/model/tflite.h"
 

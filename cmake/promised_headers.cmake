@@ -11,6 +11,7 @@ set(REEF_PROMISED_HEADERS
     chip/compiler.h
     chip/part.h
     chip/report.h
+    cpu/kernel_set.h
     cpu/placer.h
     cpu/support.h
     edgetpu/compiler.h

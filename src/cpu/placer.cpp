@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/simd.h"
-#include "cpu/arithmetic.h"
-#include "cpu/custom_options.h"
-#include "cpu/kernel.h"
+#include "cpu/prepare/arithmetic.h"
+#include "cpu/prepare/custom_options.h"
+#include "cpu/prepare/kernel.h"
 #include "graph/placer.h"
 
 namespace reef::cpu {
@@ -88,10 +88,6 @@ std::optional<Error> CpuPlacer::refusal(const OperatorView& op) const {
 
 std::shared_ptr<graph::Placer> placer(const KernelOptions& options) {
     return std::make_shared<CpuPlacer>(options);
-}
-
-std::string_view simd_target() {
-    return simd_target_name();
 }
 
 }  // namespace reef::cpu

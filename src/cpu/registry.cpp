@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 
 namespace reef::cpu {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cpu/arithmetic.h"
-#include "cpu/kernel.h"
+#include "cpu/prepare/arithmetic.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "cpu/fixed_point_functions.h"
+#include "cpu/prepare/fixed_point_functions.h"
 #include "cpu/one_operator.h"
 
 namespace reef::test {

@@ -1,4 +1,4 @@
-#include "cpu/broadcast.h"
+#include "cpu/prepare/broadcast.h"
 
 #include <gtest/gtest.h>
 

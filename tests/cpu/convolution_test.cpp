@@ -1,6 +1,6 @@
 // CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: random operators through the reference and the
 // fast kernels, every byte, on every SIMD target of this machine; and what the kernels refuse.
-#include "cpu/convolution.h"
+#include "cpu/prepare/convolution.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,8 +13,8 @@
 
 #include "base/simd.h"
 #include "base/worker_pool.h"
-#include "cpu/arithmetic.h"
-#include "cpu/kernels.h"
+#include "cpu/prepare/arithmetic.h"
+#include "cpu/prepare/kernels.h"
 #include "reef/edgetpu/numerics.h"
 #include "reef/model/builder.h"
 // After simd.h:

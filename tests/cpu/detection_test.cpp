@@ -9,7 +9,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "cpu/non_max_suppression.h"
+#include "cpu/prepare/non_max_suppression.h"
 #include "cpu/run_model.h"
 
 namespace reef::test {

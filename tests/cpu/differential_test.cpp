@@ -8,7 +8,7 @@
 #include <iostream>
 #include <set>
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 #include "cpu/plain/operator_case.h"
 
 namespace reef::plain {

@@ -1,4 +1,4 @@
-#include "cpu/fixed_point_functions.h"
+#include "cpu/prepare/fixed_point_functions.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cpu/fixed_point.h"
+#include "cpu/prepare/fixed_point.h"
 
 #include <gtest/gtest.h>
 

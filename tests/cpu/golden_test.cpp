@@ -10,7 +10,7 @@
 #include <iostream>
 #include <map>
 
-#include "cpu/arithmetic.h"
+#include "cpu/prepare/arithmetic.h"
 #include "edgetpu/numerics/forms.h"
 #include "reef/base/file.h"
 #include "reef/base/npy.h"

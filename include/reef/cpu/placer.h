@@ -2,20 +2,16 @@
 // machine's own arithmetic.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
+
+#include "reef/cpu/kernel_set.h"
 
 namespace reef::graph {
 class Placer;
 }
 
 namespace reef::cpu {
-
-/// Which kernels run: the plain ones that read like the arithmetic's definition, or the vectorised
-/// ones where they exist. Both give the same bytes for integer tensors.
-enum class KernelSet : std::uint8_t { reference, fast };
 
 /// How a machine computes quantised operators: kernels that stand in for those that compute as
 /// TFLite 2.9's builtin kernels do, so that the machine's tensors can be compared byte by byte. A
@@ -34,10 +30,5 @@ struct KernelOptions {
 /// an arithmetic a placement's reason says why the operator has it, or why TFLite's; else it is
 /// empty.
 [[nodiscard]] std::shared_ptr<graph::Placer> placer(const KernelOptions& options = {});
-
-/// The instruction set that the fast kernels use on this machine: "AVX2", "AVX3_DL" (AVX-512 with
-/// VNNI), "NEON", ... The environment variable REEF_SIMD, read once, names a lower one; a name that
-/// this machine does not have is reported through the log sink and ignored.
-[[nodiscard]] std::string_view simd_target();
 
 }  // namespace reef::cpu

@@ -5,7 +5,7 @@
 #include <hwy/highway.h>
 
 #include "base/worker_pool.h"
-#include "cpu/arg_max.h"
+#include "cpu/prepare/arg_max.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {

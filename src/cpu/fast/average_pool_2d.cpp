@@ -6,7 +6,7 @@
 
 #include "base/worker_pool.h"
 #include "cpu/fast/window_sum-inl.h"
-#include "cpu/pooling.h"
+#include "cpu/prepare/pooling.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/convolution.h"
+#include "cpu/prepare/convolution.h"
 
 namespace reef::cpu {
 

@@ -5,8 +5,8 @@
 
 #include "base/simd.h"
 #include "base/worker_pool.h"
-#include "cpu/convolution.h"
 #include "cpu/fast/matrix_product.h"
+#include "cpu/prepare/convolution.h"
 #include "graph/memory_plan.h"
 
 namespace reef::cpu {

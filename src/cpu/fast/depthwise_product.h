@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "cpu/convolution.h"
 #include "cpu/fast/channel_blocks.h"
+#include "cpu/prepare/convolution.h"
 
 namespace reef::cpu {
 

@@ -9,7 +9,7 @@
 
 #include <hwy/highway.h>
 
-#include "cpu/fixed_point.h"
+#include "cpu/prepare/fixed_point.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/convolution.h"
 #include "cpu/fast/channel_blocks.h"
+#include "cpu/prepare/convolution.h"
 
 namespace reef::cpu {
 

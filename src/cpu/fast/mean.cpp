@@ -5,7 +5,7 @@
 #include <hwy/highway.h>
 
 #include "cpu/fast/window_sum-inl.h"
-#include "cpu/reducing.h"
+#include "cpu/prepare/reducing.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "base/worker_pool.h"
-#include "cpu/resizing.h"
+#include "cpu/prepare/resizing.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {

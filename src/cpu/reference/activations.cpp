@@ -1,5 +1,5 @@
 // LEAKY_RELU and PRELU: negative values times a slope, of the operator or of each element.
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
 #include "cpu/reference/unary.h"
 

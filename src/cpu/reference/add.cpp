@@ -5,7 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
 
 namespace reef::cpu {

@@ -1,12 +1,12 @@
 // ARG_MAX: the index of the first largest element along an axis.
-#include "cpu/arg_max.h"
+#include "cpu/prepare/arg_max.h"
 
 #include <fmt/format.h>
 
 #include <limits>
 
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {

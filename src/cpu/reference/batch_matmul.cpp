@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "base/worker_pool.h"
-#include "cpu/broadcast.h"
-#include "cpu/dot_product.h"
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/broadcast.h"
+#include "cpu/prepare/dot_product.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::cpu {
 

@@ -1,7 +1,7 @@
 // CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED as their definitions read. A depthwise convolution
 // is one in groups of one input channel, with its filter laid out the other way round;
 // FULLY_CONNECTED is a convolution with one tap on images of one pixel.
-#include "cpu/convolution.h"
+#include "cpu/prepare/convolution.h"
 
 #include <string>
 #include <utility>

@@ -10,10 +10,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "cpu/custom_options.h"
-#include "cpu/dequantized_input.h"
-#include "cpu/kernels.h"
-#include "cpu/non_max_suppression.h"
+#include "cpu/prepare/custom_options.h"
+#include "cpu/prepare/dequantized_input.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/non_max_suppression.h"
 
 namespace reef::cpu {
 namespace {

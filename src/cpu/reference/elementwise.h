@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/worker_pool.h"
-#include "cpu/broadcast.h"
-#include "cpu/kernel.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/broadcast.h"
+#include "cpu/prepare/kernel.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 

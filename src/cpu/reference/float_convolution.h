@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "cpu/convolution.h"
+#include "cpu/prepare/convolution.h"
 
 namespace reef::cpu {
 

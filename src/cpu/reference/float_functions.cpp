@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/fixed_point_functions.h"
-#include "cpu/kernels.h"
+#include "cpu/prepare/fixed_point_functions.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {

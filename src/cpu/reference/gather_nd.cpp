@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {

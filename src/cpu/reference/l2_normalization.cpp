@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/fixed_point_functions.h"
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/fixed_point_functions.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {

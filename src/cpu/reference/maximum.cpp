@@ -1,5 +1,5 @@
 // MAXIMUM, MINIMUM and SQUARED_DIFFERENCE.
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
 #include "cpu/reference/unary.h"
 

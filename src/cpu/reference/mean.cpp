@@ -12,9 +12,9 @@
 #include <array>
 #include <optional>
 
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
-#include "cpu/reducing.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
+#include "cpu/prepare/reducing.h"
 #include "cpu/reference/reduction.h"
 
 namespace reef::cpu {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
 
 namespace reef::cpu {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/fixed_point.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/fixed_point.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 

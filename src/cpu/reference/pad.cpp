@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {

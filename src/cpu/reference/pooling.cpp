@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 
 namespace reef::cpu {
 namespace {

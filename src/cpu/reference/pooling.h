@@ -7,7 +7,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "cpu/pooling.h"
+#include "cpu/prepare/pooling.h"
 
 namespace reef::cpu {
 

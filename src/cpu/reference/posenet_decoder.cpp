@@ -23,9 +23,9 @@
 #include <numeric>
 #include <optional>
 
-#include "cpu/custom_options.h"
-#include "cpu/dequantized_input.h"
-#include "cpu/kernels.h"
+#include "cpu/prepare/custom_options.h"
+#include "cpu/prepare/dequantized_input.h"
+#include "cpu/prepare/kernels.h"
 
 namespace reef::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "cpu/quantized.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::cpu {
 

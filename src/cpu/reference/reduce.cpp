@@ -7,8 +7,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 #include "cpu/reference/reduction.h"
 #include "cpu/reference/unary.h"
 

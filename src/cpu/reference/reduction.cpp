@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cpu/quantized.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {

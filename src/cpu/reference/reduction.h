@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::cpu {
 

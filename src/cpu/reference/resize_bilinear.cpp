@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/worker_pool.h"
-#include "cpu/resizing.h"
+#include "cpu/prepare/resizing.h"
 
 namespace reef::cpu {
 

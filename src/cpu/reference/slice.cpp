@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 #include "cpu/reference/rearrangement.h"
 
 namespace reef::cpu {

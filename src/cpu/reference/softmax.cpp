@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "base/worker_pool.h"
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 
 namespace reef::cpu {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "cpu/kernel.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/kernel.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "cpu/dot_product.h"
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/dot_product.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {

@@ -1,8 +1,8 @@
 // TRANSPOSE, TILE, SPACE_TO_DEPTH and DEPTH_TO_SPACE.
 #include <fmt/format.h>
 
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 #include "cpu/reference/rearrangement.h"
 
 namespace reef::cpu {

@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "base/worker_pool.h"
-#include "cpu/convolution.h"
-#include "cpu/dot_product.h"
-#include "cpu/kernels.h"
+#include "cpu/prepare/convolution.h"
+#include "cpu/prepare/dot_product.h"
+#include "cpu/prepare/kernels.h"
 
 namespace reef::cpu {
 namespace {

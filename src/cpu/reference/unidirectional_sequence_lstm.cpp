@@ -10,10 +10,10 @@
 #include <cmath>
 #include <vector>
 
-#include "cpu/dot_product.h"
-#include "cpu/fixed_point_functions.h"
-#include "cpu/kernels.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/dot_product.h"
+#include "cpu/prepare/fixed_point_functions.h"
+#include "cpu/prepare/kernels.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {

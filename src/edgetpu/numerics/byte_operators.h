@@ -1,7 +1,7 @@
 // Which operators the chip has a form for: those of 8-bit tensors.
 #pragma once
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::edgetpu::numerics {
 

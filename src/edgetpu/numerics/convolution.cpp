@@ -1,7 +1,7 @@
 // CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
-#include "cpu/convolution.h"
+#include "cpu/prepare/convolution.h"
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "edgetpu/numerics/kernels.h"
 #include "edgetpu/numerics/refusals.h"
 #include "edgetpu/numerics/requantisation.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/unary.h"
 #include "edgetpu/numerics/byte_operators.h"
 #include "edgetpu/numerics/closest_ratio.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "edgetpu/numerics/byte_operators.h"
 #include "edgetpu/numerics/kernels.h"
 #include "edgetpu/numerics/refusals.h"

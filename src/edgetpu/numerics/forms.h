@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/arithmetic.h"
+#include "cpu/prepare/arithmetic.h"
 #include "reef/model/graph.h"
 
 namespace reef::edgetpu::numerics {

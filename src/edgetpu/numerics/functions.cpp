@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/float_requantisation.h"
+#include "cpu/prepare/float_requantisation.h"
 
 namespace reef::edgetpu::numerics {
 

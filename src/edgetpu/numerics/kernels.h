@@ -2,8 +2,8 @@
 // forms.cpp lists them; what is no 8-bit operator is left to TFLite's kernels.
 #pragma once
 
-#include "cpu/convolution.h"
-#include "cpu/kernel.h"
+#include "cpu/prepare/convolution.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::edgetpu::numerics {
 

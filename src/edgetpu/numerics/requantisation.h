@@ -8,8 +8,8 @@
 // cpu::FloatRequantisation gives the same numbers less 128.
 #pragma once
 
-#include "cpu/float_requantisation.h"
-#include "cpu/kernel.h"
+#include "cpu/prepare/float_requantisation.h"
+#include "cpu/prepare/kernel.h"
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
 

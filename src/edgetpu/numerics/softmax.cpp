@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "edgetpu/numerics/functions.h"
 #include "edgetpu/numerics/kernels.h"
 #include "edgetpu/numerics/refusals.h"

@@ -1,7 +1,7 @@
 // AVERAGE_POOL_2D, MAX_POOL_2D, MEAN and RESIZE_BILINEAR.
 #include <algorithm>
 
-#include "cpu/kernels.h"
+#include "cpu/prepare/kernels.h"
 #include "cpu/reference/pooling.h"
 #include "cpu/reference/reduction.h"
 #include "cpu/reference/resize_bilinear.h"

@@ -93,6 +93,9 @@ struct OperatorCase {
     std::vector<Expected> outputs = {};
 };
 
+/// The case as a model of one operator; constants hold their values.
+[[nodiscard]] Result<model::Model> model_of(const OperatorCase& one);
+
 /// What running a case showed.
 struct Outcome {
     std::string wrong;  ///< empty: both kernel sets keep the bounds, and agree

@@ -7,8 +7,8 @@
 #include <limits>
 #include <optional>
 
-#include "cpu/kernel.h"
 #include "cpu/plain/operator_case.h"
+#include "cpu/prepare/kernel.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
 
@@ -92,25 +92,6 @@ model::TensorIndex add_tensor(model::Builder& builder, const Values& values) {
     }
 }
 
-Result<model::Model> model_of(const OperatorCase& one) {
-    model::Builder builder("one operator");
-    std::vector<model::TensorIndex> inputs, outputs, intermediates;
-    for (const Values& values : one.inputs) inputs.push_back(add_tensor(builder, values));
-    for (const Values& values : one.intermediates)
-        intermediates.push_back(
-            builder.tensor("intermediate", values.type, values.shape, quantisation(values)));
-    for (const Expected& output : one.outputs)
-        outputs.push_back(builder.tensor("out", output.type, output.shape,
-                                         output.scale > 0
-                                             ? model::per_tensor(output.scale, output.zero)
-                                             : model::Quantization{}));
-    builder.add(one.op, inputs, outputs, one.options);
-    for (const auto output : outputs) builder.output(output);
-    model::Model model = REEF_TRY(builder.finish());
-    model.subgraphs[0].operators[0].intermediates = std::move(intermediates);
-    return model;
-}
-
 using Outputs = std::vector<std::vector<std::byte>>;
 
 Result<Outputs> run(const model::Model& model, const OperatorCase& one, cpu::KernelSet kernels,
@@ -182,6 +163,25 @@ bool integers_only(const OperatorCase& one) {
 }
 
 }  // namespace
+
+Result<model::Model> model_of(const OperatorCase& one) {
+    model::Builder builder("one operator");
+    std::vector<model::TensorIndex> inputs, outputs, intermediates;
+    for (const Values& values : one.inputs) inputs.push_back(add_tensor(builder, values));
+    for (const Values& values : one.intermediates)
+        intermediates.push_back(
+            builder.tensor("intermediate", values.type, values.shape, quantisation(values)));
+    for (const Expected& output : one.outputs)
+        outputs.push_back(builder.tensor("out", output.type, output.shape,
+                                         output.scale > 0
+                                             ? model::per_tensor(output.scale, output.zero)
+                                             : model::Quantization{}));
+    builder.add(one.op, inputs, outputs, one.options);
+    for (const auto output : outputs) builder.output(output);
+    model::Model model = REEF_TRY(builder.finish());
+    model.subgraphs[0].operators[0].intermediates = std::move(intermediates);
+    return model;
+}
 
 Outcome run_case(const OperatorCase& one) {
     Outcome outcome;

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "cpu/convolution.h"
+#include "cpu/prepare/convolution.h"
 #include "edgetpu/numerics/closest_ratio.h"
 #include "edgetpu/numerics/forms.h"
 #include "edgetpu/numerics/functions.h"

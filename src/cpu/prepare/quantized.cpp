@@ -1,4 +1,4 @@
-#include "cpu/quantized.h"
+#include "cpu/prepare/quantized.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cpu/pooling.h"
+#include "cpu/prepare/pooling.h"
 
 #include <fmt/format.h>
 

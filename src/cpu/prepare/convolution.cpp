@@ -1,4 +1,4 @@
-#include "cpu/convolution.h"
+#include "cpu/prepare/convolution.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,6 @@
 #include <limits>
 #include <string>
 #include <utility>
-
-#include "cpu/kernels.h"
 
 namespace reef::cpu {
 namespace {
@@ -341,35 +339,6 @@ Result<Convolution> read_transpose_conv(const OperatorView& op, const Convolutio
         op, {rules, 0, convolution_product(c), model::Activation::none, places}, c));
     REEF_CHECK(expect_symmetric_int8(c));
     return c;
-}
-
-std::unique_ptr<Kernel> conv_2d_kernel(Convolution c, const PrepareOptions& options) {
-    if (options.kernels == KernelSet::reference || c.floats) return reference_conv_2d(std::move(c));
-    return fast_conv_2d(std::move(c), options.threads);
-}
-
-std::unique_ptr<Kernel> depthwise_conv_2d_kernel(Convolution c, const PrepareOptions& options) {
-    if (options.kernels == KernelSet::reference || c.floats)
-        return reference_depthwise_conv_2d(std::move(c));
-    return fast_depthwise_conv_2d(std::move(c), options.threads);
-}
-
-std::unique_ptr<Kernel> fully_connected_kernel(Convolution c, const PrepareOptions& options) {
-    if (options.kernels == KernelSet::reference || c.floats)
-        return reference_fully_connected(std::move(c));
-    return fast_fully_connected(std::move(c), options.threads);
-}
-
-PreparedKernel prepare_conv_2d(const OperatorView& op, const PrepareOptions& options) {
-    return conv_2d_kernel(REEF_TRY(read_conv_2d(op)), options);
-}
-
-PreparedKernel prepare_depthwise_conv_2d(const OperatorView& op, const PrepareOptions& options) {
-    return depthwise_conv_2d_kernel(REEF_TRY(read_depthwise_conv_2d(op)), options);
-}
-
-PreparedKernel prepare_fully_connected(const OperatorView& op, const PrepareOptions& options) {
-    return fully_connected_kernel(REEF_TRY(read_fully_connected(op)), options);
 }
 
 }  // namespace reef::cpu

@@ -5,8 +5,8 @@
 #include <initializer_list>
 #include <vector>
 
-#include "cpu/fixed_point.h"
-#include "cpu/kernel.h"
+#include "cpu/prepare/fixed_point.h"
+#include "cpu/prepare/kernel.h"
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
 

@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
-#include "cpu/fixed_point.h"
-#include "cpu/float_requantisation.h"
-#include "cpu/kernel.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/fixed_point.h"
+#include "cpu/prepare/float_requantisation.h"
+#include "cpu/prepare/kernel.h"
+#include "cpu/prepare/quantized.h"
 #include "reef/base/result.h"
 
 namespace reef::cpu {

@@ -1,7 +1,7 @@
 // The prepare function of every kernel; registry.cpp lists them by operator.
 #pragma once
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::cpu {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "cpu/kernel.h"
-#include "cpu/quantized.h"
+#include "cpu/prepare/kernel.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 

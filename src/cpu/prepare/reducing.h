@@ -11,8 +11,8 @@
 #include <limits>
 #include <memory>
 
-#include "cpu/fixed_point.h"
-#include "cpu/kernel.h"
+#include "cpu/prepare/fixed_point.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::cpu {
 

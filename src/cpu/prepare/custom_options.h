@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "cpu/fixed_point.h"
+#include "cpu/prepare/fixed_point.h"
 
 namespace reef::cpu {
 

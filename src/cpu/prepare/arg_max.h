@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::cpu {
 

@@ -1,4 +1,4 @@
-#include "cpu/arithmetic.h"
+#include "cpu/prepare/arithmetic.h"
 
 #include <fmt/format.h>
 

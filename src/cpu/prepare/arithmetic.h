@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "cpu/quantized.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 

@@ -1,11 +1,11 @@
-#include "cpu/custom_options.h"
+#include "cpu/prepare/custom_options.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/quantized.h"
+#include "cpu/prepare/quantized.h"
 #include "reef/model/flexbuffer.h"
 
 namespace reef::cpu {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/kernel.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::cpu {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/quantized.h"
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 

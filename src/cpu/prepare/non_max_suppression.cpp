@@ -1,4 +1,4 @@
-#include "cpu/non_max_suppression.h"
+#include "cpu/prepare/non_max_suppression.h"
 
 #include <algorithm>
 #include <cassert>

@@ -1,10 +1,10 @@
-#include "cpu/fixed_point_functions.h"
+#include "cpu/prepare/fixed_point_functions.h"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
 
-#include "cpu/fixed_point.h"
+#include "cpu/prepare/fixed_point.h"
 
 namespace reef::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "graph/kernel.h"
-#include "reef/cpu/placer.h"
+#include "reef/cpu/kernel_set.h"
 #include "reef/model/graph.h"
 
 namespace reef::cpu {

@@ -1,0 +1,36 @@
+// Which kernel computes a convolution.
+#include "cpu/prepare/convolution.h"
+#include "cpu/prepare/kernels.h"
+
+namespace reef::cpu {
+
+std::unique_ptr<Kernel> conv_2d_kernel(Convolution c, const PrepareOptions& options) {
+    if (options.kernels == KernelSet::reference || c.floats) return reference_conv_2d(std::move(c));
+    return fast_conv_2d(std::move(c), options.threads);
+}
+
+std::unique_ptr<Kernel> depthwise_conv_2d_kernel(Convolution c, const PrepareOptions& options) {
+    if (options.kernels == KernelSet::reference || c.floats)
+        return reference_depthwise_conv_2d(std::move(c));
+    return fast_depthwise_conv_2d(std::move(c), options.threads);
+}
+
+std::unique_ptr<Kernel> fully_connected_kernel(Convolution c, const PrepareOptions& options) {
+    if (options.kernels == KernelSet::reference || c.floats)
+        return reference_fully_connected(std::move(c));
+    return fast_fully_connected(std::move(c), options.threads);
+}
+
+PreparedKernel prepare_conv_2d(const OperatorView& op, const PrepareOptions& options) {
+    return conv_2d_kernel(REEF_TRY(read_conv_2d(op)), options);
+}
+
+PreparedKernel prepare_depthwise_conv_2d(const OperatorView& op, const PrepareOptions& options) {
+    return depthwise_conv_2d_kernel(REEF_TRY(read_depthwise_conv_2d(op)), options);
+}
+
+PreparedKernel prepare_fully_connected(const OperatorView& op, const PrepareOptions& options) {
+    return fully_connected_kernel(REEF_TRY(read_fully_connected(op)), options);
+}
+
+}  // namespace reef::cpu
