@@ -10,6 +10,7 @@
 
 #include "reef/model/builder.h"
 #include "support/cpu_executor.h"
+#include "support/element_type_name.h"
 
 namespace reef::cpu {
 namespace {

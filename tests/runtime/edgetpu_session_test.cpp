@@ -18,6 +18,10 @@ struct Pair {
     std::string compiled;  ///< the same of the compiled file
 };
 
+void PrintTo(const Pair& pair, std::ostream* out) {
+    *out << pair.compiled.substr(pair.compiled.rfind('/') + 1);
+}
+
 class CompiledSession : public testing::TestWithParam<Pair> {};
 
 TEST_P(CompiledSession, EqualsThePlainModelInTheChipsArithmetic) {

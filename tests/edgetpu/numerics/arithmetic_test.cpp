@@ -15,6 +15,7 @@
 #include "edgetpu/numerics/functions.h"
 #include "edgetpu/numerics/requantisation.h"
 #include "reef/model/builder.h"
+#include "support/element_type_name.h"
 
 namespace reef::edgetpu::numerics {
 namespace {

@@ -1,6 +1,7 @@
 // Compiled models of the reference data whose plain source is there too.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@ struct CompiledPair {
     std::string plain;
     std::string compiled;
 };
+inline void PrintTo(const CompiledPair& pair, std::ostream* out) {
+    *out << pair.name;
+}
 
 /// NAME.tflite with NAME_edgetpu.tflite or NAME_cocompiled_with_..._edgetpu.tflite.
 [[nodiscard]] std::vector<CompiledPair> compiled_pairs();

@@ -21,6 +21,10 @@ struct Case {
     bool readable_alone = true;
 };
 
+void PrintTo(const Case& tested, std::ostream* out) {
+    *out << tested.name.substr(tested.name.rfind('/') + 1);
+}
+
 class RetargetedRun : public testing::TestWithParam<Case> {
   protected:
     /// Gives the different values in the richest output.

@@ -69,6 +69,10 @@ struct Logged {
     std::uint64_t hash;
 };
 
+void PrintTo(const Logged& tested, std::ostream* out) {
+    *out << tested.width;
+}
+
 class LoggedStream : public testing::TestWithParam<Logged> {};
 
 TEST_P(LoggedStream, IsSentByTheSimulatedChip) {

@@ -2,6 +2,7 @@
 // name.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "machine_run.h"
@@ -18,6 +19,10 @@ struct Case {
     /// Pairs of instructions that only the full bits of rotating rows order.
     std::size_t hazards_without_full_bits = 0;
 };
+
+void PrintTo(const Case& tested, std::ostream* out) {
+    *out << std::filesystem::path(tested.path).stem().string();
+}
 
 using enum FindingKind;
 

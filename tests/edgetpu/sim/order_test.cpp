@@ -19,6 +19,10 @@ struct Case {
     unsigned trials;  ///< unless REEF_SEEDS asks for all 20
 };
 
+void PrintTo(const Case& tested, std::ostream* out) {
+    *out << tested.name;
+}
+
 unsigned seeds_asked(unsigned otherwise) {
     const char* asked = std::getenv("REEF_SEEDS");
     return asked != nullptr ? static_cast<unsigned>(std::atoi(asked)) : otherwise;

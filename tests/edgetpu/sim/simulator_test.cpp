@@ -28,6 +28,10 @@ struct Case {
     double least_equal;   ///< share of output bytes that are equal
 };
 
+void PrintTo(const Case& tested, std::ostream* out) {
+    *out << tested.name;
+}
+
 std::vector<std::byte> random_input(std::size_t size, unsigned seed) {
     std::mt19937 random(seed);
     std::vector<std::byte> bytes(size);

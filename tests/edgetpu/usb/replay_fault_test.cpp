@@ -8,6 +8,11 @@
 #include "support/temporary_folder.h"
 
 namespace reef::edgetpu::usb {
+
+static void PrintTo(InjectedFault fault, std::ostream* out) {
+    *out << to_string(fault);
+}
+
 namespace {
 
 using ::testing::HasSubstr;
