@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "reef/chip/checker.h"
 #include "reef/chip/inspector.h"
 #include "reef/runtime/registry.h"
 
@@ -24,8 +25,12 @@ std::string device_for(const model::Model& model) {
 }
 
 std::string chip_name(std::string_view family) {
-    const auto* inspector = Registry::of_process().part<chip::Inspector>(family);
-    return std::string(inspector != nullptr ? inspector->name() : family);
+    const Registry& registry = Registry::of_process();
+    if (const auto* inspector = registry.part<chip::Inspector>(family))
+        return std::string(inspector->name());
+    if (const auto* checker = registry.part<chip::TargetChecker>(family))
+        return std::string(checker->name());
+    return std::string(family);
 }
 
 std::string chip_names() {

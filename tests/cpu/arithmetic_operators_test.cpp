@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "cpu/prepare/fixed_point_functions.h"
 #include "cpu/one_operator.h"
+#include "cpu/prepare/fixed_point_functions.h"
 
 namespace reef::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <iostream>
 #include <set>
 
-#include "cpu/prepare/kernel.h"
 #include "cpu/plain/operator_case.h"
+#include "cpu/prepare/kernel.h"
 
 namespace reef::plain {
 namespace {

@@ -55,6 +55,7 @@ TEST(Demo, WritesThePictureAndBothModels) {
     EXPECT_THAT(outcome.out, HasSubstr("approaching"));
     EXPECT_THAT(outcome.out, HasSubstr("steady"));
     EXPECT_THAT(outcome.out, HasSubstr("inspect " + out + "/looming_64x64.tflite"));
+    EXPECT_THAT(outcome.out, HasSubstr("on simulated chips"));
 
     const Image strip = read_picture(out + "/strip.png");
     EXPECT_GT(strip.width, 1000);
@@ -128,7 +129,16 @@ TEST(Demo, PrintsJson) {
                     document.at("speed_m_per_s").get<double>(),
                 last.at("distance_m").get<double>(), 1e-9);
     EXPECT_TRUE(document.at("frames").front().at("true_time_to_contact_s").is_null());
-    ASSERT_EQ(document.at("files").size(), 4U);
+    // Two networks on two chips: a byte is one apart at most, and what is seen is the same.
+    ASSERT_EQ(document.at("chips").size(), 4U);
+    for (const auto& one : document.at("chips")) {
+        EXPECT_GT(one.at("on_chip"), 0) << one;
+        EXPECT_LE(one.at("on_chip"), one.at("operators")) << one;
+        EXPECT_GT(one.at("bytes"), 0);
+        EXPECT_LE(one.at("most_apart"), 1) << one;
+        EXPECT_EQ(one.at("same_verdicts"), 20) << one;
+    }
+    ASSERT_EQ(document.at("files").size(), 8U);
     for (const auto& file : document.at("files")) {
         EXPECT_TRUE(std::filesystem::exists(file.get<std::string>())) << file;
     }

@@ -47,8 +47,8 @@ struct TileWork {
 };
 
 /// Of the waits of an instruction, no known program uses the third of RingSend, the last of
-/// NarrowToWide, the last three of WideToNarrow and the last of Mesh, and no program at hand the one
-/// before that.
+/// NarrowToWide, the last three of WideToNarrow and the last of Mesh, and no program at hand the
+/// one before that.
 ///
 /// Pass i of the dimensions from `level` on begins when the counter has reached start + step * i.
 struct Wait {

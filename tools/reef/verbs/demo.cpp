@@ -11,6 +11,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "demo/on_chips.h"
 #include "demo/run.h"
 #include "demo/scene.h"
 #include "outputs/json_output.h"
@@ -58,7 +59,12 @@ Result<std::vector<std::byte>> picture_png(const DemoRun& run, const DemoFrame& 
     return encode_png(run.side, run.side, rgb);
 }
 
-Result<std::vector<OutputFile>> output_files(const DemoModels& models, const DemoRun& run) {
+std::string compiled_name(const DemoNetworkOnChip& network, const DemoOnChip& chip) {
+    return fmt::format("{}_64x64_{}.tflite", network.name, chip.family);
+}
+
+Result<std::vector<OutputFile>> output_files(const DemoModels& models, const DemoRun& run,
+                                             const std::vector<DemoOnChip>& chips) {
     const drawing::Canvas strip = draw_demo(run);
     const DemoFrame& last = run.frames.back();
     std::vector<OutputFile> files;
@@ -70,6 +76,11 @@ Result<std::vector<OutputFile>> output_files(const DemoModels& models, const Dem
                      REEF_TRY(model::write_tflite(models.looming))});
     files.push_back(
         {"gabor_64x64.tflite", "the Gabor network", REEF_TRY(model::write_tflite(models.gabor))});
+    for (const DemoOnChip& chip : chips)
+        for (const DemoNetworkOnChip& network : chip.networks)
+            files.push_back({compiled_name(network, chip),
+                             fmt::format("the same for the {}", chip.chip),
+                             REEF_TRY(model::write_tflite(network.compiled))});
     return files;
 }
 
@@ -147,6 +158,33 @@ void print_table(const DemoRun& run, Console& console) {
     }
 }
 
+void print_chips(const std::vector<DemoOnChip>& chips, const DemoRun& run, Console& console) {
+    if (chips.empty()) return;
+    console.print(
+        "\nThe same pictures through the same networks, compiled by Reef, on simulated chips:\n\n");
+    TextTable table({{"device"},
+                     {"network"},
+                     {"operators on the chip", Align::right},
+                     {"bytes as on the CPU", Align::right},
+                     {"most apart", Align::right},
+                     {"verdicts", Align::right}});
+    for (const DemoOnChip& chip : chips)
+        for (const DemoNetworkOnChip& network : chip.networks)
+            table.add(
+                {chip.device, network.name,
+                 fmt::format("{} of {}", network.on_chip, network.operators),
+                 fmt::format("{:.2f} %", 100.0 - 100.0 * static_cast<double>(network.differing) /
+                                                     static_cast<double>(network.bytes)),
+                 std::to_string(network.most_apart),
+                 &network == &chip.networks.front()
+                     ? fmt::format("{} of {}", chip.same_verdicts, run.frames.size())
+                     : std::string()});
+    table.print(console);
+    console.print(
+        "\nA chip rounds in its own way, so bytes may be one apart. Programs of this compiler have "
+        "not\nrun on a real chip yet.\n");
+}
+
 /// How the user can call this program again: "reef" when the search path holds it, else its path.
 std::string command_name() {
     namespace fs = std::filesystem;
@@ -165,7 +203,7 @@ std::string command_name() {
 }
 
 void print_files(const DemoOptions& options, const std::vector<OutputFile>& files,
-                 Console& console) {
+                 const std::vector<DemoOnChip>& chips, Console& console) {
     const auto path = [&](std::string_view name) {
         return printable((std::filesystem::path(options.folder) / name).string());
     };
@@ -181,13 +219,34 @@ void print_files(const DemoOptions& options, const std::vector<OutputFile>& file
     console.print("  {} run {} --input {}\n", reef, path("looming_64x64.tflite"),
                   path("frame.png"));
     console.print("  {} bench {}\n", reef, path("gabor_64x64.tflite"));
+    for (const DemoOnChip& chip : chips)
+        console.print("  {} run {} --device {} --input {}\n", reef,
+                      path(compiled_name(chip.networks.front(), chip)), chip.device,
+                      path("frame.png"));
 }
 
 Json json_of(const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
 }
 
-Json to_json(const DemoOptions& options, const DemoRun& run, const std::vector<OutputFile>& files) {
+Json json_of(const std::vector<DemoOnChip>& chips) {
+    Json all = Json::array();
+    for (const DemoOnChip& chip : chips)
+        for (const DemoNetworkOnChip& network : chip.networks)
+            all.push_back({{"family", chip.family},
+                           {"device", chip.device},
+                           {"network", network.name},
+                           {"operators", network.operators},
+                           {"on_chip", network.on_chip},
+                           {"bytes", network.bytes},
+                           {"differing", network.differing},
+                           {"most_apart", network.most_apart},
+                           {"same_verdicts", chip.same_verdicts}});
+    return all;
+}
+
+Json to_json(const DemoOptions& options, const DemoRun& run, const std::vector<DemoOnChip>& chips,
+             const std::vector<OutputFile>& files) {
     Json document = json_document("demo");
     document["device"] = run.device;
     document["frame_time_s"] = run.frame_time;
@@ -208,6 +267,7 @@ Json to_json(const DemoOptions& options, const DemoRun& run, const std::vector<O
              {"time_to_contact_s", json_of(frame.estimate.time_to_contact)},
              {"verdict", name_of(frame.estimate.motion)}});
     }
+    document["chips"] = json_of(chips);
     document["files"] = Json::array();
     for (const OutputFile& file : files) {
         document["files"].push_back((std::filesystem::path(options.folder) / file.name).string());
@@ -222,13 +282,15 @@ Result<Exit> demo(const DemoOptions& options, Console& console) {
     }
     const DemoModels models = REEF_TRY(demo_models());
     const DemoRun run = REEF_TRY(run_demo(models, options.frames, "cpu"));
-    const auto files = REEF_TRY(output_files(models, run));
+    const auto chips = REEF_TRY(run_demo_on_chips(models, run));
+    const auto files = REEF_TRY(output_files(models, run, chips));
     REEF_CHECK(write_files(options.folder, files));
     if (options.json) {
-        print_json(console, to_json(options, run, files));
+        print_json(console, to_json(options, run, chips, files));
     } else {
         print_table(run, console);
-        print_files(options, files, console);
+        print_chips(chips, run, console);
+        print_files(options, files, chips, console);
     }
     return Exit::ok;
 }
