@@ -105,7 +105,7 @@ TEST_P(RandomConvolutions, OfLargeKernelsAreComputedInParts) {
     Share share;
     for (const unsigned seed : {483U, 853U}) {
         const auto c = test::random_convolution(seed, GetParam());
-        const auto compiled = rk3588::compile(c.model, {});
+        const auto compiled = rk3588::compile(c.model, {}, {});
         ASSERT_TRUE(compiled) << compiled.error().message();
         EXPECT_GE(compiled->programs.at(0).tasks, static_cast<std::size_t>(c.out_channels) / 16);
         compare(c, seed, share);
