@@ -39,8 +39,8 @@ std::int64_t random_zero_point(std::mt19937& random, ElementType type) {
     return pick(random, 0, 255) - (type == ElementType::int8 ? 128 : 0);
 }
 
-TEST(Vectorised, AveragePoolEqualsThePlainOne) {
-    std::mt19937 random(11);
+/// AVERAGE_POOL_2D or MAX_POOL_2D.
+void expect_pools_like_the_plain_one(Op op, std::mt19937& random) {
     for (int round = 0; round < rounds; ++round) {
         const ElementType type = byte_types[round % 2];
         const std::vector<std::int32_t> in{pick(random, 1, 2), pick(random, 1, 20),
@@ -64,13 +64,23 @@ TEST(Vectorised, AveragePoolEqualsThePlainOne) {
                            {in[0], length(in[1], options.filter_h, options.stride_h),
                             length(in[2], options.filter_w, options.stride_w), in[3]},
                            quantization);
-        builder.add(Op::average_pool_2d, {input}, {output}, options);
+        builder.add(op, {input}, {output}, options);
         builder.output(output);
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         SCOPED_TRACE(model::shape_text(in));
         ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
     }
+}
+
+TEST(Vectorised, AveragePoolEqualsThePlainOne) {
+    std::mt19937 random(11);
+    expect_pools_like_the_plain_one(Op::average_pool_2d, random);
+}
+
+TEST(Vectorised, MaxPoolEqualsThePlainOne) {
+    std::mt19937 random(21);
+    expect_pools_like_the_plain_one(Op::max_pool_2d, random);
 }
 
 TEST(Vectorised, MeanEqualsThePlainOne) {

@@ -15,7 +15,7 @@ namespace reef::cpu::HWY_NAMESPACE {
 
 /// The vector form of QuantizedSum; `a` and `b` hold the elements as int32.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V rescaled_sum(D d, V a, V b, const SumParameters& p) {
+HWY_NOINLINE V rescaled_sum(D d, V a, V b, const SumParameters& p) {
     constexpr int spare = SumParameters::spare_bits;
     const V left = multiply_by_quantized_multiplier(
         d, hn::ShiftLeft<spare>(hn::Sub(a, hn::Set(d, p.zero_a))), p.a);
@@ -26,21 +26,37 @@ HWY_INLINE V rescaled_sum(D d, V a, V b, const SumParameters& p) {
     return hn::Clamp(sum, hn::Set(d, p.clamp.min), hn::Set(d, p.clamp.max));
 }
 
+/// The same: in float32 first, in integers where that may differ.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V quick_sum(D d, V a, V b, const FastSum& sum) {
+    const hn::Rebind<float, D> df;
+    const auto real = hn::MulAdd(hn::ConvertTo(df, a), hn::Set(df, sum.first.of_a),
+                                 hn::MulAdd(hn::ConvertTo(df, b), hn::Set(df, sum.first.of_b),
+                                            hn::Set(df, sum.first.at_zero)));
+    const V value = nearest(real);
+    if (HWY_UNLIKELY(is_doubtful(df, real, value, sum.first.doubt)))
+        return rescaled_sum(d, a, b, sum.exact);
+    return hn::Clamp(value, hn::Set(d, sum.exact.clamp.min), hn::Set(d, sum.exact.clamp.max));
+}
+
 template <typename T>
 void add_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
-             std::size_t count, const SumParameters& p) {
-    const auto vectors = [&p](auto d, auto x, auto y) HWY_ATTR { return rescaled_sum(d, x, y, p); };
-    binary_run(a, a_step, b, b_step, out, count, QuantizedSum<T>{p}, vectors);
+             std::size_t count, const FastSum& sum) {
+    // A copy: stores of bytes could change anything held by reference.
+    const FastSum by_value = sum;
+    const auto vectors = [by_value](auto d, auto x, auto y)
+                             HWY_ATTR { return quick_sum(d, x, y, by_value); };
+    binary_run(a, a_step, b, b_step, out, count, QuantizedSum<T>{sum.exact}, vectors);
 }
 
 void add_run_u8(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
-                std::size_t b_step, std::uint8_t* out, std::size_t count, const SumParameters& p) {
-    add_run(a, a_step, b, b_step, out, count, p);
+                std::size_t b_step, std::uint8_t* out, std::size_t count, const FastSum& sum) {
+    add_run(a, a_step, b, b_step, out, count, sum);
 }
 
 void add_run_i8(const std::int8_t* a, std::size_t a_step, const std::int8_t* b, std::size_t b_step,
-                std::int8_t* out, std::size_t count, const SumParameters& p) {
-    add_run(a, a_step, b, b_step, out, count, p);
+                std::int8_t* out, std::size_t count, const FastSum& sum) {
+    add_run(a, a_step, b, b_step, out, count, sum);
 }
 
 }  // namespace reef::cpu::HWY_NAMESPACE
@@ -53,14 +69,13 @@ HWY_EXPORT(add_run_u8);
 HWY_EXPORT(add_run_i8);
 
 void add_run_fast(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
-                  std::size_t b_step, std::uint8_t* out, std::size_t count,
-                  const SumParameters& p) {
-    HWY_DYNAMIC_DISPATCH(add_run_u8)(a, a_step, b, b_step, out, count, p);
+                  std::size_t b_step, std::uint8_t* out, std::size_t count, const FastSum& sum) {
+    HWY_DYNAMIC_DISPATCH(add_run_u8)(a, a_step, b, b_step, out, count, sum);
 }
 
 void add_run_fast(const std::int8_t* a, std::size_t a_step, const std::int8_t* b,
-                  std::size_t b_step, std::int8_t* out, std::size_t count, const SumParameters& p) {
-    HWY_DYNAMIC_DISPATCH(add_run_i8)(a, a_step, b, b_step, out, count, p);
+                  std::size_t b_step, std::int8_t* out, std::size_t count, const FastSum& sum) {
+    HWY_DYNAMIC_DISPATCH(add_run_i8)(a, a_step, b, b_step, out, count, sum);
 }
 
 }  // namespace reef::cpu

@@ -11,6 +11,7 @@
 
 #include "base/pair_products-inl.h"
 #include "cpu/fast/channel_blocks.h"
+#include "cpu/fast/fixed_point-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
@@ -29,54 +30,87 @@ inline constexpr std::size_t widest_block = HWY_MAX_BYTES / 2;
 
 using reef::HWY_NAMESPACE::add_pair_products;
 
-/// `half` are the stage's rows from the first lane of this vector on.
+/// Both roundings of TFLite's scheme (fixed_point.h). `rows` are the stage's from the vector's
+/// first lane on.
 template <std::size_t kWidth, Ties kTies>
-HWY_INLINE SumVector<kWidth> rescale(SumVector<kWidth> x, const std::int32_t* HWY_RESTRICT half) {
+HWY_NOINLINE SumVector<kWidth> rescale_exactly(SumVector<kWidth> x,
+                                               const std::int32_t* HWY_RESTRICT rows) {
     const Sums<kWidth> d;
-    const hn::Repartition<std::uint64_t, Sums<kWidth>> du64;
     const auto row = [&](StageRow which) HWY_ATTR {
-        return hn::Load(d, half + static_cast<std::size_t>(which) * kWidth);
+        return hn::Load(d, rows + static_cast<std::size_t>(which) * kWidth);
     };
-    const auto wide = [&](StageRow which) HWY_ATTR { return hn::BitCast(du64, row(which)); };
-    const auto odd_x = hn::ShiftRight<32>(hn::BitCast(du64, x));
-    auto even = hn::BitCast(du64, hn::MulEven(x, row(StageRow::multiplier)));
-    auto odd = hn::BitCast(du64, hn::MulEven(hn::BitCast(d, odd_x), row(StageRow::odd_multiplier)));
-    even = hn::Add(even, wide(StageRow::even_rounding));
-    odd = hn::Add(odd, wide(StageRow::odd_rounding));
-    if constexpr (kTies == Ties::away_from_zero) {
-        even = hn::Sub(even, hn::And(hn::BitCast(du64, x), wide(StageRow::even_tie)));
-        odd = hn::Sub(odd, hn::And(odd_x, wide(StageRow::odd_tie)));
-    }
-    even = hn::Shr(even, wide(StageRow::even_shift));
-    odd = hn::ShiftLeft<32>(hn::Shr(odd, wide(StageRow::odd_shift)));
-    return hn::Sub(hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, even)), row(StageRow::offset));
+    const auto high = saturating_rounding_doubling_high_mul(d, x, row(StageRow::multiplier));
+    const auto right = row(StageRow::right_shift);
+    const auto mask = hn::Sub(hn::Shl(hn::Set(d, 1), right), hn::Set(d, 1));
+    auto threshold = hn::ShiftRight<1>(mask);
+    if constexpr (kTies == Ties::away_from_zero)
+        threshold = hn::Sub(threshold, hn::BroadcastSignBit(high));
+    const auto above = hn::VecFromMask(d, hn::Gt(hn::And(high, mask), threshold));
+    return hn::Sub(hn::Shr(high, right), above);
 }
 
-/// FloatRequantisation without the zero point; `half` as in rescale().
+/// Sums to values less the zero point, in place; `rows` are the stage's from the first vector's
+/// first lane on. In float32, exactly wherever the product is far enough from where the result
+/// would step (StageRow says how far); in the other case all of them once more in integers.
+template <std::size_t kWidth, Ties kTies, std::size_t kVectors>
+HWY_INLINE void rescale(SumVector<kWidth> (&sums)[kVectors],
+                        const std::int32_t* HWY_RESTRICT rows) {
+    const Sums<kWidth> d;
+    const hn::Rebind<float, Sums<kWidth>> df;
+    const std::size_t lanes = hn::Lanes(d);
+    SumVector<kWidth> values[kVectors];
+    auto farthest = hn::Zero(df);
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
+        const auto row = [&](StageRow which) HWY_ATTR {
+            return hn::BitCast(
+                df, hn::Load(d, rows + v * lanes + static_cast<std::size_t>(which) * kWidth));
+        };
+        auto offset = row(StageRow::offset);
+        if constexpr (kTies == Ties::away_from_zero)
+            offset = hn::IfThenElse(hn::MaskFromVec(hn::BitCast(df, hn::BroadcastSignBit(sums[v]))),
+                                    row(StageRow::negative_offset), offset);
+        const auto scaled = hn::MulAdd(hn::ConvertTo(df, sums[v]), row(StageRow::scale), offset);
+        values[v] = nearest(scaled);
+        farthest = hn::Max(farthest, hn::Abs(hn::Sub(scaled, hn::ConvertTo(df, values[v]))));
+    }
+    if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Gt(farthest, hn::Set(df, 0.5F - doubtful_distance))))) {
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) values[v] =
+            rescale_exactly<kWidth, kTies>(sums[v], rows + v * lanes);
+    }
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] = values[v];
+}
+
+/// FloatRequantisation without the zero point; `rows` as in rescale_exactly().
 template <std::size_t kWidth>
 HWY_INLINE SumVector<kWidth> rescale_in_float(SumVector<kWidth> x,
-                                              const std::int32_t* HWY_RESTRICT half,
+                                              const std::int32_t* HWY_RESTRICT rows,
                                               const OutputStage& stage) {
     const Sums<kWidth> d;
-    const hn::Repartition<float, Sums<kWidth>> df;
+    const hn::Rebind<float, Sums<kWidth>> df;
     const auto scale =
-        hn::BitCast(df, hn::Load(d, half + static_cast<std::size_t>(StageRow::scale) * kWidth));
+        hn::BitCast(df, hn::Load(d, rows + static_cast<std::size_t>(StageRow::scale) * kWidth));
     const auto scaled = hn::Mul(hn::ConvertTo(df, x), scale);
     return hn::NearestInt(
         hn::Min(hn::Max(scaled, hn::Set(df, stage.float_min)), hn::Set(df, stage.float_max)));
 }
 
-/// Sums as values less the zero point; `rows` are the stage's from the vector's first lane on.
-template <std::size_t kWidth, Ties kTies>
-HWY_INLINE SumVector<kWidth> output_values(SumVector<kWidth> sums,
-                                           const std::int32_t* HWY_RESTRICT rows,
-                                           const OutputStage& stage) {
+/// Sums as values less the zero point, in place; `rows` as in rescale().
+template <std::size_t kWidth, Ties kTies, std::size_t kVectors>
+HWY_INLINE void output_values(SumVector<kWidth> (&sums)[kVectors],
+                              const std::int32_t* HWY_RESTRICT rows, const OutputStage& stage) {
     const Sums<kWidth> d;
-    if (HWY_UNLIKELY(stage.left_shifts))
-        sums = hn::Shl(sums,
-                       hn::Load(d, rows + static_cast<std::size_t>(StageRow::left_shift) * kWidth));
-    if (HWY_UNLIKELY(stage.in_float)) return rescale_in_float<kWidth>(sums, rows, stage);
-    return rescale<kWidth, kTies>(sums, rows);
+    const std::size_t lanes = hn::Lanes(d);
+    if (HWY_UNLIKELY(stage.left_shifts)) {
+        const auto* shifts = rows + static_cast<std::size_t>(StageRow::left_shift) * kWidth;
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
+            hn::Shl(sums[v], hn::Load(d, shifts + v * lanes));
+    }
+    if (HWY_UNLIKELY(stage.in_float)) {
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
+            rescale_in_float<kWidth>(sums[v], rows + v * lanes, stage);
+        return;
+    }
+    rescale<kWidth, kTies>(sums, rows);
 }
 
 /// Two vectors of them as 16-bit values of the output's type.
@@ -95,9 +129,9 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, Values<kWidth>>> output_bytes(
     const OutputStage& stage) {
     const Values<kWidth> d16;
     const hn::Rebind<std::uint8_t, Values<kWidth>> d8;
-    const auto value =
-        clamped_values(d16, output_values<kWidth, kTies>(lo, rows, stage),
-                       output_values<kWidth, kTies>(hi, rows + kWidth / 2, stage), stage);
+    SumVector<kWidth> values[2] = {lo, hi};
+    output_values<kWidth, kTies>(values, rows, stage);
+    const auto value = clamped_values(d16, values[0], values[1], stage);
     return hn::DemoteTo(d8, hn::And(value, hn::Set(d16, 0xFF)));
 }
 

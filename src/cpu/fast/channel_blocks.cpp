@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <cmath>
 
 namespace reef::cpu {
 
@@ -27,37 +27,28 @@ class StageWriter {
 
     void set(std::size_t lane, std::int32_t bias, Multiplier m, Ties ties) {
         const std::int32_t right = m.shift > 0 ? 0 : -m.shift;
-        const std::int32_t shift = 31 + right;
-        const std::uint64_t rounding = (std::uint64_t{1} << 63) + (std::uint64_t{1} << 30) +
-                                       (right > 0 ? std::uint64_t{1} << (shift - 1) : 0);
+        const float offset = right > 0 ? std::ldexp(0.5F, -right) : 0.0F;
         const bool loses = ties == Ties::away_from_zero && right > 0;
-        const bool even = lane % 2 == 0;
         put(StageRow::bias, lane, bias);
+        put(StageRow::scale, lane, std::ldexp(static_cast<float>(m.multiplier), -31 - right));
+        put(StageRow::offset, lane, offset);
+        put(StageRow::negative_offset, lane, loses ? -offset : offset);
         put(StageRow::multiplier, lane, m.multiplier);
-        if (!even) put(StageRow::odd_multiplier, lane - 1, m.multiplier);
-        put_wide(even ? StageRow::even_rounding : StageRow::odd_rounding, lane, rounding);
-        put_wide(even ? StageRow::even_shift : StageRow::odd_shift, lane,
-                 static_cast<std::uint64_t>(shift));
-        put_wide(even ? StageRow::even_tie : StageRow::odd_tie, lane,
-                 loses ? std::uint64_t{1} << 31 : 0);
-        put(StageRow::offset, lane,
-            static_cast<std::int32_t>(
-                static_cast<std::uint32_t>(std::uint64_t{1} << (63 - shift))));
+        put(StageRow::right_shift, lane, right);
         put(StageRow::left_shift, lane, m.shift > 0 ? m.shift : 0);
     }
 
     void set(std::size_t lane, std::int32_t bias, float scale) {
         put(StageRow::bias, lane, bias);
-        put(StageRow::scale, lane, std::bit_cast<std::int32_t>(scale));
+        put(StageRow::scale, lane, scale);
     }
 
   private:
     void put(StageRow row, std::size_t lane, std::int32_t value) {
         rows_[static_cast<std::size_t>(row) * width_ + lane] = value;
     }
-    void put_wide(StageRow row, std::size_t lane, std::uint64_t value) {
-        std::memcpy(rows_ + static_cast<std::size_t>(row) * width_ + lane / 2 * 2, &value,
-                    sizeof(value));
+    void put(StageRow row, std::size_t lane, float value) {
+        put(row, lane, std::bit_cast<std::int32_t>(value));
     }
 
     std::int32_t* rows_;

@@ -40,29 +40,28 @@ struct ChannelBlock {
 /// left.
 [[nodiscard]] std::vector<ChannelBlock> cover_channels(std::size_t channels, std::size_t widest);
 
-/// The rows of an output stage: one value per lane, in lane order, or one 64-bit value per pair of
-/// lanes.
+/// The rows of an output stage: one value per lane, in lane order.
 ///
 /// Both roundings of TFLite's scheme (fixed_point.h) are one here. With s = 31 + right shift, the
 /// rounded high product shifted with ties upwards is floor((x * multiplier + rounding) / 2^s) for
 /// rounding = 2^30 + 2^(s - 1), or 2^30 without a right shift: floors of quotients nest. Ties away
-/// from zero take 2^31 off where x is negative. 2^63 is added so that a logical shift will do, and
-/// comes off again as 2^(63 - s).
+/// from zero take 2^31 off where x is negative. So the result is the integer nearest to
+/// x * scale + offset, with scale = multiplier / 2^s and offset = (rounding - 2^(s - 1)) / 2^s.
+///
+/// In float32 that sum is off by at most 4 * 2^-24 of itself: each of x, scale, their product and
+/// the sum is rounded once. Where it is below 2^9 its integer is thus right unless it lies within
+/// `doubtful_distance` of the middle between two; above, the output is at its limit either way.
 enum class StageRow : std::size_t {
     bias,
+    scale,            ///< float32
+    offset,           ///< float32
+    negative_offset,  ///< float32, of negative sums
     multiplier,
-    odd_multiplier,      ///< of odd lanes, in the even ones
-    even_rounding,       ///< 64 bits
-    odd_rounding,        ///< 64 bits
-    even_shift,          ///< s, 64 bits
-    odd_shift,           ///< s, 64 bits
-    even_tie,            ///< what negative sums lose, 64 bits; 0 where ties go upwards
-    odd_tie,             ///< 64 bits
-    offset,              ///< 2^(63 - s) modulo 2^32
-    left_shift,          ///< before the multiplication
-    scale = multiplier,  ///< float32, in stages that work in float32
+    right_shift,
+    left_shift,  ///< before the multiplication
 };
-inline constexpr std::size_t stage_rows = 11;
+inline constexpr std::size_t stage_rows = 7;
+inline constexpr float doubtful_distance = 0x1p-13F;
 
 /// What turns sums into output bytes: per block its rows, each `width` int32.
 struct OutputStage {

@@ -69,12 +69,12 @@ class FastConv2d final : public Kernel {
     void run_part(const Frame& frame, PixelRange pixels, std::size_t begin, std::size_t end,
                   std::size_t worker) const {
         std::byte* scratch = frame.scratch.data() + worker * worker_bytes_;
-        const Rows rows{scratch, reinterpret_cast<std::int32_t*>(scratch + values_bytes_)};
+        auto* sums = reinterpret_cast<std::int32_t*>(scratch + values_bytes_);
         const auto channels = static_cast<std::size_t>(c_.out_channels);
         auto* out = reinterpret_cast<std::uint8_t*>(frame.outputs[0]);
         for (std::size_t p = pixels.begin; p < pixels.end; p += tile_rows_) {
             const PixelRange tile{p, std::min(p + tile_rows_, pixels.end)};
-            functions_.gather(c_, matrix_, frame.inputs[0], tile, rows);
+            const Rows rows = functions_.gather(c_, matrix_, frame.inputs[0], tile, scratch, sums);
             functions_.multiply(matrix_, rows, tile.end - tile.begin, begin, end,
                                 out + p * channels, channels);
         }

@@ -126,16 +126,14 @@ HWY_INLINE void add_column(const Column& column, const std::int32_t* HWY_RESTRIC
     }
 }
 
-HWY_INLINE void store_quads(const SumVector<four_vectors> (&sums)[4],
+HWY_INLINE void store_quads(SumVector<four_vectors> (&sums)[4],
                             const std::int32_t* HWY_RESTRICT stage, const OutputStage& how,
                             std::uint8_t* HWY_RESTRICT out) {
     const hn::Repartition<std::int16_t, Sums<four_vectors> > d16;
     const hn::Repartition<std::uint8_t, Sums<four_vectors> > d8;
-    const auto values = [&](std::size_t v) HWY_ATTR {
-        return output_values<four_vectors, Ties::away_from_zero>(sums[v], stage + v * 16, how);
-    };
-    const auto even = clamped_values(d16, values(0), values(1), how);
-    const auto odd = clamped_values(d16, values(2), values(3), how);
+    output_values<four_vectors, Ties::away_from_zero>(sums, stage, how);
+    const auto even = clamped_values(d16, sums[0], sums[1], how);
+    const auto odd = clamped_values(d16, sums[2], sums[3], how);
     const auto mixed = hn::Or(hn::And(even, hn::Set(d16, 0xFF)), hn::ShiftLeft<8>(odd));
     alignas(16) static constexpr std::uint8_t even_first[16] = {0, 2, 4, 6, 8, 10, 12, 14,
                                                                 1, 3, 5, 7, 9, 11, 13, 15};

@@ -162,7 +162,6 @@ void multiply_block(const Target& to, std::size_t count) {
 
 void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
               std::size_t end, std::uint8_t* out, std::size_t out_stride) {
-    if (matrix.row_factor == 0) rows.sums = nullptr;
     for (std::size_t i = begin; i < end; ++i) {
         const ChannelBlock& block = matrix.blocks[i];
         const Target to{matrix, block, rows, out + block.first, out_stride};
@@ -291,6 +290,12 @@ struct Gatherer {
            c.w.pad == 0;
 }
 
+/// Whether the input is made of the rows as they are.
+[[nodiscard]] bool stands_in_rows(const Convolution& c, std::size_t row) {
+    return group_of_target == GroupOf::quads && c.type == ElementType::uint8 && reads_in_order(c) &&
+           static_cast<std::size_t>(c.depth) == row;
+}
+
 template <typename T>
 void gather_of(const Convolution& c, const std::byte* bytes, PixelRange pixels, std::size_t row,
                RowValue<T>* rows) {
@@ -314,36 +319,65 @@ void gather_of(const Convolution& c, const std::byte* bytes, PixelRange pixels, 
     }
 }
 
-/// factor times the sum of `count` bytes, modulo 2^32.
-std::int32_t weighted_sum(const std::byte* values, std::size_t count, std::int32_t factor) {
+/// What every row's sums want besides: the row factor times the sum of its values, modulo 2^32.
+/// Four rows at a time, whose partial sums are then added up together.
+void sum_rows(const PackedMatrix& matrix, std::size_t values, std::size_t count, const Rows& rows) {
+    constexpr std::size_t at_once = 4;
     const hn::ScalableTag<std::int32_t> d;
     const hn::Repartition<std::uint8_t, decltype(d)> d8;
+    const hn::Repartition<std::int64_t, decltype(d)> d64;
+    const std::size_t lanes = hn::Lanes(d8);
     const auto ones = hn::BitCast(d, hn::Set(d8, 1));
-    const auto* from = reinterpret_cast<const std::uint8_t*>(values);
-    auto sums = hn::Zero(d);
-    std::size_t i = 0;
-    for (; i + hn::Lanes(d8) <= count; i += hn::Lanes(d8))
-        sums = reef::HWY_NAMESPACE::add_quad_products(d, hn::BitCast(d, hn::LoadU(d8, from + i)),
-                                                      ones, sums);
-    auto total = static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(d, sums)));
-    for (; i < count; ++i) total += from[i];
-    return static_cast<std::int32_t>(total * static_cast<std::uint32_t>(factor));
+    const auto row_sum = [&](std::size_t row) HWY_ATTR {
+        const auto* from =
+            reinterpret_cast<const std::uint8_t*>(rows.values + row * matrix.row_bytes());
+        auto sums = hn::Zero(d);
+        std::size_t i = 0;
+        for (; i + lanes <= values; i += lanes)
+            sums = reef::HWY_NAMESPACE::add_quad_products(
+                d, hn::BitCast(d, hn::LoadU(d8, from + i)), ones, sums);
+        if (i == values) return sums;
+        const auto rest = hn::MaskedLoad(hn::FirstN(d8, values - i), d8, from + i);
+        return reef::HWY_NAMESPACE::add_quad_products(d, hn::BitCast(d, rest), ones, sums);
+    };
+    const auto by_two = [&](auto a, auto b) HWY_ATTR {
+        return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+    };
+    for (std::size_t r = 0; r < count; r += at_once) {
+        const std::size_t last = count - 1;
+        const auto first = hn::BitCast(d64, by_two(row_sum(r), row_sum(std::min(r + 1, last))));
+        const auto second = hn::BitCast(
+            d64, by_two(row_sum(std::min(r + 2, last)), row_sum(std::min(r + 3, last))));
+        // Of the four rows in each part of 128 bits; the parts are to be added up.
+        auto sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, first, second)),
+                            hn::BitCast(d, hn::InterleaveUpper(d64, first, second)));
+        alignas(64) std::int32_t parts[hn::MaxLanes(d)];
+        hn::Store(hn::Mul(sums, hn::Set(d, matrix.row_factor)), d, parts);
+        for (std::size_t row = r; row < std::min(r + at_once, count); ++row) {
+            std::uint32_t total = 0;
+            for (std::size_t part = 0; part < hn::Lanes(d); part += at_once)
+                total += static_cast<std::uint32_t>(parts[part + row - r]);
+            rows.sums[row] = static_cast<std::int32_t>(total);
+        }
+    }
 }
 
-void gather(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
-            PixelRange pixels, Rows rows) {
+Rows gather(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
+            PixelRange pixels, std::byte* values, std::int32_t* sums) {
     const std::size_t row = matrix.groups * values_in(group_of_target);
-    if (c.type == ElementType::uint8)
+    const std::size_t count = pixels.end - pixels.begin;
+    Rows rows{values, matrix.row_factor == 0 ? nullptr : sums};
+    if (stands_in_rows(c, row))
+        rows.values = input + pixels.begin * row;
+    else if (c.type == ElementType::uint8)
         gather_of<std::uint8_t>(c, input, pixels, row,
-                                reinterpret_cast<RowValue<std::uint8_t>*>(rows.values));
+                                reinterpret_cast<RowValue<std::uint8_t>*>(values));
     else
         gather_of<std::int8_t>(c, input, pixels, row,
-                               reinterpret_cast<RowValue<std::int8_t>*>(rows.values));
-    if (matrix.row_factor == 0) return;
-    const auto values = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
-    for (std::size_t r = 0; r < pixels.end - pixels.begin; ++r)
-        rows.sums[r] =
-            weighted_sum(rows.values + r * matrix.row_bytes(), values, matrix.row_factor);
+                               reinterpret_cast<RowValue<std::int8_t>*>(values));
+    if (rows.sums != nullptr)
+        sum_rows(matrix, static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth), count, rows);
+    return rows;
 }
 
 }  // namespace

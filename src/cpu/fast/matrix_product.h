@@ -54,8 +54,9 @@ struct PixelRange {
 /// a pixel is its taps in order, each with `depth` values, and values of any kind up to the end of
 /// its last group.
 struct Rows {
-    std::byte* values = nullptr;
-    std::int32_t* sums = nullptr;  ///< of each row's values, where the matrix has a row factor
+    const std::byte* values = nullptr;
+    std::int32_t* sums =
+        nullptr;  ///< the row factor times those of each row's values, where it is not 0
 };
 
 /// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it.
@@ -68,9 +69,10 @@ struct MatrixFunctions {
     GroupOf group = GroupOf::pairs;
     std::size_t widest_block = 8;
     std::size_t rows_at_once = 1;  ///< the number of rows that a full step takes
-    /// Writes the rows of `pixels`, and up to gather_slack bytes of any value behind them.
-    void (*gather)(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
-                   PixelRange pixels, Rows rows) = nullptr;
+    /// The rows of `pixels`: in the input, where they stand there as they are, else in `values`,
+    /// and then up to gather_slack bytes of any value behind them. Their sums are in `sums`.
+    Rows (*gather)(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
+                   PixelRange pixels, std::byte* values, std::int32_t* sums) = nullptr;
     /// out[r * out_stride + channel] for `count` rows and the channels of blocks [begin, end).
     void (*multiply)(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
                      std::size_t end, std::uint8_t* out, std::size_t out_stride) = nullptr;

@@ -45,9 +45,9 @@ PreparedKernel quantized_sum(const OperatorView& op, Broadcast broadcast,
     const std::string name = sign > 0 ? "add" : "sub";
     const auto p = REEF_TRY(sum_parameters(op, activation, sign));
     if (options.kernels == KernelSet::fast)
-        return binary_run_kernel<T>(name + " fast " + std::string(simd_target()),
-                                    std::move(broadcast),
-                                    [p](const auto... run) { add_run_fast(run..., p); });
+        return binary_run_kernel<T>(
+            name + " fast " + std::string(simd_target()), std::move(broadcast),
+            [sum = FastSum{p, in_float(p)}](const auto... run) { add_run_fast(run..., sum); });
     return binary_kernel<T>(name + " reference", std::move(broadcast), QuantizedSum<T>{p});
 }
 
@@ -102,6 +102,21 @@ PreparedKernel prepare_signed_sum(const OperatorView& op, model::Activation acti
 }
 
 }  // namespace
+
+SumInFloat in_float(const SumParameters& p) {
+    const auto real = [](Multiplier m) { return std::ldexp(m.multiplier, m.shift - 31); };
+    constexpr double most_steps = 255;
+    const double out = real(p.out);
+    const double one = std::ldexp(out, SumParameters::spare_bits);
+    const double a = real(p.a) * one, b = real(p.b) * one;
+    const double at_zero = p.zero_out - a * p.zero_a - b * p.zero_b;
+    const double largest = most_steps * (std::abs(a) + std::abs(b) + 1);
+    const double in_integers = 4 * out + (p.out.shift < 0 ? std::ldexp(0.5, p.out.shift) : 0);
+    return {.of_a = static_cast<float>(a),
+            .of_b = static_cast<float>(b),
+            .at_zero = static_cast<float>(at_zero),
+            .doubt = static_cast<float>(in_integers + 8 * 0x1p-24 * largest)};
+}
 
 PreparedKernel prepare_add(const OperatorView& op, const PrepareOptions& options) {
     const auto given = REEF_TRY(op.options<model::AddOptions>());

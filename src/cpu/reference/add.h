@@ -37,11 +37,26 @@ struct QuantizedSum {
     }
 };
 
+/// The same sum in float32, before the clamp: the integer nearest to a * of_a + b * of_b + at_zero,
+/// unless that lies less than `doubt` from the middle between two. What the real sum is off by:
+/// each rounding in integers, by one spare bit at most and of the last by 2^-(1 + right shift);
+/// each in float32, by 2^-24 of the largest term.
+struct SumInFloat {
+    float of_a = 0, of_b = 0, at_zero = 0;
+    float doubt = 1;
+};
+[[nodiscard]] SumInFloat in_float(const SumParameters& p);
+
+struct FastSum {
+    SumParameters exact;
+    SumInFloat first;
+};
+
 /// QuantizedSum over a run of elements, vectorised; a step is 0 (the first element repeats) or 1.
 /// `out` does not overlap the inputs.
 void add_run_fast(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
-                  std::size_t b_step, std::uint8_t* out, std::size_t count, const SumParameters& p);
+                  std::size_t b_step, std::uint8_t* out, std::size_t count, const FastSum& sum);
 void add_run_fast(const std::int8_t* a, std::size_t a_step, const std::int8_t* b,
-                  std::size_t b_step, std::int8_t* out, std::size_t count, const SumParameters& p);
+                  std::size_t b_step, std::int8_t* out, std::size_t count, const FastSum& sum);
 
 }  // namespace reef::cpu

@@ -2,6 +2,7 @@
 #include "cpu/reference/mul.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
@@ -47,13 +48,22 @@ PreparedKernel quantized_product(const OperatorView& op, Broadcast broadcast,
     product.multiplier = REEF_TRY(wrapping_multiplier(a.scale * b.scale / out.scale));
     product.clamp = REEF_TRY(quantized_activation_range(activation, op.output(0)));
     if (options.kernels == KernelSet::fast)
-        return binary_run_kernel<T>(
-            "mul fast " + std::string(simd_target()), std::move(broadcast),
-            [product](const auto... run) { mul_run_fast(run..., product); });
+        return binary_run_kernel<T>("mul fast " + std::string(simd_target()), std::move(broadcast),
+                                    [p = FastProduct{product, in_float(product)}](
+                                        const auto... run) { mul_run_fast(run..., p); });
     return binary_kernel<T>("mul reference", std::move(broadcast), QuantizedProduct<T>{product});
 }
 
 }  // namespace
+
+ProductInFloat in_float(const ProductParameters& p) {
+    // A left shift may wrap: there is no product in float32 of the same value.
+    if (p.multiplier.shift > 0) return {};
+    const int shift = p.multiplier.shift;
+    return {.scale = std::ldexp(static_cast<float>(p.multiplier.multiplier), shift - 31),
+            .offset = shift < 0 ? std::ldexp(0.5F, shift) : 0.0F,
+            .doubt = 0x1p-13F};
+}
 
 PreparedKernel prepare_mul(const OperatorView& op, const PrepareOptions& options) {
     const auto given = REEF_TRY(op.options<model::MulOptions>());

@@ -28,13 +28,26 @@ struct QuantizedProduct {
     }
 };
 
+/// The same product in float32, before the zero point: the integer nearest to product * scale +
+/// offset, of a negative product - offset, unless that lies less than `doubt` from the middle
+/// between two. The offset is what the first of two roundings adds (StageRow in
+/// cpu/fast/channel_blocks.h).
+struct ProductInFloat {
+    float scale = 0, offset = 0;
+    float doubt = 1;
+};
+[[nodiscard]] ProductInFloat in_float(const ProductParameters& p);
+
+struct FastProduct {
+    ProductParameters exact;
+    ProductInFloat first;
+};
+
 /// QuantizedProduct over a run of elements, vectorised; a step is 0 (the first element repeats) or
 /// 1. `out` does not overlap the inputs.
 void mul_run_fast(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
-                  std::size_t b_step, std::uint8_t* out, std::size_t count,
-                  const ProductParameters& p);
+                  std::size_t b_step, std::uint8_t* out, std::size_t count, const FastProduct& p);
 void mul_run_fast(const std::int8_t* a, std::size_t a_step, const std::int8_t* b,
-                  std::size_t b_step, std::int8_t* out, std::size_t count,
-                  const ProductParameters& p);
+                  std::size_t b_step, std::int8_t* out, std::size_t count, const FastProduct& p);
 
 }  // namespace reef::cpu

@@ -61,11 +61,12 @@ PreparedKernel prepare_average_pool_2d(const OperatorView& op, const PrepareOpti
     return reference_pooling(pooling, op.input(0).type, Average{});
 }
 
-PreparedKernel prepare_max_pool_2d(const OperatorView& op, const PrepareOptions& /*options*/) {
+PreparedKernel prepare_max_pool_2d(const OperatorView& op, const PrepareOptions& options) {
     if (op.has_input(0) && op.input(0).type == ElementType::float32)
         return std::make_unique<PoolingKernel<float, FloatMaximum>>(
             REEF_TRY(check_float_pooling(op)), FloatMaximum{});
     const Pooling pooling = REEF_TRY(check_pooling(op));
+    if (options.kernels == KernelSet::fast) return fast_max_pool_2d(pooling, op.input(0).type);
     return reference_pooling(pooling, op.input(0).type, Maximum{});
 }
 

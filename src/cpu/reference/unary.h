@@ -2,12 +2,14 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <string>
 #include <utility>
 
 #include "base/worker_pool.h"
 #include "cpu/prepare/kernel.h"
 #include "cpu/prepare/quantized.h"
+#include "cpu/reference/byte_table.h"
 
 namespace reef::cpu {
 
@@ -54,6 +56,29 @@ struct Table {
     Out operator()(In value) const { return results[static_cast<std::uint8_t>(value)]; }
 };
 
+/// The same table of bytes, in vectors.
+class ByteTableKernel final : public Kernel {
+  public:
+    ByteTableKernel(std::string name, std::size_t size, const ByteTable& table)
+        : name_(std::move(name)), size_(size), table_(table) {}
+
+    [[nodiscard]] std::string name() const override { return name_; }
+    [[nodiscard]] Status run(const Frame& frame) override {
+        constexpr std::size_t grain = 65536;
+        frame.pool.parallel_for(size_, grain,
+                                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                                    look_up_bytes(table_, frame.in<std::uint8_t>(0) + begin,
+                                                  frame.out<std::uint8_t>(0) + begin, end - begin);
+                                });
+        return {};
+    }
+
+  private:
+    std::string name_;
+    std::size_t size_;
+    ByteTable table_;
+};
+
 /// The change between uint8 and int8 at the same scale: a loop that the compiler vectorises.
 template <typename In, typename Out>
 struct FlipHighBit {
@@ -82,8 +107,12 @@ template <typename In, typename Out, typename Function>
             if (flips_high_bit(table))
                 return std::make_unique<UnaryKernel<In, Out, FlipHighBit<In, Out>>>(
                     std::string(name) + " fast flip", size, FlipHighBit<In, Out>{});
-            return std::make_unique<UnaryKernel<In, Out, Table<In, Out>>>(
-                std::string(name) + " fast table", size, table);
+            if constexpr (sizeof(Out) == 1)
+                return std::make_unique<ByteTableKernel>(std::string(name) + " fast table", size,
+                                                         std::bit_cast<ByteTable>(table.results));
+            else
+                return std::make_unique<UnaryKernel<In, Out, Table<In, Out>>>(
+                    std::string(name) + " fast table", size, table);
         }
     }
     return std::make_unique<UnaryKernel<In, Out, Function>>(std::string(name) + " reference", size,

@@ -1,0 +1,74 @@
+// Functions of a byte as a table of its 256 results.
+#include "base/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/fast/byte_table.cpp"
+#include <hwy/foreach_target.h>
+// After it, once per target:
+#include <hwy/highway.h>
+
+#include "cpu/reference/byte_table.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reef::cpu::HWY_NAMESPACE {
+#if HWY_TARGET == HWY_AVX3_DL
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::size_t vector_bytes = 64;
+using Bytes64 = hn::Vec<hn::CappedTag<std::uint8_t, vector_bytes>>;
+
+/// Of the 128 bytes in `low` and `high`, those that the lower seven bits of each index name.
+/// Highway has no such instruction; its target has been checked for it (VBMI).
+HWY_INLINE Bytes64 look_up_128(Bytes64 low, Bytes64 high, Bytes64 index) {
+    asm("vpermi2b %2, %1, %0" : "+v"(index.raw) : "v"(low.raw), "v"(high.raw));
+    return index;
+}
+
+void look_up(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out,
+             std::size_t count) {
+    const hn::CappedTag<std::uint8_t, vector_bytes> d;
+    const auto t0 = hn::LoadU(d, table), t1 = hn::LoadU(d, table + vector_bytes);
+    const auto t2 = hn::LoadU(d, table + 2 * vector_bytes);
+    const auto t3 = hn::LoadU(d, table + 3 * vector_bytes);
+    const auto results = [&](Bytes64 index) HWY_ATTR {
+        const auto upper = hn::Gt(index, hn::Set(d, 127));
+        return hn::IfThenElse(upper, look_up_128(t2, t3, index), look_up_128(t0, t1, index));
+    };
+    std::size_t i = 0;
+    for (; i + vector_bytes <= count; i += vector_bytes)
+        hn::StoreU(results(hn::LoadU(d, in + i)), d, out + i);
+    for (; i < count; ++i) out[i] = table[in[i]];
+}
+
+#else
+
+void look_up(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out,
+             std::size_t count) {
+    std::size_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        const std::uint8_t a = table[in[i]], b = table[in[i + 1]];
+        const std::uint8_t c = table[in[i + 2]], e = table[in[i + 3]];
+        out[i] = a;
+        out[i + 1] = b;
+        out[i + 2] = c;
+        out[i + 3] = e;
+    }
+    for (; i < count; ++i) out[i] = table[in[i]];
+}
+
+#endif
+}  // namespace reef::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reef::cpu {
+
+HWY_EXPORT(look_up);
+
+void look_up_bytes(const ByteTable& table, const std::uint8_t* in, std::uint8_t* out,
+                   std::size_t count) {
+    HWY_DYNAMIC_DISPATCH(look_up)(table.data(), in, out, count);
+}
+
+}  // namespace reef::cpu
+#endif

@@ -1,0 +1,130 @@
+#include "base/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/fast/max_pool_2d.cpp"
+#include <hwy/foreach_target.h>
+// After it, once per target:
+#include <hwy/highway.h>
+
+#include "base/worker_pool.h"
+#include "cpu/prepare/pooling.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reef::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// The part of a window that lies inside the image.
+template <typename T>
+struct MaximumWindow {
+    const T* HWY_RESTRICT first = nullptr;
+    std::size_t rows = 0, columns = 0;
+    std::size_t row_pitch = 0, channels = 0;  ///< elements
+};
+
+/// Channels [c, c + lanes).
+template <typename T, class D>
+HWY_INLINE hn::Vec<D> window_maximum(D d, const MaximumWindow<T>& window, std::size_t c) {
+    auto largest = hn::LoadU(d, window.first + c);
+    for (std::size_t y = 0; y < window.rows; ++y) {
+        const T* HWY_RESTRICT pixel = window.first + y * window.row_pitch + c;
+        for (std::size_t x = 0; x < window.columns; ++x, pixel += window.channels)
+            largest = hn::Max(largest, hn::LoadU(d, pixel));
+    }
+    return largest;
+}
+
+/// One output row: p.x.output pixels. `in` is the batch's first element.
+template <typename T>
+void maximum_row(const Pooling& p, const T* in, std::int32_t out_y, T* HWY_RESTRICT out) {
+    const hn::ScalableTag<T> d;
+    const hn::CappedTag<T, 1> one;
+    const std::size_t lanes = hn::Lanes(d);
+    const T least = static_cast<T>(p.clamp.min);
+    const T most = static_cast<T>(p.clamp.max);
+    const auto channels = static_cast<std::size_t>(p.channels);
+    const std::size_t pitch = static_cast<std::size_t>(p.x.input) * channels;
+    const Extent rows = p.y.window(out_y);
+    for (std::int32_t x = 0; x < p.x.output; ++x, out += channels) {
+        const Extent columns = p.x.window(x);
+        const MaximumWindow<T> window{in + static_cast<std::size_t>(rows.begin) * pitch +
+                                          static_cast<std::size_t>(columns.begin) * channels,
+                                      static_cast<std::size_t>(rows.size()),
+                                      static_cast<std::size_t>(columns.size()), pitch, channels};
+        const auto store = [&](auto tag, std::size_t c) HWY_ATTR {
+            const auto value = window_maximum(tag, window, c);
+            hn::StoreU(hn::Min(hn::Max(value, hn::Set(tag, least)), hn::Set(tag, most)), tag,
+                       out + c);
+        };
+        std::size_t c = 0;
+        for (; c + lanes <= channels; c += lanes) store(d, c);
+        if (c == channels) continue;
+        if (channels >= lanes) {
+            store(d, channels - lanes);
+            continue;
+        }
+        for (; c < channels; ++c) store(one, c);
+    }
+}
+
+void maximum_row_u8(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* out) {
+    maximum_row(p, in, y, out);
+}
+void maximum_row_i8(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* out) {
+    maximum_row(p, in, y, out);
+}
+
+}  // namespace reef::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reef::cpu {
+namespace {
+
+HWY_EXPORT(maximum_row_u8);
+HWY_EXPORT(maximum_row_i8);
+
+void maximum_row_fast(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* out) {
+    HWY_DYNAMIC_DISPATCH(maximum_row_u8)(p, in, y, out);
+}
+void maximum_row_fast(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* out) {
+    HWY_DYNAMIC_DISPATCH(maximum_row_i8)(p, in, y, out);
+}
+
+template <typename T>
+class FastMaxPool final : public Kernel {
+  public:
+    explicit FastMaxPool(const Pooling& pooling) : p_(pooling) {}
+
+    [[nodiscard]] std::string name() const override {
+        return "max_pool_2d fast " + std::string(simd_target());
+    }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        const auto channels = static_cast<std::size_t>(p_.channels);
+        const auto rows = static_cast<std::size_t>(p_.y.output);
+        const std::size_t image =
+            static_cast<std::size_t>(p_.y.input) * static_cast<std::size_t>(p_.x.input) * channels;
+        const std::size_t row = static_cast<std::size_t>(p_.x.output) * channels;
+        frame.pool.parallel_for(static_cast<std::size_t>(p_.batches) * rows, 1,
+                                [&](std::size_t begin, std::size_t end, std::size_t) {
+                                    for (std::size_t i = begin; i < end; ++i)
+                                        maximum_row_fast(p_, frame.in<T>(0) + i / rows * image,
+                                                         static_cast<std::int32_t>(i % rows),
+                                                         frame.out<T>(0) + i * row);
+                                });
+        return {};
+    }
+
+  private:
+    Pooling p_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> fast_max_pool_2d(const Pooling& pooling, ElementType type) {
+    if (type == ElementType::uint8) return std::make_unique<FastMaxPool<std::uint8_t>>(pooling);
+    return std::make_unique<FastMaxPool<std::int8_t>>(pooling);
+}
+
+}  // namespace reef::cpu
+#endif
