@@ -1,0 +1,271 @@
+// Reef's CPU floor against the field, whole networks: each round runs every network once on each
+// side, one behind the other in one process, so that a slow second of the machine meets all of
+// them.
+//
+// XNNPACK runs what it has an operator for, inside Reef's executor and in the same memory plan; the
+// rest runs on Reef's kernels there, too. Programs of other projects time themselves, in turn.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "peers/tool.h"
+#include "peers/xnnpack_placer.h"
+#include "reef/cpu/kernel_set.h"
+#include "reef/cpu/placer.h"
+#include "reef/graph/executor.h"
+#include "reef/model/tflite.h"
+
+namespace reef::peers {
+namespace {
+
+using graph::Executor;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+struct Options {
+    std::vector<std::string> models;
+    int rounds = 41;
+    int threads = 1;
+    bool json = false;
+};
+
+double quantile(std::vector<double> values, double part) {
+    const auto at = static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1));
+    std::ranges::nth_element(values, values.begin() + at);
+    return values[static_cast<std::size_t>(at)];
+}
+
+/// One peer on one network.
+struct Column {
+    std::string peer;
+    std::vector<double> milliseconds{};  ///< by round
+    std::vector<double> ratios{};        ///< Reef's time of the same round over the peer's
+
+    [[nodiscard]] double least() const { return std::ranges::min(milliseconds); }
+    [[nodiscard]] double ratio() const { return quantile(ratios, 0.5); }
+};
+
+struct Row {
+    std::string network;
+    std::vector<double> reef{};  ///< milliseconds by round
+    std::vector<Column> peers{};
+    std::size_t operators = 0, on_xnnpack = 0;
+    double equal = 0;       ///< share of output bytes
+    int farthest = 0;       ///< steps between outputs
+    std::string problem{};  ///< why there is nothing else
+};
+
+void fill(Executor& executor) {
+    std::mt19937 random(1);
+    for (std::size_t i = 0; i < executor.input_count(); ++i) {
+        const auto input = executor.input(i);
+        const auto& graph = executor.graph();
+        const auto type = graph.tensors[static_cast<std::size_t>(graph.inputs[i])].type;
+        if (type == ElementType::float32) {
+            std::uniform_real_distribution<float> value(-1, 1);
+            auto* values = reinterpret_cast<float*>(input.data());
+            std::generate_n(values, input.size() / sizeof(float), [&] { return value(random); });
+        } else {
+            std::ranges::generate(input, [&] { return static_cast<std::byte>(random() & 0xFF); });
+        }
+    }
+}
+
+/// How alike the outputs of bytes are; XNNPACK rounds in another way, and steps add up.
+void compare(const Executor& ours, const Executor& theirs, Row& row) {
+    std::size_t bytes = 0, equal = 0;
+    for (std::size_t i = 0; i < ours.output_count(); ++i) {
+        const auto& graph = ours.graph();
+        const auto type = graph.tensors[static_cast<std::size_t>(graph.outputs[i])].type;
+        if (type != ElementType::uint8 && type != ElementType::int8) continue;
+        const Bytes a = ours.output(i), b = theirs.output(i);
+        for (std::size_t k = 0; k < a.size(); ++k) {
+            const auto value = [type](std::byte byte) {
+                const auto raw = std::to_integer<std::uint8_t>(byte);
+                return type == ElementType::int8 ? static_cast<std::int8_t>(raw) : int{raw};
+            };
+            row.farthest = std::max(row.farthest, std::abs(value(a[k]) - value(b[k])));
+            equal += a[k] == b[k] ? 1 : 0;
+        }
+        bytes += a.size();
+    }
+    row.equal = bytes == 0 ? 1 : static_cast<double>(equal) / static_cast<double>(bytes);
+}
+
+Result<double> timed_run(Executor& executor) {
+    const auto begin = std::chrono::steady_clock::now();
+    REEF_TRY(executor.run());
+    return Milliseconds(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// One measurement of each side; none of a tool that fails.
+Status measure_round(Executor& ours, Executor& theirs, std::vector<Tool>& tools, Row& row) {
+    const double reef = REEF_TRY(timed_run(ours));
+    const auto note = [&](Column& column, double milliseconds) {
+        column.milliseconds.push_back(milliseconds);
+        column.ratios.push_back(reef / milliseconds);
+    };
+    row.reef.push_back(reef);
+    note(row.peers[0], REEF_TRY(timed_run(theirs)));
+    // They start anew and warm up in every round: a tenth of the rounds is enough for an average.
+    if (row.reef.size() % 10 != 1) return {};
+    for (std::size_t i = 0; i < tools.size(); ++i)
+        if (const auto average = average_of(tools[i])) note(row.peers[i + 1], *average);
+    return {};
+}
+
+Status measure(const std::string& path, const Options& options, Row& row) {
+    const model::Model model = REEF_TRY(model::load_tflite(path));
+    const ThreadPool pool(options.threads == 1
+                              ? nullptr
+                              : pthreadpool_create(static_cast<std::size_t>(options.threads)));
+    Executor ours =
+        REEF_TRY(Executor::create(model, {.placers = {cpu::placer()}, .threads = options.threads}));
+    Executor theirs =
+        REEF_TRY(Executor::create(model, {.placers = {xnnpack_placer(pool.get()), cpu::placer()},
+                                          .threads = options.threads}));
+    for (const graph::Placement& placement : theirs.placements())
+        row.on_xnnpack += placement.placer == 0 ? 1 : 0;
+    row.operators = theirs.placements().size();
+    std::vector<Tool> tools = installed_tools(path, options.threads);
+    row.peers.push_back({.peer = "XNNPACK"});
+    for (const Tool& tool : tools) row.peers.push_back({.peer = tool.name});
+    fill(ours);
+    fill(theirs);
+    REEF_TRY(ours.run());
+    REEF_TRY(theirs.run());
+    compare(ours, theirs, row);
+    for (int round = 0; round < options.rounds; ++round)
+        REEF_TRY(measure_round(ours, theirs, tools, row));
+    for (const Column& column : row.peers)
+        if (column.milliseconds.empty())
+            std::cerr << row.network << ": " << column.peer
+                      << "'s program failed or said no average; it is left out\n";
+    std::erase_if(row.peers, [](const Column& column) { return column.milliseconds.empty(); });
+    return {};
+}
+
+void print_text(const std::vector<Row>& rows, const Options& options) {
+    fmt::print(
+        "{} thread{} on {}, {} rounds; least milliseconds, ratio Reef / peer: median of "
+        "rounds (quartiles)\n{:50} {:>8}  {:14} {:>8} {:>6} {:>13}  {}\n",
+        options.threads, options.threads == 1 ? "" : "s", cpu::simd_target(), options.rounds,
+        "network", "Reef", "peer", "peer", "ratio", "quartiles", "XNNPACK's operators");
+    std::vector<double> best;
+    for (const Row& row : rows) {
+        if (!row.problem.empty()) {
+            fmt::print("{:50} not run: {}\n", row.network, row.problem);
+            continue;
+        }
+        for (const Column& column : row.peers)
+            fmt::print(
+                "{:50} {:8.3f}  {:14} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f}  {} of {}, {:.1f} % "
+                "of output bytes equal, {} apart\n",
+                row.network, std::ranges::min(row.reef), column.peer, column.least(),
+                column.ratio(), quantile(column.ratios, 0.25), quantile(column.ratios, 0.75),
+                row.on_xnnpack, row.operators, 100 * row.equal, row.farthest);
+        best.push_back(std::ranges::max(row.peers, {}, &Column::ratio).ratio());
+    }
+    if (!best.empty())
+        fmt::print("against the best peer of each network: median ratio {:.2f}, worst {:.2f}\n",
+                   quantile(best, 0.5), std::ranges::max(best));
+}
+
+void print_json(const std::vector<Row>& rows, const Options& options) {
+    nlohmann::ordered_json networks = nlohmann::ordered_json::array();
+    for (const Row& row : rows) {
+        nlohmann::ordered_json entry{{"network", row.network}};
+        if (!row.problem.empty()) {
+            entry["problem"] = row.problem;
+        } else {
+            entry["reef_ms"] = std::ranges::min(row.reef);
+            entry["operators"] = row.operators;
+            entry["operators_on_xnnpack"] = row.on_xnnpack;
+            entry["output_bytes_equal"] = row.equal;
+            entry["output_steps_apart"] = row.farthest;
+            for (const Column& column : row.peers)
+                entry["peers"].push_back({{"name", column.peer},
+                                          {"ms", column.least()},
+                                          {"ratio", column.ratio()},
+                                          {"ratio_lower_quartile", quantile(column.ratios, 0.25)},
+                                          {"ratio_upper_quartile", quantile(column.ratios, 0.75)}});
+        }
+        networks.push_back(std::move(entry));
+    }
+    const nlohmann::ordered_json document{{"schema_version", 1},
+                                          {"target", cpu::simd_target()},
+                                          {"threads", options.threads},
+                                          {"rounds", options.rounds},
+                                          {"networks", networks}};
+    fmt::print("{}\n", document.dump(2));
+}
+
+/// The plain quantised models of the reference data.
+std::vector<std::string> known_models() {
+    std::vector<std::string> found;
+    const char* folder = std::getenv("REEF_SHARED");
+    if (folder == nullptr) return found;
+    for (const char* name :
+         {"models/mobilenet_v1_0.25_128_quant", "models/mobilenet_v1_0.5_160_quant",
+          "edgetpu/wild/rt10__mobilenet_v1_1.0_224_quant_embedding_extractor",
+          "models/tf2_mobilenet_v2_1.0_224_ptq", "models/movenet_single_pose_lightning_ptq",
+          "models/deeplabv3_mnv2_dm05_pascal_quant",
+          "models/posenet_mobilenet_v1_075_353_481_16_quant_decoder",
+          "edgetpu/wild/facemesh__face_landmark_192_full_integer_quant",
+          "edgetpu/wild/mot__yolov8n_full_integer_quant",
+          "edgetpu/wild/mot__yolov5nu_full_integer_quant"})
+        found.push_back(fmt::format("{}/data/{}.tflite", folder, name));
+    return found;
+}
+
+int main_of(int argc, char** argv) {
+    Options options;
+    bool smoke = false;
+    CLI::App app("Reef's CPU floor against XNNPACK, and LiteRT and ONNX Runtime when installed");
+    app.add_option("MODEL", options.models, "plain models; default: those of REEF_SHARED");
+    app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
+    app.add_option("--threads", options.threads)->check(CLI::Range(1, 256));
+    app.add_flag("--json", options.json);
+    app.add_flag("--smoke", smoke, "one round");
+    CLI11_PARSE(app, argc, argv);
+    if (smoke) options.rounds = 1;
+    if (options.models.empty()) options.models = known_models();
+    if (options.models.empty()) {
+        std::cerr << "no models: name some, or set REEF_SHARED to the folder of reference data\n";
+        return 2;
+    }
+    if (!start_xnnpack()) {
+        std::cerr << "XNNPACK does not start on this machine\n";
+        return 1;
+    }
+    std::vector<Row> rows;
+    bool failed = false;
+    for (const std::string& path : options.models) {
+        Row& row = rows.emplace_back(Row{.network = std::filesystem::path(path).stem().string()});
+        if (const auto status = measure(path, options, row); !status) {
+            row.problem = status.error().message();
+            failed = true;
+        }
+    }
+    if (options.json)
+        print_json(rows, options);
+    else
+        print_text(rows, options);
+    return failed ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace reef::peers
+
+int main(int argc, char** argv) {
+    return reef::peers::main_of(argc, argv);
+}
