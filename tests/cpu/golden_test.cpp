@@ -369,6 +369,9 @@ TEST_P(GoldenOnEdgetpu, EveryKnownOperatorAloneIsWithinOneOfTheReference) {
         if (!on_cpu[i].empty() ||
             edgetpu::arithmetic().find(graph.operators[i].code.builtin) == nullptr)
             continue;
+        // Its gates end at the hidden state's range, +-1, on the chip; CompiledSession compares it
+        // with the vendor's program.
+        if (graph.operators[i].code.builtin == model::Op::unidirectional_sequence_lstm) continue;
         ASSERT_NO_FATAL_FAILURE(check_operator(i));
         ++checked;
     }

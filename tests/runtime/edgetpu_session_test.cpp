@@ -79,6 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
     Models, CompiledSession,
     testing::Values(of_models("mobilenet_v1_0.25_128_quant"),
                     of_models("mobilenet_v1_0.5_160_quant"), of_models("split_concat"),
+                    of_models("keras_lstm_mnist_ptq"),
                     of_models("deeplabv3_mnv2_dm05_pascal_quant"),
                     of_models("movenet_single_pose_lightning_ptq"),
                     of_models("posenet_mobilenet_v1_075_353_481_16_quant_decoder"),

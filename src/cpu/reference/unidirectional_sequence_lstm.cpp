@@ -3,43 +3,32 @@
 // Per step and batch: four gates, each requantised from an int8 input product and an int8 recurrent
 // product to 3 integer and 12 fractional bits; logistic or tanh of them in 16-bit fixed point; the
 // cell with a power-of-two scale; the output requantised to the hidden scale.
+#include "cpu/reference/unidirectional_sequence_lstm.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <vector>
 
 #include "cpu/prepare/dot_product.h"
 #include "cpu/prepare/fixed_point_functions.h"
 #include "cpu/prepare/kernels.h"
-#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {
 
-constexpr std::size_t gate_count = 4;
+constexpr std::size_t gate_count = lstm_gate_count;
 constexpr std::array<const char*, gate_count> gate_names{"input", "forget", "cell", "output"};
-enum Gate : std::size_t { input_gate, forget_gate, cell_gate, output_gate };
 
 // Positions among the operator's inputs.
 constexpr std::size_t input_weights_at = 1;
 constexpr std::size_t recurrent_weights_at = 5;
 constexpr std::size_t bias_at = 12;
-constexpr std::size_t output_state_at = 18;
-constexpr std::size_t cell_state_at = 19;
 
-/// int8 weights of one product with what turns its sums into gate units.
-struct Product {
-    std::vector<std::int8_t> weights;  ///< units x depth
-    std::vector<std::int32_t> bias;    ///< gate bias - zero point * sum of the unit's weights
-    Multiplier multiplier;
-};
-
+/// What turns the sums into gate units, and those into the cell's and the output's.
 struct Lstm {
-    std::int32_t batches = 0, steps = 0, depth = 0, units = 0;
-    bool time_major = false;
-    std::array<Product, gate_count> input, recurrent;
+    LstmGates gates;
+    std::array<Multiplier, gate_count> input, recurrent;
     int cell_integer_bits = 0;
     std::int32_t cell_clip = 0;  ///< in cell units; 0: none
     Multiplier hidden;
@@ -58,27 +47,26 @@ class LstmKernel final : public Kernel {
         return "unidirectional_sequence_lstm reference";
     }
     [[nodiscard]] std::size_t scratch_bytes() const override {
-        return gate_count * static_cast<std::size_t>(lstm_.units) * sizeof(std::int16_t);
+        return gate_count * static_cast<std::size_t>(lstm_.gates.units) * sizeof(std::int16_t);
     }
     [[nodiscard]] std::size_t packed_bytes() const override {
         std::size_t bytes = 0;
         for (std::size_t g = 0; g < gate_count; ++g)
-            for (const Product* p : {&lstm_.input[g], &lstm_.recurrent[g]})
+            for (const LstmProduct* p : {&lstm_.gates.input[g], &lstm_.gates.recurrent[g]})
                 bytes += p->weights.size() + p->bias.size() * sizeof(std::int32_t);
         return bytes;
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        const auto depth = static_cast<std::ptrdiff_t>(lstm_.depth);
-        const auto units = static_cast<std::ptrdiff_t>(lstm_.units);
+        const LstmGates& sizes = lstm_.gates;
+        const auto depth = static_cast<std::ptrdiff_t>(sizes.depth);
+        const auto units = static_cast<std::ptrdiff_t>(sizes.units);
         auto* gates = reinterpret_cast<std::int16_t*>(frame.scratch.data());
-        for (std::int32_t b = 0; b < lstm_.batches; ++b) {
-            auto* output_state = frame.state<std::int8_t>(output_state_at) + b * units;
-            auto* cell_state = frame.state<std::int16_t>(cell_state_at) + b * units;
-            for (std::int32_t t = 0; t < lstm_.steps; ++t) {
-                const std::ptrdiff_t row = lstm_.time_major
-                                               ? static_cast<std::ptrdiff_t>(t) * lstm_.batches + b
-                                               : static_cast<std::ptrdiff_t>(b) * lstm_.steps + t;
+        for (std::int32_t b = 0; b < sizes.batches; ++b) {
+            auto* output_state = frame.state<std::int8_t>(lstm_output_state_at) + b * units;
+            auto* cell_state = frame.state<std::int16_t>(lstm_cell_state_at) + b * units;
+            for (std::int32_t t = 0; t < sizes.steps; ++t) {
+                const std::ptrdiff_t row = sizes.row(b, t);
                 step(frame.in<std::int8_t>(0) + row * depth, gates, cell_state, output_state);
                 std::copy_n(output_state, units, frame.out<std::int8_t>(0) + row * units);
             }
@@ -87,26 +75,27 @@ class LstmKernel final : public Kernel {
     }
 
   private:
-    static std::int32_t scaled_product(const Product& product, const std::int8_t* in,
-                                       std::size_t unit, std::size_t depth) {
+    static std::int32_t scaled_product(const LstmProduct& product, const Multiplier& multiplier,
+                                       const std::int8_t* in, std::size_t unit, std::size_t depth) {
         const std::int32_t sum = dot_product(in, product.weights.data() + unit * depth, depth);
         const std::uint32_t biased =
             static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(product.bias[unit]);
-        return multiply_by_quantized_multiplier(static_cast<std::int32_t>(biased),
-                                                product.multiplier);
+        return multiply_by_quantized_multiplier(static_cast<std::int32_t>(biased), multiplier);
     }
 
     void step(const std::int8_t* in, std::int16_t* gates, std::int16_t* cell,
               std::int8_t* output) const {
-        const auto depth = static_cast<std::size_t>(lstm_.depth);
-        const auto units = static_cast<std::size_t>(lstm_.units);
+        const auto depth = static_cast<std::size_t>(lstm_.gates.depth);
+        const auto units = static_cast<std::size_t>(lstm_.gates.units);
         constexpr int gate_integer_bits = 3;
         for (std::size_t g = 0; g < gate_count; ++g) {
+            const LstmProduct& of_input = lstm_.gates.input[g];
+            const LstmProduct& of_output = lstm_.gates.recurrent[g];
             for (std::size_t u = 0; u < units; ++u) {
                 const std::int64_t from_input =
-                    saturate16(scaled_product(lstm_.input[g], in, u, depth));
-                const std::int16_t sum =
-                    saturate16(from_input + scaled_product(lstm_.recurrent[g], output, u, units));
+                    saturate16(scaled_product(of_input, lstm_.input[g], in, u, depth));
+                const std::int16_t sum = saturate16(
+                    from_input + scaled_product(of_output, lstm_.recurrent[g], output, u, units));
                 gates[g * units + u] = g == cell_gate
                                            ? fixed_point_tanh(sum, gate_integer_bits)
                                            : fixed_point_logistic(sum, gate_integer_bits);
@@ -158,20 +147,21 @@ Status refuse_other_forms(const OperatorView& op,
 }
 
 /// The sizes, with the input's, the states' and the output's shapes checked against each other.
-Result<Lstm> check_shapes(const OperatorView& op, bool time_major) {
+Result<LstmGates> check_shapes(const OperatorView& op, bool time_major) {
     const model::Tensor& input = op.input(0);
     REEF_CHECK(expect_type(input, "the input", {ElementType::int8}));
     REEF_CHECK(expect_type(op.output(0), "the output", {ElementType::int8}));
-    for (const std::size_t i : {output_state_at, cell_state_at}) {
+    for (const std::size_t i : {lstm_output_state_at, lstm_cell_state_at}) {
         if (!op.has_input(i) || !op.input(i).is_variable)
             return fail(Cause::bad_input, fmt::format("input {} is not a state tensor", i));
     }
-    REEF_CHECK(expect_type(op.input(output_state_at), "the output state", {ElementType::int8}));
-    REEF_CHECK(expect_type(op.input(cell_state_at), "the cell state", {ElementType::int16}));
+    REEF_CHECK(
+        expect_type(op.input(lstm_output_state_at), "the output state", {ElementType::int8}));
+    REEF_CHECK(expect_type(op.input(lstm_cell_state_at), "the cell state", {ElementType::int16}));
     if (input.shape.size() != 3 || input.element_count() == 0)
         return fail(Cause::bad_input, fmt::format("the input is {}, not batch x time x depth",
                                                   model::shape_text(input.shape)));
-    Lstm lstm;
+    LstmGates lstm;
     lstm.time_major = time_major;
     lstm.batches = input.shape[time_major ? 1 : 0];
     lstm.steps = input.shape[time_major ? 0 : 1];
@@ -186,8 +176,8 @@ Result<Lstm> check_shapes(const OperatorView& op, bool time_major) {
         return fail(Cause::unsupported, fmt::format("{} units on {} inputs, more than {}",
                                                     lstm.units, lstm.depth, largest));
     const std::vector<std::int32_t> state{lstm.batches, lstm.units};
-    REEF_CHECK(expect_shape(op.input(output_state_at), "the output state", state));
-    REEF_CHECK(expect_shape(op.input(cell_state_at), "the cell state", state));
+    REEF_CHECK(expect_shape(op.input(lstm_output_state_at), "the output state", state));
+    REEF_CHECK(expect_shape(op.input(lstm_cell_state_at), "the cell state", state));
     std::vector<std::int32_t> output = input.shape;
     output[2] = lstm.units;
     REEF_CHECK(expect_shape(op.output(0), "the output", output));
@@ -195,9 +185,9 @@ Result<Lstm> check_shapes(const OperatorView& op, bool time_major) {
 }
 
 /// `scale_in`: of what the weights multiply; `zero_point`: of the same.
-Result<Product> check_product(const OperatorView& op, std::size_t position,
-                              const std::vector<std::int32_t>& shape, AffineParameters in,
-                              std::vector<std::int32_t> bias) {
+Result<LstmProduct> check_product(const OperatorView& op, std::size_t position,
+                                  const std::vector<std::int32_t>& shape, AffineParameters in,
+                                  std::vector<std::int32_t> bias) {
     if (!op.has_input(position))
         return fail(Cause::bad_input, fmt::format("input {} is missing", position));
     const model::Tensor& tensor = op.input(position);
@@ -209,8 +199,10 @@ Result<Product> check_product(const OperatorView& op, std::size_t position,
     if (weights.zero_point != 0)
         return fail(Cause::unsupported,
                     fmt::format("weights with zero point {}", weights.zero_point));
-    Product product;
-    product.bias = std::move(bias);
+    LstmProduct product{.weights = {},
+                        .bias = std::move(bias),
+                        .weight_scale = weights.scale,
+                        .factor_scale = in.scale};
     const auto* first = reinterpret_cast<const std::int8_t*>(bytes.data());
     const auto units = static_cast<std::size_t>(shape[0]);
     const auto depth = static_cast<std::size_t>(shape[1]);
@@ -223,14 +215,12 @@ Result<Product> check_product(const OperatorView& op, std::size_t position,
             sum -= static_cast<std::uint32_t>(in.zero_point * product.weights[u * depth + i]);
         product.bias[u] = static_cast<std::int32_t>(sum);
     }
-    constexpr float gate_scale = 0x1p-12F;
-    product.multiplier = REEF_TRY(checked_multiplier(weights.scale * in.scale / gate_scale));
     return product;
 }
 
-Status check_gates(const OperatorView& op, Lstm& lstm) {
+Status check_gates(const OperatorView& op, LstmGates& lstm) {
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
-    const auto state = REEF_TRY(per_tensor_parameters(op.input(output_state_at)));
+    const auto state = REEF_TRY(per_tensor_parameters(op.input(lstm_output_state_at)));
     const std::vector<std::int32_t> input_shape{lstm.units, lstm.depth};
     const std::vector<std::int32_t> recurrent_shape{lstm.units, lstm.units};
     for (std::size_t g = 0; g < gate_count; ++g) {
@@ -248,17 +238,31 @@ Status check_gates(const OperatorView& op, Lstm& lstm) {
     return {};
 }
 
-Status check_cell(const OperatorView& op, float cell_clip, Lstm& lstm) {
-    const auto cell = REEF_TRY(per_tensor_parameters(op.input(cell_state_at)));
+Result<Multiplier> gate_multiplier(const LstmProduct& product) {
+    constexpr float gate_scale = 0x1p-12F;
+    return checked_multiplier(product.weight_scale * product.factor_scale / gate_scale);
+}
+
+Status check_multipliers(Lstm& lstm) {
+    for (std::size_t g = 0; g < gate_count; ++g) {
+        const std::string place = fmt::format("{} gate", gate_names[g]);
+        lstm.input[g] = REEF_TRY(in_place(gate_multiplier(lstm.gates.input[g]), place));
+        lstm.recurrent[g] = REEF_TRY(in_place(gate_multiplier(lstm.gates.recurrent[g]), place));
+    }
+    return {};
+}
+
+Status check_cell(Lstm& lstm) {
+    const float scale = lstm.gates.cell.scale;
     int exponent = 0;
-    if (std::frexp(cell.scale, &exponent) != 0.5F || exponent - 1 > -9 || exponent - 1 < -15)
+    if (std::frexp(scale, &exponent) != 0.5F || exponent - 1 > -9 || exponent - 1 < -15)
         return fail(
             Cause::unsupported,
-            fmt::format("a cell scale of {}, not a power of two from 2^-15 to 2^-9", cell.scale));
+            fmt::format("a cell scale of {}, not a power of two from 2^-15 to 2^-9", scale));
     lstm.cell_integer_bits = 15 + exponent - 1;
-    if (!(cell_clip >= 0)) return fail(Cause::bad_input, "a negative cell_clip");
-    if (cell_clip > 0)
-        lstm.cell_clip = static_cast<std::int32_t>(std::min(cell_clip / cell.scale, 32767.0F));
+    if (lstm.gates.cell_clip > 0)
+        lstm.cell_clip =
+            static_cast<std::int32_t>(std::min(lstm.gates.cell_clip / scale, 32767.0F));
     return {};
 }
 
@@ -275,16 +279,26 @@ Status check_hidden(const OperatorView& op, Lstm& lstm) {
 
 }  // namespace
 
-PreparedKernel prepare_unidirectional_sequence_lstm(const OperatorView& op,
-                                                    const PrepareOptions& /*options*/) {
+Result<LstmGates> check_lstm(const OperatorView& op) {
     REEF_CHECK(op.expect_counts(1, 24, 1));
     const auto given = REEF_TRY(op.options<model::UnidirectionalSequenceLstmOptions>());
     if (op.input_count() != 20 && op.input_count() != 24)
         return fail(Cause::bad_input, fmt::format("{} inputs, not 20 or 24", op.input_count()));
     REEF_CHECK(refuse_other_forms(op, given));
-    Lstm lstm = REEF_TRY(check_shapes(op, given.time_major));
+    LstmGates lstm = REEF_TRY(check_shapes(op, given.time_major));
     REEF_CHECK(check_gates(op, lstm));
-    REEF_CHECK(check_cell(op, given.cell_clip, lstm));
+    lstm.cell = REEF_TRY(per_tensor_parameters(op.input(lstm_cell_state_at)));
+    if (!(given.cell_clip >= 0)) return fail(Cause::bad_input, "a negative cell_clip");
+    lstm.cell_clip = given.cell_clip;
+    return lstm;
+}
+
+PreparedKernel prepare_unidirectional_sequence_lstm(const OperatorView& op,
+                                                    const PrepareOptions& /*options*/) {
+    Lstm lstm;
+    lstm.gates = REEF_TRY(check_lstm(op));
+    REEF_CHECK(check_multipliers(lstm));
+    REEF_CHECK(check_cell(lstm));
     REEF_CHECK(check_hidden(op, lstm));
     return std::make_unique<LstmKernel>(std::move(lstm));
 }

@@ -75,6 +75,8 @@ constexpr auto forms = std::to_array<ArithmeticForm>({
      "a constant, from a tensor of the output's scale; of two tensors, which no known program has, "
      "as ADD of the second's mirror image"},
     {Op::squeeze, prepare_copy<prepare_squeeze>, true, "a copy"},
+    {Op::unidirectional_sequence_lstm, unidirectional_sequence_lstm, false,
+     "one batch, a cell in steps of 2^-12; as the one known program has it"},
     {Op::strided_slice, prepare_copy<prepare_strided_slice>, true, "a copy"},
     {Op::split, prepare_copy<prepare_split>, true, "a copy"},
     {Op::prelu, prelu, false,

@@ -27,6 +27,9 @@ std::uint16_t to_16_bits(float value) {
 }
 
 const PolynomialTable sigmoid_256{spec::sigmoid_256};
+const PolynomialTable sigmoid_255{spec::sigmoid_255};
+const PolynomialTable tanh_127{spec::tanh_127_5};
+const PolynomialTable tanh_16383{spec::tanh_16383_5};
 const PolynomialTable exponential_65536{spec::exponential_65536};
 const PolynomialTable inverse_root_65536{spec::inverse_root_65536};
 

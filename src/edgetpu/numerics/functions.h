@@ -24,6 +24,14 @@ struct PolynomialTable : spec::Polynomials {
 extern const PolynomialTable sigmoid_256;
 inline constexpr float sigmoid_limit = spec::sigmoid_256.most;
 
+/// 255 / (1 + exp(-x)), with the same limits: the gates of a recurrent network.
+extern const PolynomialTable sigmoid_255;
+
+/// 127.5 tanh(x) and 16383.5 tanh(x) for x >= 0. Input limited to tanh_limit.
+extern const PolynomialTable tanh_127;
+extern const PolynomialTable tanh_16383;
+inline constexpr float tanh_limit = spec::tanh_127_5.most;
+
 /// 65536 exp(x) for x <= 0. Input limited to [exponential_limit, 0].
 extern const PolynomialTable exponential_65536;
 inline constexpr float exponential_limit = spec::exponential_65536.least;

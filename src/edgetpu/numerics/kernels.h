@@ -53,6 +53,8 @@ namespace reef::edgetpu::numerics {
                                        const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel transpose_conv(const cpu::OperatorView& op,
                                                  const cpu::PrepareOptions& options);
+[[nodiscard]] cpu::PreparedKernel unidirectional_sequence_lstm(const cpu::OperatorView& op,
+                                                               const cpu::PrepareOptions& options);
 
 extern const cpu::ConvolutionRules transpose_conv_rules;
 extern const cpu::ConvolutionRules conv_2d_rules;

@@ -266,6 +266,13 @@ TEST_F(CompiledModels, FunctionsAreTheTablesThatProgramsLoad) {
                        EXPECT_TRUE(loads(pair, inverse_root_65536));
                    }),
               4U);
+    EXPECT_EQ(each({Op::unidirectional_sequence_lstm},
+                   [&](const Pair& pair, const OperatorView&) {
+                       EXPECT_TRUE(loads(pair, sigmoid_255));
+                       EXPECT_TRUE(loads(pair, tanh_127));
+                       EXPECT_TRUE(loads(pair, tanh_16383));
+                   }),
+              1U);
     EXPECT_GT(
         each({Op::logistic},
              [&](const Pair& pair, const OperatorView&) { EXPECT_TRUE(loads(pair, sigmoid_256)); }),
