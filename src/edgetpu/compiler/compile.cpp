@@ -21,13 +21,13 @@ using compiler::Graph;
 using lowering::Plan;
 
 namespace pass {
-constexpr std::string_view tile = "tile", bands = "bands", windows = "windows",
+constexpr std::string_view tile = "tile", bands = "bands", spread = "spread", windows = "windows",
                            parameters = "parameters", ahead = "ahead", place = "place",
                            emit = "emit", embed = "embed";
 }  // namespace pass
-constexpr auto own_passes =
-    std::to_array<std::string_view>({pass::tile, pass::bands, pass::windows, pass::parameters,
-                                     pass::ahead, pass::place, pass::emit, pass::embed});
+constexpr auto own_passes = std::to_array<std::string_view>(
+    {pass::tile, pass::bands, pass::spread, pass::windows, pass::parameters, pass::ahead,
+     pass::place, pass::emit, pass::embed});
 
 /// Errors of our own making: no input should come here.
 std::unexpected<Error> broken_rule(const std::vector<ProgramFault>& faults) {
@@ -91,6 +91,34 @@ class Backend final : public compiler::Backend {
         return {};
     }
 
+    /// With forms that no known program has, and parameters that stay on the chip.
+    [[nodiscard]] bool goes_further(const Plan& plan) const {
+        return plan.overlaps && !options_.known_forms_only && !options_.stream_parameters;
+    }
+    [[nodiscard]] bool fits_on_chip(Plan plan) const {
+        find_windows(plan);
+        lay_out_parameters(plan);
+        plan_ahead(plan);
+        return place_tensors(plan) && place_parameters(plan, false) && plan.streamed.empty();
+    }
+
+    Result<Plan> placed(Plan plan, compiler::Passes& passes) const {
+        REEF_CHECK(passes.begin(pass::windows));
+        find_windows(plan);
+        passes.print(pass::windows, [&] { return to_text(plan); });
+        REEF_CHECK(passes.begin(pass::parameters));
+        lay_out_parameters(plan);
+        passes.print(pass::parameters, [&] { return to_text(plan); });
+        REEF_CHECK(passes.begin(pass::ahead));
+        if (goes_further(plan)) plan_ahead(plan);
+        passes.print(pass::ahead, [&] { return to_text(plan); });
+        REEF_CHECK(passes.begin(pass::place));
+        REEF_CHECK(place_tensors(plan));
+        REEF_CHECK(place_parameters(plan, options_.stream_parameters));
+        passes.print(pass::place, [&] { return to_text(plan); });
+        return plan;
+    }
+
     Result<Package> package_for(const Graph& graph, const compiler::Program& program,
                                 compiler::Passes& passes) {
         REEF_CHECK(check_names(graph, program));
@@ -104,20 +132,11 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(passes.begin(pass::bands));
         plan = in_bands(std::move(plan));
         passes.print(pass::bands, [&] { return to_text(plan); });
-        REEF_CHECK(passes.begin(pass::windows));
-        find_windows(plan);
-        passes.print(pass::windows, [&] { return to_text(plan); });
-        REEF_CHECK(passes.begin(pass::parameters));
-        lay_out_parameters(plan);
-        passes.print(pass::parameters, [&] { return to_text(plan); });
-        REEF_CHECK(passes.begin(pass::ahead));
-        if (plan.overlaps && !options_.known_forms_only && !options_.stream_parameters)
-            plan_ahead(plan);
-        passes.print(pass::ahead, [&] { return to_text(plan); });
-        REEF_CHECK(passes.begin(pass::place));
-        REEF_CHECK(place_tensors(plan));
-        REEF_CHECK(place_parameters(plan, options_.stream_parameters));
-        passes.print(pass::place, [&] { return to_text(plan); });
+        REEF_CHECK(passes.begin(pass::spread));
+        Plan spread = spread_channels(plan, goes_further(plan));
+        if (goes_further(plan) && !fits_on_chip(spread)) spread = spread_channels(plan, false);
+        passes.print(pass::spread, [&] { return to_text(spread); });
+        plan = REEF_TRY(placed(std::move(spread), passes));
         REEF_CHECK(passes.begin(pass::emit));
         auto programs = REEF_TRY(emit(plan, {.list_forms = options_.list_forms,
                                              .known_forms_only = options_.known_forms_only}));

@@ -27,16 +27,17 @@ DmaHint transfer(BaseAddress base, std::string name, std::size_t bytes, Directio
 Layer layer_of(const Plan& plan, const Port& port, std::size_t bytes) {
     const Tensor& t = plan.tensors[port.tensor];
     const auto& value = plan.graph->values[port.value];
+    const std::int32_t channels = t.layout == Layout::channels ? t.all_channels : t.channels;
     Layer layer;
     layer.name = value.name;
     layer.size_bytes = static_cast<std::int32_t>(bytes);
     layer.y_dim = t.height;
     layer.x_dim = t.width;
-    layer.z_dim = t.channels;
+    layer.z_dim = channels;
     layer.numerics = Numerics{t.zero, t.scale};
     layer.data_type =
         value.type == ElementType::int8 ? DataType::signed_fixed_point8 : DataType::fixed_point8;
-    layer.shape = TensorShape{{0, 0}, {0, t.height - 1}, {0, t.width - 1}, {0, t.channels - 1}};
+    layer.shape = TensorShape{{0, 0}, {0, t.height - 1}, {0, t.width - 1}, {0, channels - 1}};
     return layer;
 }
 
@@ -59,7 +60,7 @@ OutputLayout layout_of(const Tensor& t, const Emission::Output& out) {
         const auto pixel = static_cast<std::int32_t>(t.pixel_bytes());
         layout.x_to_tile.push_back(static_cast<std::int32_t>(column));
         layout.x_to_local_byte.push_back((x - own.begin) * pixel);
-        layout.x_to_local_row_bytes.push_back(t.spread_tiles != 0 ? 64 : own.size() * pixel);
+        layout.x_to_local_row_bytes.push_back(own.size() * pixel);
     }
     for (const auto& offset : out.offsets)
         layout.tile_byte_offset.push_back(static_cast<std::int32_t>(offset.value_or(out.bytes)));

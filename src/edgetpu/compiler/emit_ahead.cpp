@@ -15,6 +15,7 @@ struct UsesNoRing {
     bool operator()(const GlobalAverageStep&) const { return false; }
     bool operator()(const RearrangeStep&) const { return false; }
     bool operator()(const SoftmaxStep&) const { return false; }
+    bool operator()(const GatherStep&) const { return false; }
     bool operator()(const SumStep&) const { return true; }
     bool operator()(const CombinationStep&) const { return true; }
     bool operator()(const ProductStep&) const { return true; }

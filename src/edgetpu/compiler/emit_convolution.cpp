@@ -22,10 +22,22 @@ class ConvolutionWriter {
           layer_(e.plan.layers[kind.layer]),
           s_(layer_.schedule),
           in_(e.tensor(step.in[0])),
-          out_(e.tensor(step.out)) {
+          out_(e.tensor(step.out)),
+          channels_(count(out_.channels)) {
         for (unsigned t = 0; t < all_tiles; ++t)
             if (!kind.phase.of(out_.own(t)).empty())
                 tiles_ = static_cast<TileSet>(tiles_ | 1U << t);
+    }
+
+    /// Of a spread layer, whose tiles from `first` to `end` have equally many channels.
+    void take_share(unsigned first, unsigned end) {
+        tiles_ = static_cast<TileSet>((1U << end) - (1U << first));
+        fixed_row_ = static_cast<std::int32_t>(layer_.pieces.front().row);
+        const std::uint32_t words = out_.words_on(first);
+        channels_ = count(std::min(
+            out_.channels, out_.all_channels - out_.channels * static_cast<std::int32_t>(first)));
+        s_.groups = kind_.depthwise ? words : (channels_ + lanes - 1) / lanes;
+        if (s_.groups == 1) s_.lanes = std::min(s_.lanes, 4 * words);
     }
 
     void load() {
@@ -48,6 +60,10 @@ class ConvolutionWriter {
         return on_ring_a() ? counter::RING_READ_A_ : counter::RING_READ_B_;
     }
     [[nodiscard]] bool by_channel() const { return s_.head_rows == 3; }
+    /// From one group of a spread layer to the next.
+    [[nodiscard]] std::int32_t fixed_rows() const {
+        return static_cast<std::int32_t>(s_.rows_of_group());
+    }
 
     /// Rows of visits, in the order of reading: where two take turns, and where several are there.
     [[nodiscard]] LoopNest body_rows() const {
@@ -87,7 +103,9 @@ class ConvolutionWriter {
     std::optional<program::WideToNarrow> heads(unsigned t) const {
         const auto rows = static_cast<std::int32_t>(s_.head_rows);
         program::WideToNarrow op;
-        if (s_.groups_ahead == 0)
+        if (fixed_row_)
+            op.src = nest(4, *fixed_row_, {{1, by_channel() ? 2U : 1U}, {fixed_rows(), s_.groups}});
+        else if (s_.groups_ahead == 0)
             op.src =
                 rotating(nest(4, s_.head, {{1, by_channel() ? 2U : 1U}, {0, s_.groups}}), 1, rows);
         else
@@ -100,9 +118,10 @@ class ConvolutionWriter {
                           {{1, s_.row_lanes / 2}, {64, by_channel() ? 2U : 1U}, {0, s_.groups}}),
                      2, 32);
         op.written = signal_at(2);
-        op.wait[0] = wait_for(ring_counter(), 1, before_.received[t] + 1,
-                              static_cast<std::int32_t>(s_.chunks));
-        op.wait[1] = room_for(counter::AVDATA_, 2, -1, 1);
+        op.wait[fixed_row_ ? 0 : 1] = room_for(counter::AVDATA_, 2, -1, 1);
+        if (!fixed_row_)
+            op.wait[0] = wait_for(ring_counter(), 1, before_.received[t] + 1,
+                                  static_cast<std::int32_t>(s_.chunks));
         op.to_scaling = true;
         op.row_level = 1;
         return op;
@@ -117,7 +136,8 @@ class ConvolutionWriter {
         const Dimension tap_x{pixel * win.dilation_w, taps_w};
         const Dimension tap_y{pitch * win.dilation_h, taps_h};
         if (kind_.depthwise) {
-            if (s_.groups == words) return {{4, 1}, tap_x, tap_y, x, y, {4, words}};
+            if (s_.groups == words || fixed_row_)
+                return {{4, 1}, tap_x, tap_y, x, y, {4, s_.groups}};
             return {{4, 1}, tap_x, tap_y, x, y, {0, s_.groups / words}, {4, words}};
         }
         const bool one_tap = taps_h * taps_w == 1;
@@ -150,8 +170,8 @@ class ConvolutionWriter {
         out.push_back({static_cast<std::int32_t>(s_.lanes), s_.groups});
         op.out = nest(8, to, out);
         op.avdata = signal_at(flat ? 2 : 3);
-        const std::uint32_t rest = count(out_.channels) % lanes;
-        if (kind_.depthwise || count(out_.channels) <= lanes || rest == 0) return;
+        const std::uint32_t rest = channels_ % lanes;
+        if (kind_.depthwise || channels_ <= lanes || rest == 0) return;
         op.last_lanes = (rest + 3) / 4 * 4;
         if (op.last_lanes == lanes) return;
         op.out.crop_count = op.last_lanes / 4;
@@ -162,6 +182,11 @@ class ConvolutionWriter {
     [[nodiscard]] LoopNest parameter_rows(std::uint32_t positions) const {
         std::vector<Dimension> par{{4, s_.group_rows}, {0, positions}};
         const auto quarters = 4 * static_cast<std::int32_t>(s_.group_rows);
+        if (fixed_row_) {
+            if (!kind_.depthwise) par.push_back({0, s_.chunks});
+            par.push_back({4 * fixed_rows(), s_.groups});
+            return nest(8, 4 * (*fixed_row_ + static_cast<std::int32_t>(s_.head_rows)), par);
+        }
         if (s_.groups_ahead == 0) {
             if (!kind_.depthwise) par.push_back({0, s_.chunks});
             par.push_back({0, s_.groups});
@@ -181,8 +206,8 @@ class ConvolutionWriter {
         // In the instruction's own memory sums take turns; in wide memory each has its place.
         op.acc = s_.inner ? rotating(nest(8, 0, acc), 1, 4) : nest(8, 4 * s_.partial_sums, acc);
         op.parameters = signal_at(2);
-        op.wait[0] = wait_for(ring_counter(), 2, before_.received[tile] + 1, 1);
-        op.wait[1] = wait_for(counter::WIDE_TO_SCALING_, s_.inner ? 2 : 3, 1, 1);
+        op.wait[fixed_row_ ? 0 : 1] = wait_for(counter::WIDE_TO_SCALING_, s_.inner ? 2 : 3, 1, 1);
+        if (!fixed_row_) op.wait[0] = wait_for(ring_counter(), 2, before_.received[tile] + 1, 1);
     }
 
     std::optional<program::Tensor> product(unsigned t) const {
@@ -216,6 +241,12 @@ class ConvolutionWriter {
             op.zero_row_last = s_.head + static_cast<std::int32_t>(s_.head_slots()) * 3 - 1;
             op.zero_row_step = 3;
             op.zero_row_first = s_.head + 2;
+            if (fixed_row_) {
+                op.zero_row_first = *fixed_row_ + 2;
+                op.zero_row_step = s_.groups == 1 ? 1 : fixed_rows();
+                op.zero_row_last = op.zero_row_first +
+                                   static_cast<std::int32_t>((s_.groups - 1) * s_.rows_of_group());
+            }
         } else {
             op.par_zero = kind_.weight_zero;
         }
@@ -298,22 +329,20 @@ class ConvolutionWriter {
     const Emission::Ahead before_;
     const ConvolutionStep& kind_;
     const ParameterLayer& layer_;
-    const LayerSchedule& s_;
+    LayerSchedule s_;
     const Tensor &in_, &out_;
     TileSet tiles_ = 0;
+    std::uint32_t channels_;                 ///< of the result, on a tile
+    std::optional<std::int32_t> fixed_row_;  ///< where the rows of a spread layer begin
 };
 
-/// Each tile computes its own 64 channels of one pixel, with rows that never move.
-void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
+/// Each tile computes its own 64 channels of one pixel: the vendor's form of it.
+void emit_pixel(Emission& e, const Step& step, const ConvolutionStep& kind) {
     const ParameterLayer& layer = e.plan.layers[kind.layer];
     const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
-    const auto tiles = static_cast<TileSet>((1U << layer.schedule.groups) - 1);
+    const auto tiles = static_cast<TileSet>((1U << out.spread_tiles) - 1);
     const std::uint32_t words = in.words();
     const auto row = static_cast<std::int32_t>(layer.pieces.front().row);
-    const auto source = static_cast<std::int32_t>(step.scratch->base);
-    emit_broadcast(e, 0, tiles, nest(6, in.address(0, 0, 0) / 4, {{1, words}}),
-                   nest(6, source / 4, {{1, words}}), (words + 63) / 64);
-    e.code.full_stop();
     const bool by_channel = layer.schedule.head_rows == 3;
     program::WideToNarrow head;
     head.src = nest(4, row, {{1, by_channel ? 2U : 1U}});
@@ -325,10 +354,9 @@ void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
     head.row_level = 1;
     e.code.tile(tiles, head);
     const auto by_tile = [&](unsigned t) {
-        const std::uint32_t rest = count(out.channels) - lanes * t;
         program::Tensor op;
         op.par_zero_set = op.acc_internal = op.bias = true;
-        op.lanes = op.last_lanes = std::min(lanes, (rest + 3) / 4 * 4);
+        op.lanes = op.last_lanes = 4 * out.words_on(t);
         apply(op, kind.scaling);
         if (by_channel) {
             op.lane_scale = op.par_zero_rows = true;
@@ -339,9 +367,8 @@ void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
         }
         op.loops = loops({words});
         const auto all = static_cast<std::int32_t>(4 * words);
-        op.in = nest(8, source, {{4, words}, {all, 1}, {all, 1}});
-        op.out =
-            nest(8, static_cast<std::int32_t>(out.base), {{4, op.lanes / 4}, {64, 1}, {64, 1}});
+        op.in = nest(8, in.address(t, 0, 0), {{4, words}, {all, 1}, {all, 1}});
+        op.out = nest(8, out.address(t, 0, 0), {{4, op.lanes / 4}, {64, 1}, {64, 1}});
         op.par =
             nest(8, 4 * (row + static_cast<std::int32_t>(layer.schedule.head_rows)), {{4, words}});
         op.acc = nest(8, 0, {{0, words}});
@@ -353,6 +380,30 @@ void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
         return std::optional(op);
     };
     e.code.by_class(by_tile, tiles);
+}
+
+bool is_of_pixel(const Emission& e, const Step& step, const ConvolutionStep& kind) {
+    const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
+    const Window& w = kind.window;
+    return !kind.depthwise && in.height * in.width == 1 && out.height * out.width == 1 &&
+           w.kernel_h * w.kernel_w == 1 && w.top == 0 && w.left == 0 &&
+           out.channels == static_cast<std::int32_t>(lanes);
+}
+
+/// With rows that never move.
+void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
+    if (is_of_pixel(e, step, kind)) return emit_pixel(e, step, kind);
+    const Tensor& out = e.tensor(step.out);
+    const unsigned tiles = out.spread_tiles;
+    const unsigned full =
+        out.words_on(tiles - 1) == out.words() && out.all_channels % out.channels == 0 ? tiles
+                                                                                       : tiles - 1;
+    for (const auto& [first, end] : {std::pair{0U, full}, std::pair{full, tiles}}) {
+        if (first == end) continue;
+        ConvolutionWriter writer(e, step, kind, {});
+        writer.take_share(first, end);
+        writer.compute();
+    }
 }
 
 }  // namespace
@@ -369,39 +420,6 @@ void emit(Emission& e, const Step& step, const ConvolutionStep& kind) {
 void load(Emission& e, const Step& step, const ConvolutionStep& kind,
           const Emission::Ahead& before) {
     ConvolutionWriter(e, step, kind, before).load();
-}
-
-void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& source,
-                    const LoopNest& target, std::uint32_t rows) {
-    program::WideToNarrow store;
-    store.src = rotating(nest(4, gather_row, {{0, rows}}), 1, 1);
-    store.dst = target;
-    store.written = signal_at(0);
-    store.wait[0] = wait_for(counter::RING_READ_A_, 0, 1, 1);
-    store.row_level = 1;
-    e.code.tile(to, store);
-    program::RingReceive take;
-    take.ring = program::Ring::a;
-    take.dst = rotating(nest(4, gather_row, {{0, rows}}), 1, 1);
-    take.ring_read = signal_at(0);
-    take.wait[0] = room_for(counter::WIDE_TO_NARROW_, 0, 0, 64);
-    e.code.tile(to, take);
-    program::RingSend send;
-    send.src = rotating(nest(4, gather_source_row, {{1, 1}, {0, rows}}), 1, 1);
-    send.ring_write = signal_at(1);
-    send.producer = signal_at(2);
-    send.wait[0] = wait_for(counter::RING_PRODUCER_A_, 2, e.next_message_a(), 1);
-    send.wait[1] = wait_for(counter::NARROW_TO_WIDE_, 1, 1, 1);
-    send.to_tiles = to;
-    e.code.tile(static_cast<TileSet>(1U << from), send);
-    ++e.messages_a;
-    program::NarrowToWide load;
-    load.src = source;
-    load.dst = rotating(nest(4, gather_source_row, {{0, rows}}), 0, 1);
-    load.written = signal_at(0);
-    load.wait[0] = room_for(counter::RING_WRITE_, 0, -1, 1);
-    load.row_level = 1;
-    e.code.tile(static_cast<TileSet>(1U << from), load);
 }
 
 }  // namespace reef::edgetpu::lowering

@@ -198,10 +198,10 @@ struct Part {
 };
 
 std::optional<Part> part_of(const Tensor& t, unsigned tile) {
-    if (t.spread_tiles != 0) {
+    if (t.layout == Layout::channels) {
         if (tile >= t.spread_tiles) return std::nullopt;
-        const std::uint32_t words = std::min(16U, t.words() - 16 * tile);
-        return Part{words, nest(6, static_cast<std::int32_t>(t.base / 4), {{1, words}}), 1};
+        const std::uint32_t words = t.words_on(tile);
+        return Part{words, nest(6, t.address(tile, 0, 0) / 4, {{1, words}}), 1};
     }
     const Area own = t.own(tile);
     if (own.empty()) return std::nullopt;

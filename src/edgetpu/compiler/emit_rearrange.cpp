@@ -9,59 +9,8 @@
 namespace reef::edgetpu::lowering {
 namespace {
 
-/// Until counters, which have 16 bits and a sign, must begin anew.
-constexpr std::int32_t most_words_of_gather = 32000;
-
 /// Of one loop of a tensor instruction.
 constexpr std::uint32_t most_passes = 1U << 14U;
-
-/// Tiles, and where they store the image.
-struct Gather {
-    TileSet tiles = 0;
-    std::uint32_t base = 0;
-};
-
-/// A tile's part of an image, to its place in the whole image.
-void gather_part(Emission& e, const Tensor& in, unsigned t, const Gather& to,
-                 std::int32_t words_before, std::int32_t rows_before) {
-    const Area own = in.own(t);
-    const std::uint32_t h = count(own.rows.size()), row = count(own.columns.size()) * in.words();
-    const std::uint32_t rows = (h * row + 63) / 64;
-    const auto words = static_cast<std::int32_t>(in.words());
-    program::WideToNarrow store;
-    store.src = rotating(nest(4, gather_row, {{0, rows}}), 1, 1);
-    store.dst = nest(6,
-                     static_cast<std::int32_t>(to.base / 4) +
-                         (own.rows.begin * in.width + own.columns.begin) * words,
-                     {{1, row}, {in.width * words, h}});
-    store.written = signal_at(0);
-    store.wait[0] = wait_for(counter::RING_READ_A_, 0, rows_before + 1, 1);
-    store.row_level = 2;
-    e.code.tile(to.tiles, store);
-    program::RingReceive take;
-    take.ring = program::Ring::a;
-    take.dst = store.src;
-    take.ring_read = signal_at(0);
-    take.wait[0] = room_for(counter::WIDE_TO_NARROW_, 0, words_before, 64);
-    e.code.tile(to.tiles, take);
-    program::RingSend send;
-    send.src = rotating(nest(4, gather_source_row, {{1, 1}, {0, rows}}), 1, 1);
-    send.ring_write = signal_at(1);
-    send.producer = signal_at(2);
-    send.wait[0] = wait_for(counter::RING_PRODUCER_A_, 2, e.next_message_a(), 1);
-    send.wait[1] = wait_for(counter::NARROW_TO_WIDE_, 1, 1, 1);
-    send.to_tiles = to.tiles;
-    e.code.tile(static_cast<TileSet>(1U << t), send);
-    ++e.messages_a;
-    program::NarrowToWide load;
-    load.src = nest(6, in.address(t, own.rows.begin, own.columns.begin) / 4,
-                    {{1, row}, {static_cast<std::int32_t>(in.pitch(t)) / 4, h}});
-    load.dst = rotating(nest(4, gather_source_row, {{0, rows}}), 0, 1);
-    load.written = signal_at(0);
-    load.wait[0] = room_for(counter::RING_WRITE_, 0, -1, 1);
-    load.row_level = 2;
-    e.code.tile(static_cast<TileSet>(1U << t), load);
-}
 
 /// Two rows for each number of bytes in a first part: those lanes of the identity, and the others.
 constexpr std::int32_t part_rows = top_row - 16;
@@ -172,24 +121,6 @@ std::vector<program::Tensor> moves_of(const Tensor& in, const Tensor& out, unsig
 }
 
 }  // namespace
-
-void emit_gather(Emission& e, const Tensor& in, TileSet to, std::uint32_t base) {
-    std::int32_t words = 0, rows = 0;
-    for (unsigned t = 0; t < all_tiles; ++t) {
-        const Area own = in.own(t);
-        if (own.empty()) continue;
-        const auto part =
-            own.rows.size() * own.columns.size() * static_cast<std::int32_t>(in.words());
-        if (words + part > most_words_of_gather && words != 0) {
-            e.code.full_stop();
-            words = rows = 0;
-        }
-        gather_part(e, in, t, {to, base}, words, rows);
-        words += part;
-        rows += (part + 63) / 64;
-    }
-    e.code.full_stop();
-}
 
 void emit(Emission& e, const Step& step, const RearrangeStep& kind) {
     const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);

@@ -201,23 +201,43 @@ void emit(Emission& e, const Step& step, const AverageStep& kind) {
     e.code.by_class([&](unsigned t) { return average(in, out, t, kind); });
 }
 
-void emit(Emission& e, const Step& step, const GlobalAverageStep& kind) {
-    const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
-    emit_gather(e, in, 1, step.scratch->base);
+namespace {
+
+/// Of an image that lies together, so many words of each pixel.
+program::Tensor average_of_all(const Tensor& in, std::int32_t from, std::int32_t pitch,
+                               std::int32_t to, std::uint32_t words,
+                               const GlobalAverageStep& kind) {
     const std::uint32_t n = count(in.height * in.width);
-    const std::int32_t pixel = pixel_of(in);
     program::Tensor op = word_copy();
     apply(op, kind.scaling);
-    op.loops = loops({count(in.width), count(in.height), in.words()});
-    op.in = nest(8, static_cast<std::int32_t>(step.scratch->base),
-                 {{pixel, count(in.width)}, {in.width * pixel, count(in.height)}, {4, in.words()}});
-    op.out = nest(8, out.address(0, 0, 0), {{4, 1}, {4, in.words()}});
-    op.par = nest(8, 4 * identity_row, {{0, n}, {0, in.words()}});
-    op.acc = rotating(nest(8, 0, {{0, n}, {0, in.words()}}), 1, 4);
+    op.loops = loops({count(in.width), count(in.height), words});
+    op.in = nest(8, from, {{pixel_of(in), count(in.width)}, {pitch, count(in.height)}, {4, words}});
+    op.out = nest(8, to, {{4, 1}, {4, words}});
+    op.par = nest(8, 4 * identity_row, {{0, n}, {0, words}});
+    op.acc = rotating(nest(8, 0, {{0, n}, {0, words}}), 1, 4);
     op.group_level = 2;
     op.reduction_mask = 3;
     op.avdata = signal_at(2);
-    e.code.tile(1, op);
+    return op;
+}
+
+}  // namespace
+
+void emit(Emission& e, const Step& step, const GlobalAverageStep& kind) {
+    const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
+    if (in.layout == Layout::channels) {
+        const auto tiles = static_cast<TileSet>((1U << in.spread_tiles) - 1);
+        e.code.by_class(
+            [&](unsigned t) {
+                return std::optional(average_of_all(in, in.address(t, 0, 0), pitch_in(in, t),
+                                                    out.address(t, 0, 0), in.words_on(t), kind));
+            },
+            tiles);
+        return;
+    }
+    emit_gather(e, in, 1, step.scratch->base);
+    e.code.tile(1, average_of_all(in, static_cast<std::int32_t>(step.scratch->base),
+                                  in.width * pixel_of(in), out.address(0, 0, 0), in.words(), kind));
 }
 
 void emit(Emission& e, const Step& step, const EnlargeStep& kind) {

@@ -132,6 +132,12 @@ void write_depthwise(ParameterLayer& layer) {
         rows.head(g * 4, count);
         for (std::uint32_t tap = 0; tap < taps_of(conv); ++tap) rows.diagonal(g * 4, count, tap);
     }
+    layer.row_bytes = layer.schedule.row_lanes * 4;
+}
+
+/// Stored packed: the scalar core takes the rows apart.
+void relay(ParameterLayer& layer) {
+    layer.relayed = true;
     layer.relay_units = static_cast<std::uint32_t>(layer.rows.size() / spec::relay_unit_bytes);
     layer.rows.resize(rounded_up(static_cast<std::uint32_t>(layer.rows.size()), stored_unit));
     layer.row_bytes = spec::row_bytes;
@@ -157,22 +163,6 @@ void write_dense(ParameterLayer& layer) {
         }
     }
     layer.row_bytes = s.row_lanes * 4;
-}
-
-/// A fully connected layer whose result the host reads: each tile computes 64 channels of it.
-bool can_spread(const Plan& plan, const Step& step, const compiler::Convolution& conv) {
-    const Tensor &in = plan.tensors[step.in[0]], &out = plan.tensors[step.out];
-    if (in.height * in.width != 1 || out.height * out.width != 1 || taps_of(conv) != 1)
-        return false;
-    if (conv.depthwise) return false;
-    if (conv.out_channels <= static_cast<std::int32_t>(lanes) ||
-        conv.out_channels > static_cast<std::int32_t>(lanes * all_tiles))
-        return false;
-    const bool given = std::ranges::any_of(
-        plan.outputs, [&](const Port& port) { return port.tensor == step.out; });
-    const bool read = std::ranges::any_of(
-        plan.steps, [&](const Step& s) { return compiler::holds(s.in, step.out); });
-    return given && !read;
 }
 
 }  // namespace
@@ -202,16 +192,15 @@ void lay_out_parameters(Plan& plan) {
         LayerSchedule& s = layer.schedule;
         s.head_rows = conv.per_channel() ? 3 : 1;
         if (conv.depthwise) {
-            layer.relayed = true;
             schedule_depthwise(s, conv);
             write_depthwise(layer);
+            if (!layer.spread) relay(layer);
         } else {
-            layer.spread = layer.uses == 1 && can_spread(plan, step, conv);
             schedule_dense(s, conv, positions);
             if (layer.spread) {
                 s.inner = true;
+                s.group_rows *= s.chunks;
                 s.chunks = 1;
-                plan.tensors[step.out].spread_tiles = s.groups;
             }
             write_dense(layer);
         }

@@ -30,15 +30,14 @@ struct ScratchOf {
                            24,
                        4);
     }
-    [[nodiscard]] std::uint64_t operator()(const ConvolutionStep& s) const {
-        return plan.layers[s.layer].spread ? plan.tensors[step.in[0]].pixel_bytes() : 0;
-    }
     [[nodiscard]] std::uint64_t operator()(const ProductStep&) const {
         // Four words for each word: all products, of which the diagonal is wanted.
         const Tensor& t = plan.tensors[step.out];
         return std::uint64_t{16} * t.most_pixels() * t.words();
     }
-    [[nodiscard]] std::uint64_t operator()(const GlobalAverageStep&) const { return whole(); }
+    [[nodiscard]] std::uint64_t operator()(const GlobalAverageStep&) const {
+        return plan.tensors[step.in[0]].layout == Layout::pixels ? whole() : 0;
+    }
     [[nodiscard]] std::uint64_t operator()(const RearrangeStep&) const { return whole(); }
     [[nodiscard]] std::uint64_t operator()(const SoftmaxStep&) const {
         return softmax_room(plan.tensors[step.in[0]]).bytes();

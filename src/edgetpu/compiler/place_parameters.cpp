@@ -87,13 +87,18 @@ class ParameterPlacer {
         }
     }
 
+    /// At one row number on all of its tiles.
     Status place_spread(ParameterLayer& layer) {
-        const std::uint32_t row = std::ranges::max(used_);
-        const std::uint32_t count = rows_of(layer) / layer.schedule.groups;
-        if (row + count > cap()) return too_many(layer);
-        for (unsigned t = 0; t < layer.schedule.groups; ++t)
-            layer.pieces.push_back({t, row, count, std::size_t{t} * count * layer.row_bytes});
-        used_.fill(row + count);
+        const std::uint32_t all = rows_of(layer);
+        const std::uint32_t share = layer.share_groups * layer.schedule.rows_of_group();
+        const std::uint32_t tiles = (all + share - 1) / share;
+        const std::uint32_t row = *std::max_element(used_.begin(), used_.begin() + tiles);
+        if (row + share > cap()) return too_many(layer);
+        for (unsigned t = 0; t < tiles; ++t) {
+            const std::uint32_t count = std::min(share, all - t * share);
+            layer.pieces.push_back({t, row, count, std::size_t{t} * share * layer.row_bytes});
+            used_[t] = row + count;
+        }
         return {};
     }
 

@@ -14,6 +14,12 @@ std::string spans_text(const Spans& spans) {
     return text;
 }
 
+std::string layout_text(const Tensor& t) {
+    if (t.layout == Layout::channels)
+        return fmt::format(" of {} on each of {} tiles", t.all_channels, t.spread_tiles);
+    return t.layout == Layout::whole ? " whole" : "";
+}
+
 struct StepText {
     std::string operator()(const InputStep&) const { return "input"; }
     std::string operator()(const ConvolutionStep& s) const {
@@ -39,6 +45,9 @@ struct StepText {
     std::string operator()(const GlobalAverageStep&) const { return "average of all"; }
     std::string operator()(const EnlargeStep& s) const {
         return s.nearest ? "enlarge, nearest" : "enlarge, bilinear";
+    }
+    std::string operator()(const GatherStep& s) const {
+        return fmt::format("gather on tiles {:#06x}", s.to);
     }
 };
 
@@ -103,11 +112,11 @@ std::string to_text(const Plan& plan) {
     std::string text;
     for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
         const Tensor& t = plan.tensors[i];
-        text +=
-            fmt::format("t{} {}x{}x{} at {:#x}, {} bytes; rows {} in {}; columns {} in {}; '{}'\n",
-                        i, t.height, t.width, t.channels, t.base, t.bytes(), spans_text(t.own_rows),
-                        spans_text(t.window_rows), spans_text(t.own_columns),
-                        spans_text(t.window_columns), t.name);
+        text += fmt::format(
+            "t{} {}x{}x{}{} at {:#x}, {} bytes; rows {} in {}; columns {} in {}; '{}'\n", i,
+            t.height, t.width, t.channels, layout_text(t), t.base, t.bytes(),
+            spans_text(t.own_rows), spans_text(t.window_rows), spans_text(t.own_columns),
+            spans_text(t.window_columns), t.name);
     }
     for (const ParameterLayer& layer : plan.layers) {
         const LayerSchedule& s = layer.schedule;
@@ -115,6 +124,10 @@ std::string to_text(const Plan& plan) {
                             layer.name, layer.row_count(), layer.row_bytes, s.groups, s.lanes,
                             s.group_rows, s.inner ? "inner" : fmt::format("x {} chunks", s.chunks),
                             layer.relayed ? ", relayed" : "", layer.streamed ? ", streamed" : "");
+        if (layer.cycles_together != 0)
+            text += fmt::format("; {}: {} cycles together, {} spread over the tiles",
+                                layer.spread ? "spread" : "not spread", layer.cycles_together,
+                                layer.cycles_spread);
         for (const auto& piece : layer.pieces)
             text += fmt::format("; tile {} row {:#x} + {}", piece.tile, piece.row, piece.count);
         text += "\n";

@@ -57,6 +57,13 @@ struct Buffer {
 
 using TensorId = std::size_t;
 
+/// Where a tensor lies.
+enum class Layout : std::uint8_t {
+    pixels,    ///< each tile has the pixels that it owns, all channels of them
+    whole,     ///< tiles have all of it
+    channels,  ///< each tile has so many channels of all pixels
+};
+
 struct Tensor {
     std::string name;
     std::int32_t height = 1, width = 1, channels = 1;
@@ -73,11 +80,20 @@ struct Tensor {
     std::optional<std::size_t> band_of{};
     /// Computed band by band: windows are what a band needs and nothing comes from neighbours.
     bool in_band = false;
-    /// Of a result of FULLY_CONNECTED: tile t has channels 64t to 64t + 63.
+    /// Where a tensor lies by channels, `channels` is how many of `all_channels` the first tiles
+    /// have. The last of `spread_tiles` has what is left.
+    Layout layout = Layout::pixels;
     unsigned spread_tiles = 0;
+    std::int32_t all_channels = 0;
 
     [[nodiscard]] std::uint32_t words() const {
         return static_cast<std::uint32_t>(channels + 3) / 4;
+    }
+    /// Of a pixel where it lies by channels.
+    [[nodiscard]] std::uint32_t words_on(unsigned tile) const {
+        return tile + 1 < spread_tiles
+                   ? words()
+                   : static_cast<std::uint32_t>(all_channels + 3) / 4 - words() * tile;
     }
     [[nodiscard]] std::uint32_t pixel_bytes() const { return words() * 4; }
     [[nodiscard]] Area own(unsigned tile) const {
@@ -140,6 +156,8 @@ struct LayerSchedule {
     [[nodiscard]] std::uint32_t scratch_rows(std::uint32_t positions) const {
         return slots() * group_rows + head_slots() * head_rows + (inner ? 0 : positions);
     }
+    /// From one group to the next, where all of them lie behind one another.
+    [[nodiscard]] std::uint32_t rows_of_group() const { return head_rows + group_rows; }
     /// From row `end` downwards.
     void place_scratch(std::int32_t end, std::uint32_t positions);
 };
@@ -151,17 +169,19 @@ struct ParameterLayer {
     std::string name;
     std::vector<float> multipliers;  ///< by channel; empty with one scale
     LayerSchedule schedule{};
-    bool relayed = false;   ///< stored packed and unpacked by the scalar core: depthwise layers
-    bool spread = false;    ///< each tile keeps the rows of its own 64 channels
-    bool streamed = false;  ///< from the host, with every inference
-    unsigned uses = 0;      ///< steps that compute with it: several where bands do
-    std::uint32_t positions = 0;   ///< of the tile that computes most in a step
-    std::int32_t scratch_end = 0;  ///< behind its rows of scratch
-    std::uint32_t row_bytes = 0;   ///< as stored
-    std::vector<std::byte> rows;   ///< in the order of reading
+    bool relayed = false;  ///< stored packed and unpacked by the scalar core: depthwise layers
+    bool spread = false;   ///< each tile keeps the rows of its own channels
+    std::uint32_t share_groups = 1;  ///< ... groups of them, the last tile fewer
+    bool streamed = false;           ///< from the host, with every inference
+    unsigned uses = 0;               ///< steps that compute with it: several where bands do
+    std::uint32_t positions = 0;     ///< of the tile that computes most in a step
+    std::int32_t scratch_end = 0;    ///< behind its rows of scratch
+    std::uint32_t row_bytes = 0;     ///< as stored
+    std::vector<std::byte> rows;     ///< in the order of reading
     std::uint32_t relay_units = 0;
-    std::uint32_t padding_rows = 0;  ///< at the end of the last piece
-    std::uint32_t first_unit = 0;    ///< of the streamed parameters
+    /// Estimated of a layer that could be spread, with what brings its input to where it is read.
+    std::uint64_t cycles_together = 0, cycles_spread = 0;
+    std::uint32_t first_unit = 0;  ///< of the streamed parameters
 
     struct Piece {
         unsigned tile = 0;
@@ -260,10 +280,14 @@ struct SoftmaxStep {
 struct EnlargeStep {
     bool nearest = false;
 };
+/// Brings a tensor to other tiles: all of it to each of them.
+struct GatherStep {
+    std::uint16_t to = 0;  ///< one bit for each tile
+};
 
-using StepKind =
-    std::variant<InputStep, ConvolutionStep, SumStep, CombinationStep, ProductStep, CopyStep,
-                 RearrangeStep, MaxStep, AverageStep, GlobalAverageStep, SoftmaxStep, EnlargeStep>;
+using StepKind = std::variant<InputStep, ConvolutionStep, SumStep, CombinationStep, ProductStep,
+                              CopyStep, RearrangeStep, MaxStep, AverageStep, GlobalAverageStep,
+                              SoftmaxStep, EnlargeStep, GatherStep>;
 
 struct Step {
     std::size_t node = 0;  ///< of the graph; of an input, that of its first reader
@@ -311,6 +335,10 @@ struct Plan {
 /// sent between tiles meanwhile; what bands share is computed again. The plan as it is when it
 /// fits, or when no such bands make it fit.
 [[nodiscard]] Plan in_bands(Plan plan);
+/// Layers of small images compute 64 channels of all pixels on a tile, or a multiple of that, with
+/// parameters that never move, where that takes less time by a model of both. `maps`: else only
+/// layers of one pixel whose result the host alone reads.
+[[nodiscard]] Plan spread_channels(Plan plan, bool maps);
 /// What each tile must store.
 void find_windows(Plan& plan);
 /// Parameters as rows, and the order of each layer's loops.

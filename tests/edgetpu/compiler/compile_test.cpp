@@ -87,6 +87,31 @@ TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
     EXPECT_GE(on_chip, 4 * left);
 }
 
+/// Layers that are spread over the tiles by channels; every third where the chip is small, too.
+TEST(CompileRandom, NetworksOfSmallImagesGiveTheSameBytes) {
+    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
+    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 60);
+    std::size_t spread = 0, equal = 0;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        const auto model = test::random_network_of_small_images(seed);
+        const auto planned = edgetpu::compile(model, {.print_after = "spread"});
+        if (!planned) continue;
+        spread += planned->listing.find("; spread: ") != std::string::npos ? 1 : 0;
+        edgetpu::CompileOptions options{.most_programs = 1 + seed % 3};
+        if (seed % 3 == 0)
+            options.most_activation_bytes = planned->programs.front().narrow_bytes - 64;
+        const Outcome out = outcome_of(model, options);
+        const bool twice = out.problem.starts_with("finding: reads a second time");
+        EXPECT_TRUE(out.problem.empty() || (seed % 3 == 0 && twice))
+            << "seed " << seed << ": " << out.problem;
+        if (!out.problem.empty() && !twice) keep(model, seed);
+        equal += out.compiled && out.problem.empty() ? 1 : 0;
+    }
+    fmt::print("{} of {} equal and clean, {} with layers spread over the tiles\n", equal, count,
+               spread);
+    EXPECT_GE(3 * spread, count);
+}
+
 /// The same on a chip that is made too small for them. Bands send their parameters once for each.
 TEST(CompileRandom, NetworksInBandsGiveTheSameBytes) {
     const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);

@@ -30,8 +30,17 @@ class Maker {
     explicit Maker(unsigned seed) : random_(seed) { is_signed_ = chance(2); }
 
     model::Model run() {
-        Live in{0,       draw(5, 44), draw(5, 44), chance(2) ? draw(1, 6) : 4 * draw(1, 12),
-                scale(), zero(),      false};
+        return run({0, draw(5, 44), draw(5, 44), chance(2) ? draw(1, 6) : 4 * draw(1, 12), scale(),
+                    zero(), false});
+    }
+    model::Model run_small() {
+        is_small_ = true;
+        return run({0, draw(1, 9), draw(1, 9), chance(2) ? draw(20, 150) : 4 * draw(5, 40), scale(),
+                    zero(), false});
+    }
+
+  private:
+    model::Model run(Live in) {
         in.index = builder_.input("in", type(), shape(in), numbers(in));
         live_.push_back(in);
         const int operators = draw(2, 8);
@@ -42,7 +51,6 @@ class Maker {
         return std::move(model).value();
     }
 
-  private:
     int draw(int least, int most) {
         return std::uniform_int_distribution<int>(least, most)(random_);
     }
@@ -88,6 +96,12 @@ class Maker {
     }
 
     void add_one() {
+        static constexpr void (Maker::*of_small_images[])() = {
+            &Maker::convolution, &Maker::convolution, &Maker::convolution, &Maker::depthwise,
+            &Maker::depthwise,   &Maker::mean,        &Maker::dense,       &Maker::dense,
+            &Maker::sum,         &Maker::softmax};
+        if (is_small_ && !chance(5))
+            return (this->*of_small_images[draw(0, std::size(of_small_images) - 1)])();
         static constexpr void (Maker::*kinds[])() = {
             &Maker::convolution, &Maker::convolution, &Maker::convolution,
             &Maker::depthwise,   &Maker::depthwise,   &Maker::sum,
@@ -139,6 +153,10 @@ class Maker {
             out.c = groups * in.c;
         else
             out.c = groups * std::max(1, (chance(4) ? draw(1, 150) : 4 * draw(1, 32)) / groups);
+        if (is_small_ && !by_channel && groups == 1) {
+            out.c = chance(3) ? draw(60, 300) : chance(6) ? 4 * draw(250, 300) : 64 * draw(1, 6);
+            if (kh * kw * in.c * out.c > 500000) return;
+        }
         if (std::int64_t{out.h} * out.w * out.c > 60000) return;
         const auto layer =
             constants_of(in, out, kh * kw, by_channel,
@@ -583,6 +601,7 @@ class Maker {
 
     std::mt19937 random_;
     bool is_signed_ = false;
+    bool is_small_ = false;
     model::Builder builder_{"random"};
     std::vector<Live> live_;
     int made_ = 0, constants_ = 0;
@@ -592,6 +611,10 @@ class Maker {
 
 model::Model random_network(unsigned seed) {
     return Maker(seed).run();
+}
+
+model::Model random_network_of_small_images(unsigned seed) {
+    return Maker(seed).run_small();
 }
 
 }  // namespace reef::test

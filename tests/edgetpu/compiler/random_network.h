@@ -7,5 +7,7 @@ namespace reef::test {
 
 /// A few operators with fan-out; every tensor that nothing reads is an output.
 [[nodiscard]] model::Model random_network(unsigned seed);
+/// Of up to 9 x 9 pixels and many channels, as networks end.
+[[nodiscard]] model::Model random_network_of_small_images(unsigned seed);
 
 }  // namespace reef::test

@@ -153,6 +153,14 @@ Result<model::Model> wide() {
     return net.finish(net.convolution(net.input(6, 40), 23, 3, 1));
 }
 
+/// Its layers are spread over the tiles by channels.
+Result<model::Model> narrow() {
+    Network net("narrow", ElementType::uint8, false);
+    Live at = net.convolution(net.input(4, 96), 256, 1, 1);
+    at = net.convolution(net.depthwise(at), 200, 1, 1);
+    return net.finish(net.convolution(at, 132, 3, 1));
+}
+
 Result<model::Model> dense() {
     Network net("dense", ElementType::int8, true);
     return net.finish(net.dense(net.input(1, 64), 100));
@@ -180,6 +188,7 @@ std::vector<OwnModel> made() {
     add(out, "classifier", classifier());
     add(out, "residual", residual());
     add(out, "wide", wide());
+    add(out, "narrow", narrow());
     add(out, "dense", dense());
     add(out, "two_programs", two_programs(), {.most_programs = 2});
     return out;
