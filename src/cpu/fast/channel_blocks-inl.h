@@ -18,27 +18,40 @@ namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_TARGET != HWY_SCALAR
 
-/// Tags of a block's vectors: Block<16> is a block of 16 channels.
-template <std::size_t kWidth>
-using Sums = hn::CappedTag<std::int32_t, kWidth / 2>;
-template <std::size_t kWidth>
-using Values = hn::Repartition<std::int16_t, Sums<kWidth>>;
-template <std::size_t kWidth>
-using SumVector = hn::Vec<Sums<kWidth>>;
+/// Tags of a block's vectors, by their lanes.
+template <std::size_t kLanes>
+using Sums = hn::CappedTag<std::int32_t, kLanes>;
+template <std::size_t kLanes>
+using Values = hn::Repartition<std::int16_t, Sums<kLanes>>;
+template <std::size_t kLanes>
+using SumVector = hn::Vec<Sums<kLanes>>;
 
 inline constexpr std::size_t widest_block = HWY_MAX_BYTES / 2;
 
 using reef::HWY_NAMESPACE::add_pair_products;
 
-/// Both roundings of TFLite's scheme (fixed_point.h). `rows` are the stage's from the vector's
-/// first lane on.
-template <std::size_t kWidth, Ties kTies>
-HWY_NOINLINE SumVector<kWidth> rescale_exactly(SumVector<kWidth> x,
+/// The stage's rows of a block's v-th vector.
+template <std::size_t kLanes>
+HWY_INLINE const std::int32_t* rows_of(const std::int32_t* block, std::size_t v) {
+    return block + v * stage_rows * kLanes;
+}
+template <std::size_t kLanes, class D>
+HWY_INLINE hn::Vec<D> stage_row(D d, const std::int32_t* rows, StageRow which) {
+    const Sums<kLanes> d32;
+    return hn::BitCast(d, hn::Load(d32, rows + static_cast<std::size_t>(which) * kLanes));
+}
+/// What the sums of a block's v-th vector start from.
+template <std::size_t kLanes>
+HWY_INLINE SumVector<kLanes> bias_of(const std::int32_t* block, std::size_t v) {
+    return stage_row<kLanes>(Sums<kLanes>(), rows_of<kLanes>(block, v), StageRow::bias);
+}
+
+/// Both roundings of TFLite's scheme (fixed_point.h). `rows` are the stage's of the vector.
+template <std::size_t kLanes, Ties kTies>
+HWY_NOINLINE SumVector<kLanes> rescale_exactly(SumVector<kLanes> x,
                                                const std::int32_t* HWY_RESTRICT rows) {
-    const Sums<kWidth> d;
-    const auto row = [&](StageRow which) HWY_ATTR {
-        return hn::Load(d, rows + static_cast<std::size_t>(which) * kWidth);
-    };
+    const Sums<kLanes> d;
+    const auto row = [&](StageRow which) HWY_ATTR { return stage_row<kLanes>(d, rows, which); };
     const auto high = saturating_rounding_doubling_high_mul(d, x, row(StageRow::multiplier));
     const auto right = row(StageRow::right_shift);
     const auto mask = hn::Sub(hn::Shl(hn::Set(d, 1), right), hn::Set(d, 1));
@@ -49,21 +62,18 @@ HWY_NOINLINE SumVector<kWidth> rescale_exactly(SumVector<kWidth> x,
     return hn::Sub(hn::Shr(high, right), above);
 }
 
-/// Sums to values less the zero point, in place; `rows` are the stage's from the first vector's
-/// first lane on. In float32, exactly wherever the product is far enough from where the result
+/// Sums of a block to values less the zero point, in place; `stage` is the block's. In float32,
+/// exactly wherever the product is far enough from where the result
 /// would step (StageRow says how far); in the other case all of them once more in integers.
-template <std::size_t kWidth, Ties kTies, std::size_t kVectors>
-HWY_INLINE void rescale(SumVector<kWidth> (&sums)[kVectors],
-                        const std::int32_t* HWY_RESTRICT rows) {
-    const Sums<kWidth> d;
-    const hn::Rebind<float, Sums<kWidth>> df;
-    const std::size_t lanes = hn::Lanes(d);
-    SumVector<kWidth> values[kVectors];
+template <std::size_t kLanes, Ties kTies, std::size_t kVectors>
+HWY_INLINE void rescale(SumVector<kLanes> (&sums)[kVectors],
+                        const std::int32_t* HWY_RESTRICT stage) {
+    const hn::Rebind<float, Sums<kLanes>> df;
+    SumVector<kLanes> values[kVectors];
     auto farthest = hn::Zero(df);
     REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
         const auto row = [&](StageRow which) HWY_ATTR {
-            return hn::BitCast(
-                df, hn::Load(d, rows + v * lanes + static_cast<std::size_t>(which) * kWidth));
+            return stage_row<kLanes>(df, rows_of<kLanes>(stage, v), which);
         };
         auto offset = row(StageRow::offset);
         if constexpr (kTies == Ties::away_from_zero)
@@ -75,42 +85,37 @@ HWY_INLINE void rescale(SumVector<kWidth> (&sums)[kVectors],
     }
     if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Gt(farthest, hn::Set(df, 0.5F - doubtful_distance))))) {
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) values[v] =
-            rescale_exactly<kWidth, kTies>(sums[v], rows + v * lanes);
+            rescale_exactly<kLanes, kTies>(sums[v], rows_of<kLanes>(stage, v));
     }
     REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] = values[v];
 }
 
 /// FloatRequantisation without the zero point; `rows` as in rescale_exactly().
-template <std::size_t kWidth>
-HWY_INLINE SumVector<kWidth> rescale_in_float(SumVector<kWidth> x,
+template <std::size_t kLanes>
+HWY_INLINE SumVector<kLanes> rescale_in_float(SumVector<kLanes> x,
                                               const std::int32_t* HWY_RESTRICT rows,
                                               const OutputStage& stage) {
-    const Sums<kWidth> d;
-    const hn::Rebind<float, Sums<kWidth>> df;
-    const auto scale =
-        hn::BitCast(df, hn::Load(d, rows + static_cast<std::size_t>(StageRow::scale) * kWidth));
-    const auto scaled = hn::Mul(hn::ConvertTo(df, x), scale);
+    const hn::Rebind<float, Sums<kLanes>> df;
+    const auto scaled = hn::Mul(hn::ConvertTo(df, x), stage_row<kLanes>(df, rows, StageRow::scale));
     return hn::NearestInt(
         hn::Min(hn::Max(scaled, hn::Set(df, stage.float_min)), hn::Set(df, stage.float_max)));
 }
 
-/// Sums as values less the zero point, in place; `rows` as in rescale().
-template <std::size_t kWidth, Ties kTies, std::size_t kVectors>
-HWY_INLINE void output_values(SumVector<kWidth> (&sums)[kVectors],
+/// Sums of a block as values less the zero point, in place; `rows` are the block's.
+template <std::size_t kLanes, Ties kTies, std::size_t kVectors>
+HWY_INLINE void output_values(SumVector<kLanes> (&sums)[kVectors],
                               const std::int32_t* HWY_RESTRICT rows, const OutputStage& stage) {
-    const Sums<kWidth> d;
-    const std::size_t lanes = hn::Lanes(d);
+    const Sums<kLanes> d;
     if (HWY_UNLIKELY(stage.left_shifts)) {
-        const auto* shifts = rows + static_cast<std::size_t>(StageRow::left_shift) * kWidth;
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
-            hn::Shl(sums[v], hn::Load(d, shifts + v * lanes));
+            hn::Shl(sums[v], stage_row<kLanes>(d, rows_of<kLanes>(rows, v), StageRow::left_shift));
     }
     if (HWY_UNLIKELY(stage.in_float)) {
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
-            rescale_in_float<kWidth>(sums[v], rows + v * lanes, stage);
+            rescale_in_float<kLanes>(sums[v], rows_of<kLanes>(rows, v), stage);
         return;
     }
-    rescale<kWidth, kTies>(sums, rows);
+    rescale<kLanes, kTies>(sums, rows);
 }
 
 /// Two vectors of them as 16-bit values of the output's type.
@@ -122,28 +127,28 @@ HWY_INLINE hn::Vec<D16> clamped_values(D16 d16, V32 lo, V32 hi, const OutputStag
     return hn::Clamp(value, hn::Set(d16, stage.min), hn::Set(d16, stage.max));
 }
 
-/// The block's output bytes in channel order: uint8, or int8 as its bit pattern.
-template <std::size_t kWidth, Ties kTies>
-HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, Values<kWidth>>> output_bytes(
-    SumVector<kWidth> lo, SumVector<kWidth> hi, const std::int32_t* HWY_RESTRICT rows,
+/// The output bytes of a block of two vectors in channel order: uint8, or int8 as its bit pattern.
+template <std::size_t kLanes, Ties kTies>
+HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, Values<kLanes>>> output_bytes(
+    SumVector<kLanes> lo, SumVector<kLanes> hi, const std::int32_t* HWY_RESTRICT rows,
     const OutputStage& stage) {
-    const Values<kWidth> d16;
-    const hn::Rebind<std::uint8_t, Values<kWidth>> d8;
-    SumVector<kWidth> values[2] = {lo, hi};
-    output_values<kWidth, kTies>(values, rows, stage);
+    const Values<kLanes> d16;
+    const hn::Rebind<std::uint8_t, Values<kLanes>> d8;
+    SumVector<kLanes> values[2] = {lo, hi};
+    output_values<kLanes, kTies>(values, rows, stage);
     const auto value = clamped_values(d16, values[0], values[1], stage);
     return hn::DemoteTo(d8, hn::And(value, hn::Set(d16, 0xFF)));
 }
 
-/// Stores the first `valid` bytes of a block.
-template <std::size_t kWidth, class V8>
+/// Stores the first `valid` bytes of a block of two vectors.
+template <std::size_t kLanes, class V8>
 HWY_INLINE void store_bytes(V8 bytes, std::size_t valid, std::uint8_t* HWY_RESTRICT out) {
-    const hn::Rebind<std::uint8_t, Values<kWidth>> d8;
-    if (valid == kWidth) {
+    const hn::Rebind<std::uint8_t, Values<kLanes>> d8;
+    if (valid == 2 * kLanes) {
         hn::StoreU(bytes, d8, out);
         return;
     }
-    alignas(64) std::uint8_t buffer[kWidth];
+    alignas(64) std::uint8_t buffer[2 * kLanes];
     hn::StoreU(bytes, d8, buffer);
     for (std::size_t i = 0; i < valid; ++i) out[i] = buffer[i];
 }

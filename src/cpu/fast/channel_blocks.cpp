@@ -23,7 +23,8 @@ namespace {
 /// One block's rows, written lane by lane.
 class StageWriter {
   public:
-    StageWriter(std::int32_t* rows, std::size_t width) : rows_(rows), width_(width) {}
+    StageWriter(std::int32_t* rows, const ChannelBlock& block)
+        : rows_(rows + block.stage), lanes_(block.width / block.vectors) {}
 
     void set(std::size_t lane, std::int32_t bias, Multiplier m, Ties ties) {
         const std::int32_t right = m.shift > 0 ? 0 : -m.shift;
@@ -45,14 +46,15 @@ class StageWriter {
 
   private:
     void put(StageRow row, std::size_t lane, std::int32_t value) {
-        rows_[static_cast<std::size_t>(row) * width_ + lane] = value;
+        rows_[(lane / lanes_ * stage_rows + static_cast<std::size_t>(row)) * lanes_ +
+              lane % lanes_] = value;
     }
     void put(StageRow row, std::size_t lane, float value) {
         put(row, lane, std::bit_cast<std::int32_t>(value));
     }
 
     std::int32_t* rows_;
-    std::size_t width_;
+    std::size_t lanes_;
 };
 
 }  // namespace
@@ -66,22 +68,22 @@ std::size_t place_output_stage(std::vector<ChannelBlock>& blocks) {
     return size;
 }
 
-void pack_output_stage(const Convolution& c, const std::vector<std::int32_t>& bias,
+void pack_output_stage(const Convolution& c, const BiasOf& bias,
                        const std::vector<ChannelBlock>& blocks, OutputStage& stage) {
     stage.rows = hwy::AllocateAligned<std::int32_t>(std::max<std::size_t>(stage.size, 1));
     std::fill_n(stage.rows.get(), stage.size, 0);
     for (const ChannelBlock& block : blocks) {
-        StageWriter writer(stage.rows.get() + block.stage, block.width);
+        StageWriter writer(stage.rows.get(), block);
         for (std::size_t lane = 0; lane < block.width; ++lane) {
-            const std::size_t offset = channel_of_lane(lane, block.width);
+            const std::size_t offset = block.channel_of(lane);
             if (offset >= block.valid) continue;
             const std::size_t channel = block.first + offset;
             if (c.float_stage) {
-                writer.set(lane, bias[channel], c.float_stage->scales[channel]);
+                writer.set(lane, bias(block, channel), c.float_stage->scales[channel]);
                 continue;
             }
             const Multiplier m = c.multipliers[channel];
-            writer.set(lane, bias[channel], m, c.ties);
+            writer.set(lane, bias(block, channel), m, c.ties);
             stage.left_shifts = stage.left_shifts || m.shift > 0;
         }
     }

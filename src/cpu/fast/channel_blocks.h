@@ -1,46 +1,50 @@
 // Output channels in blocks of vector width, with the order of lanes that the kernels work in.
 //
-// A block is two vectors of int32 sums, `lo` and `hi`, one sum per output channel. Interleaving and
-// narrowing instructions work on 128-bit parts, so part p of lo holds channels 8p to 8p + 3 and
-// part p of hi holds channels 8p + 4 to 8p + 7: then narrowing the two to one vector of int16 puts
-// the channels into order.
+// A block is two or four vectors of int32 sums, one sum per output channel. Interleaving and
+// narrowing instructions work on 128-bit parts. Of two vectors, `lo` and `hi`, part p of lo holds
+// channels 8p to 8p + 3 and part p of hi channels 8p + 4 to 8p + 7: then narrowing the two to one
+// vector of int16 puts the channels into order. Of four, part p of the v-th holds channels 16p + 4v
+// and the three behind it, as interleaving bytes and then pairs of them leaves them.
 #pragma once
 
 #include <hwy/aligned_allocator.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "cpu/prepare/convolution.h"
 
 namespace reef::cpu {
 
-/// Blocks of so many channels are four vectors of 16 sums: part p of the v-th holds channels
-/// 16p + 4v and the three behind it, as interleaving bytes and then pairs of them leaves them.
-inline constexpr std::size_t four_vectors = 64;
-
-/// Channel of lane `lane` of the block's vectors, one behind the other.
-[[nodiscard]] constexpr std::size_t channel_of_lane(std::size_t lane, std::size_t width) {
-    if (width == four_vectors) return lane % 16 / 4 * 16 + lane / 16 * 4 + lane % 4;
-    const std::size_t half = width / 2;
-    const std::size_t within = lane % half;
-    return within / 4 * 8 + within % 4 + (lane < half ? 0 : 4);
+/// Channel of lane `lane` of a block's vectors, one behind the other.
+[[nodiscard]] constexpr std::size_t channel_of_lane(std::size_t lane, std::size_t width,
+                                                    std::size_t vectors) {
+    const std::size_t lanes = width / vectors;
+    const std::size_t within = lane % lanes;
+    return within / 4 * 4 * vectors + lane / lanes * 4 + within % 4;
 }
 
 struct ChannelBlock {
     std::size_t first = 0;    ///< output channel of the first lane
-    std::size_t width = 8;    ///< lanes of all vectors: 8, 16, 32 or four_vectors
+    std::size_t width = 8;    ///< lanes of all vectors: 8, 16, 32 or 64
+    std::size_t vectors = 2;  ///< or 4
     std::size_t valid = 8;    ///< channels that exist; the others have weight 0
     std::size_t weights = 0;  ///< offset into the packed weights
     std::size_t stage = 0;    ///< offset into the packed output stage
+
+    [[nodiscard]] std::size_t channel_of(std::size_t lane) const {
+        return channel_of_lane(lane, width, vectors);
+    }
 };
 
-/// Widths go down from `widest` (a power of two, 8 or more) to 8, the least that holds what is
-/// left.
+/// Blocks of two vectors. Widths go down from `widest` (a power of two, 8 or more) to 8, the least
+/// that holds what is left.
 [[nodiscard]] std::vector<ChannelBlock> cover_channels(std::size_t channels, std::size_t widest);
 
-/// The rows of an output stage: one value per lane, in lane order.
+/// The rows of an output stage, each one value per lane: of a block's first vector, then of its
+/// next.
 ///
 /// Both roundings of TFLite's scheme (fixed_point.h) are one here. With s = 31 + right shift, the
 /// rounded high product shifted with ties upwards is floor((x * multiplier + rounding) / 2^s) for
@@ -63,7 +67,7 @@ enum class StageRow : std::size_t {
 inline constexpr std::size_t stage_rows = 7;
 inline constexpr float doubtful_distance = 0x1p-13F;
 
-/// What turns sums into output bytes: per block its rows, each `width` int32.
+/// What turns sums into output bytes: per block its rows, int32.
 struct OutputStage {
     hwy::AlignedFreeUniquePtr<std::int32_t[]> rows;
     std::size_t size = 0;
@@ -81,8 +85,10 @@ struct OutputStage {
 /// Sets the blocks' `stage` offsets and returns the size of all stages.
 [[nodiscard]] std::size_t place_output_stage(std::vector<ChannelBlock>& blocks);
 
-/// Fills a stage whose size is set. `bias` is what each channel's sum starts from.
-void pack_output_stage(const Convolution& c, const std::vector<std::int32_t>& bias,
+/// What a channel's sum starts from in a block.
+using BiasOf = std::function<std::int32_t(const ChannelBlock& block, std::size_t channel)>;
+/// Fills a stage whose size is set.
+void pack_output_stage(const Convolution& c, const BiasOf& bias,
                        const std::vector<ChannelBlock>& blocks, OutputStage& stage);
 
 }  // namespace reef::cpu

@@ -24,35 +24,34 @@ const DepthwiseFunctions* target_depthwise() {
 #else
 namespace {
 
-template <std::size_t kWidth>
+template <std::size_t kLanes>
 struct SumPair {
-    SumVector<kWidth> lo;
-    SumVector<kWidth> hi;
+    SumVector<kLanes> lo;
+    SumVector<kLanes> hi;
 };
 
 /// sums + a * (even weights) + b * (odd weights)
-template <std::size_t kWidth, class V16>
+template <std::size_t kLanes, class V16>
 HWY_INLINE void add_tap_pair(V16 a, V16 b, const std::int16_t* HWY_RESTRICT weights,
-                             SumPair<kWidth>& sums) {
-    const Sums<kWidth> d;
-    const Values<kWidth> d16;
+                             SumPair<kLanes>& sums) {
+    const Sums<kLanes> d;
+    const Values<kLanes> d16;
     sums.lo = add_pair_products(d, hn::InterleaveLower(d16, a, b), hn::Load(d16, weights), sums.lo);
-    sums.hi = add_pair_products(d, hn::InterleaveUpper(d16, a, b), hn::Load(d16, weights + kWidth),
-                                sums.hi);
+    sums.hi = add_pair_products(d, hn::InterleaveUpper(d16, a, b),
+                                hn::Load(d16, weights + 2 * kLanes), sums.hi);
 }
 
-template <std::size_t kWidth, typename T>
-HWY_INLINE hn::Vec<Values<kWidth> > values_at(const std::byte* at) {
-    const Values<kWidth> d16;
-    const hn::Rebind<T, Values<kWidth> > d8;
+template <std::size_t kLanes, typename T>
+HWY_INLINE hn::Vec<Values<kLanes> > values_at(const std::byte* at) {
+    const Values<kLanes> d16;
+    const hn::Rebind<T, Values<kLanes> > d8;
     return hn::PromoteTo(d16, hn::LoadU(d8, reinterpret_cast<const T*>(at)));
 }
 
 /// kTaps taps, or any number when it is 0.
-template <std::size_t kWidth, typename T, std::size_t kTaps>
+template <std::size_t kLanes, typename T, std::size_t kTaps>
 HWY_INLINE void run_block(const PackedDepthwise& packed, const ChannelBlock& block,
                           const DepthwiseRun& run) {
-    const Sums<kWidth> d;
     const std::size_t taps = kTaps == 0 ? packed.taps : kTaps;
     const std::int32_t* HWY_RESTRICT stage = packed.stage.rows.get() + block.stage;
     std::uint8_t* HWY_RESTRICT out = run.out + block.first;
@@ -60,43 +59,44 @@ HWY_INLINE void run_block(const PackedDepthwise& packed, const ChannelBlock& blo
     for (std::size_t p = 0; p < run.pixels; ++p, offset += run.step, out += run.out_stride) {
         const auto* HWY_RESTRICT weights =
             reinterpret_cast<const std::int16_t*>(packed.weights.get() + block.weights);
-        SumPair<kWidth> sums{hn::Load(d, stage), hn::Load(d, stage + kWidth / 2)};
+        SumPair<kLanes> sums{bias_of<kLanes>(stage, 0), bias_of<kLanes>(stage, 1)};
         std::size_t t = 0;
-        for (; t + 2 <= taps; t += 2, weights += 2 * kWidth)
-            add_tap_pair<kWidth>(values_at<kWidth, T>(run.taps[t] + offset),
-                                 values_at<kWidth, T>(run.taps[t + 1] + offset), weights, sums);
+        for (; t + 2 <= taps; t += 2, weights += 4 * kLanes)
+            add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset),
+                                 values_at<kLanes, T>(run.taps[t + 1] + offset), weights, sums);
         if (t < taps)
-            add_tap_pair<kWidth>(values_at<kWidth, T>(run.taps[t] + offset),
-                                 hn::Zero(Values<kWidth>()), weights, sums);
-        store_bytes<kWidth>(
-            output_bytes<kWidth, Ties::away_from_zero>(sums.lo, sums.hi, stage, packed.stage),
+            add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset),
+                                 hn::Zero(Values<kLanes>()), weights, sums);
+        store_bytes<kLanes>(
+            output_bytes<kLanes, Ties::away_from_zero>(sums.lo, sums.hi, stage, packed.stage),
             block.valid, out);
     }
 }
 
-template <std::size_t kWidth, typename T>
+template <std::size_t kLanes, typename T>
 void run_block_of(const PackedDepthwise& packed, const ChannelBlock& block,
                   const DepthwiseRun& run) {
     if (packed.taps == 9)
-        run_block<kWidth, T, 9>(packed, block, run);
+        run_block<kLanes, T, 9>(packed, block, run);
     else
-        run_block<kWidth, T, 0>(packed, block, run);
+        run_block<kLanes, T, 0>(packed, block, run);
 }
 
 #if HWY_TARGET == HWY_AVX3_DL
 
 constexpr std::size_t columns_of_kernel = 3;
 
-/// Of 64 channels: for each the three bytes of a column of taps, and a zero.
+/// Of a block of four vectors: for each channel the three bytes of a column of taps, and a zero.
+template <std::size_t kLanes>
 struct Column {
-    SumVector<four_vectors> groups[4];
+    SumVector<kLanes> groups[4];
 };
 
-template <typename T>
-HWY_INLINE Column column_at(const std::byte* const* taps, std::size_t offset) {
-    const hn::Repartition<std::uint8_t, Sums<four_vectors> > d8;
-    const hn::Repartition<std::uint16_t, Sums<four_vectors> > d16;
-    const Sums<four_vectors> d;
+template <std::size_t kLanes, typename T>
+HWY_INLINE Column<kLanes> column_at(const std::byte* const* taps, std::size_t offset) {
+    const Sums<kLanes> d;
+    const hn::Repartition<std::uint8_t, Sums<kLanes> > d8;
+    const hn::Repartition<std::uint16_t, Sums<kLanes> > d16;
     const auto row = [&](std::size_t ky) HWY_ATTR {
         const auto* from =
             reinterpret_cast<const std::uint8_t*>(taps[ky * columns_of_kernel] + offset);
@@ -114,24 +114,24 @@ HWY_INLINE Column column_at(const std::byte* const* taps, std::size_t offset) {
              hn::BitCast(d, hn::InterleaveUpper(d16, upper, upper_rest))}};
 }
 
-template <std::size_t kPlanes>
-HWY_INLINE void add_column(const Column& column, const std::int32_t* HWY_RESTRICT weights,
-                           SumVector<four_vectors> (&sums)[4]) {
-    const Sums<four_vectors> d;
-    constexpr std::size_t plane = columns_of_kernel * four_vectors;
+template <std::size_t kLanes, std::size_t kPlanes>
+HWY_INLINE void add_column(const Column<kLanes>& column, const std::int32_t* HWY_RESTRICT weights,
+                           SumVector<kLanes> (&sums)[4]) {
+    const Sums<kLanes> d;
+    constexpr std::size_t plane = columns_of_kernel * 4 * kLanes;
     REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) {
         REEF_UNROLL for (std::size_t p = 0; p < kPlanes; ++p) sums[v] =
             reef::HWY_NAMESPACE::add_quad_products(
-                d, column.groups[v], hn::Load(d, weights + p * plane + v * 16), sums[v]);
+                d, column.groups[v], hn::Load(d, weights + p * plane + v * kLanes), sums[v]);
     }
 }
 
-HWY_INLINE void store_quads(SumVector<four_vectors> (&sums)[4],
-                            const std::int32_t* HWY_RESTRICT stage, const OutputStage& how,
-                            std::uint8_t* HWY_RESTRICT out) {
-    const hn::Repartition<std::int16_t, Sums<four_vectors> > d16;
-    const hn::Repartition<std::uint8_t, Sums<four_vectors> > d8;
-    output_values<four_vectors, Ties::away_from_zero>(sums, stage, how);
+template <std::size_t kLanes>
+HWY_INLINE void store_quads(SumVector<kLanes> (&sums)[4], const std::int32_t* HWY_RESTRICT stage,
+                            const OutputStage& how, std::uint8_t* HWY_RESTRICT out) {
+    const hn::Repartition<std::int16_t, Sums<kLanes> > d16;
+    const hn::Repartition<std::uint8_t, Sums<kLanes> > d8;
+    output_values<kLanes, Ties::away_from_zero>(sums, stage, how);
     const auto even = clamped_values(d16, sums[0], sums[1], how);
     const auto odd = clamped_values(d16, sums[2], sums[3], how);
     const auto mixed = hn::Or(hn::And(even, hn::Set(d16, 0xFF)), hn::ShiftLeft<8>(odd));
@@ -142,62 +142,83 @@ HWY_INLINE void store_quads(SumVector<four_vectors> (&sums)[4],
 }
 
 /// Columns that the next pixel shares are kept.
-template <typename T, std::size_t kPlanes>
+template <std::size_t kLanes, typename T, std::size_t kPlanes>
 void run_columns(const PackedDepthwise& packed, const ChannelBlock& block,
                  const DepthwiseRun& run) {
-    const Sums<four_vectors> d;
+    constexpr std::size_t width = 4 * kLanes;
     const std::int32_t* HWY_RESTRICT stage = packed.stage.rows.get() + block.stage;
     const auto* HWY_RESTRICT weights =
         reinterpret_cast<const std::int32_t*>(packed.weights.get() + block.weights);
     const std::byte* const* taps = run.taps.data();
     std::uint8_t* HWY_RESTRICT out = run.out + block.first;
     std::size_t offset = block.first;
-    Column left = column_at<T>(taps, offset);
-    Column middle = column_at<T>(taps + 1, offset);
+    auto left = column_at<kLanes, T>(taps, offset);
+    auto middle = column_at<kLanes, T>(taps + 1, offset);
     for (std::size_t p = 0; p < run.pixels; ++p, out += run.out_stride) {
-        const Column right = column_at<T>(taps + 2, offset);
-        SumVector<four_vectors> sums[4];
-        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] = hn::Load(d, stage + v * 16);
-        add_column<kPlanes>(left, weights, sums);
-        add_column<kPlanes>(middle, weights + four_vectors, sums);
-        add_column<kPlanes>(right, weights + 2 * four_vectors, sums);
-        store_quads(sums, stage, packed.stage, out);
+        const auto right = column_at<kLanes, T>(taps + 2, offset);
+        SumVector<kLanes> sums[4];
+        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] = bias_of<kLanes>(stage, v);
+        add_column<kLanes, kPlanes>(left, weights, sums);
+        add_column<kLanes, kPlanes>(middle, weights + width, sums);
+        add_column<kLanes, kPlanes>(right, weights + 2 * width, sums);
+        store_quads<kLanes>(sums, stage, packed.stage, out);
         if (p + 1 == run.pixels) break;
         offset += run.step;
-        left = run.columns == 1 ? middle : run.columns == 2 ? right : column_at<T>(taps, offset);
-        middle = run.columns == 1 ? right : column_at<T>(taps + 1, offset);
+        left = run.columns == 1   ? middle
+               : run.columns == 2 ? right
+                                  : column_at<kLanes, T>(taps, offset);
+        middle = run.columns == 1 ? right : column_at<kLanes, T>(taps + 1, offset);
     }
+}
+
+template <std::size_t kLanes, typename T>
+void run_columns_of(const PackedDepthwise& packed, const ChannelBlock& block,
+                    const DepthwiseRun& run) {
+    if (packed.planes == 1)
+        run_columns<kLanes, T, 1>(packed, block, run);
+    else if (packed.planes == 2)
+        run_columns<kLanes, T, 2>(packed, block, run);
+    else
+        run_columns<kLanes, T, 3>(packed, block, run);
 }
 
 #endif
 
 template <typename T>
+void run_four_vectors(const PackedDepthwise& packed, const ChannelBlock& block,
+                      const DepthwiseRun& run) {
+#if HWY_TARGET == HWY_AVX3_DL
+    if (block.width == 64)
+        run_columns_of<16, T>(packed, block, run);
+    else if (block.width == 32)
+        run_columns_of<8, T>(packed, block, run);
+    else
+        run_columns_of<4, T>(packed, block, run);
+#else
+    HWY_ABORT("a block of %d vectors for a target that has none", static_cast<int>(block.vectors));
+#endif
+}
+
+template <typename T>
 void run_blocks(const PackedDepthwise& packed, const DepthwiseRun& run) {
     for (const ChannelBlock& block : packed.blocks) {
-#if HWY_TARGET == HWY_AVX3_DL
-        if (block.width == four_vectors) {
-            if (packed.planes == 1)
-                run_columns<T, 1>(packed, block, run);
-            else if (packed.planes == 2)
-                run_columns<T, 2>(packed, block, run);
-            else
-                run_columns<T, 3>(packed, block, run);
+        if (block.vectors == 4) {
+            run_four_vectors<T>(packed, block, run);
             continue;
         }
-#endif
 #if HWY_MAX_BYTES >= 64
         if (block.width == 32) {
-            run_block_of<32, T>(packed, block, run);
+            run_block_of<16, T>(packed, block, run);
             continue;
         }
 #endif
 #if HWY_MAX_BYTES >= 32
         if (block.width == 16) {
-            run_block_of<16, T>(packed, block, run);
+            run_block_of<8, T>(packed, block, run);
             continue;
         }
 #endif
-        run_block_of<8, T>(packed, block, run);
+        run_block_of<4, T>(packed, block, run);
     }
 }
 
@@ -229,17 +250,21 @@ const DepthwiseFunctions* depthwise_functions() {
 
 namespace {
 
-/// Whole blocks; what is left of them at the end is covered by a block of 8 that overlaps the one
-/// before, so that no load reaches behind a pixel's channels.
-std::vector<ChannelBlock> overlapping_blocks(std::size_t channels, std::size_t widest) {
+/// Whole blocks; what is left of them at the end is covered by one that overlaps the block before,
+/// so that no load reaches behind a pixel's channels. With `columns`, those of 16 channels and more
+/// are of four vectors.
+std::vector<ChannelBlock> overlapping_blocks(std::size_t channels, std::size_t widest,
+                                             bool columns) {
     const std::size_t packed = std::max(channels, least_channels);
     std::vector<ChannelBlock> blocks;
     for (std::size_t first = 0; first < packed;) {
         std::size_t width = widest;
         while (width > least_channels && width > packed - first) width /= 2;
         const std::size_t begin = std::min(first, packed - width);
-        blocks.push_back(
-            {.first = begin, .width = width, .valid = std::min(width, channels - begin)});
+        blocks.push_back({.first = begin,
+                          .width = width,
+                          .vectors = columns && width >= 16 ? 4U : 2U,
+                          .valid = std::min(width, channels - begin)});
         first = begin + width;
     }
     return blocks;
@@ -312,41 +337,35 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions
     const auto channels = static_cast<std::size_t>(c.out_channels);
     packed.taps = static_cast<std::size_t>(c.h.taps * c.w.taps);
     const bool columns = functions.has_four_vectors && c.h.taps == 3 && c.w.taps == 3;
-    packed.blocks = overlapping_blocks(channels, columns ? four_vectors : functions.widest_block);
+    packed.blocks = overlapping_blocks(channels, columns ? 64 : functions.widest_block, columns);
     packed.planes = planes_of(WeightReader{c}, packed.taps, channels);
     for (ChannelBlock& block : packed.blocks) {
         block.weights = packed.weights_bytes;
-        packed.weights_bytes += block.width == four_vectors
-                                    ? packed.planes * 3 * 4 * block.width
-                                    : (packed.taps + 1) / 2 * 4 * block.width;
+        packed.weights_bytes += block.vectors == 4 ? packed.planes * 3 * 4 * block.width
+                                                   : (packed.taps + 1) / 2 * 4 * block.width;
     }
     packed.stage.size = place_output_stage(packed.blocks);
     return packed;
 }
 
 void pack_depthwise(const Convolution& c, PackedDepthwise& packed) {
-    const auto channels = static_cast<std::size_t>(c.out_channels);
     packed.weights = hwy::AllocateAligned<std::byte>(packed.weights_bytes);
     std::fill_n(packed.weights.get(), packed.weights_bytes, std::byte{0});
     const WeightReader weights{c};
-    std::vector<std::int32_t> bias(channels);
-    for (std::size_t channel = 0; channel < channels; ++channel)
-        bias[channel] = static_cast<std::int32_t>(static_cast<std::uint32_t>(c.bias[channel]) -
-                                                  static_cast<std::uint32_t>(c.input_zero) *
-                                                      weights.sum(packed.taps, channel));
+    const auto bias = [&](const ChannelBlock& block, std::size_t channel) {
+        const bool flipped = block.vectors == 4 && c.type == ElementType::int8;
+        const auto zero = static_cast<std::uint32_t>(c.input_zero + (flipped ? middle : 0));
+        return static_cast<std::int32_t>(static_cast<std::uint32_t>(c.bias[channel]) -
+                                         zero * weights.sum(packed.taps, channel));
+    };
     pack_output_stage(c, bias, packed.blocks, packed.stage);
     for (const ChannelBlock& block : packed.blocks) {
-        const bool columns = block.width == four_vectors;
-        std::int32_t* starts = packed.stage.rows.get() + block.stage;
+        const bool columns = block.vectors == 4;
         for (std::size_t lane = 0; lane < block.width; ++lane) {
-            const std::size_t offset = channel_of_lane(lane, block.width);
+            const std::size_t offset = block.channel_of(lane);
             if (offset >= block.valid) continue;
             const std::size_t channel = block.first + offset;
             (columns ? pack_columns : pack_pairs)(weights, packed, block, lane, channel);
-            if (columns && c.type == ElementType::int8)
-                starts[lane] = static_cast<std::int32_t>(static_cast<std::uint32_t>(starts[lane]) -
-                                                         static_cast<std::uint32_t>(middle) *
-                                                             weights.sum(packed.taps, channel));
         }
     }
 }

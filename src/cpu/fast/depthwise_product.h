@@ -17,7 +17,7 @@ namespace reef::cpu {
 /// exist.
 ///
 /// As int16: for each pair of taps, in the order of the input's taps, the pair of weights of every
-/// lane; a last tap without a partner is paired with weight 0. Blocks of four_vectors, which only
+/// lane; a last tap without a partner is paired with weight 0. Blocks of four vectors, which only
 /// kernels of 3 x 3 have, as int8: for each column of the kernel its three weights and a 0 of every
 /// lane; where the difference to the zero point has 9 bits, in planes that add up to it, three at
 /// most.
@@ -54,7 +54,7 @@ struct DepthwiseRun {
 struct DepthwiseFunctions {
     const char* target = "";
     std::size_t widest_block = 8;
-    bool has_four_vectors = false;  ///< takes blocks of them
+    bool has_four_vectors = false;  ///< takes blocks of four vectors
     void (*run_uint8)(const PackedDepthwise& packed, const DepthwiseRun& run) = nullptr;
     void (*run_int8)(const PackedDepthwise& packed, const DepthwiseRun& run) = nullptr;
 };

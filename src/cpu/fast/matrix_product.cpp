@@ -56,24 +56,23 @@ HWY_INLINE V add_products(D d, V activations, V weights, V sum) {
 
 /// kChains independent sums per row and channel hide the latency of the additions where few rows
 /// leave nothing else to do.
-template <std::size_t kWidth, std::size_t kRows, std::size_t kChains>
+template <std::size_t kLanes, std::size_t kRows, std::size_t kChains>
 HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& block,
                               const std::byte* HWY_RESTRICT rows,
                               const std::int32_t* HWY_RESTRICT row_sums,
                               std::uint8_t* HWY_RESTRICT out, std::size_t out_stride) {
-    const Sums<kWidth> d;
-    constexpr std::size_t half = kWidth / 2;
+    const Sums<kLanes> d;
     const std::size_t groups = matrix.groups;
     const std::size_t row_bytes = matrix.row_bytes();
     const auto* HWY_RESTRICT weights =
         reinterpret_cast<const std::int32_t*>(matrix.weights.get() + block.weights);
     const std::int32_t* HWY_RESTRICT stage = matrix.stage.rows.get() + block.stage;
     // Arrays of sums become registers only when no loop is left that indexes them.
-    SumVector<kWidth> lo[kChains][kRows];
-    SumVector<kWidth> hi[kChains][kRows];
+    SumVector<kLanes> lo[kChains][kRows];
+    SumVector<kLanes> hi[kChains][kRows];
     REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
-        lo[0][r] = hn::Load(d, stage);
-        hi[0][r] = hn::Load(d, stage + half);
+        lo[0][r] = bias_of<kLanes>(stage, 0);
+        hi[0][r] = bias_of<kLanes>(stage, 1);
         REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) lo[chain][r] =
             hi[chain][r] = hn::Zero(d);
     }
@@ -88,8 +87,8 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
     for (; k + kChains <= groups; k += kChains) {
         REEF_UNROLL for (std::size_t chain = 0; chain < kChains; ++chain) {
             const auto w_lo = hn::Load(d, weights);
-            const auto w_hi = hn::Load(d, weights + half);
-            weights += kWidth;
+            const auto w_hi = hn::Load(d, weights + kLanes);
+            weights += 2 * kLanes;
             REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
                 const auto group =
                     broadcast_group(d, rows + r * row_bytes + (k + chain) * group_bytes);
@@ -99,11 +98,11 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
         }
     }
     if constexpr (kChains > 1) {
-        for (; k < groups; ++k, weights += kWidth) {
+        for (; k < groups; ++k, weights += 2 * kLanes) {
             REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
                 const auto group = broadcast_group(d, rows + r * row_bytes + k * group_bytes);
                 lo[0][r] = add_products(d, group, hn::Load(d, weights), lo[0][r]);
-                hi[0][r] = add_products(d, group, hn::Load(d, weights + half), hi[0][r]);
+                hi[0][r] = add_products(d, group, hn::Load(d, weights + kLanes), hi[0][r]);
             }
         }
     }
@@ -112,8 +111,8 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
             lo[0][r] = hn::Add(lo[0][r], lo[chain][r]);
             hi[0][r] = hn::Add(hi[0][r], hi[chain][r]);
         }
-        store_bytes<kWidth>(
-            output_bytes<kWidth, Ties::upwards>(lo[0][r], hi[0][r], stage, matrix.stage),
+        store_bytes<kLanes>(
+            output_bytes<kLanes, Ties::upwards>(lo[0][r], hi[0][r], stage, matrix.stage),
             block.valid, out + r * out_stride);
     }
 }
@@ -136,28 +135,28 @@ struct Target {
     }
 };
 
-template <std::size_t kWidth, std::size_t kRows>
+template <std::size_t kLanes, std::size_t kRows>
 HWY_NOINLINE void multiply_rows(const Target& to) {
-    multiply_tile<kWidth, kRows, kRows == 1 ? 4 : (kRows <= 3 ? 2 : 1)>(
+    multiply_tile<kLanes, kRows, kRows == 1 ? 4 : (kRows <= 3 ? 2 : 1)>(
         to.matrix, to.block, to.rows.values, to.rows.sums, to.out, to.out_stride);
 }
 
 /// Fewer rows than a full step takes.
-template <std::size_t kWidth, std::size_t kRows>
+template <std::size_t kLanes, std::size_t kRows>
 HWY_INLINE void multiply_rest(std::size_t count, const Target& to) {
     if constexpr (kRows > 0) {
         if (count == kRows)
-            multiply_rows<kWidth, kRows>(to);
+            multiply_rows<kLanes, kRows>(to);
         else
-            multiply_rest<kWidth, kRows - 1>(count, to);
+            multiply_rest<kLanes, kRows - 1>(count, to);
     }
 }
 
-template <std::size_t kWidth>
+template <std::size_t kLanes>
 void multiply_block(const Target& to, std::size_t count) {
     std::size_t r = 0;
-    for (; r + most_rows <= count; r += most_rows) multiply_rows<kWidth, most_rows>(to.from(r));
-    multiply_rest<kWidth, most_rows - 1>(count - r, to.from(r));
+    for (; r + most_rows <= count; r += most_rows) multiply_rows<kLanes, most_rows>(to.from(r));
+    multiply_rest<kLanes, most_rows - 1>(count - r, to.from(r));
 }
 
 void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
@@ -167,17 +166,17 @@ void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::siz
         const Target to{matrix, block, rows, out + block.first, out_stride};
 #if HWY_MAX_BYTES >= 64
         if (block.width == 32) {
-            multiply_block<32>(to, count);
+            multiply_block<16>(to, count);
             continue;
         }
 #endif
 #if HWY_MAX_BYTES >= 32
         if (block.width == 16) {
-            multiply_block<16>(to, count);
+            multiply_block<8>(to, count);
             continue;
         }
 #endif
-        multiply_block<8>(to, count);
+        multiply_block<4>(to, count);
     }
 }
 
@@ -466,7 +465,7 @@ void pack_matrix(const Convolution& c, PackedMatrix& packed) {
     std::vector<std::int32_t> bias = c.bias;
     for (const ChannelBlock& block : packed.blocks) {
         for (std::size_t lane = 0; lane < block.width; ++lane) {
-            const std::size_t offset = channel_of_lane(lane, block.width);
+            const std::size_t offset = block.channel_of(lane);
             if (offset >= block.valid) continue;
             const std::size_t channel = block.first + offset;
             std::uint32_t sum = 0;
@@ -481,7 +480,10 @@ void pack_matrix(const Convolution& c, PackedMatrix& packed) {
                                                       static_cast<std::uint32_t>(zero) * sum);
         }
     }
-    pack_output_stage(c, bias, packed.blocks, packed.stage);
+    const auto bias_of_channel = [&bias](const ChannelBlock&, std::size_t channel) {
+        return bias[channel];
+    };
+    pack_output_stage(c, bias_of_channel, packed.blocks, packed.stage);
 }
 
 }  // namespace reef::cpu
