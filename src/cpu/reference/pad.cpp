@@ -20,8 +20,8 @@ struct PadAxis {
 };
 
 struct PadPlan {
-    std::vector<PadAxis> axes;  ///< all but the innermost
-    std::size_t run = 0;        ///< bytes of an innermost row of the input
+    std::vector<PadAxis> axes;  ///< all outside a run
+    std::size_t run = 0;        ///< bytes of the input that stay together: up to a padded axis
     std::size_t first = 0;      ///< where the input's first element lands, in bytes
     std::size_t output = 0;     ///< bytes
 };
@@ -86,13 +86,15 @@ PadPlan make_plan(const std::vector<std::int32_t>& in, const std::vector<std::in
     PadPlan plan;
     std::size_t input_step = element;
     std::size_t output_step = element;
+    bool together = true;
     for (std::size_t i = in.size(); i-- > 0;) {
         const auto length = static_cast<std::size_t>(in[i]);
         plan.first += static_cast<std::size_t>(paddings[2 * i]) * output_step;
-        if (i + 1 < in.size()) plan.axes.push_back({length, input_step, output_step});
+        if (!together) plan.axes.push_back({length, input_step, output_step});
         input_step *= length;
         output_step *= static_cast<std::size_t>(out[i]);
-        if (i + 1 == in.size()) plan.run = input_step;
+        if (together) plan.run = input_step;
+        together = together && in[i] == out[i];
     }
     std::ranges::reverse(plan.axes);
     plan.output = output_step;

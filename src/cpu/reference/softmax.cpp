@@ -14,11 +14,13 @@
 namespace reef::cpu {
 namespace {
 
-/// uint8 rounds by adding one half, int8 by round(): they differ just below a half.
+/// uint8 rounds by adding one half, int8 as round(): they differ just below a half. Values are not
+/// negative and below 2^9, so that what is left of them is exact.
 template <typename T>
 std::int32_t rounded(float value) {
     if constexpr (std::is_same_v<T, std::uint8_t>) return static_cast<std::int32_t>(value + 0.5F);
-    return static_cast<std::int32_t>(std::round(value));
+    const auto whole = static_cast<std::int32_t>(value);
+    return whole + (value - static_cast<float>(whole) >= 0.5F ? 1 : 0);
 }
 
 template <typename T>
