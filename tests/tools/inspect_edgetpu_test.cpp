@@ -48,10 +48,10 @@ class InspectEdgetpuTest : public CommandTest {
 
 TEST_F(InspectEdgetpuTest, PlainModelsAreNotCompiled) {
     EXPECT_THAT(expect_ok({"inspect", picture_model}),
-                HasSubstr("edge tpu     not compiled for the Edge TPU; edgetpu_compiler makes"));
+                HasSubstr("edge tpu     not compiled for the Edge TPU; reef compile MODEL"));
     const auto json = Json::parse(expect_ok({"inspect", picture_model, "--json"}));
     EXPECT_EQ(json["edgetpu"]["compiled"], false);
-    EXPECT_THAT(json["edgetpu"]["hint"].get<std::string>(), HasSubstr("edgetpu_compiler"));
+    EXPECT_THAT(json["edgetpu"]["hint"].get<std::string>(), HasSubstr("reef compile MODEL"));
     EXPECT_FALSE(json["subgraphs"][0]["operators"][0].contains("runs_on"));
 }
 

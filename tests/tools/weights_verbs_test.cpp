@@ -72,5 +72,23 @@ TEST_F(WeightsVerbs, RetargetMakesTheTargetsProgram) {
                  1, "another architecture");
 }
 
+// A wrong file is a failure, and no wrong command line.
+TEST_F(WeightsVerbs, RetargetRefusesOtherNetworks) {
+    const auto refused = [&](const std::vector<std::string>& arguments, const std::string& words) {
+        std::vector<std::string> all{"retarget", "-o", file("out.tflite")};
+        all.insert(all.end(), arguments.begin(), arguments.end());
+        expect_error(all, 1, words);
+    };
+    refused({compiled("gabor_64x64_p4"), "--to", plain("gabor_64x64_7k_4o_2s")},
+            "another architecture");
+    refused({compiled("gabor_64x64_p4"), "--like", plain("gabor_64x64_p4"), "--to",
+             plain("gabor_64x64_7k_4o_2s")},
+            "another architecture");
+    refused({compiled("dense_256"), "--to", plain("bright_16x16")}, "another architecture");
+    refused({compiled("color_red_64x64"), "--like", plain("color_white_64x64"), "--to",
+             plain("color_green_64x64")},
+            "no instruction holds its scales");
+}
+
 }  // namespace
 }  // namespace reef::tool

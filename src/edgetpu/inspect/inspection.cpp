@@ -65,8 +65,8 @@ ModelInspection::ModelInspection(const model::Model& model) : compiled_(packages
 }
 
 std::string_view ModelInspection::not_compiled() const {
-    return "not compiled for the Edge TPU; edgetpu_compiler makes FILE_edgetpu.tflite from a model "
-           "that is quantised to 8 bits";
+    return "not compiled for the Edge TPU; reef compile MODEL --target edgetpu compiles what is "
+           "quantised to 8 bits";
 }
 
 }  // namespace reef::edgetpu

@@ -32,7 +32,7 @@ class NumbersOfSource final : public TemplateNumbers {
     [[nodiscard]] Status check_parameters() const override {
         for (const PlacedPart& placed : models_.compiled.placement().placed) {
             if (placed.differing == 0) continue;
-            return fail(Cause::bad_argument,
+            return fail(Cause::bad_input,
                         fmt::format("{} bytes of its parameters are not those of the source",
                                     placed.differing),
                         models_.compiled.parts()[placed.part].name,

@@ -195,9 +195,10 @@ Status check_source(const CompiledParameters& opened) {
     const auto instructions = REEF_TRY(tensor_instructions(opened.operators()));
     for (const Requantisation& role : roles_of(opened)) {
         if (role.form != Form::layer || held(instructions, role)) continue;
-        return fail(Cause::bad_argument, "no instruction holds its scales and zero points",
+        return fail(Cause::unsupported, "no instruction holds its scales and zero points",
                     model::place_of(opened.plain().subgraphs.front(), role.op),
-                    "give the plain model that it was compiled from");
+                    "give the plain model that it was compiled from; when it is that one, the "
+                    "program computes the operator in a way that is not known");
     }
     return {};
 }
