@@ -35,6 +35,9 @@ TEST_F(BenchTest, OptionsOfOtherToolsAreRefusedWithOurs) {
                  "--use_gpu: use --device DEVICE");
     expect_error({"bench", two_input_model, "--max_secs=3"}, 2, "use --runs N or --seconds S");
     expect_error({"bench", two_input_model, "--use_xnnpack=false"}, 2, "--kernels");
+    expect_error({"bench", two_input_model, "--max_delegated_partitions=2"}, 2, "--device");
+    expect_error({"bench", two_input_model, "--gpu_backend=cl"}, 2, "use --device DEVICE");
+    expect_error({"bench", two_input_model, "--output_filepath=o"}, 2, "reef run MODEL --output");
     expect_error({"run", two_input_model, "--use_gpu=true"}, 2, "--use_gpu");
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include "command.h"
 #include "outputs/file_output.h"
@@ -13,7 +14,9 @@
 namespace reef::tool {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 class CommandLineTest : public CommandTest {};
@@ -23,6 +26,12 @@ TEST_F(CommandLineTest, NearNamesAreOffered) {
     expect_error({"bnech", "x"}, 2, "did you mean bench?");
     expect_error({"inspect", picture_model, "--tesnors"}, 2, "did you mean --tensors?");
     expect_error({"run", picture_model, "--thread=2"}, 2, "did you mean --threads?");
+    // What is missing may be there under a wrong name.
+    expect_error({"weights", "get", picture_model, "--likee", picture_model}, 2,
+                 "did you mean --like?");
+    expect_error({"weights", "gte", picture_model}, 2,
+                 "'gte' is none of get, set, verify; did you mean get?");
+    expect_error({"weights"}, 2, "needs one of get, set, verify");
     EXPECT_THAT(reef_command({"photosynthesis"}).err, Not(HasSubstr("did you mean")));
     EXPECT_THAT(reef_command({"inspect", picture_model, "--photosynthesis"}).err,
                 Not(HasSubstr("did you mean")));
@@ -31,6 +40,8 @@ TEST_F(CommandLineTest, NearNamesAreOffered) {
 TEST_F(CommandLineTest, HelpIsAVerb) {
     EXPECT_EQ(expect_ok({"help"}), expect_ok({"--help"}));
     EXPECT_EQ(expect_ok({"help", "run"}), expect_ok({"run", "--help"}));
+    EXPECT_EQ(expect_ok({"help", "weights", "get"}), expect_ok({"weights", "get", "--help"}));
+    EXPECT_THAT(expect_ok({"help", "weights", "get"}), HasSubstr("--output"));
     expect_error({"help", "dance"}, 2, "'dance' is not a verb");
     expect_error({"hepl", "run"}, 2, "'hepl' is not a verb");
     expect_error({"dance", "list"}, 2, "'dance' is not a verb");
@@ -54,6 +65,26 @@ TEST_F(CommandLineTest, OutputsSpareInputs) {
     expect_error({"run", two_input_model, "left=" + input, input, "-o", file("")}, 2,
                  "is read, and would be overwritten");
     expect_error({"run", two_input_model, "-o", input}, 1, "is a file, not a folder");
+    std::filesystem::create_symlink(input, file("left.npy"));
+    expect_error({"run", two_input_model, "left=" + file("left.npy"), input, "-o", file("")}, 2,
+                 "is read, and would be overwritten");
+}
+
+TEST_F(CommandLineTest, OverwrittenFilesKeepTheirModes) {
+    const std::string a = write_array("a.npy", float_array({1, 4}, {1, -2, 3, -4}));
+    const auto run = [&] {
+        expect_ok(
+            {"run", two_input_model, a, a, "-o", file("results"), "--dump-all", file("tensors")});
+    };
+    run();
+    for (const char* name : {"results/out0.npy", "tensors/t0002.npy"})
+        ASSERT_EQ(::chmod(file(name).c_str(), 0600), 0);
+    run();
+    for (const char* name : {"results/out0.npy", "tensors/t0002.npy"}) {
+        struct stat status {};
+        ASSERT_EQ(::stat(file(name).c_str(), &status), 0);
+        EXPECT_EQ(status.st_mode & 07777, 0600U) << name;
+    }
 }
 
 TEST_F(CommandLineTest, PlacesOfOutputsAreTriedFirst) {
@@ -64,16 +95,39 @@ TEST_F(CommandLineTest, PlacesOfOutputsAreTriedFirst) {
     expect_error({"record", file("none.tflite"), "-o", file("none/traffic.log")}, 1, "no folder");
 }
 
-TEST_F(CommandLineTest, TablesFitTheTerminal) {
-    const auto result = reef_command({"ops"}, {.environment = {"NO_COLOR=1"}, .terminal = true});
-    ASSERT_EQ(result.exit_code, 0) << result.err;
+/// Lines of what a verb prints on a terminal of 80 columns.
+std::vector<std::string> lines_on_a_terminal(std::vector<std::string> arguments) {
+    const auto result =
+        reef_command(std::move(arguments), {.environment = {"NO_COLOR=1"}, .terminal = true});
+    EXPECT_THAT(result.err, IsEmpty());
+    std::vector<std::string> lines;
     std::string_view rest = result.out;
     while (!rest.empty()) {
         std::string_view line = rest.substr(0, rest.find('\n'));
         rest.remove_prefix(std::min(rest.size(), line.size() + 1));
         if (line.ends_with('\r')) line.remove_suffix(1);
-        EXPECT_LE(display_width(line), 80U) << line;
+        lines.emplace_back(line);
     }
+    return lines;
+}
+
+TEST_F(CommandLineTest, TablesFitTheTerminal) {
+    const auto lines = lines_on_a_terminal({"ops"});
+    EXPECT_GT(lines.size(), 20U);
+    for (const std::string& line : lines) EXPECT_LE(display_width(line), 80U) << line;
+}
+
+TEST_F(CommandLineTest, ColumnsOfNumbersMakeRoomOnANarrowTerminal) {
+    const std::string a = write_array("a.npy", float_array({1, 4}, {1e-7F, -2, 3, -4}));
+    const std::string b = write_array("b.npy", float_array({1, 4}, {1, 2e9F, 3, 4}));
+    const auto lines = lines_on_a_terminal({"compare", a, b});
+    const auto titles = std::ranges::find_if(
+        lines, [](const std::string& line) { return line.starts_with("  tensor"); });
+    ASSERT_NE(titles, lines.end());
+    for (auto line = titles; line != lines.end(); ++line)
+        EXPECT_LE(display_width(*line), 80U) << *line;
+    EXPECT_THAT(*titles, AllOf(HasSubstr("max |a-b|"), HasSubstr("first"), Not(HasSubstr("MSE"))));
+    EXPECT_THAT(reef_command({"compare", a, b}).out, HasSubstr("MSE"));
 }
 
 volatile std::sig_atomic_t caught = 0;

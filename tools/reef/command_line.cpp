@@ -120,10 +120,26 @@ std::string verb_problem(int argc, const char* const* argv, const CLI::ParseErro
     return fmt::format("'{}' is not an option before the verb", argv[1]);
 }
 
+/// The verb, or the part of it that was named: of weights, get.
+const CLI::App& innermost(const CLI::App& verb) {
+    const auto parts = verb.get_subcommands();
+    return parts.empty() ? verb : *parts.front();
+}
+
+/// What is wrong with a verb of parts when none of them was recognised.
+std::string part_problem(const CLI::App& verb, int argc, const char* const* argv) {
+    std::vector<std::string> names;
+    for (const CLI::App* part : verb.get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(part->get_name());
+    const std::string known = fmt::format("{}", fmt::join(names, ", "));
+    if (argc < 3 || argv[2][0] == '-') return fmt::format("needs one of {}", known);
+    return fmt::format("'{}' is none of {}{}", argv[2], known, meant(argv[2], names));
+}
+
 /// The option of the verb that was meant by one that it does not have.
 std::string option_meant(const CLI::App& verb, int argc, const char* const* argv) {
     std::vector<std::string> names;
-    for (const CLI::Option* option : verb.get_options())
+    for (const CLI::Option* option : innermost(verb).get_options())
         for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     for (int i = 2; i < argc; ++i) {
         const std::string_view given(argv[i]);
@@ -137,14 +153,26 @@ std::string option_meant(const CLI::App& verb, int argc, const char* const* argv
     return {};
 }
 
+/// What is wrong behind a verb. A word that was misspelt may be all that is missing.
+std::string problem_of(const CLI::App& verb, int argc, const char* const* argv,
+                       const CLI::ParseError& error) {
+    const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    if (lacks && verb.get_require_subcommand_min() > verb.get_subcommands().size())
+        return part_problem(verb, argc, argv);
+    std::string problem = one_line(error.what());
+    if (lacks || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+        problem += option_meant(verb, argc, argv);
+    return problem;
+}
+
 int usage_error(const CommandLine& line, int argc, const char* const* argv,
                 const CLI::ParseError& error) {
     // A verb behind a word that is none is that word's.
     const bool verb_first = argc >= 2 && (argv[1][0] == '-' || line.verb_name() == argv[1]);
     const std::string_view verb = verb_first ? line.verb_name() : std::string_view{};
-    std::string problem = verb.empty() ? verb_problem(argc, argv, error) : one_line(error.what());
-    if (!verb.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-        problem += option_meant(*line.app.get_subcommand(std::string(verb)), argc, argv);
+    const std::string problem =
+        verb.empty() ? verb_problem(argc, argv, error)
+                     : problem_of(*line.app.get_subcommand(std::string(verb)), argc, argv, error);
     print_diagnostic(
         verb, fmt::format("{} (see reef {}{}--help)", problem, verb, verb.empty() ? "" : " "));
     return static_cast<int>(Exit::usage);
@@ -162,12 +190,12 @@ int run_verb(std::string_view name, const Action& action) {
     return finish(console, *result, name);
 }
 
-/// `reef help VERB` is `reef VERB --help`, `reef help` is `reef --help`.
+/// `reef help VERB` is `reef VERB --help`, `reef help` is `reef --help`; a verb may have parts.
 std::vector<const char*> with_help_as_option(int argc, const char* const* argv) {
     std::vector<const char*> words(argv, argv + argc);
     if (argc < 2 || std::string_view(argv[1]) != "help") return words;
     words.erase(words.begin() + 1);
-    words.resize(std::min<std::size_t>(words.size(), 2));
+    words.resize(std::min<std::size_t>(words.size(), 3));
     // A word that is no verb is told so.
     if (words.size() < 2 || std::ranges::find(verbs, words[1], &Verb::name) != verbs.end())
         words.push_back("--help");

@@ -172,10 +172,10 @@ void print_comparison_text(Console& console, const ComparedSets& sets, bool all)
                      {"result"},
                      {"equal", Align::right},
                      {"max |a-b|", Align::right},
-                     {"mean |a-b|", Align::right},
-                     {"MSE", Align::right},
-                     {"cosine", Align::right},
-                     {"NaN a/b", Align::right},
+                     {"mean |a-b|", Align::right, 2},
+                     {"MSE", Align::right, 4},
+                     {"cosine", Align::right, 1},
+                     {"NaN a/b", Align::right, 3},
                      {"first difference"}});
     // With many tensors the differences must not drown between the equal ones.
     const bool show_equal = all || count <= rows_at_a_glance;

@@ -52,8 +52,12 @@ Status write_through_staging(const std::string& folder, const NamedArrays& array
     }
     for (const auto& [name, array] : arrays) {
         std::error_code error;
+        const std::string staged = fmt::format("{}/{}.npy", staging.path(), name);
         const std::string target = fmt::format("{}/{}.npy", folder, name);
-        fs::rename(fmt::format("{}/{}.npy", staging.path(), name), target, error);
+        const fs::file_status before = fs::symlink_status(target, error);
+        error.clear();
+        if (fs::is_regular_file(before)) fs::permissions(staged, before.permissions(), error);
+        if (!error) fs::rename(staged, target, error);
         if (error) return std::unexpected(system_error(target, error));
     }
     return {};

@@ -92,7 +92,8 @@ Status check_output_folder(const std::string& path, std::string_view prefix,
     if (!fs::is_directory(status))
         return fail(Cause::io_failed, "is a file, not a folder", path, "name a folder");
     for (const std::string& input : inputs) {
-        const fs::path file = file_of(input);
+        // A link to a file that is written is not what is overwritten.
+        const fs::path file = fs::weakly_canonical(file_of(input), ignored);
         if (is_written_name(file, prefix) && same_file(fs::path(path) / file.filename(), file))
             return fail(Cause::bad_argument,
                         fmt::format("{} is read, and would be overwritten", file.string()), path,

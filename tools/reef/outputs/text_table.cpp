@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 namespace reef::tool {
 namespace {
+
+/// Columns of text are made no narrower.
+constexpr std::size_t narrowest = 8;
 
 std::string pad(const std::string& text, std::size_t width, Align align) {
     const std::string space(width - std::min(width, display_width(text)), ' ');
@@ -52,13 +56,34 @@ void TextTable::add(std::vector<std::string> cells) {
     rows_.push_back(std::move(cells));
 }
 
-void TextTable::fit(std::vector<std::size_t>& widths, std::size_t terminal) const {
-    constexpr std::size_t narrowest = 8;
+std::vector<std::size_t> TextTable::shown(const std::vector<std::size_t>& widths,
+                                          std::size_t terminal) const {
+    std::vector<std::size_t> columns(widths.size());
+    std::iota(columns.begin(), columns.end(), std::size_t{0});
+    const auto least_width = [&](std::size_t c) {
+        return 2 + (columns_[c].align == Align::left ? std::min(widths[c], narrowest) : widths[c]);
+    };
+    const auto too_wide = [&] {
+        std::size_t total = 0;
+        for (const std::size_t c : columns) total += least_width(c);
+        return terminal > 0 && total > terminal;
+    };
+    while (too_wide()) {
+        const auto first =
+            std::ranges::max_element(columns, {}, [&](std::size_t c) { return columns_[c].spare; });
+        if (columns_[*first].spare == 0) break;
+        columns.erase(first);
+    }
+    return columns;
+}
+
+void TextTable::fit(std::vector<std::size_t>& widths, const std::vector<std::size_t>& columns,
+                    std::size_t terminal) const {
     std::size_t total = 0;
-    for (const std::size_t width : widths) total += width + 2;
+    for (const std::size_t c : columns) total += widths[c] + 2;
     while (terminal > 0 && total > terminal) {
         std::size_t* widest = nullptr;
-        for (std::size_t c = 0; c < widths.size(); ++c)
+        for (const std::size_t c : columns)
             if (columns_[c].align == Align::left && (widest == nullptr || widths[c] > *widest))
                 widest = &widths[c];
         if (widest == nullptr || *widest <= narrowest) return;
@@ -75,19 +100,21 @@ void TextTable::print(Console& console) const {
             widths[c] = std::max(widths[c], display_width(row[c]));
         }
     }
-    fit(widths, static_cast<std::size_t>(console.width()));
+    const auto terminal = static_cast<std::size_t>(console.width());
+    const std::vector<std::size_t> columns = shown(widths, terminal);
+    fit(widths, columns, terminal);
     const auto text_of = [&](const auto& cell) {
         std::vector<std::vector<std::string>> cells;
         std::size_t height = 1;
-        for (std::size_t c = 0; c < columns_.size(); ++c) {
+        for (const std::size_t c : columns) {
             cells.push_back(broken(cell(c), widths[c]));
             height = std::max(height, cells.back().size());
         }
         std::string text;
         for (std::size_t line = 0; line < height; ++line) {
-            for (std::size_t c = 0; c < columns_.size(); ++c)
-                text += "  " + pad(line < cells[c].size() ? cells[c][line] : std::string(),
-                                   widths[c], columns_[c].align);
+            for (std::size_t i = 0; i < columns.size(); ++i)
+                text += "  " + pad(line < cells[i].size() ? cells[i][line] : std::string(),
+                                   widths[columns[i]], columns_[columns[i]].align);
             text.resize(text.find_last_not_of(' ') + 1);
             if (line + 1 < height) text += '\n';
         }

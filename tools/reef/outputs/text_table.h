@@ -15,6 +15,8 @@ enum class Align : std::uint8_t { left, right };
 struct Column {
     std::string title;
     Align align = Align::left;
+    /// Not 0: left out where the terminal is too narrow, the greatest first.
+    int spare = 0;
 };
 
 /// Cells pass through printable(); they may be of any length. The last column is never padded.
@@ -26,13 +28,17 @@ class TextTable {
     void add(std::vector<std::string> cells);
     [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-    /// Titles, then the rows, each indented by two spaces. On a terminal that is narrower, the
-    /// widest columns of text are broken into lines.
+    /// Titles, then the rows, each indented by two spaces. On a terminal that is narrower, spare
+    /// columns are left out, and the widest columns of text are broken into lines.
     void print(Console& console) const;
 
   private:
-    /// Takes what is too much for a terminal (0: no terminal) from the widest columns.
-    void fit(std::vector<std::size_t>& widths, std::size_t terminal) const;
+    /// The columns that a terminal (0: no terminal) has room for; text can be made narrower.
+    [[nodiscard]] std::vector<std::size_t> shown(const std::vector<std::size_t>& widths,
+                                                 std::size_t terminal) const;
+    /// Takes what is too much for a terminal from the widest of the columns.
+    void fit(std::vector<std::size_t>& widths, const std::vector<std::size_t>& columns,
+             std::size_t terminal) const;
 
     std::vector<Column> columns_;
     std::vector<std::vector<std::string>> rows_;

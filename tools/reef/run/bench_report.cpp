@@ -28,11 +28,11 @@ void print_latency(Console& console, const LatencySummary& l) {
     TextTable table({{"min", Align::right},
                      {"mean", Align::right},
                      {"median", Align::right},
-                     {"p90", Align::right},
-                     {"p95", Align::right},
-                     {"p99", Align::right},
+                     {"p90", Align::right, 2},
+                     {"p95", Align::right, 3},
+                     {"p99", Align::right, 1},
                      {"max", Align::right},
-                     {"deviation", Align::right}});
+                     {"deviation", Align::right, 4}});
     table.add({duration_text(l.min), duration_text(l.mean), duration_text(l.median),
                duration_text(l.p90), duration_text(l.p95), duration_text(l.p99),
                duration_text(l.max), duration_text(l.deviation)});
@@ -60,8 +60,8 @@ void print_operators(Console& console, const Profile& profile, bool all) {
                      {"operator"},
                      {"time", Align::right},
                      {"share", Align::right},
-                     {"MACs", Align::right},
-                     {"GMAC/s", Align::right},
+                     {"MACs", Align::right, 2},
+                     {"GMAC/s", Align::right, 1},
                      {"output"},
                      {"kernel"}});
     for (std::size_t i = 0; i < shown; ++i) {

@@ -139,26 +139,51 @@ struct ForeignOption {
 /// Options of TFLite's benchmark_model that reef bench does not have under that name. Those that it
 /// has are --graph, --num_threads, --num_runs, --min_secs and --warmup_runs.
 constexpr auto foreign_options = std::to_array<ForeignOption>({
+    {"--alloc_type_display_length", "reef inspect MODEL --tensors shows whole names"},
+    {"--allow_dynamic_profiling_buffer_increase", "up to 50 runs are profiled"},
     {"--allow_fp16", "results have the model's own precision"},
+    {"--benchmark_name", "use --json or --csv, which name the model"},
     {"--cpu_mask", "taskset chooses the cores"},
+    {"--disable_delegate_clustering", "use --device DEVICE"},
+    {"--disable_nnapi_cpu", "use --device DEVICE"},
+    {"--dry_run", "use reef inspect MODEL"},
+    {"--enable_builtin_cast_constant_cache", "constants are always converted once"},
     {"--enable_op_profiling", "operators are always profiled"},
     {"--enable_platform_tracing", "use --trace FILE"},
+    {"--export_model_runtime_info", "use reef inspect MODEL --json"},
     {"--external_delegate_options", "use --device DEVICE"},
     {"--external_delegate_path", "use --device DEVICE"},
+    {"--first_delegate_node_index", "use --device DEVICE"},
     {"--input_layer", "inputs are named in --input NAME=FILE"},
     {"--input_layer_shape", "shapes are the model's"},
     {"--input_layer_value_files", "use --input NAME=FILE"},
     {"--input_layer_value_range", "random inputs use the type's range; --input gives others"},
+    {"--last_delegate_node_index", "use --device DEVICE"},
+    {"--list_signatures", "use reef inspect MODEL"},
+    {"--max_delegated_partitions", "use --device DEVICE"},
     {"--max_profiling_buffer_entries", "up to 50 runs are profiled"},
     {"--max_secs", "use --runs N or --seconds S"},
+    {"--memory_footprint_check_interval_ms", "peak memory is always reported"},
+    {"--min_nodes_per_partition", "use --device DEVICE"},
     {"--op_profiling_output_file", "use --json"},
     {"--op_profiling_output_mode", "use --json"},
+    {"--optimize_memory_for_large_tensors",
+     "memory is always planned; reef inspect MODEL shows how"},
+    {"--output_filepath", "use reef run MODEL --output DIR"},
+    {"--output_prefix", "use --json or --csv, which name the model"},
+    {"--output_proto_filepath", "use reef run MODEL --output DIR"},
     {"--print_postinvoke_state", "use reef inspect MODEL --tensors"},
     {"--print_preinvoke_state", "use reef inspect MODEL --tensors"},
     {"--profiling_output_csv_file", "use --json for operators, --csv for the whole"},
+    {"--release_dynamic_tensors", "memory is always planned; reef inspect MODEL shows how"},
     {"--report_peak_memory_footprint", "peak memory is always reported"},
     {"--require_full_delegation", "use --require-npu"},
     {"--run_delay", "runs follow each other at once"},
+    {"--run_frequency", "runs follow each other at once"},
+    {"--signature_to_run_for", "the first subgraph is run"},
+    {"--tensor_name_display_length", "reef inspect MODEL --tensors shows whole names"},
+    {"--tensor_type_display_length", "reef inspect MODEL --tensors shows whole names"},
+    {"--use_caching", "weights are always laid out once, when the model is opened"},
     {"--use_coreml", "use --device DEVICE"},
     {"--use_gpu", "use --device DEVICE"},
     {"--use_hexagon", "use --device DEVICE"},
@@ -168,11 +193,19 @@ constexpr auto foreign_options = std::to_array<ForeignOption>({
     {"--warmup_min_secs", "use --warmup N"},
 });
 
+/// What its delegates' options begin with.
+constexpr auto foreign_beginnings =
+    std::to_array<std::string_view>({"--coreml_", "--delegate_", "--external_delegate_", "--gpu_",
+                                     "--hexagon_", "--nnapi_", "--stable_delegate_", "--xnnpack_"});
+
 }  // namespace
 
 std::string_view instead_of_benchmark_model(std::string_view option) {
     const auto found = std::ranges::find(foreign_options, option, &ForeignOption::name);
-    return found == foreign_options.end() ? std::string_view{} : found->instead;
+    if (found != foreign_options.end()) return found->instead;
+    const bool of_delegate = std::ranges::any_of(
+        foreign_beginnings, [&](std::string_view begin) { return option.starts_with(begin); });
+    return of_delegate ? "use --device DEVICE" : std::string_view{};
 }
 
 Action add_bench(CLI::App& app) {
