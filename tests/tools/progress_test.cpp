@@ -1,9 +1,13 @@
 // The progress bar: its times and its text, and that long work really draws one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
 
 #include "command.h"
 #include "outputs/console.h"
+#include "outputs/stages.h"
 #include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 
@@ -11,6 +15,7 @@ namespace reef::tool {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AnyOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -77,6 +82,46 @@ TEST_F(ProgressTest, ShortWorkGetsNoBar) {
     const auto result = bench(slow_model(), "0.01", true);
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_THAT(result.err, IsEmpty());
+}
+
+/// What Stages write while `work` lasts, with a line every millisecond.
+template <typename Work>
+std::string written_during(std::size_t count, std::chrono::milliseconds first, Work work) {
+    int ends[2] = {};
+    EXPECT_EQ(::pipe(ends), 0);
+    {
+        Stages stages(count, ends[1], first, 1ms);
+        work(stages);
+    }
+    ::close(ends[1]);
+    std::string text(65536, '\0');
+    const ssize_t size = ::read(ends[0], text.data(), text.size());
+    ::close(ends[0]);
+    text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+    return text;
+}
+
+TEST(Stages, AreShownWithTheirNumberAndTime) {
+    const std::string text = written_during(2, 1ms, [](Stages& stages) {
+        stages.begin("running");
+        std::this_thread::sleep_for(20ms);
+        stages.begin("comparing");
+        std::this_thread::sleep_for(20ms);
+    });
+    EXPECT_THAT(text, StartsWith("\r[1/2] running, 0 s\x1b[K"));
+    EXPECT_THAT(text, HasSubstr("\r[2/2] comparing, 0 s\x1b[K"));
+    EXPECT_THAT(text, EndsWith("\r\x1b[K"));
+}
+
+TEST(Stages, StayAwayFromShortWorkAndFromWhatComesBehindThem) {
+    EXPECT_THAT(written_during(1, 1h, [](Stages& stages) { stages.begin("running"); }), IsEmpty());
+    EXPECT_THAT(written_during(1, 1ms,
+                               [](Stages& stages) {
+                                   stages.begin("running");
+                                   stages.end();
+                                   std::this_thread::sleep_for(20ms);
+                               }),
+                AnyOf(IsEmpty(), EndsWith("\r\x1b[K")));
 }
 
 }  // namespace

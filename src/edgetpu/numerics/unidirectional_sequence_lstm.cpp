@@ -1,5 +1,5 @@
-// UNIDIRECTIONAL_SEQUENCE_LSTM: gates in 8 bits of the hidden state's scale, products of them and the
-// cell in 16.
+// UNIDIRECTIONAL_SEQUENCE_LSTM: gates in 8 bits of the hidden state's scale, products of them and
+// the cell in 16.
 #include "cpu/reference/unidirectional_sequence_lstm.h"
 
 #include <algorithm>
@@ -85,7 +85,8 @@ class ChipLstm final : public Kernel {
         std::int32_t value = 0;
         if (g == cell_gate) {
             constexpr std::int32_t zero = 128;
-            value = zero + round_half_even(odd(tanh_127, std::clamp(real, -tanh_limit, tanh_limit)));
+            value =
+                zero + round_half_even(odd(tanh_127, std::clamp(real, -tanh_limit, tanh_limit)));
         } else {
             value = round_half_even(sigmoid_255(std::clamp(real, -sigmoid_limit, sigmoid_limit)));
         }
@@ -98,14 +99,13 @@ class ChipLstm final : public Kernel {
         const auto units = static_cast<std::size_t>(gates_.units);
         for (std::size_t g = 0; g < lstm_gate_count; ++g)
             for (std::size_t u = 0; u < units; ++u)
-                gates[g * units + u] =
-                    gate(g, product(gates_.input[g], scales_.input[g], in, u, depth) +
-                                product(gates_.recurrent[g], scales_.recurrent[g], hidden, u,
-                                        units));
+                gates[g * units + u] = gate(
+                    g, product(gates_.input[g], scales_.input[g], in, u, depth) +
+                           product(gates_.recurrent[g], scales_.recurrent[g], hidden, u, units));
         for (std::size_t u = 0; u < units; ++u) {
-            const std::int32_t sum = sum_of(cell[u], gates[forget_gate * units + u],
-                                            gates[input_gate * units + u],
-                                            gates[cell_gate * units + u]);
+            const std::int32_t sum =
+                sum_of(cell[u], gates[forget_gate * units + u], gates[input_gate * units + u],
+                       gates[cell_gate * units + u]);
             const FloatRequantisation to_cell{-32768, 32767, 0, {-32768, 32767}};
             cell[u] = static_cast<std::int16_t>(to_cell(sum, scales_.cell));
             const float real = static_cast<float>(sum) * scales_.real_cell;
@@ -122,8 +122,7 @@ class ChipLstm final : public Kernel {
         const FloatRequantisation kept{-cell_zero, 32767, cell_zero, sixteen_bits};
         const FloatRequantisation added{-added_zero, 49151, added_zero, sixteen_bits};
         const auto a = std::int64_t{kept(forget * cell, scales_.kept) - cell_zero};
-        const auto b =
-            std::int64_t{added(input * (candidate - 128), scales_.added) - added_zero};
+        const auto b = std::int64_t{added(input * (candidate - 128), scales_.added) - added_zero};
         return static_cast<std::int32_t>(a * scales_.weights.numerator +
                                          b * scales_.weights.denominator);
     }

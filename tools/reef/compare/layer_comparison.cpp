@@ -7,6 +7,7 @@
 #include "inputs/chips.h"
 #include "inputs/tensor_set.h"
 #include "outputs/array_output.h"
+#include "outputs/stages.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/registry.h"
 
@@ -154,14 +155,19 @@ Result<LayerComparison> compare_layers(const LayersToCompare& what) {
         REEF_TRY(inputs_or_random(compiled.session.graph(), what.inputs, what.seed));
     set_inputs(compiled.session, inputs);
     set_inputs(plain.session, inputs);
+    Stages stages(4);
+    stages.begin("running the compiled model");
     REEF_TRY(in_place(timed_run(compiled.session), what.compiled));
+    stages.begin("running the plain model");
     REEF_TRY(in_place(timed_run(plain.session), what.plain));
     LayerComparison result;
+    stages.begin("gathering the layers' tensors");
     result.dump = REEF_TRY(in_place(
         runtime::dump_layers(compiled.model, compiled.session, &plain.model), what.compiled));
     result.sets.a = fmt::format("{} on {}", what.compiled, device);
     result.sets.b = fmt::format("{} on cpu,arithmetic={}", what.plain, arithmetic);
     result.sets.rules = what.rules;
+    stages.begin("comparing");
     for (std::size_t i = 0; i < result.dump.layers.size(); ++i)
         compare_layer(result, i, plain.session);
     compare_outputs(result, compiled.session, plain.session);

@@ -7,6 +7,7 @@
 #include "inputs/chips.h"
 #include "outputs/file_output.h"
 #include "outputs/json_output.h"
+#include "outputs/stages.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
 #include "reef/chip/retargeter.h"
@@ -34,10 +35,13 @@ Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console)
     if (!options.source.empty()) source = REEF_TRY(model::load_tflite(options.source));
     const auto* retargeter =
         REEF_TRY(in_place(part_for<chip::Retargeter>(compiled, "reef retarget"), options.compiled));
+    Stages stages(1);
+    stages.begin("fitting the program to the model");
     auto result = retargeter->retarget({.compiled = compiled,
                                         .target = target,
                                         .source = source ? &*source : nullptr,
                                         .token = options.token});
+    stages.end();
     if (!result) return std::unexpected(std::move(result.error()).in(options.target));
     const auto bytes = REEF_TRY(in_place(model::write_tflite(result->model), options.out));
     REEF_CHECK(write_output(options.out, bytes));

@@ -14,6 +14,7 @@
 #include "inputs/tensor_set.h"
 #include "outputs/array_output.h"
 #include "outputs/file_output.h"
+#include "outputs/stages.h"
 #include "reef/model/tflite.h"
 #include "run/result.h"
 #include "verbs/verb.h"
@@ -87,6 +88,8 @@ Status check_layer_options(const RunOptions& options) {
 
 Result<std::optional<LayerDump>> layers_of(const RunOptions& options, const OpenModel& opened) {
     if (options.dump_layers.empty()) return std::nullopt;
+    Stages stages(1);
+    stages.begin("gathering the layers' tensors");
     if (options.like.empty())
         return REEF_TRY(
             in_place(runtime::dump_layers(opened.model, opened.session, nullptr), options.model));

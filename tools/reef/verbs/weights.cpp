@@ -8,6 +8,7 @@
 #include "inputs/chips.h"
 #include "outputs/file_output.h"
 #include "outputs/json_output.h"
+#include "outputs/stages.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
 #include "reef/chip/parameters.h"
@@ -26,6 +27,8 @@ struct WeightsOptions {
 };
 
 Result<std::unique_ptr<chip::Parameters>> open(const WeightsOptions& options) {
+    Stages stages(1);
+    stages.begin("finding the parameters");
     auto compiled = REEF_TRY(model::load_tflite(options.compiled));
     auto plain = REEF_TRY(model::load_tflite(options.plain));
     const auto* reader = REEF_TRY(
