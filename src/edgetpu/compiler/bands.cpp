@@ -11,12 +11,6 @@ constexpr std::int32_t most_bands = 24;
 /// Prefixes that are tried behind the first that fits: later ones compute more than once.
 constexpr std::size_t tries_behind = 4;
 
-bool is_whole(const Step& step) {
-    return std::holds_alternative<GlobalAverageStep>(step.kind) ||
-           std::holds_alternative<RearrangeStep>(step.kind) ||
-           std::holds_alternative<SoftmaxStep>(step.kind);
-}
-
 std::size_t inputs_of(const Plan& plan) {
     return plan.inputs.size();
 }
@@ -26,7 +20,7 @@ bool is_closed(const Plan& plan, std::size_t end) {
     const TensorId last = plan.steps[end - 1].out;
     std::vector<bool> made(plan.tensors.size(), false);
     for (std::size_t i = 0; i < end; ++i) {
-        if (is_whole(plan.steps[i])) return false;
+        if (needs_whole_image(plan.steps[i])) return false;
         made[plan.steps[i].out] = true;
         // A result of several steps is not cut.
         if (i + 1 < end && plan.steps[i].out == last) return false;

@@ -130,6 +130,7 @@ class Backend final : public compiler::Backend {
                 std::min<std::size_t>(options_.most_activation_bytes, plan.most_narrow_bytes));
         passes.print(pass::tile, [&] { return to_text(plan); });
         REEF_CHECK(passes.begin(pass::bands));
+        REEF_CHECK(check_whole_images(plan));
         plan = in_bands(std::move(plan));
         passes.print(pass::bands, [&] { return to_text(plan); });
         REEF_CHECK(passes.begin(pass::spread));

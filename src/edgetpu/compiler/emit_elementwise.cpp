@@ -229,20 +229,40 @@ void emit(Emission& e, const Step& step, const CombinationStep& kind) {
 
 namespace {
 
+/// So many rows of a tile's part at once as the memory for all products holds.
+struct ProductPart {
+    Block block;
+    std::int32_t y = 0, x = 0;
+};
+
+std::optional<ProductPart> product_part(const Tensor& out, const Step& step, unsigned t,
+                                        std::int32_t piece) {
+    const Area own = out.own(t);
+    const std::int32_t rows = product_rows(out, step.scratch->bytes);
+    const std::int32_t y = own.rows.begin + piece * rows;
+    if (own.empty() || y >= own.rows.end) return std::nullopt;
+    return ProductPart{{count(std::min(rows, own.rows.end - y)), count(own.columns.size()),
+                        out.words(), static_cast<std::int32_t>(out.pixel_bytes())},
+                       y,
+                       own.columns.begin};
+}
+
 /// Each word of the first operand times a row that holds a word of the second: 4 x 4 products.
 std::optional<program::Tensor> all_products(Emission& e, const Step& step, const ProductStep& kind,
-                                            unsigned t) {
+                                            unsigned t, std::int32_t piece) {
     const Tensor &a = e.tensor(step.in[0]), &out = e.tensor(step.out);
-    const auto block = block_of(out, t);
-    if (!block) return std::nullopt;
-    const auto [h, w, words, pixel] = *block;
-    const std::uint32_t all = block->all();
+    const auto part = product_part(out, step, t, piece);
+    if (!part) return std::nullopt;
+    const auto& block = part->block;
+    const auto [h, w, words, pixel] = block;
+    const std::uint32_t all = block.all();
     program::Tensor op = word_copy();
     apply(op, kind.scaling);
     op.in_bytewise = op.single = op.single_par = true;
     op.par_zero = kind.second_zero;
     op.loops = loops({4, all});
-    op.in = nest(8, first_of(a, t, out), {{1, 4}, {4, words}, {pixel, w}, {pitch_of(a, t), h}});
+    op.in = nest(8, a.address(t, part->y, part->x),
+                 {{1, 4}, {4, words}, {pixel, w}, {pitch_of(a, t), h}});
     op.out = nest(8, static_cast<std::int32_t>(step.scratch->base), {{4, 1}, {4, 4}, {16, all}});
     op.par = rotating(nest(8, 4 * product_row, {{1, 4}, {0, all}}), 1, 4);
     op.acc = rotating(nest(8, 0, {{1, 1}, {0, 4}, {0, all}}), 1, 4);
@@ -253,30 +273,35 @@ std::optional<program::Tensor> all_products(Emission& e, const Step& step, const
     return op;
 }
 
-std::optional<program::NarrowToWide> second_as_rows(Emission& e, const Step& step, unsigned t) {
+std::optional<program::NarrowToWide> second_as_rows(Emission& e, const Step& step, unsigned t,
+                                                    std::int32_t piece) {
     const Tensor &b = e.tensor(step.in[1]), &out = e.tensor(step.out);
-    const auto block = block_of(out, t);
-    if (!block) return std::nullopt;
+    const auto part = product_part(out, step, t, piece);
+    if (!part) return std::nullopt;
+    const auto& block = part->block;
     program::NarrowToWide op;
-    op.src = nest(6, first_of(b, t, out) / 4,
-                  {{1, block->w * block->words}, {pitch_of(b, t) / 4, block->h}});
-    op.dst = rotating(nest(4, product_row, {{0, block->all()}}), 0, 1);
+    op.src = nest(6, b.address(t, part->y, part->x) / 4,
+                  {{1, block.w * block.words}, {pitch_of(b, t) / 4, block.h}});
+    op.dst = rotating(nest(4, product_row, {{0, block.all()}}), 0, 1);
     op.written = signal_at(0);
     op.wait[0] = room_for(counter::PARAMETERS_, 0, -1, 1);
     return op;
 }
 
-std::optional<program::Tensor> diagonals(Emission& e, const Step& step, unsigned t) {
+std::optional<program::Tensor> diagonals(Emission& e, const Step& step, unsigned t,
+                                         std::int32_t piece) {
     const Tensor& out = e.tensor(step.out);
-    const auto block = block_of(out, t);
-    if (!block) return std::nullopt;
-    const auto [h, w, words, pixel] = *block;
-    const std::uint32_t all = block->all();
+    const auto part = product_part(out, step, t, piece);
+    if (!part) return std::nullopt;
+    const auto& block = part->block;
+    const auto [h, w, words, pixel] = block;
+    const std::uint32_t all = block.all();
     program::Tensor op = word_copy();
     op.in_bytewise = op.single = op.single_par = true;
     op.loops = loops({4, all});
     op.in = nest(8, static_cast<std::int32_t>(step.scratch->base), {{4, 4}, {16, all}});
-    op.out = nest(8, first_of(out, t, out), {{4, words}, {pixel, w}, {pitch_of(out, t), h}});
+    op.out =
+        nest(8, out.address(t, part->y, part->x), {{4, words}, {pixel, w}, {pitch_of(out, t), h}});
     op.par = nest(8, 4 * identity_row, {{1, 4}, {0, all}});
     op.acc = rotating(nest(8, 0, {{0, 4}, {0, all}}), 1, 4);
     op.group_level = 2;
@@ -288,10 +313,17 @@ std::optional<program::Tensor> diagonals(Emission& e, const Step& step, unsigned
 }  // namespace
 
 void emit(Emission& e, const Step& step, const ProductStep& kind) {
-    e.code.by_class([&](unsigned t) { return all_products(e, step, kind, t); });
-    e.code.by_class([&](unsigned t) { return second_as_rows(e, step, t); });
-    e.code.full_stop();
-    e.code.by_class([&](unsigned t) { return diagonals(e, step, t); });
+    const Tensor& out = e.tensor(step.out);
+    std::int32_t most = 0;
+    for (const Span& s : out.own_rows) most = std::max(most, s.size());
+    const std::int32_t rows = product_rows(out, step.scratch->bytes);
+    for (std::int32_t piece = 0; piece * rows < most; ++piece) {
+        if (piece != 0) e.code.full_stop();
+        e.code.by_class([&](unsigned t) { return all_products(e, step, kind, t, piece); });
+        e.code.by_class([&](unsigned t) { return second_as_rows(e, step, t, piece); });
+        e.code.full_stop();
+        e.code.by_class([&](unsigned t) { return diagonals(e, step, t, piece); });
+    }
 }
 
 }  // namespace reef::edgetpu::lowering

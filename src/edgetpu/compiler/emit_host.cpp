@@ -14,6 +14,9 @@ constexpr std::int32_t slots_row = top_row - 2 - 2 * slot_rows;
 constexpr std::int32_t row_words = spec::row_bytes / spec::narrow_word_bytes;
 constexpr std::int32_t words_of_unit = spec::activation_unit_bytes / spec::narrow_word_bytes;
 
+/// That one instruction receives.
+constexpr std::int64_t most_units = (1 << 16) / words_of_unit;
+
 /// Among the words for constants, which nothing reads any more.
 constexpr std::int32_t unused_word = 20;
 
@@ -44,6 +47,8 @@ class InputWriter {
         std::set<std::int64_t> cuts{0, units_};
         for (const auto& w : wanted_)
             if (w) cuts.insert({w->begin, w->end});
+        for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut)
+            if (*std::next(cut) - *cut > most_units) cuts.insert(*cut + most_units);
         for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut)
             pass_on({*cut, *std::next(cut)});
         e_.code.full_stop();
@@ -137,7 +142,8 @@ class InputWriter {
         take.ring = program::Ring::a;
         take.dst = slots;
         take.ring_read = signal_at(1);
-        take.wait[0] = room_for(counter::WIDE_TO_NARROW_, 1, words_[row], row_words * slot_rows);
+        take.wait[0] =
+            room_for(counter::WIDE_TO_NARROW_, 1, wrapped(words_[row]), row_words * slot_rows);
         e_.code.tile(tiles, take);
         words_[row] += static_cast<std::int32_t>(to.count[0]);
         groups_[row] += static_cast<std::int32_t>(slots.count[1]);

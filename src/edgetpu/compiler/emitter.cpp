@@ -249,7 +249,7 @@ void Emitter::end(std::pair<unsigned, unsigned> halves, std::pair<unsigned, unsi
 }
 
 /// From one full stop to another, as many as a stream holds.
-Result<std::vector<Emitter::Part>> Emitter::cut() const {
+Result<std::vector<Emitter::Part>> Emitter::cut() {
     std::vector<std::size_t> before{0};  // words in front of each instruction
     for (const auto& one : code_)
         before.push_back(before.back() + program::info_of(one.operation).words);
@@ -261,9 +261,11 @@ Result<std::vector<Emitter::Part>> Emitter::cut() const {
         std::size_t end = code_.size();
         if (!fits(end)) {
             const auto past = std::ranges::partition_point(stops_, fits);
-            if (past == stops_.begin() || *std::prev(past) <= begin)
+            if (past == stops_.begin() || *std::prev(past) <= begin) {
+                refused_ = begin;
                 return fail(Cause::unsupported,
                             "an operator has more instructions than one stream holds");
+            }
             end = *std::prev(past);
         }
         parts.push_back({begin, end});

@@ -166,7 +166,7 @@ class Emitter {
     struct Part {
         std::size_t begin = 0, end = 0;
     };
-    [[nodiscard]] Result<std::vector<Part>> cut() const;
+    [[nodiscard]] Result<std::vector<Part>> cut();
     [[nodiscard]] Result<Stream> encode(const Part& part, std::uint32_t& sequence);
 
     bool caching_;

@@ -16,9 +16,13 @@ std::uint64_t aligned(std::uint64_t bytes, std::uint32_t alignment) {
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
+/// Of all products of a step, from what is fastest to what takes least.
+constexpr auto product_bytes = std::to_array<std::uint64_t>({1U << 17U, 1U << 15U, 1U << 14U});
+
 struct ScratchOf {
     const Plan& plan;
     const Step& step;
+    std::uint64_t most_product_bytes;
 
     [[nodiscard]] std::uint64_t operator()(const InputStep&) const {
         // The rows of a tile's part as they arrive; units of 8 bytes begin and end in between.
@@ -31,9 +35,11 @@ struct ScratchOf {
                        4);
     }
     [[nodiscard]] std::uint64_t operator()(const ProductStep&) const {
-        // Four words for each word: all products, of which the diagonal is wanted.
         const Tensor& t = plan.tensors[step.out];
-        return std::uint64_t{16} * t.most_pixels() * t.words();
+        std::int32_t rows = 0;
+        for (const Span& s : t.own_rows) rows = std::max(rows, s.size());
+        return product_row_bytes(t) *
+               static_cast<std::uint32_t>(std::min(rows, product_rows(t, most_product_bytes)));
     }
     [[nodiscard]] std::uint64_t operator()(const GlobalAverageStep&) const {
         return plan.tensors[step.in[0]].layout == Layout::pixels ? whole() : 0;
@@ -79,10 +85,11 @@ std::vector<Life> lives_of_tensors(Plan& plan) {
     return lives;
 }
 
-void add_scratch(Plan& plan, std::vector<Life>& lives) {
+void add_scratch(Plan& plan, std::vector<Life>& lives, std::uint64_t most_product_bytes) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         Step& step = plan.steps[i];
-        const std::uint64_t bytes = std::visit(ScratchOf{plan, step}, step.kind);
+        const std::uint64_t bytes =
+            std::visit(ScratchOf{plan, step, most_product_bytes}, step.kind);
         if (bytes == 0) continue;
         step.scratch =
             Buffer{0, static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, 1U << 31U))};
@@ -102,11 +109,16 @@ std::uint64_t lowest_place(const Life& life, const std::vector<const Life*>& pla
     return at;
 }
 
-}  // namespace
+std::unexpected<Error> too_many(const Plan& plan, std::uint64_t bytes, const Step& step) {
+    return fail(Cause::unsupported,
+                fmt::format("activations need {} bytes of each tile, of which there are {}", bytes,
+                            plan.most_narrow_bytes),
+                place_of(plan, step));
+}
 
-Status place_tensors(Plan& plan) {
+Status place_all(Plan& plan, std::uint64_t most_product_bytes) {
     std::vector<Life> lives = lives_of_tensors(plan);
-    add_scratch(plan, lives);
+    add_scratch(plan, lives, most_product_bytes);
     std::ranges::stable_sort(lives, std::ranges::greater{}, &Life::bytes);
     std::vector<const Life*> placed;
     plan.narrow_bytes = 64;
@@ -119,11 +131,29 @@ Status place_tensors(Plan& plan) {
             plan.narrow_bytes = std::max(plan.narrow_bytes, static_cast<std::uint32_t>(end));
             continue;
         }
-        return fail(Cause::unsupported,
-                    fmt::format("activations need {} bytes of each tile, of which there are {}",
-                                end, plan.most_narrow_bytes),
-                    place_of(plan, plan.steps[life.first]));
+        return too_many(plan, end, plan.steps[life.first]);
     }
+    return {};
+}
+
+}  // namespace
+
+Status check_whole_images(const Plan& plan) {
+    for (const Step& step : plan.steps) {
+        if (!needs_whole_image(step)) continue;
+        const std::uint64_t bytes = first_narrow_byte +
+                                    std::visit(ScratchOf{plan, step, 0}, step.kind) +
+                                    plan.tensors[step.in[0]].bytes();
+        if (bytes > plan.most_narrow_bytes) return too_many(plan, bytes, step);
+    }
+    return {};
+}
+
+Status place_tensors(Plan& plan) {
+    Status done;
+    for (const std::uint64_t bytes : product_bytes)
+        if (done = place_all(plan, bytes); done) break;
+    REEF_CHECK(done);
     for (Tensor& t : plan.tensors)
         if (t.band_of) t.base = plan.tensors[*t.band_of].base;
     return {};

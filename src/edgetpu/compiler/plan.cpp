@@ -99,6 +99,22 @@ SoftmaxRoom softmax_room(const Tensor& in) {
     return {(in.words() + 63) / 64, (in.words() + 1) / 2};
 }
 
+std::uint64_t product_row_bytes(const Tensor& out) {
+    std::int32_t widest = 1;
+    for (const Span& s : out.own_columns) widest = std::max(widest, s.size());
+    return std::uint64_t{16} * static_cast<std::uint32_t>(widest) * out.words();
+}
+
+std::int32_t product_rows(const Tensor& out, std::uint64_t bytes) {
+    return static_cast<std::int32_t>(std::max<std::uint64_t>(bytes / product_row_bytes(out), 1));
+}
+
+bool needs_whole_image(const Step& step) {
+    return std::holds_alternative<GlobalAverageStep>(step.kind) ||
+           std::holds_alternative<RearrangeStep>(step.kind) ||
+           std::holds_alternative<SoftmaxStep>(step.kind);
+}
+
 bool walks_both(const Step& step) {
     return std::holds_alternative<SumStep>(step.kind) ||
            std::holds_alternative<CombinationStep>(step.kind);

@@ -330,6 +330,8 @@ struct Plan {
 
 /// From a partition's program to tensors on tiles, steps and layers.
 [[nodiscard]] Plan tile(const compiler::Graph& graph, const compiler::Program& program);
+/// Errors: unsupported for a step that does not fit in whatever bands the others run.
+[[nodiscard]] Status check_whole_images(const Plan& plan);
 /// When activations do not fit: the first operators run several times, each time for a band of rows
 /// of every tile's part of the last one's result, so that what is between them is small. Nothing is
 /// sent between tiles meanwhile; what bands share is computed again. The plan as it is when it
@@ -372,6 +374,14 @@ struct SoftmaxRoom {
     [[nodiscard]] std::uint32_t bytes() const { return 3 * row_bytes() + exponential_bytes() + 64; }
 };
 [[nodiscard]] SoftmaxRoom softmax_room(const Tensor& in);
+
+/// Rows of every tile's part of a product that are computed at once with so many bytes: four words
+/// for each word of them, all products, of which the diagonal is wanted.
+[[nodiscard]] std::uint64_t product_row_bytes(const Tensor& out);
+[[nodiscard]] std::int32_t product_rows(const Tensor& out, std::uint64_t bytes);
+
+/// A tile computes with all of its input, which bands do not make smaller.
+[[nodiscard]] bool needs_whole_image(const Step& step);
 
 /// One instruction walks both operands with one set of strides: their windows are equal.
 [[nodiscard]] bool walks_both(const Step& step);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -198,6 +199,35 @@ TEST(Compile, PrintsWhatEveryPassLeaves) {
         EXPECT_FALSE(compiled->listing.empty()) << pass;
     }
     EXPECT_FALSE(edgetpu::compile(test::random_network(7), {.print_after = "sleep"}));
+}
+
+/// All products of a tile's part take four times its bytes. Both tensors are given, so that bands
+/// do not make the part smaller.
+TEST(Compile, ProductsThatDoNotFitAtOnceAreComputedInRows) {
+    model::Builder builder("gate");
+    const std::vector<std::int32_t> shape{1, 80, 80, 16};
+    const auto in = builder.input("in", ElementType::uint8, shape, model::per_tensor(0.05F, 120));
+    const auto gate =
+        builder.tensor("gate", ElementType::uint8, shape, model::per_tensor(1.0F / 256, 0));
+    const auto out = builder.tensor("out", ElementType::uint8, shape, model::per_tensor(0.04F, 9));
+    builder.add(model::Op::logistic, {in}, {gate});
+    builder.add(model::Op::mul, {in, gate}, {out}, model::MulOptions{});
+    builder.output(gate);
+    builder.output(out);
+    const Outcome done = outcome_of(builder.finish().value(), {.most_activation_bytes = 40000});
+    EXPECT_EQ(done.problem, "");
+    EXPECT_EQ(done.on_chip, 2U);
+}
+
+/// Images of 640 x 640 in bands, products in rows, inputs in several pieces.
+TEST(Compile, TakesWhatTheVendorTakesOfAnImageOf640) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto compiled = edgetpu::compile(
+        test::load_model(shared / "data/edgetpu/wild/lite640__yolov8n_full_integer_quant.tflite"),
+        {});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    EXPECT_GE(std::ranges::count_if(compiled->operators, [](const auto& op) { return op.on_chip; }),
+              230);
 }
 
 TEST(Compile, RefusesWhatIsCompiledAlready) {
