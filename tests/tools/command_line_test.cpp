@@ -9,6 +9,7 @@
 #include "command.h"
 #include "outputs/file_output.h"
 #include "outputs/text_table.h"
+#include "outputs/work_folder.h"
 #include "reef/base/file.h"
 
 namespace reef::tool {
@@ -143,6 +144,42 @@ TEST(SignalsWait, TheyTakeEffectAtItsEnd) {
         EXPECT_EQ(caught, 0);
     }
     EXPECT_EQ(caught, SIGTERM);
+    caught = 0;
+    {
+        const SignalsWait wait;
+        std::raise(SIGTERM);
+        {
+            const SignalsWait inner;
+            EXPECT_TRUE(SignalsWait::waiting());
+        }
+        EXPECT_EQ(caught, 0) << "the outer one still lives";
+    }
+    EXPECT_EQ(caught, SIGTERM);
+    EXPECT_FALSE(SignalsWait::waiting());
+    ::sigaction(SIGTERM, &before, nullptr);
+}
+
+TEST(WorkFolder, ASignalEndsTheProgramAndLeavesNoFolder) {
+    struct sigaction action {
+    }, before{};
+    action.sa_handler = [](int signal) { caught = signal; };
+    ASSERT_EQ(::sigaction(SIGTERM, &action, &before), 0);
+    caught = 0;
+    std::string path;
+    {
+        const auto folder = WorkFolder::make("test").value();
+        path = folder.path();
+        ASSERT_TRUE(std::filesystem::is_directory(path));
+        EXPECT_EQ(run_program({"/bin/sh", "-c", "exit 3"}).value(), 3);
+        EXPECT_EQ(run_program({"/nowhere/program"}).error().cause, Cause::not_found);
+        // The program sends its parent, which is this test, the signal, and would go on for long.
+        const auto ended = run_program({"/bin/sh", "-c", "kill -TERM $PPID; exec sleep 600"});
+        ASSERT_FALSE(ended);
+        EXPECT_EQ(ended.error().cause, Cause::cancelled);
+        EXPECT_EQ(caught, 0);
+    }
+    EXPECT_EQ(caught, SIGTERM);
+    EXPECT_FALSE(std::filesystem::exists(path));
     ::sigaction(SIGTERM, &before, nullptr);
 }
 

@@ -81,6 +81,17 @@ TEST_F(InspectTest, SeveralModels) {
               nlohmann::json::parse(expect_ok({"inspect", two_input_model, "--json"})));
 }
 
+TEST_F(InspectTest, AFileThatCannotBeReadHidesNoOther) {
+    const std::string broken = write("broken.tflite", "TFL3");
+    const auto text = reef_command({"inspect", broken, picture_model});
+    EXPECT_EQ(text.exit_code, 1);
+    EXPECT_THAT(text.err, HasSubstr("reef inspect: " + broken));
+    EXPECT_THAT(text.out, HasSubstr("RESHAPE"));
+    const auto json = reef_command({"inspect", picture_model, broken, two_input_model, "--json"});
+    EXPECT_EQ(json.exit_code, 1);
+    EXPECT_EQ(nlohmann::json::parse(json.out)["models"].size(), 2U);
+}
+
 TEST_F(InspectTest, ReadsStandardInput) {
     const SharedBytes model = read_file(picture_model).value();
     EXPECT_THAT(expect_ok({"inspect", "-"}, {.stdin_text = std::string(as_text(model.view()))}),

@@ -1,40 +1,12 @@
 // The vendor's own compiler, where it is installed.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "compile/against.h"
+#include "outputs/work_folder.h"
 
 namespace reef::tool {
-namespace {
-
-/// What it prints goes to our diagnostics: our output is ours.
-Result<int> run_program(const std::vector<std::string>& arguments) {
-    std::vector<char*> words;
-    for (const auto& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    pid_t child = 0;
-    const int error = posix_spawnp(&child, words.front(), &actions, nullptr, words.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (error != 0)
-        return fail(error == ENOENT ? Cause::not_found : Cause::io_failed, std::strerror(error),
-                    arguments.front());
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR) return fail(Cause::io_failed, std::strerror(errno), arguments.front());
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-}  // namespace
 
 Result<std::string> compile_with_vendor(const chip::Compiler& compiler, const std::string& model,
                                         const std::string& folder) {

@@ -2,44 +2,19 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "outputs/console.h"
+#include "outputs/work_folder.h"
 #include "reef/base/file.h"
 #include "reef/sophgo/final_engine.h"
 
 namespace reef::tool {
 namespace {
-
-/// A folder of its own, gone with it.
-class WorkFolder {
-  public:
-    static Result<std::unique_ptr<WorkFolder>> make() {
-        std::error_code error;
-        std::string name =
-            (std::filesystem::temp_directory_path(error) / "reef-bisect-XXXXXX").string();
-        if (error || ::mkdtemp(name.data()) == nullptr)
-            return fail(Cause::io_failed, "no temporary folder can be made", name);
-        return std::unique_ptr<WorkFolder>(new WorkFolder(std::move(name)));
-    }
-    WorkFolder(const WorkFolder&) = delete;
-    WorkFolder& operator=(const WorkFolder&) = delete;
-    ~WorkFolder() {
-        std::error_code error;
-        std::filesystem::remove_all(path_, error);
-    }
-    [[nodiscard]] const std::string& path() const { return path_; }
-
-  private:
-    explicit WorkFolder(std::string path) : path_(std::move(path)) {}
-    std::string path_;
-};
 
 std::string with_place(std::string command, std::string_view placeholder, const std::string& path) {
     for (auto at = command.find(placeholder); at != std::string::npos;
@@ -76,8 +51,8 @@ std::string cut_command(const std::string& file, const std::vector<std::string>&
 }
 
 Result<std::optional<WrongUnit>> BisectionRun::narrow_down() {
-    const auto folder = REEF_TRY(WorkFolder::make());
-    link_weights(file, program.weight_file, folder->path());
+    const auto folder = REEF_TRY(WorkFolder::make("bisect"));
+    link_weights(file, program.weight_file, folder.path());
     const auto units = sophgo::units_of(program);
     // Halving asks of each end of the network, then about log2 of what is left, then of a group's
     // results.
@@ -86,7 +61,7 @@ Result<std::optional<WrongUnit>> BisectionRun::narrow_down() {
     const auto ask = [&](const sophgo::Unit& unit) {
         const double done = static_cast<double>(steps.size());
         progress.update(done / (done + expected));
-        return is_wrong(unit, folder->path());
+        return is_wrong(unit, folder.path());
     };
     const auto found = REEF_TRY(sophgo::first_wrong_unit(units, ask));
     if (!found) return std::optional<WrongUnit>{};
@@ -105,13 +80,11 @@ Result<bool> BisectionRun::is_wrong(const sophgo::Unit& unit, const std::string&
     std::filesystem::remove(npz, error);
     const bool judges = command.find("{npz}") != std::string::npos;
     const std::string line = with_place(with_place(command, "{mlir}", mlir), "{npz}", npz);
-    // What it prints is no result of this command.
-    const int status = std::system(("{ " + line + "\n} 1>&2").c_str());
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    const int code = REEF_TRY(run_program({"/bin/sh", "-c", line}));
     if (code != 0 && (judges || code != 1))
         return fail(Cause::io_failed,
-                    code < 0 ? std::string("the command was ended by a signal")
-                             : fmt::format("the command ended with {}", code),
+                    code > 128 ? std::string("the command was ended by a signal")
+                               : fmt::format("the command ended with {}", code),
                     "--run",
                     judges ? "0 says that the outputs are in {npz}" : "0 says right, 1 wrong");
     const bool wrong = judges ? REEF_TRY(differs(npz, unit.names)) : code == 1;

@@ -6,6 +6,7 @@
 
 #include "final_mlir/bisection_run.h"
 #include "final_mlir/demo_network.h"
+#include "outputs/file_output.h"
 #include "reef/base/file.h"
 #include "reef/sophgo/bisect.h"
 #include "reef/sophgo/final_engine.h"
@@ -27,6 +28,7 @@ Status run_final_demo(const std::string& folder, Console& console) {
     request.at = units[first.unit].names;
     const auto cut = REEF_TRY(engine->cut(text, request));
 
+    const SignalsWait wait;
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) return fail(Cause::io_failed, error.message(), folder);

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 volatile std::sig_atomic_t waiting_signal = 0;
+int waits = 0;  ///< SignalsWait that live
 
 void remember(int signal) {
     waiting_signal = signal;
@@ -103,6 +104,7 @@ Status check_output_folder(const std::string& path, std::string_view prefix,
 }
 
 SignalsWait::SignalsWait() {
+    if (waits++ > 0) return;
     waiting_signal = 0;
     struct sigaction action {};
     action.sa_handler = remember;
@@ -115,9 +117,14 @@ SignalsWait::SignalsWait() {
 }
 
 SignalsWait::~SignalsWait() {
+    if (--waits > 0) return;
     for (std::size_t i = 0; i < std::size(signals); ++i)
         ::sigaction(signals[i], &before_[i], nullptr);
     if (waiting_signal != 0) std::raise(waiting_signal);
+}
+
+bool SignalsWait::waiting() {
+    return waits > 0 && waiting_signal != 0;
 }
 
 Status write_output(const std::string& path, Bytes contents) {

@@ -27,13 +27,16 @@ namespace reef::tool {
                                          const std::vector<std::string>& inputs);
 
 /// While it lives, signals that end the command wait: they take effect with its end, when no
-/// temporary file is left.
+/// temporary file is left. Of several, the last to end is the one.
 class SignalsWait {
   public:
     SignalsWait();
     SignalsWait(const SignalsWait&) = delete;
     SignalsWait& operator=(const SignalsWait&) = delete;
     ~SignalsWait();
+
+    /// Whether one came.
+    [[nodiscard]] static bool waiting();
 
   private:
     static constexpr int signals[] = {SIGHUP, SIGINT, SIGTERM};

@@ -21,7 +21,8 @@ Stages::Stages(std::size_t count)
 Stages::Stages(std::size_t count, int descriptor, std::chrono::milliseconds first,
                std::chrono::milliseconds again)
     : count_(count), descriptor_(descriptor), first_(first), again_(again) {
-    if (descriptor_ >= 0) thread_ = std::jthread([this](const std::stop_token& stop) { show(stop); });
+    if (descriptor_ >= 0)
+        thread_ = std::jthread([this](const std::stop_token& stop) { show(stop); });
 }
 
 Stages::~Stages() {

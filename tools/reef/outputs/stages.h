@@ -10,8 +10,8 @@
 
 namespace reef::tool {
 
-/// "[2/4] gathering layers, 12 s" on a terminal, of work that takes longer than two seconds. A thread
-/// writes it anew every second, so that a stage need not say that it goes on.
+/// "[2/4] gathering layers, 12 s" on a terminal, of work that takes longer than two seconds. A
+/// thread writes it anew every second, so that a stage need not say that it goes on.
 class Stages {
   public:
     using Clock = std::chrono::steady_clock;

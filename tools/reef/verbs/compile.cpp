@@ -1,7 +1,6 @@
 // reef compile: from a plain model to one with programs for a chip.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "outputs/file_output.h"
 #include "outputs/json_output.h"
 #include "outputs/text_table.h"
+#include "outputs/work_folder.h"
 #include "reef/chip/compiler.h"
 #include "reef/model/cost.h"
 #include "reef/model/tflite.h"
@@ -119,29 +119,6 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
     return document;
 }
 
-/// A folder of its own, gone with it.
-class WorkFolder {
-  public:
-    static Result<WorkFolder> make() {
-        std::string name =
-            (std::filesystem::temp_directory_path() / "reef-compile-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr)
-            return fail(Cause::io_failed, "no temporary folder can be made", name);
-        return WorkFolder(std::move(name));
-    }
-    WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-    WorkFolder& operator=(WorkFolder&&) = delete;
-    ~WorkFolder() {
-        std::error_code unknown;
-        if (!path_.empty()) std::filesystem::remove_all(path_, unknown);
-    }
-    [[nodiscard]] const std::string& path() const { return path_; }
-
-  private:
-    explicit WorkFolder(std::string path) : path_(std::move(path)) {}
-    std::string path_;
-};
-
 Result<std::optional<Against>> other_compiler(const CompileVerbOptions& options,
                                               const chip::Compiler& compiler,
                                               const model::Model& plain,
@@ -149,7 +126,7 @@ Result<std::optional<Against>> other_compiler(const CompileVerbOptions& options,
     if (options.with.empty() && options.against.empty()) return std::optional<Against>{};
     if (options.with.empty())
         return REEF_TRY(compare_against(plain, done, bytes, options.against, compiler.family()));
-    const auto folder = REEF_TRY(WorkFolder::make());
+    const auto folder = REEF_TRY(WorkFolder::make("compile"));
     const auto made = REEF_TRY(compile_with_vendor(compiler, options.model, folder.path()));
     auto against = REEF_TRY(compare_against(plain, done, bytes, made, compiler.family()));
     against.path = std::filesystem::path(made).filename().string();

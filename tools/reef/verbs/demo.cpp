@@ -14,6 +14,7 @@
 #include "demo/on_chips.h"
 #include "demo/run.h"
 #include "demo/scene.h"
+#include "outputs/file_output.h"
 #include "outputs/json_output.h"
 #include "outputs/text_table.h"
 #include "pictures/image.h"
@@ -98,6 +99,7 @@ std::vector<std::filesystem::path> missing_folders(std::filesystem::path folder)
 /// Makes the folder and all files in it. What a failed attempt created is removed again.
 Status write_files(const std::string& folder, const std::vector<OutputFile>& files) {
     namespace fs = std::filesystem;
+    const SignalsWait wait;
     const auto new_folders = missing_folders(folder);
     std::vector<fs::path> new_files;
     const auto undo = [&] {

@@ -21,8 +21,9 @@ struct InspectOptions {
 };
 
 /// Prints the text, or gives the JSON.
-Result<Json> inspect_one(const std::string& path, const SharedBytes& file,
-                         const InspectOptions& options, Console& console) {
+Result<Json> inspect_one(const std::string& path, const InspectOptions& options, Console& console) {
+    // Of the weights only the sizes are looked at.
+    const SharedBytes file = REEF_TRY(read_file(path, FileAccess::scattered));
     if (const auto* inspector = kind_of<chip::FileInspector>(file.view())) {
         const auto detail = options.detail.all ? chip::Detail::all : chip::Detail::glance;
         const auto report = REEF_TRY(
@@ -35,22 +36,31 @@ Result<Json> inspect_one(const std::string& path, const SharedBytes& file,
     return options.json ? inspect_json(report) : Json();
 }
 
-/// With --json, several models are members of one document.
-Result<Exit> inspect(const InspectOptions& options, Console& console) {
+/// With --json, several models are members of one document. A file that cannot be reported on hides
+/// none of the others.
+Result<Exit> inspect_several(const InspectOptions& options, Console& console) {
     Json all = json_document("inspect");
     all["models"] = Json::array();
+    Exit end = Exit::ok;
     for (const std::string& path : options.models) {
-        // Of the weights only the sizes are looked at.
-        const SharedBytes file = REEF_TRY(read_file(path, FileAccess::scattered));
         if (!options.json && &path != &options.models.front()) console.print("\n");
-        const auto json = REEF_TRY(inspect_one(path, file, options, console));
-        if (options.json && options.models.size() == 1) {
-            print_json(console, json);
+        auto json = inspect_one(path, options, console);
+        if (!json) {
+            REEF_CHECK(console.flush());
+            print_diagnostic("inspect", in_flags(json.error().message()));
+            end = Exit::failed;
         } else if (options.json) {
-            all["models"].push_back(json);
+            all["models"].push_back(std::move(*json));
         }
     }
-    if (options.json && options.models.size() > 1) print_json(console, all);
+    if (options.json) print_json(console, all);
+    return end;
+}
+
+Result<Exit> inspect(const InspectOptions& options, Console& console) {
+    if (options.models.size() > 1) return inspect_several(options, console);
+    const auto json = REEF_TRY(inspect_one(options.models.front(), options, console));
+    if (options.json) print_json(console, json);
     return Exit::ok;
 }
 

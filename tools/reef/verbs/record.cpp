@@ -42,6 +42,7 @@ Json document_of(const RecordOptions& options, const std::string& device,
 void keep_failed(const std::string& path, const chip::Traffic& traffic) {
     const auto worth = traffic.holds_transfers();
     if (!worth || !*worth) return;
+    const SignalsWait wait;
     if (const auto written = traffic.write(path); written) {
         print_diagnostic("record", "up to the failure: " + summary(path, traffic));
     } else {
@@ -68,7 +69,10 @@ Result<Exit> record(const RecordOptions& options, Console& console) {
         keep_failed(options.out, *recorded.traffic);
         return std::unexpected(std::move(recorded.done.error()));
     }
-    REEF_CHECK(recorded.traffic->write(options.out));
+    {
+        const SignalsWait wait;
+        REEF_CHECK(recorded.traffic->write(options.out));
+    }
     if (options.json) {
         print_json(console, document_of(options, device, *recorded.traffic));
     } else {
