@@ -184,6 +184,23 @@ TEST_F(CompareTest, TwoModels) {
     expect_error({"compare", two_input_model, other, "--input", x}, 2, "is not given");
 }
 
+// Random numbers of two kinds of inputs would be two pictures.
+TEST_F(CompareTest, ModelsOfOtherInputsNeedInputs) {
+    const auto of_side = [&](std::int32_t side, ElementType type) {
+        model::Builder builder("side");
+        const auto in = builder.input("in", type, {1, side});
+        const auto out = builder.tensor("out", type, {1, side});
+        builder.add(model::Op::relu, {in}, {out});
+        builder.output(out);
+        return write(fmt::format("{}_{}.tflite", side, name_of(type)),
+                     model::write_tflite(builder.finish().value()).value());
+    };
+    const std::string four = of_side(4, ElementType::float32),
+                      eight = of_side(8, ElementType::float32);
+    expect_error({"compare", four, eight}, 1, "input 0 is 1x8 f32, and 1x4 f32 of " + four);
+    expect_error({"compare", four, two_input_model}, 1, "2 inputs, and 1 of " + four);
+}
+
 TEST_F(CompareTest, BadInput) {
     expect_error({"compare", a}, 2, "one thing to compare");
     expect_error({"compare", a, same, near}, 2, "near.npy");

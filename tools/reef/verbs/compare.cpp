@@ -11,6 +11,7 @@
 #include "compare/layer_comparison.h"
 #include "inputs/chips.h"
 #include "inputs/tensor_set.h"
+#include "outputs/model_text.h"
 #include "reef/base/file.h"
 #include "reef/model/tflite.h"
 #include "verbs/verb.h"
@@ -100,8 +101,33 @@ Result<ModelRun> run_model(const CompareOptions& options, const std::string& pat
     return run;
 }
 
+std::string text_of(const model::Subgraph& graph, std::size_t input) {
+    return shape_and_type(graph.tensors[static_cast<std::size_t>(graph.inputs[input])]);
+}
+
+/// The same random bytes are the same inputs only where these are alike.
+Status check_random_inputs(const CompareOptions& options) {
+    const auto a = REEF_TRY(model::load_tflite(options.a));
+    const auto b = REEF_TRY(model::load_tflite(options.b));
+    const auto &of_a = a.subgraphs.front(), &of_b = b.subgraphs.front();
+    constexpr std::string_view hint =
+        "random inputs cannot be the same for both; name pictures or arrays with --input";
+    if (of_a.inputs.size() != of_b.inputs.size())
+        return fail(Cause::bad_input,
+                    fmt::format("{} inputs, and {} of {}", of_b.inputs.size(), of_a.inputs.size(),
+                                options.a),
+                    options.b, std::string(hint));
+    for (std::size_t i = 0; i < of_a.inputs.size(); ++i)
+        if (const auto mine = text_of(of_b, i), other = text_of(of_a, i); mine != other)
+            return fail(Cause::bad_input,
+                        fmt::format("input {} is {}, and {} of {}", i, mine, other, options.a),
+                        options.b, std::string(hint));
+    return {};
+}
+
 /// Two models with the same inputs, by their outputs.
 Result<ComparedSets> compare_models(const CompareOptions& options) {
+    if (options.inputs.empty()) REEF_CHECK(check_random_inputs(options));
     const ModelRun a = REEF_TRY(run_model(options, options.a));
     const ModelRun b = REEF_TRY(run_model(options, options.b));
     ComparedSets sets = REEF_TRY(compare_sets(a.outputs, b.outputs, options.rules));
