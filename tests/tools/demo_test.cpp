@@ -153,6 +153,7 @@ TEST(Demo, RefusesAFolderThatCannotBe) {
         EXPECT_EQ(outcome.exit, 1);
         EXPECT_EQ(outcome.out, "");
         EXPECT_THAT(outcome.err, StartsWith("reef demo: " + out));
+        EXPECT_THAT(outcome.err, HasSubstr("nothing was computed yet"));
         EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
     }
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);

@@ -103,6 +103,17 @@ Status check_output_folder(const std::string& path, std::string_view prefix,
     return ::access(path.c_str(), W_OK | X_OK) == 0 ? Status() : cannot_write(path);
 }
 
+Status check_folder_and_above(const std::string& path) {
+    std::error_code ignored;
+    fs::path there(path);
+    while (!there.empty() && !fs::exists(there, ignored)) there = there.parent_path();
+    if (there.empty()) there = ".";
+    if (!fs::is_directory(there, ignored))
+        return fail(Cause::io_failed, fmt::format("{} is no folder", there.string()), path,
+                    "nothing was computed yet; name another folder");
+    return ::access(there.c_str(), W_OK | X_OK) == 0 ? Status() : cannot_write(path);
+}
+
 SignalsWait::SignalsWait() {
     if (waits++ > 0) return;
     waiting_signal = 0;

@@ -26,6 +26,9 @@ namespace reef::tool {
 [[nodiscard]] Status check_output_folder(const std::string& path, std::string_view prefix,
                                          const std::vector<std::string>& inputs);
 
+/// Refuses a folder that cannot be written to, or made, with those above it. Errors: io_failed.
+[[nodiscard]] Status check_folder_and_above(const std::string& path);
+
 /// While it lives, signals that end the command wait: they take effect with its end, when no
 /// temporary file is left. Of several, the last to end is the one.
 class SignalsWait {

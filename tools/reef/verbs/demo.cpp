@@ -278,6 +278,7 @@ Json to_json(const DemoOptions& options, const DemoRun& run, const std::vector<D
 }
 
 Result<Exit> demo(const DemoOptions& options, Console& console) {
+    REEF_CHECK(check_folder_and_above(options.folder));
     if (options.what == "sophgo") {
         REEF_CHECK(run_final_demo(options.folder, console));
         return Exit::ok;
