@@ -85,6 +85,10 @@ bool is_copy(const sim::TensorOp& op) {
            !op.table && std::isinf(op.clamp_min) && std::isinf(op.clamp_max);
 }
 
+bool reads_input(const sim::TensorOp& op) {
+    return op.kind == sim::TensorKind::mac || op.kind == sim::TensorKind::resize;
+}
+
 class Recorder final : public sim::TensorTap {
   public:
     explicit Recorder(Origin first_result) : next_origin_(first_result) {}
@@ -126,6 +130,9 @@ class Recorder final : public sim::TensorTap {
         if (step >= record.tap_of_step.size()) return;
         if (execution.op->kind != sim::TensorKind::resize)
             add_parameters(record, memory, step, position, parameter);
+        // Maxima and sums are of parameters alone: what stands at their input's address, which is
+        // 0, may be their own results.
+        if (!reads_input(*execution.op)) return;
         const std::int32_t tap = record.tap_of_step[step];
         if (tap < 0) return;
         const std::size_t read = static_cast<std::size_t>(tap) * execution.positions() + position;
