@@ -197,6 +197,7 @@ std::vector<OneOperator> operators() {
          model::BatchMatMulOptions{},
          right_matrix},
         {"leaky_relu", Op::leaky_relu, {3, 3}, {3, 3}, model::LeakyReluOptions{.alpha = 0.3F}},
+        {"hard_swish", Op{117}, {3, 3}, {3, 3}, {}},
         {"prelu", Op::prelu, {2, 3}, {2, 3}, {}, slope},
         {"tanh", Op::tanh, {3, 3}, {3, 3}, {}},
         {"rsqrt", Op::rsqrt, {3, 3}, {3, 3}, {}},

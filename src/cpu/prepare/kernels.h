@@ -5,6 +5,9 @@
 
 namespace reef::cpu {
 
+/// TFLite's number of HARD_SWISH, which model::Op does not name: no chip's compiler here takes it.
+inline constexpr model::Op hard_swish{117};
+
 PreparedKernel prepare_add(const OperatorView& op, const PrepareOptions& options);
 PreparedKernel prepare_arg_max(const OperatorView& op, const PrepareOptions& options);
 PreparedKernel prepare_average_pool_2d(const OperatorView& op, const PrepareOptions& options);
@@ -23,6 +26,7 @@ PreparedKernel prepare_floor_div(const OperatorView& op, const PrepareOptions& o
 PreparedKernel prepare_floor_mod(const OperatorView& op, const PrepareOptions& options);
 PreparedKernel prepare_fully_connected(const OperatorView& op, const PrepareOptions& options);
 PreparedKernel prepare_gather_nd(const OperatorView& op, const PrepareOptions& options);
+PreparedKernel prepare_hard_swish(const OperatorView& op, const PrepareOptions& options);
 PreparedKernel prepare_l2_normalization(const OperatorView& op, const PrepareOptions& options);
 PreparedKernel prepare_leaky_relu(const OperatorView& op, const PrepareOptions& options);
 PreparedKernel prepare_logistic(const OperatorView& op, const PrepareOptions& options);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpu/plain/operator_case.h"
+#include "cpu/prepare/kernels.h"
 
 namespace reef::plain {
 namespace {
@@ -235,6 +236,16 @@ OperatorCase make_leaky_relu(Choices& c) {
     return one;
 }
 
+/// Finer outputs than inputs leave fewer bits of 16 than a step of theirs.
+OperatorCase make_hard_swish(Choices& c) {
+    OperatorCase one =
+        unary(c, cpu::hard_swish, [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; },
+              0.76, {u8, i8, f32});
+    if (is_quantised(one.inputs[0].type))
+        one.outputs[0].scale = std::max(one.outputs[0].scale, one.inputs[0].scales[0] / 2);
+    return one;
+}
+
 /// Inputs that are not negative.
 void make_positive(Values& values) {
     if (values.type == f32) {
@@ -307,6 +318,7 @@ constexpr auto elementwise_table = std::to_array<NamedMaker>({
     {Op::relu6, make_relu6},
     {Op::relu_n1_to_1, make_relu_n1_to_1},
     {Op::leaky_relu, make_leaky_relu},
+    {cpu::hard_swish, make_hard_swish},
     {Op::sin, make_sin},
     {Op::cos, make_cos},
     {Op::logistic, make_logistic},
