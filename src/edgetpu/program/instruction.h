@@ -305,6 +305,7 @@ struct NarrowToWide {
     TileWork work{};
     LoopNest src{.dimensions = 6};  ///< words of 4 bytes
     LoopNest dst{.dimensions = 4};  ///< rows
+    bool base_indirect = false;     ///< the source's base is what work.base_register holds
     Signal written{};
     std::array<Wait, 6> wait{};
     spec::RowFormat format{};

@@ -287,6 +287,7 @@ void members(Io& io, Given<Io, NarrowToWide>& o) {
     tile_work(io, o.work);
     nest(io, n::src_base, o.src, 6);
     nest(io, n::dst_base, o.dst, 4);
+    io(n::base_indirect, o.base_indirect);
     signal(io, n::signal_narrow_to_wide_enable, o.written);
     waits(io, n::wait0_counter, o.wait, 6);
     io(n::format, o.format);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "cpu/prepare/convolution.h"
 #include "edgetpu/numerics/closest_ratio.h"
@@ -16,6 +17,7 @@
 #include "edgetpu/params/pairs.h"
 #include "reef/edgetpu/compiled_parameters.h"
 #include "reef/edgetpu/isa.h"
+#include "reef/edgetpu/operators.h"
 #include "reef/model/tflite.h"
 #include "support/shared_data.h"
 
@@ -144,6 +146,28 @@ TEST_F(CompiledModels, TheSameOperatorsAreOnTheChip) {
             EXPECT_EQ(reasons[i].empty(), on_chip[i])
                 << pair.name << ", " << model::place_of(pair.graph(), i) << ": " << reasons[i];
     }
+}
+
+/// Of spec/edgetpu/operators.xml: `seen` are those on the chip in some pair.
+TEST_F(CompiledModels, SeenOperatorsAreThoseOfThePairs) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_TRUE(exists(shared));
+    auto files = test::compiled_pairs();
+    for (auto& pair : test::wild_pairs()) files.push_back(std::move(pair));
+    std::set<std::string> on_chip;
+    for (const auto& file : files) {
+        const auto parameters = edgetpu::CompiledParameters::open(
+            model::load_tflite(file.plain).value(), model::load_tflite(file.compiled).value());
+        ASSERT_TRUE(parameters) << file.name;
+        const auto& operators = parameters->plain().subgraphs[0].operators;
+        for (std::size_t i = 0; i < operators.size(); ++i)
+            if (parameters->on_chip()[i])
+                on_chip.insert(model::builtin_name(operators[i].code.builtin));
+    }
+    std::set<std::string> seen;
+    for (const auto& one : edgetpu::operators())
+        if (one.grade == edgetpu::OperatorGrade::seen) seen.emplace(one.name);
+    EXPECT_EQ(on_chip, seen);
 }
 
 TEST_F(CompiledModels, LayersHaveTheirScalesAndClamps) {

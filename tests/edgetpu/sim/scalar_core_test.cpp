@@ -264,7 +264,8 @@ TEST(ScalarCore, IssuesTileInstructionsByBitmapOrRegister) {
     EXPECT_EQ(*issue("mac gate=1 predicate=2 tiles=3"), (TileIssue{false, 0, std::nullopt}));
     EXPECT_EQ(*issue("ring_send tiles.indirect=1 tiles.register=6"),
               (TileIssue{true, 0x10, std::nullopt}));
-    EXPECT_EQ(*issue("narrow_to_wide base_register=7 tiles=1"), (TileIssue{true, 1, 0x1234}));
+    EXPECT_EQ(*issue("narrow_to_wide base_register=7 base_indirect=1 tiles=1"),
+              (TileIssue{true, 1, 0x1234}));
     EXPECT_THAT(issue("ring_send base_register=7 tiles=1").error().message(),
                 HasSubstr("word 0x0: not modelled: tile opcode 0x10 ring_send: base_register 7"));
     EXPECT_THAT(issue("ring_send tiles=1 tiles.indirect=1 tiles.register=6").error().message(),

@@ -98,6 +98,9 @@ struct Agreement {
         return {};
     }
     Status operator()(const program::NarrowToWide& o) const {
+        if (o.base_indirect != (o.work.base_register != 0))
+            return broken(fmt::format("base_indirect={:d} with base_register={}", o.base_indirect,
+                                      o.work.base_register));
         if (o.row_level <= o.src.dimensions) return {};
         return broken(fmt::format("row_level={}", o.row_level));
     }
