@@ -53,9 +53,8 @@ struct QuantizedHardSwish {
         const std::int32_t unshifted = rounded_high_product(x, upper_half(to_output.multiplier));
         const std::int32_t product = share(x) * unshifted / (1 << 15);
         const std::int32_t rescaled = rounding_divide_by_pot(product, -to_output.shift);
-        return static_cast<T>(std::clamp<std::int32_t>(rescaled + zero_out,
-                                                       std::numeric_limits<T>::min(),
-                                                       std::numeric_limits<T>::max()));
+        return static_cast<T>(std::clamp<std::int32_t>(
+            rescaled + zero_out, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
     }
 };
 

@@ -1,6 +1,6 @@
 // What half of the known programs say, counted on the other half: fields that are said to have few
-// values, forms of instructions, and tables that are said to be odd. Programs are sorted by name; the
-// first, third, ... are one half, the others the other.
+// values, forms of instructions, and tables that are said to be odd. Programs are sorted by name;
+// the first, third, ... are one half, the others the other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,14 +64,15 @@ Score score_of_values(const Programs& known, const Programs& held_out) {
         values[&field].insert(bits);
     });
     Score score;
-    each_listed_value(held_out, [&](const Instruction& at, const FieldInfo& field,
-                                    std::uint64_t bits) {
-        const auto found = values.find(&field);
-        if (found != values.end() && found->second.contains(bits)) return void(++score.hits);
-        ++score.misses;
-        score.missed.insert(std::string(at.info->name) + " " + std::string(field.name) + "=" +
-                            std::to_string(bits));
-    });
+    each_listed_value(held_out,
+                      [&](const Instruction& at, const FieldInfo& field, std::uint64_t bits) {
+                          const auto found = values.find(&field);
+                          if (found != values.end() && found->second.contains(bits))
+                              return void(++score.hits);
+                          ++score.misses;
+                          score.missed.insert(std::string(at.info->name) + " " +
+                                              std::string(field.name) + "=" + std::to_string(bits));
+                      });
     return score;
 }
 
@@ -98,7 +99,8 @@ Score score_of_odd_tables(const Programs& programs) {
                     if ((tiles >> t & 1) != 0) use(of_magnitudes[t]);
             };
             if (one.info->name == "load_table") {
-                const auto first = std::bit_cast<float>(static_cast<std::int32_t>(*one.value("break0")));
+                const auto first =
+                    std::bit_cast<float>(static_cast<std::int32_t>(*one.value("break0")));
                 each_tile([&](bool& tile) { tile = first > 0; });
             }
             if (one.info->find("table_odd") == nullptr || *one.value("table") == 0) continue;
