@@ -130,6 +130,9 @@ TEST_F(UsbVerbsTest, ARecordingIsFilesAndNoStream) {
     expect_error({"record", dense(), "--device", "edgetpu:null", "--out", "-"}, 2,
                  "'-' is no recording: one is two files");
     expect_error({"replay", "-"}, 2, "'-' is no recording");
+    expect_error({"replay", two_input_model}, 1, "neither a recording nor a capture");
+    expect_error({"replay", write("list.txt", " 1317  12.6  host  USB 72 URB_BULK out\n")}, 1,
+                 "neither a recording nor a capture");
     expect_error({"replay", file("a.log"), "--against", "-"}, 2, "'-' is no recording");
 }
 

@@ -122,11 +122,22 @@ bool selects_single_endpoint(const RecordedItem& item) {
            std::ranges::all_of(item.data, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
+/// Its lines are numbered.
+bool may_be_recording(std::string_view text) {
+    const std::string_view number = text.substr(0, std::min(text.find(' '), text.size()));
+    return text.empty() || (!number.empty() && number.size() < text.size() &&
+                            number.find_first_not_of("0123456789") == std::string_view::npos);
+}
+
 }  // namespace
 
 Result<Recording> read_recording(const std::string& path) {
     const auto text = REEF_TRY(read_either(path));
     if (is_usbmon(as_text(text))) return in_place(recording_of_usbmon(as_text(text)), path);
+    if (!may_be_recording(as_text(text)))
+        return fail(Cause::bad_input, "neither a recording nor a capture of usbmon", path,
+                    "reef record writes recordings; of captures, give the kernel's text or an "
+                    "export with every detail");
     auto data = REEF_TRY(read_either(path + ".bin"));
     return Recording{.text = std::string(as_text(text)), .data = std::move(data)};
 }
