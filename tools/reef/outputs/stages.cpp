@@ -51,8 +51,8 @@ void Stages::show(const std::stop_token& stop) {
     const auto stopped = [&] { return stop.stop_requested(); };
     auto next = first_;
     while (!changed_.wait_for(lock, stop, next, stopped) && !stopped()) {
-        next = again_;
         if (stage_.empty()) continue;
+        next = again_;
         write_to(descriptor_, line());
         drawn_ = true;
     }
