@@ -22,7 +22,9 @@ Result<std::vector<Bytes>> inputs_of(const model::Subgraph& graph, const TensorB
         const model::TensorIndex index = op.inputs[binding.input_places()[i].index];
         if (graph.tensors[static_cast<std::size_t>(index)].is_variable)
             return fail(Cause::unsupported, "the run has changed the state that it began with",
-                        executable->inputs[i].name);
+                        executable->inputs[i].name,
+                        "run both models, the plain one with `arithmetic` edgetpu, and compare "
+                        "their outputs");
         inputs.push_back(tensor(index));
     }
     return inputs;

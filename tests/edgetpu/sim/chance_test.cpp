@@ -76,6 +76,7 @@ struct ChanceCase {
     /// are data; empty: all.
     std::set<std::string, std::less<>> kinds = {};
 };
+using Kinds = std::set<std::string, std::less<>>;
 void PrintTo(const ChanceCase& one, std::ostream* out) {
     *out << one.path;
 }
@@ -168,20 +169,50 @@ TEST_P(ChanceFindings, NoUnseenValueChangesOutputsWithoutAWord) {
     EXPECT_GT(outcomes_.refused, 100U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, ChanceFindings,
-                         testing::Values(ChanceCase{"data/edgetpu/templates/bright_16x16_edgetpu"},
-                                         ChanceCase{"data/models/split_concat_edgetpu"},
-                                         ChanceCase{"data/models/keras_lstm_mnist_ptq_edgetpu"}));
+const ChanceCase cases[] = {{"data/edgetpu/templates/bright_16x16_edgetpu"},
+                            {"data/models/split_concat_edgetpu"},
+                            {"data/models/keras_lstm_mnist_ptq_edgetpu"}};
+INSTANTIATE_TEST_SUITE_P(Programs, ChanceFindings, testing::ValuesIn(cases));
 #ifdef REEF_LARGE_PROGRAMS
 // The third has three streams, the last two a blend and a copy of the nearest pixels.
-INSTANTIATE_TEST_SUITE_P(
-    LargePrograms, ChanceFindings,
-    testing::Values(
-        ChanceCase{"data/edgetpu/templates/gabor_64x64_p4_edgetpu"},
-        ChanceCase{"data/edgetpu/wild/rt10__mobilenet_v1_0.25_128_quant_edgetpu"},
-        ChanceCase{"data/edgetpu/wild/iw__model_mat_Add_edgetpu", {"start", "halt", "end"}},
-        ChanceCase{"data/models/movenet_single_pose_lightning_ptq_edgetpu", {"resize"}},
-        ChanceCase{"data/edgetpu/wild/mot__yolov8n_full_integer_quant_edgetpu", {"resize"}}));
+const ChanceCase large_cases[] = {
+    {"data/edgetpu/templates/gabor_64x64_p4_edgetpu"},
+    {"data/edgetpu/wild/rt10__mobilenet_v1_0.25_128_quant_edgetpu"},
+    {"data/edgetpu/wild/iw__model_mat_Add_edgetpu", {"start", "halt", "end"}},
+    {"data/models/movenet_single_pose_lightning_ptq_edgetpu", {"resize"}},
+    {"data/edgetpu/wild/mot__yolov8n_full_integer_quant_edgetpu", {"resize"}}};
+INSTANTIATE_TEST_SUITE_P(LargePrograms, ChanceFindings, testing::ValuesIn(large_cases));
+
+/// Kinds of the file's instructions, but those that a case leaves to others.
+void add_kinds(const test::ProgramFile& file, const ChanceCase& only, Kinds& kinds) {
+    for (const auto& program : file.programs)
+        for (const Bytes chunk : program.chunks) {
+            InstructionCursor cursor(chunk);
+            while (const auto at = cursor.next())
+                if (only.kinds.empty() || only.kinds.contains(at->info->name))
+                    kinds.emplace(at->info->name);
+        }
+}
+
+TEST(ChanceCases, HaveEveryKindOfInstructionOfAnyProgram) {
+    REEF_SHARED_OR_SKIP(shared);
+    (void)shared;
+    std::vector<ChanceCase> all(std::begin(cases), std::end(cases));
+    all.insert(all.end(), std::begin(large_cases), std::end(large_cases));
+    Kinds tried, known;
+    std::size_t found = 0;
+    for (const auto& files : {test::program_files(), test::wild_program_files()})
+        for (const auto& file : files) {
+            add_kinds(file, {}, known);
+            for (const ChanceCase& one : all)
+                if (one.path.ends_with("/" + file.name.substr(0, file.name.rfind('.')))) {
+                    add_kinds(file, one, tried);
+                    ++found;
+                }
+        }
+    EXPECT_EQ(found, all.size());
+    EXPECT_EQ(tried, known);
+}
 #endif
 
 }  // namespace

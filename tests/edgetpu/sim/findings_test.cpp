@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
+#include <span>
 
 #include "machine_run.h"
 #include "support/shared_data.h"
@@ -89,7 +91,28 @@ const Case largest_cases[] = {
      {{read_twice, 38}}},
     {"data/models/ssd_mobilenet_v1_coco_quant_postprocess_segment_0_of_2_edgetpu.tflite",
      {{read_twice, 2}}},
+    {"data/models/mobilenet_v1_0.25_128_quant_cocompiled_with_mobilenet_v1_0.5_160_quant_"
+     "edgetpu.tflite",
+     {}},
 };
+
+TEST(StrictRuns, AreOfEveryProgram) {
+    REEF_SHARED_OR_SKIP(shared);
+    std::set<std::string> listed;
+    const auto list_all = [&](std::span<const Case> some) {
+        for (const Case& one : some) listed.insert((shared / one.path).string());
+    };
+    list_all(cases);
+    list_all(wild_cases);
+    list_all(large_wild_cases);
+    list_all(large_cases);
+    list_all(largest_cases);
+    std::set<std::string> there;
+    for (const char* folder : {"data/models", "data/edgetpu/templates", "data/edgetpu/wild"})
+        for (const auto& path : test::shared_files(folder, "_edgetpu.tflite"))
+            there.insert(path.string());
+    EXPECT_EQ(listed, there);
+}
 #endif
 
 std::string list(const std::vector<Finding>& findings) {
