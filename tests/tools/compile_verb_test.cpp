@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string text_in(const std::string& path) {
@@ -68,6 +69,25 @@ TEST_F(CompileVerbTest, CheckSaysAVerdictForEachOperator) {
     EXPECT_EQ(checked["operators"], compiled_as["operators"]) << checked.dump(1);
     EXPECT_THAT(expect_ok({"check", plain, "--target", "edgetpu"}),
                 AllOf(HasSubstr("plain model for the Edge TPU"), HasSubstr("on the chip")));
+}
+
+TEST_F(CompileVerbTest, SeveralModelsAreWrittenToAFolderForOneChip) {
+    const auto other = write("other.tflite", model::write_tflite(test::random_network(9)).value());
+    const auto folder = file("both");
+    const auto text =
+        expect_ok({"compile", plain, other, "--target", "edgetpu", "-o", folder, "--verify"});
+    EXPECT_THAT(text, AllOf(HasSubstr("net_edgetpu.tflite"), HasSubstr("other_edgetpu.tflite"),
+                            Not(HasSubstr("Not verified"))));
+    for (const char* name : {"net", "other"})
+        EXPECT_THAT(expect_ok({"disasm", folder + "/" + name + "_edgetpu.tflite", "--check"}),
+                    HasSubstr("all rules kept"));
+    const auto document = nlohmann::json::parse(
+        expect_ok({"compile", plain, other, "--target", "edgetpu", "--json", "--no-verify"}));
+    EXPECT_EQ(document["models"].size(), 2U);
+    expect_error({"compile", plain, plain, "--target", "edgetpu", "-o", folder}, 2,
+                 "two of the models have one file name");
+    expect_error({"compile", plain, other, "--target", "edgetpu", "--print-after", "place"}, 2,
+                 "are of one model");
 }
 
 TEST_F(CompileVerbTest, PrintsWhatAPassLeaves) {

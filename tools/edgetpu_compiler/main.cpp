@@ -80,25 +80,48 @@ std::string summary_of(const std::string& input, std::size_t input_bytes, const 
     return text;
 }
 
-Status compile_one(const std::string& path, const Options& options) {
-    const auto begin = std::chrono::steady_clock::now();
-    const auto model = REEF_TRY(model::load_tflite(path));
-    const auto compiled = REEF_TRY(in_place(edgetpu::compile(model, {}), path));
-    const auto bytes = REEF_TRY(model::write_tflite(compiled.model));
-    const auto stem = std::filesystem::path(path).stem().string();
+/// A model, what was made of it, and since when.
+struct Job {
+    std::string path;
+    edgetpu::Compiled compiled;
+    std::chrono::steady_clock::time_point begin;
+};
+
+Status write(const Job& job, const Options& options) {
+    const auto bytes = REEF_TRY(model::write_tflite(job.compiled.model));
+    const auto stem = std::filesystem::path(job.path).stem().string();
     const Names names{(std::filesystem::path(options.folder) / (stem + "_edgetpu.tflite")).string(),
                       (std::filesystem::path(options.folder) / (stem + "_edgetpu.log")).string()};
     std::error_code unknown;
-    const auto size = std::filesystem::file_size(path, unknown);
-    const std::string summary = summary_of(path, unknown ? 0 : size, names, bytes.size(), compiled);
-    const std::string operations = operations_text(compiled);
+    const auto size = std::filesystem::file_size(job.path, unknown);
+    const std::string summary =
+        summary_of(job.path, unknown ? 0 : size, names, bytes.size(), job.compiled);
+    const std::string operations = operations_text(job.compiled);
     const std::string log =
         fmt::format("Reef's compiler for the Edge TPU\n{}\n{}", summary, operations);
     REEF_CHECK(write_file(names.model, bytes));
     REEF_CHECK(write_file(names.log, as_bytes(log)));
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::milli> took =
+        std::chrono::steady_clock::now() - job.begin;
     fmt::print("\nModel compiled successfully in {:.0f} ms.\n\n{}", took.count(), summary);
     if (options.show_operations) fmt::print("\n{}", operations);
+    return {};
+}
+
+/// Several models are compiled to lie beside one another on the chip.
+Status compile(const Options& options) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<model::Model> models;
+    for (const auto& path : options.models) models.push_back(REEF_TRY(model::load_tflite(path)));
+    if (models.size() == 1)
+        return write(
+            {options.models.front(),
+             REEF_TRY(in_place(edgetpu::compile(models.front(), {}), options.models.front())),
+             begin},
+            options);
+    auto together = REEF_TRY(edgetpu::compile_together(models, {}));
+    for (std::size_t i = 0; i < together.size(); ++i)
+        REEF_CHECK(write({options.models[i], std::move(together[i]), begin}, options));
     return {};
 }
 
@@ -117,7 +140,9 @@ int run(int argc, char** argv) {
     CLI::App app{"Compiles TensorFlow Lite models for the Edge TPU"};
     Options options;
     app.name("reef-edgetpu-compiler");
-    app.add_option("MODEL", options.models, "Plain quantised .tflite files")->required();
+    app.add_option("MODEL", options.models,
+                   "Plain quantised .tflite files; several share the chip's memory")
+        ->required();
     app.add_option("-o,--out_dir", options.folder, "Folder to write to (default: .)");
     app.add_flag("-s,--show_operations", options.show_operations, "Print the log of operations");
     app.add_option("-n,--num_segments", options.segments, "Only 1: one chip");
@@ -128,8 +153,7 @@ int run(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     fmt::print("Edge TPU Compiler, reef {}\n", REEF_VERSION);
     auto status = refuse(options);
-    for (std::size_t i = 0; status && i < options.models.size(); ++i)
-        status = compile_one(options.models[i], options);
+    if (status) status = compile(options);
     if (status) return 0;
     fmt::print(stderr, "reef-edgetpu-compiler: {}\n", status.error().message());
     return 1;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,6 +92,13 @@ class Compiler : public Part {
     /// is left for the chip; cancelled.
     [[nodiscard]] virtual Result<Compilation> compile(const model::Model& model,
                                                       const CompileOptions& options) const = 0;
+    /// Of models that take turns on one chip: running one leaves the parameters of the others
+    /// there. Errors: those of compile(), the model's number as their place; unsupported by a
+    /// compiler that cannot.
+    [[nodiscard]] virtual Result<std::vector<Compilation>> compile_together(
+        std::span<const model::Model> /*models*/, const CompileOptions& /*options*/) const {
+        return fail(Cause::unsupported, "models are compiled one by one for this chip");
+    }
     /// Which operators the chip takes and why not the others, by the compiler's rules alone:
     /// nothing is placed or emitted, so that compile() may still leave some to the CPU that do not
     /// fit together. Errors: bad_argument as those of compile(); unsupported when the compiler

@@ -5,6 +5,8 @@
 // on a chip yet: docs/edgetpu-compiler.md.
 #pragma once
 
+#include <span>
+
 #include "reef/base/result.h"
 #include "reef/chip/compiler.h"
 #include "reef/edgetpu/package.h"
@@ -51,6 +53,10 @@ struct Compiled {
 
 /// Errors: as chip::Compiler::compile().
 [[nodiscard]] Result<Compiled> compile(const model::Model& model, const CompileOptions& options);
+/// As chip::Compiler::compile_together(): the programs' parameters lie beside one another under one
+/// caching token, those of the first models first; what does not fit is streamed.
+[[nodiscard]] Result<std::vector<Compiled>> compile_together(std::span<const model::Model> models,
+                                                             const CompileOptions& options);
 /// As chip::Compiler::mapping().
 [[nodiscard]] Result<std::vector<chip::CompiledOperator>> mapping(const model::Model& model,
                                                                   const CompileOptions& options);

@@ -21,6 +21,7 @@ std::uint32_t rows_stored(const ParameterLayer& layer) {
 
 /// Rows of each tile that no parameters need.
 std::uint32_t free_rows(const Plan& plan) {
+    if (plan.beside.scratch_rows != 0) return plan.beside.scratch_rows;
     std::uint64_t stored = 0;
     for (const ParameterLayer& layer : plan.layers) stored += rows_stored(layer);
     const std::uint64_t needed = stored / all_tiles + lost_rows;

@@ -8,6 +8,7 @@
 #include "compiler/compilation.h"
 #include "edgetpu/compiler/embed.h"
 #include "edgetpu/compiler/target.h"
+#include "reef/base/sha256.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/estimate.h"
@@ -47,9 +48,20 @@ Status check(const Package& package) {
     return {};
 }
 
+/// Programs that share the chip's parameter memory.
+struct Sharing {
+    lowering::Residency rows;  ///< up to now
+    std::uint32_t first_scratch_row = spec::parameter_rows;
+    std::optional<std::uint64_t> token;
+};
+
 class Backend final : public compiler::Backend {
   public:
-    Backend(const CompileOptions& options, Compiled& out) : options_(options), out_(out) {}
+    /// `sharing`: with what programs lie together; none: each by itself.
+    Backend(const CompileOptions& options, Compiled& out, Sharing* sharing = nullptr)
+        : options_(options), out_(out), sharing_(sharing) {
+        if (sharing != nullptr) before_ = *sharing;
+    }
 
     [[nodiscard]] std::string_view chip() const override { return "the Edge TPU"; }
     [[nodiscard]] const compiler::Target& target() const override { return target_; }
@@ -61,6 +73,7 @@ class Backend final : public compiler::Backend {
     void forget() override {
         out_.programs.clear();
         out_.forms = {};
+        if (sharing_ != nullptr) *sharing_ = before_;
     }
 
     Result<compiler::ProgramOperator> lower(const Graph& graph, const compiler::Program& program,
@@ -125,6 +138,7 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(passes.begin(pass::tile));
         Plan plan = lowering::tile(graph, program);
         plan.overlaps = options_.schedule == chip::Schedule::overlapped;
+        if (sharing_ != nullptr) plan.beside = sharing_->rows;
         if (options_.most_activation_bytes != 0)
             plan.most_narrow_bytes = static_cast<std::uint32_t>(
                 std::min<std::size_t>(options_.most_activation_bytes, plan.most_narrow_bytes));
@@ -150,7 +164,8 @@ class Backend final : public compiler::Backend {
         });
         REEF_CHECK(passes.begin(pass::embed));
         const std::size_t cached = programs.cached.size();
-        Package package = package_of(plan, std::move(programs));
+        Package package = package_of(plan, std::move(programs),
+                                     sharing_ == nullptr ? std::nullopt : sharing_->token);
         REEF_CHECK(check(package));
         REEF_CHECK(report(plan, program, package, cached));
         return package;
@@ -176,8 +191,14 @@ class Backend final : public compiler::Backend {
         CompiledProgram& done = out_.programs.emplace_back();
         done.operators = program.nodes.size();
         done.cached_bytes = cached;
-        const std::size_t all =
+        std::size_t all =
             std::size_t{plan.first_scratch_row} * spec::row_bytes * lowering::all_tiles;
+        for (const std::uint32_t rows : plan.beside.first_rows) all -= rows * spec::row_bytes;
+        if (sharing_ != nullptr) {
+            sharing_->rows.first_rows = plan.rows_used;
+            sharing_->first_scratch_row =
+                std::min(sharing_->first_scratch_row, plan.first_scratch_row);
+        }
         done.remaining_bytes = all - std::min(all, cached);
         done.streamed_bytes = plan.streamed.size();
         done.narrow_bytes = plan.narrow_bytes;
@@ -192,18 +213,99 @@ class Backend final : public compiler::Backend {
     const CompileOptions& options_;
     lowering::Target target_;
     Compiled& out_;
+    Sharing* sharing_;
+    Sharing before_{};
 };
 
-}  // namespace
-
-Result<Compiled> compile(const model::Model& model, const CompileOptions& options) {
+Result<Compiled> compile_beside(const model::Model& model, const CompileOptions& options,
+                                Sharing* sharing) {
     Compiled out;
-    Backend backend(options, out);
+    Backend backend(options, out, sharing);
     auto lowered = REEF_TRY(compiler::compile(model, backend, own_passes, options));
     out.model = std::move(lowered.model);
     out.operators = std::move(lowered.operators);
     out.listing = std::move(lowered.listing);
     return out;
+}
+
+/// Some rows of every tile are lost to layers that lie on one tile.
+constexpr std::uint32_t lost_rows = 48;
+/// For what layers need while they compute.
+constexpr std::uint32_t least_scratch_rows = 64, most_scratch_rows = 1024;
+
+/// Of each tile, for all programs, where each has its parameters to itself.
+Result<std::uint32_t> rows_for_parameters(std::span<const model::Model> models,
+                                          const CompileOptions& options) {
+    std::uint32_t rows = lost_rows;
+    for (const auto& model : models) {
+        Sharing alone;
+        REEF_CHECK(compile_beside(model, options, &alone));
+        rows += std::ranges::max(alone.rows.first_rows);
+    }
+    return rows;
+}
+
+struct Together {
+    std::vector<Compiled> models;
+    Sharing sharing;
+};
+
+Result<Together> compile_all(std::span<const model::Model> models, const CompileOptions& options,
+                             const Sharing& sharing) {
+    Together all{.models = {}, .sharing = sharing};
+    for (std::size_t i = 0; i < models.size(); ++i)
+        all.models.push_back(REEF_TRY(in_place(compile_beside(models[i], options, &all.sharing),
+                                               fmt::format("model {}", i))));
+    return all;
+}
+
+std::uint64_t token_of(const Together& all) {
+    std::vector<std::byte> bytes;
+    for (const Compiled& one : all.models)
+        for (const auto& op : one.model.subgraphs.front().operators)
+            if (is_compiled(op)) {
+                const Bytes program = op.custom_options.view();
+                bytes.insert(bytes.end(), program.begin(), program.end());
+            }
+    const auto digest = sha256(bytes);
+    std::uint64_t token = 0;
+    for (std::size_t i = 0; i < sizeof token; ++i) token |= std::uint64_t{digest[i]} << 8 * i;
+    return token | 1U;
+}
+
+}  // namespace
+
+Result<Compiled> compile(const model::Model& model, const CompileOptions& options) {
+    return compile_beside(model, options, nullptr);
+}
+
+Result<std::vector<Compiled>> compile_together(std::span<const model::Model> models,
+                                               const CompileOptions& options) {
+    const std::uint32_t needed = REEF_TRY(rows_for_parameters(models, options));
+    Sharing start;
+    start.rows.scratch_rows = std::clamp<std::uint32_t>(
+        spec::parameter_rows - std::min<std::uint32_t>(needed, spec::parameter_rows),
+        least_scratch_rows, most_scratch_rows);
+    // What one needs while it computes, all leave alone; then where parameters end is known.
+    constexpr int most_rounds = 8;
+    for (int round = 0; round < most_rounds; ++round) {
+        const std::uint32_t end = spec::parameter_rows - start.rows.scratch_rows;
+        if (start.rows.end == 0) start.rows.end = end;
+        auto all = REEF_TRY(compile_all(models, options, start));
+        const std::uint32_t used = std::ranges::max(all.sharing.rows.first_rows);
+        if (all.sharing.first_scratch_row < end) {
+            start.rows.scratch_rows = spec::parameter_rows - all.sharing.first_scratch_row;
+            start.rows.end = 0;
+        } else if (start.rows.end != used) {
+            start.rows.end = used;
+        } else if (!start.token) {
+            start.token = token_of(all);
+        } else {
+            return std::move(all.models);
+        }
+    }
+    return fail(Cause::unsupported, "the models' parameters find no place beside one another", {},
+                "compile them one by one");
 }
 
 Result<std::vector<chip::CompiledOperator>> mapping(const model::Model& model,

@@ -91,12 +91,15 @@ std::optional<chip::VendorCompiler> CompilerPart::vendor() const {
                                     "it compiled elsewhere"};
 }
 
-Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
-                                                const chip::CompileOptions& options) const {
-    if (!options.settings.empty())
-        return fail(Cause::bad_argument,
-                    fmt::format("no setting '{}'", options.settings.begin()->first));
-    Compiled compiled = REEF_TRY(edgetpu::compile(model, options));
+namespace {
+
+Status check_settings(const chip::CompileOptions& options) {
+    if (options.settings.empty()) return {};
+    return fail(Cause::bad_argument,
+                fmt::format("no setting '{}'", options.settings.begin()->first));
+}
+
+chip::Compilation compilation_of(Compiled compiled, const chip::CompileOptions& options) {
     chip::Compilation out{.model = std::move(compiled.model),
                           .operators = std::move(compiled.operators),
                           .sections = {},
@@ -112,6 +115,23 @@ Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
         out.sections.push_back(section_of(compiled.forms));
         out.document.emplace_back("forms", document_of(compiled.forms));
     }
+    return out;
+}
+
+}  // namespace
+
+Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
+                                                const chip::CompileOptions& options) const {
+    REEF_CHECK(check_settings(options));
+    return compilation_of(REEF_TRY(edgetpu::compile(model, options)), options);
+}
+
+Result<std::vector<chip::Compilation>> CompilerPart::compile_together(
+    std::span<const model::Model> models, const chip::CompileOptions& options) const {
+    REEF_CHECK(check_settings(options));
+    std::vector<chip::Compilation> out;
+    for (Compiled& one : REEF_TRY(edgetpu::compile_together(models, options)))
+        out.push_back(compilation_of(std::move(one), options));
     return out;
 }
 

@@ -12,6 +12,8 @@ class CompilerPart final : public chip::Compiler {
     [[nodiscard]] std::vector<std::string_view> passes() const override;
     [[nodiscard]] Result<chip::Compilation> compile(
         const model::Model& model, const chip::CompileOptions& options) const override;
+    [[nodiscard]] Result<std::vector<chip::Compilation>> compile_together(
+        std::span<const model::Model> models, const chip::CompileOptions& options) const override;
     [[nodiscard]] Result<std::vector<chip::CompiledOperator>> mapping(
         const model::Model& model, const chip::CompileOptions& options) const override;
     [[nodiscard]] std::optional<chip::VendorCompiler> vendor() const override;

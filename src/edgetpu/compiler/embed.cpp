@@ -165,8 +165,8 @@ Executable caching(Programs& programs) {
 
 }  // namespace
 
-Package package_of(const Plan& plan, Programs programs) {
-    const std::uint64_t token = token_of(programs);
+Package package_of(const Plan& plan, Programs programs, std::optional<std::uint64_t> given) {
+    const std::uint64_t token = given ? *given : token_of(programs);
     Package package;
     package.min_runtime_version = runtime_version;
     package.compiler_version = own_compiler_version;

@@ -5,6 +5,8 @@
 
 namespace reef::edgetpu::lowering {
 
-[[nodiscard]] Package package_of(const Plan& plan, Programs programs);
+/// `token`: of all programs that share the chip's memory; nothing: made of this one's bytes.
+[[nodiscard]] Package package_of(const Plan& plan, Programs programs,
+                                 std::optional<std::uint64_t> token = {});
 
 }  // namespace reef::edgetpu::lowering

@@ -60,8 +60,9 @@ void emit_identity(Emission& e) {
 
 /// Reads the row that nothing needs: one that is cached and never read is most often a mistake.
 void emit_anchor(Emission& e) {
+    const auto row = static_cast<std::int32_t>(e.plan.layers.back().pieces.front().row);
     program::WideToNarrow read;
-    read.src = nest(4, 0, {{1, 1}});
+    read.src = nest(4, row, {{1, 1}});
     read.dst = rotating(nest(6, 64, {{1, 32}, {64, 1}}), 2, 32);
     read.written = signal_at(2);
     read.wait[0] = room_for(counter::AVDATA_, 2, -1, 1);

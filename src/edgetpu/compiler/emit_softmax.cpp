@@ -129,7 +129,7 @@ class SoftmaxWriter {
 
     /// Of all rows in 64 lanes, of those in 16, in 4, in one.
     void find_largest() const {
-        const auto row = static_cast<std::int32_t>(std::ranges::max(e_.plan.rows_used));
+        const auto row = e_.plan.first_free_row();
         to_rows(values_, 64, room_.rows, row);
         largest_of(row, room_.rows, 64, small_);
         for (std::uint32_t words = 16; words >= 1; words /= 4) {

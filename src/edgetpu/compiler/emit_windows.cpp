@@ -188,7 +188,7 @@ Status check_rows(const Plan& plan, const Step& step) {
         const Area w = in.window(t);
         rows = std::max(rows, w.rows.size() * ((w.columns.size() + 3) / 4));
     }
-    const auto used = static_cast<std::int32_t>(std::ranges::max(plan.rows_used));
+    const auto used = plan.first_free_row();
     if (used + rows <= identity_row - 16) return {};
     return fail(Cause::unsupported, "its input does not fit beside the parameters",
                 place_of(plan, step));
@@ -272,7 +272,7 @@ void emit(Emission& e, const Step& step, const MaxStep& kind) {
         return std::optional(fill);
     });
     e.code.fence();
-    const auto row = static_cast<std::int32_t>(std::ranges::max(e.plan.rows_used));
+    const auto row = e.plan.first_free_row();
     for (std::uint32_t group = 0; group * 16 < in.words(); ++group) {
         const std::uint32_t words = std::min(16U, in.words() - 16 * group);
         e.code.by_class([&](unsigned t) { return pixels_as_rows(in, out, t, row, group, words); });

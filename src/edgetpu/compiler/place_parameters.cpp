@@ -23,7 +23,7 @@ constexpr std::int32_t least_head = 16;
 class ParameterPlacer {
   public:
     explicit ParameterPlacer(Plan& plan) : plan_(plan), used_(plan.rows_used) {
-        plan.first_scratch_row = spec::parameter_rows;
+        plan.first_scratch_row = spec::parameter_rows - plan.beside.scratch_rows;
         for (const ParameterLayer& layer : plan.layers)
             if (!layer.spread)
                 plan.first_scratch_row =
@@ -32,7 +32,7 @@ class ParameterPlacer {
     }
 
     Status run(bool stream_all) {
-        used_.fill(0);
+        used_ = plan_.beside.first_rows;
         for (const ParameterLayer& layer : plan_.layers)
             if (!layer.spread && layer.schedule.head < least_head)
                 return fail(Cause::unsupported,
@@ -77,7 +77,8 @@ class ParameterPlacer {
         }
         // Some rows of every tile are lost to layers that lie on one tile.
         constexpr std::uint64_t lost_rows = 600;
-        const std::uint64_t room = std::uint64_t{all_tiles} * cap();
+        std::uint64_t room = 0;
+        for (const std::uint32_t used : used_) room += cap() - std::min(cap(), used);
         std::ranges::stable_sort(can, std::ranges::greater{},
                                  [](const ParameterLayer* l) { return l->rows.size(); });
         for (ParameterLayer* layer : can) {
@@ -116,8 +117,7 @@ class ParameterPlacer {
         layer.name = "anchor";
         layer.row_bytes = spec::row_bytes;
         layer.rows.resize(spec::row_bytes);
-        layer.pieces.push_back({0, 0, 1, 0});
-        used_[0] = 1;
+        layer.pieces.push_back({0, used_[0]++, 1, 0});
     }
 
     [[nodiscard]] unsigned emptiest() const {

@@ -95,6 +95,10 @@ std::uint32_t Tensor::most_pixels() const {
     return static_cast<std::uint32_t>(most);
 }
 
+std::int32_t Plan::first_free_row() const {
+    return static_cast<std::int32_t>(std::max(std::ranges::max(rows_used), beside.end));
+}
+
 SoftmaxRoom softmax_room(const Tensor& in) {
     return {(in.words() + 63) / 64, (in.words() + 1) / 2};
 }

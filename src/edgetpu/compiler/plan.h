@@ -303,6 +303,15 @@ struct Port {
     TensorId tensor = 0;
 };
 
+/// What other programs keep of the chip's parameter memory, beside which a program stays.
+struct Residency {
+    /// Of each tile: rows below are others'.
+    std::array<std::uint32_t, all_tiles> first_rows{};
+    std::uint32_t end = 0;  ///< behind all programs' parameters
+    /// Rows at the end of each tile that no program keeps anything in; 0: as many as it needs.
+    std::uint32_t scratch_rows = 0;
+};
+
 struct Plan {
     const compiler::Graph* graph = nullptr;
     std::vector<Tensor> tensors;
@@ -312,15 +321,18 @@ struct Plan {
     /// Of each tile, for activations: UsedNarrowMemoryBytesPerTile of no known program is above it,
     /// though addresses go further.
     std::uint32_t most_narrow_bytes = spec::activation_bytes;
+    Residency beside{};
     // Filled by placement.
     bool overlaps = true;  ///< else each step ends before the next one's data move
     bool ahead = false;    ///< layers' parameters are sent ahead
     /// One row is cached for nothing but to make the chip's parameter memory this program's: it has
     /// no others there, and its scratch rows overwrite another program's.
     bool anchored = false;
-    std::uint32_t narrow_bytes = 0;       ///< used on every tile
-    std::uint32_t first_scratch_row = 0;  ///< wide rows below it hold parameters
-    std::array<std::uint32_t, all_tiles> rows_used{};
+    std::uint32_t narrow_bytes = 0;                    ///< used on every tile
+    std::uint32_t first_scratch_row = 0;               ///< wide rows below it hold parameters
+    std::array<std::uint32_t, all_tiles> rows_used{};  ///< others' below them
+    /// Behind the parameters of all tiles: where steps lay out what they read as parameters.
+    [[nodiscard]] std::int32_t first_free_row() const;
     std::vector<std::byte> streamed;  ///< parameters that come with every inference
 
     [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[id]; }

@@ -13,6 +13,10 @@
 #include "edgetpu/compiler/random_network.h"
 #include "reef/base/file.h"
 #include "reef/edgetpu/compiler.h"
+#include "reef/edgetpu/layer_tensor.h"
+#include "reef/edgetpu/package.h"
+#include "reef/edgetpu/parameter_memory.h"
+#include "reef/edgetpu/simulator.h"
 #include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 #include "support/compiled_session.h"
@@ -111,6 +115,75 @@ TEST(CompileRandom, NetworksOfSmallImagesGiveTheSameBytes) {
     fmt::print("{} of {} equal and clean, {} with layers spread over the tiles\n", equal, count,
                spread);
     EXPECT_GE(3 * spread, count);
+}
+
+std::vector<edgetpu::Package> packages_of(const model::Model& compiled) {
+    std::vector<edgetpu::Package> packages;
+    for (const auto& op : compiled.subgraphs.front().operators)
+        if (edgetpu::is_compiled(op)) packages.push_back(edgetpu::package_of(op).value());
+    return packages;
+}
+
+/// Any number of models take turns on one chip: each loads its parameters once.
+TEST(CompileTogether, ModelsThatTakeTurnsKeepTheirParametersOnTheChip) {
+    for (unsigned seed = 1; seed <= 12; ++seed) {
+        SCOPED_TRACE(seed);
+        std::vector<model::Model> plain;
+        for (unsigned i = 0; i < 2 + seed % 2; ++i)
+            plain.push_back(i == 1 ? test::random_network_of_small_images(seed)
+                                   : test::random_network(100 * i + seed));
+        const auto together = edgetpu::compile_together(plain, {});
+        ASSERT_TRUE(together) << together.error().message();
+        std::vector<edgetpu::ParameterRows> rows;
+        for (std::size_t i = 0; i < plain.size(); ++i) {
+            const auto& compiled = (*together)[i].model;
+            const auto packages = packages_of(compiled);
+            EXPECT_EQ(packages.front().executables.front().parameter_caching_token,
+                      packages_of(together->front().model)
+                          .front()
+                          .executables.front()
+                          .parameter_caching_token);
+            const auto verified = tool::verify_compiled(plain[i], compiled, "edgetpu");
+            ASSERT_TRUE(verified) << verified.error().message();
+            EXPECT_EQ(verified->first_difference, "");
+            EXPECT_TRUE(verified->findings.empty()) << verified->findings.front();
+            const auto own = edgetpu::parameter_rows_of(
+                                 *packages.front().find(edgetpu::ExecutableType::parameter_caching))
+                                 .value();
+            for (const auto& other : rows) EXPECT_FALSE(edgetpu::overlap(own, other));
+            rows.push_back(own);
+        }
+    }
+}
+
+/// On one simulated chip in turns, in an order that would show rows that another's run wrote over.
+TEST(CompileTogether, RunningOneLeavesTheOthersRowsAlone) {
+    const std::vector<model::Model> plain{
+        test::random_network(3), test::random_network_of_small_images(4), test::random_network(5)};
+    const auto together = edgetpu::compile_together(plain, {});
+    ASSERT_TRUE(together) << together.error().message();
+    edgetpu::Simulator chip;
+    std::vector<edgetpu::SimulatedPackage> packages;
+    std::vector<std::vector<std::vector<std::byte>>> first(plain.size());
+    for (const auto& one : *together)
+        packages.push_back(
+            edgetpu::SimulatedPackage::prepare(packages_of(one.model).front()).value());
+    for (const std::size_t turn : {0, 1, 2, 0, 2, 1, 0, 1, 2}) {
+        const auto& e = packages[turn].executable();
+        std::mt19937 random(7);
+        std::vector<std::vector<std::byte>> inputs, outputs;
+        for (const auto& layer : e.inputs)
+            for (auto& b : inputs.emplace_back(edgetpu::tensor_bytes(layer).value()))
+                b = static_cast<std::byte>(random());
+        for (const auto& layer : e.outputs)
+            outputs.emplace_back(edgetpu::tensor_bytes(layer).value());
+        const std::vector<Bytes> in(inputs.begin(), inputs.end());
+        const std::vector<MutableBytes> out(outputs.begin(), outputs.end());
+        const auto done = packages[turn].run(chip, in, out);
+        ASSERT_TRUE(done) << done.error().message();
+        if (first[turn].empty()) first[turn] = outputs;
+        EXPECT_EQ(outputs, first[turn]);
+    }
 }
 
 /// The same on a chip that is made too small for them. Bands send their parameters once for each.

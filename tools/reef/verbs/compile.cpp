@@ -27,7 +27,7 @@ namespace reef::tool {
 namespace {
 
 struct CompileVerbOptions {
-    std::string model;
+    std::vector<std::string> models;
     std::string target;
     std::string out;
     std::string against;
@@ -103,7 +103,7 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
                  const chip::Compilation& done, const std::optional<Verification>& verification,
                  const std::optional<Against>& against) {
     Json document = json_document("compile");
-    document["model"] = options.model;
+    document["model"] = options.models.front();
     document["target"] = std::string(compiler.family());
     document["output"] = options.out;
     document["operators"] = operators_json(done);
@@ -127,7 +127,8 @@ Result<std::optional<Against>> other_compiler(const CompileVerbOptions& options,
     if (options.with.empty())
         return REEF_TRY(compare_against(plain, done, bytes, options.against, compiler.family()));
     const auto folder = REEF_TRY(WorkFolder::make("compile"));
-    const auto made = REEF_TRY(compile_with_vendor(compiler, options.model, folder.path()));
+    const auto made =
+        REEF_TRY(compile_with_vendor(compiler, options.models.front(), folder.path()));
     auto against = REEF_TRY(compare_against(plain, done, bytes, made, compiler.family()));
     against.path = std::filesystem::path(made).filename().string();
     return against;
@@ -143,22 +144,112 @@ Status check_settings(const chip::Compiler& compiler, const chip::CompileOptions
     return {};
 }
 
+/// One of several models, written beside the others.
+struct Written {
+    std::string path;
+    std::vector<std::byte> bytes;
+    std::optional<Verification> verification;
+    [[nodiscard]] bool right() const { return !verification || verification->passed(); }
+};
+
+bool is_verified(const CompileVerbOptions& options, const chip::Compiler& compiler,
+                 const model::Model& plain) {
+    const bool can =
+        runtime::Registry::of_process().part<runtime::ChipArithmetic>(compiler.family()) != nullptr;
+    return options.verify || (!options.no_verify && can && is_small(plain));
+}
+
+std::string path_in(const std::string& folder, const std::string& model, std::string_view family) {
+    const auto stem = std::filesystem::path(model).stem().string();
+    return (std::filesystem::path(folder) / fmt::format("{}_{}.tflite", stem, family)).string();
+}
+
+Status check_several(const CompileVerbOptions& options, const chip::Compiler& compiler) {
+    for (const auto* one :
+         {&options.against, &options.with, &options.report, &options.settings.print_after})
+        if (!one->empty())
+            return fail(Cause::bad_argument,
+                        "--against, --with, --report and --print-after are of one model", {},
+                        "give one model");
+    std::vector<std::string> paths;
+    for (const auto& model : options.models)
+        paths.push_back(path_in(options.out, model, compiler.family()));
+    std::ranges::sort(paths);
+    if (std::ranges::adjacent_find(paths) != paths.end())
+        return fail(Cause::bad_argument, "two of the models have one file name", {},
+                    "their compiled models would be one file");
+    if (options.out.empty()) return {};
+    REEF_CHECK(check_output_folder(options.out, "", {}));
+    if (!std::filesystem::exists(options.out)) return {};
+    for (const auto& path : paths) REEF_CHECK(check_output_file(path, options.models));
+    return {};
+}
+
+/// Models that take turns on one chip, into a folder.
+Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Compiler& compiler,
+                             Console& console) {
+    REEF_CHECK(check_several(options, compiler));
+    std::vector<model::Model> plain;
+    for (const auto& path : options.models) plain.push_back(REEF_TRY(model::load_tflite(path)));
+    const auto done = REEF_TRY(compiler.compile_together(plain, options.settings));
+    Json document = json_document("compile");
+    document["models"] = Json::array();
+    std::vector<Written> files;
+    for (std::size_t i = 0; i < done.size(); ++i) {
+        Written& file = files.emplace_back();
+        file.path = path_in(options.out, options.models[i], compiler.family());
+        file.bytes = REEF_TRY(in_place(model::write_tflite(done[i].model), file.path));
+        if (is_verified(options, compiler, plain[i]))
+            file.verification = REEF_TRY(
+                in_place(verify_compiled(plain[i], done[i].model, compiler.family()), file.path));
+        CompileVerbOptions one = options;
+        one.models = {options.models[i]};
+        one.out = file.path;
+        document["models"].push_back(document_of(one, compiler, done[i], file.verification, {}));
+    }
+    const bool right = std::ranges::all_of(files, &Written::right);
+    if (right && !options.out.empty()) {
+        std::error_code error;
+        std::filesystem::create_directories(options.out, error);
+        if (error) return fail(Cause::io_failed, error.message(), options.out);
+        for (const Written& file : files) REEF_CHECK(write_output(file.path, file.bytes));
+    }
+    if (options.json) {
+        print_json(console, document);
+        return right ? Exit::ok : Exit::failed;
+    }
+    for (std::size_t i = 0; i < done.size(); ++i) {
+        console.print("{}{}\n", i == 0 ? "" : "\n", printable(options.models[i]));
+        print_operators(console, done[i], options.all);
+        for (const auto& section : done[i].sections) print_section(console, section);
+        if (files[i].verification) print_verification(console, *files[i].verification);
+        if (right && !options.out.empty())
+            console.print("\n{}: {} bytes\n", printable(files[i].path), files[i].bytes.size());
+    }
+    return right ? Exit::ok : Exit::failed;
+}
+
 Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
-    REEF_CHECK(check_output_file(options.out, {options.model, options.against}));
+    if (options.models.size() > 1) {
+        const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
+        REEF_CHECK(check_settings(*compiler, options.settings));
+        return compile_several(options, *compiler, console);
+    }
+    REEF_CHECK(check_output_file(options.out, {options.models.front(), options.against}));
     REEF_CHECK(check_apart_from_json(options.out, options.json));
-    REEF_CHECK(check_output_file(options.report, {options.model, options.against, options.out}));
+    REEF_CHECK(
+        check_output_file(options.report, {options.models.front(), options.against, options.out}));
     // Its name says its form: known before the work.
     if (!options.report.empty())
         REEF_CHECK(compile_report(Json{{"operators", Json::array()}}, options.report));
     const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
     REEF_CHECK(check_settings(*compiler, options.settings));
-    const auto plain = REEF_TRY(model::load_tflite(options.model));
-    auto done = REEF_TRY(in_place(compiler->compile(plain, options.settings), options.model));
+    const auto plain = REEF_TRY(model::load_tflite(options.models.front()));
+    auto done =
+        REEF_TRY(in_place(compiler->compile(plain, options.settings), options.models.front()));
     const auto bytes = REEF_TRY(in_place(model::write_tflite(done.model), options.out));
     std::optional<Verification> verification;
-    const bool verifiable = runtime::Registry::of_process().part<runtime::ChipArithmetic>(
-                                compiler->family()) != nullptr;
-    if (options.verify || (!options.no_verify && verifiable && is_small(plain)))
+    if (is_verified(options, *compiler, plain))
         verification =
             REEF_TRY(in_place(verify_compiled(plain, done.model, compiler->family()), options.out));
     const auto against = REEF_TRY(other_compiler(options, *compiler, plain, done, bytes.size()));
@@ -216,11 +307,16 @@ void add_settings(CLI::App& app, const std::shared_ptr<CompileVerbOptions>& opti
 
 Action add_compile(CLI::App& app) {
     auto options = std::make_shared<CompileVerbOptions>();
-    app.add_option("MODEL", options->model, "A plain quantised .tflite file")->required();
+    app.add_option("MODEL", options->models,
+                   "Plain quantised .tflite files; several are compiled to take turns on one chip, "
+                   "the parameters of all beside one another")
+        ->required();
     app.add_option("--target", options->target,
                    "The chip's family; may be left out where only one has a compiler")
         ->type_name("FAMILY");
-    app.add_option("-o,--output", options->out, "The compiled model to write")->type_name("FILE");
+    app.add_option("-o,--output", options->out,
+                   "The compiled model to write; of several, the folder")
+        ->type_name("FILE");
     app.add_option("--max-programs", options->settings.most_programs,
                    "At most so many programs on the chip with the CPU's operators between them")
         ->check(CLI::Range(1, 1000))
@@ -268,6 +364,7 @@ Action add_compile(CLI::App& app) {
         "  reef compile net.tflite --target CHIP -o net_CHIP.tflite\n"
         "  reef compile net.tflite --target CHIP -o net_CHIP.tflite --verify --all\n"
         "  reef compile net.tflite --target CHIP --print-after place\n"
+        "  reef compile one.tflite another.tflite --target CHIP -o FOLDER\n"
         "  reef compile net.tflite --target CHIP --against net_of_the_vendor.tflite --report "
         "r.html\n"
         "Operators that the chip does not take stay in the model, with the reason. Exit code 1 "
