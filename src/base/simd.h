@@ -9,13 +9,10 @@
 
 #include <string_view>
 
+#include "base/vector_targets.h"
+
 #if !defined(HWY_WANT_AVX3_DL)
 #define HWY_WANT_AVX3_DL
-#endif
-
-// Vectors without a constant size cannot be held in arrays; SSSE3 machines do without.
-#if !defined(HWY_DISABLED_TARGETS)
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #endif
 
 /// In front of a short loop over an array of vectors: unrolled, the array becomes registers.

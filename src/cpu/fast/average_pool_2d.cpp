@@ -1,3 +1,5 @@
+#include "base/vector_targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/fast/average_pool_2d.cpp"
 #include <hwy/foreach_target.h>

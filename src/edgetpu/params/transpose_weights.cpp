@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/vector_targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "edgetpu/params/transpose_weights.cpp"
 #include <hwy/foreach_target.h>
