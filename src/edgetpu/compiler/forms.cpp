@@ -14,6 +14,10 @@ constexpr FormReason reasons[] = {
     {"input", "wide_to_narrow",
      "the strip of whole rows is stored as it arrives; the vendor stores rows one by one"},
     {"input", "mac", "the strip is copied to its place by one instruction, not row by row"},
+    {"gather", "wide_to_narrow",
+     "parts of several tiles are stored by one instruction; the vendor has one for each"},
+    {"gather", "ring_receive_a",
+     "parts of several tiles are received by one instruction; the vendor has one for each"},
 };
 
 Result<std::string> form_of_operation(const program::TypedInstruction& instruction) {
