@@ -185,8 +185,8 @@ void run_columns_of(const PackedDepthwise& packed, const ChannelBlock& block,
 #endif
 
 template <typename T>
-void run_four_vectors(const PackedDepthwise& packed, const ChannelBlock& block,
-                      const DepthwiseRun& run) {
+void run_four_vectors([[maybe_unused]] const PackedDepthwise& packed, const ChannelBlock& block,
+                      [[maybe_unused]] const DepthwiseRun& run) {
 #if HWY_TARGET == HWY_AVX3_DL
     if (block.width == 64)
         run_columns_of<16, T>(packed, block, run);
