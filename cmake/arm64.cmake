@@ -1,0 +1,23 @@
+# Debian's cross compiler for 64-bit ARM, with the libraries that lie below REEF_ARM64_ROOT (./dev arm64 puts
+# them there), and qemu for programs that the build runs.
+set(root $ENV{REEF_ARM64_ROOT})
+if(NOT IS_DIRECTORY "${root}")
+    message(FATAL_ERROR "REEF_ARM64_ROOT names no folder: ./dev arm64 sets it")
+endif()
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_FIND_ROOT_PATH ${root} /usr/aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+foreach(kind LIBRARY INCLUDE PACKAGE)
+    set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
+endforeach()
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${root})
+set(CMAKE_CXX_FLAGS_INIT "-isystem ${root}/usr/include/aarch64-linux-gnu")
+set(libraries ${root}/usr/lib/aarch64-linux-gnu)
+foreach(kind EXE SHARED)
+    set(CMAKE_${kind}_LINKER_FLAGS_INIT
+        "-L${libraries} -Wl,-rpath-link,${libraries} -Wl,-rpath-link,${root}/lib/aarch64-linux-gnu")
+endforeach()
