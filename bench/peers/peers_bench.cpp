@@ -1,6 +1,5 @@
-// Reef's CPU floor against the field, whole networks: each round runs every network once on each
-// side, one behind the other in one process, so that a slow second of the machine meets all of
-// them.
+// Reef's CPU floor against the field, network by network: each round runs it once on each side, one
+// behind the other in one process, so that a slow second of the machine meets both.
 //
 // XNNPACK runs what it has an operator for, inside Reef's executor and in the same memory plan; the
 // rest runs on Reef's kernels there, too. Programs of other projects time themselves, in turn.
@@ -14,6 +13,7 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -59,9 +59,9 @@ struct Row {
     std::vector<double> reef{};  ///< milliseconds by round
     std::vector<Column> peers{};
     std::size_t operators = 0, on_xnnpack = 0;
-    double equal = 0;       ///< share of output bytes
-    int farthest = 0;       ///< steps between outputs
-    std::string problem{};  ///< why there is nothing else
+    std::optional<double> equal{};  ///< share of output bytes; nothing without outputs of bytes
+    int farthest = 0;               ///< steps between outputs
+    std::string problem{};          ///< why there is nothing else
 };
 
 void fill(Executor& executor) {
@@ -98,7 +98,7 @@ void compare(const Executor& ours, const Executor& theirs, Row& row) {
         }
         bytes += a.size();
     }
-    row.equal = bytes == 0 ? 1 : static_cast<double>(equal) / static_cast<double>(bytes);
+    if (bytes > 0) row.equal = static_cast<double>(equal) / static_cast<double>(bytes);
 }
 
 Result<double> timed_run(Executor& executor) {
@@ -154,6 +154,11 @@ Status measure(const std::string& path, const Options& options, Row& row) {
     return {};
 }
 
+std::string alike(const Row& row) {
+    if (!row.equal) return "outputs of other types than bytes are not compared";
+    return fmt::format("{:.1f} % of output bytes equal, {} apart", 100 * *row.equal, row.farthest);
+}
+
 void print_text(const std::vector<Row>& rows, const Options& options) {
     fmt::print(
         "{} thread{} on {}, {} rounds; least milliseconds, ratio Reef / peer: median of "
@@ -167,12 +172,10 @@ void print_text(const std::vector<Row>& rows, const Options& options) {
             continue;
         }
         for (const Column& column : row.peers)
-            fmt::print(
-                "{:50} {:8.3f}  {:14} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f}  {} of {}, {:.1f} % "
-                "of output bytes equal, {} apart\n",
-                row.network, std::ranges::min(row.reef), column.peer, column.least(),
-                column.ratio(), quantile(column.ratios, 0.25), quantile(column.ratios, 0.75),
-                row.on_xnnpack, row.operators, 100 * row.equal, row.farthest);
+            fmt::print("{:50} {:8.3f}  {:14} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f}  {} of {}, {}\n",
+                       row.network, std::ranges::min(row.reef), column.peer, column.least(),
+                       column.ratio(), quantile(column.ratios, 0.25), quantile(column.ratios, 0.75),
+                       row.on_xnnpack, row.operators, alike(row));
         best.push_back(std::ranges::max(row.peers, {}, &Column::ratio).ratio());
     }
     if (!best.empty())
@@ -190,8 +193,10 @@ void print_json(const std::vector<Row>& rows, const Options& options) {
             entry["reef_ms"] = std::ranges::min(row.reef);
             entry["operators"] = row.operators;
             entry["operators_on_xnnpack"] = row.on_xnnpack;
-            entry["output_bytes_equal"] = row.equal;
-            entry["output_steps_apart"] = row.farthest;
+            entry["output_bytes_equal"] =
+                row.equal ? nlohmann::ordered_json(*row.equal) : nlohmann::ordered_json();
+            entry["output_steps_apart"] =
+                row.equal ? nlohmann::ordered_json(row.farthest) : nlohmann::ordered_json();
             for (const Column& column : row.peers)
                 entry["peers"].push_back({{"name", column.peer},
                                           {"ms", column.least()},

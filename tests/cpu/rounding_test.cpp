@@ -38,12 +38,12 @@ std::vector<std::int32_t> biases_beside_steps(std::mt19937& random, double scale
     return biases;
 }
 
-/// A convolution of one pixel whose sums are its biases.
+/// A convolution of one pixel whose sums are its biases; its scale may be above one, a left shift.
 model::Model sums_alone(std::mt19937& random, Op op, ElementType type, std::int32_t channels) {
     const float input_scale =
         std::ldexp(1.0F + static_cast<float>(pick(random, 0, 999)) / 1000, -6);
     const float weight_scale =
-        std::ldexp(1.0F + static_cast<float>(pick(random, 0, 999)) / 1000, pick(random, -20, -4));
+        std::ldexp(1.0F + static_cast<float>(pick(random, 0, 999)) / 1000, pick(random, -20, 4));
     const float output_scale = 0.05F;
     const double scale = static_cast<double>(input_scale) * weight_scale / output_scale;
     const std::int32_t zero = type == ElementType::uint8 ? 120 : 0;

@@ -54,7 +54,8 @@ struct Compiled {
 /// Errors: as chip::Compiler::compile().
 [[nodiscard]] Result<Compiled> compile(const model::Model& model, const CompileOptions& options);
 /// As chip::Compiler::compile_together(): the programs' parameters lie beside one another under one
-/// caching token, those of the first models first; what does not fit is streamed.
+/// caching token, those of the first models first; what does not fit is
+/// streamed, or left to the CPU where a layer cannot be.
 [[nodiscard]] Result<std::vector<Compiled>> compile_together(std::span<const model::Model> models,
                                                              const CompileOptions& options);
 /// As chip::Compiler::mapping().

@@ -39,7 +39,7 @@ class ParameterPlacer {
                             "its parameters and partial sums need more rows than wide memory has",
                             place_of_layer(layer));
         choose_streamed(stream_all);
-        // The same row on every tile: while all are empty.
+        // The same row on every tile: before single tiles take others.
         for (ParameterLayer& layer : plan_.layers)
             if (layer.spread) REEF_CHECK(place_spread(layer));
         for (ParameterLayer& layer : plan_.layers) {

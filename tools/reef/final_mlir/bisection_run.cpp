@@ -83,8 +83,9 @@ Result<bool> BisectionRun::is_wrong(const sophgo::Unit& unit, const std::string&
     const int code = REEF_TRY(run_program({"/bin/sh", "-c", line}));
     if (code != 0 && (judges || code != 1))
         return fail(Cause::io_failed,
-                    code > 128 ? std::string("the command was ended by a signal")
-                               : fmt::format("the command ended with {}", code),
+                    // A shell's word for a signal; 255 is what ssh and others end with.
+                    code > 128 && code < 193 ? std::string("the command was ended by a signal")
+                                             : fmt::format("the command ended with {}", code),
                     "--run",
                     judges ? "0 says that the outputs are in {npz}" : "0 says right, 1 wrong");
     const bool wrong = judges ? REEF_TRY(differs(npz, unit.names)) : code == 1;

@@ -171,6 +171,9 @@ Status check_several(const CompileVerbOptions& options, const chip::Compiler& co
             return fail(Cause::bad_argument,
                         "--against, --with, --report and --print-after are of one model", {},
                         "give one model");
+    if (options.out == "-")
+        return fail(Cause::bad_argument, "standard output takes one model", "--output",
+                    "name a folder");
     std::vector<std::string> paths;
     for (const auto& model : options.models)
         paths.push_back(path_in(options.out, model, compiler.family()));
@@ -204,10 +207,12 @@ Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Comp
                 in_place(verify_compiled(plain[i], done[i].model, compiler.family()), file.path));
         CompileVerbOptions one = options;
         one.models = {options.models[i]};
-        one.out = file.path;
+        one.out = options.out.empty() ? "" : file.path;
         document["models"].push_back(document_of(one, compiler, done[i], file.verification, {}));
     }
     const bool right = std::ranges::all_of(files, &Written::right);
+    if (!right)  // Nothing is written then.
+        for (Json& one : document["models"]) one["output"] = "";
     if (right && !options.out.empty()) {
         std::error_code error;
         std::filesystem::create_directories(options.out, error);
