@@ -151,8 +151,8 @@ Status ReplaySubject::Recorded::record() const {
     return usb::write_recording(path, recorder->recording());
 }
 
-/// The RK3588's simulated core, with a convolution that is compiled for it.
-class NpuSubject final : public Subject {
+/// The RK3588's simulated core, with convolutions that are compiled for it.
+class NpuSubject : public Subject {
   public:
     [[nodiscard]] std::string_view family() const override { return "rk3588"; }
     [[nodiscard]] std::string name() const override { return "rk3588_sim"; }
@@ -186,6 +186,26 @@ class NpuSubject final : public Subject {
     [[nodiscard]] Lists not_supported() const override { return {{"resets_state", "it has none"}}; }
 };
 
+/// The same core behind a kernel's driver, of which the kernel is simulated, too.
+class KernelSubject final : public NpuSubject {
+  public:
+    explicit KernelSubject(std::string driver) : driver_(std::move(driver)) {}
+    [[nodiscard]] std::string name() const override { return "rk3588_" + driver_; }
+    [[nodiscard]] runtime::DeviceChoice device() const override {
+        return {"rk3588:" + driver_ + "?kernel=simulated"};
+    }
+    [[nodiscard]] std::optional<runtime::Option> wrong_option() const override {
+        return runtime::Option{"kernel", true};
+    }
+    [[nodiscard]] Lists not_supported() const override {
+        return {{"resets_state", "it has none"},
+                {"serves_two_sessions", "each session has a simulated kernel of its own"}};
+    }
+
+  private:
+    std::string driver_;
+};
+
 }  // namespace
 
 void enrol_subjects(runtime::Registry& registry) {
@@ -194,6 +214,8 @@ void enrol_subjects(runtime::Registry& registry) {
     registry.add_part<Subject>(std::make_unique<NullSubject>());
     registry.add_part<Subject>(std::make_unique<ReplaySubject>());
     registry.add_part<Subject>(std::make_unique<NpuSubject>());
+    registry.add_part<Subject>(std::make_unique<KernelSubject>("rknpu"));
+    registry.add_part<Subject>(std::make_unique<KernelSubject>("rocket"));
 }
 
 }  // namespace reef::cts

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "rk3588/device/drm_device.h"
 #include "rk3588/device/npu_program.h"
 #include "rk3588/device/sim_device.h"
+#include "rk3588/drm/simulated_kernel.h"
 
 namespace reef::rk3588 {
 namespace {
@@ -13,7 +15,8 @@ using runtime::OptionType;
 
 constexpr const char *rounding = "output_rounding", *operands = "depthwise_operands",
                      *by_register = "register", *to_even = "even", *away = "away", *of_64 = "64",
-                     *of_48 = "48";
+                     *of_48 = "48", *start = "start", *each_task = "task", *chain = "chain",
+                     *kernel = "kernel", *of_system = "system", *simulated = "simulated";
 
 sim::Switches switches_of(const runtime::OptionValues& options) {
     sim::Switches switches;
@@ -25,6 +28,17 @@ sim::Switches switches_of(const runtime::OptionValues& options) {
     if (options.text(operands) == of_48)
         switches.depthwise_operands = sim::Switches::DepthwiseOperands::bytes_48;
     return switches;
+}
+
+drm::KernelDriver driver_of(const runtime::DeviceUri& device) {
+    return device.backend == name_of(drm::KernelDriver::rocket) ? drm::KernelDriver::rocket
+                                                                : drm::KernelDriver::rknpu;
+}
+
+std::string uri_of(drm::KernelDriver driver, const std::string& node) {
+    return runtime::DeviceUri{
+        .family = "rk3588", .backend = std::string(name_of(driver)), .name = node}
+        .text();
 }
 
 /// The program's tensors have the operator's bytes.
@@ -59,19 +73,47 @@ Driver::Driver()
                  .sentence = "a simulated core, which executes command words from memory alone",
                  .naming = runtime::Naming::optional,
                  .name_means = "NAME",
-                 .capabilities = {Capability::computes, Capability::simulated}}},
+                 .capabilities = {Capability::computes, Capability::simulated}},
+                {.backend = "rknpu",
+                 .sentence = "the first core behind the vendor's kernel driver, 0.9.6 to 0.9.8",
+                 .naming = runtime::Naming::optional,
+                 .name_means = "NODE",
+                 .capabilities = {Capability::computes},
+                 .one_per_process = true},
+                {.backend = "rocket",
+                 .sentence = "a core behind the mainline kernel's driver, since Linux 6.18",
+                 .naming = runtime::Naming::optional,
+                 .name_means = "NODE",
+                 .capabilities = {Capability::computes},
+                 .one_per_process = true}},
       options_{{.name = rounding,
                 .type = OptionType::choice,
                 .standard = by_register,
                 .sentence = "how the output converter rounds a half: as CVT_ROUND says, or always "
                             "to even or away from zero",
-                .choices = {by_register, to_even, away}},
+                .choices = {by_register, to_even, away},
+                .backends = {"sim"}},
                {.name = operands,
                 .type = OptionType::choice,
                 .standard = of_64,
                 .sentence = "bytes of the operands of 8 channels in depthwise convolutions with "
                             "factors by channel",
-                .choices = {of_64, of_48}}},
+                .choices = {of_64, of_48},
+                .backends = {"sim"}},
+               {.name = start,
+                .type = OptionType::choice,
+                .standard = each_task,
+                .sentence = "what the kernel starts: each task, or the first of each operator's, "
+                            "which are chained",
+                .choices = {each_task, chain},
+                .backends = {"rknpu"}},
+               {.name = kernel,
+                .type = OptionType::choice,
+                .standard = of_system,
+                .sentence = "whose driver is called: this machine's, or one in this process in "
+                            "front of a simulated core",
+                .choices = {of_system, simulated},
+                .backends = {"rknpu", "rocket"}}},
       words_{.taken = "compiled for the RK3588",
              .left = "the RK3588 runs what was compiled for it",
              .chip = "the RK3588",
@@ -79,7 +121,11 @@ Driver::Driver()
              .elsewhere = "run it with `device` rk3588:sim"} {}
 
 runtime::Enumeration Driver::enumerate() const {
-    return {.devices = {{"rk3588:sim", "ready", "simulated"}}, .buses = {}};
+    runtime::Enumeration found{.devices = {{"rk3588:sim", "ready", "simulated"}}, .buses = {}};
+    for (const auto driver : {drm::KernelDriver::rknpu, drm::KernelDriver::rocket})
+        for (const auto& node : drm::find_nodes(*drm::system_kernel(), driver))
+            found.devices.push_back({uri_of(driver, node), "ready", "RK3588 NPU"});
+    return found;
 }
 
 bool Driver::is_compiled(const model::Operator& op) const {
@@ -100,7 +146,21 @@ Result<std::shared_ptr<const runtime::Program>> Driver::prepare(const runtime::D
 Result<std::shared_ptr<runtime::Device>> Driver::open(const runtime::DeviceUri& device,
                                                       const runtime::OptionValues& options,
                                                       int) const {
-    return make_sim_device(device.device(), switches_of(options));
+    if (device.backend == "sim") return make_sim_device(device.device(), switches_of(options));
+    const auto driver = driver_of(device);
+    auto system = drm::system_kernel();
+    if (options.text(kernel) == simulated)
+        system = std::make_shared<drm::SimulatedKernel>(drm::SimulatedBoard{.driver = driver});
+    const bool chained =
+        driver == drm::KernelDriver::rknpu && options.text(start) == std::string_view(chain);
+    auto port = REEF_TRY(drm::open_port(std::move(system), driver, device.name,
+                                        chained ? drm::Start::chain : drm::Start::each_task));
+    std::string uri = uri_of(driver, port->node());
+    return make_drm_device(std::move(uri), std::move(port));
+}
+
+bool Driver::shares(const runtime::DeviceUri& device, const runtime::OptionValues& options) const {
+    return device.backend == "sim" || options.text(kernel) != simulated;
 }
 
 }  // namespace reef::rk3588

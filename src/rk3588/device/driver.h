@@ -25,6 +25,9 @@ class Driver final : public runtime::Driver {
     [[nodiscard]] Result<std::shared_ptr<runtime::Device>> open(
         const runtime::DeviceUri& device, const runtime::OptionValues& options,
         int threads) const override;
+    /// Simulated kernels are each session's own.
+    [[nodiscard]] bool shares(const runtime::DeviceUri& device,
+                              const runtime::OptionValues& options) const override;
 
   private:
     std::vector<runtime::BackendInfo> backends_;

@@ -1,0 +1,163 @@
+#include "rk3588/device/drm_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "reef/model/graph.h"
+#include "rk3588/device/npu_program.h"
+#include "rk3588/drm/buffer_pool.h"
+#include "rk3588/stream/task.h"
+
+namespace reef::rk3588 {
+namespace {
+
+using drm::PooledBuffer;
+
+/// Of one operator, where the run has no deadline.
+constexpr std::chrono::milliseconds usual_time_out{3000};
+
+class DrmDevice final : public runtime::Device, public std::enable_shared_from_this<DrmDevice> {
+  public:
+    DrmDevice(std::string uri, std::unique_ptr<drm::Port> port)
+        : uri_(std::move(uri)), port_(std::move(port)), pool_(*port_) {}
+
+    [[nodiscard]] std::string uri() const override { return uri_; }
+    [[nodiscard]] Result<std::unique_ptr<graph::DeviceOperator>> load(
+        std::shared_ptr<const runtime::Program> program, const graph::RunControl& control) override;
+    [[nodiscard]] std::optional<runtime::DeviceCounters> counters() const override {
+        return runtime::DeviceCounters{
+            .runs = runs_, .parameter_loads = loads_, .evictions = 0, .recoveries = resets_};
+    }
+
+    [[nodiscard]] std::mutex& mutex() { return mutex_; }
+    /// These two with the mutex held.
+    [[nodiscard]] drm::Port& port() { return *port_; }
+    [[nodiscard]] drm::BufferPool& pool() { return pool_; }
+    void count_run() { ++runs_; }
+    void count_resets() { resets_ = port_->resets(); }
+
+  private:
+    std::string uri_;
+    std::mutex mutex_;
+    std::unique_ptr<drm::Port> port_;
+    drm::BufferPool pool_;
+    std::atomic<std::uint64_t> runs_ = 0, loads_ = 0, resets_ = 0;
+};
+
+/// A program in the kernel's memory.
+class DrmOperator final : public graph::DeviceOperator {
+  public:
+    DrmOperator(std::shared_ptr<DrmDevice> device, std::shared_ptr<const NpuProgram> program,
+                const graph::RunControl& control)
+        : device_(std::move(device)), program_(std::move(program)), control_(control) {}
+    DrmOperator(const DrmOperator&) = delete;
+    DrmOperator& operator=(const DrmOperator&) = delete;
+    ~DrmOperator() override {
+        const std::lock_guard lock(device_->mutex());
+        for (PooledBuffer* buffer : {&commands_, &constants_, &activations_})
+            PooledBuffer(std::move(*buffer));
+    }
+
+    [[nodiscard]] Status place();
+    [[nodiscard]] std::string kernel() const override { return "rk3588 program"; }
+    [[nodiscard]] Status run(std::span<const MutableBytes> inputs,
+                             std::span<const MutableBytes> outputs) override;
+
+  private:
+    [[nodiscard]] Status read_tasks(std::span<const std::uint64_t> words);
+    [[nodiscard]] Status submit(const ArtifactOperator& op);
+    [[nodiscard]] MutableBytes place_of(const Cube& cube) const {
+        return activations_.get().bytes.subspan(cube.offset, cube.bytes());
+    }
+
+    std::shared_ptr<DrmDevice> device_;
+    std::shared_ptr<const NpuProgram> program_;
+    const graph::RunControl& control_;
+    PooledBuffer commands_, constants_, activations_;
+    std::vector<drm::SubmittedTask> tasks_;
+};
+
+Status DrmOperator::place() {
+    const std::lock_guard lock(device_->mutex());
+    const Artifact& a = program_->artifact;
+    auto& pool = device_->pool();
+    commands_ = REEF_TRY(pool.take(a.commands.size() * sizeof(std::uint64_t)));
+    constants_ = REEF_TRY(pool.take(a.constants.view().size()));
+    activations_ = REEF_TRY(pool.take(a.activation_bytes));
+    std::uint32_t base[area_count];
+    base[static_cast<std::size_t>(Area::commands)] = commands_.get().address;
+    base[static_cast<std::size_t>(Area::constants)] = constants_.get().address;
+    base[static_cast<std::size_t>(Area::activations)] = activations_.get().address;
+    const auto words = relocated(a, base);
+    REEF_CHECK(read_tasks(words));
+    std::ranges::copy(std::as_bytes(std::span(words)), commands_.get().bytes.begin());
+    std::ranges::copy(a.constants.view(), constants_.get().bytes.begin());
+    REEF_CHECK(device_->port().to_device(commands_.get()));
+    return device_->port().to_device(constants_.get());
+}
+
+Status DrmOperator::read_tasks(std::span<const std::uint64_t> words) {
+    for (const TaskPlace& place : program_->artifact.tasks) {
+        const auto stream = std::as_bytes(words.subspan(place.first_word, place.words));
+        const Task task =
+            REEF_TRY(in_place(read_task(stream), fmt::format("task {}", tasks_.size())));
+        tasks_.push_back({.address = static_cast<std::uint32_t>(
+                              commands_.get().address + place.first_word * sizeof(std::uint64_t)),
+                          .words = place.words,
+                          .blocks = task.blocks});
+    }
+    return {};
+}
+
+Status DrmOperator::submit(const ArtifactOperator& op) {
+    REEF_CHECK(control_.check());
+    if (op.tasks == 0) return {};
+    const auto time_out = control_.has_deadline() ? control_.left() : usual_time_out;
+    const Status done =
+        device_->port().submit({.tasks = std::span(tasks_).subspan(op.first_task, op.tasks),
+                                .reads = {&commands_.get(), &constants_.get()},
+                                .writes = {&activations_.get()},
+                                .time_out = std::max(time_out, std::chrono::milliseconds(1))});
+    device_->count_resets();
+    if (!done)
+        return std::unexpected(
+            Error(done.error())
+                .in(fmt::format("operator {} {} of the plain model", op.index, op.name)));
+    return {};
+}
+
+Status DrmOperator::run(std::span<const MutableBytes> inputs,
+                        std::span<const MutableBytes> outputs) {
+    const std::lock_guard lock(device_->mutex());
+    const Artifact& a = program_->artifact;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        to_cube(a.inputs[i], inputs[i], place_of(a.inputs[i]));
+    REEF_CHECK(device_->port().to_device(activations_.get()));
+    for (const ArtifactOperator& op : a.operators) REEF_CHECK(submit(op));
+    REEF_CHECK(device_->port().from_device(activations_.get()));
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+        from_cube(a.outputs[i], place_of(a.outputs[i]), outputs[i]);
+    device_->count_run();
+    return {};
+}
+
+Result<std::unique_ptr<graph::DeviceOperator>> DrmDevice::load(
+    std::shared_ptr<const runtime::Program> program, const graph::RunControl& control) {
+    auto op = std::make_unique<DrmOperator>(
+        shared_from_this(), std::static_pointer_cast<const NpuProgram>(std::move(program)),
+        control);
+    REEF_CHECK(op->place());
+    ++loads_;
+    return op;
+}
+
+}  // namespace
+
+std::shared_ptr<runtime::Device> make_drm_device(std::string uri, std::unique_ptr<drm::Port> port) {
+    return std::make_shared<DrmDevice>(std::move(uri), std::move(port));
+}
+
+}  // namespace reef::rk3588

@@ -1,0 +1,79 @@
+// The NPU behind a kernel driver: buffers that both see, and submissions that are waited for.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reef/base/result.h"
+#include "rk3588/drm/kernel.h"
+
+namespace reef::rk3588::drm {
+
+/// Memory of the kernel's that this process has mapped.
+struct Buffer {
+    MutableBytes bytes;
+    std::uint32_t address = 0;  ///< for the NPU
+    std::uint32_t handle = 0;
+    std::uint64_t object = 0;  ///< the vendor driver's second handle
+};
+
+/// One task of a chain.
+struct SubmittedTask {
+    std::uint32_t address = 0;
+    std::uint32_t words = 0;  ///< tail included
+    std::uint32_t blocks = 0;
+};
+
+struct Submission {
+    std::span<const SubmittedTask> tasks;
+    /// Buffers that the tasks read, and those that they write, and read, too: none in both.
+    std::vector<const Buffer*> reads, writes;
+    std::chrono::milliseconds time_out{0};
+};
+
+/// How tasks are started: each by the kernel, or the first one, which its tail chains to the next.
+enum class Start : std::uint8_t { each_task, chain };
+
+/// One open node. Not for several threads at once.
+class Port {
+  public:
+    Port() = default;
+    Port(const Port&) = delete;
+    Port& operator=(const Port&) = delete;
+    virtual ~Port() = default;
+
+    /// "DRIVER at NODE".
+    [[nodiscard]] virtual std::string name() const = 0;
+    /// The path of the node.
+    [[nodiscard]] virtual const std::string& node() const = 0;
+    /// Whole pages, not cleared. Errors: device_failed, also for addresses beyond 32 bits.
+    [[nodiscard]] virtual Result<Buffer> allocate(std::uint64_t bytes) = 0;
+    virtual void release(const Buffer& buffer) = 0;
+    /// What this process wrote is the NPU's to read, and the other way round.
+    [[nodiscard]] virtual Status to_device(const Buffer& buffer) = 0;
+    [[nodiscard]] virtual Status from_device(const Buffer& buffer) = 0;
+    /// Returns when all tasks have ended. Errors: timed_out and device_failed with the task, its
+    /// registers and the interrupts that came, after which the NPU has been reset; unsupported for
+    /// tasks that the driver does not wait for.
+    [[nodiscard]] virtual Status submit(const Submission& submission) = 0;
+    /// Resets after failures.
+    [[nodiscard]] virtual std::uint64_t resets() const = 0;
+};
+
+enum class KernelDriver : std::uint8_t { rknpu, rocket };
+[[nodiscard]] std::string_view name_of(KernelDriver driver);
+
+/// Nodes that this driver serves. A node that cannot be opened is not among them.
+[[nodiscard]] std::vector<std::string> find_nodes(Kernel& kernel, KernelDriver driver);
+
+/// `node`: empty for the first one that is found. Errors: device_missing, device_denied,
+/// device_failed, each with what to do; unsupported for versions whose structs are not known.
+[[nodiscard]] Result<std::unique_ptr<Port>> open_port(std::shared_ptr<Kernel> kernel,
+                                                      KernelDriver driver, const std::string& node,
+                                                      Start start);
+
+}  // namespace reef::rk3588::drm

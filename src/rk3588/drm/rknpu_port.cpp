@@ -1,0 +1,191 @@
+// The vendor's driver: a submission is one ioctl that returns when the tasks have ended.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "rk3588/drm/node.h"
+#include "rk3588/drm/uapi.h"
+
+namespace reef::rk3588::drm {
+namespace rknpu {
+namespace {
+
+/// MAJOR * 10000 + MINOR * 100 + PATCH.
+constexpr std::uint32_t least_version = 906, next_minor = 1000;
+constexpr std::uint32_t most_tasks = 4095;
+constexpr std::uint32_t first_core = 1, all_interrupts = 0x1ffff;
+
+class RknpuPort final : public Port {
+  public:
+    RknpuPort(std::unique_ptr<Node> node, Start start) : node_(std::move(node)), start_(start) {}
+    ~RknpuPort() override {
+        if (!tasks_.bytes.empty()) release(tasks_);
+    }
+
+    [[nodiscard]] std::string name() const override { return "rknpu at " + node_->path(); }
+    [[nodiscard]] const std::string& node() const override { return node_->path(); }
+    [[nodiscard]] std::uint64_t resets() const override { return resets_; }
+    [[nodiscard]] Result<Buffer> allocate(std::uint64_t bytes) override {
+        return create(bytes, scattered | cached | translated);
+    }
+    void release(const Buffer& buffer) override {
+        node_->kernel().unmap(buffer.bytes);
+        MemDestroy destroy{.handle = buffer.handle, .reserved = 0, .object = buffer.object};
+        // The node's close destroys what is left.
+        (void)node_->raw_ioctl(destroy_request, &destroy);
+    }
+    [[nodiscard]] Status to_device(const Buffer& buffer) override {
+        return sync(buffer, sync_to_device);
+    }
+    [[nodiscard]] Status from_device(const Buffer& buffer) override {
+        return sync(buffer, sync_from_device);
+    }
+    [[nodiscard]] Status submit(const Submission& submission) override {
+        REEF_CHECK(write_tasks(submission.tasks));
+        const std::uint32_t count = static_cast<std::uint32_t>(submission.tasks.size());
+        const std::uint32_t step = start_ == Start::chain ? most_tasks : 1;
+        for (std::uint32_t first = 0; first < count; first += step)
+            REEF_CHECK(kick(submission, first, std::min(step, count - first)));
+        return {};
+    }
+    [[nodiscard]] Status check_version() const;
+
+  private:
+    [[nodiscard]] Result<Buffer> create(std::uint64_t bytes, std::uint32_t flags);
+    [[nodiscard]] Status sync(const Buffer& buffer, std::uint32_t direction) const;
+    [[nodiscard]] Status write_tasks(std::span<const SubmittedTask> tasks);
+    [[nodiscard]] Status kick(const Submission& submission, std::uint32_t first,
+                              std::uint32_t count);
+    [[nodiscard]] std::unexpected<Error> ended_badly(const Submission& submission,
+                                                     const Submit& submit, int error);
+
+    std::unique_ptr<Node> node_;
+    Start start_;
+    Buffer tasks_;  ///< for the kernel, which reads and writes it past the caches; grows
+    std::uint64_t resets_ = 0;
+};
+
+Status RknpuPort::check_version() const {
+    Action action{.what = get_driver_version, .value = 0};
+    REEF_CHECK(node_->ioctl(action_request, &action, "ACTION get version"));
+    if (action.value >= least_version && action.value < next_minor) return {};
+    return fail(Cause::unsupported,
+                fmt::format("version {}.{}.{} of the driver rknpu, whose structs are not known",
+                            action.value / 10000, action.value / 100 % 100, action.value % 100),
+                node_->path(), "0.9.6 to 0.9.8 are known: take a kernel with one of them");
+}
+
+Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags) {
+    MemCreate create{};
+    create.flags = flags;
+    create.size = whole_pages(bytes);
+    REEF_CHECK(
+        node_->ioctl(create_request, &create, fmt::format("MEM_CREATE of {} bytes", create.size)));
+    Buffer buffer{.bytes = {},
+                  .address = static_cast<std::uint32_t>(create.dma_address),
+                  .handle = create.handle,
+                  .object = create.object};
+    const auto give_up = [&](Error error) {
+        MemDestroy destroy{.handle = create.handle, .reserved = 0, .object = create.object};
+        (void)node_->raw_ioctl(destroy_request, &destroy);
+        return std::unexpected(std::move(error));
+    };
+    if (create.dma_address + create.size > std::numeric_limits<std::uint32_t>::max())
+        return give_up(
+            {Cause::device_failed,
+             fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", create.dma_address),
+             node_->path(), "the kernel has to put the NPU behind its IOMMU"});
+    MemMap map{.handle = create.handle, .reserved = 0, .offset = 0};
+    if (auto done = node_->ioctl(map_request, &map, "MEM_MAP"); !done)
+        return give_up(std::move(done.error()));
+    auto mapped = node_->map(create.size, map.offset);
+    if (!mapped) return give_up(std::move(mapped.error()));
+    buffer.bytes = *mapped;
+    return buffer;
+}
+
+Status RknpuPort::sync(const Buffer& buffer, std::uint32_t direction) const {
+    MemSync sync{.flags = direction,
+                 .reserved = 0,
+                 .object = buffer.object,
+                 .offset = 0,
+                 .size = buffer.bytes.size()};
+    return node_->ioctl(sync_request, &sync, "MEM_SYNC");
+}
+
+Status RknpuPort::write_tasks(std::span<const SubmittedTask> tasks) {
+    if (tasks_.bytes.size() < tasks.size() * sizeof(Task)) {
+        if (!tasks_.bytes.empty()) release(tasks_);
+        tasks_ = {};
+        tasks_ =
+            REEF_TRY(create(tasks.size() * sizeof(Task), scattered | translated | kernel_mapping));
+    }
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+        const std::uint32_t interrupts = interrupts_of(tasks[i].blocks);
+        if (interrupts == 0 || tasks[i].words < tail_words)
+            return fail(Cause::unsupported, "a task whose end no interrupt tells",
+                        fmt::format("task {} at {:#x}", i, tasks[i].address));
+        const Task task{.flags = 0,
+                        .op_index = 0,
+                        .enable_mask = tasks[i].blocks,
+                        .interrupt_mask = interrupts,
+                        .interrupt_clear = all_interrupts,
+                        .interrupt_status = 0,
+                        .register_words = tasks[i].words - tail_words,
+                        .register_offset = 0,
+                        .commands = tasks[i].address};
+        std::ranges::copy(std::as_bytes(std::span(&task, 1)),
+                          tasks_.bytes.begin() + static_cast<std::ptrdiff_t>(i * sizeof task));
+    }
+    return {};
+}
+
+Status RknpuPort::kick(const Submission& submission, std::uint32_t first, std::uint32_t count) {
+    Submit submit{};
+    submit.flags = by_commands | ping_pong;
+    submit.timeout_ms = static_cast<std::uint32_t>(submission.time_out.count());
+    submit.first_task = first;
+    submit.task_count = count;
+    submit.task_object = tasks_.object;
+    submit.core_mask = first_core;
+    submit.fence = -1;
+    submit.subcore[0] = {.first = first, .count = count};
+    const int result = node_->raw_ioctl(submit_request, &submit);
+    if (result < 0) return ended_badly(submission, submit, -result);
+    return {};
+}
+
+std::unexpected<Error> RknpuPort::ended_badly(const Submission& submission, const Submit& submit,
+                                              int error) {
+    const std::uint32_t last = submit.first_task + submit.task_count - 1;
+    Task task;
+    std::ranges::copy(tasks_.bytes.subspan(last * sizeof task, sizeof task),
+                      std::as_writable_bytes(std::span(&task, 1)).begin());
+    const std::uint32_t came = task.interrupt_status;
+    const SubmittedTask& started = submission.tasks[submit.first_task];
+    std::string text = fmt::format(
+        "SUBMIT ({}; interrupts that came: {:#x}, {}; tasks that ended: "
+        "{} of {})",
+        registers_of(started, submit.task_count), came, interrupt_names(came), submit.task_counter,
+        submit.task_count);
+    auto failed = node_->failed(error, text);
+    Action action{.what = reset, .value = 0};
+    if (node_->raw_ioctl(action_request, &action) < 0)
+        failed.error().what += "; nor can the NPU be reset";
+    else
+        ++resets_;
+    return std::unexpected(std::move(failed.error()).in(fmt::format("task {}", submit.first_task)));
+}
+
+}  // namespace
+}  // namespace rknpu
+
+Result<std::unique_ptr<Port>> make_rknpu_port(std::unique_ptr<Node> node, Start start) {
+    auto port = std::make_unique<rknpu::RknpuPort>(std::move(node), start);
+    REEF_CHECK(port->check_version());
+    return port;
+}
+
+}  // namespace reef::rk3588::drm

@@ -1,0 +1,157 @@
+// The mainline driver: a submission is a job, whose kernel starts one task after the other; who
+// prepares a buffer that the job writes waits for it.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "rk3588/drm/node.h"
+#include "rk3588/drm/uapi.h"
+#include "rk3588/regs/register_set.h"
+
+namespace reef::rk3588::drm {
+namespace rocket {
+namespace {
+
+/// After which the kernel ends a job and resets the NPU; who waits is not told.
+constexpr std::int64_t kernel_gives_up_ns = 500'000'000;
+
+class RocketPort final : public Port {
+  public:
+    explicit RocketPort(std::unique_ptr<Node> node) : node_(std::move(node)) {}
+    ~RocketPort() override {
+        if (guard_ != 0) close(guard_);
+    }
+
+    [[nodiscard]] std::string name() const override { return "rocket at " + node_->path(); }
+    [[nodiscard]] const std::string& node() const override { return node_->path(); }
+    [[nodiscard]] std::uint64_t resets() const override { return resets_; }
+    [[nodiscard]] Result<Buffer> allocate(std::uint64_t bytes) override;
+    void release(const Buffer& buffer) override {
+        node_->kernel().unmap(buffer.bytes);
+        close(buffer.handle);
+    }
+    [[nodiscard]] Status to_device(const Buffer& buffer) override {
+        FiniBo fini{.handle = buffer.handle, .reserved = 0};
+        return node_->ioctl(fini_request, &fini, "FINI_BO");
+    }
+    [[nodiscard]] Status from_device(const Buffer& buffer) override {
+        return wait(buffer, node_->kernel().nanoseconds() + kernel_gives_up_ns, "PREP_BO");
+    }
+    [[nodiscard]] Status submit(const Submission& submission) override;
+
+  private:
+    void close(std::uint32_t handle) const {
+        GemClose close{.handle = handle, .zero = 0};
+        // The node's close closes what is left.
+        (void)node_->raw_ioctl(gem_close_request, &close);
+    }
+    [[nodiscard]] Status wait(const Buffer& buffer, std::int64_t until,
+                              const std::string& what) const {
+        PrepBo prep{.handle = buffer.handle, .reserved = 0, .timeout_ns = until};
+        return node_->ioctl(prep_request, &prep, what);
+    }
+    [[nodiscard]] Status wait_for_job(const Submission& submission, std::int64_t begin);
+
+    std::unique_ptr<Node> node_;
+    std::uint32_t guard_ = 0;  ///< a buffer at address 0, which means "none" to the NPU
+    std::uint64_t resets_ = 0;
+};
+
+Result<Buffer> RocketPort::allocate(std::uint64_t bytes) {
+    CreateBo create{};
+    const std::uint64_t size = whole_pages(bytes);
+    if (size > std::numeric_limits<std::uint32_t>::max())
+        return fail(Cause::unsupported, fmt::format("a buffer of {} bytes", size), node_->path());
+    create.size = static_cast<std::uint32_t>(size);
+    const auto what = fmt::format("CREATE_BO of {} bytes", size);
+    REEF_CHECK(node_->ioctl(create_request, &create, what));
+    if (create.dma_address == 0) {
+        guard_ = create.handle;
+        create = {.size = create.size, .handle = 0, .dma_address = 0, .offset = 0};
+        REEF_CHECK(node_->ioctl(create_request, &create, what));
+    }
+    if (create.dma_address + size > std::numeric_limits<std::uint32_t>::max()) {
+        close(create.handle);
+        return fail(
+            Cause::device_failed,
+            fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", create.dma_address),
+            node_->path());
+    }
+    auto mapped = node_->map(size, create.offset);
+    if (!mapped) {
+        close(create.handle);
+        return std::unexpected(std::move(mapped.error()));
+    }
+    return Buffer{.bytes = *mapped,
+                  .address = static_cast<std::uint32_t>(create.dma_address),
+                  .handle = create.handle,
+                  .object = 0};
+}
+
+Status RocketPort::submit(const Submission& submission) {
+    std::vector<Task> tasks;
+    for (const SubmittedTask& task : submission.tasks) {
+        if ((task.blocks & Blocks::dpu) == 0)
+            return fail(Cause::unsupported,
+                        "a task without the DPU: the driver rocket waits for its interrupt alone",
+                        fmt::format("task {} at {:#x}", tasks.size(), task.address),
+                        "use rk3588:rknpu or rk3588:sim");
+        tasks.push_back({.commands = task.address, .words = task.words});
+    }
+    std::vector<std::uint32_t> reads, writes;
+    for (const Buffer* buffer : submission.reads) reads.push_back(buffer->handle);
+    for (const Buffer* buffer : submission.writes) writes.push_back(buffer->handle);
+    const auto address = [](const auto& list) {
+        return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(list.data()));
+    };
+    const Job job{.tasks = address(tasks),
+                  .in_handles = address(reads),
+                  .out_handles = address(writes),
+                  .task_count = static_cast<std::uint32_t>(tasks.size()),
+                  .task_size = sizeof(Task),
+                  .in_count = static_cast<std::uint32_t>(reads.size()),
+                  .out_count = static_cast<std::uint32_t>(writes.size())};
+    Submit submit{.jobs = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&job)),
+                  .job_count = 1,
+                  .job_size = sizeof job,
+                  .reserved = 0};
+    const std::int64_t begin = node_->kernel().nanoseconds();
+    REEF_CHECK(node_->ioctl(submit_request, &submit, "SUBMIT"));
+    return wait_for_job(submission, begin);
+}
+
+Status RocketPort::wait_for_job(const Submission& submission, std::int64_t begin) {
+    const std::int64_t until = begin + std::chrono::nanoseconds(submission.time_out).count();
+    const auto state = [&] {
+        const auto count = static_cast<std::uint32_t>(submission.tasks.size());
+        return fmt::format(
+            "the first of {} tasks: {}; interrupts that came: the driver does not "
+            "tell",
+            count, registers_of(submission.tasks[0], 1));
+    };
+    for (const Buffer* buffer : submission.writes)
+        if (auto done = wait(*buffer, until, "PREP_BO"); !done) {
+            Error error = std::move(done.error());
+            error.what += fmt::format(" ({})", state());
+            return std::unexpected(std::move(error));
+        }
+    const std::int64_t took = node_->kernel().nanoseconds() - begin;
+    if (took < kernel_gives_up_ns) return {};
+    ++resets_;
+    const std::string why = node_->kernel().failure();
+    return fail(Cause::timed_out,
+                fmt::format("the job took {} ms: the kernel ends such jobs after {} ms and resets "
+                            "the NPU ({}){}{}",
+                            took / 1'000'000, kernel_gives_up_ns / 1'000'000, state(),
+                            why.empty() ? "" : "; ", why),
+                node_->path(), "the kernel's log (dmesg) says whether it did");
+}
+
+}  // namespace
+}  // namespace rocket
+
+std::unique_ptr<Port> make_rocket_port(std::unique_ptr<Node> node) {
+    return std::make_unique<rocket::RocketPort>(std::move(node));
+}
+
+}  // namespace reef::rk3588::drm

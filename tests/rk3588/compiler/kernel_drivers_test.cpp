@@ -1,0 +1,228 @@
+// Programs through the kernel's drivers, on simulated kernels.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "reef/chip/compiler.h"
+#include "reef/runtime/registry.h"
+#include "reef/runtime/session.h"
+#include "rk3588/compiler/small_models.h"
+#include "rk3588/compiler/two_convolutions.h"
+#include "rk3588/device/drm_device.h"
+#include "rk3588/device/npu_program.h"
+#include "rk3588/drm/buffer_pool.h"
+#include "rk3588/drm/simulated_kernel.h"
+#include "rk3588/drm/uapi.h"
+
+namespace reef::rk3588 {
+namespace {
+
+using drm::KernelDriver;
+using drm::SimulatedBoard;
+using drm::SimulatedKernel;
+using drm::Start;
+using testing::AllOf;
+using testing::HasSubstr;
+
+model::Model compiled(const model::Model& plain) {
+    const auto* compiler = runtime::Registry::of_process().part<chip::Compiler>("rk3588");
+    auto done = compiler->compile(plain, {});
+    EXPECT_TRUE(done) << done.error().message();
+    return std::move(done->model);
+}
+
+std::vector<std::byte> outputs_on(const model::Model& model, const std::string& device) {
+    runtime::SessionOptions options;
+    options.devices = {{device}};
+    auto session = runtime::Session::open(model, options);
+    EXPECT_TRUE(session) << session.error().message();
+    if (!session) return {};
+    auto input = session->input(0);
+    for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<std::byte>(i * 37 + 11);
+    // The second run finds what the first one left.
+    for (int run = 0; run < 2; ++run) {
+        const auto done = session->run();
+        EXPECT_TRUE(done) << done.error().message();
+    }
+    const auto output = session->output(0);
+    return {output.begin(), output.end()};
+}
+
+TEST(KernelDrivers, GiveTheBytesOfTheSimulatedCore) {
+    std::vector<model::Model> models{compiled(test::two_convolutions().value())};
+    for (unsigned seed = 0; seed < 8; ++seed)
+        models.push_back(compiled(test::random_convolution(seed, seed % 2 == 0).model));
+    for (const auto& model : models) {
+        const auto plain = outputs_on(model, "rk3588:sim");
+        for (const char* device :
+             {"rk3588:rknpu?kernel=simulated", "rk3588:rknpu?kernel=simulated&start=chain",
+              "rk3588:rocket?kernel=simulated"})
+            EXPECT_EQ(outputs_on(model, device), plain) << device;
+    }
+}
+
+TEST(KernelDrivers, MachinesWithoutAnNpuSayWhatItTakes) {
+    for (const char* driver : {"rknpu", "rocket"}) {
+        runtime::SessionOptions options;
+        options.devices = {{"rk3588:" + std::string(driver) + ":/dev/none"}};
+        const auto session =
+            runtime::Session::open(compiled(test::two_convolutions().value()), options);
+        ASSERT_FALSE(session);
+        EXPECT_EQ(session.error().cause, Cause::device_missing);
+        EXPECT_THAT(session.error().message(),
+                    AllOf(HasSubstr("/dev/none"), HasSubstr("it takes")));
+    }
+}
+
+/// Two convolutions on a board of the test's.
+class OnABoard : public testing::TestWithParam<KernelDriver> {
+  protected:
+    OnABoard() {
+        const auto model = compiled(test::two_convolutions().value());
+        const auto& op = model.subgraphs[0].operators[0];
+        auto made = std::make_shared<NpuProgram>();
+        made->artifact = read_artifact(op.custom_options.view()).value();
+        input.assign(made->artifact.inputs[0].elements(), std::byte{77});
+        output.resize(made->artifact.outputs[0].elements());
+        program = std::move(made);
+    }
+    static SimulatedBoard board() { return {.driver = GetParam()}; }
+    Result<std::unique_ptr<drm::Port>> open(const std::string& node = {}) {
+        return drm::open_port(kernel, GetParam(), node, Start::each_task);
+    }
+    /// The error that opening, loading or running ends with.
+    Error error_with(const SimulatedBoard& a_board) {
+        kernel = std::make_shared<SimulatedKernel>(a_board);
+        auto port = open();
+        if (!port) return port.error();
+        const auto device = make_drm_device("board", std::move(*port));
+        auto op = device->load(program, control);
+        if (!op) return op.error();
+        const auto ran = run(**op);
+        EXPECT_FALSE(ran);
+        return ran ? Error{} : ran.error();
+    }
+    Status run(graph::DeviceOperator& op) {
+        const MutableBytes in = input, out = output;
+        return op.run({&in, 1}, {&out, 1});
+    }
+
+    graph::RunControl control;
+    std::shared_ptr<const NpuProgram> program;
+    std::vector<std::byte> input, output;
+    std::shared_ptr<SimulatedKernel> kernel = std::make_shared<SimulatedKernel>(board());
+};
+
+TEST_P(OnABoard, OpeningFailsInWords) {
+    auto none = board();
+    none.has_node = false;
+    EXPECT_EQ(error_with(none).cause, Cause::device_missing);
+    auto denied = board();
+    denied.open_error = EACCES;
+    EXPECT_EQ(error_with(denied).cause, Cause::device_denied);
+    EXPECT_THAT(error_with(denied).message(), HasSubstr("group"));
+    auto locked = board();
+    locked.lock_error = EWOULDBLOCK;
+    EXPECT_EQ(error_with(locked).cause, Cause::device_denied);
+    EXPECT_THAT(error_with(locked).message(), HasSubstr("another process"));
+    EXPECT_EQ(kernel->open_files(), 0U);
+    const auto other =
+        GetParam() == KernelDriver::rknpu ? KernelDriver::rocket : KernelDriver::rknpu;
+    const auto path = drm::find_nodes(*kernel, GetParam()).at(0);
+    const auto wrong = drm::open_port(kernel, other, path, Start::each_task);
+    kernel->board.lock_error = 0;
+    ASSERT_FALSE(wrong);
+    EXPECT_THAT(wrong.error().message(), HasSubstr("its driver is"));
+}
+
+TEST_P(OnABoard, FailingCallsAreNamed) {
+    const bool vendor = GetParam() == KernelDriver::rknpu;
+    auto failing = board();
+    failing.failing_request = vendor ? drm::rknpu::create_request : drm::rocket::create_request;
+    failing.failing_error = ENODEV;
+    EXPECT_EQ(error_with(failing).cause, Cause::device_missing);
+    EXPECT_THAT(error_with(failing).message(), HasSubstr(vendor ? "MEM_CREATE" : "CREATE_BO"));
+    failing.failing_error = EPERM;
+    EXPECT_EQ(error_with(failing).cause, Cause::device_denied);
+    failing.failing_request = vendor ? drm::rknpu::submit_request : drm::rocket::submit_request;
+    failing.failing_error = EINVAL;
+    EXPECT_EQ(error_with(failing).cause, Cause::device_failed);
+    EXPECT_THAT(error_with(failing).message(), HasSubstr("SUBMIT"));
+    failing.failing_request = vendor ? drm::rknpu::sync_request : drm::rocket::prep_request;
+    EXPECT_THAT(error_with(failing).message(), HasSubstr(vendor ? "MEM_SYNC" : "PREP_BO"));
+}
+
+TEST_P(OnABoard, ShortMapsAreRefusedAndNothingStays) {
+    kernel->board.maps_half = true;
+    const auto port = open().value();
+    const auto buffer = port->allocate(10000);
+    ASSERT_FALSE(buffer);
+    EXPECT_EQ(buffer.error().cause, Cause::device_failed);
+    EXPECT_THAT(buffer.error().message(), HasSubstr("6144 of 12288 bytes"));
+    EXPECT_EQ(kernel->buffers(), 0U);
+}
+
+TEST_P(OnABoard, HangsEndWithStateAndAReset) {
+    kernel->board.hangs = true;
+    const auto device = make_drm_device("board", open().value());
+    const auto op = device->load(program, control).value();
+    const auto hung = run(*op);
+    ASSERT_FALSE(hung);
+    EXPECT_EQ(hung.error().cause, Cause::timed_out) << hung.error().message();
+    EXPECT_THAT(
+        hung.error().message(),
+        AllOf(HasSubstr("operator 0 CONV_2D"), HasSubstr("PC_BASE_ADDRESS 0x"),
+              HasSubstr("INTERRUPT_MASK 0x300 (DPU_0, DPU_1)"), HasSubstr("interrupts that came")));
+    EXPECT_EQ(device->counters()->recoveries, 1U);
+    const auto after = run(*op);
+    EXPECT_TRUE(after) << after.error().message();
+    EXPECT_EQ(device->counters()->runs, 1U);
+}
+
+TEST_P(OnABoard, BuffersAreUsedAgain) {
+    const auto port = open().value();
+    drm::BufferPool pool(*port);
+    std::uint32_t first = 0;
+    {
+        const auto large = pool.take(40000).value();
+        first = large.get().address;
+        const auto small = pool.take(10).value();
+        EXPECT_EQ(small.get().bytes.size(), 4096U);
+    }
+    EXPECT_EQ(pool.free_count(), 2U);
+    EXPECT_EQ(pool.take(30000).value().get().address, first);
+    EXPECT_NE(pool.take(15000).value().get().address, first) << "more than twice as large";
+    EXPECT_EQ(kernel->buffers(), 3U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Drivers, OnABoard,
+                         testing::Values(KernelDriver::rknpu, KernelDriver::rocket),
+                         [](const auto& one) { return std::string(name_of(one.param)); });
+
+TEST(VendorsDriver, VersionsOfOtherStructsAreRefused) {
+    for (const std::uint32_t version : {802U, 905U, 1000U}) {
+        const auto kernel = std::make_shared<SimulatedKernel>(
+            SimulatedBoard{.driver = KernelDriver::rknpu, .rknpu_version = version});
+        const auto port = drm::open_port(kernel, KernelDriver::rknpu, {}, Start::each_task);
+        ASSERT_FALSE(port);
+        EXPECT_EQ(port.error().cause, Cause::unsupported);
+    }
+}
+
+TEST(MainlineDriver, NobodyGetsAddressZeroAndTasksOfThePpuAloneAreRefused) {
+    const auto kernel = std::make_shared<SimulatedKernel>(
+        SimulatedBoard{.driver = KernelDriver::rocket, .first_address = 0});
+    const auto port = drm::open_port(kernel, KernelDriver::rocket, {}, Start::each_task).value();
+    EXPECT_NE(port->allocate(100).value().address, 0U);
+    EXPECT_NE(port->allocate(100).value().address, 0U);
+    const drm::SubmittedTask pool{.address = 0x1000, .words = 30, .blocks = Blocks::pooling};
+    const auto refused = port->submit(
+        {.tasks = {&pool, 1}, .reads = {}, .writes = {}, .time_out = std::chrono::seconds(1)});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().cause, Cause::unsupported);
+    EXPECT_EQ(kernel->kicks(), 0U);
+}
+
+}  // namespace
+}  // namespace reef::rk3588
