@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "reef/base/file.h"
 #include "reef/base/npy.h"
 #include "reef/model/tflite.h"
@@ -13,6 +15,7 @@ namespace reef {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class NpuVerbs : public testing::Test {
   protected:
@@ -67,6 +70,50 @@ TEST_F(NpuVerbs, CheckSaysAVerdictForEachOperator) {
     const auto check = reef({"check", plain, "--target", "rk3588"});
     EXPECT_EQ(check.exit_code, 0) << check.err;
     EXPECT_THAT(check.out, HasSubstr("2 of 2"));
+}
+
+/// A probe of a device finds which way each switch of the simulator stands there.
+TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
+    const std::string answers = folder.file("answers.json");
+    constexpr const char *halves = "halves without CVT_ROUND", *marked = "halves with CVT_ROUND",
+                         *groups = "operands by channel of depthwise convolutions";
+    const struct {
+        const char *device, *question, *answer;
+        int exit_code;
+    } cases[] = {
+        {"rk3588:sim", halves, "to even", 0},
+        {"rk3588:sim", marked, "away from zero", 0},
+        {"rk3588:sim", groups, "groups of 64 bytes", 0},
+        {"rk3588:sim?output_rounding=even", marked, "to even", 1},
+        {"rk3588:sim?output_rounding=away", halves, "away from zero", 1},
+        {"rk3588:sim?depthwise_operands=48", groups, "groups of 48 bytes", 1},
+        {"rk3588:rknpu?kernel=simulated", marked, "away from zero", 0},
+    };
+    for (const auto& each : cases) {
+        const auto probe = reef({"doctor", "--device", each.device, "--probe", answers, "--json"});
+        EXPECT_EQ(probe.exit_code, each.exit_code) << each.device << probe.err;
+        const auto document = nlohmann::json::parse(probe.out);
+        std::size_t found = 0;
+        for (const auto& one : document.at("answers")) {
+            EXPECT_THAT(one.at("answer").get<std::string>(), Not(HasSubstr("otherwise")))
+                << each.device << " " << one.at("question");
+            if (one.at("question") != each.question) continue;
+            EXPECT_EQ(one.at("answer"), each.answer) << each.device;
+            ++found;
+        }
+        EXPECT_EQ(found, 1U) << each.question;
+        EXPECT_EQ(nlohmann::json::parse(as_text(read_file(answers)->view())), document);
+    }
+}
+
+TEST_F(NpuVerbs, ProbesOfAbsentBoardsEndAsMissing) {
+    const std::string answers = folder.file("answers.json");
+    const auto absent = reef({"doctor", "--device", "rk3588:rocket:/dev/none", "--probe", answers});
+    EXPECT_EQ(absent.exit_code, 3);
+    EXPECT_THAT(absent.err, HasSubstr("/dev/none"));
+    EXPECT_FALSE(read_file(answers));
+    EXPECT_EQ(reef({"doctor", "--device", "cpu", "--probe", answers}).exit_code, 1);
+    EXPECT_EQ(reef({"doctor", "--device", "rk3588:sim"}).exit_code, 2);
 }
 
 TEST_F(NpuVerbs, OptionsOfOtherCompilersAreRefused) {

@@ -74,7 +74,10 @@ std::string printable(std::string_view text) {
 
 std::string in_flags(std::string message) {
     constexpr std::pair<std::string_view, std::string_view> flags[] = {
-        {"`device`", "--device"}, {"`require_npu`", "--require-npu"}, {"`target`", "--target"}};
+        {"`assume`", "--assume"},
+        {"`device`", "--device"},
+        {"`require_npu`", "--require-npu"},
+        {"`target`", "--target"}};
     for (const auto& [option, flag] : flags)
         for (auto at = message.find(option); at != std::string::npos; at = message.find(option, at))
             message.replace(at, option.size(), flag);

@@ -8,7 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "outputs/file_output.h"
 #include "outputs/json_output.h"
+#include "outputs/text_table.h"
+#include "reef/chip/prober.h"
 #include "reef/runtime/registry.h"
 #include "verbs/verb.h"
 
@@ -24,6 +27,7 @@ std::vector<const chip::Doctor*> doctors() {
 struct DoctorOptions {
     bool json = false;
     bool udev_rule = false;
+    std::string device, probe_file;
 };
 
 std::string_view state_text(Check::State state) {
@@ -80,6 +84,40 @@ void print_text(Console& console, const std::vector<Check>& checks) {
     }
 }
 
+Json to_json(const std::string& device, const std::vector<chip::ProbeAnswer>& answers) {
+    Json document = json_document("doctor");
+    document["device"] = device;
+    document["answers"] = Json::array();
+    for (const auto& each : answers)
+        document["answers"].push_back({{"question", each.question},
+                                       {"answer", each.answer},
+                                       {"set", each.set},
+                                       {"expected", each.expected}});
+    return document;
+}
+
+/// What small programs show of the device: printed, and written to the file.
+Result<Exit> probe(const DoctorOptions& options, Console& console) {
+    const auto& registry = runtime::Registry::of_process();
+    const auto found = REEF_TRY(registry.find(options.device));
+    const auto* prober = registry.part<chip::Prober>(found.driver->family());
+    if (prober == nullptr)
+        return fail(Cause::unsupported, "there are no questions about this chip", options.device);
+    REEF_CHECK(check_output_file(options.probe_file, {}));
+    const auto answers = REEF_TRY(prober->probe(options.device));
+    const Json document = to_json(options.device, answers);
+    REEF_CHECK(write_output(options.probe_file, as_bytes(document.dump(2) + "\n")));
+    if (options.json) {
+        print_json(console, document);
+    } else {
+        TextTable table({{"question"}, {"answer"}, {"set"}});
+        for (const auto& each : answers)
+            table.add({each.question, each.answer, in_flags(each.set)});
+        table.print(console);
+    }
+    return std::ranges::all_of(answers, &chip::ProbeAnswer::expected) ? Exit::ok : Exit::failed;
+}
+
 }  // namespace
 
 Action add_doctor(CLI::App& app) {
@@ -88,13 +126,22 @@ Action add_doctor(CLI::App& app) {
     app.add_flag("--udev-rule", options->udev_rule,
                  "Print the udev rule that lets users open the devices, and nothing else")
         ->excludes(json);
+    auto* device = app.add_option("--device", options->device, "The device that is probed");
+    app.add_option("--probe", options->probe_file,
+                   "Run small programs on the device that show what no public fact tells, and "
+                   "write the answers to FILE (JSON)")
+        ->type_name("FILE")
+        ->needs(device);
+    device->needs("--probe");
     app.footer(
         "Each check is good, a note, unknown (it cannot be looked at from here), a warning or bad. "
-        "Exit\ncode 0 when nothing is bad, 3 otherwise.\n"
+        "Exit\ncode 0 when nothing is bad, 3 otherwise; of a probe 0 when the device does what its "
+        "simulator does\nunasked, 1 otherwise.\n"
         "Examples:\n"
         "  reef doctor\n"
         "  reef doctor --udev-rule | sudo tee /etc/udev/rules.d/60-reef.rules");
     return [options](Console& console) -> Result<Exit> {
+        if (!options->probe_file.empty()) return probe(*options, console);
         if (options->udev_rule) {
             for (const auto* doctor : doctors()) console.write(doctor->udev_rule());
             return Exit::ok;
