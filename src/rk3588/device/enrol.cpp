@@ -1,6 +1,7 @@
 #include "reef/runtime/registry.h"
 #include "rk3588/compiler/compiler_part.h"
 #include "rk3588/device/driver.h"
+#include "rk3588/device/estimator.h"
 #include "rk3588/device/prober.h"
 #include "rk3588/inspect/disassembler.h"
 
@@ -13,6 +14,7 @@ void enrol(runtime::Registry& registry) {
     registry.add_part<chip::Compiler>(std::make_unique<CompilerPart>());
     registry.add_part<chip::TargetChecker>(std::make_unique<TargetCheckerPart>());
     registry.add_part<chip::Disassembler>(std::make_unique<Disassembler>());
+    registry.add_part<chip::Estimator>(std::make_unique<Estimator>());
     registry.add_part<chip::Prober>(std::make_unique<Prober>());
 }
 

@@ -72,6 +72,21 @@ TEST_F(NpuVerbs, CheckSaysAVerdictForEachOperator) {
     EXPECT_THAT(check.out, HasSubstr("2 of 2"));
 }
 
+TEST_F(NpuVerbs, TracesHaveALaneForEachPartOfTheCore) {
+    ASSERT_EQ(compile().exit_code, 0);
+    const std::string trace = folder.file("trace.json");
+    const auto bench = reef({"bench", compiled, "--device", "rk3588:sim", "--runs", "2", "--warmup",
+                             "0", "--trace", trace});
+    EXPECT_EQ(bench.exit_code, 0) << bench.err;
+    EXPECT_THAT(bench.out, HasSubstr("an estimate from stated assumptions"));
+    EXPECT_THAT(bench.out, HasSubstr("of one core"));
+    const auto events = nlohmann::json::parse(as_text(read_file(trace)->view()));
+    const std::string text = events.dump();
+    for (const char* lane : {"core 0 fetch", "core 0 array", "core 0 DPU and PPU"})
+        EXPECT_THAT(text, HasSubstr(lane));
+    EXPECT_THAT(text, HasSubstr("DEPTHWISE_CONV_2D"));
+}
+
 /// A probe of a device finds which way each switch of the simulator stands there.
 TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
     const std::string answers = folder.file("answers.json");
