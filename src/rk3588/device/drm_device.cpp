@@ -116,10 +116,12 @@ Status DrmOperator::submit(const ArtifactOperator& op) {
     REEF_CHECK(control_.check());
     if (op.tasks == 0) return {};
     const auto time_out = control_.has_deadline() ? control_.left() : usual_time_out;
+    const drm::Buffer* const reads[] = {&commands_.get(), &constants_.get()};
+    const drm::Buffer* const writes[] = {&activations_.get()};
     const Status done =
         device_->port().submit({.tasks = std::span(tasks_).subspan(op.first_task, op.tasks),
-                                .reads = {&commands_.get(), &constants_.get()},
-                                .writes = {&activations_.get()},
+                                .reads = reads,
+                                .writes = writes,
                                 .time_out = std::max(time_out, std::chrono::milliseconds(1))});
     device_->count_resets();
     if (!done)

@@ -31,7 +31,7 @@ struct SubmittedTask {
 struct Submission {
     std::span<const SubmittedTask> tasks;
     /// Buffers that the tasks read, and those that they write, and read, too: none in both.
-    std::vector<const Buffer*> reads, writes;
+    std::span<const Buffer*const> reads, writes;
     std::chrono::milliseconds time_out{0};
 };
 

@@ -55,6 +55,9 @@ class RocketPort final : public Port {
     std::unique_ptr<Node> node_;
     std::uint32_t guard_ = 0;  ///< a buffer at address 0, which means "none" to the NPU
     std::uint64_t resets_ = 0;
+    // Of a submission; they stay, so that later ones allocate nothing.
+    std::vector<Task> tasks_;
+    std::vector<std::uint32_t> reads_, writes_;
 };
 
 Result<Buffer> RocketPort::allocate(std::uint64_t bytes) {
@@ -89,28 +92,29 @@ Result<Buffer> RocketPort::allocate(std::uint64_t bytes) {
 }
 
 Status RocketPort::submit(const Submission& submission) {
-    std::vector<Task> tasks;
+    tasks_.clear();
     for (const SubmittedTask& task : submission.tasks) {
         if ((task.blocks & Blocks::dpu) == 0)
             return fail(Cause::unsupported,
                         "a task without the DPU: the driver rocket waits for its interrupt alone",
-                        fmt::format("task {} at {:#x}", tasks.size(), task.address),
+                        fmt::format("task {} at {:#x}", tasks_.size(), task.address),
                         "use rk3588:rknpu or rk3588:sim");
-        tasks.push_back({.commands = task.address, .words = task.words});
+        tasks_.push_back({.commands = task.address, .words = task.words});
     }
-    std::vector<std::uint32_t> reads, writes;
-    for (const Buffer* buffer : submission.reads) reads.push_back(buffer->handle);
-    for (const Buffer* buffer : submission.writes) writes.push_back(buffer->handle);
+    reads_.clear();
+    writes_.clear();
+    for (const Buffer* buffer : submission.reads) reads_.push_back(buffer->handle);
+    for (const Buffer* buffer : submission.writes) writes_.push_back(buffer->handle);
     const auto address = [](const auto& list) {
         return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(list.data()));
     };
-    const Job job{.tasks = address(tasks),
-                  .in_handles = address(reads),
-                  .out_handles = address(writes),
-                  .task_count = static_cast<std::uint32_t>(tasks.size()),
+    const Job job{.tasks = address(tasks_),
+                  .in_handles = address(reads_),
+                  .out_handles = address(writes_),
+                  .task_count = static_cast<std::uint32_t>(tasks_.size()),
                   .task_size = sizeof(Task),
-                  .in_count = static_cast<std::uint32_t>(reads.size()),
-                  .out_count = static_cast<std::uint32_t>(writes.size())};
+                  .in_count = static_cast<std::uint32_t>(reads_.size()),
+                  .out_count = static_cast<std::uint32_t>(writes_.size())};
     Submit submit{.jobs = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&job)),
                   .job_count = 1,
                   .job_size = sizeof job,
