@@ -394,7 +394,7 @@ void Runner::fill_targets(Flight& flight, Bytes& bytes) {
     while (!bytes.empty() && flight.target < flight.targets.size()) {
         MutableBytes& room = flight.targets[flight.target].room;
         const std::size_t size = std::min(room.size(), bytes.size());
-        std::memcpy(room.data(), bytes.data(), size);
+        std::ranges::copy(bytes.first(size), room.begin());
         room = room.subspan(size);
         bytes = bytes.subspan(size);
         if (room.empty()) ++flight.target;

@@ -231,7 +231,7 @@ class SimulatedConnection final : public Connection {
             std::memcpy(bytes + 8, &event->size, 4);
             bytes[12] = static_cast<std::byte>(event->tag);
             const std::size_t size = std::min(it->room.size(), sizeof bytes);
-            std::memcpy(it->room.data(), bytes, size);
+            std::ranges::copy(Bytes(bytes).first(size), it->room.begin());
             if (take(InjectedFault::stall)) {
                 stick_->refuse("an injected stall");
                 halted_.push_back(event_endpoint);

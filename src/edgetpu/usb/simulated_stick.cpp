@@ -148,7 +148,7 @@ StickDescriptors SimulatedStick::descriptors() const {
 Io<std::size_t> SimulatedStick::standard(const Setup& setup, MutableBytes data) const {
     const auto answer = [&](Bytes bytes) -> Io<std::size_t> {
         const std::size_t size = std::min(bytes.size(), data.size());
-        std::memcpy(data.data(), bytes.data(), size);
+        std::ranges::copy(bytes.first(size), data.begin());
         return size;
     };
     constexpr std::byte configuration[] = {std::byte{1}}, bus_powered[] = {std::byte{0}, {}};
@@ -223,7 +223,7 @@ Io<std::size_t> SimulatedStick::dfu(const Setup& setup, MutableBytes data) {
     if (is(dfu_read, dfu_upload)) {
         const std::size_t at = std::min(firmware_.size(), setup.value * firmware_block);
         const std::size_t size = std::min(data.size(), firmware_.size() - at);
-        std::memcpy(data.data(), firmware_.data() + at, size);
+        std::ranges::copy(Bytes(firmware_).subspan(at, size), data.begin());
         return size;
     }
     return stalled(fmt::format("request {} of type {:#04x} is none of the {}'s", setup.request,

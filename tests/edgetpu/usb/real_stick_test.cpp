@@ -246,6 +246,20 @@ TEST(RealStick, DescriptorsOnUsb3AreThoseOfACapture) {
     }
 }
 
+/// A host may ask for nothing: no room has no address.
+TEST(RealStick, RequestsForNoBytesAreAnswered) {
+    RawHost chip;
+    RawHost boot({.has_firmware = false, .faults = {}});
+    for (RawHost* host : {&chip, &boot}) {
+        for (const usb::Setup& setup : {usb::Setup{standard_read, get_descriptor, 0x100, 0, 0},
+                                        usb::Setup{standard_read, get_configuration, 0, 0, 0}}) {
+            EXPECT_EQ(host->connection().control(setup, {}, Milliseconds(100)).value_or(1), 0U);
+        }
+    }
+    EXPECT_EQ(boot.connection().control({dfu_read, dfu_upload, 0, 0, 0}, {}, Milliseconds(100)), 0U);
+    EXPECT_TRUE(chip.connection().submit_in(event_endpoint, EndpointType::interrupt, {}));
+}
+
 TEST(RealStick, OnUsb2ThereAreNoCompanions) {
     RawHost host({.speed = Speed::high, .has_firmware = true, .faults = {}});
     EXPECT_EQ(host.descriptor(0x0100).substr(0, 16), "1201100200000040");
