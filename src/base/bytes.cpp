@@ -19,7 +19,8 @@ SharedBytes SharedBytes::copy_of(Bytes bytes) {
 }
 
 bool operator==(const SharedBytes& a, const SharedBytes& b) {
-    return std::ranges::equal(a.view_, b.view_);
+    // std::ranges::equal of g++ 12 compares std::byte one by one.
+    return as_text(a.view_) == as_text(b.view_);
 }
 
 Status ByteReader::seek(std::size_t offset) {

@@ -45,9 +45,8 @@ class Follower {
     void follow(const std::vector<Instruction>& instructions) {
         core_.begin_stream();
         auto& operations = out_.operations.emplace_back();
-        operations.reserve(instructions.size());
-        for (const auto& instruction : instructions)
-            operations.push_back(program::decode(instruction).operation);
+        operations.reserve(instructions.size());  // so that none moves
+        std::vector<const program::Operation*> decoded(instructions.size());
         while (left_-- > 0) {
             const auto word = core_.program_counter();
             const auto found = std::ranges::lower_bound(instructions, word, {}, &Instruction::word);
@@ -55,7 +54,9 @@ class Follower {
                 return fault(word, "no instruction begins here");
             if (!sim::ScalarCore::executes(*found)) {
                 const auto index = static_cast<std::size_t>(found - instructions.begin());
-                if (!issue(*found, operations[index])) return;
+                if (decoded[index] == nullptr)
+                    decoded[index] = &operations.emplace_back(program::decode(*found).operation);
+                if (!issue(*found, *decoded[index])) return;
                 core_.pass(*found);
                 continue;
             }

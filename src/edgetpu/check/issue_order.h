@@ -25,7 +25,7 @@ struct IssueOrder {
     IssueOrder(IssueOrder&&) = default;
     IssueOrder& operator=(IssueOrder&&) = default;
 
-    /// By chunk: its instructions, decoded once.
+    /// By chunk: those of its instructions that are issued, decoded once.
     std::vector<std::vector<program::Operation>> operations;
     /// Tile instructions and those scalar ones that the scalar core does not execute itself.
     std::vector<Issued> instructions;

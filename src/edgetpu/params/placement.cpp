@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <iterator>
-#include <string_view>
-#include <tuple>
-#include <unordered_map>
+#include <optional>
+#include <utility>
 
 #include "edgetpu/params/fixed_bytes.h"
 #include "edgetpu/params/stored_form.h"
@@ -20,9 +20,55 @@ std::size_t aligned(std::size_t size) {
     return (size + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
 }
 
-std::string_view head_of(Bytes bytes) {
-    return as_text(bytes.first(std::min(bytes.size(), parameter_alignment)));
-}
+/// The whole lines of some blobs by what they hold. Vectors alone: there are tens of thousands.
+class LineIndex {
+  public:
+    struct Line {
+        std::size_t blob = 0, offset = 0;
+    };
+
+    explicit LineIndex(const std::vector<Bytes>& blobs) {
+        for (std::size_t blob = 0; blob < blobs.size(); ++blob) {
+            const std::size_t whole = blobs[blob].size() / parameter_alignment;
+            for (std::size_t i = 0; i < whole; ++i) {
+                lines_.push_back({blob, i * parameter_alignment});
+            }
+        }
+        bits_ = static_cast<unsigned>(std::bit_width(lines_.size()));
+        first_.assign(std::size_t{1} << bits_, none);
+        next_.resize(lines_.size());
+        // From behind, so that a chain is in the order of the blobs.
+        for (std::size_t i = lines_.size(); i-- > 0;) {
+            auto& first = first_[bucket(blobs[lines_[i].blob].subspan(lines_[i].offset))];
+            next_[i] = std::exchange(first, static_cast<std::uint32_t>(i));
+        }
+    }
+
+    /// The first line for which `is_there` holds among those that may begin as `bytes` do.
+    template <typename Test>
+    [[nodiscard]] std::optional<Line> find(Bytes bytes, Test is_there) const {
+        for (std::uint32_t i = first_[bucket(bytes)]; i != none; i = next_[i]) {
+            if (is_there(lines_[i])) return lines_[i];
+        }
+        return std::nullopt;
+    }
+
+  private:
+    static constexpr std::uint32_t none = 0xffff'ffff;
+
+    [[nodiscard]] std::size_t bucket(Bytes bytes) const {
+        std::uint64_t words[parameter_alignment / 8], hash = 0;
+        std::memcpy(words, bytes.data(), sizeof words);
+        for (const std::uint64_t word : words) {
+            hash = std::rotl(hash ^ word, 29) * 0x9e37'79b9'7f4a'7c15U;
+        }
+        return static_cast<std::size_t>(hash >> 32 >> (32 - bits_));
+    }
+
+    std::vector<Line> lines_;
+    std::vector<std::uint32_t> first_, next_;  ///< chains of lines of a bucket
+    unsigned bits_ = 0;
+};
 
 std::size_t count_differing(Bytes a, Bytes b) {
     std::size_t count = 0;
@@ -142,7 +188,8 @@ class Placer {
     bool equal_at(std::size_t part, std::size_t blob, std::size_t offset) const {
         const auto& bytes = encoded_[part];
         return is_free(blob, offset, bytes.size()) &&
-               std::ranges::equal(bytes, bytes_at(blob, offset, bytes.size()));
+               std::memcmp(bytes.data(), bytes_at(blob, offset, bytes.size()).data(),
+                           bytes.size()) == 0;
     }
 
     void place(std::size_t part, std::size_t blob, std::size_t offset) {
@@ -170,18 +217,14 @@ class Placer {
     }
 
     bool place_anywhere(std::size_t part) {
-        if (heads_.empty()) index_heads();
         // Parts shorter than a line are found by the line's beginning: look at all lines.
-        const bool whole_line = encoded_[part].size() >= parameter_alignment;
-        if (whole_line) {
-            const auto [first, last] = heads_.equal_range(head_of(encoded_[part]));
-            for (auto it = first; it != last; ++it) {
-                if (equal_at(part, it->second.first, it->second.second)) {
-                    place(part, it->second.first, it->second.second);
-                    return true;
-                }
-            }
-            return false;
+        if (encoded_[part].size() >= parameter_alignment) {
+            if (!lines_) lines_.emplace(blobs_);
+            const auto line = lines_->find(encoded_[part], [&](const LineIndex::Line& one) {
+                return equal_at(part, one.blob, one.offset);
+            });
+            if (line) place(part, line->blob, line->offset);
+            return line.has_value();
         }
         for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
             for (std::size_t at = 0; at < blobs_[blob].size(); at += parameter_alignment) {
@@ -191,14 +234,6 @@ class Placer {
             }
         }
         return false;
-    }
-
-    void index_heads() {
-        for (std::size_t blob = 0; blob < blobs_.size(); ++blob) {
-            for (std::size_t at = 0; at < blobs_[blob].size(); at += parameter_alignment) {
-                heads_.emplace(head_of(blobs_[blob].subspan(at)), std::pair(blob, at));
-            }
-        }
     }
 
     struct Candidate {
@@ -295,7 +330,7 @@ class Placer {
     std::vector<std::vector<std::byte>> encoded_;
     std::vector<std::vector<bool>> taken_;  ///< by line
     std::vector<std::size_t> next_;         ///< after the last part placed, by blob
-    std::unordered_multimap<std::string_view, std::pair<std::size_t, std::size_t>> heads_;
+    std::optional<LineIndex> lines_;
     Placement result_;
 };
 

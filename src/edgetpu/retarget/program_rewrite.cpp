@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <map>
 #include <set>
@@ -37,16 +38,12 @@ class Rewriting {
   public:
     /// `program` is decoded from a copy of `stream`.
     Rewriting(MutableBytes stream, std::vector<Instruction> program)
-        : stream_(stream), program_(std::move(program)) {
-        for (std::size_t i = 0; i < program_.size(); ++i) index_of_.emplace(program_[i].word, i);
-        for (const Instruction& one : program_) typed_.push_back(program::decode(one));
-        fills_ = constant_fills(typed_);
-    }
+        : stream_(stream), program_(std::move(program)) {}
 
     Result<std::size_t> run(const std::vector<Replacement>& replacements) {
         for (const Replacement& one : replacements) {
-            const std::size_t index = index_of_.at(one.word);
-            auto changed = typed_[index];
+            const std::size_t index = index_of(one.word);
+            auto changed = program::decode(program_[index]);
             put(std::get<program::Tensor>(changed.operation), *one.to);
             REEF_CHECK(write(index, changed));
             if (one.to->form == Form::layer) REEF_CHECK(write_border(index, one));
@@ -56,6 +53,13 @@ class Rewriting {
     }
 
   private:
+    /// Of the instruction that begins at a word of the stream.
+    [[nodiscard]] std::size_t index_of(std::size_t word) const {
+        const auto found = std::ranges::lower_bound(program_, word, {}, &Instruction::word);
+        assert(found != program_.end() && found->word == word);
+        return static_cast<std::size_t>(found - program_.begin());
+    }
+
     /// Into the stream; what is asked of the program later is what it held before.
     Status write(std::size_t index, const program::TypedInstruction& changed) {
         const auto bits = REEF_TRY(program::encode(changed));
@@ -66,8 +70,17 @@ class Rewriting {
         return {};
     }
 
-    [[nodiscard]] const program::Mesh& fill_at(std::size_t index) const {
-        return std::get<program::Mesh>(typed_[index].operation);
+    [[nodiscard]] std::uint32_t fill_value(std::size_t index) const {
+        const auto typed = program::decode(program_[index]);
+        return std::get<program::Mesh>(typed.operation).fill_value;
+    }
+
+    /// For what a sum reads; networks without sums do without.
+    void decode_all() {
+        if (!typed_.empty()) return;
+        typed_.reserve(program_.size());
+        for (const Instruction& one : program_) typed_.push_back(program::decode(one));
+        fills_ = constant_fills(typed_);
     }
 
     static std::int64_t word_of(std::int64_t zero) { return zero * 0x01010101; }
@@ -76,7 +89,7 @@ class Rewriting {
         if (value < 0 || value > std::numeric_limits<std::uint32_t>::max())
             return fail(Cause::bad_argument, fmt::format("{} does not fit 32 bits", value),
                         "fill_value");
-        auto changed = typed_[index];
+        auto changed = program::decode(program_[index]);
         std::get<program::Mesh>(changed.operation).fill_value = static_cast<std::uint32_t>(value);
         return write(index, changed);
     }
@@ -84,11 +97,12 @@ class Rewriting {
     /// The border of a padded window holds the input's zero point in every byte.
     Status write_border(std::size_t layer, const Replacement& replacement) {
         const Requantisation& to = *replacement.to;
-        const std::int32_t old_zero = std::get<program::Tensor>(typed_[layer].operation).in_zero;
+        const auto typed = program::decode(program_[layer]);
+        const std::int32_t old_zero = std::get<program::Tensor>(typed.operation).in_zero;
         if (old_zero == to.in_zero) return {};
         for (const std::size_t word : replacement.border) {
-            const std::size_t index = index_of_.at(word);
-            const std::uint32_t held = fill_at(index).fill_value;
+            const std::size_t index = index_of(word);
+            const std::uint32_t held = fill_value(index);
             if (held != word_of(old_zero)) {
                 return fail(Cause::unsupported,
                             fmt::format("it fills the border of operator {} with {:#x}, which is "
@@ -110,6 +124,7 @@ class Rewriting {
 
     Status write_factors(std::size_t sum, const Replacement& one) {
         if (one.from != nullptr && one.from->factors == one.to->factors) return {};
+        decode_all();
         const SumMatrix matrix = REEF_TRY(sum_matrix(program_, typed_, fills_, sum));
         const bool second_first =
             one.second_first ? *one.second_first : REEF_TRY(order_by_factors(matrix, sum, one));
@@ -138,7 +153,7 @@ class Rewriting {
     bool holds(const SumMatrix& matrix, const SumFactors& factors) const {
         const auto all = [&](const std::vector<SumMatrix::Entry>& entries, std::int64_t factor) {
             return std::ranges::all_of(entries, [&](const SumMatrix::Entry& entry) {
-                return fill_at(entry.fill).fill_value == factor << entry.shift;
+                return fill_value(entry.fill) == factor << entry.shift;
             });
         };
         return all(matrix.factors[0], factors.first) && all(matrix.factors[1], factors.second);
@@ -153,8 +168,7 @@ class Rewriting {
 
     MutableBytes stream_;
     std::vector<Instruction> program_;
-    std::vector<program::TypedInstruction> typed_;  ///< by instruction
-    std::map<std::size_t, std::size_t> index_of_;   ///< by word
+    std::vector<program::TypedInstruction> typed_;  ///< by instruction, or nothing yet
     std::vector<ConstantFill> fills_;
     std::set<std::size_t> changed_;
     std::map<std::size_t, std::int32_t> borders_;  ///< zero points, by index of the fill
