@@ -242,7 +242,7 @@ Result<Seeds> executor_seeds() {
     for (const OneOperator& one : operators())
         seeds.emplace_back(std::string(one.name) + ".tflite",
                            REEF_TRY(in_place(file_of(one), one.name)));
-    seeds.emplace_back("plain.tflite", REEF_TRY(model::write_tflite(test::plain_model())));
+    seeds.emplace_back("plain.tflite", REEF_TRY(model::write_tflite(reef::test::plain_model())));
     const auto looming = REEF_TRY(apps::looming_model({.height = 12, .width = 12}));
     seeds.emplace_back("looming.tflite", REEF_TRY(model::write_tflite(looming)));
     return seeds;
