@@ -67,7 +67,8 @@ Result<Seeds> rk3588_simulator_seeds() {
 }
 
 Result<Seeds> rk3588_artifact_seeds() {
-    const auto compiled = REEF_TRY(rk3588::compile(REEF_TRY(reef::test::two_convolutions()), {}, {}));
+    const auto compiled =
+        REEF_TRY(rk3588::compile(REEF_TRY(reef::test::two_convolutions()), {}, {}));
     Seeds seeds;
     for (const auto& op : compiled.model.subgraphs.front().operators) {
         const Bytes options = op.custom_options.view();

@@ -256,7 +256,8 @@ TEST(RealStick, RequestsForNoBytesAreAnswered) {
             EXPECT_EQ(host->connection().control(setup, {}, Milliseconds(100)).value_or(1), 0U);
         }
     }
-    EXPECT_EQ(boot.connection().control({dfu_read, dfu_upload, 0, 0, 0}, {}, Milliseconds(100)), 0U);
+    EXPECT_EQ(boot.connection().control({dfu_read, dfu_upload, 0, 0, 0}, {}, Milliseconds(100)),
+              0U);
     EXPECT_TRUE(chip.connection().submit_in(event_endpoint, EndpointType::interrupt, {}));
 }
 
