@@ -5,6 +5,8 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "command.h"
 #include "outputs/file_output.h"
@@ -159,6 +161,13 @@ TEST(SignalsWait, TheyTakeEffectAtItsEnd) {
     ::sigaction(SIGTERM, &before, nullptr);
 }
 
+/// Whether a process runs: one that has ended may still wait for its parent to ask (proc(5)).
+bool is_alive(pid_t process) {
+    std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+    std::string number, name, state;
+    return stat >> number >> name >> state && state != "Z" && state != "X";
+}
+
 TEST(WorkFolder, ASignalEndsTheProgramAndLeavesNoFolder) {
     struct sigaction action {
     }, before{};
@@ -172,10 +181,20 @@ TEST(WorkFolder, ASignalEndsTheProgramAndLeavesNoFolder) {
         ASSERT_TRUE(std::filesystem::is_directory(path));
         EXPECT_EQ(run_program({"/bin/sh", "-c", "exit 3"}).value(), 3);
         EXPECT_EQ(run_program({"/nowhere/program"}).error().cause, Cause::not_found);
-        // The program sends its parent, which is this test, the signal, and would go on for long.
-        const auto ended = run_program({"/bin/sh", "-c", "kill -TERM $PPID; exec sleep 600"});
+        // The program sends its parent, which is this test, the signal, and would go on for long:
+        // it does not listen, and has started another.
+        const std::string other = path + "/other";
+        const auto ended = run_program(
+            {"/bin/sh", "-c",
+             "trap '' TERM; sleep 600 & echo $! >" + other + "; kill -TERM $PPID; sleep 600"});
         ASSERT_FALSE(ended);
         EXPECT_EQ(ended.error().cause, Cause::cancelled);
+        pid_t started = 0;
+        ASSERT_TRUE(std::ifstream(other) >> started);
+        // Its new parent may not have waited for it yet.
+        for (int i = 0; i < 200 && is_alive(started); ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        EXPECT_FALSE(is_alive(started));
         EXPECT_EQ(caught, 0);
     }
     EXPECT_EQ(caught, SIGTERM);

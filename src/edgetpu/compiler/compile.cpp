@@ -237,9 +237,10 @@ constexpr std::uint32_t least_scratch_rows = 64, most_scratch_rows = 1024;
 Result<std::uint32_t> rows_for_parameters(std::span<const model::Model> models,
                                           const CompileOptions& options) {
     std::uint32_t rows = lost_rows;
-    for (const auto& model : models) {
+    for (std::size_t i = 0; i < models.size(); ++i) {
         Sharing alone;
-        REEF_CHECK(compile_beside(model, options, &alone));
+        REEF_CHECK(
+            in_place(compile_beside(models[i], options, &alone), fmt::format("model {}", i)));
         rows += std::ranges::max(alone.rows.first_rows);
     }
     return rows;

@@ -51,8 +51,7 @@ class ParameterPlacer {
             else
                 REEF_CHECK(place_pieces(layer));
         }
-        anchor();
-        return {};
+        return anchor();
     }
 
   private:
@@ -109,15 +108,19 @@ class ParameterPlacer {
         plan_.streamed.insert(plan_.streamed.end(), layer.rows.begin(), layer.rows.end());
     }
 
-    void anchor() {
+    Status anchor() {
         for (const ParameterLayer& layer : plan_.layers)
-            if (!layer.pieces.empty()) return;
+            if (!layer.pieces.empty()) return {};
+        const unsigned tile = emptiest();
+        if (used_[tile] >= cap())
+            return fail(Cause::unsupported, "no row is left to show what the chip holds");
         plan_.anchored = true;
         ParameterLayer& layer = plan_.layers.emplace_back();
         layer.name = "anchor";
         layer.row_bytes = spec::row_bytes;
         layer.rows.resize(spec::row_bytes);
-        layer.pieces.push_back({0, used_[0]++, 1, 0});
+        layer.pieces.push_back({tile, used_[tile]++, 1, 0});
+        return {};
     }
 
     [[nodiscard]] unsigned emptiest() const {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -33,31 +34,71 @@ WorkFolder::~WorkFolder() {
     if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
-Result<int> run_program(const std::vector<std::string>& arguments) {
+namespace {
+
+/// Starts a program in a process group of its own, so that a signal reaches all that it starts; it
+/// reads nothing, as only the terminal's own group may.
+Result<pid_t> start(const std::vector<std::string>& arguments) {
     std::vector<char*> words;
     for (const auto& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     pid_t child = 0;
-    const int error = posix_spawnp(&child, words.front(), &actions, nullptr, words.data(), environ);
+    const int error =
+        posix_spawnp(&child, words.front(), &actions, &attributes, words.data(), environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
-    if (error != 0)
-        return fail(error == ENOENT ? Cause::not_found : Cause::io_failed, std::strerror(error),
-                    arguments.front());
+    if (error == 0) return child;
+    return fail(error == ENOENT ? Cause::not_found : Cause::io_failed, std::strerror(error),
+                arguments.front());
+}
+
+/// Sends a process group SIGTERM once, and SIGKILL when it has not ended in time.
+class Ending {
+  public:
+    explicit Ending(pid_t group) : group_(group) {}
+
+    void insist() {
+        const auto now = std::chrono::steady_clock::now();
+        if (!told_) {
+            told_ = now;
+            ::kill(-group_, SIGTERM);
+        } else if (now - *told_ > patience) {
+            ::kill(-group_, SIGKILL);
+        }
+    }
+
+  private:
+    static constexpr std::chrono::seconds patience{2};
+    pid_t group_;
+    std::optional<std::chrono::steady_clock::time_point> told_;
+};
+
+}  // namespace
+
+Result<int> run_program(const std::vector<std::string>& arguments) {
+    const pid_t child = REEF_TRY(start(arguments));
     int status = 0;
-    bool told = false;
+    Ending ending(child);
     while (true) {
         const pid_t ended = ::waitpid(child, &status, WNOHANG);
         if (ended == child) break;
         if (ended < 0 && errno != EINTR)
             return fail(Cause::io_failed, std::strerror(errno), arguments.front());
-        if (SignalsWait::waiting() && !std::exchange(told, true)) ::kill(child, SIGTERM);
+        if (SignalsWait::waiting()) ending.insist();
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    if (SignalsWait::waiting())
+    if (SignalsWait::waiting()) {
+        // What it started and did not wait for.
+        ::kill(-child, SIGKILL);
         return fail(Cause::cancelled, "ended by a signal", arguments.front());
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
