@@ -18,6 +18,11 @@
 # The doors: build/.../doors/NAME holds links to the room's own headers and nothing else, and a room is
 # compiled with the doors of the rooms it uses in place of src/ and include/. An include of any other
 # room's header is "no such file".
+
+# Rooms whose work for a file or a model tests do thousands of times: optimised under sanitizers, too.
+set(REEF_ROOMS_THAT_TESTS_KEEP_BUSY
+    base hw model compiler edgetpu/check edgetpu/compiler edgetpu/isa edgetpu/layers edgetpu/numerics
+    edgetpu/package edgetpu/params edgetpu/program edgetpu/retarget edgetpu/trace edgetpu/usb)
 option(REEF_UNITY "Compile files of a room together: half the time for a clean build, more for one file"
        ON)
 
@@ -84,9 +89,9 @@ function(reef_room name)
     if(arg_ONCE OR arg_ALONE)
         reef_room_objects(reef_room_${id}_once reef_room_${id} ${arg_ONCE} ${arg_ALONE})
         set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-        if(REEF_SANITIZE)
-            target_compile_options(reef_room_${id}_once PRIVATE -O0)  # two thirds of the time to compile
-        else()
+        if(REEF_SANITIZE AND NOT name IN_LIST REEF_ROOMS_THAT_TESTS_KEEP_BUSY)
+            target_compile_options(reef_room_${id}_once PRIVATE -O0)  # half the time to compile
+        elseif(NOT REEF_SANITIZE)
             target_compile_options(reef_room_${id}_once PRIVATE $<$<CONFIG:Release>:-Os>)
         endif()
         list(APPEND objects reef_room_${id}_once)

@@ -50,9 +50,9 @@ std::vector<std::byte> outputs_on(const model::Model& model, const std::string& 
 }
 
 TEST(KernelDrivers, GiveTheBytesOfTheSimulatedCore) {
-    std::vector<model::Model> models{compiled(test::two_convolutions().value())};
+    std::vector<model::Model> models{compiled(reef::test::two_convolutions().value())};
     for (unsigned seed = 0; seed < 8; ++seed)
-        models.push_back(compiled(test::random_convolution(seed, seed % 2 == 0).model));
+        models.push_back(compiled(reef::test::random_convolution(seed, seed % 2 == 0).model));
     for (const auto& model : models) {
         const auto plain = outputs_on(model, "rk3588:sim");
         for (const char* device :
@@ -67,7 +67,7 @@ TEST(KernelDrivers, MachinesWithoutAnNpuSayWhatItTakes) {
         runtime::SessionOptions options;
         options.devices = {{"rk3588:" + std::string(driver) + ":/dev/none"}};
         const auto session =
-            runtime::Session::open(compiled(test::two_convolutions().value()), options);
+            runtime::Session::open(compiled(reef::test::two_convolutions().value()), options);
         ASSERT_FALSE(session);
         EXPECT_EQ(session.error().cause, Cause::device_missing);
         EXPECT_THAT(session.error().message(),
@@ -79,7 +79,7 @@ TEST(KernelDrivers, MachinesWithoutAnNpuSayWhatItTakes) {
 class OnABoard : public testing::TestWithParam<KernelDriver> {
   protected:
     OnABoard() {
-        const auto model = compiled(test::two_convolutions().value());
+        const auto model = compiled(reef::test::two_convolutions().value());
         const auto& op = model.subgraphs[0].operators[0];
         auto made = std::make_shared<NpuProgram>();
         made->artifact = read_artifact(op.custom_options.view()).value();
