@@ -186,7 +186,8 @@ TEST(WorkFolder, ASignalEndsTheProgramAndLeavesNoFolder) {
         const std::string other = path + "/other";
         const auto ended = run_program(
             {"/bin/sh", "-c",
-             "trap '' TERM; sleep 600 & echo $! >" + other + "; kill -TERM $PPID; sleep 600"});
+             "trap '' TERM; sleep 600 & echo $! >" + other + "; kill -TERM $PPID; sleep 600"},
+            std::chrono::milliseconds(100));
         ASSERT_FALSE(ended);
         EXPECT_EQ(ended.error().cause, Cause::cancelled);
         pid_t started = 0;

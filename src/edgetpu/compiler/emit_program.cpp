@@ -60,15 +60,15 @@ void emit_identity(Emission& e) {
 
 /// Reads the row that nothing needs: one that is cached and never read is most often a mistake.
 void emit_anchor(Emission& e) {
-    const auto row = static_cast<std::int32_t>(e.plan.layers.back().pieces.front().row);
+    const auto& anchor = e.plan.layers.back().pieces.front();
     program::WideToNarrow read;
-    read.src = nest(4, row, {{1, 1}});
+    read.src = nest(4, static_cast<std::int32_t>(anchor.row), {{1, 1}});
     read.dst = rotating(nest(6, 64, {{1, 32}, {64, 1}}), 2, 32);
     read.written = signal_at(2);
     read.wait[0] = room_for(counter::AVDATA_, 2, -1, 1);
     read.to_scaling = true;
     read.row_level = 1;
-    e.code.tile(1, read);
+    e.code.tile(static_cast<TileSet>(1U << anchor.tile), read);
     e.code.full_stop();
 }
 

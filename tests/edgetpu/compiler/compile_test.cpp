@@ -157,6 +157,21 @@ TEST(CompileTogether, ModelsThatTakeTurnsKeepTheirParametersOnTheChip) {
     }
 }
 
+/// A program that caches nothing still holds a row, wherever the others leave room.
+TEST(CompileTogether, StreamedModelsFindTheirRowBesideTheOthers) {
+    const std::vector<model::Model> plain{test::random_network(3),
+                                          test::random_network_of_small_images(4)};
+    const auto together = edgetpu::compile_together(plain, {.stream_parameters = true});
+    ASSERT_TRUE(together) << together.error().message();
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+        SCOPED_TRACE(i);
+        const auto verified = tool::verify_compiled(plain[i], (*together)[i].model, "edgetpu");
+        ASSERT_TRUE(verified) << verified.error().message();
+        EXPECT_EQ(verified->first_difference, "");
+        EXPECT_TRUE(verified->findings.empty()) << verified->findings.front();
+    }
+}
+
 /// On one simulated chip in turns, in an order that would show rows that another's run wrote over.
 TEST(CompileTogether, RunningOneLeavesTheOthersRowsAlone) {
     const std::vector<model::Model> plain{

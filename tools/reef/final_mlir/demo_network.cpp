@@ -26,7 +26,7 @@ const std::string host = "tensor<1x8x4x4xf32>", in = tensor("1x8x4x4xf32", neuro
                   cast = tensor(q8, neurons + 0x1000), conv = tensor(q8, neurons + 0x2000),
                   relu = tensor(q8, neurons + 0x3000), sum = tensor(q8, neurons + 0x1000),
                   flat = tensor("1x128x!quant.uniform<i8:f32, 5.000000e-01>", neurons + 0x1000),
-                  out = tensor("1x10xf32", neurons + 0x2000),
+                  logits = tensor("1x10xf32", neurons + 0x2000),
                   kernel = tensor("1x8x8x9xi8", coefficients),
                   bias = tensor("1x8x1x1xi32", coefficients + 0x1000),
                   matrix = tensor("128x10xi8", coefficients + 0x2000);
@@ -53,7 +53,7 @@ std::string main_text() {
       return %2 : {1} loc(#loc)
     }} loc(#loc)
 )",
-                       host, out, in, flat);
+                       host, logits, in, flat);
 }
 
 std::string first_function() {
@@ -97,7 +97,7 @@ std::string second_function() {
   }} loc(#loc)
 }} loc(#loc)
 )",
-        flat, out, matrix);
+        flat, logits, matrix);
 }
 
 /// The part of a wave that belongs to the name.

@@ -62,30 +62,31 @@ Result<pid_t> start(const std::vector<std::string>& arguments) {
 /// Sends a process group SIGTERM once, and SIGKILL when it has not ended in time.
 class Ending {
   public:
-    explicit Ending(pid_t group) : group_(group) {}
+    Ending(pid_t group, std::chrono::milliseconds patience) : group_(group), patience_(patience) {}
 
     void insist() {
         const auto now = std::chrono::steady_clock::now();
         if (!told_) {
             told_ = now;
             ::kill(-group_, SIGTERM);
-        } else if (now - *told_ > patience) {
+        } else if (now - *told_ > patience_) {
             ::kill(-group_, SIGKILL);
         }
     }
 
   private:
-    static constexpr std::chrono::seconds patience{2};
     pid_t group_;
+    std::chrono::milliseconds patience_;
     std::optional<std::chrono::steady_clock::time_point> told_;
 };
 
 }  // namespace
 
-Result<int> run_program(const std::vector<std::string>& arguments) {
+Result<int> run_program(const std::vector<std::string>& arguments,
+                        std::chrono::milliseconds patience) {
     const pid_t child = REEF_TRY(start(arguments));
     int status = 0;
-    Ending ending(child);
+    Ending ending(child, patience);
     while (true) {
         const pid_t ended = ::waitpid(child, &status, WNOHANG);
         if (ended == child) break;

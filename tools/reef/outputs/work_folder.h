@@ -1,6 +1,7 @@
 // A folder for the files of another program, and that program's run.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,8 +30,9 @@ class WorkFolder {
 };
 
 /// Runs a program to its end, with what it prints among our diagnostics: our output is ours. A
-/// signal that waits ends it. Gives its exit code, 128 + signal when one ended it.
-/// Errors: not_found, io_failed, cancelled.
-[[nodiscard]] Result<int> run_program(const std::vector<std::string>& arguments);
+/// signal that waits ends it and all it has started: SIGTERM, and SIGKILL after `patience`. Gives
+/// its exit code, 128 + signal when one ended it. Errors: not_found, io_failed, cancelled.
+[[nodiscard]] Result<int> run_program(const std::vector<std::string>& arguments,
+                                      std::chrono::milliseconds patience = std::chrono::seconds(2));
 
 }  // namespace reef::tool
