@@ -10,14 +10,6 @@
 namespace reef::compiler {
 namespace {
 
-bool is_byte(ElementType type) {
-    return type == ElementType::uint8 || type == ElementType::int8;
-}
-
-std::int32_t flip_of(ElementType type) {
-    return type == ElementType::int8 ? 128 : 0;
-}
-
 constexpr std::int64_t most_elements = std::int64_t{1} << 28;
 
 void set_shape(Value& value, const std::vector<std::int32_t>& shape) {

@@ -140,10 +140,12 @@ Read GraphReader::slice_of(const Operator& op, std::span<const std::int32_t> beg
     std::array<std::int32_t, 4> from{0, 0, 0, 0}, by{1, 1, 1, 1};
     std::ranges::copy_backward(begin, from.end());
     std::ranges::copy_backward(step, by.end());
+    if (std::ranges::any_of(by, [](auto n) { return n < 1; }))
+        return std::unexpected("it goes backwards");
     if (by[3] != 1) return std::unexpected("it leaves out channels between others");
     const Slice::Part part{from[1], from[2], from[3], by[1], by[2]};
     const bool inside = std::ranges::all_of(from, [](auto n) { return n >= 0; }) &&
-                        std::ranges::all_of(by, [](auto n) { return n >= 1 && n <= 4096; }) &&
+                        std::ranges::all_of(by, [](auto n) { return n <= 4096; }) &&
                         part.y + (out.height - 1) * std::int64_t{part.step_y} < in.height &&
                         part.x + (out.width - 1) * std::int64_t{part.step_x} < in.width &&
                         part.channel + std::int64_t{out.channels} <= in.channels;

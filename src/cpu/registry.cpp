@@ -235,7 +235,7 @@ constexpr auto registry = std::to_array<KernelEntry>({
      prepare_quantize,
      "float32, uint8, int8 or int16, to uint8, int8 or int16 with one scale",
      no_floats},
-    {hard_swish, {}, prepare_hard_swish, "uint8 or int8 with one scale, or float32", ulps(3)},
+    {Op::hard_swish, {}, prepare_hard_swish, "uint8 or int8 with one scale, or float32", ulps(3)},
     {Op::batch_matmul,
      {},
      prepare_batch_matmul,

@@ -83,25 +83,25 @@ TEST(HardSwish, RoundsAsSixteenBitsDo) {
             .input<std::int8_t>(i8, {13}, {-128, -60, -57, -50, -27, 0, 3, 4, 40, 62, 63, 64, 100},
                                 per_tensor(0.05F, 3))
             .output(i8, {13}, per_tensor(0.02F, -20))
-            .run<std::int8_t>(cpu::hard_swish),
+            .run<std::int8_t>(model::Op::hard_swish),
         ElementsAre(-20, -20, -20, -28, -39, -24, -20, -19, 55, 126, 127, 127, 127));
     // Few bits are left: 1 and 4 are 0.7 and 1 away from the real numbers.
     EXPECT_THAT(
         OneOperator()
             .input<std::int8_t>(i8, {9}, {-128, -1, 0, 1, 2, 3, 4, 5, 9}, per_tensor(0.9F, 3))
             .output(i8, {9}, per_tensor(0.013F, -20))
-            .run<std::int8_t>(cpu::hard_swish),
+            .run<std::int8_t>(model::Op::hard_swish),
         ElementsAre(-20, -20, -30, -47, -44, -20, 24, 90, 127));
     EXPECT_THAT(OneOperator()
                     .input<std::uint8_t>(u8, {9}, {0, 60, 90, 119, 120, 121, 150, 200, 255},
                                          per_tensor(0.06F, 120))
                     .output(u8, {9}, per_tensor(0.04F, 10))
-                    .run<std::uint8_t>(cpu::hard_swish),
+                    .run<std::uint8_t>(model::Op::hard_swish),
                 ElementsAre(10, 10, 1, 9, 10, 11, 46, 130, 212));
     EXPECT_THAT(OneOperator()
                     .input<float>(f32, {5}, {-4, -1.5F, 0, 1.5F, 4})
                     .output(f32, {5})
-                    .run<float>(cpu::hard_swish),
+                    .run<float>(model::Op::hard_swish),
                 ElementsAre(0, -0.375F, 0, 1.125F, 4));
 }
 
@@ -109,7 +109,7 @@ TEST(HardSwish, IsRefusedWhereTFLiteHasNoShift) {
     EXPECT_THAT(OneOperator()
                     .input<std::int8_t>(i8, {1}, {1}, per_tensor(1, 0))
                     .output(i8, {1}, per_tensor(0.001F, 0))
-                    .refused(cpu::hard_swish),
+                    .refused(model::Op::hard_swish),
                 HasSubstr("an output scale below 1/128"));
 }
 

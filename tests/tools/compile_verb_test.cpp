@@ -90,6 +90,37 @@ TEST_F(CompileVerbTest, SeveralModelsAreWrittenToAFolderForOneChip) {
                  "are of one model");
 }
 
+TEST_F(CompileVerbTest, SegmentsAreWrittenToAFolderForAChipEach) {
+    const auto folder = file("pipeline");
+    const auto text = expect_ok(
+        {"compile", plain, "--target", "edgetpu", "--segments", "2", "-o", folder, "--verify"});
+    EXPECT_THAT(text, AllOf(HasSubstr("segment 0: operators 0 to "),
+                            HasSubstr("net_segment_1_of_2_edgetpu.tflite"),
+                            Not(HasSubstr("Not verified"))));
+    for (const char* name : {"net_segment_0_of_2", "net_segment_1_of_2"})
+        EXPECT_THAT(expect_ok({"disasm", folder + "/" + name + "_edgetpu.tflite", "--check"}),
+                    HasSubstr("all rules kept"));
+    const auto document = nlohmann::json::parse(expect_ok(
+        {"compile", plain, "--target", "edgetpu", "--segments", "2", "--json", "--no-verify"}));
+    EXPECT_EQ(document["segments"].size(), 2U);
+    EXPECT_EQ(document["segments"][0]["output"], "");
+}
+
+TEST_F(CompileVerbTest, RefusesSegmentsByName) {
+    const auto other = write("other.tflite", model::write_tflite(test::random_network(9)).value());
+    const auto refused = [&](const std::vector<std::string>& more, int exit, const char* what) {
+        std::vector<std::string> arguments{"compile", plain, "--no-verify"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        expect_error(arguments, exit, what);
+    };
+    refused({other, "--target", "edgetpu", "--segments", "2"}, 2, "one model is divided");
+    refused({"--target", "edgetpu", "--segments", "900"}, 2, "is not divided into 900 segments");
+    refused({"--target", "edgetpu", "--segments", "2", "-o", "-"}, 2, "name a folder");
+    refused({"--target", "edgetpu", "--segments", "2", "--print-after", "tile"}, 2,
+            "no --segments");
+    refused({"--target", "rk3588", "--segments", "2"}, 2, "segments are not for this chip");
+}
+
 TEST_F(CompileVerbTest, PrintsWhatAPassLeaves) {
     EXPECT_THAT(expect_ok({"compile", plain, "--target", "edgetpu", "--print-after", "legalise"}),
                 StartsWith("0 "));
@@ -174,9 +205,13 @@ TEST_F(CompileVerbTest, CommandOfTheVendorsFormWritesModelAndLog) {
                                 HasSubstr("Mapped to Edge TPU")));
     EXPECT_TRUE(exists("net_edgetpu.log"));
     EXPECT_THAT(expect_ok({"disasm", compiled, "--check"}), HasSubstr("all rules kept"));
-    const auto refused = test::run_process({REEF_EDGETPU_COMPILER, "-n", "2", plain});
+    const auto divided = test::run_process({REEF_EDGETPU_COMPILER, "-n", "2", "-o", folder, plain});
+    EXPECT_EQ(divided.exit_code, 0) << divided.err;
+    EXPECT_TRUE(exists("net_segment_1_of_2_edgetpu.tflite"));
+    EXPECT_TRUE(exists("net_segment_1_of_2_edgetpu.log"));
+    const auto refused = test::run_process({REEF_EDGETPU_COMPILER, "-n", "2", plain, plain});
     EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_THAT(refused.err, HasSubstr("not divided over several chips"));
+    EXPECT_THAT(refused.err, HasSubstr("one model is divided into segments"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reef/base/file.h"
+#include "reef/chip/segments.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/model/tflite.h"
 
@@ -83,15 +84,16 @@ std::string summary_of(const std::string& input, std::size_t input_bytes, const 
 /// A model, what was made of it, and since when.
 struct Job {
     std::string path;
+    std::string stem;  ///< of the files' names
     edgetpu::Compiled compiled;
     std::chrono::steady_clock::time_point begin;
 };
 
 Status write(const Job& job, const Options& options) {
     const auto bytes = REEF_TRY(model::write_tflite(job.compiled.model));
-    const auto stem = std::filesystem::path(job.path).stem().string();
-    const Names names{(std::filesystem::path(options.folder) / (stem + "_edgetpu.tflite")).string(),
-                      (std::filesystem::path(options.folder) / (stem + "_edgetpu.log")).string()};
+    const auto folder = std::filesystem::path(options.folder);
+    const Names names{(folder / (job.stem + "_edgetpu.tflite")).string(),
+                      (folder / (job.stem + "_edgetpu.log")).string()};
     std::error_code unknown;
     const auto size = std::filesystem::file_size(job.path, unknown);
     const std::string summary =
@@ -108,27 +110,53 @@ Status write(const Job& job, const Options& options) {
     return {};
 }
 
+std::string stem_of(const std::string& path) {
+    return std::filesystem::path(path).stem().string();
+}
+
+/// Names as the vendor's compiler gives them: NAME_segment_0_of_2_edgetpu.tflite.
+Status compile_segments(const Options& options) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string& path = options.models.front();
+    const auto model = REEF_TRY(model::load_tflite(path));
+    const auto cost = [](const model::Model& part) -> Result<double> {
+        return REEF_TRY(edgetpu::compile(part, {})).seconds();
+    };
+    const auto ranges = REEF_TRY(in_place(chip::segments_of(model, options.segments, cost), path));
+    std::vector<Job> jobs;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        const auto part = REEF_TRY(in_place(model::part_of(model, ranges[i]), path));
+        jobs.push_back({path, fmt::format("{}_segment_{}_of_{}", stem_of(path), i, ranges.size()),
+                        REEF_TRY(in_place(edgetpu::compile(part, {}), path)), begin});
+    }
+    for (const Job& job : jobs) REEF_CHECK(write(job, options));
+    return {};
+}
+
 /// Several models are compiled to lie beside one another on the chip.
 Status compile(const Options& options) {
+    if (options.segments > 1) return compile_segments(options);
     const auto begin = std::chrono::steady_clock::now();
     std::vector<model::Model> models;
     for (const auto& path : options.models) models.push_back(REEF_TRY(model::load_tflite(path)));
     if (models.size() == 1)
         return write(
-            {options.models.front(),
+            {options.models.front(), stem_of(options.models.front()),
              REEF_TRY(in_place(edgetpu::compile(models.front(), {}), options.models.front())),
              begin},
             options);
     auto together = REEF_TRY(edgetpu::compile_together(models, {}));
     for (std::size_t i = 0; i < together.size(); ++i)
-        REEF_CHECK(write({options.models[i], std::move(together[i]), begin}, options));
+        REEF_CHECK(
+            write({options.models[i], stem_of(options.models[i]), std::move(together[i]), begin},
+                  options));
     return {};
 }
 
 Status refuse(const Options& options) {
-    if (options.segments != 1)
-        return fail(Cause::unsupported, "networks are not divided over several chips", {},
-                    "leave out -n");
+    if (options.segments != 1 && options.models.size() != 1)
+        return fail(Cause::bad_argument, "one model is divided into segments, not several", {},
+                    "give one model, or leave out -n");
     if (options.runtime_version < 12 || options.runtime_version > 14)
         return fail(Cause::unsupported,
                     fmt::format("programs for runtime version {}", options.runtime_version), {},
@@ -145,7 +173,9 @@ int run(int argc, char** argv) {
         ->required();
     app.add_option("-o,--out_dir", options.folder, "Folder to write to (default: .)");
     app.add_flag("-s,--show_operations", options.show_operations, "Print the log of operations");
-    app.add_option("-n,--num_segments", options.segments, "Only 1: one chip");
+    app.add_option("-n,--num_segments", options.segments,
+                   "Segments of a pipeline, one for each chip (default: 1)")
+        ->check(CLI::Range(1, 1000));
     app.add_option("-m,--min_runtime_version", options.runtime_version, "12 to 14 (default)");
     app.set_version_flag("-v,--version",
                          "Edge TPU Compiler version 16.0 compatible, reef " REEF_VERSION);

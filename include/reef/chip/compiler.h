@@ -67,6 +67,8 @@ struct CompiledOperator {
 struct Compilation {
     model::Model model;
     std::vector<CompiledOperator> operators;
+    /// Estimated, of an inference of all programs with their transfers; 0 without an estimate.
+    double seconds = 0;
     std::vector<Section> sections;  ///< what the programs need of the chip
     Object document;                ///< the same for programs
     std::string listing;            ///< of CompileOptions::print_after

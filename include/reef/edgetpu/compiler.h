@@ -47,6 +47,12 @@ struct Compiled {
     model::Model model;
     std::vector<chip::CompiledOperator> operators;
     std::vector<CompiledProgram> programs;
+    /// Of all programs, estimated.
+    [[nodiscard]] double seconds() const {
+        double sum = 0;
+        for (const CompiledProgram& program : programs) sum += program.seconds;
+        return sum;
+    }
     Forms forms;  ///< with CompileOptions::list_forms
     std::string listing;
 };

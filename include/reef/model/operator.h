@@ -74,6 +74,7 @@ enum class Op : std::int32_t {
     gather_nd = 107,
     cos = 108,
     quantize = 114,
+    hard_swish = 117,
     batch_matmul = 126,
 };
 

@@ -5,9 +5,6 @@
 
 namespace reef::cpu {
 
-/// TFLite's number of HARD_SWISH, which model::Op does not name: no chip's compiler here takes it.
-inline constexpr model::Op hard_swish{117};
-
 PreparedKernel prepare_add(const OperatorView& op, const PrepareOptions& options);
 PreparedKernel prepare_arg_max(const OperatorView& op, const PrepareOptions& options);
 PreparedKernel prepare_average_pool_2d(const OperatorView& op, const PrepareOptions& options);

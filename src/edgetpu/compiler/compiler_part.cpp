@@ -102,6 +102,7 @@ Status check_settings(const chip::CompileOptions& options) {
 chip::Compilation compilation_of(Compiled compiled, const chip::CompileOptions& options) {
     chip::Compilation out{.model = std::move(compiled.model),
                           .operators = std::move(compiled.operators),
+                          .seconds = compiled.seconds(),
                           .sections = {},
                           .document = {},
                           .listing = std::move(compiled.listing)};

@@ -239,8 +239,8 @@ OperatorCase make_leaky_relu(Choices& c) {
 /// Finer outputs than inputs leave fewer bits of 16 than a step of theirs.
 OperatorCase make_hard_swish(Choices& c) {
     OperatorCase one =
-        unary(c, cpu::hard_swish, [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; },
-              0.76, {u8, i8, f32});
+        unary(c, Op::hard_swish, [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }, 0.76,
+              {u8, i8, f32});
     if (is_quantised(one.inputs[0].type))
         one.outputs[0].scale = std::max(one.outputs[0].scale, one.inputs[0].scales[0] / 2);
     return one;
@@ -318,7 +318,7 @@ constexpr auto elementwise_table = std::to_array<NamedMaker>({
     {Op::relu6, make_relu6},
     {Op::relu_n1_to_1, make_relu_n1_to_1},
     {Op::leaky_relu, make_leaky_relu},
-    {cpu::hard_swish, make_hard_swish},
+    {Op::hard_swish, make_hard_swish},
     {Op::sin, make_sin},
     {Op::cos, make_cos},
     {Op::logistic, make_logistic},

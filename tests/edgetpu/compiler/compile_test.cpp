@@ -13,12 +13,14 @@
 #include "compile/verification.h"
 #include "edgetpu/compiler/random_network.h"
 #include "reef/base/file.h"
+#include "reef/chip/segments.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/parameter_memory.h"
 #include "reef/edgetpu/simulator.h"
 #include "reef/model/builder.h"
+#include "reef/model/operator_samples.h"
 #include "reef/model/tflite.h"
 #include "support/compiled_session.h"
 #include "support/shared_data.h"
@@ -248,6 +250,82 @@ TEST(CompileRandom, DamagedModelsAreRefusedOrCompiled) {
     }
     fmt::print("{} damaged models read, {} compiled\n", read, compiled);
     EXPECT_GT(compiled, 0U);
+}
+
+/// What the page of operators calls taken is taken, and right.
+TEST(CompileSamples, GiveTheBytesOfTheChipsArithmetic) {
+    for (const ElementType type : {ElementType::uint8, ElementType::int8}) {
+        const auto samples = model::operator_samples(type);
+        ASSERT_TRUE(samples) << samples.error().message();
+        for (const model::OperatorSample& sample : *samples) {
+            SCOPED_TRACE(fmt::format("{} {}, {}", name_of(type), sample.name, sample.variant));
+            const auto verdicts = edgetpu::mapping(sample.model, {});
+            ASSERT_TRUE(verdicts) << verdicts.error().message();
+            const Outcome out = outcome_of(sample.model);
+            EXPECT_EQ(out.problem, "");
+            const bool taken = std::ranges::all_of(*verdicts, &chip::CompiledOperator::on_chip);
+            EXPECT_EQ(out.compiled && out.left == 0, taken) << out.refusal;
+        }
+    }
+}
+
+/// Runs models one behind the other on a chip each; tensors go on by name.
+void run_chain(const std::vector<model::Model>& models,
+               std::map<std::string, std::vector<std::byte>>& tensors) {
+    for (const model::Model& one : models) {
+        auto session = runtime::Session::open(one, {.devices = {"edgetpu:sim"}});
+        ASSERT_TRUE(session) << session.error().message();
+        const auto& graph = session->graph();
+        const auto name_of = [&](model::TensorIndex i) {
+            return graph.tensors[static_cast<std::size_t>(i)].name;
+        };
+        for (std::size_t i = 0; i < session->input_count(); ++i) {
+            const auto found = tensors.find(name_of(graph.inputs[i]));
+            ASSERT_NE(found, tensors.end()) << name_of(graph.inputs[i]);
+            std::ranges::copy(found->second, session->input(i).begin());
+        }
+        const auto ran = session->run();
+        ASSERT_TRUE(ran) << ran.error().message();
+        for (std::size_t i = 0; i < session->output_count(); ++i) {
+            const Bytes bytes = session->output(i);
+            tensors[name_of(graph.outputs[i])].assign(bytes.begin(), bytes.end());
+        }
+    }
+}
+
+/// A pipeline of chips gives the bytes of one.
+TEST(CompileSegments, ChainsGiveTheBytesOfTheWhole) {
+    const auto cost = [](const model::Model& part) -> Result<double> {
+        return REEF_TRY(edgetpu::compile(part, {})).seconds();
+    };
+    unsigned divided = 0;
+    for (unsigned seed = 1; seed <= 12; ++seed) {
+        SCOPED_TRACE(seed);
+        const auto plain = test::random_network(seed);
+        const auto whole = edgetpu::compile(plain, {});
+        const auto ranges = chip::segments_of(plain, 2 + seed % 2, cost);
+        if (!whole || !ranges) continue;
+        ++divided;
+        std::vector<model::Model> parts;
+        for (const model::OperatorRange range : *ranges) {
+            const auto part = model::part_of(plain, range);
+            ASSERT_TRUE(part) << part.error().message();
+            auto done = edgetpu::compile(*part, {});
+            ASSERT_TRUE(done) << done.error().message();
+            parts.push_back(std::move(done->model));
+        }
+        const auto& input =
+            plain.subgraphs.front()
+                .tensors[static_cast<std::size_t>(plain.subgraphs.front().inputs.front())];
+        std::vector<std::byte> picture(static_cast<std::size_t>(*input.byte_count()));
+        test::draw_picture(picture, seed);
+        std::map<std::string, std::vector<std::byte>> by_one{{input.name, picture}},
+            by_many = by_one;
+        run_chain({whole->model}, by_one);
+        run_chain(parts, by_many);
+        for (const auto& [name, bytes] : by_one) EXPECT_EQ(by_many[name], bytes) << name;
+    }
+    EXPECT_GE(divided, 8U);
 }
 
 TEST(Compile, EqualModelsGiveEqualBytesOnAnyThread) {

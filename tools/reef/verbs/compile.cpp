@@ -17,6 +17,7 @@
 #include "outputs/text_table.h"
 #include "outputs/work_folder.h"
 #include "reef/chip/compiler.h"
+#include "reef/chip/segments.h"
 #include "reef/model/cost.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/arithmetic.h"
@@ -34,6 +35,7 @@ struct CompileVerbOptions {
     std::string with;
     std::string report;
     chip::CompileOptions settings;
+    std::size_t segments = 1;
     bool verify = false;
     bool no_verify = false;
     bool json = false;
@@ -144,14 +146,6 @@ Status check_settings(const chip::Compiler& compiler, const chip::CompileOptions
     return {};
 }
 
-/// One of several models, written beside the others.
-struct Written {
-    std::string path;
-    std::vector<std::byte> bytes;
-    std::optional<Verification> verification;
-    [[nodiscard]] bool right() const { return !verification || verification->passed(); }
-};
-
 bool is_verified(const CompileVerbOptions& options, const chip::Compiler& compiler,
                  const model::Model& plain) {
     const bool can =
@@ -159,83 +153,158 @@ bool is_verified(const CompileVerbOptions& options, const chip::Compiler& compil
     return options.verify || (!options.no_verify && can && is_small(plain));
 }
 
-std::string path_in(const std::string& folder, const std::string& model, std::string_view family) {
-    const auto stem = std::filesystem::path(model).stem().string();
-    return (std::filesystem::path(folder) / fmt::format("{}_{}.tflite", stem, family)).string();
+/// One of several models that are written beside each other.
+struct Piece {
+    std::string title;
+    std::string file;  ///< below the folder
+    model::Model plain;
+    chip::Compilation done;
+    std::vector<std::byte> bytes{};
+    std::optional<Verification> verification{};
+    [[nodiscard]] bool right() const { return !verification || verification->passed(); }
+};
+
+std::string stem_of(const std::string& path) {
+    return std::filesystem::path(path).stem().string();
 }
 
-Status check_several(const CompileVerbOptions& options, const chip::Compiler& compiler) {
+/// Into what files models that take turns are written; segments have names of their own.
+Status check_several(const CompileVerbOptions& options, const std::vector<std::string>& files) {
     for (const auto* one :
          {&options.against, &options.with, &options.report, &options.settings.print_after})
         if (!one->empty())
             return fail(Cause::bad_argument,
                         "--against, --with, --report and --print-after are of one model", {},
-                        "give one model");
+                        "give one model and no --segments");
     if (options.out == "-")
         return fail(Cause::bad_argument, "standard output takes one model", "--output",
                     "name a folder");
-    std::vector<std::string> paths;
-    for (const auto& model : options.models)
-        paths.push_back(path_in(options.out, model, compiler.family()));
-    std::ranges::sort(paths);
-    if (std::ranges::adjacent_find(paths) != paths.end())
+    auto sorted = files;
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) != sorted.end())
         return fail(Cause::bad_argument, "two of the models have one file name", {},
                     "their compiled models would be one file");
     if (options.out.empty()) return {};
     REEF_CHECK(check_output_folder(options.out, "", {}));
     if (!std::filesystem::exists(options.out)) return {};
-    for (const auto& path : paths) REEF_CHECK(check_output_file(path, options.models));
+    for (const auto& file : files)
+        REEF_CHECK(check_output_file((std::filesystem::path(options.out) / file).string(),
+                                     options.models));
     return {};
 }
 
-/// Models that take turns on one chip, into a folder.
-Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Compiler& compiler,
-                             Console& console) {
-    REEF_CHECK(check_several(options, compiler));
+/// Models that take turns on one chip.
+Result<std::vector<Piece>> models_together(const CompileVerbOptions& options,
+                                           const chip::Compiler& compiler) {
+    std::vector<std::string> files;
+    for (const auto& path : options.models)
+        files.push_back(fmt::format("{}_{}.tflite", stem_of(path), compiler.family()));
+    REEF_CHECK(check_several(options, files));
     std::vector<model::Model> plain;
     for (const auto& path : options.models) plain.push_back(REEF_TRY(model::load_tflite(path)));
-    const auto done = REEF_TRY(compiler.compile_together(plain, options.settings));
+    auto done = REEF_TRY(compiler.compile_together(plain, options.settings));
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < done.size(); ++i)
+        pieces.push_back({options.models[i], files[i], std::move(plain[i]), std::move(done[i])});
+    return pieces;
+}
+
+/// One model's parts for a chip each.
+Result<std::vector<Piece>> segments_of(const CompileVerbOptions& options,
+                                       const chip::Compiler& compiler) {
+    const std::string& path = options.models.front();
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < options.segments; ++i)
+        files.push_back(fmt::format("{}_segment_{}_of_{}_{}.tflite", stem_of(path), i,
+                                    options.segments, compiler.family()));
+    REEF_CHECK(check_several(options, files));
+    const auto plain = REEF_TRY(model::load_tflite(path));
+    const auto cost = [&](const model::Model& part) -> Result<double> {
+        const auto done = REEF_TRY(compiler.compile(part, options.settings));
+        if (done.seconds > 0) return done.seconds;
+        return fail(Cause::bad_argument,
+                    "segments are not for this chip: its compiler does not "
+                    "estimate a pipeline",
+                    "--segments", "leave it out");
+    };
+    Progress bar("dividing");
+    const auto ranges = REEF_TRY(in_place(
+        chip::segments_of(plain, options.segments, cost, [&](double done) { bar.update(done); }),
+        path));
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        auto part = REEF_TRY(in_place(model::part_of(plain, ranges[i]), path));
+        auto done = REEF_TRY(in_place(compiler.compile(part, options.settings), files[i]));
+        pieces.push_back(
+            {fmt::format("segment {}: operators {} to {}, {:.3f} ms", i, ranges[i].first,
+                         ranges[i].first + ranges[i].count - 1, done.seconds * 1e3),
+             files[i], std::move(part), std::move(done)});
+    }
+    return pieces;
+}
+
+/// All of them or, when one is wrong, none.
+Status write_pieces(const CompileVerbOptions& options, const std::vector<Piece>& pieces) {
+    std::error_code error;
+    std::filesystem::create_directories(options.out, error);
+    if (error) return fail(Cause::io_failed, error.message(), options.out);
+    for (const Piece& piece : pieces)
+        REEF_CHECK(
+            write_output((std::filesystem::path(options.out) / piece.file).string(), piece.bytes));
+    return {};
+}
+
+Json document_of(const CompileVerbOptions& options, const chip::Compiler& compiler,
+                 const std::vector<Piece>& pieces, bool written) {
     Json document = json_document("compile");
-    document["models"] = Json::array();
-    std::vector<Written> files;
-    for (std::size_t i = 0; i < done.size(); ++i) {
-        Written& file = files.emplace_back();
-        file.path = path_in(options.out, options.models[i], compiler.family());
-        file.bytes = REEF_TRY(in_place(model::write_tflite(done[i].model), file.path));
-        if (is_verified(options, compiler, plain[i]))
-            file.verification = REEF_TRY(
-                in_place(verify_compiled(plain[i], done[i].model, compiler.family()), file.path));
+    const char* key = options.segments > 1 ? "segments" : "models";
+    document[key] = Json::array();
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
         CompileVerbOptions one = options;
-        one.models = {options.models[i]};
-        one.out = options.out.empty() ? "" : file.path;
-        document["models"].push_back(document_of(one, compiler, done[i], file.verification, {}));
+        one.models = {options.models[options.segments > 1 ? 0 : i]};
+        one.out = written ? (std::filesystem::path(options.out) / pieces[i].file).string() : "";
+        document[key].push_back(
+            document_of(one, compiler, pieces[i].done, pieces[i].verification, {}));
     }
-    const bool right = std::ranges::all_of(files, &Written::right);
-    if (!right)  // Nothing is written then.
-        for (Json& one : document["models"]) one["output"] = "";
-    if (right && !options.out.empty()) {
-        std::error_code error;
-        std::filesystem::create_directories(options.out, error);
-        if (error) return fail(Cause::io_failed, error.message(), options.out);
-        for (const Written& file : files) REEF_CHECK(write_output(file.path, file.bytes));
+    return document;
+}
+
+/// Several models, or one in segments, into a folder.
+Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Compiler& compiler,
+                             Console& console) {
+    auto pieces = REEF_TRY(options.segments > 1 ? segments_of(options, compiler)
+                                                : models_together(options, compiler));
+    for (Piece& piece : pieces) {
+        piece.bytes = REEF_TRY(in_place(model::write_tflite(piece.done.model), piece.file));
+        if (is_verified(options, compiler, piece.plain))
+            piece.verification = REEF_TRY(in_place(
+                verify_compiled(piece.plain, piece.done.model, compiler.family()), piece.file));
     }
+    const bool right = std::ranges::all_of(pieces, &Piece::right);
+    const bool written = right && !options.out.empty();
+    if (written) REEF_CHECK(write_pieces(options, pieces));
     if (options.json) {
-        print_json(console, document);
+        print_json(console, document_of(options, compiler, pieces, written));
         return right ? Exit::ok : Exit::failed;
     }
-    for (std::size_t i = 0; i < done.size(); ++i) {
-        console.print("{}{}\n", i == 0 ? "" : "\n", printable(options.models[i]));
-        print_operators(console, done[i], options.all);
-        for (const auto& section : done[i].sections) print_section(console, section);
-        if (files[i].verification) print_verification(console, *files[i].verification);
-        if (right && !options.out.empty())
-            console.print("\n{}: {} bytes\n", printable(files[i].path), files[i].bytes.size());
+    for (const Piece& piece : pieces) {
+        console.print("{}{}\n", &piece == pieces.data() ? "" : "\n", printable(piece.title));
+        print_operators(console, piece.done, options.all);
+        for (const auto& section : piece.done.sections) print_section(console, section);
+        if (piece.verification) print_verification(console, *piece.verification);
+        if (written)
+            console.print("\n{}: {} bytes\n",
+                          printable((std::filesystem::path(options.out) / piece.file).string()),
+                          piece.bytes.size());
     }
     return right ? Exit::ok : Exit::failed;
 }
 
 Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
-    if (options.models.size() > 1) {
+    if (options.models.size() > 1 && options.segments > 1)
+        return fail(Cause::bad_argument, "one model is divided into segments, not several",
+                    "--segments", "give one model");
+    if (options.models.size() > 1 || options.segments > 1) {
         const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
         REEF_CHECK(check_settings(*compiler, options.settings));
         return compile_several(options, *compiler, console);
@@ -320,10 +389,15 @@ Action add_compile(CLI::App& app) {
                    "The chip's family; may be left out where only one has a compiler")
         ->type_name("FAMILY");
     app.add_option("-o,--output", options->out,
-                   "The compiled model to write; of several, the folder")
+                   "The compiled model to write; of several and of segments, the folder")
         ->type_name("FILE");
     app.add_option("--max-programs", options->settings.most_programs,
                    "At most so many programs on the chip with the CPU's operators between them")
+        ->check(CLI::Range(1, 1000))
+        ->type_name("N");
+    app.add_option("--segments", options->segments,
+                   "Divide the model into so many parts for a chip each, the slowest as fast as "
+                   "the estimate finds; a part may read tensors of any before it, by name")
         ->check(CLI::Range(1, 1000))
         ->type_name("N");
     app.add_flag("--stream-parameters", options->settings.stream_parameters,
@@ -370,6 +444,7 @@ Action add_compile(CLI::App& app) {
         "  reef compile net.tflite --target CHIP -o net_CHIP.tflite --verify --all\n"
         "  reef compile net.tflite --target CHIP --print-after place\n"
         "  reef compile one.tflite another.tflite --target CHIP -o FOLDER\n"
+        "  reef compile net.tflite --target CHIP --segments 2 -o FOLDER\n"
         "  reef compile net.tflite --target CHIP --against net_of_the_vendor.tflite --report "
         "r.html\n"
         "Operators that the chip does not take stay in the model, with the reason. Exit code 1 "

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "compile/support.h"
 #include "outputs/json_output.h"
 #include "outputs/text_table.h"
 #include "reef/cpu/support.h"
@@ -21,6 +22,7 @@ constexpr std::string_view float_error_legend =
 struct OpsOptions {
     bool json = false;
     bool markdown = false;
+    bool compilers = false;
 };
 
 /// The CPU's operators, in TFLite's arithmetic and in that of each chip that has one of its own.
@@ -59,7 +61,7 @@ void print_markdown(Console& console, const Matrix& matrix) {
     console.print("\n{}\n", float_error_legend);
 }
 
-Json matrix_json(const Matrix& matrix) {
+Json to_json(const Matrix& matrix) {
     Json document = json_document("ops");
     document["operators"] = Json::array();
     for (std::size_t i = 0; i < matrix.operators().size(); ++i) {
@@ -92,25 +94,34 @@ void print_table(Console& console, const Matrix& matrix) {
     table.print(console);
 }
 
+template <typename Table>
+void print(Console& console, const OpsOptions& options, const Table& table) {
+    if (options.json)
+        print_json(console, to_json(table));
+    else if (options.markdown)
+        print_markdown(console, table);
+    else
+        print_table(console, table);
+}
+
 }  // namespace
 
 Action add_ops(CLI::App& app) {
     auto options = std::make_shared<OpsOptions>();
     auto* json = app.add_flag("--json", options->json, "Print JSON");
     app.add_flag("--markdown", options->markdown, "Print a Markdown table")->excludes(json);
+    app.add_flag("--compilers", options->compilers,
+                 "What the compilers of chips take instead, each shown a network of one operator");
     app.footer(
         "Examples:\n"
         "  reef ops\n"
+        "  reef ops --compilers\n"
         "  reef ops --json | jq -r '.operators[].name'");
     return [options](Console& console) -> Result<Exit> {
-        const Matrix operators = matrix();
-        if (options->json) {
-            print_json(console, matrix_json(operators));
-        } else if (options->markdown) {
-            print_markdown(console, operators);
-        } else {
-            print_table(console, operators);
-        }
+        if (options->compilers)
+            print(console, *options, REEF_TRY(compiler_support()));
+        else
+            print(console, *options, matrix());
         return Exit::ok;
     };
 }

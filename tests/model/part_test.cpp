@@ -1,0 +1,89 @@
+// Models of a part of another's operators.
+#include "reef/model/part.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reef/model/builder.h"
+#include "reef/model/operator_samples.h"
+#include "reef/model/tflite.h"
+
+namespace reef::model {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// in -> 0 -> a -> 1 -> b -> 2 (b + a) -> out
+Model with_a_bridge() {
+    Builder builder("bridge");
+    const auto numbers = per_tensor(0.1F, 3);
+    const std::vector<std::int32_t> shape{1, 2, 2, 4};
+    const auto in = builder.input("in", ElementType::uint8, shape, numbers);
+    const auto a = builder.tensor("a", ElementType::uint8, shape, numbers);
+    const auto b = builder.tensor("b", ElementType::uint8, shape, numbers);
+    const auto out = builder.tensor("out", ElementType::uint8, shape, numbers);
+    const std::vector<std::uint8_t> ones(4, 1);
+    const auto factor = builder.constant<std::uint8_t>("factor", ElementType::uint8, {4}, ones,
+                                                       per_tensor(0.5F, 0));
+    builder.add(Op::relu, {in}, {a});
+    builder.add(Op::mul, {a, factor}, {b}, MulOptions{});
+    builder.add(Op::add, {b, a}, {out}, AddOptions{});
+    builder.output(out);
+    return builder.finish().value();
+}
+
+std::vector<std::string> names_of(const Model& model, const std::vector<TensorIndex>& list) {
+    std::vector<std::string> names;
+    for (const TensorIndex i : list)
+        names.push_back(model.subgraphs.front().tensors[static_cast<std::size_t>(i)].name);
+    return names;
+}
+
+TEST(Part, TakesWhatItReadsAndGivesWhatOthersRead) {
+    const Model whole = with_a_bridge();
+    const auto first = part_of(whole, {0, 2});
+    ASSERT_TRUE(first) << first.error().message();
+    EXPECT_THAT(names_of(*first, first->subgraphs.front().inputs), ElementsAre("in"));
+    EXPECT_THAT(names_of(*first, first->subgraphs.front().outputs), ElementsAre("a", "b"));
+    const auto last = part_of(whole, {2, 1});
+    ASSERT_TRUE(last) << last.error().message();
+    EXPECT_THAT(names_of(*last, last->subgraphs.front().inputs), ElementsAre("a", "b"));
+    EXPECT_THAT(names_of(*last, last->subgraphs.front().outputs), ElementsAre("out"));
+    EXPECT_EQ(last->subgraphs.front().tensors.size(), 3U);
+    EXPECT_LT(last->buffers.size(), whole.buffers.size()) << "the factor is the other part's";
+    EXPECT_TRUE(write_tflite(*first));
+    EXPECT_TRUE(write_tflite(*last));
+}
+
+TEST(Part, OfEverythingIsTheModel) {
+    const auto samples = operator_samples(ElementType::int8).value();
+    for (const auto& sample : samples) {
+        SCOPED_TRACE(sample.name);
+        const auto& graph = sample.model.subgraphs.front();
+        const auto part = part_of(sample.model, {0, graph.operators.size()});
+        ASSERT_TRUE(part) << part.error().message();
+        EXPECT_EQ(part->subgraphs, sample.model.subgraphs);
+    }
+}
+
+TEST(Part, RefusesRangesOutsideTheModel) {
+    const Model whole = with_a_bridge();
+    for (const OperatorRange range : {OperatorRange{0, 0}, {0, 4}, {3, 1}, {2, std::size_t(-1)}}) {
+        const auto part = part_of(whole, range);
+        ASSERT_FALSE(part);
+        EXPECT_EQ(part.error().cause, Cause::bad_argument);
+    }
+}
+
+TEST(Part, RefusesStateOfTwoParts) {
+    Model whole = with_a_bridge();
+    auto& graph = whole.subgraphs.front();
+    graph.tensors[1].is_variable = true;
+    const auto part = part_of(whole, {0, 1});
+    ASSERT_FALSE(part);
+    EXPECT_THAT(part.error().message(), HasSubstr("use the same state"));
+}
+
+}  // namespace
+}  // namespace reef::model
