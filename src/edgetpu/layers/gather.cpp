@@ -11,8 +11,6 @@
 namespace reef::edgetpu::layers {
 namespace {
 
-using sim::lane_count;
-
 /// The reduction steps that executions look at: equal for those whose loops have one order.
 struct Pattern {
     std::vector<std::uint32_t> taps;
@@ -238,21 +236,22 @@ class Gathering {
     std::string channels_by_lane() {
         for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
             const Execution& from = execution(i);
-            auto& channels = layer_.lane_channels.emplace_back(from.positions() * lane_count);
+            auto& channels =
+                layer_.lane_channels.emplace_back(from.positions() * from.most_lanes());
             for (std::size_t p = 0; p < from.positions(); ++p) {
                 const std::size_t tap = inside_tap(i, p);
                 const auto first = *read(i, tap, p);
                 for (unsigned lane = 0; lane < from.lanes_of(p); ++lane) {
                     const Origin origin = from.lane(tap, p, lane);
                     if (origin == no_origin) {
-                        channels[p * lane_count + lane] = no_channel;
+                        channels[p * from.most_lanes() + lane] = no_channel;
                         continue;
                     }
                     const auto place = places_.of(origin);
                     if (!place) return fmt::format("lane {} reads nothing that is known", lane);
                     if (place->y != first.y || place->x != first.x)
                         return "its lanes read different pixels";
-                    channels[p * lane_count + lane] = place->c;
+                    channels[p * from.most_lanes() + lane] = place->c;
                     layer_.channels = std::max(layer_.channels, place->c + 1);
                 }
             }
@@ -343,14 +342,14 @@ class Gathering {
 
     bool is_idle(std::size_t i, std::size_t p, unsigned lane) const {
         return !layer_.lane_channels.empty() &&
-               layer_.lane_channels[i][p * lane_count + lane] == no_channel;
+               layer_.lane_channels[i][p * execution(i).most_lanes() + lane] == no_channel;
     }
 
     std::size_t element_at(std::size_t i, std::size_t p, unsigned lane) const {
         const Place& place = layer_.places[i][p];
         const std::int32_t c = layer_.lane_channels.empty()
                                    ? place.c + static_cast<std::int32_t>(lane)
-                                   : layer_.lane_channels[i][p * lane_count + lane];
+                                   : layer_.lane_channels[i][p * execution(i).most_lanes() + lane];
         const auto pixel =
             static_cast<std::size_t>(place.y) * static_cast<std::size_t>(layer_.width) +
             static_cast<std::size_t>(place.x);
@@ -398,7 +397,7 @@ std::optional<Place> Places::of(Origin origin) const {
     if (layer.lane_channels.empty())
         place.c += static_cast<std::int32_t>(lane);
     else
-        place.c = layer.lane_channels[at.execution][position * lane_count + lane];
+        place.c = layer.lane_channels[at.execution][position * execution->most_lanes() + lane];
     if (place.c == no_channel) return std::nullopt;
     return place;
 }

@@ -14,8 +14,6 @@
 namespace reef::edgetpu::trace {
 namespace {
 
-using sim::lane_count;
-
 /// Results beyond which origins would run out of numbers, and memory with them.
 constexpr std::uint64_t most_result_bytes = std::uint64_t{1} << 30;
 /// Operands that are followed, 5 bytes of memory each.
@@ -273,13 +271,15 @@ class Recorder final : public sim::TensorTap {
                        row[quarter], marks_);
         const bool ones = marks_.kind == Marks::Kind::activations && row[quarter] == 0xff;
         if (execution.lanes.empty() && ones) {
-            execution.lanes.resize(execution.lane_taps.size() * execution.positions() * lane_count);
+            execution.lanes.resize(execution.lane_taps.size() * execution.positions() *
+                                   execution.most_lanes());
             record.lane_kinds.resize(execution.lanes.size());
         }
         if (execution.lanes.empty()) return;
         const std::size_t first =
-            (static_cast<std::size_t>(tap) * execution.positions() + position) * lane_count;
-        for (unsigned lane = 0; lane < std::min(lane_count, lanes_held); ++lane) {
+            (static_cast<std::size_t>(tap) * execution.positions() + position) *
+            execution.most_lanes();
+        for (std::size_t lane = 0; lane < std::min(execution.most_lanes(), lanes_held); ++lane) {
             const std::size_t at = first + lane;
             Found::add(execution.lanes[at], record.lane_kinds[at], row[4 * lane + quarter], marks_);
         }

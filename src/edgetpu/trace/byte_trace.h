@@ -6,6 +6,7 @@
 // was stored, byte by byte.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -52,8 +53,10 @@ struct Execution {
 
     [[nodiscard]] std::size_t positions() const { return shape->positions; }
     [[nodiscard]] Origin lane(std::size_t tap, std::size_t position, std::size_t lane) const {
-        return lanes[(tap * positions() + position) * sim::lane_count + lane];
+        return lanes[(tap * positions() + position) * most_lanes() + lane];
     }
+    /// Lanes that a position has at most.
+    [[nodiscard]] std::size_t most_lanes() const { return std::max(op->lanes, op->last_lanes); }
     [[nodiscard]] unsigned element_bytes() const { return op->out_16bit ? 2 : 1; }
     [[nodiscard]] unsigned lanes_of(std::uint64_t position) const;
     [[nodiscard]] std::size_t bytes_of(std::uint64_t position) const;

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "edgetpu/isa/program_data.h"
@@ -121,13 +122,26 @@ class ChanceFindings : public testing::TestWithParam<ChanceCase> {
         if (plain.out == want_.out) return void(++outcomes_.equal);
         if (is_data(at.info->name, field.name)) return void(++outcomes_.listed);
         const Run strict = run(*programs, true);
-        if (!strict.status || strict.findings > want_.findings) return void(++outcomes_.found);
+        if (!strict.status || strict.findings > findings_of(original))
+            return void(++outcomes_.found);
         outcomes_.silent.push_back(std::string(at.info->name) + " " + std::string(field.name) +
                                    "=" + std::to_string(value));
     }
 
+    /// Of the program as it is. A strict run takes long, and few values need it.
+    std::size_t findings_of(const Package& original) {
+        if (!findings_) {
+            auto programs = PackagePrograms::load(original);
+            findings_ = programs ? run(*programs, true).findings : 0;
+        }
+        return *findings_;
+    }
+
     Run want_;
     Outcomes outcomes_;
+
+  private:
+    std::optional<std::size_t> findings_;
 };
 
 TEST_P(ChanceFindings, NoUnseenValueChangesOutputsWithoutAWord) {
@@ -136,7 +150,7 @@ TEST_P(ChanceFindings, NoUnseenValueChangesOutputsWithoutAWord) {
     ASSERT_TRUE(original) << original.error().message();
     auto programs = PackagePrograms::load(*original);
     ASSERT_TRUE(programs) << programs.error().message();
-    want_ = run(*programs, true);
+    want_ = run(*programs, false);
     ASSERT_TRUE(want_.status) << want_.status.error().message();
 
     // Instructions that begin and end a stream have their say in each.

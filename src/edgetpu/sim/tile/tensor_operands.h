@@ -15,13 +15,17 @@ struct Operands {
     const TensorOp& op;
     const TileMemory& memory;
     const TensorStep& at;
-    std::array<std::int32_t, lane_count> zero{};  ///< of each lane's parameter
+    std::array<std::int32_t, lane_count> zero;  ///< of each lane's parameter; set by who makes it
+
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): filled at every step
+    Operands(const TensorOp& with, const TileMemory& of, const TensorStep& step)
+        : op(with), memory(of), at(step) {}
 
     [[nodiscard]] std::int64_t activation(unsigned j) const {
         const auto* from = &memory.narrow[at.in];
         const std::int32_t x =
             op.in_16bit ? TileMemory::read<std::uint16_t>(from + 2 * j) : from[j];
-        return x - op.in_zero;
+        return std::int64_t{x} - op.in_zero;
     }
     /// A row holds four bytes a lane: the step's elements, or the one that the quarter selects.
     [[nodiscard]] std::int64_t weight(unsigned lane, unsigned j) const {
@@ -29,7 +33,7 @@ struct Operands {
         const unsigned quarter = op.elements() * width < 4 ? at.parameter & 3U : 0;
         const auto* from = &memory.wide[at.parameter >> 2U][4 * lane + quarter + width * j];
         const std::int32_t w = op.par_16bit ? TileMemory::read<std::uint16_t>(from) : *from;
-        return w - zero[lane];
+        return std::int64_t{w} - zero[lane];
     }
 };
 

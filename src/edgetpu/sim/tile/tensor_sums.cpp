@@ -17,20 +17,31 @@ void tell_narrow(const Witness& witness, std::uint32_t first, unsigned bytes) {
         witness.reads(Watched::narrow, word);
 }
 
+/// Whether reading any of those bytes would be a finding of its own.
+bool any_suspicious(const Witness& witness, std::uint32_t first, unsigned bytes) {
+    for (std::uint32_t word = first / narrow_word_bytes;
+         word <= (first + bytes - 1) / narrow_word_bytes; ++word)
+        if (witness.monitor->suspicious(witness.actor, Watched::narrow, witness.tile, word))
+            return true;
+    return false;
+}
+
 // Inputs without a weight are read and change nothing: rows of three channels, read by four.
 void tell_inputs(const Witness& witness, const Operands& step, unsigned lanes) {
     const unsigned width = step.op.in_16bit ? 2 : 1;
-    for (unsigned j = 0; j < step.op.elements(); ++j) {
+    const unsigned elements = step.op.elements();
+    if (!any_suspicious(witness, step.at.in, elements * width)) {
+        tell_narrow(witness, step.at.in, elements * width);
+        return;
+    }
+    for (unsigned j = 0; j < elements; ++j) {
         const std::uint32_t first = step.at.in + width * j;
-        const auto word = first / narrow_word_bytes;
         const auto weighs = [&] {
             for (unsigned lane = 0; lane < lanes; ++lane)
                 if (step.weight(lane, j) != 0) return true;
             return false;
         };
-        const bool odd =
-            witness.monitor->suspicious(witness.actor, Watched::narrow, witness.tile, word);
-        if (!odd || weighs()) tell_narrow(witness, first, width);
+        if (!any_suspicious(witness, first, width) || weighs()) tell_narrow(witness, first, width);
     }
 }
 
@@ -40,8 +51,35 @@ void blend(const Work& work, const TensorStep& at, LaneSums& sums) {
         sums[lane] += at.pixel_weight * work.tile.memory.narrow[at.in + lane];
 }
 
+/// Of bytes. `Sum` holds the products of a step.
+template <unsigned elements, typename Sum>
+void add_byte_products(const Operands& step, unsigned lanes, LaneSums& sums) {
+    std::array<Sum, elements> x;
+    for (unsigned j = 0; j < elements; ++j)
+        x[j] = Sum{step.memory.narrow[step.at.in + j]} - step.op.in_zero;
+    const unsigned quarter = elements == 1 ? step.at.parameter & 3U : 0;
+    const auto* w = step.memory.wide[row_of(step.at.parameter)].data() + quarter;
+    for (unsigned lane = 0; lane < lanes; ++lane, w += sizeof(std::int32_t)) {
+        Sum sum = 0;
+        for (unsigned j = 0; j < elements; ++j) sum += x[j] * (w[j] - Sum{step.zero[lane]});
+        sums[lane] += sum;
+    }
+}
+
+template <unsigned elements>
+void add_byte_products(const Operands& step, unsigned lanes, LaneSums& sums) {
+    const auto is_byte = [](std::int32_t zero) { return zero >= -255 && zero <= 255; };
+    if (!step.op.par_zero_rows && is_byte(step.op.in_zero) && is_byte(step.op.par_zero))
+        add_byte_products<elements, std::int32_t>(step, lanes, sums);
+    else
+        add_byte_products<elements, std::int64_t>(step, lanes, sums);
+}
+
 void add_products(const Operands& step, unsigned lanes, LaneSums& sums) {
     const unsigned elements = step.op.elements();
+    if (!step.op.in_16bit && !step.op.par_16bit)
+        return elements == 4 ? add_byte_products<4>(step, lanes, sums)
+                             : add_byte_products<1>(step, lanes, sums);
     for (unsigned lane = 0; lane < lanes; ++lane)
         for (unsigned j = 0; j < elements; ++j)
             sums[lane] += step.activation(j) * step.weight(lane, j);
@@ -110,7 +148,7 @@ bool TensorEngine::accumulate(Work& work, LaneSums& sums, std::uint64_t position
         blend(work, at, sums);
         return true;
     }
-    Operands step{*op_, work.tile.memory, at};
+    Operands step(*op_, work.tile.memory, at);
     if (!read_zeros(work, group, step)) return false;
     if (work.witness) {
         work.witness.reads(Watched::wide, row_of(at.parameter));
