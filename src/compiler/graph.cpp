@@ -37,6 +37,7 @@ struct TextOf {
         return fmt::format("below zero times {}", o.slope);
     }
     std::string operator()(const Prelu&) const { return "below zero times a slope by channel"; }
+    std::string operator()(const ByElement&) const { return "with an image of constants"; }
     std::string operator()(const Rescale&) const { return "rescale"; }
     std::string operator()(const Logistic&) const { return "logistic"; }
     std::string operator()(const Softmax&) const { return "softmax"; }

@@ -100,6 +100,11 @@ struct LeakyRelu {
 struct Prelu {
     Convolution slopes;
 };
+/// Each element with a constant of its own: all elements as channels of one pixel, each with a
+/// weight and a bias.
+struct ByElement {
+    Convolution flat;
+};
 /// The same values at another scale, or limited: QUANTIZE and the RELU family.
 struct Rescale {
     Activation activation = Activation::none;
@@ -162,10 +167,10 @@ struct Unknown {
     std::string why;
 };
 
-using Operation =
-    std::variant<Unknown, Folded, Convolution, Sum, Difference, Product, Maximum, Minimum, Rescale,
-                 LeakyRelu, Prelu, Logistic, Tanh, Softmax, Concatenation, MaxPool, AveragePool,
-                 Resize, Slice, Pad, Reshape, Transpose, TransposedConvolution, Blocks>;
+using Operation = std::variant<Unknown, Folded, Convolution, Sum, Difference, Product, Maximum,
+                               Minimum, Rescale, LeakyRelu, Prelu, ByElement, Logistic, Tanh,
+                               Softmax, Concatenation, MaxPool, AveragePool, Resize, Slice, Pad,
+                               Reshape, Transpose, TransposedConvolution, Blocks>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

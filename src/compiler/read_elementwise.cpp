@@ -46,10 +46,29 @@ std::optional<Numbers> numbers_of(const Tensor& tensor) {
     return Numbers{q->scale[0], zero + flip_of(tensor.type)};
 }
 
+constexpr const char* odd_constant = "its constant is no value, no pixel and no image of its input";
+
+/// All elements as channels of one pixel.
+Value flat(Value value) {
+    value.channels *= value.height * value.width;
+    value.height = value.width = 1;
+    return value;
+}
+
 /// Whether a constant has one value, or one for each channel.
 bool is_by_channel(const Tensor& constant, const Value& in) {
     return constant.element_count() == in.channels && !constant.shape.empty() &&
            constant.shape.back() == in.channels;
+}
+
+/// Whether a constant has a value for each element: as many in each dimension, but for those of one
+/// in front.
+bool has_every_element(const Tensor& constant, const Tensor& in) {
+    const auto counted = [](const Tensor& t) {
+        const auto first = std::ranges::find_if(t.shape, [](auto n) { return n != 1; });
+        return std::vector(first, t.shape.end());
+    };
+    return counted(constant) == counted(in);
 }
 
 }  // namespace
@@ -101,16 +120,18 @@ Read GraphReader::product_with(const Operator& op, const Tensor& factor) const {
             conv.weight_scales.push_back(numbers->scale * static_cast<float>(b - numbers->zero));
         return conv;
     }
-    if (bytes.size() != 1 && !is_by_channel(factor, in))
-        return std::unexpected("its constant has more values than one for each channel");
+    const bool by_element = bytes.size() != 1 && !is_by_channel(factor, in);
+    if (by_element && !has_every_element(factor, tensor(op.inputs[0])))
+        return std::unexpected(odd_constant);
+    const Value pixel = by_element ? flat(in) : in;
     Convolution conv = of_each_channel(
-        in, activation,
+        pixel, activation,
         bytes.size() == 1
             ? std::vector<std::uint8_t>(static_cast<std::size_t>(in.channels), bytes[0])
             : bytes);
     conv.weight_zero = numbers->zero;
     conv.weight_scales = {numbers->scale};
-    return conv;
+    return by_element ? Read(ByElement{std::move(conv)}) : Read(std::move(conv));
 }
 
 /// A constant is taken off as a whole number of the input's steps.
@@ -125,18 +146,21 @@ Read GraphReader::difference(const Operator& op) const {
     if (!numbers) return std::unexpected("its constant has not 8 bits and one scale");
     if (!in.same_shape(out)) return disagree();
     const auto bytes = bytes_of(constant);
-    if (bytes.size() != 1 && !is_by_channel(constant, in))
-        return std::unexpected("its constant has more values than one for each channel");
+    const bool by_element = bytes.size() != 1 && !is_by_channel(constant, in);
+    if (by_element && !has_every_element(constant, tensor(op.inputs[0])))
+        return std::unexpected(odd_constant);
     if (in.scale != out.scale) return std::unexpected("it changes the scale");
     const double steps = static_cast<double>(numbers->scale) / static_cast<double>(in.scale);
     if (!(steps < 0x1p20)) return std::unexpected("its constant's scale is too large");
-    Convolution conv = of_each_channel(in, options<model::SubOptions>(op).activation, ones(in));
+    const Value pixel = by_element ? flat(in) : in;
+    Convolution conv =
+        of_each_channel(pixel, options<model::SubOptions>(op).activation, ones(pixel));
     conv.weight_zero = middle;
     for (std::size_t c = 0; c < conv.biases.size(); ++c) {
         const std::int32_t value = bytes[bytes.size() == 1 ? 0 : c] - numbers->zero;
         conv.biases[c] = -static_cast<std::int32_t>(std::nearbyint(value * steps));
     }
-    return conv;
+    return by_element ? Read(ByElement{std::move(conv)}) : Read(std::move(conv));
 }
 
 Read GraphReader::maximum(const Operator& op) const {

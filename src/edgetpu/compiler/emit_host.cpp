@@ -24,6 +24,11 @@ std::int64_t up(std::int64_t n, std::int64_t d) {
     return (n + d - 1) / d;
 }
 
+/// A bit for each tile of a row of the grid.
+constexpr TileSet row_of_tiles(unsigned row) {
+    return static_cast<TileSet>(((1U << grid) - 1) << grid * row);
+}
+
 /// Units [begin, end) of the input that a row of the grid wants.
 struct Units {
     std::int64_t begin = 0, end = 0;
@@ -102,7 +107,7 @@ class InputWriter {
         for (unsigned r = 0; r < grid; ++r) {
             if (!wanted_[r] || wanted_[r]->begin > part.begin || part.end > wanted_[r]->end)
                 continue;
-            const auto set = static_cast<TileSet>(0xfU << 4 * r);
+            const auto set = row_of_tiles(r);
             tiles = static_cast<TileSet>(tiles | set);
             const auto at =
                 static_cast<std::int32_t>(strip_ / 4) +
@@ -125,7 +130,7 @@ class InputWriter {
     TileSet throw_away(const Units& part, std::int64_t words, const LoopNest& slots) {
         unsigned row = 0;
         while (!wanted_[row] || wanted_[row]->begin < part.end) ++row;
-        const auto set = static_cast<TileSet>(0xfU << 4 * row);
+        const auto set = row_of_tiles(row);
         receive(row, set, nest(6, unused_word, {{0, static_cast<std::uint32_t>(words)}}), slots);
         return set;
     }

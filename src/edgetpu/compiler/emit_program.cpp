@@ -30,7 +30,7 @@ void begin_computing(Emission& e) {
     set_base(e.code, 3, 2, BaseAddress::scratch);
     e.code.reset_scalar(1U << scalar_counter::AVDATA_POP_ | 1U << scalar_counter::AVDATA_INFEED_,
                         0);
-    e.code.fence(0, notify_core);
+    e.code.fence(0, notification::core_);
     e.code.wait_for_tiles();
 }
 
@@ -129,13 +129,14 @@ void end_computing(Emission& e) {
     program::Sync sync;
     sync.tiles = every_tile;
     sync.reset_counters = sync.expected_counters = both;
-    sync.expected[scalar_counter::PRODUCER_A_] = e.messages_a & 0xffffU;
-    sync.expected[scalar_counter::PRODUCER_B_] = e.messages_b & 0xffffU;
+    const auto& counted = spec::instructions[spec::op::sync].fields[spec::field::sync::expected0];
+    sync.expected[scalar_counter::PRODUCER_A_] = wrapped(e.messages_a, counted);
+    sync.expected[scalar_counter::PRODUCER_B_] = wrapped(e.messages_b, counted);
     sync.engines = Emitter::awaited_engines;
     e.code.scalar(sync);
-    e.code.fence(both_producers, notify_core);
+    e.code.fence(both_producers, notification::core_);
     e.code.wait_for_tiles();
-    e.code.fence(0, notify_end);
+    e.code.fence(0, notification::end_);
     e.code.wait_for_tiles();
     e.code.end({4, 5}, {6, 7}, {8, 9});
 }
@@ -196,7 +197,7 @@ void write_caching_program(const Plan& plan, std::uint32_t bytes, Emitter& code)
         load_piece(code, layer, piece, first);
         first += static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit);
     });
-    code.fence(0, notify_end);
+    code.fence(0, notification::end_);
     code.wait_for_tiles();
     code.end({2, 3}, {4, 5}, {6, 7});
 }

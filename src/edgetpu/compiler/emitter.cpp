@@ -2,23 +2,34 @@
 
 #include <algorithm>
 
+#include "reef/edgetpu/isa.h"
+
 namespace reef::edgetpu::lowering {
 namespace {
 
-constexpr std::uint32_t all_engines = (1U << 10U) - 1;
-constexpr std::uint32_t all_tile_counters = (1U << 19U) - 1;
+template <typename Values>
+constexpr std::uint32_t all_of(const Values& values) {
+    return (1U << std::size(values)) - 1;
+}
+constexpr std::uint32_t all_engines = all_of(spec::tile_engine_values);
+constexpr std::uint32_t all_tile_counters = all_of(spec::tile_counter_values);
 constexpr std::uint32_t all_but_producers =
     all_tile_counters & ~(1U << counter::RING_PRODUCER_A_ | 1U << counter::RING_PRODUCER_B_);
-constexpr std::uint32_t all_scalar_engines = (1U << 5U) - 1;
-constexpr std::uint32_t all_scalar_counters = (1U << 9U) - 1;
+constexpr std::uint32_t all_scalar_engines = all_of(spec::scalar_engine_values);
+constexpr std::uint32_t all_scalar_counters = all_of(spec::scalar_counter_values);
 /// Of the scalar core, which no program of ours keeps busy: a wait for nothing.
 constexpr std::uint32_t unused_engine = 1U << spec::value::scalar_engine::HOST_FIFO_;
-constexpr std::size_t word_bits = 128;
+
+constexpr std::size_t word_bits = 8 * word_bytes;
+
+constexpr std::size_t words_of(std::size_t instruction) {
+    return spec::instructions[instruction].words;
+}
 /// What a START counts: all but itself and END.
-constexpr std::size_t uncounted_words = 2;
-constexpr unsigned end_bits = 0x80;
+constexpr std::size_t uncounted_words = words_of(spec::op::start) + words_of(spec::op::end);
 /// The fence at a stream's beginning, its halt and the empty bundles behind that.
-constexpr std::size_t words_of_ends = 6;
+constexpr std::size_t words_of_ends = words_of(spec::op::fence) + words_of(spec::op::halt) +
+                                      spec::bundles_behind_halt * words_of(spec::op::bundle);
 
 /// Whose work a flight of parameters is.
 std::uint32_t engines_of(const Emitter::Flight& flight) {
@@ -108,7 +119,7 @@ void Emitter::full_stop() {
     const bool keeps_consumed = flight_ && awaits_consumption(flight_->ring);
     const std::uint32_t kept =
         (flight_ ? ring_counters : 0) | (keeps_consumed ? 1U << counter::PARAMETERS_ : 0);
-    fence(all_but_producers & ~kept, notify_core);
+    fence(all_but_producers & ~kept, notification::core_);
     // A relay keeps the scalar core's engines busy.
     wait_for_tiles(flight_ && flight_->relayed ? unused_engine : awaited_engines);
     others_since_ = code_.size();
@@ -235,7 +246,7 @@ void Emitter::transfer(std::pair<unsigned, unsigned> address, std::pair<unsigned
 }
 
 void Emitter::start() {
-    fence(all_tile_counters, notify_core);
+    fence(all_tile_counters, notification::core_);
     wait_for_tiles(all_scalar_engines, all_scalar_counters);
 }
 
@@ -276,8 +287,13 @@ Result<std::vector<Emitter::Part>> Emitter::cut() {
 
 namespace {
 
+std::uint32_t next_sequence(std::uint32_t& sequence) {
+    const auto& fence = spec::instructions[spec::op::fence];
+    return wrapped(sequence++, fence.fields[spec::field::fence::seq]);
+}
+
 void set_sequence(program::Operation& operation, std::uint32_t& sequence) {
-    const auto number = [&] { return sequence++ & 0x7fffU; };
+    const auto number = [&] { return next_sequence(sequence); };
     std::visit(
         [&](auto& op) {
             if constexpr (requires { op.work; }) op.work.sequence = number();
@@ -304,7 +320,7 @@ Result<Emitter::Stream> Emitter::encode(const Part& part, std::uint32_t& sequenc
         fence.engines = all_engines;
         fence.caching = caching_;
         fence.reset_counters = all_but_producers;
-        fence.sequence = sequence++ & 0x7fffU;
+        fence.sequence = next_sequence(sequence);
         REEF_CHECK(append({fence}));
     }
     const auto& operand =
@@ -322,8 +338,9 @@ Result<Emitter::Stream> Emitter::encode(const Part& part, std::uint32_t& sequenc
     }
     const bool last = part.end == code_.size();
     REEF_CHECK(append({program::Halt{.continues = !last, .last = last}}));
-    for (int i = 0; i < 4; ++i) REEF_CHECK(append({program::Bundle{}}));
-    REEF_CHECK(append({program::End{.bits = end_bits}}));
+    for (unsigned i = 0; i < spec::bundles_behind_halt; ++i)
+        REEF_CHECK(append({program::Bundle{}}));
+    REEF_CHECK(append({program::End{.bits = words_of(spec::op::end) * word_bits}}));
     const std::size_t words = stream.bytes.size() * 8 / word_bits - uncounted_words;
     const auto first = REEF_TRY(
         program::encode({program::Start{.bits = static_cast<std::uint32_t>(words * word_bits)}}));

@@ -18,11 +18,15 @@ using program::TileSet;
 namespace counter = spec::value::tile_counter;
 namespace scalar_counter = spec::value::scalar_counter;
 
-constexpr TileSet every_tile = 0xffff;
-/// What a fence tells the scalar core; notify_end ends a program.
-constexpr std::uint32_t notify_core = 1, notify_end = 0xd;
+/// What a fence tells the scalar core.
+namespace notification = spec::value::notification;
 /// Scratch rows of wide memory end here; ring slots are taken from the top.
 constexpr std::int32_t top_row = spec::wide_rows;
+
+/// Numbers that run on beyond what the field holds begin again at 0.
+[[nodiscard]] constexpr std::uint32_t wrapped(std::uint32_t number, const hw::FieldInfo& field) {
+    return number & static_cast<std::uint32_t>((std::uint64_t{1} << field.width) - 1);
+}
 
 /// A dimension of a loop nest: the distance of two passes, and how many there are.
 struct Dimension {

@@ -24,6 +24,9 @@
 
 namespace reef::edgetpu::lowering {
 
+/// A bit for each tile.
+inline constexpr std::uint16_t every_tile = (1U << spec::tile_count) - 1;
+
 using compiler::Window;
 
 constexpr unsigned grid = spec::grid_side;

@@ -376,7 +376,6 @@ class Spreader {
             return;
         }
         constexpr float infinite = std::numeric_limits<float>::infinity();
-        constexpr std::uint16_t every_tile = 0xffff;
         const TensorId from = whole(id, node, every_tile);
         const std::int32_t zero = plan_.tensors[id].zero;
         plan_.steps.push_back(

@@ -20,6 +20,8 @@ constexpr std::int64_t most_phases = 64;
 constexpr std::int32_t most_softmax = 16000;
 /// Weights of a selection are the square of it.
 constexpr std::int32_t most_selected = 4096;
+/// They are computed on one tile, a word at a time.
+constexpr std::int32_t most_scaled = 16384;
 
 std::string refuse_activation(Activation activation) {
     const bool known = activation == Activation::none || activation == Activation::relu ||
@@ -84,6 +86,18 @@ struct RefusalOf {
         return std::isfinite(o.slope) ? "" : "its slope is no number";
     }
     std::string operator()(const compiler::Prelu&) const { return {}; }
+    std::string operator()(const compiler::ByElement& o) const {
+        if (auto why = refuse_activation(o.flat.activation); !why.empty()) return why;
+        if (o.flat.in_channels > most_scaled)
+            return fmt::format("its constant has more than {} values", most_scaled);
+        Value flat = in();
+        flat.channels = o.flat.in_channels;
+        flat.height = flat.width = 1;
+        if (!reaches_every_word(order_of_reshape(flat), in(), flat) ||
+            !reaches_every_word(order_of_reshape(out()), flat, out()))
+            return "a word of its elements has bytes of more places than one loop nest reaches";
+        return {};
+    }
     std::string operator()(const compiler::Rescale& o) const {
         if (!in().same_shape(out())) return "its shapes do not agree";
         return refuse_activation(o.activation);

@@ -243,6 +243,22 @@ class Tiler {
         push({above, sloped}, to, CombinationStep{1, 1, unchanged(out().zero)});
     }
 
+    /// The elements lie behind one another on one tile meanwhile.
+    void operator()(const compiler::ByElement& image) {
+        const auto& node = graph_.nodes[node_];
+        const TensorId from = tensor_of(node.inputs[0]), to = tensor_of(node.outputs[0]);
+        const auto& conv = image.flat;
+        const TensorId flat = flattened(from), scaled = flattened(to);
+        push({from}, flat, rearrangement({0, 0, 0, 1}, flat));
+        Scaling scaling = scaling_of(conv.activation);
+        scaling.scale = layer_multiplier(in(0).scale, conv.weight_scales.front(), out().scale);
+        push(
+            {flat}, scaled,
+            ConvolutionStep{conv.window, true, plan_.layers.size(), scaling, conv.weight_zero, {}});
+        // The graph outlives the plan.
+        add_layer({std::shared_ptr<void>(), &conv}, {});
+        push({scaled}, to, rearrangement(order_of_reshape(out()), to));
+    }
     void operator()(const compiler::Product& product) {
         ProductStep step{.second_zero = in(1).zero, .scaling = scaling_of(product.activation)};
         step.scaling.scale = layer_multiplier(in(0).scale, in(1).scale, out().scale);
@@ -378,9 +394,13 @@ class Tiler {
     }
 
     void rearrange(TensorId from, const ElementOrder& order) {
-        add_of({from}, RearrangeStep{.order = order,
-                                     .region = {{0, out().height}, {0, out().width}},
-                                     .scaling = unchanged(in(0).zero)});
+        add_of({from}, rearrangement(order, tensor_of(graph_.nodes[node_].outputs[0])));
+    }
+    [[nodiscard]] RearrangeStep rearrangement(const ElementOrder& order, TensorId to) const {
+        const Tensor& all = plan_.tensors[to];
+        return {.order = order,
+                .region = {{0, all.height}, {0, all.width}},
+                .scaling = unchanged(all.zero)};
     }
 
     void convolve(std::shared_ptr<const compiler::Convolution> conv, const Phase& phase) {
@@ -480,6 +500,16 @@ class Tiler {
         const Tensor copy = plan_.tensors[other];
         plan_.tensors.push_back(copy);
         return plan_.tensors.size() - 1;
+    }
+
+    /// One pixel of all its elements.
+    TensorId flattened(TensorId other) {
+        const TensorId id = like(other);
+        Tensor& t = plan_.tensors[id];
+        t.channels *= t.height * t.width;
+        t.height = t.width = 1;
+        t.own_rows = t.window_rows = t.own_columns = t.window_columns = split(1);
+        return id;
     }
 
     TensorId tensor_of(ValueId value) {

@@ -459,7 +459,7 @@ INSTANTIATE_TEST_SUITE_P(
                               "facemesh__face_detection_front_128_full_integer_quant.tflite",
                               75},
                     RealModel{"data/models/tf2_mobilenet_v2_1.0_224_ptq.tflite", 68},
-                    RealModel{"data/models/movenet_single_pose_lightning_ptq.tflite", 96}));
+                    RealModel{"data/models/movenet_single_pose_lightning_ptq.tflite", 97}));
 #endif
 
 }  // namespace

@@ -113,7 +113,8 @@ class Maker {
             &Maker::multiplied,  &Maker::reshaped,    &Maker::transposed,
             &Maker::stacked,     &Maker::softmax,     &Maker::transposed_conv,
             &Maker::blocks,      &Maker::difference,  &Maker::minimum,
-            &Maker::tanh,        &Maker::leaky,       &Maker::prelu};
+            &Maker::tanh,        &Maker::leaky,       &Maker::prelu,
+            &Maker::with_image};
         (this->*kinds[draw(0, std::size(kinds) - 1)])();
     }
 
@@ -254,11 +255,29 @@ class Maker {
         const auto to = made({0, in.h, in.w, in.c, in.scale, zero(), false});
         builder_.add(Op::sub, {in.index, constant}, {to}, model::SubOptions{activation(), true});
     }
+    /// Times a constant of its own for each element, or less one.
+    void with_image() {
+        const Live in = any();
+        if (in.h * in.w * in.c > 3000) return;
+        touch(in);
+        const bool times = chance(2);
+        const auto image = constant_of({1, in.h, in.w, in.c}, times ? 0.007F : in.scale * 0.37F);
+        const float scale = times ? in.scale * 0.7F : in.scale;
+        const auto to = made({0, in.h, in.w, in.c, scale, zero(), false});
+        if (times)
+            builder_.add(Op::mul, {in.index, image}, {to}, model::MulOptions{activation()});
+        else
+            builder_.add(Op::sub, {in.index, image}, {to}, model::SubOptions{activation(), true});
+    }
     TensorIndex constant_like(const Live& in, bool single, float scale) {
-        const std::int32_t size = single ? 1 : in.c;
-        std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
+        return constant_of(single ? std::vector<std::int32_t>{} : std::vector{in.c}, scale);
+    }
+    TensorIndex constant_of(const std::vector<std::int32_t>& shape, float scale) {
+        std::size_t size = 1;
+        for (const auto n : shape) size *= static_cast<std::size_t>(n);
+        std::vector<std::uint8_t> bytes(size);
         for (auto& b : bytes) b = static_cast<std::uint8_t>(draw(0, 255));
-        return constant(type(), single ? std::vector<std::int32_t>{} : std::vector{size}, bytes,
+        return constant(type(), shape, bytes,
                         model::per_tensor(scale, zero() - (is_signed_ ? 128 : 0)));
     }
 
