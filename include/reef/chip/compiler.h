@@ -23,6 +23,7 @@ namespace reef::chip {
 enum class Schedule : std::uint8_t {
     overlapped,  ///< what the next operator needs is on its way while one computes
     plain,       ///< one thing after the other
+    vendor,      ///< byte for byte the vendor's program; only where that is known
 };
 
 struct CompileOptions {

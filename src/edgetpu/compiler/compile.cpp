@@ -8,6 +8,7 @@
 #include "compiler/compilation.h"
 #include "edgetpu/compiler/embed.h"
 #include "edgetpu/compiler/target.h"
+#include "edgetpu/compiler/vendor_schedule.h"
 #include "reef/base/sha256.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/compiler.h"
@@ -143,18 +144,11 @@ class Backend final : public compiler::Backend {
             plan.most_narrow_bytes = static_cast<std::uint32_t>(
                 std::min<std::size_t>(options_.most_activation_bytes, plan.most_narrow_bytes));
         passes.print(pass::tile, [&] { return to_text(plan); });
-        REEF_CHECK(passes.begin(pass::bands));
-        REEF_CHECK(check_whole_images(plan));
-        plan = in_bands(std::move(plan));
-        passes.print(pass::bands, [&] { return to_text(plan); });
-        REEF_CHECK(passes.begin(pass::spread));
-        Plan spread = spread_channels(plan, goes_further(plan));
-        if (goes_further(plan) && !fits_on_chip(spread)) spread = spread_channels(plan, false);
-        passes.print(pass::spread, [&] { return to_text(spread); });
-        plan = REEF_TRY(placed(std::move(spread), passes));
+        plan = REEF_TRY(options_.schedule == chip::Schedule::vendor
+                            ? like_the_vendors(std::move(plan), passes)
+                            : arranged(std::move(plan), passes));
         REEF_CHECK(passes.begin(pass::emit));
-        auto programs = REEF_TRY(emit(plan, {.list_forms = options_.list_forms,
-                                             .known_forms_only = options_.known_forms_only}));
+        auto programs = REEF_TRY(emitted(plan));
         add_forms(programs.forms);
         passes.print(pass::emit, [&] {
             std::string text;
@@ -169,6 +163,37 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(check(package));
         REEF_CHECK(report(plan, program, package, cached));
         return package;
+    }
+
+    [[nodiscard]] Result<lowering::Programs> emitted(const Plan& plan) const {
+        const lowering::EmitOptions options{.list_forms = options_.list_forms,
+                                            .known_forms_only = options_.known_forms_only};
+        return options_.schedule == chip::Schedule::vendor ? emit_as_vendor(plan, options)
+                                                           : emit(plan, options);
+    }
+
+    Result<Plan> like_the_vendors(Plan plan, compiler::Passes& passes) const {
+        if (sharing_ != nullptr || options_.stream_parameters)
+            return fail(Cause::bad_argument,
+                        "the vendor's schedule is not known of models compiled together nor of "
+                        "streamed parameters");
+        REEF_CHECK(passes.begin(pass::place));
+        plan = REEF_TRY(placed_as_vendor(std::move(plan)));
+        passes.print(pass::place, [&] { return to_text(plan); });
+        return plan;
+    }
+
+    /// In bands, spread, and placed.
+    Result<Plan> arranged(Plan plan, compiler::Passes& passes) const {
+        REEF_CHECK(passes.begin(pass::bands));
+        REEF_CHECK(check_whole_images(plan));
+        plan = in_bands(std::move(plan));
+        passes.print(pass::bands, [&] { return to_text(plan); });
+        REEF_CHECK(passes.begin(pass::spread));
+        Plan spread = spread_channels(plan, goes_further(plan));
+        if (goes_further(plan) && !fits_on_chip(spread)) spread = spread_channels(plan, false);
+        passes.print(pass::spread, [&] { return to_text(spread); });
+        return placed(std::move(spread), passes);
     }
 
     void add_forms(Forms& forms) {

@@ -2,6 +2,8 @@
 // between, so that all counters but those of the rings begin anew.
 #pragma once
 
+#include <functional>
+
 #include "edgetpu/compiler/emitter.h"
 #include "reef/edgetpu/compiler.h"
 
@@ -80,7 +82,21 @@ void emit_halo(Emission& e, TensorId tensor);
 /// The same while the last step that writes the tensor is at work: transfers wait for its data, and
 /// no stop comes between. Nothing where that is not possible: then emit_halo() does it.
 void emit_halo_of(Emission& e, const Step& step, std::size_t number);
+/// From the program's first instruction until the tiles are idle.
+void begin_computing(Emission& e);
+/// Words `first` to `first` + 3 of narrow memory, as one row whose quarters are the columns of the
+/// 4x4 identity.
+void emit_identity(Emission& e, std::int32_t first, std::int32_t row);
+/// The host's transfer of an input into its FIFO, and units of it to tiles.
+void ask_for_input(Emission& e, const Tensor& tensor);
+[[nodiscard]] program::RingPush push_of_input(std::int64_t first, std::int64_t units,
+                                              TileSet tiles);
 void emit_output(Emission& e, const Port& port);
+/// What each tile copies of an output to `output_row`, from where it is sent.
+using RowsOfOutput = std::function<std::optional<program::NarrowToWide>(unsigned tile)>;
+void emit_output(Emission& e, const Port& port, const RowsOfOutput& rows);
+/// The last waits and the interrupt. `counters`: of the scalar core, for messages that were sent.
+void end_computing(Emission& e, std::uint32_t counters);
 /// Sends the parameters of the next layer, if they can be sent while this step computes.
 void send_ahead(Emission& e, std::size_t step);
 /// 16 words of constants as 4 rows of wide memory from `row` on, on every tile.
@@ -107,5 +123,17 @@ struct EmitOptions {
     bool known_forms_only = false;  ///< else unsupported, with the step's operator as its place
 };
 [[nodiscard]] Result<Programs> emit(const Plan& plan, const EmitOptions& options = {});
+
+/// A piece's bytes, which are behind `first` units of others, from the FIFO to its tile.
+[[nodiscard]] program::RingPush push_of_parameters(const ParameterLayer& layer,
+                                                   const ParameterLayer::Piece& piece,
+                                                   std::int64_t first);
+/// The instructions that bring all pieces from the FIFO to their rows.
+using LoadPieces = std::function<void(Emitter& code)>;
+/// ... of one after the other.
+void load_pieces(const Plan& plan, Emitter& code);
+/// Both programs, of which the computing one is complete. `ends`: instructions behind each step.
+[[nodiscard]] Result<Programs> finish(Emission& e, const std::vector<std::size_t>& ends,
+                                      const EmitOptions& options, const LoadPieces& load);
 
 }  // namespace reef::edgetpu::lowering

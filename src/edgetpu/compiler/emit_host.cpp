@@ -48,7 +48,7 @@ class InputWriter {
     }
 
     void run() {
-        ask();
+        ask_for_input(e_, tensor_);
         std::set<std::int64_t> cuts{0, units_};
         for (const auto& w : wanted_)
             if (w) cuts.insert({w->begin, w->end});
@@ -64,32 +64,6 @@ class InputWriter {
     }
 
   private:
-    void ask() {
-        const auto& name = tensor_.name;
-        e_.code.set_address(10, {.base = BaseAddress::input_activation,
-                                 .name = name,
-                                 .half = AddressHalf::upper_32_bits});
-        e_.code.set_address(11, {.base = BaseAddress::input_activation,
-                                 .name = name,
-                                 .half = AddressHalf::lower_32_bits});
-        e_.code.reset_scalar(1U << scalar_counter::AVDATA_INFEED_,
-                             std::int32_t{spec::activation_fifo_units} - 4);
-        e_.code.reset_scalar(1U << scalar_counter::AVDATA_POP_, 0);
-        program::Infeed infeed;
-        infeed.source = spec::InfeedSource::activations_;
-        infeed.dst =
-            fifo_pass(0, units_, spec::activation_fifo_units, spec::activation_fifo_units / 2);
-        infeed.infeed = signal_at(0);
-        infeed.wait[0] = wait_for(scalar_counter::AVDATA_INFEED_, 0, 0, 1);
-        e_.code.scalar(infeed);
-        e_.code.copy(5, 11);
-        e_.code.copy(4, 10);
-        e_.code.copy(6, 5);
-        e_.code.copy(7, 4);
-        e_.code.transfer({6, 7}, {8, 9}, static_cast<std::uint32_t>(units_ * host_unit),
-                         spec::DmaTag::input_activations_);
-    }
-
     /// Each unit is sent once, to all rows of the grid that want it.
     void pass_on(const Units& part) {
         TileSet tiles = 0;
@@ -115,15 +89,7 @@ class InputWriter {
             receive(r, set, nest(6, at, {{1, static_cast<std::uint32_t>(words)}}), slots);
         }
         if (tiles == 0) tiles = throw_away(part, words, slots);
-        program::RingPush push;
-        push.fifo = spec::Fifo::activations_;
-        push.src = fifo_pass(part.begin, part.end - part.begin, spec::activation_fifo_units,
-                             spec::activation_fifo_units / 2);
-        push.pop = signal_at(0);
-        push.wait[0] = wait_for(scalar_counter::AVDATA_POP_, 0, wrapped(part.begin + 1), 1);
-        push.to_tiles = tiles;
-        push.message_words = spec::row_bytes / spec::narrow_word_bytes;
-        e_.code.scalar(push);
+        e_.code.scalar(push_of_input(part.begin, part.end - part.begin, tiles));
     }
 
     /// Rows of other bands: written over one word.
@@ -246,11 +212,52 @@ std::optional<program::NarrowToWide> to_ring(const Tensor& tensor, unsigned tile
 
 }  // namespace
 
+void ask_for_input(Emission& e, const Tensor& tensor) {
+    const std::int64_t units = tensor.input_bytes() / host_unit;
+    e.code.set_address(10, {.base = BaseAddress::input_activation,
+                            .name = tensor.name,
+                            .half = AddressHalf::upper_32_bits});
+    e.code.set_address(11, {.base = BaseAddress::input_activation,
+                            .name = tensor.name,
+                            .half = AddressHalf::lower_32_bits});
+    e.code.reset_scalar(1U << scalar_counter::AVDATA_INFEED_,
+                        std::int32_t{spec::activation_fifo_units} - 4);
+    e.code.reset_scalar(1U << scalar_counter::AVDATA_POP_, 0);
+    program::Infeed infeed;
+    infeed.source = spec::InfeedSource::activations_;
+    infeed.dst = fifo_pass(0, units, spec::activation_fifo_units, spec::activation_fifo_units / 2);
+    infeed.infeed = signal_at(0);
+    infeed.wait[0] = wait_for(scalar_counter::AVDATA_INFEED_, 0, 0, 1);
+    e.code.scalar(infeed);
+    e.code.copy(5, 11);
+    e.code.copy(4, 10);
+    e.code.copy(6, 5);
+    e.code.copy(7, 4);
+    e.code.transfer({6, 7}, {8, 9}, tensor.input_bytes(), spec::DmaTag::input_activations_);
+}
+
+program::RingPush push_of_input(std::int64_t first, std::int64_t units, TileSet tiles) {
+    program::RingPush push;
+    push.fifo = spec::Fifo::activations_;
+    push.src =
+        fifo_pass(first, units, spec::activation_fifo_units, spec::activation_fifo_units / 2);
+    push.pop = signal_at(0);
+    push.wait[0] = wait_for(scalar_counter::AVDATA_POP_, 0, wrapped(first + 1), 1);
+    push.to_tiles = tiles;
+    push.message_words = row_words;
+    return push;
+}
+
 void emit(Emission& e, const Step& step, const InputStep&) {
     InputWriter(e, step).run();
 }
 
 void emit_output(Emission& e, const Port& port) {
+    const Tensor& tensor = e.tensor(port.tensor);
+    emit_output(e, port, [&](unsigned t) { return to_ring(tensor, t); });
+}
+
+void emit_output(Emission& e, const Port& port, const RowsOfOutput& rows) {
     const Tensor& tensor = e.tensor(port.tensor);
     const std::string& name = e.plan.graph->values[port.value].name;
     Emission::Output out;
@@ -268,7 +275,7 @@ void emit_output(Emission& e, const Port& port) {
         {.base = BaseAddress::output_activation, .name = name, .half = AddressHalf::lower_32_bits});
     e.code.copy(5, 11);
     e.code.copy(4, 10);
-    e.code.by_class([&](unsigned t) { return to_ring(tensor, t); });
+    e.code.by_class(rows);
     e.code.copy(6, 5);
     e.code.copy(7, 4);
     e.code.transfer({6, 7}, {8, 9}, out.bytes, spec::DmaTag::output_activations_);

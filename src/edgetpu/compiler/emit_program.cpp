@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t parameter_unit = spec::parameter_unit_bytes;
 
 constexpr std::uint32_t both_producers =
-    1U << counter::RING_PRODUCER_A_ | 1U << counter::RING_PRODUCER_B_;
+    1U << scalar_counter::PRODUCER_A_ | 1U << scalar_counter::PRODUCER_B_;
 
 Meta base_of(BaseAddress base, AddressHalf half) {
     return {.base = base, .name = {}, .half = half};
@@ -22,40 +22,6 @@ Meta base_of(BaseAddress base, AddressHalf half) {
 void set_base(Emitter& code, unsigned low, unsigned high, BaseAddress base) {
     code.set_address(low, base_of(base, AddressHalf::lower_32_bits));
     code.set_address(high, base_of(base, AddressHalf::upper_32_bits));
-}
-
-void begin_computing(Emission& e) {
-    e.code.start();
-    set_base(e.code, 1, 0, BaseAddress::parameter);
-    set_base(e.code, 3, 2, BaseAddress::scratch);
-    e.code.reset_scalar(1U << scalar_counter::AVDATA_POP_ | 1U << scalar_counter::AVDATA_INFEED_,
-                        0);
-    e.code.fence(0, notification::core_);
-    e.code.wait_for_tiles();
-}
-
-/// Words 0 to 3 of narrow memory, as one row whose quarters are the columns of a matrix.
-void emit_identity(Emission& e) {
-    for (unsigned i = 0; i < 4; ++i) {
-        program::Mesh fill;
-        fill.to = program::Direction::north;
-        fill.src = nest(4, 0, {});
-        fill.dst = nest(4, static_cast<std::int32_t>(i), {{1, 1}});
-        fill.dst.mask = 0;
-        fill.fills = true;
-        fill.fill_value = 1U << 8 * i;
-        if (i == 3) fill.in = signal_at(1);
-        e.code.tile(every_tile, fill);
-    }
-    program::NarrowToWide copy;
-    copy.src = nest(6, 0, {{1, 4}});
-    copy.dst = nest(4, identity_row, {{1, 1}});
-    copy.dst.mask = 0;
-    copy.written = signal_at(1);
-    copy.wait[0] = wait_for(counter::MESH_SOUTH_IN_, 1, 1, 0);
-    copy.row_level = 1;
-    e.code.tile(every_tile, copy);
-    e.code.fence();
 }
 
 /// Reads the row that nothing needs: one that is cached and never read is most often a mistake.
@@ -122,25 +88,6 @@ void emit_step(Emission& e, const Step& step, std::size_t number) {
     e.code.full_stop();
 }
 
-void end_computing(Emission& e) {
-    constexpr std::uint32_t both =
-        1U << scalar_counter::PRODUCER_A_ | 1U << scalar_counter::PRODUCER_B_;
-    e.code.fence(((1U << counter::RING_PRODUCER_A_) - 1));
-    program::Sync sync;
-    sync.tiles = every_tile;
-    sync.reset_counters = sync.expected_counters = both;
-    const auto& counted = spec::instructions[spec::op::sync].fields[spec::field::sync::expected0];
-    sync.expected[scalar_counter::PRODUCER_A_] = wrapped(e.messages_a, counted);
-    sync.expected[scalar_counter::PRODUCER_B_] = wrapped(e.messages_b, counted);
-    sync.engines = Emitter::awaited_engines;
-    e.code.scalar(sync);
-    e.code.fence(both_producers, notification::core_);
-    e.code.wait_for_tiles();
-    e.code.fence(0, notification::end_);
-    e.code.wait_for_tiles();
-    e.code.end({4, 5}, {6, 7}, {8, 9});
-}
-
 // -- Parameters
 
 std::size_t bytes_of(const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
@@ -156,26 +103,15 @@ void each_piece(const Plan& plan, F&& visit) {
                 for (const auto& piece : layer.pieces) visit(layer, piece);
 }
 
-void load_piece(Emitter& code, const ParameterLayer& layer, const ParameterLayer::Piece& piece,
-                std::int64_t first) {
-    const auto tile = static_cast<TileSet>(1U << piece.tile);
+program::RingReceive receive_of(const ParameterLayer::Piece& piece) {
     program::RingReceive receive;
     receive.ring = program::Ring::a;
     receive.dst = nest(4, static_cast<std::int32_t>(piece.row), {{1, piece.count}});
     if (piece.count == 1) receive.dst.mask = 0;
-    code.tile(tile, receive);
-    program::RingPush push;
-    push.fifo = spec::Fifo::parameters_;
-    push.src = fifo_pass(first, static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit),
-                         spec::parameter_fifo_units, spec::parameter_fifo_units / 2);
-    push.pop = signal_at(0);
-    push.wait[0] = wait_for(scalar_counter::PARAMETER_POP_, 0, wrapped(first + 1), 1);
-    push.to_tiles = tile;
-    push.message_words = layer.row_bytes / 4;
-    code.scalar(push);
+    return receive;
 }
 
-void write_caching_program(const Plan& plan, std::uint32_t bytes, Emitter& code) {
+void write_caching_program(std::uint32_t bytes, Emitter& code, const LoadPieces& load) {
     code.start();
     set_base(code, 1, 0, BaseAddress::parameter);
     code.copy(3, 1);
@@ -192,11 +128,7 @@ void write_caching_program(const Plan& plan, std::uint32_t bytes, Emitter& code)
     infeed.wait[0] = wait_for(scalar_counter::PARAMETER_INFEED_, 0,
                               1 - static_cast<std::int32_t>(std::min(units, fifo)), 1);
     code.scalar(infeed);
-    std::int64_t first = 0;
-    each_piece(plan, [&](const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
-        load_piece(code, layer, piece, first);
-        first += static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit);
-    });
+    load(code);
     code.fence(0, notification::end_);
     code.wait_for_tiles();
     code.end({2, 3}, {4, 5}, {6, 7});
@@ -226,6 +158,56 @@ Status check_forms(const Emission& e, const std::vector<std::size_t>& ends) {
 }
 
 }  // namespace
+
+void begin_computing(Emission& e) {
+    e.code.start();
+    set_base(e.code, 1, 0, BaseAddress::parameter);
+    set_base(e.code, 3, 2, BaseAddress::scratch);
+    e.code.reset_scalar(1U << scalar_counter::AVDATA_POP_ | 1U << scalar_counter::AVDATA_INFEED_,
+                        0);
+    e.code.fence(0, notification::core_);
+    e.code.wait_for_tiles();
+}
+
+void emit_identity(Emission& e, std::int32_t first, std::int32_t row) {
+    for (unsigned i = 0; i < 4; ++i) {
+        program::Mesh fill;
+        fill.to = program::Direction::north;
+        fill.src = nest(4, 0, {});
+        fill.dst = nest(4, first + static_cast<std::int32_t>(i), {{1, 1}});
+        fill.dst.mask = 0;
+        fill.fills = true;
+        fill.fill_value = 1U << 8 * i;
+        if (i == 3) fill.in = signal_at(1);
+        e.code.tile(every_tile, fill);
+    }
+    program::NarrowToWide copy;
+    copy.src = nest(6, first, {{1, 4}});
+    copy.dst = nest(4, row, {{1, 1}});
+    copy.dst.mask = 0;
+    copy.written = signal_at(1);
+    copy.wait[0] = wait_for(counter::MESH_SOUTH_IN_, 1, 1, 0);
+    copy.row_level = 1;
+    e.code.tile(every_tile, copy);
+}
+
+void end_computing(Emission& e, std::uint32_t counters) {
+    e.code.fence(all_but_producers);
+    program::Sync sync;
+    sync.tiles = every_tile;
+    sync.reset_counters = sync.expected_counters = counters;
+    const auto& counted = spec::instructions[spec::op::sync].fields[spec::field::sync::expected0];
+    sync.expected[scalar_counter::PRODUCER_A_] = wrapped(e.messages_a, counted);
+    sync.expected[scalar_counter::PRODUCER_B_] = wrapped(e.messages_b, counted);
+    sync.engines = Emitter::awaited_engines;
+    e.code.scalar(sync);
+    e.code.fence(counters << (counter::RING_PRODUCER_A_ - scalar_counter::PRODUCER_A_),
+                 notification::core_);
+    e.code.wait_for_tiles();
+    e.code.fence(0, notification::end_);
+    e.code.wait_for_tiles();
+    e.code.end({4, 5}, {6, 7}, {8, 9});
+}
 
 Emission::Emission(const Plan& placed)
     : plan(placed),
@@ -294,11 +276,59 @@ void emit_constants(Emission& e, const std::array<std::uint32_t, 16>& words, std
     e.code.fence();
 }
 
+program::RingPush push_of_parameters(const ParameterLayer& layer,
+                                     const ParameterLayer::Piece& piece, std::int64_t first) {
+    program::RingPush push;
+    push.fifo = spec::Fifo::parameters_;
+    push.src = fifo_pass(first, static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit),
+                         spec::parameter_fifo_units, spec::parameter_fifo_units / 2);
+    push.pop = signal_at(0);
+    push.wait[0] = wait_for(scalar_counter::PARAMETER_POP_, 0, wrapped(first + 1), 1);
+    push.to_tiles = static_cast<TileSet>(1U << piece.tile);
+    push.message_words = layer.row_bytes / 4;
+    return push;
+}
+
+void load_pieces(const Plan& plan, Emitter& code) {
+    std::int64_t first = 0;
+    each_piece(plan, [&](const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
+        code.tile(static_cast<TileSet>(1U << piece.tile), receive_of(piece));
+        code.scalar(push_of_parameters(layer, piece, first));
+        first += static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit);
+    });
+}
+
+Result<Programs> finish(Emission& e, const std::vector<std::size_t>& ends,
+                        const EmitOptions& options, const LoadPieces& load) {
+    if (options.known_forms_only) REEF_CHECK(check_forms(e, ends));
+    auto computing = e.code.finish();
+    if (!computing) return std::unexpected(at_step(std::move(computing).error(), e, ends));
+    Programs programs{.computing = std::move(*computing),
+                      .caching = {},
+                      .cached = {},
+                      .outputs = std::move(e.outputs),
+                      .forms = {}};
+    if (options.list_forms) REEF_CHECK(count_forms(e.code, programs.forms));
+    each_piece(e.plan, [&](const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
+        const auto from = layer.rows.begin() + static_cast<std::ptrdiff_t>(piece.offset);
+        programs.cached.insert(programs.cached.end(), from,
+                               from + static_cast<std::ptrdiff_t>(bytes_of(layer, piece)));
+    });
+    if (!programs.cached.empty()) {
+        Emitter code(true);
+        write_caching_program(static_cast<std::uint32_t>(programs.cached.size()), code, load);
+        if (options.list_forms) REEF_CHECK(count_forms(code, programs.forms));
+        programs.caching = REEF_TRY(code.finish());
+    }
+    return programs;
+}
+
 Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
     REEF_CHECK(check_emittable(plan));
     Emission e(plan);
     begin_computing(e);
-    emit_identity(e);
+    emit_identity(e, 0, identity_row);
+    e.code.fence();
     if (plan.anchored) emit_anchor(e);
     std::vector<std::size_t> ends;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -312,28 +342,8 @@ Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
         e.code.full_stop();
     }
     e.code.begin_part("end");
-    end_computing(e);
-    if (options.known_forms_only) REEF_CHECK(check_forms(e, ends));
-    auto computing = e.code.finish();
-    if (!computing) return std::unexpected(at_step(std::move(computing).error(), e, ends));
-    Programs programs{.computing = std::move(*computing),
-                      .caching = {},
-                      .cached = {},
-                      .outputs = std::move(e.outputs),
-                      .forms = {}};
-    if (options.list_forms) REEF_CHECK(count_forms(e.code, programs.forms));
-    each_piece(plan, [&](const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
-        const auto from = layer.rows.begin() + static_cast<std::ptrdiff_t>(piece.offset);
-        programs.cached.insert(programs.cached.end(), from,
-                               from + static_cast<std::ptrdiff_t>(bytes_of(layer, piece)));
-    });
-    if (!programs.cached.empty()) {
-        Emitter code(true);
-        write_caching_program(plan, static_cast<std::uint32_t>(programs.cached.size()), code);
-        if (options.list_forms) REEF_CHECK(count_forms(code, programs.forms));
-        programs.caching = REEF_TRY(code.finish());
-    }
-    return programs;
+    end_computing(e, both_producers);
+    return finish(e, ends, options, [&](Emitter& code) { load_pieces(plan, code); });
 }
 
 }  // namespace reef::edgetpu::lowering

@@ -13,8 +13,6 @@ constexpr std::uint32_t all_of(const Values& values) {
 }
 constexpr std::uint32_t all_engines = all_of(spec::tile_engine_values);
 constexpr std::uint32_t all_tile_counters = all_of(spec::tile_counter_values);
-constexpr std::uint32_t all_but_producers =
-    all_tile_counters & ~(1U << counter::RING_PRODUCER_A_ | 1U << counter::RING_PRODUCER_B_);
 constexpr std::uint32_t all_scalar_engines = all_of(spec::scalar_engine_values);
 constexpr std::uint32_t all_scalar_counters = all_of(spec::scalar_counter_values);
 /// Of the scalar core, which no program of ours keeps busy: a wait for nothing.

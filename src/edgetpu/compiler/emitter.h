@@ -18,6 +18,8 @@ using program::TileSet;
 namespace counter = spec::value::tile_counter;
 namespace scalar_counter = spec::value::scalar_counter;
 
+/// Counters that begin anew at stops: the messages on the rings are counted to the program's end.
+constexpr std::uint32_t all_but_producers = (1U << counter::RING_PRODUCER_A_) - 1;
 /// What a fence tells the scalar core.
 namespace notification = spec::value::notification;
 /// Scratch rows of wide memory end here; ring slots are taken from the top.

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "edgetpu/compiler/plan.h"
+#include "edgetpu/compiler/parameter_rows.h"
 
 namespace reef::edgetpu::lowering {
 namespace {
@@ -24,82 +24,6 @@ std::uint32_t largest_chunk(std::uint32_t words) {
     while (words % chunk != 0) --chunk;
     return chunk;
 }
-
-std::uint32_t taps_of(const compiler::Convolution& conv) {
-    return static_cast<std::uint32_t>(conv.window.kernel_h) *
-           static_cast<std::uint32_t>(conv.window.kernel_w);
-}
-
-/// Puts the rows of one layer together.
-class RowWriter {
-  public:
-    RowWriter(ParameterLayer& layer, std::uint32_t row_lanes)
-        : layer_(layer), row_lanes_(row_lanes) {}
-
-    /// The rows in front of a group: factors, biases and zero points of its channels. Lanes without
-    /// a channel hold what the vendor's programs have there.
-    void head(std::uint32_t first, std::uint32_t count) {
-        const auto& conv = *layer_.source;
-        const bool by_channel = conv.per_channel();
-        const auto write = [&](auto&& word, std::uint32_t rounding, std::uint32_t rest) {
-            std::byte* row = next();
-            for (std::uint32_t i = 0; i < row_lanes_; ++i) {
-                const std::uint32_t bits = i < count                  ? word(first + i)
-                                           : i < rounded_up(count, 4) ? rounding
-                                                                      : rest;
-                std::memcpy(row + std::size_t{4} * i, &bits, 4);
-            }
-        };
-        if (by_channel)
-            write([&](auto c) { return std::bit_cast<std::uint32_t>(layer_.multipliers[c]); },
-                  std::bit_cast<std::uint32_t>(layer_.multipliers[0]),
-                  std::bit_cast<std::uint32_t>(layer_.schedule.groups > 1 ? 1.0F : 0.0F));
-        write([&](auto c) { return static_cast<std::uint32_t>(conv.biases[c]); }, 0, 0);
-        const auto zero_point = static_cast<std::uint32_t>(conv.weight_zero);
-        if (by_channel) write([&](auto) { return zero_point; }, zero_point, 0);
-    }
-
-    /// One tap's weights from a word of input channels to `count` outputs.
-    void weights(std::uint32_t first, std::uint32_t count, std::uint32_t tap, std::uint32_t word) {
-        const auto& conv = *layer_.source;
-        const Bytes all = conv.weights.view();
-        const auto in = static_cast<std::uint32_t>(conv.in_channels);
-        std::byte* row = next();
-        for (std::uint32_t i = 0; i < count; ++i) {
-            const std::size_t at = (std::size_t{first + i} * taps_of(conv) + tap) * in;
-            for (std::uint32_t k = 0; k < 4; ++k) {
-                const std::uint32_t channel = word * 4 + k;
-                row[i * 4 + k] = channel < in ? all[at + channel] : zero();
-            }
-        }
-        for (std::uint32_t i = count * 4; i < rounded_up(count, 4) * 4; ++i) row[i] = zero();
-    }
-
-    /// One tap's weights of a word of results, each of one channel.
-    void diagonal(std::uint32_t first, std::uint32_t count, std::uint32_t tap) {
-        const auto& conv = *layer_.source;
-        std::byte* row = next();
-        std::fill_n(row, 16, zero());
-        const auto in = static_cast<std::uint32_t>(conv.in_channels);
-        const auto outs = static_cast<std::uint32_t>(conv.out_channels);
-        for (std::uint32_t i = 0; i < count; ++i)
-            row[i * 4 + (first + i) / (outs / in) % 4] =
-                conv.weights.view()[std::size_t{tap} * static_cast<std::size_t>(conv.out_channels) +
-                                    first + i];
-    }
-
-  private:
-    std::byte* next() {
-        layer_.rows.resize(layer_.rows.size() + std::size_t{row_lanes_} * 4);
-        return layer_.rows.data() + layer_.rows.size() - std::size_t{row_lanes_} * 4;
-    }
-    [[nodiscard]] std::byte zero() const {
-        return static_cast<std::byte>(layer_.source->weight_zero);
-    }
-
-    ParameterLayer& layer_;
-    std::uint32_t row_lanes_;
-};
 
 void schedule_depthwise(LayerSchedule& s, const compiler::Convolution& conv) {
     s.lanes = s.row_lanes = 4;
@@ -166,6 +90,60 @@ void write_dense(ParameterLayer& layer) {
 }
 
 }  // namespace
+
+void RowWriter::head(std::uint32_t first, std::uint32_t count, bool biases) {
+    const auto& conv = *layer_.source;
+    const bool by_channel = conv.per_channel();
+    const auto write = [&](auto&& word, std::uint32_t rounding, std::uint32_t rest) {
+        std::byte* row = next();
+        for (std::uint32_t i = 0; i < row_lanes_; ++i) {
+            const std::uint32_t bits = i < count                  ? word(first + i)
+                                       : i < rounded_up(count, 4) ? rounding
+                                                                  : rest;
+            std::memcpy(row + std::size_t{4} * i, &bits, 4);
+        }
+    };
+    if (by_channel)
+        write([&](auto c) { return std::bit_cast<std::uint32_t>(layer_.multipliers[c]); },
+              std::bit_cast<std::uint32_t>(layer_.multipliers[0]),
+              std::bit_cast<std::uint32_t>(layer_.schedule.groups > 1 ? 1.0F : 0.0F));
+    if (biases) write([&](auto c) { return static_cast<std::uint32_t>(conv.biases[c]); }, 0, 0);
+    const auto zero_point = static_cast<std::uint32_t>(conv.weight_zero);
+    if (by_channel) write([&](auto) { return zero_point; }, zero_point, 0);
+}
+
+void RowWriter::weights(std::uint32_t first, std::uint32_t count, std::uint32_t tap,
+                        std::uint32_t word) {
+    const auto& conv = *layer_.source;
+    const Bytes all = conv.weights.view();
+    const auto in = static_cast<std::uint32_t>(conv.in_channels);
+    std::byte* row = next();
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const std::size_t at = (std::size_t{first + i} * taps_of(conv) + tap) * in;
+        for (std::uint32_t k = 0; k < 4; ++k) {
+            const std::uint32_t channel = word * 4 + k;
+            row[i * 4 + k] = channel < in ? all[at + channel] : zero();
+        }
+    }
+    for (std::uint32_t i = count * 4; i < rounded_up(count, 4) * 4; ++i) row[i] = zero();
+}
+
+void RowWriter::diagonal(std::uint32_t first, std::uint32_t count, std::uint32_t tap) {
+    const auto& conv = *layer_.source;
+    std::byte* row = next();
+    std::fill_n(row, 16, zero());
+    const auto in = static_cast<std::uint32_t>(conv.in_channels);
+    const auto outs = static_cast<std::uint32_t>(conv.out_channels);
+    for (std::uint32_t i = 0; i < count; ++i)
+        row[i * 4 + (first + i) / (outs / in) % 4] =
+            conv.weights
+                .view()[std::size_t{tap} * static_cast<std::size_t>(conv.out_channels) + first + i];
+}
+
+std::byte* RowWriter::next() {
+    layer_.rows.resize(layer_.rows.size() + std::size_t{row_lanes_} * 4);
+    return layer_.rows.data() + layer_.rows.size() - std::size_t{row_lanes_} * 4;
+}
 
 void LayerSchedule::place_scratch(std::int32_t end, std::uint32_t positions) {
     std::int32_t row = end;

@@ -404,11 +404,13 @@ Action add_compile(CLI::App& app) {
                  "Send parameters with every inference instead of keeping them on the chip");
     app.add_option("--schedule", options->settings.schedule,
                    "overlapped: what the next operator needs is on its way while one computes; "
-                   "plain: one thing after the other")
+                   "plain: one thing after the other; vendor: byte for byte the program of the "
+                   "vendor's compiler, for the few networks of which that is known")
         ->transform(CLI::CheckedTransformer(std::map<std::string, chip::Schedule>{
                                                 {"overlapped", chip::Schedule::overlapped},
-                                                {"plain", chip::Schedule::plain}})
-                        .description("{overlapped,plain}"))
+                                                {"plain", chip::Schedule::plain},
+                                                {"vendor", chip::Schedule::vendor}})
+                        .description("{overlapped,plain,vendor}"))
         ->type_name("HOW");
     app.add_flag("--forms", options->settings.list_forms,
                  "Count instructions of forms that no known program of the chip's vendor has");
