@@ -28,6 +28,14 @@ struct Target {
     mlir::Value in_main{};  ///< what the mended call gives for it
 };
 
+/// A region, as the module's attributes say where it is.
+struct Room {
+    const char* start;
+    const char* size;
+};
+constexpr Room activations = {"module.neuron_addr", "module.neuron_size"};
+constexpr Room inputs_and_outputs = {"module.io_addr", "module.io_size"};
+
 bool computes(mlir::Operation& op) {
     return op.getName().getStringRef().starts_with("tpu.") && !is_kind(&op, "tpu.Buffer");
 }
@@ -272,9 +280,10 @@ class Cutter {
             }
         }
         // What still has unread results is a group that cannot be taken apart, or was to stay.
-        for (const std::string& name : keep_group_results(function))
+        const auto kept = keep_group_results(function);
+        for (const std::string& name : kept)
             notes_.push_back(fmt::format("'{}' keeps its memory by a Reshape", name));
-        if (vanished == 0) return;
+        if (vanished == 0 && kept.empty()) return;
         if (reset_overlaps(function) > 0)
             notes_.push_back("no group overlaps a neighbour any more");
     }
@@ -361,7 +370,6 @@ class Cutter {
 
     Status mend_memory() {
         if (!request_.keep_coefficient_size) mend_coefficients();
-        REEF_CHECK(mend_io());
         FinalProgram program = REEF_TRY(program_of(parsed_));
         std::set<std::size_t> moved;
         for (const std::size_t i : overwritten_outputs(program, program.devices[0]))
@@ -370,29 +378,29 @@ class Cutter {
             const Value& value = program.at(program.devices[0].main()->returned[i]);
             if (in_local_memory(program.chip, value)) moved.insert(i);
         }
-        for (const std::size_t i : moved) REEF_CHECK(give_fresh_memory(i));
+        for (const std::size_t i : moved)
+            REEF_CHECK(give_fresh_memory(
+                i, activations, "a later operator or the chip's local memory would take it"));
+        REEF_CHECK(mend_io());
         mend_types(device_);
         return {};
     }
 
-    Status give_fresh_memory(std::size_t number) {
+    Status give_fresh_memory(std::size_t number, const Room& room, std::string_view why) {
         const mlir::Value value = targets_[number].value;
         const auto chip_text = (*parsed_.top)->getAttrOfType<mlir::StringAttr>("module.chip");
         const std::uint64_t bytes =
             REEF_TRY(bytes_of(value.getType(), chip_text.getValue().lower()));
-        const std::int64_t start = integer(device_, "module.neuron_addr");
-        const std::int64_t size = integer(device_, "module.neuron_size");
+        const std::int64_t start = integer(device_, room.start);
+        const std::int64_t size = integer(device_, room.size);
         // A block stays free between: Slice takes a result that touches its operand's end for a
         // view.
         const auto fresh = static_cast<std::int64_t>(
             in_blocks(static_cast<std::uint64_t>(start + size)) + block_bytes);
         REEF_CHECK(move_value(value, fresh));
-        set_integer(device_, "module.neuron_size",
+        set_integer(device_, room.size,
                     fresh - start + static_cast<std::int64_t>(in_blocks(bytes)));
-        notes_.push_back(
-            fmt::format("'{}' moved to {:#x}: a later operator or the chip's local memory "
-                        "would take it",
-                        request_.at[number], fresh));
+        notes_.push_back(fmt::format("'{}' moved to {:#x}: {}", request_.at[number], fresh, why));
         return {};
     }
 
@@ -407,11 +415,7 @@ class Cutter {
         if (std::ranges::all_of(returned,
                                 [&](ValueIndex v) { return device.io->holds(program.at(v)); }))
             return {};
-        if (device.io->end() != device.neurons.start)
-            return fail(Cause::unsupported,
-                        "an output lies outside the region of inputs and outputs (io_alone), which "
-                        "does not border on the activations'",
-                        {}, "compile with addr_mode basic");
+        if (device.io->end() != device.neurons.start) return move_into_io(program);
         mlir::OpBuilder builder(device_.getContext());
         (*parsed_.top)->setAttr("module.addr_mode", builder.getStringAttr("basic"));
         set_integer(device_, "module.neuron_addr", static_cast<std::int64_t>(device.io->start));
@@ -422,6 +426,25 @@ class Cutter {
         notes_.push_back(
             "addr_mode is basic now: an output lies outside the region of inputs and "
             "outputs");
+        return {};
+    }
+
+    // Where the regions do not meet, as on chips that mark them in the address.
+    Status move_into_io(const FinalProgram& before) {
+        const DeviceProgram& device = before.devices[0];
+        for (std::size_t i = 0; i < targets_.size(); ++i)
+            if (!device.io->holds(before.at(device.main()->returned[i])))
+                REEF_CHECK(give_fresh_memory(
+                    i, inputs_and_outputs,
+                    "outputs lie in the region of inputs and outputs (io_alone)"));
+        const auto end = static_cast<std::uint64_t>(integer(device_, "module.io_addr") +
+                                                    integer(device_, "module.io_size"));
+        for (const Region& other : {device.neurons, device.coefficients})
+            if (device.io->start < other.end() && other.start < end)
+                return fail(Cause::unsupported,
+                            "an output lies outside the region of inputs and outputs (io_alone), "
+                            "behind which nothing is free",
+                            {}, "compile with addr_mode basic");
         return {};
     }
 

@@ -1,8 +1,7 @@
 #include "groups.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <set>
+#include <map>
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -31,35 +30,39 @@ bool has_flow(mlir::Operation* group) {
     return flow && flow.size() > 1;
 }
 
-std::optional<std::int64_t> id_of(mlir::Operation* op) {
-    mlir::Attribute info = op->getAttr("ginfo");
-    if (!info) return std::nullopt;
-    std::string text;
-    llvm::raw_string_ostream(text) << info;
-    const std::size_t at = text.find(", id = ");
-    if (at == std::string::npos) return std::nullopt;
-    return std::strtoll(text.c_str() + at + 7, nullptr, 10);
-}
-
 bool is_dead(mlir::Operation& op) {
     return !op.hasTrait<mlir::OpTrait::IsTerminator>() && !is_kind(&op, "tpu.Yield") &&
            op.use_empty();
 }
 
+/// The ids that are left count from 0 again, in the order of the operators: the code generator
+/// looks for one after the other. Returns the new ones by the old.
+std::map<std::int64_t, std::int64_t> renumber(mlir::Block& block) {
+    std::map<std::int64_t, std::int64_t> fresh;
+    for (mlir::Operation& op : block) {
+        const auto id = group_id(&op);
+        if (!id) continue;
+        const auto next = static_cast<std::int64_t>(fresh.size());
+        set_group_id(&op, fresh.emplace(*id, next).first->second);
+    }
+    return fresh;
+}
+
 /// Rows stay in order; empty ones go, the rest counts -1, -2, ... again.
-mlir::ArrayAttr flow_without(mlir::ArrayAttr flow, const std::set<std::int64_t>& gone) {
+mlir::ArrayAttr flow_of(mlir::ArrayAttr flow, const std::map<std::int64_t, std::int64_t>& ids) {
     mlir::OpBuilder builder(flow.getContext());
     mlir::SmallVector<mlir::Attribute> out;
     std::int64_t rows = 0;
     bool row_pending = false;
     for (mlir::Attribute one : flow) {
         const std::int64_t id = mlir::cast<mlir::IntegerAttr>(one).getInt();
+        const auto kept = ids.find(id);
         if (id < 0) {
             row_pending = true;
-        } else if (!gone.contains(id)) {
+        } else if (kept != ids.end()) {
             if (row_pending) out.push_back(builder.getI64IntegerAttr(--rows));
             row_pending = false;
-            out.push_back(one);
+            out.push_back(builder.getI64IntegerAttr(kept->second));
         }
     }
     return builder.getArrayAttr(out);
@@ -75,14 +78,9 @@ mlir::Location location_of(mlir::Operation* op, const std::vector<unsigned>& kep
                              : mlir::FusedLoc::get(op->getContext(), parts, fused.getMetadata());
 }
 
-std::set<std::int64_t> erase_dead_inside(mlir::Block& block) {
-    std::set<std::int64_t> gone;
-    for (mlir::Operation& op : llvm::make_early_inc_range(llvm::reverse(block))) {
-        if (!is_dead(op)) continue;
-        if (const auto id = id_of(&op)) gone.insert(*id);
-        op.erase();
-    }
-    return gone;
+void erase_dead_inside(mlir::Block& block) {
+    for (mlir::Operation& op : llvm::make_early_inc_range(llvm::reverse(block)))
+        if (is_dead(op)) op.erase();
 }
 
 /// The same group with these of its results alone.
@@ -120,8 +118,8 @@ std::vector<std::string> prune_group(mlir::Operation* group) {
     for (const unsigned i : kept) yielded.push_back(yield->getOperand(i));
     yield->setLoc(location_of(yield, kept));
     yield->setOperands(yielded);
-    const auto gone = erase_dead_inside(block);
-    group->setAttr("flow", flow_without(group->getAttrOfType<mlir::ArrayAttr>("flow"), gone));
+    erase_dead_inside(block);
+    group->setAttr("flow", flow_of(group->getAttrOfType<mlir::ArrayAttr>("flow"), renumber(block)));
     rebuild_group(group, kept);
     return names;
 }
@@ -164,6 +162,8 @@ std::vector<std::string> keep_group_results(mlir::func::FuncOp function) {
             state.addTypes(result.getType());
             state.addAttribute("flatten_start_dim", builder.getI64IntegerAttr(-1));
             state.addAttribute("shape", builder.getArrayAttr({}));
+            if (auto name = group->getAttrOfType<mlir::StringAttr>("name"))  // 2022
+                state.addAttribute("name", name);
             builder.create(state);
             names.push_back(name_of(result));
         }

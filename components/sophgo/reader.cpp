@@ -21,6 +21,7 @@ using mlir::dyn_cast_or_null;
 using mlir::isa;
 
 constexpr std::string_view old_function = "func @", function = "func.func @";
+constexpr std::string_view id_key = ", id = ";
 
 /// Puts `to` in place of `from` where a line begins with it.
 std::string with_beginnings(std::string_view text, std::string_view from, std::string_view to) {
@@ -97,17 +98,6 @@ std::optional<std::uint64_t> integer_of(mlir::Operation* op, const char* name) {
     return static_cast<std::uint64_t>(integer.getInt());
 }
 
-/// "id = N" in #tpu.lg<...>, which MLIR keeps as text.
-std::optional<std::int64_t> group_id(mlir::Operation* op) {
-    mlir::Attribute info = op->getAttr("ginfo");
-    if (!info) return std::nullopt;
-    const std::string text = to_text(info);
-    constexpr std::string_view key = ", id = ";
-    const std::size_t at = text.find(key);
-    if (at == std::string::npos) return std::nullopt;
-    return std::strtoll(text.c_str() + at + key.size(), nullptr, 10);
-}
-
 /// Bits of an element as it is stored; 0 for types without a size.
 unsigned stored_bits(mlir::Type element) {
     if (auto calibrated = dyn_cast<mlir::quant::CalibratedQuantizedType>(element))
@@ -115,6 +105,18 @@ unsigned stored_bits(mlir::Type element) {
     if (auto quantised = dyn_cast<mlir::quant::QuantizedType>(element))
         return quantised.getStorageTypeIntegralWidth();
     return element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+}
+
+std::optional<UniformQuantisation> quantisation_of(mlir::Type element) {
+    if (auto uniform = dyn_cast<mlir::quant::UniformQuantizedType>(element))
+        return UniformQuantisation{{uniform.getScale()}, {uniform.getZeroPoint()}, {}};
+    auto by_axis = dyn_cast<mlir::quant::UniformQuantizedPerAxisType>(element);
+    if (!by_axis) return std::nullopt;
+    const auto scales = by_axis.getScales();
+    const auto zeros = by_axis.getZeroPoints();
+    return UniformQuantisation{{scales.begin(), scales.end()},
+                               {zeros.begin(), zeros.end()},
+                               static_cast<std::size_t>(by_axis.getQuantizedDimension())};
 }
 
 // Ends of what lies in memory stay numbers of 64 bits. No chip has a thousandth of it.
@@ -208,10 +210,10 @@ class ProgramBuilder {
                 in_place(add_value(result), fmt::format("{} {}", to.kind, name_of(result)))));
         to.id = group_id(from);
         to.flow = integers_of(from->getAttr("flow"));
-        for (const char* list : {"self_up_overlap_op", "self_down_overlap_op",
-                                 "other_up_overlap_op", "other_down_overlap_op"})
-            for (const std::int64_t id : integers_of(from->getAttr(list)))
-                to.overlaps.push_back(id);
+        to.overlaps = {integers_of(from->getAttr("self_up_overlap_op")),
+                       integers_of(from->getAttr("self_down_overlap_op")),
+                       integers_of(from->getAttr("other_up_overlap_op")),
+                       integers_of(from->getAttr("other_down_overlap_op"))};
         return to;
     }
 
@@ -227,8 +229,7 @@ class ProgramBuilder {
             to.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
             to.element = text_of(tensor.getElementType());
             to.bytes = REEF_TRY(bytes_of(tensor, out_.chip));
-            if (auto uniform = dyn_cast<mlir::quant::UniformQuantizedType>(tensor.getElementType()))
-                to.quantisation = {uniform.getScale(), uniform.getZeroPoint()};
+            to.quantisation = quantisation_of(tensor.getElementType());
             if (const auto address = address_of(from); address && *address != 0)
                 to.address = REEF_TRY(bounded(static_cast<std::uint64_t>(*address), "the address"));
             (void)REEF_TRY(bounded(to.bytes, "the size"));
@@ -263,6 +264,27 @@ class ProgramBuilder {
 
 bool is_kind(mlir::Operation* op, std::string_view kind) {
     return op->getName().getStringRef() == llvm::StringRef(kind.data(), kind.size());
+}
+
+std::optional<std::int64_t> group_id(mlir::Operation* op) {
+    mlir::Attribute info = op->getAttr("ginfo");
+    if (!info) return std::nullopt;
+    const std::string text = to_text(info);
+    const std::size_t at = text.find(id_key);
+    if (at == std::string::npos) return std::nullopt;
+    return std::strtoll(text.c_str() + at + id_key.size(), nullptr, 10);
+}
+
+void set_group_id(mlir::Operation* op, std::int64_t id) {
+    auto info = op->getAttrOfType<mlir::OpaqueAttr>("ginfo");
+    if (!info) return;
+    std::string text = info.getAttrData().str();
+    const std::size_t key = text.find(id_key);
+    if (key == std::string::npos) return;
+    const std::size_t at = key + id_key.size();
+    const std::size_t end = std::min(text.size(), text.find_first_of(",>", at));
+    text.replace(at, end - at, std::to_string(id));
+    op->setAttr("ginfo", mlir::OpaqueAttr::get(info.getDialectNamespace(), text, info.getType()));
 }
 
 std::string text_of(mlir::Type type) {

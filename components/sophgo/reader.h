@@ -33,5 +33,8 @@ struct Parsed {
 [[nodiscard]] Result<std::uint64_t> bytes_of(mlir::Type type, std::string_view chip);
 [[nodiscard]] std::string text_of(mlir::Type type);
 [[nodiscard]] bool is_kind(mlir::Operation* op, std::string_view kind);
+/// "id = N" in #tpu.lg<...>, which MLIR keeps as text: an operator's number in its group's flow.
+[[nodiscard]] std::optional<std::int64_t> group_id(mlir::Operation* op);
+void set_group_id(mlir::Operation* op, std::int64_t id);
 
 }  // namespace reef::sophgo

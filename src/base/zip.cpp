@@ -16,10 +16,12 @@ constexpr std::uint32_t local_signature = 0x04034b50;
 constexpr std::uint32_t central_signature = 0x02014b50;
 constexpr std::uint32_t end_signature = 0x06054b50;
 constexpr std::uint32_t zip64_locator_signature = 0x07064b50;
+constexpr std::uint32_t zip64_end_signature = 0x06064b50;
 constexpr std::size_t local_size = 30;
 constexpr std::size_t central_size = 46;
 constexpr std::size_t end_size = 22;
 constexpr std::size_t zip64_locator_size = 20;
+constexpr std::size_t zip64_end_size = 56;
 constexpr std::uint16_t zip64_extra = 0x0001;
 
 constexpr std::uint16_t flag_encrypted = 1u << 0;
@@ -34,9 +36,9 @@ constexpr std::uint32_t max_members = 0xfffe;
 constexpr std::uint16_t version_needed = 20;  // deflate
 constexpr std::uint16_t dos_date = 0x0021;    // 1980-01-01
 
-std::unexpected<Error> zip64_refused() {
-    return fail(Cause::unsupported, "a zip64 archive", "",
-                "keep the archive below 4 GiB and 65535 members, or use separate .npy files");
+std::unexpected<Error> too_large_to_write() {
+    return fail(Cause::unsupported, "an archive of 4 GiB or 65535 members, which needs zip64", "",
+                "keep it smaller, or use separate .npy files");
 }
 
 std::string_view method_name(unsigned method) {
@@ -65,10 +67,45 @@ std::string_view method_name(unsigned method) {
 }
 
 struct Directory {
-    std::size_t offset = 0;
-    std::size_t size = 0;
-    unsigned members = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t size = 0;
+    std::uint64_t members = 0;
 };
+
+std::unexpected<Error> multi_disk() {
+    return fail(Cause::unsupported, "a multi-disk ZIP archive", "", "join its parts first");
+}
+
+/// `end`: where the directory must end.
+Result<Directory> checked(const Directory& directory, std::uint64_t end) {
+    if (directory.offset <= end && directory.size == end - directory.offset) return directory;
+    return fail(Cause::bad_input, fmt::format("the ZIP directory at byte offset {} with {} bytes "
+                                              "does not end at its end record at {}",
+                                              directory.offset, directory.size, end));
+}
+
+/// What the locator in front of the end record points at (APPNOTE.TXT 4.3.14 and 4.3.15).
+Result<Directory> read_zip64_end(Bytes archive, ByteReader locator) {
+    const unsigned disk = REEF_TRY(locator.u32());
+    const std::uint64_t offset = REEF_TRY(locator.u64());
+    const unsigned disks = REEF_TRY(locator.u32());
+    if (disk != 0 || disks > 1) return multi_disk();
+    ByteReader reader(archive);
+    REEF_CHECK(reader.seek(offset));
+    ByteReader record(REEF_TRY(reader.take(zip64_end_size)));
+    if (REEF_TRY(record.u32()) != zip64_end_signature)
+        return fail(Cause::bad_input, fmt::format("no zip64 end record at byte offset {}", offset));
+    REEF_CHECK(record.skip(8 + 4));  // size of the record, versions made by and needed
+    const std::uint32_t here = REEF_TRY(record.u32());
+    const std::uint32_t directory_disk = REEF_TRY(record.u32());
+    const std::uint64_t members_here = REEF_TRY(record.u64());
+    Directory directory;
+    directory.members = REEF_TRY(record.u64());
+    directory.size = REEF_TRY(record.u64());
+    directory.offset = REEF_TRY(record.u64());
+    if (here != 0 || directory_disk != 0 || members_here != directory.members) return multi_disk();
+    return checked(directory, offset);
+}
 
 Result<Directory> read_end_record(Bytes archive, std::size_t offset) {
     ByteReader reader(archive.subspan(offset + 4));
@@ -80,19 +117,11 @@ Result<Directory> read_end_record(Bytes archive, std::size_t offset) {
     const std::uint32_t start = REEF_TRY(reader.u32());
     if (offset >= zip64_locator_size) {
         ByteReader locator(archive.subspan(offset - zip64_locator_size));
-        if (REEF_TRY(locator.u32()) == zip64_locator_signature) return zip64_refused();
+        if (REEF_TRY(locator.u32()) == zip64_locator_signature)
+            return read_zip64_end(archive, locator);
     }
-    if (members == 0xffff || size == in_zip64 || start == in_zip64) return zip64_refused();
-    if (disk != 0 || directory_disk != 0 || members != members_here) {
-        return fail(Cause::unsupported, "a multi-disk ZIP archive", "", "join its parts first");
-    }
-    if (std::uint64_t{start} + size != offset) {
-        return fail(Cause::bad_input,
-                    fmt::format("the ZIP directory at byte offset {} with {} bytes "
-                                "does not end at its end record at {}",
-                                start, size, offset));
-    }
-    return Directory{start, size, members};
+    if (disk != 0 || directory_disk != 0 || members != members_here) return multi_disk();
+    return checked({start, size, members}, offset);
 }
 
 /// The end record is the last one whose comment reaches exactly to the end of the file.
@@ -113,9 +142,23 @@ Result<Directory> find_directory(Bytes archive) {
 struct CentralRecord {
     ZipMember member;
     std::uint16_t flags = 0;
-    std::uint32_t packed_size = 0;
-    std::size_t offset = 0;  // of the local header
+    std::uint64_t packed_size = 0;
+    std::uint64_t offset = 0;  // of the local header
 };
+
+/// Numbers that have no room in a header's 32 bits stand in its zip64 field, in this order.
+Status read_zip64_field(Bytes extra, std::initializer_list<std::uint64_t*> numbers) {
+    ByteReader reader(extra);
+    while (reader.remaining() >= 4) {
+        const unsigned id = REEF_TRY(reader.u16());
+        ByteReader field(REEF_TRY(reader.take(REEF_TRY(reader.u16()))));
+        if (id != zip64_extra) continue;
+        for (std::uint64_t* number : numbers)
+            if (*number == in_zip64) *number = REEF_TRY(field.u64());
+        return {};
+    }
+    return {};
+}
 
 Status check_flags(unsigned flags, unsigned method) {
     if ((flags & (flag_encrypted | flag_strong_encryption | flag_masked)) != 0) {
@@ -138,7 +181,8 @@ Status check_sizes(const CentralRecord& record) {
         return fail(Cause::bad_input,
                     fmt::format("a stored ZIP member of {} bytes in {}", size, packed));
     }
-    if (size > packed * max_deflate_ratio) {
+    if (size / max_deflate_ratio > packed ||
+        (size / max_deflate_ratio == packed && size % max_deflate_ratio != 0)) {
         return fail(Cause::bad_input,
                     fmt::format("{} bytes cannot unpack to {}: deflate expands at most {} times",
                                 packed, size, max_deflate_ratio));
@@ -174,45 +218,35 @@ Result<CentralRecord> read_central(ByteReader& reader) {
     REEF_CHECK(fields.skip(4));  // time and date
     record.member.crc = REEF_TRY(fields.u32());
     record.packed_size = REEF_TRY(fields.u32());
-    const std::uint32_t size = REEF_TRY(fields.u32());
+    record.member.size = REEF_TRY(fields.u32());
     const std::size_t name_size = REEF_TRY(fields.u16());
     const std::size_t extra_size = REEF_TRY(fields.u16());
     const std::size_t comment_size = REEF_TRY(fields.u16());
     const unsigned disk = REEF_TRY(fields.u16());
     REEF_CHECK(fields.skip(6));  // internal and external attributes
-    const std::uint32_t offset = REEF_TRY(fields.u32());
+    record.offset = REEF_TRY(fields.u32());
     record.member.name = as_text(REEF_TRY(reader.take(name_size)));
-    REEF_CHECK(reader.skip(extra_size));
+    const Bytes extra = REEF_TRY(reader.take(extra_size));
     REEF_CHECK(reader.skip(comment_size));
 
     REEF_CHECK(check_name(record));
     const auto checked = [&]() -> Status {
-        if (size == in_zip64 || record.packed_size == in_zip64 || offset == in_zip64) {
-            return zip64_refused();
-        }
-        if (disk != 0) return fail(Cause::unsupported, "a multi-disk ZIP archive");
+        REEF_CHECK(
+            read_zip64_field(extra, {&record.member.size, &record.packed_size, &record.offset}));
+        if (disk != 0) return multi_disk();
         REEF_CHECK(check_flags(record.flags, method));
         record.member.method = static_cast<ZipMethod>(method);
-        record.member.size = size;
-        record.offset = offset;
         return check_sizes(record);
     };
     REEF_CHECK(in_place(checked(), fmt::format("member '{}'", record.member.name)));
     return record;
 }
 
-/// NumPy writes a zip64 extra field into local headers even of small members; the central directory
-/// then still has the sizes, and both must agree.
+/// NumPy writes a zip64 field into local headers even of small members; the central directory then
+/// still has the sizes, and both must agree.
 Status check_local_sizes(Bytes extra, std::uint64_t packed, std::uint64_t size,
                          const CentralRecord& record) {
-    ByteReader reader(extra);
-    while (reader.remaining() >= 4) {
-        const unsigned id = REEF_TRY(reader.u16());
-        ByteReader field(REEF_TRY(reader.take(REEF_TRY(reader.u16()))));
-        if (id != zip64_extra) continue;
-        if (size == in_zip64) size = REEF_TRY(field.u64());
-        if (packed == in_zip64) packed = REEF_TRY(field.u64());
-    }
+    REEF_CHECK(read_zip64_field(extra, {&size, &packed}));
     const bool unknown_yet = (record.flags & flag_descriptor) != 0 && packed == 0 && size == 0;
     if (unknown_yet || (packed == record.packed_size && size == record.member.size)) return {};
     return fail(Cause::bad_input, "the local ZIP header and the directory give different sizes");
@@ -281,15 +315,25 @@ Status inflate_into(std::vector<std::byte>& out, Bytes packed) {
     const std::unique_ptr<z_stream, InflateEnd> owner(&stream);
     Bytef nothing = 0;
     stream.next_in = z_input(packed);
-    stream.avail_in = static_cast<uInt>(packed.size());
     stream.next_out = out.empty() ? &nothing : reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = static_cast<uInt>(out.size());
-    const int code = inflate(&stream, Z_FINISH);
-    if (code == Z_STREAM_END && stream.avail_out == 0 && stream.avail_in == 0) return {};
+    // zlib counts in 32 bits: a stretch at a time.
+    constexpr std::size_t at_once = std::size_t{1} << 20;
+    std::size_t in_left = packed.size(), out_left = out.size();
+    int code = Z_OK;
+    while (code == Z_OK) {
+        const std::size_t in = std::min(in_left, at_once), room = std::min(out_left, at_once);
+        stream.avail_in = static_cast<uInt>(in);
+        stream.avail_out = static_cast<uInt>(room);
+        const bool last = in == in_left && room == out_left;
+        code = inflate(&stream, last ? Z_FINISH : Z_NO_FLUSH);
+        in_left -= in - stream.avail_in;
+        out_left -= room - stream.avail_out;
+    }
+    if (code == Z_STREAM_END && out_left == 0 && in_left == 0) return {};
     if (code == Z_DATA_ERROR) {
         return fail(Cause::bad_input,
-                    fmt::format("corrupt deflate data after {} packed bytes: {}", stream.total_in,
-                                stream.msg == nullptr ? "" : stream.msg));
+                    fmt::format("corrupt deflate data after {} packed bytes: {}",
+                                packed.size() - in_left, stream.msg == nullptr ? "" : stream.msg));
     }
     if (code == Z_MEM_ERROR) return fail(Cause::io_failed, "out of memory for inflate");
     return fail(
@@ -310,7 +354,7 @@ Result<std::vector<std::byte>> deflate_all(Bytes contents) {
     stream.next_out = reinterpret_cast<Bytef*>(out.data());
     stream.avail_out = static_cast<uInt>(std::min<std::size_t>(out.size(), in_zip64 - 1));
     // The bound is enough room unless it was cut to what an archive without zip64 can hold.
-    if (deflate(&stream, Z_FINISH) != Z_STREAM_END) return zip64_refused();
+    if (deflate(&stream, Z_FINISH) != Z_STREAM_END) return too_large_to_write();
     out.resize(stream.total_out);
     return out;
 }
@@ -348,7 +392,7 @@ Result<std::vector<ZipMember>> read_zip(Bytes archive) {
     ByteReader reader(archive.subspan(directory.offset, directory.size));
     std::vector<ZipMember> members;
     std::vector<std::pair<std::size_t, std::size_t>> extents;
-    for (unsigned i = 0; i < directory.members; ++i) {
+    for (std::uint64_t i = 0; i < directory.members; ++i) {
         CentralRecord record =
             REEF_TRY(in_place(read_central(reader), fmt::format("ZIP directory entry {}", i)));
         const std::size_t end = REEF_TRY(
@@ -394,7 +438,7 @@ Status ZipWriter::add(const std::string& name, Bytes contents, ZipMethod method)
     }
     if (contents.size() >= in_zip64 || packed.size() >= in_zip64 || archive_.size() >= in_zip64 ||
         count_ == max_members) {
-        return zip64_refused();
+        return too_large_to_write();
     }
     const auto offset = static_cast<std::uint32_t>(archive_.size());
     // The part that both headers share: version needed to the length of the extra field.
@@ -426,7 +470,7 @@ Status ZipWriter::add(const std::string& name, Bytes contents, ZipMethod method)
 }
 
 Result<std::vector<std::byte>> ZipWriter::finish() && {
-    if (archive_.size() >= in_zip64 || directory_.size() >= in_zip64) return zip64_refused();
+    if (archive_.size() >= in_zip64 || directory_.size() >= in_zip64) return too_large_to_write();
     const auto offset = static_cast<std::uint32_t>(archive_.size());
     Appender(archive_)
         .text(directory_)

@@ -1,5 +1,5 @@
-// ZIP archives in memory, as far as .npz needs them: stored and deflated members, no zip64, no
-// encryption, one disk. Field layout: PKWARE APPNOTE.TXT 6.3, sections 4.3 and 4.4.
+// ZIP archives in memory, as far as .npz needs them: stored and deflated members, no encryption,
+// one disk; zip64 is read, not written. Field layout: PKWARE APPNOTE.TXT 6.3, sections 4.3 to 4.5.
 #pragma once
 
 #include <cstdint>

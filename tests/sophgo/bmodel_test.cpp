@@ -40,6 +40,75 @@ TEST(Bmodel, TheSmallOneIsRight) {
     EXPECT_EQ(memory.runtime, 8192U);
 }
 
+/// A subnet on the CPU with one constant, which two tables name.
+std::unique_ptr<schema::SubNetT> cpu_subnet() {
+    auto subnet = std::make_unique<schema::SubNetT>();
+    subnet->subnet_mode = 1;
+    auto param = std::make_unique<schema::CpuParamT>();
+    for (int i = 0; i < 2; ++i) {
+        auto constant = std::make_unique<schema::CpuConstT>();
+        constant->const_data = std::make_unique<schema::Binary>(8192, 100);
+        constant->check_code = {1, 2, 3};
+        param->cpu_const.push_back(std::move(constant));
+    }
+    subnet->cpu_param.push_back(std::move(param));
+    return subnet;
+}
+
+TEST(Bmodel, MemoryIsCountedOnceAndAsTheVendorsToolDoes) {
+    auto tables = small_bmodel_tables();
+    tables.chip = "BM1684";
+    auto& net = *tables.net[0];
+    net.parameter.push_back(std::move(small_bmodel_tables().net[0]->parameter[0]));
+    net.parameter[0]->sub_net.push_back(cpu_subnet());
+    net.parameter[0]->cpu_mem_size = 10;
+    net.parameter[1]->ctx_size = 12288;
+    net.parameter[1]->cpu_mem_size = 30;
+    net.parameter[1]->binary_ir = std::make_unique<schema::Binary>(12288, 500);
+    const Bmodel bmodel =
+        read_bmodel(SharedBytes::copy_of(bmodel_file(tables, 20480, 20480))).value();
+    // Commands of each stage, coefficients and the constant once, the larger stage.
+    EXPECT_EQ(memory_of(bmodel),
+              (BmodelMemory{4096, 2 * (4096U + 96U) + 500U, 12288, 100, 4 * 30U}));
+    // The first stage twice: 5 commands of 128 bytes, and a buffer for 48 bytes of int8.
+    EXPECT_EQ(memory_by_model_tool(bmodel),
+              (BmodelMemory{4096, 2 * 5 * 128U, 8192U + 48U, 100, 2 * 4 * 10U}));
+    const auto report = report_of(bmodel, chip::Detail::glance);
+    const auto& file = report.sections[0].lines;
+    const auto row = std::ranges::find_if(file, [](const auto& line) {
+        const auto* field = std::get_if<chip::Field>(&line);
+        return field != nullptr && field->name == "model_tool";
+    });
+    ASSERT_NE(row, file.end());
+    EXPECT_THAT(
+        std::get<chip::Field>(*row).text,
+        HasSubstr("device 13616 (coefficients 4096, commands 1280, runtime 8240), host 180"));
+}
+
+TEST(Bmodel, CascadesAreShownWhole) {
+    auto tables = small_bmodel_tables();
+    tables.device_num = 2;
+    tables.net.push_back(std::move(small_bmodel_tables().net[0]));
+    for (std::uint32_t device = 0; device < 2; ++device) {
+        auto& net = *tables.net[device];
+        net.name = device == 0 ? "part0" : "part1";
+        net.cascade = std::make_unique<schema::CascadeT>();
+        net.cascade->main_name = "whole";
+        net.cascade->device_id = device;
+        net.cascade->step = device;
+        net.parameter[0]->input_tensor[0]->hidden = device == 0 ? 1 : 5;
+        net.parameter[0]->output_tensor[0]->hidden = device == 0 ? 5 : 2;
+    }
+    const Bmodel bmodel =
+        read_bmodel(SharedBytes::copy_of(bmodel_file(tables, 20480, 20480))).value();
+    const auto report = report_of(bmodel, chip::Detail::glance);
+    const auto& whole = report.sections.back();
+    EXPECT_EQ(whole.title, "Cascade");
+    ASSERT_EQ(whole.lines.size(), 2U);
+    EXPECT_THAT(std::get<chip::Field>(whole.lines[0]).text, HasSubstr("device 0: in, "));
+    EXPECT_THAT(std::get<chip::Field>(whole.lines[1]).text, HasSubstr("device 1: out, "));
+}
+
 TEST(Bmodel, EveryBitOfTheCoefficientsCounts) {
     const auto good = small_bmodel();
     const std::size_t section = good.size() - 5 * 4096;

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 #include <set>
 
@@ -13,6 +12,7 @@
 #include "sophgo/final/check.h"
 #include "sophgo/final/parts.h"
 #include "sophgo/final/plan.h"
+#include "sophgo/final_text.h"
 #include "sophgo/memory_oracle.h"
 #include "support/shared_data.h"
 
@@ -20,14 +20,6 @@ namespace reef::sophgo {
 namespace {
 
 using testing::HasSubstr;
-
-const FinalEngine& engine() {
-    static const FinalEngine* const found = [] {
-        ::setenv("REEF_COMPONENTS", REEF_COMPONENT_FOLDER, 1);
-        return final_engine().value();
-    }();
-    return *found;
-}
 
 struct Sample {
     std::string name, text;
@@ -46,24 +38,11 @@ const std::vector<Sample>& samples() {
     return all;
 }
 
-std::vector<std::string> faults_of(const FinalProgram& program) {
-    std::vector<std::string> out;
-    for (const auto& one : check_program(program).findings)
-        if (one.fault) out.push_back(one.rule + ": " + one.place + ": " + one.what);
-    return out;
-}
-
 Result<Cut> cut_at(const std::string& text, std::vector<std::string> names, bool keep = false) {
     CutRequest request;
     request.at = std::move(names);
     request.keep_group_results = keep;
     return engine().cut(text, request);
-}
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-        text.replace(at, from.size(), to);
-    return text;
 }
 
 TEST(Final, PrintsBackAsItWas) {
@@ -484,7 +463,7 @@ TEST(Similarity, CountsEveryElement) {
     other[777] = 1000;
     EXPECT_FALSE(similarity(floats(many), floats(other), plain)->within({}));
     Value quantised;
-    quantised.quantisation = {0.5, 2};
+    quantised.quantisation = UniformQuantisation{{0.5}, {2}, {}};
     const Array stored{ElementType::int8, {2}, {std::byte{4}, std::byte{0xfe}}};
     EXPECT_TRUE(similarity(floats({1, -2}), stored, quantised)->within({1, 1}));
 }

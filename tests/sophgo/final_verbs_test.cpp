@@ -54,6 +54,9 @@ TEST_F(FinalVerbs, CutWithWeights) {
     const std::string told = text({"cut", net, "--at", "conv", "-o", file("cut.mlir"), "--weights",
                                    file("w.npz"), "--out-weights", file("cut_w.npz")});
     EXPECT_THAT(told, HasSubstr("'relu' is no longer stored"));
+    EXPECT_THAT(told, HasSubstr("output  conv, 1x8x4x4x!quant.uniform<i8:f32, 5.000000e-01> at "
+                                "0x100006000"));
+    EXPECT_THAT(told, testing::Not(HasSubstr("is not there")));
     const auto kept = read_npz(read_file(file("cut_w.npz")).value().view()).value();
     ASSERT_EQ(kept.size(), 2U);
     EXPECT_EQ(kept[1].first, "bias");
@@ -61,6 +64,40 @@ TEST_F(FinalVerbs, CutWithWeights) {
                 HasSubstr("module.weight_file = \"cut_w.npz\""));
     EXPECT_THAT(text({"check", file("cut.mlir")}), HasSubstr("no fault"));
     EXPECT_THAT(text({"cut", net, "--at", "conv", "-o", "-"}), testing::StartsWith("#loc = loc("));
+    EXPECT_THAT(
+        text({"cut", net, "--at", "conv", "-o", file("cut.mlir")}),
+        HasSubstr("reads the weights from " + file("small_weight.npz") + ", which is not there"));
+    // A weight that the network still reads is missing.
+    weights.erase(weights.begin() + 1);
+    EXPECT_TRUE(write_file(file("w.npz"), write_npz(weights, Compression::stored).value()));
+    const auto missing = reef({"cut", net, "--at", "conv", "-o", file("none.mlir"), "--weights",
+                               file("w.npz"), "--out-weights", file("none.npz")});
+    EXPECT_EQ(missing.exit_code, 1);
+    EXPECT_THAT(missing.err, HasSubstr("the network reads the weight 'bias', which is not there"));
+    EXPECT_FALSE(std::filesystem::exists(file("none.mlir")));
+}
+
+/// What is not known is refused with what is, and nothing else loads the module with MLIR.
+TEST_F(FinalVerbs, OnlyFinalMlirLoadsTheModule) {
+    EXPECT_TRUE(write_file(file("odd"), as_bytes(std::string_view("of no kind"))));
+    for (const char* verb : {"inspect", "check"}) {
+        const auto refused = reef({verb, file("odd")});
+        EXPECT_EQ(refused.exit_code, 1);
+        EXPECT_THAT(refused.err, HasSubstr("a file of a kind that is not known (kinds that are "
+                                           "known: TFLite model, "));
+        EXPECT_THAT(refused.err, HasSubstr("bmodel, cvimodel and final.mlir"));
+    }
+    EXPECT_TRUE(write_file(file("reef_sophgo_mlir.so"), as_bytes(std::string_view("no library"))));
+    EXPECT_TRUE(write_file(file("a.bmodel"), sophgo::small_bmodel()));
+    const test::ProcessOptions broken{.environment = {"REEF_COMPONENTS=" + folder.path().string()}};
+    const auto run = [&](const char* verb, const std::string& path) {
+        return test::run_process({REEF_COMMAND, verb, path}, broken);
+    };
+    EXPECT_EQ(run("inspect", file("a.bmodel")).exit_code, 0);
+    EXPECT_EQ(run("check", file("a.bmodel")).exit_code, 0);
+    const auto loaded = run("inspect", net);
+    EXPECT_EQ(loaded.exit_code, 1);
+    EXPECT_THAT(loaded.err, HasSubstr("reef_sophgo_mlir.so"));
 }
 
 TEST_F(FinalVerbs, CutRefuses) {
@@ -89,6 +126,16 @@ TEST_F(FinalVerbs, DemoAndBisect) {
     EXPECT_THAT(told, HasSubstr("small_final.mlir --at conv,relu -o cut.mlir"));
     EXPECT_THAT(text(json, 1), HasSubstr("\"operator\": \"tpu.Active\""));
     EXPECT_THAT(text(right), HasSubstr("all are right"));
+    // Of what is missing, nothing is said.
+    auto arrays = read_npz(read_file(out + "/actual.npz").value().view()).value();
+    std::erase_if(arrays,
+                  [](const auto& one) { return one.first == "relu" || one.first == "sum"; });
+    EXPECT_TRUE(write_file(file("part.npz"), write_npz(arrays, Compression::stored).value()));
+    auto part = sides;
+    part.insert(part.end(), {"--actual", file("part.npz")});
+    EXPECT_THAT(text(part, 1), HasSubstr("The first wrong operator is tpu.Reshape flat\n"
+                                         "  reads sum: not in the files\n"
+                                         "  or one before it that was not compared: relu, sum\n"));
     // reef compare reads the same files.
     text({"compare", out + "/reference.npz", out + "/reference.npz"});
     text({"compare", out + "/reference.npz", out + "/actual.npz"}, 1);
@@ -113,6 +160,10 @@ TEST_F(FinalVerbs, BisectByRuns) {
                      1),
                 HasSubstr("The first wrong operator is tpu.Active relu"));
     EXPECT_EQ(reef({"bisect", net}).exit_code, 2);
+    EXPECT_EQ(reef({"bisect", net, "--run", "true {npz}"}).exit_code, 2);
+    EXPECT_THAT(
+        reef({"bisect", net, "--reference", out + "/reference.npz", "--run", "true {npz}"}).err,
+        HasSubstr("the command ended with 0, but wrote no {npz}"));
 }
 
 TEST_F(FinalVerbs, Bmodels) {

@@ -1,8 +1,8 @@
 // Arrays and the NumPy file formats .npy and .npz.
 //
 // Formats: .npy versions 1.0, 2.0 and 3.0 as documented by NumPy (numpy.lib.format). .npz is a ZIP
-// archive of .npy members, stored or deflated; zip64, encryption and multi-disk archives are
-// refused by name. Byte orders: little endian and "not applicable" are read, big endian is
+// archive of .npy members, stored or deflated; zip64 is read; encryption and multi-disk archives
+// are refused by name. Byte orders: little endian and "not applicable" are read, big endian is
 // converted; written files are little endian.
 #pragma once
 

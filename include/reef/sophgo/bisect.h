@@ -27,9 +27,9 @@ struct Similarity {
     }
 };
 
-/// Every element counts. Integers become real numbers by the value's quantisation where the other
-/// side is a float. Two NaN at one place, and equal infinities, are equal. Errors: bad_input for
-/// other numbers of elements.
+/// Every element counts. Integers of a quantised value become real numbers by its scales and zero
+/// points. Two NaN at one place, and equal infinities, are equal. Errors: bad_input for other
+/// numbers of elements, and for scales that do not fit the shape.
 [[nodiscard]] Result<Similarity> similarity(const Array& reference, const Array& actual,
                                             const Value& value);
 
@@ -38,7 +38,7 @@ enum class Verdict : std::uint8_t { right, wrong, unknown, constant };
 /// A tensor, in the order in which the operators compute them.
 struct Judged {
     ValueIndex value = 0;
-    std::size_t unit = 0;          ///< of units_of()
+    std::size_t unit = 0;          ///< of units_of(); none of a network's inputs
     const Operator* op = nullptr;  ///< that computes it; inside a unit, where that is one
     Verdict verdict = Verdict::unknown;
     Similarity numbers;
@@ -54,7 +54,8 @@ struct Unit {
 [[nodiscard]] std::vector<Unit> units_of(const FinalProgram& program);
 
 struct Bisection {
-    std::vector<Judged> tensors;
+    std::vector<Judged> inputs;              ///< of the network
+    std::vector<Judged> tensors;             ///< that are computed
     std::optional<std::size_t> first_wrong;  ///< in tensors
     std::size_t compared = 0;
 };
@@ -66,6 +67,12 @@ struct Bisection {
 [[nodiscard]] std::vector<std::pair<std::string, Verdict>> inputs_of(const FinalProgram& program,
                                                                      const Bisection& bisection,
                                                                      std::size_t tensor);
+
+/// What was not compared between a tensor and those behind which all is known: any of these may be
+/// the first that is wrong. Positions in `tensors`, in order.
+[[nodiscard]] std::vector<std::size_t> not_compared_before(const FinalProgram& program,
+                                                           const Bisection& bisection,
+                                                           std::size_t tensor);
 
 /// The first unit that is wrong while those before it are right, by asking: each answer costs a cut
 /// and a run. Empty when the last is right. Errors: those of `is_wrong`.

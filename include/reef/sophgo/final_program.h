@@ -14,10 +14,12 @@ namespace reef::sophgo {
 
 using ValueIndex = std::size_t;
 
-/// real = (stored - zero_point) * scale; of !quant.uniform with one scale.
+/// real = (stored - zero_point) * scale; of !quant.uniform. One of each, or one for each position
+/// of the dimension `axis`.
 struct UniformQuantisation {
-    double scale = 1;
-    std::int64_t zero_point = 0;
+    std::vector<double> scales = {1};
+    std::vector<std::int64_t> zero_points = {0};
+    std::optional<std::size_t> axis;
 };
 
 struct Value {
@@ -33,14 +35,27 @@ struct Value {
     [[nodiscard]] std::uint64_t end() const { return address.value_or(0) + bytes; }
 };
 
+/// What a group leaves to its neighbours, and what it runs of theirs: the operators' ids. The two
+/// `other` lists have a row -1, -2, ... in front of the ids that belong to its time step.
+struct GroupOverlaps {
+    std::vector<std::int64_t> self_up;     ///< Loads that the group before runs
+    std::vector<std::int64_t> self_down;   ///< Stores that the group behind runs
+    std::vector<std::int64_t> other_up;    ///< Loads of the group behind
+    std::vector<std::int64_t> other_down;  ///< Stores of the group before
+
+    [[nodiscard]] bool empty() const {
+        return self_up.empty() && self_down.empty() && other_up.empty() && other_down.empty();
+    }
+};
+
 struct Operator {
     std::string kind;  ///< "tpu.Conv2D"
     std::vector<ValueIndex> operands;
     std::vector<ValueIndex> results;
-    std::vector<Operator> body;          ///< of its regions, in order, terminators included
-    std::optional<std::int64_t> id;      ///< in its group's flow
-    std::vector<std::int64_t> flow;      ///< of a group
-    std::vector<std::int64_t> overlaps;  ///< of a group: all ids in its four lists
+    std::vector<Operator> body;      ///< of its regions, in order, terminators included
+    std::optional<std::int64_t> id;  ///< in its group's flow
+    std::vector<std::int64_t> flow;  ///< of a group
+    GroupOverlaps overlaps;          ///< of a group
 
     [[nodiscard]] bool is(std::string_view name) const { return kind == name; }
 };

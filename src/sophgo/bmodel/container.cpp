@@ -180,8 +180,8 @@ std::vector<Blob> blobs_of(const Bmodel& bmodel) {
     for (std::size_t n = 0; n < model.net.size(); ++n) {
         const auto& net = *model.net[n];
         for (std::size_t s = 0; s < net.parameter.size(); ++s)
-            collector.add_stage(fmt::format("net{}/stage{}/", n, s),
-                                fmt::format("net {} stage {}", net.name, s), *net.parameter[s]);
+            collector.add_stage(stage_prefix(n, s), fmt::format("net {} stage {}", net.name, s),
+                                *net.parameter[s]);
     }
     if (model.kernel_module)
         collector.add(Blob::Kind::module, "kernel_module.so",
@@ -193,6 +193,18 @@ std::vector<Blob> blobs_of(const Bmodel& bmodel) {
                       model.cpuop_module->binary.get());
     collector.add(Blob::Kind::module, "backend.so", "backend library", model.lib_backend.get());
     return std::move(collector.blobs);
+}
+
+std::vector<Blob> stage_blobs_of(const Bmodel& bmodel, std::size_t net, std::size_t stage) {
+    const auto& in = *bmodel.model->net[net];
+    BlobCollector collector;
+    collector.add_stage(stage_prefix(net, stage), fmt::format("net {} stage {}", in.name, stage),
+                        *in.parameter[stage]);
+    return std::move(collector.blobs);
+}
+
+std::string stage_prefix(std::size_t net, std::size_t stage) {
+    return fmt::format("net{}/stage{}/", net, stage);
 }
 
 std::optional<Bytes> bytes_of(const Bmodel& bmodel, const Blob& blob) {

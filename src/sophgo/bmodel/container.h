@@ -55,6 +55,11 @@ struct Blob {
 
 /// All ranges, in the order of the tables, without empty ones. Names are unique.
 [[nodiscard]] std::vector<Blob> blobs_of(const Bmodel& bmodel);
+/// Those of one stage, whose names begin with the prefix.
+[[nodiscard]] std::vector<Blob> stage_blobs_of(const Bmodel& bmodel, std::size_t net,
+                                               std::size_t stage);
+/// "net0/stage0/".
+[[nodiscard]] std::string stage_prefix(std::size_t net, std::size_t stage);
 /// The bytes; nothing when the range leaves the section.
 [[nodiscard]] std::optional<Bytes> bytes_of(const Bmodel& bmodel, const Blob& blob);
 

@@ -43,7 +43,7 @@ Facts facts_of(const Bmodel& bmodel) {
                    {"coefficient bytes", std::to_string(memory.coefficients)},
                    {"command bytes", std::to_string(memory.commands)},
                    {"runtime bytes", std::to_string(memory.runtime)},
-                   {"host bytes", std::to_string(memory.host)}};
+                   {"host bytes", std::to_string(memory.host())}};
     std::map<std::string, std::size_t> times;
     for (std::size_t n = 0; n < model.net.size(); ++n) {
         const auto& net = *model.net[n];

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "reef/base/sha256.h"
 #include "reef/base/text.h"
+#include "sophgo/bmodel/md5.h"
 #include "sophgo/bmodel/reports.h"
 
 namespace reef::sophgo {
@@ -25,12 +25,17 @@ std::string without_line_end(std::string text) {
     return text;
 }
 
-std::string tensor_text(const schema::TensorT& tensor) {
+/// `at_most`: of a stage for dynamic shapes.
+std::string tensor_text(const schema::TensorT& tensor, bool at_most = false) {
     std::vector<std::string> shapes;
     for (const auto& shape : tensor.shape) shapes.push_back(shape_name(*shape));
-    return fmt::format("{}, [{}], {}, scale {}, zero point {}", tensor.name,
-                       fmt::join(shapes, "], ["), data_type_name(tensor.data_type), tensor.scale,
-                       tensor.zero_point);
+    return fmt::format("{}, {}[{}], {}, scale {}, zero point {}", tensor.name,
+                       at_most ? "at most " : "", fmt::join(shapes, "], ["),
+                       data_type_name(tensor.data_type), tensor.scale, tensor.zero_point);
+}
+
+bool has_dynamic_inputs(const schema::NetParameterT& stage) {
+    return stage.is_dynamic != 0 && (stage.n_dynamic != 0 || stage.h_w_dynamic != 0);
 }
 
 Object tensor_object(const schema::TensorT& tensor) {
@@ -92,7 +97,8 @@ Section stage_section(const Bmodel& bmodel, std::size_t n, std::size_t s) {
                                           net.cascade->step, net.cascade->main_name));
     section.add("cores", std::to_string(cores_of(stage)));
     section.add("subnets", std::to_string(stage.sub_net.size()));
-    for (const auto& tensor : stage.input_tensor) section.add("input", tensor_text(*tensor));
+    for (const auto& tensor : stage.input_tensor)
+        section.add("input", tensor_text(*tensor, has_dynamic_inputs(stage)));
     for (const auto& tensor : stage.output_tensor) section.add("output", tensor_text(*tensor));
     if (stage.coeff_mem && stage.coeff_mem->binary_coeff)
         section.add("coefficients",
@@ -102,6 +108,8 @@ Section stage_section(const Bmodel& bmodel, std::size_t n, std::size_t s) {
     const auto [tiu, gdma] = command_counts(stage);
     section.add("commands",
                 fmt::format("{}: {} TIU, {} GDMA", exact(command_bytes(bmodel, n, s)), tiu, gdma));
+    if (stage.binary_ir && stage.binary_ir->size() > 0)
+        section.add("dynamic code", exact(stage.binary_ir->size()));
     section.add("activations",
                 fmt::format("{} at {:#x}", exact(activation_bytes(stage)), stage.ctx_addr));
     if (stage.io_size > 0)
@@ -114,6 +122,7 @@ Object stage_object(const Bmodel& bmodel, std::size_t n, std::size_t s) {
     const auto& stage = *bmodel.model->net[n]->parameter[s];
     const auto [tiu, gdma] = command_counts(stage);
     Object object = {{"dynamic", stage.is_dynamic != 0},
+                     {"dynamic_inputs", has_dynamic_inputs(stage)},
                      {"cores", cores_of(stage)},
                      {"subnets", stage.sub_net.size()},
                      {"inputs", tensors(stage.input_tensor)},
@@ -125,7 +134,8 @@ Object stage_object(const Bmodel& bmodel, std::size_t n, std::size_t s) {
                      {"activation_bytes", activation_bytes(stage)},
                      {"io_address", stage.io_addr},
                      {"io_bytes", stage.io_size},
-                     {"host_bytes", stage.cpu_mem_size}};
+                     {"dynamic_code_bytes", stage.binary_ir ? stage.binary_ir->size() : 0},
+                     {"host_bytes", std::uint64_t{stage.cpu_mem_size} * sizeof(float)}};
     if (stage.coeff_mem && stage.coeff_mem->binary_coeff) {
         const auto& coeff = *stage.coeff_mem;
         Array places;
@@ -151,6 +161,47 @@ Section blob_section(const std::vector<Blob>& blobs) {
     return section;
 }
 
+std::string device_text(const BmodelMemory& memory) {
+    return fmt::format("{} (coefficients {}, commands {}, runtime {})", memory.device(),
+                       memory.coefficients, memory.commands, memory.runtime);
+}
+
+std::string host_text(const BmodelMemory& memory) {
+    return fmt::format("{} (coefficients {}, runtime {})", memory.host(), memory.host_coefficients,
+                       memory.host_runtime);
+}
+
+Object memory_object(const BmodelMemory& memory) {
+    return {{"coefficients", memory.coefficients},
+            {"commands", memory.commands},
+            {"runtime", memory.runtime},
+            {"host", memory.host()},
+            {"host_coefficients", memory.host_coefficients},
+            {"host_runtime", memory.host_runtime}};
+}
+
+/// Empty when it is not in the file.
+std::string module_md5(const Bmodel& bmodel) {
+    const schema::Binary& range = *bmodel.model->kernel_module->binary;
+    const auto bytes = bytes_of(bmodel, {Blob::Kind::module, {}, {}, range.start(), range.size()});
+    if (!bytes) return {};
+    const Md5 digest = md5(*bytes);
+    return to_hex(std::as_bytes(std::span(digest)));
+}
+
+std::string module_text(const Bmodel& bmodel) {
+    const auto& module = bmodel.model->kernel_module;
+    if (!module) return "none";
+    const std::string digest = module_md5(bmodel);
+    return fmt::format("{}, {}, mode {}, {}", module->file_name, exact(module->binary->size()),
+                       module->mode, digest.empty() ? "not in the file" : "MD5 " + digest);
+}
+
+Object module_object(const Bmodel& bmodel) {
+    const auto& module = bmodel.model->kernel_module;
+    return {{"bytes", module->binary->size()}, {"mode", module->mode}, {"md5", module_md5(bmodel)}};
+}
+
 Section file_section(const Bmodel& bmodel) {
     const auto& model = *bmodel.model;
     Section section{"File", {}, {}};
@@ -162,67 +213,77 @@ Section file_section(const Bmodel& bmodel) {
     section.add("tables", exact(bmodel.header.flatbuffer_size));
     section.add("binary", fmt::format("{}, {}4 KB aligned", exact(bmodel.header.binary_size),
                                       bmodel.section_offset() % 4096 == 0 ? "" : "not "));
-    if (model.kernel_module)
-        section.add("kernel module", fmt::format("{}, {}", model.kernel_module->file_name,
-                                                 exact(model.kernel_module->binary->size())));
+    section.add("kernel module", module_text(bmodel));
     if (model.cpuop_module)
         section.add("CPU module", fmt::format("{}, {}", model.cpuop_module->file_name,
                                               exact(model.cpuop_module->binary->size())));
     const BmodelMemory memory = memory_of(bmodel);
-    section.add("device memory", fmt::format("{} (coefficients {}, commands {}, runtime {})",
-                                             memory.coefficients + memory.commands + memory.runtime,
-                                             memory.coefficients, memory.commands, memory.runtime));
-    section.add("host memory", std::to_string(memory.host));
+    section.add("device memory", device_text(memory));
+    section.add("host memory", host_text(memory));
+    if (const BmodelMemory tool = memory_by_model_tool(bmodel); tool != memory)
+        section.add("model_tool", fmt::format("counts otherwise: device {}, host {}",
+                                              device_text(tool), host_text(tool)));
     return section;
+}
+
+/// Networks that several devices run: what of their parts the user sees, by device and number.
+struct CascadeTensors {
+    using Place = std::pair<std::uint32_t, std::int32_t>;
+    std::multimap<Place, const schema::TensorT*> inputs, outputs;
+};
+
+std::map<std::string, CascadeTensors> cascades_of(const schema::ModelT& model) {
+    // The vendor's tool takes `hidden` for an input of the cascade when it is 1 or 3, for an output
+    // when it is 2 or 4.
+    std::map<std::string, CascadeTensors> out;
+    for (const auto& net : model.net) {
+        if (!net->cascade || net->cascade->main_name.empty() || net->parameter.empty()) continue;
+        CascadeTensors& cascade = out[net->cascade->main_name];
+        const auto& stage = *net->parameter.front();
+        for (const auto* list : {&stage.input_tensor, &stage.output_tensor})
+            for (const auto& tensor : *list) {
+                const CascadeTensors::Place place{net->cascade->device_id, tensor->index};
+                if (tensor->hidden == 1 || tensor->hidden == 3)
+                    cascade.inputs.emplace(place, tensor.get());
+                if (tensor->hidden == 2 || tensor->hidden == 4)
+                    cascade.outputs.emplace(place, tensor.get());
+            }
+    }
+    return out;
+}
+
+Section cascade_section(const std::string& name, const CascadeTensors& cascade) {
+    Section section{"Cascade", fmt::format("[{}]", name), {}};
+    for (const auto& [title, list] :
+         {std::pair("input", &cascade.inputs), std::pair("output", &cascade.outputs)})
+        for (const auto& [place, tensor] : *list)
+            section.add(title, fmt::format("device {}: {}", place.first, tensor_text(*tensor)));
+    return section;
+}
+
+Array cascade_tensors(const std::multimap<CascadeTensors::Place, const schema::TensorT*>& list) {
+    Array out;
+    for (const auto& [place, tensor] : list) {
+        Object object = tensor_object(*tensor);
+        object.emplace_back("device", place.first);
+        out.emplace_back(std::move(object));
+    }
+    return out;
+}
+
+Array cascade_objects(const schema::ModelT& model) {
+    Array out;
+    for (const auto& [name, cascade] : cascades_of(model))
+        out.emplace_back(Object{{"name", name},
+                                {"inputs", cascade_tensors(cascade.inputs)},
+                                {"outputs", cascade_tensors(cascade.outputs)}});
+    return out;
 }
 
 }  // namespace
 
-std::uint64_t activation_bytes(const schema::NetParameterT& stage) {
-    std::uint64_t sum = 0;
-    for (const std::uint64_t size : stage.ctx_sizes) sum += size;
-    return stage.ctx_sizes.empty() ? stage.ctx_size : sum;
-}
-
-std::uint64_t command_bytes(const Bmodel& bmodel, std::size_t net, std::size_t stage) {
-    const std::string prefix = fmt::format("net{}/stage{}/", net, stage);
-    const bool in_subnets = std::ranges::any_of(blobs_of(bmodel), [&](const Blob& blob) {
-        return blob.kind == Blob::Kind::commands && blob.name.starts_with(prefix + "subnet");
-    });
-    std::set<std::pair<std::uint64_t, std::uint64_t>> ranges;
-    for (const Blob& blob : blobs_of(bmodel))
-        if (blob.kind == Blob::Kind::commands && blob.name.starts_with(prefix) &&
-            (!in_subnets || blob.name.starts_with(prefix + "subnet")))
-            ranges.emplace(blob.start, blob.size);
-    std::uint64_t sum = 0;
-    for (const auto& [start, size] : ranges) sum += size;
-    return sum;
-}
-
-BmodelMemory memory_of(const Bmodel& bmodel) {
-    BmodelMemory memory;
-    std::map<std::string, std::uint64_t> coefficients;
-    const auto& nets = bmodel.model->net;
-    for (std::size_t n = 0; n < nets.size(); ++n) {
-        for (std::size_t s = 0; s < nets[n]->parameter.size(); ++s) {
-            const auto& stage = *nets[n]->parameter[s];
-            memory.commands += command_bytes(bmodel, n, s);
-            memory.runtime = std::max(memory.runtime, activation_bytes(stage) + stage.io_size);
-            memory.host = std::max<std::uint64_t>(memory.host, stage.cpu_mem_size);
-            if (!stage.coeff_mem || !stage.coeff_mem->binary_coeff) continue;
-            const auto& range = *stage.coeff_mem->binary_coeff;
-            const auto& code = stage.coeff_mem->check_code;
-            coefficients[code.empty() ? std::to_string(range.start())
-                                      : to_hex(std::as_bytes(std::span(code)))] = range.size();
-        }
-    }
-    for (const auto& [code, size] : coefficients) memory.coefficients += size;
-    return memory;
-}
-
 chip::FileReport report_of(const Bmodel& bmodel, chip::Detail detail) {
     const auto& model = *bmodel.model;
-    const BmodelMemory memory = memory_of(bmodel);
     chip::FileReport report;
     report.sections.push_back(file_section(bmodel));
     Array nets;
@@ -236,6 +297,8 @@ chip::FileReport report_of(const Bmodel& bmodel, chip::Detail detail) {
                                  {"address_mode", address_mode_name(model.net[n]->addr_mode)},
                                  {"stages", std::move(stages)}});
     }
+    for (const auto& [name, cascade] : cascades_of(model))
+        report.sections.push_back(cascade_section(name, cascade));
     const auto blobs = blobs_of(bmodel);
     if (detail == chip::Detail::all) report.sections.push_back(blob_section(blobs));
     Array ranges;
@@ -252,10 +315,11 @@ chip::FileReport report_of(const Bmodel& bmodel, chip::Detail detail) {
         {"aligned", bmodel.section_offset() % 4096 == 0},
         {"kernel_module",
          model.kernel_module ? chip::Value(model.kernel_module->file_name) : chip::Value()},
-        {"memory", Object{{"coefficients", memory.coefficients},
-                          {"commands", memory.commands},
-                          {"runtime", memory.runtime},
-                          {"host", memory.host}}},
+        {"kernel_module_binary",
+         model.kernel_module ? chip::Value(module_object(bmodel)) : chip::Value()},
+        {"memory", memory_object(memory_of(bmodel))},
+        {"memory_by_model_tool", memory_object(memory_by_model_tool(bmodel))},
+        {"cascades", cascade_objects(model)},
         {"nets", std::move(nets)},
         {"ranges", std::move(ranges)}};
     return report;

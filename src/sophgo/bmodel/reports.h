@@ -7,14 +7,25 @@
 
 namespace reef::sophgo {
 
-/// Memory that a model needs, by the tables alone.
+/// Bytes that a model needs, by the tables alone.
 struct BmodelMemory {
-    std::uint64_t coefficients = 0;  ///< on the device; equal ones (by their SHA-256) once
-    std::uint64_t commands = 0;      ///< on the device; each range of the section once
-    std::uint64_t runtime = 0;       ///< on the device: the largest stage's activations
-    std::uint64_t host = 0;          ///< the largest stage's, for CPU layers
+    std::uint64_t coefficients = 0;       ///< on the device
+    std::uint64_t commands = 0;           ///< on the device, code for dynamic shapes included
+    std::uint64_t runtime = 0;            ///< on the device: activations
+    std::uint64_t host_coefficients = 0;  ///< of CPU layers
+    std::uint64_t host_runtime = 0;
+
+    [[nodiscard]] std::uint64_t device() const { return coefficients + commands + runtime; }
+    [[nodiscard]] std::uint64_t host() const { return host_coefficients + host_runtime; }
+    bool operator==(const BmodelMemory&) const = default;
 };
+/// What is needed when one stage runs at a time: equal coefficients (by their SHA-256) and commands
+/// once, activations of the largest stage.
 [[nodiscard]] BmodelMemory memory_of(const Bmodel& bmodel);
+/// What the vendor's model_tool --info prints: it counts the first stage of a net as often as the
+/// net has stages, commands of the oldest chips by their number, their buffers for changing forms,
+/// and adds activations of nets that have several subnets.
+[[nodiscard]] BmodelMemory memory_by_model_tool(const Bmodel& bmodel);
 
 /// Activations of a stage on the device: the sum over its parts where it has several.
 [[nodiscard]] std::uint64_t activation_bytes(const schema::NetParameterT& stage);

@@ -93,29 +93,53 @@ Reader bfloat_reader() {
     };
 }
 
-/// One side's elements in real numbers.
+/// One side's elements in real numbers: integers of a quantised tensor by its scales.
 class Side {
   public:
-    Side(const Array& array, const Array& other, const Value& value) : array_(array) {
+    Side(const Array& array, const Value& value) : array_(array) {
         read_ = reader_for(array.type);
-        const bool integer = is_integer(array.type);
-        const bool mixed = integer && !is_integer(other.type);
         if (value.element == "bf16" && array.type == ElementType::uint16) read_ = bfloat_reader();
-        if (mixed && value.quantisation) {
-            scale_ = value.quantisation->scale;
-            zero_ = static_cast<double>(value.quantisation->zero_point);
-        }
+        if (!is_integer(array.type) || !value.quantisation) return;
+        quantisation_ = &*value.quantisation;
+        if (!quantisation_->axis) return;
+        for (std::size_t d = *quantisation_->axis + 1; d < value.shape.size(); ++d)
+            inner_ *= static_cast<std::size_t>(value.shape[d]);
     }
     [[nodiscard]] bool readable() const { return read_ != nullptr; }
     [[nodiscard]] double operator[](std::size_t index) const {
-        return (read_(array_, index) - zero_) * scale_;
+        const double stored = read_(array_, index);
+        if (quantisation_ == nullptr) return stored;
+        const std::size_t channel =
+            quantisation_->axis ? index / inner_ % quantisation_->scales.size() : 0;
+        return (stored - static_cast<double>(quantisation_->zero_points[channel])) *
+               quantisation_->scales[channel];
     }
 
   private:
     const Array& array_;
     Reader read_ = nullptr;
-    double scale_ = 1, zero_ = 0;
+    const UniformQuantisation* quantisation_ = nullptr;
+    std::size_t inner_ = 1;  ///< elements of one position of the axis
 };
+
+/// One scale for each position of the axis, and elements as many as the shape has.
+Status check_quantisation(const Value& value, const Array& array) {
+    const UniformQuantisation& of = *value.quantisation;
+    const std::size_t scales = of.scales.size();
+    const bool fits = of.axis ? *of.axis < value.shape.size() && scales > 0 &&
+                                    value.shape[*of.axis] == static_cast<std::int64_t>(scales)
+                              : scales == 1;
+    if (!fits || of.zero_points.size() != scales)
+        return fail(Cause::bad_input,
+                    fmt::format("{} scales do not belong to {}", scales, value.type));
+    std::int64_t elements = 1;
+    for (const std::int64_t dim : value.shape)
+        if (__builtin_mul_overflow(elements, dim, &elements)) elements = -1;
+    if (of.axis && elements != array.element_count())
+        return fail(Cause::bad_input, fmt::format("{} elements, and the scales of {}",
+                                                  array.element_count(), value.type));
+    return {};
+}
 
 const Array* find_array(const std::map<std::string_view, const Array*>& arrays,
                         const std::string& name) {
@@ -160,7 +184,9 @@ Result<Similarity> similarity(const Array& reference, const Array& actual, const
         return fail(Cause::bad_input,
                     fmt::format("{} elements should be, {} are", reference.element_count(),
                                 actual.element_count()));
-    const Side a(reference, actual, value), b(actual, reference, value);
+    if (value.quantisation && (is_integer(reference.type) || is_integer(actual.type)))
+        REEF_CHECK(check_quantisation(value, reference));
+    const Side a(reference, value), b(actual, value);
     if (!a.readable() || !b.readable())
         return fail(Cause::unsupported,
                     fmt::format("elements of {} are no numbers",
@@ -224,30 +250,92 @@ std::vector<Unit> units_of(const FinalProgram& program) {
     return units;
 }
 
+namespace {
+
+/// Two sides' tensors by name.
+class Judge {
+  public:
+    Judge(const NamedArrays& reference, const NamedArrays& actual, const Tolerance& tolerance)
+        : should_(by_name(reference)), is_(by_name(actual)), tolerance_(tolerance) {}
+
+    /// Unknown when one side has not got it.
+    void judge(Judged& one, const Value& value) const {
+        const Array* a = find_array(should_, value.name);
+        const Array* b = find_array(is_, value.name);
+        if (a == nullptr || b == nullptr) return;
+        const auto numbers = similarity(*a, *b, value);
+        if (numbers)
+            one.numbers = *numbers;
+        else
+            one.problem = numbers.error().what;
+        one.verdict = numbers && numbers->within(tolerance_) ? Verdict::right : Verdict::wrong;
+    }
+
+  private:
+    std::map<std::string_view, const Array*> should_, is_;
+    const Tolerance& tolerance_;
+};
+
+/// Who computes a value, groups' operators included.
+class Makers {
+  public:
+    explicit Makers(const FinalProgram& program) : program_(program) {
+        for (const DeviceProgram& device : program.devices)
+            for (const Function& function : device.functions)
+                for (const Operator& op : function.operators) note(op);
+    }
+    /// Names of an operator's operands, through Loads, and whether they are constants.
+    [[nodiscard]] std::vector<std::pair<std::string, bool>> operands_of(const Operator& op) const {
+        std::vector<std::pair<std::string, bool>> out;
+        for (ValueIndex operand : op.operands) {
+            const Operator* made = maker(operand);
+            while (made != nullptr && made->is("tpu.Load") && !made->operands.empty()) {
+                operand = made->operands[0];
+                made = maker(operand);
+            }
+            if (made != nullptr && made->is("top.None")) continue;
+            out.emplace_back(program_.at(operand).name, made != nullptr && is_constant(*made));
+        }
+        return out;
+    }
+
+  private:
+    void note(const Operator& op) {
+        for (const ValueIndex result : op.results) made_.emplace(result, &op);
+        for (const Operator& inner : op.body) note(inner);
+    }
+    [[nodiscard]] const Operator* maker(ValueIndex value) const {
+        const auto found = made_.find(value);
+        return found == made_.end() ? nullptr : found->second;
+    }
+
+    const FinalProgram& program_;
+    std::map<ValueIndex, const Operator*> made_;
+};
+
+}  // namespace
+
 Result<Bisection> bisect(const FinalProgram& program, const NamedArrays& reference,
                          const NamedArrays& actual, const Tolerance& tolerance) {
-    const auto should = by_name(reference), is = by_name(actual);
+    const Judge judge(reference, actual, tolerance);
     Bisection out;
+    for (const DeviceProgram& device : program.devices)
+        for (const Operator& op : device.main()->operators)
+            if (op.is("top.Input"))
+                for (const ValueIndex result : op.results) {
+                    out.inputs.push_back({result, 0, &op, Verdict::unknown, {}, {}});
+                    judge.judge(out.inputs.back(), program.at(result));
+                }
     std::set<std::string_view> seen;
     each_computed(program, [&](const Operator& op, std::size_t unit) {
         for (const ValueIndex result : op.results) {
             const Value& value = program.at(result);
             if (value.name.empty() || !seen.insert(value.name).second) continue;
             Judged judged{result, unit, &op, Verdict::unknown, {}, {}};
-            const Array* a = find_array(should, value.name);
-            const Array* b = find_array(is, value.name);
-            if (a != nullptr && b != nullptr) {
-                ++out.compared;
-                const auto numbers = similarity(*a, *b, value);
-                if (numbers)
-                    judged.numbers = *numbers;
-                else
-                    judged.problem = numbers.error().what;
-                judged.verdict =
-                    numbers && numbers->within(tolerance) ? Verdict::right : Verdict::wrong;
-                if (judged.verdict == Verdict::wrong && !out.first_wrong)
-                    out.first_wrong = out.tensors.size();
-            }
+            judge.judge(judged, value);
+            if (judged.verdict != Verdict::unknown) ++out.compared;
+            if (judged.verdict == Verdict::wrong && !out.first_wrong)
+                out.first_wrong = out.tensors.size();
             out.tensors.push_back(std::move(judged));
         }
     });
@@ -262,33 +350,40 @@ std::vector<std::pair<std::string, Verdict>> inputs_of(const FinalProgram& progr
                                                        const Bisection& bisection,
                                                        std::size_t tensor) {
     std::map<std::string_view, Verdict> verdicts;
-    for (const Judged& one : bisection.tensors)
-        verdicts.emplace(program.at(one.value).name, one.verdict);
-    std::map<ValueIndex, const Operator*> maker;
-    const auto note = [&](const auto& self, const Operator& op) -> void {
-        for (const ValueIndex result : op.results) maker.emplace(result, &op);
-        for (const Operator& inner : op.body) self(self, inner);
-    };
-    for (const DeviceProgram& device : program.devices)
-        for (const Function& function : device.functions)
-            for (const Operator& op : function.operators) note(note, op);
+    for (const auto* list : {&bisection.tensors, &bisection.inputs})
+        for (const Judged& one : *list) verdicts.emplace(program.at(one.value).name, one.verdict);
     std::vector<std::pair<std::string, Verdict>> out;
-    for (ValueIndex operand : bisection.tensors[tensor].op->operands) {
-        auto made = maker.find(operand);
-        while (made != maker.end() && made->second->is("tpu.Load") &&
-               !made->second->operands.empty()) {
-            operand = made->second->operands[0];
-            made = maker.find(operand);
-        }
-        if (made != maker.end() && made->second->is("top.None")) continue;
-        const std::string& name = program.at(operand).name;
-        const bool constant = made != maker.end() && is_constant(*made->second);
+    for (const auto& [name, constant] :
+         Makers(program).operands_of(*bisection.tensors[tensor].op)) {
         const auto known = verdicts.find(name);
         out.emplace_back(name, constant                  ? Verdict::constant
                                : known == verdicts.end() ? Verdict::unknown
                                                          : known->second);
     }
     return out;
+}
+
+std::vector<std::size_t> not_compared_before(const FinalProgram& program,
+                                             const Bisection& bisection, std::size_t tensor) {
+    std::map<std::string_view, std::size_t> places;
+    for (std::size_t i = 0; i < bisection.tensors.size(); ++i)
+        places.emplace(program.at(bisection.tensors[i].value).name, i);
+    const Makers makers(program);
+    std::set<std::size_t> found;
+    std::vector<std::size_t> open = {tensor};
+    while (!open.empty()) {
+        const Operator& op = *bisection.tensors[open.back()].op;
+        open.pop_back();
+        for (const auto& [name, constant] : makers.operands_of(op)) {
+            const auto place = places.find(name);
+            if (constant || place == places.end()) continue;
+            if (bisection.tensors[place->second].verdict == Verdict::unknown &&
+                found.insert(place->second).second)
+                open.push_back(place->second);
+        }
+    }
+    found.erase(tensor);
+    return {found.begin(), found.end()};
 }
 
 Result<std::optional<std::size_t>> first_wrong_unit(const std::vector<Unit>& units,

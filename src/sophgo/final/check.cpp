@@ -25,9 +25,13 @@ class Checks {
         for (const Function& function : device_.functions) {
             if (function.is_main()) continue;
             for (const Operator& op : function.operators) check_operator(op);
+            for (Finding& one : check_groups(program_, function))
+                findings_.push_back(std::move(one));
         }
+        check_inputs();
         check_coefficients();
         check_regions();
+        check_alignment();
         check_overlaps();
         check_outputs();
         return std::move(findings_);
@@ -65,12 +69,7 @@ class Checks {
 
     void check_calls() {
         std::map<std::string_view, int> calls;
-        std::set<ValueIndex> fed;
         for (const Operator& op : device_.main()->operators) {
-            if (op.is("top.Input"))
-                for (const ValueIndex operand : op.operands)
-                    if (!fed.insert(operand).second)
-                        fault("inputs", place(op), "its argument feeds another input, too");
             const std::string_view callee = callee_of(op);
             if (callee.empty()) continue;
             const Function* function = device_.find(callee);
@@ -83,8 +82,44 @@ class Checks {
             check_types(where, "operands", op.operands, function->arguments);
             check_types(where, "results", op.results, function->returned);
         }
-        for (const ValueIndex argument : device_.main()->arguments)
-            if (!fed.contains(argument)) fault("inputs", "main", "an argument feeds no top.Input");
+    }
+
+    // The host's tensors have no address; each becomes one input of the network.
+    void check_inputs() {
+        std::map<ValueIndex, int> read;
+        std::set<std::string> names;
+        for (const Operator& op : device_.main()->operators) {
+            for (const ValueIndex operand : op.operands) ++read[operand];
+            if (!op.is("top.Input")) continue;
+            for (const ValueIndex result : op.results) names.insert(name(result));
+        }
+        std::size_t number = 0;
+        for (const ValueIndex argument : device_.main()->arguments) {
+            const std::string where = fmt::format("argument {} of main", number++);
+            const bool input = std::ranges::any_of(device_.main()->operators, [&](const auto& op) {
+                return op.is("top.Input") && op.operands == std::vector{argument};
+            });
+            if (!input || read[argument] != 1)
+                fault("inputs", where,
+                      fmt::format("read {} times, not once by a top.Input", read[argument]));
+            if (program_.at(argument).address)
+                fault("inputs", where, "it has an address, but is the host's");
+        }
+        if (program_.devices.size() == 1 && !program_.inputs.empty())
+            compare_names("inputs", program_.inputs, names, "main has no such input");
+    }
+
+    /// What the module lists, and what main has.
+    void compare_names(const std::string& rule, const std::vector<std::string>& listed,
+                       const std::set<std::string>& names, std::string_view missing) {
+        const std::set<std::string> known(listed.begin(), listed.end());
+        for (const std::string& one : known)
+            if (!names.contains(one))
+                fault(rule, one, fmt::format("named in module.{}, but {}", rule, missing));
+        for (const std::string& one : names)
+            if (!known.contains(one))
+                fault(rule, one,
+                      fmt::format("module.{} does not name it: the runtime would hide it", rule));
     }
 
     void check_operator(const Operator& op) {
@@ -98,51 +133,6 @@ class Checks {
                       fmt::format("it moves nothing, but reads {:#x} and gives {:#x}", *in.address,
                                   *out.address));
         }
-        if (op.is("tpu.Group")) check_group(op);
-    }
-
-    void check_group(const Operator& group) {
-        if (group.body.empty() || !group.body.back().is("tpu.Yield"))
-            return fault("group", place(group), "it does not end with tpu.Yield");
-        const Operator& yield = group.body.back();
-        if (yield.operands.size() != group.results.size())
-            return fault(
-                "group", place(group),
-                fmt::format("{} results, {} yielded", group.results.size(), yield.operands.size()));
-        for (std::size_t i = 0; i < group.results.size(); ++i)
-            if (program_.at(yield.operands[i]).type != program_.at(group.results[i]).type ||
-                program_.at(yield.operands[i]).address != program_.at(group.results[i]).address)
-                fault("group", place(group),
-                      fmt::format("result {} is {}, stored is {}", i,
-                                  program_.at(group.results[i]).type,
-                                  program_.at(yield.operands[i]).type));
-        check_flow(group);
-    }
-
-    // Another flow than [0] has every id once, and rows that count -1, -2, ...
-    void check_flow(const Operator& group) {
-        if (group.flow.empty() || (group.flow.size() == 1 && group.flow[0] == 0)) return;
-        std::set<std::int64_t> ids, flow;
-        for (const Operator& op : group.body)
-            if (op.id) ids.insert(*op.id);
-        std::int64_t row = 0;
-        for (const std::int64_t id : group.flow) {
-            if (id < 0) {
-                if (id != --row)
-                    return fault("flow", place(group),
-                                 fmt::format("row {} follows {}", id, row + 1));
-            } else if (!flow.insert(id).second) {
-                return fault("flow", place(group), fmt::format("id {} twice", id));
-            }
-        }
-        for (const std::int64_t id : ids)
-            if (!flow.contains(id))
-                fault("flow", place(group), fmt::format("id {} is missing", id));
-        for (const std::int64_t id : flow)
-            if (!ids.contains(id))
-                fault("flow", place(group), fmt::format("no operator has id {}", id));
-        for (const std::int64_t id : group.overlaps)
-            if (id < 0) fault("flow", place(group), fmt::format("overlap with id {}", id));
     }
 
     void check_coefficients() {
@@ -167,6 +157,26 @@ class Checks {
             fault("region", where(extent),
                   fmt::format("{} is in no region for activations", range(extent.value)));
         }
+    }
+
+    // The allocator gives whole blocks; what lies elsewhere runs, but nobody meant it. A view may
+    // begin anywhere in its source.
+    void check_alignment() {
+        const auto note = [&](std::string place, std::uint64_t address) {
+            if (address % block_bytes == 0) return;
+            findings_.push_back({"alignment", std::move(place),
+                                 fmt::format("{:#x} is not 4 KB aligned", address), false});
+        };
+        note("module.coeff_addr", device_.coefficients.start);
+        note("module.neuron_addr", device_.neurons.start);
+        if (device_.io) note("module.io_addr", device_.io->start);
+        for (const Extent& extent : plan_.extents)
+            if (extent.writer == nullptr || !works_in_place(*extent.writer))
+                note(where(extent), extent.start);
+        for (const Function& function : device_.functions)
+            for (const Operator& op : function.operators)
+                if (op.is("top.Weight") && !op.results.empty())
+                    note(place(op), program_.at(op.results[0]).address.value_or(0));
     }
 
     [[nodiscard]] bool is_view_of_weight(const Extent& extent) const {
@@ -199,11 +209,20 @@ class Checks {
                     fault("io", name(plan_.extents[extent].value),
                           "an output outside the region of inputs and outputs, which the runtime "
                           "moves (io_alone)");
+        if (program_.devices.size() != 1 || program_.outputs.empty()) return;
         std::set<std::string> results;
-        for (const ValueIndex value : device_.main()->returned) results.insert(name_behind(value));
-        for (const std::string& output : program_.outputs)
-            if (program_.devices.size() == 1 && !results.contains(output))
-                fault("outputs", output, "module.outputs names what main does not return");
+        for (const ValueIndex value : device_.main()->returned)
+            if (const std::string& one = name_behind(value); !is_dumped(one)) results.insert(one);
+        compare_names("outputs", program_.outputs, results, "main does not return it");
+    }
+
+    /// Copies for debugging, which are outputs without being listed.
+    [[nodiscard]] bool is_dumped(const std::string& tensor) const {
+        for (const Function& function : device_.functions)
+            for (const Operator& op : function.operators)
+                if (op.is("tpu.OutBuffer") && !op.results.empty() && name(op.results[0]) == tensor)
+                    return true;
+        return false;
     }
 
     /// Call results have no location of their own: the callee's value.

@@ -8,4 +8,9 @@ namespace reef::sophgo {
 
 [[nodiscard]] chip::CheckReport check_program(const FinalProgram& program);
 
+/// The rules on a function's groups alone: results and Stores, flow, what neighbours run of each
+/// other, and that all they give is read.
+[[nodiscard]] std::vector<chip::Finding> check_groups(const FinalProgram& program,
+                                                      const Function& function);
+
 }  // namespace reef::sophgo

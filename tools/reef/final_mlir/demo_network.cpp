@@ -21,7 +21,7 @@ std::string ginfo(int id) {
 }
 
 const std::string q8 = "1x8x4x4x!quant.uniform<i8:f32, 5.000000e-01>";
-const std::string local = "tensor<" + q8 + ">";
+const std::string local = "tensor<" + q8 + ">", local_in = "tensor<1x8x4x4xf32>";
 const std::string host = "tensor<1x8x4x4xf32>", in = tensor("1x8x4x4xf32", neurons),
                   cast = tensor(q8, neurons + 0x1000), conv = tensor(q8, neurons + 0x2000),
                   relu = tensor(q8, neurons + 0x3000), sum = tensor(q8, neurons + 0x1000),
@@ -56,30 +56,42 @@ std::string main_text() {
                        host, logits, in, flat);
 }
 
+/// It runs the Load of the kernel for the group behind it.
+std::string cast_group() {
+    return fmt::format(R"(      %3 = "tpu.Group"(%arg0) ({{
+        %7 = "tpu.Load"(%arg0) {{{4}}} : ({0}) -> {1} loc(#loc5)
+        %8 = "tpu.Cast"(%7) {{{5}, with_scale = true}} : ({1}) -> {2} loc(#loc4)
+        %9 = "tpu.Store"(%8, %0) {{{6}}} : ({2}, none) -> {3} loc(#loc4)
+        "tpu.Yield"(%9) : ({3}) -> () loc(#loc4)
+      }}) {{flow = [-1, 0, -2, 1, -3, 2], group_type = 0 : i64, other_down_overlap_op = [], other_up_overlap_op = [-2, 1], self_down_overlap_op = [], self_up_overlap_op = []}} : ({0}) -> {3} loc(#loc4)
+)",
+                       in, local_in, local, cast, ginfo(0), ginfo(1), ginfo(2));
+}
+
 std::string first_function() {
     return fmt::format(
                R"(    func.func @subfunc_0(%arg0: {0} loc("x")) -> {1} attributes {{id = 0 : i64, mode = #tpu<run_mode TPU_STATIC>, next_index = array<i32: 1>}} {{
       %0 = "top.None"() : () -> none loc(#loc)
       %1 = "top.Weight"() : () -> {2} loc(#loc2)
       %2 = "top.Weight"() : () -> {3} loc(#loc3)
-      %3 = "tpu.Cast"(%arg0) {{with_scale = true}} : ({0}) -> {4} loc(#loc4)
 )",
-               in, flat, kernel, bias, cast) +
+               in, flat, kernel, bias) +
+           cast_group() +
            fmt::format(R"(      %4:2 = "tpu.Group"(%3) ({{
-        %7 = "tpu.Load"(%3) {{{3}}} : ({0}) -> {2} loc(#loc7)
-        %8 = "tpu.Load"(%1) {{{4}}} : ({1}) -> tensor<1x8x8x9xi8> loc(#loc8)
-        %9 = "tpu.Load"(%2) {{{5}}} : ({9}) -> tensor<1x8x1x1xi32> loc(#loc9)
-        %10 = "tpu.Conv2D"(%7, %8, %9) {{{6}, pads = [1, 1, 1, 1]}} : ({2}, tensor<1x8x8x9xi8>, tensor<1x8x1x1xi32>) -> {2} loc(#loc5)
-        %11 = "tpu.Store"(%10, %0) {{{7}}} : ({2}, none) -> {10} loc(#loc5)
-        %12 = "tpu.Active"(%10) {{{8}, mode = #tpu<active_mode RELU>}} : ({2}) -> {2} loc(#loc6)
+        %7 = "tpu.Load"(%3) {{{3}}} : ({0}) -> {2} loc(#loc8)
+        %8 = "tpu.Load"(%1) {{{4}}} : ({1}) -> tensor<1x8x8x9xi8> loc(#loc9)
+        %9 = "tpu.Load"(%2) {{{5}}} : ({9}) -> tensor<1x8x1x1xi32> loc(#loc10)
+        %10 = "tpu.Conv2D"(%7, %8, %9) {{{6}, pads = [1, 1, 1, 1]}} : ({2}, tensor<1x8x8x9xi8>, tensor<1x8x1x1xi32>) -> {2} loc(#loc6)
+        %11 = "tpu.Store"(%10, %0) {{{7}}} : ({2}, none) -> {10} loc(#loc6)
+        %12 = "tpu.Active"(%10) {{{8}, mode = #tpu<active_mode RELU>}} : ({2}) -> {2} loc(#loc7)
 )",
                        cast, kernel, local, ginfo(0), ginfo(1), ginfo(2), ginfo(3), ginfo(4),
                        ginfo(5), bias, conv) +
-           fmt::format(R"(        %13 = "tpu.Store"(%12, %0) {{{0}}} : ({1}, none) -> {2} loc(#loc6)
-        "tpu.Yield"(%11, %13) : ({3}, {2}) -> () loc(#loc14)
-      }}) {{flow = [-1, 0, 1, 2, -2, 3, -3, 5, 4, 6], group_type = 0 : i64, other_down_overlap_op = [], other_up_overlap_op = [], self_down_overlap_op = [6], self_up_overlap_op = [0]}} : ({4}) -> ({3}, {2}) loc(#loc14)
-      %5 = "tpu.Add"(%4#0, %4#1) {{do_relu = false}} : ({3}, {2}) -> {5} loc(#loc10)
-      %6 = "tpu.Reshape"(%5) {{flatten_start_dim = -1 : i64, shape = []}} : ({5}) -> {6} loc(#loc11)
+           fmt::format(R"(        %13 = "tpu.Store"(%12, %0) {{{0}}} : ({1}, none) -> {2} loc(#loc7)
+        "tpu.Yield"(%11, %13) : ({3}, {2}) -> () loc(#loc15)
+      }}) {{flow = [-1, 0, 1, 2, -2, 3, -3, 5, 4, 6], group_type = 0 : i64, other_down_overlap_op = [], other_up_overlap_op = [], self_down_overlap_op = [], self_up_overlap_op = [1]}} : ({4}) -> ({3}, {2}) loc(#loc15)
+      %5 = "tpu.Add"(%4#0, %4#1) {{do_relu = false}} : ({3}, {2}) -> {5} loc(#loc11)
+      %6 = "tpu.Reshape"(%5) {{flatten_start_dim = -1 : i64, shape = []}} : ({5}) -> {6} loc(#loc12)
       return %6 : {6} loc(#loc)
     }} loc(#loc)
 )",
@@ -90,8 +102,8 @@ std::string second_function() {
     return fmt::format(
         R"(    func.func @subfunc_1(%arg0: {0} loc("flat")) -> {1} attributes {{id = 1 : i64, mode = #tpu<run_mode TPU_STATIC>, next_index = array<i32: -1>}} {{
       %0 = "top.None"() : () -> none loc(#loc)
-      %1 = "top.Weight"() : () -> {2} loc(#loc12)
-      %2 = "tpu.MatMul"(%arg0, %1, %0) {{do_relu = false}} : ({0}, {2}, none) -> {1} loc(#loc13)
+      %1 = "top.Weight"() : () -> {2} loc(#loc13)
+      %2 = "tpu.MatMul"(%arg0, %1, %0) {{do_relu = false}} : ({0}, {2}, none) -> {1} loc(#loc14)
       return %2 : {1} loc(#loc)
     }} loc(#loc)
   }} loc(#loc)
@@ -120,15 +132,15 @@ NamedArrays::value_type wave(const sophgo::Value& value, bool wrong) {
 }  // namespace
 
 std::string demo_network() {
-    std::string text = "#loc = loc(unknown)\n#loc1 = loc(\"x\")\n#loc11 = loc(\"flat\")\n";
+    std::string text = "#loc = loc(unknown)\n#loc1 = loc(\"x\")\n#loc12 = loc(\"flat\")\n";
     text += module_text() + main_text() + first_function() + second_function();
     constexpr std::pair<int, std::string_view> names[] = {
-        {2, "kernel"}, {3, "bias"},      {4, "x_i8"},        {5, "conv"},
-        {6, "relu"},   {7, "load_x_i8"}, {8, "load_kernel"}, {9, "load_bias"},
-        {10, "sum"},   {12, "matrix"},   {13, "scores"}};
+        {2, "kernel"},     {3, "bias"}, {4, "x_i8"},      {5, "load_x"},
+        {6, "conv"},       {7, "relu"}, {8, "load_x_i8"}, {9, "load_kernel"},
+        {10, "load_bias"}, {11, "sum"}, {13, "matrix"},   {14, "scores"}};
     for (const auto& [number, name] : names)
         text += fmt::format("#loc{} = loc(\"{}\")\n", number, name);
-    return text + "#loc14 = loc(fused[#loc5, #loc6])\n\n";
+    return text + "#loc15 = loc(fused[#loc6, #loc7])\n\n";
 }
 
 NamedArrays demo_tensors(const sophgo::FinalProgram& program, const std::string& fault) {

@@ -9,8 +9,8 @@
 
 namespace reef::tool {
 
-/// Two static functions: a cast, a group of two results whose neighbours emit a Store and a Load of
-/// it, a Reshape, a sum, int8 values; the second function multiplies by a weight. A canonical
+/// Two static functions: a cast in a group that runs a Load of the group behind it, which has two
+/// results, a sum, a Reshape, int8 values; the second function multiplies by a weight. A canonical
 /// print.
 [[nodiscard]] std::string demo_network();
 

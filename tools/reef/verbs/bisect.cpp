@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,34 +82,41 @@ void print_judged(Console& console, const sophgo::FinalProgram& program,
     if (!table.empty()) table.print(console);
 }
 
-Result<Exit> bisect_files(const BisectOptions& options, const sophgo::FinalProgram& program,
-                          Console& console) {
-    const sophgo::Tolerance tolerance{options.tolerance[0], options.tolerance[1]};
-    const auto found =
-        REEF_TRY(in_place(sophgo::bisect(program, REEF_TRY(load_arrays(options.reference)),
-                                         REEF_TRY(load_arrays(options.actual)), tolerance),
-                          options.file));
-    const auto units = sophgo::units_of(program);
-    Json document = json_document("bisect");
-    document["file"] = options.file;
-    document["compared"] = found.compared;
-    document["tensors"] = Json::array();
-    for (const auto& one : found.tensors) document["tensors"].push_back(judged_json(program, one));
-    document["first_wrong"] = nullptr;
-    if (!options.json) {
-        console.print("{} of {} tensors compared, every element\n", found.compared,
-                      found.tensors.size());
-        print_judged(console, program, found, options.all);
-    }
-    if (!found.first_wrong) {
-        if (options.json)
-            print_json(console, document);
-        else
-            console.print("all are right\n");
-        return Exit::ok;
-    }
+/// Names of tensors that were not compared, where one of them may be the first that is wrong.
+std::vector<std::string> unseen_names(const sophgo::FinalProgram& program,
+                                      const sophgo::Bisection& found) {
+    std::vector<std::string> names;
+    for (const std::size_t i : sophgo::not_compared_before(program, found, *found.first_wrong))
+        names.push_back(program.at(found.tensors[i].value).name);
+    return names;
+}
+
+void print_unseen(Console& console, const std::vector<std::string>& names) {
+    constexpr std::size_t shown = 8;
+    if (names.empty()) return;
+    std::vector<std::string> some(
+        names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), shown)));
+    if (names.size() > shown) some.push_back(fmt::format("{} more", names.size() - shown));
+    console.print("  or one before it that was not compared: {}\n",
+                  printable(fmt::format("{}", fmt::join(some, ", "))));
+}
+
+/// Where the operators are not to blame.
+void print_wrong_inputs(Console& console, const sophgo::FinalProgram& program,
+                        const std::vector<sophgo::Judged>& inputs) {
+    for (const sophgo::Judged& one : inputs)
+        if (one.verdict == Verdict::wrong)
+            console.print("The input {} differs already{}{}\n",
+                          printable(program.at(one.value).name), one.problem.empty() ? "" : ": ",
+                          one.problem);
+}
+
+/// Prints the first wrong operator, or gives what JSON says of it.
+Json first_wrong(const BisectOptions& options, const sophgo::FinalProgram& program,
+                 const sophgo::Bisection& found, Console& console) {
     const auto& first = found.tensors[*found.first_wrong];
-    const std::string cut = cut_command(options.file, units[first.unit].names);
+    const std::string cut = cut_command(options.file, sophgo::units_of(program)[first.unit].names);
+    const auto unseen = unseen_names(program, found);
     Json inputs = Json::object();
     if (!options.json)
         console.print("\nThe first wrong operator is {} {}\n", first.op->kind,
@@ -118,15 +126,46 @@ Result<Exit> bisect_files(const BisectOptions& options, const sophgo::FinalProgr
         if (!options.json)
             console.print("  reads {}: {}\n", printable(name), verdict_name(verdict));
     }
-    document["first_wrong"] = {{"name", program.at(first.value).name},
-                               {"operator", first.op->kind},
-                               {"inputs", inputs},
-                               {"cut", cut}};
-    if (options.json)
-        print_json(console, document);
-    else
+    if (!options.json) {
+        print_unseen(console, unseen);
         console.print("  cut   {}\n", printable(cut));
-    return Exit::failed;
+    }
+    return {{"name", program.at(first.value).name},
+            {"operator", first.op->kind},
+            {"inputs", inputs},
+            {"not_compared_before", unseen},
+            {"cut", cut}};
+}
+
+Result<Exit> bisect_files(const BisectOptions& options, const sophgo::FinalProgram& program,
+                          Console& console) {
+    const sophgo::Tolerance tolerance{options.tolerance[0], options.tolerance[1]};
+    const auto found =
+        REEF_TRY(in_place(sophgo::bisect(program, REEF_TRY(load_arrays(options.reference)),
+                                         REEF_TRY(load_arrays(options.actual)), tolerance),
+                          options.file));
+    const bool inputs_differ = std::ranges::any_of(
+        found.inputs, [](const auto& one) { return one.verdict == Verdict::wrong; });
+    Json document = json_document("bisect");
+    document["file"] = options.file;
+    document["compared"] = found.compared;
+    document["inputs"] = Json::array();
+    for (const auto& one : found.inputs) document["inputs"].push_back(judged_json(program, one));
+    document["tensors"] = Json::array();
+    for (const auto& one : found.tensors) document["tensors"].push_back(judged_json(program, one));
+    document["first_wrong"] = nullptr;
+    if (!options.json) {
+        console.print("{} of {} tensors compared, every element\n", found.compared,
+                      found.tensors.size());
+        print_judged(console, program, found, options.all);
+        print_wrong_inputs(console, program, found.inputs);
+    }
+    if (found.first_wrong)
+        document["first_wrong"] = first_wrong(options, program, found, console);
+    else if (!options.json)
+        console.print("{}\n", inputs_differ ? "all that is computed is right" : "all are right");
+    if (options.json) print_json(console, document);
+    return found.first_wrong || inputs_differ ? Exit::failed : Exit::ok;
 }
 
 std::string first_name(const sophgo::FinalProgram& program, const sophgo::Operator& op) {
@@ -196,6 +235,8 @@ Result<Exit> bisect_verb(const BisectOptions& options, Console& console) {
         return fail(Cause::bad_argument, "--reference and --actual, or --run, are missing");
     if (!options.command.empty() && !options.actual.empty())
         return fail(Cause::bad_argument, "--run finds out itself what --actual says");
+    if (options.reference.empty() && options.command.find("{npz}") != std::string::npos)
+        return fail(Cause::bad_argument, "--reference is missing: what {npz} is compared with");
     const SharedBytes file = REEF_TRY(read_file(options.file));
     const sophgo::FinalEngine* engine = REEF_TRY(sophgo::final_engine());
     const auto program = REEF_TRY(in_place(engine->read(as_text(file.view())), options.file));

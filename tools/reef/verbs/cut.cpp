@@ -1,4 +1,6 @@
 // reef cut: a final.mlir of TPU-MLIR truncated after named tensors.
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -50,6 +52,17 @@ Result<std::vector<std::byte>> kept_weights(const CutOptions& options, const sop
     return write_npz(arrays, Compression::stored);
 }
 
+/// Code generation looks for the weights beside the network.
+void note_missing_weights(const CutOptions& options, sophgo::Cut& cut) {
+    const std::string& name = cut.program.weight_file;
+    if (options.out == "-" || name.empty() || cut.weights.empty()) return;
+    const auto path = std::filesystem::path(options.out).parent_path() / name;
+    std::error_code error;
+    if (!std::filesystem::exists(path, error))
+        cut.notes.push_back(fmt::format(
+            "code generation reads the weights from {}, which is not there", path.string()));
+}
+
 std::size_t operators_in(const sophgo::FinalProgram& program) {
     std::size_t count = 0;
     for (const auto& device : program.devices)
@@ -65,9 +78,12 @@ void print_cut(Console& console, const CutOptions& options, const sophgo::Cut& c
     console.print("{}: {}, coefficients {}\n", printable(options.out),
                   plural(operators_in(cut.program), "operator"),
                   bytes_text(static_cast<std::int64_t>(device.coefficients.size)));
-    for (const sophgo::ValueIndex value : device.main()->returned)
-        console.print("  output  {} at {:#x}\n", printable(cut.program.at(value).type),
-                      cut.program.at(value).address.value_or(0));
+    for (const sophgo::ValueIndex index : device.main()->returned) {
+        const sophgo::Value& value = cut.program.at(index);
+        console.print("  output  {}, {}x{} at {:#x}\n", printable(value.name),
+                      fmt::join(value.shape, "x"), printable(value.element),
+                      value.address.value_or(0));
+    }
     for (const std::string& note : cut.notes) console.print("  {}\n", printable(note));
 }
 
@@ -92,7 +108,7 @@ Result<Exit> cut_verb(CutOptions options, Console& console) {
     if (!options.out_weights.empty())
         options.request.weight_file =
             std::filesystem::path(options.out_weights).filename().string();
-    const sophgo::Cut cut =
+    sophgo::Cut cut =
         REEF_TRY(in_place(engine->cut(as_text(file.view()), options.request), options.file));
     std::vector<std::byte> weights;
     if (!options.out_weights.empty()) weights = REEF_TRY(kept_weights(options, cut));
@@ -102,6 +118,7 @@ Result<Exit> cut_verb(CutOptions options, Console& console) {
         if (!options.out_weights.empty()) files.push_back({options.out_weights, weights});
         REEF_CHECK(reef::write_files(files));
     }
+    note_missing_weights(options, cut);
     if (options.out == "-") return Exit::ok;
     if (options.json)
         print_json(console, cut_json(options, cut));
