@@ -99,10 +99,12 @@ struct ParameterPart {
 
 /// Another form of the part, which some programs of the vendor's compiler have: weights in blocks
 /// of input channels, a bias of zeros before depthwise weights, a softmax table without its line
-/// of 1.0 or with one. Nothing when there is none.
+/// of 1.0 or with one. Nothing when there is none. Errors: unsupported for a layer that the vendor's
+/// programs do not have.
 [[nodiscard]] Result<std::optional<ParameterPart>> other_form(const ParameterPart& part);
 
-/// The part as Reef's own compiler stores it, which keeps all taps and puts a bias before every
+/// The part as Reef's own compiler stores it, which has a depthwise layer for constants of elements
+/// and channels, keeps all taps and puts a bias before every
 /// layer, before weights with a scale per channel all three vectors. The second form, where there
 /// is one, goes through all taps with a word of input channels before it takes the next one.
 [[nodiscard]] Result<std::vector<ParameterPart>> own_forms(const ParameterPart& part);

@@ -29,16 +29,22 @@ enum class LayerKind : std::uint8_t {
     convolution,      ///< weights [out][kernel h][kernel w][in], as TFLite has them
     depthwise,        ///< weights [kernel h][kernel w][channel], depth multiplier 1
     widening,         ///< depthwise of one input channel: weights [kernel h][kernel w][out]
+    multiplied,       ///< depthwise with any multiplier, as Reef's compiler alone stores it
     fully_connected,  ///< weights [out][in]
 };
 
 struct LayerShape {
     LayerKind kind = LayerKind::convolution;
     std::uint32_t kernel_h = 1, kernel_w = 1;
-    std::uint32_t in_channels = 0;  ///< depthwise: as out_channels; widening: 1
+    std::uint32_t in_channels =
+        0;  ///< depthwise: as out_channels; widening: 1; multiplied: divides it
     std::uint32_t out_channels = 0;
 
     [[nodiscard]] std::uint64_t taps() const { return std::uint64_t{kernel_h} * kernel_w; }
+    /// Stored in rows of four results, each of which takes a byte of its own channel.
+    [[nodiscard]] bool is_diagonal() const {
+        return kind == LayerKind::depthwise || kind == LayerKind::multiplied;
+    }
     /// Elements of the plain weights.
     [[nodiscard]] std::uint64_t weight_count() const;
     friend bool operator==(const LayerShape&, const LayerShape&) = default;
@@ -68,8 +74,10 @@ struct LayerLayout {
                                             std::uint32_t in) const;
 };
 
-/// Errors: bad_argument for an empty dimension, unsupported above 1 GiB.
-[[nodiscard]] Result<LayerLayout> layout_of(const LayerShape& shape, const LayerVectors& vectors);
+/// `least_lanes`: of layers that are not diagonal; the vendor's have 4 for up to 4 channels of an
+/// image, Reef's 16. Errors: bad_argument for an empty dimension, unsupported above 1 GiB.
+[[nodiscard]] Result<LayerLayout> layout_of(const LayerShape& shape, const LayerVectors& vectors,
+                                            std::uint32_t least_lanes = 4);
 
 /// How plain weights of one byte are to be read. The chip knows unsigned weights only: int8 is
 /// stored with its sign bit flipped and a zero point of 128.

@@ -219,11 +219,16 @@ Status take_forms_that_are_there(const Model& plain, std::vector<ParameterPart>&
     return add_lines(plain, parts, lines, blobs);
 }
 
-Status find_forms(const Model& plain, const std::vector<CompiledOperator>& operators,
-                  std::vector<ParameterPart>& parts, const std::vector<Bytes>& blobs) {
-    const bool own = std::ranges::any_of(operators, [](const CompiledOperator& op) {
+/// Whether a program is of Reef's compiler.
+bool is_own(const std::vector<CompiledOperator>& operators) {
+    return std::ranges::any_of(operators, [](const CompiledOperator& op) {
         return op.package.compiler_version == own_compiler_version;
     });
+}
+
+Status find_forms(const Model& plain, const std::vector<CompiledOperator>& operators,
+                  std::vector<ParameterPart>& parts, const std::vector<Bytes>& blobs) {
+    const bool own = is_own(operators);
     std::vector<std::optional<ParameterPart>> forms(parts.size());
     for (std::size_t i = 0; i < parts.size(); ++i) {
         if (!own) {
@@ -235,6 +240,15 @@ Status find_forms(const Model& plain, const std::vector<CompiledOperator>& opera
         if (mine.size() > 1) forms[i] = std::move(mine[1]);
     }
     return take_forms_that_are_there(plain, parts, forms, blobs);
+}
+
+/// Reef's compiler makes tables and selections in ways of its own, which hold no number of the
+/// model.
+void leave_out_own_constants(const std::vector<ParameterPart>& parts, Placement& placement) {
+    std::erase_if(placement.missing, [&](std::size_t part) {
+        return parts[part].kind == PartKind::softmax_table ||
+               parts[part].kind == PartKind::selection || parts[part].kind == PartKind::fill;
+    });
 }
 
 /// Whether a program computes exponentials on the scalar core: its softmax needs no table.
@@ -292,6 +306,7 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
     }
     REEF_CHECK(find_forms(plain, opened.operators_, opened.parts_, views));
     opened.placement_ = REEF_TRY(place_parts(plain, opened.parts_, views, search));
+    if (is_own(opened.operators_)) leave_out_own_constants(opened.parts_, opened.placement_);
     REEF_CHECK(leave_out_tables(opened.operators_, opened.parts_, opened.placement_));
     opened.plain_ = std::move(plain);
     opened.compiled_ = std::move(compiled);

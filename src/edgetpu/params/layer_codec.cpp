@@ -39,6 +39,7 @@ Strides plain_strides(const LayerShape& shape) {
     switch (shape.kind) {
         case LayerKind::depthwise:
         case LayerKind::widening:
+        case LayerKind::multiplied:
             return {1, shape.out_channels, 0};
         case LayerKind::convolution:
         case LayerKind::fully_connected:
@@ -53,8 +54,7 @@ void for_each_weight(const LayerLayout& layout, std::uint32_t group, Each&& each
     const Strides plain = plain_strides(layout.shape);
     const std::uint32_t first = group * layout.lanes;
     const std::uint32_t last = std::min(first + layout.lanes, layout.shape.out_channels);
-    const std::uint32_t ins =
-        layout.shape.kind == LayerKind::depthwise ? 1 : layout.shape.in_channels;
+    const std::uint32_t ins = layout.shape.is_diagonal() ? 1 : layout.shape.in_channels;
     for (std::uint32_t out = first; out < last; ++out) {
         for (std::uint64_t tap = 0; tap < layout.shape.taps(); ++tap) {
             for (std::uint32_t in = 0; in < ins; ++in) {
@@ -115,8 +115,7 @@ void put_vectors(const LayerLayout& layout, const GroupLanes& group,
 void fill_weights(const LayerLayout& layout, const GroupLanes& group, std::byte zero_point,
                   std::byte* out) {
     const std::size_t row = std::size_t{layout.lanes} * 4;
-    const std::size_t set =
-        layout.shape.kind == LayerKind::depthwise ? row : std::size_t{group.rounded} * 4;
+    const std::size_t set = layout.shape.is_diagonal() ? row : std::size_t{group.rounded} * 4;
     for (std::size_t at = layout.weights; at < layout.group_bytes; at += row) {
         std::fill_n(out + at, set, zero_point);
         std::fill_n(out + at + set, row - set, std::byte{0});

@@ -105,8 +105,9 @@ class Planner {
             const auto* input = tensor(op.inputs, 0);
             shape.out_channels = shape.in_channels;
             shape.in_channels = static_cast<std::uint32_t>(input == nullptr ? 0 : channels(*input));
-            shape.kind = shape.in_channels == 1 && shape.out_channels > 1 ? LayerKind::widening
-                                                                          : LayerKind::depthwise;
+            shape.kind = shape.in_channels == shape.out_channels ? LayerKind::depthwise
+                         : shape.in_channels == 1                ? LayerKind::widening
+                                                                 : LayerKind::multiplied;
         }
         ParameterPart layer = part(PartKind::layer, op);
         layer.weights = op.inputs[1];

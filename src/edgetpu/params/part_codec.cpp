@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "edgetpu/params/fixed_bytes.h"
@@ -113,6 +114,38 @@ Status encode_layer_part(const Model& plain, const ParameterPart& part, MutableB
                          blob);
 }
 
+/// What is added to each element of a SUB: whole steps of the input.
+std::vector<std::int32_t> steps_taken_off(const Model& plain, const ParameterPart& part) {
+    const Tensor& constant = tensor_of(plain, part.weights);
+    const bool is_signed = constant.type == ElementType::int8;
+    const double steps = static_cast<double>(first_scale(plain, part.weights)) /
+                         static_cast<double>(first_scale(plain, part.input));
+    std::vector<std::int32_t> values;
+    values.reserve(part.count);
+    for (const std::byte byte : plain.constant(constant)) {
+        const std::int32_t q =
+            is_signed ? std::bit_cast<std::int8_t>(byte) : std::to_integer<std::int32_t>(byte);
+        values.push_back(
+            -static_cast<std::int32_t>(std::nearbyint((q - zero_point(constant)) * steps)));
+    }
+    return values;
+}
+
+/// A constant as Reef's compiler stores it, where its numbers are no weights: weights of 1.
+Status encode_as_layer_of_ones(const Model& plain, const ParameterPart& part, MutableBytes blob) {
+    const std::vector<std::byte> ones(part.count, std::byte{1});
+    std::vector<std::int32_t> biases(part.count);
+    std::vector<float> multipliers;
+    if (part.kind == PartKind::subtrahend) biases = steps_taken_off(plain, part);
+    if (part.kind == PartKind::multipliers) multipliers = channel_multipliers(plain, part);
+    return encode_layer(part.layout,
+                        LayerValues{.type = WeightType::int8,
+                                    .weights = ones,
+                                    .biases = biases,
+                                    .multipliers = multipliers},
+                        blob);
+}
+
 }  // namespace
 
 LayerVectors layer_vectors(const Model& plain, const ParameterPart& part) {
@@ -129,6 +162,10 @@ LayerVectors layer_vectors(const Model& plain, const ParameterPart& part) {
 
 Status encode_part(const Model& plain, const ParameterPart& part, MutableBytes blob) {
     const auto encode = [&]() -> Status {
+        const bool of_ones =
+            part.kind == PartKind::subtrahend || part.kind == PartKind::multipliers;
+        if (of_ones && part.layout.size_bytes != 0)
+            return encode_as_layer_of_ones(plain, part, blob);
         switch (part.kind) {
             case PartKind::layer:
                 return encode_layer_part(plain, part, blob);

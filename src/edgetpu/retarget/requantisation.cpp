@@ -137,7 +137,7 @@ class Roles {
             vectors.multipliers ? 1.0F : layer_multiplier(in.scale, weights->scale, out.scale);
         Requantisation& role = add_limited(Form::layer, factor, out, activation_of(op));
         const LayerShape& shape = part->layout.shape;
-        role.depthwise = shape.kind == LayerKind::depthwise;
+        role.depthwise = shape.is_diagonal();
         role.per_channel = vectors.zero_points;
         role.steps = shape.taps() * (role.depthwise ? 1 : (shape.in_channels + 3) / 4);
         role.weight_zero = vectors.zero_points ? 0 : weights->zero;
@@ -159,6 +159,10 @@ class Roles {
         const auto other = scale_of(op.inputs, 1);
         // A product with one number is another instruction.
         if (!other || tensor_of(op.inputs[1]).element_count() < 2) return;
+        const bool as_layer = std::ranges::any_of(parts_, [this](const ParameterPart& part) {
+            return part.op == op_ && part.kind == PartKind::layer;
+        });
+        if (as_layer) return add_layer(op, in, out);
         const bool by_channel = std::ranges::any_of(parts_, [this](const ParameterPart& part) {
             return part.op == op_ && part.kind == PartKind::multipliers;
         });

@@ -131,19 +131,21 @@ TEST(LayerCodec, RefusesWhatItCannotLayOut) {
 TEST(LayerCodec, AgreesWithTheFormulaOnRandomLayers) {
     std::mt19937 random(7);
     for (int round = 0; round < 400; ++round) {
-        const auto kind = static_cast<LayerKind>(random() % 4);
+        const auto kind = static_cast<LayerKind>(random() % 5);
         const bool connected = kind == LayerKind::fully_connected;
         LayerShape shape{kind, connected ? 1 : at_most(random, 3),
                          connected ? 1 : at_most(random, 3), at_most(random, 100),
                          at_most(random, 200)};
         if (kind == LayerKind::depthwise) shape.in_channels = shape.out_channels;
         if (kind == LayerKind::widening) shape.in_channels = 1;
+        if (kind == LayerKind::multiplied)
+            shape.out_channels = shape.in_channels * at_most(random, 5);
         const LayerVectors vectors{random() % 2 == 0, random() % 2 == 0, random() % 2 == 0};
         const RandomLayer layer(shape, vectors, random);
         const auto blob = layer.encoded(WeightType::uint8, 77);
         const std::uint64_t taps = shape.taps();
         for (std::size_t i = 0; i < layer.weights.size(); ++i) {
-            const bool by_channel = kind == LayerKind::depthwise || kind == LayerKind::widening;
+            const bool by_channel = shape.is_diagonal() || kind == LayerKind::widening;
             const std::size_t out =
                 by_channel ? i % shape.out_channels : i / (taps * shape.in_channels);
             const std::size_t tap =
@@ -164,6 +166,19 @@ TEST(LayerCodec, AgreesWithTheFormulaOnRandomLayers) {
         EXPECT_EQ(multipliers, layer.multipliers);
         for (const std::int32_t zero_point : zero_points) ASSERT_EQ(zero_point, 77);
     }
+}
+
+/// Channels 0 and 1 make three results each: four of these in the first row, two in the second.
+TEST(LayerCodec, PutsMultipliedWeightsAtTheirChannel) {
+    std::mt19937 random(1);
+    RandomLayer layer({LayerKind::multiplied, 1, 1, 2, 6}, {}, random);
+    for (std::size_t i = 0; i < 6; ++i) layer.weights[i] = static_cast<std::byte>(i + 1);
+    const auto blob = layer.encoded(WeightType::uint8, 9);
+    const std::vector<std::uint32_t> rows = {0x09090901U, 0x09090902U, 0x09090903U, 0x09090409U,
+                                             0x09090509U, 0x09090609U, 0x09090909U, 0x09090909U};
+    ASSERT_EQ(blob.size(), rows.size() * 4);
+    for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(word_at(blob, 4 * i), rows[i]) << i;
+    EXPECT_FALSE(layout_of({LayerKind::multiplied, 1, 1, 4, 6}, {}));
 }
 
 TEST(LayerCodec, QuantisesAsRoundingHalvesAwayFromZero) {
