@@ -99,8 +99,8 @@ struct ParameterPart {
 
 /// Another form of the part, which some programs of the vendor's compiler have: weights in blocks
 /// of input channels, a bias of zeros before depthwise weights, a softmax table without its line
-/// of 1.0 or with one. Nothing when there is none. Errors: unsupported for a layer that the vendor's
-/// programs do not have.
+/// of 1.0 or with one. Nothing when there is none. Errors: unsupported for a layer that the
+/// vendor's programs do not have.
 [[nodiscard]] Result<std::optional<ParameterPart>> other_form(const ParameterPart& part);
 
 /// The part as Reef's own compiler stores it, which has a depthwise layer for constants of elements
