@@ -25,6 +25,8 @@ set(REEF_PROMISED_HEADERS
     model/graph.h
     model/operator.h
     model/tflite.h
+    rk3588/layout.h
+    rk3588/matmul.h
     runtime/device.h
     runtime/device_pool.h
     runtime/driver.h

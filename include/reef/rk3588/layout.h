@@ -94,6 +94,33 @@ namespace detail {
     return shape.height * shape.width * first + (y * shape.width + x) * lanes + (lane - first);
 }
 
+/// What others call so, with coordinates that count from 1: elements of a cube, and of the packed
+/// weights of a product of matrices, whose kernels k are columns and whose channels c (C in all, a
+/// multiple of 32) are rows.
+[[nodiscard]] constexpr std::size_t feature_data(std::size_t C, std::size_t H, std::size_t W,
+                                                 std::size_t C2, std::size_t c, std::size_t h,
+                                                 std::size_t w) {
+    return feature_index({C, H, W, C2}, c - 1, h - 1, w - 1);
+}
+[[nodiscard]] constexpr std::size_t weight_int8(std::size_t C, std::size_t k, std::size_t c) {
+    return int8_weight_index({(k + 31) / 32 * 32, 1, 1, C}, k - 1, 0, 0, c - 1);
+}
+[[nodiscard]] constexpr std::size_t weight_fp16(std::size_t C, std::size_t k, std::size_t c) {
+    return fp16_weight_index({(k + 15) / 16 * 16, 1, 1, C}, k - 1, 0, 0, c - 1);
+}
+
+/// Some rows of a matrix of k rows and n columns, whose bytes are [k][n], or [n][k] `by_columns`.
+struct MatrixStretch {
+    std::size_t k = 0, n = 0;
+    std::size_t first = 0, count = 0;  ///< rows
+    bool by_columns = false;
+};
+/// To weights of as many kernels as columns, of one pixel, in whole blocks of 32 lanes and groups
+/// of 32 kernels (fp16: 16); what fills them up is 0. Preconditions: `matrix` has k * n elements,
+/// `packed` those of the blocks.
+void pack_int8_matrix(const MatrixStretch& stretch, Bytes matrix, MutableBytes packed);
+void pack_fp16_matrix(const MatrixStretch& stretch, Bytes matrix, MutableBytes packed);
+
 /// [kernel][row][pixel][channel] int8 to packed weights. `channels` is that of `ohwi`; lanes beyond
 /// hold `pad_lane` (the zero point, so that they cancel), kernels beyond `kernels` of `ohwi` 0.
 /// Preconditions: ohwi has kernels * height * width * channels bytes, packed shape.elements().

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,8 @@
 namespace reef::rk3588 {
 
 inline constexpr std::string_view custom_operator_name = "reef-rk3588";
-inline constexpr std::uint32_t artifact_version = 1;
+/// The newest; programs that need no more are of an older one.
+inline constexpr std::uint32_t artifact_version = 2;
 
 /// Memory that a program needs; addresses inside it are offsets until it is loaded.
 enum class Area : std::uint8_t { commands, constants, activations };
@@ -32,13 +34,25 @@ struct TaskPlace {
     friend bool operator==(const TaskPlace&, const TaskPlace&) = default;
 };
 
-/// int8 in memory, [channel / 16][row][column][channel % 16].
+/// How the rows of an image of few channels stand beside each other in an atom: strips of them, one
+/// for some of its lanes each. Row r of strip s is row s * step + r - top of the image; outside of
+/// the image every channel is `fill`, int8. Lane s * channels + c is channel c of strip s.
+struct Fold {
+    std::uint32_t strips = 1, rows = 0, step = 0, top = 0;
+    std::uint8_t fill = 0;
+    friend bool operator==(const Fold&, const Fold&) = default;
+};
+
+/// int8 in memory, [channel / 16][row][column][channel % 16], unless it is folded.
 struct Cube {
     std::uint32_t offset = 0;  ///< in the activations, bytes
     std::uint32_t height = 0, width = 0, channels = 0;
     bool flipped = false;  ///< bytes of the tensor, uint8, have their sign bit flipped
+    std::optional<Fold> fold{};
 
-    [[nodiscard]] std::uint64_t atoms() const;  ///< channels in units of 16
+    [[nodiscard]] std::uint64_t atoms() const;  ///< lanes in units of 16
+    [[nodiscard]] std::uint32_t rows() const { return fold ? fold->rows : height; }
+    [[nodiscard]] std::uint32_t lanes() const { return fold ? fold->strips * channels : channels; }
     [[nodiscard]] std::uint64_t surface_bytes() const;
     [[nodiscard]] std::uint64_t bytes() const { return atoms() * surface_bytes(); }
     [[nodiscard]] std::uint64_t elements() const {
@@ -57,6 +71,15 @@ struct ArtifactOperator {
     friend bool operator==(const ArtifactOperator&, const ArtifactOperator&) = default;
 };
 
+/// Tasks that one core runs one after the other.
+struct Part {
+    std::uint32_t first_task = 0, tasks = 0;
+    friend bool operator==(const Part&, const Part&) = default;
+};
+/// What runs at once, part n on core n, at most one for each core; first parts have at least as
+/// many tasks as later ones. A barrier stands behind it.
+using Stage = std::vector<Part>;
+
 struct Artifact {
     std::uint32_t activation_bytes = 0;
     SharedBytes constants;
@@ -66,8 +89,16 @@ struct Artifact {
     std::vector<TaskPlace> tasks;
     std::vector<Cube> inputs, outputs;  ///< as the operator's tensors
     std::vector<ArtifactOperator> operators;
+    std::vector<Stage> stages{};  ///< none: the operators one after the other on one core
     friend bool operator==(const Artifact&, const Artifact&) = default;
 };
+
+/// What runs one after the other, on as many cores as the program is made for.
+[[nodiscard]] std::vector<Stage> stages_of(const Artifact& artifact);
+/// The most cores of a stage.
+[[nodiscard]] std::size_t cores_of(const Artifact& artifact);
+/// "operator 3 CONV_2D of the plain model": whose tasks run in the stage.
+[[nodiscard]] std::string operators_of(const Artifact& artifact, const Stage& stage);
 
 [[nodiscard]] bool is_compiled(const model::Operator& op);
 
@@ -83,7 +114,8 @@ struct Artifact {
                                                    const std::uint32_t (&base)[area_count]);
 
 /// From a tensor's elements, [row][column][channel], to the cube's bytes, and back; lanes behind
-/// the last channel are written as 0. Precondition: both have their size.
+/// the last channel are written as 0. Precondition: both have their size; what is read is not
+/// folded.
 void to_cube(const Cube& cube, Bytes tensor, MutableBytes memory);
 void from_cube(const Cube& cube, Bytes memory, MutableBytes tensor);
 

@@ -46,9 +46,11 @@ class Reader {
         out_.commands.assign(stored_.commands()->begin(), stored_.commands()->end());
         REEF_CHECK(read_tasks());
         REEF_CHECK(read_relocations());
+        REEF_CHECK(read_folds());
         out_.inputs = REEF_TRY(cubes(*stored_.inputs(), "input"));
         out_.outputs = REEF_TRY(cubes(*stored_.outputs(), "output"));
         REEF_CHECK(read_operators());
+        REEF_CHECK(read_stages());
         return std::move(out_);
     }
 
@@ -131,11 +133,71 @@ class Reader {
         return {};
     }
 
+    /// An input is folded for whoever reads it.
+    Status read_folds() {
+        constexpr std::uint32_t most = 1U << 16;
+        if (stored_.folds() == nullptr) return {};
+        if (stored_.version() < 2) return broken("folds in a program of version 1", "folds");
+        for (const schema::Fold* f : *stored_.folds()) {
+            const auto place = fmt::format("fold {}", folds_.size());
+            if (f->input() >= stored_.inputs()->size())
+                return broken("of an input that there is not", place);
+            const Cube of = cube_of(*stored_.inputs()->Get(f->input()));
+            if (f->strips() < 2 || f->strips() > most || f->rows() < 1 || f->rows() > most ||
+                f->step() < 1 || f->step() > most || f->top() > most || of.channels > most ||
+                std::uint64_t{f->strips()} * of.channels > most)
+                return broken(fmt::format("{} strips of {} rows", f->strips(), f->rows()), place);
+            for (const auto& [other, fold] : folds_)
+                if (other == of) return broken("of a cube that is folded already", place);
+            folds_.emplace_back(of, Fold{f->strips(), f->rows(), f->step(), f->top(), f->fill()});
+        }
+        return {};
+    }
+
+    /// With its fold, when it is an input that has one. Its bytes' domain may be another than the
+    /// input's.
+    [[nodiscard]] Cube folded(Cube cube, bool is_input) const {
+        for (const auto& [of, fold] : folds_)
+            if (is_input && cube.offset == of.offset && cube.height == of.height &&
+                cube.width == of.width && cube.channels == of.channels)
+                cube.fold = fold;
+        return cube;
+    }
+
+    /// Every task once, on one core, in the order of the operators.
+    Status read_stages() {
+        if (stored_.stages() == nullptr) return {};
+        if (stored_.version() < 2) return broken("stages in a program of version 1", "stages");
+        std::uint64_t next = 0;
+        for (const schema::Stage* s : *stored_.stages()) {
+            const auto place = fmt::format("stage {}", out_.stages.size());
+            if (s->parts()->size() == 0 || s->parts()->size() > spec::core_count)
+                return broken(fmt::format("{} cores", s->parts()->size()), place);
+            std::vector<Part> sorted;
+            Stage& stage = out_.stages.emplace_back();
+            for (const schema::Part* p : *s->parts()) {
+                if (p->tasks() == 0) return broken("a core without tasks", place);
+                if (!stage.empty() && stage.back().tasks < p->tasks())
+                    return broken("a core with more tasks than the one before it", place);
+                stage.push_back({p->first_task(), p->tasks()});
+            }
+            sorted = stage;
+            std::ranges::sort(sorted, {}, &Part::first_task);
+            for (const Part& part : sorted) {
+                if (part.first_task != next)
+                    return broken("its tasks do not follow those before it", place);
+                next += part.tasks;
+            }
+        }
+        if (next != out_.tasks.size()) return broken("they have not all tasks", "stages");
+        return {};
+    }
+
     template <class List>
     Result<std::vector<Cube>> cubes(const List& list, const std::string& what) const {
         std::vector<Cube> out;
         for (const schema::Cube* c : list) {
-            out.push_back(cube_of(*c));
+            out.push_back(folded(cube_of(*c), what == input_));
             REEF_CHECK(check(out.back(), fmt::format("{} {}", what, out.size() - 1)));
         }
         return out;
@@ -158,7 +220,9 @@ class Reader {
         return {};
     }
 
+    static constexpr std::string_view input_ = "input";
     const schema::Program& stored_;
+    std::vector<std::pair<Cube, Fold>> folds_;
     Artifact out_;
 };
 
@@ -173,9 +237,9 @@ Result<Artifact> read_artifact(Bytes bytes) {
     if (bytes.size() < 8 || !schema::VerifyProgramBuffer(verifier))
         return broken("no program for the RK3588, or one that is cut off", "custom options");
     const schema::Program& stored = *schema::GetProgram(data);
-    if (stored.version() != artifact_version)
+    if (stored.version() < 1 || stored.version() > artifact_version)
         return fail(Cause::unsupported, fmt::format("a program of version {}", stored.version()),
-                    "custom options", fmt::format("version {} is read", artifact_version));
+                    "custom options", fmt::format("versions 1 to {} are read", artifact_version));
     const auto found = model::survey_flatbuffer(*flatbuffers::GetRoot<flatbuffers::Table>(data),
                                                 *schema::ProgramTypeTable(), "the program");
     if (found.misaligned != nullptr)

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "reef/rk3588/layout.h"
@@ -31,14 +33,65 @@ void flip(MutableBytes bytes) {
     for (std::byte& b : bytes) b ^= sign_bit;
 }
 
+/// Rows of a strip stand in its lanes of the atoms. Before the bytes are flipped.
+void fold(const Cube& cube, Bytes tensor, MutableBytes memory) {
+    const Fold& f = *cube.fold;
+    const std::size_t channels = cube.channels, row_bytes = cube.width * channels;
+    const std::byte zero = cube.flipped ? sign_bit : std::byte{0};
+    const auto fill = static_cast<std::byte>(f.fill) ^ zero;
+    std::ranges::fill(memory, zero);
+    const std::size_t surface = cube.surface_bytes();
+    for (std::uint32_t row = 0; row < f.rows; ++row)
+        for (std::uint32_t strip = 0; strip < f.strips; ++strip) {
+            const std::int64_t from = std::int64_t{strip} * f.step + row - f.top;
+            const bool inside = from >= 0 && from < cube.height;
+            const std::byte* in =
+                tensor.data() + (inside ? static_cast<std::size_t>(from) * row_bytes : 0);
+            for (std::size_t c = 0; c < channels; ++c) {
+                const std::size_t lane = strip * channels + c;
+                std::byte* to = memory.data() + lane / spec::atom_bytes * surface +
+                                row * cube.width * spec::atom_bytes + lane % spec::atom_bytes;
+                for (std::size_t x = 0; x < cube.width; ++x)
+                    to[x * spec::atom_bytes] = inside ? in[x * channels + c] : fill;
+            }
+        }
+}
+
+/// What older readers must not overlook is of version 2.
+std::uint32_t version_of(const Artifact& a) {
+    const bool folded =
+        std::ranges::any_of(a.inputs, [](const Cube& c) { return c.fold.has_value(); });
+    return !a.stages.empty() || folded ? 2 : 1;
+}
+
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::Stage>>> stored(
+    flatbuffers::FlatBufferBuilder& b, const std::vector<Stage>& stages) {
+    std::vector<flatbuffers::Offset<schema::Stage>> all;
+    for (const Stage& stage : stages) {
+        std::vector<schema::Part> parts;
+        for (const Part& part : stage) parts.emplace_back(part.first_task, part.tasks);
+        all.push_back(schema::CreateStage(b, b.CreateVectorOfStructs(parts)));
+    }
+    return stages.empty() ? 0 : b.CreateVector(all);
+}
+
+std::vector<schema::Fold> folds_of(const std::vector<Cube>& inputs) {
+    std::vector<schema::Fold> folds;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (const auto& f = inputs[i].fold)
+            folds.emplace_back(static_cast<std::uint32_t>(i), f->strips, f->rows, f->step, f->top,
+                               f->fill);
+    return folds;
+}
+
 }  // namespace
 
 std::uint64_t Cube::atoms() const {
-    return (std::uint64_t{channels} + spec::atom_bytes - 1) / spec::atom_bytes;
+    return (std::uint64_t{lanes()} + spec::atom_bytes - 1) / spec::atom_bytes;
 }
 
 std::uint64_t Cube::surface_bytes() const {
-    return std::uint64_t{height} * width * spec::atom_bytes;
+    return std::uint64_t{rows()} * width * spec::atom_bytes;
 }
 
 bool is_compiled(const model::Operator& op) {
@@ -68,8 +121,12 @@ std::vector<std::byte> write_artifact(const Artifact& a) {
     const auto inputs = b.CreateVectorOfStructs(stored(a.inputs));
     const auto outputs = b.CreateVectorOfStructs(stored(a.outputs));
     const auto operator_table = b.CreateVector(operators);
-    b.Finish(schema::CreateProgram(b, artifact_version, a.activation_bytes, constants, commands,
-                                   relocation_table, task_table, inputs, outputs, operator_table),
+    const auto stages = stored(b, a.stages);
+    const auto folds = folds_of(a.inputs);
+    const auto fold_table = folds.empty() ? 0 : b.CreateVectorOfStructs(folds);
+    b.Finish(schema::CreateProgram(b, version_of(a), a.activation_bytes, constants, commands,
+                                   relocation_table, task_table, inputs, outputs, operator_table,
+                                   stages, fold_table),
              schema::ProgramIdentifier());
     const auto bytes = std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize()));
     return {bytes.begin(), bytes.end()};
@@ -83,8 +140,38 @@ std::vector<std::uint64_t> relocated(const Artifact& artifact,
     return words;
 }
 
+std::vector<Stage> stages_of(const Artifact& artifact) {
+    if (!artifact.stages.empty()) return artifact.stages;
+    std::vector<Stage> stages;
+    for (const ArtifactOperator& op : artifact.operators)
+        if (op.tasks != 0) stages.push_back({{op.first_task, op.tasks}});
+    return stages;
+}
+
+std::size_t cores_of(const Artifact& artifact) {
+    std::size_t cores = 1;
+    for (const Stage& stage : artifact.stages) cores = std::max(cores, stage.size());
+    return cores;
+}
+
+std::string operators_of(const Artifact& artifact, const Stage& stage) {
+    std::string text;
+    for (const ArtifactOperator& op : artifact.operators) {
+        const bool here = std::ranges::any_of(stage, [&](const Part& part) {
+            return part.first_task < op.first_task + op.tasks &&
+                   op.first_task < part.first_task + part.tasks;
+        });
+        if (here)
+            text += fmt::format("{}operator {} {}", text.empty() ? "" : " and ", op.index, op.name);
+    }
+    return text + " of the plain model";
+}
+
 void to_cube(const Cube& cube, Bytes tensor, MutableBytes memory) {
-    to_cube(shape_of(cube), 1, tensor, memory, cube.flipped ? sign_bit : std::byte{0});
+    if (cube.fold)
+        fold(cube, tensor, memory);
+    else
+        to_cube(shape_of(cube), 1, tensor, memory, cube.flipped ? sign_bit : std::byte{0});
     if (cube.flipped) flip(memory);
 }
 

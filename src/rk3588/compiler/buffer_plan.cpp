@@ -41,21 +41,28 @@ std::int64_t ConvolutionShape::bytes_per_kernel() const {
     return std::int64_t{window.kernel_h} * window.kernel_w * padded_channels();
 }
 
-std::int64_t ConvolutionShape::entries_per_row() const {
+std::int64_t ConvolutionShape::entries_of(std::int32_t pixels) const {
     constexpr std::int64_t atoms_per_entry = spec::cbuf_entry_bytes / spec::atom_bytes;
     const std::int64_t atoms = padded_channels() / atom;
     const std::int64_t rest = atoms % atoms_per_entry;
     // Three atoms of a pixel take an entry of their own.
-    const std::int64_t rest_entries = rest == 3 ? width : up(rest * width, atoms_per_entry);
-    return atoms / atoms_per_entry * width + rest_entries;
+    const std::int64_t rest_entries = rest == 3 ? pixels : up(rest * pixels, atoms_per_entry);
+    return atoms / atoms_per_entry * pixels + rest_entries;
 }
 
-std::optional<BufferPlan> buffer_plan(const ConvolutionShape& shape) {
-    const std::int64_t row = shape.entries_per_row();
-    const std::int64_t rows = shape.height;
+ConvolutionShape ConvolutionShape::part(std::int32_t channel_count) const {
+    ConvolutionShape s = *this;
+    s.out_channels = channel_count;
+    if (depthwise) s.channels = channel_count;
+    return s;
+}
+
+std::optional<BufferPlan> buffer_plan(const ConvolutionShape& shape, std::int32_t rows,
+                                      std::int32_t columns) {
+    const std::int64_t row = shape.entries_of(columns);
     std::int64_t wanted = up(row * rows, bank_entries);
     // The DMA reads on into the next bank when an image of one column all but fills the last one.
-    if (shape.width == 1 && row * rows * 100 >= wanted * bank_entries * 97) ++wanted;
+    if (columns == 1 && row * rows * 100 >= wanted * bank_entries * 97) ++wanted;
     const std::int64_t bytes =
         shape.bytes_per_kernel() * (shape.depthwise ? 1 : shape.out_channels);
     const std::int64_t weights = up(up(bytes, spec::cbuf_entry_bytes), bank_entries) + 1;
@@ -77,37 +84,107 @@ std::optional<BufferPlan> buffer_plan(const ConvolutionShape& shape) {
     return plan;
 }
 
-std::vector<RowTile> row_tiles(const ConvolutionShape& shape, const BufferPlan& plan) {
-    const auto& w = shape.window;
-    const auto begin = [&](std::int32_t row) { return row * w.stride_h - w.top; };
-    const auto end = [&](std::int32_t row) {
-        return std::min(shape.height, begin(row) + w.reach_h());
-    };
-    std::vector<RowTile> tiles;
-    for (std::int32_t first = 0; first < shape.out_height;) {
-        const std::int32_t top = std::max(0, begin(first));
-        std::int32_t next = first;
-        while (next < shape.out_height && end(next) - top <= plan.rows) ++next;
-        if (next == first) return {};
-        tiles.push_back(
-            {first, next - first, top, end(next - 1) - top, std::max(0, -begin(first))});
-        first = next;
+namespace {
+
+/// One side of the image.
+struct Side {
+    std::int32_t size = 0;  ///< of the input
+    std::int32_t stride = 0, reach = 0, padding = 0;
+    [[nodiscard]] std::int32_t begin(std::int32_t i) const { return i * stride - padding; }
+    [[nodiscard]] Stretch stretch(std::int32_t first, std::int32_t count) const {
+        const std::int32_t from = std::max(0, begin(first));
+        const std::int32_t to = std::min(size, begin(first + count - 1) + reach);
+        return {first, count, from, to - from, std::max(0, -begin(first))};
     }
-    return tiles;
+};
+
+Side side_of_rows(const ConvolutionShape& s) {
+    return {s.height, s.window.stride_h, s.window.reach_h(), s.window.top};
+}
+Side side_of_columns(const ConvolutionShape& s) {
+    return {s.width, s.window.stride_w, s.window.reach_w(), s.window.left};
 }
 
-std::optional<Tiling> tiling_of(const ConvolutionShape& shape) {
-    ConvolutionShape part = shape;
-    for (const std::int32_t channels : {shape.out_channels, std::min(shape.out_channels, atom)}) {
-        // All channels of a depthwise convolution share the features.
-        if (shape.depthwise && channels != shape.out_channels) break;
-        part.out_channels = channels;
-        const auto buffer = buffer_plan(part);
-        if (!buffer) continue;
-        auto rows = row_tiles(part, *buffer);
-        if (!rows.empty()) return Tiling{channels, *buffer, std::move(rows)};
+/// As many at once as `most` of the input hold. Empty: not even one.
+std::vector<Stretch> stretches(const Side& side, const Rows& of, std::int32_t most) {
+    std::vector<Stretch> all;
+    const std::int32_t end = of.first + of.count;
+    for (std::int32_t first = of.first; first < end;) {
+        std::int32_t count = 0;
+        while (first + count < end && side.stretch(first, count + 1).count_in <= most) ++count;
+        if (count == 0) return {};
+        all.push_back(side.stretch(first, count));
+        first += count;
+    }
+    return all;
+}
+
+/// `count` things in so many shares, the first ones larger by one.
+Rows share_of(std::int32_t count, std::int32_t shares, std::int32_t number) {
+    const std::int32_t each = count / shares, more = count % shares;
+    return {number * each + std::min(number, more), each + (number < more ? 1 : 0)};
+}
+
+}  // namespace
+
+std::optional<Tiling> tiling_of(const ConvolutionShape& shape, const Rows& rows) {
+    const Side side = side_of_rows(shape), across = side_of_columns(shape);
+    const bool whole = rows.count == shape.out_height;
+    const std::int32_t rows_in =
+        whole ? shape.height : side.stretch(rows.first, rows.count).count_in;
+    for (std::int32_t parts = 1; parts <= shape.out_width; ++parts) {
+        const std::int32_t columns = (shape.out_width + parts - 1) / parts;
+        std::vector<Stretch> all;
+        std::int32_t widest = 0;
+        for (std::int32_t first = 0; first < shape.out_width; first += columns) {
+            all.push_back(across.stretch(first, std::min(columns, shape.out_width - first)));
+            widest = std::max(widest, all.back().count_in);
+        }
+        // The right edge is where the image ends: a single stretch has all its columns.
+        if (all.size() == 1) {
+            all.front().count_in = shape.width;
+            widest = shape.width;
+        }
+        const auto buffer = buffer_plan(shape, rows_in, widest);
+        if (!buffer) return std::nullopt;
+        Tiling tiling{*buffer, {}};
+        for (const Stretch& down : stretches(side, rows, buffer->rows))
+            for (const Stretch& right : all) tiling.tiles.push_back({down, right});
+        if (!tiling.tiles.empty()) return tiling;
     }
     return std::nullopt;
+}
+
+std::int32_t channels_of_task(const ConvolutionShape& shape) {
+    const Rows all{0, shape.out_height};
+    if (tiling_of(shape, all)) return shape.out_channels;
+    // All channels of a depthwise convolution share the features.
+    if (shape.depthwise || shape.out_channels <= atom) return 0;
+    return tiling_of(shape.part(atom), all) ? atom : 0;
+}
+
+std::vector<Piece> pieces_of(const ConvolutionShape& shape, std::int32_t task_channels, Split split,
+                             std::int32_t cores) {
+    const auto step = static_cast<std::int32_t>(shape.depthwise ? spec::int8_depthwise_lanes
+                                                                : spec::int8_group_kernels);
+    const std::int32_t unit = task_channels < shape.out_channels ? task_channels : step;
+    const auto units = static_cast<std::int32_t>(up(shape.out_channels, unit));
+    std::vector<Piece> pieces;
+    for (std::int32_t core = 0; core < cores; ++core) {
+        Rows rows{0, shape.out_height}, channels{0, units};
+        (split == Split::rows ? rows : channels) =
+            share_of(split == Split::rows ? shape.out_height : units, cores, core);
+        if (rows.count == 0 || channels.count == 0) return {};
+        const std::int32_t end =
+            std::min(shape.out_channels, (channels.first + channels.count) * unit);
+        for (std::int32_t c = channels.first * unit; c < end; c += task_channels) {
+            const std::int32_t count = std::min(task_channels, end - c);
+            auto tiling = tiling_of(shape.part(count), rows);
+            if (!tiling) return {};
+            pieces.push_back({core, c, count, tiling->buffer, std::move(tiling->tiles)});
+        }
+    }
+    return pieces;
 }
 
 }  // namespace reef::rk3588::lowering

@@ -23,8 +23,10 @@ struct ConvolutionShape {
         const;  ///< of the output, as the arrays make them
     [[nodiscard]] std::int64_t bytes_per_kernel() const;
     [[nodiscard]] std::int64_t weight_bytes() const { return bytes_per_kernel() * kernels(); }
-    /// Pixels of whole atoms in one row, in entries of the CBUF.
-    [[nodiscard]] std::int64_t entries_per_row() const;
+    /// So many pixels of whole atoms, in entries of the CBUF.
+    [[nodiscard]] std::int64_t entries_of(std::int32_t pixels) const;
+    /// The same for some of the output channels.
+    [[nodiscard]] ConvolutionShape part(std::int32_t channel_count) const;
 };
 
 struct BufferPlan {
@@ -33,26 +35,52 @@ struct BufferPlan {
     std::int32_t rows = 0;       ///< of the input, at once
 };
 
-/// Rows of results that one task computes.
-struct RowTile {
-    std::int32_t first = 0, rows = 0;        ///< of the output
-    std::int32_t first_in = 0, rows_in = 0;  ///< of the input
-    std::int32_t pad_top = 0;
+/// Some of the results along one side of the image, and what of the input they take.
+struct Stretch {
+    std::int32_t first = 0, count = 0;        ///< of the output
+    std::int32_t first_in = 0, count_in = 0;  ///< of the input
+    std::int32_t padding = 0;                 ///< in front of the first one
 };
 
-/// Nothing: a group of kernels does not fit.
-[[nodiscard]] std::optional<BufferPlan> buffer_plan(const ConvolutionShape& shape);
+/// What one task computes.
+struct Tile {
+    Stretch rows, columns;
+};
 
-/// From top to bottom. Empty: the rows of one row of results do not fit.
-[[nodiscard]] std::vector<RowTile> row_tiles(const ConvolutionShape& shape, const BufferPlan& plan);
+/// From an image's part of so many rows and columns. Nothing: a group of kernels does not fit.
+[[nodiscard]] std::optional<BufferPlan> buffer_plan(const ConvolutionShape& shape,
+                                                    std::int32_t rows, std::int32_t columns);
 
-/// How a convolution becomes tasks: for some output channels at a time, for some rows at a time.
+struct Rows {
+    std::int32_t first = 0, count = 0;
+};
+
+/// Tasks for some rows of all results: whole rows, or where none fits columns, too, from top to
+/// bottom and from left to right.
 struct Tiling {
-    std::int32_t channels = 0;  ///< of the output, of a task: all, or one surface's
     BufferPlan buffer;
-    std::vector<RowTile> rows;
+    std::vector<Tile> tiles;
 };
-/// All channels at once where they fit, else those of one surface. Nothing: neither fits.
-[[nodiscard]] std::optional<Tiling> tiling_of(const ConvolutionShape& shape);
+[[nodiscard]] std::optional<Tiling> tiling_of(const ConvolutionShape& shape, const Rows& rows);
+
+/// Output channels of a task: all, or where these do not fit those of one surface. 0: neither.
+[[nodiscard]] std::int32_t channels_of_task(const ConvolutionShape& shape);
+
+/// What one core computes of some output channels.
+struct Piece {
+    std::int32_t core = 0;
+    std::int32_t channel = 0, channels = 0;
+    BufferPlan buffer;
+    std::vector<Tile> tiles;
+};
+
+/// How cores share a convolution.
+enum class Split : std::uint8_t { rows, channels };
+
+/// In the order of cores; first cores get one row or one group of channels more. Empty: there are
+/// fewer rows or groups than cores, or it does not fit. Precondition: `task_channels` fit.
+[[nodiscard]] std::vector<Piece> pieces_of(const ConvolutionShape& shape,
+                                           std::int32_t task_channels, Split split,
+                                           std::int32_t cores);
 
 }  // namespace reef::rk3588::lowering

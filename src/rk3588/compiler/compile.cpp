@@ -19,15 +19,29 @@ using compiler::Graph;
 using lowering::Plan;
 
 namespace pass {
-constexpr std::string_view lower = "lower", place = "place", emit = "emit";
+constexpr std::string_view lower = "lower", divide = "divide", place = "place", emit = "emit";
 }  // namespace pass
-constexpr auto own_passes = std::to_array<std::string_view>({pass::lower, pass::place, pass::emit});
+constexpr auto own_passes =
+    std::to_array<std::string_view>({pass::lower, pass::divide, pass::place, pass::emit});
 
 std::string text_of(const Plan& plan) {
     std::string text;
     for (const auto& r : report_of(plan))
         text += fmt::format("{} {}: {} tasks, {} data and {} weight banks, {} bytes\n", r.index,
                             r.name, r.tasks, r.data_banks, r.weight_banks, r.bytes.total());
+    return text;
+}
+
+std::string stages_text(const Plan& plan) {
+    std::string text;
+    for (const auto& step : plan.steps) {
+        const auto works = work_of(plan, step);
+        for (std::size_t core = 0; core < works.size(); ++core)
+            text += fmt::format("stage {} core {}: {} {}, {} tasks, {} bytes\n", step.stage,
+                                static_cast<std::size_t>(step.core) + core, step.node,
+                                plan.graph->nodes[step.node].name, works[core].tasks,
+                                works[core].bytes.total());
+    }
     return text;
 }
 
@@ -82,6 +96,9 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(passes.begin(pass::lower));
         Plan plan = REEF_TRY(lowering::lower(graph, program, numbers_));
         passes.print(pass::lower, [&] { return text_of(plan); });
+        REEF_CHECK(passes.begin(pass::divide));
+        lowering::divide(plan, numbers_.cores);
+        passes.print(pass::divide, [&] { return stages_text(plan); });
         REEF_CHECK(passes.begin(pass::place));
         REEF_CHECK(lowering::place(plan));
         passes.print(pass::place, [&] { return places_of(plan); });
@@ -99,6 +116,9 @@ class Backend final : public compiler::Backend {
         CompiledProgram& done = out_.programs.emplace_back();
         done.operators = report_of(plan);
         done.tasks = artifact.tasks.size();
+        done.cores = cores_of(artifact);
+        done.barriers = artifact.stages.size();
+        done.cycles = cycles_of(plan);
         done.fused_sums = static_cast<std::size_t>(std::ranges::count_if(plan.steps, has_sum));
         done.activation_bytes = artifact.activation_bytes;
         done.constant_bytes = artifact.constants.size();

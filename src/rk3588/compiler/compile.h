@@ -14,6 +14,9 @@ namespace reef::rk3588 {
 struct CompiledProgram {
     std::vector<OperatorReport> operators;
     std::size_t tasks = 0;
+    std::size_t cores = 1;       ///< that work at once, at most
+    std::size_t barriers = 0;    ///< of several cores
+    std::uint64_t cycles = 0;    ///< estimated, from the first task to the last
     std::size_t fused_sums = 0;  ///< that a convolution computes, too
     std::size_t activation_bytes = 0, constant_bytes = 0, command_bytes = 0;
 };

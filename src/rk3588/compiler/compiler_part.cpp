@@ -15,7 +15,10 @@ namespace {
 constexpr std::string_view requant = "requant", assume = "assume", costs = "costs";
 constexpr std::string_view as_tflite = "tflite", as_exact = "exact";
 constexpr std::string_view assume_round = "round", assume_nrdma = "nrdma";
+constexpr std::string_view assume_ppu = "ppu";
 constexpr std::string_view fuse = "fuse", fuse_sums = "add";
+constexpr std::string_view images = "images", folded = "folded", plain = "plain";
+constexpr std::string_view cores = "cores";
 
 std::string megabytes(std::uint64_t bytes) {
     return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6);
@@ -37,6 +40,20 @@ std::unexpected<Error> no_value(std::string_view setting, const std::string& val
                 std::move(hint));
 }
 
+Status read_assumptions(const std::string& value, Options& out) {
+    for (const std::string& word : words_of(value)) {
+        if (word == assume_round)
+            out.assume_round = true;
+        else if (word == assume_nrdma)
+            out.assume_nrdma = true;
+        else if (word == assume_ppu)
+            out.assume_ppu = true;
+        else
+            return no_value(assume, word, "values are round, nrdma and ppu, with commas between");
+    }
+    return {};
+}
+
 Result<Options> numbers_of(const chip::CompileOptions& options) {
     Options out;
     for (const auto& [name, value] : options.settings) {
@@ -45,17 +62,21 @@ Result<Options> numbers_of(const chip::CompileOptions& options) {
                 return no_value(name, value, "values are tflite and exact");
             out.requant = value == as_exact ? Options::Requant::exact : Options::Requant::tflite;
         } else if (name == assume) {
-            for (const std::string& word : words_of(value)) {
-                if (word != assume_round && word != assume_nrdma)
-                    return no_value(name, word, "values are round and nrdma, with commas between");
-                (word == assume_round ? out.assume_round : out.assume_nrdma) = true;
-            }
+            REEF_CHECK(read_assumptions(value, out));
+        } else if (name == images) {
+            if (value != folded && value != plain)
+                return no_value(name, value, "values are folded and plain");
+            out.fold_images = value == folded;
+        } else if (name == cores) {
+            if (value != "1" && value != "2" && value != "3")
+                return no_value(name, value, "the chip has 3");
+            out.cores = value.front() - '0';
         } else if (name == fuse) {
             if (value != fuse_sums) return no_value(name, value, "its value is add");
             out.fuse_sums = true;
         } else if (name != costs) {
             return fail(Cause::bad_argument, fmt::format("no setting '{}'", name), {},
-                        "settings are requant, assume, fuse and costs");
+                        "settings are requant, assume, fuse, images, cores and costs");
         }
     }
     return out;
@@ -79,8 +100,8 @@ Totals totals_of(const CompiledProgram& p) {
     for (const OperatorReport& r : p.operators) {
         t.macs += r.macs;
         t.bytes += r.bytes.total();
-        t.cycles += r.cycles;
     }
+    t.cycles = p.cycles;
     return t;
 }
 
@@ -88,6 +109,13 @@ double utilisation(std::uint64_t macs, std::uint64_t cycles) {
     if (cycles == 0) return 0;
     return static_cast<double>(macs) /
            (static_cast<double>(cycles) * spec::assumed::macs_per_cycle);
+}
+
+/// Of a program for several cores.
+std::string cores_text(const CompiledProgram& p, const OperatorReport& r) {
+    if (p.cores == 1) return {};
+    if (r.cores == 1) return fmt::format(" on core {}", r.first_core);
+    return fmt::format(" on {} cores", r.cores);
 }
 
 chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size_t count,
@@ -103,16 +131,20 @@ chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size
                                       megabytes(p.constant_bytes), megabytes(p.activation_bytes),
                                       megabytes(p.command_bytes)));
     section.add("bytes moved", megabytes(t.bytes));
-    section.add("estimate", fmt::format("{} cycles of one core, {:.1f} % of its multipliers",
-                                        t.cycles, 100 * utilisation(t.macs, t.cycles)));
+    if (p.cores > 1) section.add("cores", fmt::format("{}, with {} barriers", p.cores, p.barriers));
+    section.add("estimate",
+                fmt::format("{} cycles, {:.1f} % of the multipliers of {}", t.cycles,
+                            100 * utilisation(t.macs, t.cycles * p.cores),
+                            p.cores == 1 ? "one core" : fmt::format("{} cores", p.cores)));
     if (!each) return section;
     for (const OperatorReport& r : p.operators)
-        section.add(fmt::format("{} {}", r.index, r.name),
-                    r.tasks == 0
-                        ? std::string("stands where its inputs are")
-                        : fmt::format("{} tasks, banks {}+{}, {} bytes, {} cycles, {:.1f} %",
-                                      r.tasks, r.data_banks, r.weight_banks, r.bytes.total(),
-                                      r.cycles, 100 * utilisation(r.macs, r.cycles)));
+        section.add(
+            fmt::format("{} {}", r.index, r.name),
+            r.tasks == 0
+                ? std::string("stands where its inputs are")
+                : fmt::format("{} tasks{}, banks {}+{}, {} bytes, {} cycles, {:.1f} %", r.tasks,
+                              cores_text(p, r), r.data_banks, r.weight_banks, r.bytes.total(),
+                              r.cycles, 100 * utilisation(r.macs, r.cycles * r.cores)));
     return section;
 }
 
@@ -125,16 +157,22 @@ chip::Object document_of(const CompiledProgram& p) {
     const Totals t = totals_of(p);
     chip::Array operators;
     for (const OperatorReport& r : p.operators)
-        operators.emplace_back(chip::Object{{"index", r.index},
-                                            {"name", r.name},
-                                            {"tasks", r.tasks},
-                                            {"data_banks", r.data_banks},
-                                            {"weight_banks", r.weight_banks},
-                                            {"macs", r.macs},
-                                            {"bytes_moved", document_of(r.bytes)},
-                                            {"estimated_cycles", r.cycles},
-                                            {"worst_gain_error", r.worst_gain_error}});
+        operators.emplace_back(
+            chip::Object{{"index", r.index},
+                         {"name", r.name},
+                         {"tasks", r.tasks},
+                         {"data_banks", r.data_banks},
+                         {"weight_banks", r.weight_banks},
+                         {"macs", r.macs},
+                         {"bytes_moved", document_of(r.bytes)},
+                         {"first_core", r.first_core},
+                         {"cores", r.cores},
+                         {"estimated_cycles", r.cycles},
+                         {"utilisation", utilisation(r.macs, r.cycles * r.cores)},
+                         {"worst_gain_error", r.worst_gain_error}});
     return {{"tasks", p.tasks},
+            {"cores", p.cores},
+            {"barriers", p.barriers},
             {"fused_sums", p.fused_sums},
             {"activation_bytes", p.activation_bytes},
             {"constant_bytes", p.constant_bytes},
@@ -167,13 +205,20 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
          .choices = {std::string(as_tflite), std::string(as_exact)}},
         {.name = std::string(assume),
          .sentence = "Use forms that no real chip has shown: round (CVT_ROUND), nrdma (factors "
-                     "of BN from memory)",
-         .choices = {std::string(assume_round), std::string(assume_nrdma)},
+                     "of BN from memory), ppu (the greatest of int8 windows)",
+         .choices = {std::string(assume_round), std::string(assume_nrdma), std::string(assume_ppu)},
          .several = true},
         {.name = std::string(fuse),
          .sentence = "Compute sums with a convolution in front of them (add): fewer bytes moved, "
                      "results one apart from TFLite's more often",
          .choices = {std::string(fuse_sums)}},
+        {.name = std::string(images),
+         .sentence = "Strips of an input of few channels beside each other in an atom, or each "
+                     "pixel in an atom of its own (default: folded)",
+         .choices = {std::string(folded), std::string(plain)}},
+        {.name = std::string(cores),
+         .sentence = "Cores that share the work (default: 1)",
+         .choices = {"1", "2", "3"}},
         {.name = std::string(costs),
          .sentence = "List tasks, banks, bytes moved and estimated cycles of each operator, "
                      "and the unproven forms",

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "reef_spec/rk3588_machine.h"
+#include "rk3588/compiler/elements.h"
 #include "rk3588/compiler/lowering.h"
 #include "rk3588/compiler/plan.h"
 #include "rk3588/compiler/weights.h"
@@ -18,6 +20,8 @@ using compiler::Activation;
 using compiler::Graph;
 using compiler::Node;
 using compiler::Value;
+
+constexpr std::int32_t atom_lanes = static_cast<std::int32_t>(spec::atom_bytes);
 
 ConvolutionShape images_of(const Graph& graph, const Node& node) {
     const Value &in = graph.values[node.inputs[0]], &out = graph.values[node.outputs[0]];
@@ -95,6 +99,44 @@ PoolNumbers average_of_signed(const ConvolutionShape& s, std::int32_t pixels) {
     return pool;
 }
 
+/// Which value of a channel, and which channel, a kernel of a folded convolution makes: the strips
+/// of a surface stand one below the other, so that the result is no folded one.
+template <typename T>
+std::vector<T> folded_channels(const std::vector<T>& plain, std::int32_t strips, T behind) {
+    const std::size_t count = plain.size();
+    std::vector<T> out;
+    for (std::size_t first = 0; first < count; first += spec::atom_bytes)
+        for (std::int32_t strip = 0; strip < strips; ++strip)
+            for (std::size_t lane = 0; lane < spec::atom_bytes; ++lane)
+                out.push_back(first + lane < count ? plain[first + lane] : behind);
+    return out;
+}
+
+/// Every kernel once for each strip: weights for the strip's channels, and the zero point for the
+/// others'.
+std::vector<std::byte> folded_weights(Bytes weights, const compiler::Convolution& conv,
+                                      std::int32_t strips) {
+    const auto size = [](std::int32_t n) { return static_cast<std::size_t>(n); };
+    const std::size_t channels = size(conv.in_channels), lanes = channels * size(strips);
+    const std::size_t taps = size(conv.window.kernel_h) * size(conv.window.kernel_w);
+    const std::vector<std::byte> nothing(taps * lanes, static_cast<std::byte>(conv.weight_zero));
+    std::vector<std::size_t> kernels(size(conv.out_channels));
+    std::iota(kernels.begin(), kernels.end(), std::size_t{0});
+    const auto order = folded_channels(kernels, strips, kernels.size());
+    std::vector<std::byte> out;
+    out.reserve(order.size() * nothing.size());
+    for (std::size_t k = 0; k < order.size(); ++k) {
+        auto kernel = nothing;
+        const std::size_t strip = k / spec::atom_bytes % size(strips);
+        for (std::size_t tap = 0; order[k] < kernels.size() && tap < taps; ++tap)
+            std::ranges::copy(
+                weights.subspan((order[k] * taps + tap) * channels, channels),
+                kernel.begin() + static_cast<std::ptrdiff_t>(tap * lanes + strip * channels));
+        out.insert(out.end(), kernel.begin(), kernel.end());
+    }
+    return out;
+}
+
 class Lowering {
   public:
     Lowering(const Graph& graph, const compiler::Program& program, const Options& options)
@@ -119,6 +161,7 @@ class Lowering {
                             model::place_of(plan_.graph->subgraph(), index));
             plan_.steps.push_back({index, node.inputs, node.outputs[0], std::move(*kind)});
         }
+        find_roots(plan_);
         return std::move(plan_);
     }
 
@@ -178,8 +221,9 @@ class Lowering {
             if (!reach(fused, ratio, r)) return;
         }
         auto kind = convolution(shape_of(*plan_.graph, conv, operation), std::move(*numbers));
-        // A task for one surface has nothing for the second reader.
-        if (!kind || kind->channel_tiles() > 1) return;
+        // A task for one surface has nothing for the second reader, and gaps between an operand's
+        // rows are nothing that is known.
+        if (!kind || kind->task_channels < kind->shape.out_channels || has_columns(*kind)) return;
         add_weights(*kind, operation.weights.view());
         kind->sum = fused;
         fused_away_.push_back(*maker);
@@ -196,14 +240,19 @@ class Lowering {
         return at;
     }
 
-    Or<ConvolutionStep> convolution(ConvolutionShape shape, Numbers numbers) {
+    static bool has_columns(const ConvolutionStep& s) {
+        return std::ranges::any_of(s.pieces, [&](const Piece& piece) {
+            return piece.tiles.front().columns.count < s.shape.out_width;
+        });
+    }
+
+    Or<ConvolutionStep> convolution(const ConvolutionShape& shape, Numbers numbers) {
         ConvolutionStep s;
-        auto tiling = tiling_of(shape);
-        if (!tiling) return std::unexpected("it does not fit the convolution buffer");
-        s.buffer = tiling->buffer;
-        s.tiles = std::move(tiling->rows);
-        s.tile_channels = tiling->channels;
+        s.task_channels = channels_of_task(shape);
+        if (s.task_channels == 0) return std::unexpected("it does not fit the convolution buffer");
+        s.pieces = pieces_of(shape, s.task_channels, Split::rows, 1);
         s.shape = shape;
+        s.macs = macs_of(shape);
         s.input_zero = numbers.input_zero;
         s.weight_zero = numbers.weight_zero;
         s.numbers = std::move(numbers.requantisation);
@@ -218,25 +267,97 @@ class Lowering {
         // Each part of the output channels has groups of kernels of its own.
         std::vector<std::byte> all;
         const std::size_t kernel = weights.size() / static_cast<std::size_t>(s.shape.out_channels);
-        for (std::int32_t c = 0; c < s.shape.out_channels; c += s.tile_channels) {
-            const ConvolutionShape part = s.part(c);
-            const auto packed = packed_weights(
-                part,
-                s.channel_tiles() == 1
-                    ? weights
-                    : weights.subspan(static_cast<std::size_t>(c) * kernel,
-                                      static_cast<std::size_t>(part.out_channels) * kernel),
-                s.weight_zero);
+        for (std::int32_t c = 0; c < s.shape.out_channels; c += s.task_channels) {
+            const std::int32_t count = std::min(s.task_channels, s.shape.out_channels - c);
+            const bool whole = count == s.shape.out_channels;
+            const auto packed =
+                packed_weights(s.shape.part(count),
+                               whole ? weights
+                                     : weights.subspan(static_cast<std::size_t>(c) * kernel,
+                                                       static_cast<std::size_t>(count) * kernel),
+                               s.weight_zero);
             all.insert(all.end(), packed.begin(), packed.end());
         }
         s.weights = put(all);
         s.weight_bytes = static_cast<std::uint32_t>(all.size());
     }
 
+    /// How the image's rows may stand beside each other: as many strips as an atom has lanes for,
+    /// of as many rows of results each.
+    [[nodiscard]] std::optional<Fold> fold_of(const Node& node, const compiler::Convolution& conv,
+                                              const ConvolutionShape& shape) const {
+        const ValueId in = node.inputs[0], out = node.outputs[0];
+        const auto& ports = plan_.program->inputs;
+        if (2 * shape.channels > atom_lanes || shape.out_height < 2) return std::nullopt;
+        const auto readers = std::ranges::count_if(plan_.program->nodes, [&](std::size_t n) {
+            return compiler::holds(plan_.graph->nodes[n].inputs, in);
+        });
+        if (!options_.fold_images || conv.depthwise || readers != 1 ||
+            std::ranges::count(ports, in, &compiler::Program::Port::source) != 1)
+            return std::nullopt;
+        // Several surfaces of results follow each other without a gap; behind one there may be one.
+        const bool exact = shape.out_channels > atom_lanes || is_part(out);
+        std::int32_t strips = std::min(atom_lanes / shape.channels, shape.out_height);
+        while (exact && strips > 1 && shape.out_height % strips != 0) --strips;
+        const std::int32_t rows = (shape.out_height + strips - 1) / strips;
+        strips = (shape.out_height + rows - 1) / rows;
+        const std::int32_t stored = (rows - 1) * shape.window.stride_h + shape.window.reach_h();
+        if (strips < 2 || stored >= shape.height) return std::nullopt;
+        return Fold{.strips = static_cast<std::uint32_t>(strips),
+                    .rows = static_cast<std::uint32_t>(stored),
+                    .step = static_cast<std::uint32_t>(rows * shape.window.stride_h),
+                    .top = static_cast<std::uint32_t>(shape.window.top),
+                    .fill = static_cast<std::uint8_t>(zero_of(plan_.value(in)))};
+    }
+    [[nodiscard]] bool is_part(ValueId value) const {
+        return std::ranges::any_of(plan_.program->nodes, [&](std::size_t n) {
+            const Node& node = plan_.graph->nodes[n];
+            return std::holds_alternative<compiler::Concatenation>(node.operation) &&
+                   compiler::holds(node.inputs, value);
+        });
+    }
+
+    /// Nothing: the folded one is no better, or does not fit.
+    std::optional<ConvolutionStep> folded(const Node& node, const compiler::Convolution& conv,
+                                          const ConvolutionShape& plain, Numbers numbers) {
+        const auto fold = fold_of(node, conv, plain);
+        if (!fold) return std::nullopt;
+        const auto strips = static_cast<std::int32_t>(fold->strips);
+        ConvolutionShape shape = plain;
+        shape.height = static_cast<std::int32_t>(fold->rows);
+        shape.channels = plain.channels * strips;
+        shape.window.top = 0;
+        shape.out_height = (plain.out_height + strips - 1) / strips;
+        shape.out_channels =
+            (plain.out_channels + atom_lanes - 1) / atom_lanes * atom_lanes * strips;
+        const auto bytes = [](const ConvolutionShape& s) {
+            return std::int64_t{s.height} * s.width * s.padded_channels() + s.weight_bytes();
+        };
+        if (bytes(shape) >= bytes(plain) || !refuse_shape(shape).empty() ||
+            channels_of_task(shape) < shape.out_channels)
+            return std::nullopt;
+        numbers.biases = folded_channels(numbers.biases, strips, 0);
+        auto& r = numbers.requantisation;
+        r.factors = folded_channels(r.factors, strips, std::int16_t{1});
+        r.powers = folded_channels(r.powers, strips, std::int16_t{1});
+        auto s = convolution(shape, std::move(numbers));
+        if (!s) return std::nullopt;
+        s->macs = macs_of(plain);
+        add_weights(*s, folded_weights(conv.weights.view(), conv, strips));
+        plan_.folds[node.inputs[0]] = *fold;
+        const std::int32_t behind = shape.out_height * strips - plain.out_height;
+        if (behind > 0)
+            plan_.slack[node.outputs[0]] =
+                static_cast<std::uint32_t>(behind * plain.out_width * atom_lanes);
+        return std::move(*s);
+    }
+
     Or<Kind> step(const Node& node, const compiler::Convolution& conv) {
         auto numbers = numbers_of(*plan_.graph, node, conv, options_);
         if (!numbers) return std::unexpected(numbers.error());
-        auto s = convolution(shape_of(*plan_.graph, node, conv), std::move(*numbers));
+        const auto shape = shape_of(*plan_.graph, node, conv);
+        if (auto f = folded(node, conv, shape, *numbers)) return std::move(*f);
+        auto s = convolution(shape, std::move(*numbers));
         if (!s) return std::unexpected(s.error());
         add_weights(*s, conv.weights.view());
         return std::move(*s);
@@ -255,20 +376,33 @@ class Lowering {
         return std::move(*s);
     }
 
-    Or<Kind> step(const Node& node, const compiler::Sum& sum) {
-        const Value& a = plan_.value(node.inputs[0]);
-        const Value& b = plan_.value(node.inputs[1]);
-        const Value& out = plan_.value(node.outputs[0]);
-        SumStep s;
-        s.zero_a = zero_of(a);
-        s.zero_b = zero_of(b);
-        s.gains = sum_gains(static_cast<double>(a.scale) / static_cast<double>(out.scale),
-                            static_cast<double>(b.scale) / static_cast<double>(out.scale));
-        s.zero = zero_of(out);
-        const auto range = range_of(sum.activation, out);
-        if (!range || range->high < 127) return std::unexpected("its activation");
-        s.relu = range->low > -128;
-        return s;
+    Or<Kind> element(const Or<ElementStep>& step) {
+        if (!step) return std::unexpected(step.error());
+        return *step;
+    }
+    Or<Kind> step(const Node& node, const compiler::Sum& o) {
+        return element(element_of(*plan_.graph, node, o));
+    }
+    Or<Kind> step(const Node& node, const compiler::Difference& o) {
+        return element(element_of(*plan_.graph, node, o));
+    }
+    Or<Kind> step(const Node& node, const compiler::Product& o) {
+        return element(element_of(*plan_.graph, node, o));
+    }
+    Or<Kind> step(const Node& node, const compiler::Rescale& o) {
+        return element(element_of(*plan_.graph, node, o));
+    }
+
+    Or<Kind> step(const Node& node, const compiler::MaxPool& pool) {
+        const Value &in = plan_.value(node.inputs[0]), &out = plan_.value(node.outputs[0]);
+        const auto& w = pool.window;
+        const auto behind = [](std::int32_t outs, std::int32_t stride, std::int32_t kernel,
+                               std::int32_t size, std::int32_t before) {
+            return std::max(0, (outs - 1) * stride + kernel - size - before);
+        };
+        return PoolStep{.window = w,
+                        .bottom = behind(out.height, w.stride_h, w.kernel_h, in.height, w.top),
+                        .right = behind(out.width, w.stride_w, w.kernel_w, in.width, w.left)};
     }
 
     Or<Kind> step(const Node&, const compiler::Concatenation&) { return PlacedStep{}; }
@@ -360,6 +494,63 @@ Or<PoolNumbers> numbers_of(const Graph& graph, const Node& node,
     }
     numbers.numbers.input_zero = zero_of(in);
     return numbers;
+}
+
+namespace {
+
+ByteNumbers bytes_of(const Value& value) {
+    return {value.scale, zero_of(value)};
+}
+
+Or<ElementStep> element(const Graph& graph, const Node& node, ElementNumbers n,
+                        Activation activation) {
+    const Value& out = graph.values[node.outputs[0]];
+    const auto range = range_of(activation, out);
+    if (!range) return std::unexpected("its activation is none of RELU and RELU6");
+    if (range->high < 127)
+        return std::unexpected("its activation has an upper bound below its range");
+    n.range = *range;
+    n.a = bytes_of(graph.values[node.inputs[0]]);
+    if (node.inputs.size() > 1) n.b = bytes_of(graph.values[node.inputs[1]]);
+    n.out = bytes_of(out);
+    const auto gains = best_gains(n);
+    if (!gains) return std::unexpected("its scales have no constants on this chip");
+    ElementStep s;
+    s.operation = n.operation;
+    s.zero_a = n.a.zero;
+    s.zero_b = n.b.zero;
+    s.gains = gains->gains;
+    s.zero = n.out.zero;
+    s.relu = n.range.low > -128;
+    return s;
+}
+
+}  // namespace
+
+Or<ElementStep> element_of(const Graph& graph, const Node& node, const compiler::Sum& o) {
+    return element(graph, node, {}, o.activation);
+}
+
+Or<ElementStep> element_of(const Graph& graph, const Node& node, const compiler::Difference& o) {
+    return element(graph, node, {.subtract = true}, o.activation);
+}
+
+Or<ElementStep> element_of(const Graph& graph, const Node& node, const compiler::Product& o) {
+    return element(graph, node, {.operation = ElementStep::Operation::product}, o.activation);
+}
+
+Or<ElementStep> element_of(const Graph& graph, const Node& node, const compiler::Rescale& o) {
+    // QUANTIZE alone divides its scales in float64.
+    return element(graph, node,
+                   {.operation = ElementStep::Operation::rescale,
+                    .float_factor = o.activation != Activation::none},
+                   o.activation);
+}
+
+std::uint64_t macs_of(const ConvolutionShape& s) {
+    const auto u = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
+    return u(s.out_height) * u(s.out_width) * u(s.window.kernel_h) * u(s.window.kernel_w) *
+           u(s.out_channels) * (s.depthwise ? 1 : u(s.channels));
 }
 
 Result<Plan> lower(const Graph& graph, const compiler::Program& program, const Options& options) {

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "compiler/graph.h"
-#include "rk3588/compiler/buffer_plan.h"
-#include "rk3588/compiler/requantisation.h"
+#include "rk3588/compiler/plan.h"
 
 namespace reef::rk3588::lowering {
 
@@ -38,6 +37,20 @@ struct PoolNumbers {
 };
 [[nodiscard]] Or<PoolNumbers> numbers_of(const compiler::Graph& graph, const compiler::Node& node,
                                          const compiler::AveragePool& pool);
+
+/// Element-wise operators of one or two tensors. Nothing but a search tells the gains: it takes a
+/// millisecond or some.
+[[nodiscard]] Or<ElementStep> element_of(const compiler::Graph& graph, const compiler::Node& node,
+                                         const compiler::Sum& sum);
+[[nodiscard]] Or<ElementStep> element_of(const compiler::Graph& graph, const compiler::Node& node,
+                                         const compiler::Difference& difference);
+[[nodiscard]] Or<ElementStep> element_of(const compiler::Graph& graph, const compiler::Node& node,
+                                         const compiler::Product& product);
+[[nodiscard]] Or<ElementStep> element_of(const compiler::Graph& graph, const compiler::Node& node,
+                                         const compiler::Rescale& rescale);
+
+/// Products that the definition needs.
+[[nodiscard]] std::uint64_t macs_of(const ConvolutionShape& shape);
 
 /// Registers have fields for such windows and sizes, and the CBUF has room for a row.
 [[nodiscard]] std::string refuse_shape(const ConvolutionShape& shape);

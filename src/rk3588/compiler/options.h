@@ -14,9 +14,13 @@ struct Options {
     /// Forms that no stream of a real RK3588 has shown, and that are used only when asked for.
     bool assume_round = false;  ///< CVT_ROUND of the output converter rounds ties away from zero
     bool assume_nrdma = false;  ///< BN's factors by channel come from memory
+    bool assume_ppu = false;    ///< the PPU takes int8: the greatest of windows
     /// Sums are computed with a convolution that makes one of their operands, which is then neither
     /// rounded nor stored: fewer bytes moved, other results than TFLite's by one.
     bool fuse_sums = false;
+    /// The rows of images of few channels stand beside each other in an atom's lanes.
+    bool fold_images = true;
+    std::int32_t cores = 1;  ///< that share a program
 };
 
 }  // namespace reef::rk3588

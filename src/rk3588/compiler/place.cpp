@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t alignment = 64;
 
-/// When a value's cube holds something that is still wanted: from the step that writes it to the
+/// When a value's cube holds something that is still wanted: from the stage that writes it to the
 /// last one that reads it, -1 and the number of steps standing for the host.
 struct Life {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
@@ -26,29 +26,15 @@ struct Life {
     }
 };
 
-void find_roots(Plan& plan) {
-    plan.roots.resize(plan.graph->values.size());
-    for (ValueId v = 0; v < plan.roots.size(); ++v) plan.roots[v] = {v, 0};
-    // From the last one, so that parts of parts know where they end up.
-    for (auto step = plan.steps.rbegin(); step != plan.steps.rend(); ++step) {
-        if (!std::holds_alternative<PlacedStep>(step->kind)) continue;
-        const Root& whole = plan.roots[step->output];
-        std::uint64_t offset = whole.offset;
-        for (const ValueId part : step->inputs) {
-            plan.roots[part] = {whole.value, static_cast<std::uint32_t>(offset)};
-            offset += plan.cube(part).bytes();
-        }
-    }
-}
-
 std::map<ValueId, Life> lives_of(const Plan& plan) {
     std::map<ValueId, Life> lives;
     const auto touch = [&](ValueId v, std::int64_t when) { lives[plan.roots[v].value].at(when); };
     for (const auto& port : plan.program->inputs) touch(port.source, -1);
-    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-        const auto when = static_cast<std::int64_t>(i);
-        for (const ValueId in : plan.steps[i].inputs) touch(in, when);
-        touch(plan.steps[i].output, when);
+    // What runs at once is there at once.
+    for (const Step& step : plan.steps) {
+        const auto when = static_cast<std::int64_t>(step.stage);
+        for (const ValueId in : step.inputs) touch(in, when);
+        touch(step.output, when);
     }
     const auto end = static_cast<std::int64_t>(plan.steps.size());
     for (const auto& port : plan.program->outputs) touch(port.source, end);
@@ -56,7 +42,10 @@ std::map<ValueId, Life> lives_of(const Plan& plan) {
 }
 
 std::uint64_t room(const Plan& plan, ValueId v) {
-    return (plan.cube(v).bytes() + alignment - 1) / alignment * alignment;
+    const auto slack = plan.slack.find(v);
+    const std::uint64_t bytes =
+        plan.cube(v).bytes() + (slack == plan.slack.end() ? 0 : slack->second);
+    return (bytes + alignment - 1) / alignment * alignment;
 }
 
 /// The lowest place where no value of the same time stands.
@@ -75,13 +64,29 @@ std::uint64_t free_place(std::vector<std::pair<std::uint64_t, std::uint64_t>> ta
 
 Cube Plan::cube(ValueId id) const {
     const auto& v = value(id);
-    return {offsets.empty() ? 0 : offset_of(id), static_cast<std::uint32_t>(v.height),
-            static_cast<std::uint32_t>(v.width), static_cast<std::uint32_t>(v.channels),
-            v.type == ElementType::uint8};
+    Cube cube{offsets.empty() ? 0 : offset_of(id), static_cast<std::uint32_t>(v.height),
+              static_cast<std::uint32_t>(v.width), static_cast<std::uint32_t>(v.channels),
+              v.type == ElementType::uint8};
+    if (const auto fold = folds.find(id); fold != folds.end()) cube.fold = fold->second;
+    return cube;
+}
+
+void find_roots(Plan& plan) {
+    plan.roots.resize(plan.graph->values.size());
+    for (ValueId v = 0; v < plan.roots.size(); ++v) plan.roots[v] = {v, 0};
+    // From the last one, so that parts of parts know where they end up.
+    for (auto step = plan.steps.rbegin(); step != plan.steps.rend(); ++step) {
+        if (!std::holds_alternative<PlacedStep>(step->kind)) continue;
+        const Root& whole = plan.roots[step->output];
+        std::uint64_t offset = whole.offset;
+        for (const ValueId part : step->inputs) {
+            plan.roots[part] = {whole.value, static_cast<std::uint32_t>(offset)};
+            offset += plan.cube(part).bytes();
+        }
+    }
 }
 
 Status place(Plan& plan) {
-    find_roots(plan);
     const auto lives = lives_of(plan);
     std::vector<ValueId> order;
     for (const auto& [v, life] : lives) order.push_back(v);

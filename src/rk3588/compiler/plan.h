@@ -1,9 +1,10 @@
 // The compiler's plan of one program: a step for each operator, in the terms of the chip.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -31,37 +32,43 @@ struct FusedSum {
 /// Zero points and weights are in the domain of int8.
 struct ConvolutionStep {
     ConvolutionShape shape;
-    BufferPlan buffer;
-    std::vector<RowTile> tiles;
-    std::int32_t tile_channels = 0;  ///< of the output, of a task
+    std::int32_t task_channels = 0;  ///< of the output, at most
+    std::vector<Piece> pieces;       ///< by core
     std::int32_t input_zero = 0, weight_zero = 0;
     Requantisation numbers;
     std::uint32_t weights = 0;  ///< where in the constants
     std::uint32_t weight_bytes = 0;
     std::uint32_t operands = 0;  ///< biases, or groups of biases and factors
     std::uint32_t powers = 0;    ///< BN's factors
+    std::uint64_t macs = 0;      ///< of the operator
     std::optional<FusedSum> sum;
 
-    [[nodiscard]] std::int32_t channel_tiles() const {
-        return (shape.out_channels + tile_channels - 1) / tile_channels;
-    }
-    [[nodiscard]] std::size_t tasks() const {
-        return tiles.size() * static_cast<std::size_t>(channel_tiles());
-    }
-    /// The part of the output channels that begins at `first`.
-    [[nodiscard]] ConvolutionShape part(std::int32_t first) const {
-        ConvolutionShape s = shape;
-        s.out_channels = std::min(tile_channels, shape.out_channels - first);
-        return s;
-    }
+    /// Of a part of the output channels: offsets in the constants.
+    [[nodiscard]] std::uint32_t weights_of(const Piece& piece) const;
+    [[nodiscard]] std::uint32_t operands_of(const Piece& piece) const;
+    [[nodiscard]] std::uint32_t powers_of(const Piece& piece) const;
 };
 
-/// Of two cubes, by the DPU alone.
-struct SumStep {
+/// Two cubes, or one, by the DPU alone.
+struct ElementStep {
+    enum class Operation : std::uint8_t {
+        sum,      ///< a * gain_a + b * gain_b
+        product,  ///< a * b * gain_b
+        rescale,  ///< a * gain_a
+    };
+    Operation operation = Operation::sum;
     std::int32_t zero_a = 0, zero_b = 0;
     SumGains gains;
     std::int32_t zero = 0;
     bool relu = false;
+    std::int32_t cores = 1;  ///< that share it by surfaces
+};
+
+/// The greatest of windows, by the PPU.
+struct PoolStep {
+    compiler::Window window;
+    std::int32_t bottom = 0, right = 0;  ///< pixels behind the image
+    std::int32_t cores = 1;              ///< that share it by surfaces
 };
 
 /// Its inputs stand in its output.
@@ -71,7 +78,11 @@ struct Step {
     std::size_t node = 0;
     std::vector<ValueId> inputs;
     ValueId output = 0;
-    std::variant<ConvolutionStep, SumStep, PlacedStep> kind;
+    std::variant<ConvolutionStep, ElementStep, PoolStep, PlacedStep> kind;
+    /// Steps of one stage run at once, each on a core of its own unless it is alone; a barrier
+    /// stands between stages.
+    std::size_t stage = 0;
+    std::int32_t core = 0;  ///< of the first part
 };
 
 /// Where a value stands: in the cube of `root`, `offset` bytes behind its beginning.
@@ -85,7 +96,9 @@ struct Plan {
     const compiler::Program* program = nullptr;
     std::vector<Step> steps;
     std::vector<std::byte> constants;
-    std::vector<Root> roots;             ///< by value: itself, or what it is a part of
+    std::map<ValueId, Fold> folds;           ///< of inputs whose rows are folded
+    std::map<ValueId, std::uint32_t> slack;  ///< bytes behind values that are written, too
+    std::vector<Root> roots;                 ///< by value: itself, or what it is a part of
     std::vector<std::uint32_t> offsets;  ///< by value, in the activations: of roots that are used
     std::uint32_t activation_bytes = 0;
 
@@ -100,6 +113,13 @@ struct Plan {
 [[nodiscard]] Result<Plan> lower(const compiler::Graph& graph, const compiler::Program& program,
                                  const Options& options);
 
+/// Shares the steps among the cores, by what each way costs, and gathers those that do not need
+/// each other in stages.
+void divide(Plan& plan, std::int32_t cores);
+
+/// Roots of all values.
+void find_roots(Plan& plan);
+
 /// Gives every value its place: parts of a concatenation inside it, and values that are never alive
 /// together over each other.
 [[nodiscard]] Status place(Plan& plan);
@@ -109,6 +129,22 @@ struct Plan {
 
 /// What the steps cost and which unproven forms they use.
 [[nodiscard]] std::vector<OperatorReport> report_of(const Plan& plan);
+/// Of the stages one after the other.
+[[nodiscard]] std::uint64_t cycles_of(const Plan& plan);
+
+/// What one core, or several at once, have to do.
+struct Work {
+    BytesMoved bytes;
+    std::uint64_t array = 0;  ///< cycles of the arrays
+    std::size_t tasks = 0;
+};
+/// Of each core that a step uses, from its first one on.
+[[nodiscard]] std::vector<Work> work_of(const Plan& plan, const Step& step);
+/// Of cores that work at once and share the memory.
+[[nodiscard]] std::uint64_t cycles_of(std::span<const Work> cores);
+
+/// How many cores share a step, and which surfaces of its output one of them makes.
+[[nodiscard]] Rows surfaces_of_core(std::int32_t channels, std::int32_t cores, std::int32_t core);
 void add_unproven(const Plan& plan, std::vector<UnprovenForm>& forms);
 
 }  // namespace reef::rk3588::lowering

@@ -203,21 +203,4 @@ void limit(Requantisation& r, std::int32_t low, std::int32_t high) {
         std::min<std::int64_t>(most, std::numeric_limits<std::int32_t>::max()));
 }
 
-SumGains sum_gains(double a, double b) {
-    constexpr std::int32_t step = 7;
-    double best = std::numeric_limits<double>::infinity();
-    SumGains gains;
-    for (std::int32_t most = most_factor; most > half_scale; most -= step) {
-        const double unit = most / std::max(a, b);
-        const double first = std::nearbyint(a * unit), second = std::nearbyint(b * unit);
-        const auto s = nearest_scale(1 / unit);
-        const double gain = std::ldexp(s.scale, -s.shift);
-        const double error = std::abs(first * gain / a - 1) + std::abs(second * gain / b - 1);
-        if (error >= best) continue;
-        best = error;
-        gains = {static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), s};
-    }
-    return gains;
-}
-
 }  // namespace reef::rk3588::lowering

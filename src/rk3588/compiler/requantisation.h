@@ -57,7 +57,7 @@ void limit(Requantisation& r, std::int32_t low, std::int32_t high);
 struct SumGains {
     std::int32_t a = 0, b = 0;
     ScaleAndShift converter;
+    std::int32_t shift_a = 0;  ///< behind the first gain, to the nearest, ties to even
 };
-[[nodiscard]] SumGains sum_gains(double a, double b);
 
 }  // namespace reef::rk3588::lowering

@@ -23,6 +23,8 @@ constexpr std::int32_t most_stride = 7;
 constexpr std::int32_t most_padding = 15;
 constexpr std::int32_t most_dilation = 32;
 constexpr std::int64_t most_kernel_bytes = (1 << 19) - 1;
+constexpr std::int32_t most_pool = 16;         // fields of 4 bits, less one
+constexpr std::int32_t most_pool_padding = 7;  // 3 bits
 
 std::string refuse_cube(const Value& value) {
     if (value.height > most_side || value.width > most_side)
@@ -76,18 +78,58 @@ struct RefusalOf {
         if (auto numbers = numbers_of(graph, node, o); !numbers) return numbers.error();
         return {};
     }
-    std::string operator()(const compiler::Sum& o) const {
-        if (!in(0).same_shape(in(1)) || !in(0).same_shape(out())) return "its shapes do not agree";
+    [[nodiscard]] std::string refuse_elements(Activation activation) const {
+        for (std::size_t i = 0; i < node.inputs.size(); ++i)
+            if (!in(i).same_shape(out())) return "its shapes do not agree";
         if (out().pixels() < std::int64_t{spec::least_operand_atoms})
             return fmt::format("operands of element-wise operators have at least {} pixels",
                                spec::least_operand_atoms);
-        const auto range = range_of(o.activation, out());
+        const auto range = range_of(activation, out());
         if (!range) return "its activation is none of RELU and RELU6";
         if (range->high < 127) return "its activation has an upper bound below its range";
-        const double ratio = static_cast<double>(in(0).scale) / static_cast<double>(in(1).scale);
+        return {};
+    }
+    [[nodiscard]] std::string refuse_ratio(double ratio, std::string_view of) const {
         constexpr double most_ratio = 256;
-        if (!(ratio < most_ratio && ratio > 1 / most_ratio))
-            return fmt::format("its inputs' scales differ by more than {}", most_ratio);
+        if (ratio < most_ratio && ratio > 1 / most_ratio) return {};
+        return fmt::format("its {} scales differ by more than {}", of, most_ratio);
+    }
+    [[nodiscard]] std::string refuse_pair(Activation activation) const {
+        if (auto why = refuse_elements(activation); !why.empty()) return why;
+        return refuse_ratio(static_cast<double>(in(0).scale) / static_cast<double>(in(1).scale),
+                            "inputs'");
+    }
+    std::string operator()(const compiler::Sum& o) const { return refuse_pair(o.activation); }
+    std::string operator()(const compiler::Difference& o) const {
+        return refuse_pair(o.activation);
+    }
+    std::string operator()(const compiler::Product& o) const {
+        return refuse_elements(o.activation);
+    }
+    std::string operator()(const compiler::Rescale& o) const {
+        if (auto why = refuse_elements(o.activation); !why.empty()) return why;
+        return refuse_ratio(static_cast<double>(in().scale) / static_cast<double>(out().scale),
+                            "two");
+    }
+    std::string operator()(const compiler::MaxPool& o) const {
+        if (!options.assume_ppu)
+            return "no real chip has shown the greatest of int8 windows in the PPU (`assume` ppu)";
+        const auto range = range_of(o.activation, out());
+        if (!range || !range->whole()) return "it has an activation";
+        if (!in().same_numbers(out())) return "its result has another scale than its input";
+        const auto& w = o.window;
+        if (w.kernel_h > most_pool || w.kernel_w > most_pool || w.stride_h > most_pool ||
+            w.stride_w > most_pool)
+            return fmt::format("its windows or strides are above {} pixels", most_pool);
+        const auto behind = [](std::int32_t outs, std::int32_t stride, std::int32_t kernel,
+                               std::int32_t size, std::int32_t before) {
+            return (outs - 1) * stride + kernel - size - before;
+        };
+        const std::int32_t paddings[] = {
+            w.top, w.left, behind(out().height, w.stride_h, w.kernel_h, in().height, w.top),
+            behind(out().width, w.stride_w, w.kernel_w, in().width, w.left)};
+        if (std::ranges::max(paddings) > most_pool_padding)
+            return fmt::format("its padding is above {} pixels", most_pool_padding);
         return {};
     }
     std::string operator()(const compiler::Concatenation& o) const {
@@ -116,9 +158,8 @@ std::string refuse_shape(const ConvolutionShape& s) {
         return fmt::format("its padding is above {} pixels", most_padding);
     if (s.bytes_per_kernel() > most_kernel_bytes)
         return fmt::format("a kernel has more than {} bytes", most_kernel_bytes);
-    if (!tiling_of(s))
-        return "16 of its kernels and the rows of one row of results do not fit the convolution "
-               "buffer";
+    if (channels_of_task(s) == 0)
+        return "16 of its kernels and the windows of one result do not fit the convolution buffer";
     return {};
 }
 

@@ -16,7 +16,7 @@ std::vector<std::byte> as_signed(Bytes bytes) {
     return out;
 }
 
-std::size_t whole(std::size_t count, std::size_t step) {
+std::size_t filled_up(std::size_t count, std::size_t step) {
     return (count + step - 1) / step * step;
 }
 
@@ -38,7 +38,7 @@ std::vector<std::byte> packed_weights(const ConvolutionShape& shape, Bytes weigh
 }
 
 std::vector<std::byte> packed_biases(std::span<const std::int32_t> biases) {
-    std::vector<std::byte> out(whole(biases.size(), spec::direct_channel_step) *
+    std::vector<std::byte> out(filled_up(biases.size(), spec::direct_channel_step) *
                                sizeof(std::int32_t));
     std::memcpy(out.data(), biases.data(), biases.size_bytes());
     return out;
@@ -47,7 +47,7 @@ std::vector<std::byte> packed_biases(std::span<const std::int32_t> biases) {
 std::vector<std::byte> packed_operands(std::span<const std::int32_t> biases,
                                        std::span<const std::int16_t> factors) {
     constexpr std::size_t group = spec::operand_group_channels;
-    const std::size_t padded = whole(biases.size(), spec::direct_channel_step);
+    const std::size_t padded = filled_up(biases.size(), spec::direct_channel_step);
     std::vector<std::byte> out(padded / group * spec::operand_group_bytes);
     for (std::size_t c = 0; c < padded; ++c) {
         std::byte* at = out.data() + c / group * spec::operand_group_bytes;
@@ -61,7 +61,7 @@ std::vector<std::byte> packed_operands(std::span<const std::int32_t> biases,
 }
 
 std::vector<std::byte> packed_powers(std::span<const std::int16_t> powers) {
-    std::vector<std::byte> out(whole(powers.size(), spec::operand_group_channels) *
+    std::vector<std::byte> out(filled_up(powers.size(), spec::operand_group_channels) *
                                sizeof(std::int16_t));
     std::memcpy(out.data(), powers.data(), powers.size_bytes());
     return out;

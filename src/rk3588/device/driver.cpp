@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "reef/runtime/registry.h"
 #include "rk3588/device/drm_device.h"
 #include "rk3588/device/npu_program.h"
+#include "rk3588/device/ports.h"
 #include "rk3588/device/sim_device.h"
 #include "rk3588/drm/simulated_kernel.h"
 
@@ -147,16 +149,31 @@ Result<std::shared_ptr<runtime::Device>> Driver::open(const runtime::DeviceUri& 
                                                       const runtime::OptionValues& options,
                                                       int) const {
     if (device.backend == "sim") return make_sim_device(device.device(), switches_of(options));
+    auto port = REEF_TRY(open_port_of(device, options));
+    std::string uri = uri_of(driver_of(device), port->node());
+    return make_drm_device(std::move(uri), std::move(port));
+}
+
+Result<std::unique_ptr<drm::Port>> open_port_of(const runtime::DeviceUri& device,
+                                                const runtime::OptionValues& options) {
+    if (device.backend == "sim") return drm::make_sim_port(switches_of(options));
     const auto driver = driver_of(device);
     auto system = drm::system_kernel();
     if (options.text(kernel) == simulated)
         system = std::make_shared<drm::SimulatedKernel>(drm::SimulatedBoard{.driver = driver});
     const bool chained =
         driver == drm::KernelDriver::rknpu && options.text(start) == std::string_view(chain);
-    auto port = REEF_TRY(drm::open_port(std::move(system), driver, device.name,
-                                        chained ? drm::Start::chain : drm::Start::each_task));
-    std::string uri = uri_of(driver, port->node());
-    return make_drm_device(std::move(uri), std::move(port));
+    return drm::open_port(std::move(system), driver, device.name,
+                          chained ? drm::Start::chain : drm::Start::each_task);
+}
+
+Result<std::unique_ptr<drm::Port>> open_port_of(std::string_view device) {
+    const auto found = REEF_TRY(runtime::Registry::of_process().find(device));
+    if (found.driver->family() != "rk3588")
+        return fail(Cause::bad_argument, fmt::format("'{}' is no RK3588", device), {},
+                    "rk3588:sim is one, rk3588:rknpu and rk3588:rocket are boards");
+    const auto options = REEF_TRY(runtime::OptionValues::check(found.driver->options(), found.uri));
+    return open_port_of(found.uri, options);
 }
 
 bool Driver::shares(const runtime::DeviceUri& device, const runtime::OptionValues& options) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 
@@ -16,7 +17,7 @@ namespace {
 
 using drm::PooledBuffer;
 
-/// Of one operator, where the run has no deadline.
+/// Of one stage, where the run has no deadline.
 constexpr std::chrono::milliseconds usual_time_out{3000};
 
 class DrmDevice final : public runtime::Device, public std::enable_shared_from_this<DrmDevice> {
@@ -68,7 +69,7 @@ class DrmOperator final : public graph::DeviceOperator {
 
   private:
     [[nodiscard]] Status read_tasks(std::span<const std::uint64_t> words);
-    [[nodiscard]] Status submit(const ArtifactOperator& op);
+    [[nodiscard]] Status submit(const Stage& stage);
     [[nodiscard]] MutableBytes place_of(const Cube& cube) const {
         return activations_.get().bytes.subspan(cube.offset, cube.bytes());
     }
@@ -78,6 +79,7 @@ class DrmOperator final : public graph::DeviceOperator {
     const graph::RunControl& control_;
     PooledBuffer commands_, constants_, activations_;
     std::vector<drm::SubmittedTask> tasks_;
+    std::vector<Stage> stages_;
 };
 
 Status DrmOperator::place() {
@@ -91,6 +93,7 @@ Status DrmOperator::place() {
     base[static_cast<std::size_t>(Area::commands)] = commands_.get().address;
     base[static_cast<std::size_t>(Area::constants)] = constants_.get().address;
     base[static_cast<std::size_t>(Area::activations)] = activations_.get().address;
+    stages_ = stages_of(a);
     const auto words = relocated(a, base);
     REEF_CHECK(read_tasks(words));
     std::ranges::copy(std::as_bytes(std::span(words)), commands_.get().bytes.begin());
@@ -112,22 +115,22 @@ Status DrmOperator::read_tasks(std::span<const std::uint64_t> words) {
     return {};
 }
 
-Status DrmOperator::submit(const ArtifactOperator& op) {
+Status DrmOperator::submit(const Stage& stage) {
     REEF_CHECK(control_.check());
-    if (op.tasks == 0) return {};
     const auto time_out = control_.has_deadline() ? control_.left() : usual_time_out;
     const drm::Buffer* const reads[] = {&commands_.get(), &constants_.get()};
     const drm::Buffer* const writes[] = {&activations_.get()};
+    std::array<std::span<const drm::SubmittedTask>, drm::most_cores> cores;
+    for (std::size_t core = 0; core < stage.size(); ++core)
+        cores[core] = std::span(tasks_).subspan(stage[core].first_task, stage[core].tasks);
     const Status done =
-        device_->port().submit({.tasks = std::span(tasks_).subspan(op.first_task, op.tasks),
+        device_->port().submit({.cores = std::span(cores).first(stage.size()),
                                 .reads = reads,
                                 .writes = writes,
                                 .time_out = std::max(time_out, std::chrono::milliseconds(1))});
     device_->count_resets();
     if (!done)
-        return std::unexpected(
-            Error(done.error())
-                .in(fmt::format("operator {} {} of the plain model", op.index, op.name)));
+        return std::unexpected(Error(done.error()).in(operators_of(program_->artifact, stage)));
     return {};
 }
 
@@ -138,7 +141,7 @@ Status DrmOperator::run(std::span<const MutableBytes> inputs,
     for (std::size_t i = 0; i < inputs.size(); ++i)
         to_cube(a.inputs[i], inputs[i], place_of(a.inputs[i]));
     REEF_CHECK(device_->port().to_device(activations_.get()));
-    for (const ArtifactOperator& op : a.operators) REEF_CHECK(submit(op));
+    for (const Stage& stage : stages_) REEF_CHECK(submit(stage));
     REEF_CHECK(device_->port().from_device(activations_.get()));
     for (std::size_t i = 0; i < outputs.size(); ++i)
         from_cube(a.outputs[i], place_of(a.outputs[i]), outputs[i]);

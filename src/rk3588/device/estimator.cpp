@@ -13,26 +13,27 @@
 namespace reef::rk3588 {
 namespace {
 
-/// What works at a task, each in a lane of the picture.
-enum Part : std::uint8_t { fetch, array, write_back, part_count };
+/// What works at a task, each in a lane of the picture for every core.
+enum Worker : std::uint8_t { fetch, array, write_back, part_count };
 constexpr std::array<const char*, part_count> part_names = {
-    "core 0 fetch: commands, features, weights", "core 0 array",
-    "core 0 DPU and PPU: operands, results"};
+    "fetch: commands, features, weights", "array", "DPU and PPU: operands, results"};
+
+/// What a core may move when so many work at once.
+double bytes_per_cycle(std::size_t cores) {
+    if (cores == 1) return spec::assumed::bytes_per_cycle;
+    return spec::assumed::bytes_per_cycle_of_all_cores / static_cast<double>(cores);
+}
 
 struct TaskTime {
     std::uint32_t first_word = 0;
     std::array<double, part_count> cycles{};
+    double bus = 0;
     std::uint64_t bytes = 0;
     /// The parts work at once, and the bus carries the bytes of all.
     [[nodiscard]] double all() const {
-        return spec::assumed::task_cycles +
-               std::max(cycles[array], static_cast<double>(bytes) / spec::assumed::bytes_per_cycle);
+        return spec::assumed::task_cycles + std::max(cycles[array], bus);
     }
 };
-
-double bus_cycles(std::uint64_t bytes) {
-    return static_cast<double>(bytes) / spec::assumed::bytes_per_cycle;
-}
 
 double padded_share(unsigned count, unsigned lanes) {
     const unsigned some = std::max(1U, count);
@@ -78,18 +79,26 @@ class TimedProgram {
         return add(base[static_cast<std::size_t>(Area::activations)], activations_);
     }
 
-    [[nodiscard]] Result<TaskTime> run(const TaskPlace& place) {
+    /// On one of `cores` that work at once.
+    [[nodiscard]] Result<TaskTime> run(const TaskPlace& place, std::size_t core,
+                                       std::size_t cores) {
         const auto words =
             std::as_bytes(std::span(commands_).subspan(place.first_word, place.words));
         const Task task = REEF_TRY(read_task(words));
         const auto address =
             static_cast<std::uint32_t>(commands_at + place.first_word * sizeof(std::uint64_t));
-        const auto ran = REEF_TRY(machine_.run(address, place.words, 1));
+        const auto ran = REEF_TRY(machines_[core].run(address, place.words, 1));
         const sim::Traffic t = ran.traffic();
-        TaskTime time{.first_word = place.first_word, .cycles = {}, .bytes = t.total()};
-        time.cycles[fetch] = bus_cycles(t.commands + t.features + t.weights);
+        const auto on_bus = [&](std::uint64_t bytes) {
+            return static_cast<double>(bytes) / bytes_per_cycle(cores);
+        };
+        TaskTime time{.first_word = place.first_word,
+                      .cycles = {},
+                      .bus = on_bus(t.total()),
+                      .bytes = t.total()};
+        time.cycles[fetch] = on_bus(t.commands + t.features + t.weights);
         time.cycles[array] = array_cycles(task, ran.tasks[0].products);
-        time.cycles[write_back] = bus_cycles(t.operands + t.results);
+        time.cycles[write_back] = on_bus(t.operands + t.results);
         return time;
     }
 
@@ -101,12 +110,14 @@ class TimedProgram {
     std::vector<std::byte> constants_, activations_;
     std::vector<std::uint64_t> commands_;
     sim::Memory memory_;
-    sim::Machine machine_{memory_};
+    std::array<sim::Machine, spec::core_count> machines_{
+        sim::Machine(memory_), sim::Machine(memory_), sim::Machine(memory_)};
 };
 
 struct Totals {
-    double cycles = 0, array = 0;
+    double cycles = 0, array = 0;  ///< array: of all cores
     std::uint64_t bytes = 0, tasks = 0;
+    std::size_t cores = 1;
 };
 
 void draw(const TaskTime& task, const std::string& name, double begin, std::size_t first_lane,
@@ -122,22 +133,48 @@ void draw(const TaskTime& task, const std::string& name, double begin, std::size
                  .duration_us = task.cycles[part] / cycles_per_us});
 }
 
-Status time(const Artifact& a, Totals& totals, chip::WorkPicture& picture) {
-    const std::size_t process = picture.processes.size(), first_lane = picture.lanes.size();
-    picture.processes.push_back(fmt::format("RK3588 program {} (estimate)", process));
-    for (const char* part : part_names) picture.lanes.push_back({process, part});
-    TimedProgram program;
-    REEF_CHECK(program.place(a));
+std::string name_of(const Artifact& a, std::uint32_t task) {
     for (const ArtifactOperator& op : a.operators)
-        for (std::uint32_t t = 0; t < op.tasks; ++t) {
-            const auto task = REEF_TRY(in_place(program.run(a.tasks[op.first_task + t]),
-                                                fmt::format("operator {} {}", op.index, op.name)));
-            draw(task, op.name, totals.cycles, first_lane, picture);
-            totals.cycles += task.all();
+        if (task >= op.first_task && task < op.first_task + op.tasks)
+            return fmt::format("{} {}", op.index, op.name);
+    return {};
+}
+
+/// Cores work at once from one barrier to the next.
+Status time_stage(const Artifact& a, const Stage& stage, TimedProgram& program, Totals& totals,
+                  std::size_t first_lane, chip::WorkPicture& picture) {
+    double longest = 0;
+    for (std::size_t core = 0; core < stage.size(); ++core) {
+        double own = 0;
+        for (std::uint32_t t = 0; t < stage[core].tasks; ++t) {
+            const std::uint32_t number = stage[core].first_task + t;
+            const std::string name = name_of(a, number);
+            const auto task = REEF_TRY(
+                in_place(program.run(a.tasks[number], core, stage.size()), "operator " + name));
+            draw(task, name, totals.cycles + own, first_lane + core * part_count, picture);
+            own += task.all();
             totals.array += task.cycles[array];
             totals.bytes += task.bytes;
             ++totals.tasks;
         }
+        longest = std::max(longest, own);
+    }
+    totals.cycles += longest;
+    return {};
+}
+
+Status time(const Artifact& a, Totals& totals, chip::WorkPicture& picture) {
+    const std::size_t process = picture.processes.size(), first_lane = picture.lanes.size();
+    const std::size_t cores = cores_of(a);
+    totals.cores = std::max(totals.cores, cores);
+    picture.processes.push_back(fmt::format("RK3588 program {} (estimate)", process));
+    for (std::size_t core = 0; core < cores; ++core)
+        for (const char* part : part_names)
+            picture.lanes.push_back({process, fmt::format("core {} {}", core, part)});
+    TimedProgram program;
+    REEF_CHECK(program.place(a));
+    for (const Stage& stage : stages_of(a))
+        REEF_CHECK(time_stage(a, stage, program, totals, first_lane, picture));
     return {};
 }
 
@@ -147,8 +184,11 @@ chip::Section section_of(const Totals& totals) {
         "an estimate from stated assumptions (docs/rk3588-machine.md), no measurement",
         {}};
     section.add("each inference", duration_text(totals.cycles / spec::assumed::clock_hz));
-    section.add("cycles", fmt::format("{:.0f} of one core, {:.1f} % of them with the array at work",
-                                      totals.cycles, 100 * totals.array / totals.cycles));
+    section.add(
+        "cycles",
+        fmt::format("{:.0f} of {}, {:.1f} % of them with the array at work", totals.cycles,
+                    totals.cores == 1 ? "one core" : fmt::format("{} cores", totals.cores),
+                    100 * totals.array / (totals.cycles * static_cast<double>(totals.cores))));
     section.add("bytes moved", bytes_text(static_cast<std::int64_t>(totals.bytes)));
     section.add("tasks", std::to_string(totals.tasks));
     return section;
@@ -165,11 +205,10 @@ Result<std::optional<chip::Estimate>> Estimator::estimate(const model::Model& mo
                 time(REEF_TRY(read_artifact(op.custom_options.view())), totals, out.picture));
     if (totals.tasks == 0) return std::nullopt;
     out.sections.push_back(section_of(totals));
-    out.document = {{"cycles", totals.cycles},
-                    {"array_cycles", totals.array},
-                    {"seconds", totals.cycles / spec::assumed::clock_hz},
-                    {"bytes_moved", totals.bytes},
-                    {"tasks", totals.tasks}};
+    out.document = {
+        {"cycles", totals.cycles},      {"cores", totals.cores},
+        {"array_cycles", totals.array}, {"seconds", totals.cycles / spec::assumed::clock_hz},
+        {"bytes_moved", totals.bytes},  {"tasks", totals.tasks}};
     return out;
 }
 

@@ -9,7 +9,7 @@
 
 #include "reef/model/graph.h"
 #include "rk3588/device/npu_program.h"
-#include "rk3588/sim/machine.h"
+#include "rk3588/sim/cores.h"
 
 namespace reef::rk3588 {
 namespace {
@@ -41,8 +41,8 @@ class SimDevice final : public runtime::Device, public std::enable_shared_from_t
     std::atomic<std::uint64_t> runs_ = 0, loads_ = 0;
 };
 
-/// A program in the simulated memory, with a core of its own: cores keep nothing from one program
-/// to the next.
+/// A program in the simulated memory, with cores of its own: they keep nothing from one program to
+/// the next.
 class SimOperator final : public graph::DeviceOperator {
   public:
     SimOperator(std::shared_ptr<SimDevice> device, std::shared_ptr<const NpuProgram> program,
@@ -50,7 +50,7 @@ class SimOperator final : public graph::DeviceOperator {
         : device_(std::move(device)),
           program_(std::move(program)),
           control_(control),
-          machine_(memory_, device_->switches()) {}
+          cores_(memory_, device_->switches()) {}
 
     [[nodiscard]] Status place() {
         const Artifact& a = program_->artifact;
@@ -71,6 +71,7 @@ class SimOperator final : public graph::DeviceOperator {
             return fail(Cause::unsupported,
                         fmt::format("the program needs {} bytes, more than the NPU addresses", at));
         commands_ = relocated(a, base);
+        stages_ = stages_of(a);
         commands_base_ = base[static_cast<std::size_t>(Area::commands)];
         REEF_CHECK(add(commands_base_, std::as_writable_bytes(std::span(commands_))));
         REEF_CHECK(add(base[static_cast<std::size_t>(Area::constants)], constants_));
@@ -92,18 +93,11 @@ class SimOperator final : public graph::DeviceOperator {
                     REEF_TRY(memory_.write(activations_base_ + std::uint64_t{cube.offset},
                                            cube.bytes(), "an input")));
         }
-        machine_.reset();
-        for (const ArtifactOperator& op : a.operators) {
+        cores_.reset();
+        for (const Stage& stage : stages_) {
             REEF_CHECK(control_.check());
-            if (op.tasks == 0) continue;
-            const TaskPlace& task = a.tasks[op.first_task];
-            const auto address = commands_base_ + task.first_word * sizeof(std::uint64_t);
-            const auto done =
-                machine_.run(static_cast<std::uint32_t>(address), task.words, op.tasks);
-            if (!done)
-                return std::unexpected(
-                    Error(done.error())
-                        .in(fmt::format("operator {} {} of the plain model", op.index, op.name)));
+            if (const auto done = cores_.run(starts_of(stage)); !done)
+                return std::unexpected(Error(done.error()).in(operators_of(a, stage)));
         }
         for (std::size_t i = 0; i < outputs.size(); ++i) {
             const Cube& cube = a.outputs[i];
@@ -117,6 +111,16 @@ class SimOperator final : public graph::DeviceOperator {
     }
 
   private:
+    /// One for each core.
+    [[nodiscard]] std::span<const sim::Start> starts_of(const Stage& stage) {
+        starts_.clear();
+        for (const Part& part : stage) {
+            const TaskPlace& task = program_->artifact.tasks[part.first_task];
+            const auto address = commands_base_ + task.first_word * sizeof(std::uint64_t);
+            starts_.push_back({static_cast<std::uint32_t>(address), task.words, part.tasks});
+        }
+        return starts_;
+    }
     [[nodiscard]] Status add(std::uint32_t address, MutableBytes bytes,
                              sim::Contents contents = sim::Contents::known) {
         return bytes.empty() ? Status{} : memory_.add(address, bytes, contents);
@@ -128,8 +132,10 @@ class SimOperator final : public graph::DeviceOperator {
     std::vector<std::byte> constants_, activations_;
     std::vector<std::uint64_t> commands_;
     std::uint32_t commands_base_ = 0, activations_base_ = 0;
+    std::vector<Stage> stages_;
+    std::vector<sim::Start> starts_;
     sim::Memory memory_;
-    sim::Machine machine_;
+    sim::Cores cores_;
 };
 
 Result<std::unique_ptr<graph::DeviceOperator>> SimDevice::load(

@@ -25,8 +25,11 @@ BufferPool::~BufferPool() {
 
 Result<PooledBuffer> BufferPool::take(std::uint64_t bytes) {
     const auto found = std::ranges::lower_bound(free_, bytes, {}, size_of);
-    if (found == free_.end() || found->bytes.size() / 2 > whole_pages(bytes))
-        return PooledBuffer(this, REEF_TRY(port_.allocate(std::max<std::uint64_t>(bytes, 1))));
+    if (found == free_.end() || found->bytes.size() / 2 > whole_pages(bytes)) {
+        const Buffer made = REEF_TRY(port_.allocate(std::max<std::uint64_t>(bytes, 1)));
+        ++count_;
+        return PooledBuffer(this, made);
+    }
     PooledBuffer taken(this, *found);
     free_.erase(found);
     return taken;

@@ -41,11 +41,14 @@ class BufferPool {
     /// anything.
     [[nodiscard]] Result<PooledBuffer> take(std::uint64_t bytes);
     [[nodiscard]] std::size_t free_count() const { return free_.size(); }
+    /// With those in use.
+    [[nodiscard]] std::size_t buffer_count() const { return count_; }
 
   private:
     friend class PooledBuffer;
     Port& port_;
     std::vector<Buffer> free_;  ///< by size
+    std::size_t count_ = 0;
 };
 
 }  // namespace reef::rk3588::drm

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "reef/base/result.h"
+#include "reef_spec/rk3588_machine.h"
 #include "rk3588/drm/kernel.h"
+#include "rk3588/sim/switches.h"
 
 namespace reef::rk3588::drm {
 
@@ -29,11 +31,16 @@ struct SubmittedTask {
 };
 
 struct Submission {
-    std::span<const SubmittedTask> tasks;
+    /// What each core runs, one task after the other: first cores have at least as many tasks as
+    /// later ones. What one core writes, another neither reads nor writes.
+    std::span<const std::span<const SubmittedTask>> cores;
     /// Buffers that the tasks read, and those that they write, and read, too: none in both.
     std::span<const Buffer*const> reads, writes;
     std::chrono::milliseconds time_out{0};
 };
+
+/// Cores that a submission may have.
+inline constexpr std::size_t most_cores = spec::core_count;
 
 /// How tasks are started: each by the kernel, or the first one, which its tail chains to the next.
 enum class Start : std::uint8_t { each_task, chain };
@@ -63,6 +70,9 @@ class Port {
     /// Resets after failures.
     [[nodiscard]] virtual std::uint64_t resets() const = 0;
 };
+
+/// Simulated cores without a kernel in front of them. The tasks of each core are chained.
+[[nodiscard]] std::unique_ptr<Port> make_sim_port(const sim::Switches& switches);
 
 enum class KernelDriver : std::uint8_t { rknpu, rocket };
 [[nodiscard]] std::string_view name_of(KernelDriver driver);

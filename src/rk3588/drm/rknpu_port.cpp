@@ -15,7 +15,13 @@ namespace {
 /// MAJOR * 10000 + MINOR * 100 + PATCH.
 constexpr std::uint32_t least_version = 906, next_minor = 1000;
 constexpr std::uint32_t most_tasks = 4095;
-constexpr std::uint32_t first_core = 1, all_interrupts = 0x1ffff;
+constexpr std::uint32_t all_interrupts = 0x1ffff;
+
+/// The place of the first core's tasks among those of a submission: three cores have places of
+/// their own behind those of one and two.
+constexpr std::size_t first_place(std::size_t cores) {
+    return cores == most_cores ? 2 : 0;
+}
 
 class RknpuPort final : public Port {
   public:
@@ -43,11 +49,10 @@ class RknpuPort final : public Port {
         return sync(buffer, sync_from_device);
     }
     [[nodiscard]] Status submit(const Submission& submission) override {
-        REEF_CHECK(write_tasks(submission.tasks));
-        const std::uint32_t count = static_cast<std::uint32_t>(submission.tasks.size());
+        REEF_CHECK(write_tasks(submission));
         const std::uint32_t step = start_ == Start::chain ? most_tasks : 1;
-        for (std::uint32_t first = 0; first < count; first += step)
-            REEF_CHECK(kick(submission, first, std::min(step, count - first)));
+        for (std::uint32_t first = 0; first < submission.cores[0].size(); first += step)
+            REEF_CHECK(kick(submission, first, step));
         return {};
     }
     [[nodiscard]] Status check_version() const;
@@ -55,10 +60,12 @@ class RknpuPort final : public Port {
   private:
     [[nodiscard]] Result<Buffer> create(std::uint64_t bytes, std::uint32_t flags);
     [[nodiscard]] Status sync(const Buffer& buffer, std::uint32_t direction) const;
-    [[nodiscard]] Status write_tasks(std::span<const SubmittedTask> tasks);
+    [[nodiscard]] Status write_tasks(const Submission& submission);
+    [[nodiscard]] Status write_task(std::size_t index, const SubmittedTask& task);
+    /// The `most` tasks of every core from the core's `first` one on.
     [[nodiscard]] Status kick(const Submission& submission, std::uint32_t first,
-                              std::uint32_t count);
-    [[nodiscard]] std::unexpected<Error> ended_badly(const Submission& submission,
+                              std::uint32_t most);
+    [[nodiscard]] std::unexpected<Error> ended_badly(const SubmittedTask& started,
                                                      const Submit& submit, int error);
 
     std::unique_ptr<Node> node_;
@@ -115,61 +122,79 @@ Status RknpuPort::sync(const Buffer& buffer, std::uint32_t direction) const {
     return node_->ioctl(sync_request, &sync, "MEM_SYNC");
 }
 
-Status RknpuPort::write_tasks(std::span<const SubmittedTask> tasks) {
-    if (tasks_.bytes.size() < tasks.size() * sizeof(Task)) {
-        if (!tasks_.bytes.empty()) release(tasks_);
-        tasks_ = {};
-        tasks_ =
-            REEF_TRY(create(tasks.size() * sizeof(Task), scattered | translated | kernel_mapping));
-    }
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-        const std::uint32_t interrupts = interrupts_of(tasks[i].blocks);
-        if (interrupts == 0 || tasks[i].words < tail_words)
-            return fail(Cause::unsupported, "a task whose end no interrupt tells",
-                        fmt::format("task {} at {:#x}", i, tasks[i].address));
-        const Task task{.flags = 0,
-                        .op_index = 0,
-                        .enable_mask = tasks[i].blocks,
-                        .interrupt_mask = interrupts,
-                        .interrupt_clear = all_interrupts,
-                        .interrupt_status = 0,
-                        .register_words = tasks[i].words - tail_words,
-                        .register_offset = 0,
-                        .commands = tasks[i].address};
-        std::ranges::copy(std::as_bytes(std::span(&task, 1)),
-                          tasks_.bytes.begin() + static_cast<std::ptrdiff_t>(i * sizeof task));
-    }
+Status RknpuPort::write_task(std::size_t index, const SubmittedTask& task) {
+    const std::uint32_t interrupts = interrupts_of(task.blocks);
+    if (interrupts == 0 || task.words < tail_words)
+        return fail(Cause::unsupported, "a task whose end no interrupt tells",
+                    fmt::format("task {} at {:#x}", index, task.address));
+    const Task stored{.flags = 0,
+                      .op_index = 0,
+                      .enable_mask = task.blocks,
+                      .interrupt_mask = interrupts,
+                      .interrupt_clear = all_interrupts,
+                      .interrupt_status = 0,
+                      .register_words = task.words - tail_words,
+                      .register_offset = 0,
+                      .commands = task.address};
+    std::ranges::copy(std::as_bytes(std::span(&stored, 1)),
+                      tasks_.bytes.begin() + static_cast<std::ptrdiff_t>(index * sizeof stored));
     return {};
 }
 
-Status RknpuPort::kick(const Submission& submission, std::uint32_t first, std::uint32_t count) {
+Status RknpuPort::write_tasks(const Submission& submission) {
+    std::size_t count = 0;
+    for (const auto& tasks : submission.cores) count += tasks.size();
+    if (tasks_.bytes.size() < count * sizeof(Task)) {
+        if (!tasks_.bytes.empty()) release(tasks_);
+        tasks_ = {};
+        tasks_ = REEF_TRY(create(count * sizeof(Task), scattered | translated | kernel_mapping));
+    }
+    std::size_t index = 0;
+    for (const auto& tasks : submission.cores)
+        for (const SubmittedTask& task : tasks) REEF_CHECK(write_task(index++, task));
+    return {};
+}
+
+Status RknpuPort::kick(const Submission& submission, std::uint32_t first, std::uint32_t most) {
     Submit submit{};
     submit.flags = by_commands | ping_pong;
     submit.timeout_ms = static_cast<std::uint32_t>(submission.time_out.count());
     submit.first_task = first;
-    submit.task_count = count;
     submit.task_object = tasks_.object;
-    submit.core_mask = first_core;
     submit.fence = -1;
-    submit.subcore[0] = {.first = first, .count = count};
+    const auto cores = static_cast<std::size_t>(std::ranges::count_if(
+        submission.cores, [&](const auto& tasks) { return tasks.size() > first; }));
+    submit.core_mask = (1U << cores) - 1;
+    std::uint32_t before = 0;  // tasks of the cores in front
+    for (std::size_t core = 0; core < cores; ++core) {
+        const auto count = static_cast<std::uint32_t>(submission.cores[core].size());
+        auto& own = submit.subcore[first_place(cores) + core];
+        own = {.first = before + first, .count = std::min(most, count - first)};
+        submit.task_count += own.count;
+        before += count;
+    }
     const int result = node_->raw_ioctl(submit_request, &submit);
-    if (result < 0) return ended_badly(submission, submit, -result);
+    if (result < 0) return ended_badly(submission.cores[0][first], submit, -result);
     return {};
 }
 
-std::unexpected<Error> RknpuPort::ended_badly(const Submission& submission, const Submit& submit,
+std::unexpected<Error> RknpuPort::ended_badly(const SubmittedTask& started, const Submit& submit,
                                               int error) {
-    const std::uint32_t last = submit.first_task + submit.task_count - 1;
-    Task task;
-    std::ranges::copy(tasks_.bytes.subspan(last * sizeof task, sizeof task),
-                      std::as_writable_bytes(std::span(&task, 1)).begin());
-    const std::uint32_t came = task.interrupt_status;
-    const SubmittedTask& started = submission.tasks[submit.first_task];
+    // Of every core the last task's interrupts.
+    std::uint32_t came = 0;
+    for (const SubcoreTasks& own : submit.subcore) {
+        if (own.count == 0) continue;
+        Task task;
+        std::ranges::copy(
+            tasks_.bytes.subspan((own.first + own.count - 1) * sizeof task, sizeof task),
+            std::as_writable_bytes(std::span(&task, 1)).begin());
+        came |= task.interrupt_status;
+    }
     std::string text = fmt::format(
-        "SUBMIT ({}; interrupts that came: {:#x}, {}; tasks that ended: "
+        "SUBMIT ({}; core mask {:#x}; interrupts that came: {:#x}, {}; tasks that ended: "
         "{} of {})",
-        registers_of(started, submit.task_count), came, interrupt_names(came), submit.task_counter,
-        submit.task_count);
+        registers_of(started, submit.task_count), submit.core_mask, came, interrupt_names(came),
+        submit.task_counter, submit.task_count);
     auto failed = node_->failed(error, text);
     Action action{.what = reset, .value = 0};
     if (node_->raw_ioctl(action_request, &action) < 0)

@@ -1,5 +1,6 @@
-// The mainline driver: a submission is a job, whose kernel starts one task after the other; who
-// prepares a buffer that the job writes waits for it.
+// The mainline driver: a submission is a job for every core, whose tasks the kernel starts one
+// after the other; who prepares a buffer that the jobs write waits for them. Which core runs a job
+// is the kernel's choice.
 #include <fmt/format.h>
 
 #include <limits>
@@ -50,13 +51,15 @@ class RocketPort final : public Port {
         PrepBo prep{.handle = buffer.handle, .reserved = 0, .timeout_ns = until};
         return node_->ioctl(prep_request, &prep, what);
     }
-    [[nodiscard]] Status wait_for_job(const Submission& submission, std::int64_t begin);
+    [[nodiscard]] Status add_tasks(std::span<const SubmittedTask> tasks);
+    [[nodiscard]] Status wait_for_jobs(const Submission& submission, std::int64_t begin);
 
     std::unique_ptr<Node> node_;
     std::uint32_t guard_ = 0;  ///< a buffer at address 0, which means "none" to the NPU
     std::uint64_t resets_ = 0;
     // Of a submission; they stay, so that later ones allocate nothing.
     std::vector<Task> tasks_;
+    std::vector<Job> jobs_;  ///< one for each core
     std::vector<std::uint32_t> reads_, writes_;
 };
 
@@ -91,9 +94,8 @@ Result<Buffer> RocketPort::allocate(std::uint64_t bytes) {
                   .object = 0};
 }
 
-Status RocketPort::submit(const Submission& submission) {
-    tasks_.clear();
-    for (const SubmittedTask& task : submission.tasks) {
+Status RocketPort::add_tasks(std::span<const SubmittedTask> tasks) {
+    for (const SubmittedTask& task : tasks) {
         if ((task.blocks & Blocks::dpu) == 0)
             return fail(Cause::unsupported,
                         "a task without the DPU: the driver rocket waits for its interrupt alone",
@@ -101,6 +103,12 @@ Status RocketPort::submit(const Submission& submission) {
                         "use rk3588:rknpu or rk3588:sim");
         tasks_.push_back({.commands = task.address, .words = task.words});
     }
+    return {};
+}
+
+Status RocketPort::submit(const Submission& submission) {
+    tasks_.clear();
+    for (const auto& tasks : submission.cores) REEF_CHECK(add_tasks(tasks));
     reads_.clear();
     writes_.clear();
     for (const Buffer* buffer : submission.reads) reads_.push_back(buffer->handle);
@@ -108,30 +116,34 @@ Status RocketPort::submit(const Submission& submission) {
     const auto address = [](const auto& list) {
         return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(list.data()));
     };
-    const Job job{.tasks = address(tasks_),
-                  .in_handles = address(reads_),
-                  .out_handles = address(writes_),
-                  .task_count = static_cast<std::uint32_t>(tasks_.size()),
-                  .task_size = sizeof(Task),
-                  .in_count = static_cast<std::uint32_t>(reads_.size()),
-                  .out_count = static_cast<std::uint32_t>(writes_.size())};
-    Submit submit{.jobs = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&job)),
-                  .job_count = 1,
-                  .job_size = sizeof job,
+    jobs_.clear();
+    std::size_t first = 0;
+    for (const auto& tasks : submission.cores) {
+        jobs_.push_back({.tasks = address(tasks_) + first * sizeof(Task),
+                         .in_handles = address(reads_),
+                         .out_handles = address(writes_),
+                         .task_count = static_cast<std::uint32_t>(tasks.size()),
+                         .task_size = sizeof(Task),
+                         .in_count = static_cast<std::uint32_t>(reads_.size()),
+                         .out_count = static_cast<std::uint32_t>(writes_.size())});
+        first += tasks.size();
+    }
+    Submit submit{.jobs = address(jobs_),
+                  .job_count = static_cast<std::uint32_t>(jobs_.size()),
+                  .job_size = sizeof(Job),
                   .reserved = 0};
     const std::int64_t begin = node_->kernel().nanoseconds();
     REEF_CHECK(node_->ioctl(submit_request, &submit, "SUBMIT"));
-    return wait_for_job(submission, begin);
+    return wait_for_jobs(submission, begin);
 }
 
-Status RocketPort::wait_for_job(const Submission& submission, std::int64_t begin) {
+Status RocketPort::wait_for_jobs(const Submission& submission, std::int64_t begin) {
     const std::int64_t until = begin + std::chrono::nanoseconds(submission.time_out).count();
     const auto state = [&] {
-        const auto count = static_cast<std::uint32_t>(submission.tasks.size());
         return fmt::format(
             "the first of {} tasks: {}; interrupts that came: the driver does not "
             "tell",
-            count, registers_of(submission.tasks[0], 1));
+            tasks_.size(), registers_of(submission.cores[0][0], 1));
     };
     for (const Buffer* buffer : submission.writes)
         if (auto done = wait(*buffer, until, "PREP_BO"); !done) {
@@ -139,6 +151,7 @@ Status RocketPort::wait_for_job(const Submission& submission, std::int64_t begin
             error.what += fmt::format(" ({})", state());
             return std::unexpected(std::move(error));
         }
+    // The jobs of one file run one after the other.
     const std::int64_t took = node_->kernel().nanoseconds() - begin;
     if (took < kernel_gives_up_ns) return {};
     ++resets_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -41,7 +42,7 @@ Struct read_struct(std::uint64_t address, std::size_t index = 0) {
 }  // namespace
 
 SimulatedKernel::SimulatedKernel(const SimulatedBoard& a_board)
-    : board(a_board), next_address_(a_board.first_address), machine_(memory_, a_board.switches) {}
+    : board(a_board), next_address_(a_board.first_address), cores_(memory_, a_board.switches) {}
 
 std::vector<std::string> SimulatedKernel::nodes(std::string_view folder,
                                                 std::string_view beginning) {
@@ -108,19 +109,15 @@ int SimulatedKernel::destroy(std::uint32_t handle) {
 }
 
 void SimulatedKernel::reset() {
-    machine_.reset();
+    cores_.reset();
     kicks_ = 0;
     board.hangs = false;
 }
 
-Result<std::uint32_t> SimulatedKernel::kick(std::uint32_t address, std::uint32_t words,
-                                            std::uint32_t tasks) {
+Result<std::vector<sim::RunReport>> SimulatedKernel::kick(std::span<const sim::Start> starts) {
     ++kicks_;
     if (board.hangs) return fail(Cause::timed_out, "the board hangs");
-    // The program controller fetches pairs of words.
-    const auto done = machine_.run(address, words, tasks);
-    if (!done) return std::unexpected(done.error());
-    return done->interrupts;
+    return cores_.run(starts);
 }
 
 int SimulatedKernel::version(void* argument) const {
@@ -202,30 +199,48 @@ int SimulatedKernel::rknpu_submit(void* argument) {
     Object* list = find(submit.task_object - object_base);
     if (list == nullptr || (list->flags & kernel_mapping) == 0)
         return refuse("tasks in a buffer that the kernel has not mapped");
-    const auto& core = submit.subcore[0];
-    if (submit.flags != (by_commands | ping_pong) || submit.core_mask != 1 ||
-        core.first != submit.first_task || core.count != submit.task_count ||
-        submit.task_count == 0 || submit.timeout_ms == 0 || submit.iommu_domain != 0)
-        return refuse("a submission of another form than blocking, on the first core");
-    const std::uint64_t end = std::uint64_t{submit.first_task} + submit.task_count;
-    if (end * sizeof(Task) > list->cpu.size()) return refuse("tasks beyond their buffer");
-    const auto task_at = [&](std::uint64_t index) {
+    if (submit.flags != (by_commands | ping_pong) || submit.timeout_ms == 0 ||
+        submit.iommu_domain != 0)
+        return refuse("a submission of another form than blocking");
+    // Other sets of cores hang a real board.
+    if (submit.core_mask != 1 && submit.core_mask != 3 && submit.core_mask != 7)
+        return refuse("a set of cores that is not the first one, two or three");
+    const auto cores = static_cast<std::size_t>(std::popcount(submit.core_mask));
+    const std::size_t place = cores == most_cores ? 2 : 0;
+    std::vector<sim::Start> starts;
+    std::vector<std::uint64_t> last;
+    std::uint64_t count = 0;
+    for (std::size_t core = 0; core < cores; ++core) {
+        const SubcoreTasks& own = submit.subcore[place + core];
+        const std::uint64_t end = std::uint64_t{own.first} + own.count;
+        if (own.count == 0 || end * sizeof(Task) > list->cpu.size())
+            return refuse("a core without tasks, or tasks beyond their buffer");
+        const auto first =
+            read_struct<Task>(reinterpret_cast<std::uintptr_t>(list->cpu.data()), own.first);
+        if (first.commands >> 32 != 0 || first.interrupt_mask == 0)
+            return refuse("a task of no form");
+        starts.push_back({static_cast<std::uint32_t>(first.commands),
+                          first.register_words + tail_words, own.count});
+        last.push_back(end - 1);
+        count += own.count;
+    }
+    if (count != submit.task_count || submit.first_task != submit.subcore[place].first)
+        return refuse("the cores' tasks are not those of the submission");
+    const auto reports = kick(starts);
+    bool ended = reports.has_value();
+    for (std::size_t core = 0; reports && core < cores; ++core) {
+        std::byte* at = list->cpu.data() + last[core] * sizeof(Task);
         Task task;
-        std::memcpy(&task, list->cpu.data() + index * sizeof task, sizeof task);
-        return task;
-    };
-    const Task first = task_at(submit.first_task);
-    Task last = task_at(end - 1);
-    if (first.commands >> 32 != 0 || last.interrupt_mask == 0) return refuse("a task of no form");
-    const auto came = kick(static_cast<std::uint32_t>(first.commands),
-                           first.register_words + tail_words, submit.task_count);
-    last.interrupt_status = came.value_or(0);
-    std::memcpy(list->cpu.data() + (end - 1) * sizeof last, &last, sizeof last);
-    if (came && (*came & last.interrupt_mask) != 0) {
+        std::memcpy(&task, at, sizeof task);
+        task.interrupt_status = (*reports)[core].interrupts;
+        ended = ended && (task.interrupt_status & task.interrupt_mask) != 0;
+        std::memcpy(at, &task, sizeof task);
+    }
+    if (ended) {
         submit.task_counter = submit.task_count;
         return 0;
     }
-    failure_ = came ? "the mask lets no interrupt through" : came.error().message();
+    failure_ = reports ? "the mask lets no interrupt through" : reports.error().message();
     return -ETIMEDOUT;
 }
 
@@ -274,9 +289,24 @@ int SimulatedKernel::rocket_ioctl(std::uint32_t request, void* argument) {
 int SimulatedKernel::rocket_submit(const void* argument) {
     using namespace rocket;
     const auto& submit = *static_cast<const Submit*>(argument);
-    if (submit.reserved != 0 || submit.job_size != sizeof(Job) || submit.job_count != 1)
-        return refuse("another size of a job, or several jobs");
-    const auto job = read_struct<Job>(submit.jobs);
+    if (submit.reserved != 0 || submit.job_size != sizeof(Job) || submit.job_count == 0)
+        return refuse("another size of a job, or no jobs");
+    job_ends_ = now_;
+    for (std::uint32_t i = 0; i < submit.job_count; ++i) {
+        const auto job = read_struct<Job>(submit.jobs, i);
+        if (const int error = check_job(&job); error != 0) return error;
+        // Jobs of one file take turns, each on a core of the kernel's choice.
+        if (!run_job(&job)) {
+            reset();
+            job_ends_ += job_time_out_ns;
+        }
+    }
+    return 0;
+}
+
+int SimulatedKernel::check_job(const void* argument) {
+    using namespace rocket;
+    const auto& job = *static_cast<const Job*>(argument);
     if (job.task_size != sizeof(Task) || job.task_count == 0)
         return refuse("another size of a task");
     std::vector<std::uint32_t> handles;
@@ -290,18 +320,24 @@ int SimulatedKernel::rocket_submit(const void* argument) {
     }
     for (const std::uint32_t handle : handles)
         if (find(handle) == nullptr) return -ENOENT;
-    job_ends_ = now_;
+    return 0;
+}
+
+bool SimulatedKernel::run_job(const void* argument) {
+    using namespace rocket;
+    const auto& job = *static_cast<const Job*>(argument);
     const std::uint32_t mask = interrupts_of(Blocks::dpu);
+    // Another core than the last job's: what that one's CBUF keeps is nothing to rely on.
+    cores_.reset();
     for (std::uint32_t i = 0; i < job.task_count; ++i) {
         const auto task = read_struct<Task>(job.tasks, i);
-        const auto came = kick(task.commands, task.words, 1);
-        if (came && (*came & mask) != 0) continue;
-        failure_ = came ? "no interrupt of the DPU came" : came.error().message();
-        reset();
-        job_ends_ = now_ + job_time_out_ns;
-        break;
+        const sim::Start start{task.commands, task.words, 1};
+        const auto done = kick({&start, 1});
+        if (done && (done->front().interrupts & mask) != 0) continue;
+        failure_ = done ? "no interrupt of the DPU came" : done.error().message();
+        return false;
     }
-    return 0;
+    return true;
 }
 
 }  // namespace reef::rk3588::drm

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rk3588/drm/port.h"
-#include "rk3588/sim/machine.h"
+#include "rk3588/sim/cores.h"
 
 namespace reef::rk3588::drm {
 
@@ -42,7 +42,7 @@ class SimulatedKernel final : public Kernel {
     SimulatedBoard board;  ///< may change between calls
     [[nodiscard]] std::size_t buffers() const { return objects_.size(); }
     [[nodiscard]] unsigned open_files() const { return files_; }
-    /// Tasks that were started since the last reset, and how often by the kernel.
+    /// How often the kernel has started chains since the last reset.
     [[nodiscard]] std::uint64_t kicks() const { return kicks_; }
 
   private:
@@ -62,16 +62,19 @@ class SimulatedKernel final : public Kernel {
     [[nodiscard]] int destroy(std::uint32_t handle);
     [[nodiscard]] Object* find(std::uint64_t handle);
     [[nodiscard]] int refuse(std::string why);
-    /// The interrupts of a chain's start; nothing: it never ends.
-    [[nodiscard]] Result<std::uint32_t> kick(std::uint32_t address, std::uint32_t words,
-                                             std::uint32_t tasks);
+    /// Of the mainline driver: a job's sizes and handles, as an errno, and its tasks; false: one
+    /// never ends.
+    [[nodiscard]] int check_job(const void* job);
+    [[nodiscard]] bool run_job(const void* job);
+    /// Errors: a chain never ends.
+    [[nodiscard]] Result<std::vector<sim::RunReport>> kick(std::span<const sim::Start> starts);
     void reset();
 
     std::map<std::uint32_t, Object> objects_;  ///< by handle
     std::uint32_t next_handle_ = 1;
     std::uint64_t next_address_;
     sim::Memory memory_;
-    sim::Machine machine_;
+    sim::Cores cores_;
     std::int64_t now_ = 1'000'000, job_ends_ = 0;
     unsigned files_ = 0;
     std::uint64_t kicks_ = 0;

@@ -182,8 +182,9 @@ Result<float> float_result(const ElementWise& e, float a, float b) {
 }
 
 Status run_element_wise(const ElementWise& e, const Sums& operand, unsigned channels, Sums& data) {
-    if (data.elements == Elements::int8 && (e.multiply || e.operation != 2))
-        return refused_by_stage("EW", "of int8 the addition alone is modelled");
+    if (data.elements == Elements::int8 && !e.multiply &&
+        e.operation != spec::value::ew_operation::add_)
+        return refused_by_stage("EW", "of int8 addition and multiplication are modelled");
     if (data.elements == Elements::fp16 && e.convert &&
         (e.scale != 1 || e.shift != 0 || e.offset != 0))
         return refused_by_stage("EW", "a conversion of an fp16 operand is not modelled");
@@ -193,7 +194,8 @@ Status run_element_wise(const ElementWise& e, const Sums& operand, unsigned chan
             const std::size_t from = p * operand.channels + c;
             if (data.elements == Elements::int8) {
                 std::int32_t& value = data.integers[at];
-                value = saturated32(std::int64_t{value} + converted(e, operand.integers[from]));
+                const std::int64_t other = converted(e, operand.integers[from]);
+                value = saturated32(e.multiply ? value * other : value + other);
                 if (!e.relu_bypass) value = std::max(value, 0);
                 if (!e.relu_bypass && e.relux) value = std::min(value, e.relux_bound);
             } else {

@@ -16,6 +16,44 @@ Traffic& Traffic::operator+=(const Traffic& other) {
     return *this;
 }
 
+void Accesses::add(std::vector<Range>& list, std::uint64_t address, std::uint64_t size) {
+    if (size == 0) return;
+    if (!list.empty() && list.back().end == address)
+        list.back().end += size;
+    else
+        list.push_back({address, address + size});
+}
+
+void Accesses::sort() {
+    for (auto* list : {&reads_, &writes_}) {
+        std::ranges::sort(*list, {}, &Range::begin);
+        std::size_t kept = 0;
+        for (const Range& range : *list) {
+            if (kept != 0 && range.begin <= (*list)[kept - 1].end)
+                (*list)[kept - 1].end = std::max((*list)[kept - 1].end, range.end);
+            else
+                (*list)[kept++] = range;
+        }
+        list->resize(kept);
+    }
+}
+
+std::optional<std::uint64_t> Accesses::conflict(Accesses& a, Accesses& b) {
+    a.sort();
+    b.sort();
+    const auto meet = [](const std::vector<Range>& one,
+                         const std::vector<Range>& other) -> std::optional<std::uint64_t> {
+        for (auto i = one.begin(), j = other.begin(); i != one.end() && j != other.end();) {
+            if (i->begin < j->end && j->begin < i->end) return std::max(i->begin, j->begin);
+            i->end <= j->end ? ++i : ++j;
+        }
+        return std::nullopt;
+    };
+    if (const auto at = meet(a.writes_, b.writes_)) return at;
+    if (const auto at = meet(a.writes_, b.reads_)) return at;
+    return meet(a.reads_, b.writes_);
+}
+
 Status Memory::add(std::uint32_t address, MutableBytes bytes, Contents contents) {
     const std::uint64_t end = std::uint64_t{address} + bytes.size();
     if (bytes.empty() || end > std::uint64_t{1} << 32)
@@ -68,6 +106,7 @@ Result<Bytes> Memory::read(std::uint64_t address, std::uint64_t size, std::strin
                             "written",
                             what, size, address, static_cast<const std::uint8_t*>(hole) - begin));
     }
+    if (accesses_ != nullptr) accesses_->add_read(address, size);
     return buffer.bytes.subspan(offset, size);
 }
 
@@ -78,6 +117,7 @@ Result<MutableBytes> Memory::write(std::uint64_t address, std::uint64_t size,
     if (!buffer.written.empty())
         std::fill_n(buffer.written.begin() + static_cast<std::ptrdiff_t>(offset), size,
                     std::uint8_t{1});
+    if (accesses_ != nullptr) accesses_->add_write(address, size);
     return buffer.bytes.subspan(offset, size);
 }
 

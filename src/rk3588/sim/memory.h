@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,23 @@ struct Traffic {
 
 /// What a buffer holds before a run. Bytes that are unknown may be read when somebody wrote them.
 enum class Contents : std::uint8_t { known, unknown };
+
+/// Bytes that somebody read or wrote, each as ranges in order that do not touch.
+class Accesses {
+  public:
+    struct Range {
+        std::uint64_t begin = 0, end = 0;
+    };
+    void add_read(std::uint64_t address, std::uint64_t size) { add(reads_, address, size); }
+    void add_write(std::uint64_t address, std::uint64_t size) { add(writes_, address, size); }
+    /// The first byte that the one writes and the other reads or writes, whoever comes first.
+    [[nodiscard]] static std::optional<std::uint64_t> conflict(Accesses& a, Accesses& b);
+
+  private:
+    static void add(std::vector<Range>& list, std::uint64_t address, std::uint64_t size);
+    void sort();
+    std::vector<Range> reads_, writes_;
+};
 
 /// Buffers that belong to somebody else. An access outside of all of them, or over a buffer's end,
 /// is what the chip's address translation refuses.
@@ -48,6 +66,8 @@ class Memory {
     /// Errors: those of write(), without writing.
     [[nodiscard]] Status check_write(std::uint64_t address, std::uint64_t size,
                                      std::string_view what) const;
+    /// From now on accesses are added there; null: no longer. It outlives them.
+    void watch(Accesses* accesses) { accesses_ = accesses; }
 
   private:
     struct Buffer {
@@ -60,6 +80,7 @@ class Memory {
                                            std::string_view what, std::string_view verb) const;
 
     std::vector<Buffer> buffers_;  ///< by address
+    Accesses* accesses_ = nullptr;
 };
 
 }  // namespace reef::rk3588::sim

@@ -65,11 +65,9 @@ Result<Artifact> words_of(const Layer& layer) {
     const compiler::Program program;
     ConvolutionStep step;
     step.shape = shape_of(graph, graph.nodes[0], conv);
-    const auto tiling = tiling_of(step.shape);
-    if (!tiling) return fail(Cause::unsupported, "no plan of the buffer");
-    step.buffer = tiling->buffer;
-    step.tiles = tiling->rows;
-    step.tile_channels = tiling->channels;
+    step.task_channels = channels_of_task(step.shape);
+    if (step.task_channels == 0) return fail(Cause::unsupported, "no plan of the buffer");
+    step.pieces = pieces_of(step.shape, step.task_channels, Split::rows, 1);
     step.input_zero = layer.input_zero;
     step.weight_zero = layer.weight_zero;
     step.numbers.scale = layer.scale.scale;
@@ -81,7 +79,7 @@ Result<Artifact> words_of(const Layer& layer) {
     Plan plan;
     plan.graph = &graph;
     plan.program = &program;
-    plan.steps.push_back({0, {0}, 1, step});
+    plan.steps.push_back({.node = 0, .inputs = {0}, .output = 1, .kind = step});
     plan.roots = {{0, 0}, {1, 0}, {2, 0}};
     plan.offsets = {layer.input, layer.output, layer.addend};
     return emit(plan);

@@ -217,8 +217,9 @@ TEST(MainlineDriver, NobodyGetsAddressZeroAndTasksOfThePpuAloneAreRefused) {
     EXPECT_NE(port->allocate(100).value().address, 0U);
     EXPECT_NE(port->allocate(100).value().address, 0U);
     const drm::SubmittedTask pool{.address = 0x1000, .words = 30, .blocks = Blocks::pooling};
+    const std::span<const drm::SubmittedTask> core(&pool, 1);
     const auto refused = port->submit(
-        {.tasks = {&pool, 1}, .reads = {}, .writes = {}, .time_out = std::chrono::seconds(1)});
+        {.cores = {&core, 1}, .reads = {}, .writes = {}, .time_out = std::chrono::seconds(1)});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().cause, Cause::unsupported);
     EXPECT_EQ(kernel->kicks(), 0U);

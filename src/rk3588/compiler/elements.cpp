@@ -1,0 +1,195 @@
+#include "rk3588/compiler/elements.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace reef::rk3588::lowering {
+namespace {
+
+constexpr std::int32_t values = 256, least_value = -128;
+constexpr std::int32_t most_gain = 32767, half_gain = 16384;
+
+/// TFLite's multiplication by a number of 31 bits, with its two roundings; no left shift.
+struct Fraction {
+    std::int32_t multiplier = 0;
+    int right = 0, left = 0;
+
+    explicit Fraction(double real) {
+        int exponent = 0;
+        const double mantissa = std::frexp(real, &exponent);
+        auto m = static_cast<std::int64_t>(std::round(std::ldexp(mantissa, 31)));
+        if (m == std::int64_t{1} << 31) {
+            m /= 2;
+            ++exponent;
+        }
+        if (exponent < -31) {
+            m = 0;
+            exponent = 0;
+        }
+        multiplier = static_cast<std::int32_t>(m);
+        right = std::max(0, -exponent);
+        left = std::max(0, exponent);
+    }
+    [[nodiscard]] std::int32_t of(std::int32_t value) const {
+        const std::int64_t product = (std::int64_t{value} << left) * multiplier;
+        const auto high = static_cast<std::int32_t>((product + (std::int64_t{1} << 30)) >> 31);
+        const auto mask = static_cast<std::int32_t>((std::int64_t{1} << right) - 1);
+        const std::int32_t threshold = (mask >> 1) + (high < 0 ? 1 : 0);
+        return (high >> right) + ((high & mask) > threshold ? 1 : 0);
+    }
+};
+
+/// TFLite's results: one for each value of a, times one for each of b.
+std::vector<std::int8_t> results_of(const ElementNumbers& n) {
+    using enum ElementStep::Operation;
+    const auto bounded = [&](std::int64_t value) {
+        return static_cast<std::int8_t>(
+            std::clamp<std::int64_t>(value + n.out.zero, n.range.low, n.range.high));
+    };
+    std::vector<std::int8_t> out;
+    if (n.operation == rescale) {
+        const Fraction factor(n.float_factor ? static_cast<double>(n.a.scale / n.out.scale)
+                                             : static_cast<double>(n.a.scale) /
+                                                   static_cast<double>(n.out.scale));
+        for (std::int32_t a = 0; a < values; ++a)
+            out.push_back(bounded(factor.of(a + least_value - n.a.zero)));
+        return out;
+    }
+    out.reserve(std::size_t{values} * values);
+    if (n.operation == product) {
+        const Fraction factor(static_cast<double>(n.a.scale * n.b.scale / n.out.scale));
+        for (std::int32_t a = 0; a < values; ++a)
+            for (std::int32_t b = 0; b < values; ++b)
+                out.push_back(bounded(
+                    factor.of((a + least_value - n.a.zero) * (b + least_value - n.b.zero))));
+        return out;
+    }
+    constexpr int spare_bits = 20;
+    const double common = 2.0 * static_cast<double>(std::max(n.a.scale, n.b.scale));
+    const Fraction of_a(static_cast<double>(n.a.scale) / common);
+    const Fraction of_b(static_cast<double>(n.b.scale) / common);
+    const Fraction of_sum(common / std::ldexp(static_cast<double>(n.out.scale), spare_bits));
+    std::array<std::int32_t, values> scaled_b{};
+    for (std::int32_t b = 0; b < values; ++b) {
+        const std::int32_t term = of_b.of((b + least_value - n.b.zero) * (1 << spare_bits));
+        scaled_b[static_cast<std::size_t>(b)] = n.subtract ? -term : term;
+    }
+    for (std::int32_t a = 0; a < values; ++a) {
+        const std::int32_t scaled = of_a.of((a + least_value - n.a.zero) * (1 << spare_bits));
+        for (const std::int32_t term : scaled_b) out.push_back(bounded(of_sum.of(scaled + term)));
+    }
+    return out;
+}
+
+/// The chip's results that are others, counted up to `most`.
+std::size_t count_others(const ElementNumbers& n, const SumGains& g,
+                         const std::vector<std::int8_t>& wanted, std::size_t most) {
+    using enum ElementStep::Operation;
+    const Requantisation converter{.scale = g.converter.scale, .shift = g.converter.shift};
+    const Requantisation first{.scale = g.a, .shift = g.shift_a};
+    std::array<std::int64_t, values> of_b{};
+    for (std::int32_t b = 0; b < values; ++b)
+        of_b[static_cast<std::size_t>(b)] =
+            std::int64_t{b + least_value - n.b.zero} * (n.subtract ? -g.b : g.b);
+    const std::size_t each = n.operation == rescale ? 1 : values;
+    const bool relu = n.range.low > least_value;
+    std::size_t others = 0;
+    for (std::int32_t a = 0; a < values && others <= most; ++a) {
+        const std::int64_t of_a = converted(a + least_value - n.a.zero, first);
+        for (std::size_t b = 0; b < each; ++b) {
+            std::int64_t value = n.operation == rescale   ? of_a
+                                 : n.operation == product ? of_a * of_b[b]
+                                                          : of_a + of_b[b];
+            if (relu) value = std::max<std::int64_t>(value, 0);
+            const std::int64_t out = std::clamp<std::int64_t>(
+                converted(value, converter) + n.out.zero, least_value, n.range.high);
+            others += out != wanted[static_cast<std::size_t>(a) * each + b] ? 1 : 0;
+        }
+    }
+    return others;
+}
+
+/// Gains and their relative error.
+struct Candidate {
+    double error = 0;
+    SumGains gains;
+};
+
+Candidate sum_candidate(double a, double b, std::int32_t most) {
+    const double unit = most / std::max(a, b);
+    const double first = std::nearbyint(a * unit), second = std::nearbyint(b * unit);
+    const auto s = nearest_scale(1 / unit);
+    const double gain = std::ldexp(s.scale, -s.shift);
+    return {std::abs(first * gain / a - 1) + std::abs(second * gain / b - 1),
+            {static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), s, 0}};
+}
+
+Candidate factor_candidate(double factor, std::int32_t gain, bool of_product) {
+    const auto s = nearest_scale(factor / gain);
+    const double made = gain * std::ldexp(s.scale, -s.shift);
+    return {std::abs(made / factor - 1),
+            of_product ? SumGains{1, gain, s, 0} : SumGains{gain, 0, s, 0}};
+}
+
+/// Both of TFLite's roundings: the first one at the value's last bit, by a gain of 15 bits, the
+/// second one by a power of two that sends halves away from zero.
+void add_two_roundings(double factor, std::vector<Candidate>& all) {
+    constexpr int gain_bits = 15, scale_bits = 14;
+    int exponent = 0;
+    const double mantissa = std::frexp(factor, &exponent);
+    if (exponent >= 0) return;
+    const auto nearest = static_cast<std::int32_t>(std::round(std::ldexp(mantissa, gain_bits)));
+    for (const std::int32_t gain : {nearest, nearest - 1, nearest + 1})
+        for (const std::int32_t more : {1, 0})
+            if (gain <= most_gain)
+                all.push_back({0, {gain, 0, {half_gain + more, scale_bits - exponent}, gain_bits}});
+}
+
+/// The nearest ones first.
+std::vector<Candidate> candidates_of(const ElementNumbers& n) {
+    using enum ElementStep::Operation;
+    constexpr std::int32_t step = 7;
+    // Products round once where TFLite rounds twice: no gain makes them all equal.
+    const std::size_t tried = n.operation == product ? 8 : 96;
+    const double a = static_cast<double>(n.a.scale) / static_cast<double>(n.out.scale);
+    const double b = static_cast<double>(n.b.scale) / static_cast<double>(n.out.scale);
+    std::vector<Candidate> all;
+    for (std::int32_t gain = most_gain; gain > half_gain; gain -= step) {
+        if (n.operation == sum)
+            all.push_back(sum_candidate(a, b, gain));
+        else if (n.operation == product)
+            all.push_back(factor_candidate(static_cast<double>(n.a.scale) * b, gain, true));
+        else
+            all.push_back(factor_candidate(a, gain, false));
+    }
+    if (n.operation == rescale) add_two_roundings(a, all);
+    const std::size_t kept = std::min(tried, all.size());
+    std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(kept), {},
+                              &Candidate::error);
+    all.resize(kept);
+    return all;
+}
+
+}  // namespace
+
+std::optional<ElementGains> best_gains(const ElementNumbers& numbers) {
+    constexpr std::int32_t most_shift = 46;  // behind which a product is nothing but its sign
+    const auto wanted = results_of(numbers);
+    std::optional<ElementGains> best;
+    for (const Candidate& one : candidates_of(numbers)) {
+        const auto& converter = one.gains.converter;
+        if (converter.shift < 0 || converter.shift > most_shift) continue;
+        const std::size_t most = best ? best->other : std::numeric_limits<std::size_t>::max();
+        const std::size_t others = count_others(numbers, one.gains, wanted, most);
+        if (best && others >= best->other) continue;
+        best = {one.gains, others};
+        if (others == 0) break;
+    }
+    if (best && numbers.subtract) best->gains.b = -best->gains.b;
+    return best;
+}
+
+}  // namespace reef::rk3588::lowering

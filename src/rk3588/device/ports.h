@@ -1,0 +1,20 @@
+// What stands behind the family's device URIs, below programs.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "reef/runtime/options.h"
+#include "reef/runtime/uri.h"
+#include "rk3588/drm/port.h"
+
+namespace reef::rk3588 {
+
+/// `options` are checked. Errors: those of drm::open_port().
+[[nodiscard]] Result<std::unique_ptr<drm::Port>> open_port_of(const runtime::DeviceUri& device,
+                                                              const runtime::OptionValues& options);
+
+/// Errors also: bad_argument for other devices and options.
+[[nodiscard]] Result<std::unique_ptr<drm::Port>> open_port_of(std::string_view device);
+
+}  // namespace reef::rk3588

@@ -1,0 +1,142 @@
+#include "rk3588/matmul/matmul_plan.h"
+
+#include <algorithm>
+
+#include "reef_spec/rk3588_machine.h"
+
+namespace reef::rk3588::matmul {
+namespace {
+
+constexpr std::size_t bank_entries = spec::cbuf_bank_bytes / spec::cbuf_entry_bytes;
+/// Sums of int8 that others have measured exact.
+constexpr std::size_t most_k_bytes = 8192;
+constexpr std::size_t most_columns = 4096;
+/// Of one start, in the fields of the input's height.
+constexpr std::size_t most_rows = 2044;
+/// Rows of A are stored in fours unless there is one.
+constexpr std::size_t row_step = 4;
+/// Least banks of weights that come again with each task.
+constexpr std::size_t streaming_banks = 5;
+
+std::size_t up(std::size_t value, std::size_t step) {
+    return (value + step - 1) / step;
+}
+
+/// Entries of the CBUF that one row of A takes.
+std::size_t entries_of(std::size_t row_bytes) {
+    constexpr std::size_t atoms_of_entry = spec::cbuf_entry_bytes / spec::atom_bytes;
+    const std::size_t atoms = up(row_bytes, spec::atom_bytes), rest = atoms % atoms_of_entry;
+    return atoms / atoms_of_entry + (rest == 0 ? 0 : 1);
+}
+
+/// Banks that so many rows take: the DMA reads on behind a last bank that is all but full.
+std::size_t banks_of(std::size_t rows, std::size_t row_bytes) {
+    const std::size_t entries = entries_of(row_bytes) * rows;
+    const std::size_t banks = up(entries, bank_entries);
+    return entries * 100 >= banks * bank_entries * 97 ? banks + 1 : banks;
+}
+
+/// Rows for so many banks, whole steps of them.
+std::size_t rows_for(std::size_t banks, std::size_t row_bytes, std::size_t stored_rows) {
+    std::size_t rows =
+        std::min({bank_entries * banks / entries_of(row_bytes), stored_rows, most_rows});
+    while (rows > 0 && banks_of(rows, row_bytes) > banks) --rows;
+    return rows < row_step ? rows : rows / row_step * row_step;
+}
+
+/// One way to cut a stretch of A's columns: so many of B's columns and of A's rows at once.
+struct Cut {
+    std::size_t columns = 0, rows = 0;
+    unsigned data_banks = 0, weight_banks = 0;
+    bool stays = false;  ///< weights stay for all rows
+    std::uint64_t bytes = 0;
+};
+
+Cut cut_of(const ProductShape& s, std::size_t k, std::size_t n, std::size_t columns, bool stays) {
+    const std::size_t row_bytes = k * s.element_bytes(), weights = columns * row_bytes;
+    const std::size_t group = std::min(columns, std::size_t{spec::int8_group_kernels}) * row_bytes;
+    const std::size_t banks = stays ? up(weights, spec::cbuf_bank_bytes)
+                                    : std::max(streaming_banks, up(group, spec::cbuf_bank_bytes));
+    if (banks >= spec::cbuf_banks) return {};
+    Cut cut{.columns = columns,
+            .rows = rows_for(spec::cbuf_banks - banks, row_bytes, s.stored_m())};
+    if (cut.rows == 0) return {};
+    cut.data_banks = static_cast<unsigned>(
+        std::min<std::size_t>(spec::cbuf_banks - banks, banks_of(cut.rows, row_bytes)));
+    cut.weight_banks = static_cast<unsigned>(spec::cbuf_banks) - cut.data_banks;
+    cut.stays = stays;
+    const std::size_t row_tiles = up(s.stored_m(), cut.rows), column_tiles = up(n, columns);
+    cut.bytes = std::uint64_t{s.stored_m()} * row_bytes * column_tiles +
+                std::uint64_t{n} * row_bytes * (stays ? 1 : row_tiles);
+    return cut;
+}
+
+Cut best_cut(const ProductShape& s, std::size_t k, std::size_t n) {
+    Cut best;
+    const auto take = [&](const Cut& cut) {
+        if (cut.rows == 0) return;
+        if (best.rows == 0 || cut.bytes < best.bytes) best = cut;
+    };
+    take(cut_of(s, k, n, std::min(n, most_columns), false));
+    for (std::size_t columns = s.group(); columns < n + s.group(); columns += s.group())
+        if (columns <= most_columns) take(cut_of(s, k, n, std::min(n, columns), true));
+    return best;
+}
+
+}  // namespace
+
+std::size_t ProductShape::group() const {
+    return elements == MatrixElements::int8 ? spec::int8_group_kernels : spec::fp16_group_kernels;
+}
+std::size_t ProductShape::stored_k() const {
+    return up(k, spec::kernel_lanes) * spec::kernel_lanes;
+}
+std::size_t ProductShape::stored_n() const {
+    return up(n, group()) * group();
+}
+std::size_t ProductShape::stored_m() const {
+    return m == 1 ? 1 : up(m, row_step) * row_step;
+}
+
+std::uint64_t ProductPlan::bytes_moved() const {
+    std::uint64_t bytes = 0;
+    for (const auto& tasks : cores)
+        for (const ProductTask& task : tasks) bytes += task.bytes_moved;
+    return bytes;
+}
+
+std::size_t k_tile_size(const ProductShape& shape) {
+    return std::min(shape.stored_k(), most_k_bytes / shape.element_bytes());
+}
+
+ProductPlan plan_product(const ProductShape& s, std::size_t cores) {
+    ProductPlan plan;
+    const std::size_t groups = s.stored_n() / s.group(), tile = k_tile_size(s);
+    const std::size_t used = std::min(cores, groups);
+    plan.k_tiles = up(s.stored_k(), tile);
+    for (std::size_t core = 0; core < used; ++core) {
+        const std::size_t each = groups / used, more = groups % used;
+        const std::size_t first = (core * each + std::min(core, more)) * s.group();
+        const std::size_t n = (each + (core < more ? 1 : 0)) * s.group();
+        auto& tasks = plan.cores.emplace_back();
+        for (std::size_t t = 0; t < plan.k_tiles; ++t) {
+            const std::size_t first_k = t * tile, k = std::min(tile, s.stored_k() - first_k);
+            const Cut cut = best_cut(s, k, n);
+            for (std::size_t c = 0; c < n; c += cut.columns) {
+                const std::size_t columns = std::min(cut.columns, n - c);
+                for (std::size_t row = 0; row < s.stored_m(); row += cut.rows) {
+                    const std::size_t rows = std::min(cut.rows, s.stored_m() - row);
+                    const bool kept = cut.stays && row > 0;
+                    const std::uint64_t k_bytes = std::uint64_t{k} * s.element_bytes();
+                    tasks.push_back({row, rows, first_k, k, first + c, columns, t, cut.data_banks,
+                                     cut.weight_banks, kept,
+                                     rows * k_bytes + (kept ? 0 : columns * k_bytes) +
+                                         std::uint64_t{rows} * columns * sizeof(std::int32_t)});
+                }
+            }
+        }
+    }
+    return plan;
+}
+
+}  // namespace reef::rk3588::matmul
