@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "peers/known_shapes.h"
+#include "peers/machine_speed.h"
 #include "peers/tool.h"
 #include "peers/xnnpack_placer.h"
 #include "reef/cpu/kernel_set.h"
@@ -29,13 +32,14 @@ namespace reef::peers {
 namespace {
 
 using graph::Executor;
-using Milliseconds = std::chrono::duration<double, std::milli>;
 
 struct Options {
     std::vector<std::string> models;
     int rounds = 41;
     int threads = 1;
     bool json = false;
+    bool cpu_time = false;
+    bool operators = false;
 };
 
 double quantile(std::vector<double> values, double part) {
@@ -59,10 +63,14 @@ struct Row {
     std::vector<double> reef{};  ///< milliseconds by round
     std::vector<Column> peers{};
     std::size_t operators = 0, on_xnnpack = 0;
+    std::uint64_t products = 0;
+    double peak_share = 0;          ///< of all threads' products of the element type; 0: not known
     std::optional<double> equal{};  ///< share of output bytes; nothing without outputs of bytes
     int farthest = 0;               ///< steps between outputs
     std::string problem{};          ///< why there is nothing else
 };
+
+constexpr std::string_view shape_prefix = "shape:";
 
 void fill(Executor& executor) {
     std::mt19937 random(1);
@@ -101,21 +109,29 @@ void compare(const Executor& ours, const Executor& theirs, Row& row) {
     if (bytes > 0) row.equal = static_cast<double>(equal) / static_cast<double>(bytes);
 }
 
-Result<double> timed_run(Executor& executor) {
-    const auto begin = std::chrono::steady_clock::now();
+/// Milliseconds of wall time, or of the process's CPU time.
+double now(bool cpu_time) {
+    timespec time{};
+    ::clock_gettime(cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+}
+
+Result<double> timed_run(Executor& executor, bool cpu_time) {
+    const double begin = now(cpu_time);
     REEF_TRY(executor.run());
-    return Milliseconds(std::chrono::steady_clock::now() - begin).count();
+    return now(cpu_time) - begin;
 }
 
 /// One measurement of each side; none of a tool that fails.
-Status measure_round(Executor& ours, Executor& theirs, std::vector<Tool>& tools, Row& row) {
-    const double reef = REEF_TRY(timed_run(ours));
+Status measure_round(Executor& ours, Executor& theirs, std::vector<Tool>& tools, bool cpu_time,
+                     Row& row) {
+    const double reef = REEF_TRY(timed_run(ours, cpu_time));
     const auto note = [&](Column& column, double milliseconds) {
         column.milliseconds.push_back(milliseconds);
         column.ratios.push_back(reef / milliseconds);
     };
     row.reef.push_back(reef);
-    note(row.peers[0], REEF_TRY(timed_run(theirs)));
+    note(row.peers[0], REEF_TRY(timed_run(theirs, cpu_time)));
     // They start anew and warm up in every round: a tenth of the rounds is enough for an average.
     if (row.reef.size() % 10 != 1) return {};
     for (std::size_t i = 0; i < tools.size(); ++i)
@@ -123,8 +139,26 @@ Status measure_round(Executor& ours, Executor& theirs, std::vector<Tool>& tools,
     return {};
 }
 
+/// A file, or "shape:" and one of known_shapes().
+Result<model::Model> load(const std::string& path) {
+    if (path.starts_with(shape_prefix)) return network_of_shape(path.substr(shape_prefix.size()));
+    return model::load_tflite(path);
+}
+
+/// How many of the products that the machine can do in that time there are.
+double peak_share(const Row& row, const model::Subgraph& graph, const MachineSpeed& machine,
+                  int threads) {
+    const bool floats = std::ranges::any_of(graph.operators, [&](const model::Operator& op) {
+        return op.code.builtin == model::Op::conv_2d &&
+               graph.tensors[static_cast<std::size_t>(op.inputs[1])].type == ElementType::float32;
+    });
+    const double most = floats ? machine.float_products_ns : machine.byte_products_ns;
+    if (most == 0) return 0;
+    return static_cast<double>(row.products) / (std::ranges::min(row.reef) * 1e6 * most * threads);
+}
+
 Status measure(const std::string& path, const Options& options, Row& row) {
-    const model::Model model = REEF_TRY(model::load_tflite(path));
+    const model::Model model = REEF_TRY(load(path));
     const ThreadPool pool(options.threads == 1
                               ? nullptr
                               : pthreadpool_create(static_cast<std::size_t>(options.threads)));
@@ -136,7 +170,9 @@ Status measure(const std::string& path, const Options& options, Row& row) {
     for (const graph::Placement& placement : theirs.placements())
         row.on_xnnpack += placement.placer == 0 ? 1 : 0;
     row.operators = theirs.placements().size();
-    std::vector<Tool> tools = installed_tools(path, options.threads);
+    // Programs time themselves, by the wall.
+    std::vector<Tool> tools =
+        options.cpu_time ? std::vector<Tool>{} : installed_tools(path, options.threads);
     row.peers.push_back({.peer = "XNNPACK"});
     for (const Tool& tool : tools) row.peers.push_back({.peer = tool.name});
     fill(ours);
@@ -145,7 +181,9 @@ Status measure(const std::string& path, const Options& options, Row& row) {
     REEF_TRY(theirs.run());
     compare(ours, theirs, row);
     for (int round = 0; round < options.rounds; ++round)
-        REEF_TRY(measure_round(ours, theirs, tools, row));
+        REEF_TRY(measure_round(ours, theirs, tools, options.cpu_time, row));
+    row.products = products_of(ours.graph());
+    row.peak_share = peak_share(row, ours.graph(), measure_machine(), options.threads);
     for (const Column& column : row.peers)
         if (column.milliseconds.empty())
             std::cerr << row.network << ": " << column.peer
@@ -162,9 +200,10 @@ std::string alike(const Row& row) {
 void print_text(const std::vector<Row>& rows, const Options& options) {
     fmt::print(
         "{} thread{} on {}, {} rounds; least milliseconds, ratio Reef / peer: median of "
-        "rounds (quartiles)\n{:50} {:>8}  {:14} {:>8} {:>6} {:>13}  {}\n",
+        "rounds (quartiles), share of the machine's products\n{:50} {:>8}  {:14} {:>8} {:>6} "
+        "{:>13} {:>5}  {}\n",
         options.threads, options.threads == 1 ? "" : "s", cpu::simd_target(), options.rounds,
-        "network", "Reef", "peer", "peer", "ratio", "quartiles", "XNNPACK's operators");
+        "network", "Reef", "peer", "peer", "ratio", "quartiles", "peak", "XNNPACK's operators");
     std::vector<double> best;
     for (const Row& row : rows) {
         if (!row.problem.empty()) {
@@ -172,15 +211,65 @@ void print_text(const std::vector<Row>& rows, const Options& options) {
             continue;
         }
         for (const Column& column : row.peers)
-            fmt::print("{:50} {:8.3f}  {:14} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f}  {} of {}, {}\n",
-                       row.network, std::ranges::min(row.reef), column.peer, column.least(),
-                       column.ratio(), quantile(column.ratios, 0.25), quantile(column.ratios, 0.75),
-                       row.on_xnnpack, row.operators, alike(row));
+            fmt::print(
+                "{:50} {:8.3f}  {:14} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f} {:>5}  {} of {}, {}\n",
+                row.network, std::ranges::min(row.reef), column.peer, column.least(),
+                column.ratio(), quantile(column.ratios, 0.25), quantile(column.ratios, 0.75),
+                row.peak_share == 0 ? "-" : fmt::format("{:.0f} %", 100 * row.peak_share),
+                row.on_xnnpack, row.operators, alike(row));
         best.push_back(std::ranges::max(row.peers, {}, &Column::ratio).ratio());
     }
     if (!best.empty())
         fmt::print("against the best peer of each network: median ratio {:.2f}, worst {:.2f}\n",
                    quantile(best, 0.5), std::ranges::max(best));
+}
+
+/// The least time of every operator.
+class LeastTimes final : public graph::RunObserver {
+  public:
+    explicit LeastTimes(std::size_t operators) : microseconds(operators, 1e18) {}
+    void on_operator(std::size_t i, Clock::time_point begin, Clock::time_point end) override {
+        const std::chrono::duration<double, std::micro> taken = end - begin;
+        microseconds[i] = std::min(microseconds[i], taken.count());
+    }
+    std::vector<double> microseconds;
+};
+
+/// Every operator of a network on both sides.
+Status print_operators(const std::string& path, const Options& options) {
+    const model::Model model = REEF_TRY(load(path));
+    const ThreadPool pool(options.threads == 1
+                              ? nullptr
+                              : pthreadpool_create(static_cast<std::size_t>(options.threads)));
+    Executor ours =
+        REEF_TRY(Executor::create(model, {.placers = {cpu::placer()}, .threads = options.threads}));
+    Executor theirs =
+        REEF_TRY(Executor::create(model, {.placers = {xnnpack_placer(pool.get()), cpu::placer()},
+                                          .threads = options.threads}));
+    fill(ours);
+    fill(theirs);
+    const model::Subgraph& graph = ours.graph();
+    LeastTimes reef(graph.operators.size()), peer(graph.operators.size());
+    for (int round = 0; round < options.rounds; ++round) {
+        REEF_TRY(ours.run(&reef));
+        REEF_TRY(theirs.run(&peer));
+    }
+    fmt::print("{}\n  op  {:44} {:>18} {:>18} {:>18} {:>8} {:>8} {:>6}\n", path, "kernel", "input",
+               "weights", "output", "Reef us", "peer us", "ratio");
+    const auto shape = [&](const std::vector<model::TensorIndex>& list, std::size_t i) {
+        return i < list.size() && list[i] >= 0
+                   ? model::shape_text(graph.tensors[static_cast<std::size_t>(list[i])].shape)
+                   : std::string();
+    };
+    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+        const model::Operator& op = graph.operators[i];
+        fmt::print("{:4}  {:44} {:>18} {:>18} {:>18} {:8.1f} {:8.1f} {:6.2f}{}\n", i,
+                   ours.placements()[i].kernel, shape(op.inputs, 0), shape(op.inputs, 1),
+                   shape(op.outputs, 0), reef.microseconds[i], peer.microseconds[i],
+                   reef.microseconds[i] / peer.microseconds[i],
+                   theirs.placements()[i].placer == 0 ? "" : "  both on Reef's");
+    }
+    return {};
 }
 
 void print_json(const std::vector<Row>& rows, const Options& options) {
@@ -191,6 +280,9 @@ void print_json(const std::vector<Row>& rows, const Options& options) {
             entry["problem"] = row.problem;
         } else {
             entry["reef_ms"] = std::ranges::min(row.reef);
+            entry["products"] = row.products;
+            entry["share_of_peak"] = row.peak_share == 0 ? nlohmann::ordered_json()
+                                                         : nlohmann::ordered_json(row.peak_share);
             entry["operators"] = row.operators;
             entry["operators_on_xnnpack"] = row.on_xnnpack;
             entry["output_bytes_equal"] =
@@ -206,8 +298,12 @@ void print_json(const std::vector<Row>& rows, const Options& options) {
         }
         networks.push_back(std::move(entry));
     }
-    const nlohmann::ordered_json document{{"schema_version", 1},
+    const MachineSpeed machine = measure_machine();
+    const nlohmann::ordered_json document{{"schema_version", 2},
                                           {"target", cpu::simd_target()},
+                                          {"clock_ghz", machine.clock_ghz},
+                                          {"byte_products_ns", machine.byte_products_ns},
+                                          {"float_products_ns", machine.float_products_ns},
                                           {"threads", options.threads},
                                           {"rounds", options.rounds},
                                           {"networks", networks}};
@@ -236,10 +332,16 @@ int main_of(int argc, char** argv) {
     Options options;
     bool smoke = false;
     CLI::App app("Reef's CPU floor against XNNPACK, and LiteRT and ONNX Runtime when installed");
-    app.add_option("MODEL", options.models, "plain models; default: those of REEF_SHARED");
+    app.add_option("MODEL", options.models,
+                   fmt::format("plain models, or {}NETWORK with NETWORK one of {}; default: those "
+                               "of REEF_SHARED",
+                               shape_prefix, fmt::join(known_shapes(), ", ")));
     app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
     app.add_option("--threads", options.threads)->check(CLI::Range(1, 256));
     app.add_flag("--json", options.json);
+    app.add_flag("--cpu-time", options.cpu_time,
+                 "CPU time of all threads, for a machine that others use; without other programs");
+    app.add_flag("--operators", options.operators, "the least time of every operator instead");
     app.add_flag("--smoke", smoke, "one round");
     CLI11_PARSE(app, argc, argv);
     if (smoke) options.rounds = 1;
@@ -252,10 +354,22 @@ int main_of(int argc, char** argv) {
         std::cerr << "XNNPACK does not start on this machine\n";
         return 1;
     }
+    if (options.operators) {
+        for (const std::string& path : options.models) {
+            if (const auto status = print_operators(path, options); !status) {
+                std::cerr << path << ": " << status.error().message() << "\n";
+                return 1;
+            }
+        }
+        return 0;
+    }
     std::vector<Row> rows;
     bool failed = false;
     for (const std::string& path : options.models) {
-        Row& row = rows.emplace_back(Row{.network = std::filesystem::path(path).stem().string()});
+        Row& row =
+            rows.emplace_back(Row{.network = path.starts_with(shape_prefix)
+                                                 ? path
+                                                 : std::filesystem::path(path).stem().string()});
         if (const auto status = measure(path, options, row); !status) {
             row.problem = status.error().message();
             failed = true;

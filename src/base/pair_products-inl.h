@@ -33,27 +33,37 @@ HWY_INLINE V add_pair_products(D d, V16 a, V16 b, V sum) {
 #endif
 }
 
-/// Whether add_quad_products() is one instruction: with VNNI.
+/// Whether add_quad_products() is one instruction: with VNNI, and in vectors of 256 bits with
+/// AVX-VNNI, which the target alone does not promise (has_byte_products()).
 inline constexpr bool has_quad_products = HWY_TARGET == HWY_AVX3_DL;
+inline constexpr bool may_have_quad_products = has_quad_products || HWY_TARGET == HWY_AVX2;
 
 /// sum + a[4i] * b[4i] + ... + a[4i + 3] * b[4i + 3] in lane i, modulo 2^32, of bytes: those of `a`
-/// are unsigned, those of `b` signed.
+/// are unsigned, those of `b` signed. Only for targets that may have it.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
-HWY_INLINE V add_quad_products(D d, V a, V b, V sum) {
-    namespace hn = hwy::HWY_NAMESPACE;
+HWY_INLINE V add_quad_products(D /*d*/, V a, V b, V sum) {
+    static_assert(sizeof(D) > 0 && may_have_quad_products);
 #if HWY_TARGET == HWY_AVX3_DL
     asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
-    (void)d;
-    return sum;
-#else
-    const hn::Repartition<std::int16_t, D> d16;
-    const hn::Repartition<std::uint16_t, D> du16;
-    const auto odd_a = hn::BitCast(d16, hn::ShiftRight<8>(hn::BitCast(du16, a)));
-    const auto even_a = hn::And(hn::BitCast(d16, a), hn::Set(d16, 0xFF));
-    const auto odd_b = hn::ShiftRight<8>(hn::BitCast(d16, b));
-    const auto even_b = hn::ShiftRight<8>(hn::ShiftLeft<8>(hn::BitCast(d16, b)));
-    return add_pair_products(d, odd_a, odd_b, add_pair_products(d, even_a, even_b, sum));
+#elif HWY_TARGET == HWY_AVX2
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(a.raw), "x"(b.raw));
 #endif
+    return sum;
+}
+
+/// The same of signed bytes on both sides: one instruction of ARM's with dotprod
+/// (has_byte_products()).
+inline constexpr bool may_have_signed_quad_products = HWY_TARGET == HWY_NEON;
+
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V add_signed_quad_products(D /*d*/, V a, V b, V sum) {
+    static_assert(sizeof(D) > 0 && may_have_signed_quad_products);
+#if HWY_TARGET == HWY_NEON
+    asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+        : "+w"(sum.raw)
+        : "w"(a.raw), "w"(b.raw));
+#endif
+    return sum;
 }
 
 #endif

@@ -3,8 +3,10 @@
 //
 // The environment variable REEF_SIMD lowers the target that is dispatched to: SSE4, AVX2, AVX3
 // (AVX-512) or AVX3_DL (with VNNI) on x86, SCALAR or EMU128 for none of them (as the compiler has
-// it). It is read once, before the first kernel is prepared. A name that is unknown, not compiled
-// in or above what the machine can do is reported through the log sink and changes nothing.
+// it). Machines that have sums of products of bytes besides a target's instructions have another
+// name for both, AVX2_VNNI or NEON_DOTPROD, and the target's own name is without. It is read once,
+// before the first kernel is prepared. A name that is unknown, not compiled in or above what the
+// machine can do is reported through the log sink and changes nothing.
 #pragma once
 
 #include <string_view>
@@ -26,6 +28,12 @@ namespace reef {
 
 /// Applies REEF_SIMD. Cheap after the first call; thread-safe.
 void apply_simd_choice();
+
+/// Whether the target that is dispatched to is AVX2 on a machine with AVX-VNNI, or NEON on one with
+/// dotprod, and sums of products of bytes are to be used.
+[[nodiscard]] bool has_byte_products();
+/// False: as if the machine had none; true: as it is.
+void allow_byte_products(bool allowed);
 
 /// Of what is dispatched to: "AVX2", ...
 [[nodiscard]] std::string_view simd_target_name();

@@ -5,20 +5,23 @@
 namespace reef::cpu {
 
 std::unique_ptr<Kernel> conv_2d_kernel(Convolution c, const PrepareOptions& options) {
-    if (options.kernels == KernelSet::reference || c.floats) return reference_conv_2d(std::move(c));
+    if (options.kernels == KernelSet::reference) return reference_conv_2d(std::move(c));
     return fast_conv_2d(std::move(c), options.threads);
 }
 
 std::unique_ptr<Kernel> depthwise_conv_2d_kernel(Convolution c, const PrepareOptions& options) {
-    if (options.kernels == KernelSet::reference || c.floats)
-        return reference_depthwise_conv_2d(std::move(c));
+    if (options.kernels == KernelSet::reference) return reference_depthwise_conv_2d(std::move(c));
     return fast_depthwise_conv_2d(std::move(c), options.threads);
 }
 
 std::unique_ptr<Kernel> fully_connected_kernel(Convolution c, const PrepareOptions& options) {
-    if (options.kernels == KernelSet::reference || c.floats)
-        return reference_fully_connected(std::move(c));
+    if (options.kernels == KernelSet::reference) return reference_fully_connected(std::move(c));
     return fast_fully_connected(std::move(c), options.threads);
+}
+
+std::unique_ptr<Kernel> transpose_conv_kernel(Convolution c, const PrepareOptions& options) {
+    if (options.kernels == KernelSet::reference) return reference_transpose_conv(std::move(c));
+    return fast_transpose_conv(std::move(c), options.threads);
 }
 
 PreparedKernel prepare_conv_2d(const OperatorView& op, const PrepareOptions& options) {
@@ -31,6 +34,10 @@ PreparedKernel prepare_depthwise_conv_2d(const OperatorView& op, const PrepareOp
 
 PreparedKernel prepare_fully_connected(const OperatorView& op, const PrepareOptions& options) {
     return fully_connected_kernel(REEF_TRY(read_fully_connected(op)), options);
+}
+
+PreparedKernel prepare_transpose_conv(const OperatorView& op, const PrepareOptions& options) {
+    return transpose_conv_kernel(REEF_TRY(read_transpose_conv(op)), options);
 }
 
 }  // namespace reef::cpu

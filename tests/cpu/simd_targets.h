@@ -19,8 +19,15 @@ void on_every_target(const Use& use) {
     for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
         SCOPED_TRACE(hwy::TargetName(target));
         hwy::SetSupportedTargetsForTest(target);
+        allow_byte_products(true);
+        if (has_byte_products()) {
+            SCOPED_TRACE(cpu::simd_target());
+            use();
+        }
+        allow_byte_products(false);
         EXPECT_EQ(cpu::simd_target(), hwy::TargetName(target));
         use();
+        allow_byte_products(true);
         hwy::SetSupportedTargetsForTest(0);
     }
 }

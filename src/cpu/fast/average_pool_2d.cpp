@@ -6,7 +6,10 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "base/worker_pool.h"
+#include "cpu/fast/channel_runs-inl.h"
 #include "cpu/fast/window_sum-inl.h"
 #include "cpu/prepare/pooling.h"
 
@@ -35,6 +38,27 @@ void average_row(const Pooling& p, const T* in, std::int32_t out_y, T* out, std:
     }
 }
 
+/// The same of floats, whose sums need no place.
+void average_row_f32(const Pooling& p, const float* in, std::int32_t out_y, float* out) {
+    const auto channels = static_cast<std::size_t>(p.channels);
+    const std::size_t pitch = static_cast<std::size_t>(p.x.input) * channels;
+    const Extent rows = p.y.window(out_y);
+    for (std::int32_t x = 0; x < p.x.output; ++x, out += channels) {
+        const Extent columns = p.x.window(x);
+        each_channel_vector<float>(channels, [&](auto d, std::size_t c) HWY_ATTR {
+            auto sum = hn::Zero(d);
+            for (std::int32_t y = rows.begin; y < rows.end; ++y) {
+                const float* pixel = in + static_cast<std::size_t>(y) * pitch +
+                                     static_cast<std::size_t>(columns.begin) * channels + c;
+                for (std::int32_t i = 0; i < columns.size(); ++i, pixel += channels)
+                    sum = hn::Add(sum, hn::LoadU(d, pixel));
+            }
+            const auto count = static_cast<float>(rows.size() * columns.size());
+            hn::StoreU(clamp_floats(d, hn::Div(sum, hn::Set(d, count)), p.float_clamp), d, out + c);
+        });
+    }
+}
+
 void average_row_u8(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* out,
                     std::int32_t* sums) {
     average_row(p, in, y, out, sums);
@@ -53,6 +77,7 @@ namespace {
 
 HWY_EXPORT(average_row_u8);
 HWY_EXPORT(average_row_i8);
+HWY_EXPORT(average_row_f32);
 
 void average_row_fast(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* out,
                       std::int32_t* sums) {
@@ -61,6 +86,11 @@ void average_row_fast(const Pooling& p, const std::uint8_t* in, std::int32_t y, 
 void average_row_fast(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* out,
                       std::int32_t* sums) {
     HWY_DYNAMIC_DISPATCH(average_row_i8)(p, in, y, out, sums);
+}
+
+void average_row_fast(const Pooling& p, const float* in, std::int32_t y, float* out,
+                      std::int32_t* /*sums*/) {
+    HWY_DYNAMIC_DISPATCH(average_row_f32)(p, in, y, out);
 }
 
 template <typename T>
@@ -73,6 +103,7 @@ class FastAveragePool final : public Kernel {
         return "average_pool_2d fast " + std::string(simd_target());
     }
     [[nodiscard]] std::size_t scratch_bytes() const override {
+        if (std::is_floating_point_v<T>) return 0;
         return threads_ * static_cast<std::size_t>(p_.channels) * sizeof(std::int32_t);
     }
 
@@ -105,6 +136,8 @@ std::unique_ptr<Kernel> fast_average_pool_2d(const Pooling& pooling, ElementType
                                              int threads) {
     if (type == ElementType::uint8)
         return std::make_unique<FastAveragePool<std::uint8_t>>(pooling, threads);
+    if (type == ElementType::float32)
+        return std::make_unique<FastAveragePool<float>>(pooling, threads);
     return std::make_unique<FastAveragePool<std::int8_t>>(pooling, threads);
 }
 

@@ -11,8 +11,18 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
-#if HWY_TARGET == HWY_AVX3_DL
 namespace hn = hwy::HWY_NAMESPACE;
+
+void flip(const std::uint8_t* HWY_RESTRICT in, std::uint8_t* HWY_RESTRICT out, std::size_t count) {
+    const hn::ScalableTag<std::uint8_t> d;
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+        hn::StoreU(hn::Xor(hn::LoadU(d, in + i), hn::Set(d, 0x80)), d, out + i);
+    for (; i < count; ++i) out[i] = in[i] ^ 0x80;
+}
+
+#if HWY_TARGET == HWY_AVX3_DL
 
 constexpr std::size_t vector_bytes = 64;
 using Bytes64 = hn::Vec<hn::CappedTag<std::uint8_t, vector_bytes>>;
@@ -63,7 +73,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace reef::cpu {
 
+HWY_EXPORT(flip);
 HWY_EXPORT(look_up);
+
+void flip_high_bits(const std::uint8_t* in, std::uint8_t* out, std::size_t count) {
+    HWY_DYNAMIC_DISPATCH(flip)(in, out, count);
+}
 
 void look_up_bytes(const ByteTable& table, const std::uint8_t* in, std::uint8_t* out,
                    std::size_t count) {

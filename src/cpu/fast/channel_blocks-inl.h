@@ -140,15 +140,28 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, Values<kLanes>>> output_bytes(
     return hn::DemoteTo(d8, hn::And(value, hn::Set(d16, 0xFF)));
 }
 
-/// Stores the first `valid` bytes of a block of two vectors.
-template <std::size_t kLanes, class V8>
+/// The same of a block of one vector.
+template <std::size_t kLanes, Ties kTies>
+HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, Sums<kLanes>>> output_bytes(
+    SumVector<kLanes> sums, const std::int32_t* HWY_RESTRICT rows, const OutputStage& stage) {
+    const hn::Rebind<std::int16_t, Sums<kLanes>> d16;
+    const hn::Rebind<std::uint8_t, Sums<kLanes>> d8;
+    SumVector<kLanes> values[1] = {sums};
+    output_values<kLanes, kTies>(values, rows, stage);
+    const auto value = hn::SaturatedAdd(hn::DemoteTo(d16, values[0]), hn::Set(d16, stage.zero));
+    const auto clamped = hn::Clamp(value, hn::Set(d16, stage.min), hn::Set(d16, stage.max));
+    return hn::DemoteTo(d8, hn::And(clamped, hn::Set(d16, 0xFF)));
+}
+
+/// Stores the first `valid` bytes of a block's kWidth.
+template <std::size_t kWidth, class V8>
 HWY_INLINE void store_bytes(V8 bytes, std::size_t valid, std::uint8_t* HWY_RESTRICT out) {
-    const hn::Rebind<std::uint8_t, Values<kLanes>> d8;
-    if (valid == 2 * kLanes) {
+    const hn::CappedTag<std::uint8_t, kWidth> d8;
+    if (valid == kWidth) {
         hn::StoreU(bytes, d8, out);
         return;
     }
-    alignas(64) std::uint8_t buffer[2 * kLanes];
+    alignas(64) std::uint8_t buffer[kWidth];
     hn::StoreU(bytes, d8, buffer);
     for (std::size_t i = 0; i < valid; ++i) out[i] = buffer[i];
 }

@@ -12,7 +12,10 @@ std::vector<ChannelBlock> cover_channels(std::size_t channels, std::size_t wides
         const std::size_t left = channels - first;
         std::size_t width = widest;
         while (width > 8 && width / 2 >= left) width /= 2;
-        blocks.push_back({.first = first, .width = width, .valid = std::min(width, left)});
+        blocks.push_back({.first = first,
+                          .width = width,
+                          .vectors = width == widest ? 2U : 1U,
+                          .valid = std::min(width, left)});
         first += blocks.back().valid;
     }
     return blocks;
@@ -63,7 +66,9 @@ std::size_t place_output_stage(std::vector<ChannelBlock>& blocks) {
     std::size_t size = 0;
     for (ChannelBlock& block : blocks) {
         block.stage = size;
-        size += stage_rows * block.width;
+        // Wherever a block begins, its vectors are aligned.
+        constexpr std::size_t widest = 64 / sizeof(std::int32_t);
+        size += (stage_rows * block.width + widest - 1) / widest * widest;
     }
     return size;
 }
@@ -77,7 +82,8 @@ void pack_output_stage(const Convolution& c, const BiasOf& bias,
         for (std::size_t lane = 0; lane < block.width; ++lane) {
             const std::size_t offset = block.channel_of(lane);
             if (offset >= block.valid) continue;
-            const std::size_t channel = block.first + offset;
+            const std::size_t channel =
+                (block.first + offset) % static_cast<std::size_t>(c.out_channels);
             if (c.float_stage) {
                 writer.set(lane, bias(block, channel), c.float_stage->scales[channel]);
                 continue;
@@ -94,6 +100,7 @@ void pack_output_stage(const Convolution& c, const BiasOf& bias,
         stage.float_max = c.float_stage->requantise.max;
         clamp = c.float_stage->requantise.range;
     }
+    stage.ties = c.ties;
     stage.zero = static_cast<std::int16_t>(c.output_zero);
     stage.min = static_cast<std::int16_t>(clamp.min);
     stage.max = static_cast<std::int16_t>(clamp.max);

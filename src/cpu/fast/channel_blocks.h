@@ -29,7 +29,7 @@ namespace reef::cpu {
 struct ChannelBlock {
     std::size_t first = 0;    ///< output channel of the first lane
     std::size_t width = 8;    ///< lanes of all vectors: 8, 16, 32 or 64
-    std::size_t vectors = 2;  ///< or 4
+    std::size_t vectors = 2;  ///< or 1, or 4
     std::size_t valid = 8;    ///< channels that exist; the others have weight 0
     std::size_t weights = 0;  ///< offset into the packed weights
     std::size_t stage = 0;    ///< offset into the packed output stage
@@ -39,8 +39,8 @@ struct ChannelBlock {
     }
 };
 
-/// Blocks of two vectors. Widths go down from `widest` (a power of two, 8 or more) to 8, the least
-/// that holds what is left.
+/// Widths go down from `widest` (a power of two, 8 or more) to 8, the least that holds what is
+/// left. The widest blocks are of two vectors, the others of one.
 [[nodiscard]] std::vector<ChannelBlock> cover_channels(std::size_t channels, std::size_t widest);
 
 /// The rows of an output stage, each one value per lane: of a block's first vector, then of its
@@ -72,6 +72,7 @@ struct OutputStage {
     hwy::AlignedFreeUniquePtr<std::int32_t[]> rows;
     std::size_t size = 0;
     bool left_shifts = false;  ///< some left shift is not 0
+    Ties ties = Ties::upwards;
     /// FloatRequantisation's, with float_min and float_max; then of the rows there
     /// are bias and scale.
     bool in_float = false;

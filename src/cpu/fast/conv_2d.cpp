@@ -46,19 +46,23 @@ class FastConv2d final : public Kernel {
         const std::size_t step = functions_.rows_at_once;
         const std::size_t steps = (pixels() + step - 1) / step;
         const std::size_t blocks = matrix_.blocks.size();
+        const std::size_t at_once = c_.floats ? dense_float_products : dense_byte_products;
+        const auto channels = static_cast<std::size_t>(c_.out_channels);
+        const std::size_t row = matrix_.groups * values_in(matrix_.group);
         // Few pixels and many channels (the last layers): every worker gathers all rows, and the
         // weights, which are the larger part there, are read once.
         if (steps < 16 * threads_ && blocks >= 2 * threads_) {
-            frame.pool.parallel_for(blocks, 1,
+            frame.pool.parallel_for(blocks, grain_of(pixels() * row * channels / blocks, at_once),
                                     [&](std::size_t begin, std::size_t end, std::size_t worker) {
                                         run_part(frame, {0, pixels()}, begin, end, worker);
                                     });
         } else {
-            frame.pool.parallel_for(
-                steps, 1, [&](std::size_t begin, std::size_t end, std::size_t worker) {
-                    run_part(frame, {begin * step, std::min(end * step, pixels())}, 0, blocks,
-                             worker);
-                });
+            frame.pool.parallel_for(steps, grain_of(step * row * channels, at_once),
+                                    [&](std::size_t begin, std::size_t end, std::size_t worker) {
+                                        run_part(frame,
+                                                 {begin * step, std::min(end * step, pixels())}, 0,
+                                                 blocks, worker);
+                                    });
         }
         return {};
     }
@@ -70,13 +74,13 @@ class FastConv2d final : public Kernel {
                   std::size_t worker) const {
         std::byte* scratch = frame.scratch.data() + worker * worker_bytes_;
         auto* sums = reinterpret_cast<std::int32_t*>(scratch + values_bytes_);
-        const auto channels = static_cast<std::size_t>(c_.out_channels);
-        auto* out = reinterpret_cast<std::uint8_t*>(frame.outputs[0]);
+        const std::size_t pixel_bytes =
+            static_cast<std::size_t>(c_.out_channels) * (c_.floats ? sizeof(float) : 1);
         for (std::size_t p = pixels.begin; p < pixels.end; p += tile_rows_) {
             const PixelRange tile{p, std::min(p + tile_rows_, pixels.end)};
             const Rows rows = functions_.gather(c_, matrix_, frame.inputs[0], tile, scratch, sums);
             functions_.multiply(matrix_, rows, tile.end - tile.begin, begin, end,
-                                out + p * channels, channels);
+                                frame.outputs[0] + p * pixel_bytes, pixel_bytes);
         }
     }
 
@@ -90,11 +94,15 @@ class FastConv2d final : public Kernel {
     std::size_t worker_bytes_ = 0;
 };
 
+const MatrixFunctions* functions_for(const Convolution& c) {
+    apply_simd_choice();
+    return c.floats ? float_matrix_functions() : matrix_functions();
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> fast_conv_2d(Convolution convolution, int threads) {
-    apply_simd_choice();
-    const MatrixFunctions* functions = matrix_functions();
+    const MatrixFunctions* functions = functions_for(convolution);
     // No network of the kind that Reef meets groups its channels this way.
     if (functions == nullptr || convolution.groups() != 1)
         return reference_conv_2d(std::move(convolution));
@@ -102,8 +110,7 @@ std::unique_ptr<Kernel> fast_conv_2d(Convolution convolution, int threads) {
 }
 
 std::unique_ptr<Kernel> fast_fully_connected(Convolution convolution, int threads) {
-    apply_simd_choice();
-    const MatrixFunctions* functions = matrix_functions();
+    const MatrixFunctions* functions = functions_for(convolution);
     if (functions == nullptr) return reference_fully_connected(std::move(convolution));
     return std::make_unique<FastConv2d>("fully_connected", *functions, std::move(convolution),
                                         threads);

@@ -1,30 +1,71 @@
 // DEPTHWISE_CONV_2D, row by row: runs of pixels inside the input, single pixels at its edges.
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "base/simd.h"
 #include "base/worker_pool.h"
 #include "cpu/fast/depthwise_product.h"
+#include "cpu/fast/float_depthwise.h"
+#include "cpu/fast/pixel_rows.h"
 #include "cpu/prepare/convolution.h"
 #include "graph/memory_plan.h"
 
 namespace reef::cpu {
 namespace {
 
+/// uint8 and int8.
+struct ByteForm {
+    using Value = std::uint8_t;
+    static constexpr std::size_t least = least_channels;
+    static constexpr std::size_t products_at_once = depthwise_byte_products;
+    const DepthwiseFunctions& functions;
+    PackedDepthwise packed;
+    bool is_signed;
+
+    ByteForm(const DepthwiseFunctions& given, const Convolution& c)
+        : functions(given),
+          packed(lay_out_depthwise(c, given)),
+          is_signed(c.type == ElementType::int8) {}
+    [[nodiscard]] static Value outside(const Convolution& c) {
+        return static_cast<Value>(c.input_zero);
+    }
+    [[nodiscard]] std::size_t packed_bytes() const { return packed.packed_bytes(); }
+    void pack(const Convolution& c) { pack_depthwise(c, packed); }
+    void run(const DepthwiseRun& run) const {
+        (is_signed ? functions.run_int8 : functions.run_uint8)(packed, run);
+    }
+};
+
+struct FloatForm {
+    using Value = float;
+    static constexpr std::size_t least = 1;
+    static constexpr std::size_t products_at_once = depthwise_float_products;
+    const FloatDepthwiseFunctions& functions;
+    FloatDepthwise packed;
+
+    FloatForm(const FloatDepthwiseFunctions& given, const Convolution& c)
+        : functions(given), packed(lay_out_float_depthwise(c)) {}
+    [[nodiscard]] static Value outside(const Convolution& /*c*/) { return 0; }
+    [[nodiscard]] std::size_t packed_bytes() const { return packed.count() * sizeof(Value); }
+    void pack(const Convolution& c) { pack_float_depthwise(c, packed); }
+    void run(const DepthwiseRun& run) const { functions.run(packed, run); }
+};
+
+template <typename Form>
 class FastDepthwiseConv2d final : public Kernel {
   public:
-    FastDepthwiseConv2d(const DepthwiseFunctions& functions, Convolution c, int threads)
-        : functions_(functions),
-          c_(std::move(c)),
-          packed_(lay_out_depthwise(c_, functions_)),
-          channels_(std::max(static_cast<std::size_t>(c_.out_channels), least_channels)),
+    template <typename Functions>
+    FastDepthwiseConv2d(const Functions& functions, Convolution c, int threads)
+        : c_(std::move(c)),
+          form_(functions, c_),
+          channels_(std::max(static_cast<std::size_t>(c_.out_channels), Form::least)),
           expands_(channels_ != static_cast<std::size_t>(c_.in_channels)) {
         const auto input_pixels = static_cast<std::size_t>(c_.batch * c_.h.in * c_.w.in);
-        outside_bytes_ = graph::align_up(static_cast<std::size_t>(c_.w.in) * channels_);
-        worker_bytes_ = graph::align_up(packed_.taps * sizeof(const std::byte*));
-        expanded_bytes_ = expands_ ? graph::align_up(input_pixels * channels_) : 0;
+        const std::size_t pixel_bytes = channels_ * sizeof(Value);
+        outside_bytes_ = graph::align_up(static_cast<std::size_t>(c_.w.in) * pixel_bytes);
+        worker_bytes_ = graph::align_up(taps() * sizeof(const std::byte*));
+        expanded_bytes_ = expands_ ? graph::align_up(input_pixels * pixel_bytes) : 0;
         scratch_bytes_ =
             outside_bytes_ + expanded_bytes_ + worker_bytes_ * static_cast<std::size_t>(threads);
         // Output columns whose taps are all inside.
@@ -37,19 +78,20 @@ class FastDepthwiseConv2d final : public Kernel {
     }
 
     [[nodiscard]] std::string name() const override {
-        return "depthwise_conv_2d fast " + std::string(functions_.target);
+        return "depthwise_conv_2d fast " + std::string(form_.functions.target);
     }
     [[nodiscard]] std::size_t scratch_bytes() const override { return scratch_bytes_; }
-    [[nodiscard]] std::size_t packed_bytes() const override { return packed_.packed_bytes(); }
+    [[nodiscard]] std::size_t packed_bytes() const override { return form_.packed_bytes(); }
 
     void pack() override {
-        pack_depthwise(c_, packed_);
+        form_.pack(c_);
         c_.weights = {};
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {
         std::byte* scratch = frame.scratch.data();
-        std::memset(scratch, c_.input_zero & 0xFF, outside_bytes_);
+        std::fill_n(reinterpret_cast<Value*>(scratch), outside_bytes_ / sizeof(Value),
+                    Form::outside(c_));
         const std::byte* input = frame.inputs[0];
         if (expands_) {
             expand(frame, scratch + outside_bytes_);
@@ -57,12 +99,14 @@ class FastDepthwiseConv2d final : public Kernel {
         }
         std::byte* workers = scratch + outside_bytes_ + expanded_bytes_;
         frame.pool.parallel_for(
-            static_cast<std::size_t>(c_.batch * c_.h.out), 1,
+            static_cast<std::size_t>(c_.batch * c_.h.out),
+            grain_of(taps() * static_cast<std::size_t>(c_.w.out * c_.out_channels),
+                     Form::products_at_once),
             [&](std::size_t begin, std::size_t end, std::size_t worker) {
                 Row row{input, scratch,
                         reinterpret_cast<const std::byte**>(workers + worker * worker_bytes_),
                         nullptr};
-                const auto row_bytes = static_cast<std::size_t>(c_.w.out * c_.out_channels);
+                const std::size_t row_bytes = static_cast<std::size_t>(c_.w.out) * out_bytes();
                 for (std::size_t i = begin; i < end; ++i) {
                     row.out = reinterpret_cast<std::uint8_t*>(frame.outputs[0] + i * row_bytes);
                     run_row(static_cast<std::int64_t>(i), row);
@@ -72,14 +116,23 @@ class FastDepthwiseConv2d final : public Kernel {
     }
 
   private:
+    using Value = typename Form::Value;
     struct Row {
-        const std::byte* input;    ///< batch x height x width x channels_
+        const std::byte* input;    ///< batch x height x width x channels_ values
         const std::byte* outside;  ///< an input row of zero points
         const std::byte** taps;
         std::uint8_t* out;
     };
 
-    /// Every input channel depth_multiplier times, and zero points up to least_channels.
+    [[nodiscard]] std::size_t taps() const {
+        return static_cast<std::size_t>(c_.h.taps * c_.w.taps);
+    }
+    /// Of an output pixel.
+    [[nodiscard]] std::size_t out_bytes() const {
+        return static_cast<std::size_t>(c_.out_channels) * sizeof(Value);
+    }
+
+    /// Every input channel depth_multiplier times, and values of outside up to the least number.
     void expand(const Frame& frame, std::byte* to) const {
         const auto copies = static_cast<std::size_t>(c_.depth_multiplier);
         const auto from_channels = static_cast<std::size_t>(c_.in_channels);
@@ -87,14 +140,13 @@ class FastDepthwiseConv2d final : public Kernel {
         frame.pool.parallel_for(
             static_cast<std::size_t>(c_.batch * c_.h.in), 1,
             [&](std::size_t begin, std::size_t end, std::size_t) {
-                const std::byte* from = frame.inputs[0] + begin * width * from_channels;
-                std::byte* pixel = to + begin * width * channels_;
+                const Value* from = frame.in<Value>(0) + begin * width * from_channels;
+                Value* pixel = reinterpret_cast<Value*>(to) + begin * width * channels_;
                 for (std::size_t i = begin * width; i < end * width; ++i, pixel += channels_) {
-                    std::byte* channel = pixel;
+                    Value* channel = pixel;
                     for (std::size_t j = 0; j < from_channels; ++j, channel += copies)
-                        std::memset(channel, std::to_integer<int>(*from++), copies);
-                    std::fill(channel, pixel + channels_,
-                              static_cast<std::byte>(c_.input_zero & 0xFF));
+                        std::fill_n(channel, copies, *from++);
+                    std::fill(channel, pixel + channels_, Form::outside(c_));
                 }
             });
     }
@@ -110,33 +162,29 @@ class FastDepthwiseConv2d final : public Kernel {
     void run_pixels(std::int64_t row, std::int64_t x, std::int64_t count, Row& place) const {
         const WindowAxis& h = c_.h;
         const WindowAxis& w = c_.w;
-        const auto channels = static_cast<std::int64_t>(channels_);
-        const std::byte* image = place.input + row / h.out * h.in * w.in * channels;
+        const auto pixel_bytes = static_cast<std::int64_t>(channels_ * sizeof(Value));
+        const std::byte* image = place.input + row / h.out * h.in * w.in * pixel_bytes;
         std::int64_t iy = h.first(row % h.out);
         const std::byte** tap = place.taps;
         for (std::int64_t ky = 0; ky < h.taps; ++ky, iy += h.dilation) {
             std::int64_t ix = w.first(x);
             for (std::int64_t kx = 0; kx < w.taps; ++kx, ix += w.dilation)
-                *tap++ = h.contains(iy) && w.contains(ix) ? image + (iy * w.in + ix) * channels
+                *tap++ = h.contains(iy) && w.contains(ix) ? image + (iy * w.in + ix) * pixel_bytes
                                                           : place.outside;
         }
         const DepthwiseRun run{
-            .taps = {place.taps, packed_.taps},
-            .step = static_cast<std::size_t>(w.stride * channels),
+            .taps = {place.taps, taps()},
+            .step = static_cast<std::size_t>(w.stride * pixel_bytes),
             .columns = w.dilation == 1 ? static_cast<std::size_t>(w.stride) : 0,
             .pixels = static_cast<std::size_t>(count),
-            .out = place.out + x * c_.out_channels,
-            .out_stride = static_cast<std::size_t>(c_.out_channels),
+            .out = place.out + static_cast<std::size_t>(x) * out_bytes(),
+            .out_stride = out_bytes(),
         };
-        if (c_.type == ElementType::uint8)
-            functions_.run_uint8(packed_, run);
-        else
-            functions_.run_int8(packed_, run);
+        form_.run(run);
     }
 
-    const DepthwiseFunctions& functions_;
     Convolution c_;
-    PackedDepthwise packed_;
+    Form form_;
     std::size_t channels_;  ///< of a pixel as the kernels read it
     bool expands_;          ///< the input has other channels: it is copied first
     std::size_t outside_bytes_ = 0;
@@ -151,9 +199,15 @@ class FastDepthwiseConv2d final : public Kernel {
 
 std::unique_ptr<Kernel> fast_depthwise_conv_2d(Convolution convolution, int threads) {
     apply_simd_choice();
-    const DepthwiseFunctions* functions = depthwise_functions();
-    if (functions == nullptr) return reference_depthwise_conv_2d(std::move(convolution));
-    return std::make_unique<FastDepthwiseConv2d>(*functions, std::move(convolution), threads);
+    if (convolution.floats) {
+        if (const FloatDepthwiseFunctions* functions = float_depthwise_functions())
+            return std::make_unique<FastDepthwiseConv2d<FloatForm>>(
+                *functions, std::move(convolution), threads);
+    } else if (const DepthwiseFunctions* functions = depthwise_functions()) {
+        return std::make_unique<FastDepthwiseConv2d<ByteForm>>(*functions, std::move(convolution),
+                                                               threads);
+    }
+    return reference_depthwise_conv_2d(std::move(convolution));
 }
 
 }  // namespace reef::cpu

@@ -1,6 +1,8 @@
 #include "cpu/fast/depthwise_product.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <type_traits>
 
 #include "base/simd.h"
@@ -67,7 +69,7 @@ HWY_INLINE void run_block(const PackedDepthwise& packed, const ChannelBlock& blo
         if (t < taps)
             add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset),
                                  hn::Zero(Values<kLanes>()), weights, sums);
-        store_bytes<kLanes>(
+        store_bytes<2 * kLanes>(
             output_bytes<kLanes, Ties::away_from_zero>(sums.lo, sums.hi, stage, packed.stage),
             block.valid, out);
     }
@@ -182,6 +184,45 @@ void run_columns_of(const PackedDepthwise& packed, const ChannelBlock& block,
         run_columns<kLanes, T, 3>(packed, block, run);
 }
 
+/// A run of pixels as one row of bytes, a whole vector at a time; the last one may compute some a
+/// second time.
+template <typename T, std::size_t kPlanes>
+void run_flat(const PackedDepthwise& packed, const DepthwiseRun& run) {
+    constexpr std::size_t lanes = 16, width = 4 * lanes;
+    const std::byte* const* taps = run.taps.data();
+    const std::size_t bytes = run.pixels * run.step;
+    const ChannelBlock* const first = packed.blocks.data() + packed.pixel_blocks;
+    const ChannelBlock* const last = packed.blocks.data() + packed.blocks.size() - 1;
+    const ChannelBlock* block = first;
+    for (std::size_t offset = 0;; offset += width, block = block == last ? first : block + 1) {
+        if (offset + width > bytes) {
+            offset = bytes - width;
+            block = last;
+        }
+        const std::int32_t* HWY_RESTRICT stage = packed.stage.rows.get() + block->stage;
+        const auto* HWY_RESTRICT weights =
+            reinterpret_cast<const std::int32_t*>(packed.weights.get() + block->weights);
+        SumVector<lanes> sums[4];
+        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] = bias_of<lanes>(stage, v);
+        add_column<lanes, kPlanes>(column_at<lanes, T>(taps, offset), weights, sums);
+        add_column<lanes, kPlanes>(column_at<lanes, T>(taps + 1, offset), weights + width, sums);
+        add_column<lanes, kPlanes>(column_at<lanes, T>(taps + 2, offset), weights + 2 * width,
+                                   sums);
+        store_quads<lanes>(sums, stage, packed.stage, run.out + offset);
+        if (offset + width == bytes) return;
+    }
+}
+
+template <typename T>
+void run_flat_of(const PackedDepthwise& packed, const DepthwiseRun& run) {
+    if (packed.planes == 1)
+        run_flat<T, 1>(packed, run);
+    else if (packed.planes == 2)
+        run_flat<T, 2>(packed, run);
+    else
+        run_flat<T, 3>(packed, run);
+}
+
 #endif
 
 template <typename T>
@@ -201,7 +242,11 @@ void run_four_vectors([[maybe_unused]] const PackedDepthwise& packed, const Chan
 
 template <typename T>
 void run_blocks(const PackedDepthwise& packed, const DepthwiseRun& run) {
-    for (const ChannelBlock& block : packed.blocks) {
+#if HWY_TARGET == HWY_AVX3_DL
+    if (packed.pixel_blocks < packed.blocks.size() && run.pixels * run.step >= flat_width)
+        return run_flat_of<T>(packed, run);
+#endif
+    for (const ChannelBlock& block : std::span(packed.blocks).first(packed.pixel_blocks)) {
         if (block.vectors == 4) {
             run_four_vectors<T>(packed, block, run);
             continue;
@@ -268,6 +313,19 @@ std::vector<ChannelBlock> overlapping_blocks(std::size_t channels, std::size_t w
         first = begin + width;
     }
     return blocks;
+}
+
+/// For runs of pixels whose channels do not fill a vector, which is then of some pixels: blocks
+/// until one would begin at channel 0 again. A run's last vector begins where the last block does.
+void add_flat_blocks(std::size_t channels, std::vector<ChannelBlock>& blocks) {
+    constexpr std::size_t most = 8;
+    const std::size_t count = channels / std::gcd(channels, flat_width);
+    if (channels < least_channels || channels >= flat_width || count > most) return;
+    for (std::size_t i = 0; i < count; ++i)
+        blocks.push_back({.first = i * flat_width % channels,
+                          .width = flat_width,
+                          .vectors = 4,
+                          .valid = flat_width});
 }
 
 }  // namespace
@@ -337,12 +395,17 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions
     const auto channels = static_cast<std::size_t>(c.out_channels);
     packed.taps = static_cast<std::size_t>(c.h.taps * c.w.taps);
     const bool columns = functions.has_four_vectors && c.h.taps == 3 && c.w.taps == 3;
-    packed.blocks = overlapping_blocks(channels, columns ? 64 : functions.widest_block, columns);
+    packed.blocks =
+        overlapping_blocks(channels, columns ? flat_width : functions.widest_block, columns);
+    packed.pixel_blocks = packed.blocks.size();
+    if (columns && c.w.stride == 1 && c.w.dilation == 1) add_flat_blocks(channels, packed.blocks);
     packed.planes = planes_of(WeightReader{c}, packed.taps, channels);
     for (ChannelBlock& block : packed.blocks) {
         block.weights = packed.weights_bytes;
-        packed.weights_bytes += block.vectors == 4 ? packed.planes * 3 * 4 * block.width
-                                                   : (packed.taps + 1) / 2 * 4 * block.width;
+        const std::size_t bytes = block.vectors == 4 ? packed.planes * 3 * 4 * block.width
+                                                     : (packed.taps + 1) / 2 * 4 * block.width;
+        constexpr std::size_t widest = 64;  // of a vector that is loaded aligned
+        packed.weights_bytes += (bytes + widest - 1) / widest * widest;
     }
     packed.stage.size = place_output_stage(packed.blocks);
     return packed;
@@ -364,7 +427,8 @@ void pack_depthwise(const Convolution& c, PackedDepthwise& packed) {
         for (std::size_t lane = 0; lane < block.width; ++lane) {
             const std::size_t offset = block.channel_of(lane);
             if (offset >= block.valid) continue;
-            const std::size_t channel = block.first + offset;
+            const std::size_t channel =
+                (block.first + offset) % static_cast<std::size_t>(c.out_channels);
             (columns ? pack_columns : pack_pairs)(weights, packed, block, lane, channel);
         }
     }

@@ -24,6 +24,9 @@ namespace reef::cpu {
 struct PackedDepthwise {
     std::size_t taps = 0;
     std::vector<ChannelBlock> blocks;
+    /// So many blocks are of one pixel. Those behind them are of several pixels that stand side by
+    /// side: what is behind the last channel is the next pixel's first.
+    std::size_t pixel_blocks = 0;
     hwy::AlignedFreeUniquePtr<std::byte[]> weights;  ///< blocks' offsets are in bytes
     std::size_t weights_bytes = 0;
     std::size_t planes = 1;
@@ -36,6 +39,8 @@ struct PackedDepthwise {
 
 /// The least number of channels that the kernels work on; fewer are padded.
 inline constexpr std::size_t least_channels = 8;
+/// Of blocks of four of the widest vectors.
+inline constexpr std::size_t flat_width = 64;
 
 /// Consecutive output pixels of one row that have all their taps inside the input, or one pixel
 /// anywhere: tap t of pixel p is at taps[t] + p * step (bytes), and has as many bytes as there are

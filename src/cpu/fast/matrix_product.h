@@ -1,16 +1,17 @@
-// Rows of 8-bit activations times a constant matrix: what CONV_2D and FULLY_CONNECTED come down to.
+// Rows of activations times a constant matrix: what CONV_2D and FULLY_CONNECTED come down to.
 //
-// Products are taken in groups of 4 bytes: fours of bytes where the machine has an instruction for
-// them, else pairs of activations and weights widened to int16.
+// Products are taken in groups of 4 bytes. Of 8-bit values these are fours where the machine has an
+// instruction for them, else pairs of activations and weights widened to int16; of float32 they are
+// single ones.
 #pragma once
-
-#include <hwy/aligned_allocator.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "cpu/fast/channel_blocks.h"
+#include "cpu/fast/pixel_rows.h"
+#include "cpu/fast/shared_packing.h"
 #include "cpu/prepare/convolution.h"
 
 namespace reef::cpu {
@@ -22,32 +23,31 @@ enum class GroupOf : std::uint8_t {
     /// uint8 activations (int8 with the sign bit flipped), int8 weights (uint8 less 128): a weight
     /// zero point other than that 128 is left to the rows' sums.
     quads,
+    signed_quads,  ///< int8 activations (uint8 with the sign bit flipped), weights as in quads
+    floats,
 };
 [[nodiscard]] constexpr std::size_t values_in(GroupOf group) {
-    return group == GroupOf::quads ? 4 : 2;
+    if (group == GroupOf::floats) return 1;
+    return group == GroupOf::pairs ? 2 : 4;
 }
 
-/// Weights per block of output channels: for each group of depths the group of every lane.
+/// Weights per block of output channels: for each group of depths the group of every lane. Lanes of
+/// floats are in the order of channels, and their stage has one row, the bias.
 struct PackedMatrix {
     GroupOf group = GroupOf::pairs;
     std::size_t groups = 0;  ///< of a row
     std::vector<ChannelBlock> blocks;
-    hwy::AlignedFreeUniquePtr<std::byte[]> weights;  ///< blocks' offsets are in bytes
+    PackedBytes weights;  ///< blocks' offsets are in bytes
     std::size_t weights_bytes = 0;
     /// Every sum wants so many times the sum of its row's values besides.
     std::int32_t row_factor = 0;
     OutputStage stage;
+    Limits<float> float_clamp{};  ///< of floats
 
     [[nodiscard]] std::size_t row_bytes() const { return groups * group_bytes; }
     [[nodiscard]] std::size_t packed_bytes() const {
         return weights_bytes + stage.size * sizeof(std::int32_t);
     }
-};
-
-/// Consecutive output pixels of a convolution; positions count over batch, rows and columns.
-struct PixelRange {
-    std::size_t begin = 0;
-    std::size_t end = 0;
 };
 
 /// Rows are activations without their zero point subtracted; it is in the bias instead. The row of
@@ -73,13 +73,13 @@ struct MatrixFunctions {
     /// and then up to gather_slack bytes of any value behind them. Their sums are in `sums`.
     Rows (*gather)(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
                    PixelRange pixels, std::byte* values, std::int32_t* sums) = nullptr;
-    /// out[r * out_stride + channel] for `count` rows and the channels of blocks [begin, end).
+    /// Every channel of blocks [begin, end) for `count` rows, which are `out_stride` bytes apart in
+    /// `out`.
     void (*multiply)(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
-                     std::size_t end, std::uint8_t* out, std::size_t out_stride) = nullptr;
+                     std::size_t end, std::byte* out, std::size_t out_stride) = nullptr;
 };
-inline constexpr std::size_t gather_slack = 128;
-
 /// Of the target that is dispatched to now; null for one without vectors.
 [[nodiscard]] const MatrixFunctions* matrix_functions();
+[[nodiscard]] const MatrixFunctions* float_matrix_functions();
 
 }  // namespace reef::cpu

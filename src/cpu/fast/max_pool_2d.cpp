@@ -6,7 +6,11 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include <limits>
+#include <type_traits>
+
 #include "base/worker_pool.h"
+#include "cpu/fast/channel_runs-inl.h"
 #include "cpu/prepare/pooling.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,26 +25,36 @@ struct MaximumWindow {
     std::size_t row_pitch = 0, channels = 0;  ///< elements
 };
 
-/// Channels [c, c + lanes).
+/// Channels [c, c + lanes). What is no number is above nothing.
 template <typename T, class D>
 HWY_INLINE hn::Vec<D> window_maximum(D d, const MaximumWindow<T>& window, std::size_t c) {
-    auto largest = hn::LoadU(d, window.first + c);
+    const auto larger = [](auto value, auto than) HWY_ATTR {
+        if constexpr (std::is_floating_point_v<T>)
+            return hn::IfThenElse(hn::Gt(value, than), value, than);
+        else
+            return hn::Max(value, than);
+    };
+    auto largest = hn::Set(d, std::numeric_limits<T>::lowest());
     for (std::size_t y = 0; y < window.rows; ++y) {
         const T* HWY_RESTRICT pixel = window.first + y * window.row_pitch + c;
         for (std::size_t x = 0; x < window.columns; ++x, pixel += window.channels)
-            largest = hn::Max(largest, hn::LoadU(d, pixel));
+            largest = larger(hn::LoadU(d, pixel), largest);
     }
     return largest;
+}
+
+template <typename T>
+Limits<T> limits_of(const Pooling& p) {
+    if constexpr (std::is_floating_point_v<T>)
+        return p.float_clamp;
+    else
+        return {static_cast<T>(p.clamp.min), static_cast<T>(p.clamp.max)};
 }
 
 /// One output row: p.x.output pixels. `in` is the batch's first element.
 template <typename T>
 void maximum_row(const Pooling& p, const T* in, std::int32_t out_y, T* HWY_RESTRICT out) {
-    const hn::ScalableTag<T> d;
-    const hn::CappedTag<T, 1> one;
-    const std::size_t lanes = hn::Lanes(d);
-    const T least = static_cast<T>(p.clamp.min);
-    const T most = static_cast<T>(p.clamp.max);
+    const Limits<T> limits = limits_of<T>(p);
     const auto channels = static_cast<std::size_t>(p.channels);
     const std::size_t pitch = static_cast<std::size_t>(p.x.input) * channels;
     const Extent rows = p.y.window(out_y);
@@ -50,19 +64,14 @@ void maximum_row(const Pooling& p, const T* in, std::int32_t out_y, T* HWY_RESTR
                                           static_cast<std::size_t>(columns.begin) * channels,
                                       static_cast<std::size_t>(rows.size()),
                                       static_cast<std::size_t>(columns.size()), pitch, channels};
-        const auto store = [&](auto tag, std::size_t c) HWY_ATTR {
-            const auto value = window_maximum(tag, window, c);
-            hn::StoreU(hn::Min(hn::Max(value, hn::Set(tag, least)), hn::Set(tag, most)), tag,
-                       out + c);
-        };
-        std::size_t c = 0;
-        for (; c + lanes <= channels; c += lanes) store(d, c);
-        if (c == channels) continue;
-        if (channels >= lanes) {
-            store(d, channels - lanes);
-            continue;
-        }
-        for (; c < channels; ++c) store(one, c);
+        each_channel_vector<T>(channels, [&](auto d, std::size_t c) HWY_ATTR {
+            const auto value = window_maximum(d, window, c);
+            if constexpr (std::is_floating_point_v<T>)
+                hn::StoreU(clamp_floats(d, value, limits), d, out + c);
+            else
+                hn::StoreU(hn::Min(hn::Max(value, hn::Set(d, limits.min)), hn::Set(d, limits.max)),
+                           d, out + c);
+        });
     }
 }
 
@@ -70,6 +79,9 @@ void maximum_row_u8(const Pooling& p, const std::uint8_t* in, std::int32_t y, st
     maximum_row(p, in, y, out);
 }
 void maximum_row_i8(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* out) {
+    maximum_row(p, in, y, out);
+}
+void maximum_row_f32(const Pooling& p, const float* in, std::int32_t y, float* out) {
     maximum_row(p, in, y, out);
 }
 
@@ -82,12 +94,16 @@ namespace {
 
 HWY_EXPORT(maximum_row_u8);
 HWY_EXPORT(maximum_row_i8);
+HWY_EXPORT(maximum_row_f32);
 
 void maximum_row_fast(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* out) {
     HWY_DYNAMIC_DISPATCH(maximum_row_u8)(p, in, y, out);
 }
 void maximum_row_fast(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* out) {
     HWY_DYNAMIC_DISPATCH(maximum_row_i8)(p, in, y, out);
+}
+void maximum_row_fast(const Pooling& p, const float* in, std::int32_t y, float* out) {
+    HWY_DYNAMIC_DISPATCH(maximum_row_f32)(p, in, y, out);
 }
 
 template <typename T>
@@ -123,6 +139,7 @@ class FastMaxPool final : public Kernel {
 
 std::unique_ptr<Kernel> fast_max_pool_2d(const Pooling& pooling, ElementType type) {
     if (type == ElementType::uint8) return std::make_unique<FastMaxPool<std::uint8_t>>(pooling);
+    if (type == ElementType::float32) return std::make_unique<FastMaxPool<float>>(pooling);
     return std::make_unique<FastMaxPool<std::int8_t>>(pooling);
 }
 

@@ -112,23 +112,26 @@ struct ConvolutionRules {
 [[nodiscard]] Result<Convolution> read_transpose_conv(const OperatorView& op,
                                                       const ConvolutionRules* rules = nullptr);
 
-/// The kernel of the set that `options` ask for; float32 has one for both.
+/// The kernel of the set that `options` ask for.
 [[nodiscard]] std::unique_ptr<Kernel> conv_2d_kernel(Convolution c, const PrepareOptions& options);
 [[nodiscard]] std::unique_ptr<Kernel> depthwise_conv_2d_kernel(Convolution c,
                                                                const PrepareOptions& options);
 [[nodiscard]] std::unique_ptr<Kernel> fully_connected_kernel(Convolution c,
                                                              const PrepareOptions& options);
-[[nodiscard]] std::unique_ptr<Kernel> transpose_conv_kernel(Convolution c);
+[[nodiscard]] std::unique_ptr<Kernel> transpose_conv_kernel(Convolution c,
+                                                            const PrepareOptions& options);
 
 [[nodiscard]] std::unique_ptr<Kernel> reference_conv_2d(Convolution convolution);
 [[nodiscard]] std::unique_ptr<Kernel> reference_depthwise_conv_2d(Convolution convolution);
+[[nodiscard]] std::unique_ptr<Kernel> reference_transpose_conv(Convolution convolution);
 [[nodiscard]] std::unique_ptr<Kernel> reference_fully_connected(Convolution convolution);
 
-/// Vectorised, for runs on a pool of `threads`; the same bytes. Convolutions in groups, and
-/// machines without vectors, get the reference kernel.
+/// Vectorised, for runs on a pool of `threads`; the same bytes, or float32 within the same bound.
+/// Convolutions in groups, and machines without vectors, get the reference kernel.
 [[nodiscard]] std::unique_ptr<Kernel> fast_conv_2d(Convolution convolution, int threads);
 [[nodiscard]] std::unique_ptr<Kernel> fast_depthwise_conv_2d(Convolution convolution, int threads);
 [[nodiscard]] std::unique_ptr<Kernel> fast_fully_connected(Convolution convolution, int threads);
+[[nodiscard]] std::unique_ptr<Kernel> fast_transpose_conv(Convolution convolution, int threads);
 
 /// Accumulator of output channel c to its 8-bit value; T is the element type.
 template <typename T>

@@ -7,6 +7,7 @@
 
 #include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
+#include "cpu/reference/float_runs.h"
 
 namespace reef::cpu {
 namespace {
@@ -96,6 +97,10 @@ PreparedKernel prepare_signed_sum(const OperatorView& op, model::Activation acti
         }
         default: {
             const auto clamp = REEF_TRY(float_activation_range(activation));
+            if (options.kernels == KernelSet::fast)
+                return fast_float_binary(sign > 0 ? "add" : "sub", std::move(broadcast),
+                                         sign > 0 ? FloatBinary::sum : FloatBinary::difference,
+                                         clamp);
             return binary_kernel<float>(name, std::move(broadcast), FloatSum{clamp, sign});
         }
     }

@@ -15,4 +15,7 @@ using ByteTable = std::array<std::uint8_t, 256>;
 void look_up_bytes(const ByteTable& table, const std::uint8_t* in, std::uint8_t* out,
                    std::size_t count);
 
+/// out[i] = in[i] ^ 0x80, vectorised.
+void flip_high_bits(const std::uint8_t* in, std::uint8_t* out, std::size_t count);
+
 }  // namespace reef::cpu

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cpu/reference/float_runs.h"
+
 namespace reef::cpu {
 
 Result<Broadcast> check_binary(const OperatorView& op, std::initializer_list<ElementType> types) {
@@ -15,6 +17,16 @@ Result<Broadcast> check_binary(const OperatorView& op, std::initializer_list<Ele
     auto broadcast = REEF_TRY(Broadcast::of(op.input(0).shape, op.input(1).shape));
     REEF_CHECK(expect_shape(op.output(0), "output 0", broadcast.output_shape()));
     return broadcast;
+}
+
+PreparedKernel fast_float_binary(const char* name, Broadcast broadcast, FloatBinary what,
+                                 Limits<float> clamp) {
+    return binary_run_kernel<float>(
+        std::string(name) + " fast " + std::string(simd_target()), std::move(broadcast),
+        [what, clamp](const float* a, std::size_t a_step, const float* b, std::size_t b_step,
+                      float* out, std::size_t count) {
+            float_binary_fast(what, a, a_step, b, b_step, out, count, clamp);
+        });
 }
 
 }  // namespace reef::cpu

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cpu/prepare/kernels.h"
+#include "cpu/reference/float_runs.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {
@@ -43,6 +44,9 @@ PreparedKernel prepare_logistic(const OperatorView& op, const PrepareOptions& op
     REEF_CHECK(expect_type(op.output(0), "output 0", {type}));
     if (type == ElementType::uint8) return quantized_logistic<std::uint8_t>(op, options);
     if (type == ElementType::int8) return quantized_logistic<std::int8_t>(op, options);
+    if (options.kernels == KernelSet::fast)
+        return unary_run_kernel<float, float>("logistic fast " + std::string(simd_target()), op,
+                                              float_logistic_fast);
     return unary_kernel<float, float>("logistic", op, options.kernels, logistic);
 }
 

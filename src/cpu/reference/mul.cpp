@@ -6,6 +6,7 @@
 
 #include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
+#include "cpu/reference/float_runs.h"
 
 namespace reef::cpu {
 namespace {
@@ -83,15 +84,19 @@ PreparedKernel prepare_mul(const OperatorView& op, const PrepareOptions& options
         }
         default: {
             const auto clamp = REEF_TRY(float_activation_range(given.activation));
+            if (options.kernels == KernelSet::fast)
+                return fast_float_binary("mul", std::move(broadcast), FloatBinary::product, clamp);
             return binary_kernel<float>("mul reference", std::move(broadcast), FloatProduct{clamp});
         }
     }
 }
 
-PreparedKernel prepare_div(const OperatorView& op, const PrepareOptions& /*options*/) {
+PreparedKernel prepare_div(const OperatorView& op, const PrepareOptions& options) {
     const auto given = REEF_TRY(op.options<model::DivOptions>());
     auto broadcast = REEF_TRY(check_binary(op, {ElementType::float32}));
     const auto clamp = REEF_TRY(float_activation_range(given.activation));
+    if (options.kernels == KernelSet::fast)
+        return fast_float_binary("div", std::move(broadcast), FloatBinary::quotient, clamp);
     return binary_kernel<float>("div reference", std::move(broadcast), FloatQuotient{clamp});
 }
 

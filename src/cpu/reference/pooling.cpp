@@ -49,24 +49,26 @@ struct Maximum {
     [[nodiscard]] std::int32_t result() const { return largest; }
 };
 
+bool is_float(const OperatorView& op) {
+    return op.has_input(0) && op.input(0).type == ElementType::float32;
+}
+
 }  // namespace
 
 PreparedKernel prepare_average_pool_2d(const OperatorView& op, const PrepareOptions& options) {
-    if (op.has_input(0) && op.input(0).type == ElementType::float32)
-        return std::make_unique<PoolingKernel<float, FloatAverage>>(
-            REEF_TRY(check_float_pooling(op)), FloatAverage{});
-    const Pooling pooling = REEF_TRY(check_pooling(op));
+    const Pooling pooling = REEF_TRY(is_float(op) ? check_float_pooling(op) : check_pooling(op));
     if (options.kernels == KernelSet::fast)
         return fast_average_pool_2d(pooling, op.input(0).type, options.threads);
+    if (is_float(op))
+        return std::make_unique<PoolingKernel<float, FloatAverage>>(pooling, FloatAverage{});
     return reference_pooling(pooling, op.input(0).type, Average{});
 }
 
 PreparedKernel prepare_max_pool_2d(const OperatorView& op, const PrepareOptions& options) {
-    if (op.has_input(0) && op.input(0).type == ElementType::float32)
-        return std::make_unique<PoolingKernel<float, FloatMaximum>>(
-            REEF_TRY(check_float_pooling(op)), FloatMaximum{});
-    const Pooling pooling = REEF_TRY(check_pooling(op));
+    const Pooling pooling = REEF_TRY(is_float(op) ? check_float_pooling(op) : check_pooling(op));
     if (options.kernels == KernelSet::fast) return fast_max_pool_2d(pooling, op.input(0).type);
+    if (is_float(op))
+        return std::make_unique<PoolingKernel<float, FloatMaximum>>(pooling, FloatMaximum{});
     return reference_pooling(pooling, op.input(0).type, Maximum{});
 }
 

@@ -11,33 +11,6 @@
 namespace reef::cpu {
 namespace {
 
-class FastQuantize final : public Kernel {
-  public:
-    FastQuantize(std::size_t size, AffineParameters out, bool is_signed)
-        : size_(size), out_(out), is_signed_(is_signed) {}
-
-    [[nodiscard]] std::string name() const override {
-        return "quantize fast " + std::string(simd_target());
-    }
-    [[nodiscard]] Status run(const Frame& frame) override {
-        constexpr std::size_t grain = 16384;
-        frame.pool.parallel_for(
-            size_, grain, [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
-                const float* in = frame.in<float>(0) + begin;
-                if (is_signed_)
-                    quantize_fast(in, frame.out<std::int8_t>(0) + begin, end - begin, out_);
-                else
-                    quantize_fast(in, frame.out<std::uint8_t>(0) + begin, end - begin, out_);
-            });
-        return {};
-    }
-
-  private:
-    std::size_t size_;
-    AffineParameters out_;
-    bool is_signed_;
-};
-
 template <typename In, typename Out>
 struct Rescale {
     std::int32_t zero_in = 0;
@@ -64,11 +37,13 @@ PreparedKernel quantize_kernel(const OperatorView& op, const PrepareOptions& opt
     const KernelSet set = options.kernels;
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     if constexpr (std::is_same_v<In, float>) {
-        if (set == KernelSet::fast && sizeof(Out) == 1) {
-            REEF_CHECK(expect_shape(op.output(0), "output 0", op.input(0).shape));
-            return std::make_unique<FastQuantize>(
-                static_cast<std::size_t>(op.input(0).element_count()), out, std::is_signed_v<Out>);
-        }
+        if constexpr (sizeof(Out) == 1)
+            if (set == KernelSet::fast)
+                return unary_run_kernel<float, Out>(
+                    "quantize fast " + std::string(simd_target()), op,
+                    [out](const float* from, Out* to, std::size_t count) {
+                        quantize_fast(from, to, count, out);
+                    });
         return unary_kernel<float, Out>("quantize", op, set, FromFloat<Out>{out});
     } else {
         const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));

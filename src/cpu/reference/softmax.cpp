@@ -10,6 +10,7 @@
 
 #include "base/worker_pool.h"
 #include "cpu/prepare/kernels.h"
+#include "cpu/reference/float_runs.h"
 
 namespace reef::cpu {
 namespace {
@@ -69,29 +70,40 @@ class QuantizedSoftmax final : public Kernel {
     std::array<float, 256> exponentials_{};  ///< exp(-scale * beta * (255 - index))
 };
 
+void float_softmax(const float* in, float* out, std::size_t length, float beta) {
+    const float largest = *std::max_element(in, in + length);
+    float sum = 0;
+    for (std::size_t i = 0; i < length; ++i) {
+        out[i] = std::exp((in[i] - largest) * beta);
+        sum += out[i];
+    }
+    for (std::size_t i = 0; i < length; ++i) out[i] /= sum;
+}
+
 class FloatSoftmax final : public Kernel {
   public:
-    explicit FloatSoftmax(const SoftmaxShape& shape) : shape_(shape) {}
+    FloatSoftmax(const SoftmaxShape& shape, KernelSet set) : shape_(shape), set_(set) {}
 
-    [[nodiscard]] std::string name() const override { return "softmax reference"; }
+    [[nodiscard]] std::string name() const override {
+        if (set_ == KernelSet::reference) return "softmax reference";
+        return "softmax fast " + std::string(simd_target());
+    }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        for (std::size_t row = 0; row < shape_.rows; ++row) {
-            const float* in = frame.in<float>(0) + row * shape_.length;
-            float* out = frame.out<float>(0) + row * shape_.length;
-            const float largest = *std::max_element(in, in + shape_.length);
-            float sum = 0;
-            for (std::size_t i = 0; i < shape_.length; ++i) {
-                out[i] = std::exp((in[i] - largest) * shape_.beta);
-                sum += out[i];
-            }
-            for (std::size_t i = 0; i < shape_.length; ++i) out[i] /= sum;
-        }
+        const auto softmax = set_ == KernelSet::reference ? float_softmax : float_softmax_fast;
+        frame.pool.parallel_for(shape_.rows, 4096 / shape_.length + 1,
+                                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                                    for (std::size_t row = begin; row < end; ++row)
+                                        softmax(frame.in<float>(0) + row * shape_.length,
+                                                frame.out<float>(0) + row * shape_.length,
+                                                shape_.length, shape_.beta);
+                                });
         return {};
     }
 
   private:
     SoftmaxShape shape_;
+    KernelSet set_;
 };
 
 template <typename T>
@@ -129,11 +141,11 @@ Result<AffineParameters> softmax_input(const OperatorView& op) {
     return in;
 }
 
-PreparedKernel prepare_softmax(const OperatorView& op, const PrepareOptions& /*options*/) {
+PreparedKernel prepare_softmax(const OperatorView& op, const PrepareOptions& options) {
     const SoftmaxShape shape = REEF_TRY(check_softmax(op));
     if (op.input(0).type == ElementType::uint8) return quantized_softmax<std::uint8_t>(op, shape);
     if (op.input(0).type == ElementType::int8) return quantized_softmax<std::int8_t>(op, shape);
-    return std::make_unique<FloatSoftmax>(shape);
+    return std::make_unique<FloatSoftmax>(shape, options.kernels);
 }
 
 }  // namespace reef::cpu

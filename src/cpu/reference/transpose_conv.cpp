@@ -7,7 +7,6 @@
 #include "base/worker_pool.h"
 #include "cpu/prepare/convolution.h"
 #include "cpu/prepare/dot_product.h"
-#include "cpu/prepare/kernels.h"
 
 namespace reef::cpu {
 namespace {
@@ -102,11 +101,7 @@ class TransposeConvKernel final : public Kernel {
 
 }  // namespace
 
-PreparedKernel prepare_transpose_conv(const OperatorView& op, const PrepareOptions& /*options*/) {
-    return transpose_conv_kernel(REEF_TRY(read_transpose_conv(op)));
-}
-
-std::unique_ptr<Kernel> transpose_conv_kernel(Convolution c) {
+std::unique_ptr<Kernel> reference_transpose_conv(Convolution c) {
     if (c.type == ElementType::uint8)
         return std::make_unique<TransposeConvKernel<std::uint8_t>>(std::move(c));
     if (c.type == ElementType::int8)

@@ -56,37 +56,39 @@ struct Table {
     Out operator()(In value) const { return results[static_cast<std::uint8_t>(value)]; }
 };
 
-/// The same table of bytes, in vectors.
-class ByteTableKernel final : public Kernel {
+/// A vectorised function of a run of elements.
+template <typename In, typename Out, typename Run>
+class UnaryRunKernel final : public Kernel {
   public:
-    ByteTableKernel(std::string name, std::size_t size, const ByteTable& table)
-        : name_(std::move(name)), size_(size), table_(table) {}
+    UnaryRunKernel(std::string name, std::size_t size, Run function)
+        : name_(std::move(name)), size_(size), run_(std::move(function)) {}
 
     [[nodiscard]] std::string name() const override { return name_; }
     [[nodiscard]] Status run(const Frame& frame) override {
-        constexpr std::size_t grain = 65536;
-        frame.pool.parallel_for(size_, grain,
-                                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
-                                    look_up_bytes(table_, frame.in<std::uint8_t>(0) + begin,
-                                                  frame.out<std::uint8_t>(0) + begin, end - begin);
-                                });
+        constexpr std::size_t grain = sizeof(In) + sizeof(Out) > 2 ? 16384 : 65536;
+        frame.pool.parallel_for(
+            size_, grain, [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                run_(frame.in<In>(0) + begin, frame.out<Out>(0) + begin, end - begin);
+            });
         return {};
     }
 
   private:
     std::string name_;
     std::size_t size_;
-    ByteTable table_;
+    Run run_;
 };
 
-/// The change between uint8 and int8 at the same scale: a loop that the compiler vectorises.
-template <typename In, typename Out>
-struct FlipHighBit {
-    Out operator()(In value) const {
-        return static_cast<Out>(static_cast<std::uint8_t>(value) ^ 0x80U);
-    }
-};
+/// run(in, out, count) for a whole tensor.
+template <typename In, typename Out, typename Run>
+[[nodiscard]] PreparedKernel unary_run_kernel(const std::string& name, const OperatorView& op,
+                                              Run run) {
+    REEF_CHECK(expect_shape(op.output(0), "output 0", op.input(0).shape));
+    return std::make_unique<UnaryRunKernel<In, Out, Run>>(
+        name, static_cast<std::size_t>(op.input(0).element_count()), std::move(run));
+}
 
+/// Whether it is the change between uint8 and int8 at the same scale.
 template <typename In, typename Out>
 [[nodiscard]] bool flips_high_bit(const Table<In, Out>& table) {
     if constexpr (sizeof(Out) != 1) return false;
@@ -104,12 +106,17 @@ template <typename In, typename Out, typename Function>
     if constexpr (sizeof(In) == 1) {
         if (set == KernelSet::fast) {
             const Table<In, Out> table(function);
+            using Byte = std::uint8_t;
             if (flips_high_bit(table))
-                return std::make_unique<UnaryKernel<In, Out, FlipHighBit<In, Out>>>(
-                    std::string(name) + " fast flip", size, FlipHighBit<In, Out>{});
+                return unary_run_kernel<Byte, Byte>(std::string(name) + " fast flip", op,
+                                                    flip_high_bits);
             if constexpr (sizeof(Out) == 1)
-                return std::make_unique<ByteTableKernel>(std::string(name) + " fast table", size,
-                                                         std::bit_cast<ByteTable>(table.results));
+                return unary_run_kernel<Byte, Byte>(
+                    std::string(name) + " fast table", op,
+                    [bytes = std::bit_cast<ByteTable>(table.results)](const Byte* in, Byte* out,
+                                                                      std::size_t count) {
+                        look_up_bytes(bytes, in, out, count);
+                    });
             else
                 return std::make_unique<UnaryKernel<In, Out, Table<In, Out>>>(
                     std::string(name) + " fast table", size, table);

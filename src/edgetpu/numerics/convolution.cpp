@@ -50,7 +50,7 @@ PreparedKernel fully_connected(const OperatorView& op, const PrepareOptions& opt
 PreparedKernel transpose_conv(const OperatorView& op, const PrepareOptions& options) {
     if (op.has_input(2) && op.input(2).type == ElementType::float32)
         return prepare_transpose_conv(op, options);
-    return transpose_conv_kernel(REEF_TRY(read_transpose_conv(op, &transpose_conv_rules)));
+    return transpose_conv_kernel(REEF_TRY(read_transpose_conv(op, &transpose_conv_rules)), options);
 }
 
 }  // namespace reef::edgetpu::numerics

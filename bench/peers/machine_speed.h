@@ -1,0 +1,21 @@
+// What the machine can do at most, measured in the run that is compared with it.
+#pragma once
+
+#include <cstdint>
+
+#include "reef/model/graph.h"
+
+namespace reef::peers {
+
+struct MachineSpeed {
+    double clock_ghz = 0;          ///< of one core that adds
+    double byte_products_ns = 0;   ///< of one core in a nanosecond; 0 without AVX-512 VNNI
+    double float_products_ns = 0;  ///< the same of float32; 0 without AVX-512
+};
+/// Takes some milliseconds.
+[[nodiscard]] MachineSpeed measure_machine();
+
+/// Products that the network's convolutions and matrix products need, padding included.
+[[nodiscard]] std::uint64_t products_of(const model::Subgraph& graph);
+
+}  // namespace reef::peers

@@ -1,0 +1,202 @@
+// The form of matrix_product.h for float32.
+//
+// Every value is summed in the order of its row, in as many parts as the number of rows at once
+// asks for. Rows are taken at once from the first on, so that the number of threads changes
+// nothing.
+#include <algorithm>
+
+#include "base/simd.h"
+#include "cpu/fast/matrix_product.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/fast/float_matrix_product.cpp"
+#include <hwy/foreach_target.h>
+// After it, once per target:
+#include <hwy/highway.h>
+
+#include "cpu/fast/channel_runs-inl.h"
+#include "cpu/fast/pixel_rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reef::cpu::HWY_NAMESPACE {
+#if HWY_TARGET == HWY_SCALAR
+
+const MatrixFunctions* target_float_functions() {
+    return nullptr;
+}
+
+#else
+namespace {
+
+// Sums of rows x 2 vectors, the weights and one broadcast value stay in registers.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+constexpr std::size_t most_float_rows = 8;
+#elif HWY_TARGET == HWY_EMU128
+constexpr std::size_t most_float_rows = 2;
+#else
+constexpr std::size_t most_float_rows = 6;
+#endif
+constexpr std::size_t widest_float_block = HWY_MAX_BYTES / 2;
+
+/// Where the product of some rows and a block goes.
+struct FloatTarget {
+    const PackedMatrix& matrix;
+    const ChannelBlock& block;
+    const float* rows;
+    float* out;
+    std::size_t out_stride;
+
+    [[nodiscard]] FloatTarget from(std::size_t row) const {
+        return {matrix, block, rows + row * matrix.groups, out + row * out_stride, out_stride};
+    }
+};
+
+/// Stores the first `valid` of a block's values.
+template <class D, class V, std::size_t kVectors>
+HWY_INLINE void store_floats(D d, const V (&values)[kVectors], std::size_t valid,
+                             float* HWY_RESTRICT out) {
+    const std::size_t lanes = hn::Lanes(d);
+    if (valid == kVectors * lanes) {
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
+            hn::StoreU(values[v], d, out + v * lanes);
+        return;
+    }
+    alignas(64) float buffer[kVectors * hn::MaxLanes(d)];
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
+        hn::Store(values[v], d, buffer + v * lanes);
+    std::copy_n(buffer, valid, out);
+}
+
+/// kChains independent sums per row and channel, as in the product of bytes.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kRows, std::size_t kChains>
+HWY_INLINE void float_tile(const FloatTarget& to) {
+    const hn::CappedTag<float, kLanes> d;
+    using V = hn::Vec<decltype(d)>;
+    const std::size_t groups = to.matrix.groups;
+    const float* HWY_RESTRICT rows = to.rows;
+    const auto* HWY_RESTRICT weights =
+        reinterpret_cast<const float*>(to.matrix.weights.get() + to.block.weights);
+    const auto* HWY_RESTRICT bias =
+        reinterpret_cast<const float*>(to.matrix.stage.rows.get() + to.block.stage);
+    // Arrays of sums become registers only when no loop is left that indexes them.
+    V sums[kChains][kRows][kVectors];
+    REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
+            sums[0][r][v] = hn::Load(d, bias + v * kLanes);
+            REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) sums[chain][r][v] =
+                hn::Zero(d);
+        }
+    }
+    const auto add = [&](std::size_t chain, std::size_t k) HWY_ATTR {
+        V factors[kVectors];
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) factors[v] =
+            hn::Load(d, weights + v * kLanes);
+        weights += kVectors * kLanes;
+        REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
+            const auto value = hn::Set(d, rows[r * groups + k]);
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[chain][r][v] =
+                hn::MulAdd(value, factors[v], sums[chain][r][v]);
+        }
+    };
+    std::size_t k = 0;
+    for (; k + kChains <= groups; k += kChains) {
+        REEF_UNROLL for (std::size_t chain = 0; chain < kChains; ++chain) add(chain, k + chain);
+    }
+    if constexpr (kChains > 1)
+        for (; k < groups; ++k) add(0, k);
+    REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
+            REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) sums[0][r][v] =
+                hn::Add(sums[0][r][v], sums[chain][r][v]);
+            sums[0][r][v] = clamp_floats(d, sums[0][r][v], to.matrix.float_clamp);
+        }
+        store_floats(d, sums[0][r], to.block.valid, to.out + r * to.out_stride);
+    }
+}
+
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kRows>
+HWY_NOINLINE void float_rows(const FloatTarget& to) {
+    float_tile<kLanes, kVectors, kRows, kRows == 1 ? 4 : (kRows <= 3 ? 2 : 1)>(to);
+}
+
+/// Fewer rows than a full step takes.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kRows>
+HWY_INLINE void float_rest(std::size_t count, const FloatTarget& to) {
+    if constexpr (kRows > 0) {
+        if (count == kRows)
+            float_rows<kLanes, kVectors, kRows>(to);
+        else
+            float_rest<kLanes, kVectors, kRows - 1>(count, to);
+    }
+}
+
+template <std::size_t kLanes, std::size_t kVectors>
+void float_block(const FloatTarget& to, std::size_t count) {
+    std::size_t r = 0;
+    for (; r + most_float_rows <= count; r += most_float_rows)
+        float_rows<kLanes, kVectors, most_float_rows>(to.from(r));
+    float_rest<kLanes, kVectors, most_float_rows - 1>(count - r, to.from(r));
+}
+
+/// Blocks below the widest are of one vector where the target has vectors as wide.
+void multiply_floats(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
+                     std::size_t end, std::byte* out, std::size_t out_stride) {
+    for (std::size_t i = begin; i < end; ++i) {
+        const ChannelBlock& block = matrix.blocks[i];
+        const FloatTarget to{matrix, block, reinterpret_cast<const float*>(rows.values),
+                             reinterpret_cast<float*>(out) + block.first,
+                             out_stride / sizeof(float)};
+#if HWY_MAX_BYTES >= 64
+        if (block.width == 32)
+            float_block<16, 2>(to, count);
+        else if (block.width == 16)
+            float_block<16, 1>(to, count);
+        else
+            float_block<8, 1>(to, count);
+#elif HWY_MAX_BYTES >= 32
+        if (block.width == 16)
+            float_block<8, 2>(to, count);
+        else
+            float_block<8, 1>(to, count);
+#else
+        float_block<4, 2>(to, count);
+#endif
+    }
+}
+
+Rows gather_floats(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
+                   PixelRange pixels, std::byte* values, std::int32_t* /*sums*/) {
+    if (reads_in_order(c))
+        return {.values = input + pixels.begin * matrix.row_bytes(), .sums = nullptr};
+    gather_rows<float>(c, input, pixels, matrix.groups, reinterpret_cast<float*>(values));
+    return {.values = values, .sums = nullptr};
+}
+
+}  // namespace
+
+const MatrixFunctions* target_float_functions() {
+    static const MatrixFunctions functions{.target = hwy::TargetName(HWY_TARGET),
+                                           .group = GroupOf::floats,
+                                           .widest_block = widest_float_block,
+                                           .rows_at_once = most_float_rows,
+                                           .gather = gather_floats,
+                                           .multiply = multiply_floats};
+    return &functions;
+}
+
+#endif
+
+}  // namespace reef::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reef::cpu {
+
+HWY_EXPORT(target_float_functions);
+
+const MatrixFunctions* float_matrix_functions() {
+    return HWY_DYNAMIC_DISPATCH(target_float_functions)();
+}
+
+}  // namespace reef::cpu
+#endif

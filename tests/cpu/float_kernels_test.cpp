@@ -1,0 +1,276 @@
+// The vectorised float32 kernels of every instruction set against the plain ones. Operators of one
+// rounding, pools and maxima give the same bits; sums lie within the bound of their terms, and are
+// the same for every number of threads.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "cpu/run_model.h"
+#include "cpu/simd_targets.h"
+
+namespace reef::test {
+namespace {
+
+using model::Builder;
+using model::Op;
+
+constexpr auto f32 = ElementType::float32;
+
+std::vector<float> random_floats(std::mt19937& random, std::size_t count, float low, float high) {
+    std::uniform_real_distribution<float> number(low, high);
+    std::vector<float> values(count);
+    for (float& value : values) value = number(random);
+    return values;
+}
+
+std::size_t count_of(const std::vector<std::int32_t>& shape) {
+    std::size_t count = 1;
+    for (const std::int32_t length : shape) count *= static_cast<std::size_t>(length);
+    return count;
+}
+
+using Runs = std::vector<std::vector<std::byte>>;
+
+/// Calls compare(fast, plain) with the first output on every target.
+template <typename Compare>
+void on_every_target_like_plain(const model::Model& model, const Runs& inputs,
+                                const Compare& compare) {
+    const auto plain = run_model(model, inputs);
+    ASSERT_FALSE(plain.empty());
+    on_every_target([&] {
+        const auto fast = run_model(model, inputs, cpu::KernelSet::fast);
+        ASSERT_EQ(run_model(model, inputs, cpu::KernelSet::fast, 2), fast);
+        compare(values_of<float>(fast[0]), values_of<float>(plain[0]));
+    });
+}
+
+void expect_same_bits(const std::vector<float>& fast, const std::vector<float>& plain) {
+    ASSERT_EQ(fast.size(), plain.size());
+    for (std::size_t i = 0; i < fast.size(); ++i) {
+        if (std::isnan(plain[i])) {
+            ASSERT_TRUE(std::isnan(fast[i])) << i;
+        } else {
+            ASSERT_EQ(std::bit_cast<std::uint32_t>(fast[i]), std::bit_cast<std::uint32_t>(plain[i]))
+                << i << ": " << fast[i] << " for " << plain[i];
+        }
+    }
+}
+
+/// One convolution; inputs are from 0 to 1 and weights from -1 to 1.
+struct FloatCase {
+    Op op = Op::conv_2d;
+    std::vector<std::int32_t> in, filter, out;
+    model::Options options;
+    std::size_t terms = 1;
+};
+
+std::int32_t windows(std::int32_t in, std::int32_t stride) {
+    return (in + stride - 1) / stride;
+}
+
+FloatCase random_convolution(std::mt19937& random) {
+    const std::int32_t kind = pick(random, 0, 3);
+    const std::int32_t stride = pick(random, 1, 2), taps = pick(random, 1, 4);
+    FloatCase one;
+    one.in = {pick(random, 1, 2), pick(random, 1, 9), pick(random, 1, 12), pick(random, 1, 40)};
+    const std::int32_t depth = one.in[3], channels = pick(random, 1, 70);
+    const std::int32_t h = windows(one.in[1], stride), w = windows(one.in[2], stride);
+    if (kind == 0) {
+        one.filter = {channels, taps, taps, depth};
+        one.out = {one.in[0], h, w, channels};
+        one.options = model::Conv2dOptions{.stride_h = stride, .stride_w = stride};
+        one.terms = count_of(one.filter) / static_cast<std::size_t>(channels);
+    } else if (kind == 1) {
+        const std::int32_t multiplier = pick(random, 1, 3);
+        one.op = Op::depthwise_conv_2d;
+        one.filter = {1, taps, taps, depth * multiplier};
+        one.out = {one.in[0], h, w, depth * multiplier};
+        one.options = model::DepthwiseConv2dOptions{
+            .stride_h = stride, .stride_w = stride, .depth_multiplier = multiplier};
+        one.terms = static_cast<std::size_t>(taps * taps);
+    } else if (kind == 2) {
+        one.op = Op::fully_connected;
+        one.in = {pick(random, 1, 9), depth};
+        one.filter = {channels, depth};
+        one.out = {one.in[0], channels};
+        one.options = model::FullyConnectedOptions{};
+        one.terms = static_cast<std::size_t>(depth);
+    } else {
+        one.op = Op::transpose_conv;
+        one.filter = {channels, taps, taps, depth};
+        one.out = {one.in[0], one.in[1] * stride, one.in[2] * stride, channels};
+        one.options = model::TransposeConvOptions{.stride_h = stride, .stride_w = stride};
+        one.terms = count_of(one.filter) / static_cast<std::size_t>(channels);
+    }
+    return one;
+}
+
+Result<model::Model> model_of_case(const FloatCase& one, std::mt19937& random) {
+    Builder builder("floats");
+    const auto input = builder.input("in", f32, one.in);
+    const auto weights = builder.constant<float>(
+        "weights", f32, one.filter, random_floats(random, count_of(one.filter), -1, 1));
+    const std::int32_t channels = one.out.back();
+    const auto bias = builder.constant<float>(
+        "bias", f32, {channels}, random_floats(random, static_cast<std::size_t>(channels), -1, 1));
+    const auto output = builder.tensor("out", f32, one.out);
+    if (one.op == Op::transpose_conv)
+        builder.add(one.op,
+                    {builder.constant<std::int32_t>("shape", ElementType::int32, {4}, one.out),
+                     weights, input, bias},
+                    {output}, one.options);
+    else
+        builder.add(one.op, {input, weights, bias}, {output}, one.options);
+    builder.output(output);
+    return builder.finish();
+}
+
+TEST(FloatKernels, SumsKeepTheirBoundAndAreTheSameOnAnyNumberOfThreads) {
+    std::mt19937 random(31);
+    for (int round = 0; round < 200; ++round) {
+        const FloatCase one = random_convolution(random);
+        const auto model = model_of_case(one, random);
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(fmt::format("round {}: {} from {}", round, model::builtin_name(one.op),
+                                 model::shape_text(one.in)));
+        const auto terms = static_cast<float>(one.terms + 1);
+        // Both are off by as much as n terms of at most 1 each allow.
+        const float bound = 2 * terms * 0x1p-24F * terms;
+        ASSERT_NO_FATAL_FAILURE(on_every_target_like_plain(
+            *model, {bytes_of(random_floats(random, count_of(one.in), 0, 1))},
+            [&](const auto& fast, const auto& plain) {
+                for (std::size_t i = 0; i < plain.size(); ++i)
+                    ASSERT_NEAR(fast[i], plain[i], bound) << i;
+            }));
+    }
+}
+
+/// Ordinary numbers, and some of any bits: infinities and what is no number.
+std::vector<float> mixed_floats(std::mt19937& random, std::size_t count) {
+    auto values = random_floats(random, count, -3, 3);
+    for (float& value : values)
+        if (pick(random, 0, 9) == 0)
+            value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    return values;
+}
+
+TEST(FloatKernels, PoolsEqualThePlainOnes) {
+    std::mt19937 random(32);
+    for (int round = 0; round < 150; ++round) {
+        const bool average = round % 2 == 0;
+        const std::vector<std::int32_t> in{pick(random, 1, 2), pick(random, 1, 12),
+                                           pick(random, 1, 12), pick(random, 1, 40)};
+        const model::Pool2dOptions options{
+            .stride_h = pick(random, 1, 3),
+            .stride_w = pick(random, 1, 3),
+            .filter_h = pick(random, 1, in[1]),
+            .filter_w = pick(random, 1, in[2]),
+            .activation = round % 5 == 0 ? model::Activation::relu6 : model::Activation::none};
+        Builder builder("pool");
+        const auto input = builder.input("in", f32, in);
+        const auto output = builder.tensor(
+            "out", f32,
+            {in[0], windows(in[1], options.stride_h), windows(in[2], options.stride_w), in[3]});
+        builder.add(average ? Op::average_pool_2d : Op::max_pool_2d, {input}, {output}, options);
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::shape_text(in));
+        ASSERT_NO_FATAL_FAILURE(on_every_target_like_plain(
+            *model, {bytes_of(mixed_floats(random, count_of(in)))}, expect_same_bits));
+    }
+}
+
+TEST(FloatKernels, SumsProductsAndQuotientsOfTwoEqualThePlainOnes) {
+    std::mt19937 random(33);
+    for (int round = 0; round < 150; ++round) {
+        std::vector<std::int32_t> a, b;
+        for (int i = 0; i < 3; ++i) {
+            a.push_back(pick(random, 1, i == 2 ? 70 : 5));
+            b.push_back(pick(random, 0, 2) == 0 ? 1 : a.back());
+        }
+        Builder builder("binary");
+        auto left = builder.input("a", f32, a);
+        auto right = builder.input("b", f32, b);
+        if (round % 3 == 0) std::swap(left, right);
+        const auto output = builder.tensor("out", f32, a);
+        const auto activation = round % 4 == 0 ? model::Activation::relu6 : model::Activation::none;
+        if (const std::int32_t op = pick(random, 0, 3); op == 0)
+            builder.add(Op::mul, {left, right}, {output}, model::MulOptions{activation});
+        else if (op == 1)
+            builder.add(Op::add, {left, right}, {output}, model::AddOptions{activation});
+        else if (op == 2)
+            builder.add(Op::sub, {left, right}, {output}, model::SubOptions{activation});
+        else
+            builder.add(Op::div, {left, right}, {output}, model::DivOptions{activation});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::shape_text(a) + " and " + model::shape_text(b));
+        ASSERT_NO_FATAL_FAILURE(
+            on_every_target_like_plain(*model,
+                                       {bytes_of(mixed_floats(random, count_of(a))),
+                                        bytes_of(mixed_floats(random, count_of(b)))},
+                                       expect_same_bits));
+    }
+}
+
+double ulps_apart(double got, double real) {
+    const float nearest = std::abs(static_cast<float>(real));
+    const float next = std::nextafter(nearest, std::numeric_limits<float>::infinity());
+    return std::abs(got - real) / (static_cast<double>(next) - static_cast<double>(nearest));
+}
+
+// From where the result is denormal to where it is one.
+TEST(FloatKernels, LogisticIsWithinThreeUlp) {
+    std::vector<float> values;
+    for (float x = -103; x < 40; x += 0.0137F) values.push_back(x);
+    values.insert(values.end(), {0.0F, -0.0F, 1e-30F, std::numeric_limits<float>::quiet_NaN(),
+                                 std::numeric_limits<float>::infinity(),
+                                 -std::numeric_limits<float>::infinity()});
+    Builder builder("logistic");
+    const std::vector<std::int32_t> shape{static_cast<std::int32_t>(values.size())};
+    const auto input = builder.input("in", f32, shape);
+    const auto output = builder.tensor("out", f32, shape);
+    builder.add(Op::logistic, {input}, {output});
+    builder.output(output);
+    const auto model = builder.finish();
+    ASSERT_TRUE(model) << model.error().message();
+    ASSERT_NO_FATAL_FAILURE(
+        on_every_target_like_plain(*model, {bytes_of(values)}, [&](const auto& fast, const auto&) {
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const double real = 1 / (1 + std::exp(-static_cast<double>(values[i])));
+                if (std::isnan(real))
+                    ASSERT_TRUE(std::isnan(fast[i]));
+                else
+                    ASSERT_LE(ulps_apart(static_cast<double>(fast[i]), real), 3) << values[i];
+            }
+        }));
+}
+
+TEST(FloatKernels, SoftmaxOfRowsOfAnyLength) {
+    std::mt19937 random(34);
+    for (int round = 0; round < 60; ++round) {
+        const std::vector<std::int32_t> shape{pick(random, 1, 5), pick(random, 1, 90)};
+        const float width = round % 3 == 0 ? 100.0F : 5.0F;
+        Builder builder("softmax");
+        const auto input = builder.input("in", f32, shape);
+        const auto output = builder.tensor("out", f32, shape);
+        builder.add(Op::softmax, {input}, {output}, model::SoftmaxOptions{.beta = 0.7F});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        const float bound = 2 * 0x1p-24F * static_cast<float>(shape[1] + 2);
+        ASSERT_NO_FATAL_FAILURE(on_every_target_like_plain(
+            *model, {bytes_of(random_floats(random, count_of(shape), -width, width))},
+            [&](const auto& fast, const auto& plain) {
+                for (std::size_t i = 0; i < plain.size(); ++i)
+                    ASSERT_NEAR(fast[i], plain[i], bound) << i;
+            }));
+    }
+}
+
+}  // namespace
+}  // namespace reef::test

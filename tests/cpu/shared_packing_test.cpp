@@ -1,0 +1,73 @@
+// Packed weights of several kernels in one process.
+#include "cpu/fast/shared_packing.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace reef::test {
+namespace {
+
+using cpu::PackedBytes;
+using cpu::PackingForm;
+
+constexpr PackingForm some_form{1, 2, 3};
+
+SharedBytes weights_of(int first) {
+    std::vector<std::byte> bytes(1000);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(first++);
+    return SharedBytes::copy_of(bytes);
+}
+
+struct Packer {
+    int times = 0;
+    PackedBytes operator()(const SharedBytes& weights, const PackingForm& how = some_form) {
+        return cpu::share_packed(weights, how, [&] {
+            ++times;
+            return cpu::allocate_packed(weights.size());
+        });
+    }
+};
+
+TEST(SharedPacking, EqualWeightsArePackedOnce) {
+    Packer pack;
+    const SharedBytes a = weights_of(1), same = weights_of(1), other = weights_of(2);
+    const PackedBytes first = pack(a);
+    EXPECT_EQ(pack(a), first);
+    EXPECT_EQ(pack(same), first);
+    EXPECT_EQ(pack.times, 1);
+    EXPECT_NE(pack(other), first);
+    EXPECT_NE(pack(a, {1, 2, 4}), first);
+    EXPECT_EQ(pack.times, 3);
+}
+
+TEST(SharedPacking, NobodyKeepsWhatNoKernelHolds) {
+    Packer pack;
+    const SharedBytes a = weights_of(3);
+    PackedBytes packed = pack(a);
+    const std::weak_ptr<const std::byte> left = packed;
+    packed = nullptr;
+    EXPECT_TRUE(left.expired());
+    packed = pack(a);
+    EXPECT_EQ(pack.times, 2);
+}
+
+// Their bytes can no longer be compared.
+TEST(SharedPacking, WeightsThatAreGoneAreNotShared) {
+    Packer pack;
+    const PackedBytes first = pack(weights_of(4));
+    EXPECT_NE(pack(weights_of(4)), first);
+    EXPECT_EQ(pack.times, 2);
+}
+
+TEST(SharedPacking, WeightsWithoutAnOwnerAreNotShared) {
+    Packer pack;
+    const SharedBytes owned = weights_of(5);
+    const SharedBytes bare(owned.view(), nullptr);
+    const PackedBytes first = pack(bare);
+    EXPECT_NE(pack(bare), first);
+    EXPECT_EQ(pack.times, 2);
+}
+
+}  // namespace
+}  // namespace reef::test
