@@ -100,6 +100,35 @@ TEST_F(FinalVerbs, OnlyFinalMlirLoadsTheModule) {
     EXPECT_THAT(loaded.err, HasSubstr("reef_sophgo_mlir.so"));
 }
 
+/// As a build without MLIR leaves the command.
+TEST_F(FinalVerbs, WithoutTheModuleBmodelsAreRead) {
+    const std::string alone = file("reef");
+    const test::ProcessOptions nowhere{.environment = {"REEF_COMPONENTS=" + file("nowhere")}};
+    std::filesystem::copy_file(REEF_COMMAND, alone);
+    EXPECT_TRUE(write_file(file("a.bmodel"), sophgo::small_bmodel()));
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"inspect", file("a.bmodel")},
+          {"check", file("a.bmodel")},
+          {"diff", file("a.bmodel"), file("a.bmodel")},
+          {"extract", file("a.bmodel")}}) {
+        std::vector<std::string> arguments = {alone};
+        arguments.insert(arguments.end(), words.begin(), words.end());
+        EXPECT_EQ(test::run_process(arguments, nowhere).exit_code, 0) << words[0];
+    }
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"inspect", net},
+          {"check", net},
+          {"cut", net, "--at", "conv", "-o", file("cut.mlir")},
+          {"bisect", net, "--run", "true"},
+          {"demo", "sophgo", "--out", file("demo")}}) {
+        std::vector<std::string> arguments = {alone};
+        arguments.insert(arguments.end(), words.begin(), words.end());
+        const auto refused = test::run_process(arguments, nowhere);
+        EXPECT_EQ(refused.exit_code, 1) << words[0];
+        EXPECT_THAT(refused.err, HasSubstr("apt-get install libmlir-19-dev llvm-19-dev"));
+    }
+}
+
 TEST_F(FinalVerbs, CutRefuses) {
     const auto inside = reef({"cut", net, "--at", "load_bias", "-o", file("cut.mlir")});
     EXPECT_EQ(inside.exit_code, 1);
@@ -113,6 +142,8 @@ TEST_F(FinalVerbs, DemoAndBisect) {
     const std::string out = file("demo");
     EXPECT_THAT(text({"demo", "sophgo", "--out", out}),
                 HasSubstr("The first wrong operator is tpu.Active relu"));
+    EXPECT_THAT(text({"demo", "sophgo", "--out", out, "--json"}),
+                HasSubstr("\"first_wrong\": {\n    \"name\": \"relu\""));
     const std::vector<std::string> sides = {"bisect", out + "/small_final.mlir", "--reference",
                                             out + "/reference.npz"};
     auto wrong = sides, right = sides, json = sides;

@@ -9,6 +9,6 @@
 namespace reef::tool {
 
 /// Writes the network, its tensors as they should be and as they are, and the cut into `folder`.
-[[nodiscard]] Status run_final_demo(const std::string& folder, Console& console);
+[[nodiscard]] Status run_final_demo(const std::string& folder, bool json, Console& console);
 
 }  // namespace reef::tool

@@ -280,7 +280,7 @@ Json to_json(const DemoOptions& options, const DemoRun& run, const std::vector<D
 Result<Exit> demo(const DemoOptions& options, Console& console) {
     REEF_CHECK(check_folder_and_above(options.folder));
     if (options.what == "sophgo") {
-        REEF_CHECK(run_final_demo(options.folder, console));
+        REEF_CHECK(run_final_demo(options.folder, options.json, console));
         return Exit::ok;
     }
     const DemoModels models = REEF_TRY(demo_models());
