@@ -143,10 +143,14 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
                 hn::Add(sums[0][r][v], sums[chain][r][v]);
         }
         std::uint8_t* HWY_RESTRICT to = out + r * out_stride;
-        if (HWY_UNLIKELY(matrix.stage.ties != Ties::upwards))
-            store_with_ties_away<kLanes>(sums[0][r], stage, matrix.stage, block.valid, to);
-        else
+        if (HWY_UNLIKELY(matrix.stage.ties != Ties::upwards)) {
+            // A copy: what a call can reach is no register.
+            V reachable[kVectors];
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) reachable[v] = sums[0][r][v];
+            store_with_ties_away<kLanes>(reachable, stage, matrix.stage, block.valid, to);
+        } else {
             store_sums<kLanes, Ties::upwards>(sums[0][r], stage, matrix.stage, block.valid, to);
+        }
     }
 }
 
