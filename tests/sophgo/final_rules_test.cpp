@@ -560,6 +560,14 @@ TEST(FinalRules, OutputsInTheChipsOwnMemoryMove) {
     }
     net.chip = "bm1688";
     EXPECT_THAT(found_in(net.text()), ElementsAre(HasSubstr("region: tpu.Active a")));
+    // Another chip's shared memory has another tag.
+    net.chip = "bm1684x2";
+    const std::string shared =
+        fmt::format("tensor<1x16xf32, {} : i64>", (28ULL << 40) + (1ULL << 36));
+    net.operators = op("a", "tpu.Active", "%arg0", at(0), shared, "a") +
+                    op("b", "tpu.Active", "%a", shared, at(2), "b");
+    EXPECT_THAT(found_in(net.text()), IsEmpty());
+    EXPECT_THAT(right_cut(net.text(), {"a"})->notes, Contains(HasSubstr("'a' moved to")));
 }
 
 TEST(FinalRules, OutputsKeepTheirTypes) {

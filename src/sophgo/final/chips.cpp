@@ -14,6 +14,7 @@ struct LocalMemory {
 
 constexpr std::array local_memories = {
     LocalMemory{"bm1684x", {spec::bm1684x_l2_address, spec::bm1684x_l2_bytes}},
+    LocalMemory{"bm1684x2", {spec::bm1684x2_tagged_address, spec::bm1684x2_tagged_bytes}},
     LocalMemory{"bm1690", {spec::bm1690_l2_address, spec::bm1690_l2_bytes}},
     LocalMemory{"bm1690", {spec::bm1690_l2_alias_address, spec::bm1690_l2_bytes}},
     LocalMemory{"bm1690e", {spec::bm1690_l2_address, spec::bm1690e_l2_bytes}},
