@@ -201,6 +201,21 @@ TEST(FinalRules, OutputsAreNamed) {
                     HasSubstr("outputs: c: module.outputs does not name it")));
 }
 
+/// A copy for debugging is an output that nobody lists; a cut leaves it behind.
+TEST(FinalRules, DumpedTensorsAreOutputsToo) {
+    const Network net{.operators = op("a", "tpu.Active", "%arg0", at(0), at(1), "a") +
+                                   op("d", "tpu.OutBuffer", "%a", at(1), at(3), "a_dump") +
+                                   op("b", "tpu.Active", "%a", at(1), at(2), "b"),
+                      .outputs = {{"%b", at(2)}, {"%d", at(3)}},
+                      .names = {"b", "a_dump"}};
+    const std::string text =
+        with(net.text(), "module.outputs = [\"b\", \"a_dump\"]", "module.outputs = [\"b\"]");
+    EXPECT_THAT(found_in(text), IsEmpty());
+    EXPECT_THAT(right_cut(text, {"b"})->text, Not(HasSubstr("tpu.OutBuffer")));
+    EXPECT_THAT(found_in(with(text, "tpu.OutBuffer", "tpu.Cast")),
+                ElementsAre(HasSubstr("outputs: a_dump: module.outputs does not name it")));
+}
+
 TEST(FinalRules, GroupsStoreWhatTheyGive) {
     auto program = engine().read(tool::demo_network()).value();
     for (Value& value : program.values)
