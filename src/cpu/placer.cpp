@@ -26,6 +26,7 @@ class CpuPlacer final : public graph::Placer {
     [[nodiscard]] Status begin(const model::Model& model, const model::Subgraph& graph,
                                int threads) override;
     [[nodiscard]] Result<graph::Placed> place(const OperatorView& op) override;
+    [[nodiscard]] bool runs_at_any_time() const override { return true; }
     [[nodiscard]] std::optional<Error> refusal(const OperatorView& op) const override;
 
   private:

@@ -12,6 +12,7 @@
 #include "base/worker_pool.h"
 #include "graph/data_flow.h"
 #include "graph/kernel.h"
+#include "graph/known_values.h"
 #include "graph/memory_plan.h"
 #include "graph/placer.h"
 #include "reef/model/tflite.h"
@@ -91,6 +92,7 @@ struct Executor::Impl {
     std::vector<Step> steps;
     std::vector<Placement> placements;
     std::vector<SharedBytes> constants;  // keeps the model's buffers alive
+    KnownValues known;
     AlignedBlock arena;
     AlignedBlock state;
     AlignedBlock aligned_constants;
@@ -117,9 +119,14 @@ Status Executor::Impl::place_operator(const OperatorView& op) {
 Status Executor::Impl::place_operators(const model::Model& model) {
     for (const auto& placer : options.placers)
         REEF_CHECK(placer->begin(model, *graph, options.threads));
-    for (std::size_t i = 0; i < graph->operators.size(); ++i)
-        REEF_CHECK(
-            in_place(place_operator(OperatorView(model, *graph, i)), model::place_of(*graph, i)));
+    for (std::size_t i = 0; i < graph->operators.size(); ++i) {
+        const OperatorView op(model, *graph, i, &known);
+        REEF_CHECK(in_place(place_operator(op), model::place_of(*graph, i)));
+        Placer& placer = *options.placers[placements.back().placer];
+        if (!placer.runs_at_any_time() || !is_known_before(op)) continue;
+        const Placed again = REEF_TRY(in_place(placer.place(op), model::place_of(*graph, i)));
+        add_known(op, *again.kernel, pool, known);
+    }
     return {};
 }
 

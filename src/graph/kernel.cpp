@@ -38,10 +38,16 @@ const model::Tensor& OperatorView::intermediate(std::size_t i) const {
 }
 
 Bytes OperatorView::constant(std::size_t i) const {
+    if (known_ != nullptr)
+        if (const auto known = known_->find(op().inputs[i]); known != known_->end())
+            return known->second.view();
     return model_.constant(input(i));
 }
 
 SharedBytes OperatorView::shared_constant(std::size_t i) const {
+    if (known_ != nullptr)
+        if (const auto known = known_->find(op().inputs[i]); known != known_->end())
+            return known->second;
     return constant(i).empty() ? SharedBytes{} : model_.buffers[input(i).buffer];
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <variant>
 
+#include "graph/known_values.h"
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
@@ -24,9 +25,11 @@ namespace reef::graph {
 /// One operator of a graph, and the model around it. Lives only while its kernel is made.
 class OperatorView {
   public:
-    /// Precondition: `index` is below the number of the graph's operators.
-    OperatorView(const model::Model& model, const model::Subgraph& graph, std::size_t index)
-        : model_(model), graph_(graph), index_(index) {}
+    /// `known`: what operators before it compute, where that is known. Precondition: `index` is
+    /// below the number of the graph's operators.
+    OperatorView(const model::Model& model, const model::Subgraph& graph, std::size_t index,
+                 const KnownValues* known = nullptr)
+        : model_(model), graph_(graph), index_(index), known_(known) {}
 
     [[nodiscard]] const model::Model& model() const { return model_; }
     [[nodiscard]] const model::Subgraph& graph() const { return graph_; }
@@ -43,8 +46,9 @@ class OperatorView {
     [[nodiscard]] bool has_intermediate(std::size_t i) const;
     /// Precondition: has_intermediate(i).
     [[nodiscard]] const model::Tensor& intermediate(std::size_t i) const;
-    /// Constant bytes of an input; empty when it is computed at run time. They may lie at any
-    /// address: read wider types with memcpy. (The addresses in a Frame are aligned to 16 bytes.)
+    /// Constant bytes of an input, or known ones; empty when only a run computes them. They may lie
+    /// at any address: read wider types with memcpy. (The addresses in a Frame are aligned to 16
+    /// bytes.)
     [[nodiscard]] Bytes constant(std::size_t i) const;
     /// The same with its owner, for kernels that keep the bytes.
     [[nodiscard]] SharedBytes shared_constant(std::size_t i) const;
@@ -65,6 +69,7 @@ class OperatorView {
     const model::Model& model_;
     const model::Subgraph& graph_;
     std::size_t index_;
+    const KnownValues* known_;
 };
 
 /// Addresses for one run, in the operator's order; null for absent optional inputs. Variable

@@ -35,6 +35,9 @@ class Placer {
     }
     /// Errors, for an operator that is this placer's: unsupported and bad_input, without place.
     [[nodiscard]] virtual Result<Placed> place(const OperatorView& op) = 0;
+    /// Whether its kernels run at any time, before the graph is complete, too: what they make of
+    /// known values is known then.
+    [[nodiscard]] virtual bool runs_at_any_time() const { return false; }
     /// Why nobody runs the operator, from a placer that knows it. Asked in the same order, after
     /// all of them let the operator pass.
     [[nodiscard]] virtual std::optional<Error> refusal(const OperatorView& /*op*/) const {
