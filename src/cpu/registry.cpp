@@ -137,8 +137,9 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::unidirectional_sequence_lstm,
      {},
      prepare_unidirectional_sequence_lstm,
-     "int8 with an int16 cell; without CIFG, peephole, projection and layer normalisation",
-     no_floats},
+     "int8 with an int16 cell, or float32; without CIFG, peephole, projection and layer "
+     "normalisation",
+     terms(1)},
     {Op::strided_slice,
      {},
      prepare_strided_slice,

@@ -20,11 +20,6 @@ namespace {
 constexpr std::size_t gate_count = lstm_gate_count;
 constexpr std::array<const char*, gate_count> gate_names{"input", "forget", "cell", "output"};
 
-// Positions among the operator's inputs.
-constexpr std::size_t input_weights_at = 1;
-constexpr std::size_t recurrent_weights_at = 5;
-constexpr std::size_t bias_at = 12;
-
 /// What turns the sums into gate units, and those into the cell's and the output's.
 struct Lstm {
     LstmGates gates;
@@ -136,7 +131,8 @@ Status refuse_other_forms(const OperatorView& op,
     const auto refuse = [](const char* what) { return fail(Cause::unsupported, what); };
     if (given.activation != model::Activation::tanh) return refuse("an activation other than TANH");
     if (given.diagonal_recurrent_tensors) return refuse("diagonal recurrent weights");
-    if (!op.has_input(input_weights_at)) return refuse("a coupled input and forget gate (CIFG)");
+    if (!op.has_input(lstm_input_weights_at))
+        return refuse("a coupled input and forget gate (CIFG)");
     for (std::size_t i = 9; i < 12; ++i)
         if (op.has_input(i)) return refuse("peephole connections");
     for (std::size_t i = 16; i < 18; ++i)
@@ -147,29 +143,29 @@ Status refuse_other_forms(const OperatorView& op,
 }
 
 /// The sizes, with the input's, the states' and the output's shapes checked against each other.
-Result<LstmGates> check_shapes(const OperatorView& op, bool time_major) {
+Result<LstmSizes> check_shapes(const OperatorView& op, bool time_major, ElementType value,
+                               ElementType cell) {
     const model::Tensor& input = op.input(0);
-    REEF_CHECK(expect_type(input, "the input", {ElementType::int8}));
-    REEF_CHECK(expect_type(op.output(0), "the output", {ElementType::int8}));
+    REEF_CHECK(expect_type(input, "the input", {value}));
+    REEF_CHECK(expect_type(op.output(0), "the output", {value}));
     for (const std::size_t i : {lstm_output_state_at, lstm_cell_state_at}) {
         if (!op.has_input(i) || !op.input(i).is_variable)
             return fail(Cause::bad_input, fmt::format("input {} is not a state tensor", i));
     }
-    REEF_CHECK(
-        expect_type(op.input(lstm_output_state_at), "the output state", {ElementType::int8}));
-    REEF_CHECK(expect_type(op.input(lstm_cell_state_at), "the cell state", {ElementType::int16}));
+    REEF_CHECK(expect_type(op.input(lstm_output_state_at), "the output state", {value}));
+    REEF_CHECK(expect_type(op.input(lstm_cell_state_at), "the cell state", {cell}));
     if (input.shape.size() != 3 || input.element_count() == 0)
         return fail(Cause::bad_input, fmt::format("the input is {}, not batch x time x depth",
                                                   model::shape_text(input.shape)));
-    LstmGates lstm;
+    LstmSizes lstm;
     lstm.time_major = time_major;
     lstm.batches = input.shape[time_major ? 1 : 0];
     lstm.steps = input.shape[time_major ? 0 : 1];
     lstm.depth = input.shape[2];
-    if (!op.has_input(input_weights_at + output_gate) ||
-        op.input(input_weights_at + output_gate).shape.size() != 2)
+    if (!op.has_input(lstm_input_weights_at + output_gate) ||
+        op.input(lstm_input_weights_at + output_gate).shape.size() != 2)
         return fail(Cause::bad_input, "the output gate's weights are not units x depth");
-    lstm.units = op.input(input_weights_at + output_gate).shape[0];
+    lstm.units = op.input(lstm_input_weights_at + output_gate).shape[0];
     // Sums of int8 products stay below 2^31.
     constexpr std::int32_t largest = 1 << 16;
     if (lstm.units < 1 || lstm.units > largest || lstm.depth > largest)
@@ -226,14 +222,15 @@ Status check_gates(const OperatorView& op, LstmGates& lstm) {
     for (std::size_t g = 0; g < gate_count; ++g) {
         const std::string place = fmt::format("{} gate", gate_names[g]);
         std::vector<std::int32_t> bias;
-        if (op.has_input(bias_at + g)) {
-            REEF_CHECK(in_place(expect_shape(op.input(bias_at + g), "bias", {lstm.units}), place));
-            bias = REEF_TRY(in_place(constant_int32(op, bias_at + g, "the bias"), place));
+        if (op.has_input(lstm_bias_at + g)) {
+            REEF_CHECK(
+                in_place(expect_shape(op.input(lstm_bias_at + g), "bias", {lstm.units}), place));
+            bias = REEF_TRY(in_place(constant_int32(op, lstm_bias_at + g, "the bias"), place));
         }
         lstm.input[g] = REEF_TRY(in_place(
-            check_product(op, input_weights_at + g, input_shape, in, std::move(bias)), place));
+            check_product(op, lstm_input_weights_at + g, input_shape, in, std::move(bias)), place));
         lstm.recurrent[g] = REEF_TRY(in_place(
-            check_product(op, recurrent_weights_at + g, recurrent_shape, state, {}), place));
+            check_product(op, lstm_recurrent_weights_at + g, recurrent_shape, state, {}), place));
     }
     return {};
 }
@@ -279,22 +276,30 @@ Status check_hidden(const OperatorView& op, Lstm& lstm) {
 
 }  // namespace
 
-Result<LstmGates> check_lstm(const OperatorView& op) {
+Result<LstmSizes> check_lstm_sizes(const OperatorView& op, ElementType value, ElementType cell) {
     REEF_CHECK(op.expect_counts(1, 24, 1));
     const auto given = REEF_TRY(op.options<model::UnidirectionalSequenceLstmOptions>());
     if (op.input_count() != 20 && op.input_count() != 24)
         return fail(Cause::bad_input, fmt::format("{} inputs, not 20 or 24", op.input_count()));
     REEF_CHECK(refuse_other_forms(op, given));
-    LstmGates lstm = REEF_TRY(check_shapes(op, given.time_major));
+    LstmSizes sizes = REEF_TRY(check_shapes(op, given.time_major, value, cell));
+    if (!(given.cell_clip >= 0)) return fail(Cause::bad_input, "a negative cell_clip");
+    sizes.cell_clip = given.cell_clip;
+    return sizes;
+}
+
+Result<LstmGates> check_lstm(const OperatorView& op) {
+    LstmGates lstm{
+        REEF_TRY(check_lstm_sizes(op, ElementType::int8, ElementType::int16)), {}, {}, {}};
     REEF_CHECK(check_gates(op, lstm));
     lstm.cell = REEF_TRY(per_tensor_parameters(op.input(lstm_cell_state_at)));
-    if (!(given.cell_clip >= 0)) return fail(Cause::bad_input, "a negative cell_clip");
-    lstm.cell_clip = given.cell_clip;
     return lstm;
 }
 
 PreparedKernel prepare_unidirectional_sequence_lstm(const OperatorView& op,
                                                     const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(1, 24, 1));
+    if (op.input(0).type == ElementType::float32) return prepare_float_lstm(op);
     Lstm lstm;
     lstm.gates = REEF_TRY(check_lstm(op));
     REEF_CHECK(check_multipliers(lstm));

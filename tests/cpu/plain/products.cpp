@@ -151,34 +151,72 @@ double logistic(double x) {
     return 1 / (1 + std::exp(-x));
 }
 
-/// Four gates of an input and of what came out before.
+/// Four gates of an input and of what came out before. Beside each number stands how large what was
+/// added up to it is, each times the weights on its way: what float32 may lose is a share of that.
 struct Lstm {
+    struct Number {
+        double real = 0, magnitude = 0;
+    };
     std::array<Values, 4> input, recurrent, bias;
-    std::vector<double> output, cell;
+    std::vector<Number> output, cell;
 
-    [[nodiscard]] double gate(std::size_t g, std::size_t unit, const std::vector<double>& x) const {
-        double sum = bias[g].role == Role::absent ? 0 : bias[g].real(unit);
-        for (std::size_t k = 0; k < x.size(); ++k) sum += input[g].real(unit * x.size() + k) * x[k];
+    void begin(std::size_t units) {
+        output.assign(units, {});
+        cell.assign(units, {});
+    }
+    [[nodiscard]] Number gate(std::size_t g, std::size_t unit, const std::vector<double>& x) const {
+        Number sum;
+        sum.real = bias[g].role == Role::absent ? 0 : bias[g].real(unit);
+        sum.magnitude = std::abs(sum.real) + 1;
+        const auto add = [&](double weight, const Number& factor) {
+            sum.real += weight * factor.real;
+            sum.magnitude += std::abs(weight) * (std::abs(factor.real) + factor.magnitude);
+        };
+        for (std::size_t k = 0; k < x.size(); ++k)
+            add(input[g].real(unit * x.size() + k), {x[k], 0});
         for (std::size_t k = 0; k < output.size(); ++k)
-            sum += recurrent[g].real(unit * output.size() + k) * output[k];
+            add(recurrent[g].real(unit * output.size() + k), output[k]);
         return sum;
     }
     void step(const std::vector<double>& x) {
-        std::vector<double> next(output.size());
+        std::vector<Number> next(output.size());
         for (std::size_t u = 0; u < next.size(); ++u) {
-            cell[u] = logistic(gate(1, u, x)) * cell[u] +
-                      logistic(gate(0, u, x)) * std::tanh(gate(2, u, x));
-            next[u] = logistic(gate(3, u, x)) * std::tanh(cell[u]);
+            const Number in = gate(0, u, x), forget = gate(1, u, x), candidate = gate(2, u, x),
+                         out = gate(3, u, x);
+            Number& c = cell[u];
+            c.magnitude +=
+                std::abs(c.real) * (forget.magnitude + 1) + in.magnitude + candidate.magnitude;
+            c.real = logistic(forget.real) * c.real + logistic(in.real) * std::tanh(candidate.real);
+            next[u] = {logistic(out.real) * std::tanh(c.real), c.magnitude + out.magnitude};
         }
         output = next;
     }
 };
 
-Values weights_of(Choices& c, Shape shape) {
-    Values weights = random_values(c, i8, std::move(shape), Role::constant);
+/// Sums of some units, so that gates are neither open nor shut.
+Values weights_of(Choices& c, ElementType type, Shape shape) {
+    Values weights = random_values(c, type, std::move(shape), Role::constant);
+    if (type == f32) {
+        for (double& value : weights.stored)
+            value = static_cast<double>(static_cast<float>(value / 8));
+        return weights;
+    }
     weights.zero = 0;
     weights.scales = {static_cast<float>(c.real(0.001, 0.01))};
     return weights;
+}
+
+std::vector<Values> lstm_inputs(const Values& in, const Lstm& lstm, const Values& output_state,
+                                const Values& cell_state) {
+    std::vector<Values> inputs = {in};
+    inputs.insert(inputs.end(), lstm.input.begin(), lstm.input.end());
+    inputs.insert(inputs.end(), lstm.recurrent.begin(), lstm.recurrent.end());
+    inputs.insert(inputs.end(), 3, absent());
+    inputs.insert(inputs.end(), lstm.bias.begin(), lstm.bias.end());
+    inputs.insert(inputs.end(), 2, absent());
+    inputs.insert(inputs.end(), {output_state, cell_state});
+    inputs.insert(inputs.end(), 4, absent());
+    return inputs;
 }
 
 OperatorCase make_lstm(Choices& c) {
@@ -186,45 +224,53 @@ OperatorCase make_lstm(Choices& c) {
     const std::int32_t steps = c.pick(1, 4);
     const std::int32_t depth = c.pick(1, 8);
     const std::int32_t units = c.pick(1, 6);
-    Values in = random_values(c, i8, {batches, steps, depth});
-    in.scales = {static_cast<float>(c.real(0.002, 0.02))};
-    const float hidden = 1.0F / 128;
-    Values output_state{
-        .type = i8, .shape = {batches, units}, .scales = {hidden}, .role = Role::state};
-    Values cell_state{.type = ElementType::int16,
-                      .shape = {batches, units},
-                      .scales = {0x1p-11F},
-                      .role = Role::state};
+    const bool floats = c.one_in(2), time_major = c.one_in(2);
+    const ElementType type = floats ? f32 : i8;
+    const Shape order = time_major ? Shape{steps, batches} : Shape{batches, steps};
+    Values in = random_values(c, type, {order[0], order[1], depth});
+    Values output_state{.type = type, .shape = {batches, units}, .role = Role::state};
+    Values cell_state{.type = floats ? f32 : i16, .shape = {batches, units}, .role = Role::state};
+    Expected out{.type = type,
+                 .shape = {order[0], order[1], units},
+                 .terms = static_cast<double>(depth + units + 8)};
+    OperatorCase one{.op = Op::unidirectional_sequence_lstm};
+    if (!floats) {
+        in.scales = {static_cast<float>(c.real(0.002, 0.02))};
+        output_state.scales = {1.0F / 128};
+        cell_state.scales = {0x1p-11F};
+        out.scale = output_state.scales[0];
+        // Rounded gates, cells and outputs come back in every later step.
+        out.steps = 2.5;
+        one.intermediates.assign(5, {.type = i8, .shape = {1}, .scales = output_state.scales});
+    }
     Lstm lstm;
     for (std::size_t g = 0; g < 4; ++g) {
-        lstm.input[g] = weights_of(c, {units, depth});
-        lstm.recurrent[g] = weights_of(c, {units, units});
-        lstm.bias[g] = raw_values(c, i32, {units}, Role::constant);
-        lstm.bias[g].scales = {in.scales[0] * lstm.input[g].scales[0]};
+        lstm.input[g] = weights_of(c, type, {units, depth});
+        lstm.recurrent[g] = weights_of(c, type, {units, units});
+        lstm.bias[g] = raw_values(c, floats ? f32 : i32, {units}, Role::constant);
+        if (!floats) lstm.bias[g].scales = {in.scales[0] * lstm.input[g].scales[0]};
+        if (c.one_in(8)) lstm.bias[g] = absent();
     }
-    OperatorCase one{.op = Op::unidirectional_sequence_lstm};
-    one.options = model::UnidirectionalSequenceLstmOptions{.activation = model::Activation::tanh};
-    one.inputs = {in};
-    one.inputs.insert(one.inputs.end(), lstm.input.begin(), lstm.input.end());
-    one.inputs.insert(one.inputs.end(), lstm.recurrent.begin(), lstm.recurrent.end());
-    one.inputs.insert(one.inputs.end(), 3, absent());
-    one.inputs.insert(one.inputs.end(), lstm.bias.begin(), lstm.bias.end());
-    one.inputs.insert(one.inputs.end(), 2, absent());
-    one.inputs.insert(one.inputs.end(), {output_state, cell_state});
-    one.inputs.insert(one.inputs.end(), 4, absent());
-    for (int i = 0; i < 5; ++i)
-        one.intermediates.push_back({.type = i8, .shape = {1}, .scales = {hidden}});
-    // Rounded gates, cells and outputs come back in every later step.
-    Expected out{.type = i8, .shape = {batches, steps, units}, .scale = hidden, .steps = 2.5};
+    one.options = model::UnidirectionalSequenceLstmOptions{.activation = model::Activation::tanh,
+                                                           .time_major = time_major};
+    one.inputs = lstm_inputs(in, lstm, output_state, cell_state);
+    out.real.resize(count_of(out.shape));
+    out.magnitude.resize(out.real.size());
     for (std::int32_t b = 0; b < batches; ++b) {
-        lstm.output.assign(static_cast<std::size_t>(units), 0);
-        lstm.cell = lstm.output;
+        lstm.begin(static_cast<std::size_t>(units));
         for (std::int32_t t = 0; t < steps; ++t) {
+            const auto at = [&](std::int32_t k) {
+                return time_major ? Shape{t, b, k} : Shape{b, t, k};
+            };
             std::vector<double> x;
             for (std::int32_t k = 0; k < depth; ++k)
-                x.push_back(in.real(flat_index(in.shape, {b, t, k})));
+                x.push_back(in.real(flat_index(in.shape, at(k))));
             lstm.step(x);
-            out.real.insert(out.real.end(), lstm.output.begin(), lstm.output.end());
+            for (std::int32_t u = 0; u < units; ++u) {
+                const std::size_t place = flat_index(out.shape, at(u));
+                out.real[place] = lstm.output[static_cast<std::size_t>(u)].real;
+                out.magnitude[place] = lstm.output[static_cast<std::size_t>(u)].magnitude;
+            }
         }
     }
     one.outputs = {out};
