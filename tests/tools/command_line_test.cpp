@@ -47,6 +47,8 @@ TEST_F(CommandLineTest, HelpIsAVerb) {
     EXPECT_THAT(expect_ok({"help", "weights", "get"}), HasSubstr("--output"));
     expect_error({"help", "dance"}, 2, "'dance' is not a verb");
     expect_error({"hepl", "run"}, 2, "'hepl' is not a verb");
+    expect_error({"hepl", "run"}, 2, "did you mean help?");
+    expect_error({"help", "weights", "gte"}, 2, "'gte' is none of get, set, verify");
     expect_error({"dance", "list"}, 2, "'dance' is not a verb");
 }
 

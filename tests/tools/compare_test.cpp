@@ -64,6 +64,7 @@ TEST_F(CompareTest, RelativeToleranceAndCosine) {
     expect_different({a, infinite, "--rtol", "0.5"});
     expect_error({"compare", a, near, "--rtol", "nan"}, 2, "nan is not 0 or more");
     expect_error({"compare", a, near, "--cosine", "2"}, 2, "--cosine");
+    expect_error({"compare", a, near, "--cosine", "nan"}, 2, "nan is not -1 to 1");
 }
 
 TEST_F(CompareTest, CommaSeparatedValues) {

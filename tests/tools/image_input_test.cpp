@@ -128,6 +128,15 @@ TEST(PrepareImage, TheMiddleMayBeCutOut) {
     EXPECT_FALSE(prepare_image(image, square, {.resize = 1}));
 }
 
+// Of 4194305 pixels in a row 1024 a pixel are 2^32 + 1024.
+TEST(PrepareImage, NoPictureIsScaledToMoreThanIsRead) {
+    const Image strip{(1 << 22) + 1, 1, std::vector<std::uint8_t>(3 * ((1 << 22) + 1))};
+    const auto tensor = tensor_of({1, 2, 2, 1}, ElementType::uint8);
+    const auto bytes = prepare_image(strip, tensor, {.resize = 1024});
+    ASSERT_FALSE(bytes);
+    EXPECT_EQ(bytes.error().cause, Cause::unsupported);
+}
+
 TEST(PrepareImage, ValuesMayHaveAMeanAndADeviation) {
     const Image image{1, 1, {10, 20, 30}};
     auto tensor = tensor_of({1, 1, 1, 3}, ElementType::uint8);
@@ -149,6 +158,14 @@ TEST(PrepareImage, ValuesMayHaveAMeanAndADeviation) {
     EXPECT_EQ(values[2], 1.5F);
     EXPECT_FALSE(prepare_image(image, tensor, {.mean = {1, 2}}));
     EXPECT_FALSE(prepare_image(image, tensor, {.deviation = {0}}));
+    for (const double none : {std::nan(""), HUGE_VAL}) {
+        EXPECT_FALSE(prepare_image(image, tensor, {.mean = {none}}));
+        EXPECT_FALSE(prepare_image(image, tensor, {.deviation = {1, none, 1}}));
+    }
+    for (const float scale : {0.0F, -1.0F, std::nanf("")}) {
+        tensor.quantization = model::per_tensor(scale, 0);
+        EXPECT_FALSE(prepare_image(image, tensor, rules));
+    }
     EXPECT_FALSE(prepare_image(image, tensor_of({1, 1, 1, 1}, ElementType::uint8), {.bgr = true}));
 }
 

@@ -68,6 +68,7 @@ TEST_F(InspectTest, NamesOfTensorsAreWhole) {
     builder.output(out);
     const auto model = write("long.tflite", model::write_tflite(builder.finish().value()).value());
     EXPECT_THAT(expect_ok({"inspect", model, "--tensors"}), HasSubstr(name));
+    EXPECT_THAT(expect_ok({"inspect", model}), HasSubstr("t0 1 f32\n               " + name));
 }
 
 TEST_F(InspectTest, SeveralModels) {

@@ -112,6 +112,7 @@ std::string verb_problem(int argc, const char* const* argv, const CLI::ParseErro
     std::vector<std::string> names;
     for (const Verb& verb : verbs) names.emplace_back(verb.name);
     const std::string known = fmt::format("{}", fmt::join(names, ", "));
+    names.emplace_back("help");
     if (argc < 2) return fmt::format("no verb; one of {}", known);
     if (argv[1][0] != '-')
         return fmt::format("'{}' is not a verb; one of {}{}", argv[1], known,
@@ -165,17 +166,27 @@ std::string problem_of(const CLI::App& verb, int argc, const char* const* argv,
     return problem;
 }
 
+int usage_error(std::string_view verb, const std::string& problem) {
+    print_diagnostic(
+        verb, fmt::format("{} (see reef {}{}--help)", problem, verb, verb.empty() ? "" : " "));
+    return static_cast<int>(Exit::usage);
+}
+
 int usage_error(const CommandLine& line, int argc, const char* const* argv,
                 const CLI::ParseError& error) {
     // A verb behind a word that is none is that word's.
     const bool verb_first = argc >= 2 && (argv[1][0] == '-' || line.verb_name() == argv[1]);
     const std::string_view verb = verb_first ? line.verb_name() : std::string_view{};
-    const std::string problem =
-        verb.empty() ? verb_problem(argc, argv, error)
-                     : problem_of(*line.app.get_subcommand(std::string(verb)), argc, argv, error);
-    print_diagnostic(
-        verb, fmt::format("{} (see reef {}{}--help)", problem, verb, verb.empty() ? "" : " "));
-    return static_cast<int>(Exit::usage);
+    return usage_error(verb, verb.empty() ? verb_problem(argc, argv, error)
+                                          : problem_of(*line.app.get_subcommand(std::string(verb)),
+                                                       argc, argv, error));
+}
+
+/// Whether the word behind a verb of parts is none of them.
+bool asks_for_no_part(const CommandLine& line, int argc, const char* const* argv) {
+    if (argc < 3 || argv[2][0] == '-' || line.verb_name().empty()) return false;
+    const CLI::App& verb = *line.app.get_subcommand(std::string(line.verb_name()));
+    return verb.get_require_subcommand_min() > 0 && verb.get_subcommands().empty();
 }
 
 int finish(Console& console, Exit exit = Exit::ok, std::string_view verb = {}) {
@@ -211,6 +222,10 @@ int parse_and_run(int argc, const char* const* argv) {
         console.print("{}\n", version.what());
         return finish(console);
     } catch (const CLI::CallForHelp&) {
+        const std::string_view verb = line.verb_name();
+        if (asks_for_no_part(line, argc, argv))
+            return usage_error(
+                verb, part_problem(*line.app.get_subcommand(std::string(verb)), argc, argv));
         // The help of the subcommand that was named, or of the program.
         console.write(line.app.help());
         return finish(console);

@@ -63,8 +63,11 @@ std::string layout_text(const Layer& layer) {
 }
 
 void add_layer(Section& section, std::string_view kind, const Layer& layer) {
-    std::string text = fmt::format("{}  {}x{}x{} {}", shortened(layer.name), layer.y_dim,
-                                   layer.x_dim, layer.z_dim, to_string(layer.data_type));
+    constexpr std::size_t longest = 56;
+    const bool apart = layer.name.size() > longest;
+    std::string text =
+        fmt::format("{}{}{}x{}x{} {}", apart ? "" : layer.name, apart ? "" : "  ", layer.y_dim,
+                    layer.x_dim, layer.z_dim, to_string(layer.data_type));
     if (layer.numerics) {
         text += fmt::format("  scale {:g}, zero point {}", layer.numerics->dequantization_factor,
                             layer.numerics->zero_point);
@@ -74,6 +77,7 @@ void add_layer(Section& section, std::string_view kind, const Layer& layer) {
         text += fmt::format(", {} times per inference", layer.executions_per_inference);
     }
     section.add(std::string(kind), text);
+    if (apart) section.add("", layer.name);
 }
 
 std::vector<std::string> hint_cells(const DmaHint& hint) {
@@ -81,8 +85,7 @@ std::vector<std::string> hint_cells(const DmaHint& hint) {
     if (const auto* transfer = std::get_if<DmaDescriptorHint>(&hint.what)) {
         const std::string& layer = transfer->meta.name;
         const std::string base = to_string(transfer->meta.base);
-        return {"transfer", direction,
-                layer.empty() ? base : fmt::format("{} {}", base, shortened(layer)),
+        return {"transfer", direction, layer.empty() ? base : fmt::format("{} {}", base, layer),
                 std::to_string(transfer->offset_bytes), std::to_string(transfer->size_bytes)};
     }
     if (const auto* instructions = std::get_if<InstructionHint>(&hint.what)) {

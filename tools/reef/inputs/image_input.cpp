@@ -120,12 +120,15 @@ Pixels resized(const Pixels& from, PictureSize to) {
     return {to, resize_bilinear(from.values, from.size, to)};
 }
 
-PictureSize shorter_side_of(PictureSize size, int pixels) {
+Result<PictureSize> shorter_side_of(PictureSize size, int pixels) {
     const int shorter = std::min(size.height, size.width);
     const auto scaled = [&](int side) {
-        return static_cast<int>(std::lround(static_cast<double>(side) * pixels / shorter));
+        return static_cast<std::int64_t>(
+            std::llround(static_cast<double>(side) * pixels / shorter));
     };
-    return {scaled(size.height), scaled(size.width), size.channels};
+    const std::int64_t height = scaled(size.height), width = scaled(size.width);
+    REEF_CHECK(check_image_size(width, height));
+    return PictureSize{static_cast<int>(height), static_cast<int>(width), size.channels};
 }
 
 /// The largest of the proportions of `shape` that lies inside of `size`.
@@ -153,17 +156,23 @@ Pixels middle_of(const Pixels& picture, PictureSize size) {
 }
 
 Status check_rules(const PictureRules& rules, PictureSize to, const model::Tensor& tensor) {
-    for (const auto& numbers : {rules.mean, rules.deviation})
+    const auto finite = [](double value) { return std::isfinite(value); };
+    for (const auto& numbers : {rules.mean, rules.deviation}) {
+        if (!std::ranges::all_of(numbers, finite))
+            return fail(Cause::bad_argument, "a mean or a deviation that is no finite number");
         if (numbers.size() > 1 && std::cmp_not_equal(numbers.size(), to.channels))
             return fail(Cause::bad_argument,
                         fmt::format("{} numbers for {} channels", numbers.size(), to.channels), {},
                         "give one, or one a channel");
+    }
     if (std::ranges::find(rules.deviation, 0.0) != rules.deviation.end())
         return fail(Cause::bad_argument, "a deviation of 0 divides by nothing");
     if (rules.bgr && to.channels != 3)
         return fail(Cause::bad_argument, "a grey picture has no order of colours");
     const bool quantised = tensor.quantization && tensor.quantization->scale.size() == 1 &&
-                           tensor.quantization->zero_point.size() == 1;
+                           tensor.quantization->zero_point.size() == 1 &&
+                           finite(tensor.quantization->scale[0]) &&
+                           tensor.quantization->scale[0] > 0;
     if (rules.sets_values() && tensor.type != ElementType::float32 && !quantised)
         return fail(Cause::bad_argument, "the tensor says no scale for the values of pixels");
     return {};
@@ -203,9 +212,7 @@ Result<std::vector<std::byte>> prepare_image(const Image& image, const model::Te
     Pixels picture{{image.height, image.width, to.channels},
                    to.channels == 1 ? grey_of(image) : image.rgb};
     if (rules.resize > 0) {
-        const PictureSize scaled = shorter_side_of(picture.size, rules.resize);
-        REEF_CHECK(check_image_size(scaled.width, scaled.height));
-        picture = resized(picture, scaled);
+        picture = resized(picture, REEF_TRY(shorter_side_of(picture.size, rules.resize)));
         if (picture.size.height < to.height || picture.size.width < to.width)
             return fail(Cause::bad_argument,
                         fmt::format("{} pixels at the shorter side are too few for {}x{}",

@@ -15,11 +15,18 @@ void print_field(Console& console, std::string_view name, std::string_view text)
     console.print("  {:<12} {}\n", name, printable(text));
 }
 
-std::string endpoint_text(const model::Subgraph& graph, model::TensorIndex index) {
+/// An input or an output; a name that is longer than most stands on a line of its own, whole.
+void print_endpoint(Console& console, std::string_view kind, const model::Subgraph& graph,
+                    model::TensorIndex index) {
+    constexpr std::size_t longest = 56;
     const model::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
     const std::string quantization = quantization_text(tensor);
-    return fmt::format("t{} {}  {}{}{}", index, shortened(tensor.name), shape_and_type(tensor),
-                       quantization.empty() ? "" : "  ", quantization);
+    const bool apart = tensor.name.size() > longest;
+    print_field(
+        console, kind,
+        fmt::format("t{} {}{}{}{}{}", index, apart ? "" : tensor.name, apart ? "" : "  ",
+                    shape_and_type(tensor), quantization.empty() ? "" : "  ", quantization));
+    if (apart) print_field(console, "", tensor.name);
 }
 
 /// Constants are marked with a star.
@@ -178,12 +185,8 @@ void print_inspect_text(Console& console, const ModelReport& report, const Inspe
                                 ? fmt::format("subgraph {}", s)
                                 : fmt::format("subgraph {} {}", s, printable(graph.name))),
             plural(graph.operators.size(), "operator"), plural(graph.tensors.size(), "tensor"));
-        for (const auto index : graph.inputs) {
-            print_field(console, "input", endpoint_text(graph, index));
-        }
-        for (const auto index : graph.outputs) {
-            print_field(console, "output", endpoint_text(graph, index));
-        }
+        for (const auto index : graph.inputs) print_endpoint(console, "input", graph, index);
+        for (const auto index : graph.outputs) print_endpoint(console, "output", graph, index);
         const ChipReport* chip = report.compiled_for();
         print_field(console, chip != nullptr ? "cpu cost" : "cost",
                     fmt::format("{} MACs, constants {}, activations {} read and written",

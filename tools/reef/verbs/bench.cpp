@@ -27,7 +27,7 @@ struct BenchOptions {
     std::uint64_t seed = 1;
     std::size_t warmup = 3;
     std::optional<std::size_t> runs;
-    double seconds = 1.0;
+    std::optional<double> seconds;
     std::string trace;
     bool all = false;
     bool json = false;
@@ -48,18 +48,19 @@ Result<double> fresh_run(runtime::Session& session, const InputBytes& inputs,
     return timed_run(session, observer);
 }
 
-/// Runs until the count, or the seconds, are reached; at least one run.
+/// Runs until both the count and the seconds are reached, where they are given; at least one run.
 Result<std::vector<double>> measure(runtime::Session& session, const InputBytes& inputs,
-                                    std::optional<std::size_t> runs, double seconds,
+                                    std::optional<std::size_t> runs, std::optional<double> seconds,
                                     graph::RunObserver* observer, const std::string& label) {
-    constexpr std::size_t most_runs = 1000000;
+    constexpr double most_runs = 1000000;
     Progress progress(label);
     std::vector<double> times;
     double total = 0;
     const auto done = [&]() {
-        return runs ? static_cast<double>(times.size()) / static_cast<double>(*runs)
-                    : std::max(total / seconds,
-                               static_cast<double>(times.size()) / double{most_runs});
+        const auto count = static_cast<double>(times.size());
+        const double by_count = runs ? count / static_cast<double>(*runs) : 1;
+        const double by_time = seconds ? std::max(total / *seconds, count / most_runs) : 1;
+        return std::min(by_count, by_time);
     };
     do {
         times.push_back(REEF_TRY(fresh_run(session, inputs, observer)));
@@ -73,7 +74,7 @@ Result<std::vector<double>> measure(runtime::Session& session, const InputBytes&
 Result<std::vector<Recorder::Event>> record(runtime::Session& session, const InputBytes& inputs,
                                             std::size_t runs) {
     Recorder recorder(runs * session.placements().size());
-    REEF_TRY(measure(session, inputs, runs, 0, &recorder, "profiling"));
+    REEF_TRY(measure(session, inputs, runs, std::nullopt, &recorder, "profiling"));
     return recorder.events();
 }
 
@@ -91,9 +92,9 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
     for (std::size_t i = 0; i < options.warmup; ++i) {
         REEF_TRY(in_place(fresh_run(session, inputs, nullptr), options.model));
     }
-    const std::vector<double> times = REEF_TRY(
-        in_place(measure(session, inputs, options.runs, options.seconds, nullptr, "measuring"),
-                 options.model));
+    const auto seconds = options.runs || options.seconds ? options.seconds : 1.0;
+    const std::vector<double> times = REEF_TRY(in_place(
+        measure(session, inputs, options.runs, seconds, nullptr, "measuring"), options.model));
     const std::size_t profiled = std::min(times.size(), most_profiled_runs);
     const auto events = REEF_TRY(record(session, inputs, profiled));
 
@@ -221,19 +222,19 @@ Action add_bench(CLI::App& app) {
         ->check(CLI::Range(0, 1000000))
         ->type_name("N")
         ->capture_default_str();
-    auto* runs = app.add_option("--runs,--num_runs", options->runs, "Runs to measure")
-                     ->check(CLI::Range(1, 1000000))
-                     ->type_name("N");
-    app.add_option("--seconds,--min_secs", options->seconds, "Measure for so long")
+    app.add_option("--runs,--num_runs", options->runs,
+                   "Runs to measure; with --seconds, at least so many")
+        ->check(CLI::Range(1, 1000000))
+        ->type_name("N");
+    app.add_option("--seconds,--min_secs", options->seconds,
+                   "Measure for so long (default, without --runs: 1)")
         ->check([](const std::string& text) {
             double value = 0;  // CLI::Range lets NaN pass
             const bool good =
                 CLI::detail::lexical_cast(text, value) && value >= 0.001 && value <= 86400;
             return good ? std::string() : fmt::format("{} is not 0.001 to 86400", text);
         })
-        ->type_name("S")
-        ->capture_default_str()
-        ->excludes(runs);
+        ->type_name("S");
     add_device_options(app, options->device);
     app.add_option(
            "--trace", options->trace,

@@ -208,10 +208,16 @@ Action add_compare(CLI::App& app) {
     app.add_option("--seed", options->seed, "Seed of the random inputs")
         ->type_name("N")
         ->capture_default_str();
+    // CLI::Range lets NaN pass.
     const auto not_negative = [](const std::string& text) {
         double value = 0;
         const bool good = CLI::detail::lexical_cast(text, value) && value >= 0;
         return good ? std::string() : fmt::format("{} is not 0 or more", text);
+    };
+    const auto a_cosine = [](const std::string& text) {
+        double value = 0;
+        const bool good = CLI::detail::lexical_cast(text, value) && value >= -1 && value <= 1;
+        return good ? std::string() : fmt::format("{} is not -1 to 1", text);
     };
     app.add_option("--tolerance,--atol", options->rules.tolerance.absolute,
                    "Largest |a - b| that counts as equal")
@@ -226,7 +232,7 @@ Action add_compare(CLI::App& app) {
     app.add_option("--cosine", options->rules.least_cosine,
                    "A tensor is equal when its cosine is no smaller, however far elements are "
                    "apart; with a tolerance it must keep both")
-        ->check(CLI::Range(-1.0, 1.0))
+        ->check(a_cosine)
         ->type_name("X");
     app.add_flag("--common", options->rules.only_common,
                  "Leave out names that only one side has (otherwise they are differences)");
