@@ -45,9 +45,9 @@ void keep(const void* bytes) {
 using Pack = void (*)(const MatrixStretch&, Bytes, MutableBytes);
 
 /// A matrix of 4096 x 4096 elements, next to as many bytes by memcpy.
-bool pack_matrix(const char* name, std::size_t element_bytes, bool by_columns, Pack pack) {
+bool pack_matrix(const char* name, std::size_t element_bytes, bool by_columns, double bound,
+                 Pack pack) {
     constexpr std::size_t side = 4096;
-    constexpr double bound = 0.5;
     constexpr int rounds = 15;
     const std::size_t size = side * side * element_bytes;
     std::vector<std::byte> matrix(size), packed(size), copy(size);
@@ -117,10 +117,11 @@ Result<bool> measure(const Network& network, const std::string& path) {
 }
 
 bool run(const char* shared) {
-    bool kept = pack_matrix("int8 by columns", 1, true, pack_int8_matrix);
-    kept &= pack_matrix("int8 by rows", 1, false, pack_int8_matrix);
-    kept &= pack_matrix("fp16 by columns", 2, true, pack_fp16_matrix);
-    kept &= pack_matrix("fp16 by rows", 2, false, pack_fp16_matrix);
+    // Layers keep their weights by columns; rows have to be turned, square by square.
+    bool kept = pack_matrix("int8 by columns", 1, true, 0.5, pack_int8_matrix);
+    kept &= pack_matrix("int8 by rows", 1, false, 0.25, pack_int8_matrix);
+    kept &= pack_matrix("fp16 by columns", 2, true, 0.5, pack_fp16_matrix);
+    kept &= pack_matrix("fp16 by rows", 2, false, 0.25, pack_fp16_matrix);
     for (const Network& network : networks) {
         const auto path =
             std::filesystem::path(shared) / "data/models" / (std::string(network.name) + ".tflite");

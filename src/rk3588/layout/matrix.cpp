@@ -2,9 +2,15 @@
 // and written in whole runs: of rows, so that reading goes on where it was, a block of lanes at a
 // time.
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "reef/rk3588/layout.h"
 #include "reef_spec/rk3588_machine.h"
@@ -13,12 +19,6 @@ namespace reef::rk3588 {
 namespace {
 
 constexpr std::size_t lanes = spec::kernel_lanes;
-
-/// A block of weights: `group` kernels of 32 lanes, and which of them the matrix has.
-struct Block {
-    std::size_t first_kernel = 0, kernels = 0;
-    std::size_t first_lane = 0, known = 0;
-};
 
 /// A row of a square, which compilers keep in a vector register. Of two rows the lower or the upper
 /// halves, element by element in turns.
@@ -45,91 +45,155 @@ struct Halves8 {
 template <typename T>
 using RowsOf = std::conditional_t<sizeof(T) == 1, Bytes16, Halves8>;
 
-/// Rows of a square become its columns. Pitches in elements.
+/// A cache line of the matrix.
+constexpr std::size_t line_bytes = 64;
+
+/// Past the caches where the machine can and the place allows it: nobody reads weights soon.
+template <typename Row>
+void store(void* to, const Row& row) {
+#ifdef __SSE2__
+    _mm_stream_si128(static_cast<__m128i*>(to), std::bit_cast<__m128i>(row));
+#else
+    std::memcpy(to, &row, sizeof row);
+#endif
+}
+void end_of_stores() {
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
+}
+bool is_place_for_stores(const void* to) {
+    return reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
+}
+
+/// Rows of a square become its columns. Pitch in elements.
 template <typename T>
-void transpose_square(const T* from, std::size_t from_pitch, T* to, std::size_t to_pitch) {
+void transpose_square(const T* from, std::size_t pitch, typename RowsOf<T>::Row* rows) {
     constexpr std::size_t side = 16 / sizeof(T);
     using Rows = RowsOf<T>;
-    typename Rows::Row rows[side], next[side];
-    for (std::size_t i = 0; i < side; ++i)
-        std::memcpy(&rows[i], from + i * from_pitch, sizeof rows[i]);
+    // In registers only when nothing is a loop.
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < side; ++i) std::memcpy(&rows[i], from + i * pitch, sizeof rows[i]);
+#pragma GCC unroll 4
     for (std::size_t round = 1; round < side; round *= 2) {
+        typename Rows::Row next[side];
+#pragma GCC unroll 8
         for (std::size_t i = 0; i < side / 2; ++i) {
             next[2 * i] = Rows::lower(rows[i], rows[i + side / 2]);
             next[2 * i + 1] = Rows::upper(rows[i], rows[i + side / 2]);
         }
+#pragma GCC unroll 16
         for (std::size_t i = 0; i < side; ++i) rows[i] = next[i];
     }
-    for (std::size_t i = 0; i < side; ++i) std::memcpy(to + i * to_pitch, &rows[i], sizeof rows[i]);
 }
 
-template <typename T>
-T element(const MatrixStretch& s, const T* matrix, std::size_t lane, std::size_t kernel) {
-    return s.by_columns ? matrix[kernel * s.k + s.first + lane]
-                        : matrix[(s.first + lane) * s.n + kernel];
-}
-
-/// A block at an edge of the matrix.
-template <typename T>
-void pack_edge(const MatrixStretch& s, const T* matrix, std::size_t group, const Block& b, T* to) {
-    for (std::size_t k = 0; k < group; ++k)
-        for (std::size_t lane = 0; lane < lanes; ++lane)
-            to[k * lanes + lane] = k < b.kernels && lane < b.known
-                                       ? element(s, matrix, b.first_lane + lane, b.first_kernel + k)
-                                       : T{0};
-}
-
-template <typename T>
-void pack_whole(const MatrixStretch& s, const T* matrix, std::size_t group, const Block& b, T* to) {
-    if (s.by_columns) {
-        for (std::size_t k = 0; k < group; ++k)
-            std::memcpy(to + k * lanes,
-                        matrix + (b.first_kernel + k) * s.k + s.first + b.first_lane,
-                        lanes * sizeof(T));
-        return;
+/// Weights of whole groups of kernels and of blocks of lanes, or with what fills them up.
+template <typename T, std::size_t group>
+class Packing {
+  public:
+    Packing(const MatrixStretch& stretch, Bytes matrix, MutableBytes packed)
+        : s_(stretch),
+          from_(reinterpret_cast<const T*>(matrix.data())),
+          to_(reinterpret_cast<T*>(packed.data())),
+          blocks_((stretch.count + lanes - 1) / lanes),
+          groups_((stretch.n + group - 1) / group),
+          stored_(packed.size() / (groups_ * group * sizeof(T)) / lanes),
+          streams_(is_place_for_stores(packed.data())) {
+        assert(matrix.size() == stretch.k * stretch.n * sizeof(T) && stored_ >= blocks_);
+        if (blocks_ < stored_) std::fill_n(to_, packed.size() / sizeof(T), T{0});
     }
-    constexpr std::size_t side = 16 / sizeof(T);
-    for (std::size_t lane = 0; lane < lanes; lane += side)
-        for (std::size_t k = 0; k < group; k += side)
-            transpose_square(matrix + (s.first + b.first_lane + lane) * s.n + b.first_kernel + k,
-                             s.n, to + k * lanes + lane, lanes);
-}
 
-template <typename T>
-void pack(const MatrixStretch& s, std::size_t group, Bytes matrix, MutableBytes packed) {
-    const std::size_t blocks = (s.count + lanes - 1) / lanes, groups = (s.n + group - 1) / group;
-    assert(matrix.size() == s.k * s.n * sizeof(T) &&
-           packed.size() >= blocks * groups * group * lanes * sizeof(T));
-    const auto* from = reinterpret_cast<const T*>(matrix.data());
-    auto* to = reinterpret_cast<T*>(packed.data());
-    const std::size_t stored = packed.size() / (groups * group * sizeof(T)) / lanes;
-    std::fill(to, to + packed.size() / sizeof(T) * (blocks < stored ? 1 : 0), T{0});
-    const auto block = [&](std::size_t g, std::size_t l) {
-        const Block b{g * group, std::min(group, s.n - g * group), l * lanes,
-                      std::min(lanes, s.count - l * lanes)};
-        T* at = to + (g * stored + l) * group * lanes;
-        if (b.kernels == group && b.known == lanes)
-            pack_whole(s, from, group, b, at);
+    void run() {
+        // Along the runs of the matrix, a line of each of 32 runs at a time.
+        if (s_.by_columns)
+            for (std::size_t g = 0; g < groups_; ++g)
+                for (std::size_t l = 0; l < blocks_;) l += by_columns(g, l);
         else
-            pack_edge(s, from, group, b, at);
-    };
-    // Along the runs of the matrix: a few are read at once.
-    if (s.by_columns)
-        for (std::size_t g = 0; g < groups; ++g)
-            for (std::size_t l = 0; l < blocks; ++l) block(g, l);
-    else
-        for (std::size_t l = 0; l < blocks; ++l)
-            for (std::size_t g = 0; g < groups; ++g) block(g, l);
-}
+            for (std::size_t l = 0; l < blocks_; ++l)
+                for (std::size_t g = 0; g < groups_;) g += by_rows(g, l);
+        if (streams_) end_of_stores();
+    }
+
+  private:
+    static constexpr std::size_t of_line = line_bytes / sizeof(T);
+    using Row = typename RowsOf<T>::Row;
+
+    [[nodiscard]] T* place(std::size_t g, std::size_t l) const {
+        return to_ + (g * stored_ + l) * group * lanes;
+    }
+    [[nodiscard]] bool is_whole(std::size_t g, std::size_t l, std::size_t more_groups,
+                                std::size_t more_blocks) const {
+        return streams_ && (g + more_groups) * group <= s_.n &&
+               (l + more_blocks) * lanes <= s_.count;
+    }
+
+    /// Blocks that were packed.
+    std::size_t by_columns(std::size_t g, std::size_t l) const {
+        constexpr std::size_t blocks = of_line / lanes, rows = line_bytes / sizeof(Row);
+        if (!is_whole(g, l, 1, blocks)) return edge(g, l);
+        for (std::size_t k = 0; k < group; ++k) {
+            const T* run = from_ + (g * group + k) * s_.k + s_.first + l * lanes;
+            for (std::size_t i = 0; i < rows; ++i) {
+                Row row;
+                std::memcpy(&row, run + i * (of_line / rows), sizeof row);
+                constexpr std::size_t of_block = rows / blocks;
+                T* to = place(g, l + i / of_block) + k * lanes;
+                store(to + i % of_block * (of_line / rows), row);
+            }
+        }
+        return blocks;
+    }
+
+    /// Groups that were packed.
+    std::size_t by_rows(std::size_t g, std::size_t l) const {
+        constexpr std::size_t groups = of_line / group, side = 16 / sizeof(T);
+        if (!is_whole(g, l, groups, 1)) return edge(g, l);
+        // Rows a power of two apart share few places of the cache: their lines are read once.
+        alignas(line_bytes) T lines[lanes][of_line];
+        for (std::size_t lane = 0; lane < lanes; ++lane)
+            std::memcpy(lines[lane], from_ + (s_.first + l * lanes + lane) * s_.n + g * group,
+                        line_bytes);
+        for (std::size_t k = 0; k < of_line; k += side) {
+            Row squares[lanes / side][side];
+            for (std::size_t q = 0; q < lanes / side; ++q)
+                transpose_square<T>(&lines[q * side][k], of_line, squares[q]);
+            T* to = place(g + k / group, l) + k % group * lanes;
+            for (std::size_t i = 0; i < side; ++i)
+                for (std::size_t q = 0; q < lanes / side; ++q)
+                    store(to + i * lanes + q * side, squares[q][i]);
+        }
+        return groups;
+    }
+
+    /// One block by its elements.
+    std::size_t edge(std::size_t g, std::size_t l) const {
+        T* to = place(g, l);
+        for (std::size_t k = 0; k < group; ++k)
+            for (std::size_t lane = 0; lane < lanes; ++lane) {
+                const std::size_t kernel = g * group + k, row = l * lanes + lane;
+                const bool known = kernel < s_.n && row < s_.count;
+                to[k * lanes + lane] = !known          ? T{0}
+                                       : s_.by_columns ? from_[kernel * s_.k + s_.first + row]
+                                                       : from_[(s_.first + row) * s_.n + kernel];
+            }
+        return 1;
+    }
+
+    const MatrixStretch& s_;
+    const T* from_;
+    T* to_;
+    std::size_t blocks_, groups_, stored_;
+    bool streams_;
+};
 
 }  // namespace
 
 void pack_int8_matrix(const MatrixStretch& stretch, Bytes matrix, MutableBytes packed) {
-    pack<std::uint8_t>(stretch, spec::int8_group_kernels, matrix, packed);
+    Packing<std::uint8_t, spec::int8_group_kernels>(stretch, matrix, packed).run();
 }
 
 void pack_fp16_matrix(const MatrixStretch& stretch, Bytes matrix, MutableBytes packed) {
-    pack<std::uint16_t>(stretch, spec::fp16_group_kernels, matrix, packed);
+    Packing<std::uint16_t, spec::fp16_group_kernels>(stretch, matrix, packed).run();
 }
 
 }  // namespace reef::rk3588
