@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "reef/rk3588/command_words.h"
 #include "rk3588/compiler/compile.h"
@@ -67,17 +68,35 @@ Result<Seeds> rk3588_simulator_seeds() {
 }
 
 Result<Seeds> rk3588_artifact_seeds() {
-    const auto compiled =
-        REEF_TRY(rk3588::compile(REEF_TRY(reef::test::two_convolutions()), {}, {}));
     Seeds seeds;
-    for (const auto& op : compiled.model.subgraphs.front().operators) {
-        const Bytes options = op.custom_options.view();
-        seeds.emplace_back("program", std::vector<std::byte>(options.begin(), options.end()));
+    for (const std::int32_t cores : {1, 3}) {
+        rk3588::Options numbers;
+        numbers.cores = cores;
+        const auto compiled = REEF_TRY(
+            rk3588::compile(REEF_TRY(reef::test::two_convolutions(cores * 2 - 1)), numbers, {}));
+        for (const auto& op : compiled.model.subgraphs.front().operators) {
+            const Bytes options = op.custom_options.view();
+            seeds.emplace_back("program" + std::to_string(cores),
+                               std::vector<std::byte>(options.begin(), options.end()));
+        }
     }
     auto cut = seeds.front().second;
     cut.resize(cut.size() / 2);
     seeds.emplace_back("cut", std::move(cut));
     return seeds;
+}
+
+Result<Seeds> rk3588_recording_seeds() {
+    const auto bytes = [](std::string_view text) {
+        const auto view = as_bytes(text);
+        return std::vector<std::byte>(view.begin(), view.end());
+    };
+    // The lines, a zero, and their bytes.
+    std::string calls =
+        "rk3588-recording-1 rk3588:rknpu\n00000002 0 4 0 0 0\nc0086440 -1 8 8 3 2\n";
+    calls += '\0';
+    calls += "/dev12345678abcdefghxyzuv";
+    return Seeds{{"calls", bytes(calls)}, {"head", bytes("rk3588-recording-1 rk3588:rocket")}};
 }
 
 Result<Seeds> rk3588_asm_seeds() {

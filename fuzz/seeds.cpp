@@ -36,6 +36,7 @@ constexpr Target targets[] = {
     {"npy", npy_seeds},
     {"rk3588_artifact", rk3588_artifact_seeds},
     {"rk3588_asm", rk3588_asm_seeds},
+    {"rk3588_recording", rk3588_recording_seeds},
     {"rk3588_simulator", rk3588_simulator_seeds},
     {"rk3588_words", rk3588_words_seeds},
     {"sophgo_final", sophgo_final_seeds},

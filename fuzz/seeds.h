@@ -32,6 +32,7 @@ using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 [[nodiscard]] Result<Seeds> npy_seeds();
 [[nodiscard]] Result<Seeds> rk3588_artifact_seeds();
 [[nodiscard]] Result<Seeds> rk3588_asm_seeds();
+[[nodiscard]] Result<Seeds> rk3588_recording_seeds();
 [[nodiscard]] Result<Seeds> rk3588_simulator_seeds();
 [[nodiscard]] Result<Seeds> rk3588_words_seeds();
 [[nodiscard]] Result<Seeds> sophgo_final_seeds();

@@ -147,9 +147,10 @@ class Reader {
                 f->step() < 1 || f->step() > most || f->top() > most || of.channels > most ||
                 std::uint64_t{f->strips()} * of.channels > most)
                 return broken(fmt::format("{} strips of {} rows", f->strips(), f->rows()), place);
-            for (const auto& [other, fold] : folds_)
-                if (other == of) return broken("of a cube that is folded already", place);
-            folds_.emplace_back(of, Fold{f->strips(), f->rows(), f->step(), f->top(), f->fill()});
+            const Fold fold{f->strips(), f->rows(), f->step(), f->top(), f->fill()};
+            if (folded(of, true).fold.value_or(fold) != fold)
+                return broken("of a cube that has another one", place);
+            folds_.emplace_back(of, fold);
         }
         return {};
     }

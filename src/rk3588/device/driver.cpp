@@ -154,17 +154,26 @@ Result<std::shared_ptr<runtime::Device>> Driver::open(const runtime::DeviceUri& 
     return make_drm_device(std::move(uri), std::move(port));
 }
 
+std::shared_ptr<drm::Kernel> kernel_of(const runtime::DeviceUri& device,
+                                       const runtime::OptionValues& options) {
+    if (options.text(kernel) != simulated) return drm::system_kernel();
+    return std::make_shared<drm::SimulatedKernel>(drm::SimulatedBoard{.driver = driver_of(device)});
+}
+
+Result<std::unique_ptr<drm::Port>> open_port_of(const runtime::DeviceUri& device,
+                                                const runtime::OptionValues& options,
+                                                std::shared_ptr<drm::Kernel> on_kernel) {
+    const auto driver = driver_of(device);
+    const bool chained =
+        driver == drm::KernelDriver::rknpu && options.text(start) == std::string_view(chain);
+    return drm::open_port(std::move(on_kernel), driver, device.name,
+                          chained ? drm::Start::chain : drm::Start::each_task);
+}
+
 Result<std::unique_ptr<drm::Port>> open_port_of(const runtime::DeviceUri& device,
                                                 const runtime::OptionValues& options) {
     if (device.backend == "sim") return drm::make_sim_port(switches_of(options));
-    const auto driver = driver_of(device);
-    auto system = drm::system_kernel();
-    if (options.text(kernel) == simulated)
-        system = std::make_shared<drm::SimulatedKernel>(drm::SimulatedBoard{.driver = driver});
-    const bool chained =
-        driver == drm::KernelDriver::rknpu && options.text(start) == std::string_view(chain);
-    return drm::open_port(std::move(system), driver, device.name,
-                          chained ? drm::Start::chain : drm::Start::each_task);
+    return open_port_of(device, options, kernel_of(device, options));
 }
 
 Result<std::unique_ptr<drm::Port>> open_port_of(std::string_view device) {

@@ -3,6 +3,7 @@
 #include "rk3588/device/driver.h"
 #include "rk3588/device/estimator.h"
 #include "rk3588/device/prober.h"
+#include "rk3588/device/traffic_recorder.h"
 #include "rk3588/inspect/disassembler.h"
 
 namespace reef::rk3588 {
@@ -16,6 +17,7 @@ void enrol(runtime::Registry& registry) {
     registry.add_part<chip::Disassembler>(std::make_unique<Disassembler>());
     registry.add_part<chip::Estimator>(std::make_unique<Estimator>());
     registry.add_part<chip::Prober>(std::make_unique<Prober>());
+    registry.add_part<chip::TrafficRecorder>(std::make_unique<TrafficRecorder>());
 }
 
 }  // namespace reef::rk3588

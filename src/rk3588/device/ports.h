@@ -10,7 +10,15 @@
 
 namespace reef::rk3588 {
 
-/// `options` are checked. Errors: those of drm::open_port().
+/// Of a board's driver: this machine's kernel, or a simulated one. `options` are checked.
+[[nodiscard]] std::shared_ptr<drm::Kernel> kernel_of(const runtime::DeviceUri& device,
+                                                     const runtime::OptionValues& options);
+
+/// The driver that the device names, on that kernel. Errors: those of drm::open_port().
+[[nodiscard]] Result<std::unique_ptr<drm::Port>> open_port_of(
+    const runtime::DeviceUri& device, const runtime::OptionValues& options,
+    std::shared_ptr<drm::Kernel> on_kernel);
+/// The same on its own kernel; also the simulated cores.
 [[nodiscard]] Result<std::unique_ptr<drm::Port>> open_port_of(const runtime::DeviceUri& device,
                                                               const runtime::OptionValues& options);
 

@@ -23,7 +23,7 @@ struct ProbeLayer {
     bool depthwise = false, by_channel = false;
     model::Activation activation = model::Activation::none;
     float out_scale = 0.07F;
-    bool sum = false;  ///< of two tensors, in place of a convolution
+    model::Op elements = model::Op::conv_2d;  ///< in place of a convolution
 };
 
 /// What the device may do, and the simulator that does it.
@@ -55,6 +55,8 @@ constexpr Assumption factors_in_memory[] = {
     {"rk3588:sim?output_rounding=away", "as simulated, halves away from zero",
      "compile with `assume` nrdma"}};
 
+constexpr Assumption pooling_unit[] = {{"rk3588:sim", "as simulated", "compile with `assume` ppu"}};
+
 struct Probe {
     const char* question;
     ProbeLayer layer;
@@ -83,10 +85,18 @@ std::vector<Probe> probes() {
         {"dilation of depthwise convolutions", {.dilation = 2, .depthwise = true}},
         {"padding of 2", {.kernel = 5}},
         {"images that are no squares", {.height = 6, .width = 11}},
-        {"3 channels in atoms of 16", {.channels = 3}},
+        {"3 channels in atoms of 16", {.channels = 3}, {.fold_images = false}},
+        {"strips of an image beside each other in atoms of 16", {.height = 16, .channels = 3}},
         {"strides of 3", {.height = 10, .width = 10, .stride = 3}},
         {"kernels of one pixel", {.kernel = 1}},
-        {"sums of two tensors", {.sum = true}},
+        {"sums of two tensors", {.elements = model::Op::add}},
+        {"products of two tensors", {.elements = model::Op::mul}},
+        {"values at another scale", {.elements = model::Op::quantize}},
+        {"the greatest of windows in the PPU",
+         {.elements = model::Op::max_pool_2d},
+         {.assume_ppu = true},
+         pooling_unit},
+        {"a convolution shared by two cores", {.height = 24, .width = 24}, {.cores = 2}},
     };
 }
 
@@ -98,20 +108,36 @@ model::Quantization weight_scales(const ProbeLayer& layer, std::int32_t out_chan
     return model::per_channel(std::move(scales), layer.depthwise ? 3 : 0);
 }
 
-Result<model::Model> sum_of(const ProbeLayer& layer) {
+Result<model::Model> elements_of(const ProbeLayer& layer) {
     model::Builder b("a probe");
     const std::vector<std::int32_t> shape{1, layer.height, layer.width, layer.channels};
-    const auto one = b.input("one", ElementType::uint8, shape, model::per_tensor(0.05F, 120));
-    const auto other = b.input("other", ElementType::uint8, shape, model::per_tensor(0.03F, 131));
+    const auto numbers = model::per_tensor(0.05F, 120);
+    const auto one = b.input("one", ElementType::uint8, shape, numbers);
+    if (layer.elements == model::Op::max_pool_2d) {
+        const auto out = b.tensor("out", ElementType::uint8,
+                                  {1, layer.height / 2, layer.width / 2, layer.channels}, numbers);
+        b.add(layer.elements, {one}, {out},
+              model::Pool2dOptions{.stride_h = 2, .stride_w = 2, .filter_h = 2, .filter_w = 2});
+        b.output(out);
+        return b.finish();
+    }
     const auto out =
         b.tensor("out", ElementType::uint8, shape, model::per_tensor(layer.out_scale, 125));
-    b.add(model::Op::add, {one, other}, {out}, model::AddOptions{});
+    if (layer.elements == model::Op::quantize) {
+        b.add(layer.elements, {one}, {out});
+    } else {
+        const auto other =
+            b.input("other", ElementType::uint8, shape, model::per_tensor(0.03F, 131));
+        const bool product = layer.elements == model::Op::mul;
+        b.add(layer.elements, {one, other}, {out},
+              product ? model::Options(model::MulOptions{}) : model::Options(model::AddOptions{}));
+    }
     b.output(out);
     return b.finish();
 }
 
 Result<model::Model> model_of(const ProbeLayer& layer) {
-    if (layer.sum) return sum_of(layer);
+    if (layer.elements != model::Op::conv_2d) return elements_of(layer);
     const auto type = layer.by_channel ? ElementType::int8 : ElementType::uint8;
     const std::int32_t zero = layer.by_channel ? 0 : 128,
                        out_channels = layer.depthwise ? layer.channels : 32;

@@ -87,9 +87,9 @@ Status RknpuPort::check_version() const {
 Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags) {
     MemCreate create{};
     create.flags = flags;
-    create.size = whole_pages(bytes);
-    REEF_CHECK(
-        node_->ioctl(create_request, &create, fmt::format("MEM_CREATE of {} bytes", create.size)));
+    const std::uint64_t size = whole_pages(bytes);
+    create.size = size;
+    REEF_CHECK(node_->ioctl(create_request, &create, fmt::format("MEM_CREATE of {} bytes", size)));
     Buffer buffer{.bytes = {},
                   .address = static_cast<std::uint32_t>(create.dma_address),
                   .handle = create.handle,
@@ -99,7 +99,7 @@ Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags) {
         (void)node_->raw_ioctl(destroy_request, &destroy);
         return std::unexpected(std::move(error));
     };
-    if (create.dma_address + create.size > std::numeric_limits<std::uint32_t>::max())
+    if (create.dma_address + size > std::numeric_limits<std::uint32_t>::max())
         return give_up(
             {Cause::device_failed,
              fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", create.dma_address),
@@ -107,7 +107,7 @@ Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags) {
     MemMap map{.handle = create.handle, .reserved = 0, .offset = 0};
     if (auto done = node_->ioctl(map_request, &map, "MEM_MAP"); !done)
         return give_up(std::move(done.error()));
-    auto mapped = node_->map(create.size, map.offset);
+    auto mapped = node_->map(size, map.offset);
     if (!mapped) return give_up(std::move(mapped.error()));
     buffer.bytes = *mapped;
     return buffer;

@@ -76,6 +76,34 @@ TEST(Rk3588Artifact, BrokenOnesAreRefusedByPlace) {
     expect_refused(a, "its tasks are not in the program");
 }
 
+TEST(Rk3588Artifact, StagesAndFoldsAreReadAsWrittenAndChecked) {
+    const auto plain = test::two_convolutions(6);
+    ASSERT_TRUE(plain);
+    rk3588::Options numbers;
+    numbers.cores = 3;
+    const auto compiled = rk3588::compile(*plain, numbers, {});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    const auto good = test::programs_of(compiled->model).at(0);
+    ASSERT_FALSE(good.stages.empty());
+    ASSERT_TRUE(good.inputs.at(0).fold);
+    EXPECT_EQ(good.operators.at(0).inputs.at(0).fold, good.inputs[0].fold);
+    auto a = good;
+    a.stages[0][0].tasks = 0;
+    expect_refused(a, "stage 0");
+    a = good;
+    a.stages.pop_back();
+    expect_refused(a, "they have not all tasks");
+    a = good;
+    a.stages[0].insert(a.stages[0].end(), 3, a.stages[0][0]);
+    expect_refused(a, "cores");
+    a = good;
+    a.inputs[0].fold->strips = 1;
+    expect_refused(a, "fold 0");
+    a = good;
+    a.inputs[0].fold->rows = 1U << 15;
+    expect_refused(a, "outside of the activations");
+}
+
 /// The same program, its command words moved to the end, four bytes off a multiple of eight.
 std::vector<std::byte> with_misaligned_commands(std::vector<std::byte> file) {
     const auto* good = rk3588::schema::GetProgram(file.data());

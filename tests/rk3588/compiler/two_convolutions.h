@@ -7,6 +7,6 @@
 namespace reef::test {
 
 /// A convolution and a depthwise one behind it, uint8.
-[[nodiscard]] Result<model::Model> two_convolutions();
+[[nodiscard]] Result<model::Model> two_convolutions(std::int32_t times = 1);
 
 }  // namespace reef::test

@@ -121,6 +121,46 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
     }
 }
 
+/// What a driver is asked and answers, as a file; the same program on a device that answers so.
+TEST_F(NpuVerbs, CallsOfADriverAreRecordedAndReplayed) {
+    const std::string larger = folder.file("larger.tflite"), other = folder.file("other.tflite");
+    ASSERT_TRUE(write_file(larger, model::write_tflite(test::two_convolutions(6).value()).value()));
+    ASSERT_EQ(
+        reef({"compile", larger, "--target", "rk3588", "--cores", "3", "-o", compiled}).exit_code,
+        0);
+    ASSERT_EQ(reef({"compile", larger, "--target", "rk3588", "-o", other}).exit_code, 0);
+    for (const char* device :
+         {"rk3588:rknpu?kernel=simulated", "rk3588:rknpu?kernel=simulated&start=chain",
+          "rk3588:rocket?kernel=simulated"}) {
+        const std::string recording = folder.file("calls");
+        const auto recorded = reef({"record", compiled, "--device", device, "-o", recording});
+        EXPECT_EQ(recorded.exit_code, 0) << recorded.err;
+        const auto shown = reef({"replay", recording, "--chip", "rk3588"});
+        EXPECT_EQ(shown.exit_code, 0) << shown.err;
+        EXPECT_THAT(shown.out, HasSubstr("SUBMIT"));
+        const auto replayed = reef({"replay", recording, compiled});
+        EXPECT_EQ(replayed.exit_code, 0) << replayed.err;
+        const auto differs = reef({"replay", recording, other});
+        EXPECT_EQ(differs.exit_code, 1);
+        EXPECT_THAT(differs.err, HasSubstr("recorded was"));
+        EXPECT_EQ(reef({"replay", recording, "--chip", "rk3588", "--against", recording}).exit_code,
+                  0);
+        EXPECT_EQ(reef({"replay", recording, "--chip", "rk3588", "--registers"}).exit_code, 0);
+        // A byte of what the driver was given.
+        const auto held = read_file(recording + ".bin").value();
+        std::vector<std::byte> changed(held.view().begin(), held.view().end());
+        changed[changed.size() / 2] ^= std::byte{1};
+        ASSERT_TRUE(write_file(recording + ".bin", changed));
+        EXPECT_EQ(reef({"replay", recording, "--chip", "rk3588"}).exit_code, 0);
+        changed.pop_back();
+        ASSERT_TRUE(write_file(recording + ".bin", changed));
+        EXPECT_EQ(reef({"replay", recording, compiled}).exit_code, 1);
+    }
+    const auto none = reef({"record", compiled, "--device", "rk3588:sim", "-o", folder.file("no")});
+    EXPECT_EQ(none.exit_code, 2);
+    EXPECT_THAT(none.err, HasSubstr("kernel=simulated"));
+}
+
 TEST_F(NpuVerbs, ProbesOfAbsentBoardsEndAsMissing) {
     const std::string answers = folder.file("answers.json");
     const auto absent = reef({"doctor", "--device", "rk3588:rocket:/dev/none", "--probe", answers});
