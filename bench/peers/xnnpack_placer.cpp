@@ -1,5 +1,9 @@
 #include "peers/xnnpack_placer.h"
 
+#if REEF_HAS_CPUINFO
+#include <cpuinfo.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -13,6 +17,7 @@
 #include "cpu/prepare/pooling.h"
 #include "cpu/prepare/quantized.h"
 #include "peers/xnnpack_functions.h"
+#include "reef/cpu/kernel_set.h"
 
 namespace reef::peers {
 namespace {
@@ -448,6 +453,14 @@ class XnnpackPlacer final : public graph::Placer {
 }  // namespace
 
 bool start_xnnpack() {
+#if REEF_HAS_CPUINFO && defined(__x86_64__)
+    // It asks cpuinfo what the machine has, which answers from this table.
+    if (!cpuinfo_initialize()) return false;
+    if (!cpu::simd_target().starts_with("AVX3")) {
+        cpuinfo_isa.avx512f = cpuinfo_isa.avx512cd = cpuinfo_isa.avx512bw = false;
+        cpuinfo_isa.avx512dq = cpuinfo_isa.avx512vl = cpuinfo_isa.avx512vbmi = false;
+    }
+#endif
     return xnn_initialize(nullptr) == xnn_status_success;
 }
 

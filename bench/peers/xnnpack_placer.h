@@ -16,7 +16,8 @@ struct ThreadPoolDelete {
 };
 using ThreadPool = std::unique_ptr<pthreadpool, ThreadPoolDelete>;
 
-/// Whether the library starts on this machine; before anything else.
+/// Whether the library starts on this machine; before anything else. Below AVX-512 (REEF_SIMD) it
+/// does without, too.
 [[nodiscard]] bool start_xnnpack();
 
 /// The kernels read up to XNN_EXTRA_BYTES behind their inputs and keep `pool`, which outlives them.
