@@ -14,6 +14,7 @@
 #include "graph/kernel.h"
 #include "graph/known_values.h"
 #include "graph/memory_plan.h"
+#include "graph/packed_inputs.h"
 #include "graph/placer.h"
 #include "reef/model/tflite.h"
 
@@ -77,6 +78,7 @@ struct Executor::Impl {
     Status place_tensors();
     Status place_state();
     Status place_constants(const model::Model& model);
+    [[nodiscard]] std::vector<bool> read_tensors() const;
     void connect();
     [[nodiscard]] MutableBytes bytes_of(model::TensorIndex index) const {
         const auto i = static_cast<std::size_t>(index);
@@ -184,16 +186,32 @@ Status Executor::Impl::place_state() {
     return {};
 }
 
+/// By tensor: whether a run reads it, or it is an output. Weights that kernels have packed are not.
+std::vector<bool> Executor::Impl::read_tensors() const {
+    std::vector<bool> read(uses.size());
+    for (const model::TensorIndex output : graph->outputs)
+        if (output != model::absent_tensor) read[static_cast<std::size_t>(output)] = true;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const auto* packs = dynamic_cast<const PacksInputs*>(steps[i].kernel.get());
+        const auto& inputs = graph->operators[i].inputs;
+        for (std::size_t k = 0; k < inputs.size(); ++k)
+            if (inputs[k] != model::absent_tensor && (packs == nullptr || packs->reads_input(k)))
+                read[static_cast<std::size_t>(inputs[k])] = true;
+    }
+    return read;
+}
+
 Status Executor::Impl::place_constants(const model::Model& model) {
     // What kernels load in wider units than bytes must be aligned; files from some writers are not.
     constexpr std::uintptr_t alignment = 16;
-    const auto misaligned = [](Bytes bytes) {
-        return reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment != 0;
+    const std::vector<bool> read = read_tensors();
+    const auto is_copied = [&](std::size_t i, Bytes bytes) {
+        return read[i] && reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment != 0;
     };
     std::size_t copied = 0;
     for (std::size_t i = 0; i < uses.size(); ++i) {
         const Bytes bytes = model.constant(graph->tensors[i]);
-        if (uses[i].storage == Storage::constant && misaligned(bytes))
+        if (uses[i].storage == Storage::constant && is_copied(i, bytes))
             copied += align_up(uses[i].bytes);
     }
     aligned_constants = REEF_TRY(AlignedBlock::of(std::max(copied, arena_alignment)));
@@ -203,7 +221,7 @@ Status Executor::Impl::place_constants(const model::Model& model) {
         const Bytes bytes = model.constant(graph->tensors[i]);
         if (uses[i].bytes == 0) {
             addresses[i] = aligned_constants.at(0);
-        } else if (misaligned(bytes)) {
+        } else if (is_copied(i, bytes)) {
             addresses[i] = aligned_constants.at(copied);
             std::memcpy(addresses[i], bytes.data(), uses[i].bytes);
             copied += align_up(uses[i].bytes);

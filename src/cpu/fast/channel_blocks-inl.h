@@ -42,8 +42,9 @@ HWY_INLINE hn::Vec<D> stage_row(D d, const std::int32_t* rows, StageRow which) {
 }
 /// What the sums of a block's v-th vector start from.
 template <std::size_t kLanes>
-HWY_INLINE SumVector<kLanes> bias_of(const std::int32_t* block, std::size_t v) {
-    return stage_row<kLanes>(Sums<kLanes>(), rows_of<kLanes>(block, v), StageRow::bias);
+HWY_INLINE SumVector<kLanes> bias_of(const OutputStage& stage, const ChannelBlock& block,
+                                     std::size_t v) {
+    return hn::Load(Sums<kLanes>(), stage.rows.get() + block.bias + v * kLanes);
 }
 
 /// Both roundings of TFLite's scheme (fixed_point.h). `rows` are the stage's of the vector.

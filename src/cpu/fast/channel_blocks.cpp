@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 namespace reef::cpu {
 
@@ -23,17 +25,27 @@ std::vector<ChannelBlock> cover_channels(std::size_t channels, std::size_t wides
 
 namespace {
 
+/// Whether all channels have the same rows.
+bool has_one_stage(const Convolution& c) {
+    const auto all_equal = [](const auto& values) {
+        return std::ranges::adjacent_find(values, std::ranges::not_equal_to{}) == values.end();
+    };
+    return c.float_stage ? all_equal(c.float_stage->scales) : all_equal(c.multipliers);
+}
+
 /// One block's rows, written lane by lane.
 class StageWriter {
   public:
     StageWriter(std::int32_t* rows, const ChannelBlock& block)
-        : rows_(rows + block.stage), lanes_(block.width / block.vectors) {}
+        : bias_(rows + block.bias),
+          rows_(rows + block.stage),
+          lanes_(block.width / block.vectors) {}
 
     void set(std::size_t lane, std::int32_t bias, Multiplier m, Ties ties) {
         const std::int32_t right = m.shift > 0 ? 0 : -m.shift;
         const float offset = right > 0 ? std::ldexp(0.5F, -right) : 0.0F;
         const bool loses = ties == Ties::away_from_zero && right > 0;
-        put(StageRow::bias, lane, bias);
+        bias_[lane] = bias;
         put(StageRow::scale, lane, std::ldexp(static_cast<float>(m.multiplier), -31 - right));
         put(StageRow::offset, lane, offset);
         put(StageRow::negative_offset, lane, loses ? -offset : offset);
@@ -43,7 +55,7 @@ class StageWriter {
     }
 
     void set(std::size_t lane, std::int32_t bias, float scale) {
-        put(StageRow::bias, lane, bias);
+        bias_[lane] = bias;
         put(StageRow::scale, lane, scale);
     }
 
@@ -56,19 +68,29 @@ class StageWriter {
         put(row, lane, std::bit_cast<std::int32_t>(value));
     }
 
+    std::int32_t* bias_;
     std::int32_t* rows_;
     std::size_t lanes_;
 };
 
 }  // namespace
 
-std::size_t place_output_stage(std::vector<ChannelBlock>& blocks) {
+std::size_t place_output_stage(const Convolution& c, std::vector<ChannelBlock>& blocks) {
     std::size_t size = 0;
-    for (ChannelBlock& block : blocks) {
-        block.stage = size;
+    const auto place = [&size](std::size_t count) {
         // Wherever a block begins, its vectors are aligned.
         constexpr std::size_t widest = 64 / sizeof(std::int32_t);
-        size += (stage_rows * block.width + widest - 1) / widest * widest;
+        return std::exchange(size, size + (count + widest - 1) / widest * widest);
+    };
+    const bool one_stage = has_one_stage(c);
+    for (auto block = blocks.begin(); block != blocks.end(); ++block) {
+        block->bias = place(block->width);
+        const auto other = std::find_if(blocks.begin(), block, [&](const ChannelBlock& earlier) {
+            return earlier.width == block->width && earlier.vectors == block->vectors &&
+                   earlier.valid == earlier.width;
+        });
+        block->stage =
+            one_stage && other != block ? other->stage : place(stage_rows * block->width);
     }
     return size;
 }

@@ -32,7 +32,8 @@ struct ChannelBlock {
     std::size_t vectors = 2;  ///< or 1, or 4
     std::size_t valid = 8;    ///< channels that exist; the others have weight 0
     std::size_t weights = 0;  ///< offset into the packed weights
-    std::size_t stage = 0;    ///< offset into the packed output stage
+    std::size_t bias = 0;     ///< offset of the lanes' bias in the packed output stage
+    std::size_t stage = 0;    ///< of the stage's rows there, which blocks may share
 
     [[nodiscard]] std::size_t channel_of(std::size_t lane) const {
         return channel_of_lane(lane, width, vectors);
@@ -44,7 +45,7 @@ struct ChannelBlock {
 [[nodiscard]] std::vector<ChannelBlock> cover_channels(std::size_t channels, std::size_t widest);
 
 /// The rows of an output stage, each one value per lane: of a block's first vector, then of its
-/// next.
+/// next. Where all channels have the same, there is one set of them for all blocks of a width.
 ///
 /// Both roundings of TFLite's scheme (fixed_point.h) are one here. With s = 31 + right shift, the
 /// rounded high product shifted with ties upwards is floor((x * multiplier + rounding) / 2^s) for
@@ -56,7 +57,6 @@ struct ChannelBlock {
 /// the sum is rounded once. Where it is below 2^9 its integer is thus right unless it lies within
 /// `doubtful_distance` of the middle between two; above, the output is at its limit either way.
 enum class StageRow : std::size_t {
-    bias,
     scale,            ///< float32
     offset,           ///< float32
     negative_offset,  ///< float32, of negative sums
@@ -64,17 +64,16 @@ enum class StageRow : std::size_t {
     right_shift,
     left_shift,  ///< before the multiplication
 };
-inline constexpr std::size_t stage_rows = 7;
+inline constexpr std::size_t stage_rows = 6;
 inline constexpr float doubtful_distance = 0x1p-13F;
 
-/// What turns sums into output bytes: per block its rows, int32.
+/// What turns sums into output bytes: the rows, and the bias of every block's lanes, int32.
 struct OutputStage {
     hwy::AlignedFreeUniquePtr<std::int32_t[]> rows;
     std::size_t size = 0;
     bool left_shifts = false;  ///< some left shift is not 0
     Ties ties = Ties::upwards;
-    /// FloatRequantisation's, with float_min and float_max; then of the rows there
-    /// are bias and scale.
+    /// FloatRequantisation's, with float_min and float_max; then of the rows there is the scale.
     bool in_float = false;
     float float_min = 0;
     float float_max = 0;
@@ -83,8 +82,9 @@ struct OutputStage {
     std::int16_t max = 0;
 };
 
-/// Sets the blocks' `stage` offsets and returns the size of all stages.
-[[nodiscard]] std::size_t place_output_stage(std::vector<ChannelBlock>& blocks);
+/// Sets the blocks' `bias` and `stage` offsets and returns the size of the stage.
+[[nodiscard]] std::size_t place_output_stage(const Convolution& c,
+                                             std::vector<ChannelBlock>& blocks);
 
 /// What a channel's sum starts from in a block.
 using BiasOf = std::function<std::int32_t(const ChannelBlock& block, std::size_t channel)>;

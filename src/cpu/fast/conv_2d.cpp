@@ -8,6 +8,7 @@
 #include "cpu/fast/matrix_product.h"
 #include "cpu/prepare/convolution.h"
 #include "graph/memory_plan.h"
+#include "graph/packed_inputs.h"
 
 namespace reef::cpu {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 // Gathered rows of one tile: they and a block of weights stay in the second-level cache.
 constexpr std::size_t tile_bytes = std::size_t{96} << 10;
 
-class FastConv2d final : public Kernel {
+class FastConv2d final : public Kernel, public graph::PacksInputs {
   public:
     FastConv2d(const char* op, const MatrixFunctions& functions, Convolution c, int threads)
         : op_(op),
@@ -34,6 +35,7 @@ class FastConv2d final : public Kernel {
     [[nodiscard]] std::string name() const override {
         return op_ + " fast " + std::string(functions_.target);
     }
+    [[nodiscard]] bool reads_input(std::size_t i) const override { return i == 0; }
     [[nodiscard]] std::size_t scratch_bytes() const override { return worker_bytes_ * threads_; }
     [[nodiscard]] std::size_t packed_bytes() const override { return matrix_.packed_bytes(); }
 

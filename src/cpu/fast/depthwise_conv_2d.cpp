@@ -10,6 +10,7 @@
 #include "cpu/fast/pixel_rows.h"
 #include "cpu/prepare/convolution.h"
 #include "graph/memory_plan.h"
+#include "graph/packed_inputs.h"
 
 namespace reef::cpu {
 namespace {
@@ -53,7 +54,7 @@ struct FloatForm {
 };
 
 template <typename Form>
-class FastDepthwiseConv2d final : public Kernel {
+class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
   public:
     template <typename Functions>
     FastDepthwiseConv2d(const Functions& functions, Convolution c, int threads)
@@ -80,6 +81,7 @@ class FastDepthwiseConv2d final : public Kernel {
     [[nodiscard]] std::string name() const override {
         return "depthwise_conv_2d fast " + std::string(form_.functions.target);
     }
+    [[nodiscard]] bool reads_input(std::size_t i) const override { return i == 0; }
     [[nodiscard]] std::size_t scratch_bytes() const override { return scratch_bytes_; }
     [[nodiscard]] std::size_t packed_bytes() const override { return form_.packed_bytes(); }
 

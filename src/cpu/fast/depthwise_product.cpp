@@ -61,7 +61,8 @@ HWY_INLINE void run_block(const PackedDepthwise& packed, const ChannelBlock& blo
     for (std::size_t p = 0; p < run.pixels; ++p, offset += run.step, out += run.out_stride) {
         const auto* HWY_RESTRICT weights =
             reinterpret_cast<const std::int16_t*>(packed.weights.get() + block.weights);
-        SumPair<kLanes> sums{bias_of<kLanes>(stage, 0), bias_of<kLanes>(stage, 1)};
+        SumPair<kLanes> sums{bias_of<kLanes>(packed.stage, block, 0),
+                             bias_of<kLanes>(packed.stage, block, 1)};
         std::size_t t = 0;
         for (; t + 2 <= taps; t += 2, weights += 4 * kLanes)
             add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset),
@@ -159,7 +160,8 @@ void run_columns(const PackedDepthwise& packed, const ChannelBlock& block,
     for (std::size_t p = 0; p < run.pixels; ++p, out += run.out_stride) {
         const auto right = column_at<kLanes, T>(taps + 2, offset);
         SumVector<kLanes> sums[4];
-        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] = bias_of<kLanes>(stage, v);
+        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] =
+            bias_of<kLanes>(packed.stage, block, v);
         add_column<kLanes, kPlanes>(left, weights, sums);
         add_column<kLanes, kPlanes>(middle, weights + width, sums);
         add_column<kLanes, kPlanes>(right, weights + 2 * width, sums);
@@ -203,7 +205,8 @@ void run_flat(const PackedDepthwise& packed, const DepthwiseRun& run) {
         const auto* HWY_RESTRICT weights =
             reinterpret_cast<const std::int32_t*>(packed.weights.get() + block->weights);
         SumVector<lanes> sums[4];
-        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] = bias_of<lanes>(stage, v);
+        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] =
+            bias_of<lanes>(packed.stage, *block, v);
         add_column<lanes, kPlanes>(column_at<lanes, T>(taps, offset), weights, sums);
         add_column<lanes, kPlanes>(column_at<lanes, T>(taps + 1, offset), weights + width, sums);
         add_column<lanes, kPlanes>(column_at<lanes, T>(taps + 2, offset), weights + 2 * width,
@@ -407,7 +410,7 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions
         constexpr std::size_t widest = 64;  // of a vector that is loaded aligned
         packed.weights_bytes += (bytes + widest - 1) / widest * widest;
     }
-    packed.stage.size = place_output_stage(packed.blocks);
+    packed.stage.size = place_output_stage(c, packed.blocks);
     return packed;
 }
 

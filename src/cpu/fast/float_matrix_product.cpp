@@ -77,7 +77,7 @@ HWY_INLINE void float_tile(const FloatTarget& to) {
     const auto* HWY_RESTRICT weights =
         reinterpret_cast<const float*>(to.matrix.weights.get() + to.block.weights);
     const auto* HWY_RESTRICT bias =
-        reinterpret_cast<const float*>(to.matrix.stage.rows.get() + to.block.stage);
+        reinterpret_cast<const float*>(to.matrix.stage.rows.get() + to.block.bias);
     // Arrays of sums become registers only when no loop is left that indexes them.
     V sums[kChains][kRows][kVectors];
     REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {

@@ -107,7 +107,7 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
     V sums[kChains][kRows][kVectors];
     REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
-            sums[0][r][v] = bias_of<kLanes>(stage, v);
+            sums[0][r][v] = bias_of<kLanes>(matrix.stage, block, v);
             REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) sums[chain][r][v] =
                 hn::Zero(d);
         }
@@ -430,7 +430,7 @@ void pack_float_stage(const Convolution& c, PackedMatrix& packed) {
     packed.stage.rows = hwy::AllocateAligned<std::int32_t>(packed.stage.size);
     std::fill_n(packed.stage.rows.get(), packed.stage.size, 0);
     for (const ChannelBlock& block : packed.blocks)
-        std::memcpy(packed.stage.rows.get() + block.stage, &c.floats->bias[block.first],
+        std::memcpy(packed.stage.rows.get() + block.bias, &c.floats->bias[block.first],
                     block.valid * sizeof(float));
 }
 
@@ -449,12 +449,12 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
     }
     if (group != GroupOf::floats) {
         packed.row_factor = packed_zero(c, group) - c.weight_zero;
-        packed.stage.size = place_output_stage(packed.blocks);
+        packed.stage.size = place_output_stage(c, packed.blocks);
         return packed;
     }
     packed.float_clamp = c.floats->clamp;
     for (ChannelBlock& block : packed.blocks) {
-        block.stage = packed.stage.size;
+        block.bias = packed.stage.size;
         packed.stage.size += block.width;
     }
     return packed;

@@ -32,7 +32,7 @@ enum class GroupOf : std::uint8_t {
 }
 
 /// Weights per block of output channels: for each group of depths the group of every lane. Lanes of
-/// floats are in the order of channels, and their stage has one row, the bias.
+/// floats are in the order of channels, and their stage has nothing but the bias.
 struct PackedMatrix {
     GroupOf group = GroupOf::pairs;
     std::size_t groups = 0;  ///< of a row

@@ -14,6 +14,7 @@
 #include "cpu/fast/matrix_product.h"
 #include "cpu/prepare/convolution.h"
 #include "graph/memory_plan.h"
+#include "graph/packed_inputs.h"
 
 namespace reef::cpu {
 namespace {
@@ -76,7 +77,7 @@ SharedBytes weights_of_phase(const Convolution& c, const Rest& rows, const Rest&
     return SharedBytes::copy_of(bytes);
 }
 
-class FastTransposeConv final : public Kernel {
+class FastTransposeConv final : public Kernel, public graph::PacksInputs {
   public:
     FastTransposeConv(const MatrixFunctions& functions, Convolution c, int threads)
         : functions_(functions), c_(std::move(c)), threads_(static_cast<std::size_t>(threads)) {
@@ -101,6 +102,7 @@ class FastTransposeConv final : public Kernel {
     [[nodiscard]] std::string name() const override {
         return "transpose_conv fast " + std::string(functions_.target);
     }
+    [[nodiscard]] bool reads_input(std::size_t i) const override { return i == 2; }
     [[nodiscard]] std::size_t scratch_bytes() const override { return worker_bytes_ * threads_; }
     [[nodiscard]] std::size_t packed_bytes() const override {
         std::size_t bytes = 0;
