@@ -27,9 +27,11 @@ struct Case {
     int rounds;
 };
 constexpr Case cases[] = {
-    {"mobilenet_v1_0.25_128_quant", 30, 31},
-    {"mobilenet_v1_0.5_160_quant", 80, 21},
-    {"posenet_mobilenet_v1_075_353_481_16_quant_decoder", 600, 5},
+    {"mobilenet_v1_0.25_128_quant", 15, 31},
+    {"mobilenet_v1_0.5_160_quant", 40, 21},
+    {"movenet_single_pose_lightning_ptq", 120, 9},
+    {"deeplabv3_mnv2_dm05_pascal_quant", 250, 7},
+    {"posenet_mobilenet_v1_075_353_481_16_quant_decoder", 250, 7},
 };
 
 double processor_ms() {

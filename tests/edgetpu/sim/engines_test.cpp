@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "edgetpu/sim/tile/blend_engine.h"
 #include "edgetpu/sim/tile/fast_tensor_engine.h"
 #include "edgetpu/sim/tile/requantise.h"
 #include "same_memory.h"
@@ -49,6 +50,29 @@ class RandomTensor {
         op.table_odd = op.table && !op.table_normalised && one_in(3);
         set_nests(op);
         set_events(op);
+        return op;
+    }
+
+    /// A blend of two by two taps, as known programs have them.
+    TensorOp blend() {
+        TensorOp op;
+        set_resize(op);
+        set_loops(op);
+        op.loops.count = {2, 2, 1 + below(9), 1 + below(9), 1, 1 + below(3), 1, 1};
+        op.loops.dimensions = 8;
+        op.reduction_mask = 0b11;
+        op.reduction_steps = one_in(2) ? 4 : 0;
+        op.lanes = op.last_lanes = 1 + below(4);
+        op.acc_internal = true;
+        op.scale = std::ldexp(1.0F, -static_cast<int>(12 + below(4)));
+        op.clamp_max = 255;
+        op.resize.x.level = 2;
+        op.resize.y.level = 3;
+        set_nests(op);
+        op.in.rotate_size = op.par.rotate_size = 0;
+        op.par.count = op.loops.count;
+        set_events(op);
+        op.parameters = op.partial_sums = {};
         return op;
     }
 
@@ -206,10 +230,32 @@ class RandomTensor {
         op.out.step[1] = 4 + static_cast<std::int32_t>(below(3)) * 4;
         op.out.count[2] = 2000;
         op.out.step[2] = 4;
+        if (op.kind == TensorKind::mac && one_in(4)) set_place(op, reduces);
         if (one_in(6)) {
             op.out.crop_level = 1;
             op.out.crop_count = 1 + below(op.out.count[0]);
         }
+    }
+
+    /// Words of results that go where one of the inputs is, or near.
+    void set_place(TensorOp& op, auto&& reduces) {
+        std::array<std::int32_t, Nest::most_dimensions> in{};
+        std::array<std::int32_t, Nest::most_dimensions> out{};
+        std::int32_t apart = 4;
+        std::array<unsigned, Nest::most_dimensions> order{0, 1, 2, 3, 4, 5, 6, 7};
+        if (one_in(2)) std::swap(order[1], order[2]);
+        for (const unsigned d : order) {
+            in[d] = reduces(d) ? static_cast<std::int32_t>(below(3)) * 2 : apart;
+            if (reduces(d)) continue;
+            out[d] = apart;
+            apart *= static_cast<std::int32_t>(op.loops.count[d] + below(2));
+        }
+        op.lanes = op.last_lanes = 1 + below(op.out_16bit ? 2 : 4);
+        op.in = walk(op.loops, 0x10000, in);
+        Nest words = op.loops;
+        for (unsigned d = 0; d < words.dimensions; ++d)
+            if (reduces(d)) words.count[d] = 1;
+        op.out = walk(words, 0x10000 + 4 * (static_cast<std::int32_t>(below(5)) - 2), out);
     }
 
     void set_events(TensorOp& op) {
@@ -253,11 +299,55 @@ TEST(FunctionTables, AnOddOneIsAppliedToMagnitudes) {
     EXPECT_EQ(apply_table(table, 0, op), 3);
 }
 
+/// Memories, outcomes and counters after each turn, with the same events between turns.
+void run_both(auto& plain, auto& fast, Tile& plain_tile, Tile& fast_tile, TensorScratch& scratch,
+              RandomTensor& random, unsigned& stops) {
+    NoFabric fabric;
+    for (bool done = false; !done; ++stops) {
+        Work plain_work{plain_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
+        Work fast_work{fast_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
+        fast_work.scratch = &scratch;
+        const Outcome outcome = plain.advance(plain_work);
+        ASSERT_EQ(fast.advance(fast_work), outcome);
+        ASSERT_TRUE(same_memory(plain_tile, fast_tile));
+        ASSERT_FALSE(plain_work.fault) << plain_work.fault->what;
+        done = outcome == Outcome::done;
+        const unsigned counter = random.below(2);
+        for (auto* tile : {&plain_tile, &fast_tile}) tile->counters.count(counter);
+    }
+}
+
+TEST(RandomBlends, GiveTheSameMemoriesWhereverTheyWait) {
+    const auto plain_tile = std::make_unique<Tile>();
+    const auto fast_tile = std::make_unique<Tile>();
+    unsigned blends = 0;
+    unsigned stops = 0;
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        SCOPED_TRACE(seed);
+        RandomTensor random(seed);
+        const TensorOp op = random.blend();
+        const auto shape = shape_of(op);
+        ASSERT_TRUE(shape);
+        if (!plan_of(op, *shape).blends) continue;
+        ++blends;
+        plain_tile->counters = {};
+        random.fill(*plain_tile);
+        *fast_tile = *plain_tile;
+        Sums sums(shape->live_positions);
+        TensorScratch scratch;
+        TensorEngine plain(op, *shape, sums);
+        BlendEngine fast(op);
+        run_both(plain, fast, *plain_tile, *fast_tile, scratch, random, stops);
+        if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(blends, 100U);
+    EXPECT_GT(stops, blends);
+}
+
 TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
     if (tensor_kernels() == nullptr) GTEST_SKIP() << "no vectors on this machine";
     const auto plain_tile = std::make_unique<Tile>();
     const auto fast_tile = std::make_unique<Tile>();
-    NoFabric fabric;
     unsigned fast_ones = 0;
     unsigned fast_tables = 0;
     unsigned resizes = 0;
@@ -288,18 +378,9 @@ TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
         scratch.reserve(plan);
         TensorEngine plain(op, *shape, sums);
         FastTensorEngine fast(op, *shape, plan, state);
-        for (bool done = false; !done; ++stops) {
-            Work plain_work{*plain_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
-            Work fast_work{*fast_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
-            fast_work.scratch = &scratch;
-            const Outcome outcome = plain.advance(plain_work);
-            ASSERT_EQ(fast.advance(fast_work), outcome) << "seed " << seed;
-            ASSERT_TRUE(same_memory(*plain_tile, *fast_tile)) << "seed " << seed;
-            ASSERT_FALSE(plain_work.fault) << plain_work.fault->what << ", seed " << seed;
-            done = outcome == Outcome::done;
-            const unsigned counter = random.below(2);
-            for (auto* tile : {plain_tile.get(), fast_tile.get()}) tile->counters.count(counter);
-        }
+        SCOPED_TRACE(seed);
+        run_both(plain, fast, *plain_tile, *fast_tile, scratch, random, stops);
+        if (HasFatalFailure()) return;
     }
     EXPECT_GT(fast_ones, trials / 4);
     EXPECT_GT(fast_tables, fast_ones / 10);

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "copy_program.h"
+#include "edgetpu/sim/machine/tile_team.h"
 #include "machine_run.h"
 #include "same_memory.h"
 #include "support/shared_data.h"
@@ -46,6 +48,23 @@ INSTANTIATE_TEST_SUITE_P(Programs, Threads,
                              std::ranges::replace(name, '.', '_');
                              return name;
                          });
+
+TEST(TileTeams, DoEveryTileOnceInEveryCall) {
+    for (const unsigned threads : {1U, 2U, 5U}) {
+        TileTeam team(threads);
+        EXPECT_EQ(team.threads(), threads);
+        std::array<unsigned, tile_count> done{};
+        std::array<unsigned, tile_count> wanted{};
+        for (std::uint32_t call = 1; call <= 2000; ++call) {
+            const std::uint32_t tiles = call * 2654435761U >> 16U;
+            team.each(tiles, [&](unsigned tile, unsigned worker) {
+                if (worker < threads) ++done[tile];
+            });
+            for (unsigned t = 0; t < tile_count; ++t) wanted[t] += tiles >> t & 1U;
+            ASSERT_EQ(done, wanted) << threads << " threads, call " << call;
+        }
+    }
+}
 
 TEST(ThreadsOnBadPrograms, GiveTheSameError) {
     for (const auto& [from, to] : {std::pair{"WIDE_TO_NARROW@0>=1+1", "WIDE_TO_NARROW@0>=101+1"},

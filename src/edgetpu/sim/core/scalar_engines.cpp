@@ -26,12 +26,13 @@ Outcome InfeedEngine::advance(ScalarEngineWork& work) {
     FifoMemory& fifo = op_->activations() ? work.scalar.activations : work.scalar.parameters;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = work.unready(op_->waits.view(), dst_))
+        if (const auto unready = work.unready(op_->waits, dst_))
             return moved ? Outcome::moved : work.wait(*unready);
         if (!work.host.take(op_->activations(), fifo.unit(dst_.address())))
             return moved ? Outcome::moved : work.wait(Blocked::On::host_empty);
         const Fifo which = op_->activations() ? Fifo::activations_ : Fifo::parameters_;
-        work.witness.writes(watched(which), work.scalar.index(which, dst_.address()));
+        if (work.witness)
+            work.witness.writes(watched(which), work.scalar.index(which, dst_.address()));
         if (op_->infeed.fires(dst_.advance(), op_->dst.dimensions))
             work.count(arrived_counter(op_->activations()));
         moved = true;
@@ -49,7 +50,7 @@ bool RingPushEngine::flush(ScalarEngineWork& work) {
             work.witness.monitor->sent(work.witness.actor, Ring::a, op_->to_tiles, false);
         work.fabric.ring_send(Ring::a, op_->to_tiles, false, std::span(buffer_).first(size));
         filled_ -= size;
-        std::memmove(buffer_.data(), buffer_.data() + size, filled_);
+        if (filled_ > 0) std::memmove(buffer_.data(), buffer_.data() + size, filled_);
     }
     for (; producers_due_ > 0; --producers_due_) {
         work.fabric.count_producer(Ring::a);
@@ -58,68 +59,107 @@ bool RingPushEngine::flush(ScalarEngineWork& work) {
     return true;
 }
 
+// Units up to the end of a message, of a pass or of the budget; how many.
+std::uint32_t RingPushEngine::copy_units(ScalarEngineWork& work) {
+    const std::size_t unit_bytes = work.scalar.unit_bytes(op_->fifo);
+    const std::size_t missing =
+        op_->message_bytes - std::min<std::size_t>(filled_, op_->message_bytes);
+    const std::size_t wanted = (missing + unit_bytes - 1) / unit_bytes;
+    // A producer counts between two units, should each of them be one.
+    const bool one_by_one = op_->producer.enabled && op_->producer.level == 0;
+    const std::uint32_t units =
+        one_by_one ? 1 : work.run(op_->waits, src_, std::max<std::size_t>(wanted, 1));
+    std::int32_t address = src_.address();
+    for (std::uint32_t i = 0; i < units; ++i, address += op_->src.step[0]) {
+        const auto unit = work.scalar.unit(op_->fifo, address);
+        std::memcpy(&buffer_[filled_], unit.data(), unit.size());
+        filled_ += unit.size();
+    }
+    return units;
+}
+
 Outcome RingPushEngine::advance(ScalarEngineWork& work) {
     bool moved = false;
+    const unsigned dimensions = op_->src.dimensions;
     while (true) {
         if (!flush(work)) return moved ? Outcome::moved : work.wait(Blocked::On::ring_full);
         if (src_.done()) return Outcome::done;
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = work.unready(op_->waits.view(), src_))
+        if (const auto unready = work.unready(op_->waits, src_))
             return moved ? Outcome::moved : work.wait(*unready);
-        const auto unit = work.scalar.unit(op_->fifo, src_.address());
-        std::memcpy(&buffer_[filled_], unit.data(), unit.size());
-        work.witness.reads(watched(op_->fifo), work.scalar.index(op_->fifo, src_.address()));
-        filled_ += unit.size();
-        const unsigned completed = src_.advance();
-        if (op_->pop.fires(completed, op_->src.dimensions)) work.count(room_counter(op_->fifo));
-        if (op_->producer.fires(completed, op_->src.dimensions)) ++producers_due_;
+        if (work.witness)
+            work.witness.reads(watched(op_->fifo), work.scalar.index(op_->fifo, src_.address()));
+        const std::uint32_t units = copy_units(work);
+        const unsigned completed = src_.advance(units);
+        work.count(room_counter(op_->fifo), op_->pop.events(units, completed, dimensions));
+        producers_due_ += op_->producer.events(units, completed, dimensions);
         moved = true;
-        if (work.budget > 0) --work.budget;
+        work.spend(units);
     }
+}
+
+void RingPopEngine::take_message(ScalarEngineWork& work) {
+    RingQueue& queue = work.scalar.arrived;
+    const Message& message = queue.front();
+    message_.fill(0);
+    std::memcpy(message_.data(), message.bytes.data(), message.size);
+    // To the host, a message is padded to whole units; in scalar memory every message takes the
+    // same place.
+    size_ = op_->to_host ? (message.size + activation_unit_bytes - 1) / activation_unit_bytes *
+                               activation_unit_bytes
+                         : op_->message_bytes;
+    at_ = 0;
+    queue.pop();
+    if (work.witness) work.witness.monitor->scalar_received(work.witness.actor);
+}
+
+// As many units of the message as the host has room for, up to the end of a pass; 0: it has none,
+// or did not take them.
+std::uint32_t RingPopEngine::give_units(ScalarEngineWork& work) {
+    std::uint32_t units = work.run(op_->waits, dst_, (size_ - at_) / activation_unit_bytes);
+    if (!work.host.has_room(units * activation_unit_bytes)) units = 1;
+    if (!work.host.has_room(activation_unit_bytes)) return 0;
+    const auto given =
+        work.host.give(std::span(message_).subspan(at_, units * activation_unit_bytes));
+    if (!given) work.fault = Fault{given.error().what, given.error().hint};
+    return given ? units : 0;
+}
+
+void RingPopEngine::store_unit(ScalarEngineWork& work) {
+    std::memcpy(work.scalar.unit(Fifo::relay_, dst_.address()).data(), &message_[at_],
+                relay_unit_bytes);
+    if (work.witness)
+        work.witness.writes(Watched::scalar_memory,
+                            work.scalar.index(Fifo::relay_, dst_.address()));
 }
 
 Outcome RingPopEngine::advance(ScalarEngineWork& work) {
     bool moved = false;
     const std::size_t unit_bytes = op_->to_host ? activation_unit_bytes : relay_unit_bytes;
-    RingQueue& queue = work.scalar.arrived;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = work.unready(op_->waits.view(), dst_))
+        if (const auto unready = work.unready(op_->waits, dst_))
             return moved ? Outcome::moved : work.wait(*unready);
         if (at_ == size_) {
-            if (queue.empty()) return moved ? Outcome::moved : work.wait(Blocked::On::ring_empty);
-            const Message& message = queue.front();
-            message_.fill(0);
-            std::memcpy(message_.data(), message.bytes.data(), message.size);
-            // To the host, a message is padded to whole units; in scalar memory every message
-            // takes the same place.
-            size_ = op_->to_host ? (message.size + unit_bytes - 1) / unit_bytes * unit_bytes
-                                 : op_->message_bytes;
-            at_ = 0;
-            queue.pop();
-            if (work.witness) work.witness.monitor->scalar_received(work.witness.actor);
+            if (work.scalar.arrived.empty())
+                return moved ? Outcome::moved : work.wait(Blocked::On::ring_empty);
+            take_message(work);
             moved = true;
             continue;
         }
-        const auto unit = std::span(message_).subspan(at_, unit_bytes);
+        std::uint32_t units = 1;
         if (op_->to_host) {
-            if (!work.host.has_room(unit_bytes))
-                return moved ? Outcome::moved : work.wait(Blocked::On::host_full);
-            if (auto given = work.host.give(unit); !given) {
-                work.fault = Fault{given.error().what, given.error().hint};
-                return Outcome::waiting;
-            }
+            units = give_units(work);
+            if (work.fault) return Outcome::waiting;
+            if (units == 0) return moved ? Outcome::moved : work.wait(Blocked::On::host_full);
         } else {
-            std::memcpy(work.scalar.unit(Fifo::relay_, dst_.address()).data(), unit.data(),
-                        unit_bytes);
-            work.witness.writes(Watched::scalar_memory,
-                                work.scalar.index(Fifo::relay_, dst_.address()));
+            store_unit(work);
         }
-        at_ += unit_bytes;
-        if (op_->outfeed.fires(dst_.advance(), op_->dst.dimensions))
-            work.count(counter::RING_OUTFEED_);
+        at_ += units * unit_bytes;
+        work.count(counter::RING_OUTFEED_,
+                   op_->outfeed.events(units, dst_.advance(units), op_->dst.dimensions));
         moved = true;
-        if (work.budget > 0) --work.budget;
+        work.spend(units);
     }
     return Outcome::done;
 }

@@ -2,6 +2,7 @@
 // into the relay FIFO.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -17,20 +18,20 @@ namespace reef::edgetpu::sim {
 /// A FIFO's memory, addressed in units.
 class FifoMemory {
   public:
-    FifoMemory(std::size_t unit_bytes, std::size_t units)
-        : unit_bytes_(unit_bytes), bytes_(unit_bytes * units) {}
+    FifoMemory(std::size_t unit_bytes, std::uint32_t units)
+        : unit_bytes_(unit_bytes), units_(units), bytes_(unit_bytes * units) {}
 
     [[nodiscard]] std::size_t unit_bytes() const { return unit_bytes_; }
-    [[nodiscard]] std::size_t units() const { return bytes_.size() / unit_bytes_; }
+    [[nodiscard]] std::size_t units() const { return units_; }
     /// Addresses wrap around.
     [[nodiscard]] std::span<std::uint8_t> unit(std::int32_t address) {
-        const std::size_t units = bytes_.size() / unit_bytes_;
-        const auto at = static_cast<std::uint32_t>(address) % units;
+        const std::size_t at = static_cast<std::uint32_t>(address) % units_;
         return std::span(bytes_).subspan(at * unit_bytes_, unit_bytes_);
     }
 
   private:
     std::size_t unit_bytes_;
+    std::uint32_t units_;
     std::vector<std::uint8_t> bytes_;
 };
 
@@ -42,7 +43,7 @@ class HostPort {
     virtual bool take(bool activations, std::span<std::uint8_t> unit) = 0;
     /// Whether give() may be called with so many bytes.
     [[nodiscard]] virtual bool has_room(std::size_t bytes) const = 0;
-    [[nodiscard]] virtual Status give(std::span<const std::uint8_t> unit) = 0;
+    [[nodiscard]] virtual Status give(std::span<const std::uint8_t> units) = 0;
     /// The scalar core asks for a transfer.
     [[nodiscard]] virtual Status fire(const DmaDescriptor& descriptor) = 0;
 
@@ -59,6 +60,10 @@ struct ScalarState {
     /// The relay FIFO is the scalar core's memory.
     std::span<std::uint32_t> memory;
 
+    [[nodiscard]] std::size_t unit_bytes(Fifo fifo) const {
+        if (fifo == Fifo::parameters_) return parameters.unit_bytes();
+        return fifo == Fifo::activations_ ? activations.unit_bytes() : relay_unit_bytes;
+    }
     [[nodiscard]] std::span<std::uint8_t> unit(Fifo fifo, std::int32_t address) {
         if (fifo == Fifo::parameters_) return parameters.unit(address);
         if (fifo == Fifo::activations_) return activations.unit(address);
@@ -83,18 +88,31 @@ struct ScalarEngineWork {
     std::optional<Fault> fault;
     Witness witness{};
 
-    [[nodiscard]] std::optional<Unmet> unready(std::span<const Wait> waits,
+    template <std::size_t most>
+    [[nodiscard]] std::optional<Unmet> unready(const Waits<most>& waits,
                                                const NestCursor& at) const {
-        auto missing = unmet(waits, false, at, scalar.counters);
+        if (!at.at_pass_start(waits.least_level)) return std::nullopt;
+        auto missing = unmet(waits.view(), false, at, scalar.counters);
         if (missing || !witness) return missing;
-        for (const auto& wait : waits)
+        for (const auto& wait : waits.view())
             if (!wait.destination && at.at_pass_start(wait.level))
                 witness.monitor->scalar_waited(witness.actor, &wait, wait.counter,
                                                needed(wait, at));
         return missing;
     }
-    void count(unsigned counter) {
-        scalar.counters.count(counter);
+    /// Visits from the cursor's on that follow each other without a wait or the end of a pass
+    /// before the last, at most so many. Strict runs look at every visit.
+    template <std::size_t most>
+    [[nodiscard]] std::uint32_t run(const Waits<most>& waits, const NestCursor& at,
+                                    std::size_t most_of_them) const {
+        if (witness || waits.least_level == 0) return 1;
+        return static_cast<std::uint32_t>(std::min<std::uint64_t>(
+            {at.left_in_pass(), std::max<std::uint64_t>(budget, 1), most_of_them}));
+    }
+    void spend(std::uint64_t visits) { budget -= std::min(budget, visits); }
+    void count(unsigned counter, unsigned events = 1) {
+        if (events == 0) return;
+        scalar.counters.count(counter, events);
         if (witness) witness.monitor->scalar_counted(witness.actor, counter);
     }
     Outcome wait(Blocked::On on) {
@@ -126,6 +144,7 @@ class RingPushEngine {
 
   private:
     bool flush(ScalarEngineWork& work);
+    std::uint32_t copy_units(ScalarEngineWork& work);
 
     const RingPush* op_;
     NestCursor src_;
@@ -141,6 +160,10 @@ class RingPopEngine {
     void each_nest(auto&& tell) const { tell("dst", dst_); }
 
   private:
+    [[nodiscard]] std::uint32_t give_units(ScalarEngineWork& work);
+    void store_unit(ScalarEngineWork& work);
+    void take_message(ScalarEngineWork& work);
+
     const RingPop* op_;
     NestCursor dst_;
     std::array<std::uint8_t, row_bytes> message_{};

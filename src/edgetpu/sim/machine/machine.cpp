@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "engine_turn.h"
@@ -21,8 +22,8 @@ constexpr unsigned most_idle_rounds = 40;
 Machine::Machine(MachineOptions options)
     : options_(options),
       random_(options.random_seed.value_or(0)),
-      workers_(std::clamp(options.threads, 1, 256)),
-      scratch_(static_cast<std::size_t>(workers_.threads())) {
+      team_(static_cast<unsigned>(std::clamp(options.threads, 1, int{tile_count}))),
+      scratch_(team_.threads()) {
     scalar_.memory = core_.memory();
     unit_memory_ = std::make_unique<TileUnit[]>(tile_count);
     if (options_.strict) {
@@ -40,8 +41,9 @@ Machine::Machine(MachineOptions options)
 bool Machine::ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const {
     const auto r = static_cast<unsigned>(ring);
     if (scalar && scalar_.arrived.full()) return false;
-    for (unsigned t = 0; t < tile_count; ++t)
-        if ((tiles >> t & 1U) != 0 && units_[t]->tile.rings[r].full()) return false;
+    for (std::uint32_t left = tiles; left != 0; left &= left - 1)
+        if (units_[static_cast<unsigned>(std::countr_zero(left))]->tile.rings[r].full())
+            return false;
     return true;
 }
 
@@ -54,8 +56,8 @@ void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
     });
     message.assign(data);
     if (scalar) scalar_.arrived.push(message);
-    for (unsigned t = 0; t < tile_count; ++t)
-        if ((tiles >> t & 1U) != 0) units_[t]->tile.rings[r].push(message);
+    for (std::uint32_t left = tiles; left != 0; left &= left - 1)
+        units_[static_cast<unsigned>(std::countr_zero(left))]->tile.rings[r].push(message);
 }
 
 void Machine::count_producer(Ring ring) {

@@ -10,17 +10,18 @@
 #include <variant>
 #include <vector>
 
-#include "base/worker_pool.h"
 #include "edgetpu/sim/core/core_hold.h"
 #include "edgetpu/sim/core/scalar_core.h"
 #include "edgetpu/sim/core/scalar_engines.h"
 #include "edgetpu/sim/program/program.h"
+#include "edgetpu/sim/tile/blend_engine.h"
 #include "edgetpu/sim/tile/engines.h"
 #include "edgetpu/sim/tile/fast_tensor_engine.h"
 #include "edgetpu/sim/tile/tensor_engine.h"
 #include "edgetpu/sim/tile/tile.h"
 #include "machine_status.h"
 #include "reef/edgetpu/simulator.h"
+#include "tile_team.h"
 
 namespace reef::edgetpu::sim {
 
@@ -112,9 +113,9 @@ class Machine final : public Fabric {
     [[nodiscard]] MeshLink* link_from(unsigned tile, Direction to) override;
 
   private:
-    using TileActivity =
-        std::variant<std::monostate, TensorEngine, FastTensorEngine, TableEngine, RingSendEngine,
-                     RingReceiveEngine, NarrowToWideEngine, WideToNarrowEngine, MeshEngine>;
+    using TileActivity = std::variant<std::monostate, TensorEngine, FastTensorEngine, BlendEngine,
+                                      TableEngine, RingSendEngine, RingReceiveEngine,
+                                      NarrowToWideEngine, WideToNarrowEngine, MeshEngine>;
     using ScalarActivity =
         std::variant<std::monostate, InfeedEngine, RingPushEngine, RingPopEngine>;
 
@@ -126,11 +127,11 @@ class Machine final : public Fabric {
     };
     template <typename Activity>
     struct Engine {
-        std::vector<Issued> queue;
-        std::size_t next = 0;
-        Activity activity;
         const ProgramInstruction* current = nullptr;
         Blocked blocked;
+        std::size_t next = 0;
+        std::vector<Issued> queue;
+        Activity activity;
 
         [[nodiscard]] bool idle() const { return current == nullptr && next == queue.size(); }
     };
@@ -146,10 +147,12 @@ class Machine final : public Fabric {
         TensorState tensor;
         Tile tile;
     };
-    /// What a tile's engines compute with in one turn, and what of steps_left_ they used up.
+    /// What a tile's engines compute with in one turn, what of steps_left_ they used up, and what
+    /// stopped one of them.
     struct Purse {
         TensorScratch* scratch = nullptr;
         std::uint64_t spent = 0;
+        std::optional<Error> error;
     };
     void reserve(const Program& program);
     void reserve_queues(const Program& program);
@@ -172,18 +175,21 @@ class Machine final : public Fabric {
     [[nodiscard]] Result<bool> advance_scalar_engines();
     [[nodiscard]] Result<bool> advance_tiles();
     [[nodiscard]] Result<bool> advance_tiles_by_turns();
-    [[nodiscard]] Result<bool> advance_inside(TileUnit& unit, Purse& purse);
-    [[nodiscard]] Result<bool> advance_outside(TileUnit& unit);
-    [[nodiscard]] bool worth_threads() const;
+    // Whether anything moved, or an error in the purse.
+    bool advance_inside(TileUnit& unit, Purse& purse);
+    bool advance_outside(TileUnit& unit, Purse& purse);
+    [[nodiscard]] std::uint32_t tiles_with_work() const;
+    void settle_links();
     /// Nobody looks on who must be told of one thing after the other.
     [[nodiscard]] bool side_by_side() const {
-        return workers_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
+        return team_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
     }
     bool dispatch(TileUnit& unit);
     void witness_fence(const TileUnit& unit, const Fence& fence);
     void start(TileUnit& unit, Engine<TileActivity>& engine);
     [[nodiscard]] static bool still_blocked(const TileUnit& unit, unsigned number);
-    [[nodiscard]] Result<bool> advance_engine(TileUnit& unit, unsigned number, Purse& purse);
+    [[nodiscard]] static bool may_move(const TileUnit& unit, unsigned number);
+    bool advance_engine(TileUnit& unit, unsigned number, Purse& purse);
     void started(Actor actor, const ProgramInstruction& instruction);
     void finished(Actor actor, const ProgramInstruction& instruction);
     /// Of one turn: some milliseconds, in which nobody is asked whether the program may go on.
@@ -214,7 +220,7 @@ class Machine final : public Fabric {
     ScalarState scalar_;
     MessageStore messages_{2 * tile_count + 1};
     std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
-    WorkerPool workers_;
+    TileTeam team_;
     std::vector<TensorScratch> scratch_;  ///< by worker
     const Program* program_ = nullptr;
     HostPort* host_ = nullptr;

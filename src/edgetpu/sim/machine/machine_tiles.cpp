@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "engine_turn.h"
 #include "machine.h"
@@ -23,14 +24,19 @@ constexpr std::array<unsigned, tile_engine_count> consumers_first = {kind::OP_,
                                                                      kind::NARROW_TO_WIDE_,
                                                                      kind::RING_CONSUMER_0_,
                                                                      kind::RING_CONSUMER_1_};
-// Those that touch nothing but their tile, and the others.
-constexpr std::array inside = {kind::OP_, kind::WIDE_TO_NARROW_, kind::NARROW_TO_WIDE_,
-                               kind::RING_CONSUMER_0_, kind::RING_CONSUMER_1_};
-constexpr std::array outside = {kind::MESH_0_, kind::MESH_1_, kind::MESH_2_, kind::MESH_3_,
-                                kind::RING_PRODUCER_};
+// Those that touch nothing but their tile and their end of a mesh link, in the same order.
+constexpr std::array inside = {kind::OP_,
+                               kind::WIDE_TO_NARROW_,
+                               kind::MESH_0_,
+                               kind::MESH_1_,
+                               kind::MESH_2_,
+                               kind::MESH_3_,
+                               kind::NARROW_TO_WIDE_,
+                               kind::RING_CONSUMER_0_,
+                               kind::RING_CONSUMER_1_};
 constexpr unsigned producer_a = spec::value::tile_counter::RING_PRODUCER_A_;
 static_assert(spec::value::tile_counter::RING_PRODUCER_B_ == producer_a + 1);
-static_assert(inside.size() + outside.size() == consumers_first.size());
+static_assert(inside.size() + 1 == consumers_first.size());
 
 // A counter that starts anew takes the marks of its buffers with it.
 void reset(Tile& tile, const Fence& fence) {
@@ -126,6 +132,8 @@ void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const T
     const bool fast = options_.engine == EngineKind::fast && !watched;
     if (fast && plan.fast && tensor_kernels() != nullptr)
         engine.activity.emplace<FastTensorEngine>(op, shape, plan, unit.tensor);
+    else if (fast && plan.blends && options_.tap == nullptr)
+        engine.activity.emplace<BlendEngine>(op);
     else
         engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums, watched);
 }
@@ -139,19 +147,20 @@ void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
     if (monitor_) monitor_->join(actor, issued.after);
     started(actor, *issued.instruction);
     auto& activity = engine.activity;
-    std::visit(
-        Cases{
-            [&](const TensorOp& op) { start_tensor(unit, engine, op); },
-            [&](const Table& table) { activity = TableEngine(table); },
-            [&](const RingSend& op) { activity = RingSendEngine(op); },
-            [&](const RingReceive& op) { activity = RingReceiveEngine(op); },
-            [&](const NarrowToWide& op) { activity = NarrowToWideEngine(op, issued.source_base); },
-            [&](const WideToNarrow& op) { activity = WideToNarrowEngine(op); },
-            [&](const MeshTransfer& op) { activity = MeshEngine(op); }, [](const auto&) {}},
-        engine.current->operation);
+    std::visit(Cases{[&](const TensorOp& op) { start_tensor(unit, engine, op); },
+                     [&](const Table& table) { activity.emplace<TableEngine>(table); },
+                     [&](const RingSend& op) { activity.emplace<RingSendEngine>(op); },
+                     [&](const RingReceive& op) { activity.emplace<RingReceiveEngine>(op); },
+                     [&](const NarrowToWide& op) {
+                         activity.emplace<NarrowToWideEngine>(op, issued.source_base);
+                     },
+                     [&](const WideToNarrow& op) { activity.emplace<WideToNarrowEngine>(op); },
+                     [&](const MeshTransfer& op) { activity.emplace<MeshEngine>(op); },
+                     [](const auto&) {}},
+               engine.current->operation);
 }
 
-Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number, Purse& purse) {
+bool Machine::advance_engine(TileUnit& unit, unsigned number, Purse& purse) {
     auto& engine = unit.engines[number];
     bool progress = false;
     while (true) {
@@ -161,9 +170,11 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number, Purse& pur
             progress = true;
             if (options_.steps != nullptr) break;
         }
-        const bool receives = number == spec::value::tile_engine::RING_CONSUMER_0_ ||
-                              number == spec::value::tile_engine::RING_CONSUMER_1_;
-        const std::uint64_t given = receives ? 0 : budget(purse.spent);
+        // Under watch and in random order messages are received one at a time.
+        const bool one_by_one =
+            (watcher_ != nullptr || options_.random_seed) &&
+            (number == kind::RING_CONSUMER_0_ || number == kind::RING_CONSUMER_1_);
+        const std::uint64_t given = one_by_one ? 0 : budget(purse.spent);
         const Actor actor = tile_actor(unit.tile.number, number);
         Work work{unit.tile,
                   *this,
@@ -177,9 +188,13 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number, Purse& pur
                   purse.scratch};
         const Outcome outcome = take_turn(engine.activity, work);
         engine.blocked = work.blocked;
-        if (work.fault)
-            return stopped(*work.fault, fmt::format("{} on tile {}", place_of(*engine.current),
-                                                    unit.tile.number));
+        if (work.fault) {
+            purse.error =
+                stopped(*work.fault,
+                        fmt::format("{} on tile {}", place_of(*engine.current), unit.tile.number))
+                    .error();
+            break;
+        }
         if (outcome != Outcome::waiting) {
             progress = true;
             purse.spent += std::max<std::uint64_t>(given - work.budget, 1);
@@ -192,87 +207,113 @@ Result<bool> Machine::advance_engine(TileUnit& unit, unsigned number, Purse& pur
             engine.queue.clear();
             engine.next = 0;
         }
-        if (receives || options_.random_seed || options_.steps != nullptr) break;
+        if (one_by_one || options_.random_seed || options_.steps != nullptr) break;
     }
     return progress;
 }
 
-// What an engine waits for is looked at here before the engine itself. Those of the mesh can wait
-// on both sides.
-bool Machine::still_blocked(const TileUnit& unit, unsigned number) {
-    namespace kind = spec::value::tile_engine;
+namespace {
+
+// Both ends at once: what one waits for says nothing of the other.
+bool waits_on_two_sides(const MeshTransfer& op) {
+    return op.sends && (op.receives || op.fills);
+}
+
+}  // namespace
+
+// What an engine waits for is looked at here before the engine itself.
+inline bool Machine::still_blocked(const TileUnit& unit, unsigned number) {
     const auto& engine = unit.engines[number];
-    if (engine.current == nullptr) return false;
+    if (engine.current == nullptr || engine.blocked.on == Blocked::On::nothing) return false;
+    if (const auto* mesh = std::get_if<MeshTransfer>(&engine.current->operation)) {
+        if (waits_on_two_sides(*mesh)) return false;
+        if (engine.blocked.on == Blocked::On::mesh_empty)
+            return unit.tile.arrived[static_cast<unsigned>(mesh->to)].empty();
+    }
     if (engine.blocked.on == Blocked::On::counter)
-        return (number < kind::MESH_0_ || number > kind::MESH_3_) &&
-               !unit.tile.counters.reached(engine.blocked.unmet.counter,
+        return !unit.tile.counters.reached(engine.blocked.unmet.counter,
                                            engine.blocked.unmet.needed);
     if (engine.blocked.on == Blocked::On::ring_empty)
         return unit.tile.rings[number == kind::RING_CONSUMER_0_ ? 0 : 1].empty();
     return false;
 }
 
+inline bool Machine::may_move(const TileUnit& unit, unsigned number) {
+    return (unit.busy >> number & 1U) != 0 && !still_blocked(unit, number);
+}
+
 // What a tile's engines do by themselves, until all of them wait for something: the order between
 // tiles is nowhere seen.
-Result<bool> Machine::advance_inside(TileUnit& unit, Purse& purse) {
+bool Machine::advance_inside(TileUnit& unit, Purse& purse) {
     bool progress = false;
     while (purse.spent < turn_steps()) {
-        bool moved = dispatch(unit);
-        for (const unsigned number : inside)
-            if ((unit.busy >> number & 1U) != 0 && !still_blocked(unit, number))
-                moved |= REEF_TRY(advance_engine(unit, number, purse));
+        bool moved = unit.next < unit.dispatch.size() && dispatch(unit);
+        for (const unsigned number : inside) {
+            if (may_move(unit, number)) moved |= advance_engine(unit, number, purse);
+            if (purse.error) return progress;
+        }
         if (!moved) break;
         progress = true;
     }
     return progress;
 }
 
-// What passes between tiles.
-Result<bool> Machine::advance_outside(TileUnit& unit) {
-    Purse purse{&scratch_.front()};
-    bool moved = false;
-    for (const unsigned number : outside)
-        if ((unit.busy >> number & 1U) != 0 && !still_blocked(unit, number))
-            moved |= REEF_TRY(advance_engine(unit, number, purse));
-    spend(purse.spent);
-    return moved;
+// Messages to other tiles.
+bool Machine::advance_outside(TileUnit& unit, Purse& purse) {
+    return may_move(unit, kind::RING_PRODUCER_) &&
+           advance_engine(unit, kind::RING_PRODUCER_, purse);
 }
 
-// Rounds in which one tile works are not worth the threads' meeting.
-bool Machine::worth_threads() const {
-    const auto works = [](const TileUnit* unit) {
-        return unit->next < unit->dispatch.size() ||
-               std::ranges::any_of(inside, [&](unsigned number) {
-                   return (unit->busy >> number & 1U) != 0 && !still_blocked(*unit, number);
-               });
-    };
-    return std::ranges::count_if(units_, works) > 1;
+std::uint32_t Machine::tiles_with_work() const {
+    std::uint32_t tiles = 0;
+    for (unsigned t = 0; t < tile_count; ++t) {
+        const TileUnit& unit = *units_[t];
+        const bool works = unit.next < unit.dispatch.size() ||
+                           (unit.busy != 0 && std::ranges::any_of(inside, [&](unsigned number) {
+                                return may_move(unit, number);
+                            }));
+        tiles |= std::uint32_t{works} << t;
+    }
+    return tiles;
 }
 
-// One after the other or side by side: the bytes, the counters and the errors are the same.
+void Machine::settle_links() {
+    for (auto* unit : units_)
+        for (MeshLink& link : unit->tile.arrived) link.settle();
+}
+
+// One after the other or side by side: the bytes, the counters and the errors are the same. Rounds
+// in which one tile works are not worth the threads' meeting.
 Result<bool> Machine::advance_tiles() {
     struct Turn {
-        Result<bool> moved = false;
-        std::uint64_t spent = 0;
+        Purse purse;
+        bool moved = false;
     };
     std::array<Turn, tile_count> turns;
-    const auto take = [&](std::size_t first, std::size_t end, std::size_t worker) {
-        for (std::size_t t = first; t < end; ++t) {
-            Purse purse{&scratch_[worker]};
-            turns[t].moved = advance_inside(*units_[t], purse);
-            turns[t].spent = purse.spent;
-        }
+    const auto take = [&](unsigned tile, unsigned worker) {
+        turns[tile].purse.scratch = &scratch_[worker];
+        turns[tile].moved = advance_inside(*units_[tile], turns[tile].purse);
     };
-    if (side_by_side() && worth_threads())
-        workers_.parallel_for(tile_count, 1, take);
+    const std::uint32_t tiles = tiles_with_work();
+    if (side_by_side() && std::popcount(tiles) > 1)
+        team_.each(tiles, take);
     else
-        take(0, tile_count, 0);
+        for (std::uint32_t left = tiles; left != 0; left &= left - 1)
+            take(static_cast<unsigned>(std::countr_zero(left)), 0);
+    settle_links();
     bool moved = false;
-    for (Turn& turn : turns) {
-        moved |= REEF_TRY(std::move(turn.moved));
-        spend(turn.spent);
+    for (std::uint32_t left = tiles; left != 0; left &= left - 1) {
+        Turn& turn = turns[static_cast<unsigned>(std::countr_zero(left))];
+        if (turn.purse.error) return std::unexpected(std::move(*turn.purse.error));
+        moved |= turn.moved;
+        spend(turn.purse.spent);
     }
-    for (auto* unit : units_) moved |= REEF_TRY(advance_outside(*unit));
+    for (auto* unit : units_) {
+        Purse purse{&scratch_.front(), 0, {}};
+        moved |= advance_outside(*unit, purse);
+        if (purse.error) return std::unexpected(std::move(*purse.error));
+        spend(purse.spent);
+    }
     return moved;
 }
 
@@ -280,14 +321,16 @@ Result<bool> Machine::advance_tiles() {
 Result<bool> Machine::advance_tiles_by_turns() {
     bool moved = false;
     for (auto* unit : units_) {
-        Purse purse{&scratch_.front()};
+        Purse purse{&scratch_.front(), 0, {}};
         moved |= dispatch(*unit);
         auto order = consumers_first;
         if (options_.random_seed) std::ranges::shuffle(order, random_);
         for (const unsigned number : order) {
-            if ((unit->busy >> number & 1U) == 0 || still_blocked(*unit, number)) continue;
+            if (!may_move(*unit, number)) continue;
             if (options_.random_seed && random_() % 2 == 0) continue;
-            moved |= REEF_TRY(advance_engine(*unit, number, purse));
+            moved |= advance_engine(*unit, number, purse);
+            if (purse.error) return std::unexpected(std::move(*purse.error));
+            if (number >= kind::MESH_0_ && number <= kind::MESH_3_) settle_links();
         }
         spend(purse.spent);
     }

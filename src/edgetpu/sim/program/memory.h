@@ -63,11 +63,17 @@ struct TileMemory {
     /// Two buffers of 64 float32 scales, then two buffers of 64 int32 biases.
     std::array<std::uint8_t, scaling_words * scaling_word_bytes> scaling;
 
+    [[nodiscard]] const std::uint8_t* scales(unsigned buffer) const {
+        return scaling.data() + buffer * row_bytes;
+    }
+    [[nodiscard]] const std::uint8_t* biases(unsigned buffer) const {
+        return scaling.data() + (2 + buffer) * row_bytes;
+    }
     [[nodiscard]] float lane_scale(unsigned buffer, unsigned lane) const {
-        return read<float>(scaling.data() + buffer * row_bytes + 4 * lane);
+        return read<float>(scales(buffer) + 4 * lane);
     }
     [[nodiscard]] std::int32_t lane_bias(unsigned buffer, unsigned lane) const {
-        return read<std::int32_t>(scaling.data() + (2 + buffer) * row_bytes + 4 * lane);
+        return read<std::int32_t>(biases(buffer) + 4 * lane);
     }
     template <typename T>
     [[nodiscard]] static T read(const std::uint8_t* at) {

@@ -12,14 +12,9 @@ void NestCursor::enter_pass(unsigned completed) {
         (nest_->crop_dimension == 0 ? first_count_ : second_count_) = nest_->crop_count;
 }
 
-unsigned NestCursor::advance() {
+// At the end of a pass of dimension 0.
+unsigned NestCursor::carry() {
     const Nest& nest = *nest_;
-    ++passes_[0];
-    if (++index_[0] < first_count_) {
-        address_ += static_cast<std::uint32_t>(nest.step[0]);
-        fresh_ = 0;
-        return 0;
-    }
     // A cropped pass leaves the address where a full one would.
     if (first_count_ != nest.count[0])
         address_ += (nest.count[0] - first_count_) * static_cast<std::uint32_t>(nest.step[0]);

@@ -33,7 +33,15 @@ class NestCursor {
     }
     /// Goes to the next visit. Returns how many of the lowest dimensions have completed a pass with
     /// the visit that ends; all of them at the end of the walk.
-    unsigned advance();
+    unsigned advance() {
+        ++passes_[0];
+        if (++index_[0] < first_count_) {
+            address_ += static_cast<std::uint32_t>(nest_->step[0]);
+            fresh_ = 0;
+            return 0;
+        }
+        return carry();
+    }
     /// Visits that are left in the current pass of dimension 0, this one included.
     [[nodiscard]] std::uint32_t left_in_pass() const { return first_count_ - index_[0]; }
     /// The same as so many advance(): 1 to left_in_pass().
@@ -61,6 +69,7 @@ class NestCursor {
 
   private:
     void enter_pass(unsigned completed);
+    unsigned carry();
 
     const Nest* nest_ = nullptr;
     std::uint32_t address_ = 0;       ///< signed; wraps around

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "edgetpu/program/codec.h"
@@ -23,8 +24,12 @@ std::unexpected<Error> not_modelled(const Instruction& instruction, std::string_
 template <typename Typed>
 Prepared<Typed> prepared(const Typed& typed) {
     Prepared<Typed> out{typed};
-    for (const auto& wait : typed.wait)
-        if (wait.enabled) out.waits.all[out.waits.count++] = wait;
+    out.waits.least_level = Nest::most_dimensions + 1;
+    for (const auto& wait : typed.wait) {
+        if (!wait.enabled) continue;
+        out.waits.all[out.waits.count++] = wait;
+        out.waits.least_level = std::min(out.waits.least_level, wait.level);
+    }
     return out;
 }
 

@@ -31,6 +31,7 @@ template <std::size_t most>
 struct Waits {
     std::array<Wait, most> all{};
     std::uint8_t count = 0;
+    std::uint8_t least_level = 0;  ///< no wait is at a lower one
     [[nodiscard]] std::span<const Wait> view() const { return {all.data(), count}; }
 };
 

@@ -42,7 +42,9 @@ class RingReceiveEngine {
 
   private:
     void begin_group();
-    bool take_row(Work& work, std::int32_t row);
+    bool take_head(Work& work, RingQueue& queue);
+    bool receive(Work& work, RingQueue& queue, std::uint32_t row);
+    std::uint32_t take_rows(Work& work, RingQueue& queue);
 
     const RingReceive* op_;
     NestCursor dst_;

@@ -8,18 +8,26 @@
 namespace reef::edgetpu::sim {
 namespace {
 
-/// Positions whose activations are gathered before they are multiplied.
-constexpr std::size_t most_rows = 64;
 /// Gathered values stay in the first-level caches.
 constexpr std::size_t most_row_values = 16 * 1024;
 /// Behind rows and values: kernels write whole vectors.
 constexpr std::size_t slack = 64;
-/// Start value and bias leave the rest of 32 bits to the sum.
-constexpr std::int32_t most_bias = 1 << 28;
 
 StepForm form_of(const TensorOp& op) {
     if (op.par_16bit) return StepForm::two_halfwords;
     return op.single ? StepForm::single_byte : StepForm::four_bytes;
+}
+
+/// Rotating rows that a block has used are given back behind a later one.
+bool releases_later(const TensorOp& op, const TensorPlan& plan) {
+    return op.par.rotates() && plan.release_steps != plan.steps();
+}
+
+bool of_quads(const TensorOp& op, const TensorPlan& plan) {
+    constexpr unsigned most_few_lanes = 8;
+    const StepForm form = form_of(op);
+    return form == StepForm::four_bytes ||
+           (form == StepForm::single_byte && plan.lanes <= most_few_lanes);
 }
 
 std::size_t row_values(const TensorPlan& plan) {
@@ -27,14 +35,30 @@ std::size_t row_values(const TensorPlan& plan) {
 }
 
 std::size_t rows_at_once(const TensorPlan& plan) {
-    return std::clamp<std::size_t>(most_row_values / row_values(plan), 1, most_rows);
+    return std::clamp<std::size_t>(most_row_values / row_values(plan), 1,
+                                   TensorScratch::most_positions);
+}
+
+// Addresses of the next positions, relative to nothing.
+void list_positions(NestCursor& at, std::span<std::uint32_t> positions) {
+    for (std::size_t done = 0; done < positions.size();) {
+        const std::size_t run = std::min<std::size_t>(at.left_in_pass(), positions.size() - done);
+        const auto first = static_cast<std::uint32_t>(at.address());
+        const auto step = static_cast<std::uint32_t>(at.nest().step[0]);
+        for (std::size_t i = 0; i < run; ++i)
+            positions[done + i] = first + static_cast<std::uint32_t>(i) * step;
+        at.advance(static_cast<std::uint32_t>(run));
+        done += run;
+    }
 }
 
 }  // namespace
 
 void TensorScratch::reserve(const TensorPlan& plan) {
-    runs.reserve(plan.reduction);
-    parameters.reserve(plan.reduction);
+    if (sums == nullptr) {
+        sums = hwy::AllocateAligned<std::int32_t>(most_positions * lane_count);
+        values = hwy::AllocateAligned<std::uint8_t>(2 * most_positions * lane_count + slack);
+    }
     const std::size_t weight_size = row_values(plan) * plan.lanes;
     if (weight_size > weight_values_kept) {
         weights = hwy::AllocateAligned<std::int16_t>(weight_size);
@@ -45,9 +69,11 @@ void TensorScratch::reserve(const TensorPlan& plan) {
         rows = hwy::AllocateAligned<std::int16_t>(row_size);
         row_values_kept = row_size;
     }
-    if (sums != nullptr) return;
-    sums = hwy::AllocateAligned<std::int32_t>(most_rows * lane_count);
-    values = hwy::AllocateAligned<std::uint8_t>(2 * most_rows * lane_count + slack);
+    if (plan.reduction <= quad_rows.size()) return;
+    constexpr std::size_t most_few_lanes = 8;
+    quad_rows.resize(plan.reduction);
+    quad_quarters.resize(plan.reduction);
+    quad_bytes = hwy::AllocateAligned<std::uint8_t>(8 * most_few_lanes * plan.reduction);
 }
 
 FastTensorEngine::FastTensorEngine(const TensorOp& op, const TensorShape& shape,
@@ -57,13 +83,14 @@ FastTensorEngine::FastTensorEngine(const TensorOp& op, const TensorShape& shape,
       plan_(&plan),
       state_(&state),
       kernels_(tensor_kernels()),
+      quads_(of_quads(op, plan) ? quad_kernels() : nullptr),
       form_(form_of(op)),
-      used_lanes_(op.acc_internal ? std::max(op.lanes, op.last_lanes) : lane_count),
+      used_lanes_(op.acc_internal ? whole_words(std::max(op.lanes, op.last_lanes)) : lane_count),
       in_(plan.in_of_block),
       par_(plan.parameter_of_block),
       acc_(plan.acc_of_block),
       position_(plan.position_of_block),
-      out_(op.out) {}
+      out_(plan.out_of_word) {}
 
 std::optional<Unmet> FastTensorEngine::unmet_wait(const TileCounters& counters) const {
     for (std::size_t w = 0; w < op_->waits.count; ++w) {
@@ -88,37 +115,19 @@ FastTensorEngine::Block FastTensorEngine::block() const {
     return block;
 }
 
-// Where a position's steps find their operands, relative to its first step.
-void FastTensorEngine::lay_out_steps() {
-    auto& runs = scratch_->runs;
-    auto& parameters = scratch_->parameters;
-    runs.clear();
-    parameters.clear();
-    const auto bytes = static_cast<std::int32_t>(plan_->step_bytes);
-    for (NestCursor in(plan_->in_of_step); !in.done(); in.advance()) {
-        const std::int32_t at = in.address();
-        if (!runs.empty() &&
-            at == runs.back().offset + bytes * static_cast<std::int32_t>(runs.back().steps))
-            ++runs.back().steps;
-        else
-            runs.push_back({at, 1});
-    }
-    for (NestCursor par(plan_->parameter_of_step); !par.done(); par.advance())
-        parameters.push_back(static_cast<std::uint32_t>(par.address()));
-}
-
 // Zero points of the group's parameters; false when they are not those of 8-bit values.
 bool FastTensorEngine::read_zeros(const TileMemory& memory, std::uint64_t group) {
+    auto& zeros = scratch_->zeros;
     if (!op_->par_zero_rows) {
-        zeros_.fill(op_->par_zero);
+        std::fill_n(zeros.begin(), plan_->lanes, op_->par_zero);
         return true;
     }
     const std::uint64_t row = zero_row_of(*op_, group);
     if (row >= wide_rows) return false;
-    std::memcpy(zeros_.data(), memory.wide[row].data(), row_bytes);
+    std::memcpy(zeros.data(), memory.wide[row].data(), sizeof(std::int32_t) * plan_->lanes);
     std::uint32_t all = 0;
     for (unsigned lane = 0; lane < used_lanes_; ++lane)
-        all |= static_cast<std::uint32_t>(zeros_[lane]);
+        all |= static_cast<std::uint32_t>(zeros[lane]);
     return all <= 255;
 }
 
@@ -126,16 +135,28 @@ bool FastTensorEngine::read_zeros(const TileMemory& memory, std::uint64_t group)
 bool FastTensorEngine::set_stage(const TileMemory& memory, std::uint64_t group) {
     OutputRows& stage = scratch_->stage;
     const auto buffer = static_cast<unsigned>(group & 1U);
-    for (unsigned lane = 0; lane < plan_->lanes; ++lane) {
-        const std::int32_t bias = op_->bias ? memory.lane_bias(buffer, lane) : 0;
-        if (lane < used_lanes_ && (bias > most_bias || bias < -most_bias)) return false;
-        stage.bias[lane] = static_cast<std::int32_t>(static_cast<std::uint32_t>(bias) +
-                                                     static_cast<std::uint32_t>(op_->start_value));
-        stage.scale[lane] = op_->lane_scale ? memory.lane_scale(buffer, lane) : op_->scale;
+    const unsigned lanes = plan_->lanes;
+    if (op_->bias) {
+        std::memcpy(stage.bias, memory.biases(buffer), sizeof(std::int32_t) * lanes);
+        bool fits = true;
+        for (unsigned lane = 0; lane < used_lanes_; ++lane)
+            fits &= stage.bias[lane] <= plan_->most_bias && stage.bias[lane] >= -plan_->most_bias;
+        if (!fits) return false;
+        for (unsigned lane = 0; lane < lanes; ++lane)
+            stage.bias[lane] =
+                static_cast<std::int32_t>(static_cast<std::uint32_t>(stage.bias[lane]) +
+                                          static_cast<std::uint32_t>(op_->start_value));
+    } else {
+        std::fill_n(stage.bias, lanes, op_->start_value);
     }
-    for (unsigned lane = plan_->lanes; lane < lane_count; ++lane) {
-        stage.bias[lane] = stage.bias[lane - plan_->lanes];
-        stage.scale[lane] = stage.scale[lane - plan_->lanes];
+    if (op_->lane_scale)
+        std::memcpy(stage.scale, memory.scales(buffer), sizeof(float) * lanes);
+    else
+        std::fill_n(stage.scale, lanes, op_->scale);
+    constexpr unsigned least_entries = 16;
+    for (unsigned lane = lanes; lane < least_entries; ++lane) {
+        stage.bias[lane] = stage.bias[lane - lanes];
+        stage.scale[lane] = stage.scale[lane - lanes];
     }
     stage.clamp_min = op_->clamp_min;
     stage.clamp_max = op_->clamp_max;
@@ -151,7 +172,7 @@ bool FastTensorEngine::halfwords_fit(const TileMemory& memory) const {
     if (form_ != StepForm::two_halfwords || op_->par_zero == middle) return true;
     const auto base = static_cast<std::uint32_t>(par_.address());
     const std::int32_t least = op_->par_zero - middle, most = op_->par_zero + middle - 1;
-    return std::ranges::all_of(scratch_->parameters, [&](std::uint32_t offset) {
+    return std::ranges::all_of(plan_->parameters, [&](std::uint32_t offset) {
         const auto& row = memory.wide[(base + offset) >> 2U];
         for (unsigned at = 0; at < 4 * used_lanes_; at += 2) {
             const std::int32_t value = TileMemory::read<std::uint16_t>(&row[at]);
@@ -175,39 +196,82 @@ void FastTensorEngine::pack(const TileMemory& memory) {
     const auto base = static_cast<std::uint32_t>(par_.address());
     std::int16_t* to = scratch_->weights.get();
     const std::size_t step = std::size_t{2} * plan_->step_pairs * plan_->lanes;
-    for (const std::uint32_t offset : scratch_->parameters) {
+    for (const std::uint32_t offset : plan_->parameters) {
         const std::uint32_t at = base + offset;
-        kernels_->pack(memory.wide[at >> 2U].data(), at & 3U, form_, plan_->lanes, zeros_.data(),
-                       to);
+        kernels_->pack(memory.wide[at >> 2U].data(), at & 3U, form_, plan_->lanes,
+                       scratch_->zeros.data(), to);
         to += step;
-        if (op_->par.rotates()) group_rows_.set(at >> 2U);
+        if (releases_later(*op_, *plan_)) group_rows_.set(at >> 2U);
     }
+}
+
+// As pack(), where parameters are multiplied where they lie.
+void FastTensorEngine::point_at_rows(const TileMemory& memory) {
+    const auto base = static_cast<std::uint32_t>(par_.address());
+    const std::span rows = std::span(scratch_->quad_rows).first(plan_->reduction);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i] = memory.wide[(base + plan_->parameters[i]) >> 2U].data();
+    if (releases_later(*op_, *plan_))
+        for (const std::uint32_t offset : plan_->parameters) group_rows_.set((base + offset) >> 2U);
+    QuadParameters& quads = scratch_->quads;
+    quads.quarters = {};
+    if (op_->single) {
+        const std::span quarters = std::span(scratch_->quad_quarters).first(plan_->reduction);
+        for (std::size_t i = 0; i < quarters.size(); ++i)
+            quarters[i] = static_cast<std::uint8_t>((base + plan_->parameters[i]) & 3U);
+        quads.quarters = quarters;
+        quads.runs = plan_->runs;
+    }
+    quads.rows = rows;
+    quads.lanes = plan_->lanes;
+    quads.in_zero = op_->in_zero;
+    quads.packed = scratch_->quad_bytes.get();
+    quads.zero = scratch_->zeros.data();
+    quads_->prepare(quads, used_lanes_);
+}
+
+// The block's products of the first `count` positions that are listed.
+void FastTensorEngine::multiply(const TileMemory& memory, std::size_t count, bool add,
+                                std::int32_t* sums) {
+    const std::span positions = std::span(scratch_->positions).first(count);
+    if (quads_ != nullptr) {
+        quads_->multiply(scratch_->quads, plan_->runs_of_quads, memory.narrow.data(), positions,
+                         add, sums);
+        return;
+    }
+    const std::size_t row_size = row_values(*plan_);
+    std::int16_t* row = scratch_->rows.get();
+    for (const std::uint32_t at : positions) {
+        kernels_->gather(&memory.narrow[at], plan_->runs, form_, op_->in_zero, row);
+        row += row_size;
+    }
+    const std::size_t pairs = std::size_t{plan_->step_pairs} * plan_->reduction;
+    kernels_->multiply(scratch_->rows.get(), row_size, count, scratch_->weights.get(), pairs,
+                       plan_->lanes, add, sums);
 }
 
 void FastTensorEngine::run_block(Work& work, const Block& block) {
     auto& memory = work.tile.memory;
-    pack(memory);
-    const std::size_t row_size = row_values(*plan_);
-    const std::size_t at_once = rows_at_once(*plan_);
-    const std::size_t pairs = std::size_t{plan_->step_pairs} * plan_->reduction;
+    if (quads_ != nullptr)
+        point_at_rows(memory);
+    else
+        pack(memory);
+    const std::size_t at_once =
+        quads_ != nullptr ? TensorScratch::most_positions : rows_at_once(*plan_);
     NestCursor in(plan_->in_of_position, in_.address());
     NestCursor acc;
     if (!op_->acc_internal)
         acc = NestCursor(plan_->acc_of_position, acc_.address() + plan_->acc_of_last_step);
     for (std::size_t done = 0; done < plan_->positions;) {
         const std::size_t count = std::min<std::size_t>(at_once, plan_->positions - done);
-        for (std::size_t p = 0; p < count; ++p, in.advance())
-            kernels_->gather(&memory.narrow[static_cast<std::uint32_t>(in.address())],
-                             scratch_->runs, form_, op_->in_zero,
-                             scratch_->rows.get() + p * row_size);
+        list_positions(in, std::span(scratch_->positions).first(count));
         std::int32_t* sums = scratch_->sums.get();
         if (plan_->in_parts)
             sums =
                 &state_
                      ->parts[shape_->live_positions == 1 ? 0
                                                          : (block.position + done) * plan_->lanes];
-        kernels_->multiply(scratch_->rows.get(), row_size, count, scratch_->weights.get(), pairs,
-                           plan_->lanes, !block.first, sums);
+        multiply(memory, count, !block.first, sums);
         if (block.last) finish(work, block, sums, acc, count);
         done += count;
     }
@@ -253,28 +317,53 @@ void FastTensorEngine::finish(Work& work, const Block& block, const std::int32_t
     store(work, count, words, stride);
 }
 
-void FastTensorEngine::store(Work& work, std::size_t count, unsigned words, std::size_t stride) {
-    auto& narrow = work.tile.memory.narrow;
-    std::uint8_t* values = scratch_->values.get();
-    const std::int32_t step = op_->out.step[0];
-    std::uint64_t events = 0;
-    for (std::size_t p = 0; p < count; ++p, values += stride) {
-        for (unsigned word = 0; word < words;) {
-            const unsigned run = std::min(words - word, out_.left_in_pass());
-            const std::int32_t at = out_.address();
-            if (step == 4) {
-                std::memcpy(&narrow[static_cast<std::uint32_t>(at)], values + 4 * word, 4UL * run);
-            } else {
-                for (unsigned i = 0; i < run; ++i)
-                    std::memcpy(&narrow[static_cast<std::uint32_t>(
-                                    at + static_cast<std::int32_t>(i) * step)],
-                                values + 4UL * (word + i), 4);
-            }
-            events += op_->avdata.events(run, out_.advance(run), op_->out.dimensions);
-            word += run;
-        }
+void FastTensorEngine::store_words(TileMemory& memory, const std::uint8_t* values,
+                                   std::size_t words) {
+    const std::ptrdiff_t step = out_.nest().step[0];
+    while (words > 0) {
+        const auto run =
+            static_cast<std::uint32_t>(std::min<std::size_t>(words, out_.left_in_pass()));
+        std::uint8_t* to = &memory.narrow[static_cast<std::uint32_t>(out_.address())];
+        if (step == narrow_word_bytes)
+            std::memcpy(to, values, narrow_word_bytes * run);
+        else
+            for (std::uint32_t i = 0; i < run; ++i, to += step)
+                std::memcpy(to, values + narrow_word_bytes * i, narrow_word_bytes);
+        const unsigned completed = out_.advance(run);
+        if (plan_->avdata_words == 0)
+            crop_events_ += op_->avdata.events(run, completed, op_->out.dimensions);
+        values += narrow_word_bytes * run;
+        words -= run;
+        words_ += run;
     }
-    work.tile.counters.count(spec::value::tile_counter::AVDATA_, events);
+}
+
+void FastTensorEngine::store(Work& work, std::size_t count, unsigned words, std::size_t stride) {
+    const std::uint8_t* values = scratch_->values.get();
+    const std::uint64_t before = words_;
+    crop_events_ = 0;
+    if (stride == narrow_word_bytes * words)
+        store_words(work.tile.memory, values, count * words);
+    else
+        for (std::size_t p = 0; p < count; ++p, values += stride)
+            store_words(work.tile.memory, values, words);
+    if (!op_->avdata.enabled) return;
+    const std::uint32_t words_of_event = plan_->avdata_words;
+    work.tile.counters.count(
+        spec::value::tile_counter::AVDATA_,
+        words_of_event == 0 ? crop_events_ : words_ / words_of_event - before / words_of_event);
+}
+
+// Where the plain engine goes on to store.
+NestCursor FastTensorEngine::plain_out() const {
+    NestCursor at(op_->out);
+    for (std::uint64_t left = words_; left > 0;) {
+        const auto run =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(left, at.left_in_pass()));
+        at.advance(run);
+        left -= run;
+    }
+    return at;
 }
 
 // What TensorEngine counts step by step, at the end of a block.
@@ -282,7 +371,11 @@ void FastTensorEngine::count_events(Work& work) {
     namespace counter = spec::value::tile_counter;
     const std::uint32_t end = step_ + plan_->steps();
     const auto passes = [&](std::uint32_t steps) { return end / steps - step_ / steps; };
-    if (op_->par.rotates() && end % plan_->release_steps == 0) {
+    if (op_->par.rotates() && !releases_later(*op_, *plan_)) {
+        const auto base = static_cast<std::uint32_t>(par_.address());
+        for (const std::uint32_t offset : plan_->parameters)
+            work.tile.memory.full[(base + offset) >> 2U] = RowOwner::none;
+    } else if (op_->par.rotates() && end % plan_->release_steps == 0) {
         for (std::size_t row = group_rows_._Find_first(); row < wide_rows;
              row = group_rows_._Find_next(row))
             work.tile.memory.full[row] = RowOwner::none;
@@ -301,7 +394,7 @@ void FastTensorEngine::count_events(Work& work) {
 
 Outcome FastTensorEngine::hand_over(Work& work, bool moved) {
     plain_.emplace(*op_, *shape_, state_->sums);
-    plain_->go_to(step_, out_, group_rows_);
+    plain_->go_to(step_, plain_out(), group_rows_);
     if (plan_->in_parts) {
         const std::size_t live = shape_->live_positions;
         for (std::size_t p = 0; p < live; ++p) {
@@ -321,10 +414,7 @@ Outcome FastTensorEngine::advance(Work& work) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = unmet_wait(work.tile.counters))
             return moved ? Outcome::moved : work.wait(*unready);
-        if (!moved) {
-            lay_out_steps();
-            prepared_group_.reset();
-        }
+        if (!moved) prepared_group_.reset();
         const Block now = block();
         if (!prepare(work, now)) return hand_over(work, moved);
         run_block(work, now);

@@ -4,6 +4,7 @@
 #include <hwy/aligned_allocator.h>
 
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <optional>
@@ -12,18 +13,26 @@
 #include "tensor_engine.h"
 #include "tensor_kernels.h"
 #include "tensor_plan.h"
+#include "tensor_quads.h"
 
 namespace reef::edgetpu::sim {
 
 /// Memory of the engine's work within one advance(); made for the largest plan of a program.
 struct TensorScratch {
-    std::vector<InputRun> runs;
-    std::vector<std::uint32_t> parameters;  ///< of each step, relative quarter rows
+    /// Positions that are computed at once.
+    static constexpr std::size_t most_positions = 64;
+
+    std::array<std::uint32_t, most_positions> positions;  ///< bytes of narrow memory
+    alignas(64) std::array<std::int32_t, lane_count> zeros;
+    OutputRows stage;
+    QuadParameters quads;
+    std::vector<const std::uint8_t*> quad_rows;
+    std::vector<std::uint8_t> quad_quarters;
+    hwy::AlignedFreeUniquePtr<std::uint8_t[]> quad_bytes;
     hwy::AlignedFreeUniquePtr<std::int16_t[]> rows;
     hwy::AlignedFreeUniquePtr<std::int16_t[]> weights;
     hwy::AlignedFreeUniquePtr<std::int32_t[]> sums;
     hwy::AlignedFreeUniquePtr<std::uint8_t[]> values;
-    OutputRows stage;
     std::size_t weight_values_kept = 0;
     std::size_t row_values_kept = 0;
 
@@ -62,18 +71,21 @@ class FastTensorEngine {
 
     [[nodiscard]] std::optional<Unmet> unmet_wait(const TileCounters& counters) const;
     [[nodiscard]] Block block() const;
-    void lay_out_steps();
     bool read_zeros(const TileMemory& memory, std::uint64_t group);
     bool set_stage(const TileMemory& memory, std::uint64_t group);
     [[nodiscard]] bool halfwords_fit(const TileMemory& memory) const;
     [[nodiscard]] bool prepare(const Work& work, const Block& block);
     void pack(const TileMemory& memory);
+    void point_at_rows(const TileMemory& memory);
+    void multiply(const TileMemory& memory, std::size_t count, bool add, std::int32_t* sums);
     void run_block(Work& work, const Block& block);
     void finish(Work& work, const Block& block, const std::int32_t* sums, NestCursor& acc,
                 std::size_t count);
     void keep_sums(TileMemory& memory, const std::int32_t* sums, NestCursor& acc,
                    std::size_t count) const;
     void store(Work& work, std::size_t count, unsigned words, std::size_t stride);
+    void store_words(TileMemory& memory, const std::uint8_t* values, std::size_t words);
+    [[nodiscard]] NestCursor plain_out() const;
     void count_events(Work& work);
     Outcome hand_over(Work& work, bool moved);
 
@@ -83,18 +95,20 @@ class FastTensorEngine {
     TensorState* state_;
     TensorScratch* scratch_ = nullptr;  ///< of this advance()
     const TensorKernels* kernels_;
+    const QuadKernels* quads_;  ///< null: the instruction's products are of pairs
     StepForm form_;
     unsigned used_lanes_;  ///< that can be seen; the plan's are rounded up
     NestCursor in_;
     NestCursor par_;
     NestCursor acc_;
     NestCursor position_;
-    NestCursor out_;
+    NestCursor out_;                 ///< of the plan
+    std::uint64_t words_ = 0;        ///< stored
+    std::uint64_t crop_events_ = 0;  ///< of a nest that crops, in this store()
     std::uint32_t step_ = 0;
     /// Whose zero points and output rows are laid out, in this advance().
     std::optional<std::uint64_t> prepared_group_;
     std::bitset<wide_rows> group_rows_;  ///< of rotating parameters, used by the current group
-    alignas(64) std::array<std::int32_t, lane_count> zeros_{};
     /// Goes on where values came that the fast way has no room for.
     std::optional<TensorEngine> plain_;
 };

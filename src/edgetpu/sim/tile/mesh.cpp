@@ -29,7 +29,7 @@ Outcome MeshEngine::send(Work& work) {
     if (link == nullptr) return work.stop("sends over the edge of the grid");
     while (!src_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = work.unready(op_->waits.view(), false, src_))
+        if (const auto unready = work.unready(op_->waits, false, src_))
             return moved ? Outcome::moved : work.wait(*unready);
         if (link->full()) return moved ? Outcome::moved : work.wait(Blocked::On::mesh_full);
         const auto word_at = static_cast<std::uint32_t>(src_.address());
@@ -41,11 +41,8 @@ Outcome MeshEngine::send(Work& work) {
             work.witness.monitor->mesh_sent(
                 work.witness.actor, work.fabric.neighbour(work.tile.number, op_->to), op_->to);
         const std::uint32_t words =
-            std::min(work.run(op_->waits.view(), false, src_, narrow_words), link->room());
-        const auto* from = &work.tile.memory.narrow[at];
-        const std::ptrdiff_t step = distance(op_->src);
-        for (std::uint32_t i = 0; i < words; ++i)
-            link->push(TileMemory::read<std::uint32_t>(from + i * step));
+            std::min(work.run(op_->waits, false, src_, narrow_words), link->room());
+        link->push(&work.tile.memory.narrow[at], distance(op_->src), words);
         work.count(out_counter[static_cast<unsigned>(op_->to)],
                    op_->out.events(words, src_.advance(words), op_->src.dimensions));
         moved = true;
@@ -60,7 +57,7 @@ Outcome MeshEngine::receive(Work& work) {
     MeshLink& link = work.tile.arrived[static_cast<unsigned>(op_->to)];
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = work.unready(op_->waits.view(), true, dst_))
+        if (const auto unready = work.unready(op_->waits, true, dst_))
             return moved ? Outcome::moved : work.wait(*unready);
         if (!op_->fills && link.empty())
             return moved ? Outcome::moved : work.wait(Blocked::On::mesh_empty);
@@ -68,14 +65,15 @@ Outcome MeshEngine::receive(Work& work) {
         if (word_at >= narrow_words)
             return work.stop(fmt::format("writes narrow word {:#x}", word_at));
         const std::size_t at = word_at * narrow_word_bytes;
-        std::uint32_t words = work.run(op_->waits.view(), true, dst_, narrow_words);
+        std::uint32_t words = work.run(op_->waits, true, dst_, narrow_words);
         if (!op_->fills) words = std::min(words, link.size());
         auto* to = &work.tile.memory.narrow[at];
         const std::ptrdiff_t step = distance(op_->dst);
-        for (std::uint32_t i = 0; i < words; ++i) {
-            const std::uint32_t word = op_->fills ? op_->fill_value : link.pop();
-            std::memcpy(to + i * step, &word, sizeof word);
-        }
+        if (op_->fills)
+            for (std::uint32_t i = 0; i < words; ++i)
+                std::memcpy(to + i * step, &op_->fill_value, narrow_word_bytes);
+        else
+            link.pop(to, step, words);
         if (work.witness && !op_->fills)
             work.witness.monitor->mesh_received(work.witness.actor, work.tile.number, op_->to);
         work.witness.writes(Watched::narrow, word_at);
@@ -92,8 +90,7 @@ Outcome MeshEngine::advance(Work& work) {
     bool moved = false;
     // Waits of a side that the transfer does not have hold back all of it.
     if (!op_->sends) {
-        if (const auto unready = work.unready(op_->waits.view(), false, src_))
-            return work.wait(*unready);
+        if (const auto unready = work.unready(op_->waits, false, src_)) return work.wait(*unready);
     }
     if (receiving_) moved = receive(work) != Outcome::waiting;
     if (work.fault) return Outcome::waiting;

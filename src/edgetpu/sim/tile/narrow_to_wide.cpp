@@ -55,13 +55,13 @@ bool NarrowToWideEngine::write_row(Work& work) {
 // Words that go on in one row.
 std::uint32_t NarrowToWideEngine::words_at_once(const Work& work) const {
     if (op_->row_level == 0) return 1;
-    return std::min<std::uint32_t>(work.run(op_->waits.view(), false, src_, narrow_words),
+    return std::min<std::uint32_t>(work.run(op_->waits, false, src_, narrow_words),
                                    (row_bytes - filled_) / narrow_word_bytes);
 }
 
 Outcome NarrowToWideEngine::advance(Work& work) {
     bool moved = false;
-    const auto waits = op_->waits.view();
+    const auto& waits = op_->waits;
     while (complete_ || !src_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (filled_ == 0 || complete_) {

@@ -86,26 +86,47 @@ class MessageStore {
 };
 
 /// Words from one neighbour that were sent and not yet taken. The depth is an assumption.
+///
+/// Sender and receiver may work side by side: neither sees what the other does before settle().
 class MeshLink {
   public:
     static constexpr unsigned depth = spec::mesh_depth;
 
-    [[nodiscard]] bool full() const { return count_ == depth; }
-    [[nodiscard]] bool empty() const { return count_ == 0; }
-    [[nodiscard]] unsigned size() const { return count_; }
-    [[nodiscard]] unsigned room() const { return depth - count_; }
-    void push(std::uint32_t word) { words_[(first_ + count_++) % depth] = word; }
-    std::uint32_t pop() {
-        const auto word = words_[first_];
-        first_ = (first_ + 1) % depth;
-        --count_;
-        return word;
+    // The sender's side.
+    [[nodiscard]] unsigned room() const { return depth - count_ - pushed_; }
+    [[nodiscard]] bool full() const { return room() == 0; }
+    /// Words that are `step` bytes apart in memory. At most room().
+    void push(const std::uint8_t* from, std::ptrdiff_t step, unsigned words) {
+        unsigned at = (first_ + count_ + pushed_) % depth;
+        pushed_ += words;
+        for (; words > 0; --words, from += step, at = (at + 1) % depth)
+            std::memcpy(&words_[at], from, sizeof words_[at]);
+    }
+
+    // The receiver's side.
+    [[nodiscard]] unsigned size() const { return count_ - popped_; }
+    [[nodiscard]] bool empty() const { return size() == 0; }
+    /// At most size().
+    void pop(std::uint8_t* to, std::ptrdiff_t step, unsigned words) {
+        unsigned at = (first_ + popped_) % depth;
+        popped_ += words;
+        for (; words > 0; --words, to += step, at = (at + 1) % depth)
+            std::memcpy(to, &words_[at], sizeof words_[at]);
+    }
+
+    /// Neither side is at work.
+    void settle() {
+        first_ = (first_ + popped_) % depth;
+        count_ += pushed_ - popped_;
+        pushed_ = popped_ = 0;
     }
 
   private:
     std::array<std::uint32_t, depth> words_{};
     unsigned first_ = 0;
-    unsigned count_ = 0;
+    unsigned count_ = 0;  ///< that both sides know of
+    alignas(64) unsigned pushed_ = 0;
+    alignas(64) unsigned popped_ = 0;
 };
 
 }  // namespace reef::edgetpu::sim

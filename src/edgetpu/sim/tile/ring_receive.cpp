@@ -11,54 +11,87 @@ void RingReceiveEngine::begin_group() {
         heads_due_ = op_->head.rows;
 }
 
-bool RingReceiveEngine::take_row(Work& work, std::int32_t row) {
-    auto& queue = work.tile.rings[static_cast<unsigned>(op_->ring)];
-    if (static_cast<std::uint32_t>(row) >= wide_rows) {
-        work.stop(fmt::format("writes wide row {:#x}", row));
-        return false;
-    }
-    const Message& message = queue.front();
+namespace {
+
+void copy_message(Work& work, const Message& message, std::uint32_t row) {
     auto& memory = work.tile.memory;
-    std::memcpy(memory.wide[row].data(), message.bytes.data(), message.size);
+    if (message.size == row_bytes)
+        memory.wide[row] = message.bytes;
+    else
+        std::memcpy(memory.wide[row].data(), message.bytes.data(), message.size);
     memory.row_length[row] = message.size;
     if (work.word_tags) memory.row_format[row] = RowFormat::plain_;
+}
+
+}  // namespace
+
+bool RingReceiveEngine::take_head(Work& work, RingQueue& queue) {
+    if (!receive(work, queue, static_cast<std::uint32_t>(head_row_))) return false;
+    head_row_ = head_row_ == op_->head.last ? op_->head.base : head_row_ + 1;
+    --heads_due_;
+    return true;
+}
+
+bool RingReceiveEngine::receive(Work& work, RingQueue& queue, std::uint32_t row) {
+    if (row >= wide_rows) {
+        work.stop(fmt::format("writes wide row {:#x}", static_cast<std::int32_t>(row)));
+        return false;
+    }
+    copy_message(work, queue.front(), row);
     queue.pop();
     if (work.witness)
         work.witness.monitor->received(work.witness.actor, work.tile.number, op_->ring);
-    work.witness.writes(Watched::wide, static_cast<std::uint32_t>(row), true);
+    work.witness.writes(Watched::wide, row, true);
     return true;
+}
+
+// Rows that follow each other, of which the first may be filled; how many. 0: it does not exist.
+std::uint32_t RingReceiveEngine::take_rows(Work& work, RingQueue& queue) {
+    const auto owner = op_->ring == Ring::a ? RowOwner::ring_a : RowOwner::ring_b;
+    const auto row = static_cast<std::uint32_t>(dst_.address());
+    const std::uint32_t most =
+        op_->waits.least_level == 0
+            ? 1
+            : std::min(work.run(op_->waits, true, dst_, wide_rows), std::uint32_t{queue.size()});
+    if (!receive(work, queue, row)) return 0;
+    work.fill(op_->dst, row, owner);
+    std::uint32_t rows = 1;
+    const auto step = static_cast<std::uint32_t>(op_->dst.step[0]);
+    for (std::uint32_t at = row + step; rows < most; ++rows, at += step) {
+        if (work.full(op_->dst, at)) break;
+        copy_message(work, queue.front(), at);
+        queue.pop();
+        work.fill(op_->dst, at, owner);
+    }
+    return rows;
 }
 
 Outcome RingReceiveEngine::advance(Work& work) {
     const auto counter = op_->ring == Ring::a ? spec::value::tile_counter::RING_READ_A_
                                               : spec::value::tile_counter::RING_READ_B_;
+    RingQueue& queue = work.tile.rings[static_cast<unsigned>(op_->ring)];
     bool moved = false;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        const auto waits = op_->waits.view();
-        auto unready = work.unready(waits, true, dst_);
-        if (!unready) unready = work.unready(waits, false, dst_);
+        auto unready = work.unready(op_->waits, true, dst_);
+        if (!unready) unready = work.unready(op_->waits, false, dst_);
         if (unready) return moved ? Outcome::moved : work.wait(*unready);
         if (!group_begun_) begin_group();
-        if (work.tile.rings[static_cast<unsigned>(op_->ring)].empty())
-            return moved ? Outcome::moved : work.wait(Blocked::On::ring_empty);
-        const bool head = heads_due_ > 0;
-        if (!head && work.full(op_->dst, static_cast<std::uint32_t>(dst_.address())))
-            return moved ? Outcome::moved : work.wait(Blocked::On::row_full);
-        moved = true;
-        if (work.budget > 0) --work.budget;
-        if (head) {
-            if (!take_row(work, head_row_)) return Outcome::waiting;
-            head_row_ = head_row_ == op_->head.last ? op_->head.base : head_row_ + 1;
-            --heads_due_;
+        if (queue.empty()) return moved ? Outcome::moved : work.wait(Blocked::On::ring_empty);
+        if (heads_due_ > 0) {
+            if (!take_head(work, queue)) return Outcome::waiting;
+            moved = true;
+            work.spend(1);
             continue;
         }
-        if (!take_row(work, dst_.address())) return Outcome::waiting;
-        work.fill(op_->dst, static_cast<std::uint32_t>(dst_.address()),
-                  op_->ring == Ring::a ? RowOwner::ring_a : RowOwner::ring_b);
-        const unsigned completed = dst_.advance();
+        if (work.full(op_->dst, static_cast<std::uint32_t>(dst_.address())))
+            return moved ? Outcome::moved : work.wait(Blocked::On::row_full);
+        const std::uint32_t rows = take_rows(work, queue);
+        if (rows == 0) return Outcome::waiting;
         group_begun_ = false;
-        if (op_->ring_read.fires(completed, op_->dst.dimensions)) work.count(counter);
+        work.count(counter, op_->ring_read.events(rows, dst_.advance(rows), op_->dst.dimensions));
+        moved = true;
+        work.spend(rows);
     }
     return Outcome::done;
 }

@@ -9,7 +9,7 @@ Outcome RingSendEngine::advance(Work& work) {
     bool moved = false;
     while (!src_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        const auto waits = op_->waits.view();
+        const auto& waits = op_->waits;
         auto unready = work.unready(waits, false, src_);
         if (!unready) unready = work.unready(waits, true, src_);
         if (unready) return moved ? Outcome::moved : work.wait(*unready);

@@ -20,12 +20,6 @@ bool reduces_innermost(const TensorOp& op) {
     return true;
 }
 
-/// Results are stored in words of up to four lanes.
-unsigned whole_words(unsigned lanes) {
-    constexpr unsigned lanes_of_word = 4;
-    return (lanes + lanes_of_word - 1) / lanes_of_word * lanes_of_word;
-}
-
 }  // namespace
 
 Result<TensorShape> shape_of(const TensorOp& op) {
@@ -158,7 +152,7 @@ Outcome TensorEngine::advance(Work& work) {
     bool moved = false;
     while (!acc_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        auto unready = work.unready(op_->waits.view(), false, loops_);
+        auto unready = work.unready(op_->waits, false, loops_);
         if (unready) return moved ? Outcome::moved : work.wait(*unready);
         if (!step(work)) return Outcome::waiting;
         moved = true;

@@ -26,6 +26,12 @@ struct TensorShape {
 /// Errors (unsupported, "not modelled"): loops whose results cannot be told apart.
 [[nodiscard]] Result<TensorShape> shape_of(const TensorOp& op);
 
+/// Results are stored in words of up to four lanes.
+[[nodiscard]] constexpr unsigned whole_words(unsigned lanes) {
+    constexpr unsigned lanes_of_word = 4;
+    return (lanes + lanes_of_word - 1) / lanes_of_word * lanes_of_word;
+}
+
 using LaneSums = std::array<std::int64_t, lane_count>;
 /// Sums of the positions that are not finished.
 using Sums = std::vector<LaneSums>;

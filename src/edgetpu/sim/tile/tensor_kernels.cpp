@@ -210,13 +210,11 @@ HWY_INLINE hn::Vec<D> output_values(D d, const std::int32_t* sums, const OutputR
     const float most = stage.halfwords ? 65535.0F : 255.0F;
     const auto zero = static_cast<float>(stage.zero);
     const auto clamp_min = hn::Set(df, stage.clamp_min);
-    // What is no number becomes the lower clamp.
+    // What is no number becomes the lower clamp. Integers clamp before rounding as behind it.
     y = hn::IfThenElse(hn::Eq(y, y), y, clamp_min);
     y = hn::Min(hn::Max(y, clamp_min), hn::Set(df, stage.clamp_max));
-    y = hn::Min(hn::Max(y, hn::Set(df, least - zero - 1)), hn::Set(df, most - zero + 1));
-    const auto z = hn::Add(hn::NearestInt(y), hn::Set(d, stage.zero));
-    return hn::Min(hn::Max(z, hn::Set(d, static_cast<std::int32_t>(least))),
-                   hn::Set(d, static_cast<std::int32_t>(most)));
+    y = hn::Min(hn::Max(y, hn::Set(df, least - zero)), hn::Set(df, most - zero));
+    return hn::Add(hn::NearestInt(y), hn::Set(d, stage.zero));
 }
 
 void requantise(const std::int32_t* sums, std::size_t count, unsigned lanes,
@@ -225,10 +223,11 @@ void requantise(const std::int32_t* sums, std::size_t count, unsigned lanes,
     const hn::Repartition<std::uint32_t, decltype(d)> du;
     const std::size_t width = hn::Lanes(d);
     const std::size_t all = count * lanes;
+    const std::size_t last_entry = std::max<std::size_t>(lanes, 16) - 1;
     const hn::Rebind<std::uint8_t, decltype(d)> d8;
     const hn::Rebind<std::int16_t, decltype(d)> d16;
     for (std::size_t i = 0; i < all; i += width) {
-        const auto z = output_values(d, sums + i, stage, i % 64);
+        const auto z = output_values(d, sums + i, stage, i & last_entry);
         if (stage.halfwords) {
             // Modulo 2^16 into the signed range, which the narrowing keeps.
             const auto low = hn::ShiftRight<16>(hn::ShiftLeft<16>(z));

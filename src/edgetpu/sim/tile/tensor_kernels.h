@@ -26,8 +26,8 @@ enum class StepForm : std::uint8_t {
     return form == StepForm::four_bytes ? 2 : 1;
 }
 
-/// From sums to stored values; see requantise.h. Rows of 64 entries, in which a row of fewer lanes
-/// is repeated.
+/// From sums to stored values; see requantise.h. An entry for each lane; fewer than 16 are repeated
+/// up to there.
 struct OutputRows {
     alignas(64) std::int32_t bias[64];  ///< with the start value
     alignas(64) float scale[64];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -208,12 +209,14 @@ std::vector<std::uint64_t> boundaries(const Walks& walks) {
     return all;
 }
 
-bool overlap(std::pair<std::int64_t, std::int64_t> a, std::pair<std::int64_t, std::int64_t> b) {
+using Range = std::pair<std::int64_t, std::int64_t>;
+
+bool overlap(Range a, Range b) {
     return a.first <= b.second && b.first <= a.second;
 }
 
 /// Addresses in [0, size).
-bool within(std::pair<std::int64_t, std::int64_t> range, std::size_t size) {
+bool within(Range range, std::size_t size) {
     return range.first >= 0 && range.second < static_cast<std::int64_t>(size);
 }
 
@@ -241,13 +244,33 @@ std::optional<Digits> position_digits(const TensorOp& op, const TensorShape& sha
     return loops;
 }
 
-bool sums_fit(const TensorOp& op, const TensorShape& shape) {
-    // The rest of 32 bits is the start value's and the bias'.
+// Nothing where 32 bits leave a bias no room beside sum and start value.
+std::optional<std::int32_t> most_bias(const TensorOp& op, const TensorShape& shape) {
     constexpr std::uint64_t most_sum = 1U << 30U;
-    const std::uint64_t weight = op.par_16bit ? 32768 : 255;
+    const std::uint64_t product = 255U * (op.par_16bit ? 32768U : 255U);
     const std::uint64_t elements = shape.steps / shape.positions * op.elements();
-    return elements <= most_sum / (255 * weight) &&
-           std::abs(std::int64_t{op.start_value}) <= 1 << 28;
+    const auto start = std::abs(std::int64_t{op.start_value});
+    if (elements > most_sum / product || start > 1 << 28) return std::nullopt;
+    return static_cast<std::int32_t>(std::numeric_limits<std::int32_t>::max() - start -
+                                     static_cast<std::int64_t>(elements * product));
+}
+
+/// Four taps of a bilinear blend, one position after the other.
+bool blends(const TensorOp& op, const TensorShape& shape) {
+    constexpr std::uint32_t taps = 0b11;
+    const auto by_two = [](const Nest& nest) {
+        return !crops(nest) && nest.dimensions > 2 && nest.count[0] == 2 && nest.count[1] == 2;
+    };
+    const auto inside_a_position = [](const Wait& wait) {
+        return !wait.destination && wait.level < 2;
+    };
+    return op.kind == TensorKind::resize && !op.resize.x.nearest && !op.resize.y.nearest &&
+           (op.reduction_steps == 0 ? op.reduction_mask == taps : op.reduction_steps == 4) &&
+           shape.live_positions == 1 && op.loops.visits() == shape.steps && by_two(op.loops) &&
+           by_two(op.in) && op.in.visits() >= shape.steps && op.acc_internal && !op.bias &&
+           !op.lane_scale && !op.table && !op.out_16bit && op.lanes <= 4 &&
+           op.lanes == op.last_lanes && !op.par.rotates() && !op.parameters.enabled &&
+           !op.partial_sums.enabled && std::ranges::none_of(op.waits.view(), inside_a_position);
 }
 
 bool operands_known(const TensorOp& op) {
@@ -265,29 +288,120 @@ std::uint64_t words_of(const TensorOp& op, const TensorShape& shape) {
            shape.positions_of_group * ((op.last_lanes * width + 3) / 4);
 }
 
-bool out_fits(const TensorOp& op, const TensorShape& shape,
-              std::pair<std::int64_t, std::int64_t>& range) {
+/// Of a nest whose lowest dimension may be cropped.
+Range range_of(const Nest& nest) {
+    std::array<std::int64_t, Nest::most_dimensions> stride{};
+    std::int64_t way = 0;
+    for (unsigned d = 0; d < nest.dimensions; ++d) {
+        stride[d] = way + nest.step[d];
+        way += (std::int64_t{nest.count[d]} - 1) * stride[d];
+    }
+    const auto range = [&](const auto& counts, std::int64_t base) {
+        Range all{base, base};
+        for (unsigned d = 0; d < nest.dimensions; ++d) {
+            const std::int64_t end = (std::int64_t{counts[d]} - 1) * stride[d];
+            (end < 0 ? all.first : all.second) += end;
+        }
+        return all;
+    };
+    auto count = nest.count;
+    if (!crops(nest) || nest.crop_dimension != 0) return range(count, nest.base);
+    count[0] = nest.crop_count;
+    const unsigned level = nest.crop_level;
+    if (level >= nest.dimensions) return range(count, nest.base);
+    count[level] = 1;
+    const Range cropped =
+        range(count, nest.base + (std::int64_t{nest.count[level]} - 1) * stride[level]);
+    if (nest.count[level] == 1) return cropped;
+    count[0] = nest.count[0];
+    count[level] = nest.count[level] - 1;
+    const Range whole = range(count, nest.base);
+    return {std::min(cropped.first, whole.first), std::max(cropped.second, whole.second)};
+}
+
+bool out_fits(const TensorOp& op, const TensorShape& shape, Range& range) {
     Nest whole = op.out;
     if (crops(whole) && whole.crop_count > whole.count[0]) return false;
     whole.crop_level = 0;
-    const auto digits = digits_of(whole);
-    if (!digits || op.out.rotates()) return false;
-    range = digits->range();
+    if (!digits_of(whole) || op.out.rotates()) return false;
+    range = range_of(op.out);
     if (!within(range, narrow_bytes)) return false;
     range.second += 3;
     return op.out.visits() >= words_of(op, shape);
 }
 
+// Digits that go on evenly become one.
+std::vector<Digit> merged(const std::vector<Digit>& digits) {
+    std::vector<Digit> out;
+    for (const auto& digit : digits) {
+        if (!out.empty() &&
+            digit.stride == out.back().stride * static_cast<std::int64_t>(out.back().count))
+            out.back().count *= digit.count;
+        else
+            out.push_back(digit);
+    }
+    return out;
+}
+
+/// Whether each digit's stride leaves room for a word at every place of those before it.
+bool goes_up(const std::vector<Digit>& digits) {
+    std::int64_t least = narrow_word_bytes;
+    for (const auto& digit : digits) {
+        if (digit.stride < least) return false;
+        least = digit.stride * static_cast<std::int64_t>(digit.count);
+    }
+    return true;
+}
+
+/// Whether nothing is overwritten that is read later, as many positions as are read at once, in an
+/// instruction whose inputs and results overlap: each position's word goes where its input is, and
+/// all are apart; or as far before it as those of all others, and each lies behind the one before.
+/// `out` is where words begin.
+bool in_place(const TensorOp& op, const TensorShape& shape, const Walks& walks, Range out) {
+    constexpr std::uint64_t most_inputs = 64;
+    const unsigned width = op.out_16bit ? 2 : 1;
+    Digits in = walks.in;
+    const auto to = digits_of(op.out);
+    if (walks.steps_of_position > most_inputs || shape.live_positions != 1 || !to ||
+        in.rotation_steps != 0 || !in.split(walks.steps_of_position) ||
+        std::max(op.lanes, op.last_lanes) * width > narrow_word_bytes)
+        return false;
+    const auto positions = merged(in.between(walks.steps_of_position, ~std::uint64_t{0}));
+    const auto words = merged(to->all);
+    if (positions.size() != words.size()) return false;
+    for (std::size_t d = 0; d < words.size(); ++d) {
+        if (positions[d].stride != words[d].stride) return false;
+        if (d + 1 < words.size() && positions[d].count != words[d].count) return false;
+    }
+    auto sorted = positions;
+    std::ranges::sort(sorted, {}, &Digit::stride);
+    const bool apart = goes_up(sorted);
+    const bool in_order = goes_up(positions);
+    const std::int64_t way = last_address(positions);
+    const Nest inputs = nest_of(in.between(1, walks.steps_of_position), in.base);
+    for (NestCursor at(inputs); !at.done(); at.advance()) {
+        const std::int64_t first = at.address();
+        const Range read{first, first + way + op.elements() - 1};
+        if (!overlap(read, {out.first, out.second + 3})) continue;
+        const std::int64_t before = first - to->base;
+        const bool same_word =
+            before + static_cast<std::int64_t>(op.elements()) <= std::int64_t{narrow_word_bytes};
+        if (before < 0 || !(same_word ? apart : in_order)) return false;
+    }
+    return true;
+}
+
 // Reads and writes of the instruction that must not pass each other.
 bool set_order(const TensorOp& op, const TensorShape& shape, Walks& walks) {
-    std::pair<std::int64_t, std::int64_t> out;
+    Range out;
     if (!out_fits(op, shape, out)) return false;
     auto in = walks.in.range();
     auto par = walks.par.range();
     auto acc = walks.acc.range();
     if (!within(in, narrow_bytes) || !within(par, 4 * wide_rows)) return false;
     in.second += 3;
-    walks.one_by_one = overlap(in, out);
+    out.second -= 3;
+    walks.one_by_one = overlap(in, {out.first, out.second + 3}) && !in_place(op, shape, walks, out);
     if (walks.one_by_one && shape.live_positions != 1) return false;
     if (!walks.acc_used) return true;
     if (!within(acc, 4 * wide_rows)) return false;
@@ -327,6 +441,36 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> largest_block(const Walks
     return std::nullopt;
 }
 
+void set_words(const TensorOp& op, TensorPlan& plan) {
+    plan.out_of_word = op.out;
+    const auto digits = digits_of(op.out);
+    if (!digits) return;
+    plan.out_of_word = nest_of(merged(digits->all), digits->base);
+    plan.avdata_words = static_cast<std::uint32_t>(
+        op.out.visits_below(std::min<unsigned>(op.avdata.level, op.out.dimensions)));
+}
+
+// Where a position's steps find their operands, relative to its first step.
+void set_steps(const std::vector<Digit>& in, const std::vector<Digit>& par, TensorPlan& plan) {
+    const Nest in_of_step = nest_of(in, 0);
+    const Nest parameter_of_step = nest_of(par, 0);
+    const auto bytes = static_cast<std::int32_t>(plan.step_bytes);
+    for (NestCursor at(in_of_step); !at.done(); at.advance()) {
+        const std::int32_t offset = at.address();
+        if (!plan.runs.empty() &&
+            offset ==
+                plan.runs.back().offset + bytes * static_cast<std::int32_t>(plan.runs.back().steps))
+            ++plan.runs.back().steps;
+        else
+            plan.runs.push_back({offset, 1});
+    }
+    plan.runs_of_quads = plan.runs;
+    for (InputRun& run : plan.runs_of_quads) run.steps = (run.steps * plan.step_bytes + 3) / 4;
+    plan.parameters.reserve(plan.reduction);
+    for (NestCursor at(parameter_of_step); !at.done(); at.advance())
+        plan.parameters.push_back(static_cast<std::uint32_t>(at.address()));
+}
+
 void set_events(const TensorOp& op, TensorPlan& plan) {
     const auto passes = [](const Nest& nest, unsigned level) {
         return static_cast<std::uint32_t>(nest.visits_below(level));
@@ -342,8 +486,9 @@ void set_events(const TensorOp& op, TensorPlan& plan) {
 
 TensorPlan plan_of(const TensorOp& op, const TensorShape& shape) {
     TensorPlan plan;
+    plan.blends = blends(op, shape);
     if (!operands_known(op) || shape.steps == 0 || shape.steps > most_steps ||
-        !sums_fit(op, shape) || std::isnan(op.clamp_min) || std::isnan(op.clamp_max))
+        !most_bias(op, shape) || std::isnan(op.clamp_min) || std::isnan(op.clamp_max))
         return plan;
     const auto walks = walks_of(op, shape);
     if (!walks) return plan;
@@ -361,9 +506,7 @@ TensorPlan plan_of(const TensorOp& op, const TensorShape& shape) {
     const auto outer = split->loops.between(steps, ~std::uint64_t{0});
     for (std::size_t d = 0; d < outer.size(); ++d)
         plan.reduction_mask |= std::uint32_t{outer[d].reduction} << d;
-    plan.in_of_step = nest_of(split->in.between(1, reduction), 0);
-    plan.parameter_of_step = nest_of(split->par.between(1, reduction), 0);
-    plan.in_of_position = nest_of(split->in.between(reduction, steps), 0);
+    plan.in_of_position = nest_of(merged(split->in.between(reduction, steps)), 0);
     if (!op.acc_internal) {
         plan.acc_of_block = outer_nest(split->acc, steps);
         plan.acc_of_position = nest_of(split->acc.between(reduction, steps), 0);
@@ -371,7 +514,10 @@ TensorPlan plan_of(const TensorOp& op, const TensorShape& shape) {
             static_cast<std::int32_t>(last_address(split->acc.between(1, reduction)));
     }
     set_events(op, plan);
+    set_words(op, plan);
+    plan.most_bias = *most_bias(op, shape);
     plan.step_bytes = op.elements();
+    set_steps(split->in.between(1, reduction), split->par.between(1, reduction), plan);
     plan.step_pairs = (op.elements() + 1) / 2;
     plan.lanes =
         op.acc_internal ? std::bit_ceil(std::max({op.lanes, op.last_lanes, 4U})) : lane_count;

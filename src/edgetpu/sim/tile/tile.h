@@ -98,11 +98,13 @@ struct Work {
     TensorScratch* scratch = nullptr;  ///< of the thread; null: no tensor engine needs it
 
     /// As unmet(); waits that are met order what follows behind the events they waited for.
-    [[nodiscard]] std::optional<Unmet> unready(std::span<const Wait> waits, bool destination,
+    template <std::size_t most>
+    [[nodiscard]] std::optional<Unmet> unready(const Waits<most>& waits, bool destination,
                                                const NestCursor& at) const {
-        auto missing = unmet(waits, destination, at, tile.counters);
+        if (!at.at_pass_start(waits.least_level)) return std::nullopt;
+        auto missing = unmet(waits.view(), destination, at, tile.counters);
         if (missing || !witness) return missing;
-        for (const auto& wait : waits)
+        for (const auto& wait : waits.view())
             if (wait.destination == destination && at.at_pass_start(wait.level))
                 witness.monitor->waited(witness.actor, tile.number, wait, needed(wait, at));
         return missing;
@@ -110,11 +112,13 @@ struct Work {
     /// Visits from the cursor's on that follow each other without a wait, an event or the end of a
     /// pass before the last, and whose addresses are below `size`, or 1. Strict runs look at every
     /// visit.
-    [[nodiscard]] std::uint32_t run(std::span<const Wait> waits, bool destination,
+    template <std::size_t most>
+    [[nodiscard]] std::uint32_t run(const Waits<most>& waits, bool destination,
                                     const NestCursor& at, std::size_t size) const {
         if (witness) return 1;
-        for (const auto& wait : waits)
-            if (wait.destination == destination && wait.level == 0) return 1;
+        if (waits.least_level == 0)
+            for (const auto& wait : waits.view())
+                if (wait.destination == destination && wait.level == 0) return 1;
         const auto visits = static_cast<std::uint32_t>(
             std::min<std::uint64_t>(at.left_in_pass(), std::max<std::uint64_t>(budget, 1)));
         const std::int64_t first = at.address();

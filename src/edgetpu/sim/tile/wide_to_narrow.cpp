@@ -11,7 +11,7 @@ WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
                   "reef disasm --check FILE says whether it waits for those rows");
         return Fill::faulty;
     }
-    if (const auto unready = work.unready(op_->waits.view(), false, src_)) {
+    if (const auto unready = work.unready(op_->waits, false, src_)) {
         work.wait(*unready);
         return Fill::waiting;
     }
@@ -80,19 +80,35 @@ void WideToNarrowEngine::count_words(Work& work, std::uint32_t words) {
                op_->written.events(words, completed, op_->dst.dimensions));
 }
 
-// Several whole words of one row; false when there is at most one.
+namespace {
+
+template <unsigned unit>
+void copy_words(std::uint8_t* to, std::ptrdiff_t step, const std::uint8_t* from,
+                std::uint32_t words) {
+    for (std::uint32_t i = 0; i < words; ++i) std::memcpy(to + i * step, from + i * unit, unit);
+}
+
+}  // namespace
+
+// Whole words of one row; false when there is none.
 bool WideToNarrowEngine::write_run(Work& work, unsigned unit) {
     if (op_->row_level == 0 || skip_bytes_ > 0 || word_filled_ > 0) return false;
-    const std::uint32_t words = std::min(
-        work.run(op_->waits.view(), true, dst_, op_->to_scaling ? scaling_words : narrow_words),
-        (static_cast<unsigned>(row_bytes) - row_at_) / unit);
-    if (words < 2) return false;
+    const unsigned words_left = (static_cast<unsigned>(row_bytes) - row_at_) / unit;
+    if (words_left == 0) return false;
+    const std::size_t size = op_->to_scaling ? scaling_words : narrow_words;
+    const std::uint32_t words = std::min(work.run(op_->waits, true, dst_, size), words_left);
+    if (words == 1 && static_cast<std::uint32_t>(dst_.address()) >= size) return false;
     auto& memory = work.tile.memory;
     const auto at = static_cast<std::uint32_t>(dst_.address()) * std::size_t{unit};
     std::uint8_t* to = op_->to_scaling ? &memory.scaling[at] : &memory.narrow[at];
+    const std::uint8_t* from = &row_[row_at_];
     const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(unit) * op_->dst.step[0];
-    for (std::uint32_t i = 0; i < words; ++i)
-        std::memcpy(to + i * step, &row_[row_at_ + i * unit], unit);
+    if (step == static_cast<std::ptrdiff_t>(unit))
+        std::memcpy(to, from, words * unit);
+    else if (unit == narrow_word_bytes)
+        copy_words<narrow_word_bytes>(to, step, from, words);
+    else
+        copy_words<scaling_word_bytes>(to, step, from, words);
     row_at_ += words * unit;
     count_words(work, words);
     return true;
@@ -116,9 +132,14 @@ Outcome WideToNarrowEngine::advance(Work& work) {
     bool moved = false;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = work.unready(op_->waits.view(), true, dst_))
+        if (const auto unready = work.unready(op_->waits, true, dst_))
             return moved ? Outcome::moved : work.wait(*unready);
-        if (write_run(work, unit)) {
+        if (row_at_ == row_bytes && skip_bytes_ == 0 && word_filled_ == 0) {
+            const Fill row = next_row(work);
+            if (row == Fill::faulty) return Outcome::waiting;
+            if (row == Fill::waiting) return moved ? Outcome::moved : Outcome::waiting;
+        }
+        if (!work.witness && write_run(work, unit)) {
             moved = true;
             continue;
         }
