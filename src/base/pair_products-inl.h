@@ -41,7 +41,7 @@ inline constexpr bool may_have_quad_products = has_quad_products || HWY_TARGET =
 /// sum + a[4i] * b[4i] + ... + a[4i + 3] * b[4i + 3] in lane i, modulo 2^32, of bytes: those of `a`
 /// are unsigned, those of `b` signed. Only for targets that may have it.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
-HWY_INLINE V add_quad_products(D /*d*/, V a, V b, V sum) {
+HWY_INLINE V add_quad_products(D /*d*/, [[maybe_unused]] V a, [[maybe_unused]] V b, V sum) {
     static_assert(sizeof(D) > 0 && may_have_quad_products);
 #if HWY_TARGET == HWY_AVX3_DL
     asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
@@ -56,7 +56,7 @@ HWY_INLINE V add_quad_products(D /*d*/, V a, V b, V sum) {
 inline constexpr bool may_have_signed_quad_products = HWY_TARGET == HWY_NEON;
 
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
-HWY_INLINE V add_signed_quad_products(D /*d*/, V a, V b, V sum) {
+HWY_INLINE V add_signed_quad_products(D /*d*/, [[maybe_unused]] V a, [[maybe_unused]] V b, V sum) {
     static_assert(sizeof(D) > 0 && may_have_signed_quad_products);
 #if HWY_TARGET == HWY_NEON
     asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
