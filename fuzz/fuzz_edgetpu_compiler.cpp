@@ -25,7 +25,8 @@ void check_programs(const model::Model& compiled) {
 
 void visit(const model::Model& model) {
     for (const std::size_t programs : {1, 3}) {
-        const auto compiled = edgetpu::compile(model, {.most_programs = programs});
+        const auto compiled =
+            edgetpu::compile(model, {.most_programs = programs, .keep_islands = true});
         if (!compiled) {
             check(!compiled.error().what.empty(), "a refusal says why");
             check(compiled.error().hint.find("bug") == std::string::npos,

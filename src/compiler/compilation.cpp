@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace reef::compiler {
 namespace {
@@ -66,8 +68,24 @@ std::optional<std::size_t> node_at(const model::Subgraph& graph, const Error& er
     return std::nullopt;
 }
 
+/// Programs beside the largest that the CPU would have done with sooner: their nodes, with why.
+Excluded islands(const Graph& graph, const Partition& parts, const Backend& backend) {
+    Excluded out;
+    if (parts.programs.size() < 2) return out;
+    const auto largest = std::ranges::max_element(parts.programs, {}, &Program::macs);
+    for (const Program& program : parts.programs) {
+        if (&program == &*largest) continue;
+        const auto number = static_cast<std::size_t>(&program - parts.programs.data());
+        const std::string why = backend.sooner_on_cpu(graph, program, number);
+        if (why.empty()) continue;
+        for (const std::size_t node : program.nodes) out.emplace(node, why);
+    }
+    return out;
+}
+
+/// `left`: what the next attempt leaves to the CPU beside `excluded`; none: this was the last.
 Result<Lowered> attempt(const model::Model& model, Backend& backend, const Excluded& excluded,
-                        Passes& passes) {
+                        Passes& passes, Excluded& left) {
     REEF_CHECK(passes.begin(pass::read));
     Graph graph = read_graph(model);
     passes.print(pass::read, [&] { return to_text(graph); });
@@ -83,6 +101,7 @@ Result<Lowered> attempt(const model::Model& model, Backend& backend, const Exclu
     std::vector<ProgramOperator> operators;
     for (const Program& program : parts.programs)
         operators.push_back(REEF_TRY(backend.lower(graph, program, passes)));
+    if (!passes.options().keep_islands) left = islands(graph, parts, backend);
     out.model = with_programs(graph, parts, operators);
     out.listing = passes.listing();
     return out;
@@ -90,10 +109,21 @@ Result<Lowered> attempt(const model::Model& model, Backend& backend, const Exclu
 
 }  // namespace
 
-Status Passes::check() const {
-    if (options_.print_after.empty() || holds(names_, options_.print_after)) return {};
-    return fail(Cause::bad_argument, fmt::format("no pass '{}'", options_.print_after), {},
-                fmt::format("passes are {}", fmt::join(names_, ", ")));
+Status Passes::check() {
+    const auto &after = options_.print_after, &before = options_.print_before;
+    if (!after.empty() && !before.empty())
+        return fail(Cause::bad_argument, "a program is printed behind one pass or in front of one");
+    const std::string& name = after.empty() ? before : after;
+    if (name.empty()) return {};
+    const auto found = std::ranges::find(names_, name);
+    if (found == names_.end())
+        return fail(Cause::bad_argument, fmt::format("no pass '{}'", name), {},
+                    fmt::format("passes are {}", fmt::join(names_, ", ")));
+    if (!before.empty() && found == names_.begin())
+        return fail(Cause::bad_argument, fmt::format("nothing is there before '{}'", name), {},
+                    "it reads the model");
+    printed_ = before.empty() ? *found : *std::prev(found);
+    return {};
 }
 
 Status Passes::begin(std::string_view pass) const {
@@ -115,13 +145,19 @@ Result<Lowered> compile(const model::Model& model, Backend& backend,
     REEF_CHECK(check_plain(model, backend));
     Passes passes(with_common_passes(own), options);
     REEF_CHECK(passes.check());
-    // Each attempt has one operator fewer for the chip.
+    // Each attempt has fewer operators for the chip.
     for (Excluded excluded;;) {
-        auto done = attempt(model, backend, excluded, passes);
-        if (done || done.error().cause != Cause::unsupported) return done;
-        const auto node = node_at(model.subgraphs.front(), done.error());
-        if (!node || excluded.contains(*node)) return done;
-        excluded.emplace(*node, done.error().what);
+        Excluded left;
+        auto done = attempt(model, backend, excluded, passes, left);
+        if (done) {
+            if (left.empty()) return done;
+            excluded.merge(left);
+        } else {
+            if (done.error().cause != Cause::unsupported) return done;
+            const auto node = node_at(model.subgraphs.front(), done.error());
+            if (!node || excluded.contains(*node)) return done;
+            excluded.emplace(*node, done.error().what);
+        }
         backend.forget();
         passes.clear();
     }

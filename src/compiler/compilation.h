@@ -20,13 +20,14 @@ class Passes {
     Passes(std::vector<std::string_view> names, const chip::CompileOptions& options)
         : names_(std::move(names)), options_(options) {}
 
-    /// Errors: bad_argument when options.print_after names none of them.
-    [[nodiscard]] Status check() const;
+    /// Errors: bad_argument when options.print_after or print_before names none of them, or the
+    /// latter the first, or both are given.
+    [[nodiscard]] Status check();
     /// Errors: cancelled.
     [[nodiscard]] Status begin(std::string_view pass) const;
     /// Behind a pass. `text` makes the text, and is called only for the pass that was asked for.
     void print(std::string_view pass, const auto& text) {
-        if (options_.print_after == pass) listing_ += text();
+        if (printed_ == pass) listing_ += text();
     }
     [[nodiscard]] const chip::CompileOptions& options() const { return options_; }
     [[nodiscard]] const std::string& listing() const { return listing_; }
@@ -35,6 +36,7 @@ class Passes {
   private:
     std::vector<std::string_view> names_;
     const chip::CompileOptions& options_;
+    std::string_view printed_;  ///< the pass behind which the program is printed
     std::string listing_;
 };
 
@@ -59,6 +61,14 @@ class Backend {
     /// that operator to the CPU: everything is compiled again without it.
     [[nodiscard]] virtual Result<ProgramOperator> lower(const Graph& graph, const Program& program,
                                                         Passes& passes) = 0;
+    /// Why the CPU computes a program sooner than the chip with all its transfers, by the
+    /// estimates; empty where it does not. `number`: in the order of lower(). Asked where there are
+    /// several, but for the one with the most work.
+    [[nodiscard]] virtual std::string sooner_on_cpu(const Graph& /*graph*/,
+                                                    const Program& /*program*/,
+                                                    std::size_t /*number*/) const {
+        return {};
+    }
     /// Another attempt begins: what lower() noted of its programs does not count.
     virtual void forget() = 0;
 };
@@ -70,7 +80,7 @@ class Backend {
 struct Lowered {
     model::Model model;
     std::vector<chip::CompiledOperator> operators;
-    std::string listing;  ///< of options.print_after
+    std::string listing;  ///< of options.print_after, or print_before
 };
 
 /// `own`: the backend's passes in their order. Errors: as chip::Compiler::compile().

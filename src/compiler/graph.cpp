@@ -36,6 +36,7 @@ struct TextOf {
     std::string operator()(const LeakyRelu& o) const {
         return fmt::format("below zero times {}", o.slope);
     }
+    std::string operator()(const HardSwish&) const { return "hard swish"; }
     std::string operator()(const Prelu&) const { return "below zero times a slope by channel"; }
     std::string operator()(const ByElement&) const { return "with an image of constants"; }
     std::string operator()(const Rescale&) const { return "rescale"; }
@@ -65,6 +66,9 @@ struct TextOf {
     }
     std::string operator()(const Blocks& o) const {
         return fmt::format("blocks of {} {} channels", o.side, o.from_channels ? "from" : "to");
+    }
+    std::string operator()(const Lstm& o) const {
+        return fmt::format("lstm of {} units on {} channels", o.units, o.input[0].in_channels);
     }
     std::string operator()(const Transpose& o) const {
         return fmt::format("transpose {} {} {}", static_cast<int>(o.from[0]),

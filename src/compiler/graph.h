@@ -96,6 +96,7 @@ struct Minimum {};
 struct LeakyRelu {
     float slope = 0;
 };
+struct HardSwish {};
 /// Below zero: times its channel's slope, which a depthwise convolution of a pixel applies.
 struct Prelu {
     Convolution slopes;
@@ -147,6 +148,17 @@ struct Pad {
     std::int32_t top = 0, bottom = 0, left = 0, right = 0;
     std::int32_t channels = 0;  ///< behind the others
 };
+/// UNIDIRECTIONAL_SEQUENCE_LSTM of one batch: each pixel of the input is a step. The second and the
+/// third value that it reads are states, which it also writes: what it gave last, and the cell.
+struct Lstm {
+    /// Of each gate: of the input, with the gate's bias, and of what the step before gave.
+    std::array<Convolution, 4> input, recurrent;
+    std::int32_t units = 0;
+    float cell_scale = 0;  ///< of 16 bits
+    float cell_clip = 0;   ///< 0: none
+};
+/// Order of the gates.
+enum LstmGate : std::size_t { input_gate, forget_gate, cell_gate, output_gate };
 /// Bytes as they are in another shape: RESHAPE, SQUEEZE, EXPAND_DIMS.
 struct Reshape {};
 /// A block of pixels becomes one with their channels one behind the other; or, with
@@ -168,9 +180,9 @@ struct Unknown {
 };
 
 using Operation = std::variant<Unknown, Folded, Convolution, Sum, Difference, Product, Maximum,
-                               Minimum, Rescale, LeakyRelu, Prelu, ByElement, Logistic, Tanh,
-                               Softmax, Concatenation, MaxPool, AveragePool, Resize, Slice, Pad,
-                               Reshape, Transpose, TransposedConvolution, Blocks>;
+                               Minimum, Rescale, LeakyRelu, HardSwish, Prelu, ByElement, Logistic,
+                               Tanh, Softmax, Concatenation, MaxPool, AveragePool, Resize, Slice,
+                               Pad, Reshape, Transpose, TransposedConvolution, Blocks, Lstm>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

@@ -56,13 +56,17 @@ class GraphReader {
     void add(const Operator& op);
     /// Each tensor is written once, before it is read.
     [[nodiscard]] std::string order_problem(const Node& node);
-    [[nodiscard]] std::string problem_of(const Node& node) const;
+    [[nodiscard]] std::string problem_of(const Operator& op, const Node& node) const;
+    /// Whether the value is a state that the operator itself reads and writes.
+    [[nodiscard]] bool is_kept_by(const Operator& op, ValueId value) const;
 
     Read operation_of(const Operator& op);
     template <typename Options>
     Read windowed(const Operator& op) const;
     Read fully_connected(const Operator& op) const;
-    Read with_constants(const Operator& op, Convolution conv, std::size_t bias = 2) const;
+    /// `bias`, `weights`: their positions; no bias where there are no such inputs.
+    Read with_constants(const Operator& op, Convolution conv, std::size_t bias = 2,
+                        std::size_t weights = 1) const;
     Read transposed(const Operator& op) const;
     Read blocks(const Operator& op) const;
     Read sum(const Operator& op) const;
@@ -85,6 +89,9 @@ class GraphReader {
                   std::span<const std::int32_t> step) const;
     Read reshape(const Operator& op) const;
     Read transpose(const Operator& op) const;
+    Read lstm(const Operator& op) const;
+    [[nodiscard]] std::string lstm_problem(const Operator& op) const;
+    [[nodiscard]] std::string lstm_state_problem(const Operator& op) const;
     /// Why they are not two computed tensors of the output's shape; empty when they are.
     [[nodiscard]] std::string pair_problem(const Operator& op) const;
 

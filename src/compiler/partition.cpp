@@ -18,6 +18,9 @@ bool is_folded(const Node& node) {
 std::uint64_t macs_of(const Graph& graph, const Node& node) {
     const Value& out = graph.values[node.outputs[0]];
     const auto elements = static_cast<std::uint64_t>(out.pixels() * out.channels);
+    if (const auto* lstm = std::get_if<Lstm>(&node.operation))
+        return elements * lstm->input.size() *
+               static_cast<std::uint64_t>(lstm->input[0].in_channels + lstm->units);
     const auto* conv = std::get_if<Convolution>(&node.operation);
     const auto* transposed = std::get_if<TransposedConvolution>(&node.operation);
     if (transposed != nullptr) conv = &transposed->of;

@@ -7,8 +7,9 @@
 
 namespace reef::compiler {
 
-Read GraphReader::with_constants(const Operator& op, Convolution conv, std::size_t bias) const {
-    const Tensor& weights = tensor(op.inputs[1]);
+Read GraphReader::with_constants(const Operator& op, Convolution conv, std::size_t bias,
+                                 std::size_t weights_at) const {
+    const Tensor& weights = tensor(op.inputs[weights_at]);
     const Bytes bytes = model_.constant(weights);
     if (bytes.empty()) return std::unexpected("its weights are computed");
     if (!is_byte(weights.type) || !weights.quantization || !weights.quantization->quantized())

@@ -41,9 +41,9 @@ Value value_of(const Tensor& tensor) {
         value.problem = fmt::format("'{}' is {}, not of 8 bits", tensor.name, name_of(tensor.type));
     } else if (!q || q->scale.size() != 1 || !(q->scale[0] > 0)) {
         value.problem = fmt::format("'{}' has not one scale", tensor.name);
-    } else if (tensor.is_variable) {
-        value.problem = fmt::format("'{}' keeps its value between runs", tensor.name);
     } else {
+        if (tensor.is_variable)
+            value.problem = fmt::format("'{}' keeps its value between runs", tensor.name);
         value.scale = q->scale[0];
         const auto stored = q->zero_point.empty() ? 0 : q->zero_point[0];
         value.zero = static_cast<std::int32_t>(stored) + flip_of(tensor.type);
@@ -74,7 +74,7 @@ void GraphReader::add(const Operator& op) {
     for (const TensorIndex i : op.inputs)
         if (i != model::absent_tensor && !is_constant(i)) node.inputs.push_back(id(i));
     auto problem = order_problem(node);
-    if (problem.empty()) problem = problem_of(node);
+    if (problem.empty()) problem = problem_of(op, node);
     auto read = problem.empty() ? operation_of(op) : std::unexpected(std::move(problem));
     node.operation = read ? std::move(*read) : Operation{Unknown{std::move(read).error()}};
     graph_.nodes.push_back(std::move(node));
@@ -91,11 +91,12 @@ std::string GraphReader::order_problem(const Node& node) {
     return problem;
 }
 
-std::string GraphReader::problem_of(const Node& node) const {
+std::string GraphReader::problem_of(const Operator& op, const Node& node) const {
     if (node.inputs.empty()) return "it computes constants";
     for (const auto* list : {&node.inputs, &node.outputs})
         for (const ValueId i : *list)
-            if (!graph_.values[i].problem.empty()) return graph_.values[i].problem;
+            if (!graph_.values[i].problem.empty() && !is_kept_by(op, i))
+                return graph_.values[i].problem;
     return {};
 }
 
@@ -123,6 +124,8 @@ Read GraphReader::operation_of(const Operator& op) {
             return minimum(op);
         case Op::leaky_relu:
             return LeakyRelu{options<model::LeakyReluOptions>(op).alpha};
+        case Op::hard_swish:
+            return HardSwish{};
         case Op::prelu:
             return prelu(op);
         case Op::quantize:
@@ -164,8 +167,9 @@ Read GraphReader::operation_of(const Operator& op) {
         case Op::depth_to_space:
             return blocks(op);
         case Op::l2_normalization:
-        case Op::unidirectional_sequence_lstm:
             return std::unexpected("how the chip computes it is not known of any program");
+        case Op::unidirectional_sequence_lstm:
+            return lstm(op);
         case Op::transpose:
             return transpose(op);
         default:

@@ -78,6 +78,19 @@ class Network {
             name("weights"), type_, shape, data,
             is_signed() ? per_channel(std::move(scales), axis) : per_tensor(0.005F, 125));
     }
+    /// int8 alone: one symmetric scale.
+    TensorIndex symmetric(const Shape& shape) {
+        const auto data = different(elements_of(shape));
+        return builder_.constant<std::uint8_t>(name("weights"), type_, shape, data,
+                                               per_tensor(0.004F, is_signed() ? 0 : 128));
+    }
+    /// What is kept between runs, in the numbers of `out()` or in 16 bits.
+    TensorIndex state(const Shape& shape) {
+        return builder_.variable(name("state"), type_, shape, numbers(out_scale));
+    }
+    TensorIndex wide_state(const Shape& shape) {
+        return builder_.variable(name("state"), ElementType::int16, shape, per_tensor(0x1p-12F, 0));
+    }
     TensorIndex bias(std::int32_t channels) {
         Shape values(static_cast<std::size_t>(channels));
         for (std::size_t c = 0; c < values.size(); ++c)
@@ -390,6 +403,24 @@ void add_movements(Samples& s) {
           DepthToSpaceOptions{2});
 }
 
+void add_recurrent(Samples& s) {
+    s.add(Op::unidirectional_sequence_lstm, "8 units, 4 steps", [](Network& n) {
+        constexpr std::int32_t units = 8, steps = 4, gates = 4;
+        std::vector<TensorIndex> inputs{n.in({1, steps, depth}, 0.02F)};
+        for (const std::int32_t columns : {depth, units})
+            for (std::int32_t g = 0; g < gates; ++g)
+                inputs.push_back(n.symmetric({units, columns}));
+        inputs.insert(inputs.end(), 3, absent_tensor);
+        for (std::int32_t g = 0; g < gates; ++g) inputs.push_back(n.bias(units));
+        inputs.insert(inputs.end(), 2, absent_tensor);
+        inputs.push_back(n.state({1, units}));
+        inputs.push_back(n.wide_state({1, units}));
+        inputs.insert(inputs.end(), 4, absent_tensor);
+        n.add(Op::unidirectional_sequence_lstm, std::move(inputs), {n.out({1, steps, units})},
+              UnidirectionalSequenceLstmOptions{.activation = Activation::tanh});
+    });
+}
+
 }  // namespace
 
 Result<std::vector<OperatorSample>> operator_samples(ElementType type) {
@@ -402,6 +433,7 @@ Result<std::vector<OperatorSample>> operator_samples(ElementType type) {
     add_tables(samples);
     add_joints(samples);
     add_movements(samples);
+    add_recurrent(samples);
     return samples.take();
 }
 

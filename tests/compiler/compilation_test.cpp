@@ -32,6 +32,7 @@ class Drawer final : public Backend {
     std::string beyond;           ///< behind the place of that refusal
     Cause cause = Cause::unsupported;
     std::size_t usual = 1;
+    bool far = false;                 ///< the CPU is always sooner
     std::vector<std::size_t> filled;  ///< nodes of the programs of this attempt
     unsigned attempts = 1;
 
@@ -53,6 +54,12 @@ class Drawer final : public Backend {
         passes.print(own_passes[0], [&] { return std::to_string(program.nodes.size()); });
         return ProgramOperator{
             {.builtin = model::Op::custom, .custom = std::string(program_name), .version = 1}, {}};
+    }
+    [[nodiscard]] std::string sooner_on_cpu(const Graph&, const Program& program,
+                                            std::size_t number) const override {
+        return far ? "the drawer is far: " + std::to_string(number) + " of " +
+                         std::to_string(program.nodes.size())
+                   : "";
     }
     void forget() override {
         filled.clear();
@@ -128,6 +135,18 @@ TEST(Compilation, WhatDoesNotFitIsLeftOutAndTheRestCompiledAnew) {
     }
 }
 
+/// The program with the most work stays, however far the chip is.
+TEST(Compilation, SmallIslandsAreLeftToTheCpu) {
+    Drawer drawer;
+    drawer.far = true;
+    const auto done = compile(sums(), drawer, own_passes, {.most_programs = 2});
+    ASSERT_TRUE(done) << done.error().message();
+    EXPECT_EQ(drawer.attempts, 2U);
+    EXPECT_THAT(drawer.filled, ElementsAre(0, 1));
+    EXPECT_THAT(reasons(done->operators),
+                ElementsAre("", "", "it is no sum", "the drawer is far: 1 of 1"));
+}
+
 TEST(Compilation, NothingLeftNamesEveryReason) {
     Drawer drawer;
     drawer.unfit = {0, 1, 3};
@@ -177,6 +196,20 @@ TEST(Compilation, PassesAreToldPrintedAndCancelled) {
     EXPECT_EQ(listing("fill"), "11");
     EXPECT_THAT(listing("partition"), HasSubstr("program 0: operators 0\n  in 'in'\n  out 'a'\n"));
     EXPECT_THAT(listing("read"), HasSubstr("ADD"));
+    const auto before = [&](const std::string& pass) {
+        Drawer each;
+        const auto done = compile(sums(), each, own_passes, {.print_before = pass});
+        return done ? done->listing : done.error().message();
+    };
+    EXPECT_THAT(before("fill"), HasSubstr("program 0: operators 0 1\n"));
+    EXPECT_THAT(before("legalise"), HasSubstr("ADD"));
+    EXPECT_THAT(before("read"), HasSubstr("nothing is there before 'read'"));
+    EXPECT_THAT(before("emit"), HasSubstr("passes are read, legalise, partition, fill"));
+    Drawer both;
+    EXPECT_EQ(compile(sums(), both, own_passes, {.print_after = "read", .print_before = "fill"})
+                  .error()
+                  .cause,
+              Cause::bad_argument);
     EXPECT_THAT(listing("emit"), HasSubstr("passes are read, legalise, partition, fill"));
 }
 

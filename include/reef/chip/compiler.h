@@ -30,6 +30,8 @@ struct CompileOptions {
     Schedule schedule = Schedule::overlapped;
     /// The largest stay on the chip when there would be more; 0: as the compiler likes it.
     std::size_t most_programs = 0;
+    /// Programs beside the largest stay on the chip, too, where the CPU would be done sooner.
+    bool keep_islands = false;
     /// Parameters come from the host with every inference, though they would fit on the chip.
     bool stream_parameters = false;
     /// For activations, where the chip is to be filled no further, as if it were smaller; 0: all of
@@ -43,6 +45,8 @@ struct CompileOptions {
     std::map<std::string, std::string> settings{};
     /// The pass behind which the program is printed, one of Compiler::passes(); empty: none.
     std::string print_after{};
+    /// The pass in front of which it is printed: as what the one before left. Not with print_after.
+    std::string print_before{};
     /// Told of each pass that begins.
     std::function<void(std::string_view pass)> progress{};
     /// Looked at between passes: when it becomes true, compile() ends with Cause::cancelled.
@@ -72,7 +76,7 @@ struct Compilation {
     double seconds = 0;
     std::vector<Section> sections;  ///< what the programs need of the chip
     Object document;                ///< the same for programs
-    std::string listing;            ///< of CompileOptions::print_after
+    std::string listing;            ///< of CompileOptions::print_after, or print_before
 };
 
 /// The vendor's own compiler as a program of the system. It is given its arguments, the folder to

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "reef/base/result.h"
 #include "reef/chip/compiler.h"
@@ -59,6 +61,18 @@ struct Compiled {
 
 /// Errors: as chip::Compiler::compile().
 [[nodiscard]] Result<Compiled> compile(const model::Model& model, const CompileOptions& options);
+/// The passes that make programs faster and may be left out, as CompileOptions::settings' "without"
+/// names them, with commas between: "fuse", "spread", "ahead", "halo", "input".
+[[nodiscard]] std::vector<std::string> improvements();
+/// The estimate without one of them.
+struct Gain {
+    std::string without;        ///< empty: with all
+    std::size_t operators = 0;  ///< on the chip
+    std::uint64_t cycles = 0;
+};
+/// First with all of them, then without each, last without any. Errors: as compile().
+[[nodiscard]] Result<std::vector<Gain>> gains_of(const model::Model& model,
+                                                 const CompileOptions& options);
 /// As chip::Compiler::compile_together(): the programs' parameters lie beside one another under one
 /// caching token, those of the first models first; what does not fit is
 /// streamed, or left to the CPU where a layer cannot be.

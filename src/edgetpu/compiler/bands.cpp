@@ -1,5 +1,6 @@
 // Pass "bands": activations that do not fit are computed a band of rows at a time.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "edgetpu/compiler/plan.h"
@@ -15,18 +16,39 @@ std::size_t inputs_of(const Plan& plan) {
     return plan.inputs.size();
 }
 
-/// Whether steps before `end` give nothing to later ones, and to the host, but their last result.
-bool is_closed(const Plan& plan, std::size_t end) {
-    const TensorId last = plan.steps[end - 1].out;
-    std::vector<bool> made(plan.tensors.size(), false);
-    for (std::size_t i = 0; i < end; ++i) {
-        if (needs_whole_image(plan.steps[i])) return false;
-        made[plan.steps[i].out] = true;
-        // A result of several steps is not cut.
-        if (i + 1 < end && plan.steps[i].out == last) return false;
+/// Steps [begin, end).
+struct Stretch {
+    std::size_t begin = 0, end = 0;
+};
+
+/// Whether other steps write what the stretch makes, or one instruction would walk an operand in
+/// bands and another that is whole.
+bool is_mixed(const Plan& plan, const Stretch& s, const std::vector<bool>& made) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Step& step = plan.steps[i];
+        const bool inside = s.begin <= i && i < s.end;
+        if (!inside && made[step.out]) return true;
+        if (inside && walks_both(step) && made[step.in[0]] != made[step.in[1]]) return true;
     }
+    return false;
+}
+
+/// Whether the stretch gives nothing to other steps, and to the host, but its last result.
+bool is_closed(const Plan& plan, const Stretch& s) {
+    const TensorId last = plan.steps[s.end - 1].out;
+    std::vector<bool> made(plan.tensors.size(), false);
+    for (std::size_t i = s.begin; i < s.end; ++i) {
+        const Step& step = plan.steps[i];
+        if (needs_whole_image(step) || plan.tensors[step.out].in_band ||
+            plan.tensors[step.out].band_of)
+            return false;
+        made[step.out] = true;
+        // A result of several steps is not cut.
+        if (i + 1 < s.end && step.out == last) return false;
+    }
+    if (is_mixed(plan, s, made)) return false;
     made[last] = false;
-    for (std::size_t i = end; i < plan.steps.size(); ++i)
+    for (std::size_t i = s.end; i < plan.steps.size(); ++i)
         for (const TensorId in : plan.steps[i].in)
             if (made[in]) return false;
     return std::ranges::none_of(plan.outputs, [&](const Port& p) { return made[p.tensor]; });
@@ -59,14 +81,17 @@ Needs as_needs(const Spans& spans) {
     return needs;
 }
 
-/// The steps before `end` for one band.
+/// The steps of a stretch for one band.
 class BandMaker {
   public:
-    BandMaker(Plan& plan, std::size_t end) : plan_(plan), end_(end) {}
+    BandMaker(Plan& plan, const Stretch& stretch)
+        : plan_(plan), stretch_(stretch), made_(plan.tensors.size(), false) {
+        for (std::size_t i = stretch.begin; i < stretch.end; ++i) made_[plan.steps[i].out] = true;
+    }
 
     void add(std::int32_t band, std::int32_t bands, std::vector<Step>& to) {
         copies_.clear();
-        const TensorId last = plan_.steps[end_ - 1].out;
+        const TensorId last = plan_.steps[stretch_.end - 1].out;
         const TensorId part = copy_of(last);
         {
             Tensor& t = plan_.tensors[part];
@@ -81,10 +106,12 @@ class BandMaker {
             }
         }
         std::vector<Step> steps;
-        for (std::size_t i = 0; i < end_; ++i) {
+        for (std::size_t i = stretch_.begin; i < stretch_.end; ++i) {
             Step& step = steps.emplace_back(plan_.steps[i]);
             step.out = copy_of(step.out);
-            for (TensorId& in : step.in) in = copy_of(in);
+            // What the stretch does not make is there as a whole.
+            for (TensorId& in : step.in)
+                if (made_[in]) in = copy_of(in);
         }
         while (widen_once(steps)) {
         }
@@ -116,6 +143,7 @@ class BandMaker {
                 }
             for (const Need& need : needs) {
                 Tensor& t = plan_.tensors[need.tensor];
+                if (!t.in_band) continue;
                 changed |= take_in(t.window_rows, t.own_rows, need.rows, t.height);
                 changed |= take_in(t.window_columns, t.own_columns, need.columns, t.width);
             }
@@ -124,17 +152,20 @@ class BandMaker {
     }
 
     Plan& plan_;
-    std::size_t end_;
+    Stretch stretch_;
+    std::vector<bool> made_;  ///< tensors, in the stretch
     std::map<TensorId, TensorId> copies_;
 };
 
-Plan cut(const Plan& plan, std::size_t end, std::int32_t bands) {
+Plan cut(const Plan& plan, const Stretch& s, std::int32_t bands) {
     Plan out = plan;
-    BandMaker maker(out, end);
-    std::vector<Step> steps;
+    BandMaker maker(out, s);
+    const auto at = [&](std::size_t i) {
+        return out.steps.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    std::vector<Step> steps(at(0), at(s.begin));
     for (std::int32_t band = 0; band < bands; ++band) maker.add(band, bands, steps);
-    steps.insert(steps.end(), out.steps.begin() + static_cast<std::ptrdiff_t>(end),
-                 out.steps.end());
+    steps.insert(steps.end(), at(s.end), out.steps.end());
     out.steps = std::move(steps);
     return out;
 }
@@ -163,18 +194,16 @@ std::uint64_t cost_of(const Plan& plan) {
     return cost;
 }
 
-}  // namespace
-
-Plan in_bands(Plan plan) {
-    if (fits(plan)) return plan;
+/// The cut with the least work of those that begin with the inputs; none where nothing fits.
+std::optional<Plan> in_bands_from_the_start(const Plan& plan) {
     std::optional<Plan> best;
     std::uint64_t least = 0;
     std::size_t left = tries_behind;
     for (std::size_t end = inputs_of(plan) + 1; end <= plan.steps.size() && left > 0; ++end) {
-        if (!is_closed(plan, end)) continue;
+        if (!is_closed(plan, {0, end})) continue;
         bool found = false;
         for (std::int32_t bands = 2; bands <= most_bands && !found; ++bands) {
-            Plan trial = cut(plan, end, bands);
+            Plan trial = cut(plan, {0, end}, bands);
             if (!fits(trial)) continue;
             found = true;
             const std::uint64_t cost = cost_of(trial);
@@ -185,7 +214,63 @@ Plan in_bands(Plan plan) {
         if (best && !found) break;
         if (best) --left;
     }
-    return best ? std::move(*best) : std::move(plan);
+    return best;
+}
+
+Pressure pressure_in(Plan plan) {
+    find_windows(plan);
+    return pressure_of(std::move(plan));
+}
+
+/// The cut around the step where most is in use that leaves least of it; none where no cut helps.
+std::optional<Plan> relieved(const Plan& plan, const Pressure& now) {
+    constexpr std::size_t reach = 4;
+    constexpr auto numbers = std::to_array<std::int32_t>({2, 4, 12});
+    std::optional<Plan> best;
+    std::uint64_t least = now.bytes;
+    const std::size_t first = now.step - std::min(now.step, reach);
+    const std::size_t past = std::min(plan.steps.size(), now.step + reach);
+    for (std::size_t begin = first; begin <= now.step; ++begin)
+        for (std::size_t end = now.step + 1; end <= past; ++end) {
+            const Stretch stretch{begin, end};
+            if (end - begin < 2 || !is_closed(plan, stretch)) continue;
+            for (const std::int32_t bands : numbers) {
+                Plan trial = cut(plan, stretch, bands);
+                const std::uint64_t bytes = pressure_in(trial).bytes;
+                if (bytes >= least) continue;
+                least = bytes;
+                best = std::move(trial);
+                if (least <= plan.most_narrow_bytes) break;
+            }
+        }
+    return best;
+}
+
+/// One stretch in bands after the other, where most is in use; none where that does not make it
+/// fit.
+std::optional<Plan> in_bands_in_the_midst(Plan plan) {
+    constexpr int most_stretches = 6;
+    for (int i = 0; i < most_stretches; ++i) {
+        const Pressure now = pressure_in(plan);
+        auto less = relieved(plan, now);
+        if (!less) return std::nullopt;
+        plan = std::move(*less);
+        if (fits(plan)) return plan;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+bool fits_in_bands(const Plan& plan) {
+    return fits(in_bands(plan));
+}
+
+Plan in_bands(Plan plan) {
+    if (fits(plan)) return plan;
+    if (auto done = in_bands_from_the_start(plan)) return std::move(*done);
+    if (auto done = in_bands_in_the_midst(plan)) return std::move(*done);
+    return plan;
 }
 
 }  // namespace reef::edgetpu::lowering

@@ -23,13 +23,13 @@ using compiler::Graph;
 using lowering::Plan;
 
 namespace pass {
-constexpr std::string_view tile = "tile", bands = "bands", spread = "spread", windows = "windows",
-                           parameters = "parameters", ahead = "ahead", place = "place",
-                           emit = "emit", embed = "embed";
+constexpr std::string_view tile = "tile", fuse = "fuse", bands = "bands", spread = "spread",
+                           windows = "windows", parameters = "parameters", ahead = "ahead",
+                           place = "place", emit = "emit", embed = "embed";
 }  // namespace pass
 constexpr auto own_passes = std::to_array<std::string_view>(
-    {pass::tile, pass::bands, pass::spread, pass::windows, pass::parameters, pass::ahead,
-     pass::place, pass::emit, pass::embed});
+    {pass::tile, pass::fuse, pass::bands, pass::spread, pass::windows, pass::parameters,
+     pass::ahead, pass::place, pass::emit, pass::embed});
 
 /// Errors of our own making: no input should come here.
 std::unexpected<Error> broken_rule(const std::vector<ProgramFault>& faults) {
@@ -47,6 +47,43 @@ Status check(const Package& package) {
             if (const auto faults = rule(streams); !faults.empty()) return broken_rule(faults);
     }
     return {};
+}
+
+/// Assumed: one core of a small host, with vectors.
+constexpr double host_products_per_second = 4e9;
+
+/// Of CompileOptions::settings.
+constexpr std::string_view without_setting = "without";
+
+struct NamedImprovement {
+    std::string_view name;
+    bool lowering::Improvements::*member;
+};
+constexpr auto named_improvements = std::to_array<NamedImprovement>({
+    {"fuse", &lowering::Improvements::fuse},
+    {"spread", &lowering::Improvements::spread},
+    {"ahead", &lowering::Improvements::ahead},
+    {"halo", &lowering::Improvements::halo},
+    {"input", &lowering::Improvements::input},
+});
+
+/// Errors: bad_argument for a name of none.
+Result<lowering::Improvements> improvements_of(const CompileOptions& options) {
+    lowering::Improvements all;
+    if (options.schedule != chip::Schedule::overlapped)
+        for (const auto& one : named_improvements) all.*one.member = false;
+    const auto without = options.settings.find(std::string(without_setting));
+    if (without == options.settings.end()) return all;
+    std::string_view rest = without->second;
+    while (!rest.empty()) {
+        const auto name = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+        const auto found = std::ranges::find(named_improvements, name, &NamedImprovement::name);
+        if (found == named_improvements.end())
+            return fail(Cause::bad_argument, fmt::format("no pass '{}' can be left out", name));
+        all.*found->member = false;
+    }
+    return all;
 }
 
 /// Programs that share the chip's parameter memory.
@@ -70,6 +107,19 @@ class Backend final : public compiler::Backend {
     [[nodiscard]] std::size_t usual_programs() const override { return 1; }
     [[nodiscard]] bool is_compiled(const model::Operator& op) const override {
         return edgetpu::is_compiled(op);
+    }
+    /// A crossing costs what the host's transfers take, whatever there is to compute.
+    [[nodiscard]] std::string sooner_on_cpu(const Graph& /*graph*/,
+                                            const compiler::Program& program,
+                                            std::size_t number) const override {
+        const double here = out_.programs[number].seconds;
+        const double there = static_cast<double>(program.macs) / host_products_per_second;
+        if (there >= here) return {};
+        constexpr double us = 1e6;
+        return fmt::format(
+            "as a program of its own it takes {:.0f} us with its transfers, and the CPU {:.0f} us, "
+            "by the estimates",
+            here * us, there * us);
     }
     void forget() override {
         out_.programs.clear();
@@ -107,13 +157,40 @@ class Backend final : public compiler::Backend {
 
     /// With forms that no known program has, and parameters that stay on the chip.
     [[nodiscard]] bool goes_further(const Plan& plan) const {
-        return plan.overlaps && !options_.known_forms_only && !options_.stream_parameters;
+        return plan.improvements.ahead && !options_.known_forms_only && !options_.stream_parameters;
+    }
+    [[nodiscard]] bool spreads(const Plan& plan) const {
+        return plan.improvements.spread && !options_.known_forms_only &&
+               !options_.stream_parameters;
     }
     [[nodiscard]] bool fits_on_chip(Plan plan) const {
         find_windows(plan);
         lay_out_parameters(plan);
-        plan_ahead(plan);
+        if (goes_further(plan)) plan_ahead(plan);
         return place_tensors(plan) && place_parameters(plan, false) && plan.streamed.empty();
+    }
+
+    /// By the estimate.
+    Result<std::uint64_t> cycles_of(Plan plan) const {
+        find_windows(plan);
+        lay_out_parameters(plan);
+        if (goes_further(plan)) plan_ahead(plan);
+        REEF_CHECK(place_tensors(plan));
+        REEF_CHECK(place_parameters(plan, options_.stream_parameters));
+        auto programs = REEF_TRY(emitted(plan));
+        return REEF_TRY(estimate(package_of(plan, std::move(programs), std::nullopt)))
+            .computing.cycles;
+    }
+    /// Where rows of layers that are spread and rows of those that are sent ahead do not fit beside
+    /// one another: the faster of the two.
+    [[nodiscard]] Plan narrower(Plan plan) const {
+        Plan ahead = spread_channels(plan, false);
+        if (!goes_further(plan)) return ahead;
+        plan.improvements.ahead = false;
+        Plan spread = spread_channels(std::move(plan), true);
+        if (!fits_on_chip(spread)) return ahead;
+        const auto with = cycles_of(ahead), without = cycles_of(spread);
+        return with && without && *without < *with ? spread : ahead;
     }
 
     Result<Plan> placed(Plan plan, compiler::Passes& passes) const {
@@ -138,7 +215,7 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(check_names(graph, program));
         REEF_CHECK(passes.begin(pass::tile));
         Plan plan = lowering::tile(graph, program);
-        plan.overlaps = options_.schedule == chip::Schedule::overlapped;
+        plan.improvements = REEF_TRY(improvements_of(options_));
         if (sharing_ != nullptr) plan.beside = sharing_->rows;
         if (options_.most_activation_bytes != 0)
             plan.most_narrow_bytes = static_cast<std::uint32_t>(
@@ -183,15 +260,20 @@ class Backend final : public compiler::Backend {
         return plan;
     }
 
-    /// In bands, spread, and placed.
+    /// Fused, in bands, spread, and placed.
     Result<Plan> arranged(Plan plan, compiler::Passes& passes) const {
-        REEF_CHECK(passes.begin(pass::bands));
+        REEF_CHECK(passes.begin(pass::fuse));
         REEF_CHECK(check_whole_images(plan));
+        // A concatenation whose parts are written in place is in use for longer.
+        if (plan.improvements.fuse)
+            if (Plan fewer = fused(plan); fits_in_bands(fewer)) plan = std::move(fewer);
+        passes.print(pass::fuse, [&] { return to_text(plan); });
+        REEF_CHECK(passes.begin(pass::bands));
         plan = in_bands(std::move(plan));
         passes.print(pass::bands, [&] { return to_text(plan); });
         REEF_CHECK(passes.begin(pass::spread));
-        Plan spread = spread_channels(plan, goes_further(plan));
-        if (goes_further(plan) && !fits_on_chip(spread)) spread = spread_channels(plan, false);
+        Plan spread = spread_channels(plan, spreads(plan));
+        if (spreads(plan) && !fits_on_chip(spread)) spread = narrower(std::move(plan));
         passes.print(pass::spread, [&] { return to_text(spread); });
         return placed(std::move(spread), passes);
     }
@@ -301,8 +383,40 @@ std::uint64_t token_of(const Together& all) {
 
 }  // namespace
 
+std::vector<std::string> improvements() {
+    std::vector<std::string> names;
+    for (const auto& one : named_improvements) names.emplace_back(one.name);
+    return names;
+}
+
 Result<Compiled> compile(const model::Model& model, const CompileOptions& options) {
     return compile_beside(model, options, nullptr);
+}
+
+Result<std::vector<Gain>> gains_of(const model::Model& model, const CompileOptions& options) {
+    std::vector<Gain> gains;
+    const auto add = [&](std::string name, const CompileOptions& other) -> Status {
+        const auto compiled = REEF_TRY(compile(model, other));
+        Gain gain{.without = std::move(name)};
+        for (const auto& op : compiled.operators) gain.operators += op.on_chip ? 1 : 0;
+        for (const CompiledProgram& program : compiled.programs) gain.cycles += program.cycles;
+        gains.push_back(std::move(gain));
+        return {};
+    };
+    CompileOptions other = options;
+    other.print_after.clear();
+    other.list_forms = false;
+    REEF_CHECK(add("", other));
+    for (const std::string& name : improvements()) {
+        auto& list = other.settings[std::string(without_setting)] = name;
+        if (const auto given = options.settings.find(std::string(without_setting));
+            given != options.settings.end())
+            list += "," + given->second;
+        REEF_CHECK(add(name, other));
+    }
+    other.schedule = chip::Schedule::plain;
+    REEF_CHECK(add("all of them", other));
+    return gains;
 }
 
 Result<std::vector<Compiled>> compile_together(std::span<const model::Model> models,

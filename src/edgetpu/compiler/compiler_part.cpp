@@ -93,10 +93,39 @@ std::optional<chip::VendorCompiler> CompilerPart::vendor() const {
 
 namespace {
 
+constexpr std::string_view without = "without", gains = "gains";
+
 Status check_settings(const chip::CompileOptions& options) {
-    if (options.settings.empty()) return {};
-    return fail(Cause::bad_argument,
-                fmt::format("no setting '{}'", options.settings.begin()->first));
+    for (const auto& [name, value] : options.settings)
+        if (name != without && name != gains)
+            return fail(Cause::bad_argument, fmt::format("no setting '{}'", name));
+    return {};
+}
+
+/// What each pass saves, by the estimate.
+Status add_gains(chip::Compilation& out, const model::Model& model,
+                 const chip::CompileOptions& options) {
+    const auto all = REEF_TRY(gains_of(model, options));
+    chip::Section section{
+        .title = "passes", .about = "estimated cycles, and those without a pass", .lines = {}};
+    chip::Array list;
+    const std::uint64_t with_all = all.front().cycles;
+    for (const Gain& gain : all) {
+        std::string text = fmt::format("{} cycles", gain.cycles);
+        if (!gain.without.empty())
+            text += fmt::format(", {:.3f} of them with it",
+                                static_cast<double>(with_all) / static_cast<double>(gain.cycles));
+        if (gain.operators != all.front().operators)
+            text += fmt::format("; {} operators on the chip", gain.operators);
+        section.add(gain.without.empty() ? "with all" : fmt::format("without {}", gain.without),
+                    text);
+        list.emplace_back(chip::Object{{"without", gain.without},
+                                       {"operators", gain.operators},
+                                       {"estimated_cycles", gain.cycles}});
+    }
+    out.sections.push_back(std::move(section));
+    out.document.emplace_back("passes", std::move(list));
+    return {};
 }
 
 chip::Compilation compilation_of(Compiled compiled, const chip::CompileOptions& options) {
@@ -124,7 +153,18 @@ chip::Compilation compilation_of(Compiled compiled, const chip::CompileOptions& 
 Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
                                                 const chip::CompileOptions& options) const {
     REEF_CHECK(check_settings(options));
-    return compilation_of(REEF_TRY(edgetpu::compile(model, options)), options);
+    auto done = compilation_of(REEF_TRY(edgetpu::compile(model, options)), options);
+    if (options.settings.contains(std::string(gains))) REEF_CHECK(add_gains(done, model, options));
+    return done;
+}
+
+std::vector<chip::CompilerSetting> CompilerPart::settings() const {
+    return {{.name = std::string(without),
+             .sentence = "Leave out passes that make programs faster",
+             .choices = improvements(),
+             .several = true},
+            {.name = std::string(gains),
+             .sentence = "Compile again without each of those passes, and print the estimates"}};
 }
 
 Result<std::vector<chip::Compilation>> CompilerPart::compile_together(

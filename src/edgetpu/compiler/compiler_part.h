@@ -10,6 +10,7 @@ class CompilerPart final : public chip::Compiler {
   public:
     [[nodiscard]] std::string_view family() const override { return "edgetpu"; }
     [[nodiscard]] std::vector<std::string_view> passes() const override;
+    [[nodiscard]] std::vector<chip::CompilerSetting> settings() const override;
     [[nodiscard]] Result<chip::Compilation> compile(
         const model::Model& model, const chip::CompileOptions& options) const override;
     [[nodiscard]] Result<std::vector<chip::Compilation>> compile_together(

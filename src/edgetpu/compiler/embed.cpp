@@ -24,10 +24,22 @@ DmaHint transfer(BaseAddress base, std::string name, std::size_t bytes, Directio
             direction};
 }
 
+DataType type_of(const compiler::Value& value) {
+    switch (value.type) {
+        case ElementType::int8:
+            return DataType::signed_fixed_point8;
+        case ElementType::int16:
+            return DataType::signed_fixed_point16;
+        default:
+            return DataType::fixed_point8;
+    }
+}
+
 Layer layer_of(const Plan& plan, const Port& port, std::size_t bytes) {
     const Tensor& t = plan.tensors[port.tensor];
     const auto& value = plan.graph->values[port.value];
-    const std::int32_t channels = t.layout == Layout::channels ? t.all_channels : t.channels;
+    const std::int32_t channels =
+        (t.layout == Layout::channels ? t.all_channels : t.channels) / t.element_bytes;
     Layer layer;
     layer.name = value.name;
     layer.size_bytes = static_cast<std::int32_t>(bytes);
@@ -35,8 +47,7 @@ Layer layer_of(const Plan& plan, const Port& port, std::size_t bytes) {
     layer.x_dim = t.width;
     layer.z_dim = channels;
     layer.numerics = Numerics{t.zero, t.scale};
-    layer.data_type =
-        value.type == ElementType::int8 ? DataType::signed_fixed_point8 : DataType::fixed_point8;
+    layer.data_type = type_of(value);
     layer.shape = TensorShape{{0, 0}, {0, t.height - 1}, {0, t.width - 1}, {0, channels - 1}};
     return layer;
 }
@@ -57,13 +68,15 @@ OutputLayout layout_of(const Tensor& t, const Emission::Output& out) {
     for (std::int32_t x = 0; x < t.width; ++x) {
         const std::size_t column = grid_index(t.own_columns, x);
         const Span& own = t.own_columns[column];
-        const auto pixel = static_cast<std::int32_t>(t.pixel_bytes());
+        // The vendor's tables count elements.
+        const auto pixel = static_cast<std::int32_t>(t.pixel_bytes()) / t.element_bytes;
         layout.x_to_tile.push_back(static_cast<std::int32_t>(column));
         layout.x_to_local_byte.push_back((x - own.begin) * pixel);
         layout.x_to_local_row_bytes.push_back(own.size() * pixel);
     }
     for (const auto& offset : out.offsets)
-        layout.tile_byte_offset.push_back(static_cast<std::int32_t>(offset.value_or(out.bytes)));
+        layout.tile_byte_offset.push_back(static_cast<std::int32_t>(offset.value_or(out.bytes)) /
+                                          t.element_bytes);
     return layout;
 }
 
@@ -140,6 +153,7 @@ Executable computing(const Plan& plan, Programs& programs) {
         const Port& port = plan.outputs[i];
         const auto& out = programs.outputs[i];
         Layer layer = layer_of(plan, port, out.bytes);
+        layer.name = output_name(plan, port);
         layer.kind = OutputLayer{.layout = layout_of(plan.tensors[port.tensor], out),
                                  .data_type = layer.data_type,
                                  .shape_info = {}};

@@ -74,6 +74,7 @@ void emit(Emission& e, const Step& step, const GlobalAverageStep& kind);
 void emit(Emission& e, const Step& step, const SoftmaxStep& kind);
 void emit(Emission& e, const Step& step, const EnlargeStep& kind);
 void emit(Emission& e, const Step& step, const GatherStep& kind);
+void emit(Emission& e, const Step& step, const LstmStep& kind);
 
 /// Whether a step reads nothing of its inputs but what tiles own.
 [[nodiscard]] bool reads_own(const Step& step);

@@ -16,6 +16,7 @@ struct UsesNoRing {
     bool operator()(const RearrangeStep&) const { return false; }
     bool operator()(const SoftmaxStep&) const { return false; }
     bool operator()(const GatherStep&) const { return false; }
+    bool operator()(const LstmStep&) const { return false; }
     bool operator()(const SumStep&) const { return true; }
     bool operator()(const CombinationStep&) const { return true; }
     bool operator()(const ProductStep&) const { return true; }
@@ -80,6 +81,9 @@ void send_ahead(Emission& e, std::size_t number) {
         return;
     Emission::Ahead ahead{.early = true};
     const auto ring = ring_of(coming);
+    // An input's rows are still being received there.
+    if (ring == program::Ring::a && std::holds_alternative<InputStep>(plan.steps[number].kind))
+        return;
     for (unsigned t = 0; t < all_tiles; ++t) {
         const auto received = e.code.ring_events(t, ring), consumed = e.code.consumed_events(t);
         if (received > most_events || consumed > most_events) return;

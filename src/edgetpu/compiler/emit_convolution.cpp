@@ -23,7 +23,8 @@ class ConvolutionWriter {
           s_(layer_.schedule),
           in_(e.tensor(step.in[0])),
           out_(e.tensor(step.out)),
-          channels_(count(out_.channels)) {
+          first_channel_(step.first_channel),
+          channels_(count(layer_.source->out_channels)) {
         for (unsigned t = 0; t < all_tiles; ++t)
             if (!kind.phase.of(out_.own(t)).empty())
                 tiles_ = static_cast<TileSet>(tiles_ | 1U << t);
@@ -230,7 +231,8 @@ class ConvolutionWriter {
                                       static_cast<std::int32_t>(in_.pitch(t)), h, w));
         set_output(op,
                    out_.address(t, own.rows.begin * phase.stride_h + phase.y,
-                                own.columns.begin * phase.stride_w + phase.x),
+                                own.columns.begin * phase.stride_w + phase.x) +
+                       first_channel_,
                    static_cast<std::int32_t>(out_.pixel_bytes()) * phase.stride_w,
                    static_cast<std::int32_t>(out_.pitch(t)) * phase.stride_h, h, w);
         set_parameters(op, t, h * w);
@@ -332,6 +334,7 @@ class ConvolutionWriter {
     LayerSchedule s_;
     const Tensor &in_, &out_;
     TileSet tiles_ = 0;
+    std::int32_t first_channel_;             ///< of the result's, on a tile
     std::uint32_t channels_;                 ///< of the result, on a tile
     std::optional<std::int32_t> fixed_row_;  ///< where the rows of a spread layer begin
 };

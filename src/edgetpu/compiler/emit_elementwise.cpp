@@ -11,18 +11,23 @@ constexpr std::int32_t sum_row = top_row - 16;
 constexpr std::int32_t combination_row = top_row - 16;
 constexpr std::int32_t product_row = top_row - 8;
 
-/// An area that a tile owns, as loop counts and strides.
+/// What a tile owns of a result, as loop counts and strides: of pixels of the result and of an
+/// operand, which may have fewer channels.
 struct Block {
     std::uint32_t h = 0, w = 0, words = 0;
-    std::int32_t pixel = 0;
+    std::int32_t pixel = 0, from_pixel = 0;
     [[nodiscard]] std::uint32_t all() const { return h * w * words; }
 };
 
-std::optional<Block> block_of(const Tensor& t, unsigned tile) {
-    const Area own = t.own(tile);
+std::int32_t pixel_of(const Tensor& t) {
+    return static_cast<std::int32_t>(t.pixel_bytes());
+}
+
+std::optional<Block> block_of(const Tensor& out, const Tensor& operand, unsigned tile) {
+    const Area own = out.own(tile);
     if (own.empty()) return std::nullopt;
-    return Block{count(own.rows.size()), count(own.columns.size()), t.words(),
-                 static_cast<std::int32_t>(t.pixel_bytes())};
+    return Block{count(own.rows.size()), count(own.columns.size()), operand.words(), pixel_of(out),
+                 pixel_of(operand)};
 }
 
 std::int32_t first_of(const Tensor& t, unsigned tile, const Tensor& owner) {
@@ -37,7 +42,7 @@ std::int32_t pitch_of(const Tensor& t, unsigned tile) {
 /// Words of the zero point behind the channels that are copied.
 std::optional<program::Mesh> fill_behind(const Tensor& in, const Tensor& out, unsigned t,
                                          const CopyStep& kind) {
-    const auto b = block_of(out, t);
+    const auto b = block_of(out, out, t);
     if (!b) return std::nullopt;
     program::Mesh op;
     op.to = program::Direction::north;
@@ -89,7 +94,7 @@ std::optional<program::Tensor> copy_words(const Tensor& in, const Tensor& out, u
 /// The bytes of a last word that count; the sums of the others are of nothing.
 std::optional<program::Tensor> copy_bytes(const Tensor& in, const Tensor& out, unsigned t,
                                           const CopyStep& kind, std::uint32_t word) {
-    const auto b = block_of(out, t);
+    const auto b = block_of(out, out, t);
     if (!b) return std::nullopt;
     const Window& win = kind.window;
     const Area own = out.own(t);
@@ -126,14 +131,36 @@ program::Table bent_at_zero(float slope) {
     return table;
 }
 
+/// In steps of the output: nothing below -3, x from 3 on, x (x + 3) / 6 between them.
+program::Table hard_swish_in(float step) {
+    program::Table table;
+    for (auto& segment : table.coefficients) segment = {0, 1, 0, 0, 0};
+    table.coefficients[0][1] = 0;
+    table.coefficients[1] = {0, 0.5F, step / 6, 0, 0};
+    table.breaks.fill(std::numeric_limits<float>::infinity());
+    table.breaks[0] = -3 / step;
+    table.breaks[1] = 3 / step;
+    return table;
+}
+
+program::Table function_table(const CopyStep& step) {
+    switch (step.function) {
+        case Function::leaky_relu:
+            return bent_at_zero(step.constant);
+        case Function::hard_swish:
+            return hard_swish_in(step.constant);
+        default:
+            return table_of(spec::sigmoid_256);
+    }
+}
+
 }  // namespace
 
 void emit(Emission& e, const Step& step, const CopyStep& kind) {
     const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
     if (kind.function != Function::none) {
         program::LoadTable load;
-        load.table = kind.function == Function::logistic ? table_of(spec::sigmoid_256)
-                                                         : bent_at_zero(kind.slope);
+        load.table = function_table(kind);
         e.code.tile(every_tile, load);
     }
     if (kind.filled_words > 0)
@@ -152,9 +179,9 @@ void emit(Emission& e, const Step& step, const SumStep& kind) {
     emit_constants(e, {f, f << 16U, 0, 0, 0, 0, f, f << 16U, g, g << 16U, 0, 0, 0, 0, g, g << 16U},
                    sum_row);
     e.code.by_class([&](unsigned t) -> std::optional<program::Tensor> {
-        const auto block = block_of(out, t);
+        const auto block = block_of(out, a, t);
         if (!block) return std::nullopt;
-        const auto [h, w, words, pixel] = *block;
+        const auto [h, w, words, pixel, from_pixel] = *block;
         program::Tensor op = word_copy();
         apply(op, kind.scaling);
         op.par_16bit = true;
@@ -165,13 +192,13 @@ void emit(Emission& e, const Step& step, const SumStep& kind) {
         op.in = nest(8, from,
                      {{2, 2},
                       {first_of(b, t, out) - from, 2},
-                      {pixel, w},
+                      {from_pixel, w},
                       {pitch, h},
                       {plane, 1},
                       {4, words}});
         const std::int32_t rows = pitch_of(out, t);
         op.out = nest(
-            8, first_of(out, t, out),
+            8, first_of(out, t, out) + step.first_channel,
             {{4, 1}, {pixel, w}, {rows, h}, {rows * static_cast<std::int32_t>(h), 1}, {4, words}});
         op.par = nest(8, 4 * sum_row, {{4, 4}, {0, block->all()}});
         op.acc = rotating(nest(8, 0, {{0, 4}, {0, block->all()}}), 1, 4);
@@ -205,19 +232,19 @@ void emit(Emission& e, const Step& step, const CombinationStep& kind) {
     std::ranges::copy(scaled_identity(kind.second, zero), rows.begin() + 4);
     emit_constants(e, rows, combination_row);
     e.code.by_class([&](unsigned t) -> std::optional<program::Tensor> {
-        const auto block = block_of(out, t);
+        const auto block = block_of(out, a, t);
         if (!block) return std::nullopt;
-        const auto [h, w, words, pixel] = *block;
+        const auto [h, w, words, pixel, from_pixel] = *block;
         program::Tensor op = word_copy();
         apply(op, kind.scaling);
         op.par_zero = zero;
         op.loops = loops({2, w, h, words});
         const std::int32_t from = first_of(a, t, out);
-        op.in =
-            nest(8, from,
-                 {{first_of(b, t, out) - from, 2}, {pixel, w}, {pitch_of(a, t), h}, {4, words}});
-        op.out =
-            nest(8, first_of(out, t, out), {{4, 1}, {pixel, w}, {pitch_of(out, t), h}, {4, words}});
+        op.in = nest(
+            8, from,
+            {{first_of(b, t, out) - from, 2}, {from_pixel, w}, {pitch_of(a, t), h}, {4, words}});
+        op.out = nest(8, first_of(out, t, out) + step.first_channel,
+                      {{4, 1}, {pixel, w}, {pitch_of(out, t), h}, {4, words}});
         op.par = nest(8, 4 * combination_row, {{4, 2}, {0, block->all()}});
         op.acc = rotating(nest(8, 0, {{0, 2}, {0, block->all()}}), 1, 4);
         op.group_level = 4;
@@ -235,14 +262,15 @@ struct ProductPart {
     std::int32_t y = 0, x = 0;
 };
 
-std::optional<ProductPart> product_part(const Tensor& out, const Step& step, unsigned t,
+std::optional<ProductPart> product_part(Emission& e, const Step& step, unsigned t,
                                         std::int32_t piece) {
+    const Tensor &a = e.tensor(step.in[0]), &out = e.tensor(step.out);
     const Area own = out.own(t);
-    const std::int32_t rows = product_rows(out, step.scratch->bytes);
+    const std::int32_t rows = product_rows(out, a.words(), step.scratch->bytes);
     const std::int32_t y = own.rows.begin + piece * rows;
     if (own.empty() || y >= own.rows.end) return std::nullopt;
     return ProductPart{{count(std::min(rows, own.rows.end - y)), count(own.columns.size()),
-                        out.words(), static_cast<std::int32_t>(out.pixel_bytes())},
+                        a.words(), pixel_of(out), pixel_of(a)},
                        y,
                        own.columns.begin};
 }
@@ -250,11 +278,11 @@ std::optional<ProductPart> product_part(const Tensor& out, const Step& step, uns
 /// Each word of the first operand times a row that holds a word of the second: 4 x 4 products.
 std::optional<program::Tensor> all_products(Emission& e, const Step& step, const ProductStep& kind,
                                             unsigned t, std::int32_t piece) {
-    const Tensor &a = e.tensor(step.in[0]), &out = e.tensor(step.out);
-    const auto part = product_part(out, step, t, piece);
+    const Tensor& a = e.tensor(step.in[0]);
+    const auto part = product_part(e, step, t, piece);
     if (!part) return std::nullopt;
     const auto& block = part->block;
-    const auto [h, w, words, pixel] = block;
+    const auto [h, w, words, pixel, from_pixel] = block;
     const std::uint32_t all = block.all();
     program::Tensor op = word_copy();
     apply(op, kind.scaling);
@@ -262,7 +290,7 @@ std::optional<program::Tensor> all_products(Emission& e, const Step& step, const
     op.par_zero = kind.second_zero;
     op.loops = loops({4, all});
     op.in = nest(8, a.address(t, part->y, part->x),
-                 {{1, 4}, {4, words}, {pixel, w}, {pitch_of(a, t), h}});
+                 {{1, 4}, {4, words}, {from_pixel, w}, {pitch_of(a, t), h}});
     op.out = nest(8, static_cast<std::int32_t>(step.scratch->base), {{4, 1}, {4, 4}, {16, all}});
     op.par = rotating(nest(8, 4 * product_row, {{1, 4}, {0, all}}), 1, 4);
     op.acc = rotating(nest(8, 0, {{1, 1}, {0, 4}, {0, all}}), 1, 4);
@@ -275,8 +303,8 @@ std::optional<program::Tensor> all_products(Emission& e, const Step& step, const
 
 std::optional<program::NarrowToWide> second_as_rows(Emission& e, const Step& step, unsigned t,
                                                     std::int32_t piece) {
-    const Tensor &b = e.tensor(step.in[1]), &out = e.tensor(step.out);
-    const auto part = product_part(out, step, t, piece);
+    const Tensor& b = e.tensor(step.in[1]);
+    const auto part = product_part(e, step, t, piece);
     if (!part) return std::nullopt;
     const auto& block = part->block;
     program::NarrowToWide op;
@@ -291,17 +319,17 @@ std::optional<program::NarrowToWide> second_as_rows(Emission& e, const Step& ste
 std::optional<program::Tensor> diagonals(Emission& e, const Step& step, unsigned t,
                                          std::int32_t piece) {
     const Tensor& out = e.tensor(step.out);
-    const auto part = product_part(out, step, t, piece);
+    const auto part = product_part(e, step, t, piece);
     if (!part) return std::nullopt;
     const auto& block = part->block;
-    const auto [h, w, words, pixel] = block;
+    const auto [h, w, words, pixel, from_pixel] = block;
     const std::uint32_t all = block.all();
     program::Tensor op = word_copy();
     op.in_bytewise = op.single = op.single_par = true;
     op.loops = loops({4, all});
     op.in = nest(8, static_cast<std::int32_t>(step.scratch->base), {{4, 4}, {16, all}});
-    op.out =
-        nest(8, out.address(t, part->y, part->x), {{4, words}, {pixel, w}, {pitch_of(out, t), h}});
+    op.out = nest(8, out.address(t, part->y, part->x) + step.first_channel,
+                  {{4, words}, {pixel, w}, {pitch_of(out, t), h}});
     op.par = nest(8, 4 * identity_row, {{1, 4}, {0, all}});
     op.acc = rotating(nest(8, 0, {{0, 4}, {0, all}}), 1, 4);
     op.group_level = 2;
@@ -316,7 +344,7 @@ void emit(Emission& e, const Step& step, const ProductStep& kind) {
     const Tensor& out = e.tensor(step.out);
     std::int32_t most = 0;
     for (const Span& s : out.own_rows) most = std::max(most, s.size());
-    const std::int32_t rows = product_rows(out, step.scratch->bytes);
+    const std::int32_t rows = product_rows(out, e.tensor(step.in[0]).words(), step.scratch->bytes);
     for (std::int32_t piece = 0; piece * rows < most; ++piece) {
         if (piece != 0) e.code.full_stop();
         e.code.by_class([&](unsigned t) { return all_products(e, step, kind, t, piece); });

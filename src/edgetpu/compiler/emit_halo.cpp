@@ -229,8 +229,8 @@ std::optional<program::Mesh> waiting_link(const Emission& e, const Tensor& t, un
 void emit_halo_of(Emission& e, const Step& step, std::size_t number) {
     const TensorId id = step.out;
     const Tensor& t = e.tensor(id);
-    if (!e.plan.overlaps || e.last_writer[id] != number || !e.halo_read[id] || !t.has_halo() ||
-        e.bordered[id])
+    if (!e.plan.improvements.halo || e.last_writer[id] != number || !e.halo_read[id] ||
+        !t.has_halo() || e.bordered[id])
         return;
     if (!can_follow(e, step, t)) return;
     e.bordered[id] = true;

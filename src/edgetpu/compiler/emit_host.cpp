@@ -17,6 +17,9 @@ constexpr std::int32_t words_of_unit = spec::activation_unit_bytes / spec::narro
 /// That one instruction receives.
 constexpr std::int64_t most_units = (1 << 16) / words_of_unit;
 
+/// Counters have 16 bits and a sign.
+constexpr std::int32_t most_awaited_words = 32000;
+
 /// Among the words for constants, which nothing reads any more.
 constexpr std::int32_t unused_word = 20;
 
@@ -56,7 +59,8 @@ class InputWriter {
             if (*std::next(cut) - *cut > most_units) cuts.insert(*cut + most_units);
         for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut)
             pass_on({*cut, *std::next(cut)});
-        e_.code.full_stop();
+        follows_ = e_.plan.improvements.input && std::ranges::max(words_) <= most_awaited_words;
+        if (!follows_) e_.code.full_stop();
         const std::int32_t words =
             tensor_.channels % 4 == 0 ? 1 : static_cast<std::int32_t>(tensor_.words());
         for (std::int32_t w = 0; w < words; ++w)
@@ -120,6 +124,21 @@ class InputWriter {
         groups_[row] += static_cast<std::int32_t>(slots.count[1]);
     }
 
+    /// Row `i` of a tile's own is copied when the words up to its end are there: at equal distances
+    /// in front of the last one's, which may be a word or so more than a row needs.
+    [[nodiscard]] program::Wait row_arrived(unsigned t, unsigned level,
+                                            std::int64_t skipped) const {
+        const unsigned r = t / grid;
+        const Span rows = tensor_.own(t).rows;
+        const auto stored =
+            static_cast<std::int32_t>(wanted_[r]->end - wanted_[r]->begin) * words_of_unit;
+        const auto last = static_cast<std::int32_t>(
+            up(skipped + rows.size() * row_bytes_, spec::narrow_word_bytes));
+        const auto step = static_cast<std::int32_t>(row_bytes_ / spec::narrow_word_bytes);
+        return wait_for(counter::WIDE_TO_NARROW_, level,
+                        words_[r] - stored + last - step * (rows.size() - 1), step);
+    }
+
     /// From the strip of whole rows to what the tile owns. Where pixels are no whole words, bytes
     /// are taken one by one; the fourth byte, which nothing fills, becomes 0.
     std::optional<program::Tensor> into_window(unsigned t, std::int32_t word) const {
@@ -146,6 +165,7 @@ class InputWriter {
             op.group_level = 3;
             op.reduction_mask = 1;
             op.avdata = signal_at(3);
+            if (follows_) op.wait[0] = row_arrived(t, 2, skipped);
             return op;
         }
         const std::uint32_t words = w * tensor_.words();
@@ -156,12 +176,14 @@ class InputWriter {
         op.acc = rotating(nest(8, 0, {{0, words}, {0, h}}), 0, 4);
         op.group_level = 1;
         op.avdata = signal_at(2);
+        if (follows_) op.wait[0] = row_arrived(t, 1, skipped);
         return op;
     }
 
     Emission& e_;
     const Tensor& tensor_;
     std::uint32_t strip_;
+    bool follows_ = false;  ///< rows are taken up while others arrive
     std::int64_t row_bytes_ = 0, units_ = 0;
     std::array<std::optional<Units>, grid> wanted_{};
     std::array<std::int32_t, grid> words_{}, groups_{};  ///< received, by row of the grid
@@ -259,7 +281,7 @@ void emit_output(Emission& e, const Port& port) {
 
 void emit_output(Emission& e, const Port& port, const RowsOfOutput& rows) {
     const Tensor& tensor = e.tensor(port.tensor);
-    const std::string& name = e.plan.graph->values[port.value].name;
+    const std::string name = output_name(e.plan, port);
     Emission::Output out;
     for (unsigned t = 0; t < all_tiles; ++t) {
         const auto part = part_of(tensor, t);

@@ -63,6 +63,7 @@ struct PartName {
     std::string_view operator()(const SoftmaxStep&) const { return "softmax"; }
     std::string_view operator()(const EnlargeStep&) const { return "enlargement"; }
     std::string_view operator()(const GatherStep&) const { return "gather"; }
+    std::string_view operator()(const LstmStep&) const { return "lstm"; }
 };
 
 std::string_view part_name(const Step& step) {
@@ -224,7 +225,8 @@ Emission::Emission(const Plan& placed)
 
 bool reads_own(const Step& step) {
     return walks_both(step) || std::holds_alternative<ProductStep>(step.kind) ||
-           std::holds_alternative<GatherStep>(step.kind);
+           std::holds_alternative<GatherStep>(step.kind) ||
+           std::holds_alternative<LstmStep>(step.kind);
 }
 
 program::Tensor word_copy() {

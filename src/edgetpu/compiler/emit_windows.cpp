@@ -175,13 +175,16 @@ std::optional<program::Tensor> maximum(const Tensor& in, const Tensor& out, unsi
     return op;
 }
 
-/// Maxima lay their input out as rows of wide memory, above the parameters.
+/// Maxima lay their input out as rows of wide memory, above the parameters; what an LSTM reads
+/// again and again is copied there.
 Status check_rows(const Plan& plan, const Step& step) {
     if (step.in.empty()) return {};
     const Tensor& in = plan.tensors[step.in[0]];
     std::int32_t rows = 0;
     if (std::holds_alternative<SoftmaxStep>(step.kind))
         rows = static_cast<std::int32_t>(softmax_room(in).rows);
+    else if (const auto* lstm = std::get_if<LstmStep>(&step.kind))
+        rows = static_cast<std::int32_t>(plan.layers[lstm->layer].row_count());
     else if (!std::holds_alternative<MaxStep>(step.kind))
         return {};
     for (unsigned t = 0; t < all_tiles && std::holds_alternative<MaxStep>(step.kind); ++t) {
@@ -190,7 +193,7 @@ Status check_rows(const Plan& plan, const Step& step) {
     }
     const auto used = plan.first_free_row();
     if (used + rows <= identity_row - 16) return {};
-    return fail(Cause::unsupported, "its input does not fit beside the parameters",
+    return fail(Cause::unsupported, "what it lays out as rows does not fit beside the parameters",
                 place_of(plan, step));
 }
 

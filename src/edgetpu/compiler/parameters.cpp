@@ -76,7 +76,7 @@ void write_dense(ParameterLayer& layer) {
         const std::uint32_t first = g * lanes;
         const std::uint32_t count =
             std::min(lanes, static_cast<std::uint32_t>(conv.out_channels) - first);
-        rows.head(first, count);
+        rows.head(first, count, layer.biased);
         const std::uint32_t taps = taps_of(conv);
         if (s.inner || taps == 1) {
             for (std::uint32_t tap = 0; tap < taps; ++tap)
@@ -155,20 +155,22 @@ void LayerSchedule::place_scratch(std::int32_t end, std::uint32_t positions) {
 void lay_out_parameters(Plan& plan) {
     std::vector<std::uint32_t> most_positions(plan.layers.size(), 0);
     for (const Step& step : plan.steps) {
-        const auto* kind = std::get_if<ConvolutionStep>(&step.kind);
-        if (kind == nullptr) continue;
-        std::uint32_t& most = most_positions[kind->layer];
-        most = std::max(most, plan.tensors[step.out].most_pixels());
-        ++plan.layers[kind->layer].uses;
+        const auto index = layer_index_of(step);
+        if (!index) continue;
+        // An LSTM computes with its layer once a step.
+        const bool once = std::holds_alternative<LstmStep>(step.kind);
+        std::uint32_t& most = most_positions[*index];
+        most = std::max(most, once ? 1 : plan.tensors[step.out].most_pixels());
+        ++plan.layers[*index].uses;
     }
     for (Step& step : plan.steps) {
-        const auto* kind = std::get_if<ConvolutionStep>(&step.kind);
-        if (kind == nullptr || !plan.layers[kind->layer].rows.empty()) continue;
-        ParameterLayer& layer = plan.layers[kind->layer];
+        const auto index = layer_index_of(step);
+        if (!index || !plan.layers[*index].rows.empty()) continue;
+        ParameterLayer& layer = plan.layers[*index];
         const auto& conv = *layer.source;
-        const std::uint32_t positions = most_positions[kind->layer];
+        const std::uint32_t positions = most_positions[*index];
         LayerSchedule& s = layer.schedule;
-        s.head_rows = conv.per_channel() ? 3 : 1;
+        s.head_rows = (conv.per_channel() ? 2 : 0) + (layer.biased ? 1 : 0);
         if (conv.depthwise) {
             schedule_depthwise(s, conv);
             write_depthwise(layer);

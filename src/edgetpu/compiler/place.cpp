@@ -36,10 +36,11 @@ struct ScratchOf {
     }
     [[nodiscard]] std::uint64_t operator()(const ProductStep&) const {
         const Tensor& t = plan.tensors[step.out];
+        const std::uint32_t words = plan.tensors[step.in[0]].words();
         std::int32_t rows = 0;
         for (const Span& s : t.own_rows) rows = std::max(rows, s.size());
-        return product_row_bytes(t) *
-               static_cast<std::uint32_t>(std::min(rows, product_rows(t, most_product_bytes)));
+        return product_row_bytes(t, words) * static_cast<std::uint32_t>(std::min(
+                                                 rows, product_rows(t, words, most_product_bytes)));
     }
     [[nodiscard]] std::uint64_t operator()(const GlobalAverageStep&) const {
         return plan.tensors[step.in[0]].layout == Layout::pixels ? whole() : 0;
@@ -48,6 +49,7 @@ struct ScratchOf {
     [[nodiscard]] std::uint64_t operator()(const SoftmaxStep&) const {
         return softmax_room(plan.tensors[step.in[0]]).bytes();
     }
+    [[nodiscard]] std::uint64_t operator()(const LstmStep& s) const { return lstm_bytes(s); }
     [[nodiscard]] std::uint64_t whole() const {
         const Tensor& t = plan.tensors[step.in[0]];
         return static_cast<std::uint64_t>(t.height) * static_cast<std::uint64_t>(t.width) *
@@ -137,6 +139,19 @@ Status place_all(Plan& plan, std::uint64_t most_product_bytes) {
 }
 
 }  // namespace
+
+Pressure pressure_of(Plan plan) {
+    std::vector<Life> lives = lives_of_tensors(plan);
+    add_scratch(plan, lives, product_bytes.back());
+    Pressure most;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        std::uint64_t bytes = first_narrow_byte;
+        for (const Life& life : lives)
+            if (life.first <= i && i <= life.last) bytes += aligned(life.bytes, narrow_alignment);
+        if (bytes > most.bytes) most = {bytes, i};
+    }
+    return most;
+}
 
 Status check_whole_images(const Plan& plan) {
     for (const Step& step : plan.steps) {

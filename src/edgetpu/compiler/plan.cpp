@@ -46,6 +46,9 @@ struct StepText {
     std::string operator()(const EnlargeStep& s) const {
         return s.nearest ? "enlarge, nearest" : "enlarge, bilinear";
     }
+    std::string operator()(const LstmStep& s) const {
+        return fmt::format("lstm of {} steps, layer {}", s.steps, s.layer);
+    }
     std::string operator()(const GatherStep& s) const {
         return fmt::format("gather on tiles {:#06x}", s.to);
     }
@@ -103,25 +106,37 @@ SoftmaxRoom softmax_room(const Tensor& in) {
     return {(in.words() + 63) / 64, (in.words() + 1) / 2};
 }
 
-std::uint64_t product_row_bytes(const Tensor& out) {
+std::uint64_t product_row_bytes(const Tensor& out, std::uint32_t words) {
     std::int32_t widest = 1;
     for (const Span& s : out.own_columns) widest = std::max(widest, s.size());
-    return std::uint64_t{16} * static_cast<std::uint32_t>(widest) * out.words();
+    return std::uint64_t{16} * static_cast<std::uint32_t>(widest) * words;
 }
 
-std::int32_t product_rows(const Tensor& out, std::uint64_t bytes) {
-    return static_cast<std::int32_t>(std::max<std::uint64_t>(bytes / product_row_bytes(out), 1));
+std::int32_t product_rows(const Tensor& out, std::uint32_t words, std::uint64_t bytes) {
+    return static_cast<std::int32_t>(
+        std::max<std::uint64_t>(bytes / product_row_bytes(out, words), 1));
 }
 
 bool needs_whole_image(const Step& step) {
     return std::holds_alternative<GlobalAverageStep>(step.kind) ||
            std::holds_alternative<RearrangeStep>(step.kind) ||
-           std::holds_alternative<SoftmaxStep>(step.kind);
+           std::holds_alternative<SoftmaxStep>(step.kind) ||
+           std::holds_alternative<LstmStep>(step.kind);
 }
 
 bool walks_both(const Step& step) {
     return std::holds_alternative<SumStep>(step.kind) ||
            std::holds_alternative<CombinationStep>(step.kind);
+}
+
+std::optional<std::size_t> layer_index_of(const Step& step) {
+    if (const auto* conv = std::get_if<ConvolutionStep>(&step.kind)) return conv->layer;
+    if (const auto* lstm = std::get_if<LstmStep>(&step.kind)) return lstm->layer;
+    return std::nullopt;
+}
+
+std::string output_name(const Plan& plan, const Port& port) {
+    return plan.graph->values[port.value].name + (port.is_state ? "_variable_output" : "");
 }
 
 std::string place_of(const Plan& plan, const Step& step) {
@@ -155,7 +170,9 @@ std::string to_text(const Plan& plan) {
     for (const Step& step : plan.steps) {
         text += fmt::format("{}: {} of", place_of(plan, step), std::visit(StepText{}, step.kind));
         for (const TensorId in : step.in) text += fmt::format(" t{}", in);
-        text += fmt::format(" -> t{}\n", step.out);
+        text += fmt::format(" -> t{}", step.out);
+        if (step.first_channel != 0) text += fmt::format(" from channel {}", step.first_channel);
+        text += "\n";
     }
     return text;
 }

@@ -73,6 +73,8 @@ struct Tensor {
     std::int32_t zero = 0;
     float scale = 1;
     bool is_signed = false;
+    /// Of an element: a tensor of 16 bits has twice the channels.
+    std::int32_t element_bytes = 1;
     Spans own_rows{}, own_columns{};
     Spans window_rows{}, window_columns{};
     std::uint32_t base = 0;       ///< bytes
@@ -120,6 +122,14 @@ struct Tensor {
     }
     /// Pixels of the tile that owns most.
     [[nodiscard]] std::uint32_t most_pixels() const;
+    /// Of a tensor by pixels: each tile that has it has all of its pixels from now on.
+    void lie_as(Layout other) {
+        layout = other;
+        own_rows.fill({0, height});
+        own_columns.fill({0, width});
+        window_rows = own_rows;
+        window_columns = own_columns;
+    }
 };
 
 /// From an integer sum to a byte: clamp(sum * scale) rounded to even, plus out_zero.
@@ -174,6 +184,7 @@ struct ParameterLayer {
     LayerSchedule schedule{};
     bool relayed = false;  ///< stored packed and unpacked by the scalar core: depthwise layers
     bool spread = false;   ///< each tile keeps the rows of its own channels
+    bool biased = true;    ///< rows of biases are in front of each group
     std::uint32_t share_groups = 1;  ///< ... groups of them, the last tile fewer
     bool streamed = false;           ///< from the host, with every inference
     unsigned uses = 0;               ///< steps that compute with it: several where bands do
@@ -237,7 +248,7 @@ struct ProductStep {
     Scaling scaling;
 };
 /// As a table of polynomials.
-enum class Function : std::uint8_t { none, logistic, leaky_relu };
+enum class Function : std::uint8_t { none, logistic, leaky_relu, hard_swish };
 /// Also a part of a concatenation.
 struct CopyStep {
     std::int32_t first_channel = 0;       ///< of the output
@@ -248,7 +259,7 @@ struct CopyStep {
     /// Which pixel becomes one of the output: a kernel of one, and from where at which stride.
     Window window{};
     Function function = Function::none;
-    float slope = 0;  ///< of leaky_relu
+    float constant = 0;  ///< the slope of leaky_relu, the output's scale of hard_swish
     Scaling scaling;
     Phase phase{};
 };
@@ -288,22 +299,70 @@ struct GatherStep {
     std::uint16_t to = 0;  ///< one bit for each tile
 };
 
+/// The gates of an LSTM lie behind one another, each in whole words: those through the logistic
+/// function first.
+inline constexpr std::array<compiler::LstmGate, 4> lstm_gates{
+    compiler::input_gate, compiler::forget_gate, compiler::output_gate, compiler::cell_gate};
+/// All steps of an LSTM on tile 0, from what the gates' input layer gave of each. It reads and
+/// writes its two states where they lie.
+struct LstmStep {
+    // Zero points of 16-bit values, which the chip holds unsigned: of the cell, and of products of
+    // gates and the cell's tanh.
+    static constexpr std::int32_t cell_zero = 32768, added_zero = 16384;
+    std::int32_t steps = 0;
+    std::int32_t gate_bytes = 0;  ///< of each gate, with what fills its last word
+    std::size_t layer = 0;        ///< of what the step before gave
+    Scaling product;              ///< of that layer
+    std::int32_t initial = 0;     ///< of the sums of both layers
+    Scaling gate, candidate;      ///< of those sums: arguments of the functions
+    Scaling added, kept;          ///< products in 16 bits, of the input gate and the forget gate
+    SumFactors cell_factors;      ///< of kept and added in the next cell
+    std::int32_t cell_initial = 0;
+    Scaling cell, squashed;  ///< of their sum: the next cell, and the argument of its tanh
+    Scaling output;          ///< of the output gate's product
+    [[nodiscard]] std::uint32_t words() const { return static_cast<std::uint32_t>(gate_bytes) / 4; }
+};
+/// What an LSTM takes besides its tensors, in bytes for each of a gate's: where each begins.
+struct LstmRoom {
+    static constexpr std::int32_t sums = 0;       ///< of the recurrent layer, of four gates
+    static constexpr std::int32_t gates = 4;      ///< in the same order
+    static constexpr std::int32_t wide = 8;       ///< forget and output gate in 16 bits
+    static constexpr std::int32_t products = 12;  ///< each in 4 lanes of 16 bits
+    static constexpr std::int32_t kept = 20, added = 22, squashed = 24;
+    static constexpr std::int32_t of_gate = 26;
+};
+
 using StepKind = std::variant<InputStep, ConvolutionStep, SumStep, CombinationStep, ProductStep,
                               CopyStep, RearrangeStep, MaxStep, AverageStep, GlobalAverageStep,
-                              SoftmaxStep, EnlargeStep, GatherStep>;
+                              SoftmaxStep, EnlargeStep, GatherStep, LstmStep>;
 
 struct Step {
     std::size_t node = 0;  ///< of the graph; of an input, that of its first reader
     std::vector<TensorId> in;
     TensorId out = 0;
     StepKind kind;
+    /// From where on it writes the output's channels, of which others write the rest: of
+    /// convolutions, sums, combinations and products. Copies have places of their own.
+    std::int32_t first_channel = 0;
     std::optional<Buffer> scratch{};
+};
+
+/// What makes programs faster than the vendor's, each a choice of its own.
+struct Improvements {
+    bool fuse =
+        true;  ///< values go to their places in a concatenation, and through limits, at once
+    bool spread = true;  ///< layers of small images by channels
+    bool ahead = true;   ///< the next layer's parameters are sent while a step computes
+    bool halo = true;    ///< no stop between a step and the halo of what it made
+    bool input = true;   ///< an input's rows are taken up while others arrive
 };
 
 /// A tensor of the host and the one on the tiles that it is read from or written to.
 struct Port {
     compiler::ValueId value = 0;
     TensorId tensor = 0;
+    /// Of an output: a state tensor of the host, which was read from there and is written back.
+    bool is_state = false;
 };
 
 /// What other programs keep of the chip's parameter memory, beside which a program stays.
@@ -326,8 +385,8 @@ struct Plan {
     std::uint32_t most_narrow_bytes = spec::activation_bytes;
     Residency beside{};
     // Filled by placement.
-    bool overlaps = true;  ///< else each step ends before the next one's data move
-    bool ahead = false;    ///< layers' parameters are sent ahead
+    Improvements improvements{};
+    bool ahead = false;  ///< layers' parameters are sent ahead
     /// One row is cached for nothing but to make the chip's parameter memory this program's: it has
     /// no others there, and its scratch rows overwrite another program's.
     bool anchored = false;
@@ -345,13 +404,18 @@ struct Plan {
 
 /// From a partition's program to tensors on tiles, steps and layers.
 [[nodiscard]] Plan tile(const compiler::Graph& graph, const compiler::Program& program);
+/// Copies into a part of a concatenation, and limits alone, are done by the step that makes what
+/// they read, where nothing else reads it.
+[[nodiscard]] Plan fused(Plan plan);
 /// Errors: unsupported for a step that does not fit in whatever bands the others run.
 [[nodiscard]] Status check_whole_images(const Plan& plan);
-/// When activations do not fit: the first operators run several times, each time for a band of rows
-/// of every tile's part of the last one's result, so that what is between them is small. Nothing is
-/// sent between tiles meanwhile; what bands share is computed again. The plan as it is when it
-/// fits, or when no such bands make it fit.
+/// When activations do not fit: the first operators, or else some in the midst, run several times,
+/// each time for a band of rows of every tile's part of the last one's result, so that what is
+/// between them is small. Nothing that is computed in bands is sent between tiles; what bands share
+/// is computed again. The plan as it is when it fits, or when no such bands make it fit.
 [[nodiscard]] Plan in_bands(Plan plan);
+/// Whether that makes its activations fit.
+[[nodiscard]] bool fits_in_bands(const Plan& plan);
 /// Layers of small images compute 64 channels of all pixels on a tile, or a multiple of that, with
 /// parameters that never move, where that takes less time by a model of both. `maps`: else only
 /// layers of one pixel whose result the host alone reads.
@@ -365,6 +429,13 @@ void lay_out_parameters(Plan& plan);
 void plan_ahead(Plan& plan);
 /// Addresses in narrow memory. Errors: unsupported when the tensors do not fit.
 [[nodiscard]] Status place_tensors(Plan& plan);
+/// Bytes of each tile that are in use at once, at the step where they are most. Behind
+/// find_windows().
+struct Pressure {
+    std::uint64_t bytes = 0;
+    std::size_t step = 0;
+};
+[[nodiscard]] Pressure pressure_of(Plan plan);
 /// Rows of wide memory, cached or streamed. Errors: unsupported when they do not fit.
 [[nodiscard]] Status place_parameters(Plan& plan, bool stream_all);
 
@@ -391,15 +462,26 @@ struct SoftmaxRoom {
 [[nodiscard]] SoftmaxRoom softmax_room(const Tensor& in);
 
 /// Rows of every tile's part of a product that are computed at once with so many bytes: four words
-/// for each word of them, all products, of which the diagonal is wanted.
-[[nodiscard]] std::uint64_t product_row_bytes(const Tensor& out);
-[[nodiscard]] std::int32_t product_rows(const Tensor& out, std::uint64_t bytes);
+/// for each word of them, all products, of which the diagonal is wanted. `words`: of an operand's
+/// pixel.
+[[nodiscard]] std::uint64_t product_row_bytes(const Tensor& out, std::uint32_t words);
+[[nodiscard]] std::int32_t product_rows(const Tensor& out, std::uint32_t words,
+                                        std::uint64_t bytes);
 
 /// A tile computes with all of its input, which bands do not make smaller.
 [[nodiscard]] bool needs_whole_image(const Step& step);
 
 /// One instruction walks both operands with one set of strides: their windows are equal.
 [[nodiscard]] bool walks_both(const Step& step);
+
+/// The layer of parameters that a step computes with.
+[[nodiscard]] std::optional<std::size_t> layer_index_of(const Step& step);
+
+/// Narrow memory that an LSTM takes besides its tensors.
+[[nodiscard]] std::uint64_t lstm_bytes(const LstmStep& lstm);
+
+/// The name of an output's layer.
+[[nodiscard]] std::string output_name(const Plan& plan, const Port& port);
 
 /// "operator 3 CONV_2D".
 [[nodiscard]] std::string place_of(const Plan& plan, const Step& step);

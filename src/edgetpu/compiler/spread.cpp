@@ -329,11 +329,7 @@ class Spreader {
 
     TensorId like(TensorId id, Layout layout) {
         Tensor t = plan_.tensors[id];
-        t.layout = layout;
-        t.own_rows.fill({0, t.height});
-        t.own_columns.fill({0, t.width});
-        t.window_rows = t.own_rows;
-        t.window_columns = t.own_columns;
+        t.lie_as(layout);
         plan_.tensors.push_back(std::move(t));
         return plan_.tensors.size() - 1;
     }

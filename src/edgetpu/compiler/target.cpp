@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "edgetpu/compiler/lstm.h"
 #include "edgetpu/compiler/rearrangement.h"
 
 namespace reef::edgetpu::lowering {
@@ -85,6 +86,9 @@ struct RefusalOf {
         if (!in().same_shape(out())) return "its shapes do not agree";
         return std::isfinite(o.slope) ? "" : "its slope is no number";
     }
+    std::string operator()(const compiler::HardSwish&) const {
+        return in().same_shape(out()) ? "" : "its shapes do not agree";
+    }
     std::string operator()(const compiler::Prelu&) const { return {}; }
     std::string operator()(const compiler::ByElement& o) const {
         if (auto why = refuse_activation(o.flat.activation); !why.empty()) return why;
@@ -158,6 +162,14 @@ struct RefusalOf {
     std::string operator()(const compiler::Pad&) const { return {}; }
     std::string operator()(const compiler::Reshape&) const {
         return refuse_order(order_of_reshape(out()));
+    }
+    std::string operator()(const compiler::Lstm& o) const {
+        if (o.cell_scale != lstm_cell_scale) return "known programs have a cell in steps of 2^-12";
+        if (o.cell_clip != 0 && o.cell_clip < lstm_largest_cell)
+            return "no known program limits the cell";
+        if (out().pixels() > most_lstm_steps)
+            return fmt::format("it has more than {} steps", most_lstm_steps);
+        return {};
     }
     std::string operator()(const compiler::Transpose& o) const {
         return refuse_order(order_of_transpose(in(), o));

@@ -3,8 +3,10 @@
 #include <limits>
 #include <map>
 
+#include "edgetpu/compiler/lstm.h"
 #include "edgetpu/compiler/plan.h"
 #include "edgetpu/compiler/rearrangement.h"
+#include "edgetpu/compiler/transposed.h"
 
 namespace reef::edgetpu::lowering {
 namespace {
@@ -36,64 +38,6 @@ struct Selected {
     std::int32_t tap = 0, channel = 0;
 };
 
-/// The taps of one axis that pixels of a phase of a transposed convolution see.
-struct PhaseTaps {
-    std::int32_t first = 0, stride = 1;  ///< of the whole kernel, in its order
-    std::int32_t count = 0;
-    std::int32_t front = 0;  ///< pixels in front of the image
-};
-PhaseTaps taps_of_phase(std::int32_t phase, std::int32_t front, std::int32_t stride,
-                        std::int32_t kernel) {
-    PhaseTaps taps{.first = (phase + front) % stride, .stride = stride};
-    taps.count = taps.first < kernel ? (kernel - taps.first + stride - 1) / stride : 0;
-    taps.front = std::max(taps.count, 1) - 1 - (phase + front) / stride;
-    return taps;
-}
-
-/// An ordinary convolution for each phase of the result, its taps turned round. One without taps
-/// has one of zeros.
-compiler::Convolution of_phase(const compiler::Convolution& whole, const PhaseTaps& y,
-                               const PhaseTaps& x) {
-    compiler::Convolution conv = whole;
-    conv.window = {.kernel_h = std::max(y.count, 1),
-                   .kernel_w = std::max(x.count, 1),
-                   .top = y.front,
-                   .left = x.front};
-    const auto ins = static_cast<std::size_t>(whole.in_channels);
-    const auto kh = conv.window.kernel_h, kw = conv.window.kernel_w;
-    const auto outs = static_cast<std::size_t>(whole.out_channels);
-    auto weights = std::make_shared<std::vector<std::byte>>(
-        outs * static_cast<std::size_t>(kh * kw) * ins, static_cast<std::byte>(whole.weight_zero));
-    const Bytes all = whole.weights.view();
-    for (std::size_t o = 0; o < outs; ++o)
-        for (std::int32_t v = 0; v < y.count; ++v)
-            for (std::int32_t u = 0; u < x.count; ++u) {
-                const std::int32_t row = y.first + y.stride * (y.count - 1 - v);
-                const std::int32_t column = x.first + x.stride * (x.count - 1 - u);
-                const auto from = (o * static_cast<std::size_t>(whole.window.kernel_h) +
-                                   static_cast<std::size_t>(row)) *
-                                      static_cast<std::size_t>(whole.window.kernel_w) +
-                                  static_cast<std::size_t>(column);
-                const auto to =
-                    o * static_cast<std::size_t>(kh * kw) + static_cast<std::size_t>(v * kw + u);
-                std::ranges::copy(all.subspan(from * ins, ins),
-                                  weights->begin() + static_cast<std::ptrdiff_t>(to * ins));
-            }
-    conv.weights = SharedBytes(*weights, weights);
-    return conv;
-}
-
-std::vector<std::pair<compiler::Convolution, Phase>> phases_of(const compiler::Convolution& whole) {
-    const Window& w = whole.window;
-    std::vector<std::pair<compiler::Convolution, Phase>> phases;
-    for (std::int32_t y = 0; y < w.stride_h; ++y)
-        for (std::int32_t x = 0; x < w.stride_w; ++x)
-            phases.emplace_back(of_phase(whole, taps_of_phase(y, w.top, w.stride_h, w.kernel_h),
-                                         taps_of_phase(x, w.left, w.stride_w, w.kernel_w)),
-                                Phase{w.stride_h, w.stride_w, y, x});
-    return phases;
-}
-
 class Tiler {
   public:
     explicit Tiler(const compiler::Graph& graph) : graph_(graph) { plan_.graph = &graph; }
@@ -102,6 +46,8 @@ class Tiler {
         for (const auto& port : program.inputs) {
             const TensorId id = tensor_of(port.source);
             plan_.inputs.push_back({port.tensor, id});
+            // States come when the step that keeps them begins.
+            if (is_state(port.tensor)) continue;
             plan_.steps.push_back({.node = program.nodes.front(),
                                    .in = {},
                                    .out = id,
@@ -113,6 +59,7 @@ class Tiler {
         }
         for (const auto& port : program.outputs)
             plan_.outputs.push_back({port.tensor, tensor_of(port.source)});
+        for (const Port& state : states_) plan_.outputs.push_back(state);
         return std::move(plan_);
     }
 
@@ -214,9 +161,10 @@ class Tiler {
     void operator()(const compiler::Minimum&) { bent(-1, 1, -2); }
 
     void operator()(const compiler::LeakyRelu& leaky) {
-        Scaling scaling = copying(in(0), compiler::Activation::none);
-        scaling.clamp = {-bent_limit, bent_limit};
-        add(CopyStep{.function = Function::leaky_relu, .slope = leaky.slope, .scaling = scaling});
+        through_lines(Function::leaky_relu, leaky.slope);
+    }
+    void operator()(const compiler::HardSwish&) {
+        through_lines(Function::hard_swish, out().scale);
     }
 
     /// What is above zero, rescaled, and what is below it, as a depthwise convolution of a pixel:
@@ -282,6 +230,39 @@ class Tiler {
         Scaling scaling{
             in(0).zero, 0, 2 * in(0).scale, {spec::sigmoid_256.least, spec::sigmoid_256.most}};
         add(CopyStep{.function = Function::logistic, .scaling = scaling});
+    }
+
+    /// The gates' products with the input, of all steps at once; then step by step on tile 0.
+    void operator()(const compiler::Lstm& lstm) {
+        const auto& node = graph_.nodes[node_];
+        LstmStep step = lstm_step(lstm, out());
+        const TensorId to = tensor_of(node.outputs[0]), gates = like(to);
+        plan_.tensors[gates].channels = 4 * step.gate_bytes;
+        Scaling scaling = scaling_of(compiler::Activation::none);
+        push({tensor_of(node.inputs[0])}, gates,
+             ConvolutionStep{{}, false, plan_.layers.size(), scaling, 0, {}});
+        add_layer(stacked(lstm.input, step.gate_bytes), in(0).scale);
+        const TensorId together = like(gates);
+        plan_.tensors[together].lie_as(Layout::whole);
+        push({gates}, together, GatherStep{1});
+        std::vector<TensorId> inputs{together};
+        for (const std::size_t i : {1, 2}) inputs.push_back(add_state(node.inputs[i]));
+        Tensor& cell = plan_.tensors[inputs.back()];
+        cell.zero = LstmStep::cell_zero;
+        // Whole gates of it are computed.
+        cell.slack = 2 * static_cast<std::uint32_t>(step.gate_bytes) - cell.pixel_bytes();
+        cell.scale = lstm.cell_scale;
+        step.layer = plan_.layers.size();
+        add_layer(stacked(lstm.recurrent, step.gate_bytes), out().scale);
+        ParameterLayer& layer = plan_.layers.back();
+        layer.spread = true;
+        layer.biased = false;
+        layer.share_groups = (static_cast<std::uint32_t>(4 * step.gate_bytes) + lanes - 1) / lanes;
+        const TensorId given = flattened(to);
+        plan_.tensors[given].channels = step.steps * step.gate_bytes;
+        const std::int64_t pixel = step.gate_bytes;
+        push(std::move(inputs), given, step);
+        push({given}, to, rearrangement({0, pixel * out().width, pixel, 1}, to));
     }
 
     void operator()(const compiler::Concatenation& joined) {
@@ -366,6 +347,13 @@ class Tiler {
         add_of({b, above}, CombinationStep{1, times, unchanged(0)});
     }
 
+    /// A copy to the output's scale, then a table.
+    void through_lines(Function function, float constant) {
+        Scaling scaling = copying(in(0), compiler::Activation::none);
+        scaling.clamp = {-bent_limit, bent_limit};
+        add(CopyStep{.function = function, .constant = constant, .scaling = scaling});
+    }
+
     Scaling scaling_of(compiler::Activation activation) const {
         return {in(0).zero, out().zero, 1.0F,
                 clamp_limits(out().scale, out().zero, 0, 255, limits_of(activation))};
@@ -417,6 +405,14 @@ class Tiler {
         add(ConvolutionStep{conv->window, conv->depthwise, plan_.layers.size(), scaling, zero,
                             phase});
         add_layer(std::move(conv), std::move(multipliers));
+    }
+    /// Of an LSTM: to the scale of its result.
+    void add_layer(compiler::Convolution conv, float in_scale) {
+        std::vector<float> multipliers;
+        for (const float weight : conv.weight_scales)
+            multipliers.push_back(layer_multiplier(in_scale, weight, out().scale));
+        add_layer(std::make_shared<const compiler::Convolution>(std::move(conv)),
+                  std::move(multipliers));
     }
     void add_layer(std::shared_ptr<const compiler::Convolution> conv,
                    std::vector<float> multipliers) {
@@ -496,6 +492,17 @@ class Tiler {
         return copy;
     }
 
+    [[nodiscard]] bool is_state(ValueId value) const {
+        return graph_.subgraph().tensors[value].is_variable;
+    }
+    /// A state tensor: read from the host now, and written back to it at the end.
+    TensorId add_state(ValueId value) {
+        const TensorId id = tensor_of(value);
+        push({}, id, InputStep{value});
+        states_.push_back({.value = value, .tensor = id, .is_state = true});
+        return id;
+    }
+
     TensorId like(TensorId other) {
         const Tensor copy = plan_.tensors[other];
         plan_.tensors.push_back(copy);
@@ -520,7 +527,8 @@ class Tiler {
         t.name = v.name;
         t.height = v.height;
         t.width = v.width;
-        t.channels = v.channels;
+        t.element_bytes = v.type == ElementType::int16 ? 2 : 1;
+        t.channels = v.channels * t.element_bytes;
         t.zero = t.border = v.zero;
         t.scale = v.scale;
         t.is_signed = v.type == ElementType::int8;
@@ -532,6 +540,7 @@ class Tiler {
     const compiler::Graph& graph_;
     Plan plan_;
     std::map<ValueId, TensorId> ids_;
+    std::vector<Port> states_;
     std::size_t node_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// LOGISTIC, TANH, LEAKY_RELU and PRELU.
+// LOGISTIC, TANH, HARD_SWISH, LEAKY_RELU and PRELU.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -72,6 +72,43 @@ PreparedKernel bent_kernel(const OperatorView& op, float slope, KernelSet set) {
         BentLine<T>{REEF_TRY(float_scale(in.scale, out)), slope, in.zero_point, out.zero_point});
 }
 
+/// A copy to the output's scale, then a table: nothing below -3, x from 3 on, and between them
+/// x (x + 3) / 6.
+template <typename T>
+struct HardSwish {
+    PolynomialTable table;
+    float scale = 1;
+    std::int32_t zero_in = 0, zero_out = 0;
+    T operator()(T value) const {
+        constexpr float far = 0x1p20F;
+        const float x = std::clamp(static_cast<float>(value - zero_in) * scale, -far, far);
+        const float y = std::clamp(table(x), -far, far);
+        return static_cast<T>(std::clamp<std::int32_t>(round_half_even(y) + zero_out,
+                                                       std::numeric_limits<T>::min(),
+                                                       std::numeric_limits<T>::max()));
+    }
+};
+
+PolynomialTable hard_swish_in_steps(float step) {
+    PolynomialTable table{};
+    table.coefficients[1] = {0, 0.5F, step / 6, 0, 0};
+    table.coefficients[2] = {0, 1, 0, 0, 0};
+    std::ranges::fill(table.breaks, std::numeric_limits<float>::infinity());
+    table.breaks[0] = -3 / step;
+    table.breaks[1] = 3 / step;
+    return table;
+}
+
+template <typename T>
+PreparedKernel hard_swish_kernel(const OperatorView& op, KernelSet set) {
+    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    return unary_kernel<T, T>(
+        "hard_swish", op, set,
+        HardSwish<T>{hard_swish_in_steps(out.scale), REEF_TRY(float_scale(in.scale, out)),
+                     in.zero_point, out.zero_point});
+}
+
 template <typename T>
 struct Prelu {
     FloatRequantisation requantise;
@@ -114,6 +151,13 @@ PreparedKernel tanh(const OperatorView& op, const PrepareOptions& options) {
     if (!is_byte(type)) return prepare_tanh(op, options);
     return type == ElementType::uint8 ? tanh_kernel<std::uint8_t>(op, options.kernels)
                                       : tanh_kernel<std::int8_t>(op, options.kernels);
+}
+
+PreparedKernel hard_swish(const OperatorView& op, const PrepareOptions& options) {
+    const ElementType type = byte_type(op, 1);
+    if (!is_byte(type)) return prepare_hard_swish(op, options);
+    return type == ElementType::uint8 ? hard_swish_kernel<std::uint8_t>(op, options.kernels)
+                                      : hard_swish_kernel<std::int8_t>(op, options.kernels);
 }
 
 PreparedKernel leaky_relu(const OperatorView& op, const PrepareOptions& options) {

@@ -96,6 +96,8 @@ constexpr auto forms = std::to_array<ArithmeticForm>({
      "a copy with one scale, and lines of a table; no known program has one"},
     {Op::split_v, prepare_copy<prepare_split_v>, true, "a copy"},
     {Op::quantize, quantize, false, "8 bits to 8 bits: a copy with one scale"},
+    {Op::hard_swish, hard_swish, false,
+     "a copy with one scale, and a line and a parabola of a table; no known program has one"},
 });
 
 static_assert(std::ranges::is_sorted(forms, {}, &ArithmeticForm::op));

@@ -19,6 +19,8 @@ namespace reef::edgetpu::numerics {
                                                     const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel fully_connected(const cpu::OperatorView& op,
                                                   const cpu::PrepareOptions& options);
+[[nodiscard]] cpu::PreparedKernel hard_swish(const cpu::OperatorView& op,
+                                             const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel leaky_relu(const cpu::OperatorView& op,
                                              const cpu::PrepareOptions& options);
 [[nodiscard]] cpu::PreparedKernel logistic(const cpu::OperatorView& op,

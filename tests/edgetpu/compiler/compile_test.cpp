@@ -77,8 +77,9 @@ TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
     std::size_t equal = 0, refused = 0, on_chip = 0, left = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_network(seed);
-        const Outcome out =
-            outcome_of(model, {.most_programs = 1 + seed % 3, .stream_parameters = seed % 5 == 0});
+        const Outcome out = outcome_of(model, {.most_programs = 1 + seed % 3,
+                                               .keep_islands = true,
+                                               .stream_parameters = seed % 5 == 0});
         EXPECT_EQ(out.problem, "") << "seed " << seed;
         if (!out.problem.empty()) keep(model, seed);
         equal += out.compiled && out.problem.empty() ? 1 : 0;
@@ -105,7 +106,7 @@ TEST(CompileRandom, NetworksOfSmallImagesGiveTheSameBytes) {
         const auto planned = edgetpu::compile(model, {.print_after = "spread"});
         if (!planned) continue;
         spread += planned->listing.find("; spread: ") != std::string::npos ? 1 : 0;
-        edgetpu::CompileOptions options{.most_programs = 1 + seed % 3};
+        edgetpu::CompileOptions options{.most_programs = 1 + seed % 3, .keep_islands = true};
         if (seed % 3 == 0)
             options.most_activation_bytes = planned->programs.front().narrow_bytes - 64;
         const Outcome out = outcome_of(model, options);
@@ -118,6 +119,20 @@ TEST(CompileRandom, NetworksOfSmallImagesGiveTheSameBytes) {
     fmt::print("{} of {} equal and clean, {} with layers spread over the tiles\n", equal, count,
                spread);
     EXPECT_GE(3 * spread, count);
+}
+
+/// States go on from run to run: of four, each begins where the one before ended.
+TEST(CompileRandom, RecurrentNetworksGiveTheSameBytes) {
+    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
+    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 20);
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        const auto model = test::random_recurrent_network(seed);
+        const Outcome out = outcome_of(model);
+        EXPECT_TRUE(out.compiled) << out.refusal;
+        EXPECT_EQ(out.problem, "") << "seed " << seed;
+        EXPECT_EQ(out.left, 0U) << "seed " << seed;
+        if (!out.problem.empty()) keep(model, seed);
+    }
 }
 
 std::vector<edgetpu::Package> packages_of(const model::Model& compiled) {
@@ -240,7 +255,7 @@ TEST(CompileRandom, DamagedModelsAreRefusedOrCompiled) {
             const auto model = model::read_tflite(SharedBytes::copy_of(damaged));
             if (!model) continue;
             ++read;
-            const auto done = edgetpu::compile(*model, {.most_programs = 2});
+            const auto done = edgetpu::compile(*model, {.most_programs = 2, .keep_islands = true});
             compiled += done ? 1 : 0;
             if (!done) {
                 EXPECT_EQ(done.error().hint.find("bug"), std::string::npos)
@@ -368,6 +383,45 @@ TEST(Compile, PrintsWhatEveryPassLeaves) {
     EXPECT_FALSE(edgetpu::compile(test::random_network(7), {.print_after = "sleep"}));
 }
 
+/// A sum behind an operator of the CPU: its transfers take longer than the CPU.
+TEST(Compile, IslandsThatCostMoreThanTheySaveAreLeftToTheCpu) {
+    model::Builder builder("island");
+    const std::vector<std::int32_t> shape{1, 8, 8, 8};
+    const auto numbers = model::per_tensor(0.05F, 120);
+    const auto in = builder.input("in", ElementType::uint8, shape, numbers);
+    const auto a = builder.tensor("a", ElementType::uint8, shape, numbers),
+               b = builder.tensor("b", ElementType::uint8, shape, numbers),
+               c = builder.tensor("c", ElementType::uint8, shape, numbers);
+    builder.add(model::Op::mul, {in, in}, {a}, model::MulOptions{});
+    builder.add(model::Op::relu_n1_to_1, {a}, {b});
+    builder.add(model::Op::add, {b, b}, {c}, model::AddOptions{});
+    builder.output(c);
+    const auto model = builder.finish().value();
+    const auto sparing = edgetpu::compile(model, {.most_programs = 2});
+    const auto keeping = edgetpu::compile(model, {.most_programs = 2, .keep_islands = true});
+    ASSERT_TRUE(sparing && keeping);
+    EXPECT_EQ(keeping->programs.size(), 2U);
+    ASSERT_EQ(sparing->programs.size(), 1U);
+    EXPECT_NE(sparing->operators.back().reason.find("as a program of its own"), std::string::npos);
+}
+
+/// Each may be left out, alone or with others, and the bytes stay.
+TEST(Compile, PassesThatMakeProgramsFasterMayBeLeftOut) {
+    const auto model = test::random_network(11);
+    const auto gains = edgetpu::gains_of(model, {});
+    ASSERT_TRUE(gains) << gains.error().message();
+    ASSERT_EQ(gains->size(), edgetpu::improvements().size() + 2);
+    EXPECT_EQ(gains->front().without, "");
+    EXPECT_GE(gains->back().cycles, gains->front().cycles);
+    for (const std::string& name : edgetpu::improvements()) {
+        SCOPED_TRACE(name);
+        EXPECT_EQ(outcome_of(model, {.settings = {{"without", name}}}).problem, "");
+    }
+    EXPECT_EQ(outcome_of(model, {.settings = {{"without", "halo,input"}}}).problem, "");
+    EXPECT_EQ(edgetpu::compile(model, {.settings = {{"without", "sleep"}}}).error().cause,
+              Cause::bad_argument);
+}
+
 /// All products of a tile's part take four times its bytes. Both tensors are given, so that bands
 /// do not make the part smaller.
 TEST(Compile, ProductsThatDoNotFitAtOnceAreComputedInRows) {
@@ -441,6 +495,7 @@ INSTANTIATE_TEST_SUITE_P(
     Small, CompileReal,
     testing::Values(RealModel{"data/models/mobilenet_v1_0.25_128_quant.tflite", 31},
                     RealModel{"data/models/split_concat.tflite", 3},
+                    RealModel{"data/models/keras_lstm_mnist_ptq.tflite", 6},
                     RealModel{"data/edgetpu/templates/bright_16x16.tflite", 6},
                     RealModel{"data/edgetpu/templates/color_red_64x64.tflite", 7},
                     RealModel{"data/edgetpu/templates/dense_256.tflite", 3},

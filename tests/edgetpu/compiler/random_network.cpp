@@ -114,7 +114,7 @@ class Maker {
             &Maker::stacked,     &Maker::softmax,     &Maker::transposed_conv,
             &Maker::blocks,      &Maker::difference,  &Maker::minimum,
             &Maker::tanh,        &Maker::leaky,       &Maker::prelu,
-            &Maker::with_image};
+            &Maker::with_image,  &Maker::hard_swish};
         (this->*kinds[draw(0, std::size(kinds) - 1)])();
     }
 
@@ -316,6 +316,12 @@ class Maker {
         const float slope = std::uniform_real_distribution<float>(-0.5F, 1.5F)(random_);
         const auto to = made({0, in.h, in.w, in.c, in.scale * 0.8F, zero(), false});
         builder_.add(Op::leaky_relu, {in.index}, {to}, model::LeakyReluOptions{slope});
+    }
+    void hard_swish() {
+        const Live in = any();
+        touch(in);
+        const auto to = made({0, in.h, in.w, in.c, in.scale * 0.7F, zero(), false});
+        builder_.add(Op::hard_swish, {in.index}, {to});
     }
     void prelu() {
         const Live in = any();

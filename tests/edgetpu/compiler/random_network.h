@@ -9,5 +9,7 @@ namespace reef::test {
 [[nodiscard]] model::Model random_network(unsigned seed);
 /// Of up to 9 x 9 pixels and many channels, as networks end.
 [[nodiscard]] model::Model random_network_of_small_images(unsigned seed);
+/// One LSTM or two, of few steps.
+[[nodiscard]] model::Model random_recurrent_network(unsigned seed);
 
 }  // namespace reef::test

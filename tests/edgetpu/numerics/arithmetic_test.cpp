@@ -460,6 +460,29 @@ TEST_P(EdgetpuOperator, LeakyReluIsACopyWithASlopeBelowZero) {
     }
 }
 
+TEST_P(EdgetpuOperator, HardSwishIsATableRounded) {
+    for (int round = 0; round < 8; ++round) {
+        const Side in = any_side(-6, -3), out{in.scale * 0.71F, pick(random_, 0, 255)};
+        Builder builder("hard swish");
+        const auto x = builder.input("x", GetParam(), {256}, quantisation(in));
+        const auto y = builder.tensor("y", GetParam(), {256}, quantisation(out));
+        builder.add(Op::hard_swish, {x}, {y});
+        std::vector<std::byte> input(256);
+        for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
+        const auto values = run(builder, y, {input});
+        ASSERT_EQ(values.size(), 256U);
+        for (std::size_t i = 0; i < 256; ++i) {
+            const double real = static_cast<double>(in.scale) * (on_chip(input[i]) - in.zero);
+            const double expected = real * std::clamp(real + 3, 0.0, 6.0) / 6;
+            EXPECT_NEAR(
+                values[i],
+                std::clamp(out.zero + expected / static_cast<double>(out.scale), 0.0, 255.0),
+                0.5001)
+                << real;
+        }
+    }
+}
+
 /// Above zero and below it by themselves, each rounded once.
 TEST_P(EdgetpuOperator, PreluHasTwoScales) {
     const Side in = any_side(-6, -2), out{in.scale * 1.1F, pick(random_, 0, 255)};

@@ -190,7 +190,7 @@ std::vector<OwnModel> made() {
     add(out, "wide", wide());
     add(out, "narrow", narrow());
     add(out, "dense", dense());
-    add(out, "two_programs", two_programs(), {.most_programs = 2});
+    add(out, "two_programs", two_programs(), {.most_programs = 2, .keep_islands = true});
     return out;
 }
 

@@ -55,6 +55,10 @@ model::TensorIndex named(const model::Subgraph& graph, const std::string& name) 
     return model::absent_tensor;
 }
 
+bool is_state(const model::Subgraph& graph, model::TensorIndex index) {
+    return graph.tensors[static_cast<std::size_t>(index)].is_variable;
+}
+
 /// The operators of the plain model that a program computes, as a model of their own: what the CPU
 /// makes of its inputs, and of its outputs, is none of the program's.
 Result<model::Model> part_of(const model::Model& plain, const model::Subgraph& compiled,
@@ -69,7 +73,11 @@ Result<model::Model> part_of(const model::Model& plain, const model::Subgraph& c
     };
     graph.inputs.clear();
     graph.outputs.clear();
-    for (const auto index : program.inputs) graph.inputs.push_back(REEF_TRY(find(index)));
+    // States are the part's own.
+    for (const auto index : program.inputs) {
+        const auto found = REEF_TRY(find(index));
+        if (!is_state(graph, found)) graph.inputs.push_back(found);
+    }
     for (const auto index : program.outputs) graph.outputs.push_back(REEF_TRY(find(index)));
     std::set<model::TensorIndex> needed(graph.outputs.begin(), graph.outputs.end());
     for (const auto index : graph.inputs) needed.erase(index);
@@ -127,12 +135,19 @@ class Verifier {
             out_.findings.push_back(message);
     }
 
-    /// The plain operators get what the program got.
+    /// The plain operators get what the program got; states go on in both by themselves.
     Status compare(Part& part, std::string_view input) {
-        for (std::size_t i = 0; i < part.plain.input_count(); ++i)
-            std::ranges::copy(compiled_.tensor(part.program->inputs[i]),
-                              part.plain.input(i).begin());
+        std::size_t given = 0;
+        for (const auto index : part.program->inputs)
+            if (!is_state(compiled_.graph(), index))
+                std::ranges::copy(compiled_.tensor(index), part.plain.input(given++).begin());
         REEF_CHECK(part.plain.run());
+        for (const auto index : part.program->inputs) {
+            if (!is_state(compiled_.graph(), index)) continue;
+            const auto& name = compiled_.graph().tensors[static_cast<std::size_t>(index)].name;
+            compare(compiled_.tensor(index), part.plain.tensor(named(part.plain.graph(), name)),
+                    name, input);
+        }
         for (std::size_t i = 0; i < part.plain.output_count(); ++i) {
             const auto index = part.program->outputs[i];
             compare(compiled_.tensor(index), part.plain.output(i),

@@ -170,12 +170,13 @@ std::string stem_of(const std::string& path) {
 
 /// Into what files models that take turns are written; segments have names of their own.
 Status check_several(const CompileVerbOptions& options, const std::vector<std::string>& files) {
-    for (const auto* one :
-         {&options.against, &options.with, &options.report, &options.settings.print_after})
+    for (const auto* one : {&options.against, &options.with, &options.report,
+                            &options.settings.print_after, &options.settings.print_before})
         if (!one->empty())
             return fail(Cause::bad_argument,
-                        "--against, --with, --report and --print-after are of one model", {},
-                        "give one model and no --segments");
+                        "--against, --with, --report, --print-after and --print-before are of one "
+                        "model",
+                        {}, "give one model and no --segments");
     if (options.out == "-")
         return fail(Cause::bad_argument, "standard output takes one model", "--output",
                     "name a folder");
@@ -337,7 +338,7 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     }
     if (options.json) {
         print_json(console, document);
-    } else if (!options.settings.print_after.empty()) {
+    } else if (!options.settings.print_after.empty() || !options.settings.print_before.empty()) {
         console.write(done.listing);
     } else if (options.out != "-") {
         print_operators(console, done, options.all);
@@ -391,10 +392,13 @@ Action add_compile(CLI::App& app) {
     app.add_option("-o,--output", options->out,
                    "The compiled model to write; of several and of segments, the folder")
         ->type_name("FILE");
-    app.add_option("--max-programs", options->settings.most_programs,
-                   "At most so many programs on the chip with the CPU's operators between them")
+    app.add_option("--max-programs,--max-subgraphs", options->settings.most_programs,
+                   "At most so many programs on the chip with the CPU's operators between them, "
+                   "those left out that the CPU would compute sooner; 1: as the vendor's compiler")
         ->check(CLI::Range(1, 1000))
         ->type_name("N");
+    app.add_flag("--keep-islands", options->settings.keep_islands,
+                 "Leave none of them out: transfers may cost more than they save");
     app.add_option("--segments", options->segments,
                    "Divide the model into so many parts for a chip each, the slowest as fast as "
                    "the estimate finds; a part may read tensors of any before it, by name")
@@ -418,6 +422,9 @@ Action add_compile(CLI::App& app) {
                  "Leave operators to the CPU that need such instructions");
     app.add_option("--print-after", options->settings.print_after,
                    "Print what the compiler has behind that pass instead of the summary")
+        ->type_name("PASS");
+    app.add_option("--print-before", options->settings.print_before,
+                   "Print what it has in front of that pass")
         ->type_name("PASS");
     auto* against = app.add_option("--against", options->against,
                                    "Compare with the same model as another compiler made it: "

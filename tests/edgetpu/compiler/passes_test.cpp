@@ -1,0 +1,264 @@
+// Each pass of the compiler alone, on graphs of a few operators.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "compiler/legalise.h"
+#include "edgetpu/compiler/plan.h"
+#include "edgetpu/compiler/target.h"
+#include "reef/model/builder.h"
+
+namespace reef::edgetpu::lowering {
+namespace {
+
+using model::Op;
+using model::TensorIndex;
+using testing::ElementsAre;
+
+/// A network while it is made, of uint8 tensors with one quantisation.
+class Network {
+  public:
+    TensorIndex in(std::vector<std::int32_t> shape) {
+        return builder_.input(name(), ElementType::uint8, std::move(shape), numbers_);
+    }
+    TensorIndex tensor(std::vector<std::int32_t> shape) {
+        return builder_.tensor(name(), ElementType::uint8, std::move(shape), numbers_);
+    }
+    TensorIndex ints(const std::vector<std::int32_t>& values) {
+        return builder_.constant<std::int32_t>(name(), ElementType::int32,
+                                               {static_cast<std::int32_t>(values.size())}, values);
+    }
+    TensorIndex weights(std::vector<std::int32_t> shape) {
+        std::size_t size = 1;
+        for (const auto n : shape) size *= static_cast<std::size_t>(n);
+        const std::vector<std::uint8_t> data(size, 130);
+        return builder_.constant<std::uint8_t>(name(), ElementType::uint8, std::move(shape), data,
+                                               model::per_tensor(0.01F, 128));
+    }
+    /// Of side x side taps, padding SAME.
+    TensorIndex conv(TensorIndex from, std::vector<std::int32_t> shape, std::int32_t in_channels,
+                     std::int32_t side, std::int32_t stride = 1) {
+        const std::int32_t channels = shape.back();
+        const auto to = tensor(std::move(shape));
+        builder_.add(Op::conv_2d, {from, weights({channels, side, side, in_channels})}, {to},
+                     model::Conv2dOptions{
+                         model::Padding::same, stride, stride, 1, 1, model::Activation::none, {}});
+        return to;
+    }
+    TensorIndex depthwise(TensorIndex from, const std::vector<std::int32_t>& shape) {
+        const auto to = tensor(shape);
+        builder_.add(Op::depthwise_conv_2d, {from, weights({1, 3, 3, shape.back()})}, {to},
+                     model::DepthwiseConv2dOptions{model::Padding::same, 1, 1, 1, 1, 1,
+                                                   model::Activation::none});
+        return to;
+    }
+    TensorIndex make(Op op, const std::vector<TensorIndex>& from, std::vector<std::int32_t> shape,
+                     model::Options options = {}) {
+        const auto to = tensor(std::move(shape));
+        builder_.add(op, from, {to}, std::move(options));
+        return to;
+    }
+    void out(TensorIndex tensor) { builder_.output(tensor); }
+    model::Model finish() { return builder_.finish().value(); }
+
+  private:
+    std::string name() { return "t" + std::to_string(names_++); }
+    model::Builder builder_{"small"};
+    model::Quantization numbers_ = model::per_tensor(0.05F, 100);
+    int names_ = 0;
+};
+
+/// The plan holds on to the graph, which holds on to the model.
+struct Small {
+    explicit Small(const std::function<void(Network&)>& make) {
+        Network network;
+        make(network);
+        model = network.finish();
+        graph = compiler::read_graph(model);
+        compiler::legalise(graph, {}, most_taps);
+        const auto parts = compiler::partition(graph, Target{}, 1);
+        EXPECT_EQ(parts.programs.size(), 1U);
+        plan = tile(graph, parts.programs.front());
+    }
+    model::Model model;
+    compiler::Graph graph;
+    Plan plan;
+};
+
+template <typename Kind>
+std::vector<const Step*> steps_of(const Plan& plan) {
+    std::vector<const Step*> found;
+    for (const Step& step : plan.steps)
+        if (std::holds_alternative<Kind>(step.kind)) found.push_back(&step);
+    return found;
+}
+template <typename Kind>
+std::size_t count_of(const Plan& plan) {
+    return steps_of<Kind>(plan).size();
+}
+
+TEST(PassTile, CutsImagesIntoAGridAndOperatorsIntoSteps) {
+    const Small one([](Network& n) {
+        const auto to = n.make(
+            Op::transpose_conv,
+            {n.ints({1, 14, 14, 4}), n.weights({4, 3, 3, 8}), n.in({1, 7, 7, 8})}, {1, 14, 14, 4},
+            model::TransposeConvOptions{model::Padding::same, 2, 2, model::Activation::none, {}});
+        n.out(n.make(Op::maximum, {to, to}, {1, 14, 14, 4}));
+    });
+    const Tensor& in = one.plan.tensors[one.plan.inputs.front().tensor];
+    EXPECT_THAT(in.own_rows, ElementsAre(Span{0, 2}, Span{2, 4}, Span{4, 6}, Span{6, 7}));
+    // A phase of the result each, and the maximum by halves.
+    EXPECT_EQ(count_of<ConvolutionStep>(one.plan), 4U);
+    EXPECT_EQ(count_of<CombinationStep>(one.plan), 2U);
+}
+
+TEST(PassFuse, PartsOfAConcatenationAreWrittenInPlace) {
+    const Small one([](Network& n) {
+        const auto in = n.in({1, 8, 8, 16});
+        const auto a = n.conv(in, {1, 8, 8, 8}, 16, 3), b = n.conv(in, {1, 8, 8, 12}, 16, 1);
+        n.out(n.make(Op::concatenation, {a, b, in}, {1, 8, 8, 36}, model::ConcatenationOptions{3}));
+    });
+    ASSERT_EQ(count_of<CopyStep>(one.plan), 3U);
+    const Plan plan = fused(one.plan);
+    // The input comes from the host: it is copied.
+    EXPECT_EQ(count_of<CopyStep>(plan), 1U);
+    const auto convolutions = steps_of<ConvolutionStep>(plan);
+    ASSERT_EQ(convolutions.size(), 2U);
+    EXPECT_EQ(convolutions[0]->out, convolutions[1]->out);
+    EXPECT_EQ(convolutions[0]->first_channel, 0);
+    EXPECT_EQ(convolutions[1]->first_channel, 8);
+}
+
+TEST(PassFuse, LimitsAreThoseOfTheStepInFront) {
+    const auto network = [](bool given) {
+        return Small([given](Network& n) {
+            const auto a = n.conv(n.in({1, 8, 8, 16}), {1, 8, 8, 8}, 16, 3);
+            if (given) n.out(a);
+            n.out(n.make(Op::relu6, {a}, {1, 8, 8, 8}));
+        });
+    };
+    const Small alone = network(false), given = network(true);
+    const Plan plan = fused(alone.plan);
+    EXPECT_EQ(count_of<CopyStep>(plan), 0U);
+    const auto& limits =
+        std::get<ConvolutionStep>(steps_of<ConvolutionStep>(plan).front()->kind).scaling.clamp;
+    EXPECT_EQ(limits.min, 0);
+    EXPECT_NEAR(limits.max, 6 / 0.05, 1e-3);
+    EXPECT_EQ(count_of<CopyStep>(fused(given.plan)), 1U) << "the host wants what is not limited";
+}
+
+TEST(PassBands, CutsOnlyWhatDoesNotFit) {
+    Small one([](Network& n) {
+        const auto a = n.conv(n.in({1, 64, 64, 4}), {1, 64, 64, 64}, 4, 3);
+        n.out(n.conv(a, {1, 32, 32, 16}, 64, 3, 2));
+    });
+    EXPECT_EQ(in_bands(one.plan).steps.size(), one.plan.steps.size());
+    one.plan.most_narrow_bytes = 16000;
+    Plan banded = in_bands(one.plan);
+    EXPECT_GT(count_of<InputStep>(banded), 1U);
+    EXPECT_EQ(count_of<ConvolutionStep>(banded), 2 * count_of<InputStep>(banded));
+    find_windows(banded);
+    EXPECT_TRUE(place_tensors(banded));
+    EXPECT_LE(banded.narrow_bytes, 16000U);
+    find_windows(one.plan);
+    EXPECT_FALSE(place_tensors(one.plan));
+}
+
+TEST(PassSpread, SmallImagesLieByChannels) {
+    const auto network = [](std::int32_t side) {
+        return Small([side](Network& n) {
+            n.out(n.conv(n.in({1, side, side, 1024}), {1, side, side, 512}, 1024, 1));
+        });
+    };
+    const Small small = network(4), large = network(20);
+    const Plan spread = spread_channels(small.plan, true);
+    EXPECT_TRUE(spread.layers.front().spread);
+    EXPECT_EQ(count_of<GatherStep>(spread), 2U) << "to the tiles, and to the whole image again";
+    const Tensor& result = spread.tensors[steps_of<ConvolutionStep>(spread).front()->out];
+    EXPECT_EQ(result.layout, Layout::channels);
+    EXPECT_EQ(result.spread_tiles, 8U);
+    EXPECT_FALSE(spread_channels(small.plan, false).layers.front().spread);
+    EXPECT_FALSE(spread_channels(large.plan, true).layers.front().spread);
+}
+
+TEST(PassWindows, TilesStoreWhatTheirReadersNeed) {
+    Small one([](Network& n) {
+        const auto in = n.in({1, 16, 16, 4});
+        const auto a = n.conv(in, {1, 16, 16, 4}, 4, 3);
+        const auto b = n.conv(in, {1, 16, 16, 4}, 4, 1);
+        const auto sum = n.make(Op::add, {a, b}, {1, 16, 16, 4}, model::AddOptions{});
+        n.out(n.conv(a, {1, 16, 16, 4}, 4, 5));
+        n.out(sum);
+    });
+    find_windows(one.plan);
+    const auto& tensors = one.plan.tensors;
+    EXPECT_THAT(tensors[one.plan.inputs.front().tensor].window_rows,
+                ElementsAre(Span{-1, 5}, Span{3, 9}, Span{7, 13}, Span{11, 17}));
+    // One instruction walks both operands: the second has the first one's windows.
+    const Step& sum = *steps_of<SumStep>(one.plan).front();
+    EXPECT_THAT(tensors[sum.in[0]].window_columns,
+                ElementsAre(Span{-2, 6}, Span{2, 10}, Span{6, 14}, Span{10, 18}));
+    EXPECT_EQ(tensors[sum.in[0]].window_columns, tensors[sum.in[1]].window_columns);
+}
+
+TEST(PassParameters, RowsLieInTheOrderOfReading) {
+    Small one([](Network& n) {
+        const auto a = n.conv(n.in({1, 8, 8, 16}), {1, 8, 8, 96}, 16, 1);
+        n.out(n.depthwise(a, {1, 8, 8, 96}));
+    });
+    find_windows(one.plan);
+    lay_out_parameters(one.plan);
+    const ParameterLayer &dense = one.plan.layers[0], &depthwise = one.plan.layers[1];
+    // Two groups of a row of biases and four of weights, of 64 lanes.
+    EXPECT_EQ(dense.schedule.groups, 2U);
+    EXPECT_EQ(dense.row_count(), 2U * (1 + 4));
+    EXPECT_EQ(dense.row_bytes, 256U);
+    EXPECT_EQ(dense.rows[256], std::byte{130});
+    EXPECT_TRUE(depthwise.relayed);
+    // Each word of channels: a row of biases and nine of weights, of 16 bytes, in units of 4.
+    EXPECT_EQ(depthwise.relay_units, 24U * (1 + 9) * 4);
+}
+
+TEST(PassAhead, LayersBehindOneAnotherShareNoRows) {
+    Small one([](Network& n) {
+        const auto a = n.conv(n.in({1, 8, 8, 16}), {1, 8, 8, 128}, 16, 1);
+        n.out(n.conv(a, {1, 8, 8, 128}, 128, 1));
+    });
+    find_windows(one.plan);
+    lay_out_parameters(one.plan);
+    EXPECT_EQ(one.plan.layers[0].scratch_end, one.plan.layers[1].scratch_end);
+    plan_ahead(one.plan);
+    EXPECT_TRUE(one.plan.ahead);
+    const ParameterLayer &a = one.plan.layers[0], &b = one.plan.layers[1];
+    EXPECT_TRUE(a.scratch_end <= b.schedule.head || b.scratch_end <= a.schedule.head);
+}
+
+TEST(PassPlace, WhatIsInUseTogetherHasItsOwnBytes) {
+    Small one([](Network& n) {
+        const auto in = n.in({1, 16, 16, 16});
+        const auto a = n.conv(in, {1, 16, 16, 32}, 16, 3), b = n.conv(a, {1, 16, 16, 16}, 32, 3);
+        n.out(n.make(Op::add, {in, b}, {1, 16, 16, 16}, model::AddOptions{}));
+    });
+    find_windows(one.plan);
+    lay_out_parameters(one.plan);
+    ASSERT_TRUE(place_tensors(one.plan));
+    ASSERT_TRUE(place_parameters(one.plan, false));
+    // The input is read again behind the convolutions.
+    const Step& sum = *steps_of<SumStep>(one.plan).front();
+    const auto apart = [&](TensorId x, TensorId y) {
+        const Tensor &s = one.plan.tensors[x], &t = one.plan.tensors[y];
+        return s.base + s.bytes() <= t.base || t.base + t.bytes() <= s.base;
+    };
+    for (const Step* step : steps_of<ConvolutionStep>(one.plan)) {
+        EXPECT_TRUE(apart(sum.in[0], step->out));
+        EXPECT_TRUE(apart(step->in[0], step->out));
+    }
+    EXPECT_FALSE(one.plan.layers[0].pieces.empty());
+    one.plan.most_narrow_bytes = 2000;
+    EXPECT_FALSE(place_tensors(one.plan));
+}
+
+}  // namespace
+}  // namespace reef::edgetpu::lowering
