@@ -140,7 +140,7 @@ TEST(OwnModels, NumbersOfEveryOperatorAreFound) {
         const auto samples = model::operator_samples(type).value();
         for (const model::OperatorSample& sample : samples) {
             SCOPED_TRACE(fmt::format("{} {}, {}", name_of(type), sample.name, sample.variant));
-            // Stored with zeros for the other groups, or with other gates: docs/edgetpu-compiler.md.
+            // Stored with zeros for other groups, or with other gates: docs/edgetpu-compiler.md.
             if (sample.name == "CONV_2D" && sample.variant.ends_with("groups")) continue;
             if (sample.name == "UNIDIRECTIONAL_SEQUENCE_LSTM") continue;
             const auto compiled = compile(sample.model, {});
