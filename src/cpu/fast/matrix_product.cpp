@@ -37,7 +37,7 @@ constexpr std::size_t most_rows = 6;
 
 /// The ways to multiply: what a value is in a row, and the sum of a group's products.
 struct Pairs {
-    static constexpr GroupOf group = GroupOf::pairs;
+    [[maybe_unused]] static constexpr GroupOf group = GroupOf::pairs;
     using Value = std::int16_t;
     template <class D, class V>
     static HWY_INLINE V add(D d, V activations, V weights, V sum) {
@@ -46,7 +46,7 @@ struct Pairs {
     }
 };
 struct Quads {
-    static constexpr GroupOf group = GroupOf::quads;
+    [[maybe_unused]] static constexpr GroupOf group = GroupOf::quads;
     using Value = std::uint8_t;
     template <class D, class V>
     static HWY_INLINE V add(D d, V activations, V weights, V sum) {
@@ -54,7 +54,7 @@ struct Quads {
     }
 };
 struct SignedQuads {
-    static constexpr GroupOf group = GroupOf::signed_quads;
+    [[maybe_unused]] static constexpr GroupOf group = GroupOf::signed_quads;
     using Value = std::int8_t;
     template <class D, class V>
     static HWY_INLINE V add(D d, V activations, V weights, V sum) {
