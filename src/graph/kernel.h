@@ -6,12 +6,12 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <variant>
 
-#include "graph/known_values.h"
 #include "reef/base/bytes.h"
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
@@ -21,6 +21,9 @@ class WorkerPool;  // worker_pool.h: runs a loop on the executor's threads
 }
 
 namespace reef::graph {
+
+/// Bytes of tensors that operators compute, each the same in every run (known_values.h).
+using KnownValues = std::map<model::TensorIndex, SharedBytes>;
 
 /// One operator of a graph, and the model around it. Lives only while its kernel is made.
 class OperatorView {

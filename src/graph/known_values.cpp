@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "graph/kernel.h"
-
 namespace reef::graph {
 namespace {
 

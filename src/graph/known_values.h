@@ -2,23 +2,9 @@
 // them and of constants. Kernels that need a shape or a size to be prepared may ask for it.
 #pragma once
 
-#include <map>
-
-#include "reef/base/bytes.h"
-#include "reef/base/result.h"
-#include "reef/model/graph.h"
-
-namespace reef {
-class WorkerPool;
-}
+#include "graph/kernel.h"
 
 namespace reef::graph {
-
-class Kernel;
-class OperatorView;
-
-/// Bytes of tensors that operators compute, each the same in every run.
-using KnownValues = std::map<model::TensorIndex, SharedBytes>;
 
 /// Whether the operator's outputs follow from constants, known values and shapes: small integers
 /// and float32 numbers of a builtin operator.
