@@ -35,12 +35,16 @@ struct ScalingOf {
     Scaling* operator()(auto&) const { return nullptr; }
 };
 
-bool can_be_placed(const Step& step) {
+/// How many words of a pixel a copy takes follows from its tensors: all of its input's, or it
+/// stays.
+bool can_be_placed(const Plan& plan, const Step& step) {
+    if (const auto* copy = std::get_if<CopyStep>(&step.kind))
+        return copy->first_from_channel == 0 && copy->filled_words == 0 && copy->last_bytes == 0 &&
+               plan.tensors[step.in[0]].words() <= plan.tensors[step.out].words();
     return std::holds_alternative<ConvolutionStep>(step.kind) ||
            std::holds_alternative<SumStep>(step.kind) ||
            std::holds_alternative<ProductStep>(step.kind) ||
-           std::holds_alternative<CombinationStep>(step.kind) ||
-           std::holds_alternative<CopyStep>(step.kind);
+           std::holds_alternative<CombinationStep>(step.kind);
 }
 
 class Fuser {
@@ -82,7 +86,7 @@ class Fuser {
             if (step.out == from) writers.push_back(&step);
         const auto takes = [&](Step* w) {
             const Scaling* scaling = std::visit(ScalingOf{}, w->kind);
-            return can_be_placed(*w) &&
+            return can_be_placed(plan_, *w) &&
                    (!limits || (scaling != nullptr && scaling->out_zero == kind.scaling.out_zero));
         };
         if (writers.empty() || !std::ranges::all_of(writers, takes)) return false;

@@ -131,6 +131,19 @@ TEST(PassFuse, PartsOfAConcatenationAreWrittenInPlace) {
     EXPECT_EQ(convolutions[1]->first_channel, 8);
 }
 
+/// How much of its input such a copy takes shows in its output alone.
+TEST(PassFuse, ChannelsThatAreTakenFromAnImageAreCopiedTwice) {
+    const Small one([](Network& n) {
+        const auto in = n.in({1, 8, 8, 16});
+        const auto taken =
+            n.make(Op::slice, {in, n.ints({0, 0, 0, 0}), n.ints({1, 8, 8, 8})}, {1, 8, 8, 8});
+        n.out(
+            n.make(Op::concatenation, {in, taken}, {1, 8, 8, 24}, model::ConcatenationOptions{3}));
+    });
+    ASSERT_EQ(count_of<CopyStep>(one.plan), 3U);
+    EXPECT_EQ(count_of<CopyStep>(fused(one.plan)), 3U);
+}
+
 TEST(PassFuse, LimitsAreThoseOfTheStepInFront) {
     const auto network = [](bool given) {
         return Small([given](Network& n) {
