@@ -114,13 +114,15 @@ class FastAveragePool final : public Kernel {
             static_cast<std::size_t>(p_.y.input) * static_cast<std::size_t>(p_.x.input) * channels;
         const std::size_t row = static_cast<std::size_t>(p_.x.output) * channels;
         auto* sums = reinterpret_cast<std::int32_t*>(frame.scratch.data());
+        // Sums of floats are in registers, and have no scratch memory.
+        const std::size_t sums_of_worker = std::is_floating_point_v<T> ? 0 : channels;
         frame.pool.parallel_for(static_cast<std::size_t>(p_.batches) * rows, 1,
                                 [&](std::size_t begin, std::size_t end, std::size_t worker) {
                                     for (std::size_t i = begin; i < end; ++i)
                                         average_row_fast(p_, frame.in<T>(0) + i / rows * image,
                                                          static_cast<std::int32_t>(i % rows),
                                                          frame.out<T>(0) + i * row,
-                                                         sums + worker * channels);
+                                                         sums + worker * sums_of_worker);
                                 });
         return {};
     }

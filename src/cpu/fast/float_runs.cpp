@@ -70,10 +70,17 @@ void binary(FloatBinary what, const float* a, std::size_t a_step, const float* b
     }
 }
 
-/// e^x for x <= 0; what is no number stays none.
+/// Of what lies beyond these the exponential is 0 and infinite. (It goes by way of an integer,
+/// which no number that is infinite, or none, has.)
+constexpr float least_exponent = -105, largest_exponent = 89;
+
+/// What is no number stays none.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exponential(D d, V x) {
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
+    const auto none = hn::IsNaN(x);
+    const V inside = hn::Clamp(hn::IfThenElse(none, hn::Zero(d), x), hn::Set(d, least_exponent),
+                               hn::Set(d, largest_exponent));
+    return hn::IfThenElse(none, x, hn::Exp(d, inside));
 }
 
 /// From exp(-|x|), which neither overflows nor loses what is small.
