@@ -231,6 +231,19 @@ template <class Form>
            static_cast<std::size_t>(c.depth) == row;
 }
 
+/// Fewer bytes than a vector holds, zeros behind them. Without masks for bytes Highway would read
+/// the whole vector, beyond the end of the last row.
+template <class D>
+HWY_INLINE hn::Vec<D> first_bytes(D d8, const std::uint8_t* from, std::size_t count) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+    return hn::MaskedLoad(hn::FirstN(d8, count), d8, from);
+#else
+    alignas(64) std::uint8_t bytes[hn::MaxLanes(d8)] = {};
+    std::copy_n(from, count, bytes);
+    return hn::Load(d8, bytes);
+#endif
+}
+
 /// What every row's sums want besides: the row factor times the sum of its values, modulo 2^32.
 /// Four rows at a time, whose partial sums are then added up together.
 template <class Form>
@@ -249,7 +262,7 @@ void sum_rows(const PackedMatrix& matrix, std::size_t values, std::size_t count,
         for (; i + lanes <= values; i += lanes)
             sums = Form::add(d, hn::BitCast(d, hn::LoadU(d8, from + i)), ones, sums);
         if (i == values) return sums;
-        const auto rest = hn::MaskedLoad(hn::FirstN(d8, values - i), d8, from + i);
+        const auto rest = first_bytes(d8, from + i, values - i);
         return Form::add(d, hn::BitCast(d, rest), ones, sums);
     };
     const auto by_two = [&](auto a, auto b) HWY_ATTR {
