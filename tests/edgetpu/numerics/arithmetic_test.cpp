@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "chip_operator.h"
 #include "cpu/run_model.h"
 #include "edgetpu/numerics/closest_ratio.h"
 #include "edgetpu/numerics/forms.h"
@@ -33,80 +34,7 @@ using testing::HasSubstr;
 
 // --- operators, computed again in uint8
 
-/// A tensor's quantisation, with the zero point that the chip sees.
-struct Side {
-    float scale = 1;
-    std::int32_t zero = 0;
-};
-
-class EdgetpuOperator : public testing::TestWithParam<ElementType> {
-  protected:
-    [[nodiscard]] bool is_signed() const { return GetParam() == ElementType::int8; }
-    [[nodiscard]] int sign_bit() const { return is_signed() ? 128 : 0; }
-    [[nodiscard]] model::Quantization quantisation(Side side) const {
-        return per_tensor(side.scale, side.zero - sign_bit());
-    }
-    /// What the chip holds for a tensor's byte.
-    [[nodiscard]] std::int32_t on_chip(std::byte value) const {
-        return std::to_integer<std::int32_t>(value) ^ sign_bit();
-    }
-    Side any_side(float low = -6, float high = 1) {
-        return {std::exp2(std::uniform_real_distribution<float>(low, high)(random_)),
-                pick(random_, 0, 255)};
-    }
-
-    /// The chip's last step, by another way than the product's: ties from the distance to both
-    /// neighbours.
-    static std::int32_t requantise(std::int64_t sum, float scale, Side out,
-                                   Activation activation = Activation::none) {
-        const float inverse = 1.0F / out.scale;
-        float low = out.scale * static_cast<float>(-out.zero);
-        float high = out.scale * static_cast<float>(255 - out.zero);
-        if (activation != Activation::none) low = std::max(low, 0.0F);
-        if (activation == Activation::relu6) high = std::min(high, 6.0F);
-        float y = static_cast<float>(sum) * scale;
-        if (y < low * inverse) y = low * inverse;
-        if (y > high * inverse) y = high * inverse;
-        const double below = std::floor(double{y});
-        const double rest = double{y} - below;
-        const bool odd = std::fmod(below, 2) != 0;
-        const bool up = rest > 0.5 || (rest == 0.5 && odd);
-        return std::clamp(static_cast<std::int32_t>(below) + (up ? 1 : 0) + out.zero, 0, 255);
-    }
-
-    static std::pair<std::vector<std::byte>, std::vector<std::byte>> every_pair() {
-        std::vector<std::byte> first(65536), second(65536);
-        for (std::size_t i = 0; i < first.size(); ++i) {
-            first[i] = static_cast<std::byte>(i);
-            second[i] = static_cast<std::byte>(i / 256);
-        }
-        return {first, second};
-    }
-
-    /// One operator on computed inputs: what it gives, as the chip holds it.
-    std::vector<std::int32_t> run(Builder& builder, model::TensorIndex output,
-                                  const std::vector<std::vector<std::byte>>& inputs) {
-        builder.output(output);
-        auto model = builder.finish();
-        EXPECT_TRUE(model) << model.error().message();
-        if (!model) return {};
-        std::vector<std::vector<std::byte>> results;
-        for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
-            auto outputs = test::run_model(
-                *model, inputs, {.kernels = kernels, .arithmetic = &numerics::arithmetic()});
-            if (outputs.empty()) return {};
-            results.push_back(std::move(outputs[0]));
-        }
-        EXPECT_EQ(results[0], results[1]);
-        std::vector<std::int32_t> values;
-        for (const std::byte value : results[0]) values.push_back(on_chip(value));
-        return values;
-    }
-
-    std::mt19937 random_{7};
-};
-
-TEST_P(EdgetpuOperator, ConvolutionsAreSumsTimesOneFloat) {
+TEST_P(ChipOperator, ConvolutionsAreSumsTimesOneFloat) {
     for (int round = 0; round < 60; ++round) {
         const bool depthwise = round % 2 == 1;
         const std::int32_t height = pick(random_, 1, 6), width = pick(random_, 1, 6);
@@ -184,7 +112,7 @@ TEST_P(EdgetpuOperator, ConvolutionsAreSumsTimesOneFloat) {
     }
 }
 
-TEST_P(EdgetpuOperator, FullyConnectedIsAConvolutionOfOnePixel) {
+TEST_P(ChipOperator, FullyConnectedIsAConvolutionOfOnePixel) {
     constexpr std::int32_t depth = 37, channels = 70;
     const Side in = any_side(), out = any_side(-2, 3);
     const std::int32_t weight_zero = is_signed() ? 128 : 119;
@@ -207,7 +135,7 @@ TEST_P(EdgetpuOperator, FullyConnectedIsAConvolutionOfOnePixel) {
     }
 }
 
-TEST_P(EdgetpuOperator, AddWeighsBothInputsWithIntegers) {
+TEST_P(ChipOperator, AddWeighsBothInputsWithIntegers) {
     for (int round = 0; round < 20; ++round) {
         const Side a = any_side(), b = any_side(), out = any_side(-5, 2);
         Builder builder("add");
@@ -228,7 +156,7 @@ TEST_P(EdgetpuOperator, AddWeighsBothInputsWithIntegers) {
     }
 }
 
-TEST_P(EdgetpuOperator, MulMultipliesWithoutZeroPoints) {
+TEST_P(ChipOperator, MulMultipliesWithoutZeroPoints) {
     const Side a = any_side(), b = any_side(), out = any_side(-5, 2);
     for (const std::int32_t second : {2000, 1}) {
         Builder builder("mul");
@@ -250,7 +178,7 @@ TEST_P(EdgetpuOperator, MulMultipliesWithoutZeroPoints) {
     }
 }
 
-TEST_P(EdgetpuOperator, MulByAConstantPerChannelScalesEachLane) {
+TEST_P(ChipOperator, MulByAConstantPerChannelScalesEachLane) {
     const Side a = any_side(), b = any_side(), out = any_side(-5, 2);
     constexpr std::int32_t channels = 24, pixels = 50;
     const auto factors = random_bytes(random_, channels);
@@ -273,7 +201,7 @@ TEST_P(EdgetpuOperator, MulByAConstantPerChannelScalesEachLane) {
 // Two instructions of face_landmark_192: half of the second operand less the first, up to zero;
 // then the second less twice that. The half's scale in its instructions is 0.5, or 0.49999997 for
 // tensors whose scale times its reciprocal is less than one.
-TEST_P(EdgetpuOperator, MaximumGoesByHalves) {
+TEST_P(ChipOperator, MaximumGoesByHalves) {
     const Side side{0.25F, any_side().zero};
     Builder builder("maximum");
     const auto x = builder.input("x", GetParam(), {1, 256, 256, 1}, quantisation(side));
@@ -296,7 +224,7 @@ TEST_P(EdgetpuOperator, MaximumGoesByHalves) {
     EXPECT_EQ(off, 128U * 128U - 64);
 }
 
-TEST_P(EdgetpuOperator, MaximumOfAScaleWithoutAnExactReciprocal) {
+TEST_P(ChipOperator, MaximumOfAScaleWithoutAnExactReciprocal) {
     float scale = 0.1F;
     while (scale * (1.0F / scale) == 1.0F) scale = std::nextafter(scale, 1.0F);
     ASSERT_EQ(0.5F * scale * (1.0F / scale), 0.49999997F);
@@ -314,7 +242,7 @@ TEST_P(EdgetpuOperator, MaximumOfAScaleWithoutAnExactReciprocal) {
     EXPECT_THAT(values, testing::ElementsAre(102, 106, 104, 9));
 }
 
-TEST_P(EdgetpuOperator, SubTakesAWholeNumberOfSteps) {
+TEST_P(ChipOperator, SubTakesAWholeNumberOfSteps) {
     // MoveNet's: 1.0 is 127.5 steps of the input, and 128 on the chip.
     const Side in{0.007843137718737125F, 0}, out{in.scale, 127}, one{0.5F * in.scale, 0};
     Builder builder("sub");
@@ -332,7 +260,7 @@ TEST_P(EdgetpuOperator, SubTakesAWholeNumberOfSteps) {
         EXPECT_EQ(values[i], std::max(0, on_chip(input[i]) - 128 + 127));
 }
 
-TEST_P(EdgetpuOperator, AveragesAreSumsTimesAShare) {
+TEST_P(ChipOperator, AveragesAreSumsTimesAShare) {
     const Side in = any_side();
     const auto input = random_bytes(random_, 8 * 12 * 5);
     const auto average = [&](Builder& builder, model::TensorIndex y, std::int32_t rows,
@@ -376,7 +304,7 @@ TEST_P(EdgetpuOperator, AveragesAreSumsTimesAShare) {
     average(mean, v, 8, 12, out);
 }
 
-TEST_P(EdgetpuOperator, CopiesToAnotherQuantisationAreOneMultiplication) {
+TEST_P(ChipOperator, CopiesToAnotherQuantisationAreOneMultiplication) {
     const Side a = any_side(), b = any_side(), out = any_side();
     const auto first = random_bytes(random_, 300), second = random_bytes(random_, 300);
     Builder join("join");
@@ -408,108 +336,7 @@ TEST_P(EdgetpuOperator, CopiesToAnotherQuantisationAreOneMultiplication) {
     }
 }
 
-TEST_P(EdgetpuOperator, LogisticIsTheTableRounded) {
-    const Side in{0.0625F, 120}, out{1.0F / 256, 0};
-    Builder builder("logistic");
-    const auto x = builder.input("x", GetParam(), {256}, quantisation(in));
-    const auto y = builder.tensor("y", GetParam(), {256}, quantisation(out));
-    builder.add(Op::logistic, {x}, {y});
-    std::vector<std::byte> input(256);
-    for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
-    const auto values = run(builder, y, {input});
-    ASSERT_EQ(values.size(), 256U);
-    for (std::size_t i = 0; i < 256; ++i) {
-        const double real = 0.0625 * (on_chip(input[i]) - 120);
-        EXPECT_NEAR(values[i], std::min(256 / (1 + std::exp(-real)), 255.0), 0.51) << real;
-    }
-}
-
-TEST_P(EdgetpuOperator, TanhIsTheTableOfLogisticRounded) {
-    const Side in{0.03125F, 120}, out{1.0F / 128, 128};
-    Builder builder("tanh");
-    const auto x = builder.input("x", GetParam(), {256}, quantisation(in));
-    const auto y = builder.tensor("y", GetParam(), {256}, quantisation(out));
-    builder.add(Op::tanh, {x}, {y});
-    std::vector<std::byte> input(256);
-    for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
-    const auto values = run(builder, y, {input});
-    ASSERT_EQ(values.size(), 256U);
-    for (std::size_t i = 0; i < 256; ++i) {
-        const double real = 0.03125 * (on_chip(input[i]) - 120);
-        EXPECT_NEAR(values[i], std::min(128 + 128 * std::tanh(real), 255.0), 0.51) << real;
-    }
-}
-
-TEST_P(EdgetpuOperator, LeakyReluIsACopyWithASlopeBelowZero) {
-    for (const float slope : {0.2F, -0.4F, 1.75F, 0.0F, 1e30F}) {
-        const Side in = any_side(), out{in.scale * 0.83F, pick(random_, 0, 255)};
-        Builder builder("leaky");
-        const auto x = builder.input("x", GetParam(), {256}, quantisation(in));
-        const auto y = builder.tensor("y", GetParam(), {256}, quantisation(out));
-        builder.add(Op::leaky_relu, {x}, {y}, model::LeakyReluOptions{slope});
-        std::vector<std::byte> input(256);
-        for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
-        const auto values = run(builder, y, {input});
-        ASSERT_EQ(values.size(), 256U);
-        for (std::size_t i = 0; i < 256; ++i) {
-            const double steps = on_chip(input[i]) - in.zero;
-            const double real = static_cast<double>(in.scale) / static_cast<double>(out.scale) *
-                                steps * (steps < 0 ? static_cast<double>(slope) : 1.0);
-            EXPECT_NEAR(values[i], std::clamp(out.zero + real, 0.0, 255.0), 0.5001) << slope;
-        }
-    }
-}
-
-TEST_P(EdgetpuOperator, HardSwishIsATableRounded) {
-    for (int round = 0; round < 8; ++round) {
-        const Side in = any_side(-6, -3), out{in.scale * 0.71F, pick(random_, 0, 255)};
-        Builder builder("hard swish");
-        const auto x = builder.input("x", GetParam(), {256}, quantisation(in));
-        const auto y = builder.tensor("y", GetParam(), {256}, quantisation(out));
-        builder.add(Op::hard_swish, {x}, {y});
-        std::vector<std::byte> input(256);
-        for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
-        const auto values = run(builder, y, {input});
-        ASSERT_EQ(values.size(), 256U);
-        for (std::size_t i = 0; i < 256; ++i) {
-            const double real = static_cast<double>(in.scale) * (on_chip(input[i]) - in.zero);
-            const double expected = real * std::clamp(real + 3, 0.0, 6.0) / 6;
-            EXPECT_NEAR(
-                values[i],
-                std::clamp(out.zero + expected / static_cast<double>(out.scale), 0.0, 255.0),
-                0.5001)
-                << real;
-        }
-    }
-}
-
-/// Above zero and below it by themselves, each rounded once.
-TEST_P(EdgetpuOperator, PreluHasTwoScales) {
-    const Side in = any_side(-6, -2), out{in.scale * 1.1F, pick(random_, 0, 255)};
-    const Side slopes{0.007F, pick(random_, 0, 255)};
-    constexpr std::int32_t channels = 7;
-    const auto factors = random_bytes(random_, channels);
-    Builder builder("prelu");
-    const auto x = builder.input("x", GetParam(), {1, 8, 32, channels}, quantisation(in));
-    const auto k =
-        builder.constant_bytes("k", GetParam(), {1, 1, channels}, factors, quantisation(slopes));
-    const auto y = builder.tensor("y", GetParam(), {1, 8, 32, channels}, quantisation(out));
-    builder.add(Op::prelu, {x, k}, {y});
-    const auto input = random_bytes(random_, 8UL * 32 * channels);
-    const auto values = run(builder, y, {input});
-    ASSERT_EQ(values.size(), input.size());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::int32_t steps = on_chip(input[i]) - in.zero;
-        const std::int32_t factor = on_chip(factors[i % channels]) - slopes.zero;
-        const float inverse = 1.0F / out.scale;
-        const auto expected =
-            steps >= 0 ? requantise(steps, in.scale * inverse, out)
-                       : requantise(steps * factor, in.scale * slopes.scale * inverse, out);
-        ASSERT_EQ(values[i], expected) << i;
-    }
-}
-
-TEST_P(EdgetpuOperator, MinimumGoesByHalvesDownwards) {
+TEST_P(ChipOperator, MinimumGoesByHalvesDownwards) {
     const Side side{0.25F, any_side().zero};
     Builder builder("minimum");
     const auto x = builder.input("x", GetParam(), {1, 256, 256, 1}, quantisation(side));
@@ -529,7 +356,7 @@ TEST_P(EdgetpuOperator, MinimumGoesByHalvesDownwards) {
 }
 
 /// ADD's rule with the second's factor negative.
-TEST_P(EdgetpuOperator, SubOfTwoTensorsIsWeightedAsAdd) {
+TEST_P(ChipOperator, SubOfTwoTensorsIsWeightedAsAdd) {
     const Side a = any_side(-5, -3), b = any_side(-5, -3);
     const Side out{a.scale + b.scale, pick(random_, 0, 255)};
     Builder builder("sub");
@@ -550,7 +377,7 @@ TEST_P(EdgetpuOperator, SubOfTwoTensorsIsWeightedAsAdd) {
     }
 }
 
-TEST_P(EdgetpuOperator, SoftmaxIsWithinOneStepOfTheRealOne) {
+TEST_P(ChipOperator, SoftmaxIsWithinOneStepOfTheRealOne) {
     const Side in{0.11F, 70}, out{1.0F / 256, 0};
     for (const std::int32_t length : {1, 2, 10, 1001}) {
         Builder builder("softmax");
@@ -567,7 +394,7 @@ TEST_P(EdgetpuOperator, SoftmaxIsWithinOneStepOfTheRealOne) {
     }
 }
 
-TEST_P(EdgetpuOperator, ResizeWeighsQuarters) {
+TEST_P(ChipOperator, ResizeWeighsQuarters) {
     const Side any = any_side();
     Builder builder("resize");
     const auto x = builder.input("x", GetParam(), {1, 3, 5, 2}, quantisation(any));
@@ -597,7 +424,7 @@ TEST_P(EdgetpuOperator, ResizeWeighsQuarters) {
             }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, EdgetpuOperator,
+INSTANTIATE_TEST_SUITE_P(Types, ChipOperator,
                          testing::Values(ElementType::uint8, ElementType::int8),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
