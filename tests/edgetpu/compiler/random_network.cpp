@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "edgetpu/compiler/network_draft.h"
 #include "reef/model/builder.h"
 
 namespace reef::test {
@@ -17,17 +18,9 @@ using model::Op;
 using model::Padding;
 using model::TensorIndex;
 
-struct Live {
-    TensorIndex index = 0;
-    std::int32_t h = 0, w = 0, c = 0;
-    float scale = 0;
-    std::int32_t zero = 0;
-    bool read = false;
-};
-
-class Maker {
+class Maker : NetworkDraft {
   public:
-    explicit Maker(unsigned seed) : random_(seed) { is_signed_ = chance(2); }
+    using NetworkDraft::NetworkDraft;
 
     model::Model run() {
         return run({0, draw(5, 44), draw(5, 44), chance(2) ? draw(1, 6) : 4 * draw(1, 12), scale(),
@@ -49,50 +42,6 @@ class Maker {
             if (!t.read && t.index != in.index) builder_.output(t.index);
         auto model = builder_.finish();
         return std::move(model).value();
-    }
-
-    int draw(int least, int most) {
-        return std::uniform_int_distribution<int>(least, most)(random_);
-    }
-    bool chance(int of) { return draw(1, of) == 1; }
-    float scale() { return std::uniform_real_distribution<float>(0.01F, 0.2F)(random_); }
-    std::int32_t zero() { return draw(0, 255); }
-    ElementType type() const { return is_signed_ ? ElementType::int8 : ElementType::uint8; }
-    std::vector<std::int32_t> shape(const Live& t) const { return {1, t.h, t.w, t.c}; }
-    model::Quantization numbers(const Live& t) const {
-        return model::per_tensor(t.scale, t.zero - (is_signed_ ? 128 : 0));
-    }
-    Activation activation() {
-        return std::array{Activation::none, Activation::relu, Activation::relu6}[draw(0, 2)];
-    }
-
-    Live& any() {
-        // Late ones more often.
-        const int last = static_cast<int>(live_.size()) - 1;
-        return live_[static_cast<std::size_t>(std::max(draw(0, last), draw(0, last)))];
-    }
-
-    TensorIndex made(Live out) {
-        out.index = builder_.tensor(fmt::format("t{}", ++made_), type(), shape(out), numbers(out));
-        live_.push_back(out);
-        return out.index;
-    }
-    TensorIndex read(Live& t) {
-        t.read = true;
-        return t.index;
-    }
-
-    template <typename T>
-    TensorIndex constant(ElementType of, std::vector<std::int32_t> dims, const std::vector<T>& data,
-                         model::Quantization q = {}) {
-        return builder_.constant<T>(fmt::format("c{}", ++constants_), of, std::move(dims),
-                                    std::span<const T>(data), std::move(q));
-    }
-
-    std::vector<std::uint8_t> weights(std::size_t count) {
-        std::vector<std::uint8_t> bytes(count);
-        for (auto& b : bytes) b = static_cast<std::uint8_t>(draw(is_signed_ ? 1 : 0, 255) ^ 0x80);
-        return bytes;
     }
 
     void add_one() {
@@ -619,17 +568,7 @@ class Maker {
                      model::ConcatenationOptions{axis, Activation::none});
     }
 
-    void touch(const Live& t) {
-        for (Live& l : live_)
-            if (l.index == t.index) l.read = true;
-    }
-
-    std::mt19937 random_;
-    bool is_signed_ = false;
     bool is_small_ = false;
-    model::Builder builder_{"random"};
-    std::vector<Live> live_;
-    int made_ = 0, constants_ = 0;
 };
 
 }  // namespace
