@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <tuple>
 
 #include "compiler/graph_reader.h"
@@ -39,14 +40,19 @@ Value value_of(const Tensor& tensor) {
     const auto& q = tensor.quantization;
     if (!is_byte(tensor.type)) {
         value.problem = fmt::format("'{}' is {}, not of 8 bits", tensor.name, name_of(tensor.type));
-    } else if (!q || q->scale.size() != 1 || !(q->scale[0] > 0)) {
+    } else if (!q || q->scale.size() != 1 || !(q->scale[0] > 0) || !std::isfinite(q->scale[0])) {
         value.problem = fmt::format("'{}' has not one scale", tensor.name);
     } else {
         if (tensor.is_variable)
             value.problem = fmt::format("'{}' keeps its value between runs", tensor.name);
         value.scale = q->scale[0];
-        const auto stored = q->zero_point.empty() ? 0 : q->zero_point[0];
-        value.zero = static_cast<std::int32_t>(stored) + flip_of(tensor.type);
+        const std::int64_t stored = q->zero_point.empty() ? 0 : q->zero_point[0];
+        const std::int64_t least = -flip_of(tensor.type);
+        if (stored < least || stored > least + 255)
+            value.problem =
+                fmt::format("'{}' has zero point {}, outside its type", tensor.name, stored);
+        else
+            value.zero = static_cast<std::int32_t>(stored - least);
     }
     return value;
 }

@@ -1,5 +1,7 @@
 // Operators that keep a state from run to run.
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "compiler/graph_reader.h"
 
@@ -9,14 +11,19 @@ namespace {
 // Positions among an LSTM's inputs.
 constexpr std::size_t lstm_input_weights = 1, lstm_recurrent_weights = 5, lstm_biases = 12,
                       lstm_output_state = 18, lstm_cell_state = 19;
+/// Of its intermediate tensors: the quantisation of what a projection would read.
+constexpr std::size_t lstm_hidden = 4;
 /// Peephole connections, a projection and layer normalisation.
 constexpr std::size_t lstm_extras[] = {9, 10, 11, 16, 17, 20, 21, 22, 23};
 
 }  // namespace
 
 bool GraphReader::is_kept_by(const Operator& op, ValueId value) const {
-    return op.code.builtin == Op::unidirectional_sequence_lstm &&
-           subgraph_.tensors[value].is_variable;
+    if (op.code.builtin != Op::unidirectional_sequence_lstm) return false;
+    return std::ranges::any_of(std::array{lstm_output_state, lstm_cell_state}, [&](std::size_t i) {
+        return i < op.inputs.size() && std::cmp_equal(op.inputs[i], value) &&
+               subgraph_.tensors[value].is_variable;
+    });
 }
 
 std::string GraphReader::lstm_problem(const Operator& op) const {
@@ -29,6 +36,8 @@ std::string GraphReader::lstm_problem(const Operator& op) const {
             return "it has peephole connections, a projection or layer normalisation";
     for (std::size_t i = lstm_input_weights; i < lstm_recurrent_weights + 4; ++i)
         if (op.inputs[i] == model::absent_tensor) return "its input and forget gate are coupled";
+    if (op.inputs[0] == model::absent_tensor || is_constant(op.inputs[0]))
+        return "its input is not computed";
     if (!value(op.inputs[0]).problem.empty()) return value(op.inputs[0]).problem;
     const auto& in = tensor(op.inputs[0]);
     if (in.shape.size() != 3 || in.shape[o.time_major ? 1 : 0] != 1)
@@ -58,6 +67,13 @@ std::string GraphReader::lstm_state_problem(const Operator& op) const {
     if (!hidden.quantization || hidden.quantization->scale != gives.quantization->scale ||
         hidden.quantization->zero_point != gives.quantization->zero_point)
         return "its output and state have other scales";
+    if (op.intermediates.size() > lstm_hidden &&
+        op.intermediates[lstm_hidden] != model::absent_tensor) {
+        const auto& projected = tensor(op.intermediates[lstm_hidden]).quantization;
+        if (!projected || projected->scale != gives.quantization->scale ||
+            projected->zero_point != gives.quantization->zero_point)
+            return "its hidden value has another scale than its output";
+    }
     for (const std::size_t i : {lstm_output_state, lstm_cell_state}) {
         std::size_t uses = 0;
         for (const Operator& other : subgraph_.operators)

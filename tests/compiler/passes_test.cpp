@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <tuple>
+
 #include "compiler/legalise.h"
 #include "compiler/partition.h"
 #include "reef/model/builder.h"
@@ -29,6 +32,28 @@ TensorIndex convolution(model::Builder& builder, TensorIndex from, TensorIndex t
     builder.add(Op::conv_2d, {from, constant}, {to},
                 model::Conv2dOptions{model::Padding::valid, 1, 1, 1, 1, Activation::none, {}});
     return to;
+}
+
+/// What a byte cannot hold would be cut off in every pass behind this one.
+TEST(PassRead, NumbersThatNoByteHasAreTheValuesProblem) {
+    for (const auto& [type, zero, scale] :
+         {std::tuple(ElementType::uint8, std::int64_t{300}, 0.05F),
+          std::tuple(ElementType::uint8, std::int64_t{-1}, 0.05F),
+          std::tuple(ElementType::int8, std::int64_t{128}, 0.05F),
+          std::tuple(ElementType::int8, std::int64_t{1} << 40, 0.05F),
+          std::tuple(ElementType::int8, std::int64_t{0}, std::numeric_limits<float>::infinity())}) {
+        model::Builder builder("odd");
+        model::Quantization odd = numbers;
+        odd.scale = {scale};
+        odd.zero_point = {zero};
+        const auto in = builder.input("in", type, {1, 2, 2, 4}, odd);
+        const auto out = builder.tensor("out", type, {1, 2, 2, 4}, numbers);
+        builder.add(Op::quantize, {in}, {out});
+        builder.output(out);
+        const auto model = builder.finish();
+        if (!model) continue;  // refused before
+        EXPECT_NE(read_graph(*model).values[0].problem, "") << zero;
+    }
 }
 
 TEST(PassLegalise, PadsAndReshapesBecomeWindows) {

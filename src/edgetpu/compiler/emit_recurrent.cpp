@@ -285,9 +285,8 @@ class LstmWriter {
     }
 
     void take_cell() const {
-        constexpr std::int32_t candidate_zero = 128;
         multiply_bytes(room(LstmRoom::gates), room(LstmRoom::gates + 3), kind_.added,
-                       candidate_zero);
+                       LstmStep::candidate_zero);
         pick(room(LstmRoom::added), true);
         widen(room(LstmRoom::gates + 1), 2 * words_);
         multiply_halfwords(room(LstmRoom::wide), cell_, kind_.kept, LstmStep::cell_zero, true);

@@ -11,8 +11,6 @@ constexpr float gate_step = 1.0F / 255;
 constexpr float candidate_step = 2.0F / 255;
 constexpr float fine_step = 2.0F / 32767;  ///< of the tanh of the cell, and of products of gates
 
-constexpr std::int32_t candidate_zero = 128;
-
 Scaling in_16_bits(float scale, std::int32_t zero) {
     constexpr std::int32_t largest = 65535;
     return {0, zero, scale, {static_cast<float>(-zero), static_cast<float>(largest - zero)}};
@@ -54,7 +52,7 @@ LstmStep lstm_step(const compiler::Lstm& lstm, const compiler::Value& hidden) {
     step.product = {hidden.zero, hidden.zero, 1.0F, limits};
     step.gate = {0, 0, hidden.scale, {spec::sigmoid_255.least, spec::sigmoid_255.most}};
     step.candidate = {
-        0, candidate_zero, hidden.scale, {-spec::tanh_127_5.most, spec::tanh_127_5.most}};
+        0, LstmStep::candidate_zero, hidden.scale, {-spec::tanh_127_5.most, spec::tanh_127_5.most}};
     step.added =
         in_16_bits(layer_multiplier(gate_step, candidate_step, fine_step), LstmStep::added_zero);
     step.kept = in_16_bits(layer_multiplier(gate_step, cell, cell), LstmStep::cell_zero);

@@ -309,6 +309,7 @@ struct LstmStep {
     // Zero points of 16-bit values, which the chip holds unsigned: of the cell, and of products of
     // gates and the cell's tanh.
     static constexpr std::int32_t cell_zero = 32768, added_zero = 16384;
+    static constexpr std::int32_t candidate_zero = 128;  ///< of 8 bits
     std::int32_t steps = 0;
     std::int32_t gate_bytes = 0;  ///< of each gate, with what fills its last word
     std::size_t layer = 0;        ///< of what the step before gave

@@ -165,7 +165,7 @@ struct RefusalOf {
     }
     std::string operator()(const compiler::Lstm& o) const {
         if (o.cell_scale != lstm_cell_scale) return "known programs have a cell in steps of 2^-12";
-        if (o.cell_clip != 0 && o.cell_clip < lstm_largest_cell)
+        if (o.cell_clip != 0 && !(o.cell_clip >= lstm_largest_cell))
             return "no known program limits the cell";
         if (out().pixels() > most_lstm_steps)
             return fmt::format("it has more than {} steps", most_lstm_steps);

@@ -165,12 +165,18 @@ PreparedKernel unidirectional_sequence_lstm(const OperatorView& op,
     if (gates.cell.scale != 0x1p-12F)
         return unknown_on_edgetpu("UNIDIRECTIONAL_SEQUENCE_LSTM with a cell scale but 2^-12");
     constexpr float largest_cell = 8;
-    if (gates.cell_clip != 0 && gates.cell_clip < largest_cell)
+    if (gates.cell_clip != 0 && !(gates.cell_clip >= largest_cell))
         return unknown_on_edgetpu("UNIDIRECTIONAL_SEQUENCE_LSTM with a cell that is clipped");
     const auto hidden = REEF_TRY(per_tensor_parameters(op.input(lstm_output_state_at)));
     if (REEF_TRY(per_tensor_parameters(op.output(0))) != hidden)
         return unknown_on_edgetpu(
             "UNIDIRECTIONAL_SEQUENCE_LSTM whose output and state have other quantisations");
+    constexpr std::size_t projected = 4;  // what a projection would read
+    if (op.has_intermediate(projected) &&
+        REEF_TRY(per_tensor_parameters(op.intermediate(projected))) != hidden)
+        return unknown_on_edgetpu(
+            "UNIDIRECTIONAL_SEQUENCE_LSTM whose hidden value has another quantisation than its "
+            "output");
     const Scales scales = REEF_TRY(scales_of(gates, hidden));
     return std::make_unique<ChipLstm>(
         std::move(gates), scales,

@@ -1,10 +1,12 @@
 // Compiled networks give the bytes of the chip's arithmetic, and nothing that a watched run finds.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -246,7 +248,9 @@ TEST(CompileRandom, NetworksInBandsGiveTheSameBytes) {
 TEST(CompileRandom, DamagedModelsAreRefusedOrCompiled) {
     std::size_t read = 0, compiled = 0;
     for (unsigned seed = 1; seed <= 40; ++seed) {
-        const auto bytes = model::write_tflite(test::random_network(seed)).value();
+        const auto network =
+            seed % 4 == 0 ? test::random_recurrent_network(seed) : test::random_network(seed);
+        const auto bytes = model::write_tflite(network).value();
         std::mt19937 random(seed);
         for (int variant = 0; variant < 25; ++variant) {
             auto damaged = bytes;
@@ -265,6 +269,55 @@ TEST(CompileRandom, DamagedModelsAreRefusedOrCompiled) {
     }
     fmt::print("{} damaged models read, {} compiled\n", read, compiled);
     EXPECT_GT(compiled, 0U);
+}
+
+/// Each alone makes a known LSTM one that no known program computes.
+TEST(CompileRecurrent, WhatIsNotKnownIsRefusedByItsName) {
+    using model::UnidirectionalSequenceLstmOptions;
+    struct Edit {
+        const char* reason;
+        std::function<void(model::Model&, model::Operator&)> apply;
+    };
+    const auto option = [](auto change) {
+        return [change](model::Model&, model::Operator& op) {
+            change(std::get<UnidirectionalSequenceLstmOptions>(op.options));
+        };
+    };
+    const auto numbers = [](std::size_t input, float scale) {
+        return [=](model::Model& m, model::Operator& op) {
+            m.subgraphs[0].tensors[static_cast<std::size_t>(op.inputs[input])].quantization =
+                model::per_tensor(scale, 0);
+        };
+    };
+    const std::vector<Edit> edits = {
+        {"activation is not TANH", option([](auto& o) { o.activation = model::Activation::relu; })},
+        {"limits the cell", option([](auto& o) { o.cell_clip = 1; })},
+        {"steps of 2^-12", numbers(19, 0x1p-11F)},
+        {"other scales", numbers(18, 0.5F)},
+        {"peephole", [](auto&, auto& op) { op.inputs[9] = op.inputs[1]; }},
+        {"input is missing", [](auto&, auto& op) { op.inputs[1] = model::absent_tensor; }},
+        {"not computed", [](auto&, auto& op) { op.inputs[0] = op.inputs[5]; }},
+        {"input is missing", [](auto&, auto& op) { op.inputs[0] = model::absent_tensor; }},
+        {"hidden value has another scale",
+         [](auto& m, auto& op) {
+             auto& tensors = m.subgraphs[0].tensors;
+             tensors.push_back(tensors[static_cast<std::size_t>(op.outputs[0])]);
+             tensors.back().quantization = model::per_tensor(0.25F, 0);
+             op.intermediates.assign(5, static_cast<model::TensorIndex>(tensors.size() - 1));
+         }},
+    };
+    for (const Edit& edit : edits) {
+        model::Model network = test::random_recurrent_network(1);
+        auto& operators = network.subgraphs[0].operators;
+        edit.apply(network, operators.front());
+        const auto verdicts = edgetpu::mapping(network, {});
+        if (!verdicts) {
+            ADD_FAILURE() << edit.reason << ": " << verdicts.error().message();
+            continue;
+        }
+        EXPECT_FALSE(verdicts->front().on_chip) << edit.reason;
+        EXPECT_THAT(verdicts->front().reason, testing::HasSubstr(edit.reason));
+    }
 }
 
 /// What the page of operators calls taken is taken, and right.
