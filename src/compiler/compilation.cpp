@@ -112,7 +112,8 @@ Result<Lowered> attempt(const model::Model& model, Backend& backend, const Exclu
 Status Passes::check() {
     const auto &after = options_.print_after, &before = options_.print_before;
     if (!after.empty() && !before.empty())
-        return fail(Cause::bad_argument, "a program is printed behind one pass or in front of one");
+        return fail(Cause::bad_argument, "a program is printed behind one pass or in front of one",
+                    {}, "ask for one of the two");
     const std::string& name = after.empty() ? before : after;
     if (name.empty()) return {};
     const auto found = std::ranges::find(names_, name);

@@ -74,13 +74,17 @@ Result<lowering::Improvements> improvements_of(const CompileOptions& options) {
         for (const auto& one : named_improvements) all.*one.member = false;
     const auto without = options.settings.find(std::string(without_setting));
     if (without == options.settings.end()) return all;
+    if (options.schedule != chip::Schedule::overlapped)
+        return fail(Cause::bad_argument, "this schedule has none of the passes that are left out",
+                    std::string(without_setting), "leave passes out of the schedule overlapped");
     std::string_view rest = without->second;
     while (!rest.empty()) {
         const auto name = rest.substr(0, rest.find(','));
         rest.remove_prefix(std::min(rest.size(), name.size() + 1));
         const auto found = std::ranges::find(named_improvements, name, &NamedImprovement::name);
         if (found == named_improvements.end())
-            return fail(Cause::bad_argument, fmt::format("no pass '{}' can be left out", name));
+            return fail(Cause::bad_argument, fmt::format("no pass '{}' can be left out", name), {},
+                        fmt::format("those are {}", fmt::join(improvements(), ", ")));
         all.*found->member = false;
     }
     return all;
@@ -394,6 +398,9 @@ Result<Compiled> compile(const model::Model& model, const CompileOptions& option
 }
 
 Result<std::vector<Gain>> gains_of(const model::Model& model, const CompileOptions& options) {
+    if (options.schedule != chip::Schedule::overlapped)
+        return fail(Cause::bad_argument, "this schedule has no passes that could be left out", {},
+                    "ask for the gains of the schedule overlapped");
     std::vector<Gain> gains;
     const auto add = [&](std::string name, const CompileOptions& other) -> Status {
         const auto compiled = REEF_TRY(compile(model, other));
@@ -405,6 +412,7 @@ Result<std::vector<Gain>> gains_of(const model::Model& model, const CompileOptio
     };
     CompileOptions other = options;
     other.print_after.clear();
+    other.print_before.clear();
     other.list_forms = false;
     REEF_CHECK(add("", other));
     for (const std::string& name : improvements()) {
@@ -414,6 +422,7 @@ Result<std::vector<Gain>> gains_of(const model::Model& model, const CompileOptio
             list += "," + given->second;
         REEF_CHECK(add(name, other));
     }
+    other.settings.erase(std::string(without_setting));
     other.schedule = chip::Schedule::plain;
     REEF_CHECK(add("all of them", other));
     return gains;

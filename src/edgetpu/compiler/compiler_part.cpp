@@ -170,6 +170,9 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
 Result<std::vector<chip::Compilation>> CompilerPart::compile_together(
     std::span<const model::Model> models, const chip::CompileOptions& options) const {
     REEF_CHECK(check_settings(options));
+    if (options.settings.contains(std::string(gains)))
+        return fail(Cause::bad_argument, "gains are told of one model", std::string(gains),
+                    "compile one model, undivided");
     std::vector<chip::Compilation> out;
     for (Compiled& one : REEF_TRY(edgetpu::compile_together(models, options)))
         out.push_back(compilation_of(std::move(one), options));

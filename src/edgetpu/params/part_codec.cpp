@@ -115,7 +115,7 @@ Status encode_layer_part(const Model& plain, const ParameterPart& part, MutableB
 }
 
 /// What is added to each element of a SUB: whole steps of the input.
-std::vector<std::int32_t> steps_taken_off(const Model& plain, const ParameterPart& part) {
+Result<std::vector<std::int32_t>> steps_taken_off(const Model& plain, const ParameterPart& part) {
     const Tensor& constant = tensor_of(plain, part.weights);
     const bool is_signed = constant.type == ElementType::int8;
     const double steps = static_cast<double>(first_scale(plain, part.weights)) /
@@ -125,8 +125,10 @@ std::vector<std::int32_t> steps_taken_off(const Model& plain, const ParameterPar
     for (const std::byte byte : plain.constant(constant)) {
         const std::int32_t q =
             is_signed ? std::bit_cast<std::int8_t>(byte) : std::to_integer<std::int32_t>(byte);
-        values.push_back(
-            -static_cast<std::int32_t>(std::nearbyint((q - zero_point(constant)) * steps)));
+        const double taken = std::nearbyint((q - zero_point(constant)) * steps);
+        if (!(std::abs(taken) < 0x1p31))
+            return fail(Cause::unsupported, "its constant is no number of the input's steps");
+        values.push_back(-static_cast<std::int32_t>(taken));
     }
     return values;
 }
@@ -136,7 +138,7 @@ Status encode_as_layer_of_ones(const Model& plain, const ParameterPart& part, Mu
     const std::vector<std::byte> ones(part.count, std::byte{1});
     std::vector<std::int32_t> biases(part.count);
     std::vector<float> multipliers;
-    if (part.kind == PartKind::subtrahend) biases = steps_taken_off(plain, part);
+    if (part.kind == PartKind::subtrahend) biases = REEF_TRY(steps_taken_off(plain, part));
     if (part.kind == PartKind::multipliers) multipliers = channel_multipliers(plain, part);
     return encode_layer(part.layout,
                         LayerValues{.type = WeightType::int8,
