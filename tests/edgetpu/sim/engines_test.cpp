@@ -250,6 +250,10 @@ class RandomTensor {
             out[d] = apart;
             apart *= static_cast<std::int32_t>(op.loops.count[d] + below(2));
         }
+        // From behind, too: the walk's base is then its end.
+        const bool all = one_in(3), some = one_in(3);
+        for (unsigned d = 0; d < op.loops.dimensions; ++d)
+            if (!reduces(d) && (all || (some && one_in(2)))) in[d] = out[d] = -in[d];
         op.lanes = op.last_lanes = 1 + below(op.out_16bit ? 2 : 4);
         op.in = walk(op.loops, 0x10000, in);
         Nest words = op.loops;

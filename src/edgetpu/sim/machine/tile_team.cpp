@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <system_error>
 
 namespace reef::edgetpu::sim {
 namespace {
@@ -38,8 +39,13 @@ std::uint32_t share(std::uint32_t tiles, unsigned count, bool from_below) {
 
 TileTeam::TileTeam(unsigned threads) : threads_(threads) {
     others_.reserve(threads - 1);
-    for (unsigned worker = 1; worker < threads; ++worker)
-        others_.emplace_back([this, worker] { serve(worker); });
+    try {
+        for (unsigned worker = 1; worker < threads; ++worker)
+            others_.emplace_back([this, worker] { serve(worker); });
+    } catch (const std::system_error&) {
+        // The system gives no more of them: those that there are do the work.
+        threads_ = static_cast<unsigned>(others_.size()) + 1;
+    }
 }
 
 TileTeam::~TileTeam() {

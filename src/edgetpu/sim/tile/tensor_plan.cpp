@@ -377,11 +377,11 @@ bool in_place(const TensorOp& op, const TensorShape& shape, const Walks& walks, 
     std::ranges::sort(sorted, {}, &Digit::stride);
     const bool apart = goes_up(sorted);
     const bool in_order = goes_up(positions);
-    const std::int64_t way = last_address(positions);
     const Nest inputs = nest_of(in.between(1, walks.steps_of_position), in.base);
     for (NestCursor at(inputs); !at.done(); at.advance()) {
         const std::int64_t first = at.address();
-        const Range read{first, first + way + op.elements() - 1};
+        Range read = Digits{positions, first}.range();
+        read.second += op.elements() - 1;
         if (!overlap(read, {out.first, out.second + 3})) continue;
         const std::int64_t before = first - to->base;
         const bool same_word =
