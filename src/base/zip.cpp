@@ -157,6 +157,8 @@ Status read_zip64_field(Bytes extra, std::initializer_list<std::uint64_t*> numbe
             if (*number == in_zip64) *number = REEF_TRY(field.u64());
         return {};
     }
+    if (std::ranges::any_of(numbers, [](const std::uint64_t* n) { return *n == in_zip64; }))
+        return fail(Cause::bad_input, "a size or offset of 4 GiB or more without its zip64 field");
     return {};
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "cpu/one_operator.h"
@@ -363,6 +364,20 @@ TEST(FloatConvolutions, AreTransposed) {
                         model::TransposeConvOptions{
                             .padding = model::Padding::valid, .stride_h = 1, .stride_w = 1}),
         ElementsAre(3.5F, 35.5F, 50.5F));
+}
+
+TEST(FloatConvolutions, OutputsThatNoTapReachesAreTheBias) {
+    const float infinite = std::numeric_limits<float>::infinity();
+    EXPECT_THAT(OneOperator()
+                    .numbers({1, 1, 6, 1})
+                    .constant<float>(f32, {1, 1, 1, 1}, {2})
+                    .input<float>(f32, {1, 1, 2, 1}, {infinite, 5})
+                    .constant<float>(f32, {1}, {0.5F})
+                    .output(f32, {1, 1, 6, 1})
+                    .run<float>(Op::transpose_conv,
+                                model::TransposeConvOptions{
+                                    .padding = model::Padding::same, .stride_h = 1, .stride_w = 3}),
+                ElementsAre(std::numeric_limits<float>::max(), 0.5F, 0.5F, 10.5F, 0.5F, 0.5F));
 }
 
 TEST(FloatWindows, AreAveragedMaximisedAndResized) {

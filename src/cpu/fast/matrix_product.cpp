@@ -481,7 +481,8 @@ void pack_matrix(const Convolution& c, PackedMatrix& packed) {
     packed.weights =
         share_packed(c.weights,
                      {static_cast<std::int64_t>(packed.group), static_cast<std::int64_t>(c.type),
-                      static_cast<std::int64_t>(packed.blocks.front().width), c.out_channels,
+                      static_cast<std::int64_t>(packed.blocks.front().width),
+                      static_cast<std::int64_t>(packed.blocks.front().vectors), c.out_channels,
                       static_cast<std::int64_t>(row), taken_off},
                      [&] { return pack_weights(c, packed, row); });
     if (c.floats) return pack_float_stage(c, packed);

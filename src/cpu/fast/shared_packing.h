@@ -17,7 +17,7 @@ using PackedBytes = std::shared_ptr<const std::byte>;
 [[nodiscard]] std::shared_ptr<std::byte> allocate_packed(std::size_t bytes);
 
 /// Everything besides the weights that decides how they are packed.
-using PackingForm = std::array<std::int64_t, 6>;
+using PackingForm = std::array<std::int64_t, 7>;
 
 /// What pack() makes of `weights`, or what it made of equal ones in the same form, as long as a
 /// kernel holds that and its weights are alive. Weights without an owner are not shared. Any

@@ -23,17 +23,17 @@ namespace {
 struct Rest {
     std::int64_t first_tap = 0;     ///< the least; the others follow a stride behind each other
     std::int64_t first_output = 0;  ///< as well
-    WindowAxis axis;                ///< outputs from inputs; without taps there is one of no weight
+    WindowAxis axis;                ///< outputs from inputs
 };
 
-/// `transposed` goes from the operator's output (`in`) to its input (`out`).
+/// `transposed` goes from the operator's output (`in`) to its input (`out`). Precondition: a stride
+/// of at most the taps, so that each rest has one.
 std::vector<Rest> rests_of(const WindowAxis& transposed) {
     std::vector<Rest> rests;
     const std::int64_t stride = transposed.stride, pad = transposed.pad;
     for (std::int64_t first = 0; first < std::min(stride, transposed.in); ++first) {
         const std::int64_t tap = (first + pad) % stride;
-        const std::int64_t taps =
-            tap < transposed.taps ? (transposed.taps - tap + stride - 1) / stride : 1;
+        const std::int64_t taps = (transposed.taps - tap + stride - 1) / stride;
         rests.push_back({.first_tap = tap,
                          .first_output = first,
                          .axis = {.in = transposed.out,
@@ -56,8 +56,7 @@ SharedBytes weights_of_phase(const Convolution& c, const Rest& rows, const Rest&
     const std::size_t element = c.floats ? sizeof(float) : 1;
     const std::size_t tap_bytes = static_cast<std::size_t>(c.depth) * element;
     std::vector<std::byte> bytes(
-        static_cast<std::size_t>(c.out_channels * rows.axis.taps * columns.axis.taps) * tap_bytes,
-        static_cast<std::byte>(c.floats ? 0 : c.weight_zero));
+        static_cast<std::size_t>(c.out_channels * rows.axis.taps * columns.axis.taps) * tap_bytes);
     auto to = bytes.begin();
     const auto tap_of = [](const Rest& rest, std::int64_t stride, std::int64_t i) {
         return rest.first_tap + (rest.axis.taps - 1 - i) * stride;
@@ -68,9 +67,7 @@ SharedBytes weights_of_phase(const Convolution& c, const Rest& rows, const Rest&
                 const std::int64_t ky = tap_of(rows, c.h.stride, i);
                 const std::int64_t kx = tap_of(columns, c.w.stride, j);
                 const auto at = static_cast<std::size_t>((o * c.h.taps + ky) * c.w.taps + kx);
-                if (ky < c.h.taps && kx < c.w.taps)
-                    std::ranges::copy(c.weights.view().subspan(at * tap_bytes, tap_bytes), to);
-                to += static_cast<std::ptrdiff_t>(tap_bytes);
+                to = std::ranges::copy(c.weights.view().subspan(at * tap_bytes, tap_bytes), to).out;
             }
         }
     }
@@ -125,6 +122,7 @@ class FastTransposeConv final : public Kernel, public graph::PacksInputs {
 
     [[nodiscard]] Status run(const Frame& frame) override {
         const auto rows = static_cast<std::size_t>(c_.batch * c_.h.in);
+        if (rows == 0) return {};
         // Every tap of every input pixel, over the output's rows.
         const std::int64_t products = c_.h.out * c_.w.out * c_.h.taps * c_.w.taps * c_.in_channels *
                                       c_.out_channels / c_.h.in;
@@ -183,7 +181,11 @@ std::unique_ptr<Kernel> fast_transpose_conv(Convolution convolution, int threads
     apply_simd_choice();
     const MatrixFunctions* functions =
         convolution.floats ? float_matrix_functions() : matrix_functions();
-    if (functions == nullptr) return reference_transpose_conv(std::move(convolution));
+    // With a stride above the taps there are outputs that no input reaches, and as many phases as
+    // the stride has.
+    const bool has_gaps =
+        convolution.h.stride > convolution.h.taps || convolution.w.stride > convolution.w.taps;
+    if (functions == nullptr || has_gaps) return reference_transpose_conv(std::move(convolution));
     return std::make_unique<FastTransposeConv>(*functions, std::move(convolution), threads);
 }
 
