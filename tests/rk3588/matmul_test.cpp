@@ -8,6 +8,7 @@
 #include <random>
 
 #include "reef/rk3588/layout.h"
+#include "rk3588/matmul/matmul_plan.h"
 
 namespace reef::rk3588 {
 namespace {
@@ -179,6 +180,21 @@ TEST(MatrixProducts, OfHalvesAreThoseOfTheirNumbers) {
             for (std::size_t i = 0; i < k; ++i) sum += a[y * k + i] * b[i * n + x];
             EXPECT_EQ(c[y * n + x], static_cast<float>(sum)) << y << "," << x;
         }
+}
+
+/// Fewer columns may be cut into more tasks, and submissions begin with the core of most.
+TEST(MatrixProducts, CoresOfMostTasksComeFirst) {
+    for (const matmul::ProductShape& shape :
+         {matmul::ProductShape{MatrixElements::fp16, 1424, 1312, 528},
+          matmul::ProductShape{MatrixElements::fp16, 1828, 2176, 336}}) {
+        const auto plan = matmul::plan_product(shape, 2);
+        ASSERT_EQ(plan.cores.size(), 2U);
+        EXPECT_GT(plan.cores[0].size(), plan.cores[1].size());
+        std::size_t elements = 0;
+        for (const auto& tasks : plan.cores)
+            for (const auto& task : tasks) elements += task.rows * task.columns * task.k;
+        EXPECT_EQ(elements, shape.stored_m() * shape.stored_n() * shape.stored_k());
+    }
 }
 
 TEST(MatrixProducts, GiveTheSameOnTheKernelsDrivers) {

@@ -165,7 +165,7 @@ class Reader {
         return cube;
     }
 
-    /// Every task once, on one core, in the order of the operators.
+    /// Every task once, on one core.
     Status read_stages() {
         if (stored_.stages() == nullptr) return {};
         if (stored_.version() < 2) return broken("stages in a program of version 1", "stages");
@@ -204,6 +204,19 @@ class Reader {
         return out;
     }
 
+    /// Without stages the operators run one behind the other.
+    Status every_task_once() const {
+        std::uint64_t next = 0;
+        for (const ArtifactOperator& op : out_.operators) {
+            if (op.tasks != 0 && op.first_task != next)
+                return broken("its tasks do not follow those before it",
+                              fmt::format("operator {}", op.index));
+            next += op.tasks;
+        }
+        if (next != out_.tasks.size()) return broken("they have not all tasks", "operators");
+        return {};
+    }
+
     Status read_operators() {
         for (const schema::Operator* op : *stored_.operators()) {
             const auto place = fmt::format("operator {}", op->index());
@@ -218,7 +231,7 @@ class Reader {
             one.output = cube_of(*op->output());
             REEF_CHECK(check(one.output, place + ": output"));
         }
-        return {};
+        return out_.stages.empty() ? every_task_once() : Status{};
     }
 
     static constexpr std::string_view input_ = "input";

@@ -96,15 +96,23 @@ struct RefusalOf {
     }
     [[nodiscard]] std::string refuse_pair(Activation activation) const {
         if (auto why = refuse_elements(activation); !why.empty()) return why;
-        return refuse_ratio(static_cast<double>(in(0).scale) / static_cast<double>(in(1).scale),
-                            "inputs'");
+        if (auto why = refuse_ratio(
+                static_cast<double>(in(0).scale) / static_cast<double>(in(1).scale), "inputs'");
+            !why.empty())
+            return why;
+        return refuse_ratio(static_cast<double>(in(0).scale) / static_cast<double>(out().scale),
+                            "input's and output's");
     }
     std::string operator()(const compiler::Sum& o) const { return refuse_pair(o.activation); }
     std::string operator()(const compiler::Difference& o) const {
         return refuse_pair(o.activation);
     }
     std::string operator()(const compiler::Product& o) const {
-        return refuse_elements(o.activation);
+        if (auto why = refuse_elements(o.activation); !why.empty()) return why;
+        const double product = static_cast<double>(in(0).scale) * static_cast<double>(in(1).scale);
+        constexpr double most_of_product = 128;  // what a result is of products of two bytes
+        if (product / static_cast<double>(out().scale) < most_of_product) return {};
+        return "its products are far above what its output holds";
     }
     std::string operator()(const compiler::Rescale& o) const {
         if (auto why = refuse_elements(o.activation); !why.empty()) return why;

@@ -105,7 +105,12 @@ class KernelTraffic final : public chip::Traffic {
                 return open_port_of(device, options, replayed);
             },
             runs);
-        if (!replayed->difference().empty()) done = fail(Cause::bad_input, replayed->difference());
+        if (!replayed->difference().empty())
+            done = fail(Cause::bad_input, replayed->difference());
+        else if (done && replayed->answered() < recording_.calls.size())
+            done = fail(Cause::bad_input,
+                        fmt::format("the run ended before call {}: {}", replayed->answered(),
+                                    drm::text_of(recording_.calls[replayed->answered()])));
         return chip::Replayed{std::move(done)};
     }
     [[nodiscard]] Result<chip::StartAgreement> start(const chip::DriverSettings&) const override {
@@ -128,15 +133,20 @@ class KernelTraffic final : public chip::Traffic {
     drm::Recording recording_;
 };
 
+Status check_device(const std::string& device, std::string_view family) {
+    const auto uri = runtime::DeviceUri::parse(device);
+    if (uri && uri->family == family && (uri->backend == "rknpu" || uri->backend == "rocket"))
+        return {};
+    return fail(Cause::bad_argument,
+                fmt::format("'{}' is no device behind a kernel's driver", device), {},
+                "rk3588:rknpu and rk3588:rocket are, also with ?kernel=simulated");
+}
+
 }  // namespace
 
 Result<chip::RecordedRuns> TrafficRecorder::record(const std::string& device,
                                                    const chip::TrafficRuns& runs) const {
-    const auto uri = runtime::DeviceUri::parse(device);
-    if (!uri || uri->family != family() || (uri->backend != "rknpu" && uri->backend != "rocket"))
-        return fail(Cause::bad_argument,
-                    fmt::format("'{}' is no device behind a kernel's driver", device), {},
-                    "rk3588:rknpu and rk3588:rocket are, also with ?kernel=simulated");
+    REEF_CHECK(check_device(device, family()));
     if (std::ranges::none_of(runs.model.subgraphs[0].operators, rk3588::is_compiled))
         return fail(Cause::bad_input, "not compiled for the RK3588", runs.place);
     drm::Recording recording{device, {}};
@@ -154,7 +164,9 @@ Result<chip::RecordedRuns> TrafficRecorder::record(const std::string& device,
 }
 
 Result<std::unique_ptr<chip::Traffic>> TrafficRecorder::read(const std::string& path) const {
-    return std::make_unique<KernelTraffic>(REEF_TRY(drm::read_recording(path)));
+    auto recording = REEF_TRY(drm::read_recording(path));
+    REEF_CHECK(in_place(check_device(recording.device, family()), path));
+    return std::make_unique<KernelTraffic>(std::move(recording));
 }
 
 }  // namespace reef::rk3588

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <limits>
 
 #include "rk3588/drm/node.h"
@@ -49,6 +50,10 @@ class RknpuPort final : public Port {
         return sync(buffer, sync_from_device);
     }
     [[nodiscard]] Status submit(const Submission& submission) override {
+        // Which cores still have tasks is told from how many there are.
+        if (!std::ranges::is_sorted(submission.cores, std::ranges::greater{},
+                                    [](const auto& tasks) { return tasks.size(); }))
+            return fail(Cause::bad_argument, "a core has more tasks than the one before it");
         REEF_CHECK(write_tasks(submission));
         const std::uint32_t step = start_ == Start::chain ? most_tasks : 1;
         for (std::uint32_t first = 0; first < submission.cores[0].size(); first += step)
@@ -99,7 +104,8 @@ Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags) {
         (void)node_->raw_ioctl(destroy_request, &destroy);
         return std::unexpected(std::move(error));
     };
-    if (create.dma_address + size > std::numeric_limits<std::uint32_t>::max())
+    constexpr std::uint64_t end_of_memory = std::numeric_limits<std::uint32_t>::max();
+    if (size > end_of_memory || create.dma_address > end_of_memory - size)
         return give_up(
             {Cause::device_failed,
              fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", create.dma_address),
@@ -173,8 +179,11 @@ Status RknpuPort::kick(const Submission& submission, std::uint32_t first, std::u
         submit.task_count += own.count;
         before += count;
     }
+    // The kernel, or a recording of one, writes where the numbers were.
+    Submit asked = submit;
     const int result = node_->raw_ioctl(submit_request, &submit);
-    if (result < 0) return ended_badly(submission.cores[0][first], submit, -result);
+    asked.task_counter = submit.task_counter;
+    if (result < 0) return ended_badly(submission.cores[0][first], asked, -result);
     return {};
 }
 

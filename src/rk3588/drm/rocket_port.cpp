@@ -52,14 +52,16 @@ class RocketPort final : public Port {
         return node_->ioctl(prep_request, &prep, what);
     }
     [[nodiscard]] Status add_tasks(std::span<const SubmittedTask> tasks);
-    [[nodiscard]] Status wait_for_jobs(const Submission& submission, std::int64_t begin);
+    /// Of these tasks, which began then; both times by the kernel's clock, in nanoseconds.
+    [[nodiscard]] Status wait_for_job(const Submission& submission,
+                                      std::span<const SubmittedTask> tasks, std::int64_t begin,
+                                      std::int64_t until);
 
     std::unique_ptr<Node> node_;
     std::uint32_t guard_ = 0;  ///< a buffer at address 0, which means "none" to the NPU
     std::uint64_t resets_ = 0;
     // Of a submission; they stay, so that later ones allocate nothing.
     std::vector<Task> tasks_;
-    std::vector<Job> jobs_;  ///< one for each core
     std::vector<std::uint32_t> reads_, writes_;
 };
 
@@ -76,7 +78,8 @@ Result<Buffer> RocketPort::allocate(std::uint64_t bytes) {
         create = {.size = create.size, .handle = 0, .dma_address = 0, .offset = 0};
         REEF_CHECK(node_->ioctl(create_request, &create, what));
     }
-    if (create.dma_address + size > std::numeric_limits<std::uint32_t>::max()) {
+    constexpr std::uint64_t end_of_memory = std::numeric_limits<std::uint32_t>::max();
+    if (size > end_of_memory || create.dma_address > end_of_memory - size) {
         close(create.handle);
         return fail(
             Cause::device_failed,
@@ -116,34 +119,38 @@ Status RocketPort::submit(const Submission& submission) {
     const auto address = [](const auto& list) {
         return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(list.data()));
     };
-    jobs_.clear();
+    // The kernel runs the jobs of one file one after the other: each is waited for by itself, so
+    // that what it took is known.
+    const std::int64_t until =
+        node_->kernel().nanoseconds() + std::chrono::nanoseconds(submission.time_out).count();
     std::size_t first = 0;
     for (const auto& tasks : submission.cores) {
-        jobs_.push_back({.tasks = address(tasks_) + first * sizeof(Task),
-                         .in_handles = address(reads_),
-                         .out_handles = address(writes_),
-                         .task_count = static_cast<std::uint32_t>(tasks.size()),
-                         .task_size = sizeof(Task),
-                         .in_count = static_cast<std::uint32_t>(reads_.size()),
-                         .out_count = static_cast<std::uint32_t>(writes_.size())});
+        const Job job{.tasks = address(tasks_) + first * sizeof(Task),
+                      .in_handles = address(reads_),
+                      .out_handles = address(writes_),
+                      .task_count = static_cast<std::uint32_t>(tasks.size()),
+                      .task_size = sizeof(Task),
+                      .in_count = static_cast<std::uint32_t>(reads_.size()),
+                      .out_count = static_cast<std::uint32_t>(writes_.size())};
+        Submit submit{.jobs = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&job)),
+                      .job_count = 1,
+                      .job_size = sizeof(Job),
+                      .reserved = 0};
+        const std::int64_t begin = node_->kernel().nanoseconds();
+        REEF_CHECK(node_->ioctl(submit_request, &submit, "SUBMIT"));
+        REEF_CHECK(wait_for_job(submission, tasks, begin, until));
         first += tasks.size();
     }
-    Submit submit{.jobs = address(jobs_),
-                  .job_count = static_cast<std::uint32_t>(jobs_.size()),
-                  .job_size = sizeof(Job),
-                  .reserved = 0};
-    const std::int64_t begin = node_->kernel().nanoseconds();
-    REEF_CHECK(node_->ioctl(submit_request, &submit, "SUBMIT"));
-    return wait_for_jobs(submission, begin);
+    return {};
 }
 
-Status RocketPort::wait_for_jobs(const Submission& submission, std::int64_t begin) {
-    const std::int64_t until = begin + std::chrono::nanoseconds(submission.time_out).count();
+Status RocketPort::wait_for_job(const Submission& submission, std::span<const SubmittedTask> tasks,
+                                std::int64_t begin, std::int64_t until) {
     const auto state = [&] {
         return fmt::format(
             "the first of {} tasks: {}; interrupts that came: the driver does not "
             "tell",
-            tasks_.size(), registers_of(submission.cores[0][0], 1));
+            tasks.size(), registers_of(tasks[0], 1));
     };
     for (const Buffer* buffer : submission.writes)
         if (auto done = wait(*buffer, until, "PREP_BO"); !done) {
@@ -151,7 +158,6 @@ Status RocketPort::wait_for_jobs(const Submission& submission, std::int64_t begi
             error.what += fmt::format(" ({})", state());
             return std::unexpected(std::move(error));
         }
-    // The jobs of one file run one after the other.
     const std::int64_t took = node_->kernel().nanoseconds() - begin;
     if (took < kernel_gives_up_ns) return {};
     ++resets_;

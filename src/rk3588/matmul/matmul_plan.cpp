@@ -1,6 +1,7 @@
 #include "rk3588/matmul/matmul_plan.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "reef_spec/rk3588_machine.h"
 
@@ -136,6 +137,9 @@ ProductPlan plan_product(const ProductShape& s, std::size_t cores) {
             }
         }
     }
+    // Cores with fewer columns may be cut into more tasks; submissions begin with the most.
+    std::ranges::stable_sort(plan.cores, std::ranges::greater{},
+                             [](const auto& tasks) { return tasks.size(); });
     return plan;
 }
 

@@ -74,6 +74,13 @@ TEST(Rk3588Artifact, BrokenOnesAreRefusedByPlace) {
     a = good;
     a.operators[1].tasks = 77;
     expect_refused(a, "its tasks are not in the program");
+    // Tasks that would run twice, or never.
+    a = good;
+    a.operators[1].first_task = 0;
+    expect_refused(a, "do not follow");
+    a = good;
+    a.operators.pop_back();
+    expect_refused(a, "not all tasks");
 }
 
 TEST(Rk3588Artifact, StagesAndFoldsAreReadAsWrittenAndChecked) {
