@@ -60,7 +60,7 @@ TEST(FinalRules, InputsAreTheHosts) {
     EXPECT_THAT(found_in(with(text, "\"top.Input\"(%arg1)", "\"top.Input\"(%arg0)")),
                 Contains(HasSubstr("inputs: argument 0 of main: read 2 times")));
     EXPECT_THAT(found_in(with(text, "\"top.Input\"(%arg1)", "\"top.Input\"(%arg0)")),
-                Contains(HasSubstr("inputs: argument 1 of main: read 0 times")));
+                Contains(HasSubstr("inputs: argument 1 of main: no top.Input reads it")));
     EXPECT_THAT(found_in(with(with(text, "%arg1: tensor<1x16xf32> ",
                                    "%arg1: tensor<1x16xf32, 4295098368 : i64> "),
                               "\"top.Input\"(%arg1) : (tensor<1x16xf32>)",
@@ -147,6 +147,14 @@ TEST(FinalRules, WhatGroupsRunOfNeighboursIsListedTwice) {
     EXPECT_THAT(
         found_in(with(text, "other_up_overlap_op = [-2, 1]", "other_up_overlap_op = [-4, 1]")),
         ElementsAre(HasSubstr("it runs operators of a neighbour in row 4 of 3")));
+    // Both sides agree on what is nobody's, or in no row.
+    EXPECT_THAT(
+        found_in(with(with(text, "other_up_overlap_op = [-2, 1]", "other_up_overlap_op = [-2, 99]"),
+                      "self_up_overlap_op = [1]", "self_up_overlap_op = [99]")),
+        ElementsAre(HasSubstr("id 99 to a neighbour, which is no tpu.Load of it")));
+    EXPECT_THAT(
+        found_in(with(text, "other_up_overlap_op = [-2, 1]", "other_up_overlap_op = [1, -2]")),
+        ElementsAre(HasSubstr("id 1 of a neighbour stands in no row")));
     // The neighbour goes; the one that ran its Load runs it no more.
     const auto cut = right_cut(text, {"x_i8"}).value();
     EXPECT_THAT(cut.text, HasSubstr("other_up_overlap_op = [],"));

@@ -99,9 +99,11 @@ class Checks {
             const bool input = std::ranges::any_of(device_.main()->operators, [&](const auto& op) {
                 return op.is("top.Input") && op.operands == std::vector{argument};
             });
-            if (!input || read[argument] != 1)
+            if (!input)
+                fault("inputs", where, "no top.Input reads it");
+            else if (read[argument] != 1)
                 fault("inputs", where,
-                      fmt::format("read {} times, not once by a top.Input", read[argument]));
+                      fmt::format("read {} times, which a top.Input alone may", read[argument]));
             if (program_.at(argument).address)
                 fault("inputs", where, "it has an address, but is the host's");
         }

@@ -111,13 +111,29 @@ class GroupChecks {
             fault(
                 "flow", group,
                 fmt::format("the ids of {} operators are not 0 to {}", ids.size(), ids.size() - 1));
+        check_left(group, group.overlaps.self_up, "tpu.Load");
+        check_left(group, group.overlaps.self_down, "tpu.Store");
         check_rows(group, group.overlaps.other_up, -row);
         check_rows(group, group.overlaps.other_down, -row);
+    }
+
+    /// What it leaves to a neighbour is its own.
+    void check_left(const Operator& group, const std::vector<std::int64_t>& list,
+                    std::string_view kind) {
+        for (const std::int64_t id : list)
+            if (std::ranges::none_of(
+                    group.body, [&](const Operator& op) { return op.id == id && op.is(kind); }))
+                fault(
+                    "group-overlap", group,
+                    fmt::format("it leaves id {} to a neighbour, which is no {} of it", id, kind));
     }
 
     /// What stands behind a row that the flow has not is never run.
     void check_rows(const Operator& group, const std::vector<std::int64_t>& list,
                     std::int64_t rows) {
+        if (!list.empty() && list.front() >= 0)
+            fault("group-overlap", group,
+                  fmt::format("id {} of a neighbour stands in no row", list.front()));
         for (const std::int64_t id : list)
             if (id < -rows)
                 fault("group-overlap", group,

@@ -96,7 +96,8 @@ Result<bool> BisectionRun::is_wrong(const sophgo::Unit& unit, const std::string&
 Result<bool> BisectionRun::differs(const std::string& npz, const std::vector<std::string>& names) {
     std::error_code error;
     if (!std::filesystem::exists(npz, error))
-        return fail(Cause::not_found, "the command ended with 0, but wrote no {npz}", "--run");
+        return fail(Cause::not_found, "the command ended with 0, but wrote no {npz}", "--run",
+                    "let it write its outputs there, or leave {npz} out and end with 1 for wrong");
     const SharedBytes bytes = REEF_TRY(read_file(npz));
     const NamedArrays actual = REEF_TRY(in_place(read_npz(bytes.view()), npz));
     bool wrong = false;
