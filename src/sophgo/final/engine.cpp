@@ -34,8 +34,9 @@ Result<const FinalEngine*> load() {
         if (!std::filesystem::exists(path, error)) continue;
         void* module = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
         if (module == nullptr)
-            return fail(Cause::io_failed, ::dlerror(), path.string(),
-                        "apt-get install libmlir-19 has the libraries that it needs");
+            return fail(
+                Cause::io_failed, ::dlerror(), path.string(),
+                "install the libraries that it needs (of MLIR: apt-get install libmlir-19)");
         using Door = const FinalEngine*();
         auto* open = reinterpret_cast<Door*>(::dlsym(module, door));
         if (open == nullptr)
