@@ -378,9 +378,12 @@ class Cutter {
             const Value& value = program.at(program.devices[0].main()->returned[i]);
             if (in_local_memory(program.chip, value)) moved.insert(i);
         }
+        // Where outputs must lie in a region of their own, they go there at once.
+        const bool apart = regions_of_outputs_are_apart(program);
         for (const std::size_t i : moved)
-            REEF_CHECK(give_fresh_memory(
-                i, activations, "a later operator or the chip's local memory would take it"));
+            REEF_CHECK(
+                give_fresh_memory(i, apart ? inputs_and_outputs : activations,
+                                  "a later operator or the chip's local memory would take it"));
         REEF_CHECK(mend_io());
         mend_types(device_);
         return {};
@@ -404,18 +407,23 @@ class Cutter {
         return {};
     }
 
+    /// Inputs and outputs have a region, which the activations' does not continue.
+    static bool regions_of_outputs_are_apart(const FinalProgram& program) {
+        const DeviceProgram& device = program.devices[0];
+        return program.address_mode == "io_alone" && device.io &&
+               device.io->end() != device.neurons.start;
+    }
+
     // The runtime takes the address of every input and output as one in the region for them.
     Status mend_io() {
-        auto mode = (*parsed_.top)->getAttrOfType<mlir::StringAttr>("module.addr_mode");
-        if (!mode || mode.getValue() != "io_alone") return {};
         const FinalProgram program = REEF_TRY(program_of(parsed_));
         const DeviceProgram& device = program.devices[0];
-        if (!device.io) return {};
+        if (program.address_mode != "io_alone" || !device.io) return {};
+        if (regions_of_outputs_are_apart(program)) return move_into_io(program);
         const auto& returned = device.main()->returned;
         if (std::ranges::all_of(returned,
                                 [&](ValueIndex v) { return device.io->holds(program.at(v)); }))
             return {};
-        if (device.io->end() != device.neurons.start) return move_into_io(program);
         mlir::OpBuilder builder(device_.getContext());
         (*parsed_.top)->setAttr("module.addr_mode", builder.getStringAttr("basic"));
         set_integer(device_, "module.neuron_addr", static_cast<std::int64_t>(device.io->start));

@@ -308,6 +308,19 @@ TEST(FinalRules, OutputsMoveIntoTheirRegionWhereItIsFarAway) {
     EXPECT_EQ(cut->program.devices[0].io->size, 0x3000U);
     EXPECT_THAT(cut->notes,
                 Contains(HasSubstr("'b' moved to 0x500012000: outputs lie in the region")));
+    // What a later operator would take moves there at once.
+    net.operators = op("a", "tpu.Active", "%arg0", at(0), at(1), "a") +
+                    op("b", "tpu.Active", "%a", at(1), at(2), "b") +
+                    op("c", "tpu.Active", "%b", at(2), at(1), "c");
+    net.outputs = {{"%c", at(1)}};
+    const auto taken = right_cut(net.text(), {"a", "c"});
+    ASSERT_TRUE(taken) << taken.error().message();
+    EXPECT_EQ(taken->program.devices[0].io->size, 0x5000U);
+    EXPECT_EQ(taken->program.devices[0].neurons.size, cut->program.devices[0].neurons.size);
+    EXPECT_THAT(taken->notes, Contains(HasSubstr("'a' moved to 0x500012000: a later operator")));
+    EXPECT_EQ(std::ranges::count_if(taken->notes,
+                                    [](const auto& note) { return note.starts_with("'a' moved"); }),
+              1);
     // Close in front of the activations there is no place.
     const std::string text = alone(neuron_start - 0x1000, 0x1000).text();
     const auto refused = right_cut(
