@@ -107,6 +107,11 @@ TEST(Bmodel, CascadesAreShownWhole) {
     ASSERT_EQ(whole.lines.size(), 2U);
     EXPECT_THAT(std::get<chip::Field>(whole.lines[0]).text, HasSubstr("device 0: in, "));
     EXPECT_THAT(std::get<chip::Field>(whole.lines[1]).text, HasSubstr("device 1: out, "));
+    // Values whose meaning nobody knows are named, not passed over.
+    const auto findings = check_bmodel(bmodel).findings;
+    EXPECT_EQ(std::ranges::count_if(
+                  findings, [](const auto& each) { return each.what.contains("hidden is 5"); }),
+              2);
 }
 
 TEST(Bmodel, EveryBitOfTheCoefficientsCounts) {

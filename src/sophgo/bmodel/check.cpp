@@ -100,6 +100,13 @@ void check_tensors(const std::string& place,
         if (bits == 0)
             out.push_back({"data-type", fmt::format("{}: {}", place, tensor->name),
                            fmt::format("data type {} has no name", tensor->data_type), true});
+        // 0: no part of a cascade; 1 to 4: model_tool shows such ones.
+        if (tensor->hidden < 0 || tensor->hidden > 4)
+            out.push_back(
+                {"hidden", fmt::format("{}: {}", place, tensor->name),
+                 fmt::format("hidden is {}: whether a cascade's user sees it is not known",
+                             tensor->hidden),
+                 false});
         if (tensor->size == 0 || bits == 0) continue;
         for (const auto& shape : tensor->shape) {
             const auto wanted = bytes_for(*shape, bits);

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "reef_spec/sophgo_machine.h"
 #include "sophgo/bmodel/reports.h"
 
 namespace reef::sophgo {
@@ -44,8 +45,8 @@ void add_constants(Contents& out, const schema::SubNetT& subnet) {
 /// length.
 std::uint64_t tool_bytes_of(const schema::CmdGroupT& group, const std::string& chip) {
     const std::uint64_t commands = std::uint64_t{group.bdc_num} + group.gdma_num;
-    if (chip == "BM1682") return commands * 256;
-    if (chip == "BM1684") return commands * 128;
+    if (chip == "BM1682") return commands * spec::bm1682_command_bytes;
+    if (chip == "BM1684") return commands * spec::bm1684_command_bytes;
     return (group.binary_bdc ? group.binary_bdc->size() : 0) +
            (group.binary_gdma ? group.binary_gdma->size() : 0);
 }
