@@ -47,8 +47,21 @@ class CpuSubject final : public Subject {
         builder.output(out);
         return builder.finish();
     }
+    /// One filter that remembers two sums of its input.
     [[nodiscard]] std::optional<Result<model::Model>> stateful_model() const override {
-        return shared_model("data/models/keras_lstm_mnist_ptq.tflite");
+        const float features[] = {0.5F, -1, 2}, time[] = {1, 3};
+        model::Builder builder("remembers");
+        const auto in = builder.input("in", ElementType::float32, {1, 3});
+        const auto feature = builder.constant("features", ElementType::float32, {1, 3},
+                                              std::span<const float>(features));
+        const auto over_time =
+            builder.constant("time", ElementType::float32, {1, 2}, std::span<const float>(time));
+        const auto state = builder.variable("state", ElementType::float32, {1, 2});
+        const auto out = builder.tensor("out", ElementType::float32, {1, 1});
+        builder.add(model::Op::svdf, {in, feature, over_time, model::absent_tensor, state}, {out},
+                    model::SvdfOptions{.rank = 1});
+        builder.output(out);
+        return builder.finish();
     }
     [[nodiscard]] Lists not_supported() const override {
         return {{"refuses_ill_typed_options", "it has no options"},
