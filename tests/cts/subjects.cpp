@@ -31,6 +31,31 @@ Result<model::Model> shared_model(const std::string& path) {
     return model::load_tflite((*shared / path).string());
 }
 
+/// Two convolutions that the product compiles itself.
+Result<model::Model> compiled_for(std::string_view family) {
+    constexpr std::int32_t channels = 32, side = 24;
+    std::vector<std::uint8_t> weights(std::size_t{channels} * channels * 9);
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<std::uint8_t>(i * 37);
+    model::Builder builder("two convolutions");
+    const auto numbers = model::per_tensor(0.05F, 120);
+    const std::vector<std::int32_t> shape{1, side, side, channels};
+    const auto in = builder.input("in", ElementType::uint8, shape, numbers);
+    const auto middle = builder.tensor("middle", ElementType::uint8, shape, numbers);
+    const auto out = builder.tensor("out", ElementType::uint8, shape, numbers);
+    const auto kernels =
+        builder.constant<std::uint8_t>("kernels", ElementType::uint8, {channels, 3, 3, channels},
+                                       weights, model::per_tensor(0.002F, 128));
+    const model::Conv2dOptions options{
+        .padding = model::Padding::same, .stride_h = 1, .stride_w = 1};
+    builder.add(model::Op::conv_2d, {in, kernels, model::absent_tensor}, {middle}, options);
+    builder.add(model::Op::conv_2d, {middle, kernels, model::absent_tensor}, {out}, options);
+    builder.output(out);
+    const auto* compiler = runtime::Registry::of_process().part<chip::Compiler>(family);
+    if (compiler == nullptr)
+        return fail(Cause::not_found, fmt::format("nothing compiles for {}", family));
+    return REEF_TRY(compiler->compile(REEF_TRY(builder.finish()), {})).model;
+}
+
 class CpuSubject final : public Subject {
   public:
     [[nodiscard]] std::string_view family() const override { return "cpu"; }
@@ -73,12 +98,15 @@ class CpuSubject final : public Subject {
 
 constexpr const char* compiled_model = "data/edgetpu/templates/dense_256_edgetpu.tflite";
 
+/// A program of the vendor's compiler; without the reference data one of Reef's.
+Result<model::Model> chip_model() {
+    return test::shared_folder() ? shared_model(compiled_model) : compiled_for("edgetpu");
+}
+
 class ChipSubject : public Subject {
   public:
     [[nodiscard]] std::string_view family() const override { return "edgetpu"; }
-    [[nodiscard]] Result<model::Model> model() const override {
-        return shared_model(compiled_model);
-    }
+    [[nodiscard]] Result<model::Model> model() const override { return chip_model(); }
 };
 
 class SimulatedSubject final : public ChipSubject {
@@ -138,7 +166,7 @@ class ReplaySubject final : public ChipSubject {
 
 Status ReplaySubject::Recorded::record() const {
     using namespace edgetpu;
-    const auto model = REEF_TRY(shared_model(compiled_model));
+    const auto model = REEF_TRY(chip_model());
     const auto packages = REEF_TRY(packages_of(model));
     std::mt19937 random(1);
     std::vector<std::vector<std::byte>> inputs;
@@ -170,29 +198,7 @@ class NpuSubject : public Subject {
     [[nodiscard]] std::string_view family() const override { return "rk3588"; }
     [[nodiscard]] std::string name() const override { return "rk3588_sim"; }
     [[nodiscard]] runtime::DeviceChoice device() const override { return {"rk3588:sim"}; }
-    [[nodiscard]] Result<model::Model> model() const override {
-        constexpr std::int32_t channels = 32, side = 24;
-        std::vector<std::uint8_t> weights(std::size_t{channels} * channels * 9);
-        for (std::size_t i = 0; i < weights.size(); ++i)
-            weights[i] = static_cast<std::uint8_t>(i * 37);
-        model::Builder builder("two convolutions");
-        const auto numbers = model::per_tensor(0.05F, 120);
-        const std::vector<std::int32_t> shape{1, side, side, channels};
-        const auto in = builder.input("in", ElementType::uint8, shape, numbers);
-        const auto middle = builder.tensor("middle", ElementType::uint8, shape, numbers);
-        const auto out = builder.tensor("out", ElementType::uint8, shape, numbers);
-        const auto kernels = builder.constant<std::uint8_t>("kernels", ElementType::uint8,
-                                                            {channels, 3, 3, channels}, weights,
-                                                            model::per_tensor(0.002F, 128));
-        const model::Conv2dOptions options{
-            .padding = model::Padding::same, .stride_h = 1, .stride_w = 1};
-        builder.add(model::Op::conv_2d, {in, kernels, model::absent_tensor}, {middle}, options);
-        builder.add(model::Op::conv_2d, {middle, kernels, model::absent_tensor}, {out}, options);
-        builder.output(out);
-        const auto* compiler = runtime::Registry::of_process().part<chip::Compiler>(family());
-        if (compiler == nullptr) return fail(Cause::not_found, "nothing compiles for the RK3588");
-        return REEF_TRY(compiler->compile(REEF_TRY(builder.finish()), {})).model;
-    }
+    [[nodiscard]] Result<model::Model> model() const override { return compiled_for(family()); }
     [[nodiscard]] std::optional<runtime::Option> wrong_option() const override {
         return runtime::Option{"output_rounding", true};
     }
