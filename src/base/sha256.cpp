@@ -1,5 +1,6 @@
 #include "reef/base/sha256.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <span>
@@ -52,29 +53,63 @@ void add_block(State& state, const std::byte* bytes) {
     for (std::size_t i = 0; i < 8; ++i) state[i] += added[i];
 }
 
+constexpr std::size_t block_bytes = 64;
+
+/// Takes up bytes as they come, a block at a time.
+class Digester {
+  public:
+    void add(Bytes bytes) {
+        all_ += bytes.size();
+        if (held_ != 0) {
+            const std::size_t taken = std::min(bytes.size(), block_bytes - held_);
+            keep(bytes.first(taken));
+            bytes = bytes.subspan(taken);
+            if (held_ < block_bytes) return;
+            add_block(state_, rest_.data());
+            held_ = 0;
+        }
+        for (; bytes.size() >= block_bytes; bytes = bytes.subspan(block_bytes))
+            add_block(state_, bytes.data());
+        keep(bytes);
+    }
+
+    Sha256 digest() {
+        const std::uint64_t bits = __builtin_bswap64(all_ * 8);
+        constexpr std::array<std::byte, block_bytes> one_and_zeros{std::byte{0x80}};
+        const std::size_t in_last = (held_ + 8) % block_bytes;
+        add(Bytes(one_and_zeros).first(block_bytes - in_last));
+        add(std::as_bytes(std::span(&bits, 1)));
+        Sha256 digest;
+        for (std::size_t i = 0; i < 8; ++i) {
+            const std::uint32_t word = __builtin_bswap32(state_[i]);
+            std::memcpy(digest.data() + 4 * i, &word, sizeof word);
+        }
+        return digest;
+    }
+
+  private:
+    void keep(Bytes bytes) {
+        if (!bytes.empty()) std::memcpy(rest_.data() + held_, bytes.data(), bytes.size());
+        held_ += bytes.size();
+    }
+
+    State state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    std::array<std::byte, block_bytes> rest_;  ///< of a block that is not complete
+    std::size_t held_ = 0;                     ///< of those
+    std::uint64_t all_ = 0;
+};
+
 }  // namespace
 
 Sha256 sha256(Bytes bytes) {
-    State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    constexpr std::size_t block_bytes = 64;
-    const std::size_t whole = bytes.size() / block_bytes * block_bytes, rest = bytes.size() - whole;
-    for (std::size_t at = 0; at < whole; at += block_bytes) add_block(state, bytes.data() + at);
+    return sha256_of(std::span(&bytes, 1));
+}
 
-    std::array<std::byte, 2 * block_bytes> tail{};
-    if (rest != 0) std::memcpy(tail.data(), bytes.data() + whole, rest);
-    tail[rest] = std::byte{0x80};
-    const std::size_t tail_size = rest + 9 <= block_bytes ? block_bytes : 2 * block_bytes;
-    const std::uint64_t bits = __builtin_bswap64(std::uint64_t{bytes.size()} * 8);
-    std::memcpy(tail.data() + tail_size - 8, &bits, sizeof bits);
-    for (std::size_t at = 0; at < tail_size; at += block_bytes) add_block(state, tail.data() + at);
-
-    Sha256 digest;
-    for (std::size_t i = 0; i < 8; ++i) {
-        const std::uint32_t word = __builtin_bswap32(state[i]);
-        std::memcpy(digest.data() + 4 * i, &word, sizeof word);
-    }
-    return digest;
+Sha256 sha256_of(std::span<const Bytes> parts) {
+    Digester digester;
+    for (const Bytes part : parts) digester.add(part);
+    return digester.digest();
 }
 
 std::string to_hex(Bytes bytes) {

@@ -84,10 +84,8 @@ Excluded islands(const Graph& graph, const Partition& parts, const Backend& back
 }
 
 /// `left`: what the next attempt leaves to the CPU beside `excluded`; none: this was the last.
-Result<Lowered> attempt(const model::Model& model, Backend& backend, const Excluded& excluded,
-                        Passes& passes, Excluded& left) {
-    REEF_CHECK(passes.begin(pass::read));
-    Graph graph = read_graph(model);
+Result<Lowered> attempt(Graph graph, Backend& backend, const Excluded& excluded, Passes& passes,
+                        Excluded& left) {
     passes.print(pass::read, [&] { return to_text(graph); });
     REEF_CHECK(passes.begin(pass::legalise));
     legalise(graph, excluded, backend.most_taps());
@@ -146,10 +144,12 @@ Result<Lowered> compile(const model::Model& model, Backend& backend,
     REEF_CHECK(check_plain(model, backend));
     Passes passes(with_common_passes(own), options);
     REEF_CHECK(passes.check());
+    REEF_CHECK(passes.begin(pass::read));
+    const Graph read = read_graph(model);
     // Each attempt has fewer operators for the chip.
     for (Excluded excluded;;) {
         Excluded left;
-        auto done = attempt(model, backend, excluded, passes, left);
+        auto done = attempt(read, backend, excluded, passes, left);
         if (done) {
             if (left.empty()) return done;
             excluded.merge(left);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 namespace reef {
@@ -17,6 +19,26 @@ TEST(Sha256, GivesTheDigestsOfTheStandard) {
               "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     EXPECT_EQ(to_hex(sha256({})),
               "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(Sha256, PartsGiveTheDigestOfThemAll) {
+    const std::string text(300, 'a');
+    const Bytes all = as_bytes(text);
+    for (std::size_t size = 0; size < all.size(); ++size)
+        for (const std::size_t cut : {0, 1, 55, 56, 63, 64, 65, 128}) {
+            const Bytes some = all.first(size);
+            const std::size_t first = std::min(cut, size), second = (size - first) / 2;
+            const std::array parts{some.first(first), some.subspan(first, second),
+                                   some.subspan(first + second)};
+            EXPECT_EQ(sha256_of(parts), sha256(some)) << size << " cut at " << cut;
+        }
+    // Sizes around those of a block, whose padding takes one or two; from another program.
+    EXPECT_EQ(to_hex(sha256(all.first(55))),
+              "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
+    EXPECT_EQ(to_hex(sha256(all.first(56))),
+              "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
+    EXPECT_EQ(to_hex(sha256(all.first(64))),
+              "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr std::uint32_t least_scratch_rows = 64;
 constexpr std::uint32_t lost_rows = 48;
 
 std::uint32_t rows_stored(const ParameterLayer& layer) {
-    return static_cast<std::uint32_t>((layer.rows.size() + layer.row_bytes - 1) / layer.row_bytes);
+    return static_cast<std::uint32_t>((layer.bytes + layer.row_bytes - 1) / layer.row_bytes);
 }
 
 /// Rows of each tile that no parameters need.

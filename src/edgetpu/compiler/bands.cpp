@@ -262,15 +262,10 @@ std::optional<Plan> in_bands_in_the_midst(Plan plan) {
 
 }  // namespace
 
-bool fits_in_bands(const Plan& plan) {
-    return fits(in_bands(plan));
-}
-
-Plan in_bands(Plan plan) {
+std::optional<Plan> in_bands(const Plan& plan) {
     if (fits(plan)) return plan;
-    if (auto done = in_bands_from_the_start(plan)) return std::move(*done);
-    if (auto done = in_bands_in_the_midst(plan)) return std::move(*done);
-    return plan;
+    if (auto done = in_bands_from_the_start(plan)) return done;
+    return in_bands_in_the_midst(plan);
 }
 
 }  // namespace reef::edgetpu::lowering

@@ -9,7 +9,7 @@
 #include "edgetpu/compiler/embed.h"
 #include "edgetpu/compiler/target.h"
 #include "edgetpu/compiler/vendor_schedule.h"
-#include "reef/base/sha256.h"
+#include "edgetpu/package/options.h"
 #include "reef/edgetpu/assembly.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/estimate.h"
@@ -133,12 +133,13 @@ class Backend final : public compiler::Backend {
 
     Result<compiler::ProgramOperator> lower(const Graph& graph, const compiler::Program& program,
                                             compiler::Passes& passes) override {
-        const Package package = REEF_TRY(package_for(graph, program, passes));
-        auto options = REEF_TRY(custom_options_of(package));
+        Package package = REEF_TRY(package_for(graph, program, passes));
+        auto bytes = REEF_TRY(write_package(package));
+        package = {};  // which holds all parameters once more
         return compiler::ProgramOperator{{.builtin = model::Op::custom,
                                           .custom = std::string(custom_operator_name),
                                           .version = 1},
-                                         SharedBytes::copy_of(options)};
+                                         new_options(std::move(bytes))};
     }
 
   private:
@@ -171,7 +172,7 @@ class Backend final : public compiler::Backend {
         find_windows(plan);
         lay_out_parameters(plan);
         if (goes_further(plan)) plan_ahead(plan);
-        return place_tensors(plan) && place_parameters(plan, false) && plan.streamed.empty();
+        return place_tensors(plan) && place_parameters(plan, false) && plan.streamed_bytes == 0;
     }
 
     /// By the estimate.
@@ -181,9 +182,9 @@ class Backend final : public compiler::Backend {
         if (goes_further(plan)) plan_ahead(plan);
         REEF_CHECK(place_tensors(plan));
         REEF_CHECK(place_parameters(plan, options_.stream_parameters));
-        auto programs = REEF_TRY(emitted(plan));
-        return REEF_TRY(estimate(package_of(plan, std::move(programs), std::nullopt)))
-            .computing.cycles;
+        auto programs = REEF_TRY(emitted(plan, {.only_computing = true}));
+        constexpr std::uint64_t no_token = 0;
+        return REEF_TRY(estimate(package_of(plan, std::move(programs), no_token))).computing.cycles;
     }
     /// Where rows of layers that are spread and rows of those that are sent ahead do not fit beside
     /// one another: the faster of the two.
@@ -229,7 +230,8 @@ class Backend final : public compiler::Backend {
                             ? like_the_vendors(std::move(plan), passes)
                             : arranged(std::move(plan), passes));
         REEF_CHECK(passes.begin(pass::emit));
-        auto programs = REEF_TRY(emitted(plan));
+        auto programs = REEF_TRY(emitted(plan, {.list_forms = options_.list_forms,
+                                                .known_forms_only = options_.known_forms_only}));
         add_forms(programs.forms);
         passes.print(pass::emit, [&] {
             std::string text;
@@ -246,9 +248,8 @@ class Backend final : public compiler::Backend {
         return package;
     }
 
-    [[nodiscard]] Result<lowering::Programs> emitted(const Plan& plan) const {
-        const lowering::EmitOptions options{.list_forms = options_.list_forms,
-                                            .known_forms_only = options_.known_forms_only};
+    [[nodiscard]] Result<lowering::Programs> emitted(const Plan& plan,
+                                                     const lowering::EmitOptions& options) const {
         return options_.schedule == chip::Schedule::vendor ? emit_as_vendor(plan, options)
                                                            : emit(plan, options);
     }
@@ -269,11 +270,16 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(passes.begin(pass::fuse));
         REEF_CHECK(check_whole_images(plan));
         // A concatenation whose parts are written in place is in use for longer.
-        if (plan.improvements.fuse)
-            if (Plan fewer = fused(plan); fits_in_bands(fewer)) plan = std::move(fewer);
+        std::optional<Plan> bands;
+        if (plan.improvements.fuse) {
+            Plan fewer = fused(plan);
+            bands = in_bands(fewer);
+            if (bands) plan = std::move(fewer);
+        }
         passes.print(pass::fuse, [&] { return to_text(plan); });
         REEF_CHECK(passes.begin(pass::bands));
-        plan = in_bands(std::move(plan));
+        if (!bands) bands = in_bands(plan);
+        if (bands) plan = std::move(*bands);
         passes.print(pass::bands, [&] { return to_text(plan); });
         REEF_CHECK(passes.begin(pass::spread));
         Plan spread = spread_channels(plan, spreads(plan));
@@ -311,7 +317,7 @@ class Backend final : public compiler::Backend {
                 std::min(sharing_->first_scratch_row, plan.first_scratch_row);
         }
         done.remaining_bytes = all - std::min(all, cached);
-        done.streamed_bytes = plan.streamed.size();
+        done.streamed_bytes = plan.streamed_bytes;
         done.narrow_bytes = plan.narrow_bytes;
         for (const auto& e : package.executables)
             for (const auto& s : e.bitstreams) done.instruction_bytes += s.instructions.size();
@@ -372,17 +378,11 @@ Result<Together> compile_all(std::span<const model::Model> models, const Compile
 }
 
 std::uint64_t token_of(const Together& all) {
-    std::vector<std::byte> bytes;
+    std::vector<Bytes> programs;
     for (const Compiled& one : all.models)
         for (const auto& op : one.model.subgraphs.front().operators)
-            if (is_compiled(op)) {
-                const Bytes program = op.custom_options.view();
-                bytes.insert(bytes.end(), program.begin(), program.end());
-            }
-    const auto digest = sha256(bytes);
-    std::uint64_t token = 0;
-    for (std::size_t i = 0; i < sizeof token; ++i) token |= std::uint64_t{digest[i]} << 8 * i;
-    return token | 1U;
+            if (is_compiled(op)) programs.push_back(op.custom_options.view());
+    return lowering::token_of(programs);
 }
 
 }  // namespace

@@ -113,25 +113,21 @@ class HintWriter {
     std::size_t next_ = 0, sent_ = 0;
 };
 
-/// Programs share the chip's memory when their tokens are equal: it is made of what is cached.
-std::uint64_t token_of(const Programs& programs) {
-    std::vector<std::byte> all(programs.cached);
+/// It is made of what is cached.
+std::uint64_t token_of_all(const Programs& programs) {
+    std::vector<Bytes> all{programs.cached};
     const auto add = [&](const Emitter::Program& program) {
-        for (const auto& stream : program.streams)
-            all.insert(all.end(), stream.bytes.begin(), stream.bytes.end());
+        for (const auto& stream : program.streams) all.emplace_back(stream.bytes);
     };
     if (programs.caching) add(*programs.caching);
     add(programs.computing);
-    const auto digest = sha256(all);
-    std::uint64_t token = 0;
-    for (std::size_t i = 0; i < sizeof token; ++i) token |= std::uint64_t{digest[i]} << 8 * i;
-    return token | 1U;
+    return token_of(all);
 }
 
 Executable computing(const Plan& plan, Programs& programs) {
     const auto transfers = programs.computing.transfers;
-    Executable e =
-        executable_of(ExecutableType::execution_only, std::move(programs.computing), plan.streamed);
+    Executable e = executable_of(ExecutableType::execution_only, std::move(programs.computing),
+                                 std::move(programs.streamed));
     e.name = "model";
     e.used_narrow_memory_bytes_per_tile = static_cast<std::int32_t>(plan.narrow_bytes);
     HintWriter hints(e, transfers);
@@ -145,9 +141,8 @@ Executable computing(const Plan& plan, Programs& programs) {
         if (input == nullptr) continue;
         hints.add(transfer(BaseAddress::input_activation, plan.graph->values[input->value].name,
                            plan.tensors[step.out].input_bytes(), Direction::infeed));
-        if (&step == &plan.steps.front() && !plan.streamed.empty())
-            hints.add(
-                transfer(BaseAddress::parameter, {}, plan.streamed.size(), Direction::infeed));
+        if (&step == &plan.steps.front() && plan.streamed_bytes != 0)
+            hints.add(transfer(BaseAddress::parameter, {}, plan.streamed_bytes, Direction::infeed));
     }
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
         const Port& port = plan.outputs[i];
@@ -179,8 +174,15 @@ Executable caching(Programs& programs) {
 
 }  // namespace
 
+std::uint64_t token_of(std::span<const Bytes> parts) {
+    const auto digest = sha256_of(parts);
+    std::uint64_t token = 0;
+    for (std::size_t i = 0; i < sizeof token; ++i) token |= std::uint64_t{digest[i]} << 8 * i;
+    return token | 1U;
+}
+
 Package package_of(const Plan& plan, Programs programs, std::optional<std::uint64_t> given) {
-    const std::uint64_t token = given ? *given : token_of(programs);
+    const std::uint64_t token = given ? *given : token_of_all(programs);
     Package package;
     package.min_runtime_version = runtime_version;
     package.compiler_version = own_compiler_version;

@@ -115,13 +115,16 @@ void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& sour
 struct Programs {
     Emitter::Program computing;
     std::optional<Emitter::Program> caching;
-    std::vector<std::byte> cached;  ///< parameters, in the order in which they are loaded
+    std::vector<std::byte> cached;    ///< parameters, in the order in which they are loaded
+    std::vector<std::byte> streamed;  ///< ... that come with every inference
     std::vector<Emission::Output> outputs;
     Forms forms;
 };
 struct EmitOptions {
     bool list_forms = false;        ///< fill Programs::forms
     bool known_forms_only = false;  ///< else unsupported, with the step's operator as its place
+    /// Nothing but the program that computes: no parameters and what loads them.
+    bool only_computing = false;
 };
 [[nodiscard]] Result<Programs> emit(const Plan& plan, const EmitOptions& options = {});
 

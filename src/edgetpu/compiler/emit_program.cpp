@@ -43,7 +43,7 @@ void ask_for_streamed(Emission& e) {
     e.code.copy(4, 0);
     e.code.copy(6, 5);
     e.code.copy(7, 4);
-    e.code.transfer({6, 7}, {8, 9}, static_cast<std::uint32_t>(e.plan.streamed.size()),
+    e.code.transfer({6, 7}, {8, 9}, static_cast<std::uint32_t>(e.plan.streamed_bytes),
                     spec::DmaTag::parameters_);
 }
 
@@ -92,16 +92,31 @@ void emit_step(Emission& e, const Step& step, std::size_t number) {
 // -- Parameters
 
 std::size_t bytes_of(const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
-    return std::min(std::size_t{piece.count} * layer.row_bytes, layer.rows.size() - piece.offset);
+    return std::min(std::size_t{piece.count} * layer.row_bytes, layer.bytes - piece.offset);
 }
 
 /// Layers with the same row on every tile come first.
 template <typename F>
-void each_piece(const Plan& plan, F&& visit) {
+void each_layer(const Plan& plan, F&& visit) {
     for (const bool spread : {true, false})
         for (const ParameterLayer& layer : plan.layers)
-            if (layer.spread == spread)
-                for (const auto& piece : layer.pieces) visit(layer, piece);
+            if (layer.spread == spread) visit(layer);
+}
+
+/// One layer behind the other, as its pieces are.
+std::vector<std::byte> parameters_of(const Plan& plan, bool streamed) {
+    std::size_t bytes = 0;
+    each_layer(plan, [&](const ParameterLayer& layer) {
+        if (layer.streamed == streamed) bytes += layer.bytes;
+    });
+    std::vector<std::byte> all(bytes);
+    MutableBytes rest(all);
+    each_layer(plan, [&](const ParameterLayer& layer) {
+        if (layer.streamed != streamed) return;
+        write_rows(layer, rest.first(layer.bytes));
+        rest = rest.subspan(layer.bytes);
+    });
+    return all;
 }
 
 program::RingReceive receive_of(const ParameterLayer::Piece& piece) {
@@ -293,10 +308,12 @@ program::RingPush push_of_parameters(const ParameterLayer& layer,
 
 void load_pieces(const Plan& plan, Emitter& code) {
     std::int64_t first = 0;
-    each_piece(plan, [&](const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
-        code.tile(static_cast<TileSet>(1U << piece.tile), receive_of(piece));
-        code.scalar(push_of_parameters(layer, piece, first));
-        first += static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit);
+    each_layer(plan, [&](const ParameterLayer& layer) {
+        for (const auto& piece : layer.pieces) {
+            code.tile(static_cast<TileSet>(1U << piece.tile), receive_of(piece));
+            code.scalar(push_of_parameters(layer, piece, first));
+            first += static_cast<std::int64_t>(bytes_of(layer, piece) / parameter_unit);
+        }
     });
 }
 
@@ -308,14 +325,13 @@ Result<Programs> finish(Emission& e, const std::vector<std::size_t>& ends,
     Programs programs{.computing = std::move(*computing),
                       .caching = {},
                       .cached = {},
+                      .streamed = {},
                       .outputs = std::move(e.outputs),
                       .forms = {}};
     if (options.list_forms) REEF_CHECK(count_forms(e.code, programs.forms));
-    each_piece(e.plan, [&](const ParameterLayer& layer, const ParameterLayer::Piece& piece) {
-        const auto from = layer.rows.begin() + static_cast<std::ptrdiff_t>(piece.offset);
-        programs.cached.insert(programs.cached.end(), from,
-                               from + static_cast<std::ptrdiff_t>(bytes_of(layer, piece)));
-    });
+    if (options.only_computing) return programs;
+    programs.cached = parameters_of(e.plan, false);
+    programs.streamed = parameters_of(e.plan, true);
     if (!programs.cached.empty()) {
         Emitter code(true);
         write_caching_program(static_cast<std::uint32_t>(programs.cached.size()), code, load);
@@ -336,7 +352,7 @@ Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         emit_step(e, plan.steps[i], i);
         ends.push_back(e.code.size());
-        if (i == 0 && !plan.streamed.empty()) ask_for_streamed(e);
+        if (i == 0 && plan.streamed_bytes != 0) ask_for_streamed(e);
     }
     e.code.begin_part("output");
     for (const Port& port : plan.outputs) {

@@ -14,7 +14,7 @@ std::string place_of_layer(const ParameterLayer& layer) {
 }
 
 std::uint32_t rows_of(const ParameterLayer& layer) {
-    return static_cast<std::uint32_t>((layer.rows.size() + layer.row_bytes - 1) / layer.row_bytes);
+    return static_cast<std::uint32_t>((layer.bytes + layer.row_bytes - 1) / layer.row_bytes);
 }
 
 /// Some rows are left for parameters at least.
@@ -79,7 +79,7 @@ class ParameterPlacer {
         std::uint64_t room = 0;
         for (const std::uint32_t used : used_) room += cap() - std::min(cap(), used);
         std::ranges::stable_sort(can, std::ranges::greater{},
-                                 [](const ParameterLayer* l) { return l->rows.size(); });
+                                 [](const ParameterLayer* l) { return l->bytes; });
         for (ParameterLayer* layer : can) {
             if (!all && rows + lost_rows <= room) break;
             layer->streamed = true;
@@ -104,8 +104,8 @@ class ParameterPlacer {
 
     void stream(ParameterLayer& layer) {
         layer.first_unit =
-            static_cast<std::uint32_t>(plan_.streamed.size() / spec::parameter_unit_bytes);
-        plan_.streamed.insert(plan_.streamed.end(), layer.rows.begin(), layer.rows.end());
+            static_cast<std::uint32_t>(plan_.streamed_bytes / spec::parameter_unit_bytes);
+        plan_.streamed_bytes += layer.bytes;
     }
 
     Status anchor() {
@@ -118,7 +118,7 @@ class ParameterPlacer {
         ParameterLayer& layer = plan_.layers.emplace_back();
         layer.name = "anchor";
         layer.row_bytes = spec::row_bytes;
-        layer.rows.resize(spec::row_bytes);
+        layer.bytes = spec::row_bytes;
         layer.pieces.push_back({tile, used_[tile]++, 1, 0});
         return {};
     }

@@ -191,7 +191,7 @@ struct ParameterLayer {
     std::uint32_t positions = 0;     ///< of the tile that computes most in a step
     std::int32_t scratch_end = 0;    ///< behind its rows of scratch
     std::uint32_t row_bytes = 0;     ///< as stored
-    std::vector<std::byte> rows;     ///< in the order of reading
+    std::size_t bytes = 0;           ///< of all rows, which write_rows() gives
     std::uint32_t relay_units = 0;
     /// Estimated of a layer that could be spread, with what brings its input to where it is read.
     std::uint64_t cycles_together = 0, cycles_spread = 0;
@@ -201,11 +201,11 @@ struct ParameterLayer {
         unsigned tile = 0;
         std::uint32_t row = 0;
         std::uint32_t count = 0;
-        std::size_t offset = 0;  ///< bytes in `rows`
+        std::size_t offset = 0;  ///< bytes of the rows in front
     };
     std::vector<Piece> pieces;
     [[nodiscard]] std::uint32_t row_count() const {
-        return row_bytes == 0 ? 0 : static_cast<std::uint32_t>(rows.size() / row_bytes);
+        return row_bytes == 0 ? 0 : static_cast<std::uint32_t>(bytes / row_bytes);
     }
 };
 
@@ -396,7 +396,7 @@ struct Plan {
     std::array<std::uint32_t, all_tiles> rows_used{};  ///< others' below them
     /// Behind the parameters of all tiles: where steps lay out what they read as parameters.
     [[nodiscard]] std::int32_t first_free_row() const;
-    std::vector<std::byte> streamed;  ///< parameters that come with every inference
+    std::size_t streamed_bytes = 0;  ///< of parameters that come with every inference
 
     [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[id]; }
 };
@@ -413,18 +413,18 @@ struct Plan {
 /// When activations do not fit: the first operators, or else some in the midst, run several times,
 /// each time for a band of rows of every tile's part of the last one's result, so that what is
 /// between them is small. Nothing that is computed in bands is sent between tiles; what bands share
-/// is computed again. The plan as it is when it fits, or when no such bands make it fit.
-[[nodiscard]] Plan in_bands(Plan plan);
-/// Whether that makes its activations fit.
-[[nodiscard]] bool fits_in_bands(const Plan& plan);
+/// is computed again. The plan as it is when it fits; none when no such bands make it fit.
+[[nodiscard]] std::optional<Plan> in_bands(const Plan& plan);
 /// Layers of small images compute 64 channels of all pixels on a tile, or a multiple of that, with
 /// parameters that never move, where that takes less time by a model of both. `maps`: else only
 /// layers of one pixel whose result the host alone reads.
 [[nodiscard]] Plan spread_channels(Plan plan, bool maps);
 /// What each tile must store.
 void find_windows(Plan& plan);
-/// Parameters as rows, and the order of each layer's loops.
+/// The order of each layer's loops, and how many rows its parameters are.
 void lay_out_parameters(Plan& plan);
+/// Those rows, in the order of reading. `to`: ParameterLayer::bytes of them, zeros.
+void write_rows(const ParameterLayer& layer, MutableBytes to);
 /// Parameters of the next layer are sent while a step computes: more of a layer's rows at once, in
 /// places that layers behind one another do not share.
 void plan_ahead(Plan& plan);

@@ -420,7 +420,6 @@ class Tiler {
                                 .node = node_,
                                 .name = model::place_of(graph_.subgraph(), node_),
                                 .multipliers = std::move(multipliers),
-                                .rows = {},
                                 .pieces = {}});
     }
 

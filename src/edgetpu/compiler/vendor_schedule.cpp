@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "edgetpu/compiler/parameter_rows.h"
-
 namespace reef::edgetpu::lowering {
 namespace {
 
@@ -48,18 +46,22 @@ std::unexpected<Error> unknown(const Plan& plan) {
         "64 or 128 channels to as many");
 }
 
+/// Behind its schedule: the vendor's programs leave biases out where all of them are 0.
+void count_rows(ParameterLayer& layer, std::size_t rows) {
+    layer.biased = false;
+    layer.row_bytes = 4 * layer.schedule.row_lanes;
+    layer.bytes = rows * layer.row_bytes;
+}
+
 /// A group of 64 units on each tile: two rows in front, then a row for each word of the input.
 void place_dense(Plan& plan, Tensor& out, ParameterLayer& layer) {
     const auto n = static_cast<std::uint32_t>(out.channels);
-    const std::uint32_t words = n / 4, tiles = n / lanes;
-    layer.row_bytes = spec::row_bytes;
+    const std::uint32_t words = n / 4, tiles = n / lanes, rows = front_rows + words;
     layer.schedule.groups = tiles;
-    RowWriter rows(layer, lanes);
-    for (unsigned t = 0; t < tiles; ++t) {
-        layer.pieces.push_back({t, 0, front_rows + words, layer.rows.size()});
-        rows.head(t * lanes, lanes, false);
-        for (std::uint32_t w = 0; w < words; ++w) rows.weights(t * lanes, lanes, 0, w);
-    }
+    layer.schedule.row_lanes = lanes;
+    count_rows(layer, std::size_t{tiles} * rows);
+    for (unsigned t = 0; t < tiles; ++t)
+        layer.pieces.push_back({t, 0, rows, std::size_t{t} * rows * layer.row_bytes});
     out.layout = Layout::channels;
     out.spread_tiles = tiles;
     out.all_channels = out.channels;
@@ -70,18 +72,10 @@ void place_dense(Plan& plan, Tensor& out, ParameterLayer& layer) {
 /// All of them lie on tile 0, which sends them to all.
 void place_convolution(Plan& plan, const Tensor& out, ParameterLayer& layer) {
     const ConvolutionGeometry g(out.height, out.width, out.channels);
-    const auto words = static_cast<std::uint32_t>(g.words);
-    layer.row_bytes = 4 * g.group_lanes;
     layer.schedule.groups = g.groups;
-    RowWriter rows(layer, g.group_lanes);
-    const std::uint32_t taps = taps_of(*layer.source);
-    for (std::uint32_t group = 0; group < g.groups; ++group) {
-        const std::uint32_t first = group * g.group_lanes;
-        rows.head(first, g.group_lanes, false);
-        for (std::uint32_t i = 0; i < taps * words; ++i)
-            rows.weights(first, g.group_lanes, g.inner ? i / words : i % taps,
-                         g.inner ? i % words : i / taps);
-    }
+    layer.schedule.row_lanes = g.group_lanes;
+    layer.schedule.inner = g.inner;
+    count_rows(layer, count(g.parameter_rows()));
     layer.pieces.push_back({0, 0, layer.row_count(), 0});
     plan.narrow_bytes = static_cast<std::uint32_t>(g.narrow_bytes());
 }
@@ -144,7 +138,6 @@ Result<Plan> placed_as_vendor(Plan plan) {
     Tensor& out = plan.tensors[plan.steps.back().out];
     ParameterLayer& layer = plan.layers[kind->layer];
     const auto& conv = *layer.source;
-    // The vendor's programs leave biases out where all of them are 0.
     const bool biased = std::ranges::any_of(conv.biases, [](std::int32_t b) { return b != 0; });
     if (!conv.per_channel() || biased) return unknown(plan);
     if (is_dense(in, out, conv)) {

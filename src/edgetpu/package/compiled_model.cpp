@@ -33,7 +33,8 @@ Result<std::vector<CompiledOperator>> packages_of(const model::Model& model) {
 }
 
 Result<std::vector<std::byte>> custom_options_of(const Package& package) {
-    return new_options(REEF_TRY(write_package(package)));
+    const SharedBytes options = new_options(REEF_TRY(write_package(package)));
+    return std::vector<std::byte>(options.view().begin(), options.view().end());
 }
 
 Status replace_package(model::Operator& op, const Package& package) {

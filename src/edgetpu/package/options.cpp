@@ -3,6 +3,7 @@
 #include <flatbuffers/flexbuffers.h>
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 
 #include "reef/model/flexbuffer.h"
@@ -84,19 +85,21 @@ Status add_entry(flexbuffers::Builder& builder, const model::FlexMap::Entry& ent
 
 }  // namespace
 
-std::vector<std::byte> new_options(Bytes package) {
-    flexbuffers::Builder builder(package.size() + 4096);
+SharedBytes new_options(std::vector<std::byte> package) {
+    auto owner = std::make_shared<flexbuffers::Builder>(package.size() + 4096);
+    flexbuffers::Builder& builder = *owner;
     builder.Map([&] {
         builder.Int("1", 0);
         builder.Key(package_key.data(), package_key.size());
-        add_bytes(builder, true, package);
+        const std::size_t size = package.size();
+        package.push_back(std::byte{0});  // which is copied, too
+        builder.String(reinterpret_cast<const char*>(package.data()), size);
         builder.Int("5", -1);
         builder.Vector("6", [&] { builder.Int(18); });
         builder.Vector("7", [] {});
     });
     builder.Finish();
-    const Bytes bytes = std::as_bytes(std::span(builder.GetBuffer()));
-    return {bytes.begin(), bytes.end()};
+    return {std::as_bytes(std::span(builder.GetBuffer())), std::move(owner)};
 }
 
 Result<std::vector<std::byte>> options_with_package(Bytes options, Bytes package) {

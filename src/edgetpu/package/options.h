@@ -14,7 +14,7 @@ namespace reef::edgetpu {
 inline constexpr std::string_view package_key = "4";
 
 /// A map with the package and what else the vendor's compiler writes.
-[[nodiscard]] std::vector<std::byte> new_options(Bytes package);
+[[nodiscard]] SharedBytes new_options(std::vector<std::byte> package);
 
 /// The map in `options` with another package. Entries that cannot be copied are refused by name.
 [[nodiscard]] Result<std::vector<std::byte>> options_with_package(Bytes options, Bytes package);

@@ -9,6 +9,7 @@
 namespace reef::edgetpu {
 namespace {
 
+using flatbuffers::DetachedBuffer;
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 template <typename T>
@@ -80,11 +81,14 @@ std::uint64_t size_bound(const Package& package) {
 // -- Parts: what is empty or at its default is left out
 // --------------------------------------------
 
-std::vector<std::byte> finished(FlatBufferBuilder& builder, Offset<void> root,
-                                const char* identifier = nullptr) {
+DetachedBuffer finished(FlatBufferBuilder& builder, Offset<void> root,
+                        const char* identifier = nullptr) {
     builder.Finish(root, identifier);
-    const Bytes bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
-    return {bytes.begin(), bytes.end()};
+    return builder.Release();
+}
+
+Bytes view_of(const DetachedBuffer& buffer) {
+    return std::as_bytes(std::span(buffer.data(), buffer.size()));
 }
 
 Offset<flatbuffers::String> text(FlatBufferBuilder& builder, const std::string& value) {
@@ -239,8 +243,8 @@ Offset<schema::Layer> layer_table(FlatBufferBuilder& builder, const Layer& layer
 
 // -- Levels ---------------------------------------------------------------------------------------
 
-std::vector<std::byte> executable_bytes(const Executable& executable) {
-    FlatBufferBuilder builder(executable.parameters.size() + 4 * page);
+DetachedBuffer executable_bytes(const Executable& executable) {
+    FlatBufferBuilder builder(size_of_executable(executable));
     const auto name = text(builder, executable.name);
     const auto chip = text(builder, executable.chip);
     const auto nested_model = byte_vector(builder, executable.serialized_model.view(), page);
@@ -259,8 +263,10 @@ std::vector<std::byte> executable_bytes(const Executable& executable) {
     return finished(builder, root.Union());
 }
 
-std::vector<std::byte> multi_executable_bytes(const std::vector<Executable>& executables) {
-    FlatBufferBuilder builder(page);
+DetachedBuffer multi_executable_bytes(const std::vector<Executable>& executables) {
+    std::uint64_t size = page;
+    for (const Executable& executable : executables) size += size_of_executable(executable);
+    FlatBufferBuilder builder(size);
     const auto add = [](FlatBufferBuilder& b, const Executable& executable) {
         const auto bytes = executable_bytes(executable);
         b.PreAlign(bytes.size() + 1, page);  // a string's zero comes after it
@@ -270,16 +276,18 @@ std::vector<std::byte> multi_executable_bytes(const std::vector<Executable>& exe
     return finished(builder, schema::CreateMultiExecutable(builder, list).Union());
 }
 
-std::vector<std::byte> package_bytes(const Package& package) {
-    FlatBufferBuilder builder(page);
+DetachedBuffer package_bytes(const Package& package) {
+    FlatBufferBuilder builder(size_bound(package));
     OffsetOfVector<std::uint8_t> executables;
     if (!package.executables.empty()) {
-        executables = byte_vector(builder, multi_executable_bytes(package.executables), page);
+        const DetachedBuffer all = multi_executable_bytes(package.executables);
+        executables = byte_vector(builder, view_of(all), page);
     }
     const auto signature = byte_vector(builder, package.signature.view(), 1);
     const auto compiler = text(builder, package.compiler_version);
     const auto chip = [](FlatBufferBuilder& b, const Package& one) {
-        return schema::CreateSerializedPackage(b, byte_vector(b, package_bytes(one), page));
+        const DetachedBuffer bytes = package_bytes(one);
+        return schema::CreateSerializedPackage(b, byte_vector(b, view_of(bytes), page));
     };
     const auto chips = tables<schema::SerializedPackage>(builder, package.multi_chip, chip);
     const auto identifier = text(builder, package.model_identifier);
@@ -302,7 +310,12 @@ Result<std::vector<std::byte>> write_package(const Package& package) {
     if (size_bound(package) > largest_package) {
         return fail(Cause::unsupported, "the package would exceed 1 GiB");
     }
-    return package_bytes(package);
+    const DetachedBuffer buffer = package_bytes(package);
+    const Bytes bytes = view_of(buffer);
+    std::vector<std::byte> out;
+    out.reserve(bytes.size() + 1);  // a zero ends it where it is written as a string
+    out.assign(bytes.begin(), bytes.end());
+    return out;
 }
 
 }  // namespace reef::edgetpu

@@ -167,9 +167,9 @@ TEST(PassBands, CutsOnlyWhatDoesNotFit) {
         const auto a = n.conv(n.in({1, 64, 64, 4}), {1, 64, 64, 64}, 4, 3);
         n.out(n.conv(a, {1, 32, 32, 16}, 64, 3, 2));
     });
-    EXPECT_EQ(in_bands(one.plan).steps.size(), one.plan.steps.size());
+    EXPECT_EQ(in_bands(one.plan)->steps.size(), one.plan.steps.size());
     one.plan.most_narrow_bytes = 16000;
-    Plan banded = in_bands(one.plan);
+    Plan banded = in_bands(one.plan).value();
     EXPECT_GT(count_of<InputStep>(banded), 1U);
     EXPECT_EQ(count_of<ConvolutionStep>(banded), 2 * count_of<InputStep>(banded));
     find_windows(banded);
@@ -177,6 +177,40 @@ TEST(PassBands, CutsOnlyWhatDoesNotFit) {
     EXPECT_LE(banded.narrow_bytes, 16000U);
     find_windows(one.plan);
     EXPECT_FALSE(place_tensors(one.plan));
+}
+
+/// The rearrangement needs the whole of its input: no bands begin there.
+TEST(PassBands, CutsInTheMidstWhereTheBeginningIsNeededWhole) {
+    Small one([](Network& n) {
+        const auto turned =
+            n.make(Op::transpose, {n.in({1, 40, 40, 8}), n.ints({0, 2, 1, 3})}, {1, 40, 40, 8});
+        const auto wide = n.conv(turned, {1, 40, 40, 128}, 8, 3);
+        n.out(n.conv(wide, {1, 40, 40, 8}, 128, 3));
+    });
+    one.plan.most_narrow_bytes = 16000;
+    const auto banded = in_bands(one.plan);
+    ASSERT_TRUE(banded);
+    EXPECT_EQ(count_of<InputStep>(*banded), 1U);
+    EXPECT_EQ(count_of<RearrangeStep>(*banded), 1U);
+    EXPECT_GE(count_of<ConvolutionStep>(*banded), 4U);
+    Plan placed = *banded;
+    find_windows(placed);
+    EXPECT_TRUE(place_tensors(placed));
+    // Each band makes rows of its own of the result; together they are all of it, once.
+    const TensorId result = one.plan.outputs.front().tensor;
+    std::array<std::int32_t, grid> rows{};
+    for (const Step* step : steps_of<ConvolutionStep>(*banded)) {
+        const Tensor& part = banded->tensors[step->out];
+        if (part.band_of != result) continue;
+        for (unsigned i = 0; i < grid; ++i) {
+            EXPECT_EQ(part.own_rows[i].begin, one.plan.tensors[result].own_rows[i].begin + rows[i]);
+            rows[i] += part.own_rows[i].size();
+        }
+    }
+    EXPECT_THAT(rows, testing::Each(10));
+    // Nothing helps where not even a row fits.
+    one.plan.most_narrow_bytes = 4000;
+    EXPECT_FALSE(in_bands(one.plan));
 }
 
 TEST(PassSpread, SmallImagesLieByChannels) {
@@ -228,7 +262,10 @@ TEST(PassParameters, RowsLieInTheOrderOfReading) {
     EXPECT_EQ(dense.schedule.groups, 2U);
     EXPECT_EQ(dense.row_count(), 2U * (1 + 4));
     EXPECT_EQ(dense.row_bytes, 256U);
-    EXPECT_EQ(dense.rows[256], std::byte{130});
+    EXPECT_EQ(dense.bytes, 2U * (1 + 4) * 256);
+    std::vector<std::byte> rows(dense.bytes);
+    write_rows(dense, rows);
+    EXPECT_EQ(rows[256], std::byte{130});
     EXPECT_TRUE(depthwise.relayed);
     // Each word of channels: a row of biases and nine of weights, of 16 bytes, in units of 4.
     EXPECT_EQ(depthwise.relay_units, 24U * (1 + 9) * 4);

@@ -1,7 +1,12 @@
 // reef compile: from a plain model to one with programs for a chip.
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -301,7 +306,18 @@ Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Comp
     return right ? Exit::ok : Exit::failed;
 }
 
+/// A network's parameters are copied from form to form. Memory of the last copy serves the next:
+/// given back to the system, every page of it would be cleared anew.
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+    constexpr int largest_block = 32 << 20;  // the most that glibc takes here
+    mallopt(M_MMAP_THRESHOLD, largest_block);
+    mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
 Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
+    keep_freed_memory();
     if (options.models.size() > 1 && options.segments > 1)
         return fail(Cause::bad_argument, "one model is divided into segments, not several",
                     "--segments", "give one model");
