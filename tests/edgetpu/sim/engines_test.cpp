@@ -93,7 +93,8 @@ class RandomTensor {
             put(&tile.memory.narrow[i]);
         for (auto& row : tile.memory.wide)
             for (std::size_t i = 0; i < row_bytes; i += 8) put(&row[i]);
-        for (auto& full : tile.memory.full) full = RowOwner::ring_b;
+        for (std::size_t row = 0; row < wide_rows; ++row)
+            tile.memory.full.fill(row, RowOwner::ring_b);
         for (unsigned row = 0; row < 16; ++row)
             for (unsigned lane = 0; lane < lane_count; ++lane)
                 word(&tile.memory.wide[zero_row + row][4 * lane], below(256));
@@ -348,6 +349,47 @@ TEST(RandomBlends, GiveTheSameMemoriesWhereverTheyWait) {
     EXPECT_GT(stops, blends);
 }
 
+/// Precondition: plan.fast.
+void run_on_both(const TensorOp& op, const TensorShape& shape, const TensorPlan& plan,
+                 RandomTensor& random, Tile& plain_tile, Tile& fast_tile, unsigned& stops) {
+    plain_tile.counters = {};
+    plain_tile.table = random.table();
+    random.fill(plain_tile);
+    fast_tile = plain_tile;
+    Sums sums(shape.live_positions);
+    TensorState state;
+    state.reserve(shape.live_positions, plan.in_parts ? shape.live_positions * plan.lanes : 0);
+    TensorScratch scratch;
+    scratch.reserve(plan);
+    TensorEngine plain(op, shape, sums);
+    FastTensorEngine fast(op, shape, plan, state);
+    run_both(plain, fast, plain_tile, fast_tile, scratch, random, stops);
+}
+
+// Each position reads what one before it has written, a word or two further up.
+TEST(DescendingWalks, ReadTheResultsBehindThem) {
+    if (tensor_kernels() == nullptr) GTEST_SKIP() << "no vectors on this machine";
+    const auto plain_tile = std::make_unique<Tile>();
+    const auto fast_tile = std::make_unique<Tile>();
+    unsigned tried = 0;
+    unsigned stops = 0;
+    for (unsigned seed = 0; seed < 8000; ++seed) {
+        RandomTensor random(seed);
+        const TensorOp op = random.op();
+        const std::int32_t above = op.in.base - op.out.base;
+        const bool down = std::ranges::any_of(op.out.step, [](std::int32_t s) { return s < 0; });
+        const auto shape = shape_of(op);
+        if (op.kind != TensorKind::mac || !down || above < 4 || above > 8 || !shape) continue;
+        const TensorPlan plan = plan_of(op, *shape);
+        if (!plan.fast) continue;
+        ++tried;
+        SCOPED_TRACE(seed);
+        run_on_both(op, *shape, plan, random, *plain_tile, *fast_tile, stops);
+        if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(tried, 20U);
+}
+
 TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
     if (tensor_kernels() == nullptr) GTEST_SKIP() << "no vectors on this machine";
     const auto plain_tile = std::make_unique<Tile>();
@@ -370,20 +412,8 @@ TEST(RandomTensorInstructions, GiveTheSameMemoriesWhereverTheyWait) {
         if (!plan.fast) continue;
         ++fast_ones;
         fast_tables += op.table ? 1 : 0;
-        plain_tile->counters = {};
-        plain_tile->table = random.table();
-        random.fill(*plain_tile);
-        *fast_tile = *plain_tile;
-        Sums sums(shape->live_positions);
-        TensorState state;
-        state.reserve(shape->live_positions,
-                      plan.in_parts ? shape->live_positions * plan.lanes : 0);
-        TensorScratch scratch;
-        scratch.reserve(plan);
-        TensorEngine plain(op, *shape, sums);
-        FastTensorEngine fast(op, *shape, plan, state);
         SCOPED_TRACE(seed);
-        run_both(plain, fast, *plain_tile, *fast_tile, scratch, random, stops);
+        run_on_both(op, *shape, plan, random, *plain_tile, *fast_tile, stops);
         if (HasFatalFailure()) return;
     }
     EXPECT_GT(fast_ones, trials / 4);

@@ -3,6 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
 
 #include "copy_program.h"
 #include "edgetpu/sim/machine/tile_team.h"
@@ -62,6 +67,33 @@ TEST(TileTeams, DoEveryTileOnceInEveryCall) {
             });
             for (unsigned t = 0; t < tile_count; ++t) wanted[t] += tiles >> t & 1U;
             ASSERT_EQ(done, wanted) << threads << " threads, call " << call;
+        }
+    }
+}
+
+// Whoever does a tile waits there for the others, who can only come for tiles of their own.
+TEST(TileTeams, WorkOnAsManyThreads) {
+    for (const unsigned threads : {2U, 5U}) {
+        TileTeam team(threads);
+        std::mutex mutex;
+        std::condition_variable came;
+        std::set<std::thread::id> at_work;
+        std::set<unsigned> workers;
+        bool in_vain = false;
+        for (int call = 0; call < 3; ++call) {
+            at_work.clear();
+            workers.clear();
+            team.each(0xFFFF, [&](unsigned, unsigned worker) {
+                std::unique_lock lock(mutex);
+                at_work.insert(std::this_thread::get_id());
+                workers.insert(worker);
+                came.notify_all();
+                if (!in_vain)
+                    in_vain = !came.wait_for(lock, std::chrono::seconds(60),
+                                             [&] { return at_work.size() == threads; });
+            });
+            EXPECT_EQ(at_work.size(), threads);
+            EXPECT_EQ(workers.size(), threads);
         }
     }
 }

@@ -113,15 +113,15 @@ void RingPopEngine::take_message(ScalarEngineWork& work) {
     if (work.witness) work.witness.monitor->scalar_received(work.witness.actor);
 }
 
-// As many units of the message as the host has room for, up to the end of a pass; 0: it has none,
-// or did not take them.
+// The message's units up to the end of a pass, or one where the host has no room for them all.
+// Returns how many; 0: there is room for none, or the host did not take them.
 std::uint32_t RingPopEngine::give_units(ScalarEngineWork& work) {
     std::uint32_t units = work.run(op_->waits, dst_, (size_ - at_) / activation_unit_bytes);
     if (!work.host.has_room(units * activation_unit_bytes)) units = 1;
     if (!work.host.has_room(activation_unit_bytes)) return 0;
     const auto given =
         work.host.give(std::span(message_).subspan(at_, units * activation_unit_bytes));
-    if (!given) work.fault = Fault{given.error().what, given.error().hint};
+    if (!given) work.fault = std::make_unique<Fault>(given.error().what, given.error().hint);
     return given ? units : 0;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -85,7 +86,7 @@ struct ScalarEngineWork {
     HostPort& host;
     std::uint64_t budget;
     Blocked blocked;
-    std::optional<Fault> fault;
+    std::unique_ptr<Fault> fault;  ///< null: none
     Witness witness{};
 
     template <std::size_t most>

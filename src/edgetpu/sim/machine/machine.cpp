@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <numeric>
 
 #include "engine_turn.h"
@@ -23,7 +24,7 @@ Machine::Machine(MachineOptions options)
     : options_(options),
       random_(options.random_seed.value_or(0)),
       team_(static_cast<unsigned>(std::clamp(options.threads, 1, int{tile_count}))),
-      scratch_(team_.threads()) {
+      turns_(team_.threads()) {
     scalar_.memory = core_.memory();
     unit_memory_ = std::make_unique<TileUnit[]>(tile_count);
     if (options_.strict) {
@@ -56,6 +57,7 @@ void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
     });
     message.assign(data);
     if (scalar) scalar_.arrived.push(message);
+    awake_ |= tiles;
     for (std::uint32_t left = tiles; left != 0; left &= left - 1)
         units_[static_cast<unsigned>(std::countr_zero(left))]->tile.rings[r].push(message);
 }
@@ -63,6 +65,7 @@ void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
 void Machine::count_producer(Ring ring) {
     namespace tile = spec::value::tile_counter;
     namespace scalar = spec::value::scalar_counter;
+    wake_all();
     for (auto& unit : units_)
         unit->tile.counters.count(ring == Ring::a ? tile::RING_PRODUCER_A_
                                                   : tile::RING_PRODUCER_B_);
@@ -143,8 +146,10 @@ Status Machine::issue(const ProgramInstruction& instruction) {
         const TileIssue issue = REEF_TRY(core_.issue(instruction.source));
         const Release after = monitor_ ? monitor_->release(core_actor) : Release{};
         for (unsigned t = 0; t < tile_count; ++t)
-            if (issue.issued && (issue.tiles >> t & 1U) != 0)
+            if (issue.issued && (issue.tiles >> t & 1U) != 0) {
                 units_[t]->dispatch.push_back({&instruction, issue.source_base, after});
+                wake(t);
+            }
         return {};
     }
     const auto queue = [&](ScalarEngine engine) {
@@ -296,8 +301,14 @@ Result<bool> Machine::round() {
     bool moved = REEF_TRY(advance_scalar());
     moved |= REEF_TRY(advance_scalar_engines());
     const bool in_any_order = options_.random_seed || options_.steps != nullptr;
-    moved |= in_any_order ? REEF_TRY(advance_tiles_by_turns()) : REEF_TRY(advance_tiles());
-    return moved;
+    if (in_any_order) return REEF_TRY(advance_tiles_by_turns()) || moved;
+    moved |= REEF_TRY(advance_tiles());
+    if (moved) return true;
+    // A deadlock is one only when no tile can move, whether something has happened to it or not.
+    wake_all();
+    const bool unseen = REEF_TRY(advance_tiles());
+    assert(!unseen);
+    return unseen;
 }
 
 bool Machine::waits_for_host() const {
@@ -336,7 +347,7 @@ void Machine::reserve(const Program& program) {
     if (fast)
         for (const auto& plan : program.plans)
             if (plan.fast)
-                for (TensorScratch& scratch : scratch_) scratch.reserve(plan);
+                for (Turns& turns : turns_) turns.scratch.reserve(plan);
     for (auto& unit : units_)
         unit->tensor.reserve(program.most_live_positions, fast ? program.most_parts : 0);
     reserve_queues(program);
@@ -395,6 +406,7 @@ void Machine::begin(const Program& program, HostPort& host) {
     scalar_instructions_left_ = most_scalar_instructions();
     if (monitor_) monitor_->begin_program(program.narrow_bound);
     empty_buses();
+    wake_all();
     stream_ = 0;
     begin_stream();
 }

@@ -113,6 +113,7 @@ class Machine final : public Fabric {
     [[nodiscard]] MeshLink* link_from(unsigned tile, Direction to) override;
 
   private:
+    static constexpr std::uint32_t all_tiles = (1U << tile_count) - 1;
     using TileActivity = std::variant<std::monostate, TensorEngine, FastTensorEngine, BlendEngine,
                                       TableEngine, RingSendEngine, RingReceiveEngine,
                                       NarrowToWideEngine, WideToNarrowEngine, MeshEngine>;
@@ -152,7 +153,18 @@ class Machine final : public Fabric {
     struct Purse {
         TensorScratch* scratch = nullptr;
         std::uint64_t spent = 0;
-        std::optional<Error> error;
+        std::unique_ptr<Error> error;  ///< null: none
+    };
+    /// What came of the tiles that one worker did in a round. Tiles by number are bits.
+    struct alignas(64) Turns {
+        std::uint64_t spent = 0;
+        std::uint32_t unfinished = 0;  ///< that could go on
+        std::uint32_t sending = 0;     ///< whose ring producer is busy
+        bool moved = false;
+        bool meshed = false;  ///< words went over mesh links
+        unsigned faulty = 0;  ///< the lowest tile with an error
+        std::unique_ptr<Error> error;
+        TensorScratch scratch;
     };
     void reserve(const Program& program);
     void reserve_queues(const Program& program);
@@ -176,10 +188,14 @@ class Machine final : public Fabric {
     [[nodiscard]] Result<bool> advance_tiles();
     [[nodiscard]] Result<bool> advance_tiles_by_turns();
     // Whether anything moved, or an error in the purse.
-    bool advance_inside(TileUnit& unit, Purse& purse);
+    bool advance_inside(TileUnit& unit, Purse& purse, Turns& turns);
     bool advance_outside(TileUnit& unit, Purse& purse);
-    [[nodiscard]] std::uint32_t tiles_with_work() const;
+    void take_turn_of(unsigned tile, Turns& turns);
+    [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
+    [[nodiscard]] Result<bool> advance_producers();
     void settle_links();
+    void wake(unsigned tile) { awake_ |= 1U << tile; }
+    void wake_all() { awake_ = sending_ = all_tiles; }
     /// Nobody looks on who must be told of one thing after the other.
     [[nodiscard]] bool side_by_side() const {
         return team_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
@@ -221,7 +237,11 @@ class Machine final : public Fabric {
     MessageStore messages_{2 * tile_count + 1};
     std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
     TileTeam team_;
-    std::vector<TensorScratch> scratch_;  ///< by worker
+    std::vector<Turns> turns_;  ///< by worker
+    /// Tiles that something has happened to since all of their engines waited, and those whose ring
+    /// producer is busy.
+    std::uint32_t awake_ = 0;
+    std::uint32_t sending_ = 0;
     const Program* program_ = nullptr;
     HostPort* host_ = nullptr;
     const RunWatch* run_watch_ = nullptr;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "engine_turn.h"
 #include "machine.h"
@@ -43,14 +44,19 @@ void reset(Tile& tile, const Fence& fence) {
     namespace counter = spec::value::tile_counter;
     tile.counters.reset(fence.reset_counters, fence.reset_value);
     const auto forget = [&](unsigned which, RowOwner owner) {
-        if ((fence.reset_counters >> which & 1U) == 0) return;
-        // Without a branch: vectors of rows.
-        for (RowOwner& row : tile.memory.full) row = row == owner ? RowOwner::none : row;
+        if ((fence.reset_counters >> which & 1U) != 0) tile.memory.full.forget(owner);
     };
     forget(counter::RING_READ_A_, RowOwner::ring_a);
     forget(counter::RING_READ_B_, RowOwner::ring_b);
     forget(counter::NARROW_TO_WIDE_, RowOwner::narrow_to_wide);
 }
+
+constexpr Direction opposite(Direction to) {
+    constexpr unsigned directions = 4;
+    return static_cast<Direction>((static_cast<unsigned>(to) + directions / 2) % directions);
+}
+static_assert(opposite(Direction::south) == Direction::north);
+static_assert(opposite(Direction::east) == Direction::west);
 
 /// The messages that a fence waits for and that were not sent yet.
 std::optional<Unmet> unmet(const Fence& fence, const TileCounters& counters) {
@@ -189,10 +195,10 @@ bool Machine::advance_engine(TileUnit& unit, unsigned number, Purse& purse) {
         const Outcome outcome = take_turn(engine.activity, work);
         engine.blocked = work.blocked;
         if (work.fault) {
-            purse.error =
+            purse.error = std::make_unique<Error>(
                 stopped(*work.fault,
                         fmt::format("{} on tile {}", place_of(*engine.current), unit.tile.number))
-                    .error();
+                    .error());
             break;
         }
         if (outcome != Outcome::waiting) {
@@ -244,17 +250,21 @@ inline bool Machine::may_move(const TileUnit& unit, unsigned number) {
 
 // What a tile's engines do by themselves, until all of them wait for something: the order between
 // tiles is nowhere seen.
-bool Machine::advance_inside(TileUnit& unit, Purse& purse) {
+bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
     bool progress = false;
     while (purse.spent < turn_steps()) {
         bool moved = unit.next < unit.dispatch.size() && dispatch(unit);
         for (const unsigned number : inside) {
-            if (may_move(unit, number)) moved |= advance_engine(unit, number, purse);
+            if (!may_move(unit, number)) continue;
+            const bool advanced = advance_engine(unit, number, purse);
             if (purse.error) return progress;
+            moved |= advanced;
+            turns.meshed |= advanced && number >= kind::MESH_0_ && number <= kind::MESH_3_;
         }
-        if (!moved) break;
+        if (!moved) return progress;
         progress = true;
     }
+    turns.unfinished |= 1U << unit.tile.number;
     return progress;
 }
 
@@ -264,64 +274,86 @@ bool Machine::advance_outside(TileUnit& unit, Purse& purse) {
            advance_engine(unit, kind::RING_PRODUCER_, purse);
 }
 
-std::uint32_t Machine::tiles_with_work() const {
-    std::uint32_t tiles = 0;
-    for (unsigned t = 0; t < tile_count; ++t) {
-        const TileUnit& unit = *units_[t];
-        const bool works = unit.next < unit.dispatch.size() ||
-                           (unit.busy != 0 && std::ranges::any_of(inside, [&](unsigned number) {
-                                return may_move(unit, number);
-                            }));
-        tiles |= std::uint32_t{works} << t;
-    }
-    return tiles;
+void Machine::take_turn_of(unsigned tile, Turns& turns) {
+    TileUnit& unit = *units_[tile];
+    Purse purse{&turns.scratch, 0, nullptr};
+    turns.moved |= advance_inside(unit, purse, turns);
+    turns.spent += purse.spent;
+    turns.sending |= (unit.busy >> kind::RING_PRODUCER_ & 1U) << tile;
+    if (purse.error == nullptr || (turns.error != nullptr && turns.faulty < tile)) return;
+    turns.faulty = tile;
+    turns.error = std::move(purse.error);
 }
 
+// Behind a link's words, its receiver may go on, behind room its sender.
 void Machine::settle_links() {
-    for (auto* unit : units_)
-        for (MeshLink& link : unit->tile.arrived) link.settle();
+    for (unsigned tile = 0; tile < tile_count; ++tile)
+        for (const Direction to :
+             {Direction::south, Direction::west, Direction::north, Direction::east}) {
+            MeshLink& link = units_[tile]->tile.arrived[static_cast<unsigned>(to)];
+            if (link.any_pushed()) wake(tile);
+            if (link.any_popped()) wake(neighbour(tile, opposite(to)));
+            link.settle();
+        }
 }
 
-// One after the other or side by side: the bytes, the counters and the errors are the same. Rounds
-// in which one tile works are not worth the threads' meeting.
-Result<bool> Machine::advance_tiles() {
-    struct Turn {
-        Purse purse;
-        bool moved = false;
-    };
-    std::array<Turn, tile_count> turns;
-    const auto take = [&](unsigned tile, unsigned worker) {
-        turns[tile].purse.scratch = &scratch_[worker];
-        turns[tile].moved = advance_inside(*units_[tile], turns[tile].purse);
-    };
-    const std::uint32_t tiles = tiles_with_work();
-    if (side_by_side() && std::popcount(tiles) > 1)
-        team_.each(tiles, take);
-    else
-        for (std::uint32_t left = tiles; left != 0; left &= left - 1)
-            take(static_cast<unsigned>(std::countr_zero(left)), 0);
-    settle_links();
+// The first error is that of the lowest tile, whoever did it.
+Result<bool> Machine::take_stock(std::uint32_t tiles) {
     bool moved = false;
-    for (std::uint32_t left = tiles; left != 0; left &= left - 1) {
-        Turn& turn = turns[static_cast<unsigned>(std::countr_zero(left))];
-        if (turn.purse.error) return std::unexpected(std::move(*turn.purse.error));
-        moved |= turn.moved;
-        spend(turn.purse.spent);
+    bool meshed = false;
+    std::unique_ptr<Error> error;
+    unsigned faulty = tile_count;
+    sending_ &= ~tiles;
+    for (Turns& turns : turns_) {
+        moved |= std::exchange(turns.moved, false);
+        meshed |= std::exchange(turns.meshed, false);
+        awake_ |= std::exchange(turns.unfinished, 0);
+        sending_ |= std::exchange(turns.sending, 0);
+        spend(std::exchange(turns.spent, 0));
+        if (turns.error == nullptr || turns.faulty > faulty) continue;
+        faulty = turns.faulty;
+        error = std::move(turns.error);
     }
-    for (auto* unit : units_) {
-        Purse purse{&scratch_.front(), 0, {}};
-        moved |= advance_outside(*unit, purse);
+    for (Turns& turns : turns_) turns.error.reset();
+    if (meshed) settle_links();
+    if (error != nullptr) return std::unexpected(std::move(*error));
+    return moved;
+}
+
+Result<bool> Machine::advance_producers() {
+    bool moved = false;
+    for (std::uint32_t left = sending_; left != 0; left &= left - 1) {
+        const auto tile = static_cast<unsigned>(std::countr_zero(left));
+        Purse purse;
+        if (advance_outside(*units_[tile], purse)) {
+            moved = true;
+            wake(tile);
+        }
         if (purse.error) return std::unexpected(std::move(*purse.error));
         spend(purse.spent);
     }
     return moved;
 }
 
+// One after the other or side by side: the bytes, the counters and the errors are the same. Rounds
+// in which one tile works are not worth the threads' meeting.
+Result<bool> Machine::advance_tiles() {
+    const std::uint32_t tiles = std::exchange(awake_, 0);
+    if (side_by_side() && std::popcount(tiles) > 1)
+        team_.each(tiles,
+                   [&](unsigned tile, unsigned worker) { take_turn_of(tile, turns_[worker]); });
+    else
+        for (std::uint32_t left = tiles; left != 0; left &= left - 1)
+            take_turn_of(static_cast<unsigned>(std::countr_zero(left)), turns_.front());
+    const bool moved = REEF_TRY(take_stock(tiles));
+    return REEF_TRY(advance_producers()) || moved;
+}
+
 // Every engine has a turn or, in random order, may have one.
 Result<bool> Machine::advance_tiles_by_turns() {
     bool moved = false;
     for (auto* unit : units_) {
-        Purse purse{&scratch_.front(), 0, {}};
+        Purse purse{&turns_.front().scratch, 0, nullptr};
         moved |= dispatch(*unit);
         auto order = consumers_first;
         if (options_.random_seed) std::ranges::shuffle(order, random_);

@@ -1,14 +1,15 @@
 #include "tile_team.h"
 
-#include <algorithm>
 #include <bit>
 #include <system_error>
 
 namespace reef::edgetpu::sim {
 namespace {
 
-constexpr unsigned looks_before_sleep = 2048;
+constexpr unsigned looks_before_sleep = 8192;
 constexpr unsigned looks_before_yield = 1024;
+/// A microsecond or two: a tile that another core has worked on costs more than that to fetch.
+constexpr unsigned looks_before_others = 128;
 constexpr unsigned bits_of_tiles = 32;
 
 void relax() {
@@ -23,21 +24,15 @@ std::uint32_t tiles_of(std::uint64_t open) {
     return static_cast<std::uint32_t>(open);
 }
 
-/// So many of the tiles: the caller's from below, others' from above, so that each thread mostly
-/// has those whose memories are in its caches.
-std::uint32_t share(std::uint32_t tiles, unsigned count, bool from_below) {
-    std::uint32_t taken = 0;
-    for (; count > 0; --count) {
-        const std::uint32_t one = from_below ? tiles & (~tiles + 1) : std::bit_floor(tiles);
-        taken |= one;
-        tiles &= ~one;
-    }
-    return taken;
+/// Programs that use one row or one column of tiles share its work, too.
+unsigned owner_of(unsigned tile, unsigned threads) {
+    const unsigned row = tile / grid_side;
+    return (row * grid_side + (tile + row) % grid_side) % threads;
 }
 
 }  // namespace
 
-TileTeam::TileTeam(unsigned threads) : threads_(threads) {
+TileTeam::TileTeam(unsigned threads) : threads_(threads), shares_(threads) {
     others_.reserve(threads - 1);
     try {
         for (unsigned worker = 1; worker < threads; ++worker)
@@ -46,67 +41,108 @@ TileTeam::TileTeam(unsigned threads) : threads_(threads) {
         // The system gives no more of them: those that there are do the work.
         threads_ = static_cast<unsigned>(others_.size()) + 1;
     }
+    for (unsigned tile = 0; tile < tile_count; ++tile)
+        tiles_[owner_of(tile, threads_)] |= 1U << tile;
 }
 
 TileTeam::~TileTeam() {
-    over_ = true;
-    ++calls_;
-    calls_.notify_all();
+    for (Share& share : shares_) {
+        share.over = true;
+        share.asleep = 0;
+        share.asleep.notify_one();
+    }
     for (auto& thread : others_) thread.join();
 }
 
-// Half of a fair part of what is left, and does them; false when nothing is.
-bool TileTeam::take_some(unsigned worker) {
-    std::uint64_t open = open_.load();
-    std::uint32_t mine = 0;
+void TileTeam::open(Share& share, std::uint32_t tiles) {
+    share.given = tiles;
+    share.open = calls_ << bits_of_tiles | tiles;
+}
+
+// False when the thread is away: somebody else has to do them.
+bool TileTeam::give(Share& share, std::uint32_t tiles) {
+    const bool here = !share.away;
+    if (here) open(share, tiles);
+    if (share.asleep != 0 && share.asleep.exchange(0) != 0) share.asleep.notify_one();
+    return here;
+}
+
+void TileTeam::do_tile(unsigned tile, unsigned worker) {
+    call_(work_, tile, worker);
+    std::atomic<std::uint32_t>& done = shares_[worker].done;
+    done.store(done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+// Takes one of the share's tiles and does it; false when none is left. Who has the share begins
+// below, others above: they meet late.
+bool TileTeam::take_one(Share& share, unsigned worker) {
+    const bool owner = &share == &shares_[worker];
+    std::uint64_t open = share.open.load(std::memory_order_acquire);
+    std::uint32_t one = 0;
     do {
         const std::uint32_t tiles = tiles_of(open);
         if (tiles == 0) return false;
-        const auto left = static_cast<unsigned>(std::popcount(tiles));
-        mine = share(tiles, std::max(left / (2 * threads_), 1U), worker == 0);
-    } while (!open_.compare_exchange_weak(open, open & ~std::uint64_t{mine}));
-    const auto count = static_cast<unsigned>(std::popcount(mine));
-    for (; mine != 0; mine &= mine - 1)
-        call_(work_, static_cast<unsigned>(std::countr_zero(mine)), worker);
-    undone_.fetch_sub(count);
+        one = owner ? tiles & (~tiles + 1) : std::bit_floor(tiles);
+    } while (!share.open.compare_exchange_weak(open, open & ~std::uint64_t{one},
+                                               std::memory_order_acq_rel));
+    // The caller of each() is never away: it does what the others do not.
+    if (!owner && &share != &shares_[0] && tiles_of(open) == share.given) share.away = true;
+    do_tile(static_cast<unsigned>(std::countr_zero(one)), worker);
     return true;
+}
+
+bool TileTeam::take_from_others(unsigned worker) {
+    for (Share& share : shares_)
+        if (&share != &shares_[worker] &&
+            tiles_of(share.open.load(std::memory_order_relaxed)) != 0 && take_one(share, worker))
+            return true;
+    return false;
+}
+
+bool TileTeam::all_done() const {
+    std::uint32_t done = 0;
+    for (const Share& share : shares_) done += share.done.load(std::memory_order_acquire);
+    return done == given_;
 }
 
 void TileTeam::run(std::uint32_t tiles, Invoke call, const void* work) {
     call_ = call;
     work_ = work;
-    undone_ = static_cast<unsigned>(std::popcount(tiles));
-    const std::uint64_t number = (open_.load() >> bits_of_tiles) + 1;
-    open_ = number << bits_of_tiles | tiles;
-    if (sleepers_ != 0) {
-        ++calls_;
-        calls_.notify_all();
+    ++calls_;
+    given_ += static_cast<std::uint32_t>(std::popcount(tiles));
+    for (unsigned worker = 1; worker < threads_; ++worker) {
+        const std::uint32_t others = tiles & tiles_[worker];
+        if (others != 0 && give(shares_[worker], others)) tiles &= ~others;
     }
-    while (take_some(0)) {
+    open(shares_[0], tiles);
+    while (take_one(shares_[0], 0)) {
     }
-    for (unsigned looks = 0; undone_ != 0; ++looks) {
+    for (unsigned looks = 0; !all_done(); ++looks) {
+        if (looks >= looks_before_others && take_from_others(0)) continue;
         relax();
         if (looks >= looks_before_yield) std::this_thread::yield();
     }
 }
 
-void TileTeam::sleep() {
-    ++sleepers_;
-    const std::uint32_t calls = calls_;
-    if (tiles_of(open_) == 0 && !over_) calls_.wait(calls);
-    --sleepers_;
+void TileTeam::sleep(Share& mine) {
+    mine.away = true;
+    mine.asleep = 1;
+    if (tiles_of(mine.open) == 0 && !mine.over) mine.asleep.wait(1);
+    mine.asleep = 0;
 }
 
 void TileTeam::serve(unsigned worker) {
-    unsigned looks = 0;
-    while (!over_) {
-        if (take_some(worker)) {
+    Share& mine = shares_[worker];
+    for (unsigned looks = 0; !mine.over.load(std::memory_order_relaxed); ++looks) {
+        if (mine.away.load(std::memory_order_relaxed)) mine.away = false;
+        if (take_one(mine, worker)) {
             looks = 0;
-        } else if (++looks < looks_before_sleep) {
+        } else if (looks >= looks_before_sleep) {
+            sleep(mine);
+            looks = 0;
+        } else if (looks % looks_before_others != looks_before_others - 1 ||
+                   !take_from_others(worker)) {
             relax();
-        } else {
-            sleep();
-            looks = 0;
         }
     }
 }

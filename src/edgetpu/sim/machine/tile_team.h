@@ -1,16 +1,20 @@
 // Threads that work on tiles side by side, many times in a row and for some microseconds each time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <thread>
 #include <vector>
 
+#include "edgetpu/sim/program/memory.h"
+
 namespace reef::edgetpu::sim {
 
-/// A thread that has nothing to do looks for work for a few dozen microseconds, which is longer
-/// than the machine takes from one round to the next, and sleeps then. Nobody waits for a thread
-/// that the system does not run, unless it is at work.
+/// Every thread has tiles of its own, whose memories stay in its core's caches; it takes others'
+/// only when these are late. A thread that has nothing to do looks for work for about a tenth of a
+/// millisecond, which is longer than the machine takes from one round to the next, and sleeps then.
+/// Nobody waits for a thread that the system does not run, unless it is at work.
 class TileTeam {
   public:
     /// The calling thread is one of them.
@@ -33,21 +37,37 @@ class TileTeam {
     static void invoke(const void* work, unsigned tile, unsigned worker) {
         (*static_cast<const Work*>(work))(tile, worker);
     }
+    /// One thread's. Others write here when they give tiles, take them, or wake it.
+    struct alignas(64) Share {
+        /// Tiles that nobody has taken yet, below the number of the call of each().
+        std::atomic<std::uint64_t> open{0};
+        std::atomic<std::uint32_t> asleep{0};  ///< 1: it is
+        std::atomic<bool> over{false};
+        /// It did not come for its tiles: it gets none before it looks for them.
+        std::atomic<bool> away{false};
+        std::uint32_t given = 0;  ///< tiles, in this call
+        /// Tiles that the thread has done, its own and others'.
+        alignas(64) std::atomic<std::uint32_t> done{0};
+    };
     void run(std::uint32_t tiles, Invoke call, const void* work);
-    bool take_some(unsigned worker);
-    void sleep();
+    void open(Share& share, std::uint32_t tiles);
+    [[nodiscard]] bool give(Share& share, std::uint32_t tiles);
+    void do_tile(unsigned tile, unsigned worker);
+    bool take_one(Share& share, unsigned worker);
+    bool take_from_others(unsigned worker);
+    [[nodiscard]] bool all_done() const;
+    void sleep(Share& mine);
     void serve(unsigned worker);
 
     unsigned threads_;
-    // Read by who has taken tiles, and changed when all of them are done.
-    Invoke call_ = nullptr;
+    std::vector<Share> shares_;  ///< by worker
+    // Read by who has taken a tile, and changed when all of them are done.
+    alignas(64) Invoke call_ = nullptr;
     const void* work_ = nullptr;
-    /// Tiles that nobody has taken yet, below the number of the call of each().
-    alignas(64) std::atomic<std::uint64_t> open_{0};
-    alignas(64) std::atomic<unsigned> undone_{0};  ///< tiles
-    alignas(64) std::atomic<unsigned> sleepers_{0};
-    std::atomic<std::uint32_t> calls_{0};  ///< of sleepers
-    std::atomic<bool> over_{false};
+    // The caller's.
+    alignas(64) std::uint64_t calls_ = 0;            ///< of each()
+    std::uint32_t given_ = 0;                        ///< tiles, in all of them
+    std::array<std::uint32_t, tile_count> tiles_{};  ///< by worker
     std::vector<std::thread> others_;
 };
 

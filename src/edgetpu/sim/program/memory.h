@@ -1,6 +1,7 @@
 // The memories of a tile.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +49,36 @@ using spec::RowFormat;
 /// Engines that fill rotating rows.
 enum class RowOwner : std::uint8_t { none, ring_a, ring_b, narrow_to_wide };
 
+/// Who filled a rotating row that nobody has emptied yet.
+class RowMarks {
+  public:
+    [[nodiscard]] RowOwner operator[](std::size_t row) const { return owners_[row]; }
+    void fill(std::size_t row, RowOwner owner) {
+        owners_[row] = owner;
+        Rows& rows = filled_[static_cast<std::size_t>(owner)];
+        rows.end = std::max(rows.end, row + 1);
+        rows.before_first = std::max(rows.before_first, wide_rows - row);
+    }
+    void empty(std::size_t row) { owners_[row] = RowOwner::none; }
+    void forget(RowOwner owner) {
+        Rows& rows = filled_[static_cast<std::size_t>(owner)];
+        // Without a branch: vectors of rows.
+        for (std::size_t row = wide_rows - rows.before_first; row < rows.end; ++row)
+            owners_[row] = owners_[row] == owner ? RowOwner::none : owners_[row];
+        rows = {};
+    }
+    friend bool operator==(const RowMarks& a, const RowMarks& b) { return a.owners_ == b.owners_; }
+
+  private:
+    /// Between which rows an owner's are; both 0: it has none.
+    struct Rows {
+        std::size_t before_first;  ///< counted from the memory's end
+        std::size_t end;
+    };
+    std::array<RowOwner, wide_rows> owners_;
+    std::array<Rows, 4> filled_{};  ///< by owner
+};
+
 struct TileMemory {
     std::array<std::uint8_t, narrow_bytes + narrow_slack> narrow;
     std::array<std::array<std::uint8_t, row_bytes>, wide_rows> wide;
@@ -56,10 +87,9 @@ struct TileMemory {
     std::array<std::uint16_t, wide_rows> row_length;
     /// Where words are tags (TensorTap::tags_words()) and rows keep them whole.
     std::array<RowFormat, wide_rows> row_format;
-    /// Hidden hardware that the vendor's programs seem to rely on: who filled a rotating row that
-    /// nobody has emptied yet. Gathers send four packets of 16 words on a credit of two rows.
-    /// (inferred; MachineOptions::full_bits switches it)
-    std::array<RowOwner, wide_rows> full;
+    /// Hidden hardware that the vendor's programs seem to rely on. Gathers send four packets of 16
+    /// words on a credit of two rows. (inferred; MachineOptions::full_bits switches it)
+    RowMarks full;
     /// Two buffers of 64 float32 scales, then two buffers of 64 int32 biases.
     std::array<std::uint8_t, scaling_words * scaling_word_bytes> scaling;
 

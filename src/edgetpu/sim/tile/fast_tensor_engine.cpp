@@ -92,15 +92,20 @@ FastTensorEngine::FastTensorEngine(const TensorOp& op, const TensorShape& shape,
       position_(plan.position_of_block),
       out_(plan.out_of_word) {}
 
-std::optional<Unmet> FastTensorEngine::unmet_wait(const TileCounters& counters) const {
-    for (std::size_t w = 0; w < op_->waits.count; ++w) {
+std::uint16_t FastTensorEngine::needed_by(std::size_t wait) const {
+    const Wait& w = op_->waits.all[wait];
+    return static_cast<std::uint16_t>(
+        w.start + w.step * static_cast<std::int64_t>(step_ / plan_->wait_steps[wait]));
+}
+
+std::size_t FastTensorEngine::unmet_wait(const TileCounters& counters) const {
+    std::size_t w = 0;
+    for (; w < op_->waits.count; ++w) {
         const Wait& wait = op_->waits.all[w];
         if (wait.destination || step_ % plan_->wait_steps[w] != 0) continue;
-        const auto needed = static_cast<std::uint16_t>(
-            wait.start + wait.step * static_cast<std::int64_t>(step_ / plan_->wait_steps[w]));
-        if (!counters.reached(wait.counter, needed)) return Unmet{wait.counter, needed};
+        if (!counters.reached(wait.counter, needed_by(w))) break;
     }
-    return std::nullopt;
+    return w;
 }
 
 FastTensorEngine::Block FastTensorEngine::block() const {
@@ -374,11 +379,11 @@ void FastTensorEngine::count_events(Work& work) {
     if (op_->par.rotates() && !releases_later(*op_, *plan_)) {
         const auto base = static_cast<std::uint32_t>(par_.address());
         for (const std::uint32_t offset : plan_->parameters)
-            work.tile.memory.full[(base + offset) >> 2U] = RowOwner::none;
+            work.tile.memory.full.empty((base + offset) >> 2U);
     } else if (op_->par.rotates() && end % plan_->release_steps == 0) {
         for (std::size_t row = group_rows_._Find_first(); row < wide_rows;
              row = group_rows_._Find_next(row))
-            work.tile.memory.full[row] = RowOwner::none;
+            work.tile.memory.full.empty(row);
         group_rows_.reset();
     }
     if (op_->parameters.enabled)
@@ -412,8 +417,10 @@ Outcome FastTensorEngine::advance(Work& work) {
     bool moved = false;
     while (step_ < shape_->steps) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = unmet_wait(work.tile.counters))
-            return moved ? Outcome::moved : work.wait(*unready);
+        if (const std::size_t wait = unmet_wait(work.tile.counters); wait < op_->waits.count) {
+            if (moved) return Outcome::moved;
+            return work.wait(Unmet{op_->waits.all[wait].counter, needed_by(wait)});
+        }
         if (!moved) prepared_group_.reset();
         const Block now = block();
         if (!prepare(work, now)) return hand_over(work, moved);

@@ -20,7 +20,7 @@ namespace reef::edgetpu::sim {
 /// Memory of the engine's work within one advance(); made for the largest plan of a program.
 struct TensorScratch {
     /// Positions that are computed at once.
-    static constexpr std::size_t most_positions = 64;
+    static constexpr std::size_t most_positions = QuadKernels::most_positions;
 
     std::array<std::uint32_t, most_positions> positions;  ///< bytes of narrow memory
     alignas(64) std::array<std::int32_t, lane_count> zeros;
@@ -69,7 +69,9 @@ class FastTensorEngine {
         bool last = false;
     };
 
-    [[nodiscard]] std::optional<Unmet> unmet_wait(const TileCounters& counters) const;
+    /// Index of the first that holds back the next block; as many as there are: none does.
+    [[nodiscard]] std::size_t unmet_wait(const TileCounters& counters) const;
+    [[nodiscard]] std::uint16_t needed_by(std::size_t wait) const;
     [[nodiscard]] Block block() const;
     bool read_zeros(const TileMemory& memory, std::uint64_t group);
     bool set_stage(const TileMemory& memory, std::uint64_t group);

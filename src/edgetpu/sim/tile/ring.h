@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -29,23 +30,22 @@ class RingQueue {
   public:
     static constexpr unsigned depth = spec::ring_depth;
 
-    [[nodiscard]] bool full() const { return count_ == depth; }
-    [[nodiscard]] bool empty() const { return count_ == 0; }
-    [[nodiscard]] unsigned size() const { return count_; }
-    void push(const Message& message) { messages_[(first_ + count_++) % depth] = &message; }
-    [[nodiscard]] const Message& front() const { return *messages_[first_]; }
-    void pop() {
-        first_ = (first_ + 1) % depth;
-        --count_;
-    }
+    [[nodiscard]] bool full() const { return size() == depth; }
+    [[nodiscard]] bool empty() const { return size() == 0; }
+    [[nodiscard]] unsigned size() const { return pushed_ - popped_; }
+    void push(const Message& message) { messages_[pushed_++ % depth] = &message; }
+    [[nodiscard]] const Message& front() const { return *messages_[popped_ % depth]; }
+    void pop() { ++popped_; }
     void each(auto&& tell) const {
-        for (unsigned i = 0; i < count_; ++i) tell(*messages_[(first_ + i) % depth]);
+        for (unsigned at = popped_; at != pushed_; ++at) tell(*messages_[at % depth]);
     }
 
   private:
-    std::array<const Message*, depth> messages_{};  ///< in a MessageStore
-    unsigned first_ = 0;
-    unsigned count_ = 0;
+    static_assert(std::has_single_bit(depth));  // numbers of messages wrap around
+    // Written by senders, and by the receiver, which may be another core.
+    alignas(64) std::array<const Message*, depth> messages_{};  ///< in a MessageStore
+    unsigned pushed_ = 0;
+    alignas(64) unsigned popped_ = 0;
 };
 
 /// The messages on both rings. A message to many receivers is kept once: each receiver copies it
@@ -114,7 +114,9 @@ class MeshLink {
             std::memcpy(to, &words_[at], sizeof words_[at]);
     }
 
-    /// Neither side is at work.
+    // Neither side is at work.
+    [[nodiscard]] bool any_pushed() const { return pushed_ != 0; }
+    [[nodiscard]] bool any_popped() const { return popped_ != 0; }
     void settle() {
         first_ = (first_ + popped_) % depth;
         count_ += pushed_ - popped_;

@@ -28,8 +28,6 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using reef::HWY_NAMESPACE::add_quad_products;
 
-constexpr std::size_t most_positions = 64;
-constexpr std::size_t most_lanes = 64;
 constexpr std::size_t step_bytes = 4;
 
 template <class D>
@@ -296,7 +294,7 @@ void multiply(const QuadParameters& p, std::span<const InputRun> runs, const std
     Block b{p, runs, narrow, positions.data(), nullptr, add, sums};
     if (p.lanes == 4) return multiply_few_lanes<4>(b, positions.size());
     if (p.lanes == 8) return multiply_few_lanes<8>(b, positions.size());
-    std::array<std::int32_t, most_positions> input_sums;
+    std::array<std::int32_t, QuadKernels::most_positions> input_sums;
     if (p.weighs_inputs) {
         for (std::size_t i = 0; i < positions.size(); ++i)
             input_sums[i] = sum_of_activations(narrow + positions[i], runs);
@@ -304,7 +302,7 @@ void multiply(const QuadParameters& p, std::span<const InputRun> runs, const std
     }
     if (p.lanes == 16) return multiply_vectors<1>(b, positions.size());
     if (p.lanes == 32) return multiply_vectors<2>(b, positions.size());
-    static_assert(most_lanes == 64);
+    static_assert(spec::lane_count == 64);
     multiply_vectors<4>(b, positions.size());
 }
 

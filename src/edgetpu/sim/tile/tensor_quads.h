@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "reef_spec/edgetpu_machine.h"
 #include "tensor_kernels.h"
 
 namespace reef::edgetpu::sim {
@@ -27,16 +28,19 @@ struct QuadParameters {
     std::span<const std::uint8_t> quarters;
     std::span<const InputRun> runs;
     // Made by prepare().
-    alignas(64) std::int32_t start[64];
-    alignas(64) std::int32_t input_weight[64];  ///< 128 - W
-    bool weighs_inputs = false;                 ///< some input_weight is not 0
+    alignas(64) std::int32_t start[spec::lane_count];
+    alignas(64) std::int32_t input_weight[spec::lane_count];  ///< 128 - W
+    bool weighs_inputs = false;                               ///< some input_weight is not 0
 };
 
 struct QuadKernels {
+    /// At once.
+    static constexpr std::size_t most_positions = 64;
+
     /// start, input_weight and packed, of 8 * lanes bytes for each four. `used` lanes can be seen.
     void (*prepare)(QuadParameters& parameters, unsigned used);
     /// sums[position][lane] = (or +=) the block's; positions are where each has its first byte,
-    /// `runs` are of fours. At most 64 positions.
+    /// `runs` are of fours. At most most_positions.
     void (*multiply)(const QuadParameters& parameters, std::span<const InputRun> runs,
                      const std::uint8_t* narrow, std::span<const std::uint32_t> positions, bool add,
                      std::int32_t* sums);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "edgetpu/sim/program/counters.h"
@@ -91,7 +92,7 @@ struct Work {
     std::uint64_t budget;
     bool full_bits = true;
     Blocked blocked;
-    std::optional<Fault> fault;
+    std::unique_ptr<Fault> fault;  ///< null: none
     Witness witness{};
     TensorTap* tap = nullptr;
     bool word_tags = false;            ///< TensorTap::tags_words()
@@ -146,11 +147,10 @@ struct Work {
         if (witness && tile.memory.full[row] != RowOwner::none)
             witness.monitor->row_emptied(witness.actor, tile.number,
                                          static_cast<std::uint32_t>(row));
-        tile.memory.full[row] = RowOwner::none;
+        tile.memory.full.empty(row);
     }
     void fill(const Nest& nest, std::uint32_t row, RowOwner owner) {
-        if (!nest.rotates()) return;
-        tile.memory.full[row] = owner;
+        if (nest.rotates()) tile.memory.full.fill(row, owner);
     }
     Outcome wait(Blocked::On on) {
         blocked = {on, {}};
@@ -161,7 +161,7 @@ struct Work {
         return Outcome::waiting;
     }
     Outcome stop(std::string what, std::string hint = {}) {
-        fault = Fault{std::move(what), std::move(hint)};
+        fault = std::make_unique<Fault>(std::move(what), std::move(hint));
         return Outcome::waiting;
     }
 };
