@@ -146,15 +146,16 @@ Result<model::Model> load(const std::string& path) {
 }
 
 /// How many of the products that the machine can do in that time there are.
+/// `cores`: whose time was measured side by side. CPU time is that of one.
 double peak_share(const Row& row, const model::Subgraph& graph, const MachineSpeed& machine,
-                  int threads) {
+                  int cores) {
     const bool floats = std::ranges::any_of(graph.operators, [&](const model::Operator& op) {
         return op.code.builtin == model::Op::conv_2d &&
                graph.tensors[static_cast<std::size_t>(op.inputs[1])].type == ElementType::float32;
     });
     const double most = floats ? machine.float_products_ns : machine.byte_products_ns;
     if (most == 0) return 0;
-    return static_cast<double>(row.products) / (std::ranges::min(row.reef) * 1e6 * most * threads);
+    return static_cast<double>(row.products) / (std::ranges::min(row.reef) * 1e6 * most * cores);
 }
 
 Status measure(const std::string& path, const Options& options, Row& row) {
@@ -183,7 +184,8 @@ Status measure(const std::string& path, const Options& options, Row& row) {
     for (int round = 0; round < options.rounds; ++round)
         REEF_TRY(measure_round(ours, theirs, tools, options.cpu_time, row));
     row.products = products_of(ours.graph());
-    row.peak_share = peak_share(row, ours.graph(), measure_machine(), options.threads);
+    row.peak_share =
+        peak_share(row, ours.graph(), measure_machine(), options.cpu_time ? 1 : options.threads);
     for (const Column& column : row.peers)
         if (column.milliseconds.empty())
             std::cerr << row.network << ": " << column.peer
@@ -341,7 +343,8 @@ int main_of(int argc, char** argv) {
     app.add_flag("--json", options.json);
     app.add_flag("--cpu-time", options.cpu_time,
                  "CPU time of all threads, for a machine that others use; without other programs");
-    app.add_flag("--operators", options.operators, "the least time of every operator instead");
+    app.add_flag("--operators", options.operators, "the least time of every operator instead")
+        ->excludes("--json");
     app.add_flag("--smoke", smoke, "one round");
     CLI11_PARSE(app, argc, argv);
     if (smoke) options.rounds = 1;
