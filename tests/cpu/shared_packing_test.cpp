@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
+
+#include "cpu/fast/matrix_product.h"
 
 namespace reef::test {
 namespace {
@@ -58,6 +62,41 @@ TEST(SharedPacking, WeightsThatAreGoneAreNotShared) {
     const PackedBytes first = pack(weights_of(4));
     EXPECT_NE(pack(weights_of(4)), first);
     EXPECT_EQ(pack.times, 2);
+}
+
+TEST(SharedPacking, WhoPackedFirstMayGoFirst) {
+    Packer pack;
+    auto a = std::make_unique<SharedBytes>(weights_of(6));
+    const PackedBytes first = pack(*a);
+    const SharedBytes same = weights_of(6);
+    EXPECT_EQ(pack(same), first);
+    a = nullptr;
+    EXPECT_EQ(pack(weights_of(6)), first);
+    EXPECT_EQ(pack.times, 1);
+}
+
+// Biases are not packed with the weights, and may differ.
+TEST(SharedPacking, MatricesOfEqualWeightsAreOne) {
+    const cpu::MatrixFunctions* functions = cpu::matrix_functions();
+    if (functions == nullptr) GTEST_SKIP() << "a target without vectors packs nothing";
+    const auto weights_of_matrix = [&](int first, std::int32_t bias) {
+        cpu::Convolution c;
+        c.type = ElementType::int8;
+        c.in_channels = c.depth = 50;
+        c.out_channels = 20;
+        c.weights = weights_of(first);
+        c.bias.assign(20, bias);
+        c.multipliers.assign(20, {});
+        cpu::PackedMatrix packed =
+            cpu::lay_out_matrix(c, functions->group, functions->widest_block);
+        cpu::pack_matrix(c, packed);
+        return std::pair{packed.weights, c.weights};
+    };
+    const auto a = weights_of_matrix(7, 1), same = weights_of_matrix(7, 2);
+    const auto other = weights_of_matrix(8, 1);
+    EXPECT_NE(a.first, nullptr);
+    EXPECT_EQ(same.first, a.first);
+    EXPECT_NE(other.first, a.first);
 }
 
 TEST(SharedPacking, WeightsWithoutAnOwnerAreNotShared) {

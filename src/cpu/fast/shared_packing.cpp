@@ -7,13 +7,20 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace reef::cpu {
 namespace {
 
-struct Shared {
+/// Bytes to compare with, as long as they are there.
+struct Original {
     Bytes weights;
-    std::weak_ptr<const void> owner;  ///< of the weights
+    std::weak_ptr<const void> owner;
+};
+
+struct Shared {
+    /// Equal weights of all who share: the first who packed them may go before the others.
+    std::vector<Original> originals;
     std::weak_ptr<const std::byte> packed;
 };
 
@@ -23,13 +30,22 @@ class PackingShelf {
         const std::scoped_lock lock(mutex_);
         const auto [begin, end] = shelf_.equal_range({weights.size(), form});
         for (auto at = begin; at != end;) {
-            const auto owner = at->second.owner.lock();
+            auto& originals = at->second.originals;
+            std::erase_if(originals, [](const Original& one) { return one.owner.expired(); });
             PackedBytes packed = at->second.packed.lock();
-            if (owner == nullptr || packed == nullptr) {
+            if (originals.empty() || packed == nullptr) {
                 at = shelf_.erase(at);
                 continue;
             }
-            if (same(at->second.weights, weights.view())) return packed;
+            const auto owner = originals.front().owner.lock();
+            if (owner != nullptr && same(originals.front().weights, weights.view())) {
+                const auto is_this = [&](const Original& one) {
+                    return one.weights.data() == weights.view().data();
+                };
+                if (std::ranges::none_of(originals, is_this))
+                    originals.push_back({weights.view(), weights.owner()});
+                return packed;
+            }
             ++at;
         }
         return nullptr;
@@ -38,7 +54,7 @@ class PackingShelf {
         const std::scoped_lock lock(mutex_);
         // Forms that nobody asks for again would keep their entries.
         std::erase_if(shelf_, [](const auto& entry) { return entry.second.packed.expired(); });
-        shelf_.insert({{weights.size(), form}, {weights.view(), weights.owner(), packed}});
+        shelf_.insert({{weights.size(), form}, {{{weights.view(), weights.owner()}}, packed}});
     }
 
   private:

@@ -20,8 +20,8 @@ using PackedBytes = std::shared_ptr<const std::byte>;
 using PackingForm = std::array<std::int64_t, 7>;
 
 /// What pack() makes of `weights`, or what it made of equal ones in the same form, as long as a
-/// kernel holds that and its weights are alive. Weights without an owner are not shared. Any
-/// thread.
+/// kernel holds that and the weights of one of those who asked for it are alive. Weights without an
+/// owner are not shared. Any thread.
 [[nodiscard]] PackedBytes share_packed(const SharedBytes& weights, const PackingForm& form,
                                        const std::function<PackedBytes()>& pack);
 
