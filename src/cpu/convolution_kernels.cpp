@@ -1,5 +1,6 @@
 // Which kernel computes a convolution.
 #include "cpu/prepare/convolution.h"
+#include "cpu/prepare/hybrid.h"
 #include "cpu/prepare/kernels.h"
 
 namespace reef::cpu {
@@ -25,14 +26,19 @@ std::unique_ptr<Kernel> transpose_conv_kernel(Convolution c, const PrepareOption
 }
 
 PreparedKernel prepare_conv_2d(const OperatorView& op, const PrepareOptions& options) {
+    if (is_hybrid(op)) return hybrid_kernel("conv_2d", REEF_TRY(read_hybrid_conv_2d(op)));
     return conv_2d_kernel(REEF_TRY(read_conv_2d(op)), options);
 }
 
 PreparedKernel prepare_depthwise_conv_2d(const OperatorView& op, const PrepareOptions& options) {
+    if (is_hybrid(op))
+        return hybrid_kernel("depthwise_conv_2d", REEF_TRY(read_hybrid_depthwise_conv_2d(op)));
     return depthwise_conv_2d_kernel(REEF_TRY(read_depthwise_conv_2d(op)), options);
 }
 
 PreparedKernel prepare_fully_connected(const OperatorView& op, const PrepareOptions& options) {
+    if (is_hybrid(op))
+        return hybrid_kernel("fully_connected", REEF_TRY(read_hybrid_fully_connected(op)));
     return fully_connected_kernel(REEF_TRY(read_fully_connected(op)), options);
 }
 

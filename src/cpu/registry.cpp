@@ -40,13 +40,14 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::conv_2d,
      {},
      prepare_conv_2d,
-     "float32, uint8 with one scale, int8 with one per tensor or channel; constant weights; "
-     "groups",
+     "float32, uint8 with one scale, int8 with one per tensor or channel; float32 on int8 weights "
+     "with one per tensor or channel; constant weights; groups, except of float32 on int8 weights",
      terms(1)},
     {Op::depthwise_conv_2d,
      {},
      prepare_depthwise_conv_2d,
-     "float32, uint8 with one scale, int8 with one per tensor or channel; constant weights",
+     "float32, uint8 with one scale, int8 with one per tensor or channel; float32 on int8 weights "
+     "with one per channel; constant weights",
      terms(1)},
     {Op::depth_to_space, {}, prepare_depth_to_space, "any fixed-size element type", exact},
     {Op::dequantize,
@@ -57,7 +58,8 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::fully_connected,
      {},
      prepare_fully_connected,
-     "float32, uint8 with one scale, int8 with one per tensor or channel; constant weights",
+     "float32, uint8 with one scale, int8 with one per tensor or channel; float32 on int8 weights "
+     "with one scale; constant weights",
      terms(1)},
     {Op::l2_normalization,
      {},

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "cpu/prepare/hybrid.h"
+
 namespace reef::cpu {
 namespace {
 
@@ -25,7 +27,8 @@ Status check_types(const OperatorView& op, const ConvolutionRules* rules, Places
     const model::Tensor& weights = op.input(weights_index);
     if (rules != nullptr || input.type != ElementType::float32)
         REEF_CHECK(expect_type(input, "input", {ElementType::uint8, ElementType::int8}));
-    REEF_CHECK(expect_type(weights, "weights", {input.type}));
+    const bool hybrid = rules == nullptr && places.input == Places{}.input && is_hybrid(op);
+    if (!hybrid) REEF_CHECK(expect_type(weights, "weights", {input.type}));
     REEF_CHECK(expect_type(op.output(0), "output", {input.type}));
     if (op.constant(weights_index).empty())
         return fail(Cause::unsupported, fmt::format("weights '{}' are computed at run time "
@@ -148,6 +151,26 @@ Status read_floats(const OperatorView& op, const RescalingRules& rules, Convolut
     return {};
 }
 
+Result<HybridConvolution> hybrid_of(const OperatorView& op, const RescalingRules& rules,
+                                    Convolution c) {
+    HybridConvolution hybrid;
+    constexpr std::int64_t most_products = (std::int64_t{1} << 31U) / (255 * 128);
+    if (c.h.taps * c.w.taps * c.depth >= most_products)
+        return fail(Cause::unsupported,
+                    "float32 on int8 weights: so many products may leave 32 bits");
+    hybrid.weight_scales = REEF_TRY(weight_scales(op, c, rules.channel_axis));
+    for (const std::int64_t zero : op.input(weights_index).quantization->zero_point)
+        if (zero != 0)
+            return fail(Cause::unsupported,
+                        fmt::format("float32 on int8 weights with zero point {}", zero));
+    // A scale per channel goes with an asymmetric input, one scale with a symmetric one.
+    hybrid.asymmetric = hybrid.weight_scales.size() == static_cast<std::size_t>(c.out_channels);
+    REEF_CHECK(read_floats(op, rules, c));
+    c.type = ElementType::float32;
+    hybrid.convolution = std::move(c);
+    return hybrid;
+}
+
 Status read_quantization(const OperatorView& op, const RescalingRules& rules, Convolution& c) {
     if (c.type == ElementType::float32) return read_floats(op, rules, c);
     c.input_zero = REEF_TRY(per_tensor_parameters(op.input(rules.places.input))).zero_point;
@@ -228,11 +251,9 @@ Status check_by(const ConvolutionRules* rules, const Convolution& c) {
     return rules != nullptr && rules->check != nullptr ? rules->check(c) : Status{};
 }
 
-}  // namespace
-
-Result<Convolution> read_conv_2d(const OperatorView& op, const ConvolutionRules* rules) {
+Result<Convolution> conv_2d_of(const OperatorView& op, const ConvolutionRules* rules,
+                               const model::Conv2dOptions& options) {
     REEF_CHECK(check_spatial_inputs(op, rules));
-    const auto options = REEF_TRY(op.options<model::Conv2dOptions>());
     Convolution c;
     c.out_channels = op.input(weights_index).shape[0];
     c.depth = op.input(weights_index).shape[3];
@@ -243,14 +264,12 @@ Result<Convolution> read_conv_2d(const OperatorView& op, const ConvolutionRules*
                     fmt::format("{} input channels do not fit a filter of {}", c.in_channels,
                                 model::shape_text(op.input(weights_index).shape)));
     REEF_CHECK(check_by(rules, c));
-    REEF_CHECK(read_quantization(op, {rules, 0, convolution_product(c), options.activation}, c));
-    REEF_CHECK(expect_symmetric_int8(c));
     return c;
 }
 
-Result<Convolution> read_depthwise_conv_2d(const OperatorView& op, const ConvolutionRules* rules) {
+Result<Convolution> depthwise_conv_2d_of(const OperatorView& op, const ConvolutionRules* rules,
+                                         const model::DepthwiseConv2dOptions& options) {
     REEF_CHECK(check_spatial_inputs(op, rules));
-    const auto options = REEF_TRY(op.options<model::DepthwiseConv2dOptions>());
     const std::vector<std::int32_t>& filter = op.input(weights_index).shape;
     Convolution c;
     c.out_channels = filter[3];
@@ -264,15 +283,13 @@ Result<Convolution> read_depthwise_conv_2d(const OperatorView& op, const Convolu
                                 c.in_channels, model::shape_text(filter)));
     c.depth_multiplier = c.out_channels / c.in_channels;
     REEF_CHECK(check_by(rules, c));
-    REEF_CHECK(read_quantization(op, {rules, 3, convolution_product(c), options.activation}, c));
-    REEF_CHECK(expect_symmetric_int8(c));
     return c;
 }
 
-Result<Convolution> read_fully_connected(const OperatorView& op, const ConvolutionRules* rules) {
+Result<Convolution> fully_connected_of(const OperatorView& op, const ConvolutionRules* rules,
+                                       const model::FullyConnectedOptions& options) {
     REEF_CHECK(op.expect_counts(2, 3, 1));
     REEF_CHECK(check_types(op, rules));
-    const auto options = REEF_TRY(op.options<model::FullyConnectedOptions>());
     if (options.weights_format != 0)
         return fail(Cause::unsupported,
                     fmt::format("weights format {} (shuffled)", options.weights_format));
@@ -300,10 +317,74 @@ Result<Convolution> read_fully_connected(const OperatorView& op, const Convoluti
         computed.back() = weights.shape[0];
     }
     REEF_CHECK(expect_shape(op.output(0), "output", computed));
+    return c;
+}
+
+}  // namespace
+
+Result<Convolution> read_conv_2d(const OperatorView& op, const ConvolutionRules* rules) {
+    const auto options = REEF_TRY(op.options<model::Conv2dOptions>());
+    Convolution c = REEF_TRY(conv_2d_of(op, rules, options));
+    REEF_CHECK(read_quantization(op, {rules, 0, convolution_product(c), options.activation}, c));
+    REEF_CHECK(expect_symmetric_int8(c));
+    return c;
+}
+
+Result<Convolution> read_depthwise_conv_2d(const OperatorView& op, const ConvolutionRules* rules) {
+    const auto options = REEF_TRY(op.options<model::DepthwiseConv2dOptions>());
+    Convolution c = REEF_TRY(depthwise_conv_2d_of(op, rules, options));
+    REEF_CHECK(read_quantization(op, {rules, 3, convolution_product(c), options.activation}, c));
+    REEF_CHECK(expect_symmetric_int8(c));
+    return c;
+}
+
+Result<Convolution> read_fully_connected(const OperatorView& op, const ConvolutionRules* rules) {
+    const auto options = REEF_TRY(op.options<model::FullyConnectedOptions>());
+    Convolution c = REEF_TRY(fully_connected_of(op, rules, options));
+    const model::Tensor& weights = op.input(weights_index);
     const bool per_channel = weights.quantization && weights.quantization->per_channel();
     const ScaleProduct product = per_channel ? ScaleProduct::in_double : ScaleProduct::in_float;
     REEF_CHECK(read_quantization(op, {rules, 0, product, options.activation}, c));
     return c;
+}
+
+bool is_hybrid(const OperatorView& op) {
+    return op.has_input(0) && op.has_input(weights_index) &&
+           op.input(0).type == ElementType::float32 &&
+           op.input(weights_index).type == ElementType::int8;
+}
+
+Result<HybridConvolution> read_hybrid_conv_2d(const OperatorView& op) {
+    const auto options = REEF_TRY(op.options<model::Conv2dOptions>());
+    Convolution c = REEF_TRY(conv_2d_of(op, nullptr, options));
+    if (c.groups() != 1)
+        return fail(Cause::unsupported, "float32 on int8 weights in groups of channels");
+    return hybrid_of(op, {nullptr, 0, {}, options.activation}, std::move(c));
+}
+
+Result<HybridConvolution> read_hybrid_depthwise_conv_2d(const OperatorView& op) {
+    const auto options = REEF_TRY(op.options<model::DepthwiseConv2dOptions>());
+    Convolution c = REEF_TRY(depthwise_conv_2d_of(op, nullptr, options));
+    HybridConvolution hybrid =
+        REEF_TRY(hybrid_of(op, {nullptr, 3, {}, options.activation}, std::move(c)));
+    if (!hybrid.asymmetric)
+        return fail(Cause::unsupported,
+                    "float32 on int8 weights with one scale; a depthwise filter needs one per "
+                    "channel");
+    hybrid.depthwise = true;
+    return hybrid;
+}
+
+Result<HybridConvolution> read_hybrid_fully_connected(const OperatorView& op) {
+    const auto options = REEF_TRY(op.options<model::FullyConnectedOptions>());
+    Convolution c = REEF_TRY(fully_connected_of(op, nullptr, options));
+    HybridConvolution hybrid =
+        REEF_TRY(hybrid_of(op, {nullptr, 0, {}, options.activation}, std::move(c)));
+    if (op.input(weights_index).quantization->per_channel())
+        return fail(Cause::unsupported,
+                    "float32 on int8 weights with a scale per channel; TFLite 2.9 reads one");
+    hybrid.asymmetric = options.asymmetric_quantize_inputs;
+    return hybrid;
 }
 
 Result<Convolution> read_transpose_conv(const OperatorView& op, const ConvolutionRules* rules) {
