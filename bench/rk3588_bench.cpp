@@ -118,10 +118,11 @@ Result<bool> measure(const Network& network, const std::string& path) {
 
 bool run(const char* shared) {
     // Layers keep their weights by columns; rows have to be turned, square by square.
-    bool kept = pack_matrix("int8 by columns", 1, true, 0.5, pack_int8_matrix);
-    kept &= pack_matrix("int8 by rows", 1, false, 0.25, pack_int8_matrix);
-    kept &= pack_matrix("fp16 by columns", 2, true, 0.5, pack_fp16_matrix);
-    kept &= pack_matrix("fp16 by rows", 2, false, 0.25, pack_fp16_matrix);
+    constexpr double bound = 0.5;
+    bool kept = pack_matrix("int8 by columns", 1, true, bound, pack_int8_matrix);
+    kept &= pack_matrix("int8 by rows", 1, false, bound, pack_int8_matrix);
+    kept &= pack_matrix("fp16 by columns", 2, true, bound, pack_fp16_matrix);
+    kept &= pack_matrix("fp16 by rows", 2, false, bound, pack_fp16_matrix);
     for (const Network& network : networks) {
         const auto path =
             std::filesystem::path(shared) / "data/models" / (std::string(network.name) + ".tflite");

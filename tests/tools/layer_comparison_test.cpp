@@ -162,7 +162,7 @@ TEST_F(LayerComparisonTest, TheCompiledModelComesFirst) {
     expect_error({"compare", path + ".tflite", path + "_edgetpu.tflite", "--layers"}, 1,
                  "swap them");
     expect_error({"compare", path + ".tflite", path + ".tflite", "--layers"}, 1,
-                 "give the file that the Edge TPU compiler wrote");
+                 "give the file that the Edge TPU or RK3588 compiler wrote");
 }
 
 }  // namespace

@@ -83,6 +83,15 @@ struct RanModel {
     std::function<Bytes(model::TensorIndex)> tensor;
 };
 
+/// What the CPU computes that layers are compared with.
+struct LayerReference {
+    /// The CPU's kernels have the chip's arithmetic; otherwise each operator is TFLite's, and is
+    /// given what the chip's operators before it gave.
+    bool own_arithmetic = true;
+    double tolerance = 0;  ///< how far a right value may be from it, in steps of the tensor
+    std::string rounding;  ///< of the chip where it is not the CPU's
+};
+
 /// Of a family of chips, enrolled as a part of it.
 class LayerGatherer : public Part {
   public:
@@ -92,6 +101,10 @@ class LayerGatherer : public Part {
     /// chip. Errors: bad_argument without a compiled operator.
     [[nodiscard]] virtual Result<std::vector<bool>> on_chip(const model::Model& compiled,
                                                             const model::Model& plain) const = 0;
+    /// Errors: those of the programs.
+    [[nodiscard]] virtual Result<LayerReference> reference(const model::Model& /*compiled*/) const {
+        return LayerReference{};
+    }
     /// Runs all operators that are compiled for the chip once more, with the inputs that the run
     /// left. Errors: unsupported without such an operator, and for operators with state, which the
     /// run has changed; those of the programs.

@@ -23,8 +23,8 @@ enum class MatrixOrder : std::uint8_t {
 
 struct MatmulOptions {
     std::size_t cores = 1;  ///< 1 to 3, that share B's columns
-    /// Matrices that nobody holds stay in the NPU's memory up to so many bytes, those longest
-    /// unused go first.
+    /// Named matrices that nobody holds stay in the NPU's memory, with the buffers of their
+    /// products, up to so many bytes; those longest unused go first.
     std::size_t cache_bytes = std::size_t{256} << 20;
 };
 

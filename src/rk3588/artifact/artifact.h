@@ -10,6 +10,7 @@
 
 #include "reef/base/bytes.h"
 #include "reef/model/graph.h"
+#include "rk3588/stream/task.h"
 
 namespace reef::rk3588 {
 
@@ -71,6 +72,27 @@ struct ArtifactOperator {
     friend bool operator==(const ArtifactOperator&, const ArtifactOperator&) = default;
 };
 
+/// How the program does the work of an operator without tasks of its own.
+enum class Absorption : std::uint8_t {
+    copied,   ///< its output has its input's bytes
+    windows,  ///< the windows of what reads it do
+    sum,      ///< another operator adds to its sums, which are neither rounded nor stored
+};
+struct AbsorbedOperator {
+    std::uint32_t index = 0;  ///< in the plain model
+    std::string name;
+    Absorption how = Absorption::copied;
+    std::uint32_t into = 0;  ///< of a sum: the operator that adds, in the plain model
+    friend bool operator==(const AbsorbedOperator&, const AbsorbedOperator&) = default;
+};
+
+/// A form that the program uses and that no stream of a real RK3588 has shown in int8.
+struct UnprovenForm {
+    std::string what;
+    std::size_t operators = 0;
+    friend bool operator==(const UnprovenForm&, const UnprovenForm&) = default;
+};
+
 /// Tasks that one core runs one after the other.
 struct Part {
     std::uint32_t first_task = 0, tasks = 0;
@@ -90,6 +112,9 @@ struct Artifact {
     std::vector<Cube> inputs, outputs;  ///< as the operator's tensors
     std::vector<ArtifactOperator> operators;
     std::vector<Stage> stages{};  ///< none: the operators one after the other on one core
+    std::vector<AbsorbedOperator> absorbed{};
+    std::string requantisation{};  ///< how it was compiled: "tflite, assumes nrdma"
+    std::vector<UnprovenForm> unproven{};
     friend bool operator==(const Artifact&, const Artifact&) = default;
 };
 
@@ -100,8 +125,14 @@ struct Artifact {
 /// "operator 3 CONV_2D of the plain model": whose tasks run in the stage.
 [[nodiscard]] std::string operators_of(const Artifact& artifact, const Stage& stage);
 
+/// As its words say, with offsets in place of addresses. Errors: those of read_task(), which words
+/// of an artifact that was read have not.
+[[nodiscard]] Result<Task> task_of(const Artifact& artifact, std::size_t number);
+
 [[nodiscard]] bool is_compiled(const model::Operator& op);
 
+/// Of the format that it is written in: the oldest that has all that it says.
+[[nodiscard]] std::uint32_t version_of(const Artifact& artifact);
 [[nodiscard]] std::vector<std::byte> write_artifact(const Artifact& artifact);
 
 /// Errors, with the place inside: bytes that are no such program or were cut off; a newer version,

@@ -17,18 +17,19 @@ std::unexpected<Error> broken(std::string what, std::string place) {
                 "the file is damaged: compile the model anew");
 }
 
-/// Registers that hold addresses: their words alone may be relocated.
-constexpr auto address_registers = std::to_array<RegisterIndex>(
-    {register_named("PC_BASE_ADDRESS"), register_named("CNA_FEATURE_DATA_ADDR"),
-     register_named("CNA_DCOMP_ADDR0"), register_named("DPU_DST_BASE_ADDR"),
-     register_named("DPU_RDMA_SRC_BASE_ADDR"), register_named("DPU_RDMA_BS_BASE_ADDR"),
-     register_named("DPU_RDMA_BN_BASE_ADDR"), register_named("DPU_RDMA_EW_BASE_ADDR"),
-     register_named("PPU_DST_BASE_ADDR"), register_named("PPU_RDMA_SRC_BASE_ADDR")});
-
-bool is_address(std::uint64_t word) {
-    return std::ranges::any_of(address_registers, [&](RegisterIndex index) {
-        return register_word(index, static_cast<std::uint32_t>(word >> 16)) == word;
+bool holds_address(const hw::InstructionInfo& info) {
+    return std::ranges::any_of(info.fields, [](const hw::FieldInfo& field) {
+        return field.kind == hw::FieldKind::address;
     });
+}
+
+/// Words of registers that hold addresses may be relocated, and no others.
+bool is_address(std::uint64_t word) {
+    for (RegisterIndex i = 0; i < register_count; ++i)
+        if (holds_address(spec::instructions[i]) &&
+            register_word(i, static_cast<std::uint32_t>(word >> first_value_bit)) == word)
+            return true;
+    return false;
 }
 
 Cube cube_of(const schema::Cube& c) {
@@ -51,6 +52,7 @@ class Reader {
         out_.outputs = REEF_TRY(cubes(*stored_.outputs(), "output"));
         REEF_CHECK(read_operators());
         REEF_CHECK(read_stages());
+        REEF_CHECK(read_remarks());
         return std::move(out_);
     }
 
@@ -232,6 +234,24 @@ class Reader {
             REEF_CHECK(check(one.output, place + ": output"));
         }
         return out_.stages.empty() ? every_task_once() : Status{};
+    }
+
+    /// What is for people alone.
+    Status read_remarks() {
+        if (stored_.absorbed() != nullptr)
+            for (const schema::Absorbed* a : *stored_.absorbed()) {
+                if (a->how() > schema::Absorption::MAX)
+                    return broken(fmt::format("absorption {}", static_cast<int>(a->how())),
+                                  fmt::format("operator {}", a->index()));
+                out_.absorbed.push_back(
+                    {a->index(), a->name()->str(), static_cast<Absorption>(a->how()), a->into()});
+            }
+        if (stored_.requantisation() != nullptr)
+            out_.requantisation = stored_.requantisation()->str();
+        if (stored_.unproven() != nullptr)
+            for (const schema::UnprovenForm* f : *stored_.unproven())
+                out_.unproven.push_back({f->what()->str(), f->operators()});
+        return {};
     }
 
     static constexpr std::string_view input_ = "input";

@@ -57,13 +57,6 @@ void fold(const Cube& cube, Bytes tensor, MutableBytes memory) {
         }
 }
 
-/// What older readers must not overlook is of version 2.
-std::uint32_t version_of(const Artifact& a) {
-    const bool folded =
-        std::ranges::any_of(a.inputs, [](const Cube& c) { return c.fold.has_value(); });
-    return !a.stages.empty() || folded ? 2 : 1;
-}
-
 flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::Stage>>> stored(
     flatbuffers::FlatBufferBuilder& b, const std::vector<Stage>& stages) {
     std::vector<flatbuffers::Offset<schema::Stage>> all;
@@ -84,6 +77,24 @@ std::vector<schema::Fold> folds_of(const std::vector<Cube>& inputs) {
     return folds;
 }
 
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::Absorbed>>> stored(
+    flatbuffers::FlatBufferBuilder& b, const std::vector<AbsorbedOperator>& absorbed) {
+    std::vector<flatbuffers::Offset<schema::Absorbed>> all;
+    for (const AbsorbedOperator& a : absorbed)
+        all.push_back(schema::CreateAbsorbed(b, a.index, b.CreateString(a.name),
+                                             static_cast<schema::Absorption>(a.how), a.into));
+    return absorbed.empty() ? 0 : b.CreateVector(all);
+}
+
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::UnprovenForm>>> stored(
+    flatbuffers::FlatBufferBuilder& b, const std::vector<UnprovenForm>& forms) {
+    std::vector<flatbuffers::Offset<schema::UnprovenForm>> all;
+    for (const UnprovenForm& f : forms)
+        all.push_back(schema::CreateUnprovenForm(b, b.CreateString(f.what),
+                                                 static_cast<std::uint32_t>(f.operators)));
+    return forms.empty() ? 0 : b.CreateVector(all);
+}
+
 }  // namespace
 
 std::uint64_t Cube::atoms() const {
@@ -94,8 +105,20 @@ std::uint64_t Cube::surface_bytes() const {
     return std::uint64_t{rows()} * width * spec::atom_bytes;
 }
 
+Result<Task> task_of(const Artifact& artifact, std::size_t number) {
+    const TaskPlace& place = artifact.tasks[number];
+    return read_task(
+        std::as_bytes(std::span(artifact.commands).subspan(place.first_word, place.words)));
+}
+
 bool is_compiled(const model::Operator& op) {
     return op.code.builtin == model::Op::custom && op.code.custom == custom_operator_name;
+}
+
+std::uint32_t version_of(const Artifact& a) {
+    const bool folded =
+        std::ranges::any_of(a.inputs, [](const Cube& c) { return c.fold.has_value(); });
+    return !a.stages.empty() || folded ? 2 : 1;
 }
 
 std::vector<std::byte> write_artifact(const Artifact& a) {
@@ -124,9 +147,12 @@ std::vector<std::byte> write_artifact(const Artifact& a) {
     const auto stages = stored(b, a.stages);
     const auto folds = folds_of(a.inputs);
     const auto fold_table = folds.empty() ? 0 : b.CreateVectorOfStructs(folds);
+    const auto absorbed = stored(b, a.absorbed);
+    const auto requantisation = a.requantisation.empty() ? 0 : b.CreateString(a.requantisation);
+    const auto unproven = stored(b, a.unproven);
     b.Finish(schema::CreateProgram(b, version_of(a), a.activation_bytes, constants, commands,
                                    relocation_table, task_table, inputs, outputs, operator_table,
-                                   stages, fold_table),
+                                   stages, fold_table, absorbed, requantisation, unproven),
              schema::ProgramIdentifier());
     const auto bytes = std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize()));
     return {bytes.begin(), bytes.end()};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reef_spec/rk3588_machine.h"
+#include "rk3588/layout/convolution_buffer.h"
 
 namespace reef::rk3588::lowering {
 namespace {
@@ -15,10 +16,7 @@ constexpr std::int32_t aligned(std::int32_t value, std::int32_t step) {
 }
 
 constexpr std::int32_t atom = static_cast<std::int32_t>(spec::atom_bytes);
-constexpr std::int32_t banks = static_cast<std::int32_t>(spec::cbuf_banks);
-constexpr std::int64_t bank_entries = spec::cbuf_bank_bytes / spec::cbuf_entry_bytes;
-/// Of weights that do not fit at once, as independent drivers have it.
-constexpr std::int32_t streaming_banks = 5;
+constexpr std::int64_t banks = static_cast<std::int64_t>(spec::cbuf_banks);
 
 }  // namespace
 
@@ -41,15 +39,6 @@ std::int64_t ConvolutionShape::bytes_per_kernel() const {
     return std::int64_t{window.kernel_h} * window.kernel_w * padded_channels();
 }
 
-std::int64_t ConvolutionShape::entries_of(std::int32_t pixels) const {
-    constexpr std::int64_t atoms_per_entry = spec::cbuf_entry_bytes / spec::atom_bytes;
-    const std::int64_t atoms = padded_channels() / atom;
-    const std::int64_t rest = atoms % atoms_per_entry;
-    // Three atoms of a pixel take an entry of their own.
-    const std::int64_t rest_entries = rest == 3 ? pixels : up(rest * pixels, atoms_per_entry);
-    return atoms / atoms_per_entry * pixels + rest_entries;
-}
-
 ConvolutionShape ConvolutionShape::part(std::int32_t channel_count) const {
     ConvolutionShape s = *this;
     s.out_channels = channel_count;
@@ -58,29 +47,23 @@ ConvolutionShape ConvolutionShape::part(std::int32_t channel_count) const {
 }
 
 std::optional<BufferPlan> buffer_plan(const ConvolutionShape& shape, std::int32_t rows,
-                                      std::int32_t columns) {
-    const std::int64_t row = shape.entries_of(columns);
-    std::int64_t wanted = up(row * rows, bank_entries);
-    // The DMA reads on into the next bank when an image of one column all but fills the last one.
-    if (columns == 1 && row * rows * 100 >= wanted * bank_entries * 97) ++wanted;
+                                      std::int32_t columns, Weights weights) {
+    const auto u = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+    const BufferedRows features{u(columns), u(shape.padded_channels() / atom)};
     const std::int64_t bytes =
         shape.bytes_per_kernel() * (shape.depthwise ? 1 : shape.out_channels);
-    const std::int64_t weights = up(up(bytes, spec::cbuf_entry_bytes), bank_entries) + 1;
+    const std::size_t group = u(std::min<std::int64_t>(shape.kernels(), spec::int8_group_kernels) *
+                                shape.bytes_per_kernel());
     BufferPlan plan;
-    plan.keeps_weights = weights + 1 < banks;
-    const std::int64_t group = std::min<std::int64_t>(shape.kernels(), spec::int8_group_kernels) *
-                               shape.bytes_per_kernel();
-    const std::int64_t least =
-        plan.keeps_weights
-            ? weights
-            : std::max<std::int64_t>(streaming_banks,
-                                     up(group, static_cast<std::int64_t>(spec::cbuf_bank_bytes)));
-    if (least >= banks) return std::nullopt;
-    const std::int64_t available = banks - least;
-    plan.data_banks = static_cast<std::int32_t>(std::min(wanted, available));
-    plan.weight_banks = banks - plan.data_banks;
-    plan.rows =
-        static_cast<std::int32_t>(wanted <= available ? rows : bank_entries * available / row);
+    plan.weights = weights;
+    const std::size_t spare = weights == Weights::stay ? spec::spare_weight_banks : 0;
+    const std::size_t least = plan.keeps_weights() ? banks_of_weights(u(bytes)) + spare
+                                                   : banks_of_streamed_weights(group);
+    if (least >= u(banks)) return std::nullopt;
+    const std::size_t available = u(banks) - least;
+    plan.rows = static_cast<std::int32_t>(features.rows_in(available, u(rows)));
+    plan.data_banks = static_cast<std::int32_t>(std::min(features.banks_of(u(rows)), available));
+    plan.weight_banks = static_cast<std::int32_t>(banks) - plan.data_banks;
     return plan;
 }
 
@@ -127,30 +110,59 @@ Rows share_of(std::int32_t count, std::int32_t shares, std::int32_t number) {
 
 }  // namespace
 
+namespace {
+
+/// Some of the columns of all results at a time, so many parts of them.
+struct Columns {
+    std::vector<Stretch> all;
+    std::int32_t widest = 0;  ///< of the input
+};
+Columns columns_of(const ConvolutionShape& shape, std::int32_t parts) {
+    const Side across = side_of_columns(shape);
+    const std::int32_t each = (shape.out_width + parts - 1) / parts;
+    Columns columns;
+    for (std::int32_t first = 0; first < shape.out_width; first += each) {
+        columns.all.push_back(across.stretch(first, std::min(each, shape.out_width - first)));
+        columns.widest = std::max(columns.widest, columns.all.back().count_in);
+    }
+    // The right edge is where the image ends: a single stretch has all its columns.
+    if (columns.all.size() == 1) columns.widest = columns.all.front().count_in = shape.width;
+    return columns;
+}
+
+/// Features and weights, bytes.
+std::int64_t fetched_by(const ConvolutionShape& shape, const Tiling& tiling) {
+    std::int64_t bytes = 0;
+    for (const Tile& tile : tiling.tiles)
+        bytes += std::int64_t{tile.rows.count_in} * tile.columns.count_in * shape.padded_channels();
+    const auto times = static_cast<std::int64_t>(tiling.tiles.size());
+    return bytes + shape.weight_bytes() * (tiling.buffer.keeps_weights() ? 1 : times);
+}
+
+}  // namespace
+
 std::optional<Tiling> tiling_of(const ConvolutionShape& shape, const Rows& rows) {
-    const Side side = side_of_rows(shape), across = side_of_columns(shape);
+    const Side side = side_of_rows(shape);
     const bool whole = rows.count == shape.out_height;
     const std::int32_t rows_in =
         whole ? shape.height : side.stretch(rows.first, rows.count).count_in;
     for (std::int32_t parts = 1; parts <= shape.out_width; ++parts) {
-        const std::int32_t columns = (shape.out_width + parts - 1) / parts;
-        std::vector<Stretch> all;
-        std::int32_t widest = 0;
-        for (std::int32_t first = 0; first < shape.out_width; first += columns) {
-            all.push_back(across.stretch(first, std::min(columns, shape.out_width - first)));
-            widest = std::max(widest, all.back().count_in);
+        const Columns columns = columns_of(shape, parts);
+        std::optional<Tiling> best;
+        bool fits = false;
+        for (const Weights weights : {Weights::stay, Weights::fill, Weights::stream_again}) {
+            const auto buffer = buffer_plan(shape, rows_in, columns.widest, weights);
+            if (!buffer || (weights == Weights::fill && best)) continue;
+            fits = true;
+            Tiling tiling{*buffer, {}};
+            for (const Stretch& down : stretches(side, rows, buffer->rows))
+                for (const Stretch& right : columns.all) tiling.tiles.push_back({down, right});
+            if (tiling.tiles.empty()) continue;
+            if (!best || fetched_by(shape, tiling) < fetched_by(shape, *best))
+                best = std::move(tiling);
         }
-        // The right edge is where the image ends: a single stretch has all its columns.
-        if (all.size() == 1) {
-            all.front().count_in = shape.width;
-            widest = shape.width;
-        }
-        const auto buffer = buffer_plan(shape, rows_in, widest);
-        if (!buffer) return std::nullopt;
-        Tiling tiling{*buffer, {}};
-        for (const Stretch& down : stretches(side, rows, buffer->rows))
-            for (const Stretch& right : all) tiling.tiles.push_back({down, right});
-        if (!tiling.tiles.empty()) return tiling;
+        if (best) return best;
+        if (!fits) return std::nullopt;
     }
     return std::nullopt;
 }

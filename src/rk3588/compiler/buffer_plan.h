@@ -23,16 +23,22 @@ struct ConvolutionShape {
         const;  ///< of the output, as the arrays make them
     [[nodiscard]] std::int64_t bytes_per_kernel() const;
     [[nodiscard]] std::int64_t weight_bytes() const { return bytes_per_kernel() * kernels(); }
-    /// So many pixels of whole atoms, in entries of the CBUF.
-    [[nodiscard]] std::int64_t entries_of(std::int32_t pixels) const;
     /// The same for some of the output channels.
     [[nodiscard]] ConvolutionShape part(std::int32_t channel_count) const;
 };
 
+/// How weights are in the CBUF.
+enum class Weights : std::uint8_t {
+    stay,          ///< all at once, with the spare bank that an independent driver leaves
+    fill,          ///< all at once, without it, as in vendors' programs
+    stream_again,  ///< some at a time, for each task anew
+};
+
 struct BufferPlan {
     std::int32_t data_banks = 0, weight_banks = 0;
-    bool keeps_weights = false;  ///< all are in the banks at once: later tasks use them again
-    std::int32_t rows = 0;       ///< of the input, at once
+    Weights weights = Weights::stay;
+    [[nodiscard]] bool keeps_weights() const { return weights != Weights::stream_again; }
+    std::int32_t rows = 0;  ///< of the input, at once
 };
 
 /// Some of the results along one side of the image, and what of the input they take.
@@ -47,16 +53,19 @@ struct Tile {
     Stretch rows, columns;
 };
 
-/// From an image's part of so many rows and columns. Nothing: a group of kernels does not fit.
+/// From an image's part of so many rows and columns. Nothing: the weights, or a group of kernels
+/// that streams, do not fit.
 [[nodiscard]] std::optional<BufferPlan> buffer_plan(const ConvolutionShape& shape,
-                                                    std::int32_t rows, std::int32_t columns);
+                                                    std::int32_t rows, std::int32_t columns,
+                                                    Weights weights);
 
 struct Rows {
     std::int32_t first = 0, count = 0;
 };
 
 /// Tasks for some rows of all results: whole rows, or where none fits columns, too, from top to
-/// bottom and from left to right.
+/// bottom and from left to right. Weights stay or come again, whichever fetches fewer bytes; they
+/// go without a spare bank only where they do not fit with it.
 struct Tiling {
     BufferPlan buffer;
     std::vector<Tile> tiles;

@@ -60,6 +60,17 @@ bool has_sum(const lowering::Step& step) {
     return conv != nullptr && conv->sum.has_value();
 }
 
+/// How sums become bytes.
+std::string text_of(const Options& options) {
+    std::string text = options.requant == Options::Requant::tflite
+                           ? "tflite: two roundings where a tensor has one scale"
+                           : "exact: one rounding of the exact product";
+    for (const auto& [assumed, name] :
+         {std::pair(options.assume_round, "round"), std::pair(options.assume_nrdma, "nrdma")})
+        if (assumed) text += fmt::format(", assumes {}", name);
+    return text;
+}
+
 constexpr std::size_t all_programs = std::numeric_limits<std::size_t>::max();
 
 class Backend final : public compiler::Backend {
@@ -104,6 +115,7 @@ class Backend final : public compiler::Backend {
         passes.print(pass::place, [&] { return places_of(plan); });
         REEF_CHECK(passes.begin(pass::emit));
         Artifact artifact = REEF_TRY(lowering::emit(plan));
+        artifact.requantisation = text_of(numbers_);
         passes.print(pass::emit, [&] {
             std::string text;
             for (const TaskPlace& task : artifact.tasks)

@@ -5,15 +5,10 @@
 #include <cstdint>
 #include <string>
 
-namespace reef::rk3588 {
+#include "rk3588/artifact/artifact.h"
+#include "rk3588/stream/task_work.h"
 
-/// Bytes that the chip reads and writes in one inference, as its registers say.
-struct BytesMoved {
-    std::uint64_t features = 0, weights = 0, operands = 0, commands = 0, results = 0;
-    [[nodiscard]] std::uint64_t total() const {
-        return features + weights + operands + commands + results;
-    }
-};
+namespace reef::rk3588 {
 
 /// An operator on the chip.
 struct OperatorReport {
@@ -27,12 +22,6 @@ struct OperatorReport {
     std::size_t cores = 1;        ///< that share it
     std::uint64_t cycles = 0;     ///< estimated, without other operators at once
     double worst_gain_error = 0;  ///< of a channel's constants, relative
-};
-
-/// A form that the program uses and that no stream of a real RK3588 has shown in int8.
-struct UnprovenForm {
-    std::string what;
-    std::size_t operators = 0;
 };
 
 }  // namespace reef::rk3588

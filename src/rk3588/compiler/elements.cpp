@@ -6,40 +6,24 @@
 #include <limits>
 #include <vector>
 
+#include "cpu/prepare/fixed_point.h"
+
 namespace reef::rk3588::lowering {
 namespace {
 
 constexpr std::int32_t values = 256, least_value = -128;
 constexpr std::int32_t most_gain = 32767, half_gain = 16384;
 
-/// TFLite's multiplication by a number of 31 bits, with its two roundings; no left shift.
-struct Fraction {
-    std::int32_t multiplier = 0;
-    int right = 0, left = 0;
-
-    explicit Fraction(double real) {
-        int exponent = 0;
-        const double mantissa = std::frexp(real, &exponent);
-        auto m = static_cast<std::int64_t>(std::round(std::ldexp(mantissa, 31)));
-        if (m == std::int64_t{1} << 31) {
-            m /= 2;
-            ++exponent;
-        }
-        if (exponent < -31) {
-            m = 0;
-            exponent = 0;
-        }
-        multiplier = static_cast<std::int32_t>(m);
-        right = std::max(0, -exponent);
-        left = std::max(0, exponent);
-    }
+/// TFLite's multiplication by a real number.
+class Fraction {
+  public:
+    explicit Fraction(double real) : by_(cpu::quantize_multiplier(real)) {}
     [[nodiscard]] std::int32_t of(std::int32_t value) const {
-        const std::int64_t product = (std::int64_t{value} << left) * multiplier;
-        const auto high = static_cast<std::int32_t>((product + (std::int64_t{1} << 30)) >> 31);
-        const auto mask = static_cast<std::int32_t>((std::int64_t{1} << right) - 1);
-        const std::int32_t threshold = (mask >> 1) + (high < 0 ? 1 : 0);
-        return (high >> right) + ((high & mask) > threshold ? 1 : 0);
+        return cpu::multiply_by_quantized_multiplier(value, by_);
     }
+
+  private:
+    cpu::Multiplier by_;
 };
 
 /// TFLite's results: one for each value of a, times one for each of b.

@@ -27,6 +27,8 @@ class Emission {
         for (std::size_t i = 0; i < tasks_.size(); ++i) REEF_CHECK(write(i));
         out_.activation_bytes = plan_.activation_bytes;
         out_.constants = SharedBytes::copy_of(plan_.constants);
+        out_.absorbed = plan_.absorbed;
+        add_unproven(plan_, out_.unproven);
         for (const auto& port : plan_.program->inputs) out_.inputs.push_back(cube(port));
         for (const auto& port : plan_.program->outputs) out_.outputs.push_back(cube(port));
         return std::move(out_);

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "compiler/legalise.h"
 #include "reef_spec/rk3588_machine.h"
 #include "rk3588/compiler/elements.h"
 #include "rk3588/compiler/lowering.h"
@@ -162,6 +163,7 @@ class Lowering {
             plan_.steps.push_back({index, node.inputs, node.outputs[0], std::move(*kind)});
         }
         find_roots(plan_);
+        note_folded();
         return std::move(plan_);
     }
 
@@ -227,8 +229,29 @@ class Lowering {
         add_weights(*kind, operation.weights.view());
         kind->sum = fused;
         fused_away_.push_back(*maker);
+        plan_.absorbed.push_back({static_cast<std::uint32_t>(*maker), conv.name, Absorption::sum,
+                                  static_cast<std::uint32_t>(index)});
         fused_.emplace(index,
                        Step{index, {conv.inputs[0], addend}, node.outputs[0], std::move(*kind)});
+    }
+
+    /// Operators that legalising folded into values of this program.
+    void note_folded() {
+        const Graph& graph = *plan_.graph;
+        const auto touches = [&](ValueId value) {
+            return std::ranges::any_of(plan_.program->nodes, [&](std::size_t n) {
+                return compiler::holds(graph.nodes[n].inputs, value) ||
+                       compiler::holds(graph.nodes[n].outputs, value);
+            });
+        };
+        for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+            const Node& node = graph.nodes[i];
+            const auto* folded = std::get_if<compiler::Folded>(&node.operation);
+            if (folded == nullptr || !touches(compiler::source_of(graph, node.inputs[0]))) continue;
+            plan_.absorbed.push_back({static_cast<std::uint32_t>(i), node.name,
+                                      folded->copies ? Absorption::copied : Absorption::windows,
+                                      static_cast<std::uint32_t>(i)});
+        }
     }
 
     std::uint32_t put(const std::vector<std::byte>& bytes) {

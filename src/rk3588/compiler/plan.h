@@ -95,6 +95,7 @@ struct Plan {
     const compiler::Graph* graph = nullptr;
     const compiler::Program* program = nullptr;
     std::vector<Step> steps;
+    std::vector<AbsorbedOperator> absorbed;
     std::vector<std::byte> constants;
     std::map<ValueId, Fold> folds;           ///< of inputs whose rows are folded
     std::map<ValueId, std::uint32_t> slack;  ///< bytes behind values that are written, too
@@ -132,16 +133,8 @@ void find_roots(Plan& plan);
 /// Of the stages one after the other.
 [[nodiscard]] std::uint64_t cycles_of(const Plan& plan);
 
-/// What one core, or several at once, have to do.
-struct Work {
-    BytesMoved bytes;
-    std::uint64_t array = 0;  ///< cycles of the arrays
-    std::size_t tasks = 0;
-};
 /// Of each core that a step uses, from its first one on.
 [[nodiscard]] std::vector<Work> work_of(const Plan& plan, const Step& step);
-/// Of cores that work at once and share the memory.
-[[nodiscard]] std::uint64_t cycles_of(std::span<const Work> cores);
 
 /// How many cores share a step, and which surfaces of its output one of them makes.
 [[nodiscard]] Rows surfaces_of_core(std::int32_t channels, std::int32_t cores, std::int32_t core);

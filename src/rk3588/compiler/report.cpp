@@ -4,13 +4,14 @@
 
 #include "reef_spec/rk3588_machine.h"
 #include "rk3588/compiler/plan.h"
+#include "rk3588/compiler/tasks.h"
 
 namespace reef::rk3588::lowering {
 namespace {
 
-constexpr std::uint64_t conv_words = 126 + spec::tail_words;
-constexpr std::uint64_t flying_words = 69 + spec::tail_words;
-constexpr std::uint64_t pool_words = 26 + spec::tail_words;
+constexpr std::uint64_t conv_words = conv_register_count + spec::tail_words;
+constexpr std::uint64_t flying_words = flying_register_count + spec::tail_words;
+constexpr std::uint64_t pool_words = pool_register_count + spec::tail_words;
 
 std::uint64_t u(std::int64_t n) {
     return static_cast<std::uint64_t>(n);
@@ -36,7 +37,7 @@ Work work_of_piece(const ConvolutionStep& conv, const Piece& piece) {
     for (const Tile& tile : piece.tiles) {
         const std::uint64_t pixels = u(tile.rows.count) * u(tile.columns.count);
         b.features += u(tile.rows.count_in) * u(tile.columns.count_in) * u(shape.padded_channels());
-        if (&tile == piece.tiles.data() || !piece.buffer.keeps_weights)
+        if (&tile == piece.tiles.data() || !piece.buffer.keeps_weights())
             b.weights += u(shape.weight_bytes());
         b.operands += conv.numbers.factors.empty() ? channels * sizeof(std::int32_t)
                                                    : whole(channels, spec::operand_group_channels) *
@@ -49,16 +50,6 @@ Work work_of_piece(const ConvolutionStep& conv, const Piece& piece) {
         ++work.tasks;
     }
     return work;
-}
-
-void add(Work& sum, const Work& more) {
-    sum.bytes.features += more.bytes.features;
-    sum.bytes.weights += more.bytes.weights;
-    sum.bytes.operands += more.bytes.operands;
-    sum.bytes.commands += more.bytes.commands;
-    sum.bytes.results += more.bytes.results;
-    sum.array += more.array;
-    sum.tasks += more.tasks;
 }
 
 struct WorkOf {
@@ -74,7 +65,7 @@ struct WorkOf {
         for (const Piece& piece : conv.pieces) {
             const auto core = static_cast<std::size_t>(piece.core);
             if (works.size() <= core) works.resize(core + 1);
-            add(works[core], work_of_piece(conv, piece));
+            works[core] += work_of_piece(conv, piece);
         }
         return works;
     }
@@ -113,7 +104,7 @@ OperatorReport cost_of(const Plan& plan, const Step& step) {
     r.name = plan.graph->nodes[step.node].name;
     const auto works = work_of(plan, step);
     Work all;
-    for (const Work& work : works) add(all, work);
+    for (const Work& work : works) all += work;
     r.tasks = all.tasks;
     r.bytes = all.bytes;
     r.cycles = cycles_of(works);
@@ -151,6 +142,8 @@ void forms_of(const Plan& plan, const Step& step, const ConvolutionStep& conv, F
         out.emplace_back("operands by channel of a depthwise convolution, 64 bytes for 8 channels");
     if (conv.shape.depthwise && (w.dilation_h > 1 || w.dilation_w > 1))
         out.emplace_back("a depthwise convolution with dilation");
+    if (conv.pieces.front().buffer.weights == Weights::fill)
+        out.emplace_back("weights that fill all their banks and stay");
     if (w.top > 1 || w.left > 1) out.emplace_back("padding of more than one pixel");
     if (w.stride_h > 2 || w.stride_w > 2) out.emplace_back("a stride above two");
     if (conv.shape.height != conv.shape.width) out.emplace_back("an image that is not square");
@@ -184,21 +177,6 @@ void forms_of(const Plan&, const Step&, const PlacedStep&, Forms&) {}
 
 std::vector<Work> work_of(const Plan& plan, const Step& step) {
     return std::visit(WorkOf{plan, step}, step.kind);
-}
-
-std::uint64_t cycles_of(std::span<const Work> cores) {
-    std::uint64_t array = 0, bytes = 0;
-    std::size_t tasks = 0;
-    for (const Work& work : cores) {
-        array = std::max(array, work.array);
-        tasks = std::max(tasks, work.tasks);
-        bytes += work.bytes.total();
-    }
-    const double memory =
-        static_cast<double>(bytes) / (cores.size() > 1 ? spec::assumed::bytes_per_cycle_of_all_cores
-                                                       : spec::assumed::bytes_per_cycle);
-    return std::max(array, static_cast<std::uint64_t>(memory)) +
-           tasks * static_cast<std::uint64_t>(spec::assumed::task_cycles);
 }
 
 std::uint64_t cycles_of(const Plan& plan) {

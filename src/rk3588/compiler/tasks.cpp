@@ -4,60 +4,31 @@
 #include <array>
 
 #include "reef_spec/rk3588_machine.h"
+#include "rk3588/regs/register_order.h"
 
 namespace reef::rk3588::lowering {
 namespace {
 
-/// Registers in the order of their offsets.
-struct Span {
-    RegisterIndex first, last;
-};
-consteval Span span(std::string_view first, std::string_view last) {
-    return {register_named(first), register_named(last)};
-}
-consteval Span one(std::string_view name) {
-    return span(name, name);
-}
 /// The order in which an independent driver, whose streams run on real chips, writes registers;
 /// several of them twice.
-constexpr std::array conv_front = {one("CNA_CBUF_CON0"),
-                                   one("CNA_DCOMP_REGNUM"),
-                                   one("CNA_DCOMP_CTRL"),
-                                   one("CNA_CONV_CON1"),
-                                   one("DPU_S_POINTER"),
-                                   one("DPU_RDMA_S_POINTER"),
-                                   span("CNA_CONV_CON1", "CNA_FC_DATA_SIZE1"),
-                                   span("CNA_DCOMP_CTRL", "CNA_PAD_CON1"),
-                                   span("CORE_MISC_CFG", "CORE_UNDOCUMENTED_3030")};
-constexpr std::array flying_front = {one("DPU_S_POINTER"), one("DPU_RDMA_S_POINTER")};
-constexpr std::array both_back = {span("DPU_FEATURE_MODE_CFG", "DPU_LUT_LO_SLOPE_SHIFT"),
-                                  span("DPU_RDMA_DATA_CUBE_WIDTH", "DPU_RDMA_EW_SURF_NOTCH")};
-
+constexpr auto conv_order = in_order<conv_register_count>(std::array{
+    registers("CNA_CBUF_CON0"), registers("CNA_DCOMP_REGNUM"), registers("CNA_DCOMP_CTRL"),
+    registers("CNA_CONV_CON1"), registers("DPU_S_POINTER"), registers("DPU_RDMA_S_POINTER"),
+    registers("CNA_CONV_CON1", "CNA_FC_DATA_SIZE1"), registers("CNA_DCOMP_CTRL", "CNA_PAD_CON1"),
+    registers("CORE_MISC_CFG", "CORE_UNDOCUMENTED_3030"),
+    registers("DPU_FEATURE_MODE_CFG", "DPU_LUT_LO_SLOPE_SHIFT"),
+    registers("DPU_RDMA_DATA_CUBE_WIDTH", "DPU_RDMA_EW_SURF_NOTCH")});
+constexpr auto flying_order = in_order<flying_register_count>(
+    std::array{registers("DPU_S_POINTER"), registers("DPU_RDMA_S_POINTER"),
+               registers("DPU_FEATURE_MODE_CFG", "DPU_LUT_LO_SLOPE_SHIFT"),
+               registers("DPU_RDMA_DATA_CUBE_WIDTH", "DPU_RDMA_EW_SURF_NOTCH")});
 /// As many words as vendor tasks of the PPU have.
-constexpr std::array pool_front = {one("PPU_S_POINTER"), one("PPU_RDMA_S_POINTER")};
-constexpr std::array pool_back = {span("PPU_DATA_CUBE_IN_WIDTH", "PPU_MISC_CTRL"),
-                                  span("PPU_RDMA_CUBE_IN_WIDTH", "PPU_RDMA_DATA_FORMAT")};
-
-template <std::size_t count>
-consteval std::array<RegisterIndex, count> in_order(std::span<const Span> front,
-                                                    std::span<const Span> back) {
-    std::array<RegisterIndex, count> order{};
-    std::size_t n = 0;
-    const auto add = [&](std::span<const Span> spans) {
-        for (const Span& each : spans)
-            for (RegisterIndex i = each.first; i <= each.last; ++i) order[n++] = i;
-    };
-    add(front);
-    add(back);
-    if (n != count) throw "the order has another number of words";
-    return order;
-}
-constexpr auto conv_order = in_order<126>(conv_front, both_back);
-constexpr auto flying_order = in_order<69>(flying_front, both_back);
-constexpr auto pool_order = in_order<26>(pool_front, pool_back);
+constexpr auto pool_order = in_order<pool_register_count>(
+    std::array{registers("PPU_S_POINTER"), registers("PPU_RDMA_S_POINTER"),
+               registers("PPU_DATA_CUBE_IN_WIDTH", "PPU_MISC_CTRL"),
+               registers("PPU_RDMA_CUBE_IN_WIDTH", "PPU_RDMA_DATA_FORMAT")});
 
 constexpr std::int64_t atom_size = static_cast<std::int64_t>(spec::atom_bytes);
-constexpr std::int64_t longest_burst = 15;
 constexpr std::int64_t to_memory = 2;
 
 void start_groups(RegisterSet& r) {
@@ -78,7 +49,7 @@ struct Results {
 
 void set_results(RegisterSet& r, const Results& o) {
     r.set<"DPU_FEATURE_MODE_CFG.OUTPUT_MODE">(to_memory);
-    r.set<"DPU_FEATURE_MODE_CFG.BURST_LEN">(longest_burst);
+    r.set<"DPU_FEATURE_MODE_CFG.BURST_LEN">(spec::longest_burst);
     r.set<"DPU_DST_SURF_STRIDE.DST_SURF_STRIDE">(o.surface / atom_size);
     r.set<"DPU_DATA_CUBE_WIDTH.WIDTH">(o.width - 1);
     r.set<"DPU_DATA_CUBE_HEIGHT.HEIGHT">(o.height - 1);
@@ -91,7 +62,7 @@ void set_results(RegisterSet& r, const Results& o) {
     r.set<"DPU_RDMA_DATA_CUBE_WIDTH.WIDTH">(o.width - 1);
     r.set<"DPU_RDMA_DATA_CUBE_HEIGHT.HEIGHT">(o.height - 1);
     r.set<"DPU_RDMA_DATA_CUBE_CHANNEL.CHANNEL">(o.stepped - 1);
-    r.set<"DPU_RDMA_FEATURE_MODE_CFG.BURST_LEN">(longest_burst);
+    r.set<"DPU_RDMA_FEATURE_MODE_CFG.BURST_LEN">(spec::longest_burst);
     r.set<"DPU_RDMA_WEIGHT.M_WEIGHT">(1);
     r.set<"DPU_RDMA_WEIGHT.B_WEIGHT">(1);
     r.set<"DPU_RDMA_WEIGHT.N_WEIGHT">(1);
@@ -143,11 +114,11 @@ void set_biases(RegisterSet& r, const Requantisation& n) {
 }
 
 void set_window(RegisterSet& r, const ConvolutionShape& shape, const Tile& tile) {
-    constexpr std::int64_t extra_grains = 51;
     const auto& w = shape.window;
     r.set<"CNA_CONV_CON1.CONV_MODE">(shape.depthwise ? spec::value::conv_mode::depthwise_
                                                      : spec::value::conv_mode::direct_);
-    r.set<"CNA_CONV_CON2.FEATURE_GRAINS">(extra_grains + w.stride_h);
+    r.set<"CNA_CONV_CON2.FEATURE_GRAINS">(static_cast<std::int64_t>(spec::spare_grains) +
+                                          w.stride_h);
     r.set<"CNA_CONV_CON3.CONV_X_STRIDE">(w.stride_w);
     r.set<"CNA_CONV_CON3.CONV_Y_STRIDE">(w.stride_h);
     r.set<"CNA_CONV_CON3.ATROUS_X_DILATION">(w.dilation_w - 1);
@@ -183,8 +154,8 @@ void set_features(RegisterSet& r, const ConvolutionShape& shape, const Tile& til
     r.set<"CNA_CVT_CON2.CVT_SCALE1">(1);
     r.set<"CNA_CVT_CON3.CVT_SCALE2">(1);
     r.set<"CNA_CVT_CON4.CVT_SCALE3">(1);
-    r.set<"CNA_DMA_CON0.DATA_BURST_LEN">(longest_burst);
-    r.set<"CNA_DMA_CON0.WEIGHT_BURST_LEN">(longest_burst);
+    r.set<"CNA_DMA_CON0.DATA_BURST_LEN">(spec::longest_burst);
+    r.set<"CNA_DMA_CON0.WEIGHT_BURST_LEN">(spec::longest_burst);
     r.set<"CNA_DMA_CON1.LINE_STRIDE">(lines * width);
     r.set<"CNA_DMA_CON2.SURF_STRIDE">(std::int64_t{shape.height} * width - lines * columns);
     r.set<"CNA_FC_DATA_SIZE0.DMA_WIDTH">(columns);
@@ -366,7 +337,7 @@ TaskRegisters convolution_task(const Plan& plan, const Step& step, const Convolu
     start_groups(r);
     r.set<"CNA_CBUF_CON0.DATA_BANK">(piece.buffer.data_banks);
     r.set<"CNA_CBUF_CON0.WEIGHT_BANK">(piece.buffer.weight_banks);
-    r.set<"CNA_CBUF_CON0.WEIGHT_REUSE">(number != 0 && piece.buffer.keeps_weights ? 1 : 0);
+    r.set<"CNA_CBUF_CON0.WEIGHT_REUSE">(number != 0 && piece.buffer.keeps_weights() ? 1 : 0);
     set_window(r, shape, tile);
     set_features(r, shape, tile);
     r.set<"CNA_PAD_CON1.PAD_VALUE">(pad_value(conv.input_zero));
@@ -432,7 +403,8 @@ TaskRegisters element_task(const Plan& plan, const Step& step, const ElementStep
 /// The values of captured tasks, but for the elements: int8 is what no real chip has shown.
 TaskRegisters pool_task(const Plan& plan, const Step& step, const PoolStep& pool,
                         std::int32_t core) {
-    constexpr std::int64_t captured_burst = 3, least = -128, value_bits = (1 << 19) - 1;
+    constexpr std::int64_t least = -128;
+    constexpr FieldPlace pad = field_named("PPU_PADDING_VALUE_1_CFG.PAD_VALUE_0");
     TaskRegisters task(pool_order, Blocks::pooling);
     RegisterSet& r = task.registers;
     const auto [out, first] = share_of(plan.cube(step.output), pool.cores, core);
@@ -457,9 +429,9 @@ TaskRegisters pool_task(const Plan& plan, const Step& step, const PoolStep& pool
     r.set<"PPU_POOLING_PADDING_CFG.PAD_TOP">(w.top);
     r.set<"PPU_POOLING_PADDING_CFG.PAD_RIGHT">(pool.right);
     r.set<"PPU_POOLING_PADDING_CFG.PAD_BOTTOM">(pool.bottom);
-    r.set<"PPU_PADDING_VALUE_1_CFG.PAD_VALUE_0">(least & value_bits);
+    r.set<"PPU_PADDING_VALUE_1_CFG.PAD_VALUE_0">(least & pad.mask());
     r.set<"PPU_DATA_FORMAT.PROC_PRECISION">(spec::value::precision::int8_);
-    r.set<"PPU_MISC_CTRL.BURST_LEN">(captured_burst);
+    r.set<"PPU_MISC_CTRL.BURST_LEN">(spec::pool_burst);
     r.set<"PPU_RDMA_DATA_FORMAT.IN_PRECISION">(spec::value::element_size::bits_8_);
     task.address<"PPU_DST_BASE_ADDR.DST_BASE_ADDR", spec::atom_bytes>(Area::activations,
                                                                       out.offset);

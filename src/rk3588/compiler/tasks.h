@@ -12,6 +12,11 @@
 
 namespace reef::rk3588::lowering {
 
+/// Words of a convolution, of a task of the DPU and of one of the PPU, without their tails.
+inline constexpr std::size_t conv_register_count = 126;
+inline constexpr std::size_t flying_register_count = 69;
+inline constexpr std::size_t pool_register_count = 26;
+
 /// A task, and which of its registers hold offsets.
 struct TaskRegisters {
     TaskRegisters(std::span<const RegisterIndex> words, std::uint32_t started)

@@ -75,7 +75,7 @@ Driver::Driver()
                  .sentence = "a simulated core, which executes command words from memory alone",
                  .naming = runtime::Naming::optional,
                  .name_means = "NAME",
-                 .capabilities = {Capability::computes, Capability::simulated}},
+                 .capabilities = {Capability::computes, Capability::simulated, Capability::layers}},
                 {.backend = "rknpu",
                  .sentence = "the first core behind the vendor's kernel driver, 0.9.6 to 0.9.8",
                  .naming = runtime::Naming::optional,

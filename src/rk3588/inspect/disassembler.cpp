@@ -1,6 +1,7 @@
 #include "rk3588/inspect/disassembler.h"
 
 #include "reef/rk3588/command_words.h"
+#include "rk3588/artifact/artifact.h"
 #include "rk3588/stream/container.h"
 #include "rk3588/stream/stream_check.h"
 
@@ -17,8 +18,22 @@ const hw::InstructionSet& Disassembler::instruction_set() const {
     return command_words();
 }
 
-Result<std::vector<chip::Program>> Disassembler::programs_of(const model::Model&) const {
-    return std::vector<chip::Program>{};
+Result<std::vector<chip::Program>> Disassembler::programs_of(const model::Model& model) const {
+    std::vector<chip::Program> programs;
+    for (const model::Subgraph& graph : model.subgraphs)
+        for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+            const model::Operator& op = graph.operators[i];
+            if (!is_compiled(op)) continue;
+            const std::string place = model::place_of(graph, i);
+            const Artifact artifact =
+                REEF_TRY(in_place(read_artifact(op.custom_options.view()), place));
+            chip::Program program{"RK3588", {}};
+            for (const TaskPlace& task : artifact.tasks)
+                program.streams.push_back(SharedBytes::copy_of(std::as_bytes(
+                    std::span(artifact.commands).subspan(task.first_word, task.words))));
+            programs.push_back(std::move(program));
+        }
+    return programs;
 }
 
 Result<std::vector<chip::Program>> Disassembler::programs_in(const SharedBytes& file) const {

@@ -46,6 +46,10 @@ struct Prepared {
     PooledBuffer commands, a, c;
     std::vector<std::vector<drm::SubmittedTask>> tasks;
     std::vector<std::span<const drm::SubmittedTask>> cores;
+
+    [[nodiscard]] std::size_t held_bytes() const {
+        return commands.get().bytes.size() + a.get().bytes.size() + c.get().bytes.size();
+    }
 };
 
 /// Packed stretch by stretch of B's rows, each as kernels of its own.
@@ -75,6 +79,13 @@ struct ResidentMatrix::Impl {
     std::string name;
     PooledBuffer packed;
     std::list<Prepared> prepared;  ///< last used first
+
+    /// Of the NPU's memory, with what products need beside B.
+    [[nodiscard]] std::size_t held_bytes() const {
+        std::size_t bytes = packed.get().bytes.size();
+        for (const Prepared& p : prepared) bytes += p.held_bytes();
+        return bytes;
+    }
 };
 
 MatrixElements ResidentMatrix::elements() const {
@@ -131,9 +142,10 @@ std::shared_ptr<ResidentMatrix::Impl> Matmul::Impl::find(std::string_view name) 
 void Matmul::Impl::evict() {
     std::size_t bytes = 0;
     for (auto it = cache.begin(); it != cache.end();) {
-        bytes += (*it)->shape.weight_bytes();
+        const std::size_t held = (*it)->held_bytes();
+        bytes += held;
         const bool goes = bytes > options.cache_bytes && it->use_count() == 1;
-        if (goes) bytes -= (*it)->shape.weight_bytes();
+        if (goes) bytes -= held;
         it = goes ? cache.erase(it) : std::next(it);
     }
 }
@@ -211,6 +223,7 @@ Result<Prepared*> Matmul::Impl::prepare(Matrix& b, std::size_t m) {
     }
     all.push_front(REEF_TRY(make(b, m)));
     if (all.size() > kept) all.pop_back();
+    evict();
     return &all.front();
 }
 

@@ -4,44 +4,28 @@
 #include <functional>
 
 #include "reef_spec/rk3588_machine.h"
+#include "rk3588/layout/convolution_buffer.h"
+#include "rk3588/regs/register_set.h"
 
 namespace reef::rk3588::matmul {
 namespace {
 
-constexpr std::size_t bank_entries = spec::cbuf_bank_bytes / spec::cbuf_entry_bytes;
-/// Sums of int8 that others have measured exact.
-constexpr std::size_t most_k_bytes = 8192;
-constexpr std::size_t most_columns = 4096;
-/// Of one start, in the fields of the input's height.
-constexpr std::size_t most_rows = 2044;
-/// Rows of A are stored in fours unless there is one.
-constexpr std::size_t row_step = 4;
-/// Least banks of weights that come again with each task.
-constexpr std::size_t streaming_banks = 5;
+constexpr std::size_t row_step = spec::product_row_step;
+/// Of one start: the arrays wait for as many rows as FEATURE_GRAINS says.
+constexpr std::size_t most_rows =
+    field_named("CNA_CONV_CON2.FEATURE_GRAINS").mask() - spec::product_spare_grains;
 
 std::size_t up(std::size_t value, std::size_t step) {
     return (value + step - 1) / step;
 }
 
-/// Entries of the CBUF that one row of A takes.
-std::size_t entries_of(std::size_t row_bytes) {
-    constexpr std::size_t atoms_of_entry = spec::cbuf_entry_bytes / spec::atom_bytes;
-    const std::size_t atoms = up(row_bytes, spec::atom_bytes), rest = atoms % atoms_of_entry;
-    return atoms / atoms_of_entry + (rest == 0 ? 0 : 1);
-}
-
-/// Banks that so many rows take: the DMA reads on behind a last bank that is all but full.
-std::size_t banks_of(std::size_t rows, std::size_t row_bytes) {
-    const std::size_t entries = entries_of(row_bytes) * rows;
-    const std::size_t banks = up(entries, bank_entries);
-    return entries * 100 >= banks * bank_entries * 97 ? banks + 1 : banks;
+BufferedRows rows_of(std::size_t row_bytes) {
+    return {.pixels = 1, .atoms = up(row_bytes, spec::atom_bytes)};
 }
 
 /// Rows for so many banks, whole steps of them.
 std::size_t rows_for(std::size_t banks, std::size_t row_bytes, std::size_t stored_rows) {
-    std::size_t rows =
-        std::min({bank_entries * banks / entries_of(row_bytes), stored_rows, most_rows});
-    while (rows > 0 && banks_of(rows, row_bytes) > banks) --rows;
+    const std::size_t rows = rows_of(row_bytes).rows_in(banks, std::min(stored_rows, most_rows));
     return rows < row_step ? rows : rows / row_step * row_step;
 }
 
@@ -56,14 +40,13 @@ struct Cut {
 Cut cut_of(const ProductShape& s, std::size_t k, std::size_t n, std::size_t columns, bool stays) {
     const std::size_t row_bytes = k * s.element_bytes(), weights = columns * row_bytes;
     const std::size_t group = std::min(columns, std::size_t{spec::int8_group_kernels}) * row_bytes;
-    const std::size_t banks = stays ? up(weights, spec::cbuf_bank_bytes)
-                                    : std::max(streaming_banks, up(group, spec::cbuf_bank_bytes));
+    const std::size_t banks = stays ? banks_of_weights(weights) : banks_of_streamed_weights(group);
     if (banks >= spec::cbuf_banks) return {};
     Cut cut{.columns = columns,
             .rows = rows_for(spec::cbuf_banks - banks, row_bytes, s.stored_m())};
     if (cut.rows == 0) return {};
     cut.data_banks = static_cast<unsigned>(
-        std::min<std::size_t>(spec::cbuf_banks - banks, banks_of(cut.rows, row_bytes)));
+        std::min<std::size_t>(spec::cbuf_banks - banks, rows_of(row_bytes).banks_of(cut.rows)));
     cut.weight_banks = static_cast<unsigned>(spec::cbuf_banks) - cut.data_banks;
     cut.stays = stays;
     const std::size_t row_tiles = up(s.stored_m(), cut.rows), column_tiles = up(n, columns);
@@ -78,9 +61,10 @@ Cut best_cut(const ProductShape& s, std::size_t k, std::size_t n) {
         if (cut.rows == 0) return;
         if (best.rows == 0 || cut.bytes < best.bytes) best = cut;
     };
-    take(cut_of(s, k, n, std::min(n, most_columns), false));
+    take(cut_of(s, k, n, std::min(n, spec::most_product_columns), false));
     for (std::size_t columns = s.group(); columns < n + s.group(); columns += s.group())
-        if (columns <= most_columns) take(cut_of(s, k, n, std::min(n, columns), true));
+        if (columns <= spec::most_product_columns)
+            take(cut_of(s, k, n, std::min(n, columns), true));
     return best;
 }
 
@@ -107,7 +91,7 @@ std::uint64_t ProductPlan::bytes_moved() const {
 }
 
 std::size_t k_tile_size(const ProductShape& shape) {
-    return std::min(shape.stored_k(), most_k_bytes / shape.element_bytes());
+    return std::min(shape.stored_k(), spec::most_exact_sum_bytes / shape.element_bytes());
 }
 
 ProductPlan plan_product(const ProductShape& s, std::size_t cores) {

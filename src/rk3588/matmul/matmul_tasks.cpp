@@ -3,38 +3,17 @@
 #include <array>
 
 #include "reef_spec/rk3588_machine.h"
-#include "rk3588/regs/register_set.h"
+#include "rk3588/regs/register_order.h"
 
 namespace reef::rk3588::matmul {
 namespace {
 
-struct Stretch {
-    RegisterIndex first, last;
-};
-consteval Stretch stretch(std::string_view first, std::string_view last) {
-    return {register_named(first), register_named(last)};
-}
-consteval Stretch single(std::string_view name) {
-    return stretch(name, name);
-}
 /// The blocks in the order of the closed library's products: pointers, CNA, CORE, DPU.
-constexpr std::array blocks_in_order = {
-    single("DPU_S_POINTER"), stretch("CNA_CONV_CON1", "CNA_FC_DATA_SIZE1"),
-    stretch("CNA_DCOMP_CTRL", "CNA_PAD_CON1"), stretch("CORE_MISC_CFG", "CORE_UNDOCUMENTED_3030"),
-    stretch("DPU_FEATURE_MODE_CFG", "DPU_LUT_LO_SLOPE_SHIFT")};
-
-consteval std::size_t words_in_order() {
-    std::size_t count = 0;
-    for (const Stretch& each : blocks_in_order) count += each.last - each.first + 1U;
-    return count;
-}
-constexpr auto order = [] {
-    std::array<RegisterIndex, words_in_order()> out{};
-    std::size_t n = 0;
-    for (const Stretch& each : blocks_in_order)
-        for (RegisterIndex i = each.first; i <= each.last; ++i) out[n++] = i;
-    return out;
-}();
+constexpr auto order = in_order<104>(
+    std::array{registers("DPU_S_POINTER"), registers("CNA_CONV_CON1", "CNA_FC_DATA_SIZE1"),
+               registers("CNA_DCOMP_CTRL", "CNA_PAD_CON1"),
+               registers("CORE_MISC_CFG", "CORE_UNDOCUMENTED_3030"),
+               registers("DPU_FEATURE_MODE_CFG", "DPU_LUT_LO_SLOPE_SHIFT")});
 constexpr std::size_t task_words_count = order.size() + spec::tail_words;
 constexpr std::uint32_t task_blocks = Blocks::cna | Blocks::core | Blocks::dpu;
 /// Tasks begin at such multiples.
@@ -49,7 +28,7 @@ std::int64_t i(std::size_t n) {
 
 /// Rows of A one below the other: their bytes are the channels of single pixels.
 void set_features(RegisterSet& r, const ProductShape& s, const ProductTask& t) {
-    constexpr std::int64_t longest_burst = 15, entry = spec::data_entry_bytes;
+    constexpr std::int64_t entry = spec::data_entry_bytes;
     const std::int64_t row_bytes = i(t.k * s.element_bytes());
     const std::int64_t line = i(s.stored_k() * s.element_bytes()) / atom_size;
     const bool half = s.elements == MatrixElements::fp16;
@@ -58,7 +37,7 @@ void set_features(RegisterSet& r, const ProductShape& s, const ProductTask& t) {
     r.set<"CNA_CONV_CON1.IN_PRECISION">(precision);
     r.set<"CNA_CONV_CON1.PROC_PRECISION">(precision);
     r.set<"CNA_CONV_CON1.GROUP_LINE_OFF">(1);
-    r.set<"CNA_CONV_CON2.FEATURE_GRAINS">(std::min<std::int64_t>(i(t.rows) + 1, 1023));
+    r.set<"CNA_CONV_CON2.FEATURE_GRAINS">(i(t.rows + spec::product_spare_grains));
     r.set<"CNA_CONV_CON3.CONV_X_STRIDE">(1);
     r.set<"CNA_CONV_CON3.CONV_Y_STRIDE">(1);
     r.set<"CNA_DATA_SIZE0.DATAIN_WIDTH">(1);
@@ -78,8 +57,8 @@ void set_features(RegisterSet& r, const ProductShape& s, const ProductTask& t) {
     r.set<"CNA_CVT_CON2.CVT_SCALE1">(1);
     r.set<"CNA_CVT_CON3.CVT_SCALE2">(1);
     r.set<"CNA_CVT_CON4.CVT_SCALE3">(1);
-    r.set<"CNA_DMA_CON0.DATA_BURST_LEN">(longest_burst);
-    r.set<"CNA_DMA_CON0.WEIGHT_BURST_LEN">(longest_burst);
+    r.set<"CNA_DMA_CON0.DATA_BURST_LEN">(spec::longest_burst);
+    r.set<"CNA_DMA_CON0.WEIGHT_BURST_LEN">(spec::longest_burst);
     r.set<"CNA_DMA_CON1.LINE_STRIDE">(line);
     // The next atom of a row is the next surface.
     r.set<"CNA_DMA_CON2.SURF_STRIDE">(0);
@@ -99,7 +78,7 @@ void set_weights(RegisterSet& r, const ProductShape& s, const ProductTask& t) {
 
 /// All stages off; sums of four bytes go out as they are, row by row.
 void set_results(RegisterSet& r, const ProductShape& s, const ProductTask& t) {
-    constexpr std::int64_t to_memory = 2, longest_burst = 15;
+    constexpr std::int64_t to_memory = 2;
     const bool half = s.elements == MatrixElements::fp16;
     const std::int64_t in = half ? spec::value::precision::fp16_ : spec::value::precision::int8_;
     const std::int64_t out = half ? spec::value::precision::fp32_ : spec::value::precision::int32_;
@@ -111,7 +90,7 @@ void set_results(RegisterSet& r, const ProductShape& s, const ProductTask& t) {
     r.set<"DPU_S_POINTER.EXECUTER_PP_EN">(1);
     r.set<"DPU_S_POINTER.POINTER_PP_MODE">(1);
     r.set<"DPU_FEATURE_MODE_CFG.OUTPUT_MODE">(to_memory);
-    r.set<"DPU_FEATURE_MODE_CFG.BURST_LEN">(longest_burst);
+    r.set<"DPU_FEATURE_MODE_CFG.BURST_LEN">(spec::longest_burst);
     r.set<"DPU_DATA_FORMAT.IN_PRECISION">(in);
     r.set<"DPU_DATA_FORMAT.PROC_PRECISION">(in);
     r.set<"DPU_DATA_FORMAT.OUT_PRECISION">(out);

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "rk3588/layout/convolution_buffer.h"
 #include "rk3588/sim/arithmetic.h"
 
 namespace reef::rk3588::sim {
@@ -66,14 +67,6 @@ void add_time_fields(WatchedRegisters& r) {
 }
 
 }  // namespace
-
-unsigned entries_of_row(unsigned width, unsigned atoms) {
-    constexpr unsigned atoms_of_entry = spec::cbuf_entry_bytes / spec::atom_bytes;
-    const unsigned rest = atoms % atoms_of_entry;
-    // Three atoms of a pixel are stored like eight.
-    const unsigned last = rest == 3 ? width : (rest * width + atoms_of_entry - 1) / atoms_of_entry;
-    return atoms / atoms_of_entry * width + last;
-}
 
 Result<Elements> elements_of(std::uint32_t precision, const char* field) {
     if (precision == spec::value::precision::int8_) return Elements::int8;

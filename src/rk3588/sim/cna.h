@@ -44,7 +44,4 @@ class Cna {
     StoredWeights stored_;
 };
 
-/// Entries of the CBUF that a row of features takes: cubes of whole atoms.
-[[nodiscard]] unsigned entries_of_row(unsigned width, unsigned atoms);
-
 }  // namespace reef::rk3588::sim

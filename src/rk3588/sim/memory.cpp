@@ -7,15 +7,6 @@
 
 namespace reef::rk3588::sim {
 
-Traffic& Traffic::operator+=(const Traffic& other) {
-    commands += other.commands;
-    features += other.features;
-    weights += other.weights;
-    operands += other.operands;
-    results += other.results;
-    return *this;
-}
-
 void Accesses::add(std::vector<Range>& list, std::uint64_t address, std::uint64_t size) {
     if (size == 0) return;
     if (!list.empty() && list.back().end == address)

@@ -7,21 +7,11 @@
 #include <vector>
 
 #include "reef/base/bytes.h"
+#include "rk3588/stream/task_work.h"
 
 namespace reef::rk3588::sim {
 
-/// Bytes that passed between the chip and its memory.
-struct Traffic {
-    std::uint64_t commands = 0;
-    std::uint64_t features = 0;
-    std::uint64_t weights = 0;
-    std::uint64_t operands = 0;  ///< of the DPU and the PPU
-    std::uint64_t results = 0;
-    [[nodiscard]] std::uint64_t total() const {
-        return commands + features + weights + operands + results;
-    }
-    Traffic& operator+=(const Traffic& other);
-};
+using Traffic = BytesMoved;
 
 /// What a buffer holds before a run. Bytes that are unknown may be read when somebody wrote them.
 enum class Contents : std::uint8_t { known, unknown };

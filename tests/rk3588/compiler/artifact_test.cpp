@@ -39,6 +39,19 @@ TEST(Rk3588Artifact, IsReadAsWritten) {
     EXPECT_FALSE(artifact.relocations.empty());
 }
 
+TEST(Rk3588Artifact, KeepsWhatPeopleWantToKnow) {
+    auto artifact = small_artifact();
+    EXPECT_THAT(artifact.requantisation, HasSubstr("tflite"));
+    EXPECT_FALSE(artifact.unproven.empty());
+    artifact.absorbed = {{7, "PAD", rk3588::Absorption::windows, 7},
+                         {9, "CONV_2D", rk3588::Absorption::sum, 10}};
+    const auto again = rk3588::read_artifact(write_artifact(artifact));
+    ASSERT_TRUE(again) << again.error().message();
+    EXPECT_EQ(*again, artifact);
+    artifact.absorbed[0].how = static_cast<rk3588::Absorption>(3);
+    expect_refused(artifact, "absorption 3");
+}
+
 TEST(Rk3588Artifact, EveryTruncationIsRefused) {
     const auto bytes = write_artifact(small_artifact());
     for (std::size_t n = 0; n < bytes.size(); n += 1 + n / 16)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "rk3588/stream/task_work.h"
+
 namespace reef::test {
 namespace {
 
@@ -42,6 +44,11 @@ Status ChipMemory::run(const rk3588::ArtifactOperator& op) {
         machine_.run(base[0] + task.first_word * static_cast<std::uint32_t>(sizeof(std::uint64_t)),
                      task.words, op.tasks));
     traffic_ += report.traffic();
+    // What registers say of a task is what it does.
+    for (std::size_t t = 0; t < report.tasks.size(); ++t) {
+        const auto words = REEF_TRY(task_of(artifact_, op.first_task + t));
+        EXPECT_EQ(rk3588::work_of(words).bytes, report.tasks[t].traffic) << op.name << " " << t;
+    }
     return {};
 }
 

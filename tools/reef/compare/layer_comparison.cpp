@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "compare/fed_operators.h"
 #include "inputs/chips.h"
 #include "inputs/tensor_set.h"
 #include "outputs/array_output.h"
@@ -28,6 +30,13 @@ Result<OpenModel> open_for_tensors(const std::string& path, DeviceOptions device
 struct Files {
     const chip::LayerGatherer* gatherer = nullptr;
     std::vector<bool> on_chip;  ///< by operator of the plain model
+    chip::LayerReference reference;
+};
+
+/// What the CPU computed of the plain model.
+struct PlainTensors {
+    const model::Subgraph& graph;
+    std::function<Bytes(model::TensorIndex)> tensor;
 };
 
 /// Whether there is anything to compare, before anything runs, and who gathers the layers.
@@ -50,14 +59,15 @@ Result<Files> check_files(const LayersToCompare& what) {
                               chips));
     }
     REEF_CHECK(in_place(runtime::check_plain_model(compiled, plain), what.plain));
-    return Files{gatherer, REEF_TRY(gatherer->on_chip(compiled, plain))};
+    return Files{gatherer, REEF_TRY(gatherer->on_chip(compiled, plain)),
+                 REEF_TRY(gatherer->reference(compiled))};
 }
 
 /// A computed tensor of the plain model that nothing else was compared with and whose bytes, in its
 /// type, are the layer's: nothing when there are several.
-std::optional<model::TensorIndex> find_by_values(std::size_t layer, const runtime::Session& plain,
+std::optional<model::TensorIndex> find_by_values(std::size_t layer, const PlainTensors& plain,
                                                  const LayerComparison& result) {
-    const auto& graph = plain.graph();
+    const auto& graph = plain.graph;
     std::optional<model::TensorIndex> found;
     for (const model::Operator& op : graph.operators)
         for (const model::TensorIndex index : op.outputs) {
@@ -77,7 +87,7 @@ std::optional<model::TensorIndex> find_by_values(std::size_t layer, const runtim
     return found;
 }
 
-void compare_layer(LayerComparison& result, std::size_t i, const runtime::Session& plain) {
+void compare_layer(LayerComparison& result, std::size_t i, const PlainTensors& plain) {
     const DumpedLayer& dumped = result.dump.layers[i];
     if (!dumped.layer.problem.empty() || (dumped.match && !dumped.match->comparable)) return;
     std::string how;
@@ -90,7 +100,7 @@ void compare_layer(LayerComparison& result, std::size_t i, const runtime::Sessio
         index = find_by_values(i, plain, result);
     }
     if (!index) return;
-    const auto& tensor = plain.graph().tensors[static_cast<std::size_t>(*index)];
+    const auto& tensor = plain.graph.tensors[static_cast<std::size_t>(*index)];
     const auto mine = result.dump.set->as_tensor(i, tensor);
     if (!mine) return;
     result.sets.tensors.push_back(compare_pair(fmt::format("t{:04}", *index), *mine,
@@ -115,11 +125,13 @@ void compare_output(LayerComparison& result, const std::string& name, const Arra
 
 /// What the compiled operators hand to those on the CPU, then what the model gives.
 void compare_outputs(LayerComparison& result, const runtime::Session& chip,
-                     const runtime::Session& plain) {
+                     const PlainTensors& plain) {
     const auto& graph = chip.graph();
-    const auto tensor_of = [](const runtime::Session& session, model::TensorIndex index) {
-        return array_of(session.graph().tensors[static_cast<std::size_t>(index)],
-                        session.tensor(index));
+    const auto of_chip = [&](model::TensorIndex index) {
+        return array_of(graph.tensors[static_cast<std::size_t>(index)], chip.tensor(index));
+    };
+    const auto of_plain = [&](model::TensorIndex index) {
+        return array_of(plain.graph.tensors[static_cast<std::size_t>(index)], plain.tensor(index));
     };
     const runtime::Registry& registry = runtime::Registry::of_process();
     std::vector<model::TensorIndex> from_chip;
@@ -130,50 +142,86 @@ void compare_outputs(LayerComparison& result, const runtime::Session& chip,
             from_chip.push_back(outputs[i]);
             if (std::ranges::find(graph.outputs, outputs[i]) != graph.outputs.end()) continue;
             const auto& name = graph.tensors[static_cast<std::size_t>(outputs[i])].name;
-            if (const auto other = find_by_name(plain.graph(), name))
-                compare_output(result, fmt::format("op{}_out{}", op, i),
-                               tensor_of(chip, outputs[i]), tensor_of(plain, *other), false);
+            if (const auto other = find_by_name(plain.graph, name))
+                compare_output(result, fmt::format("op{}_out{}", op, i), of_chip(outputs[i]),
+                               of_plain(*other), false);
         }
     }
     for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
         const bool from_cpu = std::ranges::find(from_chip, graph.outputs[i]) == from_chip.end();
-        compare_output(result, fmt::format("out{}", i), tensor_of(chip, graph.outputs[i]),
-                       tensor_of(plain, plain.graph().outputs[i]), from_cpu);
+        compare_output(result, fmt::format("out{}", i), of_chip(graph.outputs[i]),
+                       of_plain(plain.graph.outputs[i]), from_cpu);
     }
+}
+
+void compare_with(LayerComparison& result, const runtime::Session& chip,
+                  const PlainTensors& plain) {
+    for (std::size_t i = 0; i < result.dump.layers.size(); ++i) compare_layer(result, i, plain);
+    compare_outputs(result, chip, plain);
+    const auto different = std::ranges::find_if_not(result.sets.tensors, &ComparedTensor::same);
+    if (different != result.sets.tensors.end())
+        result.first_different = static_cast<std::size_t>(different - result.sets.tensors.begin());
+}
+
+/// The plain model runs as a whole, what is on the chip in the chip's arithmetic.
+Status compare_in_its_arithmetic(const LayersToCompare& what, const Files& files,
+                                 const OpenModel& compiled, const InputBytes& inputs,
+                                 Stages& stages, LayerComparison& result) {
+    const std::string arithmetic(files.gatherer->family());
+    OpenModel plain =
+        REEF_TRY(open_for_tensors(what.plain, {.arithmetic = arithmetic}, files.on_chip));
+    set_inputs(plain.session, inputs);
+    stages.begin("running the plain model");
+    REEF_TRY(in_place(timed_run(plain.session), what.plain));
+    stages.begin("gathering the layers' tensors");
+    result.dump = REEF_TRY(in_place(
+        runtime::dump_layers(compiled.model, compiled.session, &plain.model), what.compiled));
+    result.sets.b = fmt::format("{} on cpu,arithmetic={}", what.plain, arithmetic);
+    stages.begin("comparing");
+    compare_with(result, compiled.session,
+                 {plain.session.graph(), [&](auto index) { return plain.session.tensor(index); }});
+    return {};
+}
+
+/// The plain model's operators run one by one on what the chip gave.
+Status compare_one_by_one(const LayersToCompare& what, const Files& files,
+                          const OpenModel& compiled, const InputBytes& inputs, Stages& stages,
+                          LayerComparison& result) {
+    const model::Model plain = REEF_TRY(model::load_tflite(what.plain));
+    stages.begin("gathering the layers' tensors");
+    result.dump = REEF_TRY(
+        in_place(runtime::dump_layers(compiled.model, compiled.session, &plain), what.compiled));
+    stages.begin("running the plain model");
+    const ComputedTensors computed =
+        REEF_TRY(in_place(run_fed_operators(plain, inputs, result.dump), what.plain));
+    result.sets.b = fmt::format("{} on cpu, operator by operator", what.plain);
+    result.rounding = files.reference.rounding;
+    if (!what.rules_given) result.sets.rules.tolerance.absolute = files.reference.tolerance;
+    stages.begin("comparing");
+    compare_with(result, compiled.session,
+                 {plain.subgraphs.front(),
+                  [&](auto index) { return Bytes(computed[static_cast<std::size_t>(index)]); }});
+    return {};
 }
 
 }  // namespace
 
 Result<LayerComparison> compare_layers(const LayersToCompare& what) {
     const Files files = REEF_TRY(check_files(what));
-    const chip::LayerGatherer& gatherer = *files.gatherer;
-    const std::string device(gatherer.device()), arithmetic(gatherer.family());
+    const std::string device(files.gatherer->device());
     OpenModel compiled = REEF_TRY(open_for_tensors(what.compiled, {.device = device}));
-    OpenModel plain =
-        REEF_TRY(open_for_tensors(what.plain, {.arithmetic = arithmetic}, files.on_chip));
     const InputBytes inputs =
         REEF_TRY(inputs_or_random(compiled.session.graph(), what.inputs, what.seed));
     set_inputs(compiled.session, inputs);
-    set_inputs(plain.session, inputs);
     Stages stages(4);
     stages.begin("running the compiled model");
     REEF_TRY(in_place(timed_run(compiled.session), what.compiled));
-    stages.begin("running the plain model");
-    REEF_TRY(in_place(timed_run(plain.session), what.plain));
     LayerComparison result;
-    stages.begin("gathering the layers' tensors");
-    result.dump = REEF_TRY(in_place(
-        runtime::dump_layers(compiled.model, compiled.session, &plain.model), what.compiled));
     result.sets.a = fmt::format("{} on {}", what.compiled, device);
-    result.sets.b = fmt::format("{} on cpu,arithmetic={}", what.plain, arithmetic);
     result.sets.rules = what.rules;
-    stages.begin("comparing");
-    for (std::size_t i = 0; i < result.dump.layers.size(); ++i)
-        compare_layer(result, i, plain.session);
-    compare_outputs(result, compiled.session, plain.session);
-    const auto different = std::ranges::find_if_not(result.sets.tensors, &ComparedTensor::same);
-    if (different != result.sets.tensors.end())
-        result.first_different = static_cast<std::size_t>(different - result.sets.tensors.begin());
+    const auto compare =
+        files.reference.own_arithmetic ? compare_in_its_arithmetic : compare_one_by_one;
+    REEF_CHECK(compare(what, files, compiled, inputs, stages, result));
     return result;
 }
 

@@ -17,6 +17,7 @@ struct LayersToCompare {
     std::vector<std::string> inputs;  ///< as of reef run
     std::uint64_t seed = 1;           ///< of random values without them
     ComparisonRules rules = {};
+    bool rules_given = false;  ///< false: a tolerance may be the chip's
 };
 
 /// Where a compared tensor comes from.
@@ -31,11 +32,15 @@ struct LayerComparison {
     /// The layers' tensors in the order of the program, then what compiled operators hand to the
     /// CPU ("op3_out0"), then the model's outputs ("out0").
     ComparedSets sets;
-    std::vector<TensorOrigin> origins;           ///< by compared tensor
+    std::vector<TensorOrigin> origins;  ///< by compared tensor
+    /// How the chip rounds where the CPU's kernels do it otherwise; each of its operators was then
+    /// given what the chip's gave. Empty: the CPU computed in the chip's arithmetic.
+    std::string rounding;
     std::optional<std::size_t> first_different;  ///< index of a compared tensor
 };
 
-/// The CPU computes in the chip's arithmetic. Layers that match none of the plain model's operators
+/// The CPU computes in the chip's arithmetic where it can, else operator by operator in TFLite's.
+/// Layers that match none of the plain model's operators
 /// are compared with the one tensor whose values are theirs, where there is one.
 [[nodiscard]] Result<LayerComparison> compare_layers(const LayersToCompare& what);
 

@@ -192,6 +192,12 @@ Json first_difference_json(const LayerComparison& result) {
 
 void print_layer_comparison_text(Console& console, const LayerComparison& result, bool all) {
     print_comparison_text(console, result.sets, all);
+    if (!result.rounding.empty())
+        console.print(
+            "\nthe chip rounds by its own rule ({}): each operator of the CPU was given what the "
+            "chip's gave{}\n",
+            printable(result.rounding),
+            result.sets.rules.tolerance.absolute == 1 ? ", and values may be 1 apart" : "");
     if (const auto first = first_difference(result)) {
         if (first->in_layers)
             print_layer_that_differs(console, result, *first);
@@ -206,6 +212,7 @@ void print_layer_comparison_text(Console& console, const LayerComparison& result
 
 Json layer_comparison_json(const LayerComparison& result) {
     Json document = comparison_json(result.sets);
+    document["rounding"] = result.rounding.empty() ? Json() : Json(result.rounding);
     for (std::size_t i = 0; i < result.sets.tensors.size(); ++i) {
         const TensorOrigin& origin = result.origins[i];
         Json& tensor = document["tensors"][i];

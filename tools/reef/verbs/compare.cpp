@@ -26,6 +26,7 @@ struct CompareOptions {
     std::vector<std::string> inputs;
     std::uint64_t seed = 1;
     ComparisonRules rules;
+    bool rules_given = false;
     bool layers = false;
     bool all = false;
     bool json = false;
@@ -152,7 +153,8 @@ Result<Exit> compare_layers_verb(const CompareOptions& options, Console& console
                                                             .plain = options.b,
                                                             .inputs = options.inputs,
                                                             .seed = options.seed,
-                                                            .rules = options.rules}));
+                                                            .rules = options.rules,
+                                                            .rules_given = options.rules_given}));
     if (options.csv) {
         print_comparison_csv(console, result.sets);
     } else if (options.json) {
@@ -200,7 +202,8 @@ Action add_compare(CLI::App& app) {
         ->allow_extra_args(false);
     app.add_flag("--layers", options->layers,
                  "Run the compiled model A on a simulated chip and the plain model B on the CPU "
-                 "in the chip's arithmetic, and compare the tensor of each layer");
+                 "in the chip's arithmetic, or operator by operator on what the chip gave, and "
+                 "compare the tensor of each layer");
     app.add_option("--input", options->inputs,
                    "Of models: an input as for reef run (default: random values)")
         ->type_name("X")
@@ -219,21 +222,23 @@ Action add_compare(CLI::App& app) {
         const bool good = CLI::detail::lexical_cast(text, value) && value >= -1 && value <= 1;
         return good ? std::string() : fmt::format("{} is not -1 to 1", text);
     };
-    app.add_option("--tolerance,--atol", options->rules.tolerance.absolute,
-                   "Largest |a - b| that counts as equal")
-        ->check(not_negative)
-        ->type_name("X")
-        ->capture_default_str();
-    app.add_option("--relative-tolerance,--rtol", options->rules.tolerance.relative,
-                   "So many times |b| is added to the tolerance")
-        ->check(not_negative)
-        ->type_name("X")
-        ->capture_default_str();
-    app.add_option("--cosine", options->rules.least_cosine,
-                   "A tensor is equal when its cosine is no smaller, however far elements are "
-                   "apart; with a tolerance it must keep both")
-        ->check(a_cosine)
-        ->type_name("X");
+    auto* absolute = app.add_option("--tolerance,--atol", options->rules.tolerance.absolute,
+                                    "Largest |a - b| that counts as equal")
+                         ->check(not_negative)
+                         ->type_name("X")
+                         ->capture_default_str();
+    auto* relative =
+        app.add_option("--relative-tolerance,--rtol", options->rules.tolerance.relative,
+                       "So many times |b| is added to the tolerance")
+            ->check(not_negative)
+            ->type_name("X")
+            ->capture_default_str();
+    auto* cosine =
+        app.add_option("--cosine", options->rules.least_cosine,
+                       "A tensor is equal when its cosine is no smaller, however far elements are "
+                       "apart; with a tolerance it must keep both")
+            ->check(a_cosine)
+            ->type_name("X");
     app.add_flag("--common", options->rules.only_common,
                  "Leave out names that only one side has (otherwise they are differences)");
     app.add_flag("--all", options->all, "List equal tensors too, however many");
@@ -251,7 +256,10 @@ Action add_compare(CLI::App& app) {
         "  reef compare net_CHIP.tflite net.tflite --layers --input cat.jpg\n"
         "  reef run net_CHIP.tflite --device CHIP:sim --dump-layers chip --like net.tflite\n"
         "Exit code 1 when something differs."));
-    return [options](Console& console) { return compare_verb(*options, console); };
+    return [=](Console& console) {
+        options->rules_given = absolute->count() + relative->count() + cosine->count() > 0;
+        return compare_verb(*options, console);
+    };
 }
 
 }  // namespace reef::tool

@@ -198,7 +198,7 @@ Action add_run(CLI::App& app) {
         ->type_name("DIR");
     app.add_option("--dump-layers", options->dump_layers,
                    "Write the tensors inside compiled operators, found from what a simulated chip "
-                   "stores, as layer_NNN.npy: height x width x channels, uint8 as on the chip")
+                   "stores, as layer_NNN.npy: height x width x channels, in the chip's type")
         ->type_name("DIR");
     app.add_option("--like", options->like,
                    "With --dump-layers: the plain model; layers that are its tensors are written "
