@@ -9,6 +9,7 @@
 #include "command.h"
 #include "edgetpu/compiler/random_network.h"
 #include "reef/base/file.h"
+#include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 
 namespace reef::tool {
@@ -126,6 +127,63 @@ TEST_F(CompileVerbTest, PrintsWhatAPassLeaves) {
                 StartsWith("0 "));
     EXPECT_THAT(expect_ok({"compile", plain, "--target", "edgetpu", "--print-after", "emit"}),
                 HasSubstr("halt last=1"));
+}
+
+TEST_F(CompileVerbTest, PrintsWhatAPassFinds) {
+    const auto printed = [&](const char* flag, const char* pass) {
+        return expect_ok({"compile", plain, "--target", "edgetpu", flag, pass});
+    };
+    EXPECT_EQ(printed("--print-before", "partition"), printed("--print-after", "legalise"));
+    EXPECT_EQ(printed("--print-before", "fuse"), printed("--print-after", "tile"));
+    EXPECT_NE(printed("--print-before", "place"), printed("--print-after", "place"));
+    expect_error({"compile", plain, "--target", "edgetpu", "--print-before", "read"}, 2,
+                 "nothing is there before 'read'");
+}
+
+TEST_F(CompileVerbTest, PrintsWhatPassesGain) {
+    const auto text =
+        expect_ok({"compile", plain, "--target", "edgetpu", "--no-verify", "--gains"});
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("with all"), HasSubstr("without fuse"), HasSubstr("without spread"),
+                      HasSubstr("without ahead"), HasSubstr("without halo"),
+                      HasSubstr("without input"), HasSubstr("without all of them")));
+    const auto document = nlohmann::json::parse(
+        expect_ok({"compile", plain, "--target", "edgetpu", "--no-verify", "--gains", "--json"}));
+    const auto& passes = document["passes"];
+    ASSERT_EQ(passes.size(), 7U);
+    const auto alone = nlohmann::json::parse(expect_ok(
+        {"compile", plain, "--target", "edgetpu", "--no-verify", "--without", "ahead", "--json"}));
+    EXPECT_EQ(passes[0]["estimated_cycles"], document["programs"][0]["estimated_cycles"]);
+    EXPECT_EQ(passes[3]["without"], "ahead");
+    EXPECT_EQ(passes[3]["estimated_cycles"], alone["programs"][0]["estimated_cycles"]);
+    EXPECT_GT(passes[6]["estimated_cycles"], passes[0]["estimated_cycles"]);
+    EXPECT_FALSE(alone.contains("passes"));
+    expect_error({"compile", plain, "--target", "edgetpu", "--without", "sleep"}, 2, "sleep");
+}
+
+/// A sum behind an operator of the CPU.
+TEST_F(CompileVerbTest, KeepsIslandsWhenAsked) {
+    model::Builder builder("island");
+    const std::vector<std::int32_t> shape{1, 8, 8, 8};
+    const auto numbers = model::per_tensor(0.05F, 120);
+    const auto in = builder.input("in", ElementType::uint8, shape, numbers);
+    const auto a = builder.tensor("a", ElementType::uint8, shape, numbers),
+               b = builder.tensor("b", ElementType::uint8, shape, numbers),
+               c = builder.tensor("c", ElementType::uint8, shape, numbers);
+    builder.add(model::Op::mul, {in, in}, {a}, model::MulOptions{});
+    builder.add(model::Op::relu_n1_to_1, {a}, {b});
+    builder.add(model::Op::add, {b, b}, {c}, model::AddOptions{});
+    builder.output(c);
+    const auto island =
+        write("island.tflite", model::write_tflite(builder.finish().value()).value());
+    const auto programs = [&](std::vector<std::string> more) {
+        std::vector<std::string> arguments{"compile",     island,           "--target", "edgetpu",
+                                           "--no-verify", "--max-programs", "2",        "--json"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return nlohmann::json::parse(expect_ok(arguments))["programs"].size();
+    };
+    EXPECT_EQ(programs({}), 1U);
+    EXPECT_EQ(programs({"--keep-islands"}), 2U);
 }
 
 TEST_F(CompileVerbTest, ComparesWithAnotherCompilersModel) {
