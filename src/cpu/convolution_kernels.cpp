@@ -1,6 +1,5 @@
 // Which kernel computes a convolution.
 #include "cpu/prepare/convolution.h"
-#include "cpu/prepare/hybrid.h"
 #include "cpu/prepare/kernels.h"
 
 namespace reef::cpu {

@@ -8,8 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "cpu/prepare/hybrid.h"
-
 namespace reef::cpu {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cpu/prepare/fixed_point.h"
@@ -149,5 +150,27 @@ template <typename T>
     return static_cast<T>(
         std::clamp<std::int64_t>(value, convolution.clamp.min, convolution.clamp.max));
 }
+
+/// Float32 activations and int8 weights, as files quantised by "dynamic range" have them.
+struct HybridConvolution {
+    /// Of float32, with `floats`; but its weights are int8.
+    Convolution convolution;
+    bool asymmetric = false;           ///< the input is quantised to all 255 steps; else around 0
+    std::vector<float> weight_scales;  ///< one, or one per output channel
+    bool depthwise = false;            ///< how weights are laid out
+};
+
+/// Whether the operator has a float32 input and int8 weights.
+[[nodiscard]] bool is_hybrid(const OperatorView& op);
+
+// By the rules of TFLite 2.9. Precondition: is_hybrid(op). Errors: as of read_conv_2d() and its
+// like; unsupported, besides, for weights with a zero point, for groups, for one scale of a
+// depthwise filter of several channels, and for several scales of FULLY_CONNECTED.
+[[nodiscard]] Result<HybridConvolution> read_hybrid_conv_2d(const OperatorView& op);
+[[nodiscard]] Result<HybridConvolution> read_hybrid_depthwise_conv_2d(const OperatorView& op);
+[[nodiscard]] Result<HybridConvolution> read_hybrid_fully_connected(const OperatorView& op);
+
+/// The same in both sets of kernels. `op` is for its name.
+[[nodiscard]] std::unique_ptr<Kernel> hybrid_kernel(std::string op, HybridConvolution hybrid);
 
 }  // namespace reef::cpu

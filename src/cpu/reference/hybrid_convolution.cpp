@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/worker_pool.h"
+#include "cpu/prepare/convolution.h"
 #include "cpu/prepare/hybrid.h"
 
 namespace reef::cpu {
