@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "edgetpu/compiler/island_network.h"
 #include "edgetpu/compiler/random_network.h"
 #include "reef/base/file.h"
-#include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 
 namespace reef::tool {
@@ -161,21 +161,8 @@ TEST_F(CompileVerbTest, PrintsWhatPassesGain) {
     expect_error({"compile", plain, "--target", "edgetpu", "--without", "sleep"}, 2, "sleep");
 }
 
-/// A sum behind an operator of the CPU.
 TEST_F(CompileVerbTest, KeepsIslandsWhenAsked) {
-    model::Builder builder("island");
-    const std::vector<std::int32_t> shape{1, 8, 8, 8};
-    const auto numbers = model::per_tensor(0.05F, 120);
-    const auto in = builder.input("in", ElementType::uint8, shape, numbers);
-    const auto a = builder.tensor("a", ElementType::uint8, shape, numbers),
-               b = builder.tensor("b", ElementType::uint8, shape, numbers),
-               c = builder.tensor("c", ElementType::uint8, shape, numbers);
-    builder.add(model::Op::mul, {in, in}, {a}, model::MulOptions{});
-    builder.add(model::Op::relu_n1_to_1, {a}, {b});
-    builder.add(model::Op::add, {b, b}, {c}, model::AddOptions{});
-    builder.output(c);
-    const auto island =
-        write("island.tflite", model::write_tflite(builder.finish().value()).value());
+    const auto island = write("island.tflite", model::write_tflite(test::island_network()).value());
     const auto programs = [&](std::vector<std::string> more) {
         std::vector<std::string> arguments{"compile",     island,           "--target", "edgetpu",
                                            "--no-verify", "--max-programs", "2",        "--json"};

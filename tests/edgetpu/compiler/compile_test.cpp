@@ -4,15 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <random>
 #include <set>
-#include <thread>
 
 #include "compile/verification.h"
+#include "edgetpu/compiler/outcome.h"
 #include "edgetpu/compiler/random_network.h"
 #include "reef/base/file.h"
 #include "reef/chip/segments.h"
@@ -35,34 +33,6 @@ unsigned from_environment(const char* name, unsigned standard) {
     return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : standard;
 }
 
-struct Outcome {
-    bool compiled = false;
-    std::string problem, refusal;
-    std::size_t on_chip = 0, left = 0;
-};
-
-Outcome outcome_of(const model::Model& model, const edgetpu::CompileOptions& options = {}) {
-    Outcome out;
-    const auto compiled = edgetpu::compile(model, options);
-    if (!compiled) {
-        if (compiled.error().cause != Cause::unsupported ||
-            compiled.error().hint.find("bug") != std::string::npos)
-            out.problem = compiled.error().message();
-        out.refusal = compiled.error().message();
-        return out;
-    }
-    out.compiled = true;
-    for (const auto& op : compiled->operators) ++(op.on_chip ? out.on_chip : out.left);
-    const auto verified = tool::verify_compiled(model, compiled->model, "edgetpu");
-    if (!verified)
-        out.problem = verified.error().message();
-    else if (!verified->passed())
-        out.problem = "differs: " + verified->first_difference;
-    else if (!verified->findings.empty())
-        out.problem = "finding: " + verified->findings.front();
-    return out;
-}
-
 /// A network that failed, to look at: into the folder REEF_COMPILER_KEEP, if there is one.
 void keep(const model::Model& model, unsigned seed) {
     const char* folder = std::getenv("REEF_COMPILER_KEEP");
@@ -79,9 +49,9 @@ TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
     std::size_t equal = 0, refused = 0, on_chip = 0, left = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_network(seed);
-        const Outcome out = outcome_of(model, {.most_programs = 1 + seed % 3,
-                                               .keep_islands = true,
-                                               .stream_parameters = seed % 5 == 0});
+        const test::Outcome out = test::outcome_of(model, {.most_programs = 1 + seed % 3,
+                                                           .keep_islands = true,
+                                                           .stream_parameters = seed % 5 == 0});
         EXPECT_EQ(out.problem, "") << "seed " << seed;
         if (!out.problem.empty()) keep(model, seed);
         equal += out.compiled && out.problem.empty() ? 1 : 0;
@@ -111,7 +81,7 @@ TEST(CompileRandom, NetworksOfSmallImagesGiveTheSameBytes) {
         edgetpu::CompileOptions options{.most_programs = 1 + seed % 3, .keep_islands = true};
         if (seed % 3 == 0)
             options.most_activation_bytes = planned->programs.front().narrow_bytes - 64;
-        const Outcome out = outcome_of(model, options);
+        const test::Outcome out = test::outcome_of(model, options);
         const bool twice = out.problem.starts_with("finding: reads a second time");
         EXPECT_TRUE(out.problem.empty() || (seed % 3 == 0 && twice))
             << "seed " << seed << ": " << out.problem;
@@ -129,7 +99,7 @@ TEST(CompileRandom, RecurrentNetworksGiveTheSameBytes) {
     const unsigned count = from_environment("REEF_COMPILER_SEEDS", 20);
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_recurrent_network(seed);
-        const Outcome out = outcome_of(model);
+        const test::Outcome out = test::outcome_of(model);
         EXPECT_TRUE(out.compiled) << out.refusal;
         EXPECT_EQ(out.problem, "") << "seed " << seed;
         EXPECT_EQ(out.left, 0U) << "seed " << seed;
@@ -231,7 +201,7 @@ TEST(CompileRandom, NetworksInBandsGiveTheSameBytes) {
         const auto whole = edgetpu::compile(model, {});
         if (!whole) continue;
         const auto needed = whole->programs.front().narrow_bytes;
-        const Outcome out = outcome_of(
+        const test::Outcome out = test::outcome_of(
             model, {.stream_parameters = seed % 7 == 0, .most_activation_bytes = needed * 3 / 4});
         const bool twice = out.problem.starts_with("finding: reads a second time");
         EXPECT_TRUE(out.problem.empty() || twice) << "seed " << seed << ": " << out.problem;
@@ -329,7 +299,7 @@ TEST(CompileSamples, GiveTheBytesOfTheChipsArithmetic) {
             SCOPED_TRACE(fmt::format("{} {}, {}", name_of(type), sample.name, sample.variant));
             const auto verdicts = edgetpu::mapping(sample.model, {});
             ASSERT_TRUE(verdicts) << verdicts.error().message();
-            const Outcome out = outcome_of(sample.model);
+            const test::Outcome out = test::outcome_of(sample.model);
             EXPECT_EQ(out.problem, "");
             const bool taken = std::ranges::all_of(*verdicts, &chip::CompiledOperator::on_chip);
             EXPECT_EQ(out.compiled && out.left == 0, taken) << out.refusal;
@@ -396,222 +366,6 @@ TEST(CompileSegments, ChainsGiveTheBytesOfTheWhole) {
     EXPECT_GE(divided, 8U);
 }
 
-TEST(Compile, EqualModelsGiveEqualBytesOnAnyThread) {
-    const auto model = test::random_network(7);
-    const auto bytes = [&] {
-        const auto compiled = edgetpu::compile(model, {});
-        return compiled ? model::write_tflite(compiled->model).value() : std::vector<std::byte>{};
-    };
-    const auto once = bytes();
-    ASSERT_FALSE(once.empty());
-    std::vector<std::vector<std::byte>> again(4);
-    std::vector<std::jthread> threads;
-    for (auto& one : again) threads.emplace_back([&] { one = bytes(); });
-    threads.clear();
-    for (const auto& one : again) EXPECT_TRUE(one == once);
-}
-
-TEST(Compile, EndsWhenItIsCancelled) {
-    std::atomic<bool> cancelled = false;
-    edgetpu::CompileOptions options{.cancelled = &cancelled};
-    std::vector<std::string> passes;
-    options.progress = [&](std::string_view pass) {
-        passes.emplace_back(pass);
-        cancelled = pass == "windows";
-    };
-    const auto compiled = edgetpu::compile(test::random_network(7), options);
-    ASSERT_FALSE(compiled);
-    EXPECT_EQ(compiled.error().cause, Cause::cancelled);
-    EXPECT_EQ(passes.back(), "windows");
-}
-
-TEST(Compile, PrintsWhatEveryPassLeaves) {
-    for (const auto pass : edgetpu::compiler_passes()) {
-        if (pass == "embed") continue;
-        const auto compiled =
-            edgetpu::compile(test::random_network(7), {.print_after = std::string(pass)});
-        ASSERT_TRUE(compiled) << compiled.error().message();
-        EXPECT_FALSE(compiled->listing.empty()) << pass;
-    }
-    EXPECT_FALSE(edgetpu::compile(test::random_network(7), {.print_after = "sleep"}));
-}
-
-/// A sum behind an operator of the CPU: its transfers take longer than the CPU.
-TEST(Compile, IslandsThatCostMoreThanTheySaveAreLeftToTheCpu) {
-    model::Builder builder("island");
-    const std::vector<std::int32_t> shape{1, 8, 8, 8};
-    const auto numbers = model::per_tensor(0.05F, 120);
-    const auto in = builder.input("in", ElementType::uint8, shape, numbers);
-    const auto a = builder.tensor("a", ElementType::uint8, shape, numbers),
-               b = builder.tensor("b", ElementType::uint8, shape, numbers),
-               c = builder.tensor("c", ElementType::uint8, shape, numbers);
-    builder.add(model::Op::mul, {in, in}, {a}, model::MulOptions{});
-    builder.add(model::Op::relu_n1_to_1, {a}, {b});
-    builder.add(model::Op::add, {b, b}, {c}, model::AddOptions{});
-    builder.output(c);
-    const auto model = builder.finish().value();
-    const auto sparing = edgetpu::compile(model, {.most_programs = 2});
-    const auto keeping = edgetpu::compile(model, {.most_programs = 2, .keep_islands = true});
-    ASSERT_TRUE(sparing && keeping);
-    EXPECT_EQ(keeping->programs.size(), 2U);
-    ASSERT_EQ(sparing->programs.size(), 1U);
-    EXPECT_NE(sparing->operators.back().reason.find("as a program of its own"), std::string::npos);
-}
-
-/// Convolutions of random weights behind one another.
-class Chain {
-  public:
-    explicit Chain(std::vector<std::int32_t> shape) : shape_(std::move(shape)) {
-        last_ = builder_.input("in", ElementType::uint8, shape_, numbers());
-    }
-    void conv(std::int32_t channels, std::int32_t side, std::int32_t stride = 1) {
-        std::vector<std::int32_t> to{1, (shape_[1] + stride - 1) / stride,
-                                     (shape_[2] + stride - 1) / stride, channels};
-        std::vector<std::uint8_t> data(
-            static_cast<std::size_t>(channels * side * side * shape_[3]));
-        for (auto& byte : data) byte = static_cast<std::uint8_t>(random_());
-        const auto weights = builder_.constant<std::uint8_t>(name(), ElementType::uint8,
-                                                             {channels, side, side, shape_[3]},
-                                                             data, model::per_tensor(0.005F, 128));
-        add(model::Op::conv_2d, std::move(to), {weights},
-            model::Conv2dOptions{
-                model::Padding::same, stride, stride, 1, 1, model::Activation::none, {}});
-    }
-    /// Of the last result and others.
-    void add(model::Op op, std::vector<std::int32_t> shape,
-             const std::vector<model::TensorIndex>& others, model::Options options = {}) {
-        const auto to = builder_.tensor(name(), ElementType::uint8, shape, numbers());
-        std::vector<model::TensorIndex> from{last_};
-        from.insert(from.end(), others.begin(), others.end());
-        builder_.add(op, from, {to}, std::move(options));
-        shape_ = std::move(shape);
-        last_ = to;
-    }
-    [[nodiscard]] model::TensorIndex last() const { return last_; }
-    model::TensorIndex order(const std::vector<std::int32_t>& axes) {
-        return builder_.constant<std::int32_t>(name(), ElementType::int32,
-                                               {static_cast<std::int32_t>(axes.size())}, axes);
-    }
-    model::Model finish() {
-        builder_.output(last_);
-        return builder_.finish().value();
-    }
-
-  private:
-    static model::Quantization numbers() { return model::per_tensor(0.05F, 120); }
-    std::string name() { return fmt::format("t{}", names_++); }
-    model::Builder builder_{"chain"};
-    std::mt19937 random_{3};
-    std::vector<std::int32_t> shape_;
-    model::TensorIndex last_ = 0;
-    int names_ = 0;
-};
-
-/// Each makes this one faster: limits apart from a sum, halos, layers behind one another, an
-/// input of many rows, and a small image of many channels.
-model::Model with_work_for_every_pass() {
-    Chain chain({1, 64, 64, 4});
-    chain.conv(32, 3, 2);
-    chain.add(model::Op::add, {1, 32, 32, 32}, {chain.last()}, model::AddOptions{});
-    chain.add(model::Op::relu6, {1, 32, 32, 32}, {});
-    chain.conv(64, 3, 2);
-    chain.conv(64, 3, 2);
-    chain.conv(256, 3, 2);
-    chain.conv(512, 1);
-    return chain.finish();
-}
-
-/// Each may be left out, alone or with others, and the bytes stay.
-TEST(Compile, PassesThatMakeProgramsFasterMayBeLeftOut) {
-    const auto model = with_work_for_every_pass();
-    const auto gains = edgetpu::gains_of(model, {});
-    ASSERT_TRUE(gains) << gains.error().message();
-    const auto names = edgetpu::improvements();
-    ASSERT_EQ(gains->size(), names.size() + 2);
-    const edgetpu::Gain &all = gains->front(), &none = gains->back();
-    EXPECT_EQ(all.without, "");
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        SCOPED_TRACE(names[i]);
-        const edgetpu::Gain& gain = (*gains)[i + 1];
-        EXPECT_EQ(gain.without, names[i]);
-        EXPECT_EQ(gain.operators, all.operators);
-        EXPECT_GT(gain.cycles, all.cycles);
-        EXPECT_LT(gain.cycles, none.cycles);
-        const auto alone = edgetpu::compile(model, {.settings = {{"without", names[i]}}});
-        ASSERT_TRUE(alone) << alone.error().message();
-        EXPECT_EQ(alone->programs.front().cycles, gain.cycles);
-        EXPECT_EQ(outcome_of(model, {.settings = {{"without", names[i]}}}).problem, "");
-    }
-    EXPECT_EQ(outcome_of(model, {.settings = {{"without", "halo,input"}}}).problem, "");
-    EXPECT_EQ(edgetpu::compile(model, {.settings = {{"without", "sleep"}}}).error().cause,
-              Cause::bad_argument);
-}
-
-/// What lies in the midst is too large, and the input is rearranged whole in front of it.
-TEST(Compile, BandsInANetworksMidstGiveTheSameBytes) {
-    Chain chain({1, 40, 40, 8});
-    chain.add(model::Op::transpose, {1, 40, 40, 8}, {chain.order({0, 2, 1, 3})});
-    chain.conv(128, 3);
-    chain.conv(8, 3);
-    const auto model = chain.finish();
-    const auto whole = edgetpu::compile(model, {});
-    ASSERT_TRUE(whole) << whole.error().message();
-    constexpr std::size_t less = 16000;
-    EXPECT_GT(whole->programs.front().narrow_bytes, less);
-    const Outcome out = outcome_of(model, {.most_activation_bytes = less});
-    EXPECT_EQ(out.on_chip, 3U);
-    EXPECT_TRUE(out.problem.starts_with("finding: reads a second time")) << out.problem;
-}
-
-/// All products of a tile's part take four times its bytes. Both tensors are given, so that bands
-/// do not make the part smaller.
-TEST(Compile, ProductsThatDoNotFitAtOnceAreComputedInRows) {
-    model::Builder builder("gate");
-    const std::vector<std::int32_t> shape{1, 80, 80, 16};
-    const auto in = builder.input("in", ElementType::uint8, shape, model::per_tensor(0.05F, 120));
-    const auto gate =
-        builder.tensor("gate", ElementType::uint8, shape, model::per_tensor(1.0F / 256, 0));
-    const auto out = builder.tensor("out", ElementType::uint8, shape, model::per_tensor(0.04F, 9));
-    builder.add(model::Op::logistic, {in}, {gate});
-    builder.add(model::Op::mul, {in, gate}, {out}, model::MulOptions{});
-    builder.output(gate);
-    builder.output(out);
-    const Outcome done = outcome_of(builder.finish().value(), {.most_activation_bytes = 40000});
-    EXPECT_EQ(done.problem, "");
-    EXPECT_EQ(done.on_chip, 2U);
-}
-
-/// Images of 640 x 640 in bands, products in rows, inputs in several pieces.
-TEST(Compile, TakesWhatTheVendorTakesOfAnImageOf640) {
-    REEF_SHARED_OR_SKIP(shared);
-    const auto compiled = edgetpu::compile(
-        test::load_model(shared / "data/edgetpu/wild/lite640__yolov8n_full_integer_quant.tflite"),
-        {});
-    ASSERT_TRUE(compiled) << compiled.error().message();
-    EXPECT_GE(std::ranges::count_if(compiled->operators, [](const auto& op) { return op.on_chip; }),
-              230);
-}
-
-TEST(Compile, RefusesWhatIsCompiledAlready) {
-    const auto once = edgetpu::compile(test::random_network(7), {});
-    ASSERT_TRUE(once) << once.error().message();
-    const auto again = edgetpu::compile(once->model, {});
-    ASSERT_FALSE(again);
-    EXPECT_EQ(again.error().cause, Cause::bad_argument);
-}
-
-TEST(Compile, ModelsWithNothingForTheChipAreRefusedWithReasons) {
-    model::Builder builder("float");
-    const auto in = builder.input("in", ElementType::float32, {1, 4, 4, 4});
-    const auto out = builder.tensor("out", ElementType::float32, {1, 4, 4, 4});
-    builder.add(model::Op::logistic, {in}, {out});
-    builder.output(out);
-    const auto compiled = edgetpu::compile(builder.finish().value(), {});
-    ASSERT_FALSE(compiled);
-    EXPECT_EQ(compiled.error().cause, Cause::unsupported);
-    EXPECT_NE(compiled.error().what.find("'in' is float32"), std::string::npos);
-}
-
 struct RealModel {
     const char* file;
     std::size_t on_chip;  ///< operators at least
@@ -626,7 +380,7 @@ class CompileReal : public testing::TestWithParam<RealModel> {};
 TEST_P(CompileReal, GivesTheBytesOfTheChipsArithmetic) {
     REEF_SHARED_OR_SKIP(shared);
     const auto model = test::load_model(shared / GetParam().file);
-    const Outcome out = outcome_of(model);
+    const test::Outcome out = test::outcome_of(model);
     EXPECT_TRUE(out.compiled);
     EXPECT_EQ(out.problem, "");
     EXPECT_GE(out.on_chip, GetParam().on_chip);

@@ -1,0 +1,40 @@
+// How compiling a network went, and whether its program gives the bytes of the chip's arithmetic.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "compile/verification.h"
+#include "reef/edgetpu/compiler.h"
+
+namespace reef::test {
+
+struct Outcome {
+    bool compiled = false;
+    std::string problem, refusal;
+    std::size_t on_chip = 0, left = 0;
+};
+
+inline Outcome outcome_of(const model::Model& model, const edgetpu::CompileOptions& options = {}) {
+    Outcome out;
+    const auto compiled = edgetpu::compile(model, options);
+    if (!compiled) {
+        if (compiled.error().cause != Cause::unsupported ||
+            compiled.error().hint.find("bug") != std::string::npos)
+            out.problem = compiled.error().message();
+        out.refusal = compiled.error().message();
+        return out;
+    }
+    out.compiled = true;
+    for (const auto& op : compiled->operators) ++(op.on_chip ? out.on_chip : out.left);
+    const auto verified = tool::verify_compiled(model, compiled->model, "edgetpu");
+    if (!verified)
+        out.problem = verified.error().message();
+    else if (!verified->passed())
+        out.problem = "differs: " + verified->first_difference;
+    else if (!verified->findings.empty())
+        out.problem = "finding: " + verified->findings.front();
+    return out;
+}
+
+}  // namespace reef::test
