@@ -1,5 +1,6 @@
 // What the compiler does besides its main job: options, passes that are left out or printed,
 // threads, cancelling, refusals, and the ways that it takes when a network does not fit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
