@@ -253,7 +253,8 @@ struct Unheld {
 using UnheldFields = std::array<std::vector<Unheld>, instruction_count>;
 
 const UnheldFields& unheld_fields() {
-    static const UnheldFields all = [] {
+    // Never destroyed: a chip may compute on a thread of its own until the process ends.
+    static const auto& all = *new UnheldFields([] {
         UnheldFields out;
         for (std::size_t i = 0; i < instruction_count; ++i) {
             const auto held = members_of(operation_of(i));
@@ -263,7 +264,7 @@ const UnheldFields& unheld_fields() {
                         {static_cast<std::uint16_t>(f), seen.empty() ? 0 : seen.front()});
         }
         return out;
-    }();
+    }());
     return all;
 }
 

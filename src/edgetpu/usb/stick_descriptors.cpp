@@ -19,20 +19,20 @@ std::uint8_t high(std::size_t word) {
     return static_cast<std::uint8_t>(word >> 8);
 }
 
-std::vector<std::byte> bytes_of(const Raw& raw) {
-    const auto all = std::as_bytes(std::span(raw));
+std::vector<std::byte> bytes_of(std::span<const std::uint8_t> raw) {
+    const auto all = std::as_bytes(raw);
     return {all.begin(), all.end()};
 }
 
 std::vector<std::byte> device(std::uint16_t vendor, std::uint16_t product, bool super) {
     // USB 3.1 with packets of 2^9 bytes on endpoint 0, or USB 2.1 with 64. No strings are named.
-    return bytes_of({18, 1, 0x10, low(super ? 3 : 2), 0, 0, 0, low(super ? 9 : 64), low(vendor),
-                     high(vendor), low(product), high(product), 0, 1, 0, 0, 0, 1});
+    return bytes_of(Raw{18, 1, 0x10, low(super ? 3 : 2), 0, 0, 0, low(super ? 9 : 64), low(vendor),
+                        high(vendor), low(product), high(product), 0, 1, 0, 0, 0, 1});
 }
 
 /// String 0 lists languages; no other string has an index that a descriptor names.
 std::vector<std::vector<std::byte>> strings() {
-    std::vector<std::vector<std::byte>> all = {bytes_of({4, string_type, 0x09, 0x04})};
+    std::vector<std::vector<std::byte>> all = {bytes_of(Raw{4, string_type, 0x09, 0x04})};
     for (const std::string_view text : {std::string_view("Reef"), simulated_product}) {
         Raw raw = {low(2 + 2 * text.size()), string_type};
         for (const char letter : text)
@@ -67,14 +67,14 @@ std::vector<std::byte> chip_configuration(Speed speed) {
 }
 
 /// The DFU interface with its functional descriptor: blocks of 256 bytes, up and down.
-const Raw boot_configuration = {9, 2,    27, 0,    1, 1,    0, 0x80, 250,  //
-                                9, 4,    0,  0,    0, 0xfe, 1, 2,    0,    //
-                                9, 0x21, 7,  0xe8, 3, 0,    1, 0x10, 1};
+constexpr std::uint8_t boot_configuration[] = {9, 2,    27, 0,    1, 1,    0, 0x80, 250,  //
+                                               9, 4,    0,  0,    0, 0xfe, 1, 2,    0,    //
+                                               9, 0x21, 7,  0xe8, 3, 0,    1, 0x10, 1};
 
 /// Link power management, high and super speed, no exit latencies.
-const Raw chip_object_store = {5,  0x0f, 22, 0, 2,           //
-                               7,  0x10, 2,  2, 0,    0, 0,  //
-                               10, 0x10, 3,  0, 0x0c, 0, 2, 0, 0, 0};
+constexpr std::uint8_t chip_object_store[] = {5,  0x0f, 22, 0, 2,           //
+                                              7,  0x10, 2,  2, 0,    0, 0,  //
+                                              10, 0x10, 3,  0, 0x0c, 0, 2, 0, 0, 0};
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 /* Events: threads that handle them, their locks and descriptors, hot-plug. */
+/* fopencookie */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -391,6 +393,30 @@ static void hotplug_and_back(void) {
     libusb_exit(context);
 }
 
+static ssize_t write_slowly(void* cookie, const char* bytes, size_t size) {
+    const struct timespec time = {0, 300000000};
+    (void)cookie;
+    (void)bytes;
+    nanosleep(&time, NULL);
+    return (ssize_t)size;
+}
+
+/* REEF_USB_FAULTS=unplug@3+100: the stick comes back when the process has destroyed all of its
+   objects. Buffered bytes are written after that. */
+static void back_at_the_end(void) {
+    libusb_context* context = new_context();
+    libusb_device_handle* handle = open_chip(context);
+    uint32_t value = 0;
+    int code = 0;
+    for (int i = 0; i < 10 && code >= 0; ++i) code = read_register(handle, &value);
+    CHECK_EQ(code, LIBUSB_ERROR_NO_DEVICE);
+    FILE* slow = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_slowly});
+    CHECK(slow != NULL);
+    CHECK(fputc(' ', slow) == ' ');
+    libusb_close(handle);
+    libusb_exit(context);
+}
+
 /* REEF_USB_HOTPLUG=no */
 static void no_hotplug(void) {
     libusb_context* context = new_context();
@@ -411,5 +437,6 @@ const struct exercise event_cases[] = {{"closing_wakes", closing_wakes},
                                        {"descriptors", descriptors},
                                        {"hotplug", hotplug},
                                        {"hotplug_and_back", hotplug_and_back},
+                                       {"back_at_the_end", back_at_the_end},
                                        {"no_hotplug", no_hotplug},
                                        {NULL, NULL}};

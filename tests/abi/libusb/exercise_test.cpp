@@ -61,6 +61,7 @@ std::vector<Case> cases() {
         {"descriptors"},
         {"hotplug", {}},
         {"hotplug_and_back", {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=unplug@3+100"}},
+        {"back_at_the_end", {"REEF_USB_STATE=ready", "REEF_USB_FAULTS=unplug@3+100"}},
         {"no_hotplug", {"REEF_USB_HOTPLUG=no"}},
     };
 }

@@ -20,14 +20,15 @@ constexpr std::string_view unseen =
 using Listed = std::array<std::vector<const FieldInfo*>, std::size(spec::instructions)>;
 
 const Listed& listed_fields() {
-    static const Listed all = [] {
+    // Never destroyed: a chip may compute on a thread of its own until the process ends.
+    static const auto& all = *new Listed([] {
         Listed fields;
         for (std::size_t i = 0; i < fields.size(); ++i)
             for (const auto& field : spec::instructions[i].fields)
                 if (!field.seen.empty() || field.kind == FieldKind::enumeration)
                     fields[i].push_back(&field);
         return fields;
-    }();
+    }());
     return all;
 }
 
