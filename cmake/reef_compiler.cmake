@@ -18,10 +18,22 @@ if(REEF_SANITIZE)
     add_compile_options(-fsanitize=${REEF_SANITIZE} -fno-sanitize-recover=all
                         -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${REEF_SANITIZE})
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND REEF_SANITIZE MATCHES "undefined")
+        # A sixth of the time to compile, for what AddressSanitizer sees, too.
+        add_compile_options(-fno-sanitize=object-size,vptr)
+    endif()
 endif()
 
 if(REEF_FUZZ)
     # Coverage feedback from the library; only the targets in fuzz/ link libFuzzer's main.
     add_compile_options(-fsanitize=fuzzer-no-link)
     add_link_options(-fsanitize=fuzzer-no-link)
+    set(REEF_NO_COVERAGE -fno-sanitize=fuzzer-no-link)
+endif()
+
+# Precompiled headers that ccache takes for the same when they were made of the same.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
