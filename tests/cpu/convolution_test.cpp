@@ -13,6 +13,7 @@
 
 #include "base/simd.h"
 #include "base/worker_pool.h"
+#include "cpu/fast/matrix_product.h"
 #include "cpu/prepare/arithmetic.h"
 #include "cpu/prepare/kernels.h"
 #include "reef/edgetpu/numerics.h"
@@ -331,11 +332,50 @@ TEST_P(FastConvolution, FullyConnectedEqualsTheReference) {
         compare_kernels(random_fully_connected(seed, GetParam()), GetParam());
 }
 
+/// Long rows of fewer outputs than the narrowest block has lanes, alone and behind full blocks.
+TEST_P(FastConvolution, FewOutputsOfLongRowsEqualTheReference) {
+    for (std::uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
+        Case c = random_fully_connected(seed, GetParam());
+        const auto number = static_cast<std::int32_t>(seed);
+        c.filter = {1 + number % 7 + (number % 3 == 2 ? 32 : 0), 500 + 13 * number};
+        c.input.back() = c.filter[1];
+        c.output.back() = c.filter[0];
+        Random random(seed);
+        random_arithmetic(random, c);
+        compare_kernels(c, GetParam());
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Arithmetics, FastConvolution,
                          testing::Values(nullptr, &edgetpu::arithmetic()),
                          [](const testing::TestParamInfo<const Arithmetic*>& given) {
                              return given.param == nullptr ? "tflite" : "edgetpu";
                          });
+
+TEST(Convolution, FewOutputsOfLongRowsArePackedInHardlyMoreThanTheirBytes) {
+    for (const std::int32_t outputs : {1, 3, 7, 37}) {
+        Case c;
+        c.op = Op::fully_connected;
+        c.input = {1, 9440};
+        c.filter = {outputs, 9440};
+        c.output = {1, outputs};
+        c.weight_scales = {1};
+        c.options = model::FullyConnectedOptions{};
+        const model::Model model = build(c);
+        for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+            hwy::SetSupportedTargetsForTest(target);
+            const auto kernel = prepare(model, {});
+            ASSERT_TRUE(kernel) << kernel.error().message();
+            const MatrixFunctions* functions = matrix_functions();
+            const std::size_t width =
+                functions != nullptr && functions->group == GroupOf::pairs ? 2 : 1;
+            EXPECT_LE((*kernel)->packed_bytes(),
+                      width * 9440 * static_cast<std::size_t>(outputs) * 11 / 10)
+                << outputs << " outputs, " << hwy::TargetName(target);
+            hwy::SetSupportedTargetsForTest(0);
+        }
+    }
+}
 
 /// A valid 1x1 convolution to spoil.
 Case small_case(Op op = Op::conv_2d) {

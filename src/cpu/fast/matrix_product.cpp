@@ -35,6 +35,9 @@ constexpr std::size_t most_rows = 2;
 constexpr std::size_t most_rows = 6;
 #endif
 
+/// Of the vectors of a block of eight channels.
+constexpr std::size_t narrow_lanes = HWY_MAX_BYTES >= 32 ? 8 : 4;
+
 /// The ways to multiply: what a value is in a row, and the sum of a group's products.
 struct Pairs {
     [[maybe_unused]] static constexpr GroupOf group = GroupOf::pairs;
@@ -62,6 +65,19 @@ struct SignedQuads {
     }
 };
 
+/// Fewer bytes than a vector holds, zeros behind them. Without masks for bytes Highway would read
+/// the whole vector, beyond the end of the last row.
+template <class D>
+HWY_INLINE hn::Vec<D> first_bytes(D d8, const std::uint8_t* from, std::size_t count) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+    return hn::MaskedLoad(hn::FirstN(d8, count), d8, from);
+#else
+    alignas(64) std::uint8_t bytes[hn::MaxLanes(d8)] = {};
+    std::copy_n(from, count, bytes);
+    return hn::Load(d8, bytes);
+#endif
+}
+
 template <class D>
 HWY_INLINE hn::Vec<D> broadcast_group(D d, const std::byte* at) {
     std::int32_t group = 0;
@@ -86,6 +102,17 @@ HWY_NOINLINE void store_with_ties_away(const SumVector<kLanes> (&sums)[kVectors]
                                        const std::int32_t* stage, const OutputStage& how,
                                        std::size_t valid, std::uint8_t* out) {
     store_sums<kLanes, Ties::away_from_zero>(sums, stage, how, valid, out);
+}
+
+template <std::size_t kLanes, std::size_t kVectors>
+HWY_INLINE void store_row(const SumVector<kLanes> (&sums)[kVectors], const std::int32_t* stage,
+                          const OutputStage& how, std::size_t valid, std::uint8_t* out) {
+    if (HWY_LIKELY(how.ties == Ties::upwards))
+        return store_sums<kLanes, Ties::upwards>(sums, stage, how, valid, out);
+    // A copy: what a call can reach is no register.
+    SumVector<kLanes> reachable[kVectors];
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) reachable[v] = sums[v];
+    store_with_ties_away<kLanes>(reachable, stage, how, valid, out);
 }
 
 /// kChains independent sums per row and channel hide the latency of the additions where few rows
@@ -142,15 +169,7 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
             REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) sums[0][r][v] =
                 hn::Add(sums[0][r][v], sums[chain][r][v]);
         }
-        std::uint8_t* HWY_RESTRICT to = out + r * out_stride;
-        if (HWY_UNLIKELY(matrix.stage.ties != Ties::upwards)) {
-            // A copy: what a call can reach is no register.
-            V reachable[kVectors];
-            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) reachable[v] = sums[0][r][v];
-            store_with_ties_away<kLanes>(reachable, stage, matrix.stage, block.valid, to);
-        } else {
-            store_sums<kLanes, Ties::upwards>(sums[0][r], stage, matrix.stage, block.valid, to);
-        }
+        store_row<kLanes>(sums[0][r], stage, matrix.stage, block.valid, out + r * out_stride);
     }
 }
 
@@ -197,6 +216,53 @@ void multiply_block(const Target& to, std::size_t count) {
     multiply_rest<Form, kLanes, kVectors, most_rows - 1>(count - r, to.from(r));
 }
 
+/// The sum of the products of two rows of `bytes` bytes.
+template <class Form>
+HWY_INLINE std::int32_t multiply_whole_row(const std::byte* row, const std::byte* weights,
+                                           std::size_t bytes) {
+    const hn::ScalableTag<std::int32_t> d;
+    const hn::Repartition<std::uint8_t, decltype(d)> d8;
+    const std::size_t lanes = hn::Lanes(d8);
+    const auto* x = reinterpret_cast<const std::uint8_t*>(row);
+    const auto* w = reinterpret_cast<const std::uint8_t*>(weights);
+    auto even = hn::Zero(d), odd = hn::Zero(d);
+    const auto add = [&](std::size_t i, auto sums) HWY_ATTR {
+        return Form::add(d, hn::BitCast(d, hn::LoadU(d8, x + i)),
+                         hn::BitCast(d, hn::LoadU(d8, w + i)), sums);
+    };
+    std::size_t i = 0;
+    for (; i + 2 * lanes <= bytes; i += 2 * lanes) {
+        even = add(i, even);
+        odd = add(i + lanes, odd);
+    }
+    for (; i + lanes <= bytes; i += lanes) even = add(i, even);
+    if (i != bytes)
+        odd = Form::add(d, hn::BitCast(d, first_bytes(d8, x + i, bytes - i)),
+                        hn::BitCast(d, first_bytes(d8, w + i, bytes - i)), odd);
+    return hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
+}
+
+template <class Form, std::size_t kLanes, std::size_t kVectors>
+HWY_NOINLINE void multiply_whole_rows(const Target& to, std::size_t count) {
+    const Sums<kLanes> d;
+    const std::size_t row_bytes = to.matrix.row_bytes();
+    const std::byte* weights = to.matrix.weights.get() + to.block.weights;
+    for (std::size_t r = 0; r < count; ++r) {
+        const Target row = to.from(r);
+        alignas(64) std::int32_t products[kLanes * kVectors] = {};
+        for (std::size_t channel = 0; channel < to.block.valid; ++channel)
+            products[channel] =
+                multiply_whole_row<Form>(row.rows.values, weights + channel * row_bytes, row_bytes);
+        const auto more = hn::Set(d, row.rows.sums == nullptr ? 0 : *row.rows.sums);
+        SumVector<kLanes> sums[kVectors];
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
+            hn::Add(hn::Add(bias_of<kLanes>(to.matrix.stage, to.block, v), more),
+                    hn::Load(d, products + v * kLanes));
+        store_row<kLanes>(sums, to.matrix.stage.rows.get() + to.block.stage, to.matrix.stage,
+                          to.block.valid, row.out);
+    }
+}
+
 template <class Form>
 void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
               std::size_t end, std::byte* out, std::size_t out_stride) {
@@ -204,6 +270,10 @@ void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::siz
         const ChannelBlock& block = matrix.blocks[i];
         const Target to{matrix, block, rows, reinterpret_cast<std::uint8_t*>(out) + block.first,
                         out_stride};
+        if (matrix.has_whole_rows(block)) {
+            multiply_whole_rows<Form, narrow_lanes, 8 / narrow_lanes>(to, count);
+            continue;
+        }
 #if HWY_MAX_BYTES >= 64
         if (block.width == 32)
             multiply_block<Form, 16, 2>(to, count);
@@ -229,19 +299,6 @@ template <class Form>
         std::is_signed_v<typename Form::Value> ? ElementType::int8 : ElementType::uint8;
     return Form::group != GroupOf::pairs && c.type == same && reads_in_order(c) &&
            static_cast<std::size_t>(c.depth) == row;
-}
-
-/// Fewer bytes than a vector holds, zeros behind them. Without masks for bytes Highway would read
-/// the whole vector, beyond the end of the last row.
-template <class D>
-HWY_INLINE hn::Vec<D> first_bytes(D d8, const std::uint8_t* from, std::size_t count) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-    return hn::MaskedLoad(hn::FirstN(d8, count), d8, from);
-#else
-    alignas(64) std::uint8_t bytes[hn::MaxLanes(d8)] = {};
-    std::copy_n(from, count, bytes);
-    return hn::Load(d8, bytes);
-#endif
 }
 
 /// What every row's sums want besides: the row factor times the sum of its values, modulo 2^32.
@@ -389,14 +446,17 @@ void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row
                std::size_t value_bytes, std::byte* weights, const Group& group) {
     const std::size_t values = values_in(packed.group);
     for (const ChannelBlock& block : packed.blocks) {
+        const bool whole = packed.has_whole_rows(block);
+        const std::size_t step = whole ? group_bytes : block.width * group_bytes;
         for (std::size_t lane = 0; lane < block.width; ++lane) {
             const std::size_t channel =
                 packed.group == GroupOf::floats ? lane : block.channel_of(lane);
             if (channel >= block.valid) continue;
             const std::byte* from =
                 c.weights.view().data() + (block.first + channel) * row * value_bytes;
-            std::byte* to = weights + block.weights + lane * group_bytes;
-            for (std::size_t k = 0; k < row; k += values, to += block.width * group_bytes) {
+            std::byte* to = weights + block.weights;
+            to += whole ? channel * packed.row_bytes() : lane * group_bytes;
+            for (std::size_t k = 0; k < row; k += values, to += step) {
                 const std::uint32_t one = group(from + k * value_bytes, std::min(values, row - k));
                 std::memcpy(to, &one, group_bytes);
             }
@@ -458,7 +518,8 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
     packed.blocks = cover_channels(channels, widest);
     for (ChannelBlock& block : packed.blocks) {
         block.weights = packed.weights_bytes;
-        packed.weights_bytes += packed.row_bytes() * block.width;
+        packed.weights_bytes +=
+            packed.row_bytes() * (packed.has_whole_rows(block) ? block.valid : block.width);
     }
     if (group != GroupOf::floats) {
         packed.row_factor = packed_zero(c, group) - c.weight_zero;

@@ -31,8 +31,9 @@ enum class GroupOf : std::uint8_t {
     return group == GroupOf::pairs ? 2 : 4;
 }
 
-/// Weights per block of output channels: for each group of depths the group of every lane. Lanes of
-/// floats are in the order of channels, and their stage has nothing but the bias.
+/// Weights per block of output channels: for each group of depths the group of every lane, or whole
+/// rows, one channel's behind the other's. Lanes of floats are in the order of channels, and their
+/// stage has nothing but the bias.
 struct PackedMatrix {
     GroupOf group = GroupOf::pairs;
     std::size_t groups = 0;  ///< of a row
@@ -45,6 +46,13 @@ struct PackedMatrix {
     Limits<float> float_clamp{};  ///< of floats
 
     [[nodiscard]] std::size_t row_bytes() const { return groups * group_bytes; }
+    /// Long rows of less channels than the narrowest block has lanes, most of which would hold
+    /// nothing. Short ones take less time in lanes than sums over lanes do.
+    [[nodiscard]] bool has_whole_rows(const ChannelBlock& block) const {
+        constexpr std::size_t narrowest = 8, long_row = 512;
+        return block.valid < narrowest && group != GroupOf::floats &&
+               groups * values_in(group) >= long_row;
+    }
     [[nodiscard]] std::size_t packed_bytes() const {
         return weights_bytes + stage.size * sizeof(std::int32_t);
     }
