@@ -23,8 +23,6 @@
 set(REEF_ROOMS_THAT_TESTS_KEEP_BUSY
     base hw model compiler edgetpu/check edgetpu/compiler edgetpu/isa edgetpu/layers edgetpu/numerics
     edgetpu/package edgetpu/params edgetpu/program edgetpu/retarget edgetpu/trace edgetpu/usb)
-# Rooms that read no files: what fuzzers do there says nothing of what to try next.
-set(REEF_ROOMS_THAT_FUZZERS_DO_NOT_WATCH "^(apps|cpu|drawing|edgetpu/numerics|edgetpu/sim|runtime)(/|$)")
 option(REEF_UNITY "Compile files of a room together: half the time for a clean build, more for one file"
        ON)
 
@@ -104,18 +102,14 @@ function(reef_room name)
         endif()
     endforeach()
 
-    set(unseen)
-    if(REEF_FUZZ AND name MATCHES "${REEF_ROOMS_THAT_FUZZERS_DO_NOT_WATCH}")
-        set(unseen ${REEF_NO_COVERAGE})
-    endif()
     set(objects)
     if(arg_SOURCES OR arg_VECTOR)
-        reef_room_objects(reef_room_${id}_speed reef_room_${id} "${unseen}" ${arg_SOURCES} ${arg_VECTOR})
+        reef_room_objects(reef_room_${id}_speed reef_room_${id} "" ${arg_SOURCES} ${arg_VECTOR})
         set_source_files_properties(${arg_VECTOR} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
         list(APPEND objects reef_room_${id}_speed)
     endif()
     if(arg_ONCE OR arg_ALONE)
-        set(options ${unseen})
+        set(options)
         if(REEF_SANITIZE AND NOT name IN_LIST REEF_ROOMS_THAT_TESTS_KEEP_BUSY)
             list(APPEND options -O0)  # half the time to compile
         elseif(NOT REEF_SANITIZE)

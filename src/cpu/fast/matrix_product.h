@@ -46,7 +46,7 @@ struct PackedMatrix {
     Limits<float> float_clamp{};  ///< of floats
 
     [[nodiscard]] std::size_t row_bytes() const { return groups * group_bytes; }
-    /// Long rows of less channels than the narrowest block has lanes, most of which would hold
+    /// Long rows of fewer channels than the narrowest block has lanes, most of which would hold
     /// nothing. Short ones take less time in lanes than sums over lanes do.
     [[nodiscard]] bool has_whole_rows(const ChannelBlock& block) const {
         constexpr std::size_t narrowest = 8, long_row = 512;
