@@ -43,7 +43,7 @@ struct EngineSpan {
 /// What the instructions of one name take. Syncs and fences take nothing: they wait.
 struct InstructionCycles {
     std::string_view instruction;
-    std::uint64_t count = 0;  ///< as they stand in the streams; one may work on several tiles
+    std::uint64_t count = 0;  ///< of those issued; one may work on several tiles
     std::uint64_t busiest_cycles = 0;  ///< of the tile that spends most on them, or the scalar core
     std::uint64_t all_cycles = 0;      ///< of all tiles together
     friend bool operator==(const InstructionCycles&, const InstructionCycles&) = default;
@@ -54,7 +54,8 @@ struct ExecutableEstimate {
     std::uint64_t mac_steps = 0;        ///< of all tiles: 64 lanes times up to 4 products each
     std::uint64_t to_chip_bytes = 0;    ///< instructions, parameters and inputs
     std::uint64_t from_chip_bytes = 0;  ///< outputs
-    /// The program branches or repeats; instructions are counted once as they stand.
+    /// Where the program goes cannot be told without running all of it, or it does not end:
+    /// instructions are counted once as they stand.
     bool counted_once = false;
     std::vector<InstructionCycles> instructions{};  ///< the most busiest_cycles first
 

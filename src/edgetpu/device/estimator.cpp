@@ -45,7 +45,7 @@ Section inferences(const PackageEstimate& estimate) {
     section.lines.emplace_back(std::move(table));
     if (computing.counted_once)
         section.lines.emplace_back(
-            chip::Note{"the program branches: its instructions are counted once"});
+            chip::Note{"where the program goes is not known: its instructions are counted once"});
     return section;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "edgetpu/sim/core/scalar_core.h"
 #include "edgetpu/sim/program/memory.h"
 #include "edgetpu/sim/program/program.h"
 #include "edgetpu/sim/watch/happens_before.h"
@@ -102,15 +103,16 @@ class Timeline {
   public:
     explicit Timeline(std::vector<EngineSpan>* spans) : spans_(spans) {}
 
-    void add(const ProgramInstruction& at, ExecutableEstimate& estimate) {
+    /// `tiles`: of a tile instruction, those that it is issued to.
+    void add(const ProgramInstruction& at, std::uint16_t tiles, ExecutableEstimate& estimate) {
         table_.count(at.source.info->name);
         if (const auto* sync = std::get_if<Sync>(&at.operation)) return join(*sync);
         if (at.source.info->space == Space::scalar) return add_scalar(at);
-        if (const auto* fence = std::get_if<Fence>(&at.operation)) return join(at.tiles, *fence);
+        if (const auto* fence = std::get_if<Fence>(&at.operation)) return join(tiles, *fence);
         const unsigned engine = engine_of(at.operation);
         const std::uint64_t cycles = std::visit(Cycles{}, at.operation);
         for (unsigned t = 0; t < tile_count; ++t) {
-            if ((at.tiles >> t & 1U) == 0) continue;
+            if ((tiles >> t & 1U) == 0) continue;
             if (const auto* op = std::get_if<TensorOp>(&at.operation))
                 estimate.mac_steps += op->acc.visits();
             auto& clock = tiles_[t].engines[engine];
@@ -197,19 +199,62 @@ std::uint64_t end_of(std::span<const EngineSpan> spans) {
     return latest;
 }
 
+/// Adds a stream's instructions as the scalar core comes by them: through branches and loops.
+/// Scalar memory that the ring would fill keeps its old contents: no known program decides by it.
+/// Errors: those of ScalarCore; bad_input when it comes by no instruction, or by more than
+/// `instructions_left`.
+Status follow(const Stream& stream, ScalarCore& core, std::uint64_t& instructions_left,
+              Timeline& timeline, ExecutableEstimate& out) {
+    core.begin_stream();
+    while (instructions_left-- > 0) {
+        const auto word = core.program_counter();
+        const auto index =
+            word < stream.at_word.size() ? stream.at_word[word] : Stream::no_instruction;
+        if (index == Stream::no_instruction)
+            return fail(Cause::bad_input, "no instruction begins here");
+        const auto& at = stream.instructions[index];
+        bool issued = true;
+        auto tiles = at.tiles;
+        if (at.source.info->space == Space::scalar) {
+            issued = core.gate_open(at.source);
+        } else {
+            const auto issue = REEF_TRY(core.issue(at.source));
+            issued = issue.issued;
+            tiles = issue.tiles;
+        }
+        if (issued) timeline.add(at, tiles, out);
+        if (!ScalarCore::executes(at.source)) {
+            core.pass(at.source);
+            continue;
+        }
+        if (REEF_TRY(core.execute(at.source)).halted) return {};
+    }
+    return fail(Cause::bad_input, "the program does not halt");
+}
+
+Status follow(std::span<const Stream> streams, Timeline& timeline, ExecutableEstimate& out) {
+    std::uint64_t instructions_left = 1 << 20;  // ten times the longest known program's
+    ScalarCore core;
+    for (const auto& stream : streams)
+        REEF_CHECK(follow(stream, core, instructions_left, timeline, out));
+    return {};
+}
+
 Result<ExecutableEstimate> estimate_executable(const Executable& executable,
                                                std::vector<EngineSpan>* spans) {
-    ExecutableEstimate out;
+    std::vector<Stream> streams;
+    for (const auto& bitstream : executable.bitstreams)
+        streams.push_back(REEF_TRY(translate(bitstream.instructions.view())));
     const std::size_t before = spans == nullptr ? 0 : spans->size();
     const std::uint64_t start = spans == nullptr ? 0 : end_of(*spans);
+    ExecutableEstimate out;
     Timeline timeline(spans);
-    for (const auto& bitstream : executable.bitstreams) {
-        const auto stream = REEF_TRY(translate(bitstream.instructions.view()));
-        for (const auto& at : stream.instructions) {
-            const auto* info = at.source.info;
-            out.counted_once |= info == &spec::instructions[spec::op::branch];
-            timeline.add(at, out);
-        }
+    if (!follow(streams, timeline, out)) {
+        out = {.counted_once = true};
+        if (spans != nullptr) spans->resize(before);
+        timeline = Timeline(spans);
+        for (const auto& stream : streams)
+            for (const auto& at : stream.instructions) timeline.add(at, at.tiles, out);
     }
     if (spans != nullptr)
         for (auto& span : std::span(*spans).subspan(before)) {

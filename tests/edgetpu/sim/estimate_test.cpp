@@ -73,6 +73,49 @@ TEST(Estimate, CyclesOfEachInstructionAreThoseOfItsSpans) {
     EXPECT_EQ(std::ranges::count(rows, "fence", &InstructionCycles::instruction), 1);
 }
 
+std::uint64_t count_of(const ExecutableEstimate& estimate, std::string_view name) {
+    const auto row =
+        std::ranges::find(estimate.instructions, name, &InstructionCycles::instruction);
+    return row == estimate.instructions.end() ? 0 : row->count;
+}
+
+TEST(Estimate, WhatALoopRepeatsCountsAsOftenAsItRuns) {
+    const auto plain = estimate(copy_package(copy_program()));
+    const auto repeated = estimate(copy_package(
+        with(copy_program(), "\nhalt", "\nloop count=5 body=2\nbundle\nbundle\nhalt")));
+    ASSERT_TRUE(plain && repeated) << (repeated ? "" : repeated.error().message());
+    EXPECT_FALSE(repeated->computing.counted_once);
+    EXPECT_EQ(count_of(repeated->computing, "bundle"),
+              count_of(plain->computing, "bundle") + 2 * 5);
+    EXPECT_EQ(count_of(repeated->computing, "loop"), 1U);
+}
+
+TEST(Estimate, AProgramThatDoesNotEndIsCountedOnce) {
+    std::vector<EngineSpan> spans;
+    const auto plain = estimate(copy_package(copy_program()), &spans);
+    const auto count = spans.size();
+    const auto endless = estimate(
+        copy_package(with(copy_program(), "\nhalt", "\nbranch offset=-1 unknown_33=1\nhalt")),
+        &spans);
+    ASSERT_TRUE(plain && endless) << (endless ? "" : endless.error().message());
+    EXPECT_TRUE(endless->computing.counted_once);
+    EXPECT_EQ(count_of(endless->computing, "branch"), 1U);
+    EXPECT_EQ(count_of(endless->computing, "infeed"), count_of(plain->computing, "infeed"));
+    EXPECT_EQ(spans.size(), 2 * count);
+}
+
+// The vendor's program of an LSTM loops over 28 steps. A tile's products in them are in no other
+// place.
+TEST(Estimate, TheVendorsLoopOfAnLstmIsFollowed) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto package = package_of(shared / "data/models/keras_lstm_mnist_ptq_edgetpu.tflite");
+    ASSERT_TRUE(package) << package.error().message();
+    const auto done = estimate(*package);
+    ASSERT_TRUE(done) << done.error().message();
+    EXPECT_FALSE(done->computing.counted_once);
+    EXPECT_GT(count_of(done->computing, "branch"), 28U);
+}
+
 TEST(Estimate, TheProgramThatLoadsParametersComesFirst) {
     REEF_SHARED_OR_SKIP(shared);
     const auto package = package_of(shared / "data/edgetpu/templates/dense_256_edgetpu.tflite");
