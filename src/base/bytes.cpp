@@ -19,8 +19,7 @@ SharedBytes SharedBytes::copy_of(Bytes bytes) {
 }
 
 bool operator==(const SharedBytes& a, const SharedBytes& b) {
-    // std::ranges::equal of g++ 12 compares std::byte one by one.
-    return as_text(a.view_) == as_text(b.view_);
+    return equal_bytes(a.view_, b.view_);
 }
 
 Status ByteReader::seek(std::size_t offset) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "model/tflite_opaque.h"
@@ -83,7 +84,7 @@ class Writer {
   public:
     Writer(const Model& model, std::size_t size_bound) : model_(model), builder_(size_bound) {}
 
-    std::vector<std::byte> write() && {
+    flatbuffers::DetachedBuffer write() && {
         // FlatBuffers grow from the end: what is made first stands last. Data go there, so that a
         // reader finds the graph together at the front.
         const auto buffers = write_buffers();
@@ -96,9 +97,7 @@ class Writer {
         schema::FinishModelBuffer(
             builder_, schema::CreateModel(builder_, model_.version, codes, subgraphs, description,
                                           buffers, metadata_buffer, metadata, signatures));
-        const Bytes bytes =
-            std::as_bytes(std::span(builder_.GetBufferPointer(), builder_.GetSize()));
-        return {bytes.begin(), bytes.end()};
+        return builder_.Release();
     }
 
   private:
@@ -271,7 +270,7 @@ class Writer {
 
 }  // namespace
 
-Result<std::vector<std::byte>> write_tflite(const Model& model) {
+Result<SharedBytes> tflite_file(const Model& model) {
     if (!model.not_preserved.empty()) {
         return fail(Cause::unsupported,
                     fmt::format("writing would lose what Reef's schema does not hold: {}",
@@ -289,7 +288,15 @@ Result<std::vector<std::byte>> write_tflite(const Model& model) {
                                 "outside the FlatBuffer, are read but not written",
                                 bound));
     }
-    return Writer(model, static_cast<std::size_t>(bound)).write();
+    auto file = std::make_shared<const flatbuffers::DetachedBuffer>(
+        Writer(model, static_cast<std::size_t>(bound)).write());
+    const Bytes view = std::as_bytes(std::span(file->data(), file->size()));
+    return SharedBytes(view, std::move(file));
+}
+
+Result<std::vector<std::byte>> write_tflite(const Model& model) {
+    const auto file = REEF_TRY(tflite_file(model));
+    return std::vector(file.view().begin(), file.view().end());
 }
 
 }  // namespace reef::model

@@ -90,7 +90,7 @@ struct Job {
 };
 
 Status write(const Job& job, const Options& options) {
-    const auto bytes = REEF_TRY(model::write_tflite(job.compiled.model));
+    const auto bytes = REEF_TRY(model::tflite_file(job.compiled.model));
     const auto folder = std::filesystem::path(options.folder);
     const Names names{(folder / (job.stem + "_edgetpu.tflite")).string(),
                       (folder / (job.stem + "_edgetpu.log")).string()};
@@ -101,7 +101,7 @@ Status write(const Job& job, const Options& options) {
     const std::string operations = operations_text(job.compiled);
     const std::string log =
         fmt::format("Reef's compiler for the Edge TPU\n{}\n{}", summary, operations);
-    REEF_CHECK(write_file(names.model, bytes));
+    REEF_CHECK(write_file(names.model, bytes.view()));
     REEF_CHECK(write_file(names.log, as_bytes(log)));
     const std::chrono::duration<double, std::milli> took =
         std::chrono::steady_clock::now() - job.begin;

@@ -20,6 +20,10 @@ using MutableBytes = std::span<std::byte>;
 [[nodiscard]] inline std::string_view as_text(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
+/// std::ranges::equal of g++ 12 compares std::byte one by one.
+[[nodiscard]] inline bool equal_bytes(Bytes a, Bytes b) {
+    return as_text(a) == as_text(b);
+}
 
 /// Read-only bytes together with whatever keeps them alive (a mapped file, a vector, a caller's
 /// object). Copying shares the owner, never the bytes.

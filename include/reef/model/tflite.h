@@ -34,6 +34,8 @@ void prefetch_tables(Bytes file);
 /// Errors: bad_argument when the model breaks one of the rules that read_tflite checks; unsupported
 /// when something would be lost (Model::not_preserved) or the file would exceed 2 GiB.
 [[nodiscard]] Result<std::vector<std::byte>> write_tflite(const Model& model);
+/// The same, not copied once more.
+[[nodiscard]] Result<SharedBytes> tflite_file(const Model& model);
 
 /// The rules that every readable model keeps; write_tflite and the Executor rely on them:
 /// - schema version 3, at least one subgraph, every index in range; absent_tensor only among an

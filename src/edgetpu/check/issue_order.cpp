@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "edgetpu/program/codec.h"
-#include "edgetpu/sim/core/scalar_core.h"
+#include "edgetpu/sim/core/program_path.h"
 
 namespace reef::edgetpu::check {
 namespace {
@@ -20,90 +20,85 @@ std::uint64_t whole_units(std::uint64_t bytes) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-class Follower {
-  public:
-    IssueOrder run(std::span<const Bytes> chunks) {
-        for (chunk_ = 0; chunk_ < chunks.size() && out_.faults.empty(); ++chunk_) {
-            auto instructions = decode(chunks[chunk_]);
-            if (!instructions)
-                fault(0, instructions.error());
-            else
-                follow(*instructions);
-        }
-        return std::move(out_);
+std::string unfollowed(const Error& error) {
+    return "the order of issue cannot be followed: " + error.message();
+}
+
+/// Follows the chunks; the first fault ends it. `visit`: as follow_path()'s, with the chunk and the
+/// stream's instructions.
+template <class Visit>
+std::optional<ProgramFault> follow(std::span<const Bytes> chunks, Visit&& visit) {
+    sim::ScalarCore core;
+    std::uint64_t left = most_executed;
+    for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+        const auto instructions = decode(chunks[chunk]);
+        if (!instructions)
+            return ProgramFault{chunk, 0, unfollowed(instructions.error()),
+                                instructions.error().cause == Cause::unsupported};
+        const auto halted = sim::follow_path(
+            core, left, sim::by_word(*instructions),
+            [&](const sim::PathStep& step) { return visit(chunk, *instructions, step); });
+        if (halted && *halted) continue;
+        const Error error =
+            halted ? Error{Cause::bad_input,
+                           fmt::format("no halt within {} instructions", most_executed),
+                           {},
+                           {}}
+                   : halted.error();
+        return ProgramFault{chunk, core.program_counter(), unfollowed(error),
+                            error.cause == Cause::unsupported};
     }
+    return std::nullopt;
+}
+
+/// Keeps what is issued.
+class Recorder {
+  public:
+    Status operator()(std::size_t chunk, const std::vector<Instruction>& instructions,
+                      const sim::PathStep& step) {
+        if (chunk == out.operations.size()) {
+            out.operations.emplace_back().reserve(instructions.size());  // so that none moves
+            decoded_.assign(instructions.size(), nullptr);
+        }
+        if (sim::ScalarCore::executes(step.instruction)) {
+            note(step.effect);
+            return {};
+        }
+        const auto index = static_cast<std::size_t>(&step.instruction - instructions.data());
+        if (decoded_[index] == nullptr)
+            decoded_[index] =
+                &out.operations[chunk].emplace_back(program::decode(step.instruction).operation);
+        if (!step.issue.issued) return {};
+        if (out.instructions.size() == most_issued)
+            return fail(Cause::bad_input, fmt::format("more than {} instructions", most_issued));
+        out.instructions.push_back({step.instruction, decoded_[index], chunk, step.issue.tiles});
+        return {};
+    }
+    IssueOrder out;
 
   private:
-    void fault(std::size_t word, const std::string& what, bool unmodelled = false) {
-        out_.faults.push_back(
-            {chunk_, word, "the order of issue cannot be followed: " + what, unmodelled});
-    }
-    void fault(std::size_t word, const Error& error) {
-        fault(word, error.message(), error.cause == Cause::unsupported);
-    }
-
-    void follow(const std::vector<Instruction>& instructions) {
-        core_.begin_stream();
-        auto& operations = out_.operations.emplace_back();
-        operations.reserve(instructions.size());  // so that none moves
-        std::vector<const program::Operation*> decoded(instructions.size());
-        while (left_-- > 0) {
-            const auto word = core_.program_counter();
-            const auto found = std::ranges::lower_bound(instructions, word, {}, &Instruction::word);
-            if (found == instructions.end() || found->word != word)
-                return fault(word, "no instruction begins here");
-            if (!sim::ScalarCore::executes(*found)) {
-                const auto index = static_cast<std::size_t>(found - instructions.begin());
-                if (decoded[index] == nullptr)
-                    decoded[index] = &operations.emplace_back(program::decode(*found).operation);
-                if (!issue(*found, *decoded[index])) return;
-                core_.pass(*found);
-                continue;
-            }
-            const auto effect = core_.execute(*found);
-            if (!effect) return fault(word, effect.error());
-            if (effect->fired) {
-                const auto tag = static_cast<std::size_t>(effect->fired->tag);
-                if (tag < out_.bytes_by_tag.size())
-                    out_.bytes_by_tag[tag] += whole_units(effect->fired->bytes);
-            }
-            if (effect->to_host) ++out_.words_to_host;
-            if (effect->halted) return;
+    void note(const sim::Effect& effect) {
+        if (effect.fired) {
+            const auto tag = static_cast<std::size_t>(effect.fired->tag);
+            if (tag < out.bytes_by_tag.size())
+                out.bytes_by_tag[tag] += whole_units(effect.fired->bytes);
         }
-        fault(core_.program_counter(),
-              fmt::format("no halt within {} instructions", most_executed));
+        if (effect.to_host) ++out.words_to_host;
     }
 
-    bool issue(const Instruction& instruction, const program::Operation& operation) {
-        if (out_.instructions.size() == most_issued) {
-            fault(instruction.word, fmt::format("more than {} instructions", most_issued));
-            return false;
-        }
-        if (instruction.info->space == Space::scalar) {
-            if (core_.gate_open(instruction))
-                out_.instructions.push_back({instruction, &operation, chunk_, 0});
-            return true;
-        }
-        const auto issued = core_.issue(instruction);
-        if (!issued) {
-            fault(instruction.word, issued.error());
-            return false;
-        }
-        if (issued->issued)
-            out_.instructions.push_back({instruction, &operation, chunk_, issued->tiles});
-        return true;
-    }
-
-    sim::ScalarCore core_;
-    IssueOrder out_;
-    std::size_t chunk_ = 0;
-    std::uint64_t left_ = most_executed;
+    std::vector<const program::Operation*> decoded_;  ///< of this chunk, by instruction
 };
 
 }  // namespace
 
 IssueOrder issue_order(std::span<const Bytes> chunks) {
-    return Follower().run(chunks);
+    Recorder recorder;
+    if (auto fault = follow(chunks, recorder)) recorder.out.faults.push_back(std::move(*fault));
+    return std::move(recorder.out);
+}
+
+std::optional<ProgramFault> first_fault_of_order(std::span<const Bytes> chunks) {
+    return follow(chunks, [](auto&&...) { return Status{}; });
 }
 
 }  // namespace reef::edgetpu::check

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,5 +42,8 @@ struct IssueOrder {
 /// Executes the scalar instructions, with branches and loops as registers decide. Base addresses
 /// are what the streams hold.
 [[nodiscard]] IssueOrder issue_order(std::span<const Bytes> chunks);
+/// Why issue_order() could not follow it to the end, if so, without keeping anything; any number of
+/// instructions is right here, as long as the program ends.
+[[nodiscard]] std::optional<ProgramFault> first_fault_of_order(std::span<const Bytes> chunks);
 
 }  // namespace reef::edgetpu::check

@@ -19,9 +19,7 @@ std::vector<ProgramFault> check_synchronisation(std::span<const Bytes> chunks) {
 }
 
 std::optional<ProgramFault> check_halts(std::span<const Bytes> chunks) {
-    auto order = check::issue_order(chunks);
-    if (order.faults.empty()) return std::nullopt;
-    return std::move(order.faults.front());
+    return check::first_fault_of_order(chunks);
 }
 
 }  // namespace reef::edgetpu

@@ -7,7 +7,7 @@
 #include <map>
 #include <numeric>
 
-#include "edgetpu/sim/core/scalar_core.h"
+#include "edgetpu/sim/core/program_path.h"
 #include "edgetpu/sim/program/memory.h"
 #include "edgetpu/sim/program/program.h"
 #include "edgetpu/sim/watch/happens_before.h"
@@ -199,45 +199,29 @@ std::uint64_t end_of(std::span<const EngineSpan> spans) {
     return latest;
 }
 
-/// Adds a stream's instructions as the scalar core comes by them: through branches and loops.
-/// Scalar memory that the ring would fill keeps its old contents: no known program decides by it.
-/// Errors: those of ScalarCore; bad_input when it comes by no instruction, or by more than
-/// `instructions_left`.
-Status follow(const Stream& stream, ScalarCore& core, std::uint64_t& instructions_left,
-              Timeline& timeline, ExecutableEstimate& out) {
-    core.begin_stream();
-    while (instructions_left-- > 0) {
-        const auto word = core.program_counter();
-        const auto index =
-            word < stream.at_word.size() ? stream.at_word[word] : Stream::no_instruction;
-        if (index == Stream::no_instruction)
-            return fail(Cause::bad_input, "no instruction begins here");
-        const auto& at = stream.instructions[index];
-        bool issued = true;
-        auto tiles = at.tiles;
-        if (at.source.info->space == Space::scalar) {
-            issued = core.gate_open(at.source);
-        } else {
-            const auto issue = REEF_TRY(core.issue(at.source));
-            issued = issue.issued;
-            tiles = issue.tiles;
-        }
-        if (issued) timeline.add(at, tiles, out);
-        if (!ScalarCore::executes(at.source)) {
-            core.pass(at.source);
-            continue;
-        }
-        if (REEF_TRY(core.execute(at.source)).halted) return {};
-    }
-    return fail(Cause::bad_input, "the program does not halt");
-}
-
-Status follow(std::span<const Stream> streams, Timeline& timeline, ExecutableEstimate& out) {
+/// Adds the streams' instructions as the scalar core comes by them.
+/// False: it meets what is not modelled, or no end.
+bool follow(std::span<const Stream> streams, Timeline& timeline, ExecutableEstimate& out) {
     std::uint64_t instructions_left = 1 << 20;  // ten times the longest known program's
     ScalarCore core;
-    for (const auto& stream : streams)
-        REEF_CHECK(follow(stream, core, instructions_left, timeline, out));
-    return {};
+    return std::ranges::all_of(streams, [&](const Stream& stream) {
+        const auto at = [&](std::size_t word) {
+            const auto index =
+                word < stream.at_word.size() ? stream.at_word[word] : Stream::no_instruction;
+            return index == Stream::no_instruction ? nullptr : &stream.instructions[index];
+        };
+        const auto find = [&](std::size_t word) {
+            const auto* found = at(word);
+            return found == nullptr ? nullptr : &found->source;
+        };
+        const auto halted =
+            follow_path(core, instructions_left, find, [&](const PathStep& step) -> Status {
+                if (step.issue.issued)
+                    timeline.add(*at(step.instruction.word), step.issue.tiles, out);
+                return {};
+            });
+        return halted && *halted;
+    });
 }
 
 Result<ExecutableEstimate> estimate_executable(const Executable& executable,

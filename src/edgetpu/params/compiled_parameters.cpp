@@ -403,7 +403,7 @@ Result<Model> CompiledParameters::model() const {
         for (const Blob& blob : blobs_) {
             if (blob.op != op) continue;
             Executable& executable = package.executables[blob.executable];
-            if (std::ranges::equal(executable.parameters.view(), blob.bytes)) continue;
+            if (equal_bytes(executable.parameters.view(), blob.bytes)) continue;
             executable.parameters = SharedBytes::copy_of(blob.bytes);
             changed = true;
         }

@@ -238,10 +238,10 @@ bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob,
     if (part.kind == PartKind::softmax_table && weight_zero) {
         const float scale = softmax_table_scale(part.count, blob);
         return encode_softmax_table(part.count, scale, part.unit_line, again) &&
-               std::ranges::equal(again, blob);
+               equal_bytes(again, blob);
     }
     if (part.kind != PartKind::layer) {
-        return encode_part(plain, part, again) && std::ranges::equal(again, blob);
+        return encode_part(plain, part, again) && equal_bytes(again, blob);
     }
     const LayerVectors& vectors = part.layout.vectors;
     const Tensor& tensor = tensor_of(plain, part.weights);
@@ -255,7 +255,7 @@ bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob,
         weight_zero ? *weight_zero - (type == WeightType::int8 ? 128 : 0) : zero_point(tensor);
     return decode_stored(part, blob, {type, weights, biases, multipliers, zero_points}) &&
            encode_stored(part, LayerValues{type, weights, zero, biases, multipliers}, again) &&
-           std::ranges::equal(again, blob);
+           equal_bytes(again, blob);
 }
 
 }  // namespace reef::edgetpu

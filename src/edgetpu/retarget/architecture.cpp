@@ -100,7 +100,7 @@ class Matcher {
             const Tensor& y =
                 target_.subgraphs.front().tensors[static_cast<std::size_t>(b.inputs[i])];
             if (x.type != ElementType::int32 && x.type != ElementType::int64) continue;
-            if (!std::ranges::equal(source_.constant(x), target_.constant(y))) {
+            if (!equal_bytes(source_.constant(x), target_.constant(y))) {
                 return differs(fmt::format("input {} holds other constants", i));
             }
         }

@@ -64,7 +64,7 @@ class Rewriting {
     Status write(std::size_t index, const program::TypedInstruction& changed) {
         const auto bits = REEF_TRY(program::encode(changed));
         const Instruction& old = program_[index];
-        if (std::ranges::equal(bits.bytes(), old.bytes)) return {};
+        if (equal_bytes(bits.bytes(), old.bytes)) return {};
         changed_.insert(index);
         std::ranges::copy(bits.bytes(), stream_.subspan(old.word * word_bytes).begin());
         return {};

@@ -232,7 +232,7 @@ class Retargeting {
         const Package before = package;
         for (const CompiledParameters::Blob& blob : template_.blobs()) {
             Executable& executable = package.executables[blob.executable];
-            if (blob.op == index && !std::ranges::equal(executable.parameters.view(), blob.bytes)) {
+            if (blob.op == index && !equal_bytes(executable.parameters.view(), blob.bytes)) {
                 executable.parameters = SharedBytes::copy_of(blob.bytes);
             }
         }
@@ -356,7 +356,7 @@ class Retargeting {
             }
             const Bytes held = result_.model.constant(tensor);
             const Bytes bytes = target_.constant(fresh);
-            if (held.empty() || std::ranges::equal(bytes, numbers_->constant(old, held))) continue;
+            if (held.empty() || equal_bytes(bytes, numbers_->constant(old, held))) continue;
             tensor.buffer = static_cast<std::uint32_t>(result_.model.buffers.size());
             result_.model.buffers.push_back(SharedBytes::copy_of(bytes));
         }

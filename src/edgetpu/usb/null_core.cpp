@@ -55,11 +55,12 @@ Status NullPrograms::add(std::span<const Executable> executables) {
     for (const Executable& executable : executables) {
         auto plan = REEF_TRY(sim::transfer_plan(executable));
         if (!plan.complete) {
-            return fail(Cause::unsupported,
-                        fmt::format("not modelled: a null device for an executable of type {} whose DMA "
-                                    "hints are not complete",
-                                    to_string(executable.type)),
-                        {}, "edgetpu:sim computes what it asks for");
+            return fail(
+                Cause::unsupported,
+                fmt::format("not modelled: a null device for an executable of type {} whose DMA "
+                            "hints are not complete",
+                            to_string(executable.type)),
+                {}, "edgetpu:sim computes what it asks for");
         }
         known_.push_back({executable, std::move(plan)});
     }

@@ -237,8 +237,7 @@ class ReplayConnection final : public Connection {
             setup.to_host() ? "IN " : "OUT", setup.request_type, setup.request, setup.value,
             setup.index, setup.length, setup.to_host() ? "" : shown(data));
         const auto item = script_->next(Kind::control, doing, [&](const RecordedItem& recorded) {
-            return recorded.setup == setup &&
-                   (setup.to_host() || std::ranges::equal(recorded.data, data));
+            return recorded.setup == setup && (setup.to_host() || equal_bytes(recorded.data, data));
         });
         if (!item) return std::unexpected(item.error());
         if ((*item)->result < 0) {
@@ -272,9 +271,9 @@ class ReplayConnection final : public Connection {
             if (recorded.fault) return recorded.asked == bytes.size();
             if (recorded.cut()) {
                 return recorded.size == bytes.size() &&
-                       std::ranges::equal(recorded.data, bytes.first(recorded.data.size()));
+                       equal_bytes(recorded.data, bytes.first(recorded.data.size()));
             }
-            if (std::ranges::equal(recorded.data, bytes)) return true;
+            if (equal_bytes(recorded.data, bytes)) return true;
             const RecordedItems& items = script_->items();
             return items.without_addresses(recorded.data) == items.without_addresses(bytes);
         });

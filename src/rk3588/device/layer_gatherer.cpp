@@ -223,7 +223,7 @@ Result<std::unique_ptr<chip::LayerSet>> LayerGatherer::gather(const chip::RanMod
         for (std::size_t o = 0; o < op.outputs.size(); ++o) {
             std::vector<std::byte> again(artifact.outputs[o].elements());
             REEF_CHECK(program->read(artifact.outputs[o], again));
-            if (!std::ranges::equal(again, ran.tensor(op.outputs[o])))
+            if (!equal_bytes(again, ran.tensor(op.outputs[o])))
                 return fail(Cause::unsupported,
                             "the run gave another result than a simulated core without options",
                             place, "run it on rk3588:sim");

@@ -164,7 +164,7 @@ struct Piece {
     std::string file;  ///< below the folder
     model::Model plain;
     chip::Compilation done;
-    std::vector<std::byte> bytes{};
+    SharedBytes bytes{};
     std::optional<Verification> verification{};
     [[nodiscard]] bool right() const { return !verification || verification->passed(); }
 };
@@ -255,8 +255,8 @@ Status write_pieces(const CompileVerbOptions& options, const std::vector<Piece>&
     std::filesystem::create_directories(options.out, error);
     if (error) return fail(Cause::io_failed, error.message(), options.out);
     for (const Piece& piece : pieces)
-        REEF_CHECK(
-            write_output((std::filesystem::path(options.out) / piece.file).string(), piece.bytes));
+        REEF_CHECK(write_output((std::filesystem::path(options.out) / piece.file).string(),
+                                piece.bytes.view()));
     return {};
 }
 
@@ -281,7 +281,7 @@ Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Comp
     auto pieces = REEF_TRY(options.segments > 1 ? segments_of(options, compiler)
                                                 : models_together(options, compiler));
     for (Piece& piece : pieces) {
-        piece.bytes = REEF_TRY(in_place(model::write_tflite(piece.done.model), piece.file));
+        piece.bytes = REEF_TRY(in_place(model::tflite_file(piece.done.model), piece.file));
         if (is_verified(options, compiler, piece.plain))
             piece.verification = REEF_TRY(in_place(
                 verify_compiled(piece.plain, piece.done.model, compiler.family()), piece.file));
@@ -338,7 +338,7 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     const auto plain = REEF_TRY(model::load_tflite(options.models.front()));
     auto done =
         REEF_TRY(in_place(compiler->compile(plain, options.settings), options.models.front()));
-    const auto bytes = REEF_TRY(in_place(model::write_tflite(done.model), options.out));
+    const auto bytes = REEF_TRY(in_place(model::tflite_file(done.model), options.out));
     std::optional<Verification> verification;
     if (is_verified(options, *compiler, plain))
         verification =
@@ -347,7 +347,7 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     const bool right = !verification || verification->passed();
     const Json document = document_of(options, *compiler, done, verification, against);
     // A program that is known to be wrong is given to nobody.
-    if (right && !options.out.empty()) REEF_CHECK(write_output(options.out, bytes));
+    if (right && !options.out.empty()) REEF_CHECK(write_output(options.out, bytes.view()));
     if (!options.report.empty()) {
         const auto report = REEF_TRY(compile_report(document, options.report));
         REEF_CHECK(write_output(options.report, as_bytes(report)));

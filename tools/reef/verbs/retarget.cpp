@@ -43,8 +43,8 @@ Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console)
                                         .token = options.token});
     stages.end();
     if (!result) return std::unexpected(std::move(result.error()).in(options.target));
-    const auto bytes = REEF_TRY(in_place(model::write_tflite(result->model), options.out));
-    REEF_CHECK(write_output(options.out, bytes));
+    const auto bytes = REEF_TRY(in_place(model::tflite_file(result->model), options.out));
+    REEF_CHECK(write_output(options.out, bytes.view()));
     if (options.json) {
         Json document = json_document("retarget");
         document["model"] = options.compiled;

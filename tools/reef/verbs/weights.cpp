@@ -73,8 +73,8 @@ Result<Exit> set_verb(const WeightsOptions& options, Console& console) {
     const NamedArrays arrays = REEF_TRY(in_place(read_npz(file.view()), options.from));
     REEF_CHECK(in_place(parameters->set(arrays), options.from));
     const model::Model changed = REEF_TRY(parameters->model());
-    const auto bytes = REEF_TRY(in_place(model::write_tflite(changed), options.out));
-    REEF_CHECK(write_output(options.out, bytes));
+    const auto bytes = REEF_TRY(in_place(model::tflite_file(changed), options.out));
+    REEF_CHECK(write_output(options.out, bytes.view()));
     if (options.json) {
         print_json(console, document_of("weights set", options, arrays));
     } else if (options.out != "-") {

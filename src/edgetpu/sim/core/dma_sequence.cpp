@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "program_path.h"
+
 namespace reef::edgetpu::sim {
 namespace {
 
@@ -80,24 +82,17 @@ Result<std::vector<std::byte>> patched(const InstructionBitstream& stream, const
 Status run(Bytes stream, ScalarCore& core, const Regions& regions, std::uint64_t& instructions_left,
            std::vector<FiredTransfer>& out) {
     const auto instructions = REEF_TRY(decode(stream));
-    core.begin_stream();
-    while (instructions_left-- > 0) {
-        const auto word = core.program_counter();
-        const auto found = std::ranges::lower_bound(instructions, word, {}, &Instruction::word);
-        if (found == instructions.end() || found->word != word)
-            return fail(Cause::bad_input, "no instruction begins here",
-                        fmt::format("word {:#x}", word));
-        if (!ScalarCore::executes(*found)) {
-            core.pass(*found);
-            continue;
-        }
-        const auto effect = REEF_TRY(core.execute(*found));
-        if (effect.fired)
-            out.push_back(REEF_TRY(
-                in_place(regions.transfer(*effect.fired), fmt::format("word {:#x}", word))));
-        if (effect.halted) return {};
-    }
-    return fail(Cause::bad_input, "the program does not halt", {}, "it runs in circles");
+    const auto halted = follow_path(
+        core, instructions_left, by_word(instructions), [&](const PathStep& step) -> Status {
+            if (step.effect.fired)
+                out.push_back(REEF_TRY(in_place(regions.transfer(*step.effect.fired),
+                                                fmt::format("word {:#x}", step.instruction.word))));
+            return {};
+        });
+    if (halted && *halted) return {};
+    if (halted)
+        return fail(Cause::bad_input, "the program does not halt", {}, "it runs in circles");
+    return std::unexpected(halted.error());
 }
 
 }  // namespace
