@@ -7,32 +7,54 @@
 namespace reef::rk3588::drm {
 namespace {
 
-std::size_t size_of(const Buffer& buffer) {
+std::uint64_t size_of(const Buffer& buffer) {
     return buffer.bytes.size();
 }
 
 }  // namespace
 
 PooledBuffer::~PooledBuffer() {
-    if (pool_ == nullptr) return;
-    auto& free = pool_->free_;
-    free.insert(std::ranges::upper_bound(free, size_of(buffer_), {}, size_of), buffer_);
+    if (pool_ != nullptr) pool_->put_back(buffer_);
 }
 
 BufferPool::~BufferPool() {
-    for (const Buffer& buffer : free_) port_.release(buffer);
+    for (const Free& one : free_) port_.release(one.buffer);
+}
+
+void BufferPool::put_back(const Buffer& buffer) {
+    const auto size = size_of(buffer);
+    const auto place = std::ranges::upper_bound(
+        free_, size, {}, [](const Free& one) { return size_of(one.buffer); });
+    free_.insert(place, {buffer, ++returns_});
+    in_use_ -= size;
+    free_bytes_ += size;
+    while (bytes() > 2 * most_in_use_) {
+        const auto oldest = std::ranges::min_element(free_, {}, &Free::since);
+        port_.release(oldest->buffer);
+        forget(oldest);
+        --count_;
+    }
+}
+
+void BufferPool::forget(std::vector<Free>::iterator one) {
+    free_bytes_ -= size_of(one->buffer);
+    free_.erase(one);
 }
 
 Result<PooledBuffer> BufferPool::take(std::uint64_t bytes) {
-    const auto found = std::ranges::lower_bound(free_, bytes, {}, size_of);
-    if (found == free_.end() || found->bytes.size() / 2 > whole_pages(bytes)) {
-        const Buffer made = REEF_TRY(port_.allocate(std::max<std::uint64_t>(bytes, 1)));
+    const auto found = std::ranges::lower_bound(
+        free_, bytes, {}, [](const Free& one) { return size_of(one.buffer); });
+    Buffer taken;
+    if (found == free_.end() || size_of(found->buffer) / 2 > whole_pages(bytes)) {
+        taken = REEF_TRY(port_.allocate(std::max<std::uint64_t>(bytes, 1)));
         ++count_;
-        return PooledBuffer(this, made);
+    } else {
+        taken = found->buffer;
+        forget(found);
     }
-    PooledBuffer taken(this, *found);
-    free_.erase(found);
-    return taken;
+    in_use_ += size_of(taken);
+    most_in_use_ = std::max(most_in_use_, in_use_);
+    return PooledBuffer(this, taken);
 }
 
 }  // namespace reef::rk3588::drm

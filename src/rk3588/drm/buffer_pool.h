@@ -43,12 +43,24 @@ class BufferPool {
     [[nodiscard]] std::size_t free_count() const { return free_.size(); }
     /// With those in use.
     [[nodiscard]] std::size_t buffer_count() const { return count_; }
+    /// Of all its buffers: at most twice what was ever in use at once. What would be more is given
+    /// back to the kernel, what lay there longest first.
+    [[nodiscard]] std::uint64_t bytes() const { return in_use_ + free_bytes_; }
 
   private:
     friend class PooledBuffer;
+    struct Free {
+        Buffer buffer;
+        std::uint64_t since = 0;  ///< the return that brought it
+    };
+    void put_back(const Buffer& buffer);
+    void forget(std::vector<Free>::iterator one);
+
     Port& port_;
-    std::vector<Buffer> free_;  ///< by size
+    std::vector<Free> free_;  ///< by size
     std::size_t count_ = 0;
+    std::uint64_t returns_ = 0;
+    std::uint64_t in_use_ = 0, most_in_use_ = 0, free_bytes_ = 0;
 };
 
 }  // namespace reef::rk3588::drm

@@ -196,6 +196,25 @@ TEST_P(OnABoard, BuffersAreUsedAgain) {
     EXPECT_EQ(kernel->buffers(), 3U);
 }
 
+TEST_P(OnABoard, FreeBuffersAreAtMostWhatWasInUse) {
+    const auto port = open().value();
+    drm::BufferPool pool(*port);
+    constexpr std::uint64_t page = 4096;
+    std::uint64_t most = 0;
+    for (std::uint64_t pages = 1; pages < 200; pages = pages * 5 / 2 + 1) {
+        const auto one = pool.take(pages * page).value();
+        const auto other = pool.take(pages * page).value();
+        most = std::max(most, 2 * pages * page);
+        EXPECT_LE(pool.bytes(), 2 * most);
+    }
+    for (std::uint64_t pages = 150; pages > 0; pages = pages * 2 / 5) {
+        (void)pool.take(pages * page).value();
+        EXPECT_LE(pool.bytes(), 2 * most);
+    }
+    EXPECT_EQ(kernel->buffers(), pool.buffer_count());
+    EXPECT_EQ(kernel->buffers(), pool.free_count());
+}
+
 INSTANTIATE_TEST_SUITE_P(Drivers, OnABoard,
                          testing::Values(KernelDriver::rknpu, KernelDriver::rocket),
                          [](const auto& one) { return std::string(name_of(one.param)); });
