@@ -1,9 +1,10 @@
 // A recording of a kernel's driver, its lines and their bytes with a zero between: refused with a
-// reason, or read, and then a device that answers to whoever opens it.
+// reason, or read, and then a device that answers to whoever opens it, allocates and submits.
 #include <algorithm>
 
 #include "check.h"
 #include "rk3588/drm/recording.h"
+#include "rk3588_session.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace reef;
@@ -21,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto driver : {drm::KernelDriver::rknpu, drm::KernelDriver::rocket}) {
         const auto kernel = drm::replaying_kernel(*recording);
         auto port = drm::open_port(kernel, driver, {}, drm::Start::each_task);
-        if (port) (void)(*port)->allocate(100);
+        if (port) (void)fuzz::copy_on(**port);
         fuzz::check(kernel->answered() <= recording->calls.size(), "no call is answered twice");
     }
     return 0;

@@ -1,12 +1,20 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
+#include "reef/base/file.h"
 #include "reef/rk3588/command_words.h"
 #include "rk3588/compiler/compile.h"
 #include "rk3588/compiler/two_convolutions.h"
+#include "rk3588/drm/recording.h"
+#include "rk3588/drm/simulated_kernel.h"
 #include "rk3588/regs/register_set.h"
 #include "rk3588/small_tasks.h"
+#include "rk3588_session.h"
 #include "seeds.h"
 
 namespace reef::fuzz {
@@ -31,6 +39,33 @@ Result<std::vector<std::uint64_t>> two_tasks() {
     words.resize(first_bytes / rk3588::word_bytes);
     for (const auto word : REEF_TRY(task_words(few, rk3588::Blocks::flying))) words.push_back(word);
     return words;
+}
+
+namespace drm = rk3588::drm;
+
+/// A whole session with a simulated kernel, as the target reads it: lines, a zero, their bytes.
+Result<std::vector<std::byte>> session_recording(drm::KernelDriver driver) {
+    drm::Recording recording{.device = fmt::format("rk3588:{}", name_of(driver)), .calls = {}};
+    {
+        const auto port = REEF_TRY(drm::open_port(
+            drm::recording_kernel(
+                std::make_shared<drm::SimulatedKernel>(drm::SimulatedBoard{.driver = driver}),
+                recording),
+            driver, {}, drm::Start::each_task));
+        REEF_CHECK(copy_on(*port));
+    }
+    const auto path = (std::filesystem::temp_directory_path() /
+                       fmt::format("reef_seed_{}_{}", name_of(driver), getpid()))
+                          .string();
+    REEF_CHECK(drm::write_recording(path, recording));
+    std::vector<std::byte> out;
+    for (const auto* ending : {"", ".bin"}) {
+        const auto part = REEF_TRY(read_file(path + ending));
+        if (!out.empty()) out.push_back(std::byte{0});
+        out.insert(out.end(), part.view().begin(), part.view().end());
+        std::filesystem::remove(path + ending);
+    }
+    return out;
 }
 
 }  // namespace
@@ -96,7 +131,10 @@ Result<Seeds> rk3588_recording_seeds() {
         "rk3588-recording-1 rk3588:rknpu\n00000002 0 4 0 0 0\nc0086440 -1 8 8 3 2\n";
     calls += '\0';
     calls += "/dev12345678abcdefghxyzuv";
-    return Seeds{{"calls", bytes(calls)}, {"head", bytes("rk3588-recording-1 rk3588:rocket")}};
+    Seeds seeds{{"calls", bytes(calls)}, {"head", bytes("rk3588-recording-1 rk3588:rocket")}};
+    for (const auto driver : {drm::KernelDriver::rknpu, drm::KernelDriver::rocket})
+        seeds.emplace_back(std::string(name_of(driver)), REEF_TRY(session_recording(driver)));
+    return seeds;
 }
 
 Result<Seeds> rk3588_asm_seeds() {
