@@ -59,7 +59,8 @@ template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V add_signed_quad_products(D /*d*/, [[maybe_unused]] V a, [[maybe_unused]] V b, V sum) {
     static_assert(sizeof(D) > 0 && may_have_signed_quad_products);
 #if HWY_TARGET == HWY_NEON
-    asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+    // An extension of 8.2, which assemblers refuse on top of Highway's 8.0.
+    asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
         : "+w"(sum.raw)
         : "w"(a.raw), "w"(b.raw));
 #endif
