@@ -43,7 +43,7 @@ struct EngineSpan {
 /// What the instructions of one name take. Syncs and fences take nothing: they wait.
 struct InstructionCycles {
     std::string_view instruction;
-    std::uint64_t count = 0;  ///< of those issued; one may work on several tiles
+    std::uint64_t count = 0;           ///< of those issued; one may work on several tiles
     std::uint64_t busiest_cycles = 0;  ///< of the tile that spends most on them, or the scalar core
     std::uint64_t all_cycles = 0;      ///< of all tiles together
     friend bool operator==(const InstructionCycles&, const InstructionCycles&) = default;
