@@ -12,6 +12,9 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
 
 namespace reef::test {
 namespace {
@@ -59,22 +62,35 @@ class Terminal {
     Terminal(const Terminal&) = delete;
     Terminal& operator=(const Terminal&) = delete;
     ~Terminal() {
+        (void)text();
         ::close(reader_);
-        ::close(writer_);
     }
     [[nodiscard]] int descriptor() const { return writer_; }
-    /// What was written before its program ended. At most what its buffer holds, 4096 bytes.
-    [[nodiscard]] std::string text() const {
-        ::fcntl(reader_, F_SETFL, O_NONBLOCK);
-        std::string text(4096, '\0');
-        const ssize_t count = ::read(reader_, text.data(), text.size());
-        text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
-        return text;
+    /// Behind the fork. A terminal that nobody reads takes 4096 bytes, then its program waits.
+    void listen() {
+        close_writer();
+        listener_ = std::jthread([this] {
+            char some[4096];
+            // EIO, once nobody can write any more.
+            for (ssize_t count; (count = ::read(reader_, some, sizeof some)) > 0;)
+                text_.append(some, static_cast<std::size_t>(count));
+        });
+    }
+    /// What was written before its program ended.
+    [[nodiscard]] const std::string& text() {
+        close_writer();
+        if (listener_.joinable()) listener_.join();
+        return text_;
     }
 
   private:
+    void close_writer() {
+        if (writer_ >= 0) ::close(std::exchange(writer_, -1));
+    }
     int reader_ = -1;
     int writer_ = -1;
+    std::string text_;
+    std::jthread listener_;
 };
 
 int wait_for(pid_t child) {
@@ -117,6 +133,8 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
         ::execv(argv[0], argv.data());
         ::_exit(127);
     }
+    for (auto* terminal : {&out_terminal, &err_terminal})
+        if (*terminal) (*terminal)->listen();
     ProcessResult result;
     result.exit_code = wait_for(child);
     result.out = out_terminal ? out_terminal->text() : out.text();
