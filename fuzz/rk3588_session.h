@@ -2,6 +2,8 @@
 // copies, and what it left.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "rk3588/drm/port.h"

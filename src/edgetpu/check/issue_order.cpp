@@ -10,11 +10,6 @@
 namespace reef::edgetpu::check {
 namespace {
 
-// Bounds for programs that run in circles. The longest known program has 3166 instructions; the
-// LSTM's loop executes more of them than that.
-constexpr std::uint64_t most_executed = 1 << 20;
-constexpr std::size_t most_issued = 1 << 15;
-
 std::uint64_t whole_units(std::uint64_t bytes) {
     constexpr std::uint64_t unit = 8;
     return (bytes + unit - 1) / unit * unit;
@@ -29,7 +24,7 @@ std::string unfollowed(const Error& error) {
 template <class Visit>
 std::optional<ProgramFault> follow(std::span<const Bytes> chunks, Visit&& visit) {
     sim::ScalarCore core;
-    std::uint64_t left = most_executed;
+    std::uint64_t left = sim::most_path_instructions;
     for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
         const auto instructions = decode(chunks[chunk]);
         if (!instructions)
@@ -40,11 +35,12 @@ std::optional<ProgramFault> follow(std::span<const Bytes> chunks, Visit&& visit)
             [&](const sim::PathStep& step) { return visit(chunk, *instructions, step); });
         if (halted && *halted) continue;
         const Error error =
-            halted ? Error{Cause::bad_input,
-                           fmt::format("no halt within {} instructions", most_executed),
-                           {},
-                           {}}
-                   : halted.error();
+            halted
+                ? Error{Cause::bad_input,
+                        fmt::format("no halt within {} instructions", sim::most_path_instructions),
+                        {},
+                        {}}
+                : halted.error();
         return ProgramFault{chunk, core.program_counter(), unfollowed(error),
                             error.cause == Cause::unsupported};
     }
@@ -69,8 +65,9 @@ class Recorder {
             decoded_[index] =
                 &out.operations[chunk].emplace_back(program::decode(step.instruction).operation);
         if (!step.issue.issued) return {};
-        if (out.instructions.size() == most_issued)
-            return fail(Cause::bad_input, fmt::format("more than {} instructions", most_issued));
+        if (out.instructions.size() == sim::most_kept_instructions)
+            return fail(Cause::bad_input,
+                        fmt::format("more than {} instructions", sim::most_kept_instructions));
         out.instructions.push_back({step.instruction, decoded_[index], chunk, step.issue.tiles});
         return {};
     }

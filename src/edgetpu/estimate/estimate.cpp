@@ -202,7 +202,8 @@ std::uint64_t end_of(std::span<const EngineSpan> spans) {
 /// Adds the streams' instructions as the scalar core comes by them.
 /// False: it meets what is not modelled, or no end.
 bool follow(std::span<const Stream> streams, Timeline& timeline, ExecutableEstimate& out) {
-    std::uint64_t instructions_left = 1 << 20;  // ten times the longest known program's
+    std::uint64_t instructions_left = most_path_instructions;
+    std::size_t kept = 0;  // spans of them
     ScalarCore core;
     return std::ranges::all_of(streams, [&](const Stream& stream) {
         const auto at = [&](std::size_t word) {
@@ -216,6 +217,9 @@ bool follow(std::span<const Stream> streams, Timeline& timeline, ExecutableEstim
         };
         const auto halted =
             follow_path(core, instructions_left, find, [&](const PathStep& step) -> Status {
+                kept += ScalarCore::executes(step.instruction) ? 0 : 1;
+                if (kept > most_kept_instructions)
+                    return fail(Cause::unsupported, "more instructions than any known program");
                 if (step.issue.issued)
                     timeline.add(*at(step.instruction.word), step.issue.tiles, out);
                 return {};

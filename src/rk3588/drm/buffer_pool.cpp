@@ -23,9 +23,7 @@ BufferPool::~BufferPool() {
 
 void BufferPool::put_back(const Buffer& buffer) {
     const auto size = size_of(buffer);
-    const auto place = std::ranges::upper_bound(
-        free_, size, {}, [](const Free& one) { return size_of(one.buffer); });
-    free_.insert(place, {buffer, ++returns_});
+    free_.insert(std::ranges::upper_bound(free_, size, {}, &Free::size), {buffer, ++returns_});
     in_use_ -= size;
     free_bytes_ += size;
     while (bytes() > 2 * most_in_use_) {
@@ -37,15 +35,14 @@ void BufferPool::put_back(const Buffer& buffer) {
 }
 
 void BufferPool::forget(std::vector<Free>::iterator one) {
-    free_bytes_ -= size_of(one->buffer);
+    free_bytes_ -= one->size();
     free_.erase(one);
 }
 
 Result<PooledBuffer> BufferPool::take(std::uint64_t bytes) {
-    const auto found = std::ranges::lower_bound(
-        free_, bytes, {}, [](const Free& one) { return size_of(one.buffer); });
+    const auto found = std::ranges::lower_bound(free_, bytes, {}, &Free::size);
     Buffer taken;
-    if (found == free_.end() || size_of(found->buffer) / 2 > whole_pages(bytes)) {
+    if (found == free_.end() || found->size() / 2 > whole_pages(bytes)) {
         taken = REEF_TRY(port_.allocate(std::max<std::uint64_t>(bytes, 1)));
         ++count_;
     } else {

@@ -52,6 +52,7 @@ class BufferPool {
     struct Free {
         Buffer buffer;
         std::uint64_t since = 0;  ///< the return that brought it
+        [[nodiscard]] std::uint64_t size() const { return buffer.bytes.size(); }
     };
     void put_back(const Buffer& buffer);
     void forget(std::vector<Free>::iterator one);

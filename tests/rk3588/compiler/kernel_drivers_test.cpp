@@ -196,7 +196,7 @@ TEST_P(OnABoard, BuffersAreUsedAgain) {
     EXPECT_EQ(kernel->buffers(), 3U);
 }
 
-TEST_P(OnABoard, FreeBuffersAreAtMostWhatWasInUse) {
+TEST_P(OnABoard, ThePoolHoldsAtMostTwiceWhatWasInUseAtOnce) {
     const auto port = open().value();
     drm::BufferPool pool(*port);
     constexpr std::uint64_t page = 4096;

@@ -14,6 +14,13 @@
 
 namespace reef::edgetpu::sim {
 
+/// A bound for programs that run in circles: 64 streams of the longest kind, one word an
+/// instruction.
+inline constexpr std::uint64_t most_path_instructions = 1 << 20;
+/// The same for those who keep what is issued, of tile instructions and transfers: the longest
+/// known program has 3166, and the LSTM's loop executes more of them than that.
+inline constexpr std::size_t most_kept_instructions = 1 << 15;
+
 /// One instruction that the scalar core came by.
 struct PathStep {
     const Instruction& instruction;
