@@ -16,7 +16,7 @@ namespace {
 using model::Builder;
 using model::Op;
 
-constexpr auto f32 = ElementType::float32;
+constexpr auto float32 = ElementType::float32;
 
 std::vector<float> random_floats(std::mt19937& random, std::size_t count, float low, float high) {
     std::uniform_real_distribution<float> number(low, high);
@@ -109,13 +109,14 @@ FloatCase random_convolution(std::mt19937& random) {
 
 Result<model::Model> model_of_case(const FloatCase& one, std::mt19937& random) {
     Builder builder("floats");
-    const auto input = builder.input("in", f32, one.in);
+    const auto input = builder.input("in", float32, one.in);
     const auto weights = builder.constant<float>(
-        "weights", f32, one.filter, random_floats(random, count_of(one.filter), -1, 1));
+        "weights", float32, one.filter, random_floats(random, count_of(one.filter), -1, 1));
     const std::int32_t channels = one.out.back();
-    const auto bias = builder.constant<float>(
-        "bias", f32, {channels}, random_floats(random, static_cast<std::size_t>(channels), -1, 1));
-    const auto output = builder.tensor("out", f32, one.out);
+    const auto bias =
+        builder.constant<float>("bias", float32, {channels},
+                                random_floats(random, static_cast<std::size_t>(channels), -1, 1));
+    const auto output = builder.tensor("out", float32, one.out);
     if (one.op == Op::transpose_conv)
         builder.add(one.op,
                     {builder.constant<std::int32_t>("shape", ElementType::int32, {4}, one.out),
@@ -169,9 +170,9 @@ TEST(FloatKernels, PoolsEqualThePlainOnes) {
             .filter_w = pick(random, 1, in[2]),
             .activation = round % 5 == 0 ? model::Activation::relu6 : model::Activation::none};
         Builder builder("pool");
-        const auto input = builder.input("in", f32, in);
+        const auto input = builder.input("in", float32, in);
         const auto output = builder.tensor(
-            "out", f32,
+            "out", float32,
             {in[0], windows(in[1], options.stride_h), windows(in[2], options.stride_w), in[3]});
         builder.add(average ? Op::average_pool_2d : Op::max_pool_2d, {input}, {output}, options);
         builder.output(output);
@@ -192,10 +193,10 @@ TEST(FloatKernels, SumsProductsAndQuotientsOfTwoEqualThePlainOnes) {
             b.push_back(pick(random, 0, 2) == 0 ? 1 : a.back());
         }
         Builder builder("binary");
-        auto left = builder.input("a", f32, a);
-        auto right = builder.input("b", f32, b);
+        auto left = builder.input("a", float32, a);
+        auto right = builder.input("b", float32, b);
         if (round % 3 == 0) std::swap(left, right);
-        const auto output = builder.tensor("out", f32, a);
+        const auto output = builder.tensor("out", float32, a);
         const auto activation = round % 4 == 0 ? model::Activation::relu6 : model::Activation::none;
         if (const std::int32_t op = pick(random, 0, 3); op == 0)
             builder.add(Op::mul, {left, right}, {output}, model::MulOptions{activation});
@@ -232,8 +233,8 @@ TEST(FloatKernels, LogisticIsWithinThreeUlp) {
                                  -std::numeric_limits<float>::infinity()});
     Builder builder("logistic");
     const std::vector<std::int32_t> shape{static_cast<std::int32_t>(values.size())};
-    const auto input = builder.input("in", f32, shape);
-    const auto output = builder.tensor("out", f32, shape);
+    const auto input = builder.input("in", float32, shape);
+    const auto output = builder.tensor("out", float32, shape);
     builder.add(Op::logistic, {input}, {output});
     builder.output(output);
     const auto model = builder.finish();
@@ -256,8 +257,8 @@ TEST(FloatKernels, SoftmaxOfRowsOfAnyLength) {
         const std::vector<std::int32_t> shape{pick(random, 1, 5), pick(random, 1, 90)};
         const float width = round % 3 == 0 ? 100.0F : 5.0F;
         Builder builder("softmax");
-        const auto input = builder.input("in", f32, shape);
-        const auto output = builder.tensor("out", f32, shape);
+        const auto input = builder.input("in", float32, shape);
+        const auto output = builder.tensor("out", float32, shape);
         builder.add(Op::softmax, {input}, {output}, model::SoftmaxOptions{.beta = 0.7F});
         builder.output(output);
         const auto model = builder.finish();

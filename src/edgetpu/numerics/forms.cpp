@@ -34,6 +34,7 @@ PreparedKernel prepare_copy(const OperatorView& op, const PrepareOptions& option
 
 /// Enlarged to twice the height and width: the only factor that known programs have.
 PreparedKernel resize_nearest(const OperatorView& op, const PrepareOptions& options) {
+    REEF_CHECK(op.expect_counts(2, 2, 1));
     const auto& in = op.input(0).shape;
     const auto& out = op.output(0).shape;
     if (in.size() != 4 || out.size() != 4 || out[1] != 2 * in[1] || out[2] != 2 * in[2])
