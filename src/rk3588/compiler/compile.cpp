@@ -95,6 +95,10 @@ class Backend final : public compiler::Backend {
     Result<compiler::ProgramOperator> lower(const Graph& graph, const compiler::Program& program,
                                             compiler::Passes& passes) override {
         const Artifact artifact = REEF_TRY(artifact_for(graph, program, passes));
+        if (artifact.tasks.empty())
+            return fail(Cause::unsupported,
+                        "beside nothing that the chip computes, it would be copied there and back",
+                        model::place_of(graph.subgraph(), program.nodes.front()));
         return compiler::ProgramOperator{{.builtin = model::Op::custom,
                                           .custom = std::string(custom_operator_name),
                                           .version = static_cast<std::int32_t>(artifact_version)},

@@ -45,18 +45,6 @@ std::vector<double> multipliers_of(const Value& in, const Value& out,
     return all;
 }
 
-/// The sum of each kernel's weights, without their zero point.
-std::vector<std::int64_t> weight_sums(const compiler::Convolution& conv) {
-    const auto outs = static_cast<std::size_t>(conv.out_channels);
-    std::vector<std::int64_t> sums(outs, 0);
-    const Bytes weights = conv.weights.view();
-    const std::size_t each = weights.size() / outs;
-    for (std::size_t i = 0; i < weights.size(); ++i)
-        sums[conv.depthwise ? i % outs : i / each] +=
-            std::to_integer<std::int64_t>(weights[i]) - conv.weight_zero;
-    return sums;
-}
-
 /// TFLite's second rounding sees only the bits that its first one left, so that results a little
 /// below a half go up: by about the accumulator's last bit. One rounding of a result that is never
 /// below its zero point does so with one more in the bias.
@@ -484,9 +472,18 @@ Or<Numbers> numbers_of(const Graph& graph, const Node& node, const compiler::Con
     n.input_zero = zero_of(in);
     n.weight_zero = conv.weight_zero - 128;
     const auto sums = weight_sums(conv);
+    const std::int32_t most_input = std::max(127 - n.input_zero, n.input_zero + 128);
+    const std::int32_t most_result = std::max(range->high - zero, zero - range->low);
     for (std::size_t c = 0; c < sums.size(); ++c) {
         const double multiplier = multipliers[multipliers.size() == 1 ? 0 : c];
-        const std::int64_t bias = conv.biases[c] - std::int64_t{n.input_zero} * sums[c] +
+        const std::int64_t reach =
+            sums[c].magnitude * most_input + std::abs(std::int64_t{conv.biases[c]});
+        if (largest_error(n.requantisation, c, multiplier, reach, most_result) > most_error)
+            return std::unexpected(
+                fmt::format("its scales lie too far apart for one converter: results of channel {} "
+                            "would be wrong by more than a step",
+                            c));
+        const std::int64_t bias = conv.biases[c] - std::int64_t{n.input_zero} * sums[c].sum +
                                   second_rounding(multiplier, n.requantisation, *range, options);
         if (!fits32(bias)) return std::unexpected("a bias does not fit 32 bits");
         n.biases.push_back(static_cast<std::int32_t>(bias));

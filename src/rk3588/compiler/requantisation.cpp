@@ -182,6 +182,20 @@ std::optional<Requantisation> requantisation_of(std::span<const double> multipli
     return r;
 }
 
+double largest_error(const Requantisation& r, std::size_t channel, double multiplier,
+                     std::int64_t reach, std::int32_t most_result) {
+    const std::int32_t factor = !r.multiplies       ? 1
+                                : r.factors.empty() ? r.factor
+                                                    : r.factors[channel];
+    const double power = r.powers.empty() ? 1 : r.powers[channel];
+    const double gain =
+        std::ldexp(factor * power * r.scale, -(r.factor_shift + r.shift)) / multiplier;
+    // What both cut off at the end of the range is equal.
+    const double most =
+        std::min(multiplier * static_cast<double>(reach), most_result / std::max(gain, 1.0));
+    return std::abs(gain - 1) * most;
+}
+
 std::int64_t converted(std::int64_t value, const Requantisation& r) {
     const std::int64_t product = value * r.scale;
     if (r.shift == 0) return product;

@@ -47,6 +47,15 @@ struct ResultRange {
                                                               const Options& options,
                                                               const ResultRange& results = {});
 
+/// How far a channel's result lies at most from the exact product, in steps of the output, because
+/// the chip's constants are not the multiplier. `reach`: the greatest magnitude of its accumulator;
+/// `most_result`: of a result without its zero point.
+[[nodiscard]] double largest_error(const Requantisation& r, std::size_t channel, double multiplier,
+                                   std::int64_t reach, std::int32_t most_result);
+/// TFLite rounds twice and is off by 3/4 at most, the chip by 1/2: with less than this the two are
+/// 1 apart at most.
+inline constexpr double most_error = 0.75;
+
 /// The value that OUT_CVT makes of `value`, in front of its limits.
 [[nodiscard]] std::int64_t converted(std::int64_t value, const Requantisation& r);
 

@@ -1,6 +1,7 @@
 #include "rk3588/compiler/weights.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "reef/rk3588/layout.h"
@@ -21,6 +22,20 @@ std::size_t filled_up(std::size_t count, std::size_t step) {
 }
 
 }  // namespace
+
+std::vector<WeightSum> weight_sums(const compiler::Convolution& conv) {
+    const auto outs = static_cast<std::size_t>(conv.out_channels);
+    std::vector<WeightSum> sums(outs);
+    const Bytes weights = conv.weights.view();
+    const std::size_t each = weights.size() / outs;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        const auto weight = std::to_integer<std::int64_t>(weights[i]) - conv.weight_zero;
+        WeightSum& of = sums[conv.depthwise ? i % outs : i / each];
+        of.sum += weight;
+        of.magnitude += std::abs(weight);
+    }
+    return sums;
+}
 
 std::vector<std::byte> packed_weights(const ConvolutionShape& shape, Bytes weights,
                                       std::int32_t zero) {

@@ -10,6 +10,14 @@
 
 namespace reef::rk3588::lowering {
 
+/// Of a kernel's weights without their zero point.
+struct WeightSum {
+    std::int64_t sum = 0;
+    std::int64_t magnitude = 0;  ///< the sum of their absolute values
+};
+/// For each output channel.
+[[nodiscard]] std::vector<WeightSum> weight_sums(const compiler::Convolution& conv);
+
 /// int8, [kernel / 32][channel / 32][y][x][kernel % 32][channel % 32], depthwise
 /// [channel / 64][y][x][channel % 64]. `weights`: uint8 as compiler::Convolution has them. Lanes
 /// behind the last channel hold `zero` (int8 domain), kernels behind the last one 0.

@@ -45,7 +45,7 @@ void keep(const model::Model& model, unsigned seed) {
 /// REEF_COMPILER_SEEDS networks from REEF_COMPILER_FIRST on.
 TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
     const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
-    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 300);
+    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 350);
     std::size_t equal = 0, refused = 0, on_chip = 0, left = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_network(seed);

@@ -115,6 +115,22 @@ TEST_P(RandomConvolutions, OfLargeKernelsAreComputedInParts) {
     EXPECT_GE(static_cast<double>(share.equal), 0.998 * static_cast<double>(share.all));
 }
 
+/// One converter for all channels: what it cannot express is left to the CPU, by name.
+TEST(RandomConvolution, OfScalesFarApartIsOneApartOrRefused) {
+    for (const double powers : {2.5, 3.5, 4.5}) {
+        Share share;
+        for (unsigned seed = 1; seed <= 40; ++seed) {
+            const auto c = test::random_convolution_of_wide_scales(seed, powers);
+            compare(c, seed, share);
+        }
+        fmt::print("scales up to 10^{} apart: {} of 40 refused, {:.3f} % of bytes equal\n", powers,
+                   share.refused,
+                   100 * static_cast<double>(share.equal) / static_cast<double>(share.all));
+        EXPECT_LE(share.most, 1) << powers;
+        EXPECT_LT(share.refused, 40U) << powers;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Scales, RandomConvolutions, testing::Bool(),
                          [](const auto& each) { return each.param ? "by_channel" : "by_tensor"; });
 

@@ -81,7 +81,9 @@ model::Options options_of(const RandomConvolution& c, model::Padding padding,
 
 }  // namespace
 
-RandomConvolution random_convolution(unsigned seed, bool by_channel) {
+namespace {
+
+RandomConvolution drawn_convolution(unsigned seed, bool by_channel, double powers) {
     Draw draw(seed);
     RandomConvolution c;
     model::Padding padding{};
@@ -98,12 +100,15 @@ RandomConvolution random_convolution(unsigned seed, bool by_channel) {
     constexpr float in_scale = 0.02F, weight_scale = 0.01F;
     std::vector<float> scales(static_cast<std::size_t>(by_channel ? c.out_channels : 1));
     for (float& s : scales)
-        s = by_channel ? static_cast<float>(weight_scale * draw.real(0.02, 1)) : weight_scale;
+        s = powers > 0   ? static_cast<float>(weight_scale * std::pow(10, -draw.real(0, powers)))
+            : by_channel ? static_cast<float>(weight_scale * draw.real(0.02, 1))
+                         : weight_scale;
     const auto out_scale = static_cast<float>(static_cast<double>(in_scale * weight_scale) *
                                               std::sqrt(fan_in) * 80 * draw.real(0.3, 2));
     for (std::int32_t i = 0; i < c.out_channels; ++i) {
-        c.biases.push_back(draw.between(-20000, 20000));
         const float scale = scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(i)];
+        const double alike = powers > 0 ? static_cast<double>(weight_scale / scale) : 1;
+        c.biases.push_back(static_cast<std::int32_t>(alike * draw.between(-20000, 20000)));
         c.multipliers.push_back(static_cast<double>(in_scale) * static_cast<double>(scale) /
                                 static_cast<double>(out_scale));
     }
@@ -138,6 +143,16 @@ RandomConvolution random_convolution(unsigned seed, bool by_channel) {
     EXPECT_TRUE(model) << model.error().message();
     if (model) c.model = std::move(*model);
     return c;
+}
+
+}  // namespace
+
+RandomConvolution random_convolution(unsigned seed, bool by_channel) {
+    return drawn_convolution(seed, by_channel, 0);
+}
+
+RandomConvolution random_convolution_of_wide_scales(unsigned seed, double powers) {
+    return drawn_convolution(seed, true, powers);
 }
 
 }  // namespace reef::test

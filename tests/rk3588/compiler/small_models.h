@@ -22,5 +22,7 @@ struct RandomConvolution {
     std::vector<double> multipliers;  ///< by output channel
 };
 [[nodiscard]] RandomConvolution random_convolution(unsigned seed, bool by_channel);
+/// By channel, whose scales differ by up to 10^`powers`; biases are what their scales make alike.
+[[nodiscard]] RandomConvolution random_convolution_of_wide_scales(unsigned seed, double powers);
 
 }  // namespace reef::test
