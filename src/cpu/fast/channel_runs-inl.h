@@ -8,8 +8,10 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 
+#include "base/simd.h"
 #include "cpu/prepare/quantized.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -40,6 +42,22 @@ HWY_INLINE V clamp_floats(D d, V values, Limits<float> limits) {
     const V low = hn::IfThenElse(hn::Lt(values, least), least, values);
     return hn::IfThenElse(hn::Gt(low, most), most, low);
 #endif
+}
+
+/// Stores the first `valid` of some vectors' values.
+template <class D, class V, std::size_t kVectors>
+HWY_INLINE void store_floats(D d, const V (&values)[kVectors], std::size_t valid,
+                             float* HWY_RESTRICT out) {
+    const std::size_t lanes = hn::Lanes(d);
+    if (valid == kVectors * lanes) {
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
+            hn::StoreU(values[v], d, out + v * lanes);
+        return;
+    }
+    alignas(64) float buffer[kVectors * hn::MaxLanes(d)];
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
+        hn::Store(values[v], d, buffer + v * lanes);
+    std::copy_n(buffer, valid, out);
 }
 
 }  // namespace reef::cpu::HWY_NAMESPACE

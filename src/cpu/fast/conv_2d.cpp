@@ -80,7 +80,8 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
             static_cast<std::size_t>(c_.out_channels) * (c_.floats ? sizeof(float) : 1);
         for (std::size_t p = pixels.begin; p < pixels.end; p += tile_rows_) {
             const PixelRange tile{p, std::min(p + tile_rows_, pixels.end)};
-            const Rows rows = functions_.gather(c_, matrix_, frame.inputs[0], tile, scratch, sums);
+            const Rows rows =
+                functions_.gather(c_, matrix_, frame.inputs[0], c_.input_zero, tile, scratch, sums);
             functions_.multiply(matrix_, rows, tile.end - tile.begin, begin, end,
                                 frame.outputs[0] + p * pixel_bytes, pixel_bytes);
         }

@@ -7,6 +7,7 @@
 #include "base/worker_pool.h"
 #include "cpu/fast/depthwise_product.h"
 #include "cpu/fast/float_depthwise.h"
+#include "cpu/fast/hybrid_input.h"
 #include "cpu/fast/pixel_rows.h"
 #include "cpu/prepare/convolution.h"
 #include "graph/memory_plan.h"
@@ -15,9 +16,25 @@
 namespace reef::cpu {
 namespace {
 
+/// What a run reads.
+struct DepthwiseInput {
+    const std::byte* values = nullptr;
+    const StepRule* rules = nullptr;  ///< one per image; null where the values are the input's
+};
+
+/// The input as it stands in the frame.
+struct InputAsItIs {
+    [[nodiscard]] static std::size_t scratch_bytes() { return 0; }
+    [[nodiscard]] static Result<DepthwiseInput> input(const Frame& frame, std::byte* /*scratch*/) {
+        return DepthwiseInput{frame.inputs[0], nullptr};
+    }
+};
+
 /// uint8 and int8.
-struct ByteForm {
+struct ByteForm : InputAsItIs {
+    static constexpr const char* name = "depthwise_conv_2d";
     using Value = std::uint8_t;
+    using Out = std::uint8_t;
     static constexpr std::size_t least = least_channels;
     static constexpr std::size_t products_at_once = depthwise_byte_products;
     const DepthwiseFunctions& functions;
@@ -38,8 +55,10 @@ struct ByteForm {
     }
 };
 
-struct FloatForm {
+struct FloatForm : InputAsItIs {
+    static constexpr const char* name = "depthwise_conv_2d";
     using Value = float;
+    using Out = float;
     static constexpr std::size_t least = 1;
     static constexpr std::size_t products_at_once = depthwise_float_products;
     const FloatDepthwiseFunctions& functions;
@@ -51,6 +70,50 @@ struct FloatForm {
     [[nodiscard]] std::size_t packed_bytes() const { return packed.count() * sizeof(Value); }
     void pack(const Convolution& c) { pack_float_depthwise(c, packed); }
     void run(const DepthwiseRun& run) const { functions.run(packed, run); }
+};
+
+/// Float32 on int8 weights, by int16 steps of the input less its zero.
+struct HybridForm {
+    static constexpr const char* name = "depthwise_conv_2d hybrid";
+    using Value = std::int16_t;
+    using Out = float;
+    static constexpr std::size_t least = least_channels;
+    static constexpr std::size_t products_at_once = depthwise_byte_products;
+    struct Given {
+        const DepthwiseFunctions& functions;
+        bool asymmetric;
+        const std::vector<float>& weight_scales;
+    };
+    const DepthwiseFunctions& functions;
+    PackedDepthwise packed;
+    std::size_t values;
+    HybridInput steps;
+
+    HybridForm(const Given& given, const Convolution& c)
+        : functions(given.functions),
+          packed(lay_out_depthwise(c, given.functions)),
+          values(static_cast<std::size_t>(c.batch * c.h.in * c.w.in * c.in_channels)),
+          steps(static_cast<std::size_t>(c.batch),
+                static_cast<std::size_t>(c.h.in * c.w.in * c.in_channels), given.asymmetric) {
+        packed.float_output = float_output_of(*c.floats, given.weight_scales, packed.blocks);
+    }
+    [[nodiscard]] static Value outside(const Convolution& /*c*/) { return 0; }
+    [[nodiscard]] std::size_t packed_bytes() const { return packed.packed_bytes(); }
+    void pack(const Convolution& c) { pack_depthwise(c, packed); }
+    [[nodiscard]] std::size_t scratch_bytes() const {
+        return graph::align_up(steps.scratch_bytes()) + graph::align_up(values * sizeof(Value));
+    }
+    [[nodiscard]] Result<DepthwiseInput> input(const Frame& frame, std::byte* scratch) const {
+        std::byte* bytes = scratch + graph::align_up(steps.scratch_bytes());
+        auto* to = reinterpret_cast<Value*>(bytes);
+        const StepRule* rules = REEF_TRY(steps.quantise(
+            frame.in<float>(0), scratch, frame.pool,
+            [&](std::span<const float> from, const StepRule& rule, std::size_t position) {
+                quantise_to_steps(from, rule, to + position);
+            }));
+        return DepthwiseInput{bytes, rules};
+    }
+    void run(const DepthwiseRun& run) const { functions.run_steps(packed, run); }
 };
 
 template <typename Form>
@@ -67,8 +130,8 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         outside_bytes_ = graph::align_up(static_cast<std::size_t>(c_.w.in) * pixel_bytes);
         worker_bytes_ = graph::align_up(taps() * sizeof(const std::byte*));
         expanded_bytes_ = expands_ ? graph::align_up(input_pixels * pixel_bytes) : 0;
-        scratch_bytes_ =
-            outside_bytes_ + expanded_bytes_ + worker_bytes_ * static_cast<std::size_t>(threads);
+        scratch_bytes_ = outside_bytes_ + expanded_bytes_ +
+                         worker_bytes_ * static_cast<std::size_t>(threads) + form_.scratch_bytes();
         // Output columns whose taps are all inside.
         const WindowAxis& w = c_.w;
         const std::int64_t reach = (w.taps - 1) * w.dilation;
@@ -79,7 +142,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
     }
 
     [[nodiscard]] std::string name() const override {
-        return "depthwise_conv_2d fast " + std::string(form_.functions.target);
+        return std::string(Form::name) + " fast " + form_.functions.target;
     }
     [[nodiscard]] bool reads_input(std::size_t i) const override { return i == 0; }
     [[nodiscard]] std::size_t scratch_bytes() const override { return scratch_bytes_; }
@@ -94,10 +157,11 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         std::byte* scratch = frame.scratch.data();
         std::fill_n(reinterpret_cast<Value*>(scratch), outside_bytes_ / sizeof(Value),
                     Form::outside(c_));
-        const std::byte* input = frame.inputs[0];
+        const std::size_t form_bytes = form_.scratch_bytes();
+        DepthwiseInput input = REEF_TRY(form_.input(frame, scratch + scratch_bytes_ - form_bytes));
         if (expands_) {
-            expand(frame, scratch + outside_bytes_);
-            input = scratch + outside_bytes_;
+            expand(frame, input.values, scratch + outside_bytes_);
+            input.values = scratch + outside_bytes_;
         }
         std::byte* workers = scratch + outside_bytes_ + expanded_bytes_;
         frame.pool.parallel_for(
@@ -120,7 +184,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
   private:
     using Value = typename Form::Value;
     struct Row {
-        const std::byte* input;    ///< batch x height x width x channels_ values
+        DepthwiseInput input;      ///< batch x height x width x channels_ values
         const std::byte* outside;  ///< an input row of zero points
         const std::byte** taps;
         std::uint8_t* out;
@@ -131,18 +195,19 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
     }
     /// Of an output pixel.
     [[nodiscard]] std::size_t out_bytes() const {
-        return static_cast<std::size_t>(c_.out_channels) * sizeof(Value);
+        return static_cast<std::size_t>(c_.out_channels) * sizeof(typename Form::Out);
     }
 
     /// Every input channel depth_multiplier times, and values of outside up to the least number.
-    void expand(const Frame& frame, std::byte* to) const {
+    void expand(const Frame& frame, const std::byte* input, std::byte* to) const {
         const auto copies = static_cast<std::size_t>(c_.depth_multiplier);
         const auto from_channels = static_cast<std::size_t>(c_.in_channels);
         const auto width = static_cast<std::size_t>(c_.w.in);
         frame.pool.parallel_for(
             static_cast<std::size_t>(c_.batch * c_.h.in), 1,
             [&](std::size_t begin, std::size_t end, std::size_t) {
-                const Value* from = frame.in<Value>(0) + begin * width * from_channels;
+                const Value* from =
+                    reinterpret_cast<const Value*>(input) + begin * width * from_channels;
                 Value* pixel = reinterpret_cast<Value*>(to) + begin * width * channels_;
                 for (std::size_t i = begin * width; i < end * width; ++i, pixel += channels_) {
                     Value* channel = pixel;
@@ -165,7 +230,8 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         const WindowAxis& h = c_.h;
         const WindowAxis& w = c_.w;
         const auto pixel_bytes = static_cast<std::int64_t>(channels_ * sizeof(Value));
-        const std::byte* image = place.input + row / h.out * h.in * w.in * pixel_bytes;
+        const std::int64_t b = row / h.out;
+        const std::byte* image = place.input.values + b * h.in * w.in * pixel_bytes;
         std::int64_t iy = h.first(row % h.out);
         const std::byte** tap = place.taps;
         for (std::int64_t ky = 0; ky < h.taps; ++ky, iy += h.dilation) {
@@ -181,6 +247,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
             .pixels = static_cast<std::size_t>(count),
             .out = place.out + static_cast<std::size_t>(x) * out_bytes(),
             .out_stride = out_bytes(),
+            .scale = place.input.rules == nullptr ? 1 : place.input.rules[b].scale,
         };
         form_.run(run);
     }
@@ -210,6 +277,16 @@ std::unique_ptr<Kernel> fast_depthwise_conv_2d(Convolution convolution, int thre
                                                                threads);
     }
     return reference_depthwise_conv_2d(std::move(convolution));
+}
+
+std::unique_ptr<Kernel> fast_depthwise_hybrid(std::string op, HybridConvolution hybrid,
+                                              int threads) {
+    apply_simd_choice();
+    const DepthwiseFunctions* functions = depthwise_functions();
+    if (functions == nullptr) return reference_hybrid(std::move(op), std::move(hybrid));
+    const HybridForm::Given given{*functions, hybrid.asymmetric, hybrid.weight_scales};
+    return std::make_unique<FastDepthwiseConv2d<HybridForm>>(given, std::move(hybrid.convolution),
+                                                             threads);
 }
 
 }  // namespace reef::cpu

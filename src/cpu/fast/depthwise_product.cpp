@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include "cpu/fast/channel_blocks-inl.h"
+#include "cpu/fast/float_output-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
@@ -46,43 +47,74 @@ HWY_INLINE void add_tap_pair(V16 a, V16 b, const std::int16_t* HWY_RESTRICT weig
 template <std::size_t kLanes, typename T>
 HWY_INLINE hn::Vec<Values<kLanes> > values_at(const std::byte* at) {
     const Values<kLanes> d16;
-    const hn::Rebind<T, Values<kLanes> > d8;
-    return hn::PromoteTo(d16, hn::LoadU(d8, reinterpret_cast<const T*>(at)));
+    const hn::Rebind<T, Values<kLanes> > from;
+    const auto values = hn::LoadU(from, reinterpret_cast<const T*>(at));
+    if constexpr (std::is_same_v<T, std::int16_t>)
+        return values;
+    else
+        return hn::PromoteTo(d16, values);
 }
 
-/// kTaps taps, or any number when it is 0.
+/// The sums of a block at one pixel. kTaps taps, or any number when it is 0.
+template <std::size_t kLanes, typename T, std::size_t kTaps>
+HWY_INLINE SumPair<kLanes> sums_of(const PackedDepthwise& packed, const ChannelBlock& block,
+                                   const DepthwiseRun& run, std::size_t offset) {
+    const std::size_t taps = kTaps == 0 ? packed.taps : kTaps;
+    const auto* HWY_RESTRICT weights =
+        reinterpret_cast<const std::int16_t*>(packed.weights.get() + block.weights);
+    SumPair<kLanes> sums{bias_of<kLanes>(packed.stage, block, 0),
+                         bias_of<kLanes>(packed.stage, block, 1)};
+    std::size_t t = 0;
+    for (; t + 2 <= taps; t += 2, weights += 4 * kLanes)
+        add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset),
+                             values_at<kLanes, T>(run.taps[t + 1] + offset), weights, sums);
+    if (t < taps)
+        add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset), hn::Zero(Values<kLanes>()),
+                             weights, sums);
+    return sums;
+}
+
 template <std::size_t kLanes, typename T, std::size_t kTaps>
 HWY_INLINE void run_block(const PackedDepthwise& packed, const ChannelBlock& block,
                           const DepthwiseRun& run) {
-    const std::size_t taps = kTaps == 0 ? packed.taps : kTaps;
     const std::int32_t* HWY_RESTRICT stage = packed.stage.rows.get() + block.stage;
     std::uint8_t* HWY_RESTRICT out = run.out + block.first;
     std::size_t offset = block.first;
     for (std::size_t p = 0; p < run.pixels; ++p, offset += run.step, out += run.out_stride) {
-        const auto* HWY_RESTRICT weights =
-            reinterpret_cast<const std::int16_t*>(packed.weights.get() + block.weights);
-        SumPair<kLanes> sums{bias_of<kLanes>(packed.stage, block, 0),
-                             bias_of<kLanes>(packed.stage, block, 1)};
-        std::size_t t = 0;
-        for (; t + 2 <= taps; t += 2, weights += 4 * kLanes)
-            add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset),
-                                 values_at<kLanes, T>(run.taps[t + 1] + offset), weights, sums);
-        if (t < taps)
-            add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset),
-                                 hn::Zero(Values<kLanes>()), weights, sums);
+        const auto sums = sums_of<kLanes, T, kTaps>(packed, block, run, offset);
         store_bytes<2 * kLanes>(
             output_bytes<kLanes, Ties::away_from_zero>(sums.lo, sums.hi, stage, packed.stage),
             block.valid, out);
     }
 }
 
+template <std::size_t kLanes, std::size_t kTaps>
+HWY_INLINE void run_steps_block(const PackedDepthwise& packed, const ChannelBlock& block,
+                                const DepthwiseRun& run) {
+    std::uint8_t* out = run.out + block.first * sizeof(float);
+    std::size_t offset = block.first * sizeof(std::int16_t);
+    for (std::size_t p = 0; p < run.pixels; ++p, offset += run.step, out += run.out_stride) {
+        const auto pair = sums_of<kLanes, std::int16_t, kTaps>(packed, block, run, offset);
+        SumVector<kLanes> sums[2] = {pair.lo, pair.hi};
+        store_as_floats<kLanes>(sums, packed.float_output, block.first, block.valid,
+                                {.scale = run.scale, .zero = 0}, reinterpret_cast<float*>(out));
+    }
+}
+
 template <std::size_t kLanes, typename T>
 void run_block_of(const PackedDepthwise& packed, const ChannelBlock& block,
                   const DepthwiseRun& run) {
-    if (packed.taps == 9)
-        run_block<kLanes, T, 9>(packed, block, run);
-    else
-        run_block<kLanes, T, 0>(packed, block, run);
+    if constexpr (std::is_same_v<T, std::int16_t>) {
+        if (packed.taps == 9)
+            run_steps_block<kLanes, 9>(packed, block, run);
+        else
+            run_steps_block<kLanes, 0>(packed, block, run);
+    } else {
+        if (packed.taps == 9)
+            run_block<kLanes, T, 9>(packed, block, run);
+        else
+            run_block<kLanes, T, 0>(packed, block, run);
+    }
 }
 
 #if HWY_TARGET == HWY_AVX3_DL
@@ -243,6 +275,23 @@ void run_four_vectors([[maybe_unused]] const PackedDepthwise& packed, const Chan
 #endif
 }
 
+/// Blocks of two vectors.
+template <typename T>
+HWY_INLINE void run_pairs(const PackedDepthwise& packed, const ChannelBlock& block,
+                          const DepthwiseRun& run) {
+#if HWY_MAX_BYTES >= 64
+    if (block.width == 32) return run_block_of<16, T>(packed, block, run);
+#endif
+#if HWY_MAX_BYTES >= 32
+    if (block.width == 16) return run_block_of<8, T>(packed, block, run);
+#endif
+    run_block_of<4, T>(packed, block, run);
+}
+
+void run_steps(const PackedDepthwise& packed, const DepthwiseRun& run) {
+    for (const ChannelBlock& block : packed.blocks) run_pairs<std::int16_t>(packed, block, run);
+}
+
 template <typename T>
 void run_blocks(const PackedDepthwise& packed, const DepthwiseRun& run) {
 #if HWY_TARGET == HWY_AVX3_DL
@@ -254,19 +303,7 @@ void run_blocks(const PackedDepthwise& packed, const DepthwiseRun& run) {
             run_four_vectors<T>(packed, block, run);
             continue;
         }
-#if HWY_MAX_BYTES >= 64
-        if (block.width == 32) {
-            run_block_of<16, T>(packed, block, run);
-            continue;
-        }
-#endif
-#if HWY_MAX_BYTES >= 32
-        if (block.width == 16) {
-            run_block_of<8, T>(packed, block, run);
-            continue;
-        }
-#endif
-        run_block_of<4, T>(packed, block, run);
+        run_pairs<T>(packed, block, run);
     }
 }
 
@@ -278,7 +315,8 @@ const DepthwiseFunctions* target_depthwise() {
         .widest_block = widest_block,
         .has_four_vectors = reef::HWY_NAMESPACE::has_quad_products,
         .run_uint8 = run_blocks<std::uint8_t>,
-        .run_int8 = run_blocks<std::int8_t>};
+        .run_int8 = run_blocks<std::int8_t>,
+        .run_steps = run_steps};
     return &functions;
 }
 
@@ -397,7 +435,7 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions
     PackedDepthwise packed;
     const auto channels = static_cast<std::size_t>(c.out_channels);
     packed.taps = static_cast<std::size_t>(c.h.taps * c.w.taps);
-    const bool columns = functions.has_four_vectors && c.h.taps == 3 && c.w.taps == 3;
+    const bool columns = functions.has_four_vectors && c.h.taps == 3 && c.w.taps == 3 && !c.floats;
     packed.blocks =
         overlapping_blocks(channels, columns ? flat_width : functions.widest_block, columns);
     packed.pixel_blocks = packed.blocks.size();
@@ -410,7 +448,10 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions
         constexpr std::size_t widest = 64;  // of a vector that is loaded aligned
         packed.weights_bytes += (bytes + widest - 1) / widest * widest;
     }
-    packed.stage.size = place_output_stage(c, packed.blocks);
+    if (c.floats)
+        place_empty_stage(packed.blocks, packed.stage);
+    else
+        packed.stage.size = place_output_stage(c, packed.blocks);
     return packed;
 }
 
@@ -424,7 +465,7 @@ void pack_depthwise(const Convolution& c, PackedDepthwise& packed) {
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(c.bias[channel]) -
                                          zero * weights.sum(packed.taps, channel));
     };
-    pack_output_stage(c, bias, packed.blocks, packed.stage);
+    if (!c.floats) pack_output_stage(c, bias, packed.blocks, packed.stage);
     for (const ChannelBlock& block : packed.blocks) {
         const bool columns = block.vectors == 4;
         for (std::size_t lane = 0; lane < block.width; ++lane) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/fast/channel_blocks.h"
+#include "cpu/fast/float_output.h"
 #include "cpu/prepare/convolution.h"
 
 namespace reef::cpu {
@@ -31,9 +32,10 @@ struct PackedDepthwise {
     std::size_t weights_bytes = 0;
     std::size_t planes = 1;
     OutputStage stage;
+    FloatOutput float_output;  ///< of sums that become float32
 
     [[nodiscard]] std::size_t packed_bytes() const {
-        return weights_bytes + stage.size * sizeof(std::int32_t);
+        return weights_bytes + stage.size * sizeof(std::int32_t) + float_output.bytes();
     }
 };
 
@@ -43,7 +45,7 @@ inline constexpr std::size_t least_channels = 8;
 inline constexpr std::size_t flat_width = 64;
 
 /// Consecutive output pixels of one row that have all their taps inside the input, or one pixel
-/// anywhere: tap t of pixel p is at taps[t] + p * step (bytes), and has as many bytes as there are
+/// anywhere: tap t of pixel p is at taps[t] + p * step (bytes), and has as many values as there are
 /// packed channels.
 struct DepthwiseRun {
     std::span<const std::byte* const> taps;
@@ -53,7 +55,8 @@ struct DepthwiseRun {
     std::size_t columns = 0;
     std::size_t pixels = 1;
     std::uint8_t* out = nullptr;
-    std::size_t out_stride = 0;
+    std::size_t out_stride = 0;  ///< in bytes
+    float scale = 1;             ///< of the input, where outputs are float32
 };
 
 struct DepthwiseFunctions {
@@ -62,9 +65,12 @@ struct DepthwiseFunctions {
     bool has_four_vectors = false;  ///< takes blocks of four vectors
     void (*run_uint8)(const PackedDepthwise& packed, const DepthwiseRun& run) = nullptr;
     void (*run_int8)(const PackedDepthwise& packed, const DepthwiseRun& run) = nullptr;
+    /// Of a hybrid operator: inputs are int16 in [-255, 255], outputs float32.
+    void (*run_steps)(const PackedDepthwise& packed, const DepthwiseRun& run) = nullptr;
 };
 
-/// Packs max(c.out_channels, least_channels) channels; those that do not exist have weight 0.
+/// Packs max(c.out_channels, least_channels) channels; those that do not exist have weight 0. Those
+/// of a hybrid convolution are all int16, and its float output is not yet there.
 /// Laid out, they have their sizes but no weights yet; pack_depthwise() fills them.
 [[nodiscard]] PackedDepthwise lay_out_depthwise(const Convolution& c,
                                                 const DepthwiseFunctions& functions);

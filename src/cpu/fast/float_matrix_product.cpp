@@ -51,22 +51,6 @@ struct FloatTarget {
     }
 };
 
-/// Stores the first `valid` of a block's values.
-template <class D, class V, std::size_t kVectors>
-HWY_INLINE void store_floats(D d, const V (&values)[kVectors], std::size_t valid,
-                             float* HWY_RESTRICT out) {
-    const std::size_t lanes = hn::Lanes(d);
-    if (valid == kVectors * lanes) {
-        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
-            hn::StoreU(values[v], d, out + v * lanes);
-        return;
-    }
-    alignas(64) float buffer[kVectors * hn::MaxLanes(d)];
-    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
-        hn::Store(values[v], d, buffer + v * lanes);
-    std::copy_n(buffer, valid, out);
-}
-
 /// kChains independent sums per row and channel, as in the product of bytes.
 template <std::size_t kLanes, std::size_t kVectors, std::size_t kRows, std::size_t kChains>
 HWY_INLINE void float_tile(const FloatTarget& to) {
@@ -165,11 +149,11 @@ void multiply_floats(const PackedMatrix& matrix, Rows rows, std::size_t count, s
 }
 
 Rows gather_floats(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
-                   PixelRange pixels, std::byte* values, std::int32_t* /*sums*/) {
-    if (reads_in_order(c))
-        return {.values = input + pixels.begin * matrix.row_bytes(), .sums = nullptr};
-    gather_rows<float>(c, input, pixels, matrix.groups, reinterpret_cast<float*>(values));
-    return {.values = values, .sums = nullptr};
+                   std::int32_t zero, PixelRange pixels, std::byte* values,
+                   std::int32_t* /*sums*/) {
+    if (reads_in_order(c)) return {.values = input + pixels.begin * matrix.row_bytes()};
+    gather_rows<float>(c, input, zero, pixels, matrix.groups, reinterpret_cast<float*>(values));
+    return {.values = values};
 }
 
 }  // namespace

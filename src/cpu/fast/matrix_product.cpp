@@ -13,6 +13,7 @@
 #include <hwy/highway.h>
 
 #include "cpu/fast/channel_blocks-inl.h"
+#include "cpu/fast/float_output-inl.h"
 #include "cpu/fast/pixel_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -96,23 +97,31 @@ HWY_INLINE void store_sums(const SumVector<kLanes> (&sums)[kVectors],
                                 out);
 }
 
-/// TRANSPOSE_CONV alone rounds this way.
+/// TRANSPOSE_CONV alone rounds this way; hybrid operators do not round.
 template <std::size_t kLanes, std::size_t kVectors>
-HWY_NOINLINE void store_with_ties_away(const SumVector<kLanes> (&sums)[kVectors],
-                                       const std::int32_t* stage, const OutputStage& how,
-                                       std::size_t valid, std::uint8_t* out) {
-    store_sums<kLanes, Ties::away_from_zero>(sums, stage, how, valid, out);
+HWY_NOINLINE void store_otherwise(SumVector<kLanes> (&sums)[kVectors], const PackedMatrix& matrix,
+                                  const ChannelBlock& block, const RowScale* scale,
+                                  std::uint8_t* out) {
+    if (scale != nullptr)
+        return store_as_floats<kLanes>(sums, matrix.float_output, block.first, block.valid, *scale,
+                                       reinterpret_cast<float*>(out));
+    store_sums<kLanes, Ties::away_from_zero>(sums, matrix.stage.rows.get() + block.stage,
+                                             matrix.stage, block.valid, out);
 }
 
+/// `scales`: of the rows, or null; `row` is one of them.
 template <std::size_t kLanes, std::size_t kVectors>
-HWY_INLINE void store_row(const SumVector<kLanes> (&sums)[kVectors], const std::int32_t* stage,
-                          const OutputStage& how, std::size_t valid, std::uint8_t* out) {
-    if (HWY_LIKELY(how.ties == Ties::upwards))
-        return store_sums<kLanes, Ties::upwards>(sums, stage, how, valid, out);
+HWY_INLINE void store_row(const SumVector<kLanes> (&sums)[kVectors], const PackedMatrix& matrix,
+                          const ChannelBlock& block, const RowScale* scales, std::size_t row,
+                          std::uint8_t* out) {
+    if (HWY_LIKELY(matrix.stage.ties == Ties::upwards))
+        return store_sums<kLanes, Ties::upwards>(sums, matrix.stage.rows.get() + block.stage,
+                                                 matrix.stage, block.valid, out);
     // A copy: what a call can reach is no register.
     SumVector<kLanes> reachable[kVectors];
     REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) reachable[v] = sums[v];
-    store_with_ties_away<kLanes>(reachable, stage, how, valid, out);
+    store_otherwise<kLanes>(reachable, matrix, block, scales == nullptr ? nullptr : scales + row,
+                            out);
 }
 
 /// kChains independent sums per row and channel hide the latency of the additions where few rows
@@ -121,7 +130,7 @@ template <class Form, std::size_t kLanes, std::size_t kVectors, std::size_t kRow
           std::size_t kChains>
 HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& block,
                               const std::byte* HWY_RESTRICT rows,
-                              const std::int32_t* HWY_RESTRICT row_sums,
+                              const std::int32_t* HWY_RESTRICT row_sums, const RowScale* scales,
                               std::uint8_t* HWY_RESTRICT out, std::size_t out_stride) {
     const Sums<kLanes> d;
     using V = SumVector<kLanes>;
@@ -129,7 +138,6 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
     const std::size_t row_bytes = matrix.row_bytes();
     const auto* HWY_RESTRICT weights =
         reinterpret_cast<const std::int32_t*>(matrix.weights.get() + block.weights);
-    const std::int32_t* HWY_RESTRICT stage = matrix.stage.rows.get() + block.stage;
     // Arrays of sums become registers only when no loop is left that indexes them.
     V sums[kChains][kRows][kVectors];
     REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
@@ -169,7 +177,7 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
             REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) sums[0][r][v] =
                 hn::Add(sums[0][r][v], sums[chain][r][v]);
         }
-        store_row<kLanes>(sums[0][r], stage, matrix.stage, block.valid, out + r * out_stride);
+        store_row<kLanes>(sums[0][r], matrix, block, scales, r, out + r * out_stride);
     }
 }
 
@@ -185,7 +193,8 @@ struct Target {
         return {matrix,
                 block,
                 {rows.values + row * matrix.row_bytes(),
-                 rows.sums == nullptr ? nullptr : rows.sums + row},
+                 rows.sums == nullptr ? nullptr : rows.sums + row,
+                 rows.scales == nullptr ? nullptr : rows.scales + row},
                 out + row * out_stride,
                 out_stride};
     }
@@ -194,7 +203,7 @@ struct Target {
 template <class Form, std::size_t kLanes, std::size_t kVectors, std::size_t kRows>
 HWY_NOINLINE void multiply_rows(const Target& to) {
     multiply_tile<Form, kLanes, kVectors, kRows, kRows == 1 ? 4 : (kRows <= 3 ? 2 : 1)>(
-        to.matrix, to.block, to.rows.values, to.rows.sums, to.out, to.out_stride);
+        to.matrix, to.block, to.rows.values, to.rows.sums, to.rows.scales, to.out, to.out_stride);
 }
 
 /// Fewer rows than a full step takes.
@@ -258,17 +267,18 @@ HWY_NOINLINE void multiply_whole_rows(const Target& to, std::size_t count) {
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
             hn::Add(hn::Add(bias_of<kLanes>(to.matrix.stage, to.block, v), more),
                     hn::Load(d, products + v * kLanes));
-        store_row<kLanes>(sums, to.matrix.stage.rows.get() + to.block.stage, to.matrix.stage,
-                          to.block.valid, row.out);
+        store_row<kLanes>(sums, to.matrix, to.block, row.rows.scales, 0, row.out);
     }
 }
 
 template <class Form>
 void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
               std::size_t end, std::byte* out, std::size_t out_stride) {
+    const std::size_t value_bytes = matrix.float_output.is_used() ? sizeof(float) : 1;
     for (std::size_t i = begin; i < end; ++i) {
         const ChannelBlock& block = matrix.blocks[i];
-        const Target to{matrix, block, rows, reinterpret_cast<std::uint8_t*>(out) + block.first,
+        const Target to{matrix, block, rows,
+                        reinterpret_cast<std::uint8_t*>(out) + block.first * value_bytes,
                         out_stride};
         if (matrix.has_whole_rows(block)) {
             multiply_whole_rows<Form, narrow_lanes, 8 / narrow_lanes>(to, count);
@@ -346,17 +356,17 @@ void sum_rows(const PackedMatrix& matrix, std::size_t values, std::size_t count,
 
 template <class Form>
 Rows gather(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
-            PixelRange pixels, std::byte* values, std::int32_t* sums) {
+            std::int32_t zero, PixelRange pixels, std::byte* values, std::int32_t* sums) {
     using Value = typename Form::Value;
     const std::size_t row = matrix.groups * values_in(Form::group);
     const std::size_t count = pixels.end - pixels.begin;
-    Rows rows{values, matrix.row_factor == 0 ? nullptr : sums};
+    Rows rows{.values = values, .sums = matrix.row_factor == 0 ? nullptr : sums};
     if (stands_in_rows<Form>(c, row))
         rows.values = input + pixels.begin * row;
     else if (c.type == ElementType::uint8)
-        gather_rows<std::uint8_t>(c, input, pixels, row, reinterpret_cast<Value*>(values));
+        gather_rows<std::uint8_t>(c, input, zero, pixels, row, reinterpret_cast<Value*>(values));
     else
-        gather_rows<std::int8_t>(c, input, pixels, row, reinterpret_cast<Value*>(values));
+        gather_rows<std::int8_t>(c, input, zero, pixels, row, reinterpret_cast<Value*>(values));
     // Pairs leave no weight's zero point to the sums.
     if constexpr (Form::group != GroupOf::pairs)
         if (rows.sums != nullptr)
@@ -521,6 +531,10 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
         packed.weights_bytes +=
             packed.row_bytes() * (packed.has_whole_rows(block) ? block.valid : block.width);
     }
+    if (group != GroupOf::floats && c.floats) {
+        place_empty_stage(packed.blocks, packed.stage);
+        return packed;
+    }
     if (group != GroupOf::floats) {
         packed.row_factor = packed_zero(c, group) - c.weight_zero;
         packed.stage.size = place_output_stage(c, packed.blocks);
@@ -546,7 +560,13 @@ void pack_matrix(const Convolution& c, PackedMatrix& packed) {
                       static_cast<std::int64_t>(packed.blocks.front().vectors), c.out_channels,
                       static_cast<std::int64_t>(row), taken_off},
                      [&] { return pack_weights(c, packed, row); });
-    if (c.floats) return pack_float_stage(c, packed);
+    if (packed.group == GroupOf::floats) return pack_float_stage(c, packed);
+    if (c.floats) {
+        for (std::size_t channel = 0; channel < c.floats->bias.size(); ++channel)
+            packed.float_output.weight_sums[channel] =
+                sum_of<std::int8_t>(c.weights.view().subspan(channel * row, row));
+        return;
+    }
     const auto zero = static_cast<std::uint32_t>(c.input_zero + flipped(c, packed.group));
     const auto bias_of_channel = [&](const ChannelBlock&, std::size_t channel) {
         const Bytes weights = c.weights.view().subspan(channel * row, row);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cpu/fast/channel_blocks.h"
+#include "cpu/fast/float_output.h"
 #include "cpu/fast/pixel_rows.h"
 #include "cpu/fast/shared_packing.h"
 #include "cpu/prepare/convolution.h"
@@ -44,6 +45,7 @@ struct PackedMatrix {
     std::int32_t row_factor = 0;
     OutputStage stage;
     Limits<float> float_clamp{};  ///< of floats
+    FloatOutput float_output;     ///< of sums of bytes that become float32
 
     [[nodiscard]] std::size_t row_bytes() const { return groups * group_bytes; }
     /// Long rows of fewer channels than the narrowest block has lanes, most of which would hold
@@ -54,7 +56,7 @@ struct PackedMatrix {
                groups * values_in(group) >= long_row;
     }
     [[nodiscard]] std::size_t packed_bytes() const {
-        return weights_bytes + stage.size * sizeof(std::int32_t);
+        return weights_bytes + stage.size * sizeof(std::int32_t) + float_output.bytes();
     }
 };
 
@@ -65,9 +67,11 @@ struct Rows {
     const std::byte* values = nullptr;
     std::int32_t* sums =
         nullptr;  ///< the row factor times those of each row's values, where it is not 0
+    const RowScale* scales = nullptr;  ///< of each row, where there is a float output
 };
 
-/// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it.
+/// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it. Of the float output
+/// of a hybrid convolution it fills the sums of weights.
 [[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest);
 void pack_matrix(const Convolution& c, PackedMatrix& packed);
 
@@ -78,9 +82,11 @@ struct MatrixFunctions {
     std::size_t widest_block = 8;
     std::size_t rows_at_once = 1;  ///< the number of rows that a full step takes
     /// The rows of `pixels`: in the input, where they stand there as they are, else in `values`,
-    /// and then up to gather_slack bytes of any value behind them. Their sums are in `sums`.
+    /// and then up to gather_slack bytes of any value behind them. Their sums are in `sums`. Taps
+    /// outside the input read `zero`.
     Rows (*gather)(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
-                   PixelRange pixels, std::byte* values, std::int32_t* sums) = nullptr;
+                   std::int32_t zero, PixelRange pixels, std::byte* values,
+                   std::int32_t* sums) = nullptr;
     /// Every channel of blocks [begin, end) for `count` rows, which are `out_stride` bytes apart in
     /// `out`.
     void (*multiply)(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,

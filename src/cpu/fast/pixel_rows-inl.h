@@ -57,14 +57,14 @@ struct Gatherer {
     const T* end;
     std::size_t depth;  ///< values per tap
     std::size_t row;    ///< values per gathered row, padding included
+    Row outside;        ///< what taps outside the input read
 
     /// One row of taps, at input row `iy` of an image.
     void taps(const T* image, std::int64_t iy, std::int64_t ix, Row* to) const {
         const WindowAxis& w = c.w;
-        const Row zero = row_value<Row>(static_cast<T>(c.input_zero));
         const auto count = static_cast<std::size_t>(w.taps);
         if (!c.h.contains(iy)) {
-            std::fill_n(to, count * depth, zero);
+            std::fill_n(to, count * depth, outside);
             return;
         }
         const T* line = image + iy * w.in * c.in_channels;
@@ -72,7 +72,7 @@ struct Gatherer {
             if (w.contains(ix))
                 copy_values<16>(line + ix * c.in_channels, depth, end, to);
             else
-                std::fill_n(to, depth, zero);
+                std::fill_n(to, depth, outside);
         }
     }
 
@@ -120,10 +120,11 @@ struct Gatherer {
     }
 };
 
-/// The rows of `pixels`, each of `row` values: its taps in order, and any value behind them.
+/// The rows of `pixels`, each of `row` values: its taps in order, and any value behind them. Taps
+/// outside the input read `zero`.
 template <typename T, typename Row>
-void gather_rows(const Convolution& c, const std::byte* bytes, PixelRange pixels, std::size_t row,
-                 Row* rows) {
+void gather_rows(const Convolution& c, const std::byte* bytes, std::int32_t zero, PixelRange pixels,
+                 std::size_t row, Row* rows) {
     const T* input = reinterpret_cast<const T*>(bytes);
     const T* end = input + c.batch * c.h.in * c.w.in * c.in_channels;
     const auto depth = static_cast<std::size_t>(c.depth);
@@ -132,7 +133,8 @@ void gather_rows(const Convolution& c, const std::byte* bytes, PixelRange pixels
                         rows);
         return;
     }
-    const Gatherer<T, Row> gatherer{c, input, end, depth, row};
+    const Gatherer<T, Row> gatherer{c,     input, end,
+                                    depth, row,   row_value<Row>(static_cast<T>(zero))};
     for (std::size_t p = pixels.begin; p < pixels.end;) {
         const auto line = static_cast<std::int64_t>(p) / c.w.out;
         const auto x = static_cast<std::int64_t>(p) % c.w.out;

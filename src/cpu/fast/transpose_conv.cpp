@@ -159,8 +159,9 @@ class FastTransposeConv final : public Kernel, public graph::PacksInputs {
             const auto first =
                 static_cast<std::size_t>((batch * phase.c.h.out + y / c_.h.stride) * w.out);
             const auto count = static_cast<std::size_t>(w.out);
-            const Rows gathered = functions_.gather(phase.c, phase.matrix, frame.inputs[2],
-                                                    {first, first + count}, scratch, sums);
+            const Rows gathered =
+                functions_.gather(phase.c, phase.matrix, frame.inputs[2], phase.c.input_zero,
+                                  {first, first + count}, scratch, sums);
             functions_.multiply(phase.matrix, gathered, count, 0, phase.matrix.blocks.size(),
                                 frame.outputs[0] + (row * c_.w.in + phase.x) * pixel_bytes,
                                 static_cast<std::size_t>(step));

@@ -164,7 +164,6 @@ Result<HybridConvolution> hybrid_of(const OperatorView& op, const RescalingRules
     // A scale per channel goes with an asymmetric input, one scale with a symmetric one.
     hybrid.asymmetric = hybrid.weight_scales.size() == static_cast<std::size_t>(c.out_channels);
     REEF_CHECK(read_floats(op, rules, c));
-    c.type = ElementType::float32;
     hybrid.convolution = std::move(c);
     return hybrid;
 }

@@ -78,7 +78,8 @@ struct Convolution {
     std::vector<Multiplier> multipliers;  ///< one per output channel
     /// Set by ConvolutionRules; then ties, multipliers and clamp mean nothing.
     std::optional<FloatStage> float_stage;
-    /// Set for float32; then nothing between `weights` and here means anything.
+    /// Set for float32, and for float32 activations on int8 weights; then nothing between `weights`
+    /// and here means anything.
     std::optional<FloatSums> floats;
 
     [[nodiscard]] std::int64_t pixels() const { return batch * h.out * w.out; }
@@ -153,7 +154,7 @@ template <typename T>
 
 /// Float32 activations and int8 weights, as files quantised by "dynamic range" have them.
 struct HybridConvolution {
-    /// Of float32, with `floats`; but its weights are int8.
+    /// Its type is that of the weights, int8; and it has `floats`.
     Convolution convolution;
     bool asymmetric = false;           ///< the input is quantised to all 255 steps; else around 0
     std::vector<float> weight_scales;  ///< one, or one per output channel
@@ -170,7 +171,15 @@ struct HybridConvolution {
 [[nodiscard]] Result<HybridConvolution> read_hybrid_depthwise_conv_2d(const OperatorView& op);
 [[nodiscard]] Result<HybridConvolution> read_hybrid_fully_connected(const OperatorView& op);
 
-/// The same in both sets of kernels. `op` is for its name.
-[[nodiscard]] std::unique_ptr<Kernel> hybrid_kernel(std::string op, HybridConvolution hybrid);
+/// The kernel of the set that `options` ask for. `op` is for its name.
+[[nodiscard]] std::unique_ptr<Kernel> hybrid_kernel(std::string op, HybridConvolution hybrid,
+                                                    const PrepareOptions& options);
+[[nodiscard]] std::unique_ptr<Kernel> reference_hybrid(std::string op, HybridConvolution hybrid);
+/// Vectorised, the same bits; machines without vectors get the reference kernel.
+[[nodiscard]] std::unique_ptr<Kernel> fast_hybrid(std::string op, HybridConvolution hybrid,
+                                                  int threads);
+/// Of DEPTHWISE_CONV_2D.
+[[nodiscard]] std::unique_ptr<Kernel> fast_depthwise_hybrid(std::string op,
+                                                            HybridConvolution hybrid, int threads);
 
 }  // namespace reef::cpu

@@ -9,25 +9,8 @@ namespace {
 constexpr float most = 127;
 constexpr float least = -128;
 
-struct Range {
-    float min = 0;
-    float max = 0;
-    bool finite = true;
-};
-
-/// 0 is in it.
-Range range_of(std::span<const float> values) {
-    Range range;
-    for (const float value : values) {
-        range.min = std::min(range.min, value);
-        range.max = std::max(range.max, value);
-        range.finite &= std::isfinite(value);
-    }
-    return range;
-}
-
 /// The int8 value that stands for 0: counted from the end of the range that it is nearer to.
-float zero_of(const Range& range, double scale) {
+float zero_of(const ValueRange& range, double scale) {
     const double from_min = double{least} - range.min / scale;
     const double from_max = double{most} - range.max / scale;
     const bool nearer_to_min =
@@ -38,28 +21,31 @@ float zero_of(const Range& range, double scale) {
 
 }  // namespace
 
-Result<float> quantise_values(std::span<const float> values, bool asymmetric, std::int16_t* steps) {
-    const Range range = range_of(values);
+ValueRange range_of(std::span<const float> values) {
+    ValueRange range;
+    for (const float value : values) {
+        range.min = std::min(range.min, value);
+        range.max = std::max(range.max, value);
+        range.finite &= std::isfinite(value);
+    }
+    return range;
+}
+
+Result<StepRule> step_rule(const ValueRange& range, bool asymmetric) {
     if (!range.finite)
         return fail(Cause::bad_input, "the input holds values that are no finite numbers");
-    if (range.min == range.max) {
-        std::fill_n(steps, values.size(), std::int16_t{0});
-        return 1.0F;
-    }
+    if (range.min == range.max) return StepRule{};
     const float magnitude = std::max(-range.min, range.max);
     const double step = (double{range.max} - double{range.min}) / 255.0;
-    const float scale = asymmetric ? static_cast<float>(step) : magnitude / most;
-    const float per_step = asymmetric ? 1.0F / scale : most / magnitude;
-    if (!std::isfinite(per_step) || !std::isfinite(scale))
+    const StepRule rule{.scale = asymmetric ? static_cast<float>(step) : magnitude / most,
+                        .per_step = asymmetric ? 1.0F / static_cast<float>(step) : most / magnitude,
+                        .zero = asymmetric ? zero_of(range, step) : 0,
+                        .lowest = asymmetric ? least : -most};
+    if (!std::isfinite(rule.per_step) || !std::isfinite(rule.scale))
         return fail(Cause::bad_input,
                     "the input's values are too small or too large to be "
                     "quantised");
-    const float zero = asymmetric ? zero_of(range, step) : 0;
-    const float lowest = asymmetric ? least : -most;
-    for (const float value : values)
-        *steps++ = static_cast<std::int16_t>(
-            std::clamp(std::round(zero + value * per_step), lowest, most) - zero);
-    return scale;
+    return rule;
 }
 
 }  // namespace reef::cpu

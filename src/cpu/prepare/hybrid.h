@@ -2,6 +2,8 @@
 // "dynamic range" have them: every run quantises the input by what it holds.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -9,11 +11,36 @@
 
 namespace reef::cpu {
 
-/// TFLite's quantisation of float32 values to int8, less their zero point: -127 to 127 around 0, or
-/// (asymmetric) 255 steps from the least to the greatest of the values and 0. Returns the scale; 1
-/// where all values are 0. Errors: bad_input for values that are not finite, or so small that
-/// steps of them are not.
-[[nodiscard]] Result<float> quantise_values(std::span<const float> values, bool asymmetric,
-                                            std::int16_t* steps);
+/// Of an image's values, and 0.
+struct ValueRange {
+    float min = 0;
+    float max = 0;
+    bool finite = true;
+
+    void add(const ValueRange& other) {
+        min = std::min(min, other.min);
+        max = std::max(max, other.max);
+        finite = finite && other.finite;
+    }
+};
+[[nodiscard]] ValueRange range_of(std::span<const float> values);
+
+/// How an image's values become int8: to the nearest of zero + value * per_step, ties away from 0,
+/// from `lowest` to 127.
+struct StepRule {
+    float scale = 1;
+    float per_step = 0;
+    float zero = 0;  ///< a whole number
+    float lowest = -127;
+
+    [[nodiscard]] float step(float value) const {
+        return std::clamp(std::round(zero + value * per_step), lowest, 127.0F);
+    }
+};
+
+/// TFLite's: -127 to 127 around 0, or (asymmetric) 255 steps from the least to the greatest of the
+/// values and 0. All steps are 0, of scale 1, where all values are. Errors: bad_input for values
+/// that are not finite, or so small that steps of them are not.
+[[nodiscard]] Result<StepRule> step_rule(const ValueRange& range, bool asymmetric);
 
 }  // namespace reef::cpu

@@ -25,10 +25,14 @@ class HybridKernel final : public Kernel {
     [[nodiscard]] Status run(const Frame& frame) override {
         auto* scales = reinterpret_cast<float*>(frame.scratch.data());
         auto* steps = reinterpret_cast<std::int16_t*>(scales + images());
-        for (std::size_t b = 0; b < images(); ++b)
-            scales[b] =
-                REEF_TRY(quantise_values({frame.in<float>(0) + b * image_size(), image_size()},
-                                         hybrid_.asymmetric, steps + b * image_size()));
+        for (std::size_t b = 0; b < images(); ++b) {
+            const std::span image(frame.in<float>(0) + b * image_size(), image_size());
+            const StepRule rule = REEF_TRY(step_rule(range_of(image), hybrid_.asymmetric));
+            scales[b] = rule.scale;
+            std::ranges::transform(image, steps + b * image_size(), [&](float value) {
+                return static_cast<std::int16_t>(rule.step(value) - rule.zero);
+            });
+        }
         const auto rows = images() * static_cast<std::size_t>(c_.h.out);
         frame.pool.parallel_for(rows, 1, [&](std::size_t begin, std::size_t end, std::size_t) {
             for (std::size_t row = begin; row < end; ++row) {
@@ -112,7 +116,7 @@ class HybridKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> hybrid_kernel(std::string op, HybridConvolution hybrid) {
+std::unique_ptr<Kernel> reference_hybrid(std::string op, HybridConvolution hybrid) {
     return std::make_unique<HybridKernel>(std::move(op), std::move(hybrid));
 }
 
