@@ -7,8 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <new>
 #include <random>
 
 #include "base/simd.h"
@@ -16,6 +14,7 @@
 #include "cpu/fast/matrix_product.h"
 #include "cpu/prepare/arithmetic.h"
 #include "cpu/prepare/kernels.h"
+#include "cpu/run_kernel.h"
 #include "reef/edgetpu/numerics.h"
 #include "reef/model/builder.h"
 // After simd.h:
@@ -25,25 +24,6 @@ namespace reef::cpu {
 namespace {
 
 using model::Op;
-
-/// Memory of exactly `size` bytes, so that AddressSanitizer sees every access beyond it.
-class Block {
-  public:
-    explicit Block(std::size_t size, std::align_val_t alignment = std::align_val_t{64})
-        : size_(size),
-          alignment_(alignment),
-          data_(static_cast<std::byte*>(::operator new(size, alignment_))) {}
-    Block(const Block&) = delete;
-    Block& operator=(const Block&) = delete;
-    ~Block() { ::operator delete(data_, alignment_); }
-    [[nodiscard]] std::byte* data() const { return data_; }
-    [[nodiscard]] std::span<std::byte> view() const { return {data_, size_}; }
-
-  private:
-    std::size_t size_;
-    std::align_val_t alignment_;
-    std::byte* data_;
-};
 
 class Random {
   public:
@@ -155,23 +135,7 @@ std::vector<std::byte> run(const model::Model& model, std::span<const std::uint8
     auto kernel = prepare(model, options);
     EXPECT_TRUE(kernel) << kernel.error().message();
     if (!kernel) return {};
-    (*kernel)->pack();
-    const model::Subgraph& graph = model.subgraphs[0];
-    const model::Operator& op = graph.operators[0];
-    const Block in(input.size(), std::align_val_t{16});
-    std::memcpy(in.data(), input.data(), input.size());
-    const Block out(static_cast<std::size_t>(
-                        *graph.tensors[static_cast<std::size_t>(op.outputs[0])].byte_count()),
-                    std::align_val_t{16});
-    const Block scratch((*kernel)->scratch_bytes());
-    std::memset(scratch.data(), 0xA5, scratch.view().size());
-    // Weights and bias are packed: the kernels see no address of theirs.
-    std::vector<std::byte*> inputs(op.inputs.size(), nullptr);
-    inputs[0] = in.data();
-    const std::vector<std::byte*> outputs{out.data()};
-    const Status status = (*kernel)->run({inputs, outputs, scratch.view(), pool});
-    EXPECT_TRUE(status);
-    return {out.view().begin(), out.view().end()};
+    return test::run_kernel(**kernel, model, std::as_bytes(input), pool);
 }
 
 std::int32_t output_length(std::int32_t in, std::int32_t taps, std::int32_t stride,

@@ -1,5 +1,6 @@
 // Float32 activations on int8 weights, against the rule written down again: the input's values are
-// taken apart one by one, sums are kept in 64 bits and results in double.
+// taken apart one by one, sums are kept in 64 bits and results in double. And the vectorised
+// kernels against the plain ones, every byte.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,11 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/worker_pool.h"
+#include "cpu/fast/matrix_product.h"
+#include "cpu/prepare/kernel.h"
+#include "cpu/run_kernel.h"
+#include "cpu/simd_targets.h"
 #include "one_operator.h"
 
 namespace reef::test {
@@ -69,19 +75,23 @@ struct HybridCase {
     Op op = Op::conv_2d;
     bool asymmetric = false;
     std::int32_t images = 1, h = 1, w = 1, depth = 1, outputs = 1;
-    std::int32_t taps_h = 1, taps_w = 1, stride = 1, multiplier = 1;
-    std::vector<float> input, bias, scales;
-    std::vector<std::int8_t> weights;
-    bool relu6 = false;
+    std::int32_t taps_h = 1, taps_w = 1, stride = 1, dilation = 1, multiplier = 1;
+    model::Padding padding = model::Padding::same;
+    std::vector<float> input = {}, bias = {}, scales = {};
+    std::vector<std::int8_t> weights = {};
+    model::Activation activation = model::Activation::none;
 
     [[nodiscard]] bool depthwise() const { return op == Op::depthwise_conv_2d; }
-    [[nodiscard]] std::int32_t out_h() const { return (h + stride - 1) / stride; }
-    [[nodiscard]] std::int32_t out_w() const { return (w + stride - 1) / stride; }
+    [[nodiscard]] std::int32_t out(std::int32_t in, std::int32_t taps) const {
+        if (padding == model::Padding::same) return (in + stride - 1) / stride;
+        return (in - ((taps - 1) * dilation + 1)) / stride + 1;
+    }
+    [[nodiscard]] std::int32_t out_h() const { return out(h, taps_h); }
+    [[nodiscard]] std::int32_t out_w() const { return out(w, taps_w); }
+    [[nodiscard]] std::int32_t before(std::int32_t in, std::int32_t taps) const {
+        return std::max(0, ((out(in, taps) - 1) * stride + (taps - 1) * dilation + 1 - in) / 2);
+    }
 };
-
-std::int32_t padding(std::int32_t in, std::int32_t out, std::int32_t stride, std::int32_t taps) {
-    return std::max(0, ((out - 1) * stride + taps - in) / 2);
-}
 
 /// Results, and the sum of magnitudes that each is made of.
 struct Wanted {
@@ -102,9 +112,9 @@ std::vector<Wanted> wanted(const HybridCase& c) {
                     for (std::int32_t ky = 0; ky < c.taps_h; ++ky)
                         for (std::int32_t kx = 0; kx < c.taps_w; ++kx) {
                             const std::int32_t iy =
-                                y * c.stride + ky - padding(c.h, c.out_h(), c.stride, c.taps_h);
+                                y * c.stride + ky * c.dilation - c.before(c.h, c.taps_h);
                             const std::int32_t ix =
-                                x * c.stride + kx - padding(c.w, c.out_w(), c.stride, c.taps_w);
+                                x * c.stride + kx * c.dilation - c.before(c.w, c.taps_w);
                             if (iy < 0 || iy >= c.h || ix < 0 || ix >= c.w) continue;
                             const std::int32_t pixel = (iy * c.w + ix) * c.depth;
                             const std::int32_t tap = ky * c.taps_w + kx;
@@ -121,32 +131,49 @@ std::vector<Wanted> wanted(const HybridCase& c) {
                     const double product = static_cast<double>(sum) * steps.scale * scale;
                     const double bias = c.bias[at(o)];
                     double value = product + bias;
-                    if (c.relu6) value = std::clamp(value, 0.0, 6.0);
+                    if (c.activation == model::Activation::relu6)
+                        value = std::clamp(value, 0.0, 6.0);
                     out.push_back({value, std::abs(product) + std::abs(bias)});
                 }
     }
     return out;
 }
 
-HybridCase random_case(std::mt19937& random) {
-    HybridCase c;
+/// Whether windows of the case fit the image without padding.
+bool fits(const HybridCase& c) {
+    return (c.taps_h - 1) * c.dilation < c.h && (c.taps_w - 1) * c.dilation < c.w;
+}
+
+/// Sizes as in networks, or around those of vectors.
+void random_shape(std::mt19937& random, HybridCase& c) {
     const int kind = pick(random, 0, 2);
     c.op = std::array{Op::conv_2d, Op::depthwise_conv_2d,
                       Op::fully_connected}[static_cast<std::size_t>(kind)];
     c.images = pick(random, 1, 3);
-    c.depth = pick(random, 1, 40);
+    c.depth = pick(random, 0, 2) > 0 ? pick(random, 1, 40) : 8 * pick(random, 1, 17);
     if (c.op != Op::fully_connected) {
-        c.h = pick(random, 1, 7);
-        c.w = pick(random, 1, 7);
+        c.h = pick(random, 1, 9);
+        c.w = pick(random, 1, 12);
         c.taps_h = pick(random, 1, 3);
         c.taps_w = pick(random, 1, 3);
-        c.stride = pick(random, 1, 2);
+        c.stride = pick(random, 1, 3);
+        c.dilation = pick(random, 0, 3) > 0 ? 1 : pick(random, 2, 3);
+        if (fits(c) && pick(random, 0, 2) == 0) c.padding = model::Padding::valid;
+    } else if (pick(random, 0, 4) == 0) {
+        c.depth = pick(random, 500, 1500);
+        c.images = pick(random, 1, 9);
     }
-    c.multiplier = c.depthwise() ? pick(random, 1, 3) : 1;
+    c.multiplier = c.depthwise() && pick(random, 0, 2) == 0 ? pick(random, 2, 3) : 1;
     c.outputs = c.depthwise() ? c.depth * c.multiplier : pick(random, 2, 70);
+}
+
+/// Of a case whose shape is set.
+void random_values(std::mt19937& random, HybridCase& c) {
     const bool per_channel = c.depthwise() || (c.op == Op::conv_2d && pick(random, 0, 1) == 1);
-    c.asymmetric = c.op == Op::fully_connected ? pick(random, 0, 1) == 1 : per_channel;
-    c.relu6 = pick(random, 0, 2) == 0;
+    // A convolution's only scale is that of its only channel, too.
+    const bool one = c.op == Op::conv_2d && c.outputs == 1;
+    c.asymmetric = c.op == Op::fully_connected ? pick(random, 0, 1) == 1 : per_channel || one;
+    if (pick(random, 0, 2) == 0) c.activation = model::Activation::relu6;
     // Of one sign, of both, and around a point far from 0.
     const float low =
         std::array{-1.0F, 0.0F, -9.0F, 3.0F}[static_cast<std::size_t>(pick(random, 0, 3))];
@@ -163,11 +190,36 @@ HybridCase random_case(std::mt19937& random) {
     for (float& s : c.scales) s = scale(random);
     c.bias.resize(static_cast<std::size_t>(c.outputs));
     for (float& b : c.bias) b = scale(random) * 100 - 0.5F;
+}
+
+HybridCase random_case(std::mt19937& random) {
+    HybridCase c;
+    random_shape(random, c);
+    random_values(random, c);
     return c;
 }
 
-std::vector<float> run(const HybridCase& c) {
-    const auto activation = c.relu6 ? model::Activation::relu6 : model::Activation::none;
+model::Options options_of(const HybridCase& c) {
+    if (c.op == Op::fully_connected)
+        return model::FullyConnectedOptions{.activation = c.activation,
+                                            .asymmetric_quantize_inputs = c.asymmetric};
+    if (c.depthwise())
+        return model::DepthwiseConv2dOptions{.padding = c.padding,
+                                             .stride_h = c.stride,
+                                             .stride_w = c.stride,
+                                             .dilation_h = c.dilation,
+                                             .dilation_w = c.dilation,
+                                             .depth_multiplier = c.multiplier,
+                                             .activation = c.activation};
+    return model::Conv2dOptions{.padding = c.padding,
+                                .stride_h = c.stride,
+                                .stride_w = c.stride,
+                                .dilation_h = c.dilation,
+                                .dilation_w = c.dilation,
+                                .activation = c.activation};
+}
+
+OneOperator operator_of(const HybridCase& c) {
     OneOperator op;
     const bool dense = c.op == Op::fully_connected;
     op.input(f32, dense ? Shape{c.images, c.depth} : Shape{c.images, c.h, c.w, c.depth}, c.input);
@@ -182,20 +234,7 @@ std::vector<float> run(const HybridCase& c) {
     op.constant(f32, {c.outputs}, c.bias);
     op.output(
         f32, dense ? Shape{c.images, c.outputs} : Shape{c.images, c.out_h(), c.out_w(), c.outputs});
-    if (dense)
-        return op.run<float>(
-            c.op, model::FullyConnectedOptions{.activation = activation,
-                                               .asymmetric_quantize_inputs = c.asymmetric});
-    if (c.depthwise())
-        return op.run<float>(c.op, model::DepthwiseConv2dOptions{.padding = model::Padding::same,
-                                                                 .stride_h = c.stride,
-                                                                 .stride_w = c.stride,
-                                                                 .depth_multiplier = c.multiplier,
-                                                                 .activation = activation});
-    return op.run<float>(c.op, model::Conv2dOptions{.padding = model::Padding::same,
-                                                    .stride_h = c.stride,
-                                                    .stride_w = c.stride,
-                                                    .activation = activation});
+    return op;
 }
 
 TEST(Hybrid, FollowsTheRule) {
@@ -203,13 +242,115 @@ TEST(Hybrid, FollowsTheRule) {
     for (int i = 0; i < 300; ++i) {
         const HybridCase c = random_case(random);
         SCOPED_TRACE(testing::Message() << "case " << i << ", " << model::builtin_name(c.op));
-        const auto results = run(c);
+        const auto results = operator_of(c).run<float>(c.op, options_of(c));
         const auto should = wanted(c);
         ASSERT_EQ(results.size(), should.size());
         // Three roundings: of the scales' product, the product with the sum, and the bias added.
         for (std::size_t k = 0; k < results.size(); ++k)
             ASSERT_NEAR(results[k], should[k].value, should[k].magnitude * 0x3p-24)
                 << "value " << k;
+    }
+}
+
+std::vector<std::byte> run_on(const HybridCase& c, cpu::KernelSet kernels, WorkerPool& pool) {
+    const model::Model model = operator_of(c).model(c.op, options_of(c));
+    const cpu::OperatorView op(model, model.subgraphs[0], 0);
+    auto kernel = cpu::find_kernel(op.op().code)
+                      ->prepare(op, {.kernels = kernels, .threads = pool.threads()});
+    EXPECT_TRUE(kernel) << kernel.error().message();
+    return kernel ? run_kernel(**kernel, model, std::as_bytes(std::span(c.input)), pool)
+                  : std::vector<std::byte>{};
+}
+
+/// With one thread, two and three, on every target.
+void expect_fast_equals_plain(const HybridCase& c) {
+    WorkerPool one(1);
+    static WorkerPool two(2), three(3);
+    const auto plain = run_on(c, cpu::KernelSet::reference, one);
+    on_every_target([&] {
+        for (WorkerPool* pool : {&one, &two, &three})
+            EXPECT_EQ(run_on(c, cpu::KernelSet::fast, *pool), plain)
+                << pool->threads() << " threads";
+    });
+}
+
+TEST(Hybrid, VectorsGiveTheSameBytes) {
+    std::mt19937 random(18);
+    for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
+        const HybridCase c = random_case(random);
+        SCOPED_TRACE(testing::Message() << "case " << i << ", " << model::builtin_name(c.op));
+        expect_fast_equals_plain(c);
+    }
+}
+
+/// So large that threads get parts of an image's quantisation, of its pixels, or of the channels.
+TEST(Hybrid, VectorsGiveTheSameBytesInLargeOnes) {
+    std::mt19937 random(19);
+    std::vector<HybridCase> cases(5);
+    cases[0] = {
+        .images = 2, .h = 40, .w = 41, .depth = 33, .outputs = 40, .taps_h = 3, .taps_w = 3};
+    cases[1] = {.op = Op::depthwise_conv_2d,
+                .images = 2,
+                .h = 50,
+                .w = 51,
+                .depth = 36,
+                .outputs = 36,
+                .taps_h = 3,
+                .taps_w = 3};
+    cases[2] = {.op = Op::fully_connected, .images = 5, .depth = 2001, .outputs = 300};
+    cases[3] = {.op = Op::fully_connected, .images = 3000, .depth = 65, .outputs = 19};
+    cases[4] = {.op = Op::fully_connected, .images = 1, .depth = 60003, .outputs = 37};
+    for (HybridCase& c : cases) {
+        random_values(random, c);
+        SCOPED_TRACE(model::builtin_name(c.op));
+        expect_fast_equals_plain(c);
+    }
+}
+
+/// Steps that lie in the middle, weights and inputs at their ends, results beyond all floats and
+/// those that are no numbers.
+TEST(Hybrid, VectorsGiveTheSameBytesAtTheEnds) {
+    std::mt19937 random(20);
+    const auto set = [](auto& values, auto value) { std::ranges::fill(values, value); };
+    for (int i = 0; i < 120 && !testing::Test::HasFailure(); ++i) {
+        HybridCase c = random_case(random);
+        SCOPED_TRACE(testing::Message() << "case " << i << ", " << model::builtin_name(c.op));
+        const float top = i % 4 == 0 ? std::numeric_limits<float>::max() : 127.0F;
+        for (float& x : c.input)
+            x = i % 2 == 0 ? (pick(random, 0, 1) == 0 ? -top : top)
+                           : static_cast<float>(pick(random, -254, 254)) / 2;
+        c.input.back() = top;
+        if (c.input.size() > 1) c.input.front() = i % 3 == 0 ? -top : -0.0F;
+        if (i % 2 == 0) set(c.weights, static_cast<std::int8_t>(i % 4 == 0 ? -128 : 127));
+        if (i % 5 == 0) set(c.scales, std::numeric_limits<float>::max());
+        if (i % 7 == 0) set(c.weights, std::int8_t{0});
+        if (i % 3 == 0) set(c.bias, -0.0F);
+        expect_fast_equals_plain(c);
+    }
+    HybridCase longest{.op = Op::fully_connected, .depth = 65000, .outputs = 2};
+    random_values(random, longest);
+    for (const float low : {127.0F, -128.0F}) {
+        set(longest.input, low);
+        set(longest.weights, std::int8_t{-128});
+        expect_fast_equals_plain(longest);
+    }
+}
+
+TEST(Hybrid, LargeOnesArePackedInHardlyMoreThanTheirBytes) {
+    std::mt19937 random(21);
+    for (const std::int32_t outputs : {1, 7, 64, 103}) {
+        HybridCase c{.op = Op::fully_connected, .depth = 2000, .outputs = outputs};
+        random_values(random, c);
+        const model::Model model = operator_of(c).model(c.op, options_of(c));
+        const cpu::OperatorView op(model, model.subgraphs[0], 0);
+        on_every_target([&] {
+            const auto kernel = cpu::find_kernel(op.op().code)->prepare(op, {});
+            ASSERT_TRUE(kernel) << kernel.error().message();
+            const cpu::MatrixFunctions* functions = cpu::matrix_functions();
+            const bool pairs = functions != nullptr && functions->group == cpu::GroupOf::pairs;
+            EXPECT_LE((*kernel)->packed_bytes(), c.weights.size() * (pairs ? 2 : 1) * 11 / 10)
+                << outputs;
+        });
     }
 }
 

@@ -162,6 +162,58 @@ TEST(Networks, RunsDoNotAllocate) {
 #endif
 }
 
+model::Model hybrid_network() {
+    model::Builder b("hybrid");
+    std::vector<std::int8_t> numbers(5000);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = static_cast<std::int8_t>(i * 37 % 255);
+    const auto weights = [&](const std::vector<std::int32_t>& shape, std::size_t scales,
+                             std::int32_t axis) {
+        std::size_t count = 1;
+        for (const std::int32_t length : shape) count *= static_cast<std::size_t>(length);
+        model::Quantization q;
+        q.scale.assign(scales, 0.01F);
+        q.zero_point.assign(scales, 0);
+        q.axis = axis;
+        return b.constant<std::int8_t>("weights", ElementType::int8, shape,
+                                       std::span<const std::int8_t>(numbers).first(count), q);
+    };
+    constexpr auto f32 = ElementType::float32;
+    const auto in = b.input("in", f32, {1, 9, 9, 3});
+    const auto wide = b.tensor("wide", f32, {1, 9, 9, 20});
+    b.add(model::Op::conv_2d, {in, weights({20, 3, 3, 3}, 20, 0)}, {wide},
+          model::Conv2dOptions{.padding = model::Padding::same, .stride_h = 1, .stride_w = 1});
+    const auto deep = b.tensor("deep", f32, {1, 5, 5, 20});
+    b.add(
+        model::Op::depthwise_conv_2d, {wide, weights({1, 3, 3, 20}, 20, 3)}, {deep},
+        model::DepthwiseConv2dOptions{
+            .padding = model::Padding::same, .stride_h = 2, .stride_w = 2, .depth_multiplier = 1});
+    const auto out = b.tensor("out", f32, {1, 7});
+    b.add(model::Op::fully_connected, {deep, weights({7, 500}, 1, 0)}, {out},
+          model::FullyConnectedOptions{});
+    b.output(out);
+    auto model = b.finish();
+    if (!model) throw std::runtime_error(model.error().message());
+    return std::move(*model);
+}
+
+TEST(Networks, HybridRunsDoNotAllocate) {
+#ifndef REEF_COUNTS_ALLOCATIONS
+    GTEST_SKIP() << "allocations cannot be counted in this build";
+#else
+    for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
+        auto executor = test::on_cpu(hybrid_network(), {.kernels = kernels});
+        ASSERT_TRUE(executor) << executor.error().message();
+        std::ranges::fill(executor->input(0), std::byte{0x3F});
+        const std::size_t before = allocations;
+        const Status status = executor->run();
+        const std::size_t after = allocations;
+        ASSERT_TRUE(status) << status.error().message();
+        EXPECT_EQ(after - before, 0U);
+    }
+#endif
+}
+
 // Networks as their users publish them, by other people's exporters.
 TEST(Networks, PublishedOnesRunAndThreadsChangeNothing) {
     REEF_SHARED_OR_SKIP(shared);

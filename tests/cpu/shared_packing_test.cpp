@@ -99,6 +99,32 @@ TEST(SharedPacking, MatricesOfEqualWeightsAreOne) {
     EXPECT_NE(other.first, a.first);
 }
 
+// What becomes float32 is decided where sums are stored.
+TEST(SharedPacking, HybridMatricesShareWithQuantisedOnes) {
+    const cpu::MatrixFunctions* functions = cpu::matrix_functions();
+    if (functions == nullptr) GTEST_SKIP() << "a target without vectors packs nothing";
+    cpu::Convolution quantised;
+    quantised.type = ElementType::int8;
+    quantised.in_channels = quantised.depth = 50;
+    quantised.out_channels = 20;
+    quantised.weights = weights_of(9);
+    quantised.bias.assign(20, 0);
+    quantised.multipliers.assign(20, {});
+    cpu::Convolution hybrid = quantised;
+    hybrid.weights = weights_of(9);
+    hybrid.floats = cpu::FloatSums{.bias = std::vector<float>(20), .clamp = {-1, 1}};
+    const auto packed = [&](const cpu::Convolution& c) {
+        auto matrix = cpu::lay_out_matrix(c, functions->group, functions->widest_block);
+        if (c.floats)
+            matrix.float_output = cpu::float_output_of(*c.floats, std::vector{1.0F}, matrix.blocks);
+        cpu::pack_matrix(c, matrix);
+        return matrix.weights;
+    };
+    const auto first = packed(quantised);
+    EXPECT_NE(first, nullptr);
+    EXPECT_EQ(packed(hybrid), first);
+}
+
 TEST(SharedPacking, WeightsWithoutAnOwnerAreNotShared) {
     Packer pack;
     const SharedBytes owned = weights_of(5);

@@ -1,0 +1,58 @@
+// Runs one kernel on memory that ends where its tensors do.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "cpu/prepare/kernel.h"
+#include "reef/model/graph.h"
+
+namespace reef::test {
+
+/// Memory of exactly `size` bytes, so that AddressSanitizer sees every access beyond it.
+class Block {
+  public:
+    explicit Block(std::size_t size, std::align_val_t alignment = std::align_val_t{64})
+        : size_(size),
+          alignment_(alignment),
+          data_(static_cast<std::byte*>(::operator new(size, alignment_))) {}
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+    ~Block() { ::operator delete(data_, alignment_); }
+    [[nodiscard]] std::byte* data() const { return data_; }
+    [[nodiscard]] std::span<std::byte> view() const { return {data_, size_}; }
+
+  private:
+    std::size_t size_;
+    std::align_val_t alignment_;
+    std::byte* data_;
+};
+
+/// The output's bytes, of a kernel of the model's only operator, which reads no input but the first
+/// or packs the others.
+inline std::vector<std::byte> run_kernel(cpu::Kernel& kernel, const model::Model& model,
+                                         Bytes input, WorkerPool& pool) {
+    kernel.pack();
+    const model::Subgraph& graph = model.subgraphs[0];
+    const model::Operator& op = graph.operators[0];
+    const Block in(input.size(), std::align_val_t{16});
+    std::memcpy(in.data(), input.data(), input.size());
+    const Block out(static_cast<std::size_t>(
+                        *graph.tensors[static_cast<std::size_t>(op.outputs[0])].byte_count()),
+                    std::align_val_t{16});
+    const Block scratch(kernel.scratch_bytes());
+    std::memset(scratch.data(), 0xA5, scratch.view().size());
+    // Weights and bias are packed: the kernels see no address of theirs.
+    std::vector<std::byte*> inputs(op.inputs.size(), nullptr);
+    inputs[0] = in.data();
+    const std::vector<std::byte*> outputs{out.data()};
+    const Status status = kernel.run({inputs, outputs, scratch.view(), pool});
+    EXPECT_TRUE(status) << status.error().message();
+    return {out.view().begin(), out.view().end()};
+}
+
+}  // namespace reef::test
