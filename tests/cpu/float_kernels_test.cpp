@@ -91,12 +91,17 @@ FloatCase random_convolution(std::mt19937& random) {
             .stride_h = stride, .stride_w = stride, .depth_multiplier = multiplier};
         one.terms = static_cast<std::size_t>(taps * taps);
     } else if (kind == 2) {
+        // Some have few outputs of long rows, alone or behind full blocks.
+        const bool is_long = pick(random, 0, 1) == 1;
+        const std::int32_t length = is_long ? pick(random, 500, 1500) : depth;
+        const std::int32_t outputs =
+            is_long ? pick(random, 1, 8) + 32 * pick(random, 0, 1) : channels;
         one.op = Op::fully_connected;
-        one.in = {pick(random, 1, 9), depth};
-        one.filter = {channels, depth};
-        one.out = {one.in[0], channels};
+        one.in = {pick(random, 1, 9), length};
+        one.filter = {outputs, length};
+        one.out = {one.in[0], outputs};
         one.options = model::FullyConnectedOptions{};
-        one.terms = static_cast<std::size_t>(depth);
+        one.terms = static_cast<std::size_t>(length);
     } else {
         one.op = Op::transpose_conv;
         one.filter = {channels, taps, taps, depth};
@@ -155,6 +160,26 @@ std::vector<float> mixed_floats(std::mt19937& random, std::size_t count) {
         if (pick(random, 0, 9) == 0)
             value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
     return values;
+}
+
+TEST(FloatKernels, FewOutputsOfLongRowsArePackedInHardlyMoreThanTheirBytes) {
+    std::mt19937 random(37);
+    for (const std::int32_t outputs : {1, 3, 7, 39}) {
+        const auto model = model_of_case({.op = Op::fully_connected,
+                                          .in = {1, 9440},
+                                          .filter = {outputs, 9440},
+                                          .out = {1, outputs},
+                                          .options = model::FullyConnectedOptions{}},
+                                         random);
+        ASSERT_TRUE(model) << model.error().message();
+        on_every_target([&] {
+            const auto executor = on_cpu(*model, {});
+            ASSERT_TRUE(executor) << executor.error().message();
+            EXPECT_LE(executor->memory().packed_bytes,
+                      9440 * sizeof(float) * static_cast<std::size_t>(outputs) * 11 / 10)
+                << outputs;
+        });
+    }
 }
 
 TEST(FloatKernels, PoolsEqualThePlainOnes) {

@@ -1,8 +1,8 @@
 // The form of matrix_product.h for float32.
 //
 // Every value is summed in the order of its row, in as many parts as the number of rows at once
-// asks for. Rows are taken at once from the first on, so that the number of threads changes
-// nothing.
+// asks for; in lanes where a block's weights are whole rows. Rows are taken at once from the first
+// on, so that the number of threads changes nothing.
 #include <algorithm>
 
 #include "base/simd.h"
@@ -122,6 +122,71 @@ void float_block(const FloatTarget& to, std::size_t count) {
     float_rest<kLanes, kVectors, most_float_rows - 1>(count - r, to.from(r));
 }
 
+/// Rows times whole rows of weights: each product is summed in lanes of some vectors, these are
+/// added up, and then what fills no vector. One load of a row serves kChannels channels, one of
+/// weights kRows rows.
+template <std::size_t kRows, std::size_t kChannels>
+HWY_INLINE void float_whole_tile(const FloatTarget& to, std::size_t channel) {
+    constexpr std::size_t chains = kRows == 1 ? 4 : 2;
+    const hn::ScalableTag<float> d;
+    using V = hn::Vec<decltype(d)>;
+    const std::size_t lanes = hn::Lanes(d), length = to.matrix.groups;
+    const float* HWY_RESTRICT rows = to.rows;
+    const float* HWY_RESTRICT weights =
+        reinterpret_cast<const float*>(to.matrix.weights.get() + to.block.weights) +
+        channel * length;
+    V sums[chains][kRows][kChannels];
+    REEF_UNROLL for (std::size_t chain = 0; chain < chains; ++chain) {
+        REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
+            REEF_UNROLL for (std::size_t c = 0; c < kChannels; ++c) sums[chain][r][c] = hn::Zero(d);
+        }
+    }
+    const auto add = [&](V(&into)[kRows][kChannels], std::size_t i) HWY_ATTR {
+        V factors[kChannels];
+        REEF_UNROLL for (std::size_t c = 0; c < kChannels; ++c) factors[c] =
+            hn::LoadU(d, weights + c * length + i);
+        REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
+            const V values = hn::LoadU(d, rows + r * length + i);
+            REEF_UNROLL for (std::size_t c = 0; c < kChannels; ++c) into[r][c] =
+                hn::MulAdd(values, factors[c], into[r][c]);
+        }
+    };
+    std::size_t i = 0;
+    for (; i + chains * lanes <= length; i += chains * lanes) {
+        REEF_UNROLL for (std::size_t chain = 0; chain < chains; ++chain)
+            add(sums[chain], i + chain * lanes);
+    }
+    for (; i + lanes <= length; i += lanes) add(sums[0], i);
+    const auto* bias = reinterpret_cast<const float*>(to.matrix.stage.rows.get() + to.block.bias);
+    const Limits<float> clamp = to.matrix.float_clamp;
+    REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
+        REEF_UNROLL for (std::size_t c = 0; c < kChannels; ++c) {
+            REEF_UNROLL for (std::size_t chain = 1; chain < chains; ++chain) sums[0][r][c] =
+                hn::Add(sums[0][r][c], sums[chain][r][c]);
+            float sum = hn::GetLane(hn::SumOfLanes(d, sums[0][r][c]));
+            for (std::size_t rest = i; rest < length; ++rest)
+                sum += rows[r * length + rest] * weights[c * length + rest];
+            to.out[r * to.out_stride + channel + c] =
+                std::clamp(bias[channel + c] + sum, clamp.min, clamp.max);
+        }
+    }
+}
+
+template <std::size_t kRows>
+HWY_NOINLINE void float_whole_rows(const FloatTarget& to) {
+    std::size_t channel = 0;
+    for (; channel + 2 <= to.block.valid; channel += 2) float_whole_tile<kRows, 2>(to, channel);
+    if (channel < to.block.valid) float_whole_tile<kRows, 1>(to, channel);
+}
+
+/// In halves of a full step, whose sums are the same wherever a thread begins, then one by one.
+void float_whole_block(const FloatTarget& to, std::size_t count) {
+    constexpr std::size_t half = most_float_rows / 2;
+    std::size_t r = 0;
+    for (; r + half <= count; r += half) float_whole_rows<half>(to.from(r));
+    for (; r < count; ++r) float_whole_rows<1>(to.from(r));
+}
+
 /// Blocks below the widest are of one vector where the target has vectors as wide.
 void multiply_floats(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
                      std::size_t end, std::byte* out, std::size_t out_stride) {
@@ -130,6 +195,10 @@ void multiply_floats(const PackedMatrix& matrix, Rows rows, std::size_t count, s
         const FloatTarget to{matrix, block, reinterpret_cast<const float*>(rows.values),
                              reinterpret_cast<float*>(out) + block.first,
                              out_stride / sizeof(float)};
+        if (matrix.has_whole_rows(block)) {
+            float_whole_block(to, count);
+            continue;
+        }
 #if HWY_MAX_BYTES >= 64
         if (block.width == 32)
             float_block<16, 2>(to, count);

@@ -52,8 +52,7 @@ struct PackedMatrix {
     /// nothing. Short ones take less time in lanes than sums over lanes do.
     [[nodiscard]] bool has_whole_rows(const ChannelBlock& block) const {
         constexpr std::size_t narrowest = 8, long_row = 512;
-        return block.valid < narrowest && group != GroupOf::floats &&
-               groups * values_in(group) >= long_row;
+        return block.valid < narrowest && groups * values_in(group) >= long_row;
     }
     [[nodiscard]] std::size_t packed_bytes() const {
         return weights_bytes + stage.size * sizeof(std::int32_t) + float_output.bytes();
