@@ -161,6 +161,24 @@ TEST_F(CompileVerbTest, PrintsWhatPassesGain) {
     expect_error({"compile", plain, "--target", "edgetpu", "--without", "sleep"}, 2, "sleep");
 }
 
+TEST_F(CompileVerbTest, NamesTensorsThatLieOnTheHost) {
+    const auto skips = write("skips.tflite", model::write_tflite(test::random_network(90)).value());
+    std::vector<std::string> words = {"compile",     skips,     "--target", "edgetpu",
+                                      "--no-verify", "--spill", "always"};
+    EXPECT_THAT(expect_ok(words), AllOf(HasSubstr("of 't1' to the host, once back"),
+                                        HasSubstr("of the host's memory")));
+    words.emplace_back("--json");
+    const auto program = nlohmann::json::parse(expect_ok(words))["programs"][0];
+    ASSERT_FALSE(program["spilled"].empty());
+    EXPECT_EQ(program["spilled"][0]["tensor"], "t1");
+    EXPECT_EQ(program["spilled"][0]["fetches"], 1);
+    EXPECT_GE(program["scratch_bytes"], program["spilled"][0]["bytes"]);
+    words[6] = "never";
+    EXPECT_TRUE(nlohmann::json::parse(expect_ok(words))["programs"][0]["spilled"].empty());
+    words[6] = "sometimes";
+    expect_error(words, 2, "sometimes");
+}
+
 TEST_F(CompileVerbTest, KeepsIslandsWhenAsked) {
     const auto island = write("island.tflite", model::write_tflite(test::island_network()).value());
     const auto programs = [&](std::vector<std::string> more) {

@@ -17,6 +17,13 @@ namespace reef::edgetpu {
 
 using chip::CompileOptions;
 
+/// A tensor that lies in the host's scratch memory while no step touches it.
+struct SpilledTensor {
+    std::string name;
+    std::size_t bytes = 0;    ///< sent there once
+    std::size_t fetches = 0;  ///< as often all of it comes back
+};
+
 /// What one program takes of the chip.
 struct CompiledProgram {
     std::size_t operators = 0;
@@ -24,6 +31,8 @@ struct CompiledProgram {
     std::size_t remaining_bytes = 0;  ///< of its parameter memory, below the rows that layers use
     std::size_t streamed_bytes = 0;   ///< parameters that come with every inference
     std::size_t narrow_bytes = 0;     ///< of every tile, for activations
+    std::vector<SpilledTensor> spilled;
+    std::size_t host_bytes = 0;  ///< of the host's scratch memory, for those
     std::size_t instruction_bytes = 0;
     std::uint64_t cycles = 0;  ///< estimated, of a run whose parameters are on the chip
     double seconds = 0;        ///< estimated, with transfers (reef/edgetpu/estimate.h)
@@ -81,6 +90,10 @@ struct Gain {
 /// As chip::Compiler::mapping().
 [[nodiscard]] Result<std::vector<chip::CompiledOperator>> mapping(const model::Model& model,
                                                                   const CompileOptions& options);
+/// What CompileOptions::settings' "spill" may be, of tensors that lie on the host while no step
+/// touches them. "never"; "needed", where a network fits neither whole nor in bands, which holds
+/// without the setting, too; "faster", also in place of bands where the estimate is less; "always".
+[[nodiscard]] std::vector<std::string> spillings();
 /// "read", "legalise", "partition", "tile", ...
 [[nodiscard]] std::vector<std::string_view> compiler_passes();
 

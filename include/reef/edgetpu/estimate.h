@@ -52,8 +52,8 @@ struct InstructionCycles {
 struct ExecutableEstimate {
     std::uint64_t cycles = 0;           ///< of the program on the chip
     std::uint64_t mac_steps = 0;        ///< of all tiles: 64 lanes times up to 4 products each
-    std::uint64_t to_chip_bytes = 0;    ///< instructions, parameters and inputs
-    std::uint64_t from_chip_bytes = 0;  ///< outputs
+    std::uint64_t to_chip_bytes = 0;    ///< instructions, parameters, inputs, scratch
+    std::uint64_t from_chip_bytes = 0;  ///< outputs, scratch
     /// Where the program goes cannot be told without running all of it, or it does not end:
     /// instructions are counted once as they stand.
     bool counted_once = false;

@@ -21,6 +21,8 @@ constexpr std::uint64_t row_words = spec::row_bytes / word_bytes;
 /// What is counted of one instruction: more than any tile has rows, so that no error is missed.
 constexpr std::uint64_t most_rows = 1 << 13;
 static_assert(most_rows > spec::wide_rows);
+/// On their way to the host between two resets of the rings' counters: 16 MiB.
+constexpr std::uint64_t most_sent_rows = 1 << 16;
 
 /// Words of each row that a narrow_to_wide writes: a row ends when the source dimensions below
 /// row_level have passed, and after 64 words. At most `most_rows` of them.
@@ -186,8 +188,8 @@ class HostChecker {
                       t, first);
                 continue;
             }
-            if (rows_.size() > most_rows) {
-                fault(issued, "more than {} rows go to the scalar core at a time", most_rows);
+            if (rows_.size() > most_sent_rows) {
+                fault(issued, "more than {} rows go to the scalar core at a time", most_sent_rows);
                 rows_.clear();
             }
             const auto words = written_rows(std::get<program::NarrowToWide>(*copy->operation));

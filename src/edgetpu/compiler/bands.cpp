@@ -39,7 +39,7 @@ bool is_closed(const Plan& plan, const Stretch& s) {
     std::vector<bool> made(plan.tensors.size(), false);
     for (std::size_t i = s.begin; i < s.end; ++i) {
         const Step& step = plan.steps[i];
-        if (needs_whole_image(step) || plan.tensors[step.out].in_band ||
+        if (needs_whole_image(step) || moves_to_host(step) || plan.tensors[step.out].in_band ||
             plan.tensors[step.out].band_of)
             return false;
         made[step.out] = true;
@@ -170,11 +170,6 @@ Plan cut(const Plan& plan, const Stretch& s, std::int32_t bands) {
     return out;
 }
 
-bool fits(Plan plan) {
-    find_windows(plan);
-    return place_tensors(plan).has_value();
-}
-
 /// Work in steps of a tile, and bytes from the host, in cycles: for comparing cuts.
 std::uint64_t cost_of(const Plan& plan) {
     constexpr std::uint64_t bytes_per_cycle = 16;
@@ -217,11 +212,6 @@ std::optional<Plan> in_bands_from_the_start(const Plan& plan) {
     return best;
 }
 
-Pressure pressure_in(Plan plan) {
-    find_windows(plan);
-    return pressure_of(std::move(plan));
-}
-
 /// The cut around the step where most is in use that leaves least of it; none where no cut helps.
 std::optional<Plan> relieved(const Plan& plan, const Pressure& now) {
     constexpr std::size_t reach = 4;
@@ -261,6 +251,16 @@ std::optional<Plan> in_bands_in_the_midst(Plan plan) {
 }
 
 }  // namespace
+
+bool fits(Plan plan) {
+    find_windows(plan);
+    return place_tensors(plan).has_value();
+}
+
+Pressure pressure_in(Plan plan) {
+    find_windows(plan);
+    return pressure_of(std::move(plan));
+}
 
 std::optional<Plan> in_bands(const Plan& plan) {
     if (fits(plan)) return plan;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "compiler/compilation.h"
@@ -23,13 +24,13 @@ using compiler::Graph;
 using lowering::Plan;
 
 namespace pass {
-constexpr std::string_view tile = "tile", fuse = "fuse", bands = "bands", spread = "spread",
-                           windows = "windows", parameters = "parameters", ahead = "ahead",
-                           place = "place", emit = "emit", embed = "embed";
+constexpr std::string_view tile = "tile", fuse = "fuse", bands = "bands", spill = "spill",
+                           spread = "spread", windows = "windows", parameters = "parameters",
+                           ahead = "ahead", place = "place", emit = "emit", embed = "embed";
 }  // namespace pass
 constexpr auto own_passes = std::to_array<std::string_view>(
-    {pass::tile, pass::fuse, pass::bands, pass::spread, pass::windows, pass::parameters,
-     pass::ahead, pass::place, pass::emit, pass::embed});
+    {pass::tile, pass::fuse, pass::bands, pass::spill, pass::spread, pass::windows,
+     pass::parameters, pass::ahead, pass::place, pass::emit, pass::embed});
 
 /// Errors of our own making: no input should come here.
 std::unexpected<Error> broken_rule(const std::vector<ProgramFault>& faults) {
@@ -53,7 +54,32 @@ Status check(const Package& package) {
 constexpr double host_products_per_second = 4e9;
 
 /// Of CompileOptions::settings.
-constexpr std::string_view without_setting = "without";
+constexpr std::string_view without_setting = "without", spill_setting = "spill";
+
+/// Which tensors lie on the host while no step touches them.
+enum class Spilling : std::uint8_t {
+    never,
+    needed,  ///< where neither the whole nor bands fit
+    faster,  ///< ... and in place of bands, where the estimate is less
+    always,  ///< all that can
+};
+constexpr auto spilling_names =
+    std::to_array<std::string_view>({"never", "needed", "faster", "always"});
+
+/// Errors: bad_argument for another word, and where the schedule is not of our making.
+Result<Spilling> spilling_of(const CompileOptions& options) {
+    const auto given = options.settings.find(std::string(spill_setting));
+    if (given == options.settings.end()) return Spilling::needed;
+    const auto known = std::ranges::find(spilling_names, given->second);
+    if (known == spilling_names.end())
+        return fail(Cause::bad_argument, fmt::format("tensors spill '{}'", given->second),
+                    std::string(spill_setting),
+                    fmt::format("give one of {}", fmt::join(spilling_names, ", ")));
+    if (options.schedule == chip::Schedule::vendor)
+        return fail(Cause::bad_argument, "what is known of the vendor's schedule spills nothing",
+                    std::string(spill_setting), "ask for another schedule");
+    return static_cast<Spilling>(known - spilling_names.begin());
+}
 
 struct NamedImprovement {
     std::string_view name;
@@ -175,8 +201,7 @@ class Backend final : public compiler::Backend {
         return place_tensors(plan) && place_parameters(plan, false) && plan.streamed_bytes == 0;
     }
 
-    /// By the estimate.
-    Result<std::uint64_t> cycles_of(Plan plan) const {
+    Result<PackageEstimate> estimate_of(Plan plan) const {
         find_windows(plan);
         lay_out_parameters(plan);
         if (goes_further(plan)) plan_ahead(plan);
@@ -184,7 +209,7 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(place_parameters(plan, options_.stream_parameters));
         auto programs = REEF_TRY(emitted(plan, {.only_computing = true}));
         constexpr std::uint64_t no_token = 0;
-        return REEF_TRY(estimate(package_of(plan, std::move(programs), no_token))).computing.cycles;
+        return estimate(package_of(plan, std::move(programs), no_token));
     }
     /// Where rows of layers that are spread and rows of those that are sent ahead do not fit beside
     /// one another: the faster of the two.
@@ -194,8 +219,20 @@ class Backend final : public compiler::Backend {
         plan.improvements.ahead = false;
         Plan spread = spread_channels(std::move(plan), true);
         if (!fits_on_chip(spread)) return ahead;
-        const auto with = cycles_of(ahead), without = cycles_of(spread);
-        return with && without && *without < *with ? spread : ahead;
+        const auto with = estimate_of(ahead), without = estimate_of(spread);
+        return with && without && without->computing.cycles < with->computing.cycles ? spread
+                                                                                     : ahead;
+    }
+    [[nodiscard]] Plan with_channels_spread(Plan plan) const {
+        Plan spread = spread_channels(plan, spreads(plan));
+        if (spreads(plan) && !fits_on_chip(spread)) return narrower(std::move(plan));
+        return spread;
+    }
+    /// With their transfers.
+    [[nodiscard]] bool is_faster(const Plan& plan, const Plan& than) const {
+        const auto one = estimate_of(with_channels_spread(plan)),
+                   other = estimate_of(with_channels_spread(than));
+        return one && other && one->cached_seconds < other->cached_seconds;
     }
 
     Result<Plan> placed(Plan plan, compiler::Passes& passes) const {
@@ -221,6 +258,7 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(passes.begin(pass::tile));
         Plan plan = lowering::tile(graph, program);
         plan.improvements = REEF_TRY(improvements_of(options_));
+        const Spilling spilling = REEF_TRY(spilling_of(options_));
         if (sharing_ != nullptr) plan.beside = sharing_->rows;
         if (options_.most_activation_bytes != 0)
             plan.most_narrow_bytes = static_cast<std::uint32_t>(
@@ -228,7 +266,7 @@ class Backend final : public compiler::Backend {
         passes.print(pass::tile, [&] { return to_text(plan); });
         plan = REEF_TRY(options_.schedule == chip::Schedule::vendor
                             ? like_the_vendors(std::move(plan), passes)
-                            : arranged(std::move(plan), passes));
+                            : arranged(std::move(plan), spilling, passes));
         REEF_CHECK(passes.begin(pass::emit));
         auto programs = REEF_TRY(emitted(plan, {.list_forms = options_.list_forms,
                                                 .known_forms_only = options_.known_forms_only}));
@@ -265,27 +303,50 @@ class Backend final : public compiler::Backend {
         return plan;
     }
 
-    /// Fused, in bands, spread, and placed.
-    Result<Plan> arranged(Plan plan, compiler::Passes& passes) const {
+    /// With tensors that lie on the host in between. `fitting`: whether the plan fits already,
+    /// whole or in bands. `forms`: what it was before bands, the best first.
+    Plan with_spills(Spilling spilling, Plan plan, bool fitting,
+                     const std::vector<Plan>& forms) const {
+        if (spilling == Spilling::never) return plan;
+        if (spilling == Spilling::always && fitting) {
+            Plan all = with_all_spilled(plan);
+            return lowering::fits(all) ? all : plan;
+        }
+        const bool whole =
+            fitting && std::ranges::none_of(plan.tensors, [](const auto& t) { return t.in_band; });
+        if (whole || (fitting && spilling != Spilling::faster)) return plan;
+        for (const Plan& form : forms) {
+            auto other = spilled(form);
+            if (!other || (fitting && !is_faster(*other, plan))) continue;
+            return std::move(*other);
+        }
+        return plan;
+    }
+
+    /// Fused, in bands, spilled, spread, and placed.
+    Result<Plan> arranged(Plan plan, Spilling spilling, compiler::Passes& passes) const {
         REEF_CHECK(passes.begin(pass::fuse));
         REEF_CHECK(check_whole_images(plan));
         // A concatenation whose parts are written in place is in use for longer.
         std::optional<Plan> bands;
+        std::vector<Plan> forms{plan};
         if (plan.improvements.fuse) {
-            Plan fewer = fused(plan);
-            bands = in_bands(fewer);
-            if (bands) plan = std::move(fewer);
+            forms.insert(forms.begin(), fused(plan));
+            bands = in_bands(forms.front());
+            if (bands) plan = forms.front();
         }
         passes.print(pass::fuse, [&] { return to_text(plan); });
         REEF_CHECK(passes.begin(pass::bands));
         if (!bands) bands = in_bands(plan);
         if (bands) plan = std::move(*bands);
         passes.print(pass::bands, [&] { return to_text(plan); });
+        REEF_CHECK(passes.begin(pass::spill));
+        plan = with_spills(spilling, std::move(plan), bands.has_value(), forms);
+        passes.print(pass::spill, [&] { return to_text(plan); });
         REEF_CHECK(passes.begin(pass::spread));
-        Plan spread = spread_channels(plan, spreads(plan));
-        if (spreads(plan) && !fits_on_chip(spread)) spread = narrower(std::move(plan));
+        const Plan spread = with_channels_spread(std::move(plan));
         passes.print(pass::spread, [&] { return to_text(spread); });
-        return placed(std::move(spread), passes);
+        return placed(spread, passes);
     }
 
     void add_forms(Forms& forms) {
@@ -301,6 +362,21 @@ class Backend final : public compiler::Backend {
             else
                 out_.forms.unproven.push_back(std::move(f));
         }
+    }
+
+    static std::vector<SpilledTensor> spilled_tensors(const Plan& plan) {
+        std::vector<SpilledTensor> all;
+        std::map<lowering::TensorId, std::size_t> of;
+        for (const lowering::Step& step : plan.steps) {
+            if (std::holds_alternative<lowering::SpillStep>(step.kind)) {
+                const lowering::Tensor& there = plan.tensors[step.out];
+                of[step.out] = all.size();
+                all.push_back({there.name, there.host_bytes, 0});
+            } else if (std::holds_alternative<lowering::FetchStep>(step.kind)) {
+                ++all[of.at(step.in[0])].fetches;
+            }
+        }
+        return all;
     }
 
     Status report(const Plan& plan, const compiler::Program& program, const Package& package,
@@ -319,6 +395,8 @@ class Backend final : public compiler::Backend {
         done.remaining_bytes = all - std::min(all, cached);
         done.streamed_bytes = plan.streamed_bytes;
         done.narrow_bytes = plan.narrow_bytes;
+        done.spilled = spilled_tensors(plan);
+        done.host_bytes = plan.host_bytes;
         for (const auto& e : package.executables)
             for (const auto& s : e.bitstreams) done.instruction_bytes += s.instructions.size();
         const auto time = REEF_TRY(estimate(package));
@@ -391,6 +469,10 @@ std::vector<std::string> improvements() {
     std::vector<std::string> names;
     for (const auto& one : named_improvements) names.emplace_back(one.name);
     return names;
+}
+
+std::vector<std::string> spillings() {
+    return {spilling_names.begin(), spilling_names.end()};
 }
 
 Result<Compiled> compile(const model::Model& model, const CompileOptions& options) {

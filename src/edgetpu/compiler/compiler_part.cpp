@@ -26,6 +26,13 @@ chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size
                                           size_text(p.cached_bytes), size_text(p.remaining_bytes),
                                           size_text(p.streamed_bytes)));
     section.add("activations", fmt::format("{} of each tile", size_text(p.narrow_bytes)));
+    for (const SpilledTensor& t : p.spilled)
+        section.add(
+            "spilled",
+            fmt::format("{} of '{}' to the host, {} back", size_text(t.bytes), t.name,
+                        t.fetches == 1 ? std::string("once") : fmt::format("{} times", t.fetches)));
+    if (!p.spilled.empty())
+        section.add("scratch", fmt::format("{} of the host's memory", size_text(p.host_bytes)));
     section.add("instructions", size_text(p.instruction_bytes));
     section.add("estimate", fmt::format("{} cycles, {:.3f} ms with transfers over USB", p.cycles,
                                         p.seconds * 1e3));
@@ -33,11 +40,17 @@ chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size
 }
 
 chip::Object document_of(const CompiledProgram& p) {
+    chip::Array spilled;
+    for (const SpilledTensor& t : p.spilled)
+        spilled.emplace_back(
+            chip::Object{{"tensor", t.name}, {"bytes", t.bytes}, {"fetches", t.fetches}});
     return {{"operators", p.operators},
             {"cached_bytes", p.cached_bytes},
             {"remaining_bytes", p.remaining_bytes},
             {"streamed_bytes", p.streamed_bytes},
             {"narrow_bytes", p.narrow_bytes},
+            {"spilled", std::move(spilled)},
+            {"scratch_bytes", p.host_bytes},
             {"instruction_bytes", p.instruction_bytes},
             {"estimated_cycles", p.cycles},
             {"estimated_ms", p.seconds * 1e3}};
@@ -93,11 +106,11 @@ std::optional<chip::VendorCompiler> CompilerPart::vendor() const {
 
 namespace {
 
-constexpr std::string_view without = "without", gains = "gains";
+constexpr std::string_view without = "without", gains = "gains", spill = "spill";
 
 Status check_settings(const chip::CompileOptions& options) {
     for (const auto& [name, value] : options.settings)
-        if (name != without && name != gains)
+        if (name != without && name != gains && name != spill)
             return fail(Cause::bad_argument, fmt::format("no setting '{}'", name));
     return {};
 }
@@ -163,6 +176,11 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
              .sentence = "Leave out passes that make programs faster",
              .choices = improvements(),
              .several = true},
+            {.name = std::string(spill),
+             .sentence = "Which tensors lie in the host's memory while no operator touches them: "
+                         "those that a network does not fit without (needed), also where that is "
+                         "estimated to be faster than bands, all, or none",
+             .choices = spillings()},
             {.name = std::string(gains),
              .sentence = "Compile again without each of those passes, and print the estimates"}};
 }

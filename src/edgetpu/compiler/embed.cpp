@@ -17,9 +17,10 @@ SharedBytes shared(std::vector<std::byte> bytes) {
     return {*owner, owner};
 }
 
-DmaHint transfer(BaseAddress base, std::string name, std::size_t bytes, Direction direction) {
+DmaHint transfer(BaseAddress base, std::string name, std::size_t bytes, Direction direction,
+                 std::size_t offset = 0) {
     return {DmaDescriptorHint{.meta = {.base = base, .name = std::move(name)},
-                              .offset_bytes = 0,
+                              .offset_bytes = static_cast<std::int32_t>(offset),
                               .size_bytes = static_cast<std::int32_t>(bytes)},
             direction};
 }
@@ -99,11 +100,13 @@ class HintWriter {
     HintWriter(Executable& executable, std::vector<std::size_t> streams)
         : executable_(executable), streams_(std::move(streams)) {}
 
-    void add(DmaHint hint) {
+    /// `fenced`: what came before is there when it begins.
+    void add(DmaHint hint, bool fenced = false) {
         for (; sent_ <= streams_[next_]; ++sent_)
             executable_.dma_hints->hints.push_back(
                 {InstructionHint{static_cast<std::int32_t>(sent_)}});
         ++next_;
+        if (fenced) executable_.dma_hints->hints.push_back({FenceHint{}, Direction::infeed});
         executable_.dma_hints->hints.push_back(std::move(hint));
     }
 
@@ -112,6 +115,20 @@ class HintWriter {
     std::vector<std::size_t> streams_;
     std::size_t next_ = 0, sent_ = 0;
 };
+
+/// What a step moves between tiles and host.
+void add_hints_of(const Plan& plan, const Step& step, HintWriter& hints) {
+    const bool out = std::holds_alternative<SpillStep>(step.kind);
+    if (const auto* input = std::get_if<InputStep>(&step.kind)) {
+        hints.add(transfer(BaseAddress::input_activation, plan.graph->values[input->value].name,
+                           plan.tensors[step.out].input_bytes(), Direction::infeed));
+    } else if (moves_to_host(step)) {
+        const Tensor& there = plan.tensors[out ? step.out : step.in[0]];
+        hints.add(transfer(BaseAddress::scratch, {}, there.host_bytes,
+                           out ? Direction::outfeed : Direction::infeed, there.base),
+                  !out);
+    }
+}
 
 /// It is made of what is cached.
 std::uint64_t token_of_all(const Programs& programs) {
@@ -130,6 +147,7 @@ Executable computing(const Plan& plan, Programs& programs) {
                                  std::move(programs.streamed));
     e.name = "model";
     e.used_narrow_memory_bytes_per_tile = static_cast<std::int32_t>(plan.narrow_bytes);
+    e.scratch_size_bytes = static_cast<std::int32_t>(plan.host_bytes);
     HintWriter hints(e, transfers);
     for (const Port& port : plan.inputs) {
         Layer layer = layer_of(plan, port, plan.tensors[port.tensor].input_bytes());
@@ -137,10 +155,7 @@ Executable computing(const Plan& plan, Programs& programs) {
         e.inputs.push_back(std::move(layer));
     }
     for (const Step& step : plan.steps) {
-        const auto* input = std::get_if<InputStep>(&step.kind);
-        if (input == nullptr) continue;
-        hints.add(transfer(BaseAddress::input_activation, plan.graph->values[input->value].name,
-                           plan.tensors[step.out].input_bytes(), Direction::infeed));
+        add_hints_of(plan, step, hints);
         if (&step == &plan.steps.front() && plan.streamed_bytes != 0)
             hints.add(transfer(BaseAddress::parameter, {}, plan.streamed_bytes, Direction::infeed));
     }

@@ -24,7 +24,7 @@ struct Emission {
     // Since the program's start.
     std::uint32_t messages_a = 0;          ///< of tiles on ring A, relayed ones included
     std::uint32_t messages_b = 0;          ///< on ring B
-    std::uint32_t relay_taken = 0;         ///< units that ring_pop took for the relay
+    std::uint32_t relay_taken = 0;         ///< units for the relay, and messages to the host
     std::uint32_t relay_sent = 0;          ///< units that the relay sent on
     std::vector<bool> bordered;            ///< tensors whose halo is there
     std::vector<bool> halo_read;           ///< tensors of which a step reads more than tiles own
@@ -75,6 +75,8 @@ void emit(Emission& e, const Step& step, const SoftmaxStep& kind);
 void emit(Emission& e, const Step& step, const EnlargeStep& kind);
 void emit(Emission& e, const Step& step, const GatherStep& kind);
 void emit(Emission& e, const Step& step, const LstmStep& kind);
+void emit(Emission& e, const Step& step, const SpillStep& kind);
+void emit(Emission& e, const Step& step, const FetchStep& kind);
 
 /// Whether a step reads nothing of its inputs but what tiles own.
 [[nodiscard]] bool reads_own(const Step& step);
@@ -90,12 +92,34 @@ void begin_computing(Emission& e);
 void emit_identity(Emission& e, std::int32_t first, std::int32_t row);
 /// The host's transfer of an input into its FIFO, and units of it to tiles.
 void ask_for_input(Emission& e, const Tensor& tensor);
+/// The scalar core's side of such a transfer, and the transfer itself, from the address in its
+/// registers 5 and 4.
+void take_from_host(Emission& e, std::uint32_t bytes);
+void transfer_activations(Emission& e, std::uint32_t bytes, spec::DmaTag tag);
 [[nodiscard]] program::RingPush push_of_input(std::int64_t first, std::int64_t units,
                                               TileSet tiles);
 void emit_output(Emission& e, const Port& port);
-/// What each tile copies of an output to `output_row`, from where it is sent.
+/// What each tile copies of an output to two rows of wide memory, from where it is sent.
 using RowsOfOutput = std::function<std::optional<program::NarrowToWide>(unsigned tile)>;
 void emit_output(Emission& e, const Port& port, const RowsOfOutput& rows);
+/// ... sent to the address in the scalar core's registers 5 and 4, one tile after the other.
+/// `first_row`: of those two. Behind `output_row` is the identity, which no step needs any more
+/// when outputs are sent.
+[[nodiscard]] Emission::Output send_to_host(Emission& e, const Tensor& tensor,
+                                            const RowsOfOutput& rows, std::int32_t first_row);
+/// Words of a tile's part of a tensor, as the host gets them.
+struct TilePart {
+    std::uint32_t words = 0;
+    LoopNest source;
+    unsigned row_level = 0;
+    /// In rows of wide memory, and in units of the host's transfers.
+    [[nodiscard]] std::uint32_t wide_rows() const;
+    [[nodiscard]] std::uint32_t units() const;
+};
+[[nodiscard]] std::optional<TilePart> part_of(const Tensor& tensor, unsigned tile);
+/// What brings it to those rows.
+[[nodiscard]] std::optional<program::NarrowToWide> to_ring(const Tensor& tensor, unsigned tile,
+                                                           std::int32_t first_row);
 /// The last waits and the interrupt. `counters`: of the scalar core, for messages that were sent.
 void end_computing(Emission& e, std::uint32_t counters);
 /// Sends the parameters of the next layer, if they can be sent while this step computes.

@@ -17,6 +17,8 @@ struct UsesNoRing {
     bool operator()(const SoftmaxStep&) const { return false; }
     bool operator()(const GatherStep&) const { return false; }
     bool operator()(const LstmStep&) const { return false; }
+    bool operator()(const SpillStep&) const { return false; }
+    bool operator()(const FetchStep&) const { return false; }
     bool operator()(const SumStep&) const { return true; }
     bool operator()(const CombinationStep&) const { return true; }
     bool operator()(const ProductStep&) const { return true; }
@@ -71,6 +73,8 @@ void send_ahead(Emission& e, std::size_t number) {
     if (!plan.ahead || e.ahead) return;
     const auto* layer = layer_of(plan, plan.steps[number]);
     if (layer != nullptr && (layer->spread || layer->streamed)) return;
+    // Its stop waits for the host's transfer and the scalar core's engines.
+    if (moves_to_host(plan.steps[number])) return;
     const auto next = next_layer(e, number);
     if (!next || e.code.words_since_stop() > most_words) return;
     const Step& step = plan.steps[*next];

@@ -181,6 +181,7 @@ bool in_one_hop(const Tensor& t) {
 /// Whether all of the tensor on the tiles comes from tensor instructions, and their events, and
 /// those of the mesh, are few enough to be waited for.
 bool can_follow(const Emission& e, const Step& step, const Tensor& t) {
+    if (std::holds_alternative<FetchStep>(step.kind)) return false;
     const auto* copy = std::get_if<CopyStep>(&step.kind);
     if (t.repeats_border || !in_one_hop(t) || (copy != nullptr && copy->filled_words > 0))
         return false;

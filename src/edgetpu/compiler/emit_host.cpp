@@ -189,59 +189,47 @@ class InputWriter {
     std::array<std::int32_t, grid> words_{}, groups_{};  ///< received, by row of the grid
 };
 
-/// Words of a tile's part of an output.
-struct Part {
-    std::uint32_t words = 0;
-    LoopNest source;
-    unsigned row_level = 0;
-};
+}  // namespace
 
-std::optional<Part> part_of(const Tensor& t, unsigned tile) {
+std::uint32_t TilePart::wide_rows() const {
+    return static_cast<std::uint32_t>(up(words, row_words));
+}
+
+std::uint32_t TilePart::units() const {
+    return static_cast<std::uint32_t>(up(words, words_of_unit));
+}
+
+std::optional<TilePart> part_of(const Tensor& t, unsigned tile) {
     if (t.layout == Layout::channels) {
         if (tile >= t.spread_tiles) return std::nullopt;
         const std::uint32_t words = t.words_on(tile);
-        return Part{words, nest(6, t.address(tile, 0, 0) / 4, {{1, words}}), 1};
+        return TilePart{words, nest(6, t.address(tile, 0, 0) / 4, {{1, words}}), 1};
     }
     const Area own = t.own(tile);
     if (own.empty()) return std::nullopt;
     const std::uint32_t row = count(own.columns.size()) * t.words();
     const std::uint32_t rows = count(own.rows.size());
-    return Part{row * rows,
-                nest(6, t.address(tile, own.rows.begin, own.columns.begin) / 4,
-                     {{1, row}, {static_cast<std::int32_t>(t.pitch(tile) / 4), rows}}),
-                2};
+    return TilePart{row * rows,
+                    nest(6, t.address(tile, own.rows.begin, own.columns.begin) / 4,
+                         {{1, row}, {static_cast<std::int32_t>(t.pitch(tile) / 4), rows}}),
+                    2};
 }
 
-std::uint32_t rows_of_words(std::uint32_t words) {
-    return static_cast<std::uint32_t>(up(words, row_words));
-}
-
-std::uint32_t units_of_words(std::uint32_t words) {
-    return static_cast<std::uint32_t>(up(words, words_of_unit));
-}
-
-std::optional<program::NarrowToWide> to_ring(const Tensor& tensor, unsigned tile) {
+std::optional<program::NarrowToWide> to_ring(const Tensor& tensor, unsigned tile,
+                                             std::int32_t first_row) {
     const auto part = part_of(tensor, tile);
     if (!part) return std::nullopt;
     program::NarrowToWide op;
     op.src = part->source;
-    op.dst = rotating(nest(4, output_row, {{0, rows_of_words(part->words)}}), 0, 1);
+    op.dst = rotating(nest(4, first_row, {{0, part->wide_rows()}}), 0, 1);
     op.written = signal_at(0);
     op.wait[0] = room_for(counter::RING_WRITE_, 0, -1, 1);
     op.row_level = part->row_level;
     return op;
 }
 
-}  // namespace
-
-void ask_for_input(Emission& e, const Tensor& tensor) {
-    const std::int64_t units = tensor.input_bytes() / host_unit;
-    e.code.set_address(10, {.base = BaseAddress::input_activation,
-                            .name = tensor.name,
-                            .half = AddressHalf::upper_32_bits});
-    e.code.set_address(11, {.base = BaseAddress::input_activation,
-                            .name = tensor.name,
-                            .half = AddressHalf::lower_32_bits});
+void take_from_host(Emission& e, std::uint32_t bytes) {
+    const std::int64_t units = bytes / host_unit;
     e.code.reset_scalar(1U << scalar_counter::AVDATA_INFEED_,
                         std::int32_t{spec::activation_fifo_units} - 4);
     e.code.reset_scalar(1U << scalar_counter::AVDATA_POP_, 0);
@@ -251,11 +239,25 @@ void ask_for_input(Emission& e, const Tensor& tensor) {
     infeed.infeed = signal_at(0);
     infeed.wait[0] = wait_for(scalar_counter::AVDATA_INFEED_, 0, 0, 1);
     e.code.scalar(infeed);
-    e.code.copy(5, 11);
-    e.code.copy(4, 10);
+}
+
+void transfer_activations(Emission& e, std::uint32_t bytes, spec::DmaTag tag) {
     e.code.copy(6, 5);
     e.code.copy(7, 4);
-    e.code.transfer({6, 7}, {8, 9}, tensor.input_bytes(), spec::DmaTag::input_activations_);
+    e.code.transfer({6, 7}, {8, 9}, bytes, tag);
+}
+
+void ask_for_input(Emission& e, const Tensor& tensor) {
+    e.code.set_address(10, {.base = BaseAddress::input_activation,
+                            .name = tensor.name,
+                            .half = AddressHalf::upper_32_bits});
+    e.code.set_address(11, {.base = BaseAddress::input_activation,
+                            .name = tensor.name,
+                            .half = AddressHalf::lower_32_bits});
+    take_from_host(e, tensor.input_bytes());
+    e.code.copy(5, 11);
+    e.code.copy(4, 10);
+    transfer_activations(e, tensor.input_bytes(), spec::DmaTag::input_activations_);
 }
 
 program::RingPush push_of_input(std::int64_t first, std::int64_t units, TileSet tiles) {
@@ -276,42 +278,32 @@ void emit(Emission& e, const Step& step, const InputStep&) {
 
 void emit_output(Emission& e, const Port& port) {
     const Tensor& tensor = e.tensor(port.tensor);
-    emit_output(e, port, [&](unsigned t) { return to_ring(tensor, t); });
+    emit_output(e, port, [&](unsigned t) { return to_ring(tensor, t, output_row); });
 }
 
-void emit_output(Emission& e, const Port& port, const RowsOfOutput& rows) {
-    const Tensor& tensor = e.tensor(port.tensor);
-    const std::string name = output_name(e.plan, port);
+Emission::Output send_to_host(Emission& e, const Tensor& tensor, const RowsOfOutput& rows,
+                              std::int32_t first_row) {
     Emission::Output out;
     for (unsigned t = 0; t < all_tiles; ++t) {
         const auto part = part_of(tensor, t);
         if (!part) continue;
         out.offsets[t] = out.bytes;
-        out.bytes += units_of_words(part->words) * static_cast<std::uint32_t>(host_unit);
+        out.bytes += part->units() * static_cast<std::uint32_t>(host_unit);
     }
-    e.code.set_address(
-        10,
-        {.base = BaseAddress::output_activation, .name = name, .half = AddressHalf::upper_32_bits});
-    e.code.set_address(
-        11,
-        {.base = BaseAddress::output_activation, .name = name, .half = AddressHalf::lower_32_bits});
-    e.code.copy(5, 11);
-    e.code.copy(4, 10);
     e.code.by_class(rows);
-    e.code.copy(6, 5);
-    e.code.copy(7, 4);
-    e.code.transfer({6, 7}, {8, 9}, out.bytes, spec::DmaTag::output_activations_);
+    transfer_activations(e, out.bytes, spec::DmaTag::output_activations_);
     for (unsigned t = 0; t < all_tiles; ++t) {
         const auto part = part_of(tensor, t);
         if (!part) continue;
         program::RingPop pop;
-        pop.dst = nest(3, 0, {{0, units_of_words(part->words)}});
+        pop.dst = nest(3, 0, {{0, part->units()}});
         pop.outfeed = signal_at(1);
         pop.message_words = spec::row_bytes / spec::narrow_word_bytes;
         pop.to_host = true;
         e.code.scalar(pop);
+        ++e.relay_taken;
         program::RingSend send;
-        send.src = rotating(nest(4, output_row, {{1, 1}, {0, rows_of_words(part->words)}}), 1, 1);
+        send.src = rotating(nest(4, first_row, {{1, 1}, {0, part->wide_rows()}}), 1, 1);
         send.src.mask = 1;
         send.ring_write = signal_at(1);
         send.producer = signal_at(2);
@@ -321,7 +313,21 @@ void emit_output(Emission& e, const Port& port, const RowsOfOutput& rows) {
         e.code.tile(static_cast<TileSet>(1U << t), send);
         ++e.messages_a;
     }
-    e.outputs.push_back(out);
+    return out;
+}
+
+void emit_output(Emission& e, const Port& port, const RowsOfOutput& rows) {
+    const Tensor& tensor = e.tensor(port.tensor);
+    const std::string name = output_name(e.plan, port);
+    e.code.set_address(
+        10,
+        {.base = BaseAddress::output_activation, .name = name, .half = AddressHalf::upper_32_bits});
+    e.code.set_address(
+        11,
+        {.base = BaseAddress::output_activation, .name = name, .half = AddressHalf::lower_32_bits});
+    e.code.copy(5, 11);
+    e.code.copy(4, 10);
+    e.outputs.push_back(send_to_host(e, tensor, rows, output_row));
 }
 
 }  // namespace reef::edgetpu::lowering

@@ -64,6 +64,8 @@ struct PartName {
     std::string_view operator()(const EnlargeStep&) const { return "enlargement"; }
     std::string_view operator()(const GatherStep&) const { return "gather"; }
     std::string_view operator()(const LstmStep&) const { return "lstm"; }
+    std::string_view operator()(const SpillStep&) const { return "spill"; }
+    std::string_view operator()(const FetchStep&) const { return "fetch"; }
 };
 
 std::string_view part_name(const Step& step) {
@@ -239,7 +241,8 @@ Emission::Emission(const Plan& placed)
 }
 
 bool reads_own(const Step& step) {
-    return walks_both(step) || std::holds_alternative<ProductStep>(step.kind) ||
+    return walks_both(step) || moves_to_host(step) ||
+           std::holds_alternative<ProductStep>(step.kind) ||
            std::holds_alternative<GatherStep>(step.kind) ||
            std::holds_alternative<LstmStep>(step.kind);
 }

@@ -17,21 +17,23 @@ std::int32_t pixel_of(const Tensor& t) {
 }
 
 /// Pixels of one parity of an area, for copies to twice the height and width.
-struct Phase {
+struct PixelPhase {
     std::int32_t y = 0, x = 0;  ///< the first
     std::uint32_t h = 0, w = 0;
 };
 
-std::optional<Phase> phase_of(const Tensor& out, unsigned tile, std::int32_t py, std::int32_t px) {
+std::optional<PixelPhase> phase_of(const Tensor& out, unsigned tile, std::int32_t py,
+                                   std::int32_t px) {
     const Area own = out.own(tile);
     if (own.empty()) return std::nullopt;
     const std::int32_t y = own.rows.begin + ((own.rows.begin ^ py) & 1);
     const std::int32_t x = own.columns.begin + ((own.columns.begin ^ px) & 1);
     if (y >= own.rows.end || x >= own.columns.end) return std::nullopt;
-    return Phase{y, x, count((own.rows.end - y + 1) / 2), count((own.columns.end - x + 1) / 2)};
+    return PixelPhase{y, x, count((own.rows.end - y + 1) / 2),
+                      count((own.columns.end - x + 1) / 2)};
 }
 
-LoopNest every_second(const Tensor& out, unsigned tile, const Phase& p, bool word_by_word) {
+LoopNest every_second(const Tensor& out, unsigned tile, const PixelPhase& p, bool word_by_word) {
     const std::int32_t at = out.address(tile, p.y, p.x);
     const Dimension x{2 * pixel_of(out), p.w}, y{2 * pitch_in(out, tile), p.h};
     if (word_by_word) return nest(8, at, {{4, 1}, x, y, {4, out.words()}});

@@ -223,6 +223,37 @@ void Emitter::copy(unsigned reg, unsigned from) {
     scalar(bundle);
 }
 
+void Emitter::copy_address(std::pair<unsigned, unsigned> to, std::pair<unsigned, unsigned> from,
+                           std::uint32_t offset) {
+    const auto [low, high] = from;
+    if (offset == 0) {
+        copy(to.first, low);
+        copy(to.second, high);
+        return;
+    }
+    // The vendor's instructions. Without its top bit the low half carries when the sum of the rest
+    // reaches that bit, which it can only where the bit was set.
+    constexpr unsigned top_is_set = 0, carries = 1, rest = 6;
+    constexpr std::uint32_t all_but_top = 0x7fffffff;
+    const auto add = [&](spec::AluOp op, unsigned dst, unsigned src, std::uint32_t operand,
+                         std::optional<unsigned> predicate = {}) {
+        program::Bundle bundle;
+        if (predicate)
+            bundle.gate = {
+                .enabled = true, .predicate = static_cast<std::uint8_t>(*predicate), .sense = true};
+        bundle.alu = {op, static_cast<std::uint8_t>(dst), static_cast<std::uint8_t>(src), operand};
+        scalar(bundle);
+    };
+    add(spec::AluOp::lti_, top_is_set, low, 0);
+    add(spec::AluOp::ne_, carries, low, low);
+    add(spec::AluOp::andi_, rest, low, all_but_top);
+    add(spec::AluOp::addi_, rest, rest, offset, top_is_set);
+    add(spec::AluOp::lti_, carries, rest, 0, top_is_set);
+    add(spec::AluOp::addi_, to.first, low, offset);
+    add(spec::AluOp::addi_, to.second, high, 0);
+    add(spec::AluOp::addi_, to.second, to.second, 1, carries);
+}
+
 void Emitter::transfer(std::pair<unsigned, unsigned> address, std::pair<unsigned, unsigned> use,
                        std::uint32_t bytes, spec::DmaTag tag) {
     namespace word = spec::value::descriptor_word;

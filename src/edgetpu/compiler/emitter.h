@@ -134,6 +134,9 @@ class Emitter {
     /// ... with half a base address, which the host writes.
     void set_address(unsigned reg, Meta meta);
     void copy(unsigned reg, unsigned from);
+    /// An address behind another, in 64 bits. Registers: low and high half of both.
+    void copy_address(std::pair<unsigned, unsigned> to, std::pair<unsigned, unsigned> from,
+                      std::uint32_t offset);
     /// Asks the host for a transfer. Registers: of the address's halves, and two to use.
     void transfer(std::pair<unsigned, unsigned> address, std::pair<unsigned, unsigned> use,
                   std::uint32_t bytes, spec::DmaTag tag);

@@ -12,6 +12,9 @@ namespace {
 constexpr std::uint32_t first_narrow_byte = 128;
 constexpr std::uint32_t narrow_alignment = 16;
 
+/// What packages may ask of the host.
+constexpr std::uint64_t most_host_bytes = 64 << 20;
+
 std::uint64_t aligned(std::uint64_t bytes, std::uint32_t alignment) {
     return (bytes + alignment - 1) / alignment * alignment;
 }
@@ -67,15 +70,17 @@ struct Life {
     [[nodiscard]] bool meets(const Life& o) const { return first <= o.last && o.first <= last; }
 };
 
-std::vector<Life> lives_of_tensors(Plan& plan) {
+/// Of those on the tiles, or those on the host.
+std::vector<Life> lives_of_tensors(Plan& plan, bool on_host = false) {
     std::vector<Life> lives;
     std::vector<std::optional<std::size_t>> of(plan.tensors.size());
     const auto use = [&](TensorId used, std::size_t step) {
         const TensorId id = plan.tensors[used].band_of.value_or(used);
+        Tensor& t = plan.tensors[id];
+        if ((t.layout == Layout::host) != on_host) return;
         if (!of[id]) {
             of[id] = lives.size();
-            Tensor& t = plan.tensors[id];
-            lives.push_back({step, step, t.bytes(), &t.base});
+            lives.push_back({step, step, on_host ? t.host_bytes : t.bytes(), &t.base});
         }
         lives[*of[id]].last = std::max(lives[*of[id]].last, step);
     };
@@ -100,9 +105,10 @@ void add_scratch(Plan& plan, std::vector<Life>& lives, std::uint64_t most_produc
 }
 
 /// The lowest place beside all that are in use at the same time.
-std::uint64_t lowest_place(const Life& life, const std::vector<const Life*>& placed) {
+std::uint64_t lowest_place(const Life& life, const std::vector<const Life*>& placed,
+                           std::uint64_t first) {
     const std::uint64_t size = aligned(life.bytes, narrow_alignment);
-    std::uint64_t at = first_narrow_byte;
+    std::uint64_t at = first;
     for (const Life* other : placed) {
         if (!other->meets(life)) continue;
         if (at + size <= other->at) break;
@@ -125,7 +131,7 @@ Status place_all(Plan& plan, std::uint64_t most_product_bytes) {
     std::vector<const Life*> placed;
     plan.narrow_bytes = 64;
     for (Life& life : lives) {
-        life.at = lowest_place(life, placed);
+        life.at = lowest_place(life, placed, first_narrow_byte);
         placed.insert(std::ranges::upper_bound(placed, life.at, {}, &Life::at), &life);
         const std::uint64_t end = life.at + aligned(life.bytes, narrow_alignment);
         if (end <= plan.most_narrow_bytes) {
@@ -134,6 +140,29 @@ Status place_all(Plan& plan, std::uint64_t most_product_bytes) {
             continue;
         }
         return too_many(plan, end, plan.steps[life.first]);
+    }
+    return {};
+}
+
+/// Two tensors share bytes of the host when one is fetched for the last time before the other
+/// comes.
+Status place_on_host(Plan& plan) {
+    std::vector<Life> lives = lives_of_tensors(plan, true);
+    std::ranges::stable_sort(lives, std::ranges::greater{}, &Life::bytes);
+    std::vector<const Life*> placed;
+    plan.host_bytes = 0;
+    for (Life& life : lives) {
+        life.at = lowest_place(life, placed, 0);
+        placed.insert(std::ranges::upper_bound(placed, life.at, {}, &Life::at), &life);
+        const std::uint64_t end = life.at + aligned(life.bytes, narrow_alignment);
+        if (end > most_host_bytes)
+            return fail(Cause::unsupported,
+                        fmt::format("tensors that lie on the host in between need {} bytes there, "
+                                    "of which there are {}",
+                                    end, most_host_bytes),
+                        place_of(plan, plan.steps[life.first]));
+        *life.base = static_cast<std::uint32_t>(life.at);
+        plan.host_bytes = std::max(plan.host_bytes, static_cast<std::uint32_t>(end));
     }
     return {};
 }
@@ -171,7 +200,7 @@ Status place_tensors(Plan& plan) {
     REEF_CHECK(done);
     for (Tensor& t : plan.tensors)
         if (t.band_of) t.base = plan.tensors[*t.band_of].base;
-    return {};
+    return place_on_host(plan);
 }
 
 }  // namespace reef::edgetpu::lowering

@@ -17,6 +17,7 @@ std::string spans_text(const Spans& spans) {
 std::string layout_text(const Tensor& t) {
     if (t.layout == Layout::channels)
         return fmt::format(" of {} on each of {} tiles", t.all_channels, t.spread_tiles);
+    if (t.layout == Layout::host) return fmt::format(" of {} bytes on the host", t.host_bytes);
     return t.layout == Layout::whole ? " whole" : "";
 }
 
@@ -49,6 +50,8 @@ struct StepText {
     std::string operator()(const LstmStep& s) const {
         return fmt::format("lstm of {} steps, layer {}", s.steps, s.layer);
     }
+    std::string operator()(const SpillStep&) const { return "spill"; }
+    std::string operator()(const FetchStep&) const { return "fetch"; }
     std::string operator()(const GatherStep& s) const {
         return fmt::format("gather on tiles {:#06x}", s.to);
     }
@@ -91,6 +94,15 @@ std::uint32_t Tensor::input_bytes() const {
     return (bytes + unit - 1) / unit * unit;
 }
 
+std::uint32_t Tensor::sent_bytes(unsigned tile) const {
+    const Area owned = own(tile);
+    if (owned.empty()) return 0;
+    constexpr std::uint32_t unit = spec::activation_unit_bytes;
+    const auto bytes =
+        static_cast<std::uint32_t>(owned.rows.size() * owned.columns.size()) * pixel_bytes();
+    return (bytes + unit - 1) / unit * unit;
+}
+
 std::uint32_t Tensor::most_pixels() const {
     std::int32_t most = 0;
     for (const Span& r : own_rows)
@@ -127,6 +139,11 @@ bool needs_whole_image(const Step& step) {
 bool walks_both(const Step& step) {
     return std::holds_alternative<SumStep>(step.kind) ||
            std::holds_alternative<CombinationStep>(step.kind);
+}
+
+bool moves_to_host(const Step& step) {
+    return std::holds_alternative<SpillStep>(step.kind) ||
+           std::holds_alternative<FetchStep>(step.kind);
 }
 
 std::optional<std::size_t> layer_index_of(const Step& step) {

@@ -65,6 +65,7 @@ enum class Layout : std::uint8_t {
     pixels,    ///< each tile has the pixels that it owns, all channels of them
     whole,     ///< tiles have all of it
     channels,  ///< each tile has so many channels of all pixels
+    host,      ///< in the host's scratch memory alone: `base` and `host_bytes` are of that
 };
 
 struct Tensor {
@@ -90,6 +91,7 @@ struct Tensor {
     Layout layout = Layout::pixels;
     unsigned spread_tiles = 0;
     std::int32_t all_channels = 0;
+    std::uint32_t host_bytes = 0;
 
     [[nodiscard]] std::uint32_t words() const {
         return static_cast<std::uint32_t>(channels + 3) / 4;
@@ -117,6 +119,8 @@ struct Tensor {
     [[nodiscard]] std::uint64_t bytes() const;
     /// That the host sends of an input: rows up to the last that any tile owns, in whole units.
     [[nodiscard]] std::uint32_t input_bytes() const;
+    /// That a tile sends to the host and gets from there of what it owns, in whole units.
+    [[nodiscard]] std::uint32_t sent_bytes(unsigned tile) const;
     [[nodiscard]] bool has_halo() const {
         return window_rows != own_rows || window_columns != own_columns;
     }
@@ -333,9 +337,14 @@ struct LstmRoom {
     static constexpr std::int32_t of_gate = 26;
 };
 
+/// What tiles own of a tensor, to the host's scratch memory: one tile's part behind the other.
+struct SpillStep {};
+/// ... and back, to the tiles that own it.
+struct FetchStep {};
+
 using StepKind = std::variant<InputStep, ConvolutionStep, SumStep, CombinationStep, ProductStep,
                               CopyStep, RearrangeStep, MaxStep, AverageStep, GlobalAverageStep,
-                              SoftmaxStep, EnlargeStep, GatherStep, LstmStep>;
+                              SoftmaxStep, EnlargeStep, GatherStep, LstmStep, SpillStep, FetchStep>;
 
 struct Step {
     std::size_t node = 0;  ///< of the graph; of an input, that of its first reader
@@ -392,6 +401,7 @@ struct Plan {
     /// no others there, and its scratch rows overwrite another program's.
     bool anchored = false;
     std::uint32_t narrow_bytes = 0;                    ///< used on every tile
+    std::uint32_t host_bytes = 0;                      ///< of the host's scratch memory
     std::uint32_t first_scratch_row = 0;               ///< wide rows below it hold parameters
     std::array<std::uint32_t, all_tiles> rows_used{};  ///< others' below them
     /// Behind the parameters of all tiles: where steps lay out what they read as parameters.
@@ -415,6 +425,12 @@ struct Plan {
 /// between them is small. Nothing that is computed in bands is sent between tiles; what bands share
 /// is computed again. The plan as it is when it fits; none when no such bands make it fit.
 [[nodiscard]] std::optional<Plan> in_bands(const Plan& plan);
+/// Tensors go to the host's scratch memory while no step touches them, where tiles have most in
+/// use, until what is left fits as it is or in bands. The plan as it is when it fits; none when
+/// that does not make it fit.
+[[nodiscard]] std::optional<Plan> spilled(Plan plan);
+/// All of them go there that at least one step passes over.
+[[nodiscard]] Plan with_all_spilled(Plan plan);
 /// Layers of small images compute 64 channels of all pixels on a tile, or a multiple of that, with
 /// parameters that never move, where that takes less time by a model of both. `maps`: else only
 /// layers of one pixel whose result the host alone reads.
@@ -428,7 +444,8 @@ void write_rows(const ParameterLayer& layer, MutableBytes to);
 /// Parameters of the next layer are sent while a step computes: more of a layer's rows at once, in
 /// places that layers behind one another do not share.
 void plan_ahead(Plan& plan);
-/// Addresses in narrow memory. Errors: unsupported when the tensors do not fit.
+/// Addresses in narrow memory, and in the host's scratch memory. Errors: unsupported when the
+/// tensors do not fit.
 [[nodiscard]] Status place_tensors(Plan& plan);
 /// Bytes of each tile that are in use at once, at the step where they are most. Behind
 /// find_windows().
@@ -437,6 +454,9 @@ struct Pressure {
     std::size_t step = 0;
 };
 [[nodiscard]] Pressure pressure_of(Plan plan);
+/// The same in front of find_windows(), and whether place_tensors() would find places.
+[[nodiscard]] Pressure pressure_in(Plan plan);
+[[nodiscard]] bool fits(Plan plan);
 /// Rows of wide memory, cached or streamed. Errors: unsupported when they do not fit.
 [[nodiscard]] Status place_parameters(Plan& plan, bool stream_all);
 
@@ -474,6 +494,9 @@ struct SoftmaxRoom {
 
 /// One instruction walks both operands with one set of strides: their windows are equal.
 [[nodiscard]] bool walks_both(const Step& step);
+
+/// To the host's scratch memory, or from there.
+[[nodiscard]] bool moves_to_host(const Step& step);
 
 /// The layer of parameters that a step computes with.
 [[nodiscard]] std::optional<std::size_t> layer_index_of(const Step& step);

@@ -81,6 +81,8 @@ struct NeedsOf {
     std::vector<Need> operator()(const RearrangeStep&) const { return {}; }
     std::vector<Need> operator()(const GatherStep&) const { return {}; }
     std::vector<Need> operator()(const LstmStep&) const { return {}; }
+    std::vector<Need> operator()(const SpillStep&) const { return {}; }
+    std::vector<Need> operator()(const FetchStep&) const { return {}; }
     std::vector<Need> operator()(const EnlargeStep& s) const {
         if (s.nearest) {
             const auto half = [](const Span& o) { return Span{o.begin / 2, (o.end + 1) / 2}; };

@@ -191,6 +191,14 @@ void count_transfers(const Executable& executable, ExecutableEstimate& out) {
         out.to_chip_bytes += static_cast<std::uint64_t>(std::max(layer.size_bytes, 0));
     for (const auto& layer : executable.outputs)
         out.from_chip_bytes += static_cast<std::uint64_t>(std::max(layer.size_bytes, 0));
+    if (!executable.dma_hints) return;
+    for (const auto& hint : executable.dma_hints->hints) {
+        const auto* dma = std::get_if<DmaDescriptorHint>(&hint.what);
+        if (dma == nullptr || dma->meta.base != BaseAddress::scratch) continue;
+        auto& bytes =
+            hint.direction == edgetpu::Direction::infeed ? out.to_chip_bytes : out.from_chip_bytes;
+        bytes += static_cast<std::uint64_t>(std::max(dma->size_bytes, 0));
+    }
 }
 
 std::uint64_t end_of(std::span<const EngineSpan> spans) {

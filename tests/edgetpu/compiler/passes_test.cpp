@@ -213,6 +213,49 @@ TEST(PassBands, CutsInTheMidstWhereTheBeginningIsNeededWhole) {
     EXPECT_FALSE(in_bands(one.plan));
 }
 
+/// Two tensors on the host at a time, the second fetched twice, and the bytes of one used again.
+TEST(PassSpill, TensorsOnTheHostTogetherHaveTheirOwnBytes) {
+    Small one([](Network& n) {
+        const auto layer = [&](TensorIndex from) {
+            return n.conv(n.conv(from, {1, 16, 16, 16}, 16, 3), {1, 16, 16, 16}, 16, 3);
+        };
+        const auto sum = [&](TensorIndex a, TensorIndex b) {
+            return n.make(Op::add, {a, b}, {1, 16, 16, 16}, model::AddOptions{});
+        };
+        const auto first = n.conv(n.in({1, 16, 16, 16}), {1, 16, 16, 16}, 16, 3);
+        const auto second = layer(first);
+        const auto third = sum(second, layer(second));
+        const auto fourth = sum(first, sum(second, layer(third)));
+        n.out(sum(fourth, layer(fourth)));
+    });
+    Plan plan = with_all_spilled(one.plan);
+    find_windows(plan);
+    ASSERT_TRUE(place_tensors(plan));
+    struct OnHost {
+        std::size_t from = 0, to = 0;
+        TensorId tensor = 0;
+    };
+    std::vector<OnHost> all;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Step& step = plan.steps[i];
+        if (std::holds_alternative<SpillStep>(step.kind)) all.push_back({i, i, step.out});
+        if (!std::holds_alternative<FetchStep>(step.kind)) continue;
+        EXPECT_EQ(plan.tensors[step.out].own_rows, one.plan.tensors[0].own_rows);
+        std::ranges::find(all, step.in[0], &OnHost::tensor)->to = i;
+    }
+    EXPECT_EQ(all.size(), 3U);
+    EXPECT_EQ(count_of<FetchStep>(plan), 4U);
+    EXPECT_EQ(plan.host_bytes, 2U * 16 * 16 * 16);
+    for (const OnHost& a : all)
+        for (const OnHost& b : all) {
+            if (&a == &b || a.to < b.from || b.to < a.from) continue;
+            const Tensor &s = plan.tensors[a.tensor], &t = plan.tensors[b.tensor];
+            EXPECT_TRUE(s.base + s.host_bytes <= t.base || t.base + t.host_bytes <= s.base);
+        }
+    EXPECT_TRUE(fits(one.plan));
+    EXPECT_EQ(spilled(one.plan)->steps.size(), one.plan.steps.size());
+}
+
 TEST(PassSpread, SmallImagesLieByChannels) {
     const auto network = [](std::int32_t side) {
         return Small([side](Network& n) {

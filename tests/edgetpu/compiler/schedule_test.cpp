@@ -61,6 +61,12 @@ TEST(CompiledOrder, OfANetworkInBandsMayBeAny) {
     }
 }
 
+TEST(CompiledOrder, OfASpilledNetworkMayBeAny) {
+    for (unsigned network = 1; network <= 12; ++network)
+        expect_any_order(test::random_network(network), {.settings = {{"spill", "always"}}},
+                         seeds_asked(2));
+}
+
 TEST(CompiledOrder, OfAStreamedNetworkMayBeAny) {
     for (unsigned network = 1; network <= 8; ++network)
         expect_any_order(test::random_network(network), {.stream_parameters = true},

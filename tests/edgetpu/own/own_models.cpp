@@ -161,6 +161,18 @@ Result<model::Model> narrow() {
     return net.finish(net.convolution(at, 132, 3, 1));
 }
 
+/// Its first two sums are read again at the end, behind layers that fill the tiles.
+Result<model::Model> skipping() {
+    Network net("skipping", ElementType::uint8, false);
+    const Live in = net.input(18, 8);
+    const Live first = net.sum(in, net.convolution(in, 8, 3, 1));
+    const Live second = net.sum(first, net.depthwise(first));
+    Live at = net.convolution(net.convolution(second, 40, 3, 1), 8, 1, 1);
+    at = net.sum(second, at);
+    at = net.sum(second, net.convolution(net.depthwise(at), 8, 3, 1));
+    return net.finish(net.sum(first, at));
+}
+
 Result<model::Model> dense() {
     Network net("dense", ElementType::int8, true);
     return net.finish(net.dense(net.input(1, 64), 100));
@@ -189,6 +201,7 @@ std::vector<OwnModel> made() {
     add(out, "residual", residual());
     add(out, "wide", wide());
     add(out, "narrow", narrow());
+    add(out, "skipping", skipping(), {.settings = {{"spill", "always"}}});
     add(out, "dense", dense());
     add(out, "two_programs", two_programs(), {.most_programs = 2, .keep_islands = true});
     return out;

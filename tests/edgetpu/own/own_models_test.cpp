@@ -36,7 +36,7 @@ const Part& part() {
 /// Calls check(model) for each, of which there are enough.
 template <typename Check>
 void for_each_model(Check check) {
-    ASSERT_EQ(test::own_models().size(), 8U);
+    ASSERT_EQ(test::own_models().size(), 9U);
     for (const OwnModel& one : test::own_models()) {
         SCOPED_TRACE(one.name);
         check(one);
