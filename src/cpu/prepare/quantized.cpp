@@ -74,6 +74,11 @@ Result<AffineParameters> per_tensor_parameters(const model::Tensor& tensor) {
     if (!std::isfinite(q.scale[0]) || q.scale[0] <= 0)
         return fail(Cause::bad_input, fmt::format("tensor '{}' has scale {}, not a positive number",
                                                   tensor.name, q.scale[0]));
+    // Kernels multiply by it, and nothing times infinity is no number.
+    if (!std::isfinite(1 / q.scale[0]))
+        return fail(Cause::bad_input,
+                    fmt::format("tensor '{}' has scale {}, whose reciprocal is beyond float32",
+                                tensor.name, q.scale[0]));
     const ClampRange range = type_range(tensor.type);
     if (q.zero_point[0] < range.min || q.zero_point[0] > range.max)
         return fail(Cause::bad_input,

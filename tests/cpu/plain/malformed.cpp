@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 #include "cpu/plain/operator_case.h"
@@ -12,6 +13,16 @@ namespace {
 
 using Change = void (*)(model::Subgraph& graph, model::Operator& op, std::size_t i);
 
+void set_scale(model::Subgraph& graph, model::TensorIndex index, float scale) {
+    if (index == model::absent_tensor) return;
+    auto& quantization = graph.tensors[static_cast<std::size_t>(index)].quantization;
+    if (quantization)
+        for (float& each : quantization->scale) each = scale;
+}
+
+constexpr float least_scale = std::numeric_limits<float>::denorm_min();
+constexpr float most_scale = std::numeric_limits<float>::max();
+
 constexpr Change on_inputs[] = {
     [](auto&, auto& op, auto i) { op.inputs.resize(i); },
     [](auto&, auto& op, auto i) { op.inputs[i] = model::absent_tensor; },
@@ -21,6 +32,8 @@ constexpr Change on_inputs[] = {
         if (op.inputs[i] != model::absent_tensor)
             graph.tensors[static_cast<std::size_t>(op.inputs[i])].quantization = {};
     },
+    [](auto& graph, auto& op, auto i) { set_scale(graph, op.inputs[i], least_scale); },
+    [](auto& graph, auto& op, auto i) { set_scale(graph, op.inputs[i], most_scale); },
 };
 constexpr Change on_outputs[] = {
     [](auto& graph, auto& op, auto i) {
@@ -30,6 +43,8 @@ constexpr Change on_outputs[] = {
     [](auto& graph, auto& op, auto i) {
         graph.tensors[static_cast<std::size_t>(op.outputs[i])].quantization = {};
     },
+    [](auto& graph, auto& op, auto i) { set_scale(graph, op.outputs[i], least_scale); },
+    [](auto& graph, auto& op, auto i) { set_scale(graph, op.outputs[i], most_scale); },
 };
 constexpr Change on_operator[] = {
     [](auto&, auto&, auto) {},
