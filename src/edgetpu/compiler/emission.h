@@ -78,8 +78,9 @@ void emit(Emission& e, const Step& step, const LstmStep& kind);
 void emit(Emission& e, const Step& step, const SpillStep& kind);
 void emit(Emission& e, const Step& step, const FetchStep& kind);
 
-/// Whether a step reads nothing of its inputs but what tiles own.
-[[nodiscard]] bool reads_own(const Step& step);
+/// Whether a step reads nothing of its inputs but what tiles own. Of a band that is computed with
+/// its margins no step does: they lie on other tiles' pixels.
+[[nodiscard]] bool reads_own(const Plan& plan, const Step& step);
 /// Borders, then what neighbours own, into the windows of a tensor.
 void emit_halo(Emission& e, TensorId tensor);
 /// The same while the last step that writes the tensor is at work: transfers wait for its data, and

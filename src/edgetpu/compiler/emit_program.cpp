@@ -74,7 +74,7 @@ std::string_view part_name(const Step& step) {
 
 /// Halos that could not be sent behind the step that made the tensor are when it is first read.
 void emit_step(Emission& e, const Step& step, std::size_t number) {
-    if (!reads_own(step)) {
+    if (!reads_own(e.plan, step)) {
         for (const TensorId in : step.in) {
             if (e.bordered[in] || !e.tensor(in).has_halo()) continue;
             e.bordered[in] = true;
@@ -235,12 +235,13 @@ Emission::Emission(const Plan& placed)
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];
         last_writer[step.out] = i;
-        if (reads_own(step)) continue;
+        if (reads_own(plan, step)) continue;
         for (const TensorId in : step.in) halo_read[in] = true;
     }
 }
 
-bool reads_own(const Step& step) {
+bool reads_own(const Plan& plan, const Step& step) {
+    if (plan.tensors[step.out].in_band) return false;
     return walks_both(step) || moves_to_host(step) ||
            std::holds_alternative<ProductStep>(step.kind) ||
            std::holds_alternative<GatherStep>(step.kind) ||
