@@ -46,7 +46,7 @@ struct TextOf {
     std::string operator()(const Concatenation&) const { return "concatenation"; }
     std::string operator()(const MaxPool& o) const { return "maximum " + window_text(o.window); }
     std::string operator()(const AveragePool& o) const {
-        return "average " + window_text(o.window);
+        return (o.total ? "sum " : "average ") + window_text(o.window);
     }
     std::string operator()(const Resize& o) const {
         return o.nearest ? "resize to the nearest" : "resize bilinear";

@@ -71,6 +71,9 @@ struct Convolution {
     std::vector<float> weight_scales;  ///< one, or one per output channel
     std::int32_t weight_zero = 0;      ///< one for all channels
     std::vector<std::int32_t> biases;  ///< one per output channel
+    /// Empty, or what is added to each output channel, of which biases hold whole steps: a constant
+    /// that SUB takes off.
+    std::vector<double> offsets{};
 
     [[nodiscard]] bool per_channel() const { return weight_scales.size() > 1; }
 };
@@ -127,9 +130,19 @@ struct MaxPool {
 };
 /// All windows lie inside the image.
 struct AveragePool {
+    /// How TFLite's kernels come to an average. MEAN over height and width as [1, 2] of kept
+    /// dimensions is a case of its own there.
+    enum class Rounding : std::uint8_t {
+        half_away_from_zero,        ///< of the stored values: AVERAGE_POOL_2D
+        scaled,                     ///< that MEAN of uint8: the stored values' sum times one
+                                    ///< multiplier, the input's zero point rounded by itself
+        half_away_from_zero_point,  ///< that MEAN of int8
+        towards_zero,               ///< other MEANs; with other numbers of the result rounded
+    };
     Window window;
     bool total = false;  ///< the sum, and no average
     Activation activation = Activation::none;
+    Rounding rounding = Rounding::half_away_from_zero;
 };
 struct Resize {
     bool nearest = false;

@@ -159,6 +159,7 @@ Read GraphReader::difference(const Operator& op) const {
     for (std::size_t c = 0; c < conv.biases.size(); ++c) {
         const std::int32_t value = bytes[bytes.size() == 1 ? 0 : c] - numbers->zero;
         conv.biases[c] = -static_cast<std::int32_t>(std::nearbyint(value * steps));
+        conv.offsets.push_back(-static_cast<double>(numbers->scale) * value);
     }
     return by_element ? Read(ByElement{std::move(conv)}) : Read(std::move(conv));
 }

@@ -50,13 +50,20 @@ Read GraphReader::mean(const Operator& op) const {
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
     if (!axes || tensor(op.inputs[0]).shape.size() != 4)
         return std::unexpected("its axes are not height and width");
+    const bool from_the_front = std::ranges::all_of(*axes, [](auto axis) { return axis >= 0; });
     for (auto& axis : *axes)
         if (axis < 0) axis += 4;
     std::ranges::sort(*axes);
     if (*axes != std::vector<std::int32_t>{1, 2})
         return std::unexpected("its axes are not height and width");
     if (out.pixels() != 1 || out.channels != in.channels) return disagree();
-    return AveragePool{Window{in.height, in.width}, op.code.builtin == Op::sum, Activation::none};
+    using Rounding = AveragePool::Rounding;
+    const bool own_case = from_the_front && tensor(op.outputs[0]).shape.size() == 4;
+    const auto rounding = !own_case                       ? Rounding::towards_zero
+                          : in.type == ElementType::uint8 ? Rounding::scaled
+                                                          : Rounding::half_away_from_zero_point;
+    return AveragePool{Window{in.height, in.width}, op.code.builtin == Op::sum, Activation::none,
+                       rounding};
 }
 
 Read GraphReader::resize(const Operator& op) const {

@@ -218,6 +218,13 @@ TEST_F(CompileVerbTest, WritesReports) {
     EXPECT_THAT(text_in(csv), StartsWith("index,name,on_chip,reason\n0,"));
     const auto document = nlohmann::json::parse(text_in(json));
     EXPECT_EQ(document["schema_version"], 1);
+    // What a chip's programs say of each operator stands beside it.
+    for (const auto& report : {html, csv})
+        expect_ok({"compile", plain, "--target", "rk3588", "--report", report, "--no-verify"});
+    EXPECT_THAT(text_in(html),
+                AllOf(HasSubstr("<h2>programs 0</h2>"), HasSubstr("<th>bytes_moved.total</th>")));
+    EXPECT_THAT(text_in(csv), AllOf(StartsWith("index,name,on_chip,reason,tasks,data_banks"),
+                                    HasSubstr(",bytes_moved.total,")));
     expect_error({"compile", plain, "--target", "edgetpu", "--report", file("r.pdf")}, 2,
                  "a report is .html, .csv or .json");
 }

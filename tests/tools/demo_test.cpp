@@ -136,6 +136,8 @@ TEST(Demo, PrintsJson) {
         EXPECT_LE(one.at("on_chip"), one.at("operators")) << one;
         EXPECT_GT(one.at("bytes"), 0);
         EXPECT_LE(one.at("most_apart"), 1) << one;
+        EXPECT_GE(one.at("layers"), 2) << one;
+        EXPECT_EQ(one.at("same_layers"), one.at("layers")) << one;
         EXPECT_EQ(one.at("same_verdicts"), 20) << one;
     }
     ASSERT_EQ(document.at("files").size(), 8U);

@@ -16,6 +16,7 @@
 #include "reef/edgetpu/estimate.h"
 #include "reef/edgetpu/listing.h"
 #include "reef/edgetpu/program_check.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -49,9 +50,6 @@ Status check(const Package& package) {
     }
     return {};
 }
-
-/// Assumed: one core of a small host, with vectors.
-constexpr double host_products_per_second = 4e9;
 
 /// Of CompileOptions::settings.
 constexpr std::string_view without_setting = "without", spill_setting = "spill";
@@ -143,7 +141,8 @@ class Backend final : public compiler::Backend {
                                             const compiler::Program& program,
                                             std::size_t number) const override {
         const double here = out_.programs[number].seconds;
-        const double there = static_cast<double>(program.macs) / host_products_per_second;
+        const double there =
+            static_cast<double>(program.macs) / spec::assumed::host_products_per_second;
         if (there >= here) return {};
         constexpr double us = 1e6;
         return fmt::format(

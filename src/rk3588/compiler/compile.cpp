@@ -9,6 +9,7 @@
 
 #include "compiler/compilation.h"
 #include "reef/rk3588/command_words.h"
+#include "reef_spec/rk3588_machine.h"
 #include "rk3588/compiler/plan.h"
 #include "rk3588/compiler/target.h"
 
@@ -86,6 +87,27 @@ class Backend final : public compiler::Backend {
     [[nodiscard]] std::size_t usual_programs() const override { return all_programs; }
     [[nodiscard]] bool is_compiled(const model::Operator& op) const override {
         return rk3588::is_compiled(op);
+    }
+    /// Each program is handed to the kernel by itself, which costs more than small operators do.
+    /// Convolutions stay: what their programs take has not been measured on a board.
+    [[nodiscard]] std::string sooner_on_cpu(const Graph& graph, const compiler::Program& program,
+                                            std::size_t number) const override {
+        const auto convolves = [&](std::size_t node) {
+            return std::holds_alternative<compiler::Convolution>(graph.nodes[node].operation);
+        };
+        if (std::ranges::any_of(program.nodes, convolves)) return {};
+        const double here =
+            static_cast<double>(out_.programs[number].cycles) / spec::assumed::clock_hz +
+            spec::assumed::submission_seconds;
+        const double there =
+            static_cast<double>(program.macs) / spec::assumed::host_products_per_second;
+        if (there >= here) return {};
+        constexpr double us = 1e6;
+        return fmt::format(
+            "as a program of its own it takes {:.0f} us with its submission, and the CPU {:.0f} "
+            "us, "
+            "by the estimates",
+            here * us, there * us);
     }
     void forget() override {
         out_.programs.clear();

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view requant = "requant", assume = "assume", costs = "costs";
 constexpr std::string_view as_tflite = "tflite", as_exact = "exact";
 constexpr std::string_view assume_round = "round", assume_nrdma = "nrdma";
-constexpr std::string_view assume_ppu = "ppu";
+constexpr std::string_view assume_ppu = "ppu", assume_groups48 = "groups48";
 constexpr std::string_view fuse = "fuse", fuse_sums = "add";
 constexpr std::string_view images = "images", folded = "folded", plain = "plain";
 constexpr std::string_view cores = "cores";
@@ -48,8 +48,11 @@ Status read_assumptions(const std::string& value, Options& out) {
             out.assume_nrdma = true;
         else if (word == assume_ppu)
             out.assume_ppu = true;
+        else if (word == assume_groups48)
+            out.assume_groups48 = true;
         else
-            return no_value(assume, word, "values are round, nrdma and ppu, with commas between");
+            return no_value(assume, word,
+                            "values are round, nrdma, ppu and groups48, with commas between");
     }
     return {};
 }
@@ -204,9 +207,12 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
                      "tflite)",
          .choices = {std::string(as_tflite), std::string(as_exact)}},
         {.name = std::string(assume),
-         .sentence = "Use forms that no real chip has shown: round (CVT_ROUND), nrdma (factors "
-                     "of BN from memory), ppu (the greatest of int8 windows)",
-         .choices = {std::string(assume_round), std::string(assume_nrdma), std::string(assume_ppu)},
+         .sentence =
+             "Use forms that no real chip has shown: round (CVT_ROUND), nrdma (factors "
+             "of BN from memory), ppu (the greatest of int8 windows), groups48 (operands by "
+             "channel of depthwise convolutions, 48 bytes for 8 channels)",
+         .choices = {std::string(assume_round), std::string(assume_nrdma), std::string(assume_ppu),
+                     std::string(assume_groups48)},
          .several = true},
         {.name = std::string(fuse),
          .sentence = "Compute sums with a convolution in front of them (add): fewer bytes moved, "

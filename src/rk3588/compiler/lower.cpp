@@ -1,9 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 
@@ -23,70 +20,6 @@ using compiler::Node;
 using compiler::Value;
 
 constexpr std::int32_t atom_lanes = static_cast<std::int32_t>(spec::atom_bytes);
-
-ConvolutionShape images_of(const Graph& graph, const Node& node) {
-    const Value &in = graph.values[node.inputs[0]], &out = graph.values[node.outputs[0]];
-    ConvolutionShape s;
-    s.height = in.height;
-    s.width = in.width;
-    s.channels = in.channels;
-    s.out_height = out.height;
-    s.out_width = out.width;
-    s.out_channels = out.channels;
-    return s;
-}
-
-std::vector<double> multipliers_of(const Value& in, const Value& out,
-                                   const compiler::Convolution& conv) {
-    std::vector<double> all;
-    for (const float scale : conv.weight_scales)
-        all.push_back(static_cast<double>(in.scale) * static_cast<double>(scale) /
-                      static_cast<double>(out.scale));
-    return all;
-}
-
-/// TFLite's second rounding sees only the bits that its first one left, so that results a little
-/// below a half go up: by about the accumulator's last bit. One rounding of a result that is never
-/// below its zero point does so with one more in the bias.
-std::int32_t second_rounding(double multiplier, const Requantisation& r, const Range& range,
-                             const Options& options) {
-    const bool once = !r.factors.empty() && r.powers.empty();
-    const bool wanted = options.requant == Options::Requant::tflite && range.low >= r.zero;
-    constexpr double shifted = 0.5;
-    return once && wanted && multiplier < shifted ? 1 : 0;
-}
-
-bool fits32(std::int64_t value) {
-    return value >= std::numeric_limits<std::int32_t>::min() &&
-           value <= std::numeric_limits<std::int32_t>::max();
-}
-
-/// The average of uint8 values, a half upwards: of twice the sum, and one more where there are
-/// halves.
-PoolNumbers average_of_bytes(const ConvolutionShape& s, std::int32_t pixels) {
-    PoolNumbers pool;
-    pool.weight = 2;
-    pool.numbers.requantisation = two_factors(1.0 / (2.0 * pixels));
-    pool.numbers.requantisation.zero = -128;
-    const std::int32_t bias = 2 * 128 * pixels + (pixels % 2 == 0 ? 1 : 0);
-    pool.numbers.biases.assign(static_cast<std::size_t>(s.out_channels), bias);
-    return pool;
-}
-
-/// The average of int8 values, a half away from zero: a scale that is a little too large.
-PoolNumbers average_of_signed(const ConvolutionShape& s, std::int32_t pixels) {
-    PoolNumbers pool;
-    auto& r = pool.numbers.requantisation;
-    if (pixels % 2 != 0) {
-        r = two_factors(1.0 / pixels);
-    } else {
-        const auto nearest = nearest_scale(1.0 / pixels);
-        r.shift = nearest.shift;
-        r.scale = static_cast<std::int32_t>(std::floor(std::ldexp(1.0 / pixels, r.shift))) + 1;
-    }
-    pool.numbers.biases.assign(static_cast<std::size_t>(s.out_channels), 0);
-    return pool;
-}
 
 /// Which value of a channel, and which channel, a kernel of a folded convolution makes: the strips
 /// of a surface stand one below the other, so that the result is no folded one.
@@ -268,7 +201,9 @@ class Lowering {
         s.weight_zero = numbers.weight_zero;
         s.numbers = std::move(numbers.requantisation);
         const bool by_channel = !s.numbers.factors.empty();
-        s.operands = put(by_channel ? packed_operands(numbers.biases, s.numbers.factors)
+        s.numbers.short_groups = by_channel && shape.depthwise && options_.assume_groups48;
+        s.operands = put(by_channel ? packed_operands(numbers.biases, s.numbers.factors,
+                                                      s.numbers.operand_group_bytes())
                                     : packed_biases(numbers.biases));
         if (!s.numbers.powers.empty()) s.powers = put(packed_powers(s.numbers.powers));
         return s;
@@ -363,7 +298,8 @@ class Lowering {
         return std::move(*s);
     }
 
-    Or<Kind> step(const Node& node, const compiler::Convolution& conv) {
+    Or<Kind> step(const Node& node, const compiler::Convolution& of_graph) {
+        const auto conv = with_fine_biases(of_graph, plan_.value(node.inputs[0]));
         auto numbers = numbers_of(*plan_.graph, node, conv, options_);
         if (!numbers) return std::unexpected(numbers.error());
         const auto shape = shape_of(*plan_.graph, node, conv);
@@ -428,144 +364,6 @@ class Lowering {
 };
 
 }  // namespace
-
-ConvolutionShape shape_of(const Graph& graph, const Node& node, const compiler::Convolution& conv) {
-    ConvolutionShape s = images_of(graph, node);
-    s.window = conv.window;
-    s.depthwise = conv.depthwise;
-    return s;
-}
-
-ConvolutionShape shape_of(const Graph& graph, const Node& node, const compiler::AveragePool& pool) {
-    ConvolutionShape s = images_of(graph, node);
-    s.window = pool.window;
-    s.depthwise = true;
-    return s;
-}
-
-std::optional<Range> range_of(Activation activation, const Value& out) {
-    constexpr float six = 6;
-    const std::int32_t zero = zero_of(out);
-    if (activation == Activation::none) return Range{};
-    if (activation != Activation::relu && activation != Activation::relu6) return std::nullopt;
-    Range range{std::max(-128, zero), 127};
-    if (activation == Activation::relu6) {
-        const double steps = std::min(1e6, std::round(static_cast<double>(six / out.scale)));
-        range.high = std::min(127, zero + static_cast<std::int32_t>(steps));
-    }
-    return range;
-}
-
-Or<Numbers> numbers_of(const Graph& graph, const Node& node, const compiler::Convolution& conv,
-                       const Options& options) {
-    const Value &in = graph.values[node.inputs[0]], &out = graph.values[node.outputs[0]];
-    const auto range = range_of(conv.activation, out);
-    if (!range) return std::unexpected("its activation is none of RELU and RELU6");
-    const auto multipliers = multipliers_of(in, out, conv);
-    const std::int32_t zero = zero_of(out);
-    auto r = requantisation_of(multipliers, options, {range->low - zero, range->high - zero});
-    if (!r) return std::unexpected("its scales have no constants on this chip");
-    Numbers n;
-    n.requantisation = std::move(*r);
-    n.requantisation.zero = zero_of(out);
-    limit(n.requantisation, range->low, range->high);
-    n.input_zero = zero_of(in);
-    n.weight_zero = conv.weight_zero - 128;
-    const auto sums = weight_sums(conv);
-    const std::int32_t most_input = std::max(127 - n.input_zero, n.input_zero + 128);
-    const std::int32_t most_result = std::max(range->high - zero, zero - range->low);
-    for (std::size_t c = 0; c < sums.size(); ++c) {
-        const double multiplier = multipliers[multipliers.size() == 1 ? 0 : c];
-        const std::int64_t reach =
-            sums[c].magnitude * most_input + std::abs(std::int64_t{conv.biases[c]});
-        if (largest_error(n.requantisation, c, multiplier, reach, most_result) > most_error)
-            return std::unexpected(
-                fmt::format("its scales lie too far apart for one converter: results of channel {} "
-                            "would be wrong by more than a step",
-                            c));
-        const std::int64_t bias = conv.biases[c] - std::int64_t{n.input_zero} * sums[c].sum +
-                                  second_rounding(multiplier, n.requantisation, *range, options);
-        if (!fits32(bias)) return std::unexpected("a bias does not fit 32 bits");
-        n.biases.push_back(static_cast<std::int32_t>(bias));
-    }
-    return n;
-}
-
-Or<PoolNumbers> numbers_of(const Graph& graph, const Node& node,
-                           const compiler::AveragePool& pool) {
-    const Value &in = graph.values[node.inputs[0]], &out = graph.values[node.outputs[0]];
-    const auto range = range_of(pool.activation, out);
-    if (!range || !range->whole()) return std::unexpected("it has an activation");
-    const ConvolutionShape shape = shape_of(graph, node, pool);
-    const std::int32_t pixels = pool.window.kernel_h * pool.window.kernel_w;
-    PoolNumbers numbers;
-    if (in.same_numbers(out)) {
-        numbers = in.type == ElementType::uint8 ? average_of_bytes(shape, pixels)
-                                                : average_of_signed(shape, pixels);
-    } else {
-        const double multiplier =
-            static_cast<double>(in.scale) / (pixels * static_cast<double>(out.scale));
-        auto r = requantisation_of(std::array{multiplier}, {.requant = Options::Requant::exact});
-        if (!r) return std::unexpected("its scales have no constants on this chip");
-        numbers.numbers.requantisation = std::move(*r);
-        numbers.numbers.requantisation.zero = zero_of(out);
-        const std::int32_t bias = -zero_of(in) * pixels;
-        numbers.numbers.biases.assign(static_cast<std::size_t>(shape.out_channels), bias);
-    }
-    numbers.numbers.input_zero = zero_of(in);
-    return numbers;
-}
-
-namespace {
-
-ByteNumbers bytes_of(const Value& value) {
-    return {value.scale, zero_of(value)};
-}
-
-Or<ElementStep> element(const Graph& graph, const Node& node, ElementNumbers n,
-                        Activation activation) {
-    const Value& out = graph.values[node.outputs[0]];
-    const auto range = range_of(activation, out);
-    if (!range) return std::unexpected("its activation is none of RELU and RELU6");
-    if (range->high < 127)
-        return std::unexpected("its activation has an upper bound below its range");
-    n.range = *range;
-    n.a = bytes_of(graph.values[node.inputs[0]]);
-    if (node.inputs.size() > 1) n.b = bytes_of(graph.values[node.inputs[1]]);
-    n.out = bytes_of(out);
-    const auto gains = best_gains(n);
-    if (!gains) return std::unexpected("its scales have no constants on this chip");
-    ElementStep s;
-    s.operation = n.operation;
-    s.zero_a = n.a.zero;
-    s.zero_b = n.b.zero;
-    s.gains = gains->gains;
-    s.zero = n.out.zero;
-    s.relu = n.range.low > -128;
-    return s;
-}
-
-}  // namespace
-
-Or<ElementStep> element_of(const Graph& graph, const Node& node, const compiler::Sum& o) {
-    return element(graph, node, {}, o.activation);
-}
-
-Or<ElementStep> element_of(const Graph& graph, const Node& node, const compiler::Difference& o) {
-    return element(graph, node, {.subtract = true}, o.activation);
-}
-
-Or<ElementStep> element_of(const Graph& graph, const Node& node, const compiler::Product& o) {
-    return element(graph, node, {.operation = ElementStep::Operation::product}, o.activation);
-}
-
-Or<ElementStep> element_of(const Graph& graph, const Node& node, const compiler::Rescale& o) {
-    // QUANTIZE alone divides its scales in float64.
-    return element(graph, node,
-                   {.operation = ElementStep::Operation::rescale,
-                    .float_factor = o.activation != Activation::none},
-                   o.activation);
-}
 
 std::uint64_t macs_of(const ConvolutionShape& s) {
     const auto u = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };

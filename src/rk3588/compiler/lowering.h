@@ -27,6 +27,10 @@ using Or = std::expected<T, std::string>;
 [[nodiscard]] ConvolutionShape shape_of(const compiler::Graph& graph, const compiler::Node& node,
                                         const compiler::AveragePool& pool);
 
+/// A constant that is taken off is no whole number of the input's steps, but nearly one of parts of
+/// them: of weights that were 1.
+[[nodiscard]] compiler::Convolution with_fine_biases(compiler::Convolution conv,
+                                                     const compiler::Value& in);
 [[nodiscard]] Or<Numbers> numbers_of(const compiler::Graph& graph, const compiler::Node& node,
                                      const compiler::Convolution& conv, const Options& options);
 

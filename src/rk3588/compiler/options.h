@@ -15,6 +15,9 @@ struct Options {
     bool assume_round = false;  ///< CVT_ROUND of the output converter rounds ties away from zero
     bool assume_nrdma = false;  ///< BN's factors by channel come from memory
     bool assume_ppu = false;    ///< the PPU takes int8: the greatest of windows
+    /// Operands by channel of depthwise convolutions have no place for the correction: 48 bytes for
+    /// 8 channels.
+    bool assume_groups48 = false;
     /// Sums are computed with a convolution that makes one of their operands, which is then neither
     /// rounded nor stored: fewer bytes moved, other results than TFLite's by one.
     bool fuse_sums = false;

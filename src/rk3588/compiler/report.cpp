@@ -41,7 +41,7 @@ Work work_of_piece(const ConvolutionStep& conv, const Piece& piece) {
             b.weights += u(shape.weight_bytes());
         b.operands += conv.numbers.factors.empty() ? channels * sizeof(std::int32_t)
                                                    : whole(channels, spec::operand_group_channels) *
-                                                         spec::operand_group_bytes;
+                                                         conv.numbers.operand_group_bytes();
         if (!conv.numbers.powers.empty()) b.operands += channels * sizeof(std::int16_t);
         if (conv.sum) b.operands += pixels * atoms * spec::atom_bytes;
         b.commands += conv_words * sizeof(std::uint64_t);
@@ -139,7 +139,9 @@ void forms_of(const Plan& plan, const Step& step, const ConvolutionStep& conv, F
     if (conv.sum && n.multiplies) out.emplace_back("a sum behind the factors of BS");
     if (conv.sum && conv.sum->relu) out.emplace_back("ReLU of the element-wise stage");
     if (by_channel && conv.shape.depthwise)
-        out.emplace_back("operands by channel of a depthwise convolution, 64 bytes for 8 channels");
+        out.emplace_back(
+            fmt::format("operands by channel of a depthwise convolution, {} bytes for 8 channels",
+                        n.operand_group_bytes()));
     if (conv.shape.depthwise && (w.dilation_h > 1 || w.dilation_w > 1))
         out.emplace_back("a depthwise convolution with dilation");
     if (conv.pieces.front().buffer.weights == Weights::fill)

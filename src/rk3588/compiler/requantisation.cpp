@@ -68,10 +68,13 @@ void round_away(Requantisation& r, std::span<const std::int32_t> all, const Opti
     r.shift = scale_bits - 1 + std::ranges::max(all);
 }
 
-Requantisation two_roundings(double multiplier, const Options& options,
-                             const ResultRange& results) {
+/// Of a multiplier of 1 and more TFLite shifts the accumulator to the left before it rounds: once.
+/// BS, which rounds what its factor leaves, would lose the last bits.
+std::optional<Requantisation> two_roundings(double multiplier, const Options& options,
+                                            const ResultRange& results) {
     Requantisation r;
     const Mantissa m = mantissa_of(multiplier);
+    if (m.exponent > 0) return std::nullopt;
     r.multiplies = true;
     r.factor = m.bits;
     r.factor_shift = scale_bits;
@@ -89,6 +92,7 @@ std::optional<Requantisation> two_roundings_by_channel(std::span<const double> m
     std::vector<std::int32_t> places;
     for (const double multiplier : multipliers) {
         const Mantissa m = mantissa_of(multiplier);
+        if (m.exponent > 0) return std::nullopt;
         r.factors.push_back(static_cast<std::int16_t>(m.bits));
         places.push_back(-m.exponent);
     }
@@ -173,17 +177,20 @@ std::optional<Requantisation> requantisation_of(std::span<const double> multipli
         std::ranges::adjacent_find(multipliers, std::not_equal_to{}) == multipliers.end();
     const bool twice = options.requant == Options::Requant::tflite;
     std::optional<Requantisation> r;
-    if (same)
-        r = twice ? two_roundings(multipliers[0], options, results) : two_factors(multipliers[0]);
-    else if (twice && options.assume_nrdma)
-        r = two_roundings_by_channel(multipliers, options, results);
-    if (!r) r = factors_by_channel(multipliers);
+    if (same) {
+        if (twice) r = two_roundings(multipliers[0], options, results);
+        if (!r) r = two_factors(multipliers[0]);
+    } else {
+        if (twice && options.assume_nrdma)
+            r = two_roundings_by_channel(multipliers, options, results);
+        if (!r) r = factors_by_channel(multipliers);
+    }
     if (!r || !shift_fits(r->shift)) return std::nullopt;
     return r;
 }
 
 double largest_error(const Requantisation& r, std::size_t channel, double multiplier,
-                     std::int64_t reach, std::int32_t most_result) {
+                     const Reach& reach, const ResultRange& results) {
     const std::int32_t factor = !r.multiplies       ? 1
                                 : r.factors.empty() ? r.factor
                                                     : r.factors[channel];
@@ -191,9 +198,12 @@ double largest_error(const Requantisation& r, std::size_t channel, double multip
     const double gain =
         std::ldexp(factor * power * r.scale, -(r.factor_shift + r.shift)) / multiplier;
     // What both cut off at the end of the range is equal.
-    const double most =
-        std::min(multiplier * static_cast<double>(reach), most_result / std::max(gain, 1.0));
-    return std::abs(gain - 1) * most;
+    const auto most = [&](std::int64_t accumulator, std::int32_t end) {
+        return std::min(multiplier * static_cast<double>(std::max<std::int64_t>(accumulator, 0)),
+                        std::max(0, end) / std::max(gain, 1.0));
+    };
+    return std::abs(gain - 1) *
+           std::max(most(reach.up, results.most), most(reach.down, -results.least));
 }
 
 std::int64_t converted(std::int64_t value, const Requantisation& r) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "reef_spec/rk3588_machine.h"
 #include "rk3588/compiler/options.h"
 
 namespace reef::rk3588::lowering {
@@ -25,6 +26,12 @@ struct Requantisation {
     bool relu = false;                    ///< not below zero
     std::optional<std::int32_t> most{};   ///< not above it, in front of OUT_CVT
     double worst_gain_error = 0;          ///< of a channel, relative
+    bool short_groups = false;            ///< operands without the correction's place
+
+    /// Of 8 channels in memory, where there are factors.
+    [[nodiscard]] std::size_t operand_group_bytes() const {
+        return spec::operand_group_bytes - (short_groups ? spec::operand_correction_bytes : 0);
+    }
 };
 
 /// Constants of 15 bits: multiplier ~ scale / 2^shift.
@@ -47,14 +54,19 @@ struct ResultRange {
                                                               const Options& options,
                                                               const ResultRange& results = {});
 
+/// Accumulators that a channel may have, with their biases: `up` above 0, `down` below.
+struct Reach {
+    std::int64_t up = 0, down = 0;
+};
 /// How far a channel's result lies at most from the exact product, in steps of the output, because
-/// the chip's constants are not the multiplier. `reach`: the greatest magnitude of its accumulator;
-/// `most_result`: of a result without its zero point.
+/// the chip's constants are not the multiplier. `results`: those that are not cut off.
 [[nodiscard]] double largest_error(const Requantisation& r, std::size_t channel, double multiplier,
-                                   std::int64_t reach, std::int32_t most_result);
+                                   const Reach& reach, const ResultRange& results);
 /// TFLite rounds twice and is off by 3/4 at most, the chip by 1/2: with less than this the two are
-/// 1 apart at most.
-inline constexpr double most_error = 0.75;
+/// 1 apart at most. Against one rounding a whole step is as little.
+[[nodiscard]] constexpr double most_error(Options::Requant requant) {
+    return requant == Options::Requant::tflite ? 0.75 : 1;
+}
 
 /// The value that OUT_CVT makes of `value`, in front of its limits.
 [[nodiscard]] std::int64_t converted(std::int64_t value, const Requantisation& r);

@@ -96,7 +96,7 @@ void set_limits(RegisterSet& r, const Requantisation& n) {
 
 /// BS: biases, and factors of one or all channels.
 void set_biases(RegisterSet& r, const Requantisation& n) {
-    constexpr std::int64_t alu_operand = 1, all_operands = 7;
+    constexpr std::int64_t alu_operand = 1, all_operands = 7, no_correction = 5;
     const bool by_channel = !n.factors.empty();
     r.set<"DPU_BS_CFG.BS_RELU_BYPASS">(1);
     r.set<"DPU_BS_CFG.BS_ALU_SRC">(1);
@@ -110,7 +110,9 @@ void set_biases(RegisterSet& r, const Requantisation& n) {
         r.set<"DPU_BS_MUL_CFG.BS_MUL_SHIFT_VALUE">(n.factor_shift);
         r.set<"DPU_DATA_FORMAT.BS_MUL_SHIFT_VALUE_NEG">(n.factor_shift);
     }
-    r.set<"DPU_RDMA_BRDMA_CFG.BRDMA_DATA_USE">(by_channel ? all_operands : alu_operand);
+    r.set<"DPU_RDMA_BRDMA_CFG.BRDMA_DATA_USE">(!by_channel      ? alu_operand
+                                               : n.short_groups ? no_correction
+                                                                : all_operands);
 }
 
 void set_window(RegisterSet& r, const ConvolutionShape& shape, const Tile& tile) {
@@ -319,7 +321,7 @@ std::uint32_t ConvolutionStep::weights_of(const Piece& piece) const {
 std::uint32_t ConvolutionStep::operands_of(const Piece& piece) const {
     const std::uint64_t each = numbers.factors.empty()
                                    ? sizeof(std::int32_t)
-                                   : spec::operand_group_bytes / spec::operand_group_channels;
+                                   : numbers.operand_group_bytes() / spec::operand_group_channels;
     return operands + static_cast<std::uint32_t>(static_cast<std::uint64_t>(piece.channel) * each);
 }
 

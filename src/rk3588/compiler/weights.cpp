@@ -60,17 +60,17 @@ std::vector<std::byte> packed_biases(std::span<const std::int32_t> biases) {
 }
 
 std::vector<std::byte> packed_operands(std::span<const std::int32_t> biases,
-                                       std::span<const std::int16_t> factors) {
+                                       std::span<const std::int16_t> factors,
+                                       std::size_t group_bytes) {
     constexpr std::size_t group = spec::operand_group_channels;
     const std::size_t padded = filled_up(biases.size(), spec::direct_channel_step);
-    std::vector<std::byte> out(padded / group * spec::operand_group_bytes);
+    std::vector<std::byte> out(padded / group * group_bytes);
     for (std::size_t c = 0; c < padded; ++c) {
-        std::byte* at = out.data() + c / group * spec::operand_group_bytes;
+        std::byte* at = out.data() + c / group * group_bytes;
         const std::int32_t bias = c < biases.size() ? biases[c] : 0;
         const std::int16_t factor = c < factors.size() ? factors[c] : std::int16_t{1};
         std::memcpy(at + c % group * sizeof bias, &bias, sizeof bias);
-        std::memcpy(at + spec::operand_group_bytes - (group - c % group) * sizeof factor, &factor,
-                    sizeof factor);
+        std::memcpy(at + group_bytes - (group - c % group) * sizeof factor, &factor, sizeof factor);
     }
     return out;
 }

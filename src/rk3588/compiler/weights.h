@@ -27,10 +27,12 @@ struct WeightSum {
 /// int32 for each channel, up to whole steps of the arrays.
 [[nodiscard]] std::vector<std::byte> packed_biases(std::span<const std::int32_t> biases);
 
-/// For each 8 channels: their biases, the corrections (unused), their factors. Factors behind the
-/// last channel are 1: a group of zeros would silence its channels.
+/// For each 8 channels, in `group_bytes`: their biases, the corrections (unused) where there is
+/// room for them, their factors. Factors behind the last channel are 1: a group of zeros would
+/// silence its channels.
 [[nodiscard]] std::vector<std::byte> packed_operands(std::span<const std::int32_t> biases,
-                                                     std::span<const std::int16_t> factors);
+                                                     std::span<const std::int16_t> factors,
+                                                     std::size_t group_bytes);
 
 /// int16 for each channel, up to whole groups of 8.
 [[nodiscard]] std::vector<std::byte> packed_powers(std::span<const std::int16_t> powers);

@@ -17,8 +17,11 @@ using runtime::OptionType;
 
 constexpr const char *rounding = "output_rounding", *operands = "depthwise_operands",
                      *by_register = "register", *to_even = "even", *away = "away", *of_64 = "64",
-                     *of_48 = "48", *start = "start", *each_task = "task", *chain = "chain",
-                     *kernel = "kernel", *of_system = "system", *simulated = "simulated";
+                     *of_48 = "48", *lanes = "weight_lanes", *padded = "padded", *real = "real",
+                     *padding = "direct_padding", *first = "first", *second = "second",
+                     *averages = "average_rounding", *down = "down", *start = "start",
+                     *each_task = "task", *chain = "chain", *kernel = "kernel",
+                     *of_system = "system", *simulated = "simulated";
 
 sim::Switches switches_of(const runtime::OptionValues& options) {
     sim::Switches switches;
@@ -29,6 +32,11 @@ sim::Switches switches_of(const runtime::OptionValues& options) {
                                               : Rounding::by_register;
     if (options.text(operands) == of_48)
         switches.depthwise_operands = sim::Switches::DepthwiseOperands::bytes_48;
+    if (options.text(lanes) == real) switches.lanes = sim::Switches::Lanes::real;
+    if (options.text(padding) == second)
+        switches.direct_pad_lanes = sim::Switches::PadLanes::second_byte;
+    if (options.text(averages) == down)
+        switches.average_rounding = sim::Switches::AverageRounding::down;
     return switches;
 }
 
@@ -72,18 +80,18 @@ Status check_tensors(const model::Subgraph& graph, const std::vector<model::Tens
 
 Driver::Driver()
     : backends_{{.backend = "sim",
-                 .sentence = "a simulated core, which executes command words from memory alone",
+                 .sentence = "simulated cores, which execute command words from memory alone",
                  .naming = runtime::Naming::optional,
                  .name_means = "NAME",
                  .capabilities = {Capability::computes, Capability::simulated, Capability::layers}},
                 {.backend = "rknpu",
-                 .sentence = "the first core behind the vendor's kernel driver, 0.9.6 to 0.9.8",
+                 .sentence = "the cores behind the vendor's kernel driver, 0.9.6 to 0.9.8",
                  .naming = runtime::Naming::optional,
                  .name_means = "NODE",
                  .capabilities = {Capability::computes},
                  .one_per_process = true},
                 {.backend = "rocket",
-                 .sentence = "a core behind the mainline kernel's driver, since Linux 6.18",
+                 .sentence = "the cores behind the mainline kernel's driver, since Linux 6.18",
                  .naming = runtime::Naming::optional,
                  .name_means = "NODE",
                  .capabilities = {Capability::computes},
@@ -101,6 +109,27 @@ Driver::Driver()
                 .sentence = "bytes of the operands of 8 channels in depthwise convolutions with "
                             "factors by channel",
                 .choices = {of_64, of_48},
+                .backends = {"sim"}},
+               {.name = lanes,
+                .type = OptionType::choice,
+                .standard = padded,
+                .sentence = "lanes of weights where a convolution has 17 to 31 channels: 32, or "
+                            "as many as channels",
+                .choices = {padded, real},
+                .backends = {"sim"}},
+               {.name = padding,
+                .type = OptionType::choice,
+                .standard = first,
+                .sentence = "which byte of PAD_VALUE pads odd channels below 32 of direct "
+                            "convolutions",
+                .choices = {first, second},
+                .backends = {"sim"}},
+               {.name = averages,
+                .type = OptionType::choice,
+                .standard = to_even,
+                .sentence = "how the pooling unit rounds averages of int8: halves to even, or all "
+                            "down",
+                .choices = {to_even, down},
                 .backends = {"sim"}},
                {.name = start,
                 .type = OptionType::choice,

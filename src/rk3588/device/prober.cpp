@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "reef/model/builder.h"
 #include "reef/runtime/session.h"
 #include "rk3588/artifact/artifact.h"
 #include "rk3588/compiler/compile.h"
+#include "rk3588/device/probe_networks.h"
 #include "rk3588/regs/register_set.h"
 
 namespace reef::rk3588 {
@@ -16,22 +16,12 @@ namespace {
 
 using chip::ProbeAnswer;
 
-/// A convolution of 8x8 pixels and 32 channels, but for what a question is about.
-struct ProbeLayer {
-    std::int32_t height = 8, width = 8, channels = 32;
-    std::int32_t kernel = 3, stride = 1, dilation = 1;
-    bool depthwise = false, by_channel = false;
-    model::Activation activation = model::Activation::none;
-    float out_scale = 0.07F;
-    model::Op elements = model::Op::conv_2d;  ///< in place of a convolution
-};
-
 /// What the device may do, and the simulator that does it.
 struct Assumption {
     const char* simulator;
     const char* answer;
     const char* set;
-    bool short_groups = false;  ///< the program's operands are packed for it
+    bool short_groups = false;  ///< the program's operands are packed for it, too
 };
 constexpr Assumption as_simulated[] = {
     {"rk3588:sim", "as simulated", ""},
@@ -47,7 +37,14 @@ constexpr Assumption plain_rounding[] = {
     {"rk3588:sim?output_rounding=away", "away from zero", "rk3588:sim?output_rounding=away"}};
 constexpr Assumption operand_groups[] = {{"rk3588:sim", "groups of 64 bytes", ""},
                                          {"rk3588:sim?depthwise_operands=48", "groups of 48 bytes",
-                                          "rk3588:sim?depthwise_operands=48", true}};
+                                          "compile with `assume` groups48", true}};
+constexpr Assumption weight_lanes[] = {
+    {"rk3588:sim", "32", ""},
+    {"rk3588:sim?weight_lanes=real", "as many as there are channels",
+     "rk3588:sim?weight_lanes=real"}};
+constexpr Assumption padding_bytes[] = {
+    {"rk3588:sim", "the first", ""},
+    {"rk3588:sim?direct_padding=second", "the second", "rk3588:sim?direct_padding=second"}};
 constexpr Assumption factors_in_memory[] = {
     {"rk3588:sim", "as simulated", "compile with `assume` nrdma"},
     {"rk3588:sim?output_rounding=even", "as simulated, halves to even",
@@ -56,12 +53,33 @@ constexpr Assumption factors_in_memory[] = {
      "compile with `assume` nrdma"}};
 
 constexpr Assumption pooling_unit[] = {{"rk3588:sim", "as simulated", "compile with `assume` ppu"}};
+constexpr Assumption rounded_averages[] = {
+    {"rk3588:sim", "halves to even", ""},
+    {"rk3588:sim?average_rounding=down", "down", "rk3588:sim?average_rounding=down"}};
+
+/// A field that the compiler writes otherwise, in every task.
+struct Change {
+    FieldPlace field;
+    std::uint32_t value;
+};
+/// Every second byte another one, where the compiler repeats one.
+constexpr Change two_padding_bytes[] = {{field_named("CNA_PAD_CON1.PAD_VALUE"), 0x1df11df1}};
+constexpr Change real_channels[] = {{field_named("CNA_DATA_SIZE1.DATAIN_CHANNEL_REAL"), 24 - 1}};
+constexpr Change filled_lanes[] = {{field_named("DPU_OFFSET_PEND.OFFSET_PEND"), 0x2a}};
+constexpr std::uint32_t half = 65536 / 2;
+constexpr Change average_of_two_by_two[] = {
+    {field_named("PPU_OPERATION_MODE_CFG.POOLING_METHOD"), spec::value::pooling::average_},
+    {field_named("PPU_RECIP_KERNEL_WIDTH.RECIP_KERNEL_WIDTH"), half},
+    {field_named("PPU_RECIP_KERNEL_HEIGHT.RECIP_KERNEL_HEIGHT"), half}};
 
 struct Probe {
     const char* question;
     ProbeLayer layer;
     Options options{};
     std::span<const Assumption> assumptions = as_simulated;
+    std::span<const Change> changes{};
+    bool whole_atoms = false;  ///< the lanes behind the last channel are looked at, too
+    bool chained = false;      ///< the kernel's driver starts a chain
 };
 
 std::vector<Probe> probes() {
@@ -96,90 +114,34 @@ std::vector<Probe> probes() {
          {.elements = model::Op::max_pool_2d},
          {.assume_ppu = true},
          pooling_unit},
+        {"lanes of the weights of 24 channels",
+         {.channels = 24},
+         {.requant = Requant::exact},
+         weight_lanes,
+         real_channels},
+        {"which byte of PAD_VALUE pads odd channels of direct convolutions",
+         {},
+         {.requant = Requant::exact},
+         padding_bytes,
+         two_padding_bytes},
+        {"OFFSET_PEND in the lanes behind the last channel",
+         {.out_channels = 20},
+         {},
+         as_simulated,
+         filled_lanes,
+         true},
+        {"averages as depthwise convolutions with one weight",
+         {.height = 14, .width = 14, .elements = model::Op::average_pool_2d, .window = 7}},
+        {"how the PPU rounds averages",
+         {.elements = model::Op::max_pool_2d},
+         {.assume_ppu = true},
+         rounded_averages,
+         average_of_two_by_two},
         {"a convolution shared by two cores", {.height = 24, .width = 24}, {.cores = 2}},
+        {.question = "tasks of an operator, started as a chain",
+         .layer = {.height = 112, .width = 112},
+         .chained = true},
     };
-}
-
-model::Quantization weight_scales(const ProbeLayer& layer, std::int32_t out_channels) {
-    if (!layer.by_channel) return model::per_tensor(0.005F, 128);
-    std::vector<float> scales;
-    for (std::int32_t c = 0; c < out_channels; ++c)
-        scales.push_back(0.002F + 0.0003F * static_cast<float>(c % 13));
-    return model::per_channel(std::move(scales), layer.depthwise ? 3 : 0);
-}
-
-Result<model::Model> elements_of(const ProbeLayer& layer) {
-    model::Builder b("a probe");
-    const std::vector<std::int32_t> shape{1, layer.height, layer.width, layer.channels};
-    const auto numbers = model::per_tensor(0.05F, 120);
-    const auto one = b.input("one", ElementType::uint8, shape, numbers);
-    if (layer.elements == model::Op::max_pool_2d) {
-        const auto out = b.tensor("out", ElementType::uint8,
-                                  {1, layer.height / 2, layer.width / 2, layer.channels}, numbers);
-        b.add(layer.elements, {one}, {out},
-              model::Pool2dOptions{.stride_h = 2, .stride_w = 2, .filter_h = 2, .filter_w = 2});
-        b.output(out);
-        return b.finish();
-    }
-    const auto out =
-        b.tensor("out", ElementType::uint8, shape, model::per_tensor(layer.out_scale, 125));
-    if (layer.elements == model::Op::quantize) {
-        b.add(layer.elements, {one}, {out});
-    } else {
-        const auto other =
-            b.input("other", ElementType::uint8, shape, model::per_tensor(0.03F, 131));
-        const bool product = layer.elements == model::Op::mul;
-        b.add(layer.elements, {one, other}, {out},
-              product ? model::Options(model::MulOptions{}) : model::Options(model::AddOptions{}));
-    }
-    b.output(out);
-    return b.finish();
-}
-
-Result<model::Model> model_of(const ProbeLayer& layer) {
-    if (layer.elements != model::Op::conv_2d) return elements_of(layer);
-    const auto type = layer.by_channel ? ElementType::int8 : ElementType::uint8;
-    const std::int32_t zero = layer.by_channel ? 0 : 128,
-                       out_channels = layer.depthwise ? layer.channels : 32;
-    const auto out_side = [&](std::int32_t side) {
-        return (side + layer.stride - 1) / layer.stride;
-    };
-    model::Builder b("a probe");
-    const auto in = b.input("in", type, {1, layer.height, layer.width, layer.channels},
-                            model::per_tensor(0.05F, zero - 5));
-    const std::vector<std::int32_t> shape{layer.depthwise ? 1 : out_channels, layer.kernel,
-                                          layer.kernel, layer.channels};
-    std::vector<std::byte> weights(
-        static_cast<std::size_t>(shape[0] * layer.kernel * layer.kernel * layer.channels));
-    for (std::size_t i = 0; i < weights.size(); ++i)
-        weights[i] = static_cast<std::byte>(i * 7 + i / 31);
-    // TFLite has no int8 weight of -128.
-    if (layer.by_channel) std::ranges::replace(weights, std::byte{0x80}, std::byte{0x81});
-    const auto w =
-        b.constant_bytes("weights", type, shape, weights, weight_scales(layer, out_channels));
-    const auto out = b.tensor(
-        "out", type, {1, out_side(layer.height), out_side(layer.width), out_channels},
-        model::per_tensor(layer.out_scale,
-                          layer.activation == model::Activation::none ? zero : zero - 128));
-    if (layer.depthwise)
-        b.add(model::Op::depthwise_conv_2d, {in, w, model::absent_tensor}, {out},
-              model::DepthwiseConv2dOptions{.padding = model::Padding::same,
-                                            .stride_h = layer.stride,
-                                            .stride_w = layer.stride,
-                                            .dilation_h = layer.dilation,
-                                            .dilation_w = layer.dilation,
-                                            .depth_multiplier = 1,
-                                            .activation = layer.activation});
-    else
-        b.add(model::Op::conv_2d, {in, w, model::absent_tensor}, {out},
-              model::Conv2dOptions{.padding = model::Padding::same,
-                                   .stride_h = layer.stride,
-                                   .stride_w = layer.stride,
-                                   .dilation_h = layer.dilation,
-                                   .dilation_w = layer.dilation,
-                                   .activation = layer.activation});
-    b.output(out);
-    return b.finish();
 }
 
 Result<std::vector<std::byte>> outputs_on(const std::string& device, const model::Model& program) {
@@ -209,51 +171,59 @@ bool is_no_answer(const Error& error) {
            error.cause == Cause::bad_argument || error.cause == Cause::cancelled;
 }
 
-/// The value of the only word that writes the register.
-std::uint64_t* word_of(std::vector<std::uint64_t>& words, RegisterIndex index) {
+/// The program's words with the fields changed in each task that writes them.
+Status change(Artifact& artifact, const Change& change) {
     constexpr std::uint64_t value_bits = 0xffffffffULL << first_value_bit;
-    const std::uint64_t wanted = register_word(index, 0);
-    const auto found = std::ranges::find_if(
-        words, [&](std::uint64_t word) { return (word & ~value_bits) == wanted; });
-    return found == words.end() ? nullptr : &*found;
+    const std::uint64_t wanted = register_word(change.field.index, 0);
+    const unsigned shift = change.field.shift + first_value_bit;
+    std::size_t changed = 0;
+    for (std::uint64_t& word : artifact.commands) {
+        if ((word & ~value_bits) != wanted) continue;
+        word &= ~(std::uint64_t{change.field.mask()} << shift);
+        word |= std::uint64_t{change.value & change.field.mask()} << shift;
+        ++changed;
+    }
+    if (changed > 0) return {};
+    return fail(Cause::unsupported, "the probe's program does not write the register");
 }
 
-/// The program of one depthwise task with its operands in groups of 48 bytes, without the 16 that
-/// nothing uses.
-Result<model::Model> with_short_groups(model::Model program) {
-    constexpr FieldPlace use = field_named("DPU_RDMA_BRDMA_CFG.BRDMA_DATA_USE");
-    constexpr std::uint64_t correction = 2;
-    constexpr std::size_t sums = 32, unused = 16, factors = 16;
-    auto& options = program.subgraphs[0].operators[0].custom_options;
-    Artifact artifact = REEF_TRY(read_artifact(options.view()));
-    std::uint64_t* uses = word_of(artifact.commands, use.index);
-    const std::uint64_t* base = word_of(artifact.commands, register_named("DPU_RDMA_BS_BASE_ADDR"));
-    if (uses == nullptr || base == nullptr || artifact.tasks.size() != 1)
-        return fail(Cause::unsupported, "the probe is no single task with operands in memory");
-    *uses &= ~(correction << (use.shift + first_value_bit));
-    const auto first = static_cast<std::uint32_t>(*base >> first_value_bit);
-    const Bytes old = artifact.constants.view();
-    std::vector<std::byte> packed(old.begin(), old.end());
-    const std::size_t groups = artifact.outputs[0].channels / 8;
-    for (std::size_t g = 0; g < groups; ++g) {
-        const auto from =
-            old.begin() + static_cast<std::ptrdiff_t>(first + g * (sums + unused + factors));
-        const auto to = packed.begin() + static_cast<std::ptrdiff_t>(first + g * (sums + factors));
-        std::copy_n(from, sums, to);
-        std::copy_n(from + sums + unused, factors, to + sums);
-    }
-    artifact.constants = SharedBytes::copy_of(packed);
-    options = SharedBytes::copy_of(write_artifact(artifact));
+/// Outputs with every lane of their atoms.
+void show_lanes(Artifact& artifact, model::Subgraph& graph) {
+    Cube& out = artifact.outputs[0];
+    const Cube before = out;
+    out.channels = static_cast<std::uint32_t>(out.atoms() * spec::atom_bytes);
+    for (ArtifactOperator& op : artifact.operators)
+        if (op.output == before) op.output = out;
+    auto& tensor = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+    tensor.shape.back() = static_cast<std::int32_t>(out.channels);
+}
+
+Result<model::Model> program_of(const Probe& probe, const Options& options) {
+    auto program = REEF_TRY(compile(REEF_TRY(model_of(probe.layer)), options, {})).model;
+    if (probe.changes.empty() && !probe.whole_atoms) return program;
+    auto& graph = program.subgraphs[0];
+    Artifact artifact = REEF_TRY(read_artifact(graph.operators[0].custom_options.view()));
+    for (const Change& each : probe.changes) REEF_CHECK(change(artifact, each));
+    if (probe.whole_atoms) show_lanes(artifact, graph);
+    graph.operators[0].custom_options = SharedBytes::copy_of(write_artifact(artifact));
     return program;
 }
 
-Result<ProbeAnswer> ask(const Probe& probe, const std::string& device) {
-    const auto plain = REEF_TRY(model_of(probe.layer));
-    const auto compiled = REEF_TRY(compile(plain, probe.options, {})).model;
+/// The device that starts chains, of those whose driver may do otherwise.
+Result<std::string> chaining(const std::string& device) {
+    const auto found = REEF_TRY(runtime::Registry::of_process().find(device));
+    if (found.uri.backend != "rknpu") return device;
+    return device + (device.contains('?') ? "&" : "?") + "start=chain";
+}
+
+Result<ProbeAnswer> ask(const Probe& probe, const std::string& given) {
+    const std::string device = probe.chained ? REEF_TRY(chaining(given)) : given;
     ProbeAnswer answer{.question = probe.question, .answer = {}, .set = {}, .expected = false};
     std::string others;
     for (const Assumption& one : probe.assumptions) {
-        const auto program = one.short_groups ? REEF_TRY(with_short_groups(compiled)) : compiled;
+        Options options = probe.options;
+        options.assume_groups48 = one.short_groups;
+        const auto program = REEF_TRY(program_of(probe, options));
         const auto simulated_bytes = REEF_TRY(outputs_on(one.simulator, program));
         const auto found = outputs_on(device, program);
         if (!found && is_no_answer(found.error())) return std::unexpected(found.error());

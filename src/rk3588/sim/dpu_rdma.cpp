@@ -107,7 +107,8 @@ Result<StageOperands> read_bs(WatchedRegisters& r, const DpuShape& shape, const 
             fmt::format("BRDMA_DATA_USE {:#x} is not modelled here, {:#x} and {:#x} are", uses,
                         use::alu, expected));
     constexpr unsigned channels = spec::operand_group_channels;
-    const unsigned group = spec::operand_group_bytes - (short_groups ? 2 * channels : 0);
+    const unsigned group =
+        spec::operand_group_bytes - (short_groups ? spec::operand_correction_bytes : 0);
     const unsigned groups = (shape.channels + channels - 1) / channels;
     const std::uint64_t size = std::uint64_t{groups} * group;
     const Bytes bytes = REEF_TRY(memory.read(base, size, "DPU_RDMA: BS operands"));

@@ -49,13 +49,15 @@ void add_convolution(const RegisterSet& r, Work& work) {
 
 void add_operands(const RegisterSet& r, std::uint64_t pixels, std::uint64_t channels,
                   std::uint64_t element, Work& work) {
-    constexpr std::uint32_t biases = 1U << spec::value::operand::alu_;
+    constexpr std::uint32_t biases = 1U << spec::value::operand::alu_,
+                            correction = 1U << spec::value::operand::correction_;
     const std::uint32_t bs = r.get<"DPU_RDMA_BRDMA_CFG.BRDMA_DATA_USE">();
     if (bs == biases)
         work.bytes.operands += channels * sizeof(std::int32_t);
     else if (bs != 0)
-        work.bytes.operands +=
-            whole(channels, spec::operand_group_channels) * spec::operand_group_bytes;
+        work.bytes.operands += whole(channels, spec::operand_group_channels) *
+                               (spec::operand_group_bytes -
+                                ((bs & correction) == 0 ? spec::operand_correction_bytes : 0));
     if (r.get<"DPU_RDMA_NRDMA_CFG.NRDMA_DATA_USE">() != 0)
         work.bytes.operands += channels * sizeof(std::int16_t);
     const std::uint64_t cube = cube_bytes(pixels, channels, element);

@@ -112,6 +112,42 @@ TEST(NpuElements, ProductsAreTflitesButForFewBytes) {
     EXPECT_GE(share(c), 0.99);
 }
 
+/// One value for all, or one for each channel: constants with a scale of their own, which are no
+/// whole steps of the input. Factors take products to multipliers on both sides of 1.
+TEST(NpuElements, ConstantsAreTakenOffAndMultipliedAsTflitesKernelsDo) {
+    for (const auto op : {model::Op::sub, model::Op::mul}) {
+        ElementComparison c;
+        for (unsigned seed = 0; seed < 24; ++seed) {
+            Drawn draw(seed);
+            const auto type = seed % 2 == 0 ? ElementType::uint8 : ElementType::int8;
+            const std::int32_t channels = 20, values = seed % 4 < 2 ? 1 : channels;
+            model::Builder b("a constant");
+            const auto numbers = draw.numbers(type, 0.01F, 0.06F);
+            const auto in = b.input("in", type, {1, 9, 7, channels}, numbers);
+            std::vector<std::byte> bytes(static_cast<std::size_t>(values));
+            for (std::byte& each : bytes) each = static_cast<std::byte>(70 + draw.random() % 50);
+            const auto constant = b.constant_bytes(
+                "constant", type,
+                values == 1 ? std::vector<std::int32_t>{} : std::vector<std::int32_t>{channels},
+                bytes, model::per_tensor(draw.scale(0.001F, 0.03F), seed % 3 == 0 ? 3 : 0));
+            auto of_out = numbers;
+            if (op == model::Op::mul) of_out.scale[0] *= draw.scale(0.2F, 3);
+            const auto out = b.tensor("out", type, {1, 9, 7, channels}, of_out);
+            b.add(op, {in, constant}, {out},
+                  op == model::Op::mul ? model::Options(model::MulOptions{})
+                                       : model::Options(model::SubOptions{}));
+            b.output(out);
+            SCOPED_TRACE(fmt::format("seed {}", seed));
+            compare_with_cpu(b.finish().value(), {}, seed, c);
+            if (testing::Test::HasFatalFailure()) return;
+        }
+        fmt::print("{} by a constant: {} of {} bytes equal\n", op == model::Op::mul ? "MUL" : "SUB",
+                   c.equal, c.all);
+        EXPECT_LE(c.most, 1);
+        EXPECT_GE(share(c), 0.97);
+    }
+}
+
 TEST(NpuElements, OtherScalesAreTflitesButForFewBytes) {
     for (const auto op : {model::Op::quantize, model::Op::relu}) {
         ElementComparison c;
@@ -130,6 +166,115 @@ TEST(NpuElements, OtherScalesAreTflitesButForFewBytes) {
         EXPECT_LE(c.most, 1);
         EXPECT_GE(share(c), 0.99);
     }
+}
+
+/// Rows of several numbers of inputs and outputs, with and without biases, in both types.
+TEST(NpuElements, FullyConnectedLayersAreTflitesButForFewBytes) {
+    ElementComparison c;
+    for (unsigned seed = 0; seed < 24; ++seed) {
+        Drawn draw(seed);
+        const auto type = seed % 2 == 0 ? ElementType::uint8 : ElementType::int8;
+        const std::int32_t ins = 1 + static_cast<std::int32_t>(draw.random() % 700),
+                           outs = 1 + static_cast<std::int32_t>(draw.random() % 150),
+                           rows = 1 + static_cast<std::int32_t>(seed % 3);
+        model::Builder b("a fully connected layer");
+        const auto in = b.input("in", type, {rows, ins}, draw.numbers(type, 0.01F, 0.05F));
+        std::vector<std::byte> weights(static_cast<std::size_t>(ins * outs));
+        for (std::byte& w : weights) w = static_cast<std::byte>(draw.random());
+        if (type == ElementType::int8) std::ranges::replace(weights, std::byte{0x80}, std::byte{1});
+        const auto w =
+            b.constant_bytes("weights", type, {outs, ins}, weights,
+                             type == ElementType::int8 ? model::per_tensor(0.01F, 0)
+                                                       : draw.numbers(type, 0.01F, 0.02F));
+        auto bias = model::absent_tensor;
+        if (seed % 4 < 2) {
+            std::vector<std::int32_t> biases(static_cast<std::size_t>(outs));
+            for (auto& each : biases)
+                each = static_cast<std::int32_t>(draw.random() % 20000) - 10000;
+            bias = b.constant<std::int32_t>("biases", ElementType::int32, {outs}, biases);
+        }
+        const auto out = b.tensor("out", type, {rows, outs}, draw.numbers(type, 0.3F, 0.6F));
+        b.add(model::Op::fully_connected, {in, w, bias}, {out},
+              model::FullyConnectedOptions{.activation = seed % 5 == 0 ? model::Activation::relu
+                                                                       : model::Activation::none});
+        b.output(out);
+        SCOPED_TRACE(fmt::format("seed {}: {} inputs, {} outputs", seed, ins, outs));
+        compare_with_cpu(b.finish().value(), {}, seed, c);
+        if (testing::Test::HasFatalFailure()) return;
+    }
+    fmt::print("{} of {} bytes equal\n", c.equal, c.all);
+    EXPECT_LE(c.most, 1);
+    EXPECT_GE(share(c), 0.996);
+}
+
+/// A mean or a sum over height and width.
+model::Model reduction(model::Op op, ElementType type, bool keeps, bool other_scale,
+                       unsigned seed) {
+    Drawn draw(seed);
+    const auto side = static_cast<std::int32_t>(3 + seed % 5),
+               channels = static_cast<std::int32_t>(5 + draw.random() % 90);
+    const auto of_in = draw.numbers(type, 0.02F, 0.03F);
+    auto of_out = other_scale ? draw.numbers(type, 0.015F, 0.03F) : of_in;
+    if (op == model::Op::sum) {
+        // TFLite's results wrap around: here none is beyond its type.
+        of_out.scale[0] = of_in.scale[0] * static_cast<float>(side * side) *
+                          (other_scale ? draw.scale(2.1F, 3) : 2);
+        of_out.zero_point[0] = type == ElementType::uint8 ? 128 : 0;
+    }
+    model::Builder b("a reduction");
+    const auto in = b.input("in", type, {1, side, side, channels}, of_in);
+    const std::vector<std::int32_t> over{1, 2};
+    const auto axes = b.constant<std::int32_t>("axes", ElementType::int32, {2}, over);
+    const auto out = b.tensor("out", type,
+                              keeps ? std::vector<std::int32_t>{1, 1, 1, channels}
+                                    : std::vector<std::int32_t>{1, channels},
+                              of_out);
+    b.add(op, {in, axes}, {out}, model::ReducerOptions{.keep_dims = keeps});
+    b.output(out);
+    return b.finish().value();
+}
+
+/// TFLite drops the fraction of int8 means without kept dimensions, on both sides of zero: no
+/// constants of the chip do.
+TEST(NpuElements, MeansAndSumsOverSpaceAreTflitesButForFewBytes) {
+    for (const auto op : {model::Op::mean, model::Op::sum})
+        for (const auto type : {ElementType::uint8, ElementType::int8})
+            for (const bool keeps : {false, true})
+                for (const bool other_scale : {false, true}) {
+                    ElementComparison c;
+                    for (unsigned seed = 0; seed < 12; ++seed) {
+                        SCOPED_TRACE(seed);
+                        compare_with_cpu(reduction(op, type, keeps, other_scale, seed), {}, seed,
+                                         c);
+                        if (testing::Test::HasFatalFailure()) return;
+                    }
+                    const auto what = fmt::format("{} of {}, dimensions {}, {}",
+                                                  op == model::Op::sum ? "SUM" : "MEAN",
+                                                  name_of(type), keeps ? "kept" : "dropped",
+                                                  other_scale ? "another scale" : "one scale");
+                    fmt::print("{}: {} of {} bytes equal\n", what, c.equal, c.all);
+                    EXPECT_LE(c.most, 1) << what;
+                    const bool truncated = op == model::Op::mean && type == ElementType::int8 &&
+                                           !keeps && !other_scale;
+                    EXPECT_GE(share(c), truncated ? 0.4 : 0.97) << what;
+                }
+}
+
+/// Parts that are placed take no task: a program of them alone would be none.
+TEST(NpuElements, ConcatenationsAloneStayWithTheCpu) {
+    model::Builder b("parts");
+    const auto numbers = model::per_tensor(0.1F, 3);
+    const auto a = b.input("a", ElementType::int8, {1, 4, 4, 16}, numbers);
+    const auto c = b.input("c", ElementType::int8, {1, 4, 4, 16}, numbers);
+    const auto out = b.tensor("out", ElementType::int8, {1, 4, 4, 32}, numbers);
+    b.add(model::Op::concatenation, {a, c}, {out}, model::ConcatenationOptions{.axis = 3});
+    b.output(out);
+    const auto model = b.finish();
+    ASSERT_TRUE(model) << model.error().message();
+    const auto compiled = rk3588::compile(*model, {}, {.keep_islands = true});
+    ASSERT_FALSE(compiled);
+    EXPECT_EQ(compiled.error().cause, Cause::unsupported);
+    EXPECT_THAT(compiled.error().message(), testing::HasSubstr("nothing that the chip computes"));
 }
 
 TEST(NpuElements, GreatestOfWindowsTakeAnAssumption) {

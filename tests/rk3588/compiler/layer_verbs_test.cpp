@@ -12,6 +12,7 @@
 #include "rk3588/artifact/artifact.h"
 #include "rk3588/compiler/two_convolutions.h"
 #include "support/process.h"
+#include "support/shared_data.h"
 #include "support/temporary_folder.h"
 
 namespace reef {
@@ -69,6 +70,21 @@ class NpuLayers : public testing::Test {
     test::TemporaryFolder folder;
     std::string plain = folder.file("net.tflite"), compiled = folder.file("npu.tflite");
 };
+
+/// An operator of the CPU behind the chip's, whose outputs have no shape in the file.
+TEST_F(NpuLayers, OutputsOfOpenShapeAreCompared) {
+    REEF_SHARED_OR_SKIP(shared);
+    use(model::load_tflite((shared / "data/models/posenet_mobilenet_v1_075_353_481_16_quant_"
+                                     "decoder.tflite")
+                               .string())
+            .value());
+    const auto done = reef({"compare", compiled, plain, "--layers", "--json"});
+    EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+    const json shown = json_of(done);
+    EXPECT_EQ(std::ranges::count_if(shown.at("tensors"),
+                                    [](const json& t) { return t.at("shape") == "1x20x17x2 f32"; }),
+              1);
+}
 
 TEST_F(NpuLayers, InspectShowsWhatAProgramIsMadeOf) {
     use(test::two_convolutions().value(), {"--cores", "2"});

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "reef/runtime/session.h"
 #include "rk3588/compiler/chip_memory.h"
 #include "rk3588/compiler/compile.h"
 #include "rk3588/compiler/small_models.h"
@@ -82,6 +83,32 @@ void compare(const RandomConvolution& c, unsigned seed, Share& share) {
     share.all += at;
 }
 
+std::vector<std::byte> run_on(const model::Model& model, const char* device, unsigned seed) {
+    runtime::SessionOptions options;
+    options.devices = {{device}};
+    auto session = runtime::Session::open(model, options);
+    EXPECT_TRUE(session) << session.error().message();
+    if (!session) return {};
+    std::mt19937 random(seed);
+    for (std::byte& b : session->input(0)) b = static_cast<std::byte>(random());
+    const auto done = session->run();
+    EXPECT_TRUE(done) << done.error().message();
+    return {session->output(0).begin(), session->output(0).end()};
+}
+
+void compare_outputs(const RandomConvolution& c, const model::Model& compiled, unsigned seed,
+                     Share& share) {
+    const auto got = run_on(compiled, "rk3588:sim", seed), want = run_on(c.model, "cpu", seed);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const std::int32_t off =
+            std::abs(stored(got[i], c.is_unsigned) - stored(want[i], c.is_unsigned));
+        share.equal += off == 0 ? 1 : 0;
+        share.most = std::max(share.most, off);
+    }
+    share.all += got.size();
+}
+
 class RandomConvolutions : public testing::TestWithParam<bool> {};
 
 TEST_P(RandomConvolutions, AreExactButForFewBytes) {
@@ -97,6 +124,38 @@ TEST_P(RandomConvolutions, AreExactButForFewBytes) {
     EXPECT_LE(share.most, 1);
     EXPECT_GE(static_cast<double>(share.equal), 0.999 * static_cast<double>(share.all));
     EXPECT_EQ(share.refused, 0U);
+}
+
+/// As programs are compiled unless something else is asked for: against TFLite's kernels, with
+/// multipliers of usual and of other sizes, up to some beyond 1.
+TEST_P(RandomConvolutions, AreTflitesButForFewBytes) {
+    for (const float finer : {1.0F, 60.0F, 400.0F}) {
+        Share share;
+        double greatest = 0;
+        for (unsigned seed = 1; seed <= 40; ++seed) {
+            auto c = test::random_convolution(seed, GetParam());
+            auto& graph = c.model.subgraphs[0];
+            auto& out = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+            out.quantization->scale[0] /= finer;
+            greatest = std::max(greatest, std::ranges::max(c.multipliers) * double{finer});
+            const auto compiled = rk3588::compile(c.model, {}, {});
+            if (!compiled) {
+                ++share.refused;
+                ASSERT_EQ(compiled.error().cause, Cause::unsupported) << compiled.error().message();
+                continue;
+            }
+            compare_outputs(c, compiled->model, seed, share);
+            if (HasFatalFailure()) return;
+        }
+        fmt::print(
+            "multipliers up to {:.2f}: {} of 40 refused, {:.3f} % of bytes equal, at most {} "
+            "apart\n",
+            greatest, share.refused,
+            100 * static_cast<double>(share.equal) / static_cast<double>(share.all), share.most);
+        EXPECT_LE(share.most, 1) << finer;
+        EXPECT_GE(static_cast<double>(share.equal), 0.97 * static_cast<double>(share.all)) << finer;
+        EXPECT_LT(share.refused, 5U) << finer;
+    }
 }
 
 // Kernels of 7x7 pixels and 256 channels: the CBUF holds less than 32, and tasks compute 16

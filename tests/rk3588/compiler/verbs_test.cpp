@@ -92,7 +92,12 @@ TEST_F(NpuVerbs, TracesHaveALaneForEachPartOfTheCore) {
 TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
     const std::string answers = folder.file("answers.json");
     constexpr const char *halves = "halves without CVT_ROUND", *marked = "halves with CVT_ROUND",
-                         *groups = "operands by channel of depthwise convolutions";
+                         *groups = "operands by channel of depthwise convolutions",
+                         *lanes = "lanes of the weights of 24 channels",
+                         *padding =
+                             "which byte of PAD_VALUE pads odd channels of direct convolutions",
+                         *averages = "how the PPU rounds averages",
+                         *chain = "tasks of an operator, started as a chain";
     const struct {
         const char *device, *question, *answer;
         int exit_code;
@@ -100,9 +105,16 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
         {"rk3588:sim", halves, "to even", 0},
         {"rk3588:sim", marked, "away from zero", 0},
         {"rk3588:sim", groups, "groups of 64 bytes", 0},
+        {"rk3588:sim", lanes, "32", 0},
+        {"rk3588:sim", padding, "the first", 0},
+        {"rk3588:sim", averages, "halves to even", 0},
         {"rk3588:sim?output_rounding=even", marked, "to even", 1},
         {"rk3588:sim?output_rounding=away", halves, "away from zero", 1},
         {"rk3588:sim?depthwise_operands=48", groups, "groups of 48 bytes", 1},
+        {"rk3588:sim?weight_lanes=real", lanes, "as many as there are channels", 1},
+        {"rk3588:sim?direct_padding=second", padding, "the second", 1},
+        {"rk3588:sim?average_rounding=down", averages, "down", 1},
+        {"rk3588:rknpu?kernel=simulated", chain, "as simulated", 0},
         {"rk3588:rknpu?kernel=simulated", marked, "away from zero", 0},
     };
     for (const auto& each : cases) {

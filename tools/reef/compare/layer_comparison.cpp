@@ -7,10 +7,10 @@
 
 #include "compare/fed_operators.h"
 #include "inputs/chips.h"
+#include "inputs/model_session.h"
 #include "inputs/tensor_set.h"
 #include "outputs/array_output.h"
 #include "outputs/stages.h"
-#include "reef/model/tflite.h"
 #include "reef/runtime/registry.h"
 
 namespace reef::tool {
@@ -19,12 +19,12 @@ namespace {
 constexpr std::string_view by_equal_values = "equal values";
 constexpr std::string_view by_output = "output";
 
-Result<OpenModel> open_for_tensors(const std::string& path, DeviceOptions device,
+Result<OpenModel> open_for_tensors(const NamedModel& of, DeviceOptions device,
                                    std::vector<bool> in_arithmetic = {}) {
     runtime::SessionOptions settings = session_options(device);
     settings.in_arithmetic = std::move(in_arithmetic);
     settings.keep_all_tensors = true;
-    return open_model(path, settings);
+    return open_model(of.model, of.name, settings);
 }
 
 struct Files {
@@ -41,8 +41,7 @@ struct PlainTensors {
 
 /// Whether there is anything to compare, before anything runs, and who gathers the layers.
 Result<Files> check_files(const LayersToCompare& what) {
-    const model::Model compiled = REEF_TRY(model::load_tflite(what.compiled));
-    const model::Model plain = REEF_TRY(model::load_tflite(what.plain));
+    const model::Model &compiled = what.compiled.model, &plain = what.plain.model;
     const auto* gatherer =
         runtime::Registry::of_process().part<chip::LayerGatherer>(family_of(compiled));
     if (gatherer == nullptr) {
@@ -52,13 +51,13 @@ Result<Files> check_files(const LayersToCompare& what) {
             fmt::format("the first file must be the compiled one, and this has no operator "
                         "compiled for the {}",
                         chips),
-            what.compiled,
+            what.compiled.name,
             is_compiled(plain)
                 ? "the second file is compiled: swap them"
                 : fmt::format("give the file that the {} compiler wrote, then its plain one",
                               chips));
     }
-    REEF_CHECK(in_place(runtime::check_plain_model(compiled, plain), what.plain));
+    REEF_CHECK(in_place(runtime::check_plain_model(compiled, plain), what.plain.name));
     return Files{gatherer, REEF_TRY(gatherer->on_chip(compiled, plain)),
                  REEF_TRY(gatherer->reference(compiled))};
 }
@@ -130,8 +129,15 @@ void compare_outputs(LayerComparison& result, const runtime::Session& chip,
     const auto of_chip = [&](model::TensorIndex index) {
         return array_of(graph.tensors[static_cast<std::size_t>(index)], chip.tensor(index));
     };
-    const auto of_plain = [&](model::TensorIndex index) {
-        return array_of(plain.graph.tensors[static_cast<std::size_t>(index)], plain.tensor(index));
+    // A session knows shapes that a file leaves open; computed one by one, operators have the
+    // file's.
+    const auto of_plain = [&](model::TensorIndex index, model::TensorIndex same_on_chip) {
+        const auto& tensor = plain.graph.tensors[static_cast<std::size_t>(index)];
+        const auto& known = graph.tensors[static_cast<std::size_t>(same_on_chip)];
+        const Bytes bytes = plain.tensor(index);
+        const bool open = tensor.shape.empty() && tensor.type == known.type &&
+                          bytes.size() == chip.tensor(same_on_chip).size();
+        return array_of(open ? known : tensor, bytes);
     };
     const runtime::Registry& registry = runtime::Registry::of_process();
     std::vector<model::TensorIndex> from_chip;
@@ -144,13 +150,13 @@ void compare_outputs(LayerComparison& result, const runtime::Session& chip,
             const auto& name = graph.tensors[static_cast<std::size_t>(outputs[i])].name;
             if (const auto other = find_by_name(plain.graph, name))
                 compare_output(result, fmt::format("op{}_out{}", op, i), of_chip(outputs[i]),
-                               of_plain(*other), false);
+                               of_plain(*other, outputs[i]), false);
         }
     }
     for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
         const bool from_cpu = std::ranges::find(from_chip, graph.outputs[i]) == from_chip.end();
         compare_output(result, fmt::format("out{}", i), of_chip(graph.outputs[i]),
-                       of_plain(plain.graph.outputs[i]), from_cpu);
+                       of_plain(plain.graph.outputs[i], graph.outputs[i]), from_cpu);
     }
 }
 
@@ -165,18 +171,18 @@ void compare_with(LayerComparison& result, const runtime::Session& chip,
 
 /// The plain model runs as a whole, what is on the chip in the chip's arithmetic.
 Status compare_in_its_arithmetic(const LayersToCompare& what, const Files& files,
-                                 const OpenModel& compiled, const InputBytes& inputs,
-                                 Stages& stages, LayerComparison& result) {
+                                 const OpenModel& compiled, Stages& stages,
+                                 LayerComparison& result) {
     const std::string arithmetic(files.gatherer->family());
     OpenModel plain =
         REEF_TRY(open_for_tensors(what.plain, {.arithmetic = arithmetic}, files.on_chip));
-    set_inputs(plain.session, inputs);
+    set_inputs(plain.session, what.inputs);
     stages.begin("running the plain model");
-    REEF_TRY(in_place(timed_run(plain.session), what.plain));
+    REEF_TRY(in_place(timed_run(plain.session), what.plain.name));
     stages.begin("gathering the layers' tensors");
     result.dump = REEF_TRY(in_place(
-        runtime::dump_layers(compiled.model, compiled.session, &plain.model), what.compiled));
-    result.sets.b = fmt::format("{} on cpu,arithmetic={}", what.plain, arithmetic);
+        runtime::dump_layers(compiled.model, compiled.session, &plain.model), what.compiled.name));
+    result.sets.b = fmt::format("{} on cpu,arithmetic={}", what.plain.name, arithmetic);
     stages.begin("comparing");
     compare_with(result, compiled.session,
                  {plain.session.graph(), [&](auto index) { return plain.session.tensor(index); }});
@@ -185,16 +191,15 @@ Status compare_in_its_arithmetic(const LayersToCompare& what, const Files& files
 
 /// The plain model's operators run one by one on what the chip gave.
 Status compare_one_by_one(const LayersToCompare& what, const Files& files,
-                          const OpenModel& compiled, const InputBytes& inputs, Stages& stages,
-                          LayerComparison& result) {
-    const model::Model plain = REEF_TRY(model::load_tflite(what.plain));
+                          const OpenModel& compiled, Stages& stages, LayerComparison& result) {
+    const model::Model& plain = what.plain.model;
     stages.begin("gathering the layers' tensors");
-    result.dump = REEF_TRY(
-        in_place(runtime::dump_layers(compiled.model, compiled.session, &plain), what.compiled));
+    result.dump = REEF_TRY(in_place(runtime::dump_layers(compiled.model, compiled.session, &plain),
+                                    what.compiled.name));
     stages.begin("running the plain model");
     const ComputedTensors computed =
-        REEF_TRY(in_place(run_fed_operators(plain, inputs, result.dump), what.plain));
-    result.sets.b = fmt::format("{} on cpu, operator by operator", what.plain);
+        REEF_TRY(in_place(run_fed_operators(plain, what.inputs, result.dump), what.plain.name));
+    result.sets.b = fmt::format("{} on cpu, operator by operator", what.plain.name);
     result.rounding = files.reference.rounding;
     if (!what.rules_given) result.sets.rules.tolerance.absolute = files.reference.tolerance;
     stages.begin("comparing");
@@ -210,18 +215,16 @@ Result<LayerComparison> compare_layers(const LayersToCompare& what) {
     const Files files = REEF_TRY(check_files(what));
     const std::string device(files.gatherer->device());
     OpenModel compiled = REEF_TRY(open_for_tensors(what.compiled, {.device = device}));
-    const InputBytes inputs =
-        REEF_TRY(inputs_or_random(compiled.session.graph(), what.inputs, what.seed));
-    set_inputs(compiled.session, inputs);
+    set_inputs(compiled.session, what.inputs);
     Stages stages(4);
     stages.begin("running the compiled model");
-    REEF_TRY(in_place(timed_run(compiled.session), what.compiled));
+    REEF_TRY(in_place(timed_run(compiled.session), what.compiled.name));
     LayerComparison result;
-    result.sets.a = fmt::format("{} on {}", what.compiled, device);
+    result.sets.a = fmt::format("{} on {}", what.compiled.name, device);
     result.sets.rules = what.rules;
     const auto compare =
         files.reference.own_arithmetic ? compare_in_its_arithmetic : compare_one_by_one;
-    REEF_CHECK(compare(what, files, compiled, inputs, stages, result));
+    REEF_CHECK(compare(what, files, compiled, stages, result));
     return result;
 }
 

@@ -8,14 +8,19 @@
 
 #include "compare/comparison.h"
 #include "compare/layer_dump.h"
+#include "inputs/tensor_input.h"
 
 namespace reef::tool {
 
+struct NamedModel {
+    std::string name;  ///< as results and errors call it: a path, where it has one
+    model::Model model;
+};
+
 struct LayersToCompare {
-    std::string compiled;  ///< paths
-    std::string plain;
-    std::vector<std::string> inputs;  ///< as of reef run
-    std::uint64_t seed = 1;           ///< of random values without them
+    NamedModel compiled;
+    NamedModel plain;
+    InputBytes inputs;  ///< of both
     ComparisonRules rules = {};
     bool rules_given = false;  ///< false: a tolerance may be the chip's
 };

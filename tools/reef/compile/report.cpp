@@ -48,9 +48,31 @@ std::string csv_field(const std::string& text) {
     return out + '"';
 }
 
-bool is_table(const Json& value) {
+bool is_list_of_objects(const Json& value) {
     return value.is_array() && !value.empty() &&
            std::ranges::all_of(value, [](const Json& row) { return row.is_object(); });
+}
+
+/// Members of members become its own: "bytes_moved.total".
+Json flat(const Json& row) {
+    Json out = Json::object();
+    for (const auto& [key, value] : row.items()) {
+        if (!value.is_object()) {
+            out[key] = value;
+            continue;
+        }
+        const Json inside = flat(value);
+        for (const auto& [inner, held] : inside.items()) out[key + "." + inner] = held;
+    }
+    return out;
+}
+
+/// What stands in one line for each of them.
+bool is_table(const Json& value) {
+    return is_list_of_objects(value) && std::ranges::none_of(value, [](const Json& row) {
+               const Json members = flat(row);
+               return std::ranges::any_of(members, is_list_of_objects);
+           });
 }
 
 /// Keys of all rows, in the order in which they first come.
@@ -68,7 +90,9 @@ std::string html_row(const char* cell, const std::vector<std::string>& texts) {
     return out + "</tr>\n";
 }
 
-std::string html_table(const Json& rows) {
+std::string html_table(const Json& table) {
+    Json rows = Json::array();
+    for (const Json& row : table) rows.push_back(flat(row));
     const auto columns = columns_of(rows);
     std::string out = "<table>\n" + html_row("th", columns);
     for (const Json& row : rows) {
@@ -80,7 +104,8 @@ std::string html_table(const Json& rows) {
     return out + "</table>\n";
 }
 
-/// Plain members as a table of two columns, then what is inside, each under its name.
+/// Plain members as a table of two columns, then what is inside, each under its name; members of a
+/// list that are no lines of a table under the list's name and their number.
 std::string html_object(const Json& object, int level) {
     std::string plain, inside;
     for (const auto& [key, value] : object.items()) {
@@ -89,6 +114,10 @@ std::string html_object(const Json& object, int level) {
             inside += title + html_object(value, std::min(level + 1, 6));
         else if (is_table(value))
             inside += title + html_table(value);
+        else if (is_list_of_objects(value))
+            for (std::size_t i = 0; i < value.size(); ++i)
+                inside += fmt::format("<h{0}>{1} {2}</h{0}>\n", level, html_text(key), i) +
+                          html_object(value[i], std::min(level + 1, 6));
         else
             plain += html_row("td", {key, text_of_value(value)});
     }
@@ -106,16 +135,35 @@ std::string html_page(const Json& document) {
         html_text(title), html_object(document, 2));
 }
 
+/// What the programs say of the operator; of some chips they count them alone.
+Json in_programs(const Json& document, const Json& index) {
+    Json out = Json::object();
+    for (const Json& program : document.value("programs", Json::array())) {
+        const Json operators = program.value("operators", Json());
+        if (!is_list_of_objects(operators)) continue;
+        for (const Json& row : operators)
+            if (row.value("index", Json()) == index) out.update(flat(row));
+    }
+    return out;
+}
+
 /// One line for each operator.
-std::string csv_table(const Json& rows) {
-    const std::vector<std::string> columns{"index", "name", "on_chip", "reason"};
+std::string csv_table(const Json& document) {
+    Json rows = Json::array();
+    for (const Json& row : document["operators"]) {
+        Json whole = in_programs(document, row.value("index", Json()));
+        for (const auto& [key, value] : row.items()) whole[key] = value;
+        rows.push_back(std::move(whole));
+    }
+    std::vector<std::string> columns{"index", "name", "on_chip", "reason"};
+    for (auto& column : columns_of(rows))
+        if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
     std::string out = fmt::format("{}\n", fmt::join(columns, ","));
     for (const Json& row : rows) {
-        std::string line;
+        std::vector<std::string> cells;
         for (const auto& column : columns)
-            line += (line.empty() ? "" : ",") +
-                    csv_field(row.contains(column) ? text_of_value(row[column]) : "");
-        out += line + "\n";
+            cells.push_back(csv_field(row.contains(column) ? text_of_value(row[column]) : ""));
+        out += fmt::format("{}\n", fmt::join(cells, ","));
     }
     return out;
 }
@@ -124,7 +172,7 @@ std::string csv_table(const Json& rows) {
 
 Result<std::string> compile_report(const Json& document, const std::string& path) {
     if (path.ends_with(".json")) return document.dump(2) + "\n";
-    if (path.ends_with(".csv")) return csv_table(document["operators"]);
+    if (path.ends_with(".csv")) return csv_table(document);
     if (path.ends_with(".html")) return html_page(document);
     return fail(Cause::bad_argument, "a report is .html, .csv or .json", path);
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <span>
 
+#include "compare/layer_comparison.h"
 #include "inputs/chips.h"
 #include "reef/chip/compiler.h"
 
@@ -28,6 +29,18 @@ void compare(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
     }
 }
 
+Status compare_layers_of(DemoNetworkOnChip& network, const model::Model& plain,
+                         std::span<const std::uint8_t> picture) {
+    const Bytes input = std::as_bytes(picture);
+    const LayerComparison compared =
+        REEF_TRY(compare_layers({.compiled = {network.name + " on the chip", network.compiled},
+                                 .plain = {network.name, plain},
+                                 .inputs = {{input.begin(), input.end()}}}));
+    network.layers = compared.sets.tensors.size();
+    network.same_layers = compared.sets.same_count();
+    return {};
+}
+
 }  // namespace
 
 Result<std::vector<DemoOnChip>> run_demo_on_chips(const DemoModels& models, const DemoRun& plain) {
@@ -49,6 +62,9 @@ Result<std::vector<DemoOnChip>> run_demo_on_chips(const DemoModels& models, cons
             compare(on_cpu.features, on_chip.features, one.networks[1]);
             one.same_verdicts += on_cpu.estimate.motion == on_chip.estimate.motion ? 1 : 0;
         }
+        const auto& picture = plain.frames.back().picture;
+        REEF_CHECK(compare_layers_of(one.networks[0], models.looming, picture));
+        REEF_CHECK(compare_layers_of(one.networks[1], models.gabor, picture));
         chips.push_back(std::move(one));
     }
     return chips;

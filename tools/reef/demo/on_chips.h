@@ -18,6 +18,10 @@ struct DemoNetworkOnChip {
     std::uint64_t bytes = 0;      ///< of its outputs in all frames
     std::uint64_t differing = 0;  ///< from the plain network's
     int most_apart = 0;           ///< of two bytes
+    /// Tensors of the last picture that the chip stores, each against what the CPU makes of the
+    /// chip's values in front of it.
+    std::size_t layers = 0;
+    std::size_t same_layers = 0;  ///< equal, or as far apart as the chip's rounding may be
 };
 
 struct DemoOnChip {

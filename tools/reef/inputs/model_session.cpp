@@ -177,14 +177,23 @@ Result<OpenModel> open_model(const std::string& path, runtime::SessionOptions op
     // First, so that a mistyped device is not hidden behind what is wrong with the model.
     for (const auto& device : options.devices) (void)REEF_TRY(registry.find(device.uri));
     const auto begin = std::chrono::steady_clock::now();
-    model::Model model = REEF_TRY(model::load_tflite(path));
-    auto fits = fit_flags(options.devices, registry);
+    OpenModel opened =
+        REEF_TRY(open_model(REEF_TRY(model::load_tflite(path)), path, std::move(options)));
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    opened.seconds = taken.count();
+    return opened;
+}
+
+Result<OpenModel> open_model(model::Model model, const std::string& name,
+                             runtime::SessionOptions options) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto fits = fit_flags(options.devices, runtime::Registry::of_process());
     auto session = fits ? runtime::Session::open(model, options)
                         : Result<runtime::Session>(std::unexpected(std::move(fits.error())));
     if (!session) {
         Error error = std::move(session.error());
         const bool about_device = exit_for(error.cause) == Exit::device;
-        return std::unexpected(about_device ? std::move(error) : std::move(error).in(path));
+        return std::unexpected(about_device ? std::move(error) : std::move(error).in(name));
     }
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     return OpenModel{std::move(model), std::move(*session), taken.count()};

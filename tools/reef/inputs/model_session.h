@@ -55,6 +55,10 @@ struct OpenModel {
 [[nodiscard]] Result<OpenModel> open_model(const std::string& path,
                                            runtime::SessionOptions options);
 
+/// A model that is there already; its name is the place of errors.
+[[nodiscard]] Result<OpenModel> open_model(model::Model model, const std::string& name,
+                                           runtime::SessionOptions options);
+
 /// Precondition: one entry per input, each as long as its tensor.
 void set_inputs(runtime::Session& session, const InputBytes& inputs);
 

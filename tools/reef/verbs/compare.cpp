@@ -149,12 +149,14 @@ Result<ComparedSets> compare_sides(const CompareOptions& options) {
 }
 
 Result<Exit> compare_layers_verb(const CompareOptions& options, Console& console) {
-    const LayerComparison result = REEF_TRY(compare_layers({.compiled = options.a,
-                                                            .plain = options.b,
-                                                            .inputs = options.inputs,
-                                                            .seed = options.seed,
-                                                            .rules = options.rules,
-                                                            .rules_given = options.rules_given}));
+    LayersToCompare what{.compiled = {options.a, REEF_TRY(model::load_tflite(options.a))},
+                         .plain = {options.b, REEF_TRY(model::load_tflite(options.b))},
+                         .inputs = {},
+                         .rules = options.rules,
+                         .rules_given = options.rules_given};
+    what.inputs = REEF_TRY(
+        inputs_or_random(what.plain.model.subgraphs.front(), options.inputs, options.seed));
+    const LayerComparison result = REEF_TRY(compare_layers(what));
     if (options.csv) {
         print_comparison_csv(console, result.sets);
     } else if (options.json) {

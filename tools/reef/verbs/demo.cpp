@@ -169,6 +169,7 @@ void print_chips(const std::vector<DemoOnChip>& chips, const DemoRun& run, Conso
                      {"operators on the chip", Align::right},
                      {"bytes as on the CPU", Align::right},
                      {"most apart", Align::right},
+                     {"layers alike", Align::right},
                      {"verdicts", Align::right}});
     for (const DemoOnChip& chip : chips)
         for (const DemoNetworkOnChip& network : chip.networks)
@@ -178,13 +179,16 @@ void print_chips(const std::vector<DemoOnChip>& chips, const DemoRun& run, Conso
                  fmt::format("{:.2f} %", 100.0 - 100.0 * static_cast<double>(network.differing) /
                                                      static_cast<double>(network.bytes)),
                  std::to_string(network.most_apart),
+                 fmt::format("{} of {}", network.same_layers, network.layers),
                  &network == &chip.networks.front()
                      ? fmt::format("{} of {}", chip.same_verdicts, run.frames.size())
                      : std::string()});
     table.print(console);
     console.print(
-        "\nA chip rounds in its own way, so bytes may be one apart. Programs of this compiler have "
-        "not\nrun on a real chip yet.\n");
+        "\nA chip rounds in its own way, so bytes may be one apart. Layers are the tensors that a "
+        "chip\nstores, of the last picture, each against what the CPU makes of the chip's values "
+        "in front of\nit (`reef compare --layers`). Programs of this compiler have not run on a "
+        "real chip yet.\n");
 }
 
 /// How the user can call this program again: "reef" when the search path holds it, else its path.
@@ -243,6 +247,8 @@ Json json_of(const std::vector<DemoOnChip>& chips) {
                            {"bytes", network.bytes},
                            {"differing", network.differing},
                            {"most_apart", network.most_apart},
+                           {"layers", network.layers},
+                           {"same_layers", network.same_layers},
                            {"same_verdicts", chip.same_verdicts}});
     return all;
 }
