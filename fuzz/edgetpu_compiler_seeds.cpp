@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "edgetpu/compiler/random_network.h"
+#include "compiler/random_network.h"
 #include "reef/model/tflite.h"
 #include "seeds.h"
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "compiler/random_network.h"
 #include "edgetpu/compiler/island_network.h"
-#include "edgetpu/compiler/random_network.h"
 #include "reef/base/file.h"
 #include "reef/model/tflite.h"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "edgetpu/compiler/random_network.h"
+#include "compiler/random_network.h"
 #include "reef/model/tflite.h"
 
 namespace reef::tool {

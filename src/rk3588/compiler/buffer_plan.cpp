@@ -88,7 +88,8 @@ Side side_of_columns(const ConvolutionShape& s) {
     return {s.width, s.window.stride_w, s.window.reach_w(), s.window.left};
 }
 
-/// As many at once as `most` of the input hold. Empty: not even one.
+/// As many at once as `most` of the input hold. Empty: not even one; or windows of padding alone,
+/// of which there is nothing to fetch.
 std::vector<Stretch> stretches(const Side& side, const Rows& of, std::int32_t most) {
     std::vector<Stretch> all;
     const std::int32_t end = of.first + of.count;
@@ -97,6 +98,7 @@ std::vector<Stretch> stretches(const Side& side, const Rows& of, std::int32_t mo
         while (first + count < end && side.stretch(first, count + 1).count_in <= most) ++count;
         if (count == 0) return {};
         all.push_back(side.stretch(first, count));
+        if (all.back().count_in <= 0) return {};
         first += count;
     }
     return all;
@@ -146,8 +148,11 @@ std::optional<Tiling> tiling_of(const ConvolutionShape& shape, const Rows& rows)
     const bool whole = rows.count == shape.out_height;
     const std::int32_t rows_in =
         whole ? shape.height : side.stretch(rows.first, rows.count).count_in;
+    if (rows_in <= 0) return std::nullopt;
     for (std::int32_t parts = 1; parts <= shape.out_width; ++parts) {
         const Columns columns = columns_of(shape, parts);
+        const auto is_padding = [](const Stretch& s) { return s.count_in <= 0; };
+        if (std::ranges::any_of(columns.all, is_padding)) continue;
         std::optional<Tiling> best;
         bool fits = false;
         for (const Weights weights : {Weights::stay, Weights::fill, Weights::stream_again}) {

@@ -8,9 +8,9 @@
 #include <random>
 #include <thread>
 
+#include "compiler/random_network.h"
 #include "edgetpu/compiler/island_network.h"
 #include "edgetpu/compiler/outcome.h"
-#include "edgetpu/compiler/random_network.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/model/builder.h"
 #include "reef/model/tflite.h"

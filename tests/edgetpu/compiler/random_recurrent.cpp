@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "edgetpu/compiler/random_network.h"
+#include "compiler/random_network.h"
 #include "reef/model/builder.h"
 
 namespace reef::test {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "edgetpu/compiler/random_network.h"
+#include "compiler/random_network.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/estimate.h"
 #include "reef/runtime/session.h"

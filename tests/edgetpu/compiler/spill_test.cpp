@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <random>
 
-#include "edgetpu/compiler/network_draft.h"
+#include "compiler/network_draft.h"
+#include "compiler/random_network.h"
 #include "edgetpu/compiler/outcome.h"
-#include "edgetpu/compiler/random_network.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/simulator.h"

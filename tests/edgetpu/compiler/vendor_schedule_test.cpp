@@ -5,7 +5,7 @@
 #include <random>
 
 #include "compile/verification.h"
-#include "edgetpu/compiler/random_network.h"
+#include "compiler/random_network.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/package.h"
 #include "reef/model/builder.h"

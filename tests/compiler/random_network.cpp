@@ -1,4 +1,4 @@
-#include "edgetpu/compiler/random_network.h"
+#include "compiler/random_network.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-#include "edgetpu/compiler/network_draft.h"
+#include "compiler/network_draft.h"
 #include "reef/model/builder.h"
 
 namespace reef::test {

@@ -1,0 +1,110 @@
+// Networks drawn at random, tensor by tensor against TFLite's kernels.
+// REEF_COMPILER_SEEDS networks from REEF_COMPILER_FIRST on.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "compare/layer_comparison.h"
+#include "compiler/random_network.h"
+#include "reef/base/file.h"
+#include "reef/model/tflite.h"
+#include "rk3588/compiler/compile.h"
+
+namespace reef {
+namespace {
+
+unsigned from_environment(const char* name, unsigned otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
+}
+
+struct Counts {
+    std::size_t compiled = 0, refused = 0, tensors = 0, on_chip = 0, left = 0;
+};
+
+/// A network that failed, to look at: into the folder REEF_COMPILER_KEEP, if there is one.
+void keep(const model::Model& model, const std::string& name) {
+    const char* folder = std::getenv("REEF_COMPILER_KEEP");
+    if (folder == nullptr) return;
+    const auto bytes = model::write_tflite(model);
+    ASSERT_TRUE(bytes) << bytes.error().message();
+    ASSERT_TRUE(write_file(fmt::format("{}/{}.tflite", folder, name), *bytes));
+}
+
+/// What the chip makes of each operator is 1 apart at most from what TFLite's makes of the same
+/// values; what it cannot do is left to the CPU.
+void compile_and_compare(const model::Model& plain, unsigned seed, Counts& counts) {
+    // TFLite's sums wrap around beyond their type, the chip's stay at its ends.
+    const auto adds_up = [](const model::Operator& op) {
+        return op.code.builtin == model::Op::sum;
+    };
+    if (std::ranges::any_of(plain.subgraphs[0].operators, adds_up)) return;
+    rk3588::Options numbers;
+    numbers.cores = static_cast<std::int32_t>(1 + seed % 3);
+    numbers.assume_ppu = seed % 4 == 0;
+    numbers.assume_nrdma = seed % 5 == 0;
+    numbers.assume_round = seed % 7 == 0;
+    numbers.requant =
+        seed % 9 == 0 ? rk3588::Options::Requant::exact : rk3588::Options::Requant::tflite;
+    const auto compiled = rk3588::compile(plain, numbers, {.keep_islands = seed % 2 == 0});
+    if (!compiled) {
+        ASSERT_EQ(compiled.error().cause, Cause::unsupported) << compiled.error().message();
+        ++counts.refused;
+        return;
+    }
+    ++counts.compiled;
+    for (const auto& op : compiled->operators) ++(op.on_chip ? counts.on_chip : counts.left);
+    const auto inputs = tool::random_inputs(plain.subgraphs[0], seed);
+    ASSERT_TRUE(inputs) << inputs.error().message();
+    const auto compared = tool::compare_layers(
+        {.compiled = {"compiled", compiled->model}, .plain = {"plain", plain}, .inputs = *inputs});
+    ASSERT_TRUE(compared) << compared.error().message();
+    counts.tensors += compared->sets.tensors.size();
+    for (const auto& tensor : compared->sets.tensors)
+        EXPECT_TRUE(tensor.same()) << tensor.name << " " << tensor.problem;
+    if (testing::Test::HasFailure()) keep(plain, fmt::format("seed_{}", seed));
+}
+
+void print(const Counts& counts) {
+    fmt::print(
+        "{} networks compiled, {} with nothing for the chip; {} operators on the chip, {} left; "
+        "{} tensors equal within 1\n",
+        counts.compiled, counts.refused, counts.on_chip, counts.left, counts.tensors);
+}
+
+TEST(RandomNpuNetworks, AreTflitesWithinOneTensorByTensor) {
+    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
+    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 120);
+    Counts counts;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        SCOPED_TRACE(fmt::format("seed {}", seed));
+        compile_and_compare(test::random_network(seed), seed, counts);
+    }
+    print(counts);
+    EXPECT_GE(counts.on_chip, counts.compiled);
+}
+
+TEST(RandomNpuNetworks, OfSmallImagesAreTflitesWithinOne) {
+    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
+    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 60);
+    Counts counts;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        SCOPED_TRACE(fmt::format("seed {}", seed));
+        compile_and_compare(test::random_network_of_small_images(seed), seed, counts);
+    }
+    print(counts);
+    EXPECT_GE(counts.on_chip, counts.compiled);
+}
+
+/// A core's share of the rows whose windows lie in padding alone.
+TEST(RandomNpuNetworks, SharesOfPaddingAloneAreNoShares) {
+    Counts counts;
+    compile_and_compare(test::random_network(3851), 3851, counts);
+    compile_and_compare(test::random_network_of_small_images(2849), 2849, counts);
+    EXPECT_EQ(counts.compiled, 2U);
+}
+
+}  // namespace
+}  // namespace reef
