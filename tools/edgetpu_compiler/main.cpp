@@ -114,20 +114,23 @@ std::string stem_of(const std::string& path) {
     return std::filesystem::path(path).stem().string();
 }
 
+/// Scripts expect one program of each model.
+const edgetpu::CompileOptions as_the_vendor{.most_programs = 1};
+
 /// Names as the vendor's compiler gives them: NAME_segment_0_of_2_edgetpu.tflite.
 Status compile_segments(const Options& options) {
     const auto begin = std::chrono::steady_clock::now();
     const std::string& path = options.models.front();
     const auto model = REEF_TRY(model::load_tflite(path));
     const auto cost = [](const model::Model& part) -> Result<double> {
-        return REEF_TRY(edgetpu::compile(part, {})).seconds();
+        return REEF_TRY(edgetpu::compile(part, as_the_vendor)).seconds();
     };
     const auto ranges = REEF_TRY(in_place(chip::segments_of(model, options.segments, cost), path));
     std::vector<Job> jobs;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         const auto part = REEF_TRY(in_place(model::part_of(model, ranges[i]), path));
         jobs.push_back({path, fmt::format("{}_segment_{}_of_{}", stem_of(path), i, ranges.size()),
-                        REEF_TRY(in_place(edgetpu::compile(part, {}), path)), begin});
+                        REEF_TRY(in_place(edgetpu::compile(part, as_the_vendor), path)), begin});
     }
     for (const Job& job : jobs) REEF_CHECK(write(job, options));
     return {};
@@ -140,12 +143,12 @@ Status compile(const Options& options) {
     std::vector<model::Model> models;
     for (const auto& path : options.models) models.push_back(REEF_TRY(model::load_tflite(path)));
     if (models.size() == 1)
-        return write(
-            {options.models.front(), stem_of(options.models.front()),
-             REEF_TRY(in_place(edgetpu::compile(models.front(), {}), options.models.front())),
-             begin},
-            options);
-    auto together = REEF_TRY(edgetpu::compile_together(models, {}));
+        return write({options.models.front(), stem_of(options.models.front()),
+                      REEF_TRY(in_place(edgetpu::compile(models.front(), as_the_vendor),
+                                        options.models.front())),
+                      begin},
+                     options);
+    auto together = REEF_TRY(edgetpu::compile_together(models, as_the_vendor));
     for (std::size_t i = 0; i < together.size(); ++i)
         REEF_CHECK(
             write({options.models[i], stem_of(options.models[i]), std::move(together[i]), begin},

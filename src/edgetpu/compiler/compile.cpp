@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -132,7 +133,10 @@ class Backend final : public compiler::Backend {
     [[nodiscard]] std::string_view chip() const override { return "the Edge TPU"; }
     [[nodiscard]] const compiler::Target& target() const override { return target_; }
     [[nodiscard]] std::int64_t most_taps() const override { return lowering::most_taps; }
-    [[nodiscard]] std::size_t usual_programs() const override { return 1; }
+    /// Those beside the largest are left out where the CPU would be done sooner.
+    [[nodiscard]] std::size_t usual_programs() const override {
+        return std::numeric_limits<std::size_t>::max();
+    }
     [[nodiscard]] bool is_compiled(const model::Operator& op) const override {
         return edgetpu::is_compiled(op);
     }
@@ -474,8 +478,18 @@ std::vector<std::string> spillings() {
     return {spilling_names.begin(), spilling_names.end()};
 }
 
+/// Several programs of a model take turns like several models: each would evict the others'
+/// parameters with every inference, were they not placed beside one another under one token.
 Result<Compiled> compile(const model::Model& model, const CompileOptions& options) {
-    return compile_beside(model, options, nullptr);
+    Compiled alone = REEF_TRY(compile_beside(model, options, nullptr));
+    if (alone.programs.size() < 2 || options.stream_parameters) return alone;
+    alone = {};
+    auto together = compile_together(std::span(&model, 1), options);
+    if (together) return std::move(together->front());
+    if (together.error().cause != Cause::unsupported) return std::unexpected(together.error());
+    CompileOptions one = options;
+    one.most_programs = 1;
+    return compile_beside(model, one, nullptr);
 }
 
 Result<std::vector<Gain>> gains_of(const model::Model& model, const CompileOptions& options) {

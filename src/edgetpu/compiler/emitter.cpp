@@ -300,8 +300,10 @@ Result<std::vector<Emitter::Part>> Emitter::cut() {
         };
         std::size_t end = code_.size();
         if (!fits(end)) {
-            const auto past = std::ranges::partition_point(stops_, fits);
-            if (past == stops_.begin() || *std::prev(past) <= begin) {
+            const std::ranges::subrange behind(std::ranges::upper_bound(stops_, begin),
+                                               stops_.end());
+            const auto past = std::ranges::partition_point(behind, fits);
+            if (past == behind.begin()) {
                 refused_ = begin;
                 return fail(Cause::unsupported,
                             "an operator has more instructions than one stream holds");

@@ -193,6 +193,47 @@ TEST(CompileTogether, RunningOneLeavesTheOthersRowsAlone) {
     }
 }
 
+/// Convolutions of one pixel, one behind the other.
+model::Model chain_of(int layers) {
+    constexpr std::int32_t side = 9, channels = 24;
+    model::Builder b("a chain");
+    const auto numbers = model::per_tensor(0.05F, 120);
+    auto last = b.input("in", ElementType::uint8, {1, side, side, channels}, numbers);
+    for (int i = 0; i < layers; ++i) {
+        std::vector<std::uint8_t> weights(std::size_t{channels} * channels);
+        for (std::size_t k = 0; k < weights.size(); ++k)
+            weights[k] = static_cast<std::uint8_t>(k * 37 + static_cast<std::size_t>(i));
+        const auto w =
+            b.constant<std::uint8_t>("weights", ElementType::uint8, {channels, 1, 1, channels},
+                                     weights, model::per_tensor(0.006F, 128));
+        const auto out =
+            b.tensor(fmt::format("t{}", i), ElementType::uint8, {1, side, side, channels}, numbers);
+        b.add(model::Op::conv_2d, {last, w, model::absent_tensor}, {out},
+              model::Conv2dOptions{.padding = model::Padding::valid, .stride_h = 1, .stride_w = 1});
+        last = out;
+    }
+    b.output(last);
+    return b.finish().value();
+}
+
+/// Whatever the number of streams, each is cut at the last full stop that it has room for.
+TEST(CompileStreams, LongProgramsAreCutWhereverTheirStopsLie) {
+    std::size_t most_streams = 0;
+    for (const int layers : {150, 500, 900}) {
+        SCOPED_TRACE(layers);
+        const auto compiled = edgetpu::compile(chain_of(layers), {});
+        ASSERT_TRUE(compiled) << compiled.error().message();
+        std::size_t left = 0;
+        for (const auto& op : compiled->operators) left += op.on_chip ? 0 : 1;
+        EXPECT_EQ(left, 0U);
+        for (const auto& executable : packages_of(compiled->model).front().executables)
+            most_streams = std::max(most_streams, executable.bitstreams.size());
+    }
+    EXPECT_GE(most_streams, 6U);
+    const test::Outcome out = test::outcome_of(chain_of(150));
+    EXPECT_EQ(out.problem, "");
+}
+
 /// A sum at the head of a stretch of bands: each tile computes its margins from both operands'
 /// pixels on other tiles.
 TEST(CompileBands, StretchesThatBeginWithTwoOperandsTakeBothMargins) {
@@ -447,6 +488,8 @@ INSTANTIATE_TEST_SUITE_P(
                     RealModel{"data/edgetpu/wild/"
                               "facemesh__face_detection_front_128_full_integer_quant.tflite",
                               75},
+                    // Two programs with the CPU's operators between them, of many streams.
+                    RealModel{"data/edgetpu/wild/mot__yolov10n_full_integer_quant.tflite", 431},
                     RealModel{"data/models/tf2_mobilenet_v2_1.0_224_ptq.tflite", 68},
                     RealModel{"data/models/movenet_single_pose_lightning_ptq.tflite", 97}));
 #endif
