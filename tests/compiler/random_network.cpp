@@ -32,6 +32,12 @@ class Maker : NetworkDraft {
                     zero(), false});
     }
 
+    model::Model run_large() {
+        is_large_ = true;
+        return run({0, draw(90, 260), draw(90, 260), chance(2) ? draw(1, 6) : 4 * draw(1, 6),
+                    scale(), zero(), false});
+    }
+
   private:
     model::Model run(Live in) {
         in.index = builder_.input("in", type(), shape(in), numbers(in));
@@ -51,6 +57,12 @@ class Maker : NetworkDraft {
             &Maker::sum,         &Maker::softmax};
         if (is_small_ && !chance(5))
             return (this->*of_small_images[draw(0, std::size(of_small_images) - 1)])();
+        static constexpr void (Maker::*of_large_images[])() = {
+            &Maker::convolution, &Maker::convolution, &Maker::depthwise, &Maker::depthwise,
+            &Maker::sum,         &Maker::sum,         &Maker::product,   &Maker::maximum,
+            &Maker::difference,  &Maker::joined,      &Maker::pool,      &Maker::padded,
+            &Maker::logistic,    &Maker::slice};
+        if (is_large_) return (this->*of_large_images[draw(0, std::size(of_large_images) - 1)])();
         static constexpr void (Maker::*kinds[])() = {
             &Maker::convolution, &Maker::convolution, &Maker::convolution,
             &Maker::depthwise,   &Maker::depthwise,   &Maker::sum,
@@ -107,7 +119,8 @@ class Maker : NetworkDraft {
             out.c = chance(3) ? draw(60, 300) : chance(6) ? 4 * draw(250, 300) : 64 * draw(1, 6);
             if (kh * kw * in.c * out.c > 500000) return;
         }
-        if (std::int64_t{out.h} * out.w * out.c > 60000) return;
+        if (is_large_ && !by_channel) out.c = 4 * draw(1, 16);
+        if (std::int64_t{out.h} * out.w * out.c > (is_large_ ? 1600000 : 60000)) return;
         const auto layer =
             constants_of(in, out, kh * kw, by_channel,
                          by_channel ? std::vector<std::int32_t>{1, kh, kw, out.c}
@@ -568,13 +581,17 @@ class Maker : NetworkDraft {
                      model::ConcatenationOptions{axis, Activation::none});
     }
 
-    bool is_small_ = false;
+    bool is_small_ = false, is_large_ = false;
 };
 
 }  // namespace
 
 model::Model random_network(unsigned seed) {
     return Maker(seed).run();
+}
+
+model::Model random_network_of_large_images(unsigned seed) {
+    return Maker(seed).run_large();
 }
 
 model::Model random_network_of_small_images(unsigned seed) {

@@ -9,6 +9,8 @@ namespace reef::test {
 [[nodiscard]] model::Model random_network(unsigned seed);
 /// Of up to 9 x 9 pixels and many channels, as networks end.
 [[nodiscard]] model::Model random_network_of_small_images(unsigned seed);
+/// Of 90 x 90 pixels and more: whole tensors do not fit beside one another.
+[[nodiscard]] model::Model random_network_of_large_images(unsigned seed);
 /// One LSTM or two, of few steps.
 [[nodiscard]] model::Model random_recurrent_network(unsigned seed);
 

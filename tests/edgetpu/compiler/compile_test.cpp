@@ -95,6 +95,30 @@ TEST(CompileRandom, NetworksOfSmallImagesGiveTheSameBytes) {
     EXPECT_GE(3 * spread, count);
 }
 
+/// Images of which one or two fill the chip: bands where the network makes them necessary.
+TEST(CompileRandom, NetworksOfLargeImagesGiveTheSameBytes) {
+    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
+    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 60) / 6;
+    std::size_t equal = 0, refused = 0, on_chip = 0, left = 0, banded = 0;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        const auto model = test::random_network_of_large_images(seed);
+        const test::Outcome out = test::outcome_of(model);
+        const bool twice = out.problem.starts_with("finding: reads a second time");
+        EXPECT_TRUE(out.problem.empty() || twice) << "seed " << seed << ": " << out.problem;
+        if (!out.problem.empty() && !twice) keep(model, seed);
+        equal += out.compiled && (out.problem.empty() || twice) ? 1 : 0;
+        refused += out.compiled ? 0 : 1;
+        banded += twice ? 1 : 0;
+        on_chip += out.on_chip;
+        left += out.left;
+    }
+    fmt::print(
+        "seeds {} to {}: {} equal, {} of them in bands that share parameters, {} with nothing for "
+        "the chip; {} operators on the chip, {} left\n",
+        first, first + count - 1, equal, banded, refused, on_chip, left);
+    EXPECT_GE(2 * equal, count);
+}
+
 /// States go on from run to run: of four, each begins where the one before ended.
 TEST(CompileRandom, RecurrentNetworksGiveTheSameBytes) {
     const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
