@@ -110,6 +110,8 @@ template <typename T>
 PreparedKernel quantized_softmax(const OperatorView& op, const SoftmaxShape& shape) {
     const auto in = REEF_TRY(softmax_input(op));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    if (!std::isfinite(in.scale * shape.beta))
+        return fail(Cause::bad_input, "scale times beta is not finite");
     return std::make_unique<QuantizedSoftmax<T>>(shape, in.scale, out);
 }
 

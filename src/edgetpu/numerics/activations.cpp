@@ -22,7 +22,8 @@ struct Sigmoid {
     AffineParameters in;
     float steepness = 1;  ///< a power of two
     T operator()(T value) const {
-        const float real = static_cast<float>(value - in.zero_point) * (steepness * in.scale);
+        // In this order 0 stays 0 whatever the scale.
+        const float real = steepness * static_cast<float>(value - in.zero_point) * in.scale;
         const float y = sigmoid_256(std::clamp(real, -sigmoid_limit, sigmoid_limit));
         return static_cast<T>(std::clamp(round_half_even(y), 0, 255) +
                               std::numeric_limits<T>::min());

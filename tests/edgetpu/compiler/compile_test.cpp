@@ -261,13 +261,13 @@ TEST(CompileStreams, LongProgramsAreCutWhereverTheirStopsLie) {
 /// A sum at the head of a stretch of bands: each tile computes its margins from both operands'
 /// pixels on other tiles.
 TEST(CompileBands, StretchesThatBeginWithTwoOperandsTakeBothMargins) {
+    std::size_t cut = 0;
     for (const model::Op op : {model::Op::add, model::Op::mul, model::Op::maximum}) {
         SCOPED_TRACE(static_cast<int>(op));
         const auto model = test::residual_network(op);
         const auto whole = edgetpu::compile(model, {});
         ASSERT_TRUE(whole) << whole.error().message();
-        std::size_t cut = 0;
-        for (const unsigned eighths : {3U, 5U, 6U}) {
+        for (const unsigned eighths : {5U, 6U, 7U}) {
             const test::Outcome out = test::outcome_of(
                 model,
                 {.most_activation_bytes = whole->programs.front().narrow_bytes * eighths / 8});
@@ -275,8 +275,8 @@ TEST(CompileBands, StretchesThatBeginWithTwoOperandsTakeBothMargins) {
             EXPECT_TRUE(out.problem.empty() || twice) << eighths << " eighths: " << out.problem;
             cut += twice ? 1 : 0;
         }
-        EXPECT_GE(cut, 1U);
     }
+    EXPECT_GE(cut, 3U);
 }
 
 /// The same on a chip that is made too small for them. Bands send their parameters once for each.

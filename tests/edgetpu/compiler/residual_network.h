@@ -10,7 +10,7 @@
 namespace reef::test {
 
 inline model::Model residual_network(model::Op op) {
-    constexpr std::int32_t side = 40, few = 8, many = 64;
+    constexpr std::int32_t side = 28, few = 4, many = 32;
     model::Builder builder("residual");
     const auto numbers = model::per_tensor(0.05F, 120);
     const auto image = [&](const char* name, std::int32_t channels) {
