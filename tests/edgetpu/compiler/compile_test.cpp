@@ -25,15 +25,11 @@
 #include "reef/model/tflite.h"
 #include "reef/runtime/session.h"
 #include "support/compiled_session.h"
+#include "support/drawn_seeds.h"
 #include "support/shared_data.h"
 
 namespace reef {
 namespace {
-
-unsigned from_environment(const char* name, unsigned standard) {
-    const char* text = std::getenv(name);
-    return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : standard;
-}
 
 /// A network that failed, to look at: into the folder REEF_COMPILER_KEEP, if there is one.
 void keep(const model::Model& model, unsigned seed) {
@@ -46,8 +42,7 @@ void keep(const model::Model& model, unsigned seed) {
 
 /// REEF_COMPILER_SEEDS networks from REEF_COMPILER_FIRST on.
 TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
-    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
-    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 350);
+    const auto [first, count] = test::drawn_seeds(350);
     std::size_t equal = 0, refused = 0, on_chip = 0, left = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_network(seed);
@@ -72,8 +67,7 @@ TEST(CompileRandom, NetworksGiveTheBytesOfTheChipsArithmetic) {
 
 /// Layers that are spread over the tiles by channels; every third where the chip is small, too.
 TEST(CompileRandom, NetworksOfSmallImagesGiveTheSameBytes) {
-    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
-    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 60);
+    const auto [first, count] = test::drawn_seeds(60);
     std::size_t spread = 0, equal = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_network_of_small_images(seed);
@@ -97,8 +91,8 @@ TEST(CompileRandom, NetworksOfSmallImagesGiveTheSameBytes) {
 
 /// Images of which one or two fill the chip: bands where the network makes them necessary.
 TEST(CompileRandom, NetworksOfLargeImagesGiveTheSameBytes) {
-    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
-    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 60) / 6;
+    const auto [first, six] = test::drawn_seeds(60);
+    const unsigned count = six / 6;
     std::size_t equal = 0, refused = 0, on_chip = 0, left = 0, banded = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_network_of_large_images(seed);
@@ -121,8 +115,7 @@ TEST(CompileRandom, NetworksOfLargeImagesGiveTheSameBytes) {
 
 /// States go on from run to run: of four, each begins where the one before ended.
 TEST(CompileRandom, RecurrentNetworksGiveTheSameBytes) {
-    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
-    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 20);
+    const auto [first, count] = test::drawn_seeds(20);
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_recurrent_network(seed);
         const test::Outcome out = test::outcome_of(model);
@@ -281,8 +274,7 @@ TEST(CompileBands, StretchesThatBeginWithTwoOperandsTakeBothMargins) {
 
 /// The same on a chip that is made too small for them. Bands send their parameters once for each.
 TEST(CompileRandom, NetworksInBandsGiveTheSameBytes) {
-    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
-    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 60);
+    const auto [first, count] = test::drawn_seeds(60);
     std::size_t banded = 0, refused = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
         const auto model = test::random_network(seed);

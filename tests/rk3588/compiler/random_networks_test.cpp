@@ -11,14 +11,10 @@
 #include "reef/base/file.h"
 #include "reef/model/tflite.h"
 #include "rk3588/compiler/compile.h"
+#include "support/drawn_seeds.h"
 
 namespace reef {
 namespace {
-
-unsigned from_environment(const char* name, unsigned otherwise) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? otherwise : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
-}
 
 struct Counts {
     std::size_t compiled = 0, refused = 0, tensors = 0, on_chip = 0, left = 0;
@@ -75,8 +71,7 @@ void print(const Counts& counts) {
 }
 
 TEST(RandomNpuNetworks, AreTflitesWithinOneTensorByTensor) {
-    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
-    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 120);
+    const auto [first, count] = test::drawn_seeds(120);
     Counts counts;
     for (unsigned seed = first; seed < first + count; ++seed) {
         SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -87,8 +82,7 @@ TEST(RandomNpuNetworks, AreTflitesWithinOneTensorByTensor) {
 }
 
 TEST(RandomNpuNetworks, OfSmallImagesAreTflitesWithinOne) {
-    const unsigned first = from_environment("REEF_COMPILER_FIRST", 1);
-    const unsigned count = from_environment("REEF_COMPILER_SEEDS", 60);
+    const auto [first, count] = test::drawn_seeds(60);
     Counts counts;
     for (unsigned seed = first; seed < first + count; ++seed) {
         SCOPED_TRACE(fmt::format("seed {}", seed));
