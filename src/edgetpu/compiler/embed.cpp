@@ -8,8 +8,6 @@
 namespace reef::edgetpu::lowering {
 namespace {
 
-/// What the vendor's newest compiler asks for.
-constexpr std::int32_t runtime_version = 14;
 constexpr const char* chip_name = "beagle";
 
 SharedBytes shared(std::vector<std::byte> bytes) {
@@ -196,10 +194,10 @@ std::uint64_t token_of(std::span<const Bytes> parts) {
     return token | 1U;
 }
 
-Package package_of(const Plan& plan, Programs programs, std::optional<std::uint64_t> given) {
-    const std::uint64_t token = given ? *given : token_of_all(programs);
+Package package_of(const Plan& plan, Programs programs, const EmbedOptions& options) {
+    const std::uint64_t token = options.token ? *options.token : token_of_all(programs);
     Package package;
-    package.min_runtime_version = runtime_version;
+    package.min_runtime_version = options.runtime_version;
     package.compiler_version = own_compiler_version;
     package.executables.push_back(computing(plan, programs));
     if (programs.caching) package.executables.push_back(caching(programs));

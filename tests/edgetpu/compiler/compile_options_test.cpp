@@ -12,6 +12,7 @@
 #include "edgetpu/compiler/island_network.h"
 #include "edgetpu/compiler/outcome.h"
 #include "reef/edgetpu/compiler.h"
+#include "reef/edgetpu/package.h"
 #include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 #include "support/compiled_session.h"
@@ -204,6 +205,52 @@ TEST(Compile, TakesWhatTheVendorTakesOfAnImageOf640) {
     ASSERT_TRUE(compiled) << compiled.error().message();
     EXPECT_GE(std::ranges::count_if(compiled->operators, [](const auto& op) { return op.on_chip; }),
               230);
+}
+
+/// The version that the programs of a compiled model ask for.
+std::int32_t runtime_of(const model::Model& model) {
+    for (const auto& op : model.subgraphs.front().operators)
+        if (edgetpu::is_compiled(op)) return edgetpu::package_of(op).value().min_runtime_version;
+    return 0;
+}
+
+model::Model one_copy(ElementType type) {
+    model::Builder builder("copy");
+    const std::vector<std::int32_t> shape{1, 8, 8, 16};
+    const auto in = builder.input("in", type, shape, model::per_tensor(0.05F, 10));
+    const auto out = builder.tensor("out", type, shape, model::per_tensor(0.05F, 10));
+    builder.add(model::Op::relu, {in}, {out});
+    builder.output(out);
+    return builder.finish().value();
+}
+
+/// A runtime is asked for that is known to take what the program has.
+TEST(Compile, RuntimeVersionsAreThoseThatAreAskedForWhereTheyAreEnough) {
+    const auto with = [](const model::Model& model, const char* version,
+                         edgetpu::CompileOptions options = {}) {
+        options.settings["runtime_version"] = version;
+        return edgetpu::compile(model, options);
+    };
+    const auto plain = one_copy(ElementType::uint8), is_signed = one_copy(ElementType::int8);
+    EXPECT_EQ(runtime_of(edgetpu::compile(plain, {}).value().model), 14);
+    for (const auto& version : edgetpu::runtime_versions())
+        EXPECT_EQ(runtime_of(with(plain, version.c_str()).value().model), std::stoi(version));
+    EXPECT_EQ(runtime_of(with(is_signed, "12").value().model), 12);
+    const auto refused = with(is_signed, "11");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().cause, Cause::unsupported);
+    EXPECT_EQ(refused.error().what,
+              "signed values of 'in' are known of runtime version 12 and newer ones, not of 11");
+    const auto spilled = with(test::random_network(90), "13", {.settings = {{"spill", "always"}}});
+    ASSERT_FALSE(spilled);
+    EXPECT_NE(spilled.error().what.find("scratch memory"), std::string::npos);
+    Chain chain({1, 8, 8, 16});
+    chain.conv(16, 3);
+    const auto streamed = with(chain.finish(), "10", {.stream_parameters = true});
+    ASSERT_FALSE(streamed);
+    EXPECT_NE(streamed.error().what.find("come with every inference"), std::string::npos);
+    for (const char* none : {"9", "15", "13.5", ""})
+        EXPECT_EQ(with(plain, none).error().cause, Cause::bad_argument) << none;
 }
 
 TEST(Compile, RefusesWhatIsCompiledAlready) {
