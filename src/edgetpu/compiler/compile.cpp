@@ -178,10 +178,10 @@ class Backend final : public compiler::Backend {
             std::set<std::string> names;
             for (const auto& port : *ports) {
                 const auto& name = graph.values[port.tensor].name;
-                if (name.empty() || !names.insert(name).second)
+                if (!names.insert(name).second)
                     return fail(Cause::unsupported,
-                                fmt::format("two tensors at the program's border are called '{}', "
-                                            "or one has no name",
+                                fmt::format("an input and an output of the model are called '{}', "
+                                            "and one program reads or writes both",
                                             name),
                                 {}, "give each tensor a name of its own");
             }

@@ -253,6 +253,41 @@ TEST(Compile, RuntimeVersionsAreThoseThatAreAskedForWhereTheyAreEnough) {
         EXPECT_EQ(with(plain, none).error().cause, Cause::bad_argument) << none;
 }
 
+/// Two programs around an operator of the CPU, so that inner tensors are at borders, too.
+model::Model two_programs_of(const std::vector<std::string>& names) {
+    model::Builder builder("names");
+    const std::vector<std::int32_t> shape{1, 8, 8, 16};
+    const auto quantised = model::per_tensor(0.05F, 10);
+    std::vector<model::TensorIndex> t{
+        builder.input(names[0], ElementType::uint8, shape, quantised),
+        builder.input(names[1], ElementType::uint8, shape, quantised)};
+    const auto unit = model::per_tensor(1.0F / 128, 128);
+    for (std::size_t i = 2; i < names.size(); ++i)
+        t.push_back(builder.tensor(names[i], ElementType::uint8, shape, i == 2 ? quantised : unit));
+    builder.add(model::Op::add, {t[0], t[1]}, {t[2]}, model::AddOptions{});
+    builder.add(model::Op::l2_normalization, {t[2]}, {t[3]}, model::L2NormOptions{});
+    builder.add(model::Op::relu6, {t[3]}, {t[4]});
+    builder.output(t[4]);
+    return builder.finish().value();
+}
+
+/// A program's layers are found by their names.
+TEST(Compile, TensorsNeedNoNamesOfTheirOwn) {
+    const edgetpu::CompileOptions both{.most_programs = 2, .keep_islands = true};
+    for (const auto& names : std::vector<std::vector<std::string>>{
+             {"a", "b", "c", "d", "a"}, {"a", "a", "a", "a", "a"}, {"", "", "", "", ""}}) {
+        const auto model = two_programs_of(names);
+        const test::Outcome out = test::outcome_of(model, both);
+        EXPECT_EQ(out.problem + out.refusal, "");
+        EXPECT_EQ(out.on_chip, 2U);
+        const auto compiled = edgetpu::compile(model, both).value();
+        EXPECT_EQ(compiled.programs.size(), 2U);
+        const auto& graph = compiled.model.subgraphs.front();
+        const auto& last = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+        EXPECT_EQ(last.name, names[0].empty() ? "tensor_4" : "a");
+    }
+}
+
 TEST(Compile, RefusesWhatIsCompiledAlready) {
     const auto once = edgetpu::compile(test::random_network(7), {});
     ASSERT_TRUE(once) << once.error().message();
