@@ -127,6 +127,9 @@ TEST_F(CompileVerbTest, PrintsWhatAPassLeaves) {
                 StartsWith("0 "));
     EXPECT_THAT(expect_ok({"compile", plain, "--target", "edgetpu", "--print-after", "emit"}),
                 HasSubstr("halt last=1"));
+    EXPECT_THAT(expect_ok({"compile", plain, "--target", "edgetpu", "--print-after", "embed"}),
+                AllOf(StartsWith("package for runtime 14"), HasSubstr("EXECUTION_ONLY 'model'"),
+                      HasSubstr("PARAMETER_CACHING 'parameters'"), HasSubstr("  out '")));
 }
 
 TEST_F(CompileVerbTest, PrintsWhatAPassFinds) {

@@ -288,6 +288,7 @@ class Backend final : public compiler::Backend {
         Package package = package_of(plan, std::move(programs), embedding);
         REEF_CHECK(lowering::check_runtime(package));
         REEF_CHECK(check(package));
+        passes.print(pass::embed, [&] { return lowering::to_text(package); });
         REEF_CHECK(report(plan, program, package, cached));
         return package;
     }

@@ -17,4 +17,7 @@ struct EmbedOptions {
 [[nodiscard]] Package package_of(const Plan& plan, Programs programs,
                                  const EmbedOptions& options = {});
 
+/// What each executable holds. For people.
+[[nodiscard]] std::string to_text(const Package& package);
+
 }  // namespace reef::edgetpu::lowering
