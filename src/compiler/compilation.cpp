@@ -7,6 +7,8 @@
 #include <array>
 #include <iterator>
 
+#include "reef/model/names.h"
+
 namespace reef::compiler {
 namespace {
 
@@ -145,7 +147,9 @@ Result<Lowered> compile(const model::Model& model, Backend& backend,
     Passes passes(with_common_passes(own), options);
     REEF_CHECK(passes.check());
     REEF_CHECK(passes.begin(pass::read));
-    const Graph read = read_graph(model);
+    // What programs hold finds its tensors by their names.
+    const std::optional<model::Model> named = model::with_distinct_names(model);
+    const Graph read = read_graph(named ? *named : model);
     // Each attempt has fewer operators for the chip.
     for (Excluded excluded;;) {
         Excluded left;

@@ -72,7 +72,7 @@ struct Convolution {
     std::int32_t weight_zero = 0;      ///< one for all channels
     std::vector<std::int32_t> biases;  ///< one per output channel
     /// Empty, or what is added to each output channel, of which biases hold whole steps: a constant
-    /// that SUB takes off.
+    /// that ADD adds or SUB takes off.
     std::vector<double> offsets{};
 
     [[nodiscard]] bool per_channel() const { return weight_scales.size() > 1; }

@@ -71,7 +71,12 @@ class GraphReader {
     Read blocks(const Operator& op) const;
     Read sum(const Operator& op) const;
     Read product(const Operator& op) const;
-    Read product_with(const Operator& op, const Tensor& factor) const;
+    /// `at`: which input is the constant.
+    Read product_with(const Operator& op, std::size_t at) const;
+    Read shifted(const Operator& op, std::size_t at, std::int32_t sign,
+                 Activation activation) const;
+    /// Which of two inputs is a constant, where one of them is.
+    [[nodiscard]] std::optional<std::size_t> constant_of_pair(const Operator& op) const;
     Read difference(const Operator& op) const;
     Read maximum(const Operator& op) const;
     Read minimum(const Operator& op) const;

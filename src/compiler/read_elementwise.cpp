@@ -91,22 +91,30 @@ std::vector<std::uint8_t> GraphReader::bytes_of(const Tensor& constant) const {
     return bytes;
 }
 
+std::optional<std::size_t> GraphReader::constant_of_pair(const Operator& op) const {
+    if (op.inputs.size() != 2 || is_constant(op.inputs[0]) == is_constant(op.inputs[1]))
+        return std::nullopt;
+    return is_constant(op.inputs[0]) ? 0 : 1;
+}
+
 Read GraphReader::sum(const Operator& op) const {
+    if (const auto at = constant_of_pair(op))
+        return shifted(op, *at, 1, options<model::AddOptions>(op).activation);
     if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
     return Sum{options<model::AddOptions>(op).activation};
 }
 
 Read GraphReader::product(const Operator& op) const {
-    if (op.inputs.size() == 2 && is_constant(op.inputs[1]))
-        return product_with(op, tensor(op.inputs[1]));
+    if (const auto at = constant_of_pair(op)) return product_with(op, *at);
     if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
     return Product{options<model::MulOptions>(op).activation};
 }
 
 /// A constant per channel is part of the scales; one for all, or of one pixel, is weights. Both
 /// come to the vendor's scale where they can be told apart.
-Read GraphReader::product_with(const Operator& op, const Tensor& factor) const {
-    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
+Read GraphReader::product_with(const Operator& op, std::size_t at) const {
+    const Tensor &factor = tensor(op.inputs[at]), &image = tensor(op.inputs[1 - at]);
+    const Value &in = value(op.inputs[1 - at]), &out = value(op.outputs[0]);
     const auto numbers = numbers_of(factor);
     if (!numbers) return std::unexpected("its constant has not 8 bits and one scale");
     if (!in.same_shape(out)) return disagree();
@@ -121,8 +129,7 @@ Read GraphReader::product_with(const Operator& op, const Tensor& factor) const {
         return conv;
     }
     const bool by_element = bytes.size() != 1 && !is_by_channel(factor, in);
-    if (by_element && !has_every_element(factor, tensor(op.inputs[0])))
-        return std::unexpected(odd_constant);
+    if (by_element && !has_every_element(factor, image)) return std::unexpected(odd_constant);
     const Value pixel = by_element ? flat(in) : in;
     Convolution conv = of_each_channel(
         pixel, activation,
@@ -134,32 +141,34 @@ Read GraphReader::product_with(const Operator& op, const Tensor& factor) const {
     return by_element ? Read(ByElement{std::move(conv)}) : Read(std::move(conv));
 }
 
-/// A constant is taken off as a whole number of the input's steps.
 Read GraphReader::difference(const Operator& op) const {
-    if (op.inputs.size() != 2 || !is_constant(op.inputs[1])) {
-        if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
-        return Difference{options<model::SubOptions>(op).activation};
-    }
-    const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
-    const Tensor& constant = tensor(op.inputs[1]);
+    const auto activation = options<model::SubOptions>(op).activation;
+    if (constant_of_pair(op) == std::size_t{1}) return shifted(op, 1, -1, activation);
+    if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
+    return Difference{activation};
+}
+
+/// A constant is added, or taken off, as a whole number of the input's steps.
+Read GraphReader::shifted(const Operator& op, std::size_t at, std::int32_t sign,
+                          Activation activation) const {
+    const Tensor &constant = tensor(op.inputs[at]), &image = tensor(op.inputs[1 - at]);
+    const Value &in = value(op.inputs[1 - at]), &out = value(op.outputs[0]);
     const auto numbers = numbers_of(constant);
     if (!numbers) return std::unexpected("its constant has not 8 bits and one scale");
     if (!in.same_shape(out)) return disagree();
     const auto bytes = bytes_of(constant);
     const bool by_element = bytes.size() != 1 && !is_by_channel(constant, in);
-    if (by_element && !has_every_element(constant, tensor(op.inputs[0])))
-        return std::unexpected(odd_constant);
+    if (by_element && !has_every_element(constant, image)) return std::unexpected(odd_constant);
     if (in.scale != out.scale) return std::unexpected("it changes the scale");
     const double steps = static_cast<double>(numbers->scale) / static_cast<double>(in.scale);
     if (!(steps < 0x1p20)) return std::unexpected("its constant's scale is too large");
     const Value pixel = by_element ? flat(in) : in;
-    Convolution conv =
-        of_each_channel(pixel, options<model::SubOptions>(op).activation, ones(pixel));
+    Convolution conv = of_each_channel(pixel, activation, ones(pixel));
     conv.weight_zero = middle;
     for (std::size_t c = 0; c < conv.biases.size(); ++c) {
         const std::int32_t value = bytes[bytes.size() == 1 ? 0 : c] - numbers->zero;
-        conv.biases[c] = -static_cast<std::int32_t>(std::nearbyint(value * steps));
-        conv.offsets.push_back(-static_cast<double>(numbers->scale) * value);
+        conv.biases[c] = sign * static_cast<std::int32_t>(std::nearbyint(value * steps));
+        conv.offsets.push_back(sign * static_cast<double>(numbers->scale) * value);
     }
     return by_element ? Read(ByElement{std::move(conv)}) : Read(std::move(conv));
 }

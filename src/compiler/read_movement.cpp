@@ -82,8 +82,11 @@ Read GraphReader::pad(const Operator& op) const {
     if (op.inputs.size() != 2) return disagree();
     const auto widths = constant<std::int32_t>(op.inputs[1], ElementType::int32);
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
-    if (!widths || widths->size() != 8) return std::unexpected("its widths are no constant of 4x2");
-    const auto& p = *widths;
+    const std::size_t rank = tensor(op.inputs[0]).shape.size();
+    if (!widths || widths->size() != 2 * rank || rank > 4)
+        return std::unexpected("its widths are no constant of two for each dimension");
+    std::array<std::int32_t, 8> p{};
+    std::ranges::copy_backward(*widths, p.end());
     if (p[0] != 0 || p[1] != 0 || p[6] != 0)
         return std::unexpected("it pads in front of the channels");
     if (std::ranges::any_of(p, [](auto n) { return n < 0 || n > 4096; }) ||

@@ -260,14 +260,31 @@ void pairs(Samples& s, Op op, const Options& options, bool one_scale = false) {
     });
 }
 
+/// The constant in front, and where the scale stays.
+void pairs_with_constants(Samples& s, Op op, const Options& options, float scale) {
+    for (const Shape& shape : {Shape{1}, Shape{depth}, image}) {
+        const std::string what = shape.size() == 4 ? " image"
+                                 : shape[0] == 1   ? ""
+                                                   : " for each channel";
+        s.add(op, "a constant" + what + " in front", [&](Network& n) {
+            n.add(op, {n.bytes(shape), n.in(image)}, {n.out(image, scale)}, options);
+        });
+    }
+}
+
 void add_pairs(Samples& s) {
     pairs(s, Op::add, AddOptions{});
     s.add(Op::add, "two tensors, RELU", [](Network& n) {
         n.add(Op::add, {n.in(image), n.in(image)}, {n.out(image)},
               AddOptions{Activation::relu, true});
     });
+    s.add(Op::add, "a constant for each channel, one scale", [](Network& n) {
+        n.add(Op::add, {n.in(image), n.bytes({depth})}, {n.out(image, in_scale)}, AddOptions{});
+    });
+    pairs_with_constants(s, Op::add, AddOptions{}, in_scale);
     pairs(s, Op::sub, SubOptions{});
     pairs(s, Op::mul, MulOptions{});
+    pairs_with_constants(s, Op::mul, MulOptions{}, 2 * out_scale);
     pairs(s, Op::maximum, {}, true);
     pairs(s, Op::minimum, {}, true);
     s.add(Op::squared_difference, "two tensors", [](Network& n) {
@@ -378,6 +395,16 @@ void add_movements(Samples& s) {
             n.add(Op::pad, {n.in(image), n.ints(widths, Shape{4, 2})}, {n.same(to)});
         });
     };
+    const auto pad_fewer = [&](std::string variant, const Shape& from, const Shape& widths,
+                               const Shape& to) {
+        s.add(Op::pad, std::move(variant), [&](Network& n) {
+            const auto rank = static_cast<std::int32_t>(from.size());
+            n.add(Op::pad, {n.in(from), n.ints(widths, Shape{rank, 2})}, {n.same(to)});
+        });
+    };
+    pad_fewer("of three dimensions", {side, side, depth}, {1, 2, 1, 0, 0, 0},
+              {side + 3, side + 1, depth});
+    pad_fewer("of two dimensions", {8, depth}, {1, 2, 0, 4}, {11, depth + 4});
     pad("rows and columns", {0, 0, 1, 2, 1, 0, 0, 0}, {1, side + 3, side + 1, depth});
     pad("channels behind the others", {0, 0, 0, 0, 0, 0, 0, 3}, {1, side, side, depth + 3});
     pad("channels before the others", {0, 0, 0, 0, 0, 0, 3, 0}, {1, side, side, depth + 3});

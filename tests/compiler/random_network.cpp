@@ -208,14 +208,28 @@ class Maker : NetworkDraft {
         const float size = std::uniform_real_distribution<float>(0.004F, 0.01F)(random_);
         const auto factor = constant_like(in, single, size);
         const auto to = made({0, in.h, in.w, in.c, in.scale * 0.7F, zero(), false});
-        builder_.add(Op::mul, {in.index, factor}, {to}, model::MulOptions{activation()});
+        builder_.add(Op::mul, in_any_order(in.index, factor), {to},
+                     model::MulOptions{activation()});
     }
     void shifted() {
         const Live in = any();
         touch(in);
         const auto constant = constant_like(in, chance(2), in.scale * 0.37F);
         const auto to = made({0, in.h, in.w, in.c, in.scale, zero(), false});
-        builder_.add(Op::sub, {in.index, constant}, {to}, model::SubOptions{activation(), true});
+        shift(in.index, constant, to);
+    }
+    /// Less the constant, or with it.
+    void shift(TensorIndex in, TensorIndex constant, TensorIndex to) {
+        if (in % 2 == 0)
+            builder_.add(Op::sub, {in, constant}, {to}, model::SubOptions{activation(), true});
+        else
+            builder_.add(Op::add, in_any_order(in, constant), {to},
+                         model::AddOptions{activation(), true});
+    }
+    /// Without a draw, so that what follows stays.
+    static std::vector<TensorIndex> in_any_order(TensorIndex in, TensorIndex constant) {
+        if (constant % 3 == 0) return {constant, in};
+        return {in, constant};
     }
     /// Times a constant of its own for each element, or less one.
     void with_image() {
@@ -227,9 +241,10 @@ class Maker : NetworkDraft {
         const float scale = times ? in.scale * 0.7F : in.scale;
         const auto to = made({0, in.h, in.w, in.c, scale, zero(), false});
         if (times)
-            builder_.add(Op::mul, {in.index, image}, {to}, model::MulOptions{activation()});
+            builder_.add(Op::mul, in_any_order(in.index, image), {to},
+                         model::MulOptions{activation()});
         else
-            builder_.add(Op::sub, {in.index, image}, {to}, model::SubOptions{activation(), true});
+            shift(in.index, image, to);
     }
     TensorIndex constant_like(const Live& in, bool single, float scale) {
         return constant_of(single ? std::vector<std::int32_t>{} : std::vector{in.c}, scale);

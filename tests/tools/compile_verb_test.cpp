@@ -127,6 +127,9 @@ TEST_F(CompileVerbTest, PrintsWhatAPassLeaves) {
                 StartsWith("0 "));
     EXPECT_THAT(expect_ok({"compile", plain, "--target", "edgetpu", "--print-after", "emit"}),
                 HasSubstr("halt last=1"));
+    EXPECT_THAT(expect_ok({"compile", plain, "--target", "edgetpu", "--print-after", "embed"}),
+                AllOf(StartsWith("package for runtime 14"), HasSubstr("EXECUTION_ONLY 'model'"),
+                      HasSubstr("PARAMETER_CACHING 'parameters'"), HasSubstr("  out '")));
 }
 
 TEST_F(CompileVerbTest, PrintsWhatAPassFinds) {
@@ -275,6 +278,13 @@ TEST_F(CompileVerbTest, CommandOfTheVendorsFormWritesModelAndLog) {
                                 HasSubstr("Mapped to Edge TPU")));
     EXPECT_TRUE(exists("net_edgetpu.log"));
     EXPECT_THAT(expect_ok({"disasm", compiled, "--check"}), HasSubstr("all rules kept"));
+    EXPECT_THAT(expect_ok({"inspect", compiled}), HasSubstr("for runtime 14 or newer"));
+    EXPECT_EQ(test::run_process({REEF_EDGETPU_COMPILER, "-m", "13", "-o", folder, plain}).exit_code,
+              0);
+    EXPECT_THAT(expect_ok({"inspect", compiled}), HasSubstr("for runtime 13 or newer"));
+    const auto older = test::run_process({REEF_EDGETPU_COMPILER, "-m", "9", "-o", folder, plain});
+    EXPECT_EQ(older.exit_code, 1);
+    EXPECT_THAT(older.err, HasSubstr("programs for runtime version '9'"));
     const auto divided = test::run_process({REEF_EDGETPU_COMPILER, "-n", "2", "-o", folder, plain});
     EXPECT_EQ(divided.exit_code, 0) << divided.err;
     EXPECT_TRUE(exists("net_segment_1_of_2_edgetpu.tflite"));

@@ -22,7 +22,12 @@ struct Options {
     std::string folder = ".";
     bool show_operations = false;
     std::size_t segments = 1;
-    int runtime_version = 14;
+    std::string runtime_version = "14";
+
+    /// Scripts expect one program of each model.
+    [[nodiscard]] edgetpu::CompileOptions settings() const {
+        return {.most_programs = 1, .settings = {{"runtime_version", runtime_version}}};
+    }
 };
 
 std::string size_text(std::size_t bytes) {
@@ -114,23 +119,21 @@ std::string stem_of(const std::string& path) {
     return std::filesystem::path(path).stem().string();
 }
 
-/// Scripts expect one program of each model.
-const edgetpu::CompileOptions as_the_vendor{.most_programs = 1};
-
 /// Names as the vendor's compiler gives them: NAME_segment_0_of_2_edgetpu.tflite.
 Status compile_segments(const Options& options) {
     const auto begin = std::chrono::steady_clock::now();
     const std::string& path = options.models.front();
     const auto model = REEF_TRY(model::load_tflite(path));
-    const auto cost = [](const model::Model& part) -> Result<double> {
-        return REEF_TRY(edgetpu::compile(part, as_the_vendor)).seconds();
+    const auto cost = [&](const model::Model& part) -> Result<double> {
+        return REEF_TRY(edgetpu::compile(part, options.settings())).seconds();
     };
     const auto ranges = REEF_TRY(in_place(chip::segments_of(model, options.segments, cost), path));
     std::vector<Job> jobs;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         const auto part = REEF_TRY(in_place(model::part_of(model, ranges[i]), path));
         jobs.push_back({path, fmt::format("{}_segment_{}_of_{}", stem_of(path), i, ranges.size()),
-                        REEF_TRY(in_place(edgetpu::compile(part, as_the_vendor), path)), begin});
+                        REEF_TRY(in_place(edgetpu::compile(part, options.settings()), path)),
+                        begin});
     }
     for (const Job& job : jobs) REEF_CHECK(write(job, options));
     return {};
@@ -144,11 +147,11 @@ Status compile(const Options& options) {
     for (const auto& path : options.models) models.push_back(REEF_TRY(model::load_tflite(path)));
     if (models.size() == 1)
         return write({options.models.front(), stem_of(options.models.front()),
-                      REEF_TRY(in_place(edgetpu::compile(models.front(), as_the_vendor),
+                      REEF_TRY(in_place(edgetpu::compile(models.front(), options.settings()),
                                         options.models.front())),
                       begin},
                      options);
-    auto together = REEF_TRY(edgetpu::compile_together(models, as_the_vendor));
+    auto together = REEF_TRY(edgetpu::compile_together(models, options.settings()));
     for (std::size_t i = 0; i < together.size(); ++i)
         REEF_CHECK(
             write({options.models[i], stem_of(options.models[i]), std::move(together[i]), begin},
@@ -160,10 +163,6 @@ Status refuse(const Options& options) {
     if (options.segments != 1 && options.models.size() != 1)
         return fail(Cause::bad_argument, "one model is divided into segments, not several", {},
                     "give one model, or leave out -n");
-    if (options.runtime_version < 12 || options.runtime_version > 14)
-        return fail(Cause::unsupported,
-                    fmt::format("programs for runtime version {}", options.runtime_version), {},
-                    "programs are as those for versions 12 to 14");
     return {};
 }
 
@@ -179,7 +178,8 @@ int run(int argc, char** argv) {
     app.add_option("-n,--num_segments", options.segments,
                    "Segments of a pipeline, one for each chip (default: 1)")
         ->check(CLI::Range(1, 1000));
-    app.add_option("-m,--min_runtime_version", options.runtime_version, "12 to 14 (default)");
+    app.add_option("-m,--min_runtime_version", options.runtime_version,
+                   "Oldest runtime that takes the programs: 10 to 14 (default)");
     app.set_version_flag("-v,--version",
                          "Edge TPU Compiler version 16.0 compatible, reef " REEF_VERSION);
     app.footer("Example:\n  reef-edgetpu-compiler -s -o out mobilenet.tflite");

@@ -94,6 +94,10 @@ struct Gain {
 /// touches them. "never"; "needed", where a network fits neither whole nor in bands, which holds
 /// without the setting, too; "faster", also in place of bands where the estimate is less; "always".
 [[nodiscard]] std::vector<std::string> spillings();
+/// What CompileOptions::settings' "runtime_version" may be: the oldest runtime of the vendor's that
+/// takes the programs, "10" to "14". Without the setting the newest. What an older one is not known
+/// to take is refused by name.
+[[nodiscard]] std::vector<std::string> runtime_versions();
 /// "read", "legalise", "partition", "tile", ...
 [[nodiscard]] std::vector<std::string_view> compiler_passes();
 

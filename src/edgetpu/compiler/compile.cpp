@@ -178,10 +178,10 @@ class Backend final : public compiler::Backend {
             std::set<std::string> names;
             for (const auto& port : *ports) {
                 const auto& name = graph.values[port.tensor].name;
-                if (name.empty() || !names.insert(name).second)
+                if (!names.insert(name).second)
                     return fail(Cause::unsupported,
-                                fmt::format("two tensors at the program's border are called '{}', "
-                                            "or one has no name",
+                                fmt::format("an input and an output of the model are called '{}', "
+                                            "and one program reads or writes both",
                                             name),
                                 {}, "give each tensor a name of its own");
             }
@@ -212,7 +212,7 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(place_parameters(plan, options_.stream_parameters));
         auto programs = REEF_TRY(emitted(plan, {.only_computing = true}));
         constexpr std::uint64_t no_token = 0;
-        return estimate(package_of(plan, std::move(programs), no_token));
+        return estimate(package_of(plan, std::move(programs), {.token = no_token}));
     }
     /// Where rows of layers that are spread and rows of those that are sent ahead do not fit beside
     /// one another: the faster of the two.
@@ -262,6 +262,8 @@ class Backend final : public compiler::Backend {
         Plan plan = lowering::tile(graph, program);
         plan.improvements = REEF_TRY(improvements_of(options_));
         const Spilling spilling = REEF_TRY(spilling_of(options_));
+        lowering::EmbedOptions embedding{.runtime_version =
+                                             REEF_TRY(lowering::runtime_version_of(options_))};
         if (sharing_ != nullptr) plan.beside = sharing_->rows;
         if (options_.most_activation_bytes != 0)
             plan.most_narrow_bytes = static_cast<std::uint32_t>(
@@ -282,9 +284,11 @@ class Backend final : public compiler::Backend {
         });
         REEF_CHECK(passes.begin(pass::embed));
         const std::size_t cached = programs.cached.size();
-        Package package = package_of(plan, std::move(programs),
-                                     sharing_ == nullptr ? std::nullopt : sharing_->token);
+        if (sharing_ != nullptr) embedding.token = sharing_->token;
+        Package package = package_of(plan, std::move(programs), embedding);
+        REEF_CHECK(lowering::check_runtime(package));
         REEF_CHECK(check(package));
+        passes.print(pass::embed, [&] { return lowering::to_text(package); });
         REEF_CHECK(report(plan, program, package, cached));
         return package;
     }
@@ -476,6 +480,13 @@ std::vector<std::string> improvements() {
 
 std::vector<std::string> spillings() {
     return {spilling_names.begin(), spilling_names.end()};
+}
+
+std::vector<std::string> runtime_versions() {
+    std::vector<std::string> names;
+    for (std::int32_t v = lowering::oldest_runtime; v <= lowering::newest_runtime; ++v)
+        names.push_back(std::to_string(v));
+    return names;
 }
 
 /// Several programs of a model take turns like several models: each would evict the others'

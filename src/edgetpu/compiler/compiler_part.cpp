@@ -106,11 +106,12 @@ std::optional<chip::VendorCompiler> CompilerPart::vendor() const {
 
 namespace {
 
-constexpr std::string_view without = "without", gains = "gains", spill = "spill";
+constexpr std::string_view without = "without", gains = "gains", spill = "spill",
+                           runtime_version = "runtime_version";
 
 Status check_settings(const chip::CompileOptions& options) {
     for (const auto& [name, value] : options.settings)
-        if (name != without && name != gains && name != spill)
+        if (name != without && name != gains && name != spill && name != runtime_version)
             return fail(Cause::bad_argument, fmt::format("no setting '{}'", name));
     return {};
 }
@@ -181,6 +182,11 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
                          "those that a network does not fit without (needed), also where that is "
                          "estimated to be faster than bands, all, or none",
              .choices = spillings()},
+            {.name = std::string(runtime_version),
+             .sentence = "The oldest runtime of the vendor's that takes the program: 10 to 14, the "
+                         "default. Signed values and streamed parameters need 12, tensors in the "
+                         "host's memory 14",
+             .choices = runtime_versions()},
             {.name = std::string(gains),
              .sentence = "Compile again without each of those passes, and print the estimates"}};
 }

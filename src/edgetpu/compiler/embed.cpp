@@ -1,5 +1,7 @@
 #include "edgetpu/compiler/embed.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "edgetpu/package/own_compiler.h"
@@ -8,8 +10,6 @@
 namespace reef::edgetpu::lowering {
 namespace {
 
-/// What the vendor's newest compiler asks for.
-constexpr std::int32_t runtime_version = 14;
 constexpr const char* chip_name = "beagle";
 
 SharedBytes shared(std::vector<std::byte> bytes) {
@@ -196,15 +196,39 @@ std::uint64_t token_of(std::span<const Bytes> parts) {
     return token | 1U;
 }
 
-Package package_of(const Plan& plan, Programs programs, std::optional<std::uint64_t> given) {
-    const std::uint64_t token = given ? *given : token_of_all(programs);
+Package package_of(const Plan& plan, Programs programs, const EmbedOptions& options) {
+    const std::uint64_t token = options.token ? *options.token : token_of_all(programs);
     Package package;
-    package.min_runtime_version = runtime_version;
+    package.min_runtime_version = options.runtime_version;
     package.compiler_version = own_compiler_version;
     package.executables.push_back(computing(plan, programs));
     if (programs.caching) package.executables.push_back(caching(programs));
     for (Executable& e : package.executables) e.parameter_caching_token = token;
     return package;
+}
+
+std::string to_text(const Package& package) {
+    std::string text = fmt::format("package for runtime {}, by {}\n", package.min_runtime_version,
+                                   package.compiler_version);
+    for (const Executable& e : package.executables) {
+        text += fmt::format("{} '{}': token {:#018x}, {} bytes of parameters", to_string(e.type),
+                            e.name, e.parameter_caching_token, e.parameters.size());
+        if (e.type == ExecutableType::execution_only)
+            text += fmt::format(", {} bytes of each tile, {} of scratch memory",
+                                e.used_narrow_memory_bytes_per_tile, e.scratch_size_bytes);
+        text += fmt::format(", {} hints\n", e.dma_hints ? e.dma_hints->hints.size() : 0);
+        for (const auto& stream : e.bitstreams)
+            text += fmt::format("  stream: {} bytes of instructions, {} fields for addresses\n",
+                                stream.instructions.size(), stream.field_offsets.size());
+        const auto add = [&](const char* what, const std::vector<Layer>& layers) {
+            for (const Layer& l : layers)
+                text += fmt::format("  {} '{}': {}x{}x{}, {} bytes\n", what, l.name, l.y_dim,
+                                    l.x_dim, l.z_dim, l.size_bytes);
+        };
+        add("in", e.inputs);
+        add("out", e.outputs);
+    }
+    return text;
 }
 
 }  // namespace reef::edgetpu::lowering

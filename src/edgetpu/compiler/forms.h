@@ -18,7 +18,7 @@ struct UnprovenInstruction {
 };
 [[nodiscard]] Result<std::optional<UnprovenInstruction>> first_unproven(const Emitter& code);
 
-/// Why a part of a program has instructions of forms of its own.
+/// Why a part of a program, or any (without a name), has instructions of forms of its own.
 struct FormReason {
     std::string_view part, instruction, reason;
 };

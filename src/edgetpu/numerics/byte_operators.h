@@ -20,11 +20,11 @@ namespace reef::edgetpu::numerics {
     return is_byte(type) ? type : none;
 }
 
-/// Whether the second operand is a constant per channel of the first.
-[[nodiscard]] inline bool is_by_channel(const cpu::OperatorView& op) {
-    const auto &a = op.input(0).shape, &b = op.input(1).shape;
-    return !op.constant(1).empty() && !a.empty() && !b.empty() && a.back() == b.back() &&
-           op.input(1).element_count() == a.back();
+/// Whether one operand, by its number, is a constant per channel of the other.
+[[nodiscard]] inline bool is_by_channel(const cpu::OperatorView& op, std::size_t at = 1) {
+    const auto &a = op.input(1 - at).shape, &b = op.input(at).shape;
+    return !op.constant(at).empty() && !a.empty() && !b.empty() && a.back() == b.back() &&
+           op.input(at).element_count() == a.back();
 }
 
 }  // namespace reef::edgetpu::numerics

@@ -62,36 +62,59 @@ PreparedKernel sum_kernel(const OperatorView& op, const char* name, Broadcast br
 }
 
 /// SUB of a constant, which the chip adds as a whole number of the input's steps. How it
-/// rounds that number was seen in one operator only, where it is 127.5 and becomes 128.
+/// rounds that number was seen in one operator only, where it is 127.5 and becomes 128. ADD of one,
+/// which no known program has, is taken to be the same with the other sign.
 template <typename T>
-struct Difference {
+struct Shift {
     FloatRequantisation requantise;
     float scale = 1;
     std::int32_t zero_a = 0, zero_b = 0;
-    double steps = 1;  ///< of a per step of b
+    double steps = 1;  ///< of a per step of b, which ADD adds
     T operator()(T a, T b) const {
         const auto constant = static_cast<std::int32_t>(std::nearbyint((b - zero_b) * steps));
-        return static_cast<T>(requantise(a - zero_a - constant, scale));
+        return static_cast<T>(requantise(a - zero_a + constant, scale));
     }
 };
 
+/// The second operand in front.
+template <typename Operation>
+struct Swapped {
+    Operation operation;
+    template <typename T>
+    T operator()(T a, T b) const {
+        return operation(b, a);
+    }
+};
+
+/// Which input is the constant: the second, unless the first alone is one.
+std::size_t constant_at(const OperatorView& op) {
+    return op.constant(1).empty() && !op.constant(0).empty() ? 0 : 1;
+}
+
+template <typename T, typename Operation>
+PreparedKernel with_constant(std::size_t at, const char* name, Broadcast broadcast,
+                             const Operation& operation) {
+    if (at == 0) return binary_kernel<T>(name, std::move(broadcast), Swapped<Operation>{operation});
+    return binary_kernel<T>(name, std::move(broadcast), operation);
+}
+
+/// `sign`: of the constant, which is input `at`.
 template <typename T>
-PreparedKernel difference_kernel(const OperatorView& op, Broadcast broadcast,
-                                 model::Activation activation) {
-    if (op.constant(1).empty())
-        return sum_kernel<T>(op, "sub reference", std::move(broadcast), activation, -1);
-    const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
-    const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
+PreparedKernel shift_kernel(const OperatorView& op, const char* name, Broadcast broadcast,
+                            model::Activation activation, std::size_t at, std::int32_t sign) {
+    const std::string operation = op.op().code.name();
+    const auto a = REEF_TRY(per_tensor_parameters(op.input(1 - at)));
+    const auto b = REEF_TRY(per_tensor_parameters(op.input(at)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    if (op.input(0).shape != op.output(0).shape)
-        return unknown_on_edgetpu("SUB of a constant that has more elements");
-    if (a.scale != out.scale) return unknown_on_edgetpu("SUB to another scale");
+    if (op.input(1 - at).shape != op.output(0).shape)
+        return unknown_on_edgetpu(operation + " of a constant that has more elements");
+    if (a.scale != out.scale) return unknown_on_edgetpu(operation + " to another scale");
     const double steps = static_cast<double>(b.scale) / static_cast<double>(a.scale);
     if (!(steps < 0x1p20)) return fail(Cause::bad_input, "the constant's scale is too large");
-    return binary_kernel<T>(
-        "sub reference", std::move(broadcast),
-        Difference<T>{REEF_TRY(float_requantisation(activation, op.output(0))),
-                      REEF_TRY(float_scale(a.scale, out)), a.zero_point, b.zero_point, steps});
+    return with_constant<T>(
+        at, name, std::move(broadcast),
+        Shift<T>{REEF_TRY(float_requantisation(activation, op.output(0))),
+                 REEF_TRY(float_scale(a.scale, out)), a.zero_point, b.zero_point, sign * steps});
 }
 
 template <typename T>
@@ -119,13 +142,13 @@ struct ChannelProduct {
 
 template <typename T>
 PreparedKernel channel_product_kernel(const OperatorView& op, Broadcast broadcast,
-                                      model::Activation activation) {
-    const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
-    const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
+                                      model::Activation activation, std::size_t at) {
+    const auto a = REEF_TRY(per_tensor_parameters(op.input(1 - at)));
+    const auto b = REEF_TRY(per_tensor_parameters(op.input(at)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     (void)REEF_TRY(float_scale(a.scale * b.scale, out));  // finite
-    return binary_kernel<T>(
-        "mul reference", std::move(broadcast),
+    return with_constant<T>(
+        at, "mul reference", std::move(broadcast),
         ChannelProduct<T>{REEF_TRY(float_requantisation(activation, op.output(0))), a.scale,
                           b.scale, 1.0F / out.scale, a.zero_point, b.zero_point});
 }
@@ -178,13 +201,15 @@ PreparedKernel product_kernel(const OperatorView& op, Broadcast broadcast,
     const auto a = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto b = REEF_TRY(per_tensor_parameters(op.input(1)));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    if (is_by_channel(op) && op.input(0).element_count() != op.input(0).shape.back())
-        return channel_product_kernel<T>(op, std::move(broadcast), activation);
+    const std::size_t at = constant_at(op);
+    const auto &image = op.input(1 - at), &other = op.input(at);
+    if (is_by_channel(op, at) && image.element_count() != image.shape.back())
+        return channel_product_kernel<T>(op, std::move(broadcast), activation, at);
     const std::int64_t size = op.output(0).element_count();
-    if (op.input(0).element_count() != size ||
-        (op.input(1).element_count() != size && op.input(1).element_count() != 1))
+    if (image.element_count() != size ||
+        (other.element_count() != size && other.element_count() != 1))
         return unknown_on_edgetpu(
-            "MUL with a broadcast other than of one second factor, or of a constant per channel");
+            "MUL with a broadcast other than of one factor for all, or of a constant per channel");
     return binary_kernel<T>(
         "mul reference", std::move(broadcast),
         Product<T>{REEF_TRY(float_requantisation(activation, op.output(0))),
@@ -227,11 +252,17 @@ PreparedKernel add(const OperatorView& op, const PrepareOptions& options) {
     if (!is_byte(type)) return prepare_add(op, options);
     const auto given = REEF_TRY(op.options<model::AddOptions>());
     auto broadcast = REEF_TRY(check_bytes(op));
+    constexpr auto name = "add reference";
+    const std::size_t at = constant_at(op);
+    if (!op.constant(at).empty())
+        return type == ElementType::uint8
+                   ? shift_kernel<std::uint8_t>(op, name, std::move(broadcast), given.activation,
+                                                at, 1)
+                   : shift_kernel<std::int8_t>(op, name, std::move(broadcast), given.activation, at,
+                                               1);
     return type == ElementType::uint8
-               ? sum_kernel<std::uint8_t>(op, "add reference", std::move(broadcast),
-                                          given.activation)
-               : sum_kernel<std::int8_t>(op, "add reference", std::move(broadcast),
-                                         given.activation);
+               ? sum_kernel<std::uint8_t>(op, name, std::move(broadcast), given.activation)
+               : sum_kernel<std::int8_t>(op, name, std::move(broadcast), given.activation);
 }
 
 PreparedKernel sub(const OperatorView& op, const PrepareOptions& options) {
@@ -239,9 +270,16 @@ PreparedKernel sub(const OperatorView& op, const PrepareOptions& options) {
     if (!is_byte(type)) return prepare_sub(op, options);
     const auto given = REEF_TRY(op.options<model::SubOptions>());
     auto broadcast = REEF_TRY(check_bytes(op));
+    constexpr auto name = "sub reference";
+    if (!op.constant(1).empty())
+        return type == ElementType::uint8
+                   ? shift_kernel<std::uint8_t>(op, name, std::move(broadcast), given.activation, 1,
+                                                -1)
+                   : shift_kernel<std::int8_t>(op, name, std::move(broadcast), given.activation, 1,
+                                               -1);
     return type == ElementType::uint8
-               ? difference_kernel<std::uint8_t>(op, std::move(broadcast), given.activation)
-               : difference_kernel<std::int8_t>(op, std::move(broadcast), given.activation);
+               ? sum_kernel<std::uint8_t>(op, name, std::move(broadcast), given.activation, -1)
+               : sum_kernel<std::int8_t>(op, name, std::move(broadcast), given.activation, -1);
 }
 
 PreparedKernel mul(const OperatorView& op, const PrepareOptions& options) {

@@ -47,7 +47,9 @@ PreparedKernel resize_nearest(const OperatorView& op, const PrepareOptions& opti
 
 constexpr auto forms = std::to_array<ArithmeticForm>({
     {Op::add, add, false,
-     "two computed tensors of one shape, weighted by the closest ratio of their scales"},
+     "two computed tensors of one shape, weighted by the closest ratio of their scales; a "
+     "constant, "
+     "which no known program has, as SUB's"},
     {Op::average_pool_2d, average_pool_2d, false, "windows inside the input"},
     {Op::concatenation, concatenation, false, "inputs are rescaled one by one"},
     {Op::conv_2d, conv_2d, false,
@@ -59,7 +61,8 @@ constexpr auto forms = std::to_array<ArithmeticForm>({
     {Op::fully_connected, fully_connected, false, "one float32 scale per tensor or channel"},
     {Op::logistic, logistic, false, "the vendor's polynomials; output scale 1/256"},
     {Op::max_pool_2d, max_pool_2d, true, "one scale for input and output, no fused activation"},
-    {Op::mul, mul, false, "two tensors of one shape, one second factor, or a constant per channel"},
+    {Op::mul, mul, false,
+     "two tensors of one shape, one factor for all, or a constant per channel"},
     {Op::relu, relu, false, "a copy with a clamp; assumed to be as in a convolution"},
     {Op::relu6, relu6, false, "a copy with a clamp; assumed to be as in a convolution"},
     {Op::reshape, prepare_copy<prepare_reshape>, true, "a copy"},

@@ -12,6 +12,7 @@
 #include "edgetpu/compiler/island_network.h"
 #include "edgetpu/compiler/outcome.h"
 #include "reef/edgetpu/compiler.h"
+#include "reef/edgetpu/package.h"
 #include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 #include "support/compiled_session.h"
@@ -51,7 +52,6 @@ TEST(Compile, EndsWhenItIsCancelled) {
 
 TEST(Compile, PrintsWhatEveryPassLeaves) {
     for (const auto pass : edgetpu::compiler_passes()) {
-        if (pass == "embed") continue;
         const auto compiled =
             edgetpu::compile(test::random_network(7), {.print_after = std::string(pass)});
         ASSERT_TRUE(compiled) << compiled.error().message();
@@ -204,6 +204,87 @@ TEST(Compile, TakesWhatTheVendorTakesOfAnImageOf640) {
     ASSERT_TRUE(compiled) << compiled.error().message();
     EXPECT_GE(std::ranges::count_if(compiled->operators, [](const auto& op) { return op.on_chip; }),
               230);
+}
+
+/// The version that the programs of a compiled model ask for.
+std::int32_t runtime_of(const model::Model& model) {
+    for (const auto& op : model.subgraphs.front().operators)
+        if (edgetpu::is_compiled(op)) return edgetpu::package_of(op).value().min_runtime_version;
+    return 0;
+}
+
+model::Model one_copy(ElementType type) {
+    model::Builder builder("copy");
+    const std::vector<std::int32_t> shape{1, 8, 8, 16};
+    const auto in = builder.input("in", type, shape, model::per_tensor(0.05F, 10));
+    const auto out = builder.tensor("out", type, shape, model::per_tensor(0.05F, 10));
+    builder.add(model::Op::relu, {in}, {out});
+    builder.output(out);
+    return builder.finish().value();
+}
+
+/// A runtime is asked for that is known to take what the program has.
+TEST(Compile, RuntimeVersionsAreThoseThatAreAskedForWhereTheyAreEnough) {
+    const auto with = [](const model::Model& model, const char* version,
+                         edgetpu::CompileOptions options = {}) {
+        options.settings["runtime_version"] = version;
+        return edgetpu::compile(model, options);
+    };
+    const auto plain = one_copy(ElementType::uint8), is_signed = one_copy(ElementType::int8);
+    EXPECT_EQ(runtime_of(edgetpu::compile(plain, {}).value().model), 14);
+    for (const auto& version : edgetpu::runtime_versions())
+        EXPECT_EQ(runtime_of(with(plain, version.c_str()).value().model), std::stoi(version));
+    EXPECT_EQ(runtime_of(with(is_signed, "12").value().model), 12);
+    const auto refused = with(is_signed, "11");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().cause, Cause::unsupported);
+    EXPECT_EQ(refused.error().what,
+              "signed values of 'in' are known of runtime version 12 and newer ones, not of 11");
+    const auto spilled = with(test::random_network(90), "13", {.settings = {{"spill", "always"}}});
+    ASSERT_FALSE(spilled);
+    EXPECT_NE(spilled.error().what.find("scratch memory"), std::string::npos);
+    Chain chain({1, 8, 8, 16});
+    chain.conv(16, 3);
+    const auto streamed = with(chain.finish(), "10", {.stream_parameters = true});
+    ASSERT_FALSE(streamed);
+    EXPECT_NE(streamed.error().what.find("come with every inference"), std::string::npos);
+    for (const char* none : {"9", "15", "13.5", ""})
+        EXPECT_EQ(with(plain, none).error().cause, Cause::bad_argument) << none;
+}
+
+/// Two programs around an operator of the CPU, so that inner tensors are at borders, too.
+model::Model two_programs_of(const std::vector<std::string>& names) {
+    model::Builder builder("names");
+    const std::vector<std::int32_t> shape{1, 8, 8, 16};
+    const auto quantised = model::per_tensor(0.05F, 10);
+    std::vector<model::TensorIndex> t{
+        builder.input(names[0], ElementType::uint8, shape, quantised),
+        builder.input(names[1], ElementType::uint8, shape, quantised)};
+    const auto unit = model::per_tensor(1.0F / 128, 128);
+    for (std::size_t i = 2; i < names.size(); ++i)
+        t.push_back(builder.tensor(names[i], ElementType::uint8, shape, i == 2 ? quantised : unit));
+    builder.add(model::Op::add, {t[0], t[1]}, {t[2]}, model::AddOptions{});
+    builder.add(model::Op::l2_normalization, {t[2]}, {t[3]}, model::L2NormOptions{});
+    builder.add(model::Op::relu6, {t[3]}, {t[4]});
+    builder.output(t[4]);
+    return builder.finish().value();
+}
+
+/// A program's layers are found by their names.
+TEST(Compile, TensorsNeedNoNamesOfTheirOwn) {
+    const edgetpu::CompileOptions both{.most_programs = 2, .keep_islands = true};
+    for (const auto& names : std::vector<std::vector<std::string>>{
+             {"a", "b", "c", "d", "a"}, {"a", "a", "a", "a", "a"}, {"", "", "", "", ""}}) {
+        const auto model = two_programs_of(names);
+        const test::Outcome out = test::outcome_of(model, both);
+        EXPECT_EQ(out.problem + out.refusal, "");
+        EXPECT_EQ(out.on_chip, 2U);
+        const auto compiled = edgetpu::compile(model, both).value();
+        EXPECT_EQ(compiled.programs.size(), 2U);
+        const auto& graph = compiled.model.subgraphs.front();
+        const auto& last = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+        EXPECT_EQ(last.name, names[0].empty() ? "tensor_4" : "a");
+    }
 }
 
 TEST(Compile, RefusesWhatIsCompiledAlready) {

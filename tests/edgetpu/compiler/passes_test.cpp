@@ -6,8 +6,9 @@
 #include <functional>
 
 #include "compiler/legalise.h"
-#include "edgetpu/compiler/plan.h"
+#include "edgetpu/compiler/embed.h"
 #include "edgetpu/compiler/target.h"
+#include "reef/edgetpu/program_check.h"
 #include "reef/model/builder.h"
 
 namespace reef::edgetpu::lowering {
@@ -351,6 +352,78 @@ TEST(PassPlace, WhatIsInUseTogetherHasItsOwnBytes) {
     EXPECT_FALSE(one.plan.layers[0].pieces.empty());
     one.plan.most_narrow_bytes = 2000;
     EXPECT_FALSE(place_tensors(one.plan));
+}
+
+struct TwoPlacedLayers : Small {
+    TwoPlacedLayers()
+        : Small([](Network& n) {
+              const auto a = n.conv(n.in({1, 16, 16, 16}), {1, 16, 16, 32}, 16, 3);
+              n.out(n.conv(a, {1, 16, 16, 8}, 32, 1));
+          }) {
+        find_windows(plan);
+        lay_out_parameters(plan);
+        EXPECT_TRUE(place_tensors(plan));
+        EXPECT_TRUE(place_parameters(plan, false));
+    }
+};
+
+TEST(PassEmit, StepsBecomeProgramsThatKeepTheRules) {
+    const TwoPlacedLayers one;
+    const auto done = emit(one.plan, {.list_forms = true});
+    ASSERT_TRUE(done) << done.error().message();
+    ASSERT_EQ(done->computing.streams.size(), 1U);
+    // The input, the result and the interrupt.
+    EXPECT_THAT(done->computing.transfers, ElementsAre(0U, 0U, 0U));
+    ASSERT_EQ(done->outputs.size(), 1U);
+    EXPECT_EQ(done->outputs.front().bytes, 16U * 16 * 8);
+    // Rows of both layers, in their order, and a program of its own that loads them.
+    EXPECT_EQ(done->cached.size(), one.plan.layers[0].bytes + one.plan.layers[1].bytes);
+    EXPECT_TRUE(done->streamed.empty());
+    ASSERT_TRUE(done->caching);
+    for (const auto* program : {&done->computing, &*done->caching}) {
+        const std::vector<Bytes> streams{program->streams.front().bytes};
+        for (const auto& rule : {check_program, check_synchronisation, unmodelled_instructions})
+            EXPECT_TRUE(rule(streams).empty());
+    }
+    EXPECT_GT(done->forms.instructions, done->forms.known);
+    // To find out how long it takes nothing else is needed.
+    const auto computing = emit(one.plan, {.only_computing = true});
+    ASSERT_TRUE(computing);
+    EXPECT_EQ(computing->computing.streams.front().bytes, done->computing.streams.front().bytes);
+    EXPECT_TRUE(computing->cached.empty());
+    EXPECT_FALSE(computing->caching);
+    ASSERT_FALSE(emit(one.plan, {.known_forms_only = true}));
+    EXPECT_EQ(emit(one.plan, {.known_forms_only = true}).error().cause, Cause::unsupported);
+}
+
+TEST(PassEmbed, ProgramsBecomeAPackageThatSaysWhatTheHostSends) {
+    const TwoPlacedLayers one;
+    const auto package = package_of(one.plan, emit(one.plan).value(), {.runtime_version = 12});
+    EXPECT_EQ(package.min_runtime_version, 12);
+    ASSERT_EQ(package.executables.size(), 2U);
+    const Executable &computing = package.executables[0], &caching = package.executables[1];
+    EXPECT_EQ(computing.type, ExecutableType::execution_only);
+    EXPECT_EQ(caching.type, ExecutableType::parameter_caching);
+    EXPECT_EQ(caching.parameters.size(), one.plan.layers[0].bytes + one.plan.layers[1].bytes);
+    EXPECT_EQ(computing.parameters.size(), 0U);
+    EXPECT_EQ(computing.parameter_caching_token, caching.parameter_caching_token);
+    ASSERT_EQ(computing.inputs.size(), 1U);
+    EXPECT_EQ(computing.inputs[0].name, "t0");
+    EXPECT_EQ(computing.inputs[0].size_bytes, 16 * 16 * 16);
+    ASSERT_EQ(computing.outputs.size(), 1U);
+    EXPECT_EQ(computing.outputs[0].size_bytes, 16 * 16 * 8);
+    EXPECT_EQ(computing.outputs[0].numerics->zero_point, 100);
+    // Instructions, the input, the output and the interrupt.
+    EXPECT_EQ(computing.dma_hints->hints.size(), 4U);
+    // The token is of what is cached, and may be another's.
+    const auto token = [&](const EmbedOptions& options) {
+        return package_of(one.plan, emit(one.plan).value(), options)
+            .executables[0]
+            .parameter_caching_token;
+    };
+    EXPECT_EQ(token({}), computing.parameter_caching_token);
+    EXPECT_EQ(token({.token = 7}), 7U);
+    EXPECT_NE(to_text(package).find("PARAMETER_CACHING 'parameters'"), std::string::npos);
 }
 
 }  // namespace

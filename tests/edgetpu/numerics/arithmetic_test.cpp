@@ -260,6 +260,52 @@ TEST_P(ChipOperator, SubTakesAWholeNumberOfSteps) {
         EXPECT_EQ(values[i], std::max(0, on_chip(input[i]) - 128 + 127));
 }
 
+/// As SUB, wherever the constant stands.
+TEST_P(ChipOperator, AddOfAConstantIsAWholeNumberOfSteps) {
+    const Side in{0.007843137718737125F, 0}, out{in.scale, 3}, one{0.5F * in.scale, 0};
+    for (const bool first : {false, true}) {
+        Builder builder("add");
+        const auto x = builder.input("x", GetParam(), {1, 2, 128, 1}, quantisation(in));
+        const auto k = builder.constant_bytes("k", GetParam(), {},
+                                              std::vector{static_cast<std::byte>(81 ^ sign_bit())},
+                                              quantisation(one));
+        const auto y = builder.tensor("y", GetParam(), {1, 2, 128, 1}, quantisation(out));
+        const std::vector<model::TensorIndex> from{first ? k : x, first ? x : k};
+        builder.add(Op::add, from, {y}, model::AddOptions{});
+        std::vector<std::byte> input(256);
+        for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<std::byte>(i);
+        const auto values = run(builder, y, {input});
+        ASSERT_EQ(values.size(), 256U);
+        // 40.5 steps become 40.
+        for (std::size_t i = 0; i < 256; ++i)
+            EXPECT_EQ(values[i], std::min(255, on_chip(input[i]) + 40 + 3));
+    }
+}
+
+/// One for all, one for each channel, and one for each element.
+TEST_P(ChipOperator, ProductsWithAConstantAreTheSameInAnyOrder) {
+    for (const std::vector<std::int32_t>& shape :
+         {std::vector<std::int32_t>{}, {6}, {1, 5, 4, 6}}) {
+        const Side in = any_side(), factor{0.01F, 100}, out{in.scale * 0.4F, 90};
+        std::size_t size = 1;
+        for (const auto n : shape) size *= static_cast<std::size_t>(n);
+        const auto constant = random_bytes(random_, size);
+        const auto input = random_bytes(random_, 5 * 4 * 6);
+        const auto values = [&](bool first) {
+            Builder builder("mul");
+            const auto x = builder.input("x", GetParam(), {1, 5, 4, 6}, quantisation(in));
+            const auto k =
+                builder.constant_bytes("k", GetParam(), shape, constant, quantisation(factor));
+            const auto y = builder.tensor("y", GetParam(), {1, 5, 4, 6}, quantisation(out));
+            const std::vector<model::TensorIndex> from{first ? k : x, first ? x : k};
+            builder.add(Op::mul, from, {y}, model::MulOptions{});
+            return run(builder, y, {input});
+        };
+        EXPECT_EQ(values(true), values(false));
+        EXPECT_EQ(values(true).size(), input.size());
+    }
+}
+
 TEST_P(ChipOperator, AveragesAreSumsTimesAShare) {
     const Side in = any_side();
     const auto input = random_bytes(random_, 8 * 12 * 5);

@@ -112,10 +112,16 @@ TEST(NpuElements, ProductsAreTflitesButForFewBytes) {
     EXPECT_GE(share(c), 0.99);
 }
 
+model::Options options_with_constant(model::Op op) {
+    if (op == model::Op::mul) return model::MulOptions{};
+    if (op == model::Op::add) return model::AddOptions{};
+    return model::SubOptions{};
+}
+
 /// One value for all, or one for each channel: constants with a scale of their own, which are no
 /// whole steps of the input. Factors take products to multipliers on both sides of 1.
 TEST(NpuElements, ConstantsAreTakenOffAndMultipliedAsTflitesKernelsDo) {
-    for (const auto op : {model::Op::sub, model::Op::mul}) {
+    for (const auto op : {model::Op::sub, model::Op::add, model::Op::mul}) {
         ElementComparison c;
         for (unsigned seed = 0; seed < 24; ++seed) {
             Drawn draw(seed);
@@ -133,16 +139,16 @@ TEST(NpuElements, ConstantsAreTakenOffAndMultipliedAsTflitesKernelsDo) {
             auto of_out = numbers;
             if (op == model::Op::mul) of_out.scale[0] *= draw.scale(0.2F, 3);
             const auto out = b.tensor("out", type, {1, 9, 7, channels}, of_out);
-            b.add(op, {in, constant}, {out},
-                  op == model::Op::mul ? model::Options(model::MulOptions{})
-                                       : model::Options(model::SubOptions{}));
+            const bool in_front = op != model::Op::sub && seed % 8 >= 4;
+            b.add(op, in_front ? std::vector{constant, in} : std::vector{in, constant}, {out},
+                  options_with_constant(op));
             b.output(out);
             SCOPED_TRACE(fmt::format("seed {}", seed));
             compare_with_cpu(b.finish().value(), {}, seed, c);
             if (testing::Test::HasFatalFailure()) return;
         }
-        fmt::print("{} by a constant: {} of {} bytes equal\n", op == model::Op::mul ? "MUL" : "SUB",
-                   c.equal, c.all);
+        fmt::print("{} by a constant: {} of {} bytes equal\n", model::builtin_name(op), c.equal,
+                   c.all);
         EXPECT_LE(c.most, 1);
         EXPECT_GE(share(c), 0.97);
     }

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "reef/model/names.h"
 #include "reef/runtime/arithmetic.h"
 #include "reef/runtime/registry.h"
 #include "reef/runtime/session.h"
@@ -49,10 +50,31 @@ Result<std::string> watched_device(const runtime::Registry& registry, std::strin
     return fail(Cause::unsupported, fmt::format("no simulated {} watches programs", family));
 }
 
+/// Among those that are computed or keep their value: constants may have any name.
 model::TensorIndex named(const model::Subgraph& graph, const std::string& name) {
+    const auto is_named = [&](model::TensorIndex i) {
+        return i >= 0 && graph.tensors[static_cast<std::size_t>(i)].name == name;
+    };
+    for (const auto& op : graph.operators)
+        for (const model::TensorIndex i : op.outputs)
+            if (is_named(i)) return i;
     for (std::size_t i = 0; i < graph.tensors.size(); ++i)
-        if (graph.tensors[i].name == name) return static_cast<model::TensorIndex>(i);
+        if (const auto index = static_cast<model::TensorIndex>(i);
+            graph.tensors[i].is_variable && is_named(index))
+            return index;
     return model::absent_tensor;
+}
+
+/// The plain model's tensor that is the compiled one's: an input and an output may have one name,
+/// so that these are found by their numbers.
+model::TensorIndex same_tensor(const model::Subgraph& plain, const model::Subgraph& compiled,
+                               model::TensorIndex index) {
+    const auto lists = {std::pair{&compiled.inputs, &plain.inputs},
+                        std::pair{&compiled.outputs, &plain.outputs}};
+    for (const auto& [list, same] : lists)
+        for (std::size_t i = 0; i < std::min(list->size(), same->size()); ++i)
+            if ((*list)[i] == index) return (*same)[i];
+    return named(plain, compiled.tensors[static_cast<std::size_t>(index)].name);
 }
 
 bool is_state(const model::Subgraph& graph, model::TensorIndex index) {
@@ -66,10 +88,11 @@ Result<model::Model> part_of(const model::Model& plain, const model::Subgraph& c
     model::Model part = plain;
     auto& graph = part.subgraphs.front();
     const auto find = [&](model::TensorIndex index) -> Result<model::TensorIndex> {
-        const auto& name = compiled.tensors[static_cast<std::size_t>(index)].name;
-        const auto found = named(graph, name);
+        const auto found = same_tensor(plain.subgraphs.front(), compiled, index);
         if (found != model::absent_tensor) return found;
-        return fail(Cause::bad_input, fmt::format("the plain model has no tensor '{}'", name));
+        return fail(Cause::bad_input,
+                    fmt::format("the plain model has no tensor '{}'",
+                                compiled.tensors[static_cast<std::size_t>(index)].name));
     };
     graph.inputs.clear();
     graph.outputs.clear();
@@ -188,7 +211,8 @@ Result<Verification> verify_compiled(const model::Model& plain, const model::Mod
         compiled, {.devices = {runtime::DeviceChoice(device, {{"strict", true}})},
                    .keep_all_tensors = true}));
     Verifier verifier(chip, *driver);
-    REEF_CHECK(verifier.add_parts(plain, arithmetic->arithmetic()));
+    const auto renamed = model::with_distinct_names(plain);
+    REEF_CHECK(verifier.add_parts(renamed ? *renamed : plain, arithmetic->arithmetic()));
     return verifier.run();
 }
 
