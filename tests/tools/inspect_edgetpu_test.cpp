@@ -114,7 +114,8 @@ TEST_F(InspectEdgetpuTest, EveryCompiledFileSaysWhatRunsWhere) {
             const std::string text = expect_ok({"inspect", path, "--all"});
             for (const char* words : {"runs on", "Edge TPU", "of parameters cached, taking",
                                       "streamed", "per inference", "EXECUTION_ONLY",
-                                      "PARAMETER_CACHING", "narrow memory per tile", "DMA hints"}) {
+                                      "PARAMETER_CACHING", "narrow memory per tile", "DMA hints",
+                                      "ms with transfers over USB"}) {
                 EXPECT_THAT(text, HasSubstr(words));
             }
             const auto json = Json::parse(expect_ok({"inspect", path, "--json"}));
@@ -128,6 +129,8 @@ TEST_F(InspectEdgetpuTest, EveryCompiledFileSaysWhatRunsWhere) {
             EXPECT_EQ(memory["occupied_bytes"].get<int>() + memory["free_bytes"].get<int>(),
                       8 << 20);
             EXPECT_GT(package["bytes_per_inference"]["outputs"], 0);
+            EXPECT_GT(package["estimate"]["cycles"], 0);
+            EXPECT_LT(package["estimate"]["cached_s"], package["estimate"]["first_s"]);
             for (const auto& executable : package["executables"]) {
                 EXPECT_FALSE(executable["instructions"].contains("data"));
             }

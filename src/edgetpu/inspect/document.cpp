@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "edgetpu/inspect/inspection.h"
+#include "reef/edgetpu/estimate.h"
 #include "reef/edgetpu/parameter_memory.h"
 
 namespace reef::edgetpu {
@@ -153,6 +154,16 @@ Object memory_of(const Package& package) {
     return out;
 }
 
+/// Null where no program computes, or none that can be followed.
+Value estimate_of(const Package& package) {
+    const auto time = estimate(package);
+    if (!time) return {};
+    return Object{{"cycles", time->computing.cycles},
+                  {"cached_s", time->cached_seconds},
+                  {"first_s", time->first_seconds},
+                  {"counted_once", time->computing.counted_once}};
+}
+
 Object document_of(const Package& package) {
     const InferenceTraffic traffic = traffic_of(package);
     Array executables;
@@ -168,6 +179,7 @@ Object document_of(const Package& package) {
             {"signature_bytes", package.signature.size()},
             {"unknown", package.not_preserved},
             {"parameter_memory", memory_of(package)},
+            {"estimate", estimate_of(package)},
             {"bytes_per_inference", Object{{"instructions", traffic.instructions},
                                            {"inputs", traffic.inputs},
                                            {"parameters", traffic.parameters},

@@ -4,6 +4,7 @@
 
 #include "edgetpu/inspect/inspection.h"
 #include "reef/base/text.h"
+#include "reef/edgetpu/estimate.h"
 #include "reef/edgetpu/parameter_memory.h"
 
 namespace reef::edgetpu {
@@ -158,6 +159,11 @@ void add_package(std::vector<Section>& sections, const std::string& place, const
     for (const std::string& clause : package.not_preserved)
         section.add("unknown", clause + ": newer than this version of Reef");
     add_memory(section, package);
+    constexpr double ms = 1e3;
+    if (const auto time = estimate(package))
+        section.add("estimate", fmt::format("{} cycles, {:.3f} ms with transfers over USB, from "
+                                            "assumptions (docs/edgetpu-machine.md)",
+                                            time->computing.cycles, time->cached_seconds * ms));
     section.add("shares",
                 "the parameter memory with models of the same token; others evict its parameters");
     sections.push_back(std::move(section));
