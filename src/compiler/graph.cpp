@@ -39,6 +39,9 @@ struct TextOf {
     std::string operator()(const HardSwish&) const { return "hard swish"; }
     std::string operator()(const Prelu&) const { return "below zero times a slope by channel"; }
     std::string operator()(const ByElement&) const { return "with an image of constants"; }
+    std::string operator()(const RowProduct& o) const {
+        return fmt::format("convolution of rows of {}", o.of.in_channels);
+    }
     std::string operator()(const Rescale&) const { return "rescale"; }
     std::string operator()(const Logistic&) const { return "logistic"; }
     std::string operator()(const Softmax&) const { return "softmax"; }

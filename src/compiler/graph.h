@@ -109,6 +109,11 @@ struct Prelu {
 struct ByElement {
     Convolution flat;
 };
+/// FULLY_CONNECTED whose rows are no pixels of its input: the input's bytes as an image that has
+/// the result's height and width, of which each pixel is a row.
+struct RowProduct {
+    Convolution of;
+};
 /// The same values at another scale, or limited: QUANTIZE and the RELU family.
 struct Rescale {
     Activation activation = Activation::none;
@@ -193,9 +198,9 @@ struct Unknown {
 };
 
 using Operation = std::variant<Unknown, Folded, Convolution, Sum, Difference, Product, Maximum,
-                               Minimum, Rescale, LeakyRelu, HardSwish, Prelu, ByElement, Logistic,
-                               Tanh, Softmax, Concatenation, MaxPool, AveragePool, Resize, Slice,
-                               Pad, Reshape, Transpose, TransposedConvolution, Blocks, Lstm>;
+                               Minimum, Rescale, LeakyRelu, HardSwish, Prelu, ByElement, RowProduct,
+                               Logistic, Tanh, Softmax, Concatenation, MaxPool, AveragePool, Resize,
+                               Slice, Pad, Reshape, Transpose, TransposedConvolution, Blocks, Lstm>;
 
 /// The operator of the same index in the model's first subgraph.
 struct Node {

@@ -96,6 +96,23 @@ void fold_flattening(Graph& graph, std::int64_t most_taps) {
     }
 }
 
+/// One that is too large is a product of the image as one row.
+void flatten_large(Graph& graph, std::int64_t most_taps) {
+    for (Node& node : graph.nodes) {
+        auto* conv = std::get_if<Convolution>(&node.operation);
+        if (conv == nullptr || conv->depthwise) continue;
+        const Value &in = graph.values[node.inputs[0]], &out = graph.values[node.outputs[0]];
+        const Window whole{.kernel_h = in.height, .kernel_w = in.width};
+        if (in.pixels() <= most_taps || out.pixels() != 1 || conv->window != whole ||
+            conv->in_channels != in.channels)
+            continue;
+        Convolution row = std::move(*conv);
+        row.window = {};
+        row.in_channels = static_cast<std::int32_t>(in.pixels() * in.channels);
+        node.operation = RowProduct{std::move(row)};
+    }
+}
+
 /// A word of results is made of a word of the input: else the convolution is an ordinary one.
 bool is_by_words(const Convolution& conv) {
     const std::int32_t in = conv.in_channels;
@@ -130,6 +147,7 @@ void legalise(Graph& graph, const Excluded& excluded, std::int64_t most_taps) {
     fold_pads(graph);
     fold_flattening(graph, most_taps);
     fold_last_reshapes(graph);
+    flatten_large(graph, most_taps);
     widen_depthwise(graph);
 }
 

@@ -24,6 +24,7 @@ std::uint64_t macs_of(const Graph& graph, const Node& node) {
     const auto* conv = std::get_if<Convolution>(&node.operation);
     const auto* transposed = std::get_if<TransposedConvolution>(&node.operation);
     if (transposed != nullptr) conv = &transposed->of;
+    if (const auto* rows = std::get_if<RowProduct>(&node.operation)) conv = &rows->of;
     if (conv == nullptr) return elements;
     const auto taps = static_cast<std::uint64_t>(conv->window.kernel_h) *
                       static_cast<std::uint64_t>(conv->window.kernel_w);

@@ -141,15 +141,18 @@ Read GraphReader::fully_connected(const Operator& op) const {
                      .weights = {},
                      .weight_scales = {},
                      .biases = {}};
-    if (in.channels != shape[1]) {
-        if (in.pixels() * in.channels != shape[1] || out.pixels() != 1) return disagree();
+    if (in.pixels() * in.channels != out.pixels() * shape[1]) return disagree();
+    const bool by_pixel = in.channels == shape[1] && in.width == out.width;
+    if (by_pixel) return with_constants(op, std::move(conv));
+    if (out.pixels() == 1) {
         conv.window.kernel_h = in.height;
         conv.window.kernel_w = in.width;
         conv.in_channels = in.channels;
-    } else if (in.pixels() != out.pixels() || in.width != out.width) {
-        return disagree();
+        return with_constants(op, std::move(conv));
     }
-    return with_constants(op, std::move(conv));
+    auto read = with_constants(op, std::move(conv));
+    if (!read) return read;
+    return RowProduct{std::get<Convolution>(std::move(*read))};
 }
 
 }  // namespace reef::compiler

@@ -227,7 +227,10 @@ void add_convolutions(Samples& s) {
     };
     dense("a vector", row, {1, 24}, depth);
     dense("a whole image", {1, 4, 4, depth}, {1, 24}, 16 * depth);
+    dense("a whole image of 17 x 17", {1, 17, 17, depth}, {1, 24}, 17 * 17 * depth);
     dense("8 rows", {8, depth}, {8, 24}, depth);
+    dense("the pixels of an image as rows", {1, 4, 4, depth}, {16, 24}, depth);
+    dense("two pixels each as rows", {1, 4, 4, depth}, {8, 24}, 2 * depth);
     s.add(Op::transpose_conv, "3 x 3, stride 2", [](Network& n) {
         const Shape to{1, 2 * side, 2 * side, 24};
         n.add(Op::transpose_conv,

@@ -9,6 +9,12 @@
 namespace reef::edgetpu::lowering {
 
 [[nodiscard]] ElementOrder order_of_reshape(const compiler::Value& out);
+/// What such a layer reads, in place of its input.
+[[nodiscard]] inline compiler::Value rows_of(const compiler::RowProduct& product,
+                                             compiler::Value out) {
+    out.channels = product.of.in_channels;
+    return out;
+}
 [[nodiscard]] ElementOrder order_of_transpose(const compiler::Value& in,
                                               const compiler::Transpose& transpose);
 

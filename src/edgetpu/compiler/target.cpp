@@ -102,6 +102,13 @@ struct RefusalOf {
             return "a word of its elements has bytes of more places than one loop nest reaches";
         return {};
     }
+    std::string operator()(const compiler::RowProduct& o) const {
+        if (auto why = refuse_activation(o.of.activation); !why.empty()) return why;
+        const Value rows = rows_of(o, out());
+        if (!reaches_every_word(order_of_reshape(rows), in(), rows))
+            return "a word of its rows has bytes of more places than one loop nest reaches";
+        return {};
+    }
     std::string operator()(const compiler::Rescale& o) const {
         if (!in().same_shape(out())) return "its shapes do not agree";
         return refuse_activation(o.activation);

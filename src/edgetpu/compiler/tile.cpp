@@ -207,6 +207,18 @@ class Tiler {
         add_layer({std::shared_ptr<void>(), &conv}, {});
         push({scaled}, to, rearrangement(order_of_reshape(out()), to));
     }
+    void operator()(const compiler::RowProduct& product) {
+        const auto& node = graph_.nodes[node_];
+        const TensorId from = tensor_of(node.inputs[0]);
+        const TensorId rows = like(tensor_of(node.outputs[0]));
+        const compiler::Value value = rows_of(product, out());
+        Tensor& t = plan_.tensors[rows];
+        t.channels = value.channels;
+        t.scale = in(0).scale;
+        t.zero = t.border = in(0).zero;
+        push({from}, rows, rearrangement(order_of_reshape(value), rows));
+        convolve({std::shared_ptr<void>(), &product.of}, {}, rows);
+    }
     void operator()(const compiler::Product& product) {
         ProductStep step{.second_zero = in(1).zero, .scaling = scaling_of(product.activation)};
         step.scaling.scale = layer_multiplier(in(0).scale, in(1).scale, out().scale);
@@ -391,7 +403,9 @@ class Tiler {
                 .scaling = unchanged(all.zero)};
     }
 
-    void convolve(std::shared_ptr<const compiler::Convolution> conv, const Phase& phase) {
+    /// `of`: the node's input, unless another is given.
+    void convolve(std::shared_ptr<const compiler::Convolution> conv, const Phase& phase,
+                  std::optional<TensorId> of = {}) {
         Scaling scaling = scaling_of(conv->activation);
         std::vector<float> multipliers;
         if (conv->per_channel()) {
@@ -402,8 +416,9 @@ class Tiler {
         }
         // Zero points of layers with scales by channel are rows of parameters.
         const std::int32_t zero = conv->per_channel() ? 0 : conv->weight_zero;
-        add(ConvolutionStep{conv->window, conv->depthwise, plan_.layers.size(), scaling, zero,
-                            phase});
+        add_of({of ? *of : tensor_of(graph_.nodes[node_].inputs[0])},
+               ConvolutionStep{conv->window, conv->depthwise, plan_.layers.size(), scaling, zero,
+                               phase});
         add_layer(std::move(conv), std::move(multipliers));
     }
     /// Of an LSTM: to the scale of its result.

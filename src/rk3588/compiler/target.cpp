@@ -146,6 +146,9 @@ struct RefusalOf {
         if (o.activation != Activation::none) return "it has an activation";
         return refuse_parts(graph, node);
     }
+    std::string operator()(const compiler::RowProduct&) const {
+        return "its rows are not the pixels of its input";
+    }
     // What is left has no form that the facts show for int8.
     std::string operator()(const auto&) const {
         return "no form of it in int8 is known on this chip";
