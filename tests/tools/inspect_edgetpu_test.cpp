@@ -112,10 +112,10 @@ TEST_F(InspectEdgetpuTest, EveryCompiledFileSaysWhatRunsWhere) {
         for (const auto& path : files) {
             SCOPED_TRACE(path.filename().string());
             const std::string text = expect_ok({"inspect", path, "--all"});
-            for (const char* words : {"runs on", "Edge TPU", "of parameters cached, taking",
-                                      "streamed", "per inference", "EXECUTION_ONLY",
-                                      "PARAMETER_CACHING", "narrow memory per tile", "DMA hints",
-                                      "ms with transfers over USB"}) {
+            for (const char* words :
+                 {"runs on", "Edge TPU", "of parameters cached, taking", "streamed",
+                  "per inference", "EXECUTION_ONLY", "PARAMETER_CACHING", "narrow memory per tile",
+                  "DMA hints", "ms with transfers over USB"}) {
                 EXPECT_THAT(text, HasSubstr(words));
             }
             const auto json = Json::parse(expect_ok({"inspect", path, "--json"}));
