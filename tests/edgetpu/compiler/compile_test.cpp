@@ -243,7 +243,8 @@ TEST(CompileStreams, LongProgramsAreCutWhereverTheirStopsLie) {
         std::size_t left = 0;
         for (const auto& op : compiled->operators) left += op.on_chip ? 0 : 1;
         EXPECT_EQ(left, 0U);
-        for (const auto& executable : packages_of(compiled->model).front().executables)
+        const auto packages = packages_of(compiled->model);
+        for (const auto& executable : packages.front().executables)
             most_streams = std::max(most_streams, executable.bitstreams.size());
     }
     EXPECT_GE(most_streams, 6U);
