@@ -10,6 +10,7 @@
 #include "edgetpu/compiler/target.h"
 #include "reef/edgetpu/program_check.h"
 #include "reef/model/builder.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu::lowering {
 namespace {
@@ -424,6 +425,24 @@ TEST(PassEmbed, ProgramsBecomeAPackageThatSaysWhatTheHostSends) {
     EXPECT_EQ(token({}), computing.parameter_caching_token);
     EXPECT_EQ(token({.token = 7}), 7U);
     EXPECT_NE(to_text(package).find("PARAMETER_CACHING 'parameters'"), std::string::npos);
+}
+
+/// Many short operators, then some of which no two fit one stream: stops in front of a stream's
+/// begin are no places for its end.
+TEST(PassEmit, StreamsEndBehindTheirBegin) {
+    Emitter code(false);
+    const auto operator_of = [&](int fences) {
+        for (int i = 0; i < fences; ++i) code.fence();
+        code.full_stop();
+    };
+    constexpr int most_of_a_stream = static_cast<int>(spec::stream_words) * 3 / 4;
+    code.start();
+    for (int i = 0; i < 100; ++i) operator_of(2);
+    for (int i = 0; i < 3; ++i) operator_of(most_of_a_stream);
+    code.end({4, 5}, {6, 7}, {8, 9});
+    const auto program = code.finish();
+    ASSERT_TRUE(program) << program.error().message();
+    EXPECT_EQ(program->streams.size(), 3U);
 }
 
 }  // namespace
