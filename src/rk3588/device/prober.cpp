@@ -209,15 +209,16 @@ Result<model::Model> program_of(const Probe& probe, const Options& options) {
     return program;
 }
 
-/// The device that starts chains, of those whose driver may do otherwise.
-Result<std::string> chaining(const std::string& device) {
+/// The device as it starts chains; nothing where its driver never does. The simulated cores follow
+/// chains always.
+Result<std::optional<std::string>> chaining(const std::string& device) {
     const auto found = REEF_TRY(runtime::Registry::of_process().find(device));
-    if (found.uri.backend != "rknpu") return device;
+    if (found.uri.backend == "rocket") return std::nullopt;
+    if (found.uri.backend == "sim") return device;
     return device + (device.contains('?') ? "&" : "?") + "start=chain";
 }
 
-Result<ProbeAnswer> ask(const Probe& probe, const std::string& given) {
-    const std::string device = probe.chained ? REEF_TRY(chaining(given)) : given;
+Result<ProbeAnswer> ask(const Probe& probe, const std::string& device) {
     ProbeAnswer answer{.question = probe.question, .answer = {}, .set = {}, .expected = false};
     std::string others;
     for (const Assumption& one : probe.assumptions) {
@@ -249,8 +250,11 @@ Result<ProbeAnswer> ask(const Probe& probe, const std::string& given) {
 
 Result<std::vector<ProbeAnswer>> Prober::probe(const std::string& device) const {
     std::vector<ProbeAnswer> answers;
-    for (const Probe& each : probes())
-        answers.push_back(REEF_TRY(in_place(ask(each, device), each.question)));
+    for (const Probe& each : probes()) {
+        const auto asked =
+            each.chained ? REEF_TRY(chaining(device)) : std::optional<std::string>(device);
+        if (asked) answers.push_back(REEF_TRY(in_place(ask(each, *asked), each.question)));
+    }
     return answers;
 }
 
