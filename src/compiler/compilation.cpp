@@ -109,6 +109,15 @@ Result<Lowered> attempt(Graph graph, Backend& backend, const Excluded& excluded,
 
 }  // namespace
 
+std::string Backend::why_sooner(double chip_seconds, double cpu_seconds, std::string_view with) {
+    if (cpu_seconds >= chip_seconds) return {};
+    constexpr double us = 1e6;
+    return fmt::format(
+        "as a program of its own it takes {:.0f} us with {}, and the CPU {:.0f} us, by the "
+        "estimates",
+        chip_seconds * us, with, cpu_seconds * us);
+}
+
 Status Passes::check() {
     const auto &after = options_.print_after, &before = options_.print_before;
     if (!after.empty() && !before.empty())

@@ -69,6 +69,10 @@ class Backend {
                                                     std::size_t /*number*/) const {
         return {};
     }
+    /// The same for those who have both times: `with` is what the chip's has in it, "its
+    /// transfers".
+    [[nodiscard]] static std::string why_sooner(double chip_seconds, double cpu_seconds,
+                                                std::string_view with);
     /// Another attempt begins: what lower() noted of its programs does not count.
     virtual void forget() = 0;
 };

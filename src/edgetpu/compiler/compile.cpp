@@ -147,12 +147,7 @@ class Backend final : public compiler::Backend {
         const double here = out_.programs[number].seconds;
         const double there =
             static_cast<double>(program.macs) / spec::assumed::host_products_per_second;
-        if (there >= here) return {};
-        constexpr double us = 1e6;
-        return fmt::format(
-            "as a program of its own it takes {:.0f} us with its transfers, and the CPU {:.0f} us, "
-            "by the estimates",
-            here * us, there * us);
+        return why_sooner(here, there, "its transfers");
     }
     void forget() override {
         out_.programs.clear();
