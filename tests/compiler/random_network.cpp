@@ -137,30 +137,6 @@ class Maker : NetworkDraft {
         }
     }
 
-    struct Constants {
-        TensorIndex weights = 0, bias = 0;
-        float scale = 0;  ///< of the output, so that it fills its range
-    };
-    Constants constants_of(const Live& in, const Live& out, int taps, bool by_channel,
-                           std::vector<std::int32_t> dims) {
-        const int products = taps * (by_channel ? 1 : in.c);
-        std::size_t count = 1;
-        for (const auto d : dims) count *= static_cast<std::size_t>(d);
-        const bool per_channel = is_signed_ && !chance(4) && out.c > 1;
-        std::vector<float> scales(per_channel ? static_cast<std::size_t>(out.c) : 1);
-        for (float& s : scales) s = std::uniform_real_distribution<float>(0.002F, 0.01F)(random_);
-        auto q = per_channel ? model::per_channel(scales, by_channel ? 3 : 0)
-                             : model::per_tensor(scales[0], is_signed_ ? 0 : zero());
-        std::vector<std::int32_t> bias(static_cast<std::size_t>(out.c));
-        for (auto& b : bias) b = draw(-3000, 3000);
-        Constants made;
-        made.weights = constant(type(), std::move(dims), weights(count), std::move(q));
-        made.bias = constant(ElementType::int32, {out.c}, bias);
-        made.scale = in.scale * 0.006F * 50.0F * std::sqrt(static_cast<float>(products)) *
-                     std::uniform_real_distribution<float>(0.5F, 2.0F)(random_);
-        return made;
-    }
-
     void dense() {
         Live& from = any();
         const Live in = from;

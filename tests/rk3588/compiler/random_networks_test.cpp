@@ -63,33 +63,25 @@ void compile_and_compare(const model::Model& plain, unsigned seed, Counts& count
     if (testing::Test::HasFailure()) keep(plain, fmt::format("seed_{}", seed));
 }
 
-void print(const Counts& counts) {
+void compare_networks(model::Model (*draw)(unsigned), unsigned standard) {
+    const auto [first, count] = test::drawn_seeds(standard);
+    Counts counts;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        SCOPED_TRACE(fmt::format("seed {}", seed));
+        compile_and_compare(draw(seed), seed, counts);
+    }
     fmt::print(
         "{} networks compiled, {} with nothing for the chip; {} operators on the chip, {} left; "
         "{} tensors equal within 1\n",
         counts.compiled, counts.refused, counts.on_chip, counts.left, counts.tensors);
+    EXPECT_GE(counts.on_chip, counts.compiled);
 }
 
 TEST(RandomNpuNetworks, AreTflitesWithinOneTensorByTensor) {
-    const auto [first, count] = test::drawn_seeds(120);
-    Counts counts;
-    for (unsigned seed = first; seed < first + count; ++seed) {
-        SCOPED_TRACE(fmt::format("seed {}", seed));
-        compile_and_compare(test::random_network(seed), seed, counts);
-    }
-    print(counts);
-    EXPECT_GE(counts.on_chip, counts.compiled);
+    compare_networks(test::random_network, 120);
 }
-
 TEST(RandomNpuNetworks, OfSmallImagesAreTflitesWithinOne) {
-    const auto [first, count] = test::drawn_seeds(60);
-    Counts counts;
-    for (unsigned seed = first; seed < first + count; ++seed) {
-        SCOPED_TRACE(fmt::format("seed {}", seed));
-        compile_and_compare(test::random_network_of_small_images(seed), seed, counts);
-    }
-    print(counts);
-    EXPECT_GE(counts.on_chip, counts.compiled);
+    compare_networks(test::random_network_of_small_images, 60);
 }
 
 /// A core's share of the rows whose windows lie in padding alone.
