@@ -63,7 +63,7 @@ TEST_F(Machines, WhatIsSetAndNotModelledStopsByName) {
     EXPECT_THAT(refusal([](auto& set) { set.write(register_named("DPU_S_POINTER"), 1U << 28); }),
                 HasSubstr("DPU_S_POINTER: the value 0x10000000 is not modelled"));
     EXPECT_THAT(refusal([](auto& set) { set.write(register_named("DPU_EW_CFG"), 0x302); }),
-                HasSubstr("functions by table are not modelled"));
+                HasSubstr("LUT_LO_LE_MUX 0 has no known meaning"));
 }
 
 // Fields and bits that have one modelled value, of every block that a convolution starts.

@@ -63,6 +63,17 @@ TEST(Task, BrokenOnesAreRefusedWithTheirWord) {
     EXPECT_FALSE(read_task(bytes_of(good).first(11)));
 }
 
+TEST(Task, WordsOfTablesAreAllKept) {
+    // LUT_ACCESS_CFG writes LO from entry 3 on, then LE from entry 511 on; one word reads.
+    const Words words{0x1001'0003'0003'4100, 0x1001'0000'0007'4104, 0x1001'0000'ffff'4104,
+                      0x1001'0002'01ff'4100, 0x1001'0000'8000'4104, 0x1001'0000'4000'4100,
+                      0x1001'0000'0009'4104, 0x0041'0000'0000'0000, 0x0081'0000'0018'0008};
+    const auto task = read_task(bytes_of(words));
+    ASSERT_TRUE(task) << task.error().message();
+    const std::vector<TableWrite> all{{1, 3, 7}, {1, 4, -1}, {0, 511, -32768}};
+    EXPECT_EQ(task->tables, all);
+}
+
 TEST(Chain, IsFollowedToItsEnd) {
     auto memory = small_task(1, {0x1040, 5});
     memory.resize(8);

@@ -57,7 +57,8 @@ std::uint64_t register_word(RegisterIndex index, std::uint32_t value) {
 
 Result<std::vector<std::uint64_t>> task_words(const RegisterSet& registers,
                                               std::span<const RegisterIndex> order,
-                                              std::uint32_t blocks, const NextTask& next) {
+                                              std::uint32_t blocks, const NextTask& next,
+                                              std::span<const RepeatedRegister> repeated) {
     if (registers.refusal()) return std::unexpected(*registers.refusal());
     if (next.address % 16 != 0)
         return fail(Cause::bad_argument, fmt::format("a task at {:#x} cannot follow", next.address),
@@ -68,8 +69,13 @@ Result<std::vector<std::uint64_t>> task_words(const RegisterSet& registers,
                                                          spec::instructions[i].name));
     std::vector<std::uint64_t> words;
     words.reserve(order.size() + spec::tail_words);
-    for (const RegisterIndex index : order)
-        words.push_back(register_word(index, registers.value(index)));
+    std::vector<std::size_t> written(repeated.size());
+    for (const RegisterIndex index : order) {
+        std::uint32_t value = registers.value(index);
+        for (std::size_t i = 0; i < repeated.size(); ++i)
+            if (repeated[i].index == index) value = repeated[i].values[written[i]++];
+        words.push_back(register_word(index, value));
+    }
     add_tail(words, blocks, next);
     return words;
 }

@@ -141,13 +141,19 @@ struct NextTask {
 /// The word that writes a register, for the register's own block.
 [[nodiscard]] std::uint64_t register_word(RegisterIndex index, std::uint32_t value);
 
+/// Values of a register that the order of words has more than once, one after the other.
+struct RepeatedRegister {
+    RegisterIndex index = 0;
+    std::vector<std::uint32_t> values;
+};
+
 /// A task's words: the registers of `order` (repeated where it repeats them; unwritten ones as 0),
-/// then the four words of the tail. Errors: the set's refusal; a written register that `order`
-/// leaves out, by name; a next address that is no multiple of 16.
-[[nodiscard]] Result<std::vector<std::uint64_t>> task_words(const RegisterSet& registers,
-                                                            std::span<const RegisterIndex> order,
-                                                            std::uint32_t blocks,
-                                                            const NextTask& next = {});
+/// then the four words of the tail. Those of `repeated` have other values each time. Errors: the
+/// set's refusal; a written register that `order` leaves out, by name; a next address that is no
+/// multiple of 16. Precondition: `order` has a repeated register as often as it has values.
+[[nodiscard]] Result<std::vector<std::uint64_t>> task_words(
+    const RegisterSet& registers, std::span<const RegisterIndex> order, std::uint32_t blocks,
+    const NextTask& next = {}, std::span<const RepeatedRegister> repeated = {});
 /// The same with all written registers in the order of their offsets.
 [[nodiscard]] Result<std::vector<std::uint64_t>> task_words(const RegisterSet& registers,
                                                             std::uint32_t blocks,

@@ -39,11 +39,9 @@ Status correct_sums(WatchedRegisters& r, bool depthwise, Sums& sums) {
     return {};
 }
 
-void ignore_lut(WatchedRegisters& r) {
-    r.without_effect<"DPU_LUT_ACCESS_CFG", "DPU_LUT_ACCESS_DATA", "DPU_LUT_CFG", "DPU_LUT_INFO",
-                     "DPU_LUT_LE_START", "DPU_LUT_LE_END", "DPU_LUT_LO_START", "DPU_LUT_LO_END",
-                     "DPU_LUT_LE_SLOPE_SCALE", "DPU_LUT_LE_SLOPE_SHIFT", "DPU_LUT_LO_SLOPE_SCALE",
-                     "DPU_LUT_LO_SLOPE_SHIFT">();
+/// What words write into the tables has been loaded, and what they read nobody sees.
+void ignore_table_access(WatchedRegisters& r) {
+    r.without_effect<"DPU_LUT_ACCESS_CFG", "DPU_LUT_ACCESS_DATA">();
 }
 
 }  // namespace
@@ -82,7 +80,8 @@ Result<DpuShape> read_dpu_shape(WatchedRegisters& r) {
 }
 
 Status run_dpu(WatchedRegisters& r, const DpuShape& shape, Sums sums, const Operands& operands,
-               bool core, const Switches& switches, Memory& memory, Traffic& traffic) {
+               bool core, const FunctionTables& tables, const Switches& switches, Memory& memory,
+               Traffic& traffic) {
     if (sums.width != shape.width || sums.height != shape.height || sums.channels < shape.channels)
         return refused_by_dpu(
             fmt::format("a cube of {} x {} x {}, its data have {} x {} x {}", shape.width,
@@ -96,8 +95,8 @@ Status run_dpu(WatchedRegisters& r, const DpuShape& shape, Sums sums, const Oper
         r.without_effect<"DPU_BS_OW_OP">();
         r.fields_without_effect<"DPU_BS_OW_CFG.OD_BYPASS">();
     }
-    ignore_lut(r);
-    REEF_CHECK(run_stages(r, shape, operands, sums));
+    ignore_table_access(r);
+    REEF_CHECK(run_stages(r, shape, operands, tables, switches, sums));
     return write_results(r, shape, sums, switches, memory, traffic);
 }
 

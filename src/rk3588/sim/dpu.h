@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rk3588/sim/dpu_rdma.h"
+#include "rk3588/sim/dpu_tables.h"
 #include "rk3588/sim/memory.h"
 #include "rk3588/sim/switches.h"
 #include "rk3588/sim/task_data.h"
@@ -16,7 +17,7 @@ namespace reef::rk3588::sim {
 /// `core` says whether CORE has its registers, for CLIP_TRUNCATE. Errors, by register: what is not
 /// modelled, sizes that contradict each other, operands that are expected and were not read.
 [[nodiscard]] Status run_dpu(WatchedRegisters& registers, const DpuShape& shape, Sums sums,
-                             const Operands& operands, bool core, const Switches& switches,
-                             Memory& memory, Traffic& traffic);
+                             const Operands& operands, bool core, const FunctionTables& tables,
+                             const Switches& switches, Memory& memory, Traffic& traffic);
 
 }  // namespace reef::rk3588::sim

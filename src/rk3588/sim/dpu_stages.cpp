@@ -214,10 +214,17 @@ void ignore_element_wise(WatchedRegisters& r) {
                      "DPU_EW_CFG">();
 }
 
+void ignore_tables(WatchedRegisters& r) {
+    r.without_effect<"DPU_LUT_CFG", "DPU_LUT_INFO", "DPU_LUT_LE_START", "DPU_LUT_LE_END",
+                     "DPU_LUT_LO_START", "DPU_LUT_LO_END", "DPU_LUT_LE_SLOPE_SCALE",
+                     "DPU_LUT_LE_SLOPE_SHIFT", "DPU_LUT_LO_SLOPE_SCALE",
+                     "DPU_LUT_LO_SLOPE_SHIFT">();
+}
+
 }  // namespace
 
 Status run_stages(WatchedRegisters& r, const DpuShape& shape, const Operands& operands,
-                  Sums& data) {
+                  const FunctionTables& tables, const Switches& switches, Sums& data) {
     const Stage bs = read_bs_stage(r);
     const Stage bn = read_bn_stage(r);
     REEF_CHECK(run_stage(bs, operands.bs, shape.channels, data));
@@ -225,12 +232,14 @@ Status run_stages(WatchedRegisters& r, const DpuShape& shape, const Operands& op
     r.without_effect<"DPU_EW_OP_VALUE_0", "DPU_EW_OP_VALUE_1", "DPU_EW_OP_VALUE_2",
                      "DPU_EW_OP_VALUE_3", "DPU_EW_OP_VALUE_4", "DPU_EW_OP_VALUE_5",
                      "DPU_EW_OP_VALUE_6", "DPU_EW_OP_VALUE_7">();
+    const bool through_tables =
+        !r.flag<"DPU_EW_CFG.EW_BYPASS">() && !r.flag<"DPU_EW_CFG.EW_LUT_BYPASS">();
+    if (through_tables) return run_function(r, shape, tables, switches, data);
+    ignore_tables(r);
     if (r.flag<"DPU_EW_CFG.EW_BYPASS">()) {
         ignore_element_wise(r);
         return {};
     }
-    if (!r.flag<"DPU_EW_CFG.EW_LUT_BYPASS">())
-        return refused_by_stage("EW", "functions by table are not modelled");
     if (!shape.element_wise)
         return refused_by_stage("EW", "an operand from registers is not modelled");
     if (r.get<"DPU_EW_CFG.EW_DATA_MODE">() != 1)

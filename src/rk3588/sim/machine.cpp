@@ -71,6 +71,7 @@ Traffic RunReport::traffic() const {
 void Machine::reset() {
     groups_ = {};
     cna_.reset();
+    tables_.reset();
 }
 
 Status Machine::write_registers(const Task& task) {
@@ -137,7 +138,7 @@ Status Machine::run_convolution(WatchedRegisters& registers, std::uint32_t block
     } else if (shape.element_wise) {
         return fail(Cause::bad_input, "an element-wise operand without DPU_RDMA", "DPU");
     }
-    return run_dpu(registers, shape, std::move(sums), operands, true, switches_, memory_,
+    return run_dpu(registers, shape, std::move(sums), operands, true, tables_, switches_, memory_,
                    report.traffic);
 }
 
@@ -148,7 +149,7 @@ Status Machine::run_flying(WatchedRegisters& registers, TaskReport& report) {
     Operands operands =
         REEF_TRY(read_operands(registers, shape, memory_, switches_, report.traffic));
     Sums sums = std::move(*operands.main);
-    return run_dpu(registers, shape, std::move(sums), operands, false, switches_, memory_,
+    return run_dpu(registers, shape, std::move(sums), operands, false, tables_, switches_, memory_,
                    report.traffic);
 }
 
@@ -184,6 +185,7 @@ Result<RunReport> Machine::run(std::uint32_t address, std::size_t words, std::si
         done.blocks = task.blocks;
         done.traffic.commands = task.words * word_bytes;
         REEF_CHECK(in_place(write_registers(task), place));
+        REEF_CHECK(in_place(tables_.load(task.tables), place));
         REEF_CHECK(in_place(execute(task.blocks, done), place));
         report.interrupts |= take_turns(task.blocks);
         if (task.next_address == 0) return report;

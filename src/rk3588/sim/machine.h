@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rk3588/sim/cna.h"
+#include "rk3588/sim/dpu_tables.h"
 #include "rk3588/sim/memory.h"
 #include "rk3588/sim/switches.h"
 #include "rk3588/stream/task.h"
@@ -37,7 +38,7 @@ class Machine {
     Machine(const Machine&) = delete;
     Machine& operator=(const Machine&) = delete;
 
-    /// What a reset leaves: no registers, nothing in the CBUF.
+    /// What a reset leaves: no registers, nothing in the CBUF and in the function tables.
     void reset();
 
     /// The chain whose first task has `words` words at `address`, until its end or until `tasks`
@@ -65,6 +66,7 @@ class Machine {
     Memory& memory_;
     Switches switches_;
     Cna cna_;
+    FunctionTables tables_;
     std::array<Groups, block_count> groups_;
 };
 

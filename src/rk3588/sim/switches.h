@@ -34,6 +34,10 @@ struct Switches {
     /// An int8 average of the pooling unit.
     enum class AverageRounding : std::uint8_t { half_to_even, down };
     AverageRounding average_rounding = AverageRounding::half_to_even;
+
+    /// A function between two entries of its table, and beyond the table's ends.
+    enum class Interpolation : std::uint8_t { half_away, down };
+    Interpolation interpolation = Interpolation::half_away;
 };
 
 }  // namespace reef::rk3588::sim

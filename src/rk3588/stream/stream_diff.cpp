@@ -22,6 +22,21 @@ void compare_register(std::size_t task, RegisterIndex index, std::uint32_t befor
     }
 }
 
+/// The first entry that differs, where the tasks write the same ones: of words that write one
+/// register again and again the last one alone is a register's value.
+void compare_tables(std::size_t task, const Task& before, const Task& after,
+                    std::vector<FieldChange>& out) {
+    constexpr FieldPlace place = field_named("DPU_LUT_ACCESS_DATA.LUT_ACCESS_DATA");
+    const auto [a, b] = std::ranges::mismatch(before.tables, after.tables);
+    if (a == before.tables.end() || b == after.tables.end()) return;
+    if (before.registers.value(place.index) != after.registers.value(place.index)) return;
+    const auto bits = [&](const TableWrite& w) {
+        return std::uint64_t{static_cast<std::uint32_t>(w.value) & place.mask()};
+    };
+    const auto* field = &spec::instructions[place.index].fields[place.field];
+    out.push_back({task, place.index, field, bits(*a), bits(*b)});
+}
+
 }  // namespace
 
 Result<std::vector<Task>> tasks_of(Bytes stream) {
@@ -50,6 +65,7 @@ Result<StreamDiff> diff_streams(Bytes before, Bytes after) {
     for (std::size_t t = 0; t < std::min(a.size(), b.size()); ++t) {
         for (RegisterIndex i = 0; i < register_count; ++i)
             compare_register(t, i, a[t].registers.value(i), b[t].registers.value(i), diff.changes);
+        compare_tables(t, a[t], b[t], diff.changes);
         compare_register(t, static_cast<RegisterIndex>(spec::op::OP_EN), a[t].blocks, b[t].blocks,
                          diff.changes);
     }

@@ -33,10 +33,31 @@ Status check_target(const hw::Instruction& word) {
                    fmt::format("words of this register have target {:#x}", own));
 }
 
+/// LUT_ACCESS_CFG says which entry the next word of LUT_ACCESS_DATA writes; each moves on by one.
+class TableAccess {
+  public:
+    void see(RegisterIndex written, Task& task) {
+        const RegisterSet& r = task.registers;
+        if (written == register_named("DPU_LUT_ACCESS_CFG"))
+            next_ = {static_cast<std::uint8_t>(r.get<"DPU_LUT_ACCESS_CFG.LUT_TABLE_ID">()),
+                     static_cast<std::uint16_t>(r.get<"DPU_LUT_ACCESS_CFG.LUT_ADDR">()), 0};
+        const bool writes = r.get<"DPU_LUT_ACCESS_CFG.LUT_ACCESS_TYPE">() != 0;
+        if (written != register_named("DPU_LUT_ACCESS_DATA") || !writes) return;
+        next_.value =
+            static_cast<std::int16_t>(r.get_signed<"DPU_LUT_ACCESS_DATA.LUT_ACCESS_DATA">());
+        task.tables.push_back(next_);
+        ++next_.entry;
+    }
+
+  private:
+    TableWrite next_;
+};
+
 }  // namespace
 
 Result<Task> read_task(Bytes stream) {
     Task task;
+    TableAccess tables;
     bool marked = false;
     hw::InstructionCursor cursor(command_words(), stream);
     while (const auto word = cursor.next()) {
@@ -63,6 +84,7 @@ Result<Task> read_task(Bytes stream) {
         }
         marked = false;
         task.registers.write(index, value_in(*word));
+        tables.see(index, task);
     }
     return fail(Cause::bad_input, "the task has no op_en",
                 fmt::format("word {:#x}", stream.size() / word_bytes));
