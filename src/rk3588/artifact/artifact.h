@@ -16,7 +16,7 @@ namespace reef::rk3588 {
 
 inline constexpr std::string_view custom_operator_name = "reef-rk3588";
 /// The newest; programs that need no more are of an older one.
-inline constexpr std::uint32_t artifact_version = 2;
+inline constexpr std::uint32_t artifact_version = 3;
 
 /// Memory that a program needs; addresses inside it are offsets until it is loaded.
 enum class Area : std::uint8_t { commands, constants, activations };
@@ -77,12 +77,13 @@ enum class Absorption : std::uint8_t {
     copied,   ///< its output has its input's bytes
     windows,  ///< the windows of what reads it do
     sum,      ///< another operator adds to its sums, which are neither rounded nor stored
+    table,    ///< another operator's table has its results, too, which are not stored
 };
 struct AbsorbedOperator {
     std::uint32_t index = 0;  ///< in the plain model
     std::string name;
     Absorption how = Absorption::copied;
-    std::uint32_t into = 0;  ///< of a sum: the operator that adds, in the plain model
+    std::uint32_t into = 0;  ///< of a sum and a table: the other operator, in the plain model
     friend bool operator==(const AbsorbedOperator&, const AbsorbedOperator&) = default;
 };
 

@@ -118,6 +118,9 @@ bool is_compiled(const model::Operator& op) {
 std::uint32_t version_of(const Artifact& a) {
     const bool folded =
         std::ranges::any_of(a.inputs, [](const Cube& c) { return c.fold.has_value(); });
+    const bool by_table = std::ranges::any_of(
+        a.absorbed, [](const AbsorbedOperator& op) { return op.how == Absorption::table; });
+    if (by_table) return 3;
     return !a.stages.empty() || folded ? 2 : 1;
 }
 

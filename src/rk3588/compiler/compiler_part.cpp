@@ -16,6 +16,7 @@ constexpr std::string_view requant = "requant", assume = "assume", costs = "cost
 constexpr std::string_view as_tflite = "tflite", as_exact = "exact";
 constexpr std::string_view assume_round = "round", assume_nrdma = "nrdma";
 constexpr std::string_view assume_ppu = "ppu", assume_groups48 = "groups48";
+constexpr std::string_view assume_lut = "lut";
 constexpr std::string_view fuse = "fuse", fuse_sums = "add";
 constexpr std::string_view images = "images", folded = "folded", plain = "plain";
 constexpr std::string_view cores = "cores";
@@ -50,9 +51,11 @@ Status read_assumptions(const std::string& value, Options& out) {
             out.assume_ppu = true;
         else if (word == assume_groups48)
             out.assume_groups48 = true;
+        else if (word == assume_lut)
+            out.assume_lut = true;
         else
             return no_value(assume, word,
-                            "values are round, nrdma, ppu and groups48, with commas between");
+                            "values are round, nrdma, ppu, groups48 and lut, with commas between");
     }
     return {};
 }
@@ -210,9 +213,10 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
          .sentence =
              "Use forms that no real chip has shown: round (CVT_ROUND), nrdma (factors "
              "of BN from memory), ppu (the greatest of int8 windows), groups48 (operands by "
-             "channel of depthwise convolutions, 48 bytes for 8 channels)",
+             "channel of depthwise convolutions, 48 bytes for 8 channels), lut (functions by "
+             "table, such as LOGISTIC)",
          .choices = {std::string(assume_round), std::string(assume_nrdma), std::string(assume_ppu),
-                     std::string(assume_groups48)},
+                     std::string(assume_groups48), std::string(assume_lut)},
          .several = true},
         {.name = std::string(fuse),
          .sentence = "Compute sums with a convolution in front of them (add): fewer bytes moved, "

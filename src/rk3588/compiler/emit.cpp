@@ -63,6 +63,10 @@ class Emission {
         for (std::int32_t core = 0; core < element.cores; ++core)
             add_task(step, core, element_task(plan_, step, element, core));
     }
+    void add_tasks(const Step& step, const FunctionStep& function) {
+        for (std::int32_t core = 0; core < function.cores; ++core)
+            add_task(step, core, function_task(plan_, step, function, core));
+    }
     void add_tasks(const Step& step, const PoolStep& pool) {
         for (std::int32_t core = 0; core < pool.cores; ++core)
             add_task(step, core, pool_task(plan_, step, pool, core));
@@ -101,8 +105,9 @@ class Emission {
         if (index + 1 < tasks_.size() && !task.ends_part)
             next = {static_cast<std::uint32_t>(end * sizeof(std::uint64_t)),
                     static_cast<std::uint32_t>(tasks_[index + 1].words())};
-        const auto words = REEF_TRY(in_place(task_words(t.registers, t.order, t.blocks, next),
-                                             model::place_of(plan_.graph->subgraph(), task.node)));
+        const auto words =
+            REEF_TRY(in_place(task_words(t.registers, t.order, t.blocks, next, t.repeated),
+                              model::place_of(plan_.graph->subgraph(), task.node)));
         out_.commands.insert(out_.commands.end(), words.begin(), words.end());
         out_.commands.resize(end, 0);
         out_.tasks.push_back(

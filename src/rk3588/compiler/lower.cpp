@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <ranges>
 
 #include "compiler/legalise.h"
 #include "reef_spec/rk3588_machine.h"
 #include "rk3588/compiler/elements.h"
+#include "rk3588/compiler/functions.h"
 #include "rk3588/compiler/lowering.h"
 #include "rk3588/compiler/plan.h"
 #include "rk3588/compiler/weights.h"
@@ -70,6 +72,10 @@ class Lowering {
     Result<Plan> run() {
         if (options_.fuse_sums)
             for (const std::size_t index : plan_.program->nodes) fuse_into(index);
+        // From the last one, so that a table computes as much as it can.
+        if (options_.assume_lut)
+            for (const std::size_t index : plan_.program->nodes | std::views::reverse)
+                compute_by_table(index);
         for (const std::size_t index : plan_.program->nodes) {
             const Node& node = plan_.graph->nodes[index];
             if (compiler::holds(fused_away_, index)) continue;
@@ -154,6 +160,23 @@ class Lowering {
                                   static_cast<std::uint32_t>(index)});
         fused_.emplace(index,
                        Step{index, {conv.inputs[0], addend}, node.outputs[0], std::move(*kind)});
+    }
+
+    void compute_by_table(std::size_t index) {
+        if (fused_.contains(index) || compiler::holds(fused_away_, index)) return;
+        const auto group = function_behind(*plan_.graph, plan_.program->nodes, index);
+        if (!group) return;
+        for (const std::size_t member : group->members) {
+            if (member == index) continue;
+            fused_away_.push_back(member);
+            plan_.absorbed.push_back({static_cast<std::uint32_t>(member),
+                                      plan_.graph->nodes[member].name, Absorption::table,
+                                      static_cast<std::uint32_t>(index)});
+        }
+        fused_.emplace(index, Step{index,
+                                   {group->root},
+                                   plan_.graph->nodes[index].outputs[0],
+                                   FunctionStep{group->function, group->members.size()}});
     }
 
     /// Operators that legalising folded into values of this program.

@@ -59,6 +59,13 @@ struct PoolNumbers {
 /// Registers have fields for such windows and sizes, and the CBUF has room for a row.
 [[nodiscard]] std::string refuse_shape(const ConvolutionShape& shape);
 
+/// Element-wise gains reach from one scale to the other.
+[[nodiscard]] std::string refuse_ratio(double ratio, std::string_view of);
+[[nodiscard]] inline double ratio_of(const compiler::Graph& graph, const compiler::Node& node) {
+    return static_cast<double>(graph.values[node.inputs[0]].scale) /
+           static_cast<double>(graph.values[node.outputs[0]].scale);
+}
+
 /// The results' range that an activation leaves, int8 domain; nothing: one that the chip has not.
 struct Range {
     std::int32_t low = -128, high = 127;

@@ -1,6 +1,7 @@
 // The compiler's plan of one program: a step for each operator, in the terms of the chip.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -64,6 +65,16 @@ struct ElementStep {
     std::int32_t cores = 1;  ///< that share it by surfaces
 };
 
+/// Of each value of a byte from -128 on, int8 domain.
+using ByteFunction = std::array<std::int8_t, 256>;
+
+/// Each value of a cube for itself, by the DPU's tables.
+struct FunctionStep {
+    ByteFunction function{};
+    std::size_t operators = 1;  ///< that the table computes
+    std::int32_t cores = 1;     ///< that share it by surfaces
+};
+
 /// The greatest of windows, by the PPU.
 struct PoolStep {
     compiler::Window window;
@@ -78,7 +89,7 @@ struct Step {
     std::size_t node = 0;
     std::vector<ValueId> inputs;
     ValueId output = 0;
-    std::variant<ConvolutionStep, ElementStep, PoolStep, PlacedStep> kind;
+    std::variant<ConvolutionStep, ElementStep, FunctionStep, PoolStep, PlacedStep> kind;
     /// Steps of one stage run at once, each on a core of its own unless it is alone; a barrier
     /// stands between stages.
     std::size_t stage = 0;

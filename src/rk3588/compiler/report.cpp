@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t conv_words = conv_register_count + spec::tail_words;
 constexpr std::uint64_t flying_words = flying_register_count + spec::tail_words;
+constexpr std::uint64_t function_words = function_register_count + spec::tail_words;
 constexpr std::uint64_t pool_words = pool_register_count + spec::tail_words;
 
 std::uint64_t u(std::int64_t n) {
@@ -69,18 +70,25 @@ struct WorkOf {
         }
         return works;
     }
-    std::vector<Work> operator()(const ElementStep& element) const {
+    /// Of the DPU alone, with tasks of so many words.
+    [[nodiscard]] std::vector<Work> flying(std::int32_t cores, std::uint64_t words) const {
         std::vector<Work> works;
-        for (std::int32_t core = 0; core < element.cores; ++core) {
+        for (std::int32_t core = 0; core < cores; ++core) {
             const std::uint64_t bytes =
-                surfaces(element.cores, core) * plan.cube(step.output).surface_bytes();
+                surfaces(cores, core) * plan.cube(step.output).surface_bytes();
             works.push_back({.bytes = {.operands = step.inputs.size() * bytes,
-                                       .commands = flying_words * sizeof(std::uint64_t),
+                                       .commands = words * sizeof(std::uint64_t),
                                        .results = bytes},
                              .array = 0,
                              .tasks = 1});
         }
         return works;
+    }
+    std::vector<Work> operator()(const ElementStep& element) const {
+        return flying(element.cores, flying_words);
+    }
+    std::vector<Work> operator()(const FunctionStep& function) const {
+        return flying(function.cores, function_words);
     }
     std::vector<Work> operator()(const PoolStep& pool) const {
         std::vector<Work> works;
@@ -167,6 +175,10 @@ void forms_of(const Plan&, const Step&, const ElementStep& element, Forms& out) 
     if (element.relu)
         out.emplace_back(element.operation == rescale ? "ReLU of BS"
                                                       : "ReLU of the element-wise stage");
+}
+
+void forms_of(const Plan&, const Step&, const FunctionStep&, Forms& out) {
+    out.emplace_back("a function of bytes by the DPU's tables");
 }
 
 void forms_of(const Plan&, const Step&, const PoolStep&, Forms& out) {

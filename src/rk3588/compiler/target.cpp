@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "reef_spec/rk3588_machine.h"
+#include "rk3588/compiler/functions.h"
 #include "rk3588/compiler/lowering.h"
 
 namespace reef::rk3588::lowering {
@@ -78,21 +79,20 @@ struct RefusalOf {
         if (auto numbers = numbers_of(graph, node, o); !numbers) return numbers.error();
         return {};
     }
-    [[nodiscard]] std::string refuse_elements(Activation activation) const {
+    [[nodiscard]] std::string refuse_operands() const {
         for (std::size_t i = 0; i < node.inputs.size(); ++i)
             if (!in(i).same_shape(out())) return "its shapes do not agree";
         if (out().pixels() < std::int64_t{spec::least_operand_atoms})
             return fmt::format("operands of element-wise operators have at least {} pixels",
                                spec::least_operand_atoms);
+        return {};
+    }
+    [[nodiscard]] std::string refuse_elements(Activation activation) const {
+        if (auto why = refuse_operands(); !why.empty()) return why;
         const auto range = range_of(activation, out());
         if (!range) return "its activation is none of RELU and RELU6";
         if (range->high < 127) return "its activation has an upper bound below its range";
         return {};
-    }
-    [[nodiscard]] std::string refuse_ratio(double ratio, std::string_view of) const {
-        constexpr double most_ratio = 256;
-        if (ratio < most_ratio && ratio > 1 / most_ratio) return {};
-        return fmt::format("its {} scales differ by more than {}", of, most_ratio);
     }
     [[nodiscard]] std::string refuse_pair(Activation activation) const {
         if (auto why = refuse_elements(activation); !why.empty()) return why;
@@ -100,8 +100,7 @@ struct RefusalOf {
                 static_cast<double>(in(0).scale) / static_cast<double>(in(1).scale), "inputs'");
             !why.empty())
             return why;
-        return refuse_ratio(static_cast<double>(in(0).scale) / static_cast<double>(out().scale),
-                            "input's and output's");
+        return refuse_ratio(ratio_of(graph, node), "input's and output's");
     }
     std::string operator()(const compiler::Sum& o) const { return refuse_pair(o.activation); }
     std::string operator()(const compiler::Difference& o) const {
@@ -114,10 +113,26 @@ struct RefusalOf {
         if (product / static_cast<double>(out().scale) < most_of_product) return {};
         return "its products are far above what its output holds";
     }
+    [[nodiscard]] std::string refuse_table() const {
+        if (!options.assume_lut)
+            return "no stream at hand of a real chip has a function by table (`assume` lut)";
+        if (auto why = refuse_operands(); !why.empty()) return why;
+        return refuse_function(graph, node);
+    }
+    std::string operator()(const compiler::Logistic&) const { return refuse_table(); }
+    std::string operator()(const compiler::Tanh&) const { return refuse_table(); }
+    std::string operator()(const compiler::HardSwish&) const { return refuse_table(); }
+    std::string operator()(const compiler::LeakyRelu&) const { return refuse_table(); }
+    std::string operator()(const compiler::Prelu& o) const {
+        const Bytes slopes = o.slopes.weights.view();
+        if (std::ranges::any_of(slopes, [&](std::byte s) { return s != slopes.front(); }))
+            return "it has more than one slope";
+        return refuse_table();
+    }
     std::string operator()(const compiler::Rescale& o) const {
+        if (options.assume_lut && needs_table(graph, node)) return refuse_table();
         if (auto why = refuse_elements(o.activation); !why.empty()) return why;
-        return refuse_ratio(static_cast<double>(in().scale) / static_cast<double>(out().scale),
-                            "two");
+        return refuse_ratio(ratio_of(graph, node), "two");
     }
     std::string operator()(const compiler::MaxPool& o) const {
         if (!options.assume_ppu)
@@ -172,6 +187,12 @@ std::string refuse_shape(const ConvolutionShape& s) {
     if (channels_of_task(s) == 0)
         return "16 of its kernels and the windows of one result do not fit the convolution buffer";
     return {};
+}
+
+std::string refuse_ratio(double ratio, std::string_view of) {
+    constexpr double most_ratio = 256;
+    if (ratio < most_ratio && ratio > 1 / most_ratio) return {};
+    return fmt::format("its {} scales differ by more than {}", of, most_ratio);
 }
 
 std::string Target::refusal(const Graph& graph, const Node& node) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "reef_spec/rk3588_machine.h"
 #include "rk3588/regs/register_order.h"
@@ -22,6 +23,25 @@ constexpr auto flying_order = in_order<flying_register_count>(
     std::array{registers("DPU_S_POINTER"), registers("DPU_RDMA_S_POINTER"),
                registers("DPU_FEATURE_MODE_CFG", "DPU_LUT_LO_SLOPE_SHIFT"),
                registers("DPU_RDMA_DATA_CUBE_WIDTH", "DPU_RDMA_EW_SURF_NOTCH")});
+/// The same with the tables' words where they stand in vendor tasks.
+constexpr auto function_order = [] {
+    constexpr RegisterIndex access = register_named("DPU_LUT_ACCESS_CFG"),
+                            data = register_named("DPU_LUT_ACCESS_DATA");
+    std::array<RegisterIndex, function_register_count> order{};
+    auto to = order.begin();
+    for (const RegisterIndex index : flying_order) {
+        if (index == data) continue;
+        if (index != access) {
+            *to++ = index;
+            continue;
+        }
+        for (std::size_t table = 0; table < 2; ++table) {
+            *to++ = access;
+            to = std::fill_n(to, std::size_t{spec::lut_entries}, data);
+        }
+    }
+    return order;
+}();
 /// As many words as vendor tasks of the PPU have.
 constexpr auto pool_order = in_order<pool_register_count>(
     std::array{registers("PPU_S_POINTER"), registers("PPU_RDMA_S_POINTER"),
@@ -268,6 +288,21 @@ Share share_of(const Cube& cube, std::int32_t cores, std::int32_t core) {
     return share;
 }
 
+/// The DPU on the surfaces of its first operand.
+void set_flying(TaskRegisters& task, const Plan& plan, const Step& step, const Share& share) {
+    RegisterSet& r = task.registers;
+    const Cube& out = share.out;
+    start_groups(r);
+    r.set<"DPU_FEATURE_MODE_CFG.FLYING_MODE">(1);
+    set_results(
+        r, {out.width, out.height, out.channels, static_cast<std::int64_t>(out.atoms()) * atom_size,
+            static_cast<std::int64_t>(out.surface_bytes()), 1});
+    r.set<"DPU_RDMA_FEATURE_MODE_CFG.FLYING_MODE">(1);
+    task.address<"DPU_DST_BASE_ADDR.DST_BASE_ADDR">(Area::activations, out.offset);
+    task.address<"DPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">(
+        Area::activations, plan.offset_of(step.inputs[0]) + share.first * out.surface_bytes());
+}
+
 /// BS takes the first operand, EW the second one.
 void set_elements(RegisterSet& r, const ElementStep& step) {
     const bool alone = step.operation == ElementStep::Operation::rescale;
@@ -290,6 +325,65 @@ void set_elements(RegisterSet& r, const ElementStep& step) {
         if (step.operation == ElementStep::Operation::product) r.set<"DPU_EW_CFG.EW_OP_TYPE">(1);
     }
     set_converter(r, step.zero, step.gains.converter, false);
+}
+
+/// Ranges, priorities and shifts of vendor tasks: LE has the values below 0, LO the others.
+void set_tables(RegisterSet& r) {
+    constexpr std::int64_t usual_mux = 2;
+    constexpr std::int64_t reach = std::int64_t{spec::lut_entries - 1} << spec::lut_fraction_bits;
+    r.set<"DPU_LUT_CFG.LUT_LO_LE_MUX">(usual_mux);
+    r.set<"DPU_LUT_CFG.LUT_OFLOW_PRIORITY">(1);
+    r.set<"DPU_LUT_CFG.LUT_HYBRID_PRIORITY">(1);
+    r.set<"DPU_LUT_INFO.LUT_LE_INDEX_SELECT">(spec::lut_fraction_bits);
+    r.set<"DPU_LUT_INFO.LUT_LO_INDEX_SELECT">(spec::lut_fraction_bits);
+    r.set<"DPU_LUT_LE_START.LUT_LE_START">(-reach);
+    r.set<"DPU_LUT_LO_END.LUT_LO_END">(reach);
+}
+
+/// Entries of a table for each value of a byte.
+constexpr std::int32_t entries_per_value = 4;
+/// Steps of an entry for each step of a result.
+constexpr int result_bits = 7;
+
+/// The words that load both tables: an entry is the function of the value that is nearest to it, so
+/// that neither what stands between two entries nor which table answers for 0 matters.
+std::vector<RepeatedRegister> table_words(const ByteFunction& function) {
+    constexpr std::uint32_t write_le = 0x20000, write_lo = 0x30000;
+    constexpr FieldPlace entry = field_named("DPU_LUT_ACCESS_DATA.LUT_ACCESS_DATA");
+    constexpr std::size_t middle = std::tuple_size_v<ByteFunction> / 2;
+    std::vector<std::uint32_t> entries;
+    for (const std::size_t first : {std::size_t{0}, middle})
+        for (std::size_t i = 0; i < spec::lut_entries; ++i) {
+            const std::size_t at = first + (i + 1) / entries_per_value;
+            const std::int32_t result = function[std::min(at, function.size() - 1)];
+            entries.push_back(static_cast<std::uint32_t>(result * (1 << result_bits)) &
+                              entry.mask());
+        }
+    return {{register_named("DPU_LUT_ACCESS_CFG"), {write_le, write_lo}},
+            {entry.index, std::move(entries)}};
+}
+
+/// BN takes each value to its entry, with a factor as vendor tasks normalise theirs.
+void set_function(RegisterSet& r) {
+    constexpr int factor_bits = 14, converter_bits = 14;
+    constexpr int value_bits = spec::lut_fraction_bits + std::countr_zero(4U);
+    static_assert(1 << (value_bits - spec::lut_fraction_bits) == entries_per_value);
+    r.set<"DPU_BS_CFG.BS_BYPASS">(1);
+    r.set<"DPU_BS_CFG.BS_ALU_BYPASS">(1);
+    r.set<"DPU_BS_CFG.BS_MUL_BYPASS">(1);
+    r.set<"DPU_BS_CFG.BS_RELU_BYPASS">(1);
+    r.set<"DPU_BS_OW_CFG.OD_BYPASS">(1);
+    r.set<"DPU_BN_CFG.BN_ALU_ALGO">(spec::value::alu::add_);
+    r.set<"DPU_BN_CFG.BN_RELU_BYPASS">(1);
+    r.set<"DPU_BN_MUL_CFG.BN_MUL_OPERAND">(1 << factor_bits);
+    r.set<"DPU_BN_MUL_CFG.BN_MUL_SHIFT_VALUE">(factor_bits - value_bits);
+    r.set<"DPU_DATA_FORMAT.BN_MUL_SHIFT_VALUE_NEG">(factor_bits - value_bits);
+    set_no_operand(r);
+    r.set<"DPU_RDMA_FEATURE_MODE_CFG.MRDMA_DISABLE">(0);
+    r.set<"DPU_EW_CFG.EW_BYPASS">(0);
+    r.set<"DPU_EW_CFG.EW_LUT_BYPASS">(0);
+    set_tables(r);
+    set_converter(r, 0, {1 << converter_bits, converter_bits + result_bits}, false);
 }
 
 void set_pool_cubes(RegisterSet& r, const Cube& in, const Cube& out) {
@@ -382,23 +476,24 @@ TaskRegisters convolution_task(const Plan& plan, const Step& step, const Convolu
 TaskRegisters element_task(const Plan& plan, const Step& step, const ElementStep& element,
                            std::int32_t core) {
     TaskRegisters task(flying_order, Blocks::flying);
-    RegisterSet& r = task.registers;
-    const auto [out, first] = share_of(plan.cube(step.output), element.cores, core);
-    const auto surface = static_cast<std::int64_t>(out.surface_bytes());
-    start_groups(r);
-    r.set<"DPU_FEATURE_MODE_CFG.FLYING_MODE">(1);
-    set_results(r, {out.width, out.height, out.channels,
-                    static_cast<std::int64_t>(out.atoms()) * atom_size, surface, 1});
-    set_elements(r, element);
-    r.set<"DPU_RDMA_FEATURE_MODE_CFG.FLYING_MODE">(1);
-    const std::uint64_t before = first * out.surface_bytes();
-    task.address<"DPU_DST_BASE_ADDR.DST_BASE_ADDR">(Area::activations, out.offset);
-    task.address<"DPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">(Area::activations,
-                                                         plan.offset_of(step.inputs[0]) + before);
+    const Share share = share_of(plan.cube(step.output), element.cores, core);
+    set_flying(task, plan, step, share);
+    set_elements(task.registers, element);
     if (step.inputs.size() < 2) return task;
-    r.set<"DPU_RDMA_EW_SURF_STRIDE.EW_SURF_STRIDE">(surface / atom_size);
-    task.address<"DPU_RDMA_EW_BASE_ADDR.EW_BASE_ADDR">(Area::activations,
-                                                       plan.offset_of(step.inputs[1]) + before);
+    const std::uint64_t surface = share.out.surface_bytes();
+    task.registers.set<"DPU_RDMA_EW_SURF_STRIDE.EW_SURF_STRIDE">(
+        static_cast<std::int64_t>(surface) / atom_size);
+    task.address<"DPU_RDMA_EW_BASE_ADDR.EW_BASE_ADDR">(
+        Area::activations, plan.offset_of(step.inputs[1]) + share.first * surface);
+    return task;
+}
+
+TaskRegisters function_task(const Plan& plan, const Step& step, const FunctionStep& function,
+                            std::int32_t core) {
+    TaskRegisters task(function_order, Blocks::flying);
+    set_flying(task, plan, step, share_of(plan.cube(step.output), function.cores, core));
+    set_function(task.registers);
+    task.repeated = table_words(function.function);
     return task;
 }
 

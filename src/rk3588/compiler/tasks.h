@@ -16,6 +16,9 @@ namespace reef::rk3588::lowering {
 inline constexpr std::size_t conv_register_count = 126;
 inline constexpr std::size_t flying_register_count = 69;
 inline constexpr std::size_t pool_register_count = 26;
+/// The DPU's with tables to load, each an access and its entries.
+inline constexpr std::size_t function_register_count =
+    flying_register_count - 2 + 2 * (1 + spec::lut_entries);
 
 /// A task, and which of its registers hold offsets.
 struct TaskRegisters {
@@ -25,6 +28,7 @@ struct TaskRegisters {
     std::span<const RegisterIndex> order;  ///< of its words
     std::uint32_t blocks = 0;              ///< that it starts
     RegisterSet registers;
+    std::vector<RepeatedRegister> repeated{};
     std::vector<std::pair<RegisterIndex, Area>> addresses;
 
     /// Some registers count in units of so many bytes.
@@ -42,6 +46,8 @@ struct TaskRegisters {
 /// The surfaces of a core.
 [[nodiscard]] TaskRegisters element_task(const Plan& plan, const Step& step,
                                          const ElementStep& element, std::int32_t core);
+[[nodiscard]] TaskRegisters function_task(const Plan& plan, const Step& step,
+                                          const FunctionStep& function, std::int32_t core);
 [[nodiscard]] TaskRegisters pool_task(const Plan& plan, const Step& step, const PoolStep& pool,
                                       std::int32_t core);
 

@@ -20,8 +20,9 @@ constexpr const char *rounding = "output_rounding", *operands = "depthwise_opera
                      *of_48 = "48", *lanes = "weight_lanes", *padded = "padded", *real = "real",
                      *padding = "direct_padding", *first = "first", *second = "second",
                      *averages = "average_rounding", *down = "down", *start = "start",
-                     *each_task = "task", *chain = "chain", *kernel = "kernel",
-                     *of_system = "system", *simulated = "simulated";
+                     *interpolation = "interpolation", *nearest = "nearest", *each_task = "task",
+                     *chain = "chain", *kernel = "kernel", *of_system = "system",
+                     *simulated = "simulated";
 
 sim::Switches switches_of(const runtime::OptionValues& options) {
     sim::Switches switches;
@@ -37,6 +38,8 @@ sim::Switches switches_of(const runtime::OptionValues& options) {
         switches.direct_pad_lanes = sim::Switches::PadLanes::second_byte;
     if (options.text(averages) == down)
         switches.average_rounding = sim::Switches::AverageRounding::down;
+    if (options.text(interpolation) == down)
+        switches.interpolation = sim::Switches::Interpolation::down;
     return switches;
 }
 
@@ -130,6 +133,13 @@ Driver::Driver()
                 .sentence = "how the pooling unit rounds averages of int8: halves to even, or all "
                             "down",
                 .choices = {to_even, down},
+                .backends = {"sim"}},
+               {.name = interpolation,
+                .type = OptionType::choice,
+                .standard = nearest,
+                .sentence = "how a function by table rounds between two entries and beyond the "
+                            "last: to the nearest, halves away from zero, or down",
+                .choices = {nearest, down},
                 .backends = {"sim"}},
                {.name = start,
                 .type = OptionType::choice,

@@ -97,7 +97,7 @@ class Gathering {
         GatheredLayer& layer = layers_.emplace_back();
         layer.index = op.index;
         layer.op = op.name;
-        layer.computes = op.how == Absorption::sum;
+        layer.computes = op.how == Absorption::sum || op.how == Absorption::table;
         layer.shown.name = fmt::format("layer_{:03}", op.index);
         layer.shown.instructions.emplace_back("no task");
         layer.shown.problem = text_of(op);

@@ -31,9 +31,10 @@ Result<model::Model> elements_of(const ProbeLayer& layer) {
         b.output(out);
         return b.finish();
     }
-    const auto out =
-        b.tensor("out", ElementType::uint8, shape, model::per_tensor(layer.out_scale, 125));
-    if (layer.elements == model::Op::quantize) {
+    const bool is_function = layer.elements == model::Op::logistic;
+    const auto out = b.tensor("out", ElementType::uint8, shape,
+                              model::per_tensor(layer.out_scale, is_function ? 0 : 125));
+    if (layer.elements == model::Op::quantize || layer.elements == model::Op::logistic) {
         b.add(layer.elements, {one}, {out});
     } else {
         const auto other =

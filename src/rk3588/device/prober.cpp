@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "reef/runtime/session.h"
+#include "reef_spec/rk3588_machine.h"
 #include "rk3588/artifact/artifact.h"
 #include "rk3588/compiler/compile.h"
 #include "rk3588/device/probe_networks.h"
@@ -57,10 +58,17 @@ constexpr Assumption rounded_averages[] = {
     {"rk3588:sim", "halves to even", ""},
     {"rk3588:sim?average_rounding=down", "down", "rk3588:sim?average_rounding=down"}};
 
+constexpr Assumption function_tables[] = {
+    {"rk3588:sim", "as simulated", "compile with `assume` lut"}};
+constexpr Assumption interpolations[] = {
+    {"rk3588:sim", "to the nearest", ""},
+    {"rk3588:sim?interpolation=down", "down", "rk3588:sim?interpolation=down"}};
+
 /// A field that the compiler writes otherwise, in every task.
 struct Change {
     FieldPlace field;
     std::uint32_t value;
+    std::uint32_t step = 0;  ///< more, each further time
 };
 /// Every second byte another one, where the compiler repeats one.
 constexpr Change two_padding_bytes[] = {{field_named("CNA_PAD_CON1.PAD_VALUE"), 0x1df11df1}};
@@ -71,6 +79,16 @@ constexpr Change average_of_two_by_two[] = {
     {field_named("PPU_OPERATION_MODE_CFG.POOLING_METHOD"), spec::value::pooling::average_},
     {field_named("PPU_RECIP_KERNEL_WIDTH.RECIP_KERNEL_WIDTH"), half},
     {field_named("PPU_RECIP_KERNEL_HEIGHT.RECIP_KERNEL_HEIGHT"), half}};
+
+/// Entries that lie 7 apart, of which values use those in the middle of both tables, less the one
+/// between them.
+constexpr std::uint32_t between_entries = 7;
+constexpr Change steps_of_entries[] = {
+    {field_named("DPU_LUT_ACCESS_DATA.LUT_ACCESS_DATA"), 0, between_entries},
+    {field_named("DPU_BN_MUL_CFG.BN_MUL_OPERAND"), 3 << 7},
+    {field_named("DPU_OUT_CVT_SHIFT.OUT_CVT_SHIFT"), 14},
+    {field_named("DPU_OUT_CVT_OFFSET.OUT_CVT_OFFSET"),
+     0U - between_entries* static_cast<std::uint32_t>(spec::lut_entries)}};
 
 struct Probe {
     const char* question;
@@ -114,6 +132,15 @@ std::vector<Probe> probes() {
          {.elements = model::Op::max_pool_2d},
          {.assume_ppu = true},
          pooling_unit},
+        {"functions by table",
+         {.out_scale = 1.0F / 256, .elements = model::Op::logistic},
+         {.assume_lut = true},
+         function_tables},
+        {"how a function rounds between two entries of its table",
+         {.out_scale = 1.0F / 256, .elements = model::Op::logistic},
+         {.assume_lut = true},
+         interpolations,
+         steps_of_entries},
         {"lanes of the weights of 24 channels",
          {.channels = 24},
          {.requant = Requant::exact},
@@ -179,8 +206,9 @@ Status change(Artifact& artifact, const Change& change) {
     std::size_t changed = 0;
     for (std::uint64_t& word : artifact.commands) {
         if ((word & ~value_bits) != wanted) continue;
+        const auto value = change.value + change.step * static_cast<std::uint32_t>(changed);
         word &= ~(std::uint64_t{change.field.mask()} << shift);
-        word |= std::uint64_t{change.value & change.field.mask()} << shift;
+        word |= std::uint64_t{value & change.field.mask()} << shift;
         ++changed;
     }
     if (changed > 0) return {};

@@ -65,8 +65,11 @@ TaskView view_of(const Task& task) {
     } else if ((task.blocks & Blocks::ppu) != 0) {
         add_pool(r, view);
     } else {
-        view.kind = r.get<"DPU_RDMA_ERDMA_CFG.ERDMA_DISABLE">() == 0 ? "two cubes, element-wise"
-                                                                     : "one cube, element-wise";
+        const bool by_table =
+            r.get<"DPU_EW_CFG.EW_BYPASS">() == 0 && r.get<"DPU_EW_CFG.EW_LUT_BYPASS">() == 0;
+        view.kind = by_table                                           ? "function by table"
+                    : r.get<"DPU_RDMA_ERDMA_CFG.ERDMA_DISABLE">() == 0 ? "two cubes, element-wise"
+                                                                       : "one cube, element-wise";
         view.in = view.out;
     }
     view.work = work_of(task);
@@ -167,6 +170,9 @@ std::string text_of(const AbsorbedOperator& op) {
             return fmt::format(
                 "operator {} adds to its sums on the chip: they are neither rounded nor stored",
                 op.into);
+        case Absorption::table:
+            return fmt::format("the table of operator {} has its results: they are not stored",
+                               op.into);
     }
     return {};
 }

@@ -45,11 +45,15 @@ TEST(Rk3588Artifact, KeepsWhatPeopleWantToKnow) {
     EXPECT_FALSE(artifact.unproven.empty());
     artifact.absorbed = {{7, "PAD", rk3588::Absorption::windows, 7},
                          {9, "CONV_2D", rk3588::Absorption::sum, 10}};
+    const auto before = version_of(artifact);
     const auto again = rk3588::read_artifact(write_artifact(artifact));
     ASSERT_TRUE(again) << again.error().message();
     EXPECT_EQ(*again, artifact);
-    artifact.absorbed[0].how = static_cast<rk3588::Absorption>(3);
-    expect_refused(artifact, "absorption 3");
+    artifact.absorbed.push_back({11, "LOGISTIC", rk3588::Absorption::table, 12});
+    EXPECT_LT(before, 3U);
+    EXPECT_EQ(version_of(artifact), 3U);
+    artifact.absorbed[0].how = static_cast<rk3588::Absorption>(4);
+    expect_refused(artifact, "absorption 4");
 }
 
 TEST(Rk3588Artifact, EveryTruncationIsRefused) {

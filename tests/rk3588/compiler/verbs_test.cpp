@@ -96,7 +96,8 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
                          *lanes = "lanes of the weights of 24 channels",
                          *padding =
                              "which byte of PAD_VALUE pads odd channels of direct convolutions",
-                         *averages = "how the PPU rounds averages",
+                         *averages = "how the PPU rounds averages", *tables = "functions by table",
+                         *between = "how a function rounds between two entries of its table",
                          *chain = "tasks of an operator, started as a chain";
     const struct {
         const char *device, *question, *answer;
@@ -108,6 +109,10 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
         {"rk3588:sim", lanes, "32", 0},
         {"rk3588:sim", padding, "the first", 0},
         {"rk3588:sim", averages, "halves to even", 0},
+        {"rk3588:sim", tables, "as simulated", 0},
+        {"rk3588:sim", between, "to the nearest", 0},
+        {"rk3588:sim?interpolation=down", tables, "as simulated", 1},
+        {"rk3588:sim?interpolation=down", between, "down", 1},
         {"rk3588:sim?output_rounding=even", marked, "to even", 1},
         {"rk3588:sim?output_rounding=away", halves, "away from zero", 1},
         {"rk3588:sim?depthwise_operands=48", groups, "groups of 48 bytes", 1},

@@ -1,0 +1,32 @@
+// Functions of one byte: operators that the DPU's tables compute, each value for itself.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+
+#include "rk3588/compiler/lowering.h"
+
+namespace reef::rk3588::lowering {
+
+/// Operators of which one gives a function of a value, and the others, which nothing else reads,
+/// what it makes it of.
+struct FunctionGroup {
+    ValueId root = 0;                  ///< the function's argument
+    std::vector<std::size_t> members;  ///< ascending; the last one gives the result
+    ByteFunction function{};
+};
+
+/// The chip computes it by table or not at all.
+[[nodiscard]] bool needs_table(const compiler::Graph& graph, const compiler::Node& node);
+
+/// Why the tables do not compute it; empty when they do.
+[[nodiscard]] std::string refuse_function(const compiler::Graph& graph, const compiler::Node& node);
+
+/// The most operators of a program that one table computes and of which `last` gives the result;
+/// nothing when none of them needs a table.
+[[nodiscard]] std::optional<FunctionGroup> function_behind(const compiler::Graph& graph,
+                                                           std::span<const std::size_t> program,
+                                                           std::size_t last);
+
+}  // namespace reef::rk3588::lowering
