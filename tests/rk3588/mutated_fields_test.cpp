@@ -15,6 +15,7 @@ namespace reef::rk3588::sim {
 namespace {
 
 using rk3588::test::flying_copy;
+using rk3588::test::flying_function;
 using rk3588::test::pooling;
 using rk3588::test::SmallConvolution;
 using rk3588::test::SmallProgram;
@@ -58,6 +59,16 @@ void flying(Prepared& p) {
     p.results = p.program.add(std::vector<std::byte>(6 * 6 * 32));
     p.registers = flying_copy(6, 6, 32, from, p.results);
     p.blocks = Blocks::flying;
+}
+
+/// Its tables are loaded before.
+void function(Prepared& p) {
+    const auto from = p.program.add(noise(6 * 6 * 32, 100));
+    p.results = p.program.add(std::vector<std::byte>(6 * 6 * 32));
+    p.registers = flying_function(6, 6, 32, from, p.results);
+    p.blocks = Blocks::flying;
+    ASSERT_TRUE(
+        p.program.run({{-100, -50, -10, 0, 3}, {7, 20, 21, 50, 90}}, p.registers, p.blocks));
 }
 
 void pool(Prepared& p) {
@@ -159,6 +170,17 @@ INSTANTIATE_TEST_SUITE_P(
              flying,
              {"DPU_DATA_CUBE_CHANNEL.ORIG_CHANNEL", "DPU_OUT_CVT_OFFSET.OUT_CVT_OFFSET",
               "DPU_OUT_CVT_SCALE.OUT_CVT_SCALE", "DPU_OUT_CVT_SHIFT.OUT_CVT_SHIFT"}},
+        Case{"function",
+             function,
+             {"DPU_DATA_CUBE_CHANNEL.ORIG_CHANNEL", "DPU_EW_CFG.EW_BYPASS",
+              "DPU_LUT_CFG.LUT_HYBRID_PRIORITY", "DPU_LUT_CFG.LUT_OFLOW_PRIORITY",
+              "DPU_LUT_CFG.LUT_UFLOW_PRIORITY", "DPU_LUT_INFO.LUT_LE_INDEX_SELECT",
+              "DPU_LUT_INFO.LUT_LO_INDEX_SELECT", "DPU_LUT_LE_SLOPE_SCALE.LUT_LE_SLOPE_UFLOW_SCALE",
+              "DPU_LUT_LE_SLOPE_SHIFT.LUT_LE_SLOPE_UFLOW_SHIFT", "DPU_LUT_LE_START.LUT_LE_START",
+              "DPU_LUT_LO_END.LUT_LO_END", "DPU_LUT_LO_SLOPE_SCALE.LUT_LO_SLOPE_OFLOW_SCALE",
+              "DPU_LUT_LO_SLOPE_SHIFT.LUT_LO_SLOPE_OFLOW_SHIFT", "DPU_LUT_LO_START.LUT_LO_START",
+              "DPU_OUT_CVT_OFFSET.OUT_CVT_OFFSET", "DPU_OUT_CVT_SCALE.OUT_CVT_SCALE",
+              "DPU_OUT_CVT_SHIFT.OUT_CVT_SHIFT"}},
         Case{"pooling",
              pool,
              {"PPU_DATA_CUBE_OUT_HEIGHT.CUBE_OUT_HEIGHT", "PPU_DATA_CUBE_OUT_WIDTH.CUBE_OUT_WIDTH",

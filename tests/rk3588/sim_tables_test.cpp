@@ -2,35 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "rk3588/sim/dpu_tables.h"
 #include "rk3588/small_tasks.h"
 
 namespace reef::rk3588::sim {
 namespace {
 
-using rk3588::test::flying_copy;
+using rk3588::test::flying_function;
+using rk3588::test::FunctionEntries;
 using rk3588::test::SmallProgram;
 using testing::HasSubstr;
-
-/// Entries from the first one on.
-struct Tables {
-    std::vector<std::int16_t> le, lo;
-};
-
-/// The words that load them, in front of a task's others.
-std::vector<std::uint64_t> loading_words(const Tables& tables) {
-    constexpr RegisterIndex access = register_named("DPU_LUT_ACCESS_CFG"),
-                            data = register_named("DPU_LUT_ACCESS_DATA");
-    std::vector<std::uint64_t> words{register_word(access, 0x20000)};
-    for (const std::int16_t v : tables.le)
-        words.push_back(register_word(data, static_cast<std::uint32_t>(v) & 0xffffU));
-    words.push_back(register_word(access, 0x30000));
-    for (const std::int16_t v : tables.lo)
-        words.push_back(register_word(data, static_cast<std::uint32_t>(v) & 0xffffU));
-    return words;
-}
 
 /// Every byte through tables of five entries, of which LE has -64 to 0 and LO 0 to 64.
 class FunctionsByTable : public testing::Test {
@@ -40,26 +21,12 @@ class FunctionsByTable : public testing::Test {
         for (std::size_t i = 0; i < 256; ++i) bytes[i] = static_cast<std::byte>(i);
         const auto from = program.add(bytes);
         to = program.add(std::vector<std::byte>(256));
-        set = flying_copy(4, 4, 16, from, to);
-        set.write(register_named("DPU_EW_CFG"), 0x302);
-        set.write(register_named("DPU_LUT_CFG"), 0x68);
-        set.write(register_named("DPU_LUT_INFO"), 0x40400);
-        set.set<"DPU_LUT_LE_START.LUT_LE_START">(-64);
-        set.set<"DPU_LUT_LO_END.LUT_LO_END">(64);
-        set.set<"DPU_LUT_LE_SLOPE_SCALE.LUT_LE_SLOPE_UFLOW_SCALE">(-3);
-        set.set<"DPU_LUT_LE_SLOPE_SHIFT.LUT_LE_SLOPE_UFLOW_SHIFT">(1);
-        set.set<"DPU_LUT_LO_SLOPE_SCALE.LUT_LO_SLOPE_OFLOW_SCALE">(1);
-        set.set<"DPU_LUT_LO_SLOPE_SHIFT.LUT_LO_SLOPE_OFLOW_SHIFT">(2);
-        set.set<"DPU_LUT_LO_SLOPE_SCALE.LUT_LO_SLOPE_UFLOW_SCALE">(2);
-        set.set<"DPU_LUT_LO_SLOPE_SHIFT.LUT_LO_SLOPE_UFLOW_SHIFT">(3);
+        set = flying_function(4, 4, 16, from, to);
     }
 
     Result<RunReport> run(const Switches& switches = {}) {
-        auto words = loading_words(tables);
-        const auto rest = task_words(set, Blocks::flying).value();
-        words.insert(words.end(), rest.begin(), rest.end());
-        machine = std::make_unique<Machine>(program.memory, switches);
-        return machine->run(program.add_numbers(words), words.size());
+        program.restart();
+        return program.run(tables, set, Blocks::flying, switches);
     }
     /// The result of a byte.
     int of(int value) {
@@ -75,10 +42,9 @@ class FunctionsByTable : public testing::Test {
     }
 
     SmallProgram program;
-    std::unique_ptr<Machine> machine;
     RegisterSet set;
     std::uint32_t to = 0;
-    Tables tables{{-100, -50, -10, 0, 3}, {7, 20, 21, 50, 90}};
+    FunctionEntries tables{{-100, -50, -10, 0, 3}, {7, 20, 21, 50, 90}};
 };
 
 TEST_F(FunctionsByTable, GoFromEntryToEntry) {
@@ -151,11 +117,10 @@ TEST_F(FunctionsByTable, EntriesThatNobodyLoadedAreNotRead) {
 
 TEST_F(FunctionsByTable, StayForTheNextTask) {
     ASSERT_TRUE(run());
-    const auto words = task_words(set, Blocks::flying).value();
-    ASSERT_TRUE(machine->run(program.add_numbers(words), words.size()));
+    ASSERT_TRUE(program.run(set, Blocks::flying));
     EXPECT_EQ(of(40), 36);
-    machine->reset();
-    EXPECT_FALSE(machine->run(program.add_numbers(words), words.size()));
+    program.restart();
+    EXPECT_FALSE(program.run(set, Blocks::flying));
 }
 
 }  // namespace

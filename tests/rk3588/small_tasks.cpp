@@ -41,6 +41,29 @@ Result<sim::RunReport> SmallProgram::run(const RegisterSet& registers, std::uint
     return machine_->run(add_numbers(words), words.size());
 }
 
+Result<sim::RunReport> SmallProgram::run(const FunctionEntries& entries,
+                                         const RegisterSet& registers, std::uint32_t blocks,
+                                         const sim::Switches& switches) {
+    if (!machine_) machine_ = std::make_unique<sim::Machine>(memory, switches);
+    auto words = entries.words();
+    const auto others = REEF_TRY(task_words(registers, blocks));
+    words.insert(words.end(), others.begin(), others.end());
+    return machine_->run(add_numbers(words), words.size());
+}
+
+std::vector<std::uint64_t> FunctionEntries::words() const {
+    constexpr std::uint32_t write_le = 0x20000, write_lo = 0x30000;
+    constexpr RegisterIndex access = register_named("DPU_LUT_ACCESS_CFG"),
+                            data = register_named("DPU_LUT_ACCESS_DATA");
+    std::vector<std::uint64_t> words;
+    for (const auto& [first, table] : {std::pair(write_le, &le), std::pair(write_lo, &lo)}) {
+        words.push_back(register_word(access, first));
+        for (const std::int16_t v : *table)
+            words.push_back(register_word(data, static_cast<std::uint16_t>(v)));
+    }
+    return words;
+}
+
 unsigned SmallConvolution::out_width() const {
     return (width + pad_left + pad_right - ((kernel_width - 1) * dilation + 1)) / stride + 1;
 }
@@ -116,6 +139,23 @@ RegisterSet flying_copy(unsigned width, unsigned height, unsigned channels, std:
     set.set<"DPU_BS_OW_CFG.OD_BYPASS">(1);
     set.set<"DPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">(from);
     set.write(register_named("DPU_RDMA_FEATURE_MODE_CFG"), 0x7801);
+    return set;
+}
+
+RegisterSet flying_function(unsigned width, unsigned height, unsigned channels, std::uint32_t from,
+                            std::uint32_t to) {
+    RegisterSet set = flying_copy(width, height, channels, from, to);
+    set.write(register_named("DPU_EW_CFG"), 0x302);
+    set.write(register_named("DPU_LUT_CFG"), 0x68);
+    set.write(register_named("DPU_LUT_INFO"), 0x40400);
+    set.set<"DPU_LUT_LE_START.LUT_LE_START">(-64);
+    set.set<"DPU_LUT_LO_END.LUT_LO_END">(64);
+    set.set<"DPU_LUT_LE_SLOPE_SCALE.LUT_LE_SLOPE_UFLOW_SCALE">(-3);
+    set.set<"DPU_LUT_LE_SLOPE_SHIFT.LUT_LE_SLOPE_UFLOW_SHIFT">(1);
+    set.set<"DPU_LUT_LO_SLOPE_SCALE.LUT_LO_SLOPE_OFLOW_SCALE">(1);
+    set.set<"DPU_LUT_LO_SLOPE_SHIFT.LUT_LO_SLOPE_OFLOW_SHIFT">(2);
+    set.set<"DPU_LUT_LO_SLOPE_SCALE.LUT_LO_SLOPE_UFLOW_SCALE">(2);
+    set.set<"DPU_LUT_LO_SLOPE_SHIFT.LUT_LO_SLOPE_UFLOW_SHIFT">(3);
     return set;
 }
 

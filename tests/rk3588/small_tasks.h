@@ -10,6 +10,13 @@
 
 namespace reef::rk3588::test {
 
+/// Of the DPU's function tables.
+struct FunctionEntries {
+    std::vector<std::int16_t> le, lo;
+    /// The words that load them.
+    [[nodiscard]] std::vector<std::uint64_t> words() const;
+};
+
 /// Buffers at addresses of their own, and tasks behind each other.
 class SmallProgram {
   public:
@@ -29,6 +36,10 @@ class SmallProgram {
     /// Runs one task with these registers. The machine and its CBUF stay for the next call.
     Result<sim::RunReport> run(const RegisterSet& registers, std::uint32_t blocks,
                                const sim::Switches& switches = {});
+    /// The same with words that load function tables in front of the task's others: entries from
+    /// the first one on.
+    Result<sim::RunReport> run(const FunctionEntries& entries, const RegisterSet& registers,
+                               std::uint32_t blocks, const sim::Switches& switches = {});
 
     /// The next run is a new machine's.
     void restart() { machine_.reset(); }
@@ -63,6 +74,11 @@ struct SmallConvolution {
 /// The DPU's and its reader's registers of a cube that comes from memory and goes there unchanged.
 [[nodiscard]] RegisterSet flying_copy(unsigned width, unsigned height, unsigned channels,
                                       std::uint32_t from, std::uint32_t to);
+
+/// The same through tables of five entries, LE's from -64 to 0 and LO's to 64, with slopes beyond
+/// the outer ends and below LO.
+[[nodiscard]] RegisterSet flying_function(unsigned width, unsigned height, unsigned channels,
+                                          std::uint32_t from, std::uint32_t to);
 
 /// Pooling of a cube of int8: a window of `kernel` pixels, no padding.
 [[nodiscard]] RegisterSet pooling(unsigned width, unsigned height, unsigned channels,

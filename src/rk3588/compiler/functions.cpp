@@ -236,10 +236,7 @@ std::optional<FunctionGroup> function_behind(const Graph& graph,
     }
     if (!best) return std::nullopt;
     FunctionGroup group{*best->arguments.begin(), {best->members.begin(), best->members.end()}, {}};
-    if (std::ranges::none_of(group.members, [&](std::size_t member) {
-            return needs_table(graph, graph.nodes[member]);
-        }))
-        return std::nullopt;
+    if (group.members.size() == 1 && !needs_table(graph, graph.nodes[last])) return std::nullopt;
     const auto function = function_of(graph, group.root, group.members);
     if (!function) return std::nullopt;
     group.function = *function;

@@ -24,7 +24,7 @@ struct FunctionGroup {
 [[nodiscard]] std::string refuse_function(const compiler::Graph& graph, const compiler::Node& node);
 
 /// The most operators of a program that one table computes and of which `last` gives the result;
-/// nothing when none of them needs a table.
+/// nothing when it is one that needs no table.
 [[nodiscard]] std::optional<FunctionGroup> function_behind(const compiler::Graph& graph,
                                                            std::span<const std::size_t> program,
                                                            std::size_t last);

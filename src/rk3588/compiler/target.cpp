@@ -57,6 +57,8 @@ std::string refuse_parts(const Graph& graph, const Node& node) {
     return {};
 }
 
+constexpr const char* by_assumed_table = " (`assume` lut)";
+
 struct RefusalOf {
     const Graph& graph;
     const Node& node;
@@ -89,6 +91,9 @@ struct RefusalOf {
     }
     [[nodiscard]] std::string refuse_elements(Activation activation) const {
         if (auto why = refuse_operands(); !why.empty()) return why;
+        return refuse_activation(activation);
+    }
+    [[nodiscard]] std::string refuse_activation(Activation activation) const {
         const auto range = range_of(activation, out());
         if (!range) return "its activation is none of RELU and RELU6";
         if (range->high < 127) return "its activation has an upper bound below its range";
@@ -115,7 +120,8 @@ struct RefusalOf {
     }
     [[nodiscard]] std::string refuse_table() const {
         if (!options.assume_lut)
-            return "no stream at hand of a real chip has a function by table (`assume` lut)";
+            return std::string("no stream at hand of a real chip has a function by table") +
+                   by_assumed_table;
         if (auto why = refuse_operands(); !why.empty()) return why;
         return refuse_function(graph, node);
     }
@@ -131,8 +137,10 @@ struct RefusalOf {
     }
     std::string operator()(const compiler::Rescale& o) const {
         if (options.assume_lut && needs_table(graph, node)) return refuse_table();
-        if (auto why = refuse_elements(o.activation); !why.empty()) return why;
-        return refuse_ratio(ratio_of(graph, node), "two");
+        if (auto why = refuse_operands(); !why.empty()) return why;
+        auto why = refuse_activation(o.activation);
+        if (why.empty()) why = refuse_ratio(ratio_of(graph, node), "two");
+        return why.empty() ? why : why + by_assumed_table;
     }
     std::string operator()(const compiler::MaxPool& o) const {
         if (!options.assume_ppu)

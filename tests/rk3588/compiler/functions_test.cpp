@@ -85,12 +85,11 @@ model::Model silu(unsigned seed, std::vector<std::int32_t> shape = usual_shape) 
 model::Model hard_swish_of_parts(unsigned seed) {
     Drawing d(seed, usual_shape);
     const auto in = d.builder.input("in", d.type, usual_shape, d.numbers(0.05F, 100));
-    const auto more = d.tensor(d.numbers(0.05F, 100));
-    const auto six = d.tensor(d.numbers(6.0F / 255, 0));
+    const auto six = d.tensor(d.numbers(0.05F, 0));
     const auto product = d.tensor(d.numbers(0.2F, 10));
     const auto out = d.tensor(d.numbers(0.04F, 10));
-    d.builder.add(Op::add, {in, d.constant(60, d.numbers(0.05F, 0))}, {more}, model::AddOptions{});
-    d.builder.add(Op::leaky_relu, {more}, {six}, model::LeakyReluOptions{0.0F});
+    d.builder.add(Op::add, {in, d.constant(60, d.numbers(0.05F, 0))}, {six},
+                  model::AddOptions{.activation = model::Activation::relu6});
     d.builder.add(Op::mul, {in, six}, {product}, model::MulOptions{});
     d.builder.add(Op::mul, {product, d.constant(200, d.numbers(1.0F / 1200, 0))}, {out},
                   model::MulOptions{});
