@@ -94,7 +94,13 @@ Result<Seeds> rk3588_simulator_seeds() {
     const auto words = [](const rk3588::RegisterSet& set, std::uint32_t blocks) {
         return as_bytes_of(task_words(set, blocks).value());
     };
+    const small::FunctionEntries entries{{-100, -50, -10, 0, 3}, {7, 20, 21, 50, 90}};
+    auto function = as_bytes_of(entries.words());
+    const auto task =
+        words(small::flying_function(4, 4, 16, data, data + 0x800), rk3588::Blocks::flying);
+    function.insert(function.end(), task.begin(), task.end());
     return Seeds{
+        {"function", std::move(function)},
         {"direct", words(direct.registers(), rk3588::Blocks::convolution)},
         {"depthwise", words(depthwise.registers(), rk3588::Blocks::convolution)},
         {"copy", words(small::flying_copy(4, 4, 16, data, data + 0x800), rk3588::Blocks::flying)},

@@ -117,23 +117,33 @@ class Lowering {
         return sum.gain.shift >= 0 && sum.gain.shift <= most_shift;
     }
 
+    struct Fusable {
+        std::size_t maker = 0;
+        ValueId addend = 0;  ///< the other operand
+    };
     /// Of two convolutions the later one, so that the other operand is there.
+    [[nodiscard]] std::optional<Fusable> fusable(const Node& sum) const {
+        std::optional<Fusable> later;
+        for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
+            if (const auto found = fusable(sum.inputs[i]);
+                found && (!later || *found > later->maker))
+                later = {*found, sum.inputs[1 - i]};
+        return later;
+    }
+
     void fuse_into(std::size_t index) {
         const Node& node = plan_.graph->nodes[index];
         const auto* sum = std::get_if<compiler::Sum>(&node.operation);
         if (sum == nullptr || node.inputs[0] == node.inputs[1]) return;
-        std::optional<std::size_t> maker;
-        ValueId addend = 0;
-        for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
-            if (const auto found = fusable(node.inputs[i]); found && (!maker || *found > *maker)) {
-                maker = found;
-                addend = node.inputs[1 - i];
-            }
-        if (!maker) return;
+        const auto found = fusable(node);
+        if (!found) return;
+        const auto [maker, addend] = *found;
         // The convolution makes the sum's values.
-        Node conv = plan_.graph->nodes[*maker];
+        Node conv = plan_.graph->nodes[maker];
         conv.outputs = node.outputs;
-        const auto& operation = std::get<compiler::Convolution>(conv.operation);
+        const auto& of_graph = std::get<compiler::Convolution>(conv.operation);
+        const auto fine = with_fine_biases(of_graph, plan_.value(conv.inputs[0]));
+        const compiler::Convolution& operation = fine ? *fine : of_graph;
         auto numbers = numbers_of(*plan_.graph, conv, operation, options_);
         if (!numbers) return;
         const Value& out = plan_.value(node.outputs[0]);
@@ -155,8 +165,8 @@ class Lowering {
         if (!kind || kind->task_channels < kind->shape.out_channels || has_columns(*kind)) return;
         add_weights(*kind, operation.weights.view());
         kind->sum = fused;
-        fused_away_.push_back(*maker);
-        plan_.absorbed.push_back({static_cast<std::uint32_t>(*maker), conv.name, Absorption::sum,
+        fused_away_.push_back(maker);
+        plan_.absorbed.push_back({static_cast<std::uint32_t>(maker), conv.name, Absorption::sum,
                                   static_cast<std::uint32_t>(index)});
         fused_.emplace(index,
                        Step{index, {conv.inputs[0], addend}, node.outputs[0], std::move(*kind)});
@@ -322,7 +332,8 @@ class Lowering {
     }
 
     Or<Kind> step(const Node& node, const compiler::Convolution& of_graph) {
-        const auto conv = with_fine_biases(of_graph, plan_.value(node.inputs[0]));
+        const auto fine = with_fine_biases(of_graph, plan_.value(node.inputs[0]));
+        const compiler::Convolution& conv = fine ? *fine : of_graph;
         auto numbers = numbers_of(*plan_.graph, node, conv, options_);
         if (!numbers) return std::unexpected(numbers.error());
         const auto shape = shape_of(*plan_.graph, node, conv);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <expected>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,9 +29,10 @@ using Or = std::expected<T, std::string>;
                                         const compiler::AveragePool& pool);
 
 /// A constant that is taken off is no whole number of the input's steps, but nearly one of parts of
-/// them: of weights that were 1.
-[[nodiscard]] compiler::Convolution with_fine_biases(compiler::Convolution conv,
-                                                     const compiler::Value& in);
+/// them: of weights that were 1. Nothing: the convolution has no such constants.
+[[nodiscard]] std::optional<compiler::Convolution> with_fine_biases(
+    const compiler::Convolution& conv, const compiler::Value& in);
+/// Precondition: it has no offsets.
 [[nodiscard]] Or<Numbers> numbers_of(const compiler::Graph& graph, const compiler::Node& node,
                                      const compiler::Convolution& conv, const Options& options);
 

@@ -132,8 +132,10 @@ std::optional<Range> range_of(Activation activation, const Value& out) {
     return range;
 }
 
-compiler::Convolution with_fine_biases(compiler::Convolution conv, const Value& in) {
-    if (conv.offsets.empty()) return conv;
+std::optional<compiler::Convolution> with_fine_biases(const compiler::Convolution& of_graph,
+                                                      const Value& in) {
+    if (of_graph.offsets.empty()) return std::nullopt;
+    compiler::Convolution conv = of_graph;
     constexpr std::int32_t parts = 64;
     const std::vector<std::byte> weights(conv.weights.size(), std::byte(conv.weight_zero + parts));
     const double step =
@@ -147,9 +149,8 @@ compiler::Convolution with_fine_biases(compiler::Convolution conv, const Value& 
     return conv;
 }
 
-Or<Numbers> numbers_of(const Graph& graph, const Node& node, const compiler::Convolution& of_graph,
+Or<Numbers> numbers_of(const Graph& graph, const Node& node, const compiler::Convolution& conv,
                        const Options& options) {
-    const auto conv = with_fine_biases(of_graph, graph.values[node.inputs[0]]);
     const Value &in = graph.values[node.inputs[0]], &out = graph.values[node.outputs[0]];
     const auto range = range_of(conv.activation, out);
     if (!range) return std::unexpected("its activation is none of RELU and RELU6");

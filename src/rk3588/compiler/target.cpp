@@ -73,7 +73,9 @@ struct RefusalOf {
         if (o.depthwise && o.in_channels != o.out_channels)
             return "it makes several channels of one";
         if (auto why = refuse_shape(shape_of(graph, node, o)); !why.empty()) return why;
-        if (auto numbers = numbers_of(graph, node, o, options); !numbers) return numbers.error();
+        const auto fine = with_fine_biases(o, in());
+        if (auto numbers = numbers_of(graph, node, fine ? *fine : o, options); !numbers)
+            return numbers.error();
         return {};
     }
     std::string operator()(const compiler::AveragePool& o) const {

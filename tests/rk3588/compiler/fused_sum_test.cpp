@@ -161,5 +161,46 @@ TEST(FusedSum, IsTheConvolutionsOnlyReader) {
     }
 }
 
+/// A constant that is taken off, of one channel: the convolution in front of the sum has finer
+/// weights than the model's.
+TEST(FusedSum, OfAConstantTakenOffIsTheCpus) {
+    const std::vector<std::int32_t> shape{1, 9, 11, 1};
+    const auto numbers = model::per_tensor(in_scale, in_zero);
+    model::Builder b("a constant and a sum");
+    const auto in = b.input("in", ElementType::uint8, shape, numbers);
+    const auto other = b.input("other", ElementType::uint8, shape, numbers);
+    const auto constant =
+        b.constant_bytes("constant", ElementType::uint8, {1}, std::vector{std::byte{77}},
+                         model::per_tensor(0.013F, 9));
+    const auto less = b.tensor("less", ElementType::uint8, shape, numbers);
+    const auto out = b.tensor("out", ElementType::uint8, shape, model::per_tensor(0.05F, 90));
+    b.add(model::Op::sub, {in, constant}, {less}, model::SubOptions{});
+    b.add(model::Op::add, {less, other}, {out}, model::AddOptions{});
+    b.output(out);
+    const auto plain = b.finish();
+    ASSERT_TRUE(plain) << plain.error().message();
+    const auto compiled = rk3588::compile(*plain, {.fuse_sums = true}, {.keep_islands = true});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    ASSERT_EQ(compiled->programs.at(0).fused_sums, 1U);
+    const auto artifact = test::programs_of(compiled->model).at(0);
+    test::ChipMemory chip(artifact);
+    std::vector<std::byte> inputs[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+        inputs[i] = bytes_from(static_cast<unsigned>(i) + 1, 99);
+        // The difference is not cut off.
+        for (std::byte& v : inputs[i]) v |= std::byte{0x80};
+        chip.write(artifact.inputs[i], inputs[i]);
+    }
+    const auto done = chip.run(artifact.operators[0]);
+    ASSERT_TRUE(done) << done.error().message();
+    const auto got = chip.read(artifact.outputs[0]);
+    const auto number = [](std::byte v) { return std::to_integer<int>(v); };
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const double real = in_scale * (number(inputs[0][i]) + number(inputs[1][i]) - 2 * in_zero) -
+                            0.013 * (77 - 9);
+        EXPECT_LE(std::abs(number(got[i]) - std::clamp(90 + real / 0.05, 0.0, 255.0)), 1.0) << i;
+    }
+}
+
 }  // namespace
 }  // namespace reef
