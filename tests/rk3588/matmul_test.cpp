@@ -69,17 +69,19 @@ TEST(MatrixLayouts, AreTheFormulasThatCountFromOne) {
         }
 }
 
+/// The matrix begins `shift` elements behind a place that is good for any store.
 template <typename T>
-void expect_packed(std::size_t k, std::size_t n, std::size_t group) {
+void expect_packed(std::size_t k, std::size_t n, std::size_t group, std::size_t shift) {
     std::vector<T> rows(k * n);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<T>(i * 2654435761U >> 7);
     const auto columns = by_columns(rows, k, n);
     const std::size_t lanes = (k + 31) / 32 * 32, kernels = (n + group - 1) / group * group;
     for (const bool turned : {false, true}) {
-        std::vector<T> packed(lanes * kernels, static_cast<T>(0x55));
+        std::vector<T> all_packed(shift + lanes * kernels, static_cast<T>(0x55));
+        const auto packed = std::span(all_packed).subspan(shift);
         const MatrixStretch all{.k = k, .n = n, .first = 0, .count = k, .by_columns = turned};
         const auto bytes = std::as_bytes(std::span(turned ? columns : rows));
-        const auto out = std::as_writable_bytes(std::span(packed));
+        const auto out = std::as_writable_bytes(packed);
         sizeof(T) == 1 ? pack_int8_matrix(all, bytes, out) : pack_fp16_matrix(all, bytes, out);
         for (std::size_t x = 0; x < kernels; ++x)
             for (std::size_t i = 0; i < lanes; ++i) {
@@ -98,8 +100,10 @@ TEST(MatrixLayouts, PackedMatricesHaveEachElementInItsPlace) {
                                {96, 50},
                                {130, 16},
                                {31, 129}}) {
-        expect_packed<std::uint8_t>(k, n, 32);
-        expect_packed<std::uint16_t>(k, n, 16);
+        for (const std::size_t shift : {0U, 1U}) {
+            expect_packed<std::uint8_t>(k, n, 32, shift);
+            expect_packed<std::uint16_t>(k, n, 16, shift);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 #include "rk3588/layout/matrix_rows.h"
 
+#include <cstdint>
 #include <cstring>
 
 #include "base/vector_targets.h"
@@ -27,7 +28,7 @@ struct Lines {
 };
 
 #if HWY_TARGET == HWY_SCALAR
-template <typename T>
+template <bool past_caches, typename T>
 HWY_INLINE void turn(const Lines<T>& lines, std::size_t column, T* to) {
     constexpr std::size_t side = 16 / sizeof(T);
     for (std::size_t i = 0; i < side; ++i)
@@ -48,8 +49,24 @@ HWY_INLINE hn::Vec<D> rows_of(D d, const Lines<T>& lines, std::size_t lane, std:
     }
 }
 
+/// Past the caches: nobody reads weights soon, and lines that are written whole are not read
+/// before.
+template <bool past_caches, typename T, class D>
+HWY_INLINE void store(D d, hn::Vec<D> values, T* to) {
+    constexpr std::size_t side = 16 / sizeof(T);
+    const hn::CappedTag<T, side> block;
+    if constexpr (!past_caches) {
+        hn::StoreU(values, d, to);
+    } else if constexpr (hn::MaxLanes(D{}) == side) {
+        hn::Stream(values, d, to);
+    } else {
+        hn::Stream(hn::LowerHalf(block, values), block, to);
+        hn::Stream(hn::UpperHalf(block, values), block, to + side);
+    }
+}
+
 /// Columns of a square become its rows: kernels with all their lanes.
-template <typename T>
+template <bool past_caches, typename T>
 HWY_INLINE void turn(const Lines<T>& lines, std::size_t column, T* to) {
     constexpr std::size_t side = 16 / sizeof(T);
     const hn::CappedTag<T, 2 * side> d;
@@ -71,12 +88,13 @@ HWY_INLINE void turn(const Lines<T>& lines, std::size_t column, T* to) {
             for (std::size_t i = 0; i < side; ++i) rows[i] = next[i];
         }
 #pragma GCC unroll 16
-        for (std::size_t i = 0; i < side; ++i) hn::StoreU(rows[i], d, to + i * lanes + lane);
+        for (std::size_t i = 0; i < side; ++i)
+            store<past_caches>(d, rows[i], to + i * lanes + lane);
     }
 }
 #endif
 
-template <typename T, std::size_t group>
+template <bool past_caches, typename T, std::size_t group>
 HWY_INLINE void turn_all(const T* from, std::size_t pitch, std::size_t columns,
                          std::size_t group_pitch, T* to) {
     // Memory is asked so far ahead of the line that is read.
@@ -90,17 +108,28 @@ HWY_INLINE void turn_all(const T* from, std::size_t pitch, std::size_t columns,
             std::memcpy(lines.at[lane], row, turned_bytes);
         }
         for (std::size_t k = 0; k < Lines<T>::columns; k += side)
-            turn(lines, k, to + (c + k) / group * group_pitch + (c + k) % group * lanes);
+            turn<past_caches>(lines, k,
+                              to + (c + k) / group * group_pitch + (c + k) % group * lanes);
     }
+}
+
+/// Stores past the caches take places at multiples of 16 bytes, and end before others read.
+template <typename T, std::size_t group>
+HWY_INLINE void turn_to_place(const T* from, std::size_t pitch, std::size_t columns,
+                              std::size_t group_pitch, T* to) {
+    if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0)
+        return turn_all<false, T, group>(from, pitch, columns, group_pitch, to);
+    turn_all<true, T, group>(from, pitch, columns, group_pitch, to);
+    hwy::FlushStream();
 }
 
 void turn_bytes(const std::uint8_t* from, std::size_t pitch, std::size_t columns,
                 std::size_t group_pitch, std::uint8_t* to) {
-    turn_all<std::uint8_t, spec::int8_group_kernels>(from, pitch, columns, group_pitch, to);
+    turn_to_place<std::uint8_t, spec::int8_group_kernels>(from, pitch, columns, group_pitch, to);
 }
 void turn_halves(const std::uint16_t* from, std::size_t pitch, std::size_t columns,
                  std::size_t group_pitch, std::uint16_t* to) {
-    turn_all<std::uint16_t, spec::fp16_group_kernels>(from, pitch, columns, group_pitch, to);
+    turn_to_place<std::uint16_t, spec::fp16_group_kernels>(from, pitch, columns, group_pitch, to);
 }
 
 }  // namespace reef::rk3588::HWY_NAMESPACE

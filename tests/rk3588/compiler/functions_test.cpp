@@ -117,7 +117,8 @@ void expect_tflites(const model::Model& plain, std::size_t operators, std::int32
     for (const auto& op : compiled->operators) EXPECT_TRUE(op.on_chip) << op.name << op.reason;
     EXPECT_EQ(test::programs_of(compiled->model).at(0).operators.size(), operators);
     for (const char* device :
-         {"rk3588:sim", "rk3588:sim?interpolation=down", "rk3588:sim?output_rounding=away"})
+         {"rk3588:sim", "rk3588:sim?interpolation=down", "rk3588:sim?output_rounding=away",
+          "rk3588:rknpu?kernel=simulated&start=chain", "rk3588:rocket?kernel=simulated"})
         EXPECT_EQ(run_on(compiled->model, device, 5), run_on(plain, "cpu", 5)) << device;
 }
 
