@@ -374,6 +374,15 @@ class Lowering {
         return element(element_of(*plan_.graph, node, o));
     }
 
+    /// The input's values go through the DPU as they are.
+    Or<Kind> step(const Node&, const compiler::Slice& slice) {
+        constexpr ScaleAndShift one{1 << 14, 14};
+        return ElementStep{
+            .operation = ElementStep::Operation::copy,
+            .gains = {1, 0, one, 0},
+            .first_surface = static_cast<std::uint32_t>(slice.parts[0].channel / atom_lanes)};
+    }
+
     Or<Kind> step(const Node& node, const compiler::MaxPool& pool) {
         const Value &in = plan_.value(node.inputs[0]), &out = plan_.value(node.outputs[0]);
         const auto& w = pool.window;

@@ -56,13 +56,15 @@ struct ElementStep {
         sum,      ///< a * gain_a + b * gain_b
         product,  ///< a * b * gain_b
         rescale,  ///< a * gain_a
+        copy,     ///< a
     };
     Operation operation = Operation::sum;
     std::int32_t zero_a = 0, zero_b = 0;
     SumGains gains;
     std::int32_t zero = 0;
     bool relu = false;
-    std::int32_t cores = 1;  ///< that share it by surfaces
+    std::uint32_t first_surface = 0;  ///< of a, of a copy
+    std::int32_t cores = 1;           ///< that share it by surfaces
 };
 
 /// Of each value of a byte from -128 on, int8 domain.

@@ -167,10 +167,10 @@ void forms_of(const Plan& plan, const Step& step, const ConvolutionStep& conv, F
 
 void forms_of(const Plan&, const Step&, const ElementStep& element, Forms& out) {
     using enum ElementStep::Operation;
-    out.emplace_back(element.operation == sum ? "an element-wise sum of int8 from memory"
-                     : element.operation == product
-                         ? "an element-wise product of int8 from memory"
-                         : "int8 values through the DPU to another scale");
+    out.emplace_back(element.operation == sum       ? "an element-wise sum of int8 from memory"
+                     : element.operation == product ? "an element-wise product of int8 from memory"
+                     : element.operation == copy    ? "int8 values through the DPU as they are"
+                                                 : "int8 values through the DPU to another scale");
     if (element.gains.shift_a != 0) out.emplace_back("BS multiplies with a factor of all channels");
     if (element.relu)
         out.emplace_back(element.operation == rescale ? "ReLU of BS"

@@ -86,6 +86,9 @@ struct RefusalOf {
     [[nodiscard]] std::string refuse_operands() const {
         for (std::size_t i = 0; i < node.inputs.size(); ++i)
             if (!in(i).same_shape(out())) return "its shapes do not agree";
+        return refuse_pixels();
+    }
+    [[nodiscard]] std::string refuse_pixels() const {
         if (out().pixels() < std::int64_t{spec::least_operand_atoms})
             return fmt::format("operands of element-wise operators have at least {} pixels",
                                spec::least_operand_atoms);
@@ -164,6 +167,18 @@ struct RefusalOf {
         if (std::ranges::max(paddings) > most_pool_padding)
             return fmt::format("its padding is above {} pixels", most_pool_padding);
         return {};
+    }
+    std::string operator()(const compiler::Slice& o) const {
+        const auto& part = o.parts[0];
+        if (o.parts.size() > 1) return "it gives more than one part";
+        if (part.step_y != 1 || part.step_x != 1 || in().height != out().height ||
+            in().width != out().width)
+            return "it takes rows or columns, and no channels of every pixel";
+        if (part.channel % static_cast<std::int32_t>(spec::atom_bytes) != 0)
+            return fmt::format("it begins at channel {}, within an atom of {}", part.channel,
+                               spec::atom_bytes);
+        if (!in().same_numbers(out())) return "its result has another scale than its input";
+        return refuse_pixels();
     }
     std::string operator()(const compiler::Concatenation& o) const {
         if (o.axis != compiler::Axis::channels)

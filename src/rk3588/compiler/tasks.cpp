@@ -288,8 +288,9 @@ Share share_of(const Cube& cube, std::int32_t cores, std::int32_t core) {
     return share;
 }
 
-/// The DPU on the surfaces of its first operand.
-void set_flying(TaskRegisters& task, const Plan& plan, const Step& step, const Share& share) {
+/// The DPU on the surfaces of its first operand, from `first` on.
+void set_flying(TaskRegisters& task, const Plan& plan, const Step& step, const Share& share,
+                std::uint64_t first = 0) {
     RegisterSet& r = task.registers;
     const Cube& out = share.out;
     start_groups(r);
@@ -300,12 +301,14 @@ void set_flying(TaskRegisters& task, const Plan& plan, const Step& step, const S
     r.set<"DPU_RDMA_FEATURE_MODE_CFG.FLYING_MODE">(1);
     task.address<"DPU_DST_BASE_ADDR.DST_BASE_ADDR">(Area::activations, out.offset);
     task.address<"DPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">(
-        Area::activations, plan.offset_of(step.inputs[0]) + share.first * out.surface_bytes());
+        Area::activations,
+        plan.offset_of(step.inputs[0]) + (first + share.first) * out.surface_bytes());
 }
 
 /// BS takes the first operand, EW the second one.
 void set_elements(RegisterSet& r, const ElementStep& step) {
-    const bool alone = step.operation == ElementStep::Operation::rescale;
+    const bool alone = step.operation == ElementStep::Operation::rescale ||
+                       step.operation == ElementStep::Operation::copy;
     r.set<"DPU_BS_CFG.BS_RELU_BYPASS">(alone && step.relu ? 0 : 1);
     r.set<"DPU_BS_CFG.BS_ALU_ALGO">(spec::value::alu::add_);
     r.set<"DPU_BS_ALU_CFG.BS_ALU_OPERAND">(-step.zero_a);
@@ -477,7 +480,7 @@ TaskRegisters element_task(const Plan& plan, const Step& step, const ElementStep
                            std::int32_t core) {
     TaskRegisters task(flying_order, Blocks::flying);
     const Share share = share_of(plan.cube(step.output), element.cores, core);
-    set_flying(task, plan, step, share);
+    set_flying(task, plan, step, share, element.first_surface);
     set_elements(task.registers, element);
     if (step.inputs.size() < 2) return task;
     const std::uint64_t surface = share.out.surface_bytes();

@@ -174,6 +174,36 @@ TEST(NpuElements, OtherScalesAreTflitesButForFewBytes) {
     }
 }
 
+/// So many channels from `first` on, of 80.
+model::Model slice_of(std::int32_t first, std::int32_t count, std::int32_t rows = 16) {
+    model::Builder b("a slice");
+    const auto numbers = model::per_tensor(0.05F, 3);
+    const auto in = b.input("in", ElementType::int8, {1, 16, 9, 80}, numbers);
+    const auto out = b.tensor("out", ElementType::int8, {1, rows, 9, count}, numbers);
+    const auto from = b.constant<std::int32_t>("from", ElementType::int32, {4},
+                                               std::vector<std::int32_t>{0, 0, 0, first});
+    const auto size = b.constant<std::int32_t>("size", ElementType::int32, {4},
+                                               std::vector<std::int32_t>{1, rows, 9, count});
+    b.add(model::Op::slice, {in, from, size}, {out});
+    b.output(out);
+    return b.finish().value();
+}
+
+TEST(NpuElements, SlicesOfChannelsAreCopied) {
+    for (const std::int32_t cores : {1, 3})
+        for (const auto& [first, count] :
+             {std::pair{0, 32}, {16, 48}, {64, 16}, {32, 5}, {48, 32}, {0, 79}}) {
+            ElementComparison c;
+            compare_with_cpu(slice_of(first, count), {.cores = cores}, 1, c);
+            EXPECT_EQ(c.equal, c.all) << first << " " << count;
+        }
+    const auto reason_of = [](const model::Model& model) {
+        return rk3588::mapping(model, {}, {}).value().at(0).reason;
+    };
+    EXPECT_THAT(reason_of(slice_of(8, 32)), testing::HasSubstr("begins at channel 8"));
+    EXPECT_THAT(reason_of(slice_of(16, 32, 7)), testing::HasSubstr("rows or columns"));
+}
+
 /// Rows of several numbers of inputs and outputs, with and without biases, in both types.
 TEST(NpuElements, FullyConnectedLayersAreTflitesButForFewBytes) {
     ElementComparison c;

@@ -71,9 +71,8 @@ TEST_P(NetworksByTable, AreTflitesWithinOneAndTheirTablesExactly) {
 
 INSTANTIATE_TEST_SUITE_P(Published, NetworksByTable,
                          testing::Values(NetworkByTable{"mot__yolov5nu_full_integer_quant", 4, 69},
-                                         NetworkByTable{"mot__yolov8n_full_integer_quant", 14, 58},
-                                         NetworkByTable{"mot__yolov10n_full_integer_quant", 17,
-                                                        70}),
+                                         NetworkByTable{"mot__yolov8n_full_integer_quant", 6, 58},
+                                         NetworkByTable{"mot__yolov10n_full_integer_quant", 9, 70}),
                          [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
