@@ -16,7 +16,7 @@ constexpr std::string_view requant = "requant", assume = "assume", costs = "cost
 constexpr std::string_view as_tflite = "tflite", as_exact = "exact";
 constexpr std::string_view assume_round = "round", assume_nrdma = "nrdma";
 constexpr std::string_view assume_ppu = "ppu", assume_groups48 = "groups48";
-constexpr std::string_view assume_lut = "lut";
+constexpr std::string_view assume_lut = "lut", assume_sumlut = "sumlut";
 constexpr std::string_view fuse = "fuse", fuse_sums = "add";
 constexpr std::string_view images = "images", folded = "folded", plain = "plain";
 constexpr std::string_view cores = "cores";
@@ -53,9 +53,12 @@ Status read_assumptions(const std::string& value, Options& out) {
             out.assume_groups48 = true;
         else if (word == assume_lut)
             out.assume_lut = true;
+        else if (word == assume_sumlut)
+            out.assume_sumlut = true;
         else
-            return no_value(assume, word,
-                            "values are round, nrdma, ppu, groups48 and lut, with commas between");
+            return no_value(
+                assume, word,
+                "values are round, nrdma, ppu, groups48, lut and sumlut, with commas between");
     }
     return {};
 }
@@ -214,9 +217,11 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
              "Use forms that no real chip has shown: round (CVT_ROUND), nrdma (factors "
              "of BN from memory), ppu (the greatest of int8 windows), groups48 (operands by "
              "channel of depthwise convolutions, 48 bytes for 8 channels), lut (functions by "
-             "table, such as LOGISTIC)",
+             "table, such as LOGISTIC), sumlut (sums through tables: MEAN of int8 without its "
+             "dimensions)",
          .choices = {std::string(assume_round), std::string(assume_nrdma), std::string(assume_ppu),
-                     std::string(assume_groups48), std::string(assume_lut)},
+                     std::string(assume_groups48), std::string(assume_lut),
+                     std::string(assume_sumlut)},
          .several = true},
         {.name = std::string(fuse),
          .sentence = "Compute sums with a convolution in front of them (add): fewer bytes moved, "

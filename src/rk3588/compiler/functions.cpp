@@ -23,6 +23,8 @@ using model::Tensor;
 using model::TensorIndex;
 
 constexpr std::int32_t all_values = 256;
+/// Arguments that a table has on one side.
+constexpr std::int32_t table_reach = (spec::lut_entries - 1) << spec::lut_fraction_bits;
 
 std::size_t index_of(const Graph& graph, const Node& node) {
     return static_cast<std::size_t>(&node - graph.nodes.data());
@@ -202,6 +204,46 @@ std::optional<std::size_t> before(const Graph& graph, std::span<const std::size_
 }
 
 }  // namespace
+
+TableContents tables_of(const ByteFunction& function) {
+    constexpr std::size_t middle = std::tuple_size_v<ByteFunction> / 2;
+    TableContents tables{-table_reach, 0, 0, table_reach, {}};
+    // An entry is the function of the value that is nearest to it, so that neither what stands
+    // between two entries nor which table answers for 0 matters.
+    for (const std::size_t first : {std::size_t{0}, middle})
+        for (std::size_t i = 0; i < spec::lut_entries; ++i) {
+            const std::size_t at = first + ((i + 1) >> entry_bits);
+            const std::int32_t result = function[std::min(at, function.size() - 1)];
+            tables.entries.push_back(static_cast<std::int16_t>(result * (1 << result_bits)));
+        }
+    return tables;
+}
+
+std::optional<Truncation> truncation_of(std::int32_t count) {
+    constexpr std::int32_t least = std::numeric_limits<std::int8_t>::min(),
+                           most = std::numeric_limits<std::int8_t>::max();
+    if (count > table_reach / -least) return std::nullopt;
+    // Twice the sum, nearer to zero by all that a fraction of the quotient may be.
+    const std::int32_t fraction = count - 1, dead = count / 2;
+    const auto nearer = [&](std::int32_t sum) {
+        return sum <= -dead ? 2 * sum + fraction : 2 * std::max(sum, dead) - fraction;
+    };
+    Truncation out{{-dead - table_reach, -dead, dead, dead + table_reach, {}},
+                   nearest_scale(1.0 / (2.0 * count))};
+    for (const std::int32_t start : {out.tables.le_start, out.tables.lo_start})
+        for (std::size_t i = 0; i < spec::lut_entries; ++i) {
+            const auto sum = start + static_cast<std::int32_t>(i << spec::lut_fraction_bits);
+            // The outermost entries belong to sums that no bytes have.
+            const std::int32_t entry = start < 0 ? 2 * sum + fraction : 2 * sum - fraction;
+            out.tables.entries.push_back(static_cast<std::int16_t>(
+                std::clamp<std::int32_t>(entry, std::numeric_limits<std::int16_t>::min(),
+                                         std::numeric_limits<std::int16_t>::max())));
+        }
+    const Requantisation converter{.scale = out.converter.scale, .shift = out.converter.shift};
+    for (std::int32_t sum = least * count; sum <= most * count; ++sum)
+        if (converted(nearer(sum), converter) != sum / count) return std::nullopt;
+    return out;
+}
 
 bool needs_table(const Graph& graph, const Node& node) {
     if (const auto* rescale = std::get_if<compiler::Rescale>(&node.operation))

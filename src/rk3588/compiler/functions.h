@@ -29,4 +29,18 @@ struct FunctionGroup {
                                                            std::span<const std::size_t> program,
                                                            std::size_t last);
 
+/// Each value of a byte, times its steps, meets an entry of its own.
+[[nodiscard]] TableContents tables_of(const ByteFunction& function);
+/// What BN multiplies a byte with for them, and the result's bits that they add.
+inline constexpr int entry_bits = 2, result_bits = 7;
+
+/// Tables behind the sum of so many bytes, and the converter that then gives its quotient by their
+/// number, cut off towards zero.
+struct Truncation {
+    TableContents tables;
+    ScaleAndShift converter;
+};
+/// Nothing: some quotient would be another one.
+[[nodiscard]] std::optional<Truncation> truncation_of(std::int32_t count);
+
 }  // namespace reef::rk3588::lowering

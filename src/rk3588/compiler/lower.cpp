@@ -345,7 +345,7 @@ class Lowering {
     }
 
     Or<Kind> step(const Node& node, const compiler::AveragePool& pool) {
-        auto numbers = numbers_of(*plan_.graph, node, pool);
+        auto numbers = numbers_of(*plan_.graph, node, pool, options_);
         if (!numbers) return std::unexpected(numbers.error());
         const auto shape = shape_of(*plan_.graph, node, pool);
         auto s = convolution(shape, std::move(numbers->numbers));
@@ -354,6 +354,7 @@ class Lowering {
                            static_cast<std::size_t>(shape.window.kernel_w) *
                            static_cast<std::size_t>(shape.channels);
         add_weights(*s, std::vector<std::byte>(count, std::byte(numbers->weight + 128)));
+        s->tables = std::move(numbers->tables);
         return std::move(*s);
     }
 

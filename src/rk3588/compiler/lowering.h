@@ -40,9 +40,10 @@ using Or = std::expected<T, std::string>;
 struct PoolNumbers {
     Numbers numbers;
     std::int32_t weight = 1;
+    std::optional<TableContents> tables{};  ///< what the sums go through in front of the converter
 };
 [[nodiscard]] Or<PoolNumbers> numbers_of(const compiler::Graph& graph, const compiler::Node& node,
-                                         const compiler::AveragePool& pool);
+                                         const compiler::AveragePool& pool, const Options& options);
 
 /// Element-wise operators of one or two tensors. Nothing but a search tells the gains: it takes a
 /// millisecond or some.

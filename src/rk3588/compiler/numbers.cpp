@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "rk3588/compiler/elements.h"
+#include "rk3588/compiler/functions.h"
 #include "rk3588/compiler/lowering.h"
 #include "rk3588/compiler/weights.h"
 
@@ -94,9 +95,26 @@ PoolNumbers average_of_signed(const ConvolutionShape& s, std::int32_t pixels, st
     return pool;
 }
 
+/// The average of int8 values without its fraction, by a table that takes the sum nearer to zero by
+/// half of what the pixels divide by.
+std::optional<PoolNumbers> average_towards_zero(const ConvolutionShape& s, std::int32_t pixels) {
+    auto truncation = truncation_of(pixels);
+    if (!truncation) return std::nullopt;
+    PoolNumbers pool;
+    auto& r = pool.numbers.requantisation;
+    r.scale = truncation->converter.scale;
+    r.shift = truncation->converter.shift;
+    pool.numbers.biases.assign(static_cast<std::size_t>(s.out_channels), 0);
+    pool.tables = std::move(truncation->tables);
+    return pool;
+}
+
 PoolNumbers average_of(const ConvolutionShape& s, std::int32_t pixels, const Value& value,
-                       compiler::AveragePool::Rounding rounding) {
+                       compiler::AveragePool::Rounding rounding, const Options& options) {
     using Rounding = compiler::AveragePool::Rounding;
+    if (options.assume_sumlut && value.type == ElementType::int8 &&
+        rounding == Rounding::towards_zero)
+        if (auto pool = average_towards_zero(s, pixels)) return std::move(*pool);
     if (value.type == ElementType::uint8)
         return average_of_bytes(s, pixels, rounding == Rounding::towards_zero);
     return average_of_signed(s, pixels,
@@ -183,8 +201,8 @@ Or<Numbers> numbers_of(const Graph& graph, const Node& node, const compiler::Con
     return n;
 }
 
-Or<PoolNumbers> numbers_of(const Graph& graph, const Node& node,
-                           const compiler::AveragePool& pool) {
+Or<PoolNumbers> numbers_of(const Graph& graph, const Node& node, const compiler::AveragePool& pool,
+                           const Options& options) {
     const Value &in = graph.values[node.inputs[0]], &out = graph.values[node.outputs[0]];
     const auto range = range_of(pool.activation, out);
     if (!range || !range->whole()) return std::unexpected("it has an activation");
@@ -194,7 +212,7 @@ Or<PoolNumbers> numbers_of(const Graph& graph, const Node& node,
     PoolNumbers numbers;
     const bool scaled = pool.rounding == Rounding::scaled && !pool.total;
     if (in.same_numbers(out) && !pool.total && !scaled) {
-        numbers = average_of(shape, pixels, in, pool.rounding);
+        numbers = average_of(shape, pixels, in, pool.rounding, options);
     } else {
         const float ratio =
             scaled ? in.scale / (static_cast<float>(pixels) * out.scale) : in.scale / out.scale;

@@ -12,10 +12,11 @@ struct Options {
     };
     Requant requant = Requant::tflite;
     /// Forms that no stream of a real RK3588 has shown, and that are used only when asked for.
-    bool assume_round = false;  ///< CVT_ROUND of the output converter rounds ties away from zero
-    bool assume_nrdma = false;  ///< BN's factors by channel come from memory
-    bool assume_ppu = false;    ///< the PPU takes int8: the greatest of windows
-    bool assume_lut = false;    ///< functions of bytes go through the DPU's tables
+    bool assume_round = false;   ///< CVT_ROUND of the output converter rounds ties away from zero
+    bool assume_nrdma = false;   ///< BN's factors by channel come from memory
+    bool assume_ppu = false;     ///< the PPU takes int8: the greatest of windows
+    bool assume_lut = false;     ///< functions of bytes go through the DPU's tables
+    bool assume_sumlut = false;  ///< sums of a convolution do, too
     /// Operands by channel of depthwise convolutions have no place for the correction: 48 bytes for
     /// 8 channels.
     bool assume_groups48 = false;

@@ -30,6 +30,13 @@ struct FusedSum {
     bool relu = false;  ///< of the sum
 };
 
+/// What the DPU's tables hold: entries of LE, then of LO, from the starts to the ends of their
+/// ranges. LE answers below its range, LO everywhere else outside, each with its end's entry.
+struct TableContents {
+    std::int32_t le_start = 0, le_end = 0, lo_start = 0, lo_end = 0;
+    std::vector<std::int16_t> entries;
+};
+
 /// Zero points and weights are in the domain of int8.
 struct ConvolutionStep {
     ConvolutionShape shape;
@@ -43,6 +50,7 @@ struct ConvolutionStep {
     std::uint32_t powers = 0;    ///< BN's factors
     std::uint64_t macs = 0;      ///< of the operator
     std::optional<FusedSum> sum;
+    std::optional<TableContents> tables;  ///< between BN and the converter
 
     /// Of a part of the output channels: offsets in the constants.
     [[nodiscard]] std::uint32_t weights_of(const Piece& piece) const;

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::uint64_t conv_words = conv_register_count + spec::tail_words;
 constexpr std::uint64_t flying_words = flying_register_count + spec::tail_words;
-constexpr std::uint64_t function_words = function_register_count + spec::tail_words;
 constexpr std::uint64_t pool_words = pool_register_count + spec::tail_words;
 
 std::uint64_t u(std::int64_t n) {
@@ -45,7 +44,8 @@ Work work_of_piece(const ConvolutionStep& conv, const Piece& piece) {
                                                          conv.numbers.operand_group_bytes();
         if (!conv.numbers.powers.empty()) b.operands += channels * sizeof(std::int16_t);
         if (conv.sum) b.operands += pixels * atoms * spec::atom_bytes;
-        b.commands += conv_words * sizeof(std::uint64_t);
+        b.commands +=
+            (conv_words + (conv.tables ? table_register_count : 0)) * sizeof(std::uint64_t);
         b.results += pixels * atoms * spec::atom_bytes;
         work.array += array_cycles(shape, pixels);
         ++work.tasks;
@@ -88,7 +88,7 @@ struct WorkOf {
         return flying(element.cores, flying_words);
     }
     std::vector<Work> operator()(const FunctionStep& function) const {
-        return flying(function.cores, function_words);
+        return flying(function.cores, flying_words + table_register_count);
     }
     std::vector<Work> operator()(const PoolStep& pool) const {
         std::vector<Work> works;
@@ -159,6 +159,7 @@ void forms_of(const Plan& plan, const Step& step, const ConvolutionStep& conv, F
     if (conv.shape.height != conv.shape.width) out.emplace_back("an image that is not square");
     if (std::holds_alternative<compiler::AveragePool>(plan.graph->nodes[step.node].operation))
         out.emplace_back("a pool as a depthwise convolution with equal weights");
+    if (conv.tables) out.emplace_back("sums of a convolution through the DPU's tables");
     if (conv.pieces.back().core > 0)
         out.emplace_back("shares of an operator on several cores, each a program of its own");
     if (conv.shape.out_channels % static_cast<std::int32_t>(spec::atom_bytes) != 0)

@@ -80,7 +80,7 @@ struct RefusalOf {
     }
     std::string operator()(const compiler::AveragePool& o) const {
         if (auto why = refuse_shape(shape_of(graph, node, o)); !why.empty()) return why;
-        if (auto numbers = numbers_of(graph, node, o); !numbers) return numbers.error();
+        if (auto numbers = numbers_of(graph, node, o, options); !numbers) return numbers.error();
         return {};
     }
     [[nodiscard]] std::string refuse_operands() const {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "reef_spec/rk3588_machine.h"
+#include "rk3588/compiler/functions.h"
 #include "rk3588/regs/register_order.h"
 
 namespace reef::rk3588::lowering {
@@ -23,13 +23,14 @@ constexpr auto flying_order = in_order<flying_register_count>(
     std::array{registers("DPU_S_POINTER"), registers("DPU_RDMA_S_POINTER"),
                registers("DPU_FEATURE_MODE_CFG", "DPU_LUT_LO_SLOPE_SHIFT"),
                registers("DPU_RDMA_DATA_CUBE_WIDTH", "DPU_RDMA_EW_SURF_NOTCH")});
-/// The same with the tables' words where they stand in vendor tasks.
-constexpr auto function_order = [] {
+/// An order with the words that load tables where they stand in vendor tasks.
+template <std::size_t count>
+constexpr auto with_tables(const std::array<RegisterIndex, count>& without) {
     constexpr RegisterIndex access = register_named("DPU_LUT_ACCESS_CFG"),
                             data = register_named("DPU_LUT_ACCESS_DATA");
-    std::array<RegisterIndex, function_register_count> order{};
+    std::array<RegisterIndex, count + table_register_count> order{};
     auto to = order.begin();
-    for (const RegisterIndex index : flying_order) {
+    for (const RegisterIndex index : without) {
         if (index == data) continue;
         if (index != access) {
             *to++ = index;
@@ -41,7 +42,9 @@ constexpr auto function_order = [] {
         }
     }
     return order;
-}();
+}
+constexpr auto conv_order_with_tables = with_tables(conv_order);
+constexpr auto flying_order_with_tables = with_tables(flying_order);
 /// As many words as vendor tasks of the PPU have.
 constexpr auto pool_order = in_order<pool_register_count>(
     std::array{registers("PPU_S_POINTER"), registers("PPU_RDMA_S_POINTER"),
@@ -330,47 +333,35 @@ void set_elements(RegisterSet& r, const ElementStep& step) {
     set_converter(r, step.zero, step.gains.converter, false);
 }
 
-/// Ranges, priorities and shifts of vendor tasks: LE has the values below 0, LO the others.
-void set_tables(RegisterSet& r) {
+/// EW through the tables, with the priorities and shifts of vendor tasks, and the words that load
+/// them.
+void set_tables(TaskRegisters& task, const TableContents& tables) {
     constexpr std::int64_t usual_mux = 2;
-    constexpr std::int64_t reach = std::int64_t{spec::lut_entries - 1} << spec::lut_fraction_bits;
+    constexpr std::uint32_t write_le = 0x20000, write_lo = 0x30000;
+    constexpr FieldPlace entry = field_named("DPU_LUT_ACCESS_DATA.LUT_ACCESS_DATA");
+    RegisterSet& r = task.registers;
+    r.set<"DPU_EW_CFG.EW_BYPASS">(0);
+    r.set<"DPU_EW_CFG.EW_LUT_BYPASS">(0);
     r.set<"DPU_LUT_CFG.LUT_LO_LE_MUX">(usual_mux);
     r.set<"DPU_LUT_CFG.LUT_OFLOW_PRIORITY">(1);
     r.set<"DPU_LUT_CFG.LUT_HYBRID_PRIORITY">(1);
     r.set<"DPU_LUT_INFO.LUT_LE_INDEX_SELECT">(spec::lut_fraction_bits);
     r.set<"DPU_LUT_INFO.LUT_LO_INDEX_SELECT">(spec::lut_fraction_bits);
-    r.set<"DPU_LUT_LE_START.LUT_LE_START">(-reach);
-    r.set<"DPU_LUT_LO_END.LUT_LO_END">(reach);
-}
-
-/// Entries of a table for each value of a byte.
-constexpr std::int32_t entries_per_value = 4;
-/// Steps of an entry for each step of a result.
-constexpr int result_bits = 7;
-
-/// The words that load both tables: an entry is the function of the value that is nearest to it, so
-/// that neither what stands between two entries nor which table answers for 0 matters.
-std::vector<RepeatedRegister> table_words(const ByteFunction& function) {
-    constexpr std::uint32_t write_le = 0x20000, write_lo = 0x30000;
-    constexpr FieldPlace entry = field_named("DPU_LUT_ACCESS_DATA.LUT_ACCESS_DATA");
-    constexpr std::size_t middle = std::tuple_size_v<ByteFunction> / 2;
+    r.set<"DPU_LUT_LE_START.LUT_LE_START">(tables.le_start);
+    r.set<"DPU_LUT_LE_END.LUT_LE_END">(tables.le_end);
+    r.set<"DPU_LUT_LO_START.LUT_LO_START">(tables.lo_start);
+    r.set<"DPU_LUT_LO_END.LUT_LO_END">(tables.lo_end);
     std::vector<std::uint32_t> entries;
-    for (const std::size_t first : {std::size_t{0}, middle})
-        for (std::size_t i = 0; i < spec::lut_entries; ++i) {
-            const std::size_t at = first + (i + 1) / entries_per_value;
-            const std::int32_t result = function[std::min(at, function.size() - 1)];
-            entries.push_back(static_cast<std::uint32_t>(result * (1 << result_bits)) &
-                              entry.mask());
-        }
-    return {{register_named("DPU_LUT_ACCESS_CFG"), {write_le, write_lo}},
-            {entry.index, std::move(entries)}};
+    for (const std::int16_t v : tables.entries)
+        entries.push_back(static_cast<std::uint32_t>(v) & entry.mask());
+    task.repeated = {{register_named("DPU_LUT_ACCESS_CFG"), {write_le, write_lo}},
+                     {entry.index, std::move(entries)}};
 }
 
 /// BN takes each value to its entry, with a factor as vendor tasks normalise theirs.
 void set_function(RegisterSet& r) {
     constexpr int factor_bits = 14, converter_bits = 14;
-    constexpr int value_bits = spec::lut_fraction_bits + std::countr_zero(4U);
-    static_assert(1 << (value_bits - spec::lut_fraction_bits) == entries_per_value);
+    constexpr int value_bits = spec::lut_fraction_bits + entry_bits;
     r.set<"DPU_BS_CFG.BS_BYPASS">(1);
     r.set<"DPU_BS_CFG.BS_ALU_BYPASS">(1);
     r.set<"DPU_BS_CFG.BS_MUL_BYPASS">(1);
@@ -383,9 +374,6 @@ void set_function(RegisterSet& r) {
     r.set<"DPU_DATA_FORMAT.BN_MUL_SHIFT_VALUE_NEG">(factor_bits - value_bits);
     set_no_operand(r);
     r.set<"DPU_RDMA_FEATURE_MODE_CFG.MRDMA_DISABLE">(0);
-    r.set<"DPU_EW_CFG.EW_BYPASS">(0);
-    r.set<"DPU_EW_CFG.EW_LUT_BYPASS">(0);
-    set_tables(r);
     set_converter(r, 0, {1 << converter_bits, converter_bits + result_bits}, false);
 }
 
@@ -431,7 +419,9 @@ TaskRegisters convolution_task(const Plan& plan, const Step& step, const Convolu
                                const Piece& piece, std::size_t number) {
     const Tile& tile = piece.tiles[number];
     const ConvolutionShape shape = conv.shape.part(piece.channels);
-    TaskRegisters task(conv_order, Blocks::convolution);
+    TaskRegisters task(
+        conv.tables ? std::span<const RegisterIndex>(conv_order_with_tables) : conv_order,
+        Blocks::convolution);
     RegisterSet& r = task.registers;
     start_groups(r);
     r.set<"CNA_CBUF_CON0.DATA_BANK">(piece.buffer.data_banks);
@@ -466,6 +456,7 @@ TaskRegisters convolution_task(const Plan& plan, const Step& step, const Convolu
                       static_cast<std::uint64_t>(piece.channel) / spec::atom_bytes);
     else
         set_no_operand(r);
+    if (conv.tables) set_tables(task, *conv.tables);
     const Places places = places_of(plan, step, conv, piece, tile);
     task.address<"CNA_FEATURE_DATA_ADDR.FEATURE_BASE_ADDR">(Area::activations, places.features);
     task.address<"CNA_DCOMP_ADDR0.DECOMPRESS_ADDR0">(Area::constants, places.weights);
@@ -493,10 +484,10 @@ TaskRegisters element_task(const Plan& plan, const Step& step, const ElementStep
 
 TaskRegisters function_task(const Plan& plan, const Step& step, const FunctionStep& function,
                             std::int32_t core) {
-    TaskRegisters task(function_order, Blocks::flying);
+    TaskRegisters task(flying_order_with_tables, Blocks::flying);
     set_flying(task, plan, step, share_of(plan.cube(step.output), function.cores, core));
     set_function(task.registers);
-    task.repeated = table_words(function.function);
+    set_tables(task, tables_of(function.function));
     return task;
 }
 

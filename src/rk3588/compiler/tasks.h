@@ -16,9 +16,9 @@ namespace reef::rk3588::lowering {
 inline constexpr std::size_t conv_register_count = 126;
 inline constexpr std::size_t flying_register_count = 69;
 inline constexpr std::size_t pool_register_count = 26;
-/// The DPU's with tables to load, each an access and its entries.
-inline constexpr std::size_t function_register_count =
-    flying_register_count - 2 + 2 * (1 + spec::lut_entries);
+/// More of them where a task loads tables: each is an access and its entries in place of one of
+/// both.
+inline constexpr std::size_t table_register_count = 2 * (1 + spec::lut_entries) - 2;
 
 /// A task, and which of its registers hold offsets.
 struct TaskRegisters {

@@ -15,6 +15,20 @@ model::Quantization weight_scales(const ProbeLayer& layer, std::int32_t out_chan
     return model::per_channel(std::move(scales), layer.depthwise ? 3 : 0);
 }
 
+/// Of all pixels, without their dimensions: the fraction is dropped.
+Result<model::Model> mean_of(const ProbeLayer& layer) {
+    model::Builder b("a probe");
+    const auto numbers = model::per_tensor(0.05F, -7);
+    const auto in =
+        b.input("in", ElementType::int8, {1, layer.height, layer.width, layer.channels}, numbers);
+    const auto axes =
+        b.constant<std::int32_t>("axes", ElementType::int32, {2}, std::vector<std::int32_t>{1, 2});
+    const auto out = b.tensor("out", ElementType::int8, {1, layer.channels}, numbers);
+    b.add(layer.elements, {in, axes}, {out}, model::ReducerOptions{});
+    b.output(out);
+    return b.finish();
+}
+
 Result<model::Model> elements_of(const ProbeLayer& layer) {
     model::Builder b("a probe");
     const std::vector<std::int32_t> shape{1, layer.height, layer.width, layer.channels};
@@ -50,6 +64,7 @@ Result<model::Model> elements_of(const ProbeLayer& layer) {
 }  // namespace
 
 Result<model::Model> model_of(const ProbeLayer& layer) {
+    if (layer.elements == model::Op::mean) return mean_of(layer);
     if (layer.elements != model::Op::conv_2d) return elements_of(layer);
     const auto type = layer.by_channel ? ElementType::int8 : ElementType::uint8;
     const std::int32_t zero = layer.by_channel ? 0 : 128,

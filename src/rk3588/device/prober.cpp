@@ -60,6 +60,8 @@ constexpr Assumption rounded_averages[] = {
 
 constexpr Assumption function_tables[] = {
     {"rk3588:sim", "as simulated", "compile with `assume` lut"}};
+constexpr Assumption sums_by_table[] = {
+    {"rk3588:sim", "as simulated", "compile with `assume` sumlut"}};
 constexpr Assumption interpolations[] = {
     {"rk3588:sim", "to the nearest", ""},
     {"rk3588:sim?interpolation=down", "down", "rk3588:sim?interpolation=down"}};
@@ -141,6 +143,10 @@ std::vector<Probe> probes() {
          {.assume_lut = true},
          interpolations,
          steps_of_entries},
+        {"sums of a convolution by table",
+         {.elements = model::Op::mean},
+         {.assume_sumlut = true},
+         sums_by_table},
         {"lanes of the weights of 24 channels",
          {.channels = 24},
          {.requant = Requant::exact},

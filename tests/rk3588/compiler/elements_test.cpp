@@ -296,6 +296,16 @@ TEST(NpuElements, MeansAndSumsOverSpaceAreTflitesButForFewBytes) {
                 }
 }
 
+/// What averages drop of their fractions tables drop on both sides of zero.
+TEST(NpuElements, MeansWithoutTheirFractionsAreTflitesByTable) {
+    ElementComparison c;
+    for (unsigned seed = 0; seed < 100; ++seed)
+        compare_with_cpu(reduction(model::Op::mean, ElementType::int8, false, false, seed),
+                         {.assume_sumlut = true}, seed, c);
+    fmt::print("{} of {} bytes equal\n", c.equal, c.all);
+    EXPECT_EQ(c.equal, c.all);
+}
+
 /// Parts that are placed take no task: a program of them alone would be none.
 TEST(NpuElements, ConcatenationsAloneStayWithTheCpu) {
     model::Builder b("parts");

@@ -1,4 +1,6 @@
 // Functions of bytes by table, against the CPU's kernels: every byte of every result is theirs.
+#include "rk3588/compiler/functions.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -174,6 +176,13 @@ TEST(NpuFunctions, AreLeftWithTheirReason) {
     constant.shape = {1, 1, 20};
     slopes.buffers[constant.buffer] = SharedBytes::copy_of(many);
     EXPECT_THAT(reason_of(slopes, {.assume_lut = true}), HasSubstr("more than one slope"));
+}
+
+/// Averages of as many pixels as the tables have room for.
+TEST(NpuFunctions, QuotientsOfAllCountsUpTo128AreCutOff) {
+    for (std::int32_t count = 1; count <= 128; ++count)
+        EXPECT_TRUE(rk3588::lowering::truncation_of(count)) << count;
+    EXPECT_FALSE(rk3588::lowering::truncation_of(129));
 }
 
 /// What the words of a task are: those of vendor tasks but for entries and factors.

@@ -43,6 +43,7 @@ void compile_and_compare(const model::Model& plain, unsigned seed, Counts& count
     numbers.assume_nrdma = seed % 5 == 0;
     numbers.assume_round = seed % 7 == 0;
     numbers.assume_lut = seed % 3 != 0;
+    numbers.assume_sumlut = seed % 8 < 4;
     numbers.requant =
         seed % 9 == 0 ? rk3588::Options::Requant::exact : rk3588::Options::Requant::tflite;
     const auto compiled = rk3588::compile(plain, numbers, {.keep_islands = seed % 2 == 0});

@@ -97,6 +97,7 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
                          *padding =
                              "which byte of PAD_VALUE pads odd channels of direct convolutions",
                          *averages = "how the PPU rounds averages", *tables = "functions by table",
+                         *sums = "sums of a convolution by table",
                          *between = "how a function rounds between two entries of its table",
                          *chain = "tasks of an operator, started as a chain";
     const struct {
@@ -111,6 +112,8 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
         {"rk3588:sim", averages, "halves to even", 0},
         {"rk3588:sim", tables, "as simulated", 0},
         {"rk3588:sim", between, "to the nearest", 0},
+        {"rk3588:sim", sums, "as simulated", 0},
+        {"rk3588:sim?interpolation=down", sums, "as simulated", 1},
         {"rk3588:sim?interpolation=down", tables, "as simulated", 1},
         {"rk3588:sim?interpolation=down", between, "down", 1},
         {"rk3588:sim?output_rounding=even", marked, "to even", 1},
