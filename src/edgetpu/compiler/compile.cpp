@@ -97,6 +97,8 @@ Result<lowering::Improvements> improvements_of(const CompileOptions& options) {
     lowering::Improvements all;
     if (options.schedule != chip::Schedule::overlapped)
         for (const auto& one : named_improvements) all.*one.member = false;
+    // What these do needs instructions that no known program has.
+    if (options.known_forms_only) all.spread = all.ahead = all.halo = all.input = false;
     const auto without = options.settings.find(std::string(without_setting));
     if (without == options.settings.end()) return all;
     if (options.schedule != chip::Schedule::overlapped)
@@ -186,11 +188,10 @@ class Backend final : public compiler::Backend {
 
     /// With forms that no known program has, and parameters that stay on the chip.
     [[nodiscard]] bool goes_further(const Plan& plan) const {
-        return plan.improvements.ahead && !options_.known_forms_only && !options_.stream_parameters;
+        return plan.improvements.ahead && !options_.stream_parameters;
     }
     [[nodiscard]] bool spreads(const Plan& plan) const {
-        return plan.improvements.spread && !options_.known_forms_only &&
-               !options_.stream_parameters;
+        return plan.improvements.spread && !options_.stream_parameters;
     }
     [[nodiscard]] bool fits_on_chip(Plan plan) const {
         find_windows(plan);
@@ -254,7 +255,8 @@ class Backend final : public compiler::Backend {
                                 compiler::Passes& passes) {
         REEF_CHECK(check_names(graph, program));
         REEF_CHECK(passes.begin(pass::tile));
-        Plan plan = lowering::tile(graph, program);
+        Plan plan =
+            lowering::tile(graph, program, {.averages_as_layers = options_.known_forms_only});
         plan.improvements = REEF_TRY(improvements_of(options_));
         const Spilling spilling = REEF_TRY(spilling_of(options_));
         lowering::EmbedOptions embedding{.runtime_version =

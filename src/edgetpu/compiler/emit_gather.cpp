@@ -112,6 +112,12 @@ LoopNest words_of_part(const Tensor& in, unsigned t) {
     return nest(6, base, {{1, w * in.words()}, {pitch, h}});
 }
 
+/// Level of a rotation of which each row is a group of its own, as in the vendor's programs, or all
+/// are one, which lie in one place.
+unsigned slot_level(const Emission& e) {
+    return e.code.prefers_known_forms() ? 0 : 1;
+}
+
 class GatherWriter {
   public:
     GatherWriter(Emission& e, const Tensor& in, const Image& to) : e_(e), in_(in), to_(to) {}
@@ -133,8 +139,10 @@ class GatherWriter {
     static bool rows_are_full(const Parts& parts) {
         return parts.count() == 1 || parts.words() % words_of_row == 0;
     }
-    static bool fits_together(const Parts& parts) {
-        return (rows_are_full(parts) || parts.rows() <= most_rows_of_slot) &&
+    /// The vendor has an instruction for each tile's part.
+    [[nodiscard]] bool fits_together(const Parts& parts) const {
+        return !(e_.code.prefers_known_forms() && parts.count() > 1) &&
+               (rows_are_full(parts) || parts.rows() <= most_rows_of_slot) &&
                std::int64_t{parts.words()} * parts.count() <= most_words_of_gather;
     }
     static Parts single(const Parts& parts, std::uint32_t i) {
@@ -164,7 +172,7 @@ class GatherWriter {
         const bool full = rows_are_full(parts);
         const std::uint32_t rows = parts.rows();
         const LoopNest slots =
-            full ? rotating(nest(4, gather_row, {{0, rows * parts.count()}}), 1, 1)
+            full ? rotating(nest(4, gather_row, {{0, rows * parts.count()}}), slot_level_, 1)
                  : rotating(nest(4, part_slots, {{1, rows}, {0, parts.count()}}), 1,
                             static_cast<std::int32_t>(rows));
         const unsigned level = full ? 0 : 1;
@@ -213,6 +221,7 @@ class GatherWriter {
     Emission& e_;
     const Tensor& in_;
     Image to_;
+    unsigned slot_level_ = slot_level(e_);
     std::int32_t words_ = 0, events_ = 0;  ///< since the last full stop
 };
 
@@ -240,7 +249,7 @@ void emit(Emission& e, const Step& step, const GatherStep& kind) {
 void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& source,
                     const LoopNest& target, std::uint32_t rows) {
     program::WideToNarrow store;
-    store.src = rotating(nest(4, gather_row, {{0, rows}}), 1, 1);
+    store.src = rotating(nest(4, gather_row, {{0, rows}}), slot_level(e), 1);
     store.dst = target;
     store.written = signal_at(0);
     store.wait[0] = wait_for(counter::RING_READ_A_, 0, 1, 1);
@@ -248,7 +257,7 @@ void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& sour
     e.code.tile(to, store);
     program::RingReceive take;
     take.ring = program::Ring::a;
-    take.dst = rotating(nest(4, gather_row, {{0, rows}}), 1, 1);
+    take.dst = store.src;
     take.ring_read = signal_at(0);
     take.wait[0] = room_for(counter::WIDE_TO_NARROW_, 0, 0, 64);
     e.code.tile(to, take);

@@ -8,9 +8,10 @@ namespace reef::edgetpu::lowering {
 namespace {
 
 constexpr std::int64_t host_unit = spec::activation_unit_bytes;
-/// Rows that a tile receives before it copies them to narrow memory.
-constexpr std::int32_t slot_rows = 4;
-constexpr std::int32_t slots_row = top_row - 2 - 2 * slot_rows;
+/// Rows that a tile receives before it copies them to narrow memory. In the vendor's programs it is
+/// one.
+constexpr std::int32_t most_slot_rows = 4;
+constexpr std::int32_t slots_row = top_row - 2 - 2 * most_slot_rows;
 constexpr std::int32_t row_words = spec::row_bytes / spec::narrow_word_bytes;
 constexpr std::int32_t words_of_unit = spec::activation_unit_bytes / spec::narrow_word_bytes;
 
@@ -40,7 +41,10 @@ struct Units {
 class InputWriter {
   public:
     InputWriter(Emission& e, const Step& step)
-        : e_(e), tensor_(e.tensor(step.out)), strip_(step.scratch->base) {
+        : e_(e),
+          tensor_(e.tensor(step.out)),
+          strip_(step.scratch->base),
+          slot_rows_(e.code.prefers_known_forms() ? 1 : most_slot_rows) {
         row_bytes_ = std::int64_t{tensor_.width} * tensor_.channels;
         units_ = tensor_.input_bytes() / host_unit;
         for (unsigned r = 0; r < grid; ++r) {
@@ -73,15 +77,15 @@ class InputWriter {
         TileSet tiles = 0;
         const std::int64_t words = (part.end - part.begin) * words_of_unit;
         const auto rows = static_cast<std::uint32_t>(up(words, row_words));
-        LoopNest slots = nest(4, slots_row,
-                              {{1, static_cast<std::uint32_t>(slot_rows)},
-                               {0, static_cast<std::uint32_t>(up(rows, slot_rows))}});
-        if (const std::uint32_t last = rows % slot_rows; last != 0) {
+        LoopNest slots =
+            nest(4, slots_row,
+                 {{1, count(slot_rows_)}, {0, static_cast<std::uint32_t>(up(rows, slot_rows_))}});
+        if (const std::uint32_t last = rows % count(slot_rows_); last != 0) {
             slots.crop_level = 1;
             slots.crop_count = last;
-            slots.crop_left_out = slot_rows - last;
+            slots.crop_left_out = count(slot_rows_) - last;
         }
-        slots = rotating(slots, 1, slot_rows);
+        slots = rotating(slots, 1, slot_rows_);
         for (unsigned r = 0; r < grid; ++r) {
             if (!wanted_[r] || wanted_[r]->begin > part.begin || part.end > wanted_[r]->end)
                 continue;
@@ -90,26 +94,28 @@ class InputWriter {
             const auto at =
                 static_cast<std::int32_t>(strip_ / 4) +
                 static_cast<std::int32_t>(part.begin - wanted_[r]->begin) * words_of_unit;
-            receive(r, set, nest(6, at, {{1, static_cast<std::uint32_t>(words)}}), slots);
+            receive(r, set, nest(6, at, {{1, static_cast<std::uint32_t>(words)}}), 0, slots);
         }
-        if (tiles == 0) tiles = throw_away(part, words, slots);
+        if (tiles == 0) tiles = throw_away(part, rows, slots);
         e_.code.scalar(push_of_input(part.begin, part.end - part.begin, tiles));
     }
 
-    /// Rows of other bands: written over one word.
-    TileSet throw_away(const Units& part, std::int64_t words, const LoopNest& slots) {
+    /// Rows of other bands: a word of each, all over one, and the rest of the row is dropped.
+    TileSet throw_away(const Units& part, std::uint32_t rows, const LoopNest& slots) {
         unsigned row = 0;
         while (!wanted_[row] || wanted_[row]->begin < part.end) ++row;
         const auto set = row_of_tiles(row);
-        receive(row, set, nest(6, unused_word, {{0, static_cast<std::uint32_t>(words)}}), slots);
+        receive(row, set, nest(6, unused_word, {{0, 1}, {0, rows}}), 1, slots);
         return set;
     }
 
-    void receive(unsigned row, TileSet tiles, const LoopNest& to, const LoopNest& slots) {
+    /// An event comes with every pass of what is stored from `level` on.
+    void receive(unsigned row, TileSet tiles, const LoopNest& to, unsigned level,
+                 const LoopNest& slots) {
         program::WideToNarrow store;
         store.src = slots;
         store.dst = to;
-        store.written = signal_at(0);
+        store.written = signal_at(level);
         store.wait[0] = wait_for(counter::RING_READ_A_, 1, groups_[row] + 1, 1);
         store.row_level = 1;
         e_.code.tile(tiles, store);
@@ -117,10 +123,10 @@ class InputWriter {
         take.ring = program::Ring::a;
         take.dst = slots;
         take.ring_read = signal_at(1);
-        take.wait[0] =
-            room_for(counter::WIDE_TO_NARROW_, 1, wrapped(words_[row]), row_words * slot_rows);
+        take.wait[0] = room_for(counter::WIDE_TO_NARROW_, 1, wrapped(words_[row]),
+                                level == 0 ? row_words * slot_rows_ : slot_rows_);
         e_.code.tile(tiles, take);
-        words_[row] += static_cast<std::int32_t>(to.count[0]);
+        words_[row] += static_cast<std::int32_t>(to.passes_from(level));
         groups_[row] += static_cast<std::int32_t>(slots.count[1]);
     }
 
@@ -183,10 +189,11 @@ class InputWriter {
     Emission& e_;
     const Tensor& tensor_;
     std::uint32_t strip_;
+    std::int32_t slot_rows_;
     bool follows_ = false;  ///< rows are taken up while others arrive
     std::int64_t row_bytes_ = 0, units_ = 0;
     std::array<std::optional<Units>, grid> wanted_{};
-    std::array<std::int32_t, grid> words_{}, groups_{};  ///< received, by row of the grid
+    std::array<std::int32_t, grid> words_{}, groups_{};  ///< events, by row of the grid
 };
 
 }  // namespace

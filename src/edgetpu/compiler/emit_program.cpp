@@ -348,6 +348,7 @@ Result<Programs> finish(Emission& e, const std::vector<std::size_t>& ends,
 Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
     REEF_CHECK(check_emittable(plan));
     Emission e(plan);
+    if (options.known_forms_only) e.code.prefer_known_forms();
     begin_computing(e);
     emit_identity(e, 0, identity_row);
     e.code.fence();

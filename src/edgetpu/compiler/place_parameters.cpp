@@ -13,7 +13,7 @@ std::string place_of_layer(const ParameterLayer& layer) {
     return layer.name;
 }
 
-std::uint32_t rows_of(const ParameterLayer& layer) {
+std::uint32_t rows_of_layer(const ParameterLayer& layer) {
     return static_cast<std::uint32_t>((layer.bytes + layer.row_bytes - 1) / layer.row_bytes);
 }
 
@@ -70,7 +70,7 @@ class ParameterPlacer {
         std::uint64_t rows = 0;
         std::vector<ParameterLayer*> can;
         for (ParameterLayer& layer : plan_.layers) {
-            rows += rows_of(layer);
+            rows += rows_of_layer(layer);
             if (!layer.relayed && !layer.spread && layer.uses == 1) can.push_back(&layer);
             layer.streamed = false;
         }
@@ -83,13 +83,13 @@ class ParameterPlacer {
         for (ParameterLayer* layer : can) {
             if (!all && rows + lost_rows <= room) break;
             layer->streamed = true;
-            rows -= rows_of(*layer);
+            rows -= rows_of_layer(*layer);
         }
     }
 
     /// At one row number on all of its tiles.
     Status place_spread(ParameterLayer& layer) {
-        const std::uint32_t all = rows_of(layer);
+        const std::uint32_t all = rows_of_layer(layer);
         const std::uint32_t share = layer.share_groups * layer.schedule.rows_of_group();
         const std::uint32_t tiles = (all + share - 1) / share;
         const std::uint32_t row = *std::max_element(used_.begin(), used_.begin() + tiles);
@@ -129,7 +129,7 @@ class ParameterPlacer {
 
     Status place_whole(ParameterLayer& layer) {
         const unsigned tile = emptiest();
-        const std::uint32_t count = rows_of(layer);
+        const std::uint32_t count = rows_of_layer(layer);
         if (used_[tile] + count > cap()) return too_many(layer);
         layer.pieces.push_back({tile, used_[tile], count, 0});
         used_[tile] += count;
@@ -137,7 +137,7 @@ class ParameterPlacer {
     }
 
     Status place_pieces(ParameterLayer& layer) {
-        const std::uint32_t all = rows_of(layer);
+        const std::uint32_t all = rows_of_layer(layer);
         for (std::uint32_t done = 0; done < all;) {
             const unsigned tile = emptiest();
             const std::uint32_t count = std::min(all - done, cap() - std::min(cap(), used_[tile]));

@@ -413,8 +413,14 @@ struct Plan {
 
 // -- Passes, in their order. An error's place is the operator that does not fit.
 
+struct TileOptions {
+    /// Averages and sums over windows are depthwise layers with weights of 1, of which the vendor's
+    /// programs have the instructions' forms.
+    bool averages_as_layers = false;
+};
 /// From a partition's program to tensors on tiles, steps and layers.
-[[nodiscard]] Plan tile(const compiler::Graph& graph, const compiler::Program& program);
+[[nodiscard]] Plan tile(const compiler::Graph& graph, const compiler::Program& program,
+                        const TileOptions& options = {});
 /// Copies into a part of a concatenation, and limits alone, are done by the step that makes what
 /// they read, where nothing else reads it.
 [[nodiscard]] Plan fused(Plan plan);

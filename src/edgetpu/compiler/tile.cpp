@@ -6,6 +6,7 @@
 #include "edgetpu/compiler/lstm.h"
 #include "edgetpu/compiler/plan.h"
 #include "edgetpu/compiler/rearrangement.h"
+#include "edgetpu/compiler/target.h"
 #include "edgetpu/compiler/transposed.h"
 
 namespace reef::edgetpu::lowering {
@@ -40,7 +41,10 @@ struct Selected {
 
 class Tiler {
   public:
-    explicit Tiler(const compiler::Graph& graph) : graph_(graph) { plan_.graph = &graph; }
+    Tiler(const compiler::Graph& graph, const TileOptions& options)
+        : graph_(graph), options_(options) {
+        plan_.graph = &graph;
+    }
 
     Plan run(const compiler::Program& program) {
         for (const auto& port : program.inputs) {
@@ -315,6 +319,8 @@ class Tiler {
         const auto pixels = static_cast<float>(pool.window.kernel_h * pool.window.kernel_w);
         const float of_one = pool.total ? in(0).scale : in(0).scale * (1.0F / pixels);
         scaling.scale = of_one * (1.0F / out().scale);
+        if (options_.averages_as_layers && pool.window.kernel_h * pool.window.kernel_w <= most_taps)
+            return add_up(pool.window, scaling);
         const bool all =
             pool.window.kernel_h == in(0).height && pool.window.kernel_w == in(0).width;
         if (all)
@@ -475,6 +481,24 @@ class Tiler {
         add_layer(std::move(conv), {});
     }
 
+    /// The sum of each channel over the window: a depthwise layer whose weights are 1.
+    void add_up(const Window& window, const Scaling& scaling) {
+        const auto channels = static_cast<std::size_t>(in(0).channels);
+        auto conv = std::make_shared<compiler::Convolution>(
+            compiler::Convolution{.window = window,
+                                  .depthwise = true,
+                                  .in_channels = in(0).channels,
+                                  .out_channels = in(0).channels,
+                                  .weights = {},
+                                  .weight_scales = {1.0F},
+                                  .biases = std::vector<std::int32_t>(channels, 0)});
+        const auto taps = static_cast<std::size_t>(window.kernel_h * window.kernel_w);
+        const auto ones = std::make_shared<std::vector<std::byte>>(taps * channels, std::byte{1});
+        conv->weights = SharedBytes(*ones, ones);
+        add(ConvolutionStep{window, true, plan_.layers.size(), scaling, 0, {}});
+        add_layer(std::move(conv), {});
+    }
+
     void add(StepKind kind) {
         std::vector<TensorId> inputs;
         for (const ValueId v : graph_.nodes[node_].inputs) inputs.push_back(tensor_of(v));
@@ -552,6 +576,7 @@ class Tiler {
     }
 
     const compiler::Graph& graph_;
+    TileOptions options_;
     Plan plan_;
     std::map<ValueId, TensorId> ids_;
     std::vector<Port> states_;
@@ -560,8 +585,9 @@ class Tiler {
 
 }  // namespace
 
-Plan tile(const compiler::Graph& graph, const compiler::Program& program) {
-    return Tiler(graph).run(program);
+Plan tile(const compiler::Graph& graph, const compiler::Program& program,
+          const TileOptions& options) {
+    return Tiler(graph, options).run(program);
 }
 
 }  // namespace reef::edgetpu::lowering

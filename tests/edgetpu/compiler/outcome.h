@@ -28,7 +28,10 @@ inline Outcome outcome_of(const model::Model& model, const edgetpu::CompileOptio
     out.compiled = true;
     for (const auto& op : compiled->operators) ++(op.on_chip ? out.on_chip : out.left);
     const auto verified = tool::verify_compiled(model, compiled->model, "edgetpu");
-    if (!verified)
+    if (!verified && verified.error().cause == Cause::unsupported) {
+        // The chip's arithmetic is not known of an operator that stays with the CPU.
+        out = {.compiled = false, .problem = {}, .refusal = verified.error().message()};
+    } else if (!verified)
         out.problem = verified.error().message();
     else if (!verified->passed())
         out.problem = "differs: " + verified->first_difference;
