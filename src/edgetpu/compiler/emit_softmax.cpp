@@ -14,6 +14,7 @@ constexpr float largest_reciprocal = 32768;
 
 /// Of wide memory: what changes from step to step, and what is taken word by word.
 constexpr std::int32_t step_row = top_row - 16;
+constexpr std::int32_t distance_row = top_row - 12;  ///< the identity, and the largest behind it
 constexpr std::int32_t fifo_row = top_row - 8;
 
 class SoftmaxWriter {
@@ -26,8 +27,9 @@ class SoftmaxWriter {
           words_(in_.words()),
           room_(softmax_room(in_)) {
         const auto base = static_cast<std::int32_t>(step.scratch->base);
-        values_ = base;
-        units_ = values_ + static_cast<std::int32_t>(room_.row_bytes());
+        fills_rows_ = in_.channels == static_cast<std::int32_t>(4 * room_.words());
+        values_ = fills_rows_ ? in_.address(0, 0, 0) : base;
+        units_ = base + static_cast<std::int32_t>(room_.row_bytes());
         distances_ = units_ + static_cast<std::int32_t>(room_.row_bytes());
         exponentials_ = distances_ + static_cast<std::int32_t>(room_.row_bytes());
         small_ = exponentials_ + static_cast<std::int32_t>(room_.exponential_bytes());
@@ -69,13 +71,27 @@ class SoftmaxWriter {
         return op;
     }
 
-    /// Whole rows; what is no value is the least.
+    /// Its quarters are the columns of the 4x4 identity.
+    void take_identity() const {
+        program::NarrowToWide op;
+        op.src = nest(6, 0, {{1, 4}});
+        op.dst = nest(4, distance_row, {{1, 1}});
+        op.dst.mask = 0;
+        op.written = signal_at(1);
+        op.row_level = 1;
+        e_.code.tile(first_tile, op);
+    }
+
+    /// Whole rows; what is no value is the least. Values that fill their rows are read where they
+    /// are.
     void take_values() const {
         const std::int32_t from = in_.address(0, 0, 0);
         const std::uint32_t rest = count(in_.channels) % 4, whole = count(in_.channels) / 4;
         fill(units_, room_.words(), 0x01010100);
-        fill(values_, room_.words(), 0);
-        e_.code.fence();
+        take_identity();
+        if (fills_rows_) return;
+        if (words_ < room_.words())
+            fill(values_ + static_cast<std::int32_t>(4 * words_), room_.words() - words_, 0);
         if (whole > 0) e_.code.tile(first_tile, word_by_word(from, values_, whole));
         if (rest > 0) {
             const auto skipped = static_cast<std::int32_t>(4 * whole);
@@ -118,7 +134,8 @@ class SoftmaxWriter {
                  std::int32_t stride = 1) const {
         program::NarrowToWide op;
         op.src = rows == 1 ? nest(6, from / 4, {{stride, words}})
-                           : nest(6, from / 4, {{stride, words}, {64, rows}});
+                           : nest(6, from / 4,
+                                  {{stride, words}, {static_cast<std::int32_t>(words), rows}});
         op.dst = nest(4, row, {{1, rows}});
         if (rows == 1) op.dst.mask = 0;
         op.written = signal_at(1);
@@ -127,29 +144,21 @@ class SoftmaxWriter {
         e_.code.fence();
     }
 
-    /// Of all rows in 64 lanes, of those in 16, in 4, in one.
+    /// Of all rows in 64 lanes, of those four words at a time, of the bytes of a word.
     void find_largest() const {
         const auto row = e_.plan.first_free_row();
         to_rows(values_, 64, room_.rows, row);
         largest_of(row, room_.rows, 64, small_);
-        for (std::uint32_t words = 16; words >= 1; words /= 4) {
-            to_rows(small_, words, 1, step_row);
-            largest_of(step_row, 1, words, small_);
-        }
+        to_rows(small_, 4, 4, step_row);
+        largest_of(step_row, 4, 4, small_);
+        to_rows(small_, 1, 1, step_row);
+        largest_of(step_row, 1, 1, small_);
     }
 
     /// 255 for the largest. Its row is taken off by an input whose first byte is one below the zero
     /// point.
     void take_distances() const {
-        to_rows(small_, 4, 1, step_row + 1, 0);
-        program::NarrowToWide identity;
-        identity.src = nest(6, 0, {{1, 4}});
-        identity.dst = nest(4, step_row, {{1, 1}});
-        identity.dst.mask = 0;
-        identity.written = signal_at(1);
-        identity.row_level = 1;
-        e_.code.tile(first_tile, identity);
-        e_.code.fence();
+        to_rows(small_, 4, 1, distance_row + 1, 0);
         program::Tensor op = word_copy();
         op.in_zero = 1;
         op.initial = 1;
@@ -159,7 +168,7 @@ class SoftmaxWriter {
         op.loops = loops({2, words_});
         op.in = nest(8, values_, {{units_ - values_, 2}, {4, words_}});
         op.out = nest(8, distances_, {{4, words_}});
-        op.par = nest(8, 4 * step_row, {{4, 2}, {0, words_}});
+        op.par = nest(8, 4 * distance_row, {{4, 2}, {0, words_}});
         op.acc = rotating(nest(8, 0, {{0, 2}, {0, words_}}), 1, 4);
         op.group_level = 2;
         op.reduction_mask = 1;
@@ -296,6 +305,7 @@ class SoftmaxWriter {
     float scale_;
     std::uint32_t words_;
     SoftmaxRoom room_;
+    bool fills_rows_ = false;
     // Bytes of narrow memory.
     std::int32_t values_ = 0, units_ = 0, distances_ = 0, exponentials_ = 0, small_ = 0;
 };
