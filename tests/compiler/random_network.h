@@ -11,6 +11,8 @@ namespace reef::test {
 [[nodiscard]] model::Model random_network_of_small_images(unsigned seed);
 /// Of 90 x 90 pixels and more: whole tensors do not fit beside one another.
 [[nodiscard]] model::Model random_network_of_large_images(unsigned seed);
+/// That end in a few numbers made of all of an image, or of its SOFTMAX.
+[[nodiscard]] model::Model random_deciding_network(unsigned seed);
 /// One LSTM or two, of few steps.
 [[nodiscard]] model::Model random_recurrent_network(unsigned seed);
 

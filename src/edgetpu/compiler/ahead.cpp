@@ -19,12 +19,21 @@ std::uint32_t rows_stored(const ParameterLayer& layer) {
     return static_cast<std::uint32_t>((layer.bytes + layer.row_bytes - 1) / layer.row_bytes);
 }
 
+/// Of the tile that has most: rows that cannot lie on another.
+std::uint64_t most_fixed_rows(const Plan& plan) {
+    std::array<std::uint64_t, all_tiles> rows{};
+    for (const ParameterLayer& layer : plan.layers)
+        for (unsigned i = 0; layer.spread && i < layer.share_tiles(); ++i)
+            rows[layer.first_tile + i] += layer.share_rows();
+    return std::ranges::max(rows);
+}
+
 /// Rows of each tile that no parameters need.
 std::uint32_t free_rows(const Plan& plan) {
     if (plan.beside.scratch_rows != 0) return plan.beside.scratch_rows;
     std::uint64_t stored = 0;
     for (const ParameterLayer& layer : plan.layers) stored += rows_stored(layer);
-    const std::uint64_t needed = stored / all_tiles + lost_rows;
+    const std::uint64_t needed = std::max(stored / all_tiles + lost_rows, most_fixed_rows(plan));
     if (needed >= spec::parameter_rows) return 0;
     return std::min<std::uint32_t>(most_scratch_rows,
                                    static_cast<std::uint32_t>(spec::parameter_rows - needed));

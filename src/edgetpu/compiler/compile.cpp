@@ -197,7 +197,8 @@ class Backend final : public compiler::Backend {
         find_windows(plan);
         lay_out_parameters(plan);
         if (goes_further(plan)) plan_ahead(plan);
-        return place_tensors(plan) && place_parameters(plan, false) && plan.streamed_bytes == 0;
+        return place_tensors(plan) && place_parameters(plan, false) && plan.streamed_bytes == 0 &&
+               check_emittable(plan);
     }
 
     Result<PackageEstimate> estimate_of(Plan plan) const {
@@ -210,20 +211,26 @@ class Backend final : public compiler::Backend {
         constexpr std::uint64_t no_token = 0;
         return estimate(package_of(plan, std::move(programs), {.token = no_token}));
     }
+    /// What is left of a plan is the same without them.
+    [[nodiscard]] Plan with_rows_kept(Plan plan) const {
+        if (!plan.improvements.spread || options_.stream_parameters) return plan;
+        auto still = with_still_rows(plan);
+        return still && fits_on_chip(*still) ? std::move(*still) : plan;
+    }
     /// Where rows of layers that are spread and rows of those that are sent ahead do not fit beside
     /// one another: the faster of the two.
     [[nodiscard]] Plan narrower(Plan plan) const {
-        Plan ahead = spread_channels(plan, false);
+        Plan ahead = with_rows_kept(spread_channels(plan, false));
         if (!goes_further(plan)) return ahead;
         plan.improvements.ahead = false;
-        Plan spread = spread_channels(std::move(plan), true);
+        Plan spread = with_rows_kept(spread_channels(std::move(plan), true));
         if (!fits_on_chip(spread)) return ahead;
         const auto with = estimate_of(ahead), without = estimate_of(spread);
         return with && without && without->computing.cycles < with->computing.cycles ? spread
                                                                                      : ahead;
     }
     [[nodiscard]] Plan with_channels_spread(Plan plan) const {
-        Plan spread = spread_channels(plan, spreads(plan));
+        Plan spread = with_rows_kept(spread_channels(plan, spreads(plan)));
         if (spreads(plan) && !fits_on_chip(spread)) return narrower(std::move(plan));
         return spread;
     }

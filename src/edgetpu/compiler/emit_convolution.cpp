@@ -12,6 +12,12 @@ constexpr std::uint32_t relay_inner = 64;
 constexpr std::int64_t relay_credit = 127;
 constexpr std::int64_t streamed_credit = 2044;
 
+/// Of a pixel of the result, on a tile of a spread layer: by pixels one tile has all of them.
+std::uint32_t words_of_share(const ParameterLayer& layer, const Tensor& out, unsigned tile) {
+    return out.layout == Layout::channels ? out.words_on(tile)
+                                          : (count(layer.source->out_channels) + 3) / 4;
+}
+
 class ConvolutionWriter {
   public:
     ConvolutionWriter(Emission& e, const Step& step, const ConvolutionStep& kind,
@@ -34,9 +40,9 @@ class ConvolutionWriter {
     void take_share(unsigned first, unsigned end) {
         tiles_ = static_cast<TileSet>((1U << end) - (1U << first));
         fixed_row_ = static_cast<std::int32_t>(layer_.pieces.front().row);
-        const std::uint32_t words = out_.words_on(first);
-        channels_ = count(std::min(
-            out_.channels, out_.all_channels - out_.channels * static_cast<std::int32_t>(first)));
+        const std::uint32_t words = words_of_share(layer_, out_, first);
+        channels_ = std::min(channels_ - count(out_.channels) * (first - layer_.first_tile),
+                             count(out_.channels));
         s_.groups = kind_.depthwise ? words : (channels_ + lanes - 1) / lanes;
         if (s_.groups == 1) s_.lanes = std::min(s_.lanes, 4 * words);
     }
@@ -338,18 +344,21 @@ class ConvolutionWriter {
     std::optional<std::int32_t> fixed_row_;  ///< where the rows of a spread layer begin
 };
 
-/// Each tile computes its own 64 channels of one pixel: the vendor's form of it.
+/// Each tile computes its own 64 channels of one pixel, or one of them up to 64: the vendor's form
+/// of it.
 void emit_pixel(Emission& e, const Step& step, const ConvolutionStep& kind) {
     const ParameterLayer& layer = e.plan.layers[kind.layer];
     const Tensor &in = e.tensor(step.in[0]), &out = e.tensor(step.out);
-    const auto tiles = static_cast<TileSet>((1U << out.spread_tiles) - 1);
+    const auto tiles = static_cast<TileSet>(((1U << layer.share_tiles()) - 1) << layer.first_tile);
     const std::uint32_t words = in.words();
     const auto row = static_cast<std::int32_t>(layer.pieces.front().row);
     const bool by_channel = layer.schedule.head_rows == 3;
     program::WideToNarrow head;
     head.src = nest(4, row, {{1, by_channel ? 2U : 1U}});
     if (!by_channel) head.src.mask = 1;
-    head.dst = rotating(nest(6, by_channel ? 0 : 64, {{1, 32}, {64, by_channel ? 2U : 1U}}), 2, 32);
+    head.dst = rotating(nest(6, by_channel ? 0 : 64,
+                             {{1, layer.schedule.row_lanes / 2}, {64, by_channel ? 2U : 1U}}),
+                        2, 32);
     head.written = signal_at(2);
     head.wait[0] = room_for(counter::AVDATA_, 2, -1, 1);
     head.to_scaling = true;
@@ -358,7 +367,7 @@ void emit_pixel(Emission& e, const Step& step, const ConvolutionStep& kind) {
     const auto by_tile = [&](unsigned t) {
         program::Tensor op;
         op.par_zero_set = op.acc_internal = op.bias = true;
-        op.lanes = op.last_lanes = 4 * out.words_on(t);
+        op.lanes = op.last_lanes = 4 * words_of_share(layer, out, t);
         apply(op, kind.scaling);
         if (by_channel) {
             op.lane_scale = op.par_zero_rows = true;
@@ -370,7 +379,8 @@ void emit_pixel(Emission& e, const Step& step, const ConvolutionStep& kind) {
         op.loops = loops({words});
         const auto all = static_cast<std::int32_t>(4 * words);
         op.in = nest(8, in.address(t, 0, 0), {{4, words}, {all, 1}, {all, 1}});
-        op.out = nest(8, out.address(t, 0, 0), {{4, op.lanes / 4}, {64, 1}, {64, 1}});
+        op.out = nest(8, out.address(t, 0, 0) + step.first_channel,
+                      {{4, op.lanes / 4}, {64, 1}, {64, 1}});
         op.par =
             nest(8, 4 * (row + static_cast<std::int32_t>(layer.schedule.head_rows)), {{4, words}});
         op.acc = nest(8, 0, {{0, words}});
@@ -389,18 +399,19 @@ bool is_of_pixel(const Emission& e, const Step& step, const ConvolutionStep& kin
     const Window& w = kind.window;
     return !kind.depthwise && in.height * in.width == 1 && out.height * out.width == 1 &&
            w.kernel_h * w.kernel_w == 1 && w.top == 0 && w.left == 0 &&
-           out.channels == static_cast<std::int32_t>(lanes);
+           e.plan.layers[kind.layer].share_groups == 1;
 }
 
 /// With rows that never move.
 void emit_spread(Emission& e, const Step& step, const ConvolutionStep& kind) {
     if (is_of_pixel(e, step, kind)) return emit_pixel(e, step, kind);
+    const ParameterLayer& layer = e.plan.layers[kind.layer];
     const Tensor& out = e.tensor(step.out);
-    const unsigned tiles = out.spread_tiles;
-    const unsigned full =
-        out.words_on(tiles - 1) == out.words() && out.all_channels % out.channels == 0 ? tiles
-                                                                                       : tiles - 1;
-    for (const auto& [first, end] : {std::pair{0U, full}, std::pair{full, tiles}}) {
+    const unsigned begin = layer.first_tile, last = begin + layer.share_tiles() - 1;
+    const bool even = begin == last ||
+                      (out.words_on(last) == out.words() && out.all_channels % out.channels == 0);
+    const unsigned full = even ? last + 1 : last;
+    for (const auto& [first, end] : {std::pair{begin, full}, std::pair{full, last + 1}}) {
         if (first == end) continue;
         ConvolutionWriter writer(e, step, kind, {});
         writer.take_share(first, end);

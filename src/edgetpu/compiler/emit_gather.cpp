@@ -86,14 +86,15 @@ std::vector<Parts> parts_by_channel(const Tensor& in, const Image& to) {
     std::vector<Parts> out;
     const std::uint32_t tiles = in.spread_tiles, share = in.words();
     const auto pixel = static_cast<std::int32_t>((in.all_channels + 3) / 4);
-    const bool even = in.words_on(tiles - 1) == share;
+    const bool even = in.words_on(in.first_tile + tiles - 1) == share;
     for (const auto& [first, end] :
          {std::pair{0U, even ? tiles : tiles - 1}, std::pair{even ? tiles : tiles - 1, tiles}}) {
         if (first == end) continue;
         Parts& parts = out.emplace_back();
-        for (unsigned t = first; t < end; ++t) parts.from.push_back(t);
-        parts.inside = {
-            {1, in.words_on(first)}, {pixel, count(in.width)}, {to.pitch, count(in.height)}};
+        for (unsigned t = first; t < end; ++t) parts.from.push_back(in.first_tile + t);
+        parts.inside = {{1, in.words_on(in.first_tile + first)},
+                        {pixel, count(in.width)},
+                        {to.pitch, count(in.height)}};
         parts.outside = {{static_cast<std::int32_t>(share), end - first}};
         parts.first = to.base + static_cast<std::int32_t>(first * share);
     }
@@ -242,7 +243,8 @@ void emit(Emission& e, const Step& step, const GatherStep& kind) {
         return;
     }
     GatherWriter(e, in,
-                 {kind.to, out.address(0, 0, 0) / 4, static_cast<std::int32_t>(out.pitch(0)) / 4})
+                 {kind.to, (out.address(0, 0, 0) + step.first_channel) / 4,
+                  static_cast<std::int32_t>(out.pitch(0)) / 4})
         .run();
 }
 

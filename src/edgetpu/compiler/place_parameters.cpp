@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "edgetpu/compiler/plan.h"
 
@@ -40,8 +41,10 @@ class ParameterPlacer {
                             place_of_layer(layer));
         choose_streamed(stream_all);
         // The same row on every tile: before single tiles take others.
-        for (ParameterLayer& layer : plan_.layers)
-            if (layer.spread) REEF_CHECK(place_spread(layer));
+        for (const bool of_one_tile : {false, true})
+            for (ParameterLayer& layer : plan_.layers)
+                if (layer.spread && (layer.share_tiles() == 1) == of_one_tile)
+                    REEF_CHECK(place_spread(layer));
         for (ParameterLayer& layer : plan_.layers) {
             if (layer.spread) continue;
             if (layer.streamed)
@@ -89,15 +92,15 @@ class ParameterPlacer {
 
     /// At one row number on all of its tiles.
     Status place_spread(ParameterLayer& layer) {
-        const std::uint32_t all = rows_of_layer(layer);
-        const std::uint32_t share = layer.share_groups * layer.schedule.rows_of_group();
-        const std::uint32_t tiles = (all + share - 1) / share;
-        const std::uint32_t row = *std::max_element(used_.begin(), used_.begin() + tiles);
+        const std::uint32_t all = rows_of_layer(layer), share = layer.share_rows();
+        const std::span used = std::span(used_).subspan(layer.first_tile, layer.share_tiles());
+        const std::uint32_t row = std::ranges::max(used);
         if (row + share > cap()) return too_many(layer);
-        for (unsigned t = 0; t < tiles; ++t) {
+        for (unsigned t = 0; t < used.size(); ++t) {
             const std::uint32_t count = std::min(share, all - t * share);
-            layer.pieces.push_back({t, row, count, std::size_t{t} * share * layer.row_bytes});
-            used_[t] = row + count;
+            layer.pieces.push_back(
+                {layer.first_tile + t, row, count, std::size_t{t} * share * layer.row_bytes});
+            used[t] = row + count;
         }
         return {};
     }

@@ -15,10 +15,23 @@ std::string spans_text(const Spans& spans) {
 }
 
 std::string layout_text(const Tensor& t) {
+    if (t.layout == Layout::channels && t.spread_tiles == 1)
+        return fmt::format(" on tile {} alone", t.first_tile);
     if (t.layout == Layout::channels)
         return fmt::format(" of {} on each of {} tiles", t.all_channels, t.spread_tiles);
     if (t.layout == Layout::host) return fmt::format(" of {} bytes on the host", t.host_bytes);
     return t.layout == Layout::whole ? " whole" : "";
+}
+
+/// Of a layer for which pass "spread" had a choice.
+std::string cycles_text(const ParameterLayer& layer) {
+    if (layer.cycles_together == 0) return {};
+    if (layer.spread && layer.source->out_channels <= static_cast<std::int32_t>(lanes))
+        return fmt::format("; rows lie still on tile {}: {} cycles, {} sent", layer.first_tile,
+                           layer.cycles_spread, layer.cycles_together);
+    return fmt::format("; {}: {} cycles together, {} spread over the tiles",
+                       layer.spread ? "spread" : "not spread", layer.cycles_together,
+                       layer.cycles_spread);
 }
 
 struct StepText {
@@ -176,10 +189,7 @@ std::string to_text(const Plan& plan) {
                             layer.name, layer.row_count(), layer.row_bytes, s.groups, s.lanes,
                             s.group_rows, s.inner ? "inner" : fmt::format("x {} chunks", s.chunks),
                             layer.relayed ? ", relayed" : "", layer.streamed ? ", streamed" : "");
-        if (layer.cycles_together != 0)
-            text += fmt::format("; {}: {} cycles together, {} spread over the tiles",
-                                layer.spread ? "spread" : "not spread", layer.cycles_together,
-                                layer.cycles_spread);
+        text += cycles_text(layer);
         for (const auto& piece : layer.pieces)
             text += fmt::format("; tile {} row {:#x} + {}", piece.tile, piece.row, piece.count);
         text += "\n";

@@ -87,9 +87,9 @@ struct Tensor {
     /// Computed band by band: windows are what a band needs and nothing comes from neighbours.
     bool in_band = false;
     /// Where a tensor lies by channels, `channels` is how many of `all_channels` the first tiles
-    /// have. The last of `spread_tiles` has what is left.
+    /// have, from `first_tile` on. The last of `spread_tiles` has what is left.
     Layout layout = Layout::pixels;
-    unsigned spread_tiles = 0;
+    unsigned first_tile = 0, spread_tiles = 0;
     std::int32_t all_channels = 0;
     std::uint32_t host_bytes = 0;
 
@@ -98,9 +98,10 @@ struct Tensor {
     }
     /// Of a pixel where it lies by channels.
     [[nodiscard]] std::uint32_t words_on(unsigned tile) const {
-        return tile + 1 < spread_tiles
+        const unsigned share = tile - first_tile;
+        return share + 1 < spread_tiles
                    ? words()
-                   : static_cast<std::uint32_t>(all_channels + 3) / 4 - words() * tile;
+                   : static_cast<std::uint32_t>(all_channels + 3) / 4 - words() * share;
     }
     [[nodiscard]] std::uint32_t pixel_bytes() const { return words() * 4; }
     [[nodiscard]] Area own(unsigned tile) const {
@@ -190,6 +191,7 @@ struct ParameterLayer {
     bool spread = false;   ///< each tile keeps the rows of its own channels
     bool biased = true;    ///< rows of biases are in front of each group
     std::uint32_t share_groups = 1;  ///< ... groups of them, the last tile fewer
+    unsigned first_tile = 0;         ///< ... from this tile on
     bool streamed = false;           ///< from the host, with every inference
     unsigned uses = 0;               ///< steps that compute with it: several where bands do
     std::uint32_t positions = 0;     ///< of the tile that computes most in a step
@@ -210,6 +212,13 @@ struct ParameterLayer {
     std::vector<Piece> pieces;
     [[nodiscard]] std::uint32_t row_count() const {
         return row_bytes == 0 ? 0 : static_cast<std::uint32_t>(bytes / row_bytes);
+    }
+    /// Of a spread layer: rows of each tile but the last, and tiles.
+    [[nodiscard]] std::uint32_t share_rows() const {
+        return share_groups * schedule.rows_of_group();
+    }
+    [[nodiscard]] std::uint32_t share_tiles() const {
+        return (row_count() + share_rows() - 1) / share_rows();
     }
 };
 
@@ -441,6 +450,9 @@ struct TileOptions {
 /// parameters that never move, where that takes less time by a model of both. `maps`: else only
 /// layers of one pixel whose result the host alone reads.
 [[nodiscard]] Plan spread_channels(Plan plan, bool maps);
+/// Layers of one pixel and few channels read their parameters where they lie: on the tile that has
+/// the pixel, or on another to which it is sent. None where there are no such layers.
+[[nodiscard]] std::optional<Plan> with_still_rows(const Plan& plan);
 /// What each tile must store.
 void find_windows(Plan& plan);
 /// The order of each layer's loops, and how many rows its parameters are.

@@ -6,32 +6,13 @@
 #include <set>
 
 #include "edgetpu/compiler/plan.h"
+#include "edgetpu/compiler/spread_cycles.h"
 
 namespace reef::edgetpu::lowering {
 namespace {
 
-namespace assumed = spec::assumed;
-
 /// Above it tiles have enough pixels of their own.
 constexpr std::uint32_t most_pixels_of_image = 64;
-
-std::uint64_t ring_cycles(std::uint64_t rows) {
-    return static_cast<std::uint64_t>(static_cast<double>(rows * spec::row_bytes) /
-                                      assumed::ring_bytes_per_cycle);
-}
-std::uint64_t step_cycles(std::uint64_t steps) {
-    return static_cast<std::uint64_t>(static_cast<double>(steps) / assumed::steps_per_cycle);
-}
-/// Instructions come over USB with every inference.
-std::uint64_t instruction_cycles(std::uint64_t words) {
-    constexpr double bytes_of_word = 16;
-    return static_cast<std::uint64_t>(static_cast<double>(words) * bytes_of_word *
-                                      assumed::clock_hz / assumed::to_chip_bytes_per_second);
-}
-
-// Words of instructions, as emitted.
-constexpr std::uint64_t words_of_tensor = 17, words_of_copy = 7, words_of_receive = 4,
-                        words_of_send = 4, words_of_stop = 3;
 
 std::uint32_t pixels_of(const Tensor& t) {
     return static_cast<std::uint32_t>(t.height * t.width);
@@ -187,8 +168,7 @@ class Spreader {
     }
     /// From where its pixels are to other tiles.
     [[nodiscard]] static std::uint64_t cycles_to_gather(const Tensor& t) {
-        if (pixels_of(t) == 1)
-            return ring_cycles((t.words() + 63) / 64) + instruction_cycles(22 + words_of_stop);
+        if (pixels_of(t) == 1) return cycles_to_send_pixel(t);
         std::uint64_t rows = 0, tiles = 0;
         for (unsigned tile = 0; tile < all_tiles; ++tile) {
             const Area own = t.own(tile);

@@ -113,6 +113,30 @@ TEST(CompileRandom, NetworksOfLargeImagesGiveTheSameBytes) {
     EXPECT_GE(2 * equal, count);
 }
 
+/// Layers of one pixel whose rows lie still, on the tile that has the pixel and on others.
+TEST(CompileRandom, NetworksThatDecideGiveTheSameBytes) {
+    const auto [first, count] = test::drawn_seeds(80);
+    std::size_t still = 0, elsewhere = 0, equal = 0;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        const auto model = test::random_deciding_network(seed);
+        const auto planned = edgetpu::compile(model, {.print_after = "spread"});
+        if (planned) {
+            still += planned->listing.find("; rows lie still on tile") != std::string::npos ? 1 : 0;
+            elsewhere += planned->listing.find(" alone at ") != std::string::npos ? 1 : 0;
+        }
+        const test::Outcome out = test::outcome_of(model, {.most_programs = 1 + seed % 3,
+                                                           .keep_islands = true,
+                                                           .stream_parameters = seed % 7 == 0});
+        EXPECT_EQ(out.problem, "") << "seed " << seed;
+        if (!out.problem.empty()) keep(model, seed);
+        equal += out.compiled && out.problem.empty() ? 1 : 0;
+    }
+    fmt::print("{} of {} equal and clean; {} with rows that lie still, {} on several tiles\n",
+               equal, count, still, elsewhere);
+    EXPECT_GE(2 * still, count);
+    EXPECT_GE(10 * elsewhere, count);
+}
+
 /// States go on from run to run: of four, each begins where the one before ended.
 TEST(CompileRandom, RecurrentNetworksGiveTheSameBytes) {
     const auto [first, count] = test::drawn_seeds(20);

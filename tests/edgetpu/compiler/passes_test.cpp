@@ -275,6 +275,51 @@ TEST(PassSpread, SmallImagesLieByChannels) {
     EXPECT_FALSE(spread_channels(large.plan, true).layers.front().spread);
 }
 
+/// A pixel of 4096 values, of which two layers make one each: the rows of both do not fit one tile.
+TEST(PassSpread, RowsOfLayersOfOnePixelLieStill) {
+    const auto dense = [](Network& n, TensorIndex from, std::int32_t units, std::int32_t inputs) {
+        return n.make(Op::fully_connected, {from, n.weights({units, inputs})}, {1, units},
+                      model::FullyConnectedOptions{model::Activation::none, 0, false, false, {}});
+    };
+    Small one([&](Network& n) {
+        const auto in = n.in({1, 4096});
+        n.out(dense(n, in, 1, 4096));
+        n.out(dense(n, in, 1, 4096));
+        n.out(dense(n, in, 100, 4096));
+    });
+    EXPECT_FALSE(with_still_rows(Small([&](Network& n) {
+                                     n.out(n.conv(n.in({1, 2, 2, 64}), {1, 2, 2, 64}, 64, 1));
+                                 }).plan))
+        << "four tiles have a pixel each";
+    Plan plan = with_still_rows(one.plan).value();
+    EXPECT_TRUE(plan.layers[0].spread && plan.layers[1].spread);
+    EXPECT_FALSE(plan.layers[2].spread) << "too many channels";
+    EXPECT_EQ(plan.layers[0].first_tile, 0U);
+    EXPECT_EQ(plan.layers[1].first_tile, 1U);
+    const auto layers = steps_of<ConvolutionStep>(plan);
+    EXPECT_EQ(plan.tensors[layers[0]->out].layout, Layout::pixels) << "where the pixel is";
+    EXPECT_EQ(plan.tensors[layers[1]->out].first_tile, 1U);
+    const auto gathers = steps_of<GatherStep>(plan);
+    ASSERT_EQ(gathers.size(), 2U) << "the input there, and the result back";
+    EXPECT_EQ(std::get<GatherStep>(gathers[0]->kind).to, 2);
+    EXPECT_EQ(std::get<GatherStep>(gathers[1]->kind).to, 1);
+    find_windows(plan);
+    lay_out_parameters(plan);
+    plan_ahead(plan);
+    ASSERT_TRUE(place_tensors(plan));
+    ASSERT_TRUE(place_parameters(plan, false));
+    for (const unsigned i : {0, 1}) {
+        ASSERT_EQ(plan.layers[i].pieces.size(), 1U);
+        EXPECT_EQ(plan.layers[i].pieces.front().tile, i);
+        EXPECT_EQ(plan.layers[i].pieces.front().count, 1U + 1024);
+    }
+    // Beside other programs' rows there is room on the third tile.
+    one.plan.beside.first_rows[0] = one.plan.beside.first_rows[1] = 600;
+    const Plan beside = with_still_rows(one.plan).value();
+    EXPECT_EQ(beside.layers[0].first_tile, 2U);
+    EXPECT_EQ(beside.layers[1].first_tile, 3U);
+}
+
 TEST(PassWindows, TilesStoreWhatTheirReadersNeed) {
     Small one([](Network& n) {
         const auto in = n.in({1, 16, 16, 4});
