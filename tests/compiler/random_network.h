@@ -15,5 +15,7 @@ namespace reef::test {
 [[nodiscard]] model::Model random_deciding_network(unsigned seed);
 /// One LSTM or two, of few steps.
 [[nodiscard]] model::Model random_recurrent_network(unsigned seed);
+/// One LSTM of these sizes and random numbers.
+[[nodiscard]] model::Model recurrent_network(unsigned seed, std::int32_t steps, std::int32_t units);
 
 }  // namespace reef::test

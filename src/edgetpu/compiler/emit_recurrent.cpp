@@ -1,8 +1,10 @@
 // UNIDIRECTIONAL_SEQUENCE_LSTM with the instructions of the vendor's program of one, all on tile 0,
 // step by step: gates in 8 bits of the hidden state's scale, products of them and the cell in 16.
+// The scalar core repeats a step where that takes less time than to send each one's instructions.
 #include <algorithm>
 #include <utility>
 
+#include "edgetpu/compiler/cycles.h"
 #include "edgetpu/compiler/emission.h"
 
 namespace reef::edgetpu::lowering {
@@ -13,6 +15,9 @@ constexpr TileSet recurrent_tile = 1;
 constexpr std::int32_t gate_sum_row = top_row - 16;
 constexpr std::int32_t cell_sum_row = top_row - 12;
 constexpr std::int32_t factor_row = top_row - 8;
+/// ... and a step's inputs, on their way to where each repeated step has them.
+constexpr std::int32_t input_row = top_row - 6;
+constexpr std::uint32_t most_input_rows = 4;
 /// Of an instruction's table of tanh, which begins at 0.
 constexpr unsigned odd_function = 3;
 
@@ -45,16 +50,59 @@ class LstmWriter {
         load_rows();
         clear_behind_cell();
         e_.code.full_stop();
-        for (std::int32_t t = 0; t < kind_.steps; ++t) {
-            take_gates(t);
-            take_cell();
-            give(t);
-            e_.code.full_stop();
-        }
-        copy(given_ + (kind_.steps - 1) * kind_.gate_bytes, hidden_);
+        if (repeats())
+            repeat();
+        else
+            write_out();
     }
 
   private:
+    /// Words of a step's instructions; cycles of starting those that a repeated one has besides.
+    static constexpr std::uint64_t words_of_step = 311, cycles_of_moves = 100;
+    /// Of the scalar core: the word of the next step's inputs.
+    static constexpr unsigned input_register = 7;
+
+    /// Results of all steps move on with each, because no instruction's destination is in a
+    /// register.
+    [[nodiscard]] bool repeats() const {
+        const auto steps = static_cast<std::uint64_t>(kind_.steps);
+        return steps > 1 && input_rows() <= most_input_rows &&
+               steps * (cycles_of_moves + step_cycles(steps * words_)) <
+                   (steps - 1) * instruction_cycles(words_of_step);
+    }
+    [[nodiscard]] std::uint32_t input_rows() const {
+        return (4 * words_ * bytes_of_word + spec::row_bytes - 1) / spec::row_bytes;
+    }
+
+    void write_out() const {
+        for (std::int32_t t = 0; t < kind_.steps; ++t) {
+            const std::int32_t to = given_ + t * kind_.gate_bytes;
+            take_gates(inputs_ + 4 * t * kind_.gate_bytes,
+                       t == 0 ? hidden_ : to - kind_.gate_bytes);
+            take_cell();
+            give(to);
+            e_.code.full_stop();
+        }
+        copy(given_ + (kind_.steps - 1) * kind_.gate_bytes, hidden_, words_);
+        e_.code.full_stop();
+    }
+
+    void repeat() const {
+        const auto first = static_cast<std::uint32_t>(inputs_ / 4);
+        const auto all = static_cast<std::uint32_t>(kind_.steps) * words_;
+        clear(given_ / 4, all);
+        e_.code.full_stop();
+        e_.code.begin_loop(input_register, first);
+        take_inputs();
+        take_gates(room(LstmRoom::inputs), hidden_);
+        take_cell();
+        give(hidden_);
+        copy(given_ + kind_.gate_bytes, given_, all - words_);
+        copy(hidden_, given_ + (kind_.steps - 1) * kind_.gate_bytes, words_);
+        e_.code.full_stop();
+        e_.code.end_loop(input_register, 4 * words_, first + 4 * all);
+    }
+
     [[nodiscard]] std::int32_t room(std::int32_t gates) const {
         return scratch_ + gates * kind_.gate_bytes;
     }
@@ -64,6 +112,27 @@ class LstmWriter {
     }
     /// Behind it all counters begin anew.
     void rest() const { e_.code.fence(all_but_producers); }
+
+    /// Those of the next step: the one instruction whose source may be in a register.
+    void take_inputs() const {
+        const std::uint32_t words = 4 * words_;
+        program::NarrowToWide take;
+        take.work.base_register = input_register;
+        take.base_indirect = true;
+        take.src = nest(6, inputs_ / 4, {{1, words}});
+        take.dst = nest(4, input_row, {{1, input_rows()}});
+        take.written = signal_at(0);
+        take.row_level = 1;
+        send(take);
+        program::WideToNarrow store;
+        store.src = nest(4, input_row, {{1, input_rows()}});
+        store.dst = nest(6, room(LstmRoom::inputs) / 4, {{1, words}});
+        store.written = signal_at(0);
+        store.wait[0] = wait_for(counter::NARROW_TO_WIDE_, 0, 1, 1);
+        store.row_level = 1;
+        send(store);
+        rest();
+    }
 
     /// Known programs read what stays on the chip with one instruction: rows that each step reads
     /// are copied behind it.
@@ -86,13 +155,15 @@ class LstmWriter {
 
     /// The cell is computed in whole gates, of which the host sends what has units.
     void clear_behind_cell() const {
-        if (cell_words_ == 2 * words_) return;
+        if (cell_words_ != 2 * words_)
+            clear(cell_ / 4 + static_cast<std::int32_t>(cell_words_), 2 * words_ - cell_words_);
+    }
+    void clear(std::int32_t word, std::uint32_t words) const {
         program::Mesh fill;
         fill.to = program::Direction::north;
         fill.src = nest(4, 0, {});
-        fill.dst = nest(4, cell_ / 4 + static_cast<std::int32_t>(cell_words_),
-                        {{1, 2 * words_ - cell_words_}});
-        if (2 * words_ - cell_words_ == 1) fill.dst.mask = 0;
+        fill.dst = nest(4, word, {{1, words}});
+        if (words == 1) fill.dst.mask = 0;
         fill.in = signal_at(1);
         fill.fills = true;
         send(fill);
@@ -134,17 +205,17 @@ class LstmWriter {
         rest();
     }
 
-    void take_gates(std::int32_t t) const {
-        const std::int32_t from = t == 0 ? hidden_ : given_ + (t - 1) * kind_.gate_bytes;
+    /// `inputs`: what the layer of all steps made for this one; `from`: the hidden state.
+    void take_gates(std::int32_t inputs, std::int32_t from) const {
         std::int32_t row = rows_;
         for (std::uint32_t first = 0; first < 4 * bytes_of_word * words_; first += lanes) {
             multiply(from, first, row);
             row += static_cast<std::int32_t>(layer_.schedule.rows_of_group());
         }
         load(spec::sigmoid_255);
-        add_gates(t, 0, 3 * words_, kind_.gate, 0);
+        add_gates(inputs, 0, 3 * words_, kind_.gate, 0);
         load(spec::tanh_127_5);
-        add_gates(t, 3 * words_, words_, kind_.candidate, odd_function);
+        add_gates(inputs, 3 * words_, words_, kind_.candidate, odd_function);
     }
 
     void load(const spec::Polynomials& function) const {
@@ -154,10 +225,10 @@ class LstmWriter {
     }
 
     /// A function of both layers' results, `words` from word `first` on.
-    void add_gates(std::int32_t t, std::uint32_t first, std::uint32_t words, const Scaling& scaling,
-                   unsigned odd) const {
+    void add_gates(std::int32_t inputs, std::uint32_t first, std::uint32_t words,
+                   const Scaling& scaling, unsigned odd) const {
         const auto skipped = static_cast<std::int32_t>(first * bytes_of_word);
-        const std::int32_t a = inputs_ + 4 * t * kind_.gate_bytes + skipped;
+        const std::int32_t a = inputs + skipped;
         const std::int32_t b = room(LstmRoom::sums) + skipped;
         const auto all = static_cast<std::int32_t>(words * bytes_of_word);
         program::Tensor op = word_copy();
@@ -319,25 +390,25 @@ class LstmWriter {
     }
 
     /// The output gate times the cell's tanh.
-    void give(std::int32_t t) const {
+    void give(std::int32_t to) const {
         load(spec::tanh_16383_5);
         add_products(kind_.squashed, room(LstmRoom::squashed), true);
         multiply_halfwords(room(LstmRoom::wide + 2), room(LstmRoom::squashed), kind_.output,
                            LstmStep::added_zero, false);
-        pick(given_ + t * kind_.gate_bytes, false);
+        pick(to, false);
     }
 
-    void copy(std::int32_t from, std::int32_t to) const {
+    void copy(std::int32_t from, std::int32_t to, std::uint32_t words) const {
         program::Tensor op = word_copy();
-        op.loops = loops({words_});
-        op.in = nest(8, from, {{4, words_}});
-        op.out = nest(8, to, {{4, words_}});
-        op.par = nest(8, 4 * identity_row, {{0, words_}});
-        op.acc = rotating(nest(8, 0, {{0, words_}}), 0, 4);
+        op.loops = loops({words});
+        op.in = nest(8, from, {{4, words}});
+        op.out = nest(8, to, {{4, words}});
+        op.par = nest(8, 4 * identity_row, {{0, words}});
+        op.acc = rotating(nest(8, 0, {{0, words}}), 0, 4);
         op.group_level = 1;
         op.avdata = signal_at(1);
         send(op);
-        e_.code.full_stop();
+        rest();
     }
 
     Emission& e_;

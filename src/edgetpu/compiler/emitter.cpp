@@ -124,7 +124,7 @@ void Emitter::full_stop() {
     if (!keeps_consumed) consumed_since_ = code_.size();
     if (flight_) return;
     rings_since_ = code_.size();
-    stops_.push_back(code_.size());
+    if (!loop_) stops_.push_back(code_.size());
 }
 
 bool Emitter::awaits_consumption(program::Ring ring) const {
@@ -221,6 +221,27 @@ void Emitter::copy(unsigned reg, unsigned from) {
     program::Bundle bundle;
     bundle.alu = {spec::AluOp::mov_, static_cast<std::uint8_t>(reg), 0, from};
     scalar(bundle);
+}
+
+void Emitter::begin_loop(unsigned reg, std::uint32_t first) {
+    set(reg, first);
+    loop_ = code_.size();
+}
+
+void Emitter::end_loop(unsigned reg, std::uint32_t step, std::uint32_t end) {
+    constexpr unsigned goes_on = 0;
+    const auto calculate = [&](spec::AluOp op, unsigned dst, std::uint32_t operand) {
+        scalar(program::Bundle{
+            .alu = {op, static_cast<std::uint8_t>(dst), static_cast<std::uint8_t>(reg), operand}});
+    };
+    calculate(spec::AluOp::addi_, reg, step);
+    calculate(spec::AluOp::lti_, goes_on, end);
+    std::size_t words = 0;
+    for (std::size_t i = *loop_; i < code_.size(); ++i)
+        words += program::info_of(code_[i].operation).words;
+    scalar(program::Branch{.condition = {.enabled = true, .predicate = goes_on, .sense = true},
+                           .offset = -static_cast<std::int32_t>(words)});
+    loop_.reset();
 }
 
 void Emitter::copy_address(std::pair<unsigned, unsigned> to, std::pair<unsigned, unsigned> from,

@@ -140,6 +140,10 @@ class Emitter {
     /// ... with half a base address, which the host writes.
     void set_address(unsigned reg, Meta meta);
     void copy(unsigned reg, unsigned from);
+    /// Instructions that the scalar core repeats, with `reg` from `first` on in steps of `step`.
+    /// They begin and end with full stops, and lie in one stream.
+    void begin_loop(unsigned reg, std::uint32_t first);
+    void end_loop(unsigned reg, std::uint32_t step, std::uint32_t end);
     /// An address behind another, in 64 bits. Registers: low and high half of both.
     void copy_address(std::pair<unsigned, unsigned> to, std::pair<unsigned, unsigned> from,
                       std::uint32_t offset);
@@ -197,6 +201,7 @@ class Emitter {
     std::vector<std::size_t> transfers_;  ///< instructions that fire a transfer
     std::optional<std::size_t> refused_;
     std::optional<Flight> flight_;
+    std::optional<std::size_t> loop_;  ///< its first instruction
     // Instructions behind the last reset of counters.
     std::size_t rings_since_ = 0, consumed_since_ = 0, others_since_ = 0;
     /// By ring: behind the last fence that waited for its receiver.

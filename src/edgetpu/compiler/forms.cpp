@@ -76,6 +76,9 @@ constexpr FormReason reasons[] = {
     {"lstm", "mac",
      "products of two tensors are all products of their words and then the diagonal, as elsewhere, "
      "here of 16 bits"},
+    {"lstm", "narrow_to_wide",
+     "rows of constants are copied between two stops; a step's inputs are taken from where a "
+     "register says, and stay on the tile: the vendor sends them over a ring"},
     {"lstm", "ring_receive_b",
      "the recurrent layer's rows are received once and stay, so that nothing waits for room"},
     {"maximum", "max",

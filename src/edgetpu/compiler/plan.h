@@ -343,7 +343,8 @@ struct LstmRoom {
     static constexpr std::int32_t wide = 8;       ///< forget and output gate in 16 bits
     static constexpr std::int32_t products = 12;  ///< each in 4 lanes of 16 bits
     static constexpr std::int32_t kept = 20, added = 22, squashed = 24;
-    static constexpr std::int32_t of_gate = 26;
+    static constexpr std::int32_t inputs = 26;  ///< of a step, where all of them are a loop
+    static constexpr std::int32_t of_gate = 30;
 };
 
 /// What tiles own of a tensor, to the host's scratch memory: one tile's part behind the other.

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
+#include "edgetpu/compiler/cycles.h"
 #include "edgetpu/compiler/plan.h"
-#include "edgetpu/compiler/spread_cycles.h"
 
 namespace reef::edgetpu::lowering {
 namespace {

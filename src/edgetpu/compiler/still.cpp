@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "edgetpu/compiler/cycles.h"
 #include "edgetpu/compiler/plan.h"
-#include "edgetpu/compiler/spread_cycles.h"
 
 namespace reef::edgetpu::lowering {
 namespace {

@@ -411,6 +411,31 @@ TEST(CompileRecurrent, WhatIsNotKnownIsRefusedByItsName) {
     }
 }
 
+/// A repeated step moves the results of all of them on: where those are many, each step has
+/// instructions of its own. The bytes are the same.
+TEST(CompileRecurrent, StepsAreRepeatedWhereThatTakesLessTime) {
+    struct Sizes {
+        std::int32_t steps, units;
+        bool repeats;
+    };
+    for (const auto [steps, units, repeats] : {Sizes{1, 20, false},
+                                               {2, 20, true},
+                                               {28, 20, true},
+                                               {90, 6, true},
+                                               {40, 240, true},
+                                               {200, 180, false}}) {
+        SCOPED_TRACE(fmt::format("{} steps of {} units", steps, units));
+        const auto network = test::recurrent_network(7, steps, units);
+        const test::Outcome out = test::outcome_of(network);
+        EXPECT_TRUE(out.compiled) << out.refusal;
+        EXPECT_EQ(out.problem, "");
+        EXPECT_EQ(out.left, 0U);
+        const auto compiled = edgetpu::compile(network, {.print_after = "emit"});
+        ASSERT_TRUE(compiled);
+        EXPECT_EQ(compiled->listing.find("branch ") != std::string::npos, repeats);
+    }
+}
+
 /// What the page of operators calls taken is taken, and right.
 TEST(CompileSamples, GiveTheBytesOfTheChipsArithmetic) {
     for (const ElementType type : {ElementType::uint8, ElementType::int8}) {

@@ -15,6 +15,12 @@ class RecurrentMaker {
   public:
     explicit RecurrentMaker(unsigned seed) : random_(seed) {}
 
+    model::Model run(std::int32_t steps, std::int32_t units) {
+        builder_.output(lstm(
+            builder_.input("in", ElementType::int8, {1, steps, 4}, numbers(scale(0.01F, 0.03F))),
+            {steps, 4, units}, last_scale_, 0));
+        return std::move(builder_.finish()).value();
+    }
     model::Model run() {
         const std::int32_t depth = draw(1, 40), steps = draw(1, 12);
         auto from = builder_.input("in", ElementType::int8, {1, steps, depth},
@@ -98,6 +104,10 @@ class RecurrentMaker {
 
 model::Model random_recurrent_network(unsigned seed) {
     return RecurrentMaker(seed).run();
+}
+
+model::Model recurrent_network(unsigned seed, std::int32_t steps, std::int32_t units) {
+    return RecurrentMaker(seed).run(steps, units);
 }
 
 }  // namespace reef::test

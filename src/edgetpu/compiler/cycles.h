@@ -1,4 +1,4 @@
-// What pass "spread" takes things to cost, to choose where a layer is computed.
+// What things are taken to cost where there is a choice.
 #pragma once
 
 #include <cstdint>
