@@ -146,7 +146,7 @@ struct Parts {
     std::span<program::Wait> waits;
     LoopNest* row_nest = nullptr;  ///< of row_level
     unsigned* row_level = nullptr;
-    program::TensorLoops* tensor = nullptr;
+    program::Tensor* tensor = nullptr;
     [[nodiscard]] LoopNest* nest_of(const WaitForm& wait) const {
         if (tensor != nullptr) return &tensor->loops;
         return wait.destination || nests.size() == 1 ? nests.back().nest : nests.front().nest;
@@ -162,8 +162,8 @@ Parts parts_of(program::Tensor& op) {
                 .signals = {},
                 .waits = op.wait,
                 .tensor = &op};
-    // Rows that take turns, and sums of several instructions, are waited for by their engines.
-    const bool alone = !op.parameters.enabled && op.acc_internal;
+    // What fills scaling memory and rows of zero points waits for results that used them.
+    const bool alone = op.acc_internal && !op.bias && !op.lane_scale && !op.par_zero_rows;
     parts.signals = {{"avdata", &op.avdata, &op.out, alone},
                      {"parameters", &op.parameters, &op.par, false, !op.par.rotates()},
                      {"partial_sums", &op.partial_sums, &op.loops}};
@@ -401,10 +401,16 @@ class Conformer {
         loops.reduction_now = parts_.tensor->reduction_mask;
         loops.reduction_then = value_or_0(then_.numbers, "reduction_mask");
         const unsigned group = value_or_0(then_.numbers, "group_level");
-        loops.levels.push_back({parts_.tensor->group_level, group});
+        if (groups_differ(*parts_.tensor))
+            loops.levels.push_back({parts_.tensor->group_level, group});
         parts_.tensor->reduction_mask = *loops.reduction_then;
         parts_.tensor->group_level = group;
         return true;
+    }
+
+    /// Whether it matters where one output group ends and the next begins.
+    static bool groups_differ(const program::Tensor& op) {
+        return op.lanes != op.last_lanes || op.par_zero_rows || op.bias || op.lane_scale;
     }
 
     bool set_nests() {

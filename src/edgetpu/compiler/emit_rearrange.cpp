@@ -44,11 +44,11 @@ WordMove distance(const WordMove& a, const WordMove& b) {
     return {b.from - a.from, b.to - a.to};
 }
 
-/// As many words as three loops hold, from the first on.
-Moves next_moves(std::span<const WordMove> words) {
+/// As many words as so many loops hold, three at most, from the first on.
+Moves next_moves(std::span<const WordMove> words, std::size_t loops) {
     Moves moves{.first = words.front()};
     std::size_t block = 1;
-    for (std::size_t level = 0; level < 3 && block < words.size(); ++level) {
+    for (std::size_t level = 0; level < loops && block < words.size(); ++level) {
         const WordMove step = distance(words[0], words[block]);
         std::uint32_t n = 1;
         const auto repeats = [&] {
@@ -93,7 +93,8 @@ program::Tensor move_words(const Moves& m, const WordBytes& bytes, const Scaling
 
 /// Instructions of one tile.
 std::vector<program::Tensor> moves_of(const Tensor& in, const Tensor& out, unsigned t,
-                                      const Step& step, const RearrangeStep& kind) {
+                                      const Step& step, const RearrangeStep& kind,
+                                      std::size_t loops) {
     const Area own = out.own(t);
     const auto base = static_cast<std::int32_t>(step.scratch->base);
     const Span rows{std::max(own.rows.begin, kind.region.rows.begin),
@@ -113,7 +114,7 @@ std::vector<program::Tensor> moves_of(const Tensor& in, const Tensor& out, unsig
     std::vector<program::Tensor> ops;
     for (const auto& [bytes, words] : by_bytes)
         for (std::span<const WordMove> rest = words; !rest.empty();) {
-            const Moves moves = next_moves(rest);
+            const Moves moves = next_moves(rest, loops);
             ops.push_back(move_words(moves, bytes, kind.scaling));
             rest = rest.subspan(moves.all());
         }
@@ -127,8 +128,10 @@ void emit(Emission& e, const Step& step, const RearrangeStep& kind) {
     std::array<std::vector<program::Tensor>, all_tiles> ops;
     TileSet tiles = 0;
     std::size_t most = 0;
+    // Of the vendor's instructions that take single bytes none has more beside that of a word's.
+    const std::size_t loops = e.code.prefers_known_forms() ? 2 : 3;
     for (unsigned t = 0; t < all_tiles; ++t) {
-        ops[t] = moves_of(in, out, t, step, kind);
+        ops[t] = moves_of(in, out, t, step, kind, loops);
         most = std::max(most, ops[t].size());
         if (!ops[t].empty()) tiles = static_cast<TileSet>(tiles | 1U << t);
     }

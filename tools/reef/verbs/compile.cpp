@@ -434,8 +434,9 @@ Action add_compile(CLI::App& app) {
         ->type_name("HOW");
     app.add_flag("--forms", options->settings.list_forms,
                  "Count instructions of forms that no known program of the chip's vendor has");
-    app.add_flag("--conservative", options->settings.known_forms_only,
-                 "Leave operators to the CPU that need such instructions");
+    app.add_flag(
+        "--conservative", options->settings.known_forms_only,
+        "Write no such instructions: slower, and operators that need one stay with the CPU");
     app.add_option("--print-after", options->settings.print_after,
                    "Print what the compiler has behind that pass instead of the summary")
         ->type_name("PASS");
