@@ -1,6 +1,7 @@
 // Pass "bands": activations that do not fit are computed a band of rows at a time.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 
 #include "edgetpu/compiler/plan.h"
@@ -212,12 +213,13 @@ std::optional<Plan> in_bands_from_the_start(const Plan& plan) {
     return best;
 }
 
-/// The cut around the step where most is in use that leaves least of it; none where no cut helps.
+/// The cut around the step where most is in use that leaves least of it there and beside: of those
+/// that leave no more than there is, that of the least work. None where no cut helps.
 std::optional<Plan> relieved(const Plan& plan, const Pressure& now) {
     constexpr std::size_t reach = 4;
     constexpr auto numbers = std::to_array<std::int32_t>({2, 4, 12});
     std::optional<Plan> best;
-    std::uint64_t least = now.bytes;
+    std::pair least{std::numeric_limits<std::uint64_t>::max(), std::uint64_t{0}};
     const std::size_t first = now.step - std::min(now.step, reach);
     const std::size_t past = std::min(plan.steps.size(), now.step + reach);
     for (std::size_t begin = first; begin <= now.step; ++begin)
@@ -226,28 +228,72 @@ std::optional<Plan> relieved(const Plan& plan, const Pressure& now) {
             if (end - begin < 2 || !is_closed(plan, stretch)) continue;
             for (const std::int32_t bands : numbers) {
                 Plan trial = cut(plan, stretch, bands);
-                const std::uint64_t bytes = pressure_in(trial).bytes;
-                if (bytes >= least) continue;
-                least = bytes;
+                const std::size_t added = trial.steps.size() - plan.steps.size();
+                const std::uint64_t bytes =
+                    pressure_in(trial, begin - std::min<std::size_t>(begin, 1),
+                                std::min(end + 1, plan.steps.size()) + added)
+                        .bytes;
+                if (bytes >= now.bytes) continue;
+                const std::pair left{std::max<std::uint64_t>(bytes, plan.most_narrow_bytes),
+                                     cost_of(trial)};
+                if (left >= least) continue;
+                least = left;
                 best = std::move(trial);
-                if (least <= plan.most_narrow_bytes) break;
+                if (bytes <= plan.most_narrow_bytes) break;
             }
         }
     return best;
 }
 
 /// One stretch in bands after the other, where most is in use; none where that does not make it
-/// fit.
-std::optional<Plan> in_bands_in_the_midst(Plan plan) {
+/// fit. `stuck`: the node for which too much is in use then.
+std::optional<Plan> in_bands_in_the_midst(Plan plan, std::size_t* stuck = nullptr) {
     constexpr int most_stretches = 6;
     for (int i = 0; i < most_stretches; ++i) {
         const Pressure now = pressure_in(plan);
         auto less = relieved(plan, now);
-        if (!less) return std::nullopt;
+        if (!less) {
+            if (stuck != nullptr && now.bytes > plan.most_narrow_bytes)
+                *stuck = plan.steps[now.step].node;
+            return std::nullopt;
+        }
         plan = std::move(*less);
         if (fits(plan)) return plan;
     }
     return std::nullopt;
+}
+
+/// Whether steps [0, end) would fit by themselves.
+bool beginning_fits(Plan plan, std::size_t end) {
+    const std::uint64_t most = plan.most_narrow_bytes;
+    plan.steps.resize(end);
+    return pressure_in(std::move(plan)).bytes <= most;
+}
+
+/// The inputs and what follows them in bands, then stretches in the midst. The cut with the least
+/// work; none where nothing fits.
+std::optional<Plan> in_bands_here_and_there(const Plan& plan) {
+    std::optional<Plan> best;
+    std::size_t left = tries_behind, stuck = 0;
+    for (std::size_t end = inputs_of(plan) + 1; end <= plan.steps.size() && left > 0; ++end) {
+        // No beginning that ends in front of what did not fit makes that fit.
+        if (plan.steps[end - 1].node < stuck || !is_closed(plan, {0, end})) continue;
+        // What fits together may still find no places, and more bands leave more room.
+        int tries = 4;
+        bool found = false;
+        for (std::int32_t bands = 2; bands <= most_bands && tries > 0 && !found; ++bands) {
+            if (plan.steps[end - 1].node < stuck) break;
+            Plan trial = cut(plan, {0, end}, bands);
+            const std::size_t behind = plan.steps.size() - end;
+            if (!beginning_fits(trial, trial.steps.size() - behind)) continue;
+            --tries;
+            auto done = in_bands_in_the_midst(std::move(trial), &stuck);
+            found = done.has_value();
+            if (done && (!best || cost_of(*done) < cost_of(*best))) best = std::move(done);
+        }
+        if (best) --left;
+    }
+    return best;
 }
 
 }  // namespace
@@ -258,14 +304,19 @@ bool fits(Plan plan) {
 }
 
 Pressure pressure_in(Plan plan) {
+    const std::size_t end = plan.steps.size();
+    return pressure_in(std::move(plan), 0, end);
+}
+Pressure pressure_in(Plan plan, std::size_t begin, std::size_t end) {
     find_windows(plan);
-    return pressure_of(std::move(plan));
+    return pressure_of(std::move(plan), begin, end);
 }
 
 std::optional<Plan> in_bands(const Plan& plan) {
     if (fits(plan)) return plan;
     if (auto done = in_bands_from_the_start(plan)) return done;
-    return in_bands_in_the_midst(plan);
+    if (auto done = in_bands_in_the_midst(plan)) return done;
+    return in_bands_here_and_there(plan);
 }
 
 }  // namespace reef::edgetpu::lowering

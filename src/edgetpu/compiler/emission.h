@@ -127,9 +127,14 @@ void end_computing(Emission& e, std::uint32_t counters);
 void send_ahead(Emission& e, std::size_t step);
 /// 16 words of constants as 4 rows of wide memory from `row` on, on every tile.
 void emit_constants(Emission& e, const std::array<std::uint32_t, 16>& words, std::int32_t row);
-/// The whole of a tensor, pixel by pixel from `base` on, to the narrow memory of tiles. Ends with a
-/// full stop.
-void emit_gather(Emission& e, const Tensor& tensor, TileSet to, std::uint32_t base);
+/// Words of each pixel.
+struct PixelWords {
+    std::uint32_t first = 0, count = 0;
+};
+/// The whole of a tensor, or a part of each pixel, pixel by pixel from `base` on, to the narrow
+/// memory of tiles. Ends with a full stop.
+void emit_gather(Emission& e, const Tensor& tensor, TileSet to, std::uint32_t base,
+                 const PixelWords& part);
 /// Words of tile `from` to the wide memory of `to`, over ring A.
 void emit_broadcast(Emission& e, unsigned from, TileSet to, const LoopNest& source,
                     const LoopNest& target, std::uint32_t rows);

@@ -64,15 +64,19 @@ std::vector<Alike> alike(const Spans& own) {
     return out;
 }
 
-std::vector<Parts> parts_by_pixel(const Tensor& in, const Image& to) {
+std::vector<Parts> parts_by_pixel(const Tensor& in, const Image& to, const PixelWords& part) {
     std::vector<Parts> out;
-    const auto words = static_cast<std::int32_t>(in.words());
+    const auto words = static_cast<std::int32_t>(part.count);
     for (const Alike& rows : alike(in.own_rows))
         for (const Alike& columns : alike(in.own_columns)) {
             Parts& parts = out.emplace_back();
             for (const unsigned r : rows.indices)
                 for (const unsigned c : columns.indices) parts.from.push_back(grid * r + c);
-            parts.inside = {{1, count(columns.size * words)}, {to.pitch, count(rows.size)}};
+            if (part.count == in.words())
+                parts.inside = {{1, count(columns.size * words)}, {to.pitch, count(rows.size)}};
+            else
+                parts.inside = {
+                    {1, part.count}, {words, count(columns.size)}, {to.pitch, count(rows.size)}};
             parts.outside = {
                 {columns.distance * words, static_cast<std::uint32_t>(columns.indices.size())},
                 {rows.distance * to.pitch, static_cast<std::uint32_t>(rows.indices.size())}};
@@ -102,7 +106,7 @@ std::vector<Parts> parts_by_channel(const Tensor& in, const Image& to) {
 }
 
 /// A tile's part, word by word.
-LoopNest words_of_part(const Tensor& in, unsigned t) {
+LoopNest words_of_part(const Tensor& in, unsigned t, const PixelWords& part) {
     const Area own = in.own(t);
     const std::int32_t base = in.address(t, own.rows.begin, own.columns.begin) / 4;
     const auto pitch = static_cast<std::int32_t>(in.pitch(t)) / 4;
@@ -110,7 +114,9 @@ LoopNest words_of_part(const Tensor& in, unsigned t) {
     if (in.layout == Layout::channels)
         return nest(6, base,
                     {{1, in.words_on(t)}, {static_cast<std::int32_t>(in.words()), w}, {pitch, h}});
-    return nest(6, base, {{1, w * in.words()}, {pitch, h}});
+    if (part.count == in.words()) return nest(6, base, {{1, w * in.words()}, {pitch, h}});
+    return nest(6, base + static_cast<std::int32_t>(part.first),
+                {{1, part.count}, {static_cast<std::int32_t>(in.words()), w}, {pitch, h}});
 }
 
 /// Level of a rotation of which each row is a group of its own, as in the vendor's programs, or all
@@ -121,11 +127,12 @@ unsigned slot_level(const Emission& e) {
 
 class GatherWriter {
   public:
-    GatherWriter(Emission& e, const Tensor& in, const Image& to) : e_(e), in_(in), to_(to) {}
+    GatherWriter(Emission& e, const Tensor& in, const Image& to, const PixelWords& part)
+        : e_(e), in_(in), to_(to), part_(part) {}
 
     void run() {
-        const auto all =
-            in_.layout == Layout::channels ? parts_by_channel(in_, to_) : parts_by_pixel(in_, to_);
+        const auto all = in_.layout == Layout::channels ? parts_by_channel(in_, to_)
+                                                        : parts_by_pixel(in_, to_, part_);
         for (const Parts& parts : all) {
             if (fits_together(parts)) {
                 add(parts);
@@ -211,7 +218,7 @@ class GatherWriter {
     [[nodiscard]] std::optional<program::NarrowToWide> take_up(unsigned t,
                                                                const Parts& parts) const {
         program::NarrowToWide op;
-        op.src = words_of_part(in_, t);
+        op.src = words_of_part(in_, t, part_);
         op.dst = rotating(nest(4, gather_source_row, {{0, parts.rows()}}), 0, 1);
         op.written = signal_at(0);
         op.wait[0] = room_for(counter::RING_WRITE_, 0, -1, 1);
@@ -222,15 +229,17 @@ class GatherWriter {
     Emission& e_;
     const Tensor& in_;
     Image to_;
+    PixelWords part_;
     unsigned slot_level_ = slot_level(e_);
     std::int32_t words_ = 0, events_ = 0;  ///< since the last full stop
 };
 
 }  // namespace
 
-void emit_gather(Emission& e, const Tensor& in, TileSet to, std::uint32_t base) {
-    const auto row = in.width * static_cast<std::int32_t>(in.words());
-    GatherWriter(e, in, {to, static_cast<std::int32_t>(base / 4), row}).run();
+void emit_gather(Emission& e, const Tensor& in, TileSet to, std::uint32_t base,
+                 const PixelWords& part) {
+    const auto row = in.width * static_cast<std::int32_t>(part.count);
+    GatherWriter(e, in, {to, static_cast<std::int32_t>(base / 4), row}, part).run();
 }
 
 void emit(Emission& e, const Step& step, const GatherStep& kind) {
@@ -244,7 +253,8 @@ void emit(Emission& e, const Step& step, const GatherStep& kind) {
     }
     GatherWriter(e, in,
                  {kind.to, (out.address(0, 0, 0) + step.first_channel) / 4,
-                  static_cast<std::int32_t>(out.pitch(0)) / 4})
+                  static_cast<std::int32_t>(out.pitch(0)) / 4},
+                 {0, in.words()})
         .run();
 }
 

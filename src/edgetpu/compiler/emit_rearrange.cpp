@@ -135,7 +135,7 @@ void emit(Emission& e, const Step& step, const RearrangeStep& kind) {
         most = std::max(most, ops[t].size());
         if (!ops[t].empty()) tiles = static_cast<TileSet>(tiles | 1U << t);
     }
-    emit_gather(e, in, tiles, step.scratch->base);
+    emit_gather(e, in, tiles, step.scratch->base, {0, in.words()});
     const auto in_parts = [](const auto& list) {
         return std::ranges::any_of(list, [](const auto& op) { return !op.single; });
     };

@@ -208,15 +208,20 @@ void emit(Emission& e, const Step& step, const AverageStep& kind) {
 
 namespace {
 
+/// Bytes from one pixel to the next, and from one row to the next.
+struct Strides {
+    std::int32_t pixel = 0, row = 0;
+};
 /// Of an image that lies together, so many words of each pixel.
-program::Tensor average_of_all(const Tensor& in, std::int32_t from, std::int32_t pitch,
+program::Tensor average_of_all(const Tensor& in, std::int32_t from, const Strides& strides,
                                std::int32_t to, std::uint32_t words,
                                const GlobalAverageStep& kind) {
     const std::uint32_t n = count(in.height * in.width);
     program::Tensor op = word_copy();
     apply(op, kind.scaling);
     op.loops = loops({count(in.width), count(in.height), words});
-    op.in = nest(8, from, {{pixel_of(in), count(in.width)}, {pitch, count(in.height)}, {4, words}});
+    op.in = nest(8, from,
+                 {{strides.pixel, count(in.width)}, {strides.row, count(in.height)}, {4, words}});
     op.out = nest(8, to, {{4, 1}, {4, words}});
     op.par = nest(8, 4 * identity_row, {{0, n}, {0, words}});
     op.acc = rotating(nest(8, 0, {{0, n}, {0, words}}), 1, 4);
@@ -234,15 +239,25 @@ void emit(Emission& e, const Step& step, const GlobalAverageStep& kind) {
         const auto tiles = static_cast<TileSet>((1U << in.spread_tiles) - 1);
         e.code.by_class(
             [&](unsigned t) {
-                return std::optional(average_of_all(in, in.address(t, 0, 0), pitch_in(in, t),
+                return std::optional(average_of_all(in, in.address(t, 0, 0),
+                                                    {pixel_of(in), pitch_in(in, t)},
                                                     out.address(t, 0, 0), in.words_on(t), kind));
             },
             tiles);
         return;
     }
-    emit_gather(e, in, 1, step.scratch->base);
-    e.code.tile(1, average_of_all(in, static_cast<std::int32_t>(step.scratch->base),
-                                  in.width * pixel_of(in), out.address(0, 0, 0), in.words(), kind));
+    const std::uint32_t most = words_averaged_at_once(in);
+    for (PixelWords part{0, most}; part.first < in.words(); part.first += most) {
+        if (part.first != 0) e.code.full_stop();
+        part.count = std::min(most, in.words() - part.first);
+        emit_gather(e, in, 1, step.scratch->base, part);
+        const auto pixel = static_cast<std::int32_t>(4 * part.count);
+        e.code.tile(1,
+                    average_of_all(in, static_cast<std::int32_t>(step.scratch->base),
+                                   {pixel, in.width * pixel},
+                                   out.address(0, 0, 0) + static_cast<std::int32_t>(4 * part.first),
+                                   part.count, kind));
+    }
 }
 
 void emit(Emission& e, const Step& step, const EnlargeStep& kind) {

@@ -46,7 +46,9 @@ struct ScratchOf {
                                                  rows, product_rows(t, words, most_product_bytes)));
     }
     [[nodiscard]] std::uint64_t operator()(const GlobalAverageStep&) const {
-        return plan.tensors[step.in[0]].layout == Layout::pixels ? whole() : 0;
+        const Tensor& t = plan.tensors[step.in[0]];
+        if (t.layout != Layout::pixels) return 0;
+        return whole() / t.words() * words_averaged_at_once(t);
     }
     [[nodiscard]] std::uint64_t operator()(const RearrangeStep&) const { return whole(); }
     [[nodiscard]] std::uint64_t operator()(const SoftmaxStep&) const {
@@ -169,11 +171,11 @@ Status place_on_host(Plan& plan) {
 
 }  // namespace
 
-Pressure pressure_of(Plan plan) {
+Pressure pressure_of(Plan plan, std::size_t begin, std::size_t end) {
     std::vector<Life> lives = lives_of_tensors(plan);
     add_scratch(plan, lives, product_bytes.back());
     Pressure most;
-    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    for (std::size_t i = begin; i < end; ++i) {
         std::uint64_t bytes = first_narrow_byte;
         for (const Life& life : lives)
             if (life.first <= i && i <= life.last) bytes += aligned(life.bytes, narrow_alignment);

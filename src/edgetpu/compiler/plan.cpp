@@ -131,6 +131,16 @@ SoftmaxRoom softmax_room(const Tensor& in) {
     return {(in.words() + 63) / 64, (in.words() + 1) / 2};
 }
 
+std::uint32_t words_averaged_at_once(const Tensor& in) {
+    constexpr std::uint64_t most_bytes = 1U << 17U;
+    const std::uint64_t bytes_of_word =
+        std::uint64_t{4} * static_cast<std::uint32_t>(in.height * in.width);
+    const auto most =
+        static_cast<std::uint32_t>(std::max<std::uint64_t>(most_bytes / bytes_of_word, 1));
+    const std::uint32_t shares = (in.words() + most - 1) / most;
+    return (in.words() + shares - 1) / shares;
+}
+
 std::uint64_t product_row_bytes(const Tensor& out, std::uint32_t words) {
     std::int32_t widest = 1;
     for (const Span& s : out.own_columns) widest = std::max(widest, s.size());

@@ -472,9 +472,11 @@ struct Pressure {
     std::uint64_t bytes = 0;
     std::size_t step = 0;
 };
-[[nodiscard]] Pressure pressure_of(Plan plan);
-/// The same in front of find_windows(), and whether place_tensors() would find places.
+[[nodiscard]] Pressure pressure_of(Plan plan, std::size_t begin, std::size_t end);
+/// The same in front of find_windows(), of all steps or of [begin, end); and whether
+/// place_tensors() would find places.
 [[nodiscard]] Pressure pressure_in(Plan plan);
+[[nodiscard]] Pressure pressure_in(Plan plan, std::size_t begin, std::size_t end);
 [[nodiscard]] bool fits(Plan plan);
 /// Rows of wide memory, cached or streamed. Errors: unsupported when they do not fit.
 [[nodiscard]] Status place_parameters(Plan& plan, bool stream_all);
@@ -507,6 +509,10 @@ struct SoftmaxRoom {
 [[nodiscard]] std::uint64_t product_row_bytes(const Tensor& out, std::uint32_t words);
 [[nodiscard]] std::int32_t product_rows(const Tensor& out, std::uint32_t words,
                                         std::uint64_t bytes);
+
+/// Words of each pixel that a global average gathers on tile 0 at once: all of them, or equal
+/// shares that take less than what a tile has.
+[[nodiscard]] std::uint32_t words_averaged_at_once(const Tensor& in);
 
 /// A tile computes with all of its input, which bands do not make smaller.
 [[nodiscard]] bool needs_whole_image(const Step& step);

@@ -206,6 +206,23 @@ TEST(Compile, TakesWhatTheVendorTakesOfAnImageOf640) {
               230);
 }
 
+/// The input and what follows it in bands, layers in the midst in others, and the average of an
+/// image of which a tile does not hold all channels.
+TEST(Compile, TakesAllOfMobilenetOfAnImageOf672) {
+    REEF_SHARED_OR_SKIP(shared);
+    auto network = test::load_model(shared / "data/models/tf2_mobilenet_v2_1.0_224_ptq.tflite");
+    for (auto& tensor : network.subgraphs.front().tensors) {
+        const bool constant = !network.buffers[tensor.buffer].view().empty();
+        if (constant || tensor.shape.size() != 4 || tensor.shape[1] == 1) continue;
+        tensor.shape[1] *= 3;
+        tensor.shape[2] *= 3;
+    }
+    const auto compiled = edgetpu::compile(network, {});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    for (const auto& op : compiled->operators) EXPECT_TRUE(op.on_chip) << op.reason;
+    EXPECT_EQ(compiled->programs.size(), 1U);
+}
+
 /// The version that the programs of a compiled model ask for.
 std::int32_t runtime_of(const model::Model& model) {
     for (const auto& op : model.subgraphs.front().operators)

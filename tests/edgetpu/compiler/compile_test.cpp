@@ -436,6 +436,21 @@ TEST(CompileRecurrent, StepsAreRepeatedWhereThatTakesLessTime) {
     }
 }
 
+/// Its channels are gathered in several shares, of 3 words of a pixel and the last of 1.
+TEST(CompileAverages, OfMoreThanATileHoldsGiveTheSameBytes) {
+    model::Builder builder("average");
+    const auto numbers = model::per_tensor(0.05F, 100);
+    const auto in = builder.input("in", ElementType::uint8, {1, 90, 110, 38}, numbers);
+    const auto axes = builder.constant<std::int32_t>("axes", ElementType::int32, {2},
+                                                     std::vector<std::int32_t>{1, 2});
+    const auto out = builder.tensor("out", ElementType::uint8, {1, 1, 1, 38}, numbers);
+    builder.add(model::Op::mean, {in, axes}, {out}, model::ReducerOptions{true});
+    builder.output(out);
+    const test::Outcome done = test::outcome_of(std::move(builder.finish()).value());
+    EXPECT_TRUE(done.compiled) << done.refusal;
+    EXPECT_EQ(done.problem, "");
+}
+
 /// What the page of operators calls taken is taken, and right.
 TEST(CompileSamples, GiveTheBytesOfTheChipsArithmetic) {
     for (const ElementType type : {ElementType::uint8, ElementType::int8}) {

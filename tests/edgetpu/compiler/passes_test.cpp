@@ -215,6 +215,30 @@ TEST(PassBands, CutsInTheMidstWhereTheBeginningIsNeededWhole) {
     EXPECT_FALSE(in_bands(one.plan));
 }
 
+/// The input does not fit as a whole, nor do the layers behind a tensor that the host wants.
+TEST(PassBands, CutsAtTheBeginningAndInTheMidst) {
+    Small one([](Network& n) {
+        const auto between = n.conv(n.in({1, 128, 128, 12}), {1, 64, 64, 4}, 12, 3, 2);
+        n.out(between);
+        const auto deep = n.conv(between, {1, 64, 64, 64}, 4, 3);
+        n.out(n.conv(n.depthwise(deep, {1, 64, 64, 64}), {1, 64, 64, 4}, 64, 1));
+    });
+    one.plan.most_narrow_bytes = 25000;
+    Plan banded = in_bands(one.plan).value();
+    EXPECT_GT(count_of<InputStep>(banded), 1U);
+    const TensorId between = one.plan.steps[1].out, result = one.plan.steps[4].out;
+    const auto bands_of = [&](TensorId whole) {
+        return std::ranges::count_if(banded.steps, [&](const Step& step) {
+            return banded.tensors[step.out].band_of == whole;
+        });
+    };
+    EXPECT_GT(bands_of(between), 1);
+    EXPECT_GT(bands_of(result), 1);
+    find_windows(banded);
+    EXPECT_TRUE(place_tensors(banded));
+    EXPECT_LE(banded.narrow_bytes, 25000U);
+}
+
 /// Two tensors on the host at a time, the second fetched twice, and the bytes of one used again.
 TEST(PassSpill, TensorsOnTheHostTogetherHaveTheirOwnBytes) {
     Small one([](Network& n) {
@@ -373,6 +397,19 @@ TEST(PassAhead, LayersBehindOneAnotherShareNoRows) {
     EXPECT_TRUE(one.plan.ahead);
     const ParameterLayer &a = one.plan.layers[0], &b = one.plan.layers[1];
     EXPECT_TRUE(a.scratch_end <= b.schedule.head || b.scratch_end <= a.schedule.head);
+}
+
+TEST(PassPlace, AGlobalAverageTakesEqualSharesOfItsChannels) {
+    const auto at_once = [](std::int32_t side, std::int32_t channels) {
+        Tensor t;
+        t.height = t.width = side;
+        t.channels = channels;
+        return words_averaged_at_once(t);
+    };
+    EXPECT_EQ(at_once(7, 1280), 320U) << "all of them";
+    EXPECT_EQ(at_once(14, 1280), 160U);
+    EXPECT_EQ(at_once(100, 38), 3U);
+    EXPECT_EQ(at_once(300, 4), 1U) << "one at least";
 }
 
 TEST(PassPlace, WhatIsInUseTogetherHasItsOwnBytes) {
