@@ -171,6 +171,14 @@ Plan cut(const Plan& plan, const Stretch& s, std::int32_t bands) {
     return out;
 }
 
+/// A tile's part of the last result has no more rows.
+std::int32_t most_bands_of(const Plan& plan, const Stretch& s) {
+    std::int32_t rows = 0;
+    for (const Span& own : plan.tensors[plan.steps[s.end - 1].out].own_rows)
+        rows = std::max(rows, own.size());
+    return std::clamp(rows, 2, most_bands);
+}
+
 /// Work in steps of a tile, and bytes from the host, in cycles: for comparing cuts.
 std::uint64_t cost_of(const Plan& plan) {
     constexpr std::uint64_t bytes_per_cycle = 16;
@@ -198,7 +206,8 @@ std::optional<Plan> in_bands_from_the_start(const Plan& plan) {
     for (std::size_t end = inputs_of(plan) + 1; end <= plan.steps.size() && left > 0; ++end) {
         if (!is_closed(plan, {0, end})) continue;
         bool found = false;
-        for (std::int32_t bands = 2; bands <= most_bands && !found; ++bands) {
+        const std::int32_t most = most_bands_of(plan, {0, end});
+        for (std::int32_t bands = 2; bands <= most && !found; ++bands) {
             Plan trial = cut(plan, {0, end}, bands);
             if (!fits(trial)) continue;
             found = true;
@@ -226,20 +235,22 @@ std::optional<Plan> relieved(const Plan& plan, const Pressure& now) {
         for (std::size_t end = now.step + 1; end <= past; ++end) {
             const Stretch stretch{begin, end};
             if (end - begin < 2 || !is_closed(plan, stretch)) continue;
-            for (const std::int32_t bands : numbers) {
+            const std::int32_t most = most_bands_of(plan, stretch);
+            for (const std::int32_t number : numbers) {
+                const std::int32_t bands = std::min(number, most);
                 Plan trial = cut(plan, stretch, bands);
                 const std::size_t added = trial.steps.size() - plan.steps.size();
                 const std::uint64_t bytes =
                     pressure_in(trial, begin - std::min<std::size_t>(begin, 1),
                                 std::min(end + 1, plan.steps.size()) + added)
                         .bytes;
-                if (bytes >= now.bytes) continue;
                 const std::pair left{std::max<std::uint64_t>(bytes, plan.most_narrow_bytes),
                                      cost_of(trial)};
-                if (left >= least) continue;
-                least = left;
-                best = std::move(trial);
-                if (bytes <= plan.most_narrow_bytes) break;
+                if (bytes < now.bytes && left < least) {
+                    least = left;
+                    best = std::move(trial);
+                }
+                if (bytes <= plan.most_narrow_bytes || bands == most) break;
             }
         }
     return best;
@@ -281,7 +292,8 @@ std::optional<Plan> in_bands_here_and_there(const Plan& plan) {
         // What fits together may still find no places, and more bands leave more room.
         int tries = 4;
         bool found = false;
-        for (std::int32_t bands = 2; bands <= most_bands && tries > 0 && !found; ++bands) {
+        const std::int32_t most = most_bands_of(plan, {0, end});
+        for (std::int32_t bands = 2; bands <= most && tries > 0 && !found; ++bands) {
             if (plan.steps[end - 1].node < stuck) break;
             Plan trial = cut(plan, {0, end}, bands);
             const std::size_t behind = plan.steps.size() - end;
