@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "edgetpu/compiler/emitter.h"
+#include "edgetpu/compiler/forms.h"
 #include "edgetpu/isa/form.h"
 
 namespace reef::edgetpu::lowering {
@@ -25,7 +31,6 @@ struct WaitForm {
     std::string counter;
     unsigned level = 0;
     bool destination = false;
-    friend bool operator==(const WaitForm&, const WaitForm&) = default;
 };
 
 struct Form {
@@ -37,7 +42,7 @@ struct Form {
     std::vector<std::string> modes;  ///< sorted
 };
 
-constexpr std::string_view numbers[] = {"group_level", "reduction_mask", "row_level"};
+constexpr std::string_view named_numbers[] = {"group_level", "reduction_mask", "row_level"};
 
 unsigned number_of(std::string_view text) {
     const bool hexadecimal = text.starts_with("0x");
@@ -69,7 +74,8 @@ void add_part(Form& form, std::string_view word) {
         form.nests[name].crop = number_of(word.substr(at + 1));
     } else if (dot == std::string_view::npos && at != std::string_view::npos) {
         form.signals[name] = number_of(word.substr(at + 1));
-    } else if (std::ranges::find(numbers, std::string_view(name)) != std::end(numbers) &&
+    } else if (std::ranges::find(named_numbers, std::string_view(name)) !=
+                   std::end(named_numbers) &&
                dot == std::string_view::npos) {
         form.numbers[name] = number_of(word.substr(equals + 1));
     } else {
@@ -130,6 +136,12 @@ struct NestPart {
     LoopNest* nest = nullptr;
     bool counts_alone = false;  ///< the loops
     bool may_rotate = false;    ///< where that says nothing of rows of wide memory
+    unsigned fixed = 0;         ///< the lowest dimensions, which mean something by their place
+};
+
+/// A dimension of the instruction that must have a place in the form.
+struct Pin {
+    unsigned now = 0, then = 0;
 };
 
 struct SignalPart {
@@ -177,7 +189,9 @@ Parts parts_of(program::Mesh& op) {
 }
 
 Parts parts_of(program::NarrowToWide& op) {
-    return {.nests = {{"src", &op.src}, {"dst", &op.dst}},
+    // The side of a transposed matrix, and what is cropped.
+    const unsigned fixed = op.format == spec::RowFormat::plain_ ? 0 : 2;
+    return {.nests = {{"src", &op.src, false, false, fixed}, {"dst", &op.dst}},
             .signals = {{"narrow_to_wide", &op.written, &op.dst}},
             .waits = op.wait,
             .row_nest = &op.src,
@@ -203,6 +217,7 @@ struct Target {
     NestPart part;
     NestForm form;
     std::vector<Levels> levels;
+    std::vector<Pin> pins;
     std::optional<std::uint32_t> reduction_now, reduction_then;
 };
 
@@ -247,12 +262,12 @@ class Embedding {
         return false;
     }
     [[nodiscard]] bool may_lie(const Moving& d, unsigned place) const {
+        for (const Pin& pin : target_.pins)
+            if ((d.place == pin.now) != (place == pin.then)) return false;
         if (target_.part.counts_alone)
             return (*target_.reduction_now >> d.place & 1U) ==
                    (*target_.reduction_then >> place & 1U);
-        if ((d.stride != 0) != ((target_.form.mask >> place & 1U) != 0)) return false;
-        // A crop is one of dimension 0.
-        return !target_.form.crop || d.place != 0 || place == 0;
+        return (d.stride != 0) == ((target_.form.mask >> place & 1U) != 0);
     }
     [[nodiscard]] bool levels_agree() const {
         return std::ranges::all_of(target_.levels, [&](const Levels& l) {
@@ -270,15 +285,16 @@ class Embedding {
     std::vector<unsigned> places_;
 };
 
-/// Whether the nest's own rotation and crop can be those of the form; their levels are noted.
+/// Whether the nest's own rotation and crop can be those of the form; what must keep its place for
+/// them is noted.
 bool add_levels(Target& target) {
     const LoopNest& nest = *target.part.nest;
     const NestForm& form = target.form;
-    if (nest.crop_level != 0) {
-        if (!form.crop || nest.crop_dimension != 0) return false;
-        target.levels.push_back({nest.crop_level, *form.crop});
-    } else if (form.crop) {
-        return false;
+    for (unsigned d = 0; d < target.part.fixed; ++d) target.pins.push_back({d, d});
+    if ((nest.crop_level != 0) != form.crop.has_value()) return false;
+    if (form.crop) {
+        target.pins.push_back({nest.crop_dimension, nest.crop_dimension});
+        target.pins.push_back({nest.crop_level, *form.crop});
     }
     if (nest.rotates()) {
         if (!form.rotate || (nest.rotate_level == 0) != (*form.rotate == 0)) return false;
@@ -307,6 +323,7 @@ void rebuild(const Target& target, const std::vector<Moving>& moving,
         other.rotate_size = nest.rotate_size;
         other.crop_count = nest.crop_count;
         other.crop_left_out = nest.crop_left_out;
+        other.crop_dimension = nest.crop_dimension;
         nest = other;
         if (target.form.rotate) {
             nest.rotate_level = *target.form.rotate;
@@ -321,19 +338,27 @@ unsigned value_or_0(const std::map<std::string, unsigned>& values, std::string_v
     return found == values.end() ? 0 : found->second;
 }
 
+unsigned counter_called(std::string_view name) {
+    const auto* enumeration =
+        spec::instructions[spec::op::mac].fields[spec::field::mac::wait0_counter].enumeration;
+    constexpr unsigned most_counters = 32;
+    for (unsigned value = 0; value < most_counters; ++value)
+        if (const auto* known = enumeration->find(value); known != nullptr && known->name == name)
+            return value;
+    return most_counters;
+}
+
 class Conformer {
   public:
-    Conformer(Parts parts, const Form& now, const Form& then,
-              const std::function<unsigned(std::string_view)>& counter)
-        : parts_(std::move(parts)), now_(now), then_(then), counter_(counter) {}
+    /// `then`: of the same modes.
+    Conformer(Parts parts, const Form& then) : parts_(std::move(parts)), then_(then) {}
 
     /// Changes what the parts point to; half of it where it gives false.
     bool run() {
-        if (now_.modes != then_.modes) return false;
         for (const NestPart& part : parts_.nests) {
             const auto form = then_.nests.find(std::string(part.name));
             targets_.push_back(
-                {part, form == then_.nests.end() ? NestForm{} : form->second, {}, {}, {}});
+                {part, form == then_.nests.end() ? NestForm{} : form->second, {}, {}, {}, {}});
             if (!add_levels(targets_.back())) return false;
         }
         return set_waits() && set_signals() && set_numbers() && set_nests();
@@ -354,7 +379,7 @@ class Conformer {
         std::vector<program::Wait> all(parts_.waits.size());
         for (std::size_t i = 0; i < then_.waits.size(); ++i) {
             const WaitForm& form = then_.waits[i];
-            const unsigned counter = counter_(form.counter);
+            const unsigned counter = counter_called(form.counter);
             const auto same = std::ranges::find_if(own, [&](const program::Wait& w) {
                 return w.counter == counter && w.destination == form.destination;
             });
@@ -424,32 +449,14 @@ class Conformer {
     }
 
     Parts parts_;
-    const Form& now_;
     const Form& then_;
-    const std::function<unsigned(std::string_view)>& counter_;
     std::vector<Target> targets_;
 };
-
-unsigned counter_called(std::string_view name) {
-    const auto* enumeration =
-        spec::instructions[spec::op::mac].fields[spec::field::mac::wait0_counter].enumeration;
-    constexpr unsigned most_counters = 32;
-    for (unsigned value = 0; value < most_counters; ++value)
-        if (const auto* known = enumeration->find(value); known != nullptr && known->name == name)
-            return value;
-    return most_counters;
-}
-
-std::optional<std::string> form_of_operation(const program::Operation& operation) {
-    const auto encoded = program::encode({operation});
-    if (!encoded) return std::nullopt;
-    return form_of({.info = &encoded->info(), .word = 0, .bytes = encoded->bytes()});
-}
 
 template <typename Op>
 bool conform_op(program::Operation& operation, const Op& op) {
     if constexpr (requires(Op & o) { parts_of(o); }) {
-        const auto text = form_of_operation(operation);
+        const auto text = form_of_operation({operation});
         if (!text || is_known_form(*text)) return text.has_value();
         const Form now = parse(*text);
         std::vector<std::pair<std::size_t, const Form*>> candidates;
@@ -458,10 +465,10 @@ bool conform_op(program::Operation& operation, const Op& op) {
         std::ranges::stable_sort(candidates, {}, [](const auto& c) { return c.first; });
         for (const auto& [unused, form] : candidates) {
             Op other = op;
-            if (!Conformer(parts_of(other), now, *form, counter_called).run()) continue;
-            const program::Operation changed = other;
-            if (form_of_operation(changed) != form->text) continue;
-            operation = changed;
+            if (!Conformer(parts_of(other), *form).run()) continue;
+            const auto changed = form_of_operation({other});
+            if (!changed || *changed != form->text) continue;
+            operation = other;
             return true;
         }
     }

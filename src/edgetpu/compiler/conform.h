@@ -7,12 +7,16 @@
 namespace reef::edgetpu::lowering {
 
 /// Gives the instruction a known form (edgetpu/isa/form.h) in which it reads, computes and writes
-/// the same in the same order, and counts the same events. What may differ: dimensions of one pass
-/// among those that move, as the vendor's programs have them; waits for events that have happened
-/// before the program began; how often a tensor instruction tells that results are there, where
-/// nothing but halos asks, or that parameters were read, where they lie still; and where an output
-/// group ends, where groups share all they use. False, and the instruction as it was, where no
-/// known form does it.
+/// the same in the same order, and counts the same events. What may differ:
+/// - dimensions of one pass stand among those that move, as the vendor's programs have them;
+/// - there are more waits, for a count of 0: met while counters have fewer than 2^15 events since
+///   they began anew;
+/// - a tensor instruction without a bias, scales or zero points by lane, which nothing but such
+///   ones and halos wait for, counts its results at another level or not at all;
+/// - one whose parameters lie still counts that they were read;
+/// - an output group ends elsewhere, where groups share all they use.
+/// So whoever emits must take counts from the emitted code, and stop where counters must begin
+/// anew. False, and the instruction as it was, where no known form does it.
 bool conform(program::Operation& operation);
 
 }  // namespace reef::edgetpu::lowering

@@ -130,8 +130,10 @@ void Emitter::full_stop() {
 bool Emitter::awaits_consumption(program::Ring ring) const {
     for (std::size_t i = receivers_since_[static_cast<std::size_t>(ring)]; i < code_.size(); ++i) {
         const auto* op = std::get_if<program::RingReceive>(&code_[i].operation);
-        if (op != nullptr && op->ring == ring && op->wait[0].enabled &&
-            op->wait[0].counter == counter::PARAMETERS_)
+        const auto consumed = [](const program::Wait& w) {
+            return w.enabled && w.counter == counter::PARAMETERS_;
+        };
+        if (op != nullptr && op->ring == ring && std::ranges::any_of(op->wait, consumed))
             return true;
     }
     return false;

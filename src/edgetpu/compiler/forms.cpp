@@ -106,11 +106,6 @@ constexpr FormReason reasons[] = {
     {"sum", "mac", "where both operands are one tensor the loop over them does not move"},
 };
 
-Result<std::string> form_of_operation(const program::TypedInstruction& instruction) {
-    const auto encoded = REEF_TRY(program::encode(instruction));
-    return form_of({.info = &encoded.info(), .word = 0, .bytes = encoded.bytes()});
-}
-
 std::string reason_of(std::string_view part, std::string_view form) {
     const std::string_view name = form.substr(0, form.find(' '));
     const FormReason* of_any = nullptr;
@@ -123,6 +118,11 @@ std::string reason_of(std::string_view part, std::string_view form) {
 }
 
 }  // namespace
+
+Result<std::string> form_of_operation(const program::TypedInstruction& instruction) {
+    const auto encoded = REEF_TRY(program::encode(instruction));
+    return form_of({.info = &encoded.info(), .word = 0, .bytes = encoded.bytes()});
+}
 
 std::span<const FormReason> form_reasons() {
     return reasons;

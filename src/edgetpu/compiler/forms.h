@@ -8,6 +8,9 @@
 
 namespace reef::edgetpu::lowering {
 
+/// Errors: as program::encode().
+[[nodiscard]] Result<std::string> form_of_operation(const program::TypedInstruction& instruction);
+
 /// Adds the code's instructions to `forms`.
 [[nodiscard]] Status count_forms(const Emitter& code, Forms& forms);
 
