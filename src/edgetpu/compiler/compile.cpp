@@ -211,7 +211,8 @@ class Backend final : public compiler::Backend {
         constexpr std::uint64_t no_token = 0;
         return estimate(package_of(plan, std::move(programs), {.token = no_token}));
     }
-    /// What is left of a plan is the same without them.
+    /// ... of layers of one pixel, on the tile that reads them: the plan as it is where they do not
+    /// fit.
     [[nodiscard]] Plan with_rows_kept(Plan plan) const {
         if (!plan.improvements.spread || options_.stream_parameters) return plan;
         auto still = with_still_rows(plan);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "compiler/network_draft.h"
@@ -102,10 +103,11 @@ class DecidingMaker : NetworkDraft {
         for (Live& t : live_) {
             if (t.h * t.w != 1 || t.c > 300 || parts.size() == 4) continue;
             if (is_signed_ && (t.scale != out.scale || t.zero != out.zero)) continue;
-            parts.push_back(read(t));
+            parts.push_back(t.index);
             out.c += t.c;
         }
         if (parts.size() < 2) return;
+        for (Live& t : live_) t.read |= std::ranges::count(parts, t.index) != 0;
         builder_.add(Op::concatenation, parts, {made(out)},
                      model::ConcatenationOptions{3, Activation::none});
     }

@@ -67,6 +67,16 @@ TEST(CompiledOrder, OfASpilledNetworkMayBeAny) {
                          seeds_asked(2));
 }
 
+TEST(CompiledOrder, OfARecurrentNetworkMayBeAny) {
+    for (unsigned network = 1; network <= 6; ++network)
+        expect_any_order(test::random_recurrent_network(network), {}, seeds_asked(2));
+}
+
+TEST(CompiledOrder, OfANetworkThatDecidesMayBeAny) {
+    for (unsigned network = 1; network <= 12; ++network)
+        expect_any_order(test::random_deciding_network(network), {}, seeds_asked(2));
+}
+
 TEST(CompiledOrder, OfAStreamedNetworkMayBeAny) {
     for (unsigned network = 1; network <= 8; ++network)
         expect_any_order(test::random_network(network), {.stream_parameters = true},
