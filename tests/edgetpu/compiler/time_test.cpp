@@ -52,14 +52,14 @@ constexpr Timed of_few_operators[] = {
 constexpr Timed of_many_operators[] = {
     {"edgetpu/wild/facemesh__face_detection_front_128_full_integer_quant", 98},
     {"edgetpu/wild/facemesh__face_landmark_192_full_integer_quant", 74},
-    {"edgetpu/wild/lite640__yolov8n_full_integer_quant", 86},
-    {"edgetpu/wild/micro__posenet_mobilenet_v1_075_353_481_quant_decoder", 102},
+    {"edgetpu/wild/lite640__yolov8n_full_integer_quant", 82},
+    {"edgetpu/wild/micro__posenet_mobilenet_v1_075_353_481_quant_decoder", 100},
     {"edgetpu/wild/mot__yolov5nu_full_integer_quant", 85},
     {"edgetpu/wild/mot__yolov8n_full_integer_quant", 105},
     {"edgetpu/wild/rt10__mobilenet_v1_1.0_224_quant_embedding_extractor", 65},
-    {"models/deeplabv3_mnv2_dm05_pascal_quant", 106},
+    {"models/deeplabv3_mnv2_dm05_pascal_quant", 103},
     {"models/movenet_single_pose_lightning_ptq", 78},
-    {"models/posenet_mobilenet_v1_075_353_481_16_quant_decoder", 101},
+    {"models/posenet_mobilenet_v1_075_353_481_16_quant_decoder", 99},
 };
 #endif
 
