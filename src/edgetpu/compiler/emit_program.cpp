@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "edgetpu/compiler/conform.h"
 #include "edgetpu/compiler/emission.h"
 #include "edgetpu/compiler/forms.h"
 
@@ -348,7 +349,7 @@ Result<Programs> finish(Emission& e, const std::vector<std::size_t>& ends,
 Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
     REEF_CHECK(check_emittable(plan));
     Emission e(plan);
-    if (options.known_forms_only) e.code.prefer_known_forms();
+    if (options.known_forms_only) e.code.prefer_known_forms(conform);
     begin_computing(e);
     emit_identity(e, 0, identity_row);
     e.code.fence();

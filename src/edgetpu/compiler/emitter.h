@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "edgetpu/compiler/conform.h"
 #include "edgetpu/compiler/plan.h"
 #include "edgetpu/program/codec.h"
 #include "edgetpu/program/instruction.h"
@@ -78,16 +77,18 @@ class Emitter {
   public:
     explicit Emitter(bool caching) : caching_(caching) {}
 
-    /// From now on each instruction of a tile takes a known form, where one does the same.
-    void prefer_known_forms() { known_forms_only_ = true; }
-    [[nodiscard]] bool prefers_known_forms() const { return known_forms_only_; }
+    /// Gives an instruction a known form, where one does the same.
+    using Rewrite = bool (*)(program::Operation&);
+    /// From now on each instruction of a tile is rewritten.
+    void prefer_known_forms(Rewrite rewrite) { rewrite_ = rewrite; }
+    [[nodiscard]] bool prefers_known_forms() const { return rewrite_ != nullptr; }
 
     template <typename Op>
     void tile(TileSet tiles, Op op) {
         op.work.tiles = tiles;
         op.work.caching = caching_;
         code_.push_back({std::move(op)});
-        if (known_forms_only_) conform(code_.back().operation);
+        if (rewrite_ != nullptr) rewrite_(code_.back().operation);
     }
     void scalar(program::Operation op) { code_.push_back({std::move(op)}); }
 
@@ -189,7 +190,7 @@ class Emitter {
     [[nodiscard]] Result<Stream> encode(const Part& part, std::uint32_t& sequence);
 
     bool caching_;
-    bool known_forms_only_ = false;
+    Rewrite rewrite_ = nullptr;
     std::vector<program::TypedInstruction> code_;
     struct Patch {
         std::size_t instruction;
