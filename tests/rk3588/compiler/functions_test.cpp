@@ -11,6 +11,7 @@
 #include "reef/runtime/session.h"
 #include "rk3588/compiler/chip_memory.h"
 #include "rk3588/compiler/compile.h"
+#include "rk3588/compiler/random_run.h"
 
 namespace reef {
 namespace {
@@ -99,18 +100,6 @@ model::Model hard_swish_of_parts(unsigned seed) {
     return d.builder.finish().value();
 }
 
-std::vector<std::byte> run_on(const model::Model& model, const char* device, unsigned seed) {
-    runtime::SessionOptions options;
-    options.devices = {{device}};
-    auto session = runtime::Session::open(model, options);
-    EXPECT_TRUE(session) << session.error().message();
-    if (!session) return {};
-    std::mt19937 random(seed);
-    for (std::byte& b : session->input(0)) b = static_cast<std::byte>(random());
-    EXPECT_TRUE(session->run());
-    return {session->output(0).begin(), session->output(0).end()};
-}
-
 /// All of it on the chip, in so many operators.
 void expect_tflites(const model::Model& plain, std::size_t operators, std::int32_t cores = 1) {
     const auto compiled =
@@ -121,7 +110,8 @@ void expect_tflites(const model::Model& plain, std::size_t operators, std::int32
     for (const char* device :
          {"rk3588:sim", "rk3588:sim?interpolation=down", "rk3588:sim?output_rounding=away",
           "rk3588:rknpu?kernel=simulated&start=chain", "rk3588:rocket?kernel=simulated"})
-        EXPECT_EQ(run_on(compiled->model, device, 5), run_on(plain, "cpu", 5)) << device;
+        EXPECT_EQ(test::run_on(compiled->model, device, 5), test::run_on(plain, "cpu", 5))
+            << device;
 }
 
 TEST(NpuFunctions, AreTflitesByteByByte) {

@@ -10,6 +10,7 @@
 #include "reef/runtime/session.h"
 #include "rk3588/compiler/chip_memory.h"
 #include "rk3588/compiler/compile.h"
+#include "rk3588/compiler/random_run.h"
 #include "rk3588/compiler/small_models.h"
 
 namespace reef {
@@ -83,22 +84,10 @@ void compare(const RandomConvolution& c, unsigned seed, Share& share) {
     share.all += at;
 }
 
-std::vector<std::byte> run_on(const model::Model& model, const char* device, unsigned seed) {
-    runtime::SessionOptions options;
-    options.devices = {{device}};
-    auto session = runtime::Session::open(model, options);
-    EXPECT_TRUE(session) << session.error().message();
-    if (!session) return {};
-    std::mt19937 random(seed);
-    for (std::byte& b : session->input(0)) b = static_cast<std::byte>(random());
-    const auto done = session->run();
-    EXPECT_TRUE(done) << done.error().message();
-    return {session->output(0).begin(), session->output(0).end()};
-}
-
 void compare_outputs(const RandomConvolution& c, const model::Model& compiled, unsigned seed,
                      Share& share) {
-    const auto got = run_on(compiled, "rk3588:sim", seed), want = run_on(c.model, "cpu", seed);
+    const auto got = test::run_on(compiled, "rk3588:sim", seed),
+               want = test::run_on(c.model, "cpu", seed);
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
         const std::int32_t off =
