@@ -12,6 +12,9 @@ namespace {
 constexpr std::int32_t most_bands = 24;
 /// Prefixes that are tried behind the first that fits: later ones compute more than once.
 constexpr std::size_t tries_behind = 4;
+/// Numbers of bands whose beginning fits, with which the rest of a network is tried: what fits
+/// together may still find no places, and more bands leave more room.
+constexpr int tries_of_beginning = 4;
 
 std::size_t inputs_of(const Plan& plan) {
     return plan.inputs.size();
@@ -289,8 +292,7 @@ std::optional<Plan> in_bands_here_and_there(const Plan& plan) {
     for (std::size_t end = inputs_of(plan) + 1; end <= plan.steps.size() && left > 0; ++end) {
         // No beginning that ends in front of what did not fit makes that fit.
         if (plan.steps[end - 1].node < stuck || !is_closed(plan, {0, end})) continue;
-        // What fits together may still find no places, and more bands leave more room.
-        int tries = 4;
+        int tries = tries_of_beginning;
         bool found = false;
         const std::int32_t most = most_bands_of(plan, {0, end});
         for (std::int32_t bands = 2; bands <= most && tries > 0 && !found; ++bands) {
