@@ -105,6 +105,8 @@ using Stage = std::vector<Part>;
 
 struct Artifact {
     std::uint32_t activation_bytes = 0;
+    /// The first ones, which are meant for the chip's SRAM; elsewhere they are right, too.
+    std::uint32_t sram_bytes = 0;
     SharedBytes constants;
     /// Tasks, each at a multiple of 64 bytes and chained to the next one.
     std::vector<std::uint64_t> commands;
@@ -129,6 +131,9 @@ struct Artifact {
 /// As its words say, with offsets in place of addresses. Errors: those of read_task(), which words
 /// of an artifact that was read have not.
 [[nodiscard]] Result<Task> task_of(const Artifact& artifact, std::size_t number);
+
+/// Of what one of its tasks moves, the bytes of activations in the chip's SRAM.
+[[nodiscard]] std::uint64_t bytes_in_sram(const Task& task, const Artifact& artifact);
 
 [[nodiscard]] bool is_compiled(const model::Operator& op);
 

@@ -42,6 +42,11 @@ class Reader {
 
     Result<Artifact> run() {
         out_.activation_bytes = stored_.activation_bytes();
+        out_.sram_bytes = stored_.sram_bytes();
+        if (out_.sram_bytes > out_.activation_bytes)
+            return fail(Cause::bad_input,
+                        fmt::format("{} bytes in the chip's SRAM of {} of activations",
+                                    out_.sram_bytes, out_.activation_bytes));
         out_.constants = SharedBytes::copy_of(
             std::as_bytes(std::span(stored_.constants()->data(), stored_.constants()->size())));
         out_.commands.assign(stored_.commands()->begin(), stored_.commands()->end());

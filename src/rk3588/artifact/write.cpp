@@ -7,6 +7,7 @@
 #include "reef_spec/rk3588_machine.h"
 #include "rk3588/artifact/artifact.h"
 #include "rk3588/regs/register_set.h"
+#include "rk3588/stream/task_cubes.h"
 
 namespace reef::rk3588 {
 namespace {
@@ -111,6 +112,12 @@ Result<Task> task_of(const Artifact& artifact, std::size_t number) {
         std::as_bytes(std::span(artifact.commands).subspan(place.first_word, place.words)));
 }
 
+std::uint64_t bytes_in_sram(const Task& task, const Artifact& artifact) {
+    std::uint64_t bytes = 0;
+    for (const CubeWalk& cube : cubes_of(task)) bytes += cube.bytes_below(artifact.sram_bytes);
+    return bytes;
+}
+
 bool is_compiled(const model::Operator& op) {
     return op.code.builtin == model::Op::custom && op.code.custom == custom_operator_name;
 }
@@ -153,10 +160,11 @@ std::vector<std::byte> write_artifact(const Artifact& a) {
     const auto absorbed = stored(b, a.absorbed);
     const auto requantisation = a.requantisation.empty() ? 0 : b.CreateString(a.requantisation);
     const auto unproven = stored(b, a.unproven);
-    b.Finish(schema::CreateProgram(b, version_of(a), a.activation_bytes, constants, commands,
-                                   relocation_table, task_table, inputs, outputs, operator_table,
-                                   stages, fold_table, absorbed, requantisation, unproven),
-             schema::ProgramIdentifier());
+    b.Finish(
+        schema::CreateProgram(b, version_of(a), a.activation_bytes, constants, commands,
+                              relocation_table, task_table, inputs, outputs, operator_table, stages,
+                              fold_table, absorbed, requantisation, unproven, a.sram_bytes),
+        schema::ProgramIdentifier());
     const auto bytes = std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize()));
     return {bytes.begin(), bytes.end()};
 }

@@ -72,6 +72,17 @@ std::string text_of(const Options& options) {
     return text;
 }
 
+/// What the operators' tasks move to and from the chip's SRAM.
+Status add_sram(const Artifact& artifact, std::vector<OperatorReport>& reports) {
+    if (artifact.sram_bytes == 0) return {};
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+        const ArtifactOperator& op = artifact.operators[i];
+        for (std::uint32_t task = op.first_task; task < op.first_task + op.tasks; ++task)
+            reports[i].sram_bytes += bytes_in_sram(REEF_TRY(task_of(artifact, task)), artifact);
+    }
+    return {};
+}
+
 constexpr std::size_t all_programs = std::numeric_limits<std::size_t>::max();
 
 class Backend final : public compiler::Backend {
@@ -131,7 +142,7 @@ class Backend final : public compiler::Backend {
         lowering::divide(plan, numbers_.cores);
         passes.print(pass::divide, [&] { return stages_text(plan); });
         REEF_CHECK(passes.begin(pass::place));
-        REEF_CHECK(lowering::place(plan));
+        REEF_CHECK(lowering::place(plan, numbers_.sram_bytes));
         passes.print(pass::place, [&] { return places_of(plan); });
         REEF_CHECK(passes.begin(pass::emit));
         Artifact artifact = REEF_TRY(lowering::emit(plan));
@@ -147,6 +158,8 @@ class Backend final : public compiler::Backend {
         });
         CompiledProgram& done = out_.programs.emplace_back();
         done.operators = report_of(plan);
+        REEF_CHECK(add_sram(artifact, done.operators));
+        done.sram_bytes = artifact.sram_bytes;
         done.tasks = artifact.tasks.size();
         done.cores = cores_of(artifact);
         done.barriers = artifact.stages.size();

@@ -19,6 +19,7 @@ struct CompiledProgram {
     std::uint64_t cycles = 0;    ///< estimated, from the first task to the last
     std::size_t fused_sums = 0;  ///< that a convolution computes, too
     std::size_t activation_bytes = 0, constant_bytes = 0, command_bytes = 0;
+    std::size_t sram_bytes = 0;  ///< of the activations
 };
 
 struct Compiled {

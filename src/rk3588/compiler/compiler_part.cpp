@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/legalise.h"
 #include "reef_spec/rk3588_machine.h"
@@ -20,6 +21,12 @@ constexpr std::string_view assume_lut = "lut", assume_sumlut = "sumlut";
 constexpr std::string_view fuse = "fuse", fuse_sums = "add";
 constexpr std::string_view images = "images", folded = "folded", plain = "plain";
 constexpr std::string_view cores = "cores";
+constexpr std::string_view sram = "sram";
+/// KiB; the last one is all that a board's device tree may give.
+constexpr auto sram_sizes =
+    std::to_array<std::string_view>({"64", "128", "256", "384", "512", "640", "768", "956"});
+constexpr std::uint32_t bytes_of_size = 1024;
+static_assert(956 * bytes_of_size == spec::sram_bytes);
 
 std::string megabytes(std::uint64_t bytes) {
     return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6);
@@ -63,6 +70,12 @@ Status read_assumptions(const std::string& value, Options& out) {
     return {};
 }
 
+Result<std::uint32_t> read_sram(const std::string& value) {
+    if (std::ranges::find(sram_sizes, value) == sram_sizes.end())
+        return no_value(sram, value, fmt::format("sizes are {} KiB", fmt::join(sram_sizes, ", ")));
+    return static_cast<std::uint32_t>(std::stoul(value)) * bytes_of_size;
+}
+
 Result<Options> numbers_of(const chip::CompileOptions& options) {
     Options out;
     for (const auto& [name, value] : options.settings) {
@@ -80,12 +93,14 @@ Result<Options> numbers_of(const chip::CompileOptions& options) {
             if (value != "1" && value != "2" && value != "3")
                 return no_value(name, value, "the chip has 3");
             out.cores = value.front() - '0';
+        } else if (name == sram) {
+            out.sram_bytes = REEF_TRY(read_sram(value));
         } else if (name == fuse) {
             if (value != fuse_sums) return no_value(name, value, "its value is add");
             out.fuse_sums = true;
         } else if (name != costs) {
             return fail(Cause::bad_argument, fmt::format("no setting '{}'", name), {},
-                        "settings are requant, assume, fuse, images, cores and costs");
+                        "settings are requant, assume, fuse, images, cores, sram and costs");
         }
     }
     return out;
@@ -102,13 +117,14 @@ Status refuse_others(const chip::CompileOptions& options) {
 }
 
 struct Totals {
-    std::uint64_t macs = 0, bytes = 0, cycles = 0;
+    std::uint64_t macs = 0, bytes = 0, sram_bytes = 0, cycles = 0;
 };
 Totals totals_of(const CompiledProgram& p) {
     Totals t;
     for (const OperatorReport& r : p.operators) {
         t.macs += r.macs;
         t.bytes += r.bytes.total();
+        t.sram_bytes += r.sram_bytes;
     }
     t.cycles = p.cycles;
     return t;
@@ -139,7 +155,12 @@ chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size
     section.add("memory", fmt::format("{} of constants, {} of activations, {} of commands",
                                       megabytes(p.constant_bytes), megabytes(p.activation_bytes),
                                       megabytes(p.command_bytes)));
-    section.add("bytes moved", megabytes(t.bytes));
+    section.add("bytes moved",
+                p.sram_bytes == 0
+                    ? megabytes(t.bytes)
+                    : fmt::format("{} to and from memory, {} to and from {} KiB of the chip's SRAM",
+                                  megabytes(t.bytes - t.sram_bytes), megabytes(t.sram_bytes),
+                                  p.sram_bytes / bytes_of_size));
     if (p.cores > 1) section.add("cores", fmt::format("{}, with {} barriers", p.cores, p.barriers));
     section.add("estimate",
                 fmt::format("{} cycles, {:.1f} % of the multipliers of {}", t.cycles,
@@ -174,6 +195,7 @@ chip::Object document_of(const CompiledProgram& p) {
                          {"weight_banks", r.weight_banks},
                          {"macs", r.macs},
                          {"bytes_moved", document_of(r.bytes)},
+                         {"bytes_moved_in_sram", r.sram_bytes},
                          {"first_core", r.first_core},
                          {"cores", r.cores},
                          {"estimated_cycles", r.cycles},
@@ -187,6 +209,8 @@ chip::Object document_of(const CompiledProgram& p) {
             {"constant_bytes", p.constant_bytes},
             {"command_bytes", p.command_bytes},
             {"bytes_moved", t.bytes},
+            {"sram_bytes", p.sram_bytes},
+            {"bytes_moved_in_sram", t.sram_bytes},
             {"macs", t.macs},
             {"estimated_cycles", t.cycles},
             {"operators", std::move(operators)}};
@@ -234,6 +258,12 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
         {.name = std::string(cores),
          .sentence = "Cores that share the work (default: 1)",
          .choices = {"1", "2", "3"}},
+        {.name = std::string(sram),
+         .sentence =
+             "Place the tensors that move the most bytes in so many KiB of the chip's SRAM, "
+             "which the vendor's driver gives where the board has it set apart (`device` "
+             "rk3588:rknpu?sram=on)",
+         .choices = {sram_sizes.begin(), sram_sizes.end()}},
         {.name = std::string(costs),
          .sentence = "List tasks, banks, bytes moved and estimated cycles of each operator, "
                      "and the unproven forms",

@@ -18,6 +18,7 @@ struct OperatorReport {
     std::int32_t data_banks = 0, weight_banks = 0;  ///< 0: it does not use the CBUF
     std::uint64_t macs = 0;
     BytesMoved bytes;
+    std::uint64_t sram_bytes = 0;  ///< of those, to and from the chip's SRAM
     std::int32_t first_core = 0;
     std::size_t cores = 1;        ///< that share it
     std::uint64_t cycles = 0;     ///< estimated, without other operators at once

@@ -26,6 +26,7 @@ class Emission {
         for (const Step& step : plan_.steps) add(step);
         for (std::size_t i = 0; i < tasks_.size(); ++i) REEF_CHECK(write(i));
         out_.activation_bytes = plan_.activation_bytes;
+        out_.sram_bytes = plan_.sram_bytes;
         out_.constants = SharedBytes::copy_of(plan_.constants);
         out_.absorbed = plan_.absorbed;
         add_unproven(plan_, out_.unproven);

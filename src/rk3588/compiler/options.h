@@ -26,6 +26,9 @@ struct Options {
     /// The rows of images of few channels stand beside each other in an atom's lanes.
     bool fold_images = true;
     std::int32_t cores = 1;  ///< that share a program
+    /// Of the chip's SRAM: what moves the most bytes stands in so many first ones of the
+    /// activations.
+    std::uint32_t sram_bytes = 0;
 };
 
 }  // namespace reef::rk3588

@@ -123,6 +123,7 @@ struct Plan {
     std::vector<Root> roots;                 ///< by value: itself, or what it is a part of
     std::vector<std::uint32_t> offsets;  ///< by value, in the activations: of roots that are used
     std::uint32_t activation_bytes = 0;
+    std::uint32_t sram_bytes = 0;  ///< the first ones, of the chip's SRAM
 
     [[nodiscard]] const compiler::Value& value(ValueId id) const { return graph->values[id]; }
     [[nodiscard]] Cube cube(ValueId id) const;
@@ -143,8 +144,9 @@ void divide(Plan& plan, std::int32_t cores);
 void find_roots(Plan& plan);
 
 /// Gives every value its place: parts of a concatenation inside it, and values that are never alive
-/// together over each other.
-[[nodiscard]] Status place(Plan& plan);
+/// together over each other. With `sram_bytes` the values that move the most bytes stand in the
+/// first ones.
+[[nodiscard]] Status place(Plan& plan, std::uint32_t sram_bytes);
 
 /// Words, tasks and relocations.
 [[nodiscard]] Result<Artifact> emit(const Plan& plan);

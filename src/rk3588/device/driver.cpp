@@ -21,8 +21,8 @@ constexpr const char *rounding = "output_rounding", *operands = "depthwise_opera
                      *padding = "direct_padding", *first = "first", *second = "second",
                      *averages = "average_rounding", *down = "down", *start = "start",
                      *interpolation = "interpolation", *nearest = "nearest", *each_task = "task",
-                     *chain = "chain", *kernel = "kernel", *of_system = "system",
-                     *simulated = "simulated";
+                     *chain = "chain", *sram = "sram", *on = "on", *off = "off", *kernel = "kernel",
+                     *of_system = "system", *simulated = "simulated";
 
 sim::Switches switches_of(const runtime::OptionValues& options) {
     sim::Switches switches;
@@ -148,6 +148,12 @@ Driver::Driver()
                             "which are chained",
                 .choices = {each_task, chain},
                 .backends = {"rknpu"}},
+               {.name = sram,
+                .type = OptionType::choice,
+                .standard = off,
+                .sentence = "whether programs that were compiled for the chip's SRAM get it",
+                .choices = {off, on},
+                .backends = {"rknpu"}},
                {.name = kernel,
                 .type = OptionType::choice,
                 .standard = of_system,
@@ -190,13 +196,19 @@ Result<std::shared_ptr<runtime::Device>> Driver::open(const runtime::DeviceUri& 
     if (device.backend == "sim") return make_sim_device(device.device(), switches_of(options));
     auto port = REEF_TRY(open_port_of(device, options));
     std::string uri = uri_of(driver_of(device), port->node());
-    return make_drm_device(std::move(uri), std::move(port));
+    return make_drm_device(std::move(uri), std::move(port), sram_of(device, options));
 }
 
 std::shared_ptr<drm::Kernel> kernel_of(const runtime::DeviceUri& device,
                                        const runtime::OptionValues& options) {
     if (options.text(kernel) != simulated) return drm::system_kernel();
     return std::make_shared<drm::SimulatedKernel>(drm::SimulatedBoard{.driver = driver_of(device)});
+}
+
+Sram sram_of(const runtime::DeviceUri& device, const runtime::OptionValues& options) {
+    const bool is_on =
+        driver_of(device) == drm::KernelDriver::rknpu && options.text(sram) == std::string_view(on);
+    return is_on ? Sram::on : Sram::off;
 }
 
 Result<std::unique_ptr<drm::Port>> open_port_of(const runtime::DeviceUri& device,

@@ -22,8 +22,11 @@ constexpr std::chrono::milliseconds usual_time_out{3000};
 
 class DrmDevice final : public runtime::Device, public std::enable_shared_from_this<DrmDevice> {
   public:
-    DrmDevice(std::string uri, std::unique_ptr<drm::Port> port)
-        : uri_(std::move(uri)), port_(std::move(port)), pool_(*port_) {}
+    DrmDevice(std::string uri, std::unique_ptr<drm::Port> port, Sram sram)
+        : uri_(std::move(uri)), sram_(sram), port_(std::move(port)), pool_(*port_) {}
+    DrmDevice(const DrmDevice&) = delete;
+    DrmDevice& operator=(const DrmDevice&) = delete;
+    ~DrmDevice() override { release_activations(); }
 
     [[nodiscard]] std::string uri() const override { return uri_; }
     [[nodiscard]] Result<std::unique_ptr<graph::DeviceOperator>> load(
@@ -33,18 +36,31 @@ class DrmDevice final : public runtime::Device, public std::enable_shared_from_t
             .runs = runs_, .parameter_loads = loads_, .evictions = 0, .recoveries = resets_};
     }
 
+    [[nodiscard]] Sram sram() const { return sram_; }
     [[nodiscard]] std::mutex& mutex() { return mutex_; }
-    /// These two with the mutex held.
+    /// These with the mutex held.
+    ///
+    /// Activations of the program that runs: programs take turns, and none wants to find what it
+    /// left. There are at least so many bytes, and so many of the chip's SRAM; where more are
+    /// needed than before they are elsewhere.
+    [[nodiscard]] Result<const drm::Buffer*> activations(std::uint64_t bytes, std::uint64_t sram);
     [[nodiscard]] drm::Port& port() { return *port_; }
     [[nodiscard]] drm::BufferPool& pool() { return pool_; }
     void count_run() { ++runs_; }
     void count_resets() { resets_ = port_->resets(); }
 
   private:
+    void release_activations() {
+        if (!activations_.bytes.empty()) port_->release(activations_);
+        activations_ = {};
+    }
+
     std::string uri_;
+    Sram sram_;
     std::mutex mutex_;
     std::unique_ptr<drm::Port> port_;
     drm::BufferPool pool_;
+    drm::Buffer activations_;
     std::atomic<std::uint64_t> runs_ = 0, loads_ = 0, resets_ = 0;
 };
 
@@ -58,8 +74,7 @@ class DrmOperator final : public graph::DeviceOperator {
     DrmOperator& operator=(const DrmOperator&) = delete;
     ~DrmOperator() override {
         const std::lock_guard lock(device_->mutex());
-        for (PooledBuffer* buffer : {&commands_, &constants_, &activations_})
-            PooledBuffer(std::move(*buffer));
+        for (PooledBuffer* buffer : {&commands_, &constants_}) PooledBuffer(std::move(*buffer));
     }
 
     [[nodiscard]] Status place();
@@ -68,41 +83,70 @@ class DrmOperator final : public graph::DeviceOperator {
                              std::span<const MutableBytes> outputs) override;
 
   private:
+    /// Commands for activations that stand there.
+    [[nodiscard]] Status relocate(const drm::Buffer& activations);
     [[nodiscard]] Status read_tasks(std::span<const std::uint64_t> words);
-    [[nodiscard]] Status submit(const Stage& stage);
-    [[nodiscard]] MutableBytes place_of(const Cube& cube) const {
-        return activations_.get().bytes.subspan(cube.offset, cube.bytes());
+    [[nodiscard]] Status submit(const Stage& stage, const drm::Buffer& activations);
+    [[nodiscard]] Result<const drm::Buffer*> activations() const {
+        const Artifact& a = program_->artifact;
+        return device_->activations(a.activation_bytes,
+                                    device_->sram() == Sram::on ? a.sram_bytes : 0);
     }
 
     std::shared_ptr<DrmDevice> device_;
     std::shared_ptr<const NpuProgram> program_;
     const graph::RunControl& control_;
-    PooledBuffer commands_, constants_, activations_;
+    PooledBuffer commands_, constants_;
+    std::uint32_t activations_at_ = 0;  ///< where the commands look for them
     std::vector<drm::SubmittedTask> tasks_;
     std::vector<Stage> stages_;
 };
+
+Result<const drm::Buffer*> DrmDevice::activations(std::uint64_t bytes, std::uint64_t sram) {
+    const drm::Buffer before = activations_;
+    if (before.bytes.size() >= bytes && before.sram >= sram) return &activations_;
+    // First what there is, so that its SRAM is free.
+    release_activations();
+    auto grown = port_->allocate(std::max<std::uint64_t>({bytes, before.bytes.size(), 1}),
+                                 std::max(sram, before.sram));
+    if (grown) {
+        activations_ = *grown;
+        return &activations_;
+    }
+    if (!before.bytes.empty())
+        activations_ = port_->allocate(before.bytes.size(), before.sram).value_or(drm::Buffer{});
+    return std::unexpected(std::move(grown.error()));
+}
 
 Status DrmOperator::place() {
     const std::lock_guard lock(device_->mutex());
     const Artifact& a = program_->artifact;
     auto& pool = device_->pool();
+    if (device_->sram() == Sram::on && a.sram_bytes == 0)
+        return fail(Cause::bad_argument, "the program was not compiled for the chip's SRAM", {},
+                    "compile with `sram`, or run without sram=on");
     commands_ = REEF_TRY(pool.take(a.commands.size() * sizeof(std::uint64_t)));
     constants_ = REEF_TRY(pool.take(a.constants.view().size()));
-    activations_ = REEF_TRY(pool.take(a.activation_bytes));
+    stages_ = stages_of(a);
+    std::ranges::copy(a.constants.view(), constants_.get().bytes.begin());
+    REEF_CHECK(device_->port().to_device(constants_.get()));
+    return relocate(*REEF_TRY(activations()));
+}
+
+Status DrmOperator::relocate(const drm::Buffer& activations) {
     std::uint32_t base[area_count];
     base[static_cast<std::size_t>(Area::commands)] = commands_.get().address;
     base[static_cast<std::size_t>(Area::constants)] = constants_.get().address;
-    base[static_cast<std::size_t>(Area::activations)] = activations_.get().address;
-    stages_ = stages_of(a);
-    const auto words = relocated(a, base);
+    base[static_cast<std::size_t>(Area::activations)] = activations.address;
+    const auto words = relocated(program_->artifact, base);
     REEF_CHECK(read_tasks(words));
     std::ranges::copy(std::as_bytes(std::span(words)), commands_.get().bytes.begin());
-    std::ranges::copy(a.constants.view(), constants_.get().bytes.begin());
-    REEF_CHECK(device_->port().to_device(commands_.get()));
-    return device_->port().to_device(constants_.get());
+    activations_at_ = activations.address;
+    return device_->port().to_device(commands_.get());
 }
 
 Status DrmOperator::read_tasks(std::span<const std::uint64_t> words) {
+    tasks_.clear();
     for (const TaskPlace& place : program_->artifact.tasks) {
         const auto stream = std::as_bytes(words.subspan(place.first_word, place.words));
         const Task task =
@@ -115,11 +159,11 @@ Status DrmOperator::read_tasks(std::span<const std::uint64_t> words) {
     return {};
 }
 
-Status DrmOperator::submit(const Stage& stage) {
+Status DrmOperator::submit(const Stage& stage, const drm::Buffer& activations) {
     REEF_CHECK(control_.check());
     const auto time_out = control_.has_deadline() ? control_.left() : usual_time_out;
     const drm::Buffer* const reads[] = {&commands_.get(), &constants_.get()};
-    const drm::Buffer* const writes[] = {&activations_.get()};
+    const drm::Buffer* const writes[] = {&activations};
     std::array<std::span<const drm::SubmittedTask>, drm::most_cores> cores;
     for (std::size_t core = 0; core < stage.size(); ++core)
         cores[core] = std::span(tasks_).subspan(stage[core].first_task, stage[core].tasks);
@@ -138,11 +182,16 @@ Status DrmOperator::run(std::span<const MutableBytes> inputs,
                         std::span<const MutableBytes> outputs) {
     const std::lock_guard lock(device_->mutex());
     const Artifact& a = program_->artifact;
+    const drm::Buffer& memory = *REEF_TRY(activations());
+    if (memory.address != activations_at_) REEF_CHECK(relocate(memory));
+    const auto place_of = [&](const Cube& cube) {
+        return memory.bytes.subspan(cube.offset, cube.bytes());
+    };
     for (std::size_t i = 0; i < inputs.size(); ++i)
         to_cube(a.inputs[i], inputs[i], place_of(a.inputs[i]));
-    REEF_CHECK(device_->port().to_device(activations_.get()));
-    for (const Stage& stage : stages_) REEF_CHECK(submit(stage));
-    REEF_CHECK(device_->port().from_device(activations_.get()));
+    REEF_CHECK(device_->port().to_device(memory));
+    for (const Stage& stage : stages_) REEF_CHECK(submit(stage, memory));
+    REEF_CHECK(device_->port().from_device(memory));
     for (std::size_t i = 0; i < outputs.size(); ++i)
         from_cube(a.outputs[i], place_of(a.outputs[i]), outputs[i]);
     device_->count_run();
@@ -161,8 +210,9 @@ Result<std::unique_ptr<graph::DeviceOperator>> DrmDevice::load(
 
 }  // namespace
 
-std::shared_ptr<runtime::Device> make_drm_device(std::string uri, std::unique_ptr<drm::Port> port) {
-    return std::make_shared<DrmDevice>(std::move(uri), std::move(port));
+std::shared_ptr<runtime::Device> make_drm_device(std::string uri, std::unique_ptr<drm::Port> port,
+                                                 Sram sram) {
+    return std::make_shared<DrmDevice>(std::move(uri), std::move(port), sram);
 }
 
 }  // namespace reef::rk3588

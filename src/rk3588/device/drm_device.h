@@ -9,7 +9,11 @@
 
 namespace reef::rk3588 {
 
+/// Whether programs that were compiled for the chip's SRAM get it.
+enum class Sram : bool { off, on };
+
 [[nodiscard]] std::shared_ptr<runtime::Device> make_drm_device(std::string uri,
-                                                               std::unique_ptr<drm::Port> port);
+                                                               std::unique_ptr<drm::Port> port,
+                                                               Sram sram);
 
 }  // namespace reef::rk3588

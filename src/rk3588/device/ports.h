@@ -6,6 +6,7 @@
 
 #include "reef/runtime/options.h"
 #include "reef/runtime/uri.h"
+#include "rk3588/device/drm_device.h"
 #include "rk3588/drm/port.h"
 
 namespace reef::rk3588 {
@@ -13,6 +14,9 @@ namespace reef::rk3588 {
 /// Of a board's driver: this machine's kernel, or a simulated one. `options` are checked.
 [[nodiscard]] std::shared_ptr<drm::Kernel> kernel_of(const runtime::DeviceUri& device,
                                                      const runtime::OptionValues& options);
+
+/// Whether programs get the chip's SRAM. `options` are checked.
+[[nodiscard]] Sram sram_of(const runtime::DeviceUri& device, const runtime::OptionValues& options);
 
 /// The driver that the device names, on that kernel. Errors: those of drm::open_port().
 [[nodiscard]] Result<std::unique_ptr<drm::Port>> open_port_of(

@@ -44,7 +44,8 @@ class BehindRecorder final : public runtime::Driver {
     [[nodiscard]] Result<std::shared_ptr<runtime::Device>> open(
         const runtime::DeviceUri& device, const runtime::OptionValues& options,
         int) const override {
-        return make_drm_device(device.text(), REEF_TRY(open_(device, options)));
+        return make_drm_device(device.text(), REEF_TRY(open_(device, options)),
+                               sram_of(device, options));
     }
     [[nodiscard]] bool shares(const runtime::DeviceUri&,
                               const runtime::OptionValues&) const override {

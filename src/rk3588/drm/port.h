@@ -21,6 +21,7 @@ struct Buffer {
     std::uint32_t address = 0;  ///< for the NPU
     std::uint32_t handle = 0;
     std::uint64_t object = 0;  ///< the vendor driver's second handle
+    std::uint64_t sram = 0;    ///< so many first bytes were asked to be in the chip's SRAM, and are
 };
 
 /// One task of a chain.
@@ -57,8 +58,10 @@ class Port {
     [[nodiscard]] virtual std::string name() const = 0;
     /// The path of the node.
     [[nodiscard]] virtual const std::string& node() const = 0;
-    /// Whole pages, not cleared. Errors: device_failed, also for addresses beyond 32 bits.
-    [[nodiscard]] virtual Result<Buffer> allocate(std::uint64_t bytes) = 0;
+    /// Whole pages, not cleared, the first `sram` bytes of them in the chip's SRAM. Errors:
+    /// device_failed, also for addresses beyond 32 bits, and where the kernel has not so much SRAM;
+    /// unsupported for SRAM where the driver gives none to anybody.
+    [[nodiscard]] virtual Result<Buffer> allocate(std::uint64_t bytes, std::uint64_t sram = 0) = 0;
     virtual void release(const Buffer& buffer) = 0;
     /// What this process wrote is the NPU's to read, and the other way round.
     [[nodiscard]] virtual Status to_device(const Buffer& buffer) = 0;

@@ -34,8 +34,9 @@ class RknpuPort final : public Port {
     [[nodiscard]] std::string name() const override { return "rknpu at " + node_->path(); }
     [[nodiscard]] const std::string& node() const override { return node_->path(); }
     [[nodiscard]] std::uint64_t resets() const override { return resets_; }
-    [[nodiscard]] Result<Buffer> allocate(std::uint64_t bytes) override {
-        return create(bytes, scattered | cached | translated);
+    [[nodiscard]] Result<Buffer> allocate(std::uint64_t bytes, std::uint64_t sram) override {
+        const std::uint32_t flags = scattered | cached | translated;
+        return sram == 0 ? create(bytes, flags) : create(bytes, flags | in_sram, sram);
     }
     void release(const Buffer& buffer) override {
         node_->kernel().unmap(buffer.bytes);
@@ -63,7 +64,8 @@ class RknpuPort final : public Port {
     [[nodiscard]] Status check_version() const;
 
   private:
-    [[nodiscard]] Result<Buffer> create(std::uint64_t bytes, std::uint32_t flags);
+    [[nodiscard]] Result<Buffer> create(std::uint64_t bytes, std::uint32_t flags,
+                                        std::uint64_t sram = 0);
     [[nodiscard]] Status sync(const Buffer& buffer, std::uint32_t direction) const;
     [[nodiscard]] Status write_tasks(const Submission& submission);
     [[nodiscard]] Status write_task(std::size_t index, const SubmittedTask& task);
@@ -89,16 +91,18 @@ Status RknpuPort::check_version() const {
                 node_->path(), "0.9.6 to 0.9.8 are known: take a kernel with one of them");
 }
 
-Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags) {
+Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags, std::uint64_t sram) {
     MemCreate create{};
     create.flags = flags;
     const std::uint64_t size = whole_pages(bytes);
     create.size = size;
+    create.sram_size = whole_pages(sram);
     REEF_CHECK(node_->ioctl(create_request, &create, fmt::format("MEM_CREATE of {} bytes", size)));
     Buffer buffer{.bytes = {},
                   .address = static_cast<std::uint32_t>(create.dma_address),
                   .handle = create.handle,
-                  .object = create.object};
+                  .object = create.object,
+                  .sram = sram};
     const auto give_up = [&](Error error) {
         MemDestroy destroy{.handle = create.handle, .reserved = 0, .object = create.object};
         (void)node_->raw_ioctl(destroy_request, &destroy);
@@ -110,6 +114,14 @@ Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags) {
             {Cause::device_failed,
              fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", create.dma_address),
              node_->path(), "the kernel has to put the NPU behind its IOMMU"});
+    if (create.sram_size < whole_pages(sram))
+        return give_up({Cause::device_failed,
+                        fmt::format("the kernel gave {} of {} bytes of the chip's SRAM",
+                                    create.sram_size, whole_pages(sram)),
+                        node_->path(),
+                        "it needs CONFIG_ROCKCHIP_RKNPU_SRAM and a region of its device tree "
+                        "(rockchip,sram) that nobody else has; compile with less (`sram`), or run "
+                        "without sram=on"});
     MemMap map{.handle = create.handle, .reserved = 0, .offset = 0};
     if (auto done = node_->ioctl(map_request, &map, "MEM_MAP"); !done)
         return give_up(std::move(done.error()));

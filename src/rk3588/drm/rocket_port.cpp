@@ -26,7 +26,7 @@ class RocketPort final : public Port {
     [[nodiscard]] std::string name() const override { return "rocket at " + node_->path(); }
     [[nodiscard]] const std::string& node() const override { return node_->path(); }
     [[nodiscard]] std::uint64_t resets() const override { return resets_; }
-    [[nodiscard]] Result<Buffer> allocate(std::uint64_t bytes) override;
+    [[nodiscard]] Result<Buffer> allocate(std::uint64_t bytes, std::uint64_t sram) override;
     void release(const Buffer& buffer) override {
         node_->kernel().unmap(buffer.bytes);
         close(buffer.handle);
@@ -65,7 +65,10 @@ class RocketPort final : public Port {
     std::vector<std::uint32_t> reads_, writes_;
 };
 
-Result<Buffer> RocketPort::allocate(std::uint64_t bytes) {
+Result<Buffer> RocketPort::allocate(std::uint64_t bytes, std::uint64_t sram) {
+    if (sram != 0)
+        return fail(Cause::unsupported, "the driver rocket gives no SRAM", node_->path(),
+                    "the vendor's driver does");
     CreateBo create{};
     const std::uint64_t size = whole_pages(bytes);
     if (size > std::numeric_limits<std::uint32_t>::max())

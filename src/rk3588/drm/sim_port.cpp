@@ -17,7 +17,7 @@ class SimPort final : public Port {
     [[nodiscard]] std::string name() const override { return "the simulated cores"; }
     [[nodiscard]] const std::string& node() const override { return node_; }
     [[nodiscard]] std::uint64_t resets() const override { return resets_; }
-    [[nodiscard]] Result<Buffer> allocate(std::uint64_t bytes) override;
+    [[nodiscard]] Result<Buffer> allocate(std::uint64_t bytes, std::uint64_t sram) override;
     void release(const Buffer& buffer) override {
         memory_.remove(buffer.address);
         objects_.remove_if([&](const Object& o) { return o.address == buffer.address; });
@@ -53,7 +53,9 @@ std::uint64_t SimPort::free_address(std::uint64_t bytes) const {
     return at;
 }
 
-Result<Buffer> SimPort::allocate(std::uint64_t bytes) {
+Result<Buffer> SimPort::allocate(std::uint64_t bytes, std::uint64_t sram) {
+    if (sram != 0)
+        return fail(Cause::unsupported, "SRAM of simulated cores without a kernel", "rk3588:sim");
     const std::uint64_t size = whole_pages(bytes), at = free_address(size);
     if (size > std::uint64_t{1} << 32 || at + size > std::uint64_t{1} << 32)
         return fail(Cause::device_failed,

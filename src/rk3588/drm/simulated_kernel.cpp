@@ -100,6 +100,12 @@ std::uint32_t SimulatedKernel::create(std::uint64_t size, bool cached, std::uint
     return handle;
 }
 
+std::uint64_t SimulatedKernel::used_sram() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [handle, object] : objects_) bytes += object.sram;
+    return bytes;
+}
+
 int SimulatedKernel::destroy(std::uint32_t handle) {
     const Object* object = find(handle);
     if (object == nullptr) return -ENOENT;
@@ -159,8 +165,14 @@ int SimulatedKernel::rknpu_ioctl(std::uint32_t request, void* argument) {
         if (memory.handle != 0 || memory.size == 0 || memory.size % page_bytes != 0 ||
             (memory.flags & translated) == 0)
             return refuse("a buffer that is imported, not of whole pages, or not translated");
+        // As much of it as there is, in front; none is no error.
+        const std::uint64_t asked =
+            memory.sram_size == 0 ? memory.size : std::min(memory.size, memory.sram_size);
+        memory.sram_size =
+            (memory.flags & in_sram) == 0 ? 0 : std::min(asked, board.sram_bytes - used_sram());
         memory.handle = create(memory.size, (memory.flags & cached) != 0, memory.flags);
         if (memory.handle == 0) return -ENOMEM;
+        find(memory.handle)->sram = memory.sram_size;
         memory.object = object_base + memory.handle;
         memory.dma_address = find(memory.handle)->address;
         return 0;

@@ -15,7 +15,8 @@ struct SimulatedBoard {
     KernelDriver driver = KernelDriver::rknpu;
     sim::Switches switches{};
     std::uint32_t rknpu_version = 908;
-    std::uint32_t first_address = 0x10000;  ///< of the first buffer
+    std::uint32_t first_address = 0x10000;        ///< of the first buffer
+    std::uint64_t sram_bytes = spec::sram_bytes;  ///< that the vendor's driver may give
     bool has_node = true;
     int open_error = 0, lock_error = 0;
     std::uint32_t failing_request = 0;  ///< that ends with failing_error
@@ -41,6 +42,8 @@ class SimulatedKernel final : public Kernel {
 
     SimulatedBoard board;  ///< may change between calls
     [[nodiscard]] std::size_t buffers() const { return objects_.size(); }
+    /// In buffers.
+    [[nodiscard]] std::uint64_t used_sram() const;
     [[nodiscard]] unsigned open_files() const { return files_; }
     /// How often the kernel has started chains since the last reset.
     [[nodiscard]] std::uint64_t kicks() const { return kicks_; }
@@ -51,6 +54,7 @@ class SimulatedKernel final : public Kernel {
     struct Object {
         std::vector<std::byte> cpu, npu;
         std::uint32_t address = 0, flags = 0;
+        std::uint64_t sram = 0;
         bool cached = false;
     };
     [[nodiscard]] int version(void* argument) const;

@@ -101,7 +101,7 @@ static_assert(action_request == 0xc0086440 && submit_request == 0xc0686441 &&
 
 inline constexpr std::uint32_t get_driver_version = 1, reset = 6;
 inline constexpr std::uint32_t scattered = 1U << 0, cached = 1U << 1, kernel_mapping = 1U << 3,
-                               translated = 1U << 4;
+                               translated = 1U << 4, in_sram = 1U << 8;
 inline constexpr std::uint32_t sync_to_device = 1, sync_from_device = 2;
 inline constexpr std::uint32_t by_commands = 1U << 0, ping_pong = 1U << 2;
 /// Words of a task's tail, which the kernel adds.

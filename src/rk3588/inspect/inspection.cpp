@@ -81,6 +81,9 @@ Section program_section(const InspectedProgram& program, const ProgramView& view
                 fmt::format("{}: {} features, {} weights, {} operands, {} commands, {} results",
                             size_text(b.total()), size_text(b.features), size_text(b.weights),
                             size_text(b.operands), size_text(b.commands), size_text(b.results)));
+    if (a.sram_bytes != 0)
+        section.add("SRAM", fmt::format("the first {} of the activations; {} of the bytes moved",
+                                        size_text(a.sram_bytes), size_text(view.sram_bytes)));
     section.add("estimate", times(view.cycles) + ", from assumptions (docs/rk3588-machine.md)");
     return section;
 }
@@ -160,6 +163,7 @@ Object document_of(const TaskView& t) {
             {"data_banks", t.data_banks},
             {"weight_banks", t.weight_banks},
             {"bytes_moved", object_of(t.work.bytes)},
+            {"bytes_moved_in_sram", t.sram_bytes},
             {"array_cycles", t.work.array},
             {"estimated_cycles", t.cycles}};
 }
@@ -194,7 +198,9 @@ Object document_of(const InspectedProgram& program, const ProgramView& view) {
             {"constant_bytes", a.constants.size()},
             {"activation_bytes", a.activation_bytes},
             {"relocations", std::move(relocations)},
+            {"sram_bytes", a.sram_bytes},
             {"bytes_moved", object_of(view.bytes)},
+            {"bytes_moved_in_sram", view.sram_bytes},
             {"estimated_cycles", view.cycles},
             {"tasks", std::move(tasks)},
             {"tensors", std::move(tensors)},

@@ -133,7 +133,10 @@ Result<ProgramView> view_of(const Artifact& a) {
             for (std::uint32_t t = 0; t < stages[s][core].tasks; ++t) {
                 const std::uint32_t number = stages[s][core].first_task + t;
                 TaskView& task = view.tasks[number];
-                task = view_of(REEF_TRY(task_of(a, number)));
+                const Task words = REEF_TRY(task_of(a, number));
+                task = view_of(words);
+                task.sram_bytes = bytes_in_sram(words, a);
+                view.sram_bytes += task.sram_bytes;
                 task.stage = s;
                 task.core = core;
                 task.op = operator_of(a, number);

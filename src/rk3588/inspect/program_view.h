@@ -24,7 +24,8 @@ struct TaskView {
     std::string window;  ///< "3x3 stride 2"; empty without one
     std::uint32_t data_banks = 0, weight_banks = 0;
     Work work;
-    std::uint64_t cycles = 0;  ///< estimated
+    std::uint64_t sram_bytes = 0;  ///< of those moved, to and from the chip's SRAM
+    std::uint64_t cycles = 0;      ///< estimated
 };
 
 /// A tensor in the activations, from the stage that writes it to the last one that reads it.
@@ -39,7 +40,8 @@ struct ProgramView {
     std::vector<TensorView> tensors;  ///< in the order in which they are written
     std::array<std::size_t, area_count> relocations{};
     BytesMoved bytes;
-    std::uint64_t cycles = 0;  ///< of the stages one after the other, estimated
+    std::uint64_t sram_bytes = 0;  ///< of those, to and from the chip's SRAM
+    std::uint64_t cycles = 0;      ///< of the stages one after the other, estimated
 };
 /// Of an artifact that was read.
 [[nodiscard]] Result<ProgramView> view_of(const Artifact& artifact);

@@ -96,7 +96,7 @@ class OnABoard : public testing::TestWithParam<KernelDriver> {
         kernel = std::make_shared<SimulatedKernel>(a_board);
         auto port = open();
         if (!port) return port.error();
-        const auto device = make_drm_device("board", std::move(*port));
+        const auto device = make_drm_device("board", std::move(*port), Sram::off);
         auto op = device->load(program, control);
         if (!op) return op.error();
         const auto ran = run(**op);
@@ -165,7 +165,7 @@ TEST_P(OnABoard, ShortMapsAreRefusedAndNothingStays) {
 
 TEST_P(OnABoard, HangsEndWithStateAndAReset) {
     kernel->board.hangs = true;
-    const auto device = make_drm_device("board", open().value());
+    const auto device = make_drm_device("board", open().value(), Sram::off);
     const auto op = device->load(program, control).value();
     const auto hung = run(*op);
     ASSERT_FALSE(hung);

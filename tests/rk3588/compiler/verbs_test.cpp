@@ -217,6 +217,28 @@ TEST_F(NpuVerbs, CallsOfADriverAreRecordedAndReplayed) {
     EXPECT_THAT(none.err, HasSubstr("kernel=simulated"));
 }
 
+TEST_F(NpuVerbs, ProgramsForTheSramSayWhatItSaves) {
+    const auto made = compile({"--sram", "64", "--json"});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    const auto program = nlohmann::json::parse(made.out).at("programs").at(0);
+    EXPECT_GT(program.at("sram_bytes"), 0);
+    EXPECT_GT(program.at("bytes_moved_in_sram"), 0);
+    EXPECT_LT(program.at("bytes_moved_in_sram"), program.at("bytes_moved"));
+    const auto seen = reef({"inspect", compiled, "--json"});
+    const auto inspected = nlohmann::json::parse(seen.out).at("rk3588").at("programs").at(0);
+    EXPECT_EQ(inspected.at("bytes_moved_in_sram"), program.at("bytes_moved_in_sram"));
+    const std::string recording = folder.file("calls");
+    const std::string device = "rk3588:rknpu?kernel=simulated&sram=on";
+    ASSERT_EQ(reef({"record", compiled, "--device", device, "-o", recording}).exit_code, 0);
+    EXPECT_EQ(reef({"replay", recording, compiled}).exit_code, 0);
+    EXPECT_EQ(reef({"bench", compiled, "--device", device, "--runs", "1"}).exit_code, 0);
+    EXPECT_EQ(compile({"--sram", "57"}).exit_code, 2);
+    ASSERT_EQ(compile().exit_code, 0);
+    const auto other = reef({"bench", compiled, "--device", device, "--runs", "1"});
+    EXPECT_NE(other.exit_code, 0);
+    EXPECT_THAT(other.err, HasSubstr("without sram=on"));
+}
+
 TEST_F(NpuVerbs, ProbesOfAbsentBoardsEndAsMissing) {
     const std::string answers = folder.file("answers.json");
     const auto absent = reef({"doctor", "--device", "rk3588:rocket:/dev/none", "--probe", answers});

@@ -1,0 +1,26 @@
+// Where the cubes lie that a task reads and writes, as its registers say.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rk3588/stream/task.h"
+
+namespace reef::rk3588 {
+
+/// Rows of atoms in surfaces, in the order in which an engine walks over them. Pitches in bytes.
+struct CubeWalk {
+    std::uint64_t first = 0;  ///< address
+    std::uint64_t surfaces = 0, surface_pitch = 0;
+    std::uint64_t rows = 0, row_pitch = 0, row_bytes = 0;
+
+    [[nodiscard]] std::uint64_t bytes() const { return surfaces * rows * row_bytes; }
+    /// Of those, the ones at addresses below `end`.
+    [[nodiscard]] std::uint64_t bytes_below(std::uint64_t end) const;
+};
+
+/// Features, operands of every pixel, results: not weights and operands by channel. Nothing is
+/// checked, and what work_of() counts in other places (a packed picture) is not among them.
+[[nodiscard]] std::vector<CubeWalk> cubes_of(const Task& task);
+
+}  // namespace reef::rk3588
