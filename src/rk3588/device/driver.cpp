@@ -20,7 +20,8 @@ constexpr const char *rounding = "output_rounding", *operands = "depthwise_opera
                      *of_48 = "48", *lanes = "weight_lanes", *padded = "padded", *real = "real",
                      *padding = "direct_padding", *first = "first", *second = "second",
                      *averages = "average_rounding", *down = "down", *start = "start",
-                     *interpolation = "interpolation", *nearest = "nearest", *each_task = "task",
+                     *interpolation = "interpolation", *nearest = "nearest", *planes = "planes",
+                     *of_model = "model", *all_planes = "all", *each_task = "task",
                      *chain = "chain", *sram = "sram", *on = "on", *off = "off", *kernel = "kernel",
                      *of_system = "system", *simulated = "simulated";
 
@@ -40,6 +41,7 @@ sim::Switches switches_of(const runtime::OptionValues& options) {
         switches.average_rounding = sim::Switches::AverageRounding::down;
     if (options.text(interpolation) == down)
         switches.interpolation = sim::Switches::Interpolation::down;
+    if (options.text(planes) == all_planes) switches.planes = sim::Switches::Planes::all;
     return switches;
 }
 
@@ -140,6 +142,13 @@ Driver::Driver()
                 .sentence = "how a function by table rounds between two entries and beyond the "
                             "last: to the nearest, halves away from zero, or down",
                 .choices = {nearest, down},
+                .backends = {"sim"}},
+               {.name = planes,
+                .type = OptionType::choice,
+                .standard = of_model,
+                .sentence = "which planes of results are written where the arrays make more "
+                            "channels than the model has: the model's, or all of them",
+                .choices = {of_model, all_planes},
                 .backends = {"sim"}},
                {.name = start,
                 .type = OptionType::choice,

@@ -66,6 +66,11 @@ constexpr Assumption interpolations[] = {
     {"rk3588:sim", "to the nearest", ""},
     {"rk3588:sim?interpolation=down", "down", "rk3588:sim?interpolation=down"}};
 
+constexpr Assumption written_planes[] = {
+    {"rk3588:sim", "left alone", ""},
+    {"rk3588:sim?planes=all", "written",
+     "none: programs that were compiled without room for them are not right there"}};
+
 /// A field that the compiler writes otherwise, in every task.
 struct Change {
     FieldPlace field;
@@ -98,8 +103,9 @@ struct Probe {
     Options options{};
     std::span<const Assumption> assumptions = as_simulated;
     std::span<const Change> changes{};
-    bool whole_atoms = false;  ///< the lanes behind the last channel are looked at, too
-    bool chained = false;      ///< the kernel's driver starts a chain
+    bool whole_atoms = false;   ///< the lanes behind the last channel are looked at, too
+    bool chained = false;       ///< the kernel's driver starts a chain
+    bool plane_behind = false;  ///< what the input has behind the output's plane is looked at, too
 };
 
 std::vector<Probe> probes() {
@@ -163,6 +169,11 @@ std::vector<Probe> probes() {
          as_simulated,
          filled_lanes,
          true},
+        {.question = "the plane behind results of 16 channels, of which the arrays make 32",
+         .layer = {.channels = 16, .out_channels = 16},
+         .options = {.requant = Requant::exact},
+         .assumptions = written_planes,
+         .plane_behind = true},
         {"averages as depthwise convolutions with one weight",
          {.height = 14, .width = 14, .elements = model::Op::average_pool_2d, .window = 7}},
         {"how the PPU rounds averages",
@@ -232,13 +243,37 @@ void show_lanes(Artifact& artifact, model::Subgraph& graph) {
     tensor.shape.back() = static_cast<std::int32_t>(out.channels);
 }
 
+/// The output, then a plane of the input that nothing reads, then the one that the task reads. What
+/// comes out are the first two.
+Status show_plane_behind(Artifact& artifact, model::Subgraph& graph) {
+    Cube &in = artifact.inputs[0], &out = artifact.outputs[0];
+    const auto plane = static_cast<std::uint32_t>(out.surface_bytes());
+    if (artifact.tasks.size() != 1 || in.atoms() != 1 || out.atoms() != 1 || in.fold ||
+        in.surface_bytes() != plane)
+        return fail(Cause::unsupported, "the probe's program is not one task of single planes");
+    const Change places[] = {{field_named("CNA_FEATURE_DATA_ADDR.FEATURE_BASE_ADDR"), 2 * plane},
+                             {field_named("DPU_DST_BASE_ADDR.DST_BASE_ADDR"), 0}};
+    for (const Change& each : places) REEF_CHECK(change(artifact, each));
+    in.offset = plane;
+    out.offset = 0;
+    in.channels = out.channels = 2 * spec::atom_bytes;
+    artifact.activation_bytes = 3 * plane;
+    artifact.operators[0].inputs = {in};
+    artifact.operators[0].output = out;
+    for (const auto index : {graph.inputs[0], graph.outputs[0]})
+        graph.tensors[static_cast<std::size_t>(index)].shape.back() =
+            static_cast<std::int32_t>(in.channels);
+    return {};
+}
+
 Result<model::Model> program_of(const Probe& probe, const Options& options) {
     auto program = REEF_TRY(compile(REEF_TRY(model_of(probe.layer)), options, {})).model;
-    if (probe.changes.empty() && !probe.whole_atoms) return program;
+    if (probe.changes.empty() && !probe.whole_atoms && !probe.plane_behind) return program;
     auto& graph = program.subgraphs[0];
     Artifact artifact = REEF_TRY(read_artifact(graph.operators[0].custom_options.view()));
     for (const Change& each : probe.changes) REEF_CHECK(change(artifact, each));
     if (probe.whole_atoms) show_lanes(artifact, graph);
+    if (probe.plane_behind) REEF_CHECK(show_plane_behind(artifact, graph));
     graph.operators[0].custom_options = SharedBytes::copy_of(write_artifact(artifact));
     return program;
 }

@@ -113,6 +113,10 @@ Result<Places> read_places(WatchedRegisters& r, const DpuShape& shape) {
     return p;
 }
 
+unsigned written_channels(const DpuShape& shape, const Switches& switches) {
+    return switches.planes == Switches::Planes::all ? shape.made_channels : shape.channels;
+}
+
 void convert_lane(const Converter& c, const Sums& data, std::size_t at, std::byte* to) {
     switch (c.written) {
         case Written::int8:
@@ -136,13 +140,14 @@ void convert_lane(const Converter& c, const Sums& data, std::size_t at, std::byt
 
 }  // namespace
 
-Status check_results_place(WatchedRegisters& r, const DpuShape& shape, const Memory& memory) {
+Status check_results_place(WatchedRegisters& r, const DpuShape& shape, const Switches& switches,
+                           const Memory& memory) {
     const Written written =
         REEF_TRY(written_elements(r.get<"DPU_DATA_FORMAT.OUT_PRECISION">(), shape.elements));
     const Places places = REEF_TRY(read_places(r, shape));
     const unsigned lanes = spec::atom_bytes / bytes_of_written(written);
     const std::size_t row_bytes = std::size_t{shape.width} * spec::atom_bytes;
-    for (unsigned surface = 0; surface * lanes < shape.channels; ++surface)
+    for (unsigned surface = 0; surface * lanes < written_channels(shape, switches); ++surface)
         for (unsigned y = 0; y < shape.height; ++y)
             REEF_CHECK(
                 memory.check_write(places.of(surface) + y * places.row, row_bytes, "DPU: results"));
@@ -159,16 +164,17 @@ Status write_results(WatchedRegisters& r, const DpuShape& shape, const Sums& dat
     const unsigned bytes = bytes_of_written(converter.written);
     const unsigned lanes = spec::atom_bytes / bytes;
     const std::size_t row_bytes = std::size_t{shape.width} * spec::atom_bytes;
-    for (unsigned surface = 0; surface * lanes < shape.channels; ++surface) {
-        const unsigned count = std::min(lanes, shape.channels - surface * lanes);
+    for (unsigned surface = 0; surface * lanes < written_channels(shape, switches); ++surface) {
+        const unsigned before = std::min(shape.channels, surface * lanes);
+        const unsigned count = std::min(lanes, shape.channels - before);
         for (unsigned y = 0; y < shape.height; ++y) {
             const MutableBytes row = REEF_TRY(
                 memory.write(places.of(surface) + y * places.row, row_bytes, "DPU: results"));
             traffic.results += row_bytes;
             for (unsigned x = 0; x < shape.width; ++x) {
                 std::byte* to = row.data() + std::size_t{x} * spec::atom_bytes;
-                const std::size_t from = (std::size_t{y} * shape.width + x) * data.channels +
-                                         std::size_t{surface} * lanes;
+                const std::size_t from =
+                    (std::size_t{y} * shape.width + x) * data.channels + before;
                 for (unsigned c = 0; c < count; ++c)
                     convert_lane(converter, data, from + c, to + std::size_t{c} * bytes);
                 for (unsigned c = count * bytes; c < spec::atom_bytes; ++c)

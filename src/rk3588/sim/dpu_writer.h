@@ -11,7 +11,7 @@ namespace reef::rk3588::sim {
 
 /// The results have their place in memory. Errors: as write_results().
 [[nodiscard]] Status check_results_place(WatchedRegisters& registers, const DpuShape& shape,
-                                         const Memory& memory);
+                                         const Switches& switches, const Memory& memory);
 
 /// Converts to int8, int32, fp16 or fp32 and writes surfaces of whole atoms, the lanes beyond the
 /// last channel with OFFSET_PEND. Errors, by register: conversions and orders that are not

@@ -126,7 +126,7 @@ Status Machine::run_convolution(WatchedRegisters& registers, std::uint32_t block
     const Convolution convolution = REEF_TRY(cna_.run(registers, report.traffic));
     const DpuShape shape = REEF_TRY(read_dpu_shape(registers));
     // Before anything is computed whose size the memory does not bound.
-    REEF_CHECK(check_results_place(registers, shape, memory_));
+    REEF_CHECK(check_results_place(registers, shape, switches_, memory_));
     if (shape.flying) return fail(Cause::bad_input, "FLYING_MODE with CNA and CORE", "DPU");
     if (shape.depthwise != convolution.depthwise)
         return fail(Cause::bad_input, "CONV_MODE is not CNA's", "DPU");

@@ -38,6 +38,14 @@ struct Switches {
     /// A function between two entries of its table, and beyond the table's ends.
     enum class Interpolation : std::uint8_t { half_away, down };
     Interpolation interpolation = Interpolation::half_away;
+
+    /// Which surfaces of a cube go to memory where the arrays make more channels than the model
+    /// has.
+    enum class Planes : std::uint8_t {
+        of_model,  ///< those of ORIG_CHANNEL
+        all,       ///< those of CHANNEL; what they hold is not known: here OFFSET_PEND
+    };
+    Planes planes = Planes::of_model;
 };
 
 }  // namespace reef::rk3588::sim

@@ -99,6 +99,9 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
                          *averages = "how the PPU rounds averages", *tables = "functions by table",
                          *sums = "sums of a convolution by table",
                          *between = "how a function rounds between two entries of its table",
+                         *planes =
+                             "the plane behind results of 16 channels, of which the arrays "
+                             "make 32",
                          *chain = "tasks of an operator, started as a chain";
     const struct {
         const char *device, *question, *answer;
@@ -113,6 +116,8 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
         {"rk3588:sim", tables, "as simulated", 0},
         {"rk3588:sim", between, "to the nearest", 0},
         {"rk3588:sim", sums, "as simulated", 0},
+        {"rk3588:sim", planes, "left alone", 0},
+        {"rk3588:sim?planes=all", planes, "written", 1},
         {"rk3588:sim?interpolation=down", sums, "as simulated", 1},
         {"rk3588:sim?interpolation=down", tables, "as simulated", 1},
         {"rk3588:sim?interpolation=down", between, "down", 1},
@@ -131,8 +136,11 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
         const auto document = nlohmann::json::parse(probe.out);
         std::size_t found = 0;
         for (const auto& one : document.at("answers")) {
-            EXPECT_THAT(one.at("answer").get<std::string>(), Not(HasSubstr("otherwise")))
-                << each.device << " " << one.at("question");
+            // Where planes are written behind results, programs have no room for them.
+            if (each.question != planes || each.exit_code == 0) {
+                EXPECT_THAT(one.at("answer").get<std::string>(), Not(HasSubstr("otherwise")))
+                    << each.device << " " << one.at("question");
+            }
             if (one.at("question") != each.question) continue;
             EXPECT_EQ(one.at("answer"), each.answer) << each.device;
             ++found;
