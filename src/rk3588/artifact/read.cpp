@@ -44,9 +44,9 @@ class Reader {
         out_.activation_bytes = stored_.activation_bytes();
         out_.sram_bytes = stored_.sram_bytes();
         if (out_.sram_bytes > out_.activation_bytes)
-            return fail(Cause::bad_input,
-                        fmt::format("{} bytes in the chip's SRAM of {} of activations",
-                                    out_.sram_bytes, out_.activation_bytes));
+            return broken(fmt::format("{} bytes of {} of activations", out_.sram_bytes,
+                                      out_.activation_bytes),
+                          "the chip's SRAM");
         out_.constants = SharedBytes::copy_of(
             std::as_bytes(std::span(stored_.constants()->data(), stored_.constants()->size())));
         out_.commands.assign(stored_.commands()->begin(), stored_.commands()->end());

@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view requant = "requant", assume = "assume", costs = "costs";
 constexpr std::string_view as_tflite = "tflite", as_exact = "exact";
 constexpr std::string_view assume_round = "round", assume_nrdma = "nrdma";
-constexpr std::string_view assume_ppu = "ppu", assume_groups48 = "groups48";
+constexpr std::string_view assume_ppu = "ppu", assume_groups48 = "groups48",
+                           assume_planes = "planes";
 constexpr std::string_view assume_lut = "lut", assume_sumlut = "sumlut";
 constexpr std::string_view fuse = "fuse", fuse_sums = "add";
 constexpr std::string_view images = "images", folded = "folded", plain = "plain";
@@ -58,6 +59,8 @@ Status read_assumptions(const std::string& value, Options& out) {
             out.assume_ppu = true;
         else if (word == assume_groups48)
             out.assume_groups48 = true;
+        else if (word == assume_planes)
+            out.assume_planes = true;
         else if (word == assume_lut)
             out.assume_lut = true;
         else if (word == assume_sumlut)
@@ -65,7 +68,8 @@ Status read_assumptions(const std::string& value, Options& out) {
         else
             return no_value(
                 assume, word,
-                "values are round, nrdma, ppu, groups48, lut and sumlut, with commas between");
+                "values are round, nrdma, ppu, groups48, planes, lut and sumlut, with commas "
+                "between");
     }
     return {};
 }
@@ -103,6 +107,10 @@ Result<Options> numbers_of(const chip::CompileOptions& options) {
                         "settings are requant, assume, fuse, images, cores, sram and costs");
         }
     }
+    if (out.assume_planes && out.cores != 1)
+        return fail(Cause::bad_argument,
+                    "with `assume` planes a core's results would lie over the next one's", {},
+                    "compile for one core");
     return out;
 }
 
@@ -172,8 +180,10 @@ chip::Section section_of(const CompiledProgram& p, std::size_t number, std::size
             fmt::format("{} {}", r.index, r.name),
             r.tasks == 0
                 ? std::string("stands where its inputs are")
-                : fmt::format("{} tasks{}, banks {}+{}, {} bytes, {} cycles, {:.1f} %", r.tasks,
+                : fmt::format("{} tasks{}, banks {}+{}, {} bytes{}, {} cycles, {:.1f} %", r.tasks,
                               cores_text(p, r), r.data_banks, r.weight_banks, r.bytes.total(),
+                              p.sram_bytes == 0 ? std::string()
+                                                : fmt::format(" ({} in SRAM)", r.sram_bytes),
                               r.cycles, 100 * utilisation(r.macs, r.cycles * r.cores)));
     return section;
 }
@@ -240,12 +250,13 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
          .sentence =
              "Use forms that no real chip has shown: round (CVT_ROUND), nrdma (factors "
              "of BN from memory), ppu (the greatest of int8 windows), groups48 (operands by "
-             "channel of depthwise convolutions, 48 bytes for 8 channels), lut (functions by "
-             "table, such as LOGISTIC), sumlut (sums through tables: MEAN of int8 without its "
+             "channel of depthwise convolutions, 48 bytes for 8 channels), planes (planes behind "
+             "results are written, and have room), lut (functions by table, such as LOGISTIC), "
+             "sumlut (sums through tables: MEAN of int8 without its "
              "dimensions)",
          .choices = {std::string(assume_round), std::string(assume_nrdma), std::string(assume_ppu),
-                     std::string(assume_groups48), std::string(assume_lut),
-                     std::string(assume_sumlut)},
+                     std::string(assume_groups48), std::string(assume_planes),
+                     std::string(assume_lut), std::string(assume_sumlut)},
          .several = true},
         {.name = std::string(fuse),
          .sentence = "Compute sums with a convolution in front of them (add): fewer bytes moved, "

@@ -89,6 +89,7 @@ class Lowering {
                             model::place_of(plan_.graph->subgraph(), index));
             plan_.steps.push_back({index, node.inputs, node.outputs[0], std::move(*kind)});
         }
+        if (options_.assume_planes) leave_room_for_planes();
         find_roots(plan_);
         note_folded();
         return std::move(plan_);
@@ -96,6 +97,21 @@ class Lowering {
 
   private:
     using Kind = decltype(Step::kind);
+
+    /// Each task writes them behind its own channels: a later one's results go over them, the last
+    /// one's are behind the tensor.
+    void leave_room_for_planes() {
+        for (const Step& step : plan_.steps) {
+            const auto* conv = std::get_if<ConvolutionStep>(&step.kind);
+            if (conv == nullptr) continue;
+            const ConvolutionShape last =
+                conv->shape.part(std::min(conv->task_channels, conv->shape.out_channels));
+            const Cube cube = plan_.cube(step.output);
+            const auto lanes = static_cast<std::uint32_t>(last.stepped_channels());
+            plan_.slack[step.output] +=
+                static_cast<std::uint32_t>((lanes / spec::atom_bytes - 1) * cube.surface_bytes());
+        }
+    }
 
     /// The convolution that makes this operand of a sum for it alone, whose place the sum can take.
     [[nodiscard]] std::optional<std::size_t> fusable(ValueId operand) const {

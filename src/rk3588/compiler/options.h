@@ -20,6 +20,9 @@ struct Options {
     /// Operands by channel of depthwise convolutions have no place for the correction: 48 bytes for
     /// 8 channels.
     bool assume_groups48 = false;
+    /// Planes of all channels that the arrays make are written behind a convolution's results:
+    /// there is room for them.
+    bool assume_planes = false;
     /// Sums are computed with a convolution that makes one of their operands, which is then neither
     /// rounded nor stored: fewer bytes moved, other results than TFLite's by one.
     bool fuse_sums = false;

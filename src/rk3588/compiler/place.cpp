@@ -12,6 +12,7 @@ namespace reef::rk3588::lowering {
 namespace {
 
 constexpr std::uint64_t alignment = 64;
+constexpr std::uint64_t most_activation_bytes = std::uint64_t{1} << 31;
 
 /// When a value's cube holds something that is still wanted: from the stage that writes it to the
 /// last one that reads it, -1 and the number of steps standing for the host.
@@ -129,7 +130,8 @@ Placement placed_in(const std::vector<PlacedValue>& values, const Order& order) 
     return out;
 }
 
-/// Bytes that pass to and from so many first ones.
+/// Bytes that pass to and from so many first ones, about: with what rounds sizes up, and all of a
+/// concatenation for each of its parts.
 std::uint64_t saved(const std::vector<PlacedValue>& values, const Placement& placement,
                     std::uint64_t sram_bytes) {
     std::uint64_t bytes = 0;
@@ -137,6 +139,20 @@ std::uint64_t saved(const std::vector<PlacedValue>& values, const Placement& pla
         if (placement.places[i] < sram_bytes)
             bytes += values[i].uses * std::min(values[i].size, sram_bytes - placement.places[i]);
     return bytes;
+}
+
+/// A place in the SRAM is worth what it saves in the time for which nobody else has it.
+Placement placed_for(const std::vector<PlacedValue>& values, std::uint32_t sram_bytes) {
+    Placement best = placed_in(values, by_size(values));
+    if (sram_bytes == 0) return best;
+    for (const auto& order :
+         {by_use(values, std::ranges::greater{}), by_use(values, std::ranges::less{})}) {
+        Placement other = placed_in(values, order);
+        if (other.top < most_activation_bytes &&
+            saved(values, other, sram_bytes) > saved(values, best, sram_bytes))
+            best = std::move(other);
+    }
+    return best;
 }
 
 }  // namespace
@@ -167,16 +183,8 @@ void find_roots(Plan& plan) {
 
 Status place(Plan& plan, std::uint32_t sram_bytes) {
     const auto values = placed_values(plan);
-    Placement best = placed_in(values, by_size(values));
-    // A place in the SRAM is worth what it saves in the time for which nobody else has it.
-    if (sram_bytes != 0)
-        for (const auto& order :
-             {by_use(values, std::ranges::greater{}), by_use(values, std::less{})})
-            if (Placement other = placed_in(values, order);
-                saved(values, other, sram_bytes) > saved(values, best, sram_bytes))
-                best = std::move(other);
-    constexpr std::uint64_t most = std::uint64_t{1} << 31;
-    if (best.top >= most)
+    const Placement best = placed_for(values, sram_bytes);
+    if (best.top >= most_activation_bytes)
         return fail(
             Cause::unsupported,
             fmt::format("activations of {} bytes do not fit the chip's addresses", best.top),

@@ -230,6 +230,8 @@ void add_unproven(const Plan& plan, std::vector<UnprovenForm>& forms) {
         }
     }
     if (tasks > 1) forms.push_back({"tasks of int8 in a chain", plan.steps.size()});
+    if (plan.sram_bytes != 0)
+        forms.push_back({"activations in the chip's SRAM", plan.steps.size()});
     if (at_once) forms.push_back({"operators at once on several cores", plan.steps.size()});
 }
 

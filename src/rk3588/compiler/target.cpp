@@ -184,6 +184,9 @@ struct RefusalOf {
         if (o.axis != compiler::Axis::channels)
             return "it joins along another dimension than the channels";
         if (o.activation != Activation::none) return "it has an activation";
+        if (options.assume_planes)
+            return "what is written behind one of its parts would lie in the next (`assume` "
+                   "planes)";
         return refuse_parts(graph, node);
     }
     std::string operator()(const compiler::RowProduct&) const {

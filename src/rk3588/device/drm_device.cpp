@@ -97,7 +97,7 @@ class DrmOperator final : public graph::DeviceOperator {
     std::shared_ptr<const NpuProgram> program_;
     const graph::RunControl& control_;
     PooledBuffer commands_, constants_;
-    std::uint32_t activations_at_ = 0;  ///< where the commands look for them
+    std::uint32_t activations_at_ = 0;  ///< where the commands look for them; 0: nowhere
     std::vector<drm::SubmittedTask> tasks_;
     std::vector<Stage> stages_;
 };
@@ -122,9 +122,6 @@ Status DrmOperator::place() {
     const std::lock_guard lock(device_->mutex());
     const Artifact& a = program_->artifact;
     auto& pool = device_->pool();
-    if (device_->sram() == Sram::on && a.sram_bytes == 0)
-        return fail(Cause::bad_argument, "the program was not compiled for the chip's SRAM", {},
-                    "compile with `sram`, or run without sram=on");
     commands_ = REEF_TRY(pool.take(a.commands.size() * sizeof(std::uint64_t)));
     constants_ = REEF_TRY(pool.take(a.constants.view().size()));
     stages_ = stages_of(a);
@@ -141,8 +138,11 @@ Status DrmOperator::relocate(const drm::Buffer& activations) {
     const auto words = relocated(program_->artifact, base);
     REEF_CHECK(read_tasks(words));
     std::ranges::copy(std::as_bytes(std::span(words)), commands_.get().bytes.begin());
+    // Not before the NPU sees them, too.
+    activations_at_ = 0;
+    REEF_CHECK(device_->port().to_device(commands_.get()));
     activations_at_ = activations.address;
-    return device_->port().to_device(commands_.get());
+    return {};
 }
 
 Status DrmOperator::read_tasks(std::span<const std::uint64_t> words) {
@@ -189,9 +189,9 @@ Status DrmOperator::run(std::span<const MutableBytes> inputs,
     };
     for (std::size_t i = 0; i < inputs.size(); ++i)
         to_cube(a.inputs[i], inputs[i], place_of(a.inputs[i]));
-    REEF_CHECK(device_->port().to_device(memory));
+    REEF_CHECK(device_->port().to_device(memory, a.activation_bytes));
     for (const Stage& stage : stages_) REEF_CHECK(submit(stage, memory));
-    REEF_CHECK(device_->port().from_device(memory));
+    REEF_CHECK(device_->port().from_device(memory, a.activation_bytes));
     for (std::size_t i = 0; i < outputs.size(); ++i)
         from_cube(a.outputs[i], place_of(a.outputs[i]), outputs[i]);
     device_->count_run();

@@ -68,8 +68,7 @@ constexpr Assumption interpolations[] = {
 
 constexpr Assumption written_planes[] = {
     {"rk3588:sim", "left alone", ""},
-    {"rk3588:sim?planes=all", "written",
-     "none: programs that were compiled without room for them are not right there"}};
+    {"rk3588:sim?planes=all", "written", "compile with `assume` planes"}};
 
 /// A field that the compiler writes otherwise, in every task.
 struct Change {
@@ -103,9 +102,9 @@ struct Probe {
     Options options{};
     std::span<const Assumption> assumptions = as_simulated;
     std::span<const Change> changes{};
-    bool whole_atoms = false;   ///< the lanes behind the last channel are looked at, too
-    bool chained = false;       ///< the kernel's driver starts a chain
-    bool plane_behind = false;  ///< what the input has behind the output's plane is looked at, too
+    bool whole_atoms = false;         ///< the lanes behind the last channel are looked at, too
+    bool chained = false;             ///< the kernel's driver starts a chain
+    std::uint32_t planes_behind = 0;  ///< of the input, behind the output's, are looked at, too
 };
 
 std::vector<Probe> probes() {
@@ -128,6 +127,8 @@ std::vector<Probe> probes() {
         {"a bound above ReLU", {.activation = model::Activation::relu6, .out_scale = 0.03F}},
         {"dilation of depthwise convolutions", {.dilation = 2, .depthwise = true}},
         {"padding of 2", {.kernel = 5}},
+        {"padding of 6", {.kernel = 13}},
+        {"padding of 15", {.kernel = 31, .depthwise = true}},
         {"images that are no squares", {.height = 6, .width = 11}},
         {"3 channels in atoms of 16", {.channels = 3}, {.fold_images = false}},
         {"strips of an image beside each other in atoms of 16", {.height = 16, .channels = 3}},
@@ -173,7 +174,14 @@ std::vector<Probe> probes() {
          .layer = {.channels = 16, .out_channels = 16},
          .options = {.requant = Requant::exact},
          .assumptions = written_planes,
-         .plane_behind = true},
+         .planes_behind = 1},
+        {.question =
+             "planes behind results of a depthwise convolution of 16 channels, of which the "
+             "arrays make 64",
+         .layer = {.channels = 16, .depthwise = true},
+         .options = {.requant = Requant::exact},
+         .assumptions = written_planes,
+         .planes_behind = 3},
         {"averages as depthwise convolutions with one weight",
          {.height = 14, .width = 14, .elements = model::Op::average_pool_2d, .window = 7}},
         {"how the PPU rounds averages",
@@ -243,21 +251,22 @@ void show_lanes(Artifact& artifact, model::Subgraph& graph) {
     tensor.shape.back() = static_cast<std::int32_t>(out.channels);
 }
 
-/// The output, then a plane of the input that nothing reads, then the one that the task reads. What
-/// comes out are the first two.
-Status show_plane_behind(Artifact& artifact, model::Subgraph& graph) {
+/// The output, then planes of the input that nothing reads, then the one that the task reads. What
+/// comes out are all but the last.
+Status show_planes_behind(std::uint32_t count, Artifact& artifact, model::Subgraph& graph) {
     Cube &in = artifact.inputs[0], &out = artifact.outputs[0];
     const auto plane = static_cast<std::uint32_t>(out.surface_bytes());
     if (artifact.tasks.size() != 1 || in.atoms() != 1 || out.atoms() != 1 || in.fold ||
         in.surface_bytes() != plane)
         return fail(Cause::unsupported, "the probe's program is not one task of single planes");
-    const Change places[] = {{field_named("CNA_FEATURE_DATA_ADDR.FEATURE_BASE_ADDR"), 2 * plane},
-                             {field_named("DPU_DST_BASE_ADDR.DST_BASE_ADDR"), 0}};
+    const Change places[] = {
+        {field_named("CNA_FEATURE_DATA_ADDR.FEATURE_BASE_ADDR"), (1 + count) * plane},
+        {field_named("DPU_DST_BASE_ADDR.DST_BASE_ADDR"), 0}};
     for (const Change& each : places) REEF_CHECK(change(artifact, each));
     in.offset = plane;
     out.offset = 0;
-    in.channels = out.channels = 2 * spec::atom_bytes;
-    artifact.activation_bytes = 3 * plane;
+    in.channels = out.channels = (1 + count) * spec::atom_bytes;
+    artifact.activation_bytes = (2 + count) * plane;
     artifact.operators[0].inputs = {in};
     artifact.operators[0].output = out;
     for (const auto index : {graph.inputs[0], graph.outputs[0]})
@@ -268,12 +277,13 @@ Status show_plane_behind(Artifact& artifact, model::Subgraph& graph) {
 
 Result<model::Model> program_of(const Probe& probe, const Options& options) {
     auto program = REEF_TRY(compile(REEF_TRY(model_of(probe.layer)), options, {})).model;
-    if (probe.changes.empty() && !probe.whole_atoms && !probe.plane_behind) return program;
+    if (probe.changes.empty() && !probe.whole_atoms && probe.planes_behind == 0) return program;
     auto& graph = program.subgraphs[0];
     Artifact artifact = REEF_TRY(read_artifact(graph.operators[0].custom_options.view()));
     for (const Change& each : probe.changes) REEF_CHECK(change(artifact, each));
     if (probe.whole_atoms) show_lanes(artifact, graph);
-    if (probe.plane_behind) REEF_CHECK(show_plane_behind(artifact, graph));
+    if (probe.planes_behind != 0)
+        REEF_CHECK(show_planes_behind(probe.planes_behind, artifact, graph));
     graph.operators[0].custom_options = SharedBytes::copy_of(write_artifact(artifact));
     return program;
 }
@@ -297,11 +307,13 @@ Result<ProbeAnswer> ask(const Probe& probe, const std::string& device) {
         const auto simulated_bytes = REEF_TRY(outputs_on(one.simulator, program));
         const auto found = outputs_on(device, program);
         if (!found && is_no_answer(found.error())) return std::unexpected(found.error());
-        others += others.empty() ? "otherwise: " : "; ";
         if (!found) {
-            others += found.error().message();
+            // The same for each assumption.
+            const std::string why = found.error().message();
+            if (!others.contains(why)) others += (others.empty() ? "otherwise: " : "; ") + why;
             continue;
         }
+        others += others.empty() ? "otherwise: " : "; ";
         const std::size_t equal = equal_bytes(*found, simulated_bytes);
         if (equal == simulated_bytes.size()) {
             answer.answer = one.answer;

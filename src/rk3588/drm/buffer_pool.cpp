@@ -39,14 +39,11 @@ void BufferPool::forget(std::vector<Free>::iterator one) {
     free_.erase(one);
 }
 
-Result<PooledBuffer> BufferPool::take(std::uint64_t bytes, std::uint64_t sram) {
-    // SRAM is scarce: who asked for none gets none.
-    const auto found =
-        std::find_if(std::ranges::lower_bound(free_, bytes, {}, &Free::size), free_.end(),
-                     [&](const Free& one) { return one.buffer.sram == sram; });
+Result<PooledBuffer> BufferPool::take(std::uint64_t bytes) {
+    const auto found = std::ranges::lower_bound(free_, bytes, {}, &Free::size);
     Buffer taken;
     if (found == free_.end() || found->size() / 2 > whole_pages(bytes)) {
-        taken = REEF_TRY(port_.allocate(std::max<std::uint64_t>(bytes, 1), sram));
+        taken = REEF_TRY(port_.allocate(std::max<std::uint64_t>(bytes, 1)));
         ++count_;
     } else {
         taken = found->buffer;

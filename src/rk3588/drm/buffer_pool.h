@@ -39,8 +39,7 @@ class BufferPool {
 
     /// At least so many bytes, at most twice as many pages as they need; what they hold is
     /// anything.
-    /// `sram` of them, the first ones, are in the chip's SRAM. Errors: those of Port::allocate().
-    [[nodiscard]] Result<PooledBuffer> take(std::uint64_t bytes, std::uint64_t sram = 0);
+    [[nodiscard]] Result<PooledBuffer> take(std::uint64_t bytes);
     [[nodiscard]] std::size_t free_count() const { return free_.size(); }
     /// With those in use.
     [[nodiscard]] std::size_t buffer_count() const { return count_; }

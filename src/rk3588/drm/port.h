@@ -63,9 +63,16 @@ class Port {
     /// unsupported for SRAM where the driver gives none to anybody.
     [[nodiscard]] virtual Result<Buffer> allocate(std::uint64_t bytes, std::uint64_t sram = 0) = 0;
     virtual void release(const Buffer& buffer) = 0;
-    /// What this process wrote is the NPU's to read, and the other way round.
-    [[nodiscard]] virtual Status to_device(const Buffer& buffer) = 0;
-    [[nodiscard]] virtual Status from_device(const Buffer& buffer) = 0;
+    /// What this process wrote is the NPU's to read, and the other way round: of the first `bytes`,
+    /// or of more where the driver cannot tell them apart.
+    [[nodiscard]] virtual Status to_device(const Buffer& buffer, std::uint64_t bytes) = 0;
+    [[nodiscard]] virtual Status from_device(const Buffer& buffer, std::uint64_t bytes) = 0;
+    [[nodiscard]] Status to_device(const Buffer& buffer) {
+        return to_device(buffer, buffer.bytes.size());
+    }
+    [[nodiscard]] Status from_device(const Buffer& buffer) {
+        return from_device(buffer, buffer.bytes.size());
+    }
     /// Returns when all tasks have ended. Errors: timed_out and device_failed with the task, its
     /// registers and the interrupts that came, after which the NPU has been reset; unsupported for
     /// tasks that the driver does not wait for.

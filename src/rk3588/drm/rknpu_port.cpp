@@ -44,11 +44,11 @@ class RknpuPort final : public Port {
         // The node's close destroys what is left.
         (void)node_->raw_ioctl(destroy_request, &destroy);
     }
-    [[nodiscard]] Status to_device(const Buffer& buffer) override {
-        return sync(buffer, sync_to_device);
+    [[nodiscard]] Status to_device(const Buffer& buffer, std::uint64_t bytes) override {
+        return sync(buffer, bytes, sync_to_device);
     }
-    [[nodiscard]] Status from_device(const Buffer& buffer) override {
-        return sync(buffer, sync_from_device);
+    [[nodiscard]] Status from_device(const Buffer& buffer, std::uint64_t bytes) override {
+        return sync(buffer, bytes, sync_from_device);
     }
     [[nodiscard]] Status submit(const Submission& submission) override {
         // Which cores still have tasks is told from how many there are.
@@ -66,7 +66,8 @@ class RknpuPort final : public Port {
   private:
     [[nodiscard]] Result<Buffer> create(std::uint64_t bytes, std::uint32_t flags,
                                         std::uint64_t sram = 0);
-    [[nodiscard]] Status sync(const Buffer& buffer, std::uint32_t direction) const;
+    [[nodiscard]] Status sync(const Buffer& buffer, std::uint64_t bytes,
+                              std::uint32_t direction) const;
     [[nodiscard]] Status write_tasks(const Submission& submission);
     [[nodiscard]] Status write_task(std::size_t index, const SubmittedTask& task);
     /// The `most` tasks of every core from the core's `first` one on.
@@ -131,12 +132,12 @@ Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags, std::
     return buffer;
 }
 
-Status RknpuPort::sync(const Buffer& buffer, std::uint32_t direction) const {
+Status RknpuPort::sync(const Buffer& buffer, std::uint64_t bytes, std::uint32_t direction) const {
     MemSync sync{.flags = direction,
                  .reserved = 0,
                  .object = buffer.object,
                  .offset = 0,
-                 .size = buffer.bytes.size()};
+                 .size = std::min<std::uint64_t>(whole_pages(bytes), buffer.bytes.size())};
     return node_->ioctl(sync_request, &sync, "MEM_SYNC");
 }
 

@@ -31,11 +31,11 @@ class RocketPort final : public Port {
         node_->kernel().unmap(buffer.bytes);
         close(buffer.handle);
     }
-    [[nodiscard]] Status to_device(const Buffer& buffer) override {
+    [[nodiscard]] Status to_device(const Buffer& buffer, std::uint64_t) override {
         FiniBo fini{.handle = buffer.handle, .reserved = 0};
         return node_->ioctl(fini_request, &fini, "FINI_BO");
     }
-    [[nodiscard]] Status from_device(const Buffer& buffer) override {
+    [[nodiscard]] Status from_device(const Buffer& buffer, std::uint64_t) override {
         return wait(buffer, node_->kernel().nanoseconds() + kernel_gives_up_ns, "PREP_BO");
     }
     [[nodiscard]] Status submit(const Submission& submission) override;

@@ -22,8 +22,8 @@ class SimPort final : public Port {
         memory_.remove(buffer.address);
         objects_.remove_if([&](const Object& o) { return o.address == buffer.address; });
     }
-    [[nodiscard]] Status to_device(const Buffer&) override { return {}; }
-    [[nodiscard]] Status from_device(const Buffer&) override { return {}; }
+    [[nodiscard]] Status to_device(const Buffer&, std::uint64_t) override { return {}; }
+    [[nodiscard]] Status from_device(const Buffer&, std::uint64_t) override { return {}; }
     [[nodiscard]] Status submit(const Submission& submission) override;
 
   private:

@@ -31,14 +31,14 @@ std::int64_t sum_of(const RandomConvolution& c, Bytes input, std::int32_t y, std
             const std::int32_t iy = y * c.stride - c.top + ky * c.dilation;
             const std::int32_t ix = x * c.stride - c.left + kx * c.dilation;
             if (iy < 0 || iy >= c.height || ix < 0 || ix >= c.width) continue;
-            const std::int32_t first = c.depthwise ? out : 0;
-            const std::int32_t last = c.depthwise ? out + 1 : c.channels;
-            for (std::int32_t i = first; i < last; ++i) {
+            const std::int32_t first =
+                c.depthwise ? out : out / (c.out_channels / c.groups) * c.seen();
+            for (std::int32_t i = first; i < first + c.seen(); ++i) {
                 const auto at = static_cast<std::size_t>((iy * c.width + ix) * c.channels + i);
                 const std::int32_t tap = ky * c.kernel_w + kx;
                 const auto w = static_cast<std::size_t>(
                     c.depthwise ? tap * c.channels + out
-                                : (out * c.kernel_h * c.kernel_w + tap) * c.channels + i);
+                                : (out * c.kernel_h * c.kernel_w + tap) * c.seen() + i - first);
                 sum += std::int64_t{stored(input[at], c.is_unsigned) - c.input_zero} *
                        (c.weights[w] - c.weight_zero);
             }
@@ -57,6 +57,7 @@ void compare(const RandomConvolution& c, unsigned seed, Share& share) {
     const auto compiled = rk3588::compile(c.model, numbers, {});
     if (!compiled) {
         ++share.refused;
+        fmt::print("seed {}: {}\n", seed, compiled.error().message());
         ASSERT_EQ(compiled.error().cause, Cause::unsupported) << compiled.error().message();
         return;
     }

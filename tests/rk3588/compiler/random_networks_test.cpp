@@ -86,6 +86,40 @@ TEST(RandomNpuNetworks, OfSmallImagesAreTflitesWithinOne) {
     compare_networks(test::random_network_of_small_images, 60);
 }
 
+/// A chip that writes all planes that its arrays make needs room behind results, and nothing else.
+TEST(RandomNpuNetworks, WithRoomForPlanesBehindResultsTheyMayBeWritten) {
+    const auto* compiler = runtime::Registry::of_process().part<chip::Compiler>("rk3588");
+    const auto [first, count] = test::drawn_seeds(40);
+    std::size_t compared = 0, without_room = 0;
+    for (unsigned seed = first; seed < first + count; ++seed) {
+        SCOPED_TRACE(fmt::format("seed {}", seed));
+        const auto plain = test::random_network_of_small_images(seed);
+        const auto roomy = compiler->compile(plain, {.settings = {{"assume", "planes"}}});
+        if (!roomy) continue;
+        const auto outputs = [&](const model::Model& model, const char* device) {
+            auto session = runtime::Session::open(model, {.devices = {{device}}});
+            EXPECT_TRUE(session) << session.error().message();
+            std::vector<std::byte> all;
+            for (std::size_t i = 0; i < session->input_count(); ++i)
+                for (std::byte& b : session->input(i))
+                    b = static_cast<std::byte>(31 * seed + all.size() + i * 7);
+            if (!session->run()) return all;
+            for (std::size_t i = 0; i < session->output_count(); ++i)
+                all.insert(all.end(), session->output(i).begin(), session->output(i).end());
+            return all;
+        };
+        const auto want = outputs(roomy->model, "rk3588:sim");
+        ASSERT_FALSE(want.empty());
+        EXPECT_EQ(outputs(roomy->model, "rk3588:sim?planes=all"), want);
+        ++compared;
+        const auto tight = compiler->compile(plain, {});
+        ASSERT_TRUE(tight);
+        without_room += outputs(tight->model, "rk3588:sim?planes=all") != want ? 1 : 0;
+    }
+    EXPECT_GT(compared, count / 2);
+    EXPECT_GE(10 * without_room, compared);
+}
+
 /// A core's share of the rows whose windows lie in padding alone.
 TEST(RandomNpuNetworks, SharesOfPaddingAloneAreNoShares) {
     Counts counts;

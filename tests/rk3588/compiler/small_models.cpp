@@ -29,7 +29,7 @@ class Draw {
     std::mt19937 random_;
 };
 
-void draw_shape(Draw& draw, RandomConvolution& c, model::Padding& padding) {
+void draw_shape(Draw& draw, Draw& groups, RandomConvolution& c, model::Padding& padding) {
     c.depthwise = draw.between(0, 2) == 0;
     c.kernel_h = draw.one_of({1, 1, 2, 3, 3, 5, 7});
     c.kernel_w = draw.between(0, 9) < 7 ? c.kernel_h : draw.one_of({1, 2, 3, 5});
@@ -41,6 +41,11 @@ void draw_shape(Draw& draw, RandomConvolution& c, model::Padding& padding) {
         c.depthwise ? c.channels : draw.one_of({1, 2, 8, 17, 21, 32, 34, 48, 64, 100, 128});
     c.height = draw.between(1, 40);
     c.width = draw.between(1, 40);
+    if (!c.depthwise && groups.between(0, 4) == 0) {
+        c.groups = groups.one_of({2, 3, 4});
+        c.channels = (c.channels + c.groups - 1) / c.groups * c.groups;
+        c.out_channels = (c.out_channels + c.groups - 1) / c.groups * c.groups;
+    }
     const auto reach_h = (c.kernel_h - 1) * c.dilation + 1;
     const auto reach_w = (c.kernel_w - 1) * c.dilation + 1;
     const bool same = draw.between(0, 9) < 6 || reach_h > c.height || reach_w > c.width;
@@ -84,17 +89,17 @@ model::Options options_of(const RandomConvolution& c, model::Padding padding,
 namespace {
 
 RandomConvolution drawn_convolution(unsigned seed, bool by_channel, double powers) {
-    Draw draw(seed);
+    Draw draw(seed), groups(seed + 7777);
     RandomConvolution c;
     model::Padding padding{};
-    draw_shape(draw, c, padding);
+    draw_shape(draw, groups, c, padding);
     c.is_unsigned = !by_channel && draw.between(0, 1) == 0;
     const std::int32_t least = c.is_unsigned ? 0 : -128, most = least + 255;
     c.input_zero = draw.between(least, most);
     c.weight_zero = c.is_unsigned ? draw.between(least, most) : 0;
     c.output_zero = draw.between(least, most);
     const std::int32_t taps = c.kernel_h * c.kernel_w;
-    const std::int32_t fan_in = taps * (c.depthwise ? 1 : c.channels);
+    const std::int32_t fan_in = taps * c.seen();
     for (std::int32_t i = 0; i < fan_in * c.out_channels; ++i)
         c.weights.push_back(draw.between(c.is_unsigned ? 0 : -127, most));
     constexpr float in_scale = 0.02F, weight_scale = 0.01F;
@@ -127,7 +132,7 @@ RandomConvolution drawn_convolution(unsigned seed, bool by_channel, double power
                             model::per_tensor(in_scale, c.input_zero));
     const auto shape =
         c.depthwise ? std::vector<std::int32_t>{1, c.kernel_h, c.kernel_w, c.channels}
-                    : std::vector<std::int32_t>{c.out_channels, c.kernel_h, c.kernel_w, c.channels};
+                    : std::vector<std::int32_t>{c.out_channels, c.kernel_h, c.kernel_w, c.seen()};
     const auto weights =
         b.constant_bytes("weights", type, shape, bytes_of(c.weights),
                          by_channel ? model::per_channel(scales, c.depthwise ? 3 : 0)

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
+#include <thread>
 
 #include "reef/runtime/session.h"
 #include "reef_spec/rk3588_machine.h"
@@ -14,6 +16,7 @@
 #include "rk3588/device/drm_device.h"
 #include "rk3588/device/npu_program.h"
 #include "rk3588/drm/simulated_kernel.h"
+#include "rk3588/drm/uapi.h"
 #include "rk3588/stream/task_cubes.h"
 #include "rk3588/stream/task_work.h"
 #include "support/compiled_session.h"
@@ -111,28 +114,36 @@ TEST(Sram, TheCubesOfNetworksAreTheirTensors) {
         }
 }
 
-/// Bytes per inference to and from memory that the prototype's programs move, and eight tenths of
-/// which ours may.
-TEST(Sram, NetworksMoveAtMostEightTenthsToAndFromMemory) {
+/// Of the bytes per inference that the prototype's programs move, those that ours move to and from
+/// memory.
+TEST(Sram, NetworksMoveAThirdOrSoToAndFromMemory) {
     REEF_SHARED_OR_SKIP(shared);
-    constexpr std::pair<const char*, double> networks[] = {
-        {"mobilenet_v1_0.25_128_quant", 1.73e6},
-        {"mobilenet_v1_0.5_160_quant", 4.38e6},
-        {"tf2_mobilenet_v2_1.0_224_ptq", 18.8e6},
-        {"deeplabv3_mnv2_dm05_pascal_quant", 53.3e6},
-        {"posenet_mobilenet_v1_075_353_481_16_quant_decoder", 34.6e6},
+    struct Network {
+        const char* name;
+        double prototype, with_956, with_512, with_256;  ///< bytes; shares
     };
-    for (const auto& [name, without] : networks) {
-        const auto plain = network(shared, name);
-        Options options;
-        options.sram_bytes = all_sram;
-        std::uint64_t bytes = 0, sram = 0;
-        for (const auto& program : compiled_with(plain, options).programs)
-            for (const auto& op : program.operators) {
-                bytes += op.bytes.total();
-                sram += op.sram_bytes;
-            }
-        EXPECT_LE(static_cast<double>(bytes - sram), 0.41 * without) << name;
+    constexpr Network networks[] = {
+        {"mobilenet_v1_0.25_128_quant", 1.73e6, 0.31, 0.31, 0.31},
+        {"mobilenet_v1_0.5_160_quant", 4.38e6, 0.33, 0.33, 0.35},
+        {"tf2_mobilenet_v2_1.0_224_ptq", 18.8e6, 0.27, 0.42, 0.55},
+        {"deeplabv3_mnv2_dm05_pascal_quant", 53.3e6, 0.37, 0.55, 0.73},
+        {"posenet_mobilenet_v1_075_353_481_16_quant_decoder", 34.6e6, 0.36, 0.51, 0.72},
+    };
+    for (const Network& n : networks) {
+        const auto plain = network(shared, n.name);
+        for (const auto& [kib, most] : {std::pair{956U, n.with_956}, std::pair{512U, n.with_512},
+                                        std::pair{256U, n.with_256}}) {
+            Options options;
+            options.sram_bytes = kib * 1024;
+            std::uint64_t bytes = 0, sram = 0;
+            for (const auto& program : compiled_with(plain, options).programs)
+                for (const auto& op : program.operators) {
+                    bytes += op.bytes.total();
+                    sram += op.sram_bytes;
+                }
+            EXPECT_LE(static_cast<double>(bytes - sram), most * n.prototype)
+                << n.name << ' ' << kib;
+        }
     }
 }
 
@@ -199,6 +210,14 @@ class OnABoardWithSram : public testing::Test {
         auto port = drm::open_port(kernel, drm::KernelDriver::rknpu, {}, drm::Start::each_task);
         return make_drm_device("board", std::move(*port), sram);
     }
+    /// A board of its own.
+    runtime::Device& device_without() {
+        auto port = drm::open_port(std::make_shared<drm::SimulatedKernel>(
+                                       drm::SimulatedBoard{.driver = drm::KernelDriver::rknpu}),
+                                   drm::KernelDriver::rknpu, {}, drm::Start::each_task);
+        others_.push_back(make_drm_device("another board", std::move(*port), Sram::off));
+        return *others_.back();
+    }
     std::vector<std::byte> run(graph::DeviceOperator& op, const NpuProgram& program) const {
         std::vector<std::byte> in(program.artifact.inputs[0].elements(), std::byte{77});
         std::vector<std::byte> out(program.artifact.outputs[0].elements());
@@ -211,6 +230,7 @@ class OnABoardWithSram : public testing::Test {
     graph::RunControl control;
     std::shared_ptr<drm::SimulatedKernel> kernel = std::make_shared<drm::SimulatedKernel>(
         drm::SimulatedBoard{.driver = drm::KernelDriver::rknpu});
+    std::vector<std::shared_ptr<runtime::Device>> others_;
 };
 
 TEST_F(OnABoardWithSram, ProgramsShareTheirActivations) {
@@ -229,10 +249,11 @@ TEST_F(OnABoardWithSram, ProgramsShareTheirActivations) {
         ++seed;
     const auto large =
         program_of(compiled_with(test::random_convolution(seed, true).model, options).model);
+    const auto want = run(*device_without().load(large, control).value(), *large);
     const auto other = board->load(large, control).value();
-    const auto of_large = run(*other, *large);
+    EXPECT_EQ(run(*other, *large), want);
     EXPECT_EQ(run(*op, *small), before);
-    EXPECT_EQ(run(*other, *large), of_large);
+    EXPECT_EQ(run(*other, *large), want);
     EXPECT_LT(kernel->used_sram(), used + large->artifact.sram_bytes);
 }
 
@@ -257,12 +278,53 @@ TEST_F(OnABoardWithSram, TooLittleIsAnErrorAndOthersGoOn) {
     EXPECT_EQ(run(*op, *small), want);
 }
 
-TEST_F(OnABoardWithSram, ProgramsThatWereNotCompiledForItAreRefused) {
-    const auto refused = device(Sram::on)->load(program(1, 0), control);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().cause, Cause::bad_argument);
-    EXPECT_THAT(refused.error().message(), HasSubstr("not compiled for the chip's SRAM"));
+/// Neither the larger buffer nor the one that had to go for it.
+TEST_F(OnABoardWithSram, WhereNoBufferCanBeHadTheNextRunAsksAgain) {
+    const auto small = program(1, all_sram), large = program(20, all_sram);
+    const auto board = device(Sram::on);
+    const auto op = board->load(small, control).value();
+    const auto want = run(*op, *small);
+    // The commands and constants of the larger one fit what is there.
+    const std::size_t before = kernel->buffers();
+    kernel->board.failing_request = drm::rknpu::create_request;
+    kernel->board.failing_error = ENOMEM;
+    EXPECT_FALSE(board->load(large, control));
+    std::vector<std::byte> in(small->artifact.inputs[0].elements(), std::byte{77});
+    std::vector<std::byte> out(small->artifact.outputs[0].elements());
+    const MutableBytes input = in, output = out;
+    const auto failed = op->run({&input, 1}, {&output, 1});
+    if (kernel->buffers() < before) {
+        EXPECT_FALSE(failed);
+    }
+    kernel->board.failing_request = 0;
+    EXPECT_EQ(run(*op, *small), want);
+    const auto other = board->load(large, control).value();
+    EXPECT_EQ(run(*op, *small), want);
+}
+
+TEST_F(OnABoardWithSram, OtherProgramsRunInMemory) {
+    const auto plain = program(1, 0);
+    const auto board = device(Sram::on);
+    const auto op = board->load(plain, control).value();
+    EXPECT_EQ(run(*op, *plain), run(*device_without().load(plain, control).value(), *plain));
     EXPECT_EQ(kernel->used_sram(), 0U);
+}
+
+/// Programs of different sizes, whose activations are one buffer.
+TEST_F(OnABoardWithSram, ThreadsTakeTurns) {
+    const auto board = device(Sram::on);
+    const std::shared_ptr<const NpuProgram> programs[] = {program(1, all_sram),
+                                                          program(9, all_sram)};
+    std::vector<std::byte> want[2];
+    for (std::size_t i = 0; i < 2; ++i)
+        want[i] = run(*device_without().load(programs[i], control).value(), *programs[i]);
+    const auto work = [&](std::size_t which) {
+        const auto op = board->load(programs[which], control).value();
+        for (int i = 0; i < 20; ++i) EXPECT_EQ(run(*op, *programs[which]), want[which]);
+    };
+    std::thread other([&] { work(1); });
+    work(0);
+    other.join();
 }
 
 TEST(Sram, AProgramSaysWhatIsInItAndNoMoreThanThereIs) {

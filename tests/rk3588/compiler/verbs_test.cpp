@@ -241,10 +241,8 @@ TEST_F(NpuVerbs, ProgramsForTheSramSayWhatItSaves) {
     EXPECT_EQ(reef({"replay", recording, compiled}).exit_code, 0);
     EXPECT_EQ(reef({"bench", compiled, "--device", device, "--runs", "1"}).exit_code, 0);
     EXPECT_EQ(compile({"--sram", "57"}).exit_code, 2);
-    ASSERT_EQ(compile().exit_code, 0);
-    const auto other = reef({"bench", compiled, "--device", device, "--runs", "1"});
-    EXPECT_NE(other.exit_code, 0);
-    EXPECT_THAT(other.err, HasSubstr("without sram=on"));
+    // The probe's programs are compiled without.
+    EXPECT_EQ(reef({"doctor", "--device", device, "--probe", folder.file("probe")}).exit_code, 0);
 }
 
 TEST_F(NpuVerbs, ProbesOfAbsentBoardsEndAsMissing) {
@@ -265,7 +263,12 @@ TEST_F(NpuVerbs, OptionsOfOtherCompilersAreRefused) {
     EXPECT_EQ(compile({"--requant", "twice"}).exit_code, 2);
     EXPECT_EQ(compile({"--stream-parameters"}).exit_code, 2);
     ASSERT_EQ(compile().exit_code, 0);
-    EXPECT_EQ(reef({"compile", compiled, "--target", "rk3588"}).exit_code, 2);
+    for (const char* target : {"rk3588", "edgetpu"}) {
+        const auto again = reef({"compile", compiled, "--target", target});
+        EXPECT_EQ(again.exit_code, 2);
+        EXPECT_THAT(again.err, HasSubstr("reef-rk3588: the model is compiled already"));
+    }
+    EXPECT_EQ(compile({"--assume", "planes", "--cores", "2"}).exit_code, 2);
 }
 
 }  // namespace

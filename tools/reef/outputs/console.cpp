@@ -77,6 +77,7 @@ std::string in_flags(std::string message) {
         {"`assume`", "--assume"},
         {"`device`", "--device"},
         {"`require_npu`", "--require-npu"},
+        {"`sram`", "--sram"},
         {"`target`", "--target"}};
     for (const auto& [option, flag] : flags)
         for (auto at = message.find(option); at != std::string::npos; at = message.find(option, at))

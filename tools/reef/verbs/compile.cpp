@@ -64,6 +64,21 @@ Result<const chip::Compiler*> compiler_for(const std::string& target) {
         {}, fmt::format("targets are {}", fmt::join(families, ", ")));
 }
 
+/// Errors also: bad_argument for what a compiler made, whichever.
+Result<model::Model> load_plain(const std::string& path) {
+    auto model = REEF_TRY(model::load_tflite(path));
+    const auto drivers = runtime::Registry::of_process().drivers();
+    for (const model::Subgraph& graph : model.subgraphs)
+        for (std::size_t i = 0; i < graph.operators.size(); ++i)
+            for (const auto* driver : drivers)
+                if (driver->is_compiled(graph.operators[i]))
+                    return fail(
+                        Cause::bad_argument,
+                        fmt::format("the model is compiled already, for {}", driver->family()),
+                        path + ": " + model::place_of(graph, i), "compile the plain one");
+    return model;
+}
+
 bool is_small(const model::Model& model) {
     return model::cost_of(model, model.subgraphs.front()).macs <= small_model_macs;
 }
@@ -207,7 +222,7 @@ Result<std::vector<Piece>> models_together(const CompileVerbOptions& options,
         files.push_back(fmt::format("{}_{}.tflite", stem_of(path), compiler.family()));
     REEF_CHECK(check_several(options, files));
     std::vector<model::Model> plain;
-    for (const auto& path : options.models) plain.push_back(REEF_TRY(model::load_tflite(path)));
+    for (const auto& path : options.models) plain.push_back(REEF_TRY(load_plain(path)));
     auto done = REEF_TRY(compiler.compile_together(plain, options.settings));
     std::vector<Piece> pieces;
     for (std::size_t i = 0; i < done.size(); ++i)
@@ -224,7 +239,7 @@ Result<std::vector<Piece>> segments_of(const CompileVerbOptions& options,
         files.push_back(fmt::format("{}_segment_{}_of_{}_{}.tflite", stem_of(path), i,
                                     options.segments, compiler.family()));
     REEF_CHECK(check_several(options, files));
-    const auto plain = REEF_TRY(model::load_tflite(path));
+    const auto plain = REEF_TRY(load_plain(path));
     const auto cost = [&](const model::Model& part) -> Result<double> {
         const auto done = REEF_TRY(compiler.compile(part, options.settings));
         if (done.seconds > 0) return done.seconds;
@@ -335,7 +350,7 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
         REEF_CHECK(compile_report(Json{{"operators", Json::array()}}, options.report));
     const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
     REEF_CHECK(check_settings(*compiler, options.settings));
-    const auto plain = REEF_TRY(model::load_tflite(options.models.front()));
+    const auto plain = REEF_TRY(load_plain(options.models.front()));
     auto done =
         REEF_TRY(in_place(compiler->compile(plain, options.settings), options.models.front()));
     const auto bytes = REEF_TRY(in_place(model::tflite_file(done.model), options.out));
@@ -373,7 +388,7 @@ void add_settings(CLI::App& app, const std::shared_ptr<CompileVerbOptions>& opti
         for (const chip::CompilerSetting& setting : compiler->settings()) {
             const std::string flag = "--" + setting.name;
             const std::string text =
-                fmt::format("{} ({} only)", setting.sentence, compiler->family());
+                fmt::format("{} ({} only)", in_flags(setting.sentence), compiler->family());
             const auto keep = [options, name = setting.name](const std::string& value) {
                 auto& held = options->settings.settings[name];
                 held += (held.empty() ? "" : ",") + value;
