@@ -68,33 +68,74 @@ std::vector<std::int8_t> results_of(const ElementNumbers& n) {
     return out;
 }
 
-/// The chip's results that are others, counted up to `most`.
-std::size_t count_others(const ElementNumbers& n, const SumGains& g,
-                         const std::vector<std::int8_t>& wanted, std::size_t most) {
-    using enum ElementStep::Operation;
-    const Requantisation converter{.scale = g.converter.scale, .shift = g.converter.shift};
-    const Requantisation first{.scale = g.a, .shift = g.shift_a};
-    std::array<std::int64_t, values> of_b{};
-    for (std::int32_t b = 0; b < values; ++b)
-        of_b[static_cast<std::size_t>(b)] =
-            std::int64_t{b + least_value - n.b.zero} * (n.subtract ? -g.b : g.b);
-    const std::size_t each = n.operation == rescale ? 1 : values;
-    const bool relu = n.range.low > least_value;
-    std::size_t others = 0;
-    for (std::int32_t a = 0; a < values && others <= most; ++a) {
-        const std::int64_t of_a = converted(a + least_value - n.a.zero, first);
-        for (std::size_t b = 0; b < each; ++b) {
-            std::int64_t value = n.operation == rescale   ? of_a
-                                 : n.operation == product ? of_a * of_b[b]
-                                                          : of_a + of_b[b];
-            if (relu) value = std::max<std::int64_t>(value, 0);
-            const std::int64_t out = std::clamp<std::int64_t>(
-                converted(value, converter) + n.out.zero, least_value, n.range.high);
-            others += out != wanted[static_cast<std::size_t>(a) * each + b] ? 1 : 0;
-        }
+/// The chip's results for pairs of values.
+class Results {
+  public:
+    Results(const ElementNumbers& n, const SumGains& g)
+        : n_(n),
+          converter_{.scale = g.converter.scale, .shift = g.converter.shift},
+          first_{.scale = g.a, .shift = g.shift_a},
+          b_(n.subtract ? -g.b : g.b),
+          relu_(n.range.low > least_value) {}
+
+    /// Both from 0 on.
+    [[nodiscard]] std::int64_t of(std::int32_t a, std::int32_t b) const {
+        using enum ElementStep::Operation;
+        const std::int64_t of_a = converted(a + least_value - n_.a.zero, first_);
+        const std::int64_t of_b = std::int64_t{b + least_value - n_.b.zero} * b_;
+        std::int64_t value = n_.operation == rescale   ? of_a
+                             : n_.operation == product ? of_a * of_b
+                                                       : of_a + of_b;
+        if (relu_) value = std::max<std::int64_t>(value, 0);
+        return std::clamp<std::int64_t>(converted(value, converter_) + n_.out.zero, least_value,
+                                        n_.range.high);
     }
-    return others;
-}
+
+  private:
+    const ElementNumbers& n_;
+    Requantisation converter_, first_;
+    std::int32_t b_;
+    bool relu_;
+};
+
+/// How many of the chip's results are not TFLite's, for one choice of gains after the other.
+class Others {
+  public:
+    explicit Others(const ElementNumbers& numbers)
+        : n_(numbers),
+          wanted_(results_of(numbers)),
+          each_(numbers.operation == ElementStep::Operation::rescale ? 1 : values) {}
+
+    /// Counted up to `most`.
+    std::size_t count(const SumGains& gains, std::size_t most) {
+        const Results results(n_, gains);
+        // Pairs that other gains get wrong lie near a half, where these are likely to be wrong,
+        // too.
+        std::size_t others = 0;
+        for (const std::uint32_t pair : hard_)
+            if (is_other(results, pair) && ++others >= most) return others;
+        others = 0;
+        const auto pairs = static_cast<std::uint32_t>(wanted_.size());
+        for (std::uint32_t pair = 0; pair < pairs; ++pair) {
+            if (!is_other(results, pair)) continue;
+            if (hard_.size() < most_hard) hard_.push_back(pair);
+            if (++others >= most) break;
+        }
+        return others;
+    }
+
+  private:
+    static constexpr std::size_t most_hard = 1024;
+    [[nodiscard]] bool is_other(const Results& results, std::uint32_t pair) const {
+        return results.of(static_cast<std::int32_t>(pair) / each_,
+                          static_cast<std::int32_t>(pair) % each_) != wanted_[pair];
+    }
+
+    const ElementNumbers& n_;
+    std::vector<std::int8_t> wanted_;
+    std::int32_t each_;
+    std::vector<std::uint32_t> hard_;
+};
 
 /// Gains and their relative error.
 struct Candidate {
@@ -132,12 +173,10 @@ void add_two_roundings(double factor, std::vector<Candidate>& all) {
                 all.push_back({0, {gain, 0, {half_gain + more, scale_bits - exponent}, gain_bits}});
 }
 
-/// The nearest ones first.
-std::vector<Candidate> candidates_of(const ElementNumbers& n) {
+/// The nearest ones first, of gains so far apart.
+std::vector<Candidate> candidates_of(const ElementNumbers& n, std::int32_t step,
+                                     std::size_t tried) {
     using enum ElementStep::Operation;
-    constexpr std::int32_t step = 7;
-    // Products round once where TFLite rounds twice: no gain makes them all equal.
-    const std::size_t tried = n.operation == product ? 8 : 96;
     const double a = static_cast<double>(n.a.scale) / static_cast<double>(n.out.scale);
     const double b = static_cast<double>(n.b.scale) / static_cast<double>(n.out.scale);
     std::vector<Candidate> all;
@@ -157,20 +196,35 @@ std::vector<Candidate> candidates_of(const ElementNumbers& n) {
     return all;
 }
 
-}  // namespace
-
-std::optional<ElementGains> best_gains(const ElementNumbers& numbers) {
+/// Puts those with fewer other results than `best` in its place, until one has none.
+void try_each(Others& all, const std::vector<Candidate>& candidates,
+              std::optional<ElementGains>& best) {
     constexpr std::int32_t most_shift = 46;  // behind which a product is nothing but its sign
-    const auto wanted = results_of(numbers);
-    std::optional<ElementGains> best;
-    for (const Candidate& one : candidates_of(numbers)) {
+    for (const Candidate& one : candidates) {
+        if (best && best->other == 0) return;
         const auto& converter = one.gains.converter;
         if (converter.shift < 0 || converter.shift > most_shift) continue;
         const std::size_t most = best ? best->other : std::numeric_limits<std::size_t>::max();
-        const std::size_t others = count_others(numbers, one.gains, wanted, most);
-        if (best && others >= best->other) continue;
-        best = {one.gains, others};
-        if (others == 0) break;
+        const std::size_t others = all.count(one.gains, most);
+        if (!best || others < best->other) best = {one.gains, others};
+    }
+}
+
+}  // namespace
+
+std::optional<ElementGains> best_gains(const ElementNumbers& numbers) {
+    constexpr std::int32_t coarse = 7, fine = 1;
+    Others all(numbers);
+    std::optional<ElementGains> best;
+    if (numbers.operation == ElementStep::Operation::product) {
+        // Rounded once where TFLite rounds twice: no gain makes all equal.
+        try_each(all, candidates_of(numbers, coarse, 8), best);
+    } else {
+        try_each(all, candidates_of(numbers, coarse, 96), best);
+        // Of 65536 pairs a few, whose sums lie near a half: closer gains may be right.
+        constexpr std::size_t few = 64;
+        if (best && best->other != 0 && best->other < few)
+            try_each(all, candidates_of(numbers, fine, 1024), best);
     }
     if (best && numbers.subtract) best->gains.b = -best->gains.b;
     return best;
