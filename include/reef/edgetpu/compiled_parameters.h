@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,7 @@ class CompiledParameters {
     /// a bias where the program has no place for one.
     [[nodiscard]] Status set(const NamedArrays& arrays);
 
-    /// The compiled model with the blobs as they are now. A package whose blobs changed gets a new
-    /// caching token, or the runtime would keep the parameters that it cached before.
+    /// The compiled model with the blobs as they are now, by with_packages().
     [[nodiscard]] Result<model::Model> model() const;
 
   private:
@@ -74,7 +74,13 @@ class CompiledParameters {
     Placement placement_;
 };
 
-/// A caching token for a package's parameters: other parameters, other token.
-[[nodiscard]] std::uint64_t parameter_token(const Package& package);
+/// The model with other packages, one for each of its compiled operators. A package that changed
+/// gets a new caching token, or the runtime would keep the parameters that it cached before; so do
+/// those that had its token, whose parameters lie beside it. The token is `token`, or follows from
+/// the parameters of all of them. Errors: those of replace_package().
+[[nodiscard]] Result<model::Model> with_packages(model::Model model,
+                                                 const std::vector<CompiledOperator>& operators,
+                                                 std::vector<Package> packages,
+                                                 std::optional<std::uint64_t> token = {});
 
 }  // namespace reef::edgetpu

@@ -266,10 +266,12 @@ class Placer {
                     break;
                 case PartKind::factor:
                 case PartKind::subtrahend:
-                    all.push_back({i, {}});
+                    // As a layer it has bytes that are no numbers, which are not looked at here.
+                    if (parts_[i].layout.size_bytes == 0) all.push_back({i, {}});
                     break;
                 case PartKind::softmax_table:
                 case PartKind::selection:
+                case PartKind::ones:
                 case PartKind::multipliers:
                 case PartKind::fill:
                     break;

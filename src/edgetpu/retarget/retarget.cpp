@@ -47,9 +47,11 @@ class Retargeting {
         find_roles();
         REEF_CHECK(check_unmodelled());
         choices_ = REEF_TRY(numbers_->match(roles(), unmodelled_));
-        for (std::size_t i = 0; i < template_.operators().size(); ++i) {
-            REEF_CHECK(in_place(replace_in(i), template_.operators()[i].place));
-        }
+        std::vector<Package> packages;
+        for (std::size_t i = 0; i < template_.operators().size(); ++i)
+            packages.push_back(REEF_TRY(in_place(package_of(i), template_.operators()[i].place)));
+        result_.model = REEF_TRY(with_packages(std::move(result_.model), template_.operators(),
+                                               std::move(packages), options_.token));
         replace_tensors();
         return std::move(result_);
     }
@@ -227,9 +229,8 @@ class Retargeting {
         to_ = requantisations(target_, template_.on_chip(), target_parts_);
     }
 
-    Status replace_in(std::size_t index) {
+    Result<Package> package_of(std::size_t index) {
         Package package = template_.operators()[index].package;
-        const Package before = package;
         for (const CompiledParameters::Blob& blob : template_.blobs()) {
             Executable& executable = package.executables[blob.executable];
             if (blob.op == index && !equal_bytes(executable.parameters.view(), blob.bytes)) {
@@ -245,14 +246,7 @@ class Retargeting {
             }
             REEF_CHECK(in_place(replace_layers(package.executables[i]), place));
         }
-        if (package == before) return {};
-        const std::uint64_t token = options_.token.value_or(parameter_token(package));
-        for (Executable& executable : package.executables) {
-            executable.parameter_caching_token = token;
-        }
-        const CompiledOperator& place = template_.operators()[index];
-        return replace_package(result_.model.subgraphs[place.subgraph].operators[place.index],
-                               package);
+        return package;
     }
 
     Status replace_instructions(std::size_t op, std::size_t executable, std::size_t bitstream,
