@@ -42,6 +42,11 @@ class CompiledParameters {
     [[nodiscard]] const std::vector<CompiledOperator>& operators() const { return operators_; }
     [[nodiscard]] const std::vector<bool>& on_chip() const { return on_chip_; }
     [[nodiscard]] const std::vector<ParameterPart>& parts() const { return parts_; }
+    /// All forms that a part may have, by its index: which of them it has, its bytes told, if they
+    /// are the plain model's.
+    [[nodiscard]] const std::vector<std::vector<ParameterPart>>& forms() const { return forms_; }
+    /// Reef's own compiler made the programs.
+    [[nodiscard]] bool is_own() const { return own_; }
     [[nodiscard]] const std::vector<Blob>& blobs() const { return blobs_; }
     [[nodiscard]] const Placement& placement() const { return placement_; }
     /// The bytes of a placed part.
@@ -64,12 +69,16 @@ class CompiledParameters {
 
   private:
     CompiledParameters() = default;
+    /// Nothing but the row by which a program of Reef's keeps the chip's memory.
+    [[nodiscard]] bool is_anchor_of_own(std::size_t blob) const;
 
     model::Model plain_;
     model::Model compiled_;
     std::vector<CompiledOperator> operators_;
     std::vector<bool> on_chip_;
     std::vector<ParameterPart> parts_;
+    std::vector<std::vector<ParameterPart>> forms_;
+    bool own_ = false;
     std::vector<Blob> blobs_;
     Placement placement_;
 };

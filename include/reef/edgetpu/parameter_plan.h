@@ -110,6 +110,12 @@ struct ParameterPart {
     /// Of a selection: the input channel of each output channel, or no_source.
     std::vector<std::uint32_t> sources = {};
 
+    /// Whether instructions compute an operator with its rows, as they do with a layer's: so Reef's
+    /// compiler has constants.
+    [[nodiscard]] bool is_layer() const {
+        return kind == PartKind::layer || (kind != PartKind::selection && layout.size_bytes != 0);
+    }
+
     // Of a layer, in the plain model.
     [[nodiscard]] std::uint32_t out_channels() const {
         return form.as_is() ? layout.shape.out_channels : form.channels;

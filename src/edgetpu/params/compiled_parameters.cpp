@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <span>
 
@@ -311,7 +312,7 @@ Status take_forms_that_are_there(const Model& plain, std::vector<ParameterPart>&
 }
 
 /// Whether a program is of Reef's compiler.
-bool is_own(const std::vector<CompiledOperator>& operators) {
+bool made_by_reef(const std::vector<CompiledOperator>& operators) {
     return std::ranges::any_of(operators, [](const CompiledOperator& op) {
         return op.package.compiler_version == own_compiler_version;
     });
@@ -330,22 +331,34 @@ Result<PartForms> forms_of(const Model& plain, const std::vector<bool>& on_chip,
 }
 
 /// Reef's compiler does without zeros and ones where channels begin at words, or operators are put
-/// together.
-void leave_out_own_constants(const std::vector<ParameterPart>& parts, Placement& placement) {
-    std::erase_if(placement.missing, [&](std::size_t part) {
+/// together: those that are not there are no parts.
+void leave_out_own_constants(std::vector<ParameterPart>& parts, PartForms& forms,
+                             Placement& placement) {
+    const auto may_lack = [&](std::size_t part) {
         return parts[part].kind == PartKind::selection || parts[part].kind == PartKind::ones;
-    });
+    };
+    std::vector<std::size_t> left_out;
+    std::ranges::copy_if(placement.missing, std::back_inserter(left_out), may_lack);
+    std::erase_if(placement.missing, may_lack);
+    const auto fewer = [&](std::size_t& part) {
+        part -=
+            static_cast<std::size_t>(std::ranges::lower_bound(left_out, part) - left_out.begin());
+    };
+    for (PlacedPart& placed : placement.placed) fewer(placed.part);
+    std::ranges::for_each(placement.missing, fewer);
+    for (std::size_t i = left_out.size(); i-- > 0;) {
+        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(left_out[i]));
+        forms.erase(forms.begin() + static_cast<std::ptrdiff_t>(left_out[i]));
+    }
 }
 
 /// A program of Reef's that keeps no parameters on the chip has a row of zeros there, by which the
 /// memory is its own.
-void explain_anchor(const Executable& executable, std::size_t blob, Placement& placement) {
+bool is_anchor(const Executable& executable) {
     const Bytes bytes = executable.parameters.view();
-    const BlobRange all{blob, 0, bytes.size()};
-    if (executable.type != ExecutableType::parameter_caching || bytes.size() != spec::row_bytes ||
-        std::ranges::any_of(bytes, [](std::byte b) { return b != std::byte{0}; }))
-        return;
-    if (std::erase(placement.unexplained, all) > 0) placement.alignment.push_back(all);
+    return executable.type == ExecutableType::parameter_caching &&
+           bytes.size() == spec::row_bytes &&
+           std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
 /// Whether a program computes exponentials on the scalar core: its softmax needs no table.
@@ -386,9 +399,9 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
     }
     opened.operators_ = REEF_TRY(packages_of(compiled));
     opened.on_chip_ = REEF_TRY(operators_on_chip(plain, compiled));
-    const bool own = is_own(opened.operators_);
-    const PartForms forms = REEF_TRY(forms_of(plain, opened.on_chip_, own));
-    for (const auto& of_part : forms) opened.parts_.push_back(of_part.front());
+    opened.own_ = made_by_reef(opened.operators_);
+    opened.forms_ = REEF_TRY(forms_of(plain, opened.on_chip_, opened.own_));
+    for (const auto& of_part : opened.forms_) opened.parts_.push_back(of_part.front());
     std::vector<Bytes> views;
     for (std::size_t op = 0; op < opened.operators_.size(); ++op) {
         const CompiledOperator& one = opened.operators_[op];
@@ -403,14 +416,14 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
                                      {bytes.begin(), bytes.end()}});
         }
     }
-    REEF_CHECK(take_forms_that_are_there(plain, opened.parts_, forms, views));
+    REEF_CHECK(take_forms_that_are_there(plain, opened.parts_, opened.forms_, views));
     opened.placement_ = REEF_TRY(place_parts(plain, opened.parts_, views, search));
-    if (own) {
-        leave_out_own_constants(opened.parts_, opened.placement_);
+    if (opened.own_) {
+        leave_out_own_constants(opened.parts_, opened.forms_, opened.placement_);
         for (std::size_t i = 0; i < opened.blobs_.size(); ++i) {
-            const Blob& blob = opened.blobs_[i];
-            explain_anchor(opened.operators_[blob.op].package.executables[blob.executable], i,
-                           opened.placement_);
+            const BlobRange all{i, 0, opened.blobs_[i].bytes.size()};
+            if (opened.is_anchor_of_own(i) && std::erase(opened.placement_.unexplained, all) > 0)
+                opened.placement_.alignment.push_back(all);
         }
     }
     REEF_CHECK(leave_out_tables(opened.operators_, opened.parts_, opened.placement_));
@@ -419,11 +432,17 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
     return opened;
 }
 
+bool CompiledParameters::is_anchor_of_own(std::size_t blob) const {
+    const Blob& one = blobs_[blob];
+    return own_ && is_anchor(operators_[one.op].package.executables[one.executable]);
+}
+
 Result<CompiledParameters> CompiledParameters::placed_as(std::vector<ParameterPart> parts,
                                                          const std::vector<PartHint>& hints) const {
     std::vector<Bytes> views;
     views.reserve(blobs_.size());
-    for (const Blob& blob : blobs_) views.emplace_back(blob.bytes);
+    for (std::size_t i = 0; i < blobs_.size(); ++i)
+        views.push_back(is_anchor_of_own(i) ? Bytes{} : Bytes(blobs_[i].bytes));
     CompiledParameters placed = *this;
     placed.placement_ = REEF_TRY(place_by_hints(plain_, parts, hints, views));
     placed.parts_ = std::move(parts);

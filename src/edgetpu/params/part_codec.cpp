@@ -273,9 +273,43 @@ Result<std::vector<FixedByte>> fixed_bytes(const Model& plain, const ParameterPa
     return some;
 }
 
+namespace {
+
+/// Of a constant as Reef's compiler stores it: everything but its numbers is as it must be.
+bool has_structure_of_constant(const Model& plain, const ParameterPart& part, Bytes blob,
+                               std::optional<std::int32_t> weight_zero) {
+    const Tensor& constant = tensor_of(plain, part.weights);
+    const LayerVectors& vectors = part.layout.vectors;
+    const bool as_weights = part.kind == PartKind::factor;
+    const WeightType type = as_weights ? weight_type(constant) : WeightType::int8;
+    std::vector<std::byte> weights(part.count);
+    std::vector<std::int32_t> biases(part.count);
+    std::vector<float> multipliers(vectors.multipliers ? part.count : 0);
+    std::vector<std::int32_t> zero_points(vectors.zero_points ? part.count : 0);
+    if (!decode_layer(part.layout, blob, {type, weights, biases, multipliers, zero_points}))
+        return false;
+    const std::byte all = as_weights ? weights.front() : std::byte{1};
+    const bool has_others = std::ranges::any_of(weights, [&](std::byte w) { return w != all; });
+    const bool adds = std::ranges::any_of(biases, [](std::int32_t b) { return b != 0; });
+    if (has_others || (adds && part.kind != PartKind::subtrahend)) return false;
+    std::int32_t zero = 0;
+    if (as_weights)
+        zero = weight_zero ? *weight_zero - (type == WeightType::int8 ? 128 : 0)
+                           : zero_point(constant);
+    std::vector<std::byte> again(part.size_bytes);
+    return encode_layer(part.layout, {type, weights, zero, biases, multipliers}, again) &&
+           equal_bytes(again, blob);
+}
+
+}  // namespace
+
 bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob,
                       std::optional<std::int32_t> weight_zero) {
     if (blob.size() != part.size_bytes) return false;
+    const bool of_constant = part.kind == PartKind::factor || part.kind == PartKind::subtrahend ||
+                             part.kind == PartKind::multipliers;
+    if (of_constant && part.layout.size_bytes != 0)
+        return has_structure_of_constant(plain, part, blob, weight_zero);
     if (part.kind == PartKind::factor || part.kind == PartKind::subtrahend) return true;
     std::vector<std::byte> again(part.size_bytes);
     if (part.kind == PartKind::softmax_table && weight_zero) {

@@ -266,8 +266,7 @@ class Placer {
                     break;
                 case PartKind::factor:
                 case PartKind::subtrahend:
-                    // As a layer it has bytes that are no numbers, which are not looked at here.
-                    if (parts_[i].layout.size_bytes == 0) all.push_back({i, {}});
+                    all.push_back({i, {}});
                     break;
                 case PartKind::softmax_table:
                 case PartKind::selection:

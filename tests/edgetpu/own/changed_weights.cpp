@@ -57,16 +57,6 @@ void replace(Model& plain, const std::string& name, const Array& array) {
     }
 }
 
-/// The program computes the plain model with the same numbers.
-void expect_computes(const Model& plain, const Model& compiled, unsigned seed) {
-    auto sessions = open_compared(plain, compiled);
-    ASSERT_TRUE(sessions) << sessions.error().message();
-    draw_inputs(sessions->chip, sessions->cpu, seed);
-    ASSERT_TRUE(sessions->cpu.run());
-    ASSERT_TRUE(sessions->chip.run());
-    expect_equal_compiled_tensors(sessions->chip, sessions->cpu);
-}
-
 /// A TRANSPOSE_CONV may have some: of two rows of taps at a stride of two where the result has one
 /// row, say. They are not stored.
 bool has_taps_of_no_result(const Model& plain, const std::string& name) {
@@ -78,6 +68,15 @@ bool has_taps_of_no_result(const Model& plain, const std::string& name) {
 }
 
 }  // namespace
+
+void expect_computes(const Model& plain, const Model& compiled, unsigned seed) {
+    auto sessions = open_compared(plain, compiled);
+    ASSERT_TRUE(sessions) << sessions.error().message();
+    draw_inputs(sessions->chip, sessions->cpu, seed);
+    ASSERT_TRUE(sessions->cpu.run());
+    ASSERT_TRUE(sessions->chip.run());
+    expect_equal_compiled_tensors(sessions->chip, sessions->cpu);
+}
 
 ChangedWeights expect_weights_are_replaced(const Model& plain, const Model& compiled, unsigned seed,
                                            std::size_t most) {

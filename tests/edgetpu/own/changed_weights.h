@@ -20,4 +20,7 @@ struct ChangedWeights {
 ChangedWeights expect_weights_are_replaced(const model::Model& plain, const model::Model& compiled,
                                            unsigned seed, std::size_t most);
 
+/// On a drawn picture, the program gives the bytes of the plain model in the chip's arithmetic.
+void expect_computes(const model::Model& plain, const model::Model& compiled, unsigned seed);
+
 }  // namespace reef::test

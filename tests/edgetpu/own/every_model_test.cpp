@@ -7,8 +7,10 @@
 #include <filesystem>
 
 #include "changed_weights.h"
+#include "edgetpu/retarget/other_numbers.h"
 #include "reef/chip/disassembler.h"
 #include "reef/chip/inspector.h"
+#include "reef/chip/retargeter.h"
 #include "reef/chip/traffic.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/package.h"
@@ -24,6 +26,8 @@ namespace {
 struct PlainFile {
     std::string name;
     std::size_t tensors = 0;  ///< whose weights are replaced alone
+    /// The program alone says where each operator's numbers are.
+    bool readable_alone = true;
 };
 
 void PrintTo(const PlainFile& file, std::ostream* out) {
@@ -113,6 +117,29 @@ TEST_P(OwnFile, IsRecordedAndReplayed) {
     EXPECT_FALSE((*read)->replay(runs(4)).value().as_recorded);
 }
 
+class RetargetedOwnFile : public OwnFile {};
+
+TEST_P(RetargetedOwnFile, ComputesTheOtherModel) {
+    for (const test::Change change : {test::Change::all, test::Change::slight}) {
+        SCOPED_TRACE(change == test::Change::all ? "all numbers" : "slight changes");
+        const auto target = test::with_other_numbers(plain_, 1, change);
+        for (const bool with_source : {true, false}) {
+            SCOPED_TRACE(with_source ? "with the source" : "without the source");
+            const auto result =
+                part<chip::Retargeter>().retarget({.compiled = compiled_,
+                                                   .target = target,
+                                                   .source = with_source ? &plain_ : nullptr});
+            if (!with_source && !GetParam().readable_alone) {
+                ASSERT_FALSE(result);
+                EXPECT_EQ(result.error().cause, Cause::unsupported);
+                continue;
+            }
+            ASSERT_TRUE(result) << result.error().message();
+            test::expect_computes(target, result->model, 5);
+        }
+    }
+}
+
 constexpr std::size_t every_tensor = 1000;
 
 INSTANTIATE_TEST_SUITE_P(
@@ -156,6 +183,39 @@ INSTANTIATE_TEST_SUITE_P(
         PlainFile{"edgetpu/wild/mot__yolov8n_full_integer_quant", 0},
         PlainFile{"edgetpu/wild/mot__yolov10n_full_integer_quant", 0},
         PlainFile{"edgetpu/wild/lite640__yolov8n_full_integer_quant", 0}),
+    name_of_file);
+
+INSTANTIATE_TEST_SUITE_P(Templates, RetargetedOwnFile,
+                         testing::Values(PlainFile{"edgetpu/templates/bright_16x16"},
+                                         PlainFile{"edgetpu/templates/bright_64x64"},
+                                         PlainFile{"edgetpu/templates/color_green_64x64"},
+                                         PlainFile{"edgetpu/templates/color_red_64x64"},
+                                         PlainFile{"edgetpu/templates/color_white_64x64"},
+                                         PlainFile{"edgetpu/templates/dense_256"},
+                                         PlainFile{"edgetpu/templates/dense_1024"},
+                                         PlainFile{"edgetpu/templates/gabor_64x64_7k_4o_2s"},
+                                         PlainFile{"edgetpu/templates/gabor_64x64_p4"},
+                                         PlainFile{"edgetpu/templates/looming_64x64_3x3"}),
+                         name_of_file);
+
+INSTANTIATE_TEST_SUITE_P(Models, RetargetedOwnFile,
+                         testing::Values(PlainFile{.name = "models/keras_lstm_mnist_ptq",
+                                                   .readable_alone = false},
+                                         PlainFile{"models/split_concat"},
+                                         PlainFile{"models/mobilenet_v1_0.25_128_quant"},
+                                         PlainFile{"models/mobilenet_v1_0.5_160_quant"},
+                                         PlainFile{"models/tf2_mobilenet_v2_1.0_224_ptq"},
+                                         PlainFile{"models/deeplabv3_mnv2_dm05_pascal_quant"},
+                                         PlainFile{"models/movenet_single_pose_lightning_ptq"}),
+                         name_of_file);
+
+INSTANTIATE_TEST_SUITE_P(
+    Wild, RetargetedOwnFile,
+    testing::Values(PlainFile{"edgetpu/wild/libredge__gabor_128x128_p4"},
+                    PlainFile{"edgetpu/wild/tcn__quantized_model"},
+                    PlainFile{.name = "edgetpu/wild/facemesh__face_landmark_192_full_integer_quant",
+                              .readable_alone = false},
+                    PlainFile{"edgetpu/wild/mot__yolov8n_full_integer_quant"}),
     name_of_file);
 
 }  // namespace
