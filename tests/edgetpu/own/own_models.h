@@ -14,7 +14,7 @@ struct OwnModel {
     model::Model compiled;
 };
 
-/// The networks of apps/ and seven of convolutions, sums and dense layers, all small; made once.
+/// The networks of apps/ and nine of convolutions, sums and dense layers, all small; made once.
 /// Tensors of "skipping" lie in the host's memory in between. The
 /// last has two programs, with an operator of the CPU between them.
 [[nodiscard]] const std::vector<OwnModel>& own_models();
