@@ -198,20 +198,25 @@ INSTANTIATE_TEST_SUITE_P(Templates, RetargetedOwnFile,
                                          PlainFile{"edgetpu/templates/looming_64x64_3x3"}),
                          name_of_file);
 
-INSTANTIATE_TEST_SUITE_P(Models, RetargetedOwnFile,
-                         testing::Values(PlainFile{.name = "models/keras_lstm_mnist_ptq",
-                                                   .readable_alone = false},
-                                         PlainFile{"models/split_concat"},
-                                         PlainFile{"models/mobilenet_v1_0.25_128_quant"},
-                                         PlainFile{"models/mobilenet_v1_0.5_160_quant"},
-                                         PlainFile{"models/tf2_mobilenet_v2_1.0_224_ptq"},
-                                         PlainFile{"models/deeplabv3_mnv2_dm05_pascal_quant"},
-                                         PlainFile{"models/movenet_single_pose_lightning_ptq"}),
-                         name_of_file);
+INSTANTIATE_TEST_SUITE_P(
+    Models, RetargetedOwnFile,
+    testing::Values(PlainFile{.name = "models/keras_lstm_mnist_ptq", .readable_alone = false},
+                    PlainFile{"models/split_concat"},
+                    PlainFile{"models/mobilenet_v1_0.25_128_quant"},
+                    PlainFile{"models/mobilenet_v1_0.5_160_quant"},
+                    PlainFile{"models/tf2_mobilenet_v2_1.0_224_ptq"},
+                    PlainFile{"models/deeplabv3_mnv2_dm05_pascal_quant"},
+                    PlainFile{"models/movenet_single_pose_lightning_ptq"},
+                    PlainFile{"models/posenet_mobilenet_v1_075_353_481_16_quant_decoder"}),
+    name_of_file);
 
 INSTANTIATE_TEST_SUITE_P(
     Wild, RetargetedOwnFile,
-    testing::Values(PlainFile{"edgetpu/wild/libredge__gabor_128x128_p4"},
+    testing::Values(PlainFile{"edgetpu/wild/libredge__gabor_128x128_7k_4o_2s"},
+                    PlainFile{"edgetpu/wild/libredge__gabor_128x128_p4"},
+                    PlainFile{"edgetpu/wild/rt10__mobilenet_v1_0.25_128_quant"},
+                    PlainFile{"edgetpu/wild/rt10__mobilenet_v1_1.0_224_quant_embedding_extractor"},
+                    PlainFile{"edgetpu/wild/micro__posenet_mobilenet_v1_075_353_481_quant_decoder"},
                     PlainFile{"edgetpu/wild/tcn__quantized_model"},
                     PlainFile{.name = "edgetpu/wild/facemesh__face_landmark_192_full_integer_quant",
                               .readable_alone = false},
