@@ -133,7 +133,7 @@ class OwnPlanner {
         form.kernel_w = form.stored_w = static_cast<std::uint32_t>(shape[2]);
         form.in_channels = in_channels;
         const auto own = static_cast<std::uint32_t>(shape[3]);
-        if (own == 0 || in_channels % own != 0) return {};
+        if (own == 0 || in_channels == 0 || in_channels % own != 0) return {};
         form.groups = in_channels / own;
         if (form.channels % form.groups != 0) return {};
         const auto vectors = REEF_TRY(vectors_of(op, 1, form.channels));

@@ -78,6 +78,29 @@ void expect_computes(const Model& plain, const Model& compiled, unsigned seed) {
     expect_equal_compiled_tensors(sessions->chip, sessions->cpu);
 }
 
+namespace {
+
+/// Arrays that are set give the program of the other model, which has them, too, and are got again
+/// with it.
+void expect_replaced(chip::Parameters& parameters, const NamedArrays& arrays, const Model& other,
+                     unsigned seed) {
+    const auto set = parameters.set(arrays);
+    ASSERT_TRUE(set) << set.error().message();
+    const Model changed = parameters.model().value();
+    expect_computes(other, changed, seed);
+    const auto again = reader().open(other, changed);
+    ASSERT_TRUE(again) << again.error().message();
+    expect_explained((*again)->account());
+    const auto read = (*again)->get();
+    ASSERT_TRUE(read) << read.error().message();
+    for (const auto& array : arrays) {
+        if (has_taps_of_no_result(other, array.first)) continue;
+        EXPECT_NE(std::ranges::find(*read, array), read->end()) << array.first;
+    }
+}
+
+}  // namespace
+
 ChangedWeights expect_weights_are_replaced(const Model& plain, const Model& compiled, unsigned seed,
                                            std::size_t most) {
     ChangedWeights done;
@@ -100,38 +123,15 @@ ChangedWeights expect_weights_are_replaced(const Model& plain, const Model& comp
             others.emplace_back(name, other_numbers(array, random));
     std::ranges::shuffle(others, random);
     Model all = plain;
-    for (std::size_t i = 0; i < others.size(); ++i) {
-        const auto& [name, array] = others[i];
-        replace(all, name, array);
-        if (i >= most) continue;
+    for (const auto& [name, array] : others) replace(all, name, array);
+    for (; done.changed < std::min(most, others.size()); ++done.changed) {
+        const auto& [name, array] = others[done.changed];
         SCOPED_TRACE(name);
         Model one = plain;
         replace(one, name, array);
-        auto fresh = reader().open(plain, compiled);
-        const auto set = (*fresh)->set({others[i]});
-        EXPECT_TRUE(set) << set.error().message();
-        const Model changed = (*fresh)->model().value();
-        expect_computes(one, changed, seed);
-        const auto again = reader().open(one, changed);
-        EXPECT_TRUE(again) << again.error().message();
-        if (again) expect_explained((*again)->account());
-        ++done.changed;
+        expect_replaced(*reader().open(plain, compiled).value(), {others[done.changed]}, one, seed);
     }
-    if (others.empty()) return done;
-    const auto set = (*opened)->set(others);
-    EXPECT_TRUE(set) << set.error().message();
-    const Model changed = (*opened)->model().value();
-    expect_computes(all, changed, seed + 1);
-    const auto again = reader().open(all, changed);
-    EXPECT_TRUE(again) << again.error().message();
-    if (!again) return done;
-    expect_explained((*again)->account());
-    const auto read = (*again)->get();
-    EXPECT_TRUE(read) << read.error().message();
-    for (const auto& other : others) {
-        if (has_taps_of_no_result(plain, other.first)) continue;
-        EXPECT_NE(std::ranges::find(*read, other), read->end()) << other.first;
-    }
+    if (!others.empty()) expect_replaced(**opened, others, all, seed + 1);
     return done;
 }
 
