@@ -247,4 +247,19 @@ const std::vector<OwnModel>& own_models() {
     return models;
 }
 
+chip::CompileOptions options_in_turn(unsigned seed) {
+    switch (seed % 5) {
+        case 1:
+            return {.stream_parameters = true};
+        case 2:
+            return {.most_programs = 4, .keep_islands = true, .known_forms_only = true};
+        case 3:
+            return {.settings = {{"spill", "always"}}};
+        case 4:
+            return {.most_programs = 4, .keep_islands = true};
+        default:
+            return {};
+    }
+}
+
 }  // namespace reef::test

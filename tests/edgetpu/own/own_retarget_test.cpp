@@ -78,7 +78,7 @@ TEST(OwnRetarget, OfRandomNetworksIsRightOrRefused) {
         for (std::size_t kind = 0; kind < makers.size(); ++kind) {
             SCOPED_TRACE(fmt::format("network of kind {}, seed {}", kind, seed));
             const model::Model plain = makers[kind](seed);
-            const auto compiled = compile(plain, {});
+            const auto compiled = compile(plain, test::options_in_turn(seed));
             if (!compiled || packages_of(compiled->model).value().empty()) continue;
             expect_right_or_refused(plain, compiled->model, seed, tally);
         }

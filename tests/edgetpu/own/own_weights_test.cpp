@@ -75,22 +75,6 @@ TEST(OwnWeights, ProgramsOfANetworkKeepOneToken) {
     EXPECT_EQ(token_of(after[0]), token_of(after[1]));
 }
 
-/// How the compiler may be asked for a network, in turn.
-CompileOptions options_of(unsigned seed) {
-    switch (seed % 5) {
-        case 1:
-            return {.stream_parameters = true};
-        case 2:
-            return {.most_programs = 4, .keep_islands = true, .known_forms_only = true};
-        case 3:
-            return {.settings = {{"spill", "always"}}};
-        case 4:
-            return {.most_programs = 4, .keep_islands = true};
-        default:
-            return {};
-    }
-}
-
 TEST(OwnWeights, OfRandomNetworksAreReplaced) {
     using Maker = model::Model (*)(unsigned);
     constexpr std::array<Maker, 4> makers = {
@@ -102,7 +86,7 @@ TEST(OwnWeights, OfRandomNetworksAreReplaced) {
         for (std::size_t kind = 0; kind < makers.size(); ++kind) {
             SCOPED_TRACE(fmt::format("network of kind {}, seed {}", kind, seed));
             const model::Model plain = makers[kind](seed);
-            const auto compiled = compile(plain, options_of(seed));
+            const auto compiled = compile(plain, test::options_in_turn(seed));
             if (!compiled || !has_program(compiled->model)) continue;
             const auto done = test::expect_weights_are_replaced(plain, compiled->model, seed, 2);
             bytes += done.bytes;
