@@ -40,12 +40,11 @@ Status CpuPlacer::begin(const model::Model& model, const model::Subgraph& graph,
     apply_simd_choice();
     options_.threads = threads;
     if (arithmetic_ == nullptr) return {};
-    reasons_for_tflite_ = arithmetic_->reasons_for_tflite(model, graph);
-    if (in_arithmetic_.empty()) return {};
-    if (in_arithmetic_.size() != graph.operators.size())
+    if (!in_arithmetic_.empty() && in_arithmetic_.size() != graph.operators.size())
         return fail(Cause::bad_argument,
                     fmt::format("`in_arithmetic` names {} operators, the model has {}",
                                 in_arithmetic_.size(), graph.operators.size()));
+    reasons_for_tflite_ = arithmetic_->reasons_for_tflite(model, graph, in_arithmetic_);
     for (std::size_t op = 0; op < in_arithmetic_.size(); ++op)
         if (!in_arithmetic_[op])
             reasons_for_tflite_[op] = "the compiled model leaves it to the CPU";

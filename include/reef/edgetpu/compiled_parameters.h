@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,11 @@ class CompiledParameters {
     [[nodiscard]] const std::vector<CompiledOperator>& operators() const { return operators_; }
     [[nodiscard]] const std::vector<bool>& on_chip() const { return on_chip_; }
     [[nodiscard]] const std::vector<ParameterPart>& parts() const { return parts_; }
+    /// All forms that a part may have, by its index: which of them it has, its bytes told, if they
+    /// are the plain model's.
+    [[nodiscard]] const std::vector<std::vector<ParameterPart>>& forms() const { return forms_; }
+    /// Reef's own compiler made the programs.
+    [[nodiscard]] bool is_own() const { return own_; }
     [[nodiscard]] const std::vector<Blob>& blobs() const { return blobs_; }
     [[nodiscard]] const Placement& placement() const { return placement_; }
     /// The bytes of a placed part.
@@ -58,23 +64,32 @@ class CompiledParameters {
     /// a bias where the program has no place for one.
     [[nodiscard]] Status set(const NamedArrays& arrays);
 
-    /// The compiled model with the blobs as they are now. A package whose blobs changed gets a new
-    /// caching token, or the runtime would keep the parameters that it cached before.
+    /// The compiled model with the blobs as they are now, by with_packages().
     [[nodiscard]] Result<model::Model> model() const;
 
   private:
     CompiledParameters() = default;
+    /// Nothing but the row by which a program of Reef's keeps the chip's memory.
+    [[nodiscard]] bool is_anchor_of_own(std::size_t blob) const;
 
     model::Model plain_;
     model::Model compiled_;
     std::vector<CompiledOperator> operators_;
     std::vector<bool> on_chip_;
     std::vector<ParameterPart> parts_;
+    std::vector<std::vector<ParameterPart>> forms_;
+    bool own_ = false;
     std::vector<Blob> blobs_;
     Placement placement_;
 };
 
-/// A caching token for a package's parameters: other parameters, other token.
-[[nodiscard]] std::uint64_t parameter_token(const Package& package);
+/// The model with other packages, one for each of its compiled operators. A package that changed
+/// gets a new caching token, or the runtime would keep the parameters that it cached before; so do
+/// those that had its token, whose parameters lie beside it. The token is `token`, or follows from
+/// the parameters of all of them. Errors: those of replace_package().
+[[nodiscard]] Result<model::Model> with_packages(model::Model model,
+                                                 const std::vector<CompiledOperator>& operators,
+                                                 std::vector<Package> packages,
+                                                 std::optional<std::uint64_t> token = {});
 
 }  // namespace reef::edgetpu

@@ -5,6 +5,8 @@
 // inference, and it exchanges a few layers; both are found by comparing bytes.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,7 +23,8 @@ enum class PartKind : std::uint8_t {
     layer,          ///< weights and the vectors before them
     softmax_table,  ///< of a SOFTMAX whose channels are no multiple of 4
     selection,      ///< zeros and ones: which input channel each output channel is
-    subtrahend,     ///< of a SUB of a constant
+    ones,           ///< weights of 1: of a sum over a window
+    subtrahend,     ///< of a SUB or an ADD of a constant
     factor,         ///< of a MUL with a constant image, XOR 0x80 for int8
     multipliers,    ///< of a MUL with a constant per channel, in place of its numbers
     fill,           ///< what a tensor holds before it is written
@@ -33,20 +36,31 @@ enum class PartKind : std::uint8_t {
     return row == 0 ? channel : channel / row * ((row + 3) / 4 * 4) + channel % row;
 }
 
-/// How the weights of a CONV_2D are stored. Taps that lie in the padding for every window are left
-/// out; rows of output channels are padded to a multiple of four where a RESHAPE makes rows; and a
-/// program may go through all taps with a few input channels before it takes the next ones.
+/// How the weights of a convolution are stored. Taps that lie in the padding for every window are
+/// left out; rows of output channels are padded to a multiple of four where a RESHAPE makes rows;
+/// and a program may go through all taps with a few input channels before it takes the next ones.
+/// Reef's compiler stores weights of groups among zero points, and of a TRANSPOSE_CONV the taps of
+/// each phase of its result, turned round.
 struct StoredForm {
     // Of the plain weights; no channels: as they are.
-    std::uint32_t channels = 0, in_channels = 0;
+    std::uint32_t channels = 0;
+    std::uint32_t in_channels = 0;  ///< of all groups
     std::uint32_t kernel_h = 0, kernel_w = 0;
-    std::uint32_t first_h = 0, first_w = 0;    ///< tap that is stored
+    std::uint32_t groups = 1;    ///< of input channels, one of which an output channel is made of
+    bool channels_last = false;  ///< a depthwise layer's: [kernel h][kernel w][out]
+    // As stored.
+    std::uint32_t first_h = 0, first_w = 0;    ///< tap that is stored; behind the kernel: none
+    std::int32_t step_h = 1, step_w = 1;       ///< from one that is stored to the next
     std::uint32_t stored_h = 0, stored_w = 0;  ///< taps
     std::uint32_t row = 0;                     ///< output channels; 0: not padded
     std::uint32_t block_words = 0;  ///< input channels, by fours, that a tap is stored with; 0: all
 
     [[nodiscard]] bool as_is() const {
-        return kernel_h == stored_h && kernel_w == stored_w && row == 0 && block_words == 0;
+        return kernel_h == stored_h && kernel_w == stored_w && step_h == 1 && step_w == 1 &&
+               groups == 1 && !channels_last && row == 0 && block_words == 0;
+    }
+    [[nodiscard]] std::uint64_t weight_count() const {
+        return std::uint64_t{channels} * kernel_h * kernel_w * (in_channels / groups);
     }
     /// Input channels by fours.
     [[nodiscard]] std::uint32_t words() const { return (in_channels + 3) / 4; }
@@ -54,6 +68,24 @@ struct StoredForm {
         return edgetpu::stored_channel(channel, row);
     }
     friend bool operator==(const StoredForm&, const StoredForm&) = default;
+};
+
+/// How Reef's compiler stacks the gates of an LSTM: those of the input in one layer, those of what
+/// the step before gave in another, each gate in whole words of four channels.
+struct StackedGates {
+    /// Of the input, forget, cell and output gate: those through the logistic function first.
+    static constexpr std::array<std::size_t, 4> order{0, 1, 3, 2};
+    /// That a gate of so many units takes.
+    [[nodiscard]] static constexpr std::uint32_t channels(std::uint32_t units) {
+        return (units + 3) / 4 * 4;
+    }
+};
+
+/// Of the plain model.
+struct LayerTensors {
+    model::TensorIndex weights = model::absent_tensor;
+    model::TensorIndex bias = model::absent_tensor;
+    friend bool operator==(const LayerTensors&, const LayerTensors&) = default;
 };
 
 /// One constant as the chip stores it.
@@ -69,20 +101,31 @@ struct ParameterPart {
     model::TensorIndex weights = model::absent_tensor;
     model::TensorIndex bias = model::absent_tensor;
     model::TensorIndex output = model::absent_tensor;
-    bool has_multiplier = true;  ///< false for an LSTM's gates
-    StoredForm form = {};        ///< of a CONV_2D
+    /// Of a layer that is several of the plain model's, one behind the other: all of them.
+    /// `weights` and `bias` are the first one's.
+    std::vector<LayerTensors> stacked = {};
+    bool has_multiplier = true;  ///< false for an LSTM's gates in the vendor's programs
+    StoredForm form = {};        ///< of a convolution
     LayerLayout layout = {};     ///< of a layer, as it is stored; of a selection
     /// Of a selection: the input channel of each output channel, or no_source.
     std::vector<std::uint32_t> sources = {};
+
+    /// Whether instructions compute an operator with its rows, as they do with a layer's: so Reef's
+    /// compiler has constants.
+    [[nodiscard]] bool is_layer() const {
+        return kind == PartKind::layer || (kind != PartKind::selection && layout.size_bytes != 0);
+    }
 
     // Of a layer, in the plain model.
     [[nodiscard]] std::uint32_t out_channels() const {
         return form.as_is() ? layout.shape.out_channels : form.channels;
     }
     [[nodiscard]] std::uint64_t weight_count() const {
-        return form.as_is() ? layout.shape.weight_count()
-                            : std::uint64_t{form.channels} * form.kernel_h * form.kernel_w *
-                                  form.in_channels;
+        return form.as_is() ? layout.shape.weight_count() : form.weight_count();
+    }
+    /// Of a layer: those of the plain model that it is, in the order of its channels.
+    [[nodiscard]] std::vector<LayerTensors> layers() const {
+        return stacked.empty() ? std::vector{LayerTensors{weights, bias}} : stacked;
     }
 };
 
@@ -103,11 +146,12 @@ struct ParameterPart {
 /// vendor's programs do not have.
 [[nodiscard]] Result<std::optional<ParameterPart>> other_form(const ParameterPart& part);
 
-/// The part as Reef's own compiler stores it, which has a depthwise layer for constants of elements
-/// and channels, keeps all taps and puts a bias before every
-/// layer, before weights with a scale per channel all three vectors. The second form, where there
-/// is one, goes through all taps with a word of input channels before it takes the next one.
-[[nodiscard]] Result<std::vector<ParameterPart>> own_forms(const ParameterPart& part);
+/// The parts that Reef's own compiler makes of those operators, each in all forms that it may have:
+/// which of them is there, the bytes tell. It keeps all taps, puts a bias before every layer and
+/// before weights with a scale per channel all three vectors, and has depthwise layers for
+/// constants of elements and channels. Errors: as above.
+[[nodiscard]] Result<std::vector<std::vector<ParameterPart>>> plan_own_parameters(
+    const model::Model& plain, const std::vector<bool>& on_chip);
 
 /// The vectors that the compiler gives a layer of these tensors.
 [[nodiscard]] LayerVectors layer_vectors(const model::Model& plain, const ParameterPart& part);

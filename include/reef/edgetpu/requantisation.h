@@ -20,6 +20,8 @@ struct Requantisation {
     enum class Form : std::uint8_t {
         layer,        ///< products with weights: convolutions and fully connected layers
         average,      ///< an average pool
+        window,       ///< an average pool, MEAN or SUM by the identity, as Reef's compiler has it
+        largest,      ///< of a window, as Reef's compiler has it
         product,      ///< of two tensors
         sum,          ///< of two tensors
         sigmoid,      ///< LOGISTIC
@@ -38,6 +40,8 @@ struct Requantisation {
     /// Of a layer: the weights' zero points lie in parameter rows; of a product: the scales do.
     bool per_channel = false;
     bool unscaled = false;  ///< of a copy: both sides have one quantisation
+    /// Of a copy: no other instruction can do its work.
+    bool apart = false;
     /// Of a copy for a CONCATENATION along another axis than channels: which computed input.
     std::optional<std::size_t> operand;
     std::optional<float> scale, clamp_min, clamp_max;
@@ -49,16 +53,19 @@ struct Requantisation {
     /// The program computes the operator in an instruction of this form and no other.
     [[nodiscard]] bool required() const {
         return form == Form::layer || form == Form::average || form == Form::product ||
-               form == Form::sum || form == Form::sigmoid;
+               form == Form::sum || form == Form::sigmoid || form == Form::window ||
+               form == Form::largest || apart;
     }
 };
 
 /// What the operators on the chip put into instructions, in their order: layers, average pools,
 /// ADD, MUL, RESHAPE, CONCATENATION and SOFTMAX. Two models of one architecture give lists of the
-/// same length. `parts` say which layers hold factors and zero points in the blob.
+/// same length. `parts` say which layers hold factors and zero points in the blob. `own`: of Reef's
+/// compiler, which has other instructions for some of them, and known ones for more.
 [[nodiscard]] std::vector<Requantisation> requantisations(const model::Model& plain,
                                                           const std::vector<bool>& on_chip,
-                                                          const std::vector<ParameterPart>& parts);
+                                                          const std::vector<ParameterPart>& parts,
+                                                          bool own = false);
 
 /// Whether a tensor instruction has the form and holds the values.
 [[nodiscard]] bool holds(const Instruction& instruction, const Requantisation& values);

@@ -29,9 +29,11 @@ struct Arithmetic {
     std::string_view machine;  ///< whose it is: "the ..."
     std::span<const ArithmeticForm> forms;
     /// Per operator of a valid graph: why it keeps TFLite's arithmetic, one clause; empty for those
-    /// that are computed in this one.
+    /// that are computed in this one. `on_chip`: which operators are the machine's in a compiled
+    /// model; empty: those that its compiler would take.
     std::vector<std::string> (*reasons_for_tflite)(const model::Model& model,
-                                                   const model::Subgraph& graph) = nullptr;
+                                                   const model::Subgraph& graph,
+                                                   const std::vector<bool>& on_chip) = nullptr;
 
     /// Nothing when the machine's way to compute the operator is not known.
     [[nodiscard]] const ArithmeticForm* find(model::Op op) const;

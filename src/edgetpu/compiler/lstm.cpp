@@ -31,7 +31,7 @@ compiler::Convolution stacked(const std::array<compiler::Convolution, 4>& gates,
     auto weights = std::make_shared<std::vector<std::byte>>(
         gates.size() * stride * depth, static_cast<std::byte>(first.weight_zero));
     for (std::size_t i = 0; i < gates.size(); ++i) {
-        const compiler::Convolution& gate = gates[lstm_gates[i]];
+        const compiler::Convolution& gate = gates[StackedGates::order[i]];
         all.weight_scales.insert(all.weight_scales.end(), stride, gate.weight_scales.front());
         std::ranges::copy(gate.biases,
                           all.biases.begin() + static_cast<std::ptrdiff_t>(i * stride));

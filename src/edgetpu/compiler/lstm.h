@@ -14,9 +14,10 @@ inline constexpr float lstm_largest_cell = 8;
 
 /// Bytes of one gate: whole words.
 [[nodiscard]] inline std::int32_t gate_bytes_of(const compiler::Lstm& lstm) {
-    return (lstm.units + 3) / 4 * 4;
+    return static_cast<std::int32_t>(
+        StackedGates::channels(static_cast<std::uint32_t>(lstm.units)));
 }
-/// One layer of the gates' products in the order of lstm_gates, with a scale for each channel.
+/// One layer of the gates' products in the order of StackedGates, with a scale for each channel.
 [[nodiscard]] compiler::Convolution stacked(const std::array<compiler::Convolution, 4>& gates,
                                             std::int32_t gate_bytes);
 /// `hidden`: the value that the LSTM gives, of so many steps.

@@ -14,10 +14,6 @@ std::string place_of_layer(const ParameterLayer& layer) {
     return layer.name;
 }
 
-std::uint32_t rows_of_layer(const ParameterLayer& layer) {
-    return static_cast<std::uint32_t>((layer.bytes + layer.row_bytes - 1) / layer.row_bytes);
-}
-
 /// Some rows are left for parameters at least.
 constexpr std::int32_t least_head = 16;
 
@@ -73,7 +69,7 @@ class ParameterPlacer {
         std::uint64_t rows = 0;
         std::vector<ParameterLayer*> can;
         for (ParameterLayer& layer : plan_.layers) {
-            rows += rows_of_layer(layer);
+            rows += layer.row_count();
             if (!layer.relayed && !layer.spread && layer.uses == 1) can.push_back(&layer);
             layer.streamed = false;
         }
@@ -86,13 +82,13 @@ class ParameterPlacer {
         for (ParameterLayer* layer : can) {
             if (!all && rows + lost_rows <= room) break;
             layer->streamed = true;
-            rows -= rows_of_layer(*layer);
+            rows -= layer->row_count();
         }
     }
 
     /// At one row number on all of its tiles.
     Status place_spread(ParameterLayer& layer) {
-        const std::uint32_t all = rows_of_layer(layer), share = layer.share_rows();
+        const std::uint32_t all = layer.row_count(), share = layer.share_rows();
         const std::span used = std::span(used_).subspan(layer.first_tile, layer.share_tiles());
         const std::uint32_t row = std::ranges::max(used);
         if (row + share > cap()) return too_many(layer);
@@ -132,7 +128,7 @@ class ParameterPlacer {
 
     Status place_whole(ParameterLayer& layer) {
         const unsigned tile = emptiest();
-        const std::uint32_t count = rows_of_layer(layer);
+        const std::uint32_t count = layer.row_count();
         if (used_[tile] + count > cap()) return too_many(layer);
         layer.pieces.push_back({tile, used_[tile], count, 0});
         used_[tile] += count;
@@ -140,7 +136,7 @@ class ParameterPlacer {
     }
 
     Status place_pieces(ParameterLayer& layer) {
-        const std::uint32_t all = rows_of_layer(layer);
+        const std::uint32_t all = layer.row_count();
         for (std::uint32_t done = 0; done < all;) {
             const unsigned tile = emptiest();
             const std::uint32_t count = std::min(all - done, cap() - std::min(cap(), used_[tile]));

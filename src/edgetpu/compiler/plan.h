@@ -19,6 +19,7 @@
 #include "compiler/partition.h"
 #include "edgetpu/program/instruction.h"
 #include "reef/base/result.h"
+#include "reef/edgetpu/parameter_plan.h"
 #include "reef/edgetpu/params.h"
 #include "reef_spec/edgetpu_machine.h"
 
@@ -210,8 +211,9 @@ struct ParameterLayer {
         std::size_t offset = 0;  ///< bytes of the rows in front
     };
     std::vector<Piece> pieces;
+    /// A last row that bytes fill in part is one: relayed layers end in one.
     [[nodiscard]] std::uint32_t row_count() const {
-        return row_bytes == 0 ? 0 : static_cast<std::uint32_t>(bytes / row_bytes);
+        return row_bytes == 0 ? 0 : static_cast<std::uint32_t>((bytes + row_bytes - 1) / row_bytes);
     }
     /// Of a spread layer: rows of each tile but the last, and tiles.
     [[nodiscard]] std::uint32_t share_rows() const {
@@ -312,10 +314,10 @@ struct GatherStep {
     std::uint16_t to = 0;  ///< one bit for each tile
 };
 
-/// The gates of an LSTM lie behind one another, each in whole words: those through the logistic
-/// function first.
-inline constexpr std::array<compiler::LstmGate, 4> lstm_gates{
-    compiler::input_gate, compiler::forget_gate, compiler::output_gate, compiler::cell_gate};
+// The gates of an LSTM lie behind one another as its stacked weights do (StackedGates).
+static_assert(StackedGates::order ==
+              std::array<std::size_t, 4>{compiler::input_gate, compiler::forget_gate,
+                                         compiler::output_gate, compiler::cell_gate});
 /// All steps of an LSTM on tile 0, from what the gates' input layer gave of each. It reads and
 /// writes its two states where they lie.
 struct LstmStep {

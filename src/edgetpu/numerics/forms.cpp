@@ -111,13 +111,17 @@ enum class Source : std::uint8_t { host, chip, host_after_chip };
 
 class Partition {
   public:
-    Partition(const model::Model& model, const model::Subgraph& graph)
-        : model_(model), graph_(graph), sources_(graph.tensors.size(), Source::host) {}
+    /// `known`: where operators are does not follow from the vendor's rules.
+    Partition(const model::Model& model, const model::Subgraph& graph, bool known)
+        : model_(model),
+          graph_(graph),
+          known_(known),
+          sources_(graph.tensors.size(), Source::host) {}
 
     /// Why `op` stays on the CPU; operators in order.
     std::string place(const model::Operator& op) {
         const Source source = latest_source(op);
-        std::string reason = source == Source::host_after_chip
+        std::string reason = !known_ && source == Source::host_after_chip
                                  ? "it needs an operator that follows the chip on the CPU"
                                  : reason_of(op);
         for (const model::TensorIndex output : op.outputs) {
@@ -178,13 +182,15 @@ class Partition {
 
     const model::Model& model_;
     const model::Subgraph& graph_;
+    bool known_;
     std::vector<Source> sources_;  ///< by tensor
 };
 
 }  // namespace
 
-std::vector<std::string> reasons_for_cpu(const model::Model& model, const model::Subgraph& graph) {
-    Partition partition(model, graph);
+std::vector<std::string> reasons_for_cpu(const model::Model& model, const model::Subgraph& graph,
+                                         const std::vector<bool>& on_chip) {
+    Partition partition(model, graph, !on_chip.empty());
     std::vector<std::string> reasons;
     reasons.reserve(graph.operators.size());
     for (const model::Operator& op : graph.operators) reasons.push_back(partition.place(op));

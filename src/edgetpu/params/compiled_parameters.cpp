@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <span>
 
 #include "edgetpu/package/own_compiler.h"
 #include "edgetpu/params/stored_form.h"
+#include "edgetpu/params/transpose_weights.h"
 #include "edgetpu/program/codec.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -27,8 +31,8 @@ std::string name_of_tensor(const Model& plain, TensorIndex index) {
     return name.empty() ? fmt::format("tensor {}", index) : name;
 }
 
-std::string multiplier_name(const Model& plain, const ParameterPart& part) {
-    return name_of_tensor(plain, part.weights) + ":multiplier";
+std::string multiplier_name(const Model& plain, TensorIndex weights) {
+    return name_of_tensor(plain, weights) + ":multiplier";
 }
 
 Array array_like(const Tensor& tensor) {
@@ -46,36 +50,37 @@ std::int32_t zero_point(const Tensor& tensor) {
     return points.empty() ? 0 : static_cast<std::int32_t>(points.front());
 }
 
-/// A layer's values on their way from and to arrays.
-struct LayerArrays {
-    Array weights;
+/// The numbers of a part's layers, one layer behind the other, on their way from and to arrays.
+struct LayerNumbers {
+    LayerNumbers(const Model& plain, const ParameterPart& part)
+        // Taps that the part does not store are real zeros.
+        : weights(part.weight_count(),
+                  static_cast<std::byte>(zero_point(tensor_of(plain, part.weights)))),
+          biases(part.layout.vectors.biases ? part.out_channels() : 0),
+          multipliers(part.layout.vectors.multipliers ? part.out_channels() : 0),
+          zero_points(part.layout.vectors.zero_points ? part.out_channels() : 0) {}
+
+    Status read(const Model& plain, const ParameterPart& part, Bytes blob) {
+        const WeightType type = weight_type(tensor_of(plain, part.weights));
+        return decode_stored(part, blob, {type, weights, biases, multipliers, zero_points});
+    }
+
+    std::vector<std::byte> weights;
     std::vector<std::int32_t> biases;
     std::vector<float> multipliers;
     std::vector<std::int32_t> zero_points;
 };
 
-Result<LayerArrays> decode(const Model& plain, const ParameterPart& part, Bytes blob) {
-    const LayerLayout& layout = part.layout;
-    const Tensor& tensor = tensor_of(plain, part.weights);
-    const std::uint32_t channels = part.out_channels();
-    LayerArrays arrays{
-        .weights = array_like(tensor), .biases = {}, .multipliers = {}, .zero_points = {}};
-    arrays.biases.resize(layout.vectors.biases ? channels : 0);
-    arrays.multipliers.resize(layout.vectors.multipliers ? channels : 0);
-    arrays.zero_points.resize(layout.vectors.zero_points ? channels : 0);
-    // Taps that only padding meets are real zeros.
-    if (!part.form.as_is())
-        std::ranges::fill(arrays.weights.data, static_cast<std::byte>(zero_point(tensor)));
-    REEF_CHECK(decode_stored(part, blob,
-                             {weight_type(tensor), arrays.weights.data, arrays.biases,
-                              arrays.multipliers, arrays.zero_points}));
-    return arrays;
+/// Of one of so many layers.
+template <typename T>
+std::span<T> share(std::vector<T>& all, std::size_t layer, std::size_t layers) {
+    const std::size_t size = all.size() / layers;
+    return std::span(all).subspan(layer * size, size);
 }
 
 template <typename T>
-Array array_of(ElementType type, const std::vector<std::int64_t>& shape,
-               const std::vector<T>& values) {
-    const auto bytes = std::as_bytes(std::span(values));
+Array array_of(ElementType type, const std::vector<std::int64_t>& shape, std::span<T> values) {
+    const auto bytes = std::as_bytes(values);
     return {type, shape, {bytes.begin(), bytes.end()}};
 }
 
@@ -95,33 +100,21 @@ class PartReplacement {
         : plain_(plain), part_(part), given_(given) {}
 
     Result<std::vector<std::byte>> bytes(Bytes old) const {
-        LayerArrays arrays = REEF_TRY(decode(plain_, part_, old));
-        REEF_CHECK(take_biases(arrays));
-        REEF_CHECK(take_multipliers(arrays));
-        std::vector<std::byte> blob(old.size());
+        LayerNumbers numbers(plain_, part_);
+        REEF_CHECK(numbers.read(plain_, part_, old));
+        const auto layers = part_.layers();
+        for (std::size_t i = 0; i < layers.size(); ++i) {
+            REEF_CHECK(take_weights(layers[i], share(numbers.weights, i, layers.size())));
+            REEF_CHECK(take_biases(layers[i], share(numbers.biases, i, layers.size())));
+            REEF_CHECK(take_multipliers(layers[i], share(numbers.multipliers, i, layers.size())));
+        }
         const Tensor& tensor = tensor_of(plain_, part_.weights);
-        const Array* weights = find(name_of_tensor(plain_, part_.weights));
-        if (weights != nullptr && weights->type == ElementType::float32) {
-            REEF_CHECK(check(*weights, tensor, ElementType::float32));
-            if (tensor.type != ElementType::int8 || zero_point(tensor) != 0) {
-                return fail(Cause::bad_argument, "real weights for a layer that is not int8",
-                            tensor.name, "give them as uint8");
-            }
-            const auto values = values_of<float>(*weights);
-            REEF_CHECK(encode_stored(part_,
-                                     RealLayerValues{values, tensor.quantization->scale,
-                                                     arrays.biases, arrays.multipliers},
-                                     blob));
-            return blob;
-        }
-        if (weights != nullptr) {
-            REEF_CHECK(check(*weights, tensor, tensor.type));
-            arrays.weights = *weights;
-        }
-        REEF_CHECK(encode_stored(part_,
-                                 LayerValues{weight_type(tensor), arrays.weights.data,
-                                             zero_point(tensor), arrays.biases, arrays.multipliers},
-                                 blob));
+        std::vector<std::byte> blob(old.size());
+        REEF_CHECK(
+            encode_stored(part_,
+                          LayerValues{weight_type(tensor), numbers.weights, zero_point(tensor),
+                                      numbers.biases, numbers.multipliers},
+                          blob));
         return blob;
     }
 
@@ -141,15 +134,54 @@ class PartReplacement {
                     tensor.name, "reef weights get writes arrays of the right form");
     }
 
-    Status take_biases(LayerArrays& arrays) const {
-        if (part_.bias == model::absent_tensor) return {};
-        const Array* given = find(name_of_tensor(plain_, part_.bias));
+    Status take_weights(const LayerTensors& layer, std::span<std::byte> to) const {
+        const Array* given = find(name_of_tensor(plain_, layer.weights));
         if (given == nullptr) return {};
-        const Tensor& tensor = tensor_of(plain_, part_.bias);
+        const Tensor& tensor = tensor_of(plain_, layer.weights);
+        if (given->type == ElementType::float32) return take_real_weights(*given, tensor, to);
+        REEF_CHECK(check(*given, tensor, tensor.type));
+        std::ranges::copy(given->data, to.begin());
+        return {};
+    }
+
+    /// Rounded to the model's scales.
+    Status take_real_weights(const Array& given, const Tensor& tensor,
+                             std::span<std::byte> to) const {
+        REEF_CHECK(check(given, tensor, ElementType::float32));
+        if (tensor.type != ElementType::int8 || zero_point(tensor) != 0) {
+            return fail(Cause::bad_argument, "real weights for a layer that is not int8",
+                        tensor.name, "give them as uint8");
+        }
+        const auto& scales = tensor.quantization->scale;
+        for (std::size_t i = 0; i < scales.size(); ++i) {
+            if (std::isfinite(scales[i]) && scales[i] > 0) continue;
+            return fail(
+                Cause::bad_argument,
+                fmt::format("scale {} of channel {} is not a positive number", scales[i], i),
+                tensor.name);
+        }
+        const LayerKind kind = part_.layout.shape.kind;
+        const bool channels_last = part_.layout.shape.is_diagonal() ||
+                                   kind == LayerKind::widening || part_.form.channels_last;
+        const std::size_t per_channel = to.size() / scales.size();
+        const auto values = values_of<float>(given);
+        for (std::size_t i = 0; i < to.size(); ++i) {
+            const float scale = scales[channels_last ? i % scales.size() : i / per_channel];
+            to[i] = static_cast<std::byte>(quantized_weight(values[i], scale));
+        }
+        return {};
+    }
+
+    /// `to` is empty where the part has no biases.
+    Status take_biases(const LayerTensors& layer, std::span<std::int32_t> to) const {
+        if (layer.bias == model::absent_tensor) return {};
+        const Array* given = find(name_of_tensor(plain_, layer.bias));
+        if (given == nullptr) return {};
+        const Tensor& tensor = tensor_of(plain_, layer.bias);
         REEF_CHECK(check(*given, tensor, ElementType::int32));
-        auto values = values_of<std::int32_t>(*given);
-        if (part_.layout.vectors.biases) {
-            arrays.biases = std::move(values);
+        const auto values = values_of<std::int32_t>(*given);
+        if (!to.empty()) {
+            std::ranges::copy(values, to.begin());
             return {};
         }
         if (std::ranges::all_of(values, [](std::int32_t value) { return value == 0; })) return {};
@@ -159,24 +191,78 @@ class PartReplacement {
                     tensor.name);
     }
 
-    Status take_multipliers(LayerArrays& arrays) const {
-        const std::string name = multiplier_name(plain_, part_);
+    Status take_multipliers(const LayerTensors& layer, std::span<float> to) const {
+        const std::string name = multiplier_name(plain_, layer.weights);
         const Array* given = find(name);
         if (given == nullptr) return {};
-        const std::size_t channels = part_.out_channels();
-        if (!part_.layout.vectors.multipliers) {
+        if (to.empty()) {
             return fail(Cause::unsupported, "multipliers of a layer that stores none", name);
         }
-        if (given->type != ElementType::float32 || given->data.size() != channels * 4) {
-            return fail(Cause::bad_argument, fmt::format("not {} float32 values", channels), name);
+        if (given->type != ElementType::float32 || given->data.size() != to.size() * 4) {
+            return fail(Cause::bad_argument, fmt::format("not {} float32 values", to.size()), name);
         }
-        arrays.multipliers = values_of<float>(*given);
+        std::ranges::copy(values_of<float>(*given), to.begin());
         return {};
     }
 
     const Model& plain_;
     const ParameterPart& part_;
     const Given& given_;
+};
+
+/// Arrays by name, put together part by part.
+class ArrayCollector {
+  public:
+    explicit ArrayCollector(const Model& plain) : plain_(plain) {}
+
+    /// An array that another operator has given is left as it is; one of the same operator, whose
+    /// weights are in several parts, is completed.
+    Status add(const ParameterPart& part, Bytes blob) {
+        LayerNumbers numbers(plain_, part);
+        const auto layers = part.layers();
+        for (std::size_t i = 0; i < layers.size(); ++i) {
+            const auto known = from_.find(layers[i].weights);
+            if (known == from_.end() || known->second != part.op) continue;
+            std::ranges::copy(array(name_of_tensor(plain_, layers[i].weights)).data,
+                              share(numbers.weights, i, layers.size()).begin());
+        }
+        REEF_CHECK(numbers.read(plain_, part, blob));
+        for (std::size_t i = 0; i < layers.size(); ++i) take(part, i, numbers);
+        return {};
+    }
+
+    [[nodiscard]] NamedArrays arrays() && { return std::move(arrays_); }
+
+  private:
+    Array& array(const std::string& name) {
+        const auto found = std::ranges::find(arrays_, name, &NamedArrays::value_type::first);
+        if (found != arrays_.end()) return found->second;
+        return arrays_.emplace_back(name, Array{}).second;
+    }
+
+    void take(const ParameterPart& part, std::size_t index, LayerNumbers& numbers) {
+        const auto layers = part.layers();
+        const LayerTensors& layer = layers[index];
+        if (from_.try_emplace(layer.weights, part.op).first->second != part.op) return;
+        Array weights = array_like(tensor_of(plain_, layer.weights));
+        std::ranges::copy(share(numbers.weights, index, layers.size()), weights.data.begin());
+        array(name_of_tensor(plain_, layer.weights)) = std::move(weights);
+        if (layer.bias != model::absent_tensor &&
+            from_.try_emplace(layer.bias, part.op).first->second == part.op) {
+            Array bias = array_like(tensor_of(plain_, layer.bias));
+            const auto values = share(numbers.biases, index, layers.size());
+            if (!values.empty()) bias = array_of(bias.type, bias.shape, values);
+            array(name_of_tensor(plain_, layer.bias)) = std::move(bias);
+        }
+        const auto multipliers = share(numbers.multipliers, index, layers.size());
+        if (multipliers.empty()) return;
+        array(multiplier_name(plain_, layer.weights)) = array_of(
+            ElementType::float32, {static_cast<std::int64_t>(multipliers.size())}, multipliers);
+    }
+
+    const Model& plain_;
+    std::map<TensorIndex, std::size_t> from_;  ///< operators that gave the tensors
+    NamedArrays arrays_;
 };
 
 /// The line of 1.0 behind a softmax table as a table of its own, of no channels.
@@ -199,56 +285,80 @@ Status add_lines(const Model& plain, std::vector<ParameterPart>& parts,
     return {};
 }
 
-/// Parts whose other form is in the blobs, and theirs is not, become so. An empty one: there is
-/// none.
+/// The forms that each part may have, the likeliest first.
+using PartForms = std::vector<std::vector<ParameterPart>>;
+
+/// Of parts that are not in the blobs, the first other form that is there takes their place.
 Status take_forms_that_are_there(const Model& plain, std::vector<ParameterPart>& parts,
-                                 const std::vector<std::optional<ParameterPart>>& forms,
-                                 const std::vector<Bytes>& blobs) {
-    if (std::ranges::none_of(forms, [](const auto& form) { return form.has_value(); })) return {};
-    const auto missing = REEF_TRY(place_parts(plain, parts, blobs, PartSearch::by_bytes)).missing;
-    std::vector<ParameterPart> others = parts;
-    for (const std::size_t i : missing)
-        if (forms[i]) others[i] = *forms[i];
-    const auto placed = REEF_TRY(place_parts(plain, others, blobs, PartSearch::by_bytes)).placed;
+                                 const PartForms& forms, const std::vector<Bytes>& blobs) {
+    std::size_t most = 1;
+    for (const auto& of_part : forms) most = std::max(most, of_part.size());
     std::vector<ParameterPart> lines;
-    for (const PlacedPart& one : placed) {
-        if (parts[one.part].unit_line && !others[one.part].unit_line)
-            lines.push_back(unit_line_of(parts[one.part]));
-        parts[one.part] = others[one.part];
+    for (std::size_t form = 1; form < most; ++form) {
+        const auto missing =
+            REEF_TRY(place_parts(plain, parts, blobs, PartSearch::by_bytes)).missing;
+        std::vector<ParameterPart> others = parts;
+        for (const std::size_t i : missing)
+            if (form < forms[i].size()) others[i] = forms[i][form];
+        const auto placed =
+            REEF_TRY(place_parts(plain, others, blobs, PartSearch::by_bytes)).placed;
+        for (const PlacedPart& one : placed) {
+            if (parts[one.part].unit_line && !others[one.part].unit_line)
+                lines.push_back(unit_line_of(parts[one.part]));
+            parts[one.part] = others[one.part];
+        }
     }
     return add_lines(plain, parts, lines, blobs);
 }
 
 /// Whether a program is of Reef's compiler.
-bool is_own(const std::vector<CompiledOperator>& operators) {
+bool made_by_reef(const std::vector<CompiledOperator>& operators) {
     return std::ranges::any_of(operators, [](const CompiledOperator& op) {
         return op.package.compiler_version == own_compiler_version;
     });
 }
 
-Status find_forms(const Model& plain, const std::vector<CompiledOperator>& operators,
-                  std::vector<ParameterPart>& parts, const std::vector<Bytes>& blobs) {
-    const bool own = is_own(operators);
-    std::vector<std::optional<ParameterPart>> forms(parts.size());
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (!own) {
-            forms[i] = REEF_TRY(other_form(parts[i]));
-            continue;
-        }
-        auto mine = REEF_TRY(own_forms(parts[i]));
-        parts[i] = std::move(mine.front());
-        if (mine.size() > 1) forms[i] = std::move(mine[1]);
+Result<PartForms> forms_of(const Model& plain, const std::vector<bool>& on_chip, bool own) {
+    if (own) return plan_own_parameters(plain, on_chip);
+    PartForms forms;
+    for (ParameterPart& part : REEF_TRY(plan_parameters(plain, on_chip))) {
+        auto other = REEF_TRY(other_form(part));
+        auto& both = forms.emplace_back();
+        both.push_back(std::move(part));
+        if (other) both.push_back(std::move(*other));
     }
-    return take_forms_that_are_there(plain, parts, forms, blobs);
+    return forms;
 }
 
-/// Reef's compiler makes tables and selections in ways of its own, which hold no number of the
-/// model.
-void leave_out_own_constants(const std::vector<ParameterPart>& parts, Placement& placement) {
-    std::erase_if(placement.missing, [&](std::size_t part) {
-        return parts[part].kind == PartKind::softmax_table ||
-               parts[part].kind == PartKind::selection || parts[part].kind == PartKind::fill;
-    });
+/// Reef's compiler does without zeros and ones where channels begin at words, or operators are put
+/// together: those that are not there are no parts.
+void leave_out_own_constants(std::vector<ParameterPart>& parts, PartForms& forms,
+                             Placement& placement) {
+    const auto may_lack = [&](std::size_t part) {
+        return parts[part].kind == PartKind::selection || parts[part].kind == PartKind::ones;
+    };
+    std::vector<std::size_t> left_out;
+    std::ranges::copy_if(placement.missing, std::back_inserter(left_out), may_lack);
+    std::erase_if(placement.missing, may_lack);
+    const auto fewer = [&](std::size_t& part) {
+        part -=
+            static_cast<std::size_t>(std::ranges::lower_bound(left_out, part) - left_out.begin());
+    };
+    for (PlacedPart& placed : placement.placed) fewer(placed.part);
+    std::ranges::for_each(placement.missing, fewer);
+    for (std::size_t i = left_out.size(); i-- > 0;) {
+        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(left_out[i]));
+        forms.erase(forms.begin() + static_cast<std::ptrdiff_t>(left_out[i]));
+    }
+}
+
+/// A program of Reef's that keeps no parameters on the chip has a row of zeros there, by which the
+/// memory is its own.
+bool is_anchor(const Executable& executable) {
+    const Bytes bytes = executable.parameters.view();
+    return executable.type == ExecutableType::parameter_caching &&
+           bytes.size() == spec::row_bytes &&
+           std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
 /// Whether a program computes exponentials on the scalar core: its softmax needs no table.
@@ -289,7 +399,9 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
     }
     opened.operators_ = REEF_TRY(packages_of(compiled));
     opened.on_chip_ = REEF_TRY(operators_on_chip(plain, compiled));
-    opened.parts_ = REEF_TRY(plan_parameters(plain, opened.on_chip_));
+    opened.own_ = made_by_reef(opened.operators_);
+    opened.forms_ = REEF_TRY(forms_of(plain, opened.on_chip_, opened.own_));
+    for (const auto& of_part : opened.forms_) opened.parts_.push_back(of_part.front());
     std::vector<Bytes> views;
     for (std::size_t op = 0; op < opened.operators_.size(); ++op) {
         const CompiledOperator& one = opened.operators_[op];
@@ -304,20 +416,33 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
                                      {bytes.begin(), bytes.end()}});
         }
     }
-    REEF_CHECK(find_forms(plain, opened.operators_, opened.parts_, views));
+    REEF_CHECK(take_forms_that_are_there(plain, opened.parts_, opened.forms_, views));
     opened.placement_ = REEF_TRY(place_parts(plain, opened.parts_, views, search));
-    if (is_own(opened.operators_)) leave_out_own_constants(opened.parts_, opened.placement_);
+    if (opened.own_) {
+        leave_out_own_constants(opened.parts_, opened.forms_, opened.placement_);
+        for (std::size_t i = 0; i < opened.blobs_.size(); ++i) {
+            const BlobRange all{i, 0, opened.blobs_[i].bytes.size()};
+            if (opened.is_anchor_of_own(i) && std::erase(opened.placement_.unexplained, all) > 0)
+                opened.placement_.alignment.push_back(all);
+        }
+    }
     REEF_CHECK(leave_out_tables(opened.operators_, opened.parts_, opened.placement_));
     opened.plain_ = std::move(plain);
     opened.compiled_ = std::move(compiled);
     return opened;
 }
 
+bool CompiledParameters::is_anchor_of_own(std::size_t blob) const {
+    const Blob& one = blobs_[blob];
+    return own_ && is_anchor(operators_[one.op].package.executables[one.executable]);
+}
+
 Result<CompiledParameters> CompiledParameters::placed_as(std::vector<ParameterPart> parts,
                                                          const std::vector<PartHint>& hints) const {
     std::vector<Bytes> views;
     views.reserve(blobs_.size());
-    for (const Blob& blob : blobs_) views.emplace_back(blob.bytes);
+    for (std::size_t i = 0; i < blobs_.size(); ++i)
+        views.push_back(is_anchor_of_own(i) ? Bytes{} : Bytes(blobs_[i].bytes));
     CompiledParameters placed = *this;
     placed.placement_ = REEF_TRY(place_by_hints(plain_, parts, hints, views));
     placed.parts_ = std::move(parts);
@@ -341,29 +466,13 @@ Result<NamedArrays> CompiledParameters::get() const {
                     "is this the plain model of the compiled one? reef weights verify lists what "
                     "was found");
     }
-    NamedArrays arrays;
-    const auto add = [&arrays](std::string name, Array array) {
-        const bool known =
-            std::ranges::any_of(arrays, [&](const auto& one) { return one.first == name; });
-        if (!known) arrays.emplace_back(std::move(name), std::move(array));
-    };
+    ArrayCollector collector(plain_);
     for (const PlacedPart& placed : placement_.placed) {
         const ParameterPart& part = parts_[placed.part];
         if (part.kind != PartKind::layer) continue;
-        LayerArrays layer = REEF_TRY(in_place(decode(plain_, part, bytes_of(placed)), part.name));
-        add(name_of_tensor(plain_, part.weights), std::move(layer.weights));
-        if (part.bias != model::absent_tensor) {
-            Array bias = array_like(tensor_of(plain_, part.bias));
-            if (!layer.biases.empty()) bias = array_of(bias.type, bias.shape, layer.biases);
-            add(name_of_tensor(plain_, part.bias), std::move(bias));
-        }
-        if (!layer.multipliers.empty()) {
-            add(multiplier_name(plain_, part),
-                array_of(ElementType::float32,
-                         {static_cast<std::int64_t>(layer.multipliers.size())}, layer.multipliers));
-        }
+        REEF_CHECK(in_place(collector.add(part, bytes_of(placed)), part.name));
     }
-    return arrays;
+    return std::move(collector).arrays();
 }
 
 Status CompiledParameters::set(const NamedArrays& arrays) {
@@ -396,41 +505,15 @@ Status CompiledParameters::set(const NamedArrays& arrays) {
 }
 
 Result<Model> CompiledParameters::model() const {
-    Model out = compiled_;
-    for (std::size_t op = 0; op < operators_.size(); ++op) {
-        Package package = operators_[op].package;
-        bool changed = false;
-        for (const Blob& blob : blobs_) {
-            if (blob.op != op) continue;
-            Executable& executable = package.executables[blob.executable];
-            if (equal_bytes(executable.parameters.view(), blob.bytes)) continue;
+    std::vector<Package> packages;
+    packages.reserve(operators_.size());
+    for (const CompiledOperator& op : operators_) packages.push_back(op.package);
+    for (const Blob& blob : blobs_) {
+        Executable& executable = packages[blob.op].executables[blob.executable];
+        if (!equal_bytes(executable.parameters.view(), blob.bytes))
             executable.parameters = SharedBytes::copy_of(blob.bytes);
-            changed = true;
-        }
-        if (!changed) continue;
-        const std::uint64_t token = parameter_token(package);
-        for (Executable& executable : package.executables) {
-            executable.parameter_caching_token = token;
-        }
-        auto& graph = out.subgraphs[operators_[op].subgraph];
-        REEF_CHECK(in_place(replace_package(graph.operators[operators_[op].index], package),
-                            operators_[op].place));
     }
-    return out;
-}
-
-std::uint64_t parameter_token(const Package& package) {
-    // FNV-1a over the parameters and, so that two programs with the same ones differ, the old
-    // token.
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    const auto add = [&hash](std::uint64_t byte) { hash = (hash ^ byte) * 0x100000001b3U; };
-    for (const Executable& executable : package.executables) {
-        for (int i = 0; i < 8; ++i) add(executable.parameter_caching_token >> (8 * i) & 255);
-        for (const std::byte byte : executable.parameters.view()) {
-            add(static_cast<std::uint64_t>(byte));
-        }
-    }
-    return hash;
+    return with_packages(compiled_, operators_, std::move(packages));
 }
 
 }  // namespace reef::edgetpu

@@ -15,6 +15,8 @@ std::string contents_of(const ParameterPart& part) {
             return "softmax table";
         case PartKind::selection:
             return "selection";
+        case PartKind::ones:
+            return "ones";
         case PartKind::multipliers:
             return "multipliers";
         case PartKind::fill:

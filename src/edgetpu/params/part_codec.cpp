@@ -44,9 +44,9 @@ bool all_equal(const std::vector<float>& values) {
     return std::ranges::adjacent_find(values, std::not_equal_to{}) == values.end();
 }
 
-std::vector<std::int32_t> bias_of(const Model& plain, const ParameterPart& part) {
-    if (part.bias == model::absent_tensor) return {};
-    const Tensor& tensor = tensor_of(plain, part.bias);
+std::vector<std::int32_t> bias_of(const Model& plain, TensorIndex index) {
+    if (index == model::absent_tensor) return {};
+    const Tensor& tensor = tensor_of(plain, index);
     const Bytes bytes = plain.constant(tensor);
     if (tensor.type != ElementType::int32) return {};
     std::vector<std::int32_t> values(bytes.size() / 4);
@@ -54,16 +54,33 @@ std::vector<std::int32_t> bias_of(const Model& plain, const ParameterPart& part)
     return values;
 }
 
-std::vector<float> multipliers_of(const Model& plain, const ParameterPart& part) {
-    const auto& scales = tensor_of(plain, part.weights).quantization->scale;
-    const float in = first_scale(plain, part.input);
-    const float out = first_scale(plain, part.output);
-    std::vector<float> values;
-    values.reserve(part.out_channels());
-    for (std::uint32_t i = 0; i < part.out_channels(); ++i) {
-        values.push_back(layer_multiplier(in, scales[scales.size() == 1 ? 0 : i], out));
+/// Of all layers that the part is, one behind the other.
+struct PlainNumbers {
+    std::vector<std::byte> weights;
+    std::vector<std::int32_t> biases;
+    std::vector<float> multipliers;
+};
+
+PlainNumbers numbers_of(const Model& plain, const ParameterPart& part) {
+    const float in = first_scale(plain, part.input), out = first_scale(plain, part.output);
+    const auto layers = part.layers();
+    const std::size_t channels = part.out_channels() / layers.size();
+    PlainNumbers all;
+    for (const LayerTensors& layer : layers) {
+        const Tensor& weights = tensor_of(plain, layer.weights);
+        const Bytes bytes = plain.constant(weights);
+        all.weights.insert(all.weights.end(), bytes.begin(), bytes.end());
+        if (part.layout.vectors.biases) {
+            auto biases = bias_of(plain, layer.bias);
+            biases.resize(channels);
+            all.biases.insert(all.biases.end(), biases.begin(), biases.end());
+        }
+        const auto& scales = weights.quantization->scale;
+        for (std::size_t i = 0; part.layout.vectors.multipliers && i < channels; ++i)
+            all.multipliers.push_back(
+                layer_multiplier(in, scales[scales.size() == 1 ? 0 : i], out));
     }
-    return values;
+    return all;
 }
 
 /// Of a MUL with a constant per channel.
@@ -98,25 +115,20 @@ Status check_vectors(const LayerVectors& needed, const LayerVectors& present) {
 }
 
 Status encode_layer_part(const Model& plain, const ParameterPart& part, MutableBytes blob) {
-    const LayerVectors& vectors = part.layout.vectors;
-    REEF_CHECK(check_vectors(layer_vectors(plain, part), vectors));
+    REEF_CHECK(check_vectors(layer_vectors(plain, part), part.layout.vectors));
     const Tensor& weights = tensor_of(plain, part.weights);
-    std::vector<std::int32_t> biases;
-    if (vectors.biases) {
-        biases = bias_of(plain, part);
-        biases.resize(part.out_channels());
-    }
-    std::vector<float> multipliers;
-    if (vectors.multipliers) multipliers = multipliers_of(plain, part);
+    const PlainNumbers numbers = numbers_of(plain, part);
     return encode_stored(part,
-                         LayerValues{weight_type(weights), plain.constant(weights),
-                                     zero_point(weights), biases, multipliers},
+                         LayerValues{weight_type(weights), numbers.weights, zero_point(weights),
+                                     numbers.biases, numbers.multipliers},
                          blob);
 }
 
-/// What is added to each element of a SUB: whole steps of the input.
-Result<std::vector<std::int32_t>> steps_taken_off(const Model& plain, const ParameterPart& part) {
+/// What is added to each element by a SUB or an ADD: whole steps of the input.
+Result<std::vector<std::int32_t>> steps_added(const Model& plain, const ParameterPart& part) {
     const Tensor& constant = tensor_of(plain, part.weights);
+    const auto& op = plain.subgraphs.front().operators[part.op];
+    const bool taken_off = op.code.builtin == model::Op::sub;
     const bool is_signed = constant.type == ElementType::int8;
     const double steps = static_cast<double>(first_scale(plain, part.weights)) /
                          static_cast<double>(first_scale(plain, part.input));
@@ -125,49 +137,78 @@ Result<std::vector<std::int32_t>> steps_taken_off(const Model& plain, const Para
     for (const std::byte byte : plain.constant(constant)) {
         const std::int32_t q =
             is_signed ? std::bit_cast<std::int8_t>(byte) : std::to_integer<std::int32_t>(byte);
-        const double taken = std::nearbyint((q - zero_point(constant)) * steps);
-        if (!(std::abs(taken) < 0x1p31))
+        const double added = std::nearbyint((q - zero_point(constant)) * steps);
+        if (!(std::abs(added) < 0x1p31))
             return fail(Cause::unsupported, "its constant is no number of the input's steps");
-        values.push_back(-static_cast<std::int32_t>(taken));
+        values.push_back(static_cast<std::int32_t>(taken_off ? -added : added));
     }
     return values;
 }
 
-/// A constant as Reef's compiler stores it, where its numbers are no weights: weights of 1.
-Status encode_as_layer_of_ones(const Model& plain, const ParameterPart& part, MutableBytes blob) {
-    const std::vector<std::byte> ones(part.count, std::byte{1});
+/// The constant's one value for every channel, where it has no others.
+template <typename T>
+void spread(std::vector<T>& values, std::size_t channels) {
+    if (values.size() == 1) values.resize(channels, T(values.front()));
+}
+
+/// A constant as Reef's compiler stores it: a layer of one pixel. Its numbers are the weights, or
+/// these are 1 and the numbers biases or multipliers.
+Status encode_as_layer(const Model& plain, const ParameterPart& part, MutableBytes blob) {
+    const Tensor& constant = tensor_of(plain, part.weights);
+    const bool as_weights = part.kind == PartKind::factor;
+    std::vector<std::byte> weights(part.count, std::byte{1});
     std::vector<std::int32_t> biases(part.count);
     std::vector<float> multipliers;
-    if (part.kind == PartKind::subtrahend) biases = REEF_TRY(steps_taken_off(plain, part));
-    if (part.kind == PartKind::multipliers) multipliers = channel_multipliers(plain, part);
+    if (as_weights) {
+        const Bytes bytes = plain.constant(constant);
+        weights.assign(bytes.begin(), bytes.end());
+        spread(weights, part.count);
+    }
+    if (part.kind == PartKind::subtrahend) {
+        biases = REEF_TRY(steps_added(plain, part));
+        spread(biases, part.count);
+    }
+    if (part.layout.vectors.multipliers) multipliers = channel_multipliers(plain, part);
     return encode_layer(part.layout,
-                        LayerValues{.type = WeightType::int8,
-                                    .weights = ones,
+                        LayerValues{.type = as_weights ? weight_type(constant) : WeightType::int8,
+                                    .weights = weights,
+                                    .weight_zero_point = as_weights ? zero_point(constant) : 0,
                                     .biases = biases,
                                     .multipliers = multipliers},
                         blob);
 }
 
+/// Of a sum over a window.
+Status encode_ones(const ParameterPart& part, MutableBytes blob) {
+    const std::vector<std::byte> weights(part.layout.shape.weight_count(), std::byte{1});
+    const std::vector<std::int32_t> biases(part.out_channels());
+    return encode_layer(
+        part.layout, LayerValues{.type = WeightType::uint8, .weights = weights, .biases = biases},
+        blob);
+}
+
 }  // namespace
 
 LayerVectors layer_vectors(const Model& plain, const ParameterPart& part) {
-    const Tensor& weights = tensor_of(plain, part.weights);
-    const Quantization& quantization = *weights.quantization;
-    const auto biases = bias_of(plain, part);
+    const Quantization& quantization = *tensor_of(plain, part.weights).quantization;
     LayerVectors vectors;
-    vectors.biases = std::ranges::any_of(biases, [](std::int32_t value) { return value != 0; });
-    vectors.zero_points = quantization.per_channel();
-    vectors.multipliers =
-        part.has_multiplier && quantization.per_channel() && !all_equal(quantization.scale);
+    for (const LayerTensors& layer : part.layers())
+        vectors.biases =
+            vectors.biases || std::ranges::any_of(bias_of(plain, layer.bias),
+                                                  [](std::int32_t value) { return value != 0; });
+    const bool stacked = !part.stacked.empty();
+    vectors.zero_points = stacked || quantization.per_channel();
+    vectors.multipliers = stacked || (part.has_multiplier && quantization.per_channel() &&
+                                      !all_equal(quantization.scale));
     return vectors;
 }
 
 Status encode_part(const Model& plain, const ParameterPart& part, MutableBytes blob) {
     const auto encode = [&]() -> Status {
-        const bool of_ones =
-            part.kind == PartKind::subtrahend || part.kind == PartKind::multipliers;
-        if (of_ones && part.layout.size_bytes != 0)
-            return encode_as_layer_of_ones(plain, part, blob);
+        const bool of_constant = part.kind == PartKind::subtrahend ||
+                                 part.kind == PartKind::multipliers ||
+                                 part.kind == PartKind::factor;
+        if (of_constant && part.layout.size_bytes != 0) return encode_as_layer(plain, part, blob);
         switch (part.kind) {
             case PartKind::layer:
                 return encode_layer_part(plain, part, blob);
@@ -176,6 +217,8 @@ Status encode_part(const Model& plain, const ParameterPart& part, MutableBytes b
                                             part.unit_line, blob);
             case PartKind::selection:
                 return encode_selection(part.layout, part.sources, blob);
+            case PartKind::ones:
+                return encode_ones(part, blob);
             case PartKind::multipliers:
                 return encode_channel_multipliers(channel_multipliers(plain, part), blob);
             case PartKind::fill:
@@ -230,9 +273,43 @@ Result<std::vector<FixedByte>> fixed_bytes(const Model& plain, const ParameterPa
     return some;
 }
 
+namespace {
+
+/// Of a constant as Reef's compiler stores it: everything but its numbers is as it must be.
+bool has_structure_of_constant(const Model& plain, const ParameterPart& part, Bytes blob,
+                               std::optional<std::int32_t> weight_zero) {
+    const Tensor& constant = tensor_of(plain, part.weights);
+    const LayerVectors& vectors = part.layout.vectors;
+    const bool as_weights = part.kind == PartKind::factor;
+    const WeightType type = as_weights ? weight_type(constant) : WeightType::int8;
+    std::vector<std::byte> weights(part.count);
+    std::vector<std::int32_t> biases(part.count);
+    std::vector<float> multipliers(vectors.multipliers ? part.count : 0);
+    std::vector<std::int32_t> zero_points(vectors.zero_points ? part.count : 0);
+    if (!decode_layer(part.layout, blob, {type, weights, biases, multipliers, zero_points}))
+        return false;
+    const std::byte all = as_weights ? weights.front() : std::byte{1};
+    const bool has_others = std::ranges::any_of(weights, [&](std::byte w) { return w != all; });
+    const bool adds = std::ranges::any_of(biases, [](std::int32_t b) { return b != 0; });
+    if (has_others || (adds && part.kind != PartKind::subtrahend)) return false;
+    std::int32_t zero = 0;
+    if (as_weights)
+        zero = weight_zero ? *weight_zero - (type == WeightType::int8 ? 128 : 0)
+                           : zero_point(constant);
+    std::vector<std::byte> again(part.size_bytes);
+    return encode_layer(part.layout, {type, weights, zero, biases, multipliers}, again) &&
+           equal_bytes(again, blob);
+}
+
+}  // namespace
+
 bool has_structure_of(const Model& plain, const ParameterPart& part, Bytes blob,
                       std::optional<std::int32_t> weight_zero) {
     if (blob.size() != part.size_bytes) return false;
+    const bool of_constant = part.kind == PartKind::factor || part.kind == PartKind::subtrahend ||
+                             part.kind == PartKind::multipliers;
+    if (of_constant && part.layout.size_bytes != 0)
+        return has_structure_of_constant(plain, part, blob, weight_zero);
     if (part.kind == PartKind::factor || part.kind == PartKind::subtrahend) return true;
     std::vector<std::byte> again(part.size_bytes);
     if (part.kind == PartKind::softmax_table && weight_zero) {

@@ -270,6 +270,7 @@ class Placer {
                     break;
                 case PartKind::softmax_table:
                 case PartKind::selection:
+                case PartKind::ones:
                 case PartKind::multipliers:
                 case PartKind::fill:
                     break;

@@ -20,7 +20,8 @@ namespace reef::edgetpu {
 struct Selection {
     LayerKind kind = LayerKind::convolution;  ///< fully_connected: of a tensor without an image
     std::uint32_t in_channels = 0;
-    bool biases = true;  ///< zeros in front
+    bool biases = true;      ///< zeros in front
+    std::uint32_t taps = 1;  ///< sources are counted tap by tap
     std::vector<std::uint32_t> sources = {};
 };
 

@@ -36,23 +36,36 @@ Taps read_taps(const Axis& axis, model::Padding padding) {
     return {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last - first + 1)};
 }
 
+/// Of one axis; behind the kernel: none.
+std::uint32_t tap_of(std::uint32_t first, std::int32_t step, std::size_t stored) {
+    return first + static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(stored);
+}
+
 /// Calls with the index of the first element of each run of input channels, plain and stored, and
 /// its length.
 template <class Each>
 void for_each_run(const StoredForm& form, Each&& each) {
     const std::size_t words = form.words(), taps = std::size_t{form.stored_h} * form.stored_w;
     const std::size_t block = form.block_words == 0 ? words : form.block_words;
+    const std::size_t own = form.in_channels / form.groups;
     for (std::uint32_t out = 0; out < form.channels; ++out) {
+        const std::size_t first = out / (form.channels / form.groups) * own;
+        const std::size_t row = std::size_t{form.stored_channel(out)} * taps * words;
         for (std::size_t tap = 0; tap < taps; ++tap) {
-            const std::size_t h = form.first_h + tap / form.stored_w;
-            const std::size_t w = form.first_w + tap % form.stored_w;
+            const std::size_t h = tap_of(form.first_h, form.step_h, tap / form.stored_w);
+            const std::size_t w = tap_of(form.first_w, form.step_w, tap % form.stored_w);
+            if (h >= form.kernel_h || w >= form.kernel_w) continue;
+            const std::size_t place = h * form.kernel_w + w;
             const std::size_t plain =
-                ((std::size_t{out} * form.kernel_h + h) * form.kernel_w + w) * form.in_channels;
-            const std::size_t row = std::size_t{form.stored_channel(out)} * taps * words;
-            for (std::size_t word = 0; word < words; word += block) {
-                const std::size_t to = row + word * taps + tap * block;
-                each(plain + word * 4, to * 4,
-                     std::min(block * 4, std::size_t{form.in_channels} - word * 4));
+                form.channels_last
+                    ? place * form.channels + out
+                    : (std::size_t{out} * form.kernel_h * form.kernel_w + place) * own;
+            for (std::size_t in = first; in < first + own;) {
+                const std::size_t word = in / 4 / block * block;
+                const std::size_t end = std::min(first + own, (word + block) * 4);
+                each(plain + in - first, (row + word * taps + tap * block) * 4 + in - word * 4,
+                     end - in);
+                in = end;
             }
         }
     }
@@ -80,8 +93,15 @@ std::vector<T> stored_channels(const ParameterPart& part, std::span<const T> pla
     return all;
 }
 
+/// Padding has the layer's first one.
 std::vector<float> stored_multipliers(const ParameterPart& part, std::span<const float> plain) {
-    return stored_channels(part, plain, plain.empty() ? 1.0F : plain.front());
+    auto all = stored_channels(part, plain, plain.empty() ? 1.0F : plain.front());
+    if (all.empty()) return all;
+    for (std::uint32_t layer = 1; layer < part.stacked.size(); ++layer)
+        std::fill(all.begin() + part.form.stored_channel(layer * part.form.row) + part.form.row,
+                  all.begin() + part.form.stored_channel((layer + 1) * part.form.row),
+                  plain[std::size_t{layer} * part.form.row]);
+    return all;
 }
 
 template <typename T>
@@ -171,21 +191,6 @@ Status encode_stored(const ParameterPart& part, const LayerValues& plain, Mutabl
     const auto biases = stored_channels(part, plain.biases, 0);
     const auto multipliers = stored_multipliers(part, plain.multipliers);
     stored.weights = weights;
-    stored.biases = biases;
-    stored.multipliers = multipliers;
-    return encode_layer(part.layout, stored, blob);
-}
-
-Status encode_stored(const ParameterPart& part, const RealLayerValues& plain, MutableBytes blob) {
-    if (part.form.as_is()) return encode_layer(part.layout, plain, blob);
-    RealLayerValues stored = plain;
-    const auto weights = stored_weights(part, plain.weights, 0.0F);
-    const auto scales = plain.scales.size() == 1 ? std::vector(1, plain.scales[0])
-                                                 : stored_channels(part, plain.scales, 1.0F);
-    const auto biases = stored_channels(part, plain.biases, 0);
-    const auto multipliers = stored_multipliers(part, plain.multipliers);
-    stored.weights = weights;
-    stored.scales = scales;
     stored.biases = biases;
     stored.multipliers = multipliers;
     return encode_layer(part.layout, stored, blob);

@@ -30,10 +30,8 @@ namespace reef::edgetpu {
 [[nodiscard]] LayerShape stored_shape(const StoredForm& form);
 
 /// encode_layer() of a part from plain values, one per plain channel. Channels that are padding
-/// have weights and biases of zero and, which no program shows, the first multiplier.
+/// have weights and biases of zero and their layer's first multiplier.
 [[nodiscard]] Status encode_stored(const ParameterPart& part, const LayerValues& plain,
-                                   MutableBytes blob);
-[[nodiscard]] Status encode_stored(const ParameterPart& part, const RealLayerValues& plain,
                                    MutableBytes blob);
 /// decode_layer() into plain values. Taps that are not stored keep what `plain` has.
 [[nodiscard]] Status decode_stored(const ParameterPart& part, Bytes blob,

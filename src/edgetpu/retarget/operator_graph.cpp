@@ -10,8 +10,19 @@ using model::Op;
 using model::Operator;
 using model::TensorIndex;
 
-bool moves_only(Op op) {
+bool moves_only(Op op, bool own) {
     switch (op) {
+        case Op::depth_to_space:
+        case Op::expand_dims:
+        case Op::resize_nearest_neighbor:
+        case Op::slice:
+        case Op::space_to_depth:
+        case Op::split:
+        case Op::split_v:
+        case Op::squeeze:
+        case Op::strided_slice:
+        case Op::transpose:
+            return own;
         case Op::pad:
         case Op::quantize:
         case Op::reshape:
@@ -40,7 +51,7 @@ OperatorGraph::OperatorGraph(const CompiledParameters& opened,
             if (opened.plain().constant(tensor).empty()) operands.push_back(producers_of(in));
         }
         const bool known = std::ranges::find(roles_, op, &Requantisation::op) != roles_.end() ||
-                           moves_only(graph.operators[op].code.builtin);
+                           moves_only(graph.operators[op].code.builtin, opened_.is_own());
         has_unmodelled_ = has_unmodelled_ || (opened.on_chip()[op] && !known);
     }
 }
@@ -68,7 +79,8 @@ void OperatorGraph::add_producers(TensorIndex tensor, Producers& producers,
     const bool certain = std::ranges::any_of(
         roles_, [&](const Requantisation& role) { return of_op(role) && role.required(); });
     if (certain) return;
-    if (!known && !moves_only(graph.operators[op].code.builtin)) producers.unmodelled = true;
+    if (!known && !moves_only(graph.operators[op].code.builtin, opened_.is_own()))
+        producers.unmodelled = true;
     for (const TensorIndex in : graph.operators[op].inputs) add_producers(in, producers, seen);
 }
 

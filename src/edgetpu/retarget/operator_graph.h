@@ -49,7 +49,7 @@ class OperatorGraph {
 };
 
 /// Operators that a program computes without instructions of their own, or none that a scale
-/// enters.
-[[nodiscard]] bool moves_only(model::Op op);
+/// enters; `own`: one of Reef's compiler.
+[[nodiscard]] bool moves_only(model::Op op, bool own);
 
 }  // namespace reef::edgetpu

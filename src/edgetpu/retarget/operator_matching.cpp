@@ -77,15 +77,14 @@ class Matching {
         if (node.rows.empty()) return false;
         if (!rules_.parts_are_placed) return true;
         const auto& placed = opened_.placement().placed;
-        const auto part = std::ranges::find_if(placed, [&](const PlacedPart& one) {
-            const ParameterPart& part_of = opened_.parts()[one.part];
-            return part_of.kind == PartKind::layer && part_of.op == role.op;
-        });
-        if (part == placed.end()) return false;
-        const BlobRange& range = part->range;
-        return std::ranges::all_of(node.rows, [&](const BlobRange& row) {
-            return row.blob == range.blob && row.offset >= range.offset &&
-                   row.offset < range.offset + range.size_bytes;
+        return std::ranges::any_of(placed, [&](const PlacedPart& one) {
+            const ParameterPart& part = opened_.parts()[one.part];
+            const BlobRange& range = one.range;
+            return part.is_layer() && part.op == role.op &&
+                   std::ranges::all_of(node.rows, [&](const BlobRange& row) {
+                       return row.blob == range.blob && row.offset >= range.offset &&
+                              row.offset < range.offset + range.size_bytes;
+                   });
         });
     }
 

@@ -150,13 +150,33 @@ program::Tensor typed_tensor(const Instruction& instruction) {
     return std::get<program::Tensor>(program::decode(instruction).operation);
 }
 
+namespace {
+
+/// Of SOFTMAX in Reef's programs: 255 less how far a value is below the largest.
+bool is_distance(const program::Tensor& tensor) {
+    return tensor.par_zero == 0 && tensor.in_zero == 1 && tensor.initial == 1 &&
+           tensor.out_zero == 255 && tensor.scale == 1.0F && tensor.clamp_min == -255 &&
+           tensor.clamp_max == 0;
+}
+
+/// Bytes as they are: the zero point is taken off and put on again.
+bool keeps_bytes(const program::Tensor& tensor) {
+    return tensor.par_zero == 0 && tensor.in_zero == tensor.out_zero && tensor.initial == 0 &&
+           tensor.scale == 1.0F && std::isinf(tensor.clamp_max) && std::isinf(tensor.clamp_min);
+}
+
+}  // namespace
+
 bool independent_of_quantization(const Instruction& instruction) {
     const program::Tensor tensor = typed_tensor(instruction);
+    if (is_distance(tensor) || keeps_bytes(tensor)) return true;
     if (tensor.par_zero != 0 || tensor.in_zero != 0 || tensor.out_zero != 0 || tensor.initial != 0)
         return false;
     const float scale = tensor.scale, max = tensor.clamp_max, min = tensor.clamp_min;
     constexpr float per_16_bit_step = 1.0F / 65535.0F;
-    if (std::isinf(max) && std::isinf(min)) return scale == 1.0F || scale == per_16_bit_step;
+    constexpr float blend_of_sixteen = 1.0F / 16;
+    if (std::isinf(max) && std::isinf(min))
+        return scale == 1.0F || scale == per_16_bit_step || scale == blend_of_sixteen;
     if (min != 0) return false;
     return (scale == per_16_bit_step && max == 32768.0F) || (scale == 1.0F && max == 65535.0F) ||
            (scale == 1.1921416387394856e-07F && max == 255.0F);

@@ -27,8 +27,9 @@ struct TensorInstruction {
 /// Its members. Precondition: requantises().
 [[nodiscard]] program::Tensor typed_tensor(const Instruction& instruction);
 
-/// Values that no tensor's quantisation enters: plain copies, and SOFTMAX after its exponential,
-/// whose output has TFLite's fixed scale 1/256.
+/// Values that no tensor's quantisation enters: plain copies, SOFTMAX after its exponential, whose
+/// output has TFLite's fixed scale 1/256, and in Reef's programs copies that keep bytes, the
+/// distances of SOFTMAX and the sixteenths of RESIZE_BILINEAR.
 [[nodiscard]] bool independent_of_quantization(const Instruction& instruction);
 
 /// "mac at word 0x34".

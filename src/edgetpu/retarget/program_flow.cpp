@@ -20,6 +20,7 @@ class FlowBuilder {
         const Package& package = opened_.operators()[op].package;
         const trace::DataFlow traced = REEF_TRY(trace::data_flow(package));
         const Executable& layers = *REEF_TRY(computing_executable(package));
+        layers_ = &layers;
         const auto executable = static_cast<std::size_t>(&layers - package.executables.data());
         std::vector<std::vector<Instruction>> streams;
         for (const auto& stream : layers.bitstreams) {
@@ -51,9 +52,19 @@ class FlowBuilder {
             if (origin.kind == DataOrigin::Kind::tensor) {
                 sources.nodes.push_back(first_ + origin.index);
             }
-            if (origin.kind == DataOrigin::Kind::input) sources.from_host = true;
+            if (origin.kind == DataOrigin::Kind::input) add_input(sources, origin.index);
         }
         return sources;
+    }
+
+    /// What a program before gave to the host for this one comes from there.
+    void add_input(FlowSources& sources, std::size_t layer) const {
+        const std::string& name = layers_->inputs[layer].name;
+        const auto given = std::ranges::find(flow_.outputs, name, &ProgramFlow::Output::name);
+        if (given == flow_.outputs.end())
+            sources.from_host = true;
+        else
+            join(sources, given->sources);
     }
 
     static void join(FlowSources& all, const FlowSources& more) {
@@ -92,6 +103,7 @@ class FlowBuilder {
 
     const CompiledParameters& opened_;
     ProgramFlow& flow_;
+    const Executable* layers_ = nullptr;
     std::size_t op_ = 0, first_ = 0;
 };
 

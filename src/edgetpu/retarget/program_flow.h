@@ -16,7 +16,7 @@ namespace reef::edgetpu {
 /// Whose results an instruction reads, itself or through copies.
 struct FlowSources {
     std::vector<std::size_t> nodes;  ///< indices in ProgramFlow::nodes, sorted
-    bool from_host = false;
+    bool from_host = false;          ///< what no program before made
 };
 
 struct FlowNode {

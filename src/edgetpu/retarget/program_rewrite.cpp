@@ -40,15 +40,16 @@ class Rewriting {
     Rewriting(MutableBytes stream, std::vector<Instruction> program)
         : stream_(stream), program_(std::move(program)) {}
 
-    Result<std::size_t> run(const std::vector<Replacement>& replacements) {
+    Result<std::size_t> run(const std::vector<Replacement>& replacements,
+                            const std::vector<BorderFill>& borders) {
         for (const Replacement& one : replacements) {
             const std::size_t index = index_of(one.word);
             auto changed = program::decode(program_[index]);
             put(std::get<program::Tensor>(changed.operation), *one.to);
             REEF_CHECK(write(index, changed));
-            if (one.to->form == Form::layer) REEF_CHECK(write_border(index, one));
             if (one.to->form == Form::sum) REEF_CHECK(write_factors(index, one));
         }
+        for (const BorderFill& one : borders) REEF_CHECK(write_border(one));
         return changed_.size();
     }
 
@@ -95,31 +96,23 @@ class Rewriting {
     }
 
     /// The border of a padded window holds the input's zero point in every byte.
-    Status write_border(std::size_t layer, const Replacement& replacement) {
-        const Requantisation& to = *replacement.to;
-        const auto typed = program::decode(program_[layer]);
-        const std::int32_t old_zero = std::get<program::Tensor>(typed.operation).in_zero;
-        if (old_zero == to.in_zero) return {};
-        for (const std::size_t word : replacement.border) {
-            const std::size_t index = index_of(word);
-            const std::uint32_t held = fill_value(index);
-            if (held != word_of(old_zero)) {
-                return fail(Cause::unsupported,
-                            fmt::format("it fills the border of operator {} with {:#x}, which is "
-                                        "not its input's zero point {}",
-                                        to.op, held, old_zero),
-                            name_of(program_[index]));
-            }
-            const auto [known, is_new] = borders_.try_emplace(index, *to.in_zero);
-            if (!is_new && known->second != *to.in_zero)
-                return fail(Cause::unsupported,
-                            fmt::format("it fills borders of layers that get the zero points {} "
-                                        "and {}",
-                                        known->second, *to.in_zero),
-                            name_of(program_[index]));
-            REEF_CHECK(write_fill(index, word_of(*to.in_zero)));
+    Status write_border(const BorderFill& border) {
+        const std::size_t index = index_of(border.word);
+        const std::uint32_t held = fill_value(index);
+        if (held != word_of(border.old_zero)) {
+            return fail(Cause::unsupported,
+                        fmt::format("it fills the border of operator {} with {:#x}, which is not "
+                                    "its input's zero point {}",
+                                    border.op, held, border.old_zero),
+                        name_of(program_[index]));
         }
-        return {};
+        const auto [known, is_new] = borders_.try_emplace(index, border.new_zero);
+        if (!is_new && known->second != border.new_zero)
+            return fail(Cause::unsupported,
+                        fmt::format("it fills borders of layers that get the zero points {} and {}",
+                                    known->second, border.new_zero),
+                        name_of(program_[index]));
+        return write_fill(index, word_of(border.new_zero));
     }
 
     Status write_factors(std::size_t sum, const Replacement& one) {
@@ -177,9 +170,10 @@ class Rewriting {
 }  // namespace
 
 Result<std::size_t> rewrite_program(MutableBytes stream,
-                                    const std::vector<Replacement>& replacements) {
+                                    const std::vector<Replacement>& replacements,
+                                    const std::vector<BorderFill>& borders) {
     const std::vector<std::byte> old(stream.begin(), stream.end());
-    return Rewriting(stream, REEF_TRY(decode(old))).run(replacements);
+    return Rewriting(stream, REEF_TRY(decode(old))).run(replacements, borders);
 }
 
 }  // namespace reef::edgetpu

@@ -30,15 +30,16 @@ struct Scale {
 
 class Roles {
   public:
-    Roles(const Model& plain, const std::vector<ParameterPart>& parts)
-        : plain_(plain), graph_(plain.subgraphs.front()), parts_(parts) {}
+    Roles(const Model& plain, const std::vector<ParameterPart>& parts, bool own)
+        : plain_(plain), graph_(plain.subgraphs.front()), parts_(parts), own_(own) {}
 
     void add(std::size_t index) {
         op_ = index;
         const Operator& op = graph_.operators[index];
-        const auto in = scale_of(op.inputs, 0);
+        const auto in = scale_of(op.inputs, input_of(op));
         const auto out = scale_of(op.outputs, 0);
         if (!in || !out) return;
+        if (own_ && add_own(op, *in, *out)) return;
         switch (op.code.builtin) {
             case Op::conv_2d:
             case Op::depthwise_conv_2d:
@@ -73,6 +74,133 @@ class Roles {
     [[nodiscard]] std::vector<Requantisation> take() { return std::move(roles_); }
 
   private:
+    /// Of those that Reef's compiler has instructions of its own for.
+    bool add_own(const Operator& op, const Scale& in, const Scale& out) {
+        switch (op.code.builtin) {
+            case Op::average_pool_2d:
+            case Op::mean:
+            case Op::sum:
+                return add_window(op, in, out), true;
+            case Op::max_pool_2d:
+                return add_largest(op, in, out), true;
+            case Op::tanh:
+                return add_sigmoid({2 * in.scale, in.zero}), true;
+            case Op::relu:
+                return add_apart(in, out, Activation::relu), true;
+            case Op::relu6:
+                return add_apart(in, out, Activation::relu6), true;
+            case Op::quantize:
+                if (in.scale != out.scale || in.zero != out.zero)
+                    add_apart(in, out, Activation::none);
+                return true;
+            case Op::softmax:
+                return add_exponential(in), true;
+            case Op::transpose_conv:
+                return add_layer(op, in, out), true;
+            case Op::mul:
+            case Op::add:
+            case Op::sub:
+                return add_constant(op, in, out);
+            // They move bytes as they are.
+            case Op::reshape:
+                return true;
+            default:
+                return false;
+        }
+    }
+
+    void add_apart(const Scale& in, const Scale& out, Activation activation) {
+        add_copy(in, out, activation).apart = true;
+    }
+
+    /// A pooled window's values times the identity.
+    void add_window(const Operator& op, const Scale& in, const Scale& out) {
+        const auto* pool = std::get_if<model::Pool2dOptions>(&op.options);
+        const Tensor& image = tensor_of(op.inputs[0]);
+        std::int64_t height = 1, width = 1;
+        if (pool != nullptr) {
+            height = pool->filter_h;
+            width = pool->filter_w;
+        } else if (image.shape.size() == 4) {
+            height = image.shape[1];
+            width = image.shape[2];
+        }
+        const auto pixels = static_cast<float>(height * width);
+        const float of_one = op.code.builtin == Op::sum ? in.scale : in.scale * (1.0F / pixels);
+        const bool as_layer = has_part(PartKind::ones);
+        Requantisation& role =
+            add_limited(as_layer ? Form::layer : Form::window, of_one * (1.0F / out.scale), out,
+                        pool == nullptr ? Activation::none : pool->activation);
+        role.depthwise = as_layer;
+        role.steps = static_cast<std::uint64_t>(height * width);
+        role.weight_zero = 0;
+        role.in_zero = in.zero;
+    }
+
+    void add_largest(const Operator& op, const Scale& in, const Scale& out) {
+        const auto* pool = std::get_if<model::Pool2dOptions>(&op.options);
+        if (pool == nullptr) return;
+        Requantisation& role = add_limited(Form::largest, 1.0F, out, pool->activation);
+        role.steps = static_cast<std::uint64_t>(std::int64_t{pool->filter_h} * pool->filter_w);
+        role.in_zero = in.zero;
+        role.initial = -in.zero;
+    }
+
+    /// Maximum and differences are the same for all numbers; so is what follows.
+    void add_exponential(const Scale& in) {
+        const auto* options = std::get_if<model::SoftmaxOptions>(&graph_.operators[op_].options);
+        const float beta = options == nullptr ? 1.0F : options->beta;
+        Requantisation& exp =
+            add_role(Form::exponential, in.scale * beta,
+                     {spec::exponential_65536.least, spec::exponential_65536.most});
+        exp.in_zero = 255;
+        exp.out_zero = 0;
+    }
+
+    /// A constant is a layer of one pixel: factors are weights or multipliers of ones, what is
+    /// added is the biases of ones.
+    bool add_constant(const Operator& op, const Scale& in, const Scale& out) {
+        const auto part = std::ranges::find_if(
+            parts_, [this](const ParameterPart& one) { return one.op == op_ && one.is_layer(); });
+        if (part == parts_.end()) return false;
+        const bool of_ones =
+            part->kind == PartKind::subtrahend || part->kind == PartKind::multipliers;
+        const Tensor& constant = tensor_of(part->weights);
+        const auto number = scale_of({part->weights}, 0);
+        if (!number) return false;
+        const bool in_rows = part->layout.vectors.multipliers;
+        float by = of_ones ? 1.0F : number->scale;
+        // One for all channels of an image that has one.
+        if (part->kind == PartKind::multipliers && !in_rows) {
+            const auto byte = std::to_integer<std::int32_t>(plain_.constant(constant)[0]);
+            const std::int32_t flip = constant.type == ElementType::int8 ? 128 : 0;
+            by = number->scale * static_cast<float>((byte ^ flip) - number->zero);
+        }
+        Requantisation& role =
+            add_limited(Form::layer, in_rows ? 1.0F : layer_multiplier(in.scale, by, out.scale),
+                        out, activation_of(op));
+        constexpr std::int32_t middle = 128;
+        role.depthwise = part->layout.shape.is_diagonal();
+        role.per_channel = part->layout.vectors.zero_points;
+        role.steps = 1;
+        role.weight_zero = in_rows ? 0 : of_ones ? middle : number->zero;
+        role.in_zero = in.zero;
+        return true;
+    }
+
+    bool has_part(PartKind kind) const {
+        return std::ranges::any_of(
+            parts_, [&](const ParameterPart& part) { return part.op == op_ && part.kind == kind; });
+    }
+
+    /// What it computes with: of a TRANSPOSE_CONV the third input, of a constant and a tensor the
+    /// other one.
+    std::size_t input_of(const Operator& op) const {
+        if (op.code.builtin == Op::transpose_conv) return 2;
+        const bool pair = op.inputs.size() == 2 && op.inputs[0] != model::absent_tensor;
+        return pair && own_ && !plain_.constant(tensor_of(op.inputs[0])).empty() ? 1 : 0;
+    }
+
     const Tensor& tensor_of(TensorIndex index) const {
         return graph_.tensors[static_cast<std::size_t>(index)];
     }
@@ -126,21 +254,26 @@ class Roles {
             op.options);
     }
 
+    /// One for each part: of a TRANSPOSE_CONV, each phase.
     void add_layer(const Operator& op, const Scale& in, const Scale& out) {
-        const auto part = std::ranges::find_if(parts_, [this](const ParameterPart& candidate) {
-            return candidate.op == op_ && candidate.kind == PartKind::layer;
-        });
         const auto weights = scale_of(op.inputs, 1);
-        if (part == parts_.end() || !weights) return;
-        const LayerVectors& vectors = part->layout.vectors;
+        if (!weights) return;
+        for (const ParameterPart& part : parts_)
+            if (part.op == op_ && part.kind == PartKind::layer)
+                add_part(op, part, in, *weights, out);
+    }
+
+    void add_part(const Operator& op, const ParameterPart& part, const Scale& in,
+                  const Scale& weights, const Scale& out) {
+        const LayerVectors& vectors = part.layout.vectors;
         const float factor =
-            vectors.multipliers ? 1.0F : layer_multiplier(in.scale, weights->scale, out.scale);
+            vectors.multipliers ? 1.0F : layer_multiplier(in.scale, weights.scale, out.scale);
         Requantisation& role = add_limited(Form::layer, factor, out, activation_of(op));
-        const LayerShape& shape = part->layout.shape;
+        const LayerShape& shape = part.layout.shape;
         role.depthwise = shape.is_diagonal();
         role.per_channel = vectors.zero_points;
         role.steps = shape.taps() * (role.depthwise ? 1 : (shape.in_channels + 3) / 4);
-        role.weight_zero = vectors.zero_points ? 0 : weights->zero;
+        role.weight_zero = vectors.zero_points ? 0 : weights.zero;
         role.in_zero = in.zero;
     }
 
@@ -225,6 +358,8 @@ class Roles {
             if (in) {
                 Requantisation& role = add_copy(*in, out, activation_of(op));
                 if (computed && apart) role.operand = operand;
+                // Else what makes the operand may put it into its place.
+                role.apart = own_ && (in->scale != out.scale || in->zero != out.zero);
             }
             if (computed) ++operand;
         }
@@ -259,13 +394,15 @@ class Roles {
     const Model& plain_;
     const model::Subgraph& graph_;
     const std::vector<ParameterPart>& parts_;
+    bool own_;
     std::size_t op_ = 0;
     std::vector<Requantisation> roles_;
 };
 
 /// The members of the instruction that a form needs; nothing of other instructions.
 std::optional<program::Tensor> tensor_for(Form form, const Instruction& instruction) {
-    const auto op = form == Form::maximum ? spec::op::max : spec::op::mac;
+    const bool max = form == Form::maximum || form == Form::largest;
+    const auto op = max ? spec::op::max : spec::op::mac;
     if (instruction.info != &spec::instructions[op]) return std::nullopt;
     return typed_tensor(instruction);
 }
@@ -322,11 +459,13 @@ bool has_shape_of(const program::Tensor& t, const Requantisation& values) {
         case Form::sum:
             return !t.in_16bit && t.par_16bit && !t.single && !t.table && !t.out_16bit;
         case Form::copy:
+        case Form::window:
             return !t.in_16bit && !t.par_16bit && !t.single && !t.table && !t.out_16bit;
         case Form::sigmoid:
         case Form::exponential:
             return t.table && !t.table_normalised && !t.table_odd;
         case Form::maximum:
+        case Form::largest:
         case Form::difference:
             break;
     }
@@ -365,8 +504,8 @@ bool has_limits_of(const program::Tensor& tensor, ActivationLimits activation) {
 }  // namespace
 
 std::vector<Requantisation> requantisations(const Model& plain, const std::vector<bool>& on_chip,
-                                            const std::vector<ParameterPart>& parts) {
-    Roles roles(plain, parts);
+                                            const std::vector<ParameterPart>& parts, bool own) {
+    Roles roles(plain, parts, own);
     for (std::size_t i = 0; i < on_chip.size(); ++i) {
         if (on_chip[i]) roles.add(i);
     }
@@ -420,6 +559,12 @@ bool has_form_of(const Instruction& instruction, const Requantisation& values) {
             break;
         case Form::maximum:
             if (t.par_zero != t.out_zero || t.initial != -t.out_zero) return false;
+            break;
+        case Form::window:
+            if (t.par_zero != 0) return false;
+            break;
+        case Form::largest:
+            if (t.in_zero != t.out_zero || t.initial != -t.out_zero) return false;
             break;
         case Form::average:
         case Form::product:

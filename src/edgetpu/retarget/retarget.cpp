@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "edgetpu/retarget/architecture.h"
 #include "edgetpu/retarget/program_alignment.h"
@@ -47,9 +48,11 @@ class Retargeting {
         find_roles();
         REEF_CHECK(check_unmodelled());
         choices_ = REEF_TRY(numbers_->match(roles(), unmodelled_));
-        for (std::size_t i = 0; i < template_.operators().size(); ++i) {
-            REEF_CHECK(in_place(replace_in(i), template_.operators()[i].place));
-        }
+        std::vector<Package> packages;
+        for (std::size_t i = 0; i < template_.operators().size(); ++i)
+            packages.push_back(REEF_TRY(in_place(package_of(i), template_.operators()[i].place)));
+        result_.model = REEF_TRY(with_packages(std::move(result_.model), template_.operators(),
+                                               std::move(packages), options_.token));
         replace_tensors();
         return std::move(result_);
     }
@@ -67,6 +70,9 @@ class Retargeting {
         for (TensorIndex* index : {&part.input, &part.weights, &part.bias, &part.output}) {
             if (*index != model::absent_tensor) *index = map_.at(*index);
         }
+        for (LayerTensors& layer : part.stacked)
+            for (TensorIndex* index : {&layer.weights, &layer.bias})
+                if (*index != model::absent_tensor) *index = map_.at(*index);
         return part;
     }
 
@@ -95,6 +101,7 @@ class Retargeting {
         for (std::size_t i = 0; i < graph.operators.size(); ++i) {
             if (!template_.on_chip()[i]) continue;
             const Operator& op = graph.operators[i];
+            REEF_CHECK(in_place(check_intermediates(i), model::place_of(graph, i)));
             unmodelled_ = unmodelled_ || !is_modelled(i, op);
             const auto changes = [this](TensorIndex index) { return quantization_changes(index); };
             if (std::ranges::none_of(op.inputs, changes) &&
@@ -118,11 +125,12 @@ class Retargeting {
     /// Whether the values of its instructions are known. Those of another are left alone, since its
     /// quantisation stays.
     bool is_modelled(std::size_t index, const Operator& op) const {
-        return moves_only(op.code.builtin) ||
+        return moves_only(op.code.builtin, template_.is_own()) ||
                std::ranges::find(from_, index, &Requantisation::op) != from_.end();
     }
 
     Status check_modelled(std::size_t index, const Operator& op) const {
+        if (template_.is_own()) return check_own(index, op);
         switch (op.code.builtin) {
             case Op::average_pool_2d:
                 return check_border(index, op);
@@ -150,6 +158,121 @@ class Retargeting {
                 break;
         }
         return numbers_->refuse_unknown();
+    }
+
+    /// Of a program of Reef's compiler: what it takes of an operator must hold for the target, too.
+    Status check_own(std::size_t index, const Operator& op) const {
+        if (!is_modelled(index, op)) return numbers_->refuse_unknown();
+        switch (op.code.builtin) {
+            case Op::quantize:
+            case Op::relu:
+            case Op::relu6:
+                return check_renaming(op);
+            case Op::pad:
+                REEF_CHECK(check_padding(op));
+                return check_moved(op);
+            case Op::concatenation:
+                return check_joined(op);
+            case Op::add:
+            case Op::sub:
+                return check_steps(index, op);
+            case Op::logistic:
+                return check_sigmoid(op);
+            case Op::tanh:
+                return check_tanh(op);
+            default:
+                return moves_only(op.code.builtin, true) || op.code.builtin == Op::max_pool_2d
+                           ? check_moved(op)
+                           : Status{};
+        }
+    }
+
+    /// All tensors that it computes from and to have one scale and zero point.
+    Status check_moved(const Operator& op) const {
+        std::optional<std::pair<float, std::int64_t>> one;
+        for (const auto* list : {&op.inputs, &op.outputs})
+            for (const TensorIndex index : *list) {
+                if (index == model::absent_tensor) continue;
+                const Tensor& tensor = tensor_of(target_, map_.at(index));
+                if (!tensor.quantization || !tensor.quantization->quantized()) continue;
+                const auto number = number_of(tensor);
+                if (!one) one = number;
+                if (*one != number)
+                    return fail(Cause::unsupported,
+                                "its quantisation differs, and it rescales, which the program has "
+                                "no instruction for");
+            }
+        return {};
+    }
+
+    /// What it pads with is filled in for the layers that read it; others read it as it is.
+    Status check_padding(const Operator& op) const {
+        if (!numbers_->zero_may_differ(op.inputs[0])) return {};
+        const auto& graph = plain().subgraphs.front();
+        const Tensor &in = tensor_of(plain(), op.inputs[0]),
+                     &out = tensor_of(plain(), op.outputs[0]);
+        const bool wider = !in.shape.empty() && in.shape.back() != out.shape.back();
+        const bool given =
+            std::ranges::find(graph.outputs, op.outputs[0]) != graph.outputs.end() ||
+            std::ranges::any_of(graph.operators, [&](const Operator& reader) {
+                const Op kind = reader.code.builtin;
+                return std::ranges::find(reader.inputs, op.outputs[0]) != reader.inputs.end() &&
+                       kind != Op::conv_2d && kind != Op::depthwise_conv_2d;
+            });
+        if (!wider && !given) return {};
+        return fail(Cause::unsupported,
+                    "its zero point may differ, and what it pads with is read by no convolution "
+                    "alone");
+    }
+
+    /// An input of the output's numbers may be made in its place, without an instruction.
+    Status check_joined(const Operator& op) const {
+        for (const TensorIndex index : op.inputs) {
+            if (index == model::absent_tensor) continue;
+            const auto is_output = [&](const Tensor& in, const Tensor& out) {
+                return number_of(in) == number_of(out);
+            };
+            const bool before =
+                is_output(tensor_of(plain(), index), tensor_of(plain(), op.outputs[0]));
+            const bool after = is_output(tensor_of(target_, map_.at(index)),
+                                         tensor_of(target_, map_.at(op.outputs[0])));
+            if (before && !after)
+                return fail(Cause::unsupported,
+                            "an input rescales, which the program has no instruction for");
+        }
+        return {};
+    }
+
+    /// A constant is added as whole steps of the input, which are the output's.
+    Status check_steps(std::size_t index, const Operator& op) const {
+        const auto role = std::ranges::find(to_, index, &Requantisation::op);
+        if (role == to_.end() || role->form == Requantisation::Form::sum) return {};
+        const std::size_t in =
+            template_.plain().constant(tensor_of(plain(), op.inputs[0])).empty() ? 0 : 1;
+        const auto scale = [&](TensorIndex tensor) {
+            return number_of(tensor_of(target_, map_.at(tensor))).first;
+        };
+        if (scale(op.inputs[in]) == scale(op.outputs[0])) return {};
+        return fail(Cause::unsupported, "it adds a constant and changes the scale");
+    }
+
+    Status check_tanh(const Operator& op) const {
+        const EndNumbers to = REEF_TRY(numbers_of(op, true));
+        if (to.out == std::pair<float, std::int64_t>{1.0F / 128, 128}) return {};
+        return fail(Cause::unsupported, "its output's scale is not 1/128 from the middle");
+    }
+
+    /// What an operator computes in between, of which no instruction is known.
+    Status check_intermediates(std::size_t index) const {
+        const auto& before = plain().subgraphs.front().operators[index].intermediates;
+        const auto& after = target_.subgraphs.front().operators[index].intermediates;
+        if (before.empty() && after.empty()) return {};
+        const auto same = [&](TensorIndex a, TensorIndex b) {
+            if (a == model::absent_tensor || b == model::absent_tensor) return a == b;
+            return tensor_of(plain(), a).quantization == tensor_of(target_, b).quantization;
+        };
+        if (std::ranges::equal(before, after, same)) return {};
+        return fail(Cause::unsupported, "values that it computes in between have other scales");
     }
 
     Status check_sum(const Operator& op) const {
@@ -223,13 +346,13 @@ class Retargeting {
     }
 
     void find_roles() {
-        from_ = requantisations(plain(), template_.on_chip(), template_.parts());
-        to_ = requantisations(target_, template_.on_chip(), target_parts_);
+        const bool own = template_.is_own();
+        from_ = requantisations(plain(), template_.on_chip(), template_.parts(), own);
+        to_ = requantisations(target_, template_.on_chip(), target_parts_, own);
     }
 
-    Status replace_in(std::size_t index) {
+    Result<Package> package_of(std::size_t index) {
         Package package = template_.operators()[index].package;
-        const Package before = package;
         for (const CompiledParameters::Blob& blob : template_.blobs()) {
             Executable& executable = package.executables[blob.executable];
             if (blob.op == index && !equal_bytes(executable.parameters.view(), blob.bytes)) {
@@ -238,66 +361,70 @@ class Retargeting {
         }
         for (std::size_t i = 0; i < package.executables.size(); ++i) {
             const std::string place = fmt::format("executable {}", i);
+            const auto borders = REEF_TRY(in_place(borders_of(index, i), place));
             for (std::size_t j = 0; j < package.executables[i].bitstreams.size(); ++j) {
-                REEF_CHECK(in_place(
-                    replace_instructions(index, i, j, package.executables[i].bitstreams[j]),
-                    place));
+                const auto its = borders.find(j);
+                REEF_CHECK(
+                    in_place(replace_instructions(
+                                 {index, i, j, {}}, package.executables[i].bitstreams[j],
+                                 its == borders.end() ? std::vector<BorderFill>{} : its->second),
+                             place));
             }
             REEF_CHECK(in_place(replace_layers(package.executables[i]), place));
         }
-        if (package == before) return {};
-        const std::uint64_t token = options_.token.value_or(parameter_token(package));
-        for (Executable& executable : package.executables) {
-            executable.parameter_caching_token = token;
-        }
-        const CompiledOperator& place = template_.operators()[index];
-        return replace_package(result_.model.subgraphs[place.subgraph].operators[place.index],
-                               package);
+        return package;
     }
 
-    Status replace_instructions(std::size_t op, std::size_t executable, std::size_t bitstream,
-                                InstructionBitstream& stream) {
+    static bool is_in(const TensorInstruction& at, std::size_t op, std::size_t executable) {
+        return at.op == op && at.executable == executable;
+    }
+
+    /// `where`: a bitstream.
+    Status replace_instructions(const TensorInstruction& where, InstructionBitstream& stream,
+                                const std::vector<BorderFill>& borders) {
         std::vector<Replacement> replacements;
         for (const MatchedInstruction& one : choices_) {
             const TensorInstruction& at = one.at;
-            if (at.op != op || at.executable != executable || at.bitstream != bitstream) continue;
+            if (!is_in(at, where.op, where.executable) || at.bitstream != where.bitstream) continue;
             replacements.push_back({at.instruction.word, numbers_->held(from_[one.role]),
-                                    &to_[one.role], one.second_first,
-                                    REEF_TRY(border_of(at, to_[one.role]))});
+                                    &to_[one.role], one.second_first});
         }
         const Bytes old = stream.instructions.view();
         std::vector<std::byte> bytes(old.begin(), old.end());
-        const std::size_t changed = REEF_TRY(rewrite_program(bytes, replacements));
+        const std::size_t changed = REEF_TRY(rewrite_program(bytes, replacements, borders));
         result_.changed_instructions += changed;
         if (changed > 0) stream.instructions = SharedBytes::copy_of(bytes);
         return {};
     }
 
-    /// Words of the fills that a layer reads, where its zero point changes.
-    Result<std::vector<std::size_t>> border_of(const TensorInstruction& at,
-                                               const Requantisation& to) {
-        std::vector<std::size_t> words;
-        if (to.form != Requantisation::Form::layer ||
-            typed_tensor(at.instruction).in_zero == to.in_zero)
-            return words;
+    /// Fills that layers read whose zero points change, by bitstream.
+    Result<std::map<std::size_t, std::vector<BorderFill>>> borders_of(std::size_t op,
+                                                                      std::size_t executable) {
+        std::map<std::size_t, std::vector<BorderFill>> borders;
+        for (const MatchedInstruction& one : choices_) {
+            const Requantisation& to = to_[one.role];
+            if (!is_in(one.at, op, executable) || to.form != Requantisation::Form::layer) continue;
+            const std::int32_t held = typed_tensor(one.at.instruction).in_zero;
+            if (held == to.in_zero) continue;
+            for (const auto& fill : REEF_TRY(fills_read_by(one.at)))
+                borders[fill.bitstream].push_back({fill.word, to.op, held, *to.in_zero});
+        }
+        return borders;
+    }
+
+    Result<std::vector<trace::InstructionPlace>> fills_read_by(const TensorInstruction& at) {
         if (!flow_) {
             flow_ = REEF_TRY(program_flow(template_));
             copies_ = copies_of(*flow_);
         }
         const auto node = std::ranges::find_if(flow_->nodes, [&](const FlowNode& one) {
-            return one.at.op == at.op && one.at.executable == at.executable &&
-                   one.at.bitstream == at.bitstream &&
+            return is_in(one.at, at.op, at.executable) && one.at.bitstream == at.bitstream &&
                    one.at.instruction.word == at.instruction.word;
         });
-        if (node == flow_->nodes.end()) return words;  // never executed
+        if (node == flow_->nodes.end())
+            return std::vector<trace::InstructionPlace>{};  // never executed
         const auto index = static_cast<std::size_t>(node - flow_->nodes.begin());
-        for (const auto& fill : fills_through_copies(*flow_, index, copies_)) {
-            if (fill.bitstream != at.bitstream)
-                return fail(Cause::unsupported, "its border is filled by another bitstream",
-                            name_of(at.instruction));
-            words.push_back(fill.word);
-        }
-        return words;
+        return fills_through_copies(*flow_, index, copies_);
     }
 
     /// The tensor of `plain()` of that name in the compiled model, or absent_tensor.

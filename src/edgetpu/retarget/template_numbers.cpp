@@ -63,8 +63,9 @@ class NumbersOfSource final : public TemplateNumbers {
         if (roles.from == roles.to) return program;
         // Sums with one factor do not say which operand comes first; an instruction of an unknown
         // operator may hold the values of a known one by chance.
-        bool clear = !unmodelled && std::ranges::none_of(roles.from, [](const auto& role) {
-            return role.factors && role.factors->first == role.factors->second;
+        const bool own = models_.compiled.is_own();
+        bool clear = !unmodelled && std::ranges::none_of(roles.from, [&](const auto& role) {
+            return !own && role.factors && role.factors->first == role.factors->second;
         });
         for (const auto& at : REEF_TRY(tensor_instructions(models_.compiled.operators()))) {
             const auto fitting = roles_of(at.instruction, roles);
@@ -76,7 +77,7 @@ class NumbersOfSource final : public TemplateNumbers {
                             name_of(at.instruction));
             }
             clear = clear && fitting.size() == 1;
-            program.push_back({at, fitting.front(), {}, {}});
+            program.push_back({at, fitting.front(), order_of_operands(models_.compiled), {}});
         }
         if (clear) return program;
         const auto alike = [&](std::size_t a, std::size_t b) {

@@ -22,7 +22,7 @@ bool held(const std::vector<TensorInstruction>& instructions, const Requantisati
 }
 
 std::vector<Requantisation> roles_of(const CompiledParameters& opened) {
-    return requantisations(opened.plain(), opened.on_chip(), opened.parts());
+    return requantisations(opened.plain(), opened.on_chip(), opened.parts(), opened.is_own());
 }
 
 bool same_scale(const Tensor& a, const Tensor& b) {
@@ -130,12 +130,34 @@ Status take_vectors(ParameterPart& part, const Instruction& instruction) {
     return {};
 }
 
+/// Of Reef's program: the form whose weights come in the order in which the instruction reads them,
+/// with the vectors that it reads.
+Status take_own_form(ParameterPart& part, const std::vector<ParameterPart>& forms,
+                     const Instruction& instruction) {
+    const program::Tensor tensor = typed_tensor(instruction);
+    const LayerVectors vectors{.multipliers = tensor.lane_scale,
+                               .biases = tensor.bias,
+                               .zero_points = tensor.par_zero_rows};
+    const auto fits = [&](const ParameterPart& one) {
+        if (one.layout.vectors != vectors) return false;
+        if (!may_be_in_blocks(one.form)) return true;
+        const std::uint32_t words = one.form.words();
+        return (words_in_a_row(instruction, words) == words) == (one.form.block_words == words);
+    };
+    const auto found = std::ranges::find_if(forms, fits);
+    if (found == forms.end())
+        return fail(Cause::unsupported, "the program reads its parameters in an order of its own",
+                    part.name, std::string(hint_for_source));
+    part = *found;
+    return {};
+}
+
 /// Whether the values of an unmodelled operator are the target's cannot be read.
 Status check_modelled(const CompiledParameters& opened, const std::vector<Requantisation>& roles) {
     const auto& graph = opened.plain().subgraphs.front();
     for (std::size_t op = 0; op < graph.operators.size(); ++op) {
         const bool known = std::ranges::find(roles, op, &Requantisation::op) != roles.end() ||
-                           moves_only(graph.operators[op].code.builtin);
+                           moves_only(graph.operators[op].code.builtin, opened.is_own());
         if (known || !opened.on_chip()[op]) continue;
         return fail(Cause::unsupported,
                     "whether its quantisation differs cannot be read from the program",
@@ -216,9 +238,9 @@ Result<MatchedProgram> match_program(const CompiledParameters& opened,
         one.at = flow.nodes[node].at;
         one.rows = flow.nodes[node].rows;
         one.role = *matched[node];
-        if (roles[one.role].form == Form::sum) {
+        one.second_first = order_of_operands(opened);
+        if (roles[one.role].form == Form::sum && !one.second_first)
             one.second_first = takes_second_first(flow, graph, roles, matched, node);
-        }
     }
     return program;
 }
@@ -245,13 +267,23 @@ Result<Recovered> recover_program(const CompiledParameters& opened) {
     std::vector<PartHint> hints(parts.size());
     for (const MatchedInstruction& one : *program) {
         const Requantisation& role = roles[one.role];
-        const auto part = std::ranges::find_if(parts, [&](const ParameterPart& candidate) {
-            return candidate.op == role.op && candidate.kind == PartKind::layer;
-        });
+        const auto is_its = [&](const ParameterPart& part) {
+            return part.op == role.op && part.is_layer();
+        };
+        const auto part = std::ranges::find_if(parts, is_its);
         if (role.form != Form::layer || part == parts.end()) continue;
-        REEF_CHECK(take_form(*part, one.at.instruction));
-        REEF_CHECK(take_vectors(*part, one.at.instruction));
-        PartHint& hint = hints[static_cast<std::size_t>(part - parts.begin())];
+        if (std::ranges::count_if(parts, is_its) > 1)
+            return fail(Cause::unsupported, "which of its layers an instruction reads is not known",
+                        model::place_of(opened.plain().subgraphs.front(), role.op),
+                        std::string(hint_for_source));
+        const auto index = static_cast<std::size_t>(part - parts.begin());
+        if (opened.is_own()) {
+            REEF_CHECK(take_own_form(*part, opened.forms()[index], one.at.instruction));
+        } else {
+            REEF_CHECK(take_form(*part, one.at.instruction));
+            REEF_CHECK(take_vectors(*part, one.at.instruction));
+        }
+        PartHint& hint = hints[index];
         hint.weight_zero = role.per_channel ? 128 : typed_tensor(one.at.instruction).par_zero;
         REEF_CHECK(in_place(take_place(hint, *part, one.rows), part->name));
     }

@@ -31,6 +31,12 @@ struct Recovered {
     MatchedProgram program;
 };
 
+/// Whether sums take the second input first: never in programs of Reef's compiler. Nothing: it is
+/// not known of all.
+[[nodiscard]] inline std::optional<bool> order_of_operands(const CompiledParameters& opened) {
+    return opened.is_own() ? std::optional(false) : std::nullopt;
+}
+
 /// Refuses a plain model of other inputs and outputs than the compiled one's, and programs that run
 /// in circles.
 [[nodiscard]] Status check_template(const CompiledParameters& opened);

@@ -48,6 +48,24 @@ class Network {
                                  .activation = Activation::relu});
         return out;
     }
+    /// Each group of output channels is made of as many input channels.
+    Live grouped(const Live& in, std::int32_t channels, std::int32_t groups) {
+        Live out = tensor({.side = in.side, .channels = channels, .scale = 0.09F});
+        builder_.add(
+            Op::conv_2d,
+            {in.index, weights({channels, 3, 3, in.channels / groups}, 0), biases(in, channels)},
+            {out.index},
+            model::Conv2dOptions{.padding = Padding::same, .stride_h = 1, .stride_w = 1});
+        return out;
+    }
+    /// All pixels as one.
+    Live flattened(const Live& in) {
+        Live out{.side = 1, .channels = in.side * in.side * in.channels, .scale = in.scale};
+        const std::vector<std::int32_t> shape = {1, out.channels};
+        out.index = builder_.tensor(next(), type_, shape, numbers(out));
+        builder_.add(Op::reshape, {in.index}, {out.index}, model::ReshapeOptions{shape});
+        return out;
+    }
     Live depthwise(const Live& in) {
         Live out = tensor({.side = in.side, .channels = in.channels, .scale = 0.08F});
         builder_.add(Op::depthwise_conv_2d,
@@ -178,6 +196,19 @@ Result<model::Model> dense() {
     return net.finish(net.dense(net.input(1, 64), 100));
 }
 
+Result<model::Model> grouped() {
+    Network net("grouped", ElementType::int8, true);
+    Live at = net.grouped(net.input(9, 12), 18, 3);
+    return net.finish(net.grouped(at, 36, 18));
+}
+
+/// Its channels are no multiple of four, so that each pixel is filled up.
+Result<model::Model> flattened() {
+    Network net("flattened", ElementType::uint8, false);
+    const Live at = net.convolution(net.input(6, 3), 10, 3, 1);
+    return net.finish(net.dense(net.flattened(at), 21));
+}
+
 Result<model::Model> two_programs() {
     Network net("two_programs", ElementType::int8, true);
     const Live at = net.repeated(net.convolution(net.input(8, 4), 12, 3, 2));
@@ -203,6 +234,8 @@ std::vector<OwnModel> made() {
     add(out, "narrow", narrow());
     add(out, "skipping", skipping(), {.settings = {{"spill", "always"}}});
     add(out, "dense", dense());
+    add(out, "grouped", grouped());
+    add(out, "flattened", flattened());
     add(out, "two_programs", two_programs(), {.most_programs = 2, .keep_islands = true});
     return out;
 }
@@ -212,6 +245,21 @@ std::vector<OwnModel> made() {
 const std::vector<OwnModel>& own_models() {
     static const std::vector<OwnModel> models = made();
     return models;
+}
+
+chip::CompileOptions options_in_turn(unsigned seed) {
+    switch (seed % 5) {
+        case 1:
+            return {.stream_parameters = true};
+        case 2:
+            return {.most_programs = 4, .keep_islands = true, .known_forms_only = true};
+        case 3:
+            return {.settings = {{"spill", "always"}}};
+        case 4:
+            return {.most_programs = 4, .keep_islands = true};
+        default:
+            return {};
+    }
 }
 
 }  // namespace reef::test

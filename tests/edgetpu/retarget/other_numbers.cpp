@@ -90,6 +90,7 @@ class Changer {
         if (!known(op) || with_number) {
             fixed_.insert(fixed_.end(), op.inputs.begin(), op.inputs.end());
             fixed_.insert(fixed_.end(), op.outputs.begin(), op.outputs.end());
+            fixed_.insert(fixed_.end(), op.intermediates.begin(), op.intermediates.end());
             std::erase(fixed_, model::absent_tensor);
         }
         if (op.code.builtin == Op::resize_bilinear) {

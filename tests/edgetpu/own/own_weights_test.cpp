@@ -1,0 +1,102 @@
+// Weights of what Reef's own compiler made: every byte is explained, every tensor can be replaced.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "changed_weights.h"
+#include "compiler/random_network.h"
+#include "own_models.h"
+#include "reef/edgetpu/compiled_parameters.h"
+#include "reef/edgetpu/compiler.h"
+#include "reef/edgetpu/package.h"
+#include "reef/model/operator_samples.h"
+#include "support/drawn_seeds.h"
+
+namespace reef::edgetpu {
+namespace {
+
+constexpr std::size_t all_tensors = 1000;
+
+bool has_program(const model::Model& compiled) {
+    const auto packages = packages_of(compiled);
+    EXPECT_TRUE(packages) << packages.error().message();
+    return packages && !packages->empty();
+}
+
+TEST(OwnWeights, OfEveryNetworkAreReplaced) {
+    std::size_t changed = 0;
+    for (const test::OwnModel& one : test::own_models()) {
+        SCOPED_TRACE(one.name);
+        changed +=
+            test::expect_weights_are_replaced(one.plain, one.compiled, 3, all_tensors).changed;
+    }
+    EXPECT_GE(changed, 40U);
+}
+
+/// Of networks of each operator that the compiler takes.
+TEST(OwnWeights, OfEveryOperatorAreReplaced) {
+    std::size_t changed = 0, networks = 0;
+    for (const ElementType type : {ElementType::uint8, ElementType::int8}) {
+        const auto samples = model::operator_samples(type).value();
+        for (const model::OperatorSample& sample : samples) {
+            SCOPED_TRACE(fmt::format("{} {}, {}", name_of(type), sample.name, sample.variant));
+            for (const bool conservative : {false, true}) {
+                const auto compiled = compile(sample.model, {.known_forms_only = conservative});
+                if (!compiled || !has_program(compiled->model)) continue;
+                changed +=
+                    test::expect_weights_are_replaced(sample.model, compiled->model, 5, all_tensors)
+                        .changed;
+                ++networks;
+            }
+        }
+    }
+    EXPECT_GT(networks, 200U);
+    EXPECT_GT(changed, 50U);
+}
+
+/// The programs of a network lie beside one another in the chip's memory, and stay so.
+TEST(OwnWeights, ProgramsOfANetworkKeepOneToken) {
+    const test::OwnModel& one = test::own_models().back();
+    const auto token_of = [](const CompiledOperator& op) {
+        return op.package.executables.front().parameter_caching_token;
+    };
+    const auto before = packages_of(one.compiled).value();
+    ASSERT_EQ(before.size(), 2U);
+    ASSERT_EQ(token_of(before[0]), token_of(before[1]));
+    auto opened = CompiledParameters::open(one.plain, one.compiled).value();
+    NamedArrays arrays = opened.get().value();
+    arrays.resize(1);
+    std::ranges::reverse(arrays.front().second.data);
+    ASSERT_TRUE(opened.set(arrays));
+    const auto after = packages_of(opened.model().value()).value();
+    EXPECT_NE(token_of(after[0]), token_of(before[0]));
+    EXPECT_EQ(token_of(after[0]), token_of(after[1]));
+}
+
+TEST(OwnWeights, OfRandomNetworksAreReplaced) {
+    using Maker = model::Model (*)(unsigned);
+    constexpr std::array<Maker, 4> makers = {
+        test::random_network, test::random_network_of_small_images, test::random_deciding_network,
+        test::random_recurrent_network};
+    const auto seeds = test::drawn_seeds(40);
+    std::size_t bytes = 0, changed = 0, networks = 0;
+    for (unsigned seed = seeds.first; seed < seeds.end(); ++seed)
+        for (std::size_t kind = 0; kind < makers.size(); ++kind) {
+            SCOPED_TRACE(fmt::format("network of kind {}, seed {}", kind, seed));
+            const model::Model plain = makers[kind](seed);
+            const auto compiled = compile(plain, test::options_in_turn(seed));
+            if (!compiled || !has_program(compiled->model)) continue;
+            const auto done = test::expect_weights_are_replaced(plain, compiled->model, seed, 2);
+            bytes += done.bytes;
+            changed += done.changed;
+            ++networks;
+        }
+    fmt::print("{} networks: {} bytes of parameters, {} tensors replaced alone\n", networks, bytes,
+               changed);
+    EXPECT_GT(networks, 3 * seeds.count);
+}
+
+}  // namespace
+}  // namespace reef::edgetpu
