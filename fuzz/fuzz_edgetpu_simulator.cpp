@@ -90,6 +90,7 @@ enum Mode : std::uint8_t {
     random_order = 8,
     twice = 16,         ///< once more, for the same
     both_engines = 32,  ///< once more, in fixed order, with the other engine
+    side_by_side = 64,  ///< once more, with tiles on two threads
 };
 
 MachineOptions options_of(std::uint8_t mode) {
@@ -123,6 +124,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if ((mode & twice) != 0)
         check(same(*first, *run(*program, streams[0], options_of(mode))),
               "the same run twice gives the same");
+    if ((mode & side_by_side) != 0) {
+        MachineOptions threads = options_of(mode);
+        threads.threads = 2;
+        check(same(*first, *run(*program, streams[0], threads)),
+              "any number of threads gives the same");
+    }
     if ((mode & (both_engines | strict | random_order)) == both_engines && !out_of_steps(*first)) {
         const auto second = run(*program, streams[0], options_of(mode ^ fast));
         check(out_of_steps(*second) || same(*first, *second), "both engines give the same");

@@ -50,6 +50,18 @@ bool StreamPort::take(bool activations, std::span<std::uint8_t> unit) {
     return true;
 }
 
+std::size_t StreamPort::take_units(bool activations, std::size_t unit_bytes,
+                                   std::span<std::uint8_t> units) {
+    ToChip& stream = to_chip_[activations ? 1 : 0];
+    if (stream.asked.empty()) return 0;
+    const auto there = std::min<std::uint64_t>(
+        {stream.asked.front(), stream.bytes.size(), std::uint64_t{units.size()}});
+    // The transfer's last unit may be padded.
+    const auto whole = static_cast<std::size_t>(there) / unit_bytes;
+    if (whole > 1) return take(activations, units.first(whole * unit_bytes)) ? whole : 0;
+    return take(activations, units.first(unit_bytes)) ? 1 : 0;
+}
+
 bool StreamPort::has_room(std::size_t bytes) const {
     return output_.size() + bytes <= most_output_bytes;
 }

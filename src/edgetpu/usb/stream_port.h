@@ -27,6 +27,8 @@ class StreamPort final : public sim::HostPort {
 
     // The chip's side.
     bool take(bool activations, std::span<std::uint8_t> unit) override;
+    std::size_t take_units(bool activations, std::size_t unit_bytes,
+                           std::span<std::uint8_t> units) override;
     [[nodiscard]] bool has_room(std::size_t bytes) const override;
     [[nodiscard]] Status give(std::span<const std::uint8_t> unit) override;
     [[nodiscard]] Status fire(const sim::DmaDescriptor& descriptor) override;

@@ -100,12 +100,23 @@ bool HostMemory::take(bool activations, std::span<std::uint8_t> unit) {
     Pending& pending = queue.front();
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(unit.size(), pending.left));
     const Bytes from = readable(pending.region).subspan(pending.offset, size);
-    std::ranges::fill(unit, std::uint8_t{0});
     std::memcpy(unit.data(), from.data(), size);
+    std::ranges::fill(unit.subspan(size), std::uint8_t{0});
     pending.offset += size;
     pending.left -= size;
     if (pending.left == 0) ++queue.next;
     return true;
+}
+
+std::size_t HostMemory::take_units(bool activations, std::size_t unit_bytes,
+                                   std::span<std::uint8_t> units) {
+    const Queue& queue = to_chip_[activations ? 1 : 0];
+    if (queue.empty()) return 0;
+    // The transfer's last unit may be padded.
+    const auto whole = static_cast<std::size_t>(
+        std::min<std::uint64_t>(queue.all[queue.next].left, units.size()) / unit_bytes);
+    const std::size_t taken = std::max<std::size_t>(whole, 1);
+    return take(activations, units.first(taken * unit_bytes)) ? taken : 0;
 }
 
 Status HostMemory::give(std::span<const std::uint8_t> unit) {

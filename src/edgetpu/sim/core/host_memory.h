@@ -28,6 +28,8 @@ class HostMemory final : public HostPort {
     [[nodiscard]] Bytes output(std::size_t layer) const { return outputs_[layer]; }
 
     bool take(bool activations, std::span<std::uint8_t> unit) override;
+    std::size_t take_units(bool activations, std::size_t unit_bytes,
+                           std::span<std::uint8_t> units) override;
     [[nodiscard]] bool has_room(std::size_t /*bytes*/) const override { return true; }
     [[nodiscard]] Status give(std::span<const std::uint8_t> unit) override;
     [[nodiscard]] Status fire(const DmaDescriptor& descriptor) override;

@@ -23,20 +23,23 @@ unsigned room_counter(Fifo fifo) {
 
 Outcome InfeedEngine::advance(ScalarEngineWork& work) {
     bool moved = false;
-    FifoMemory& fifo = op_->activations() ? work.scalar.activations : work.scalar.parameters;
+    const bool activations = op_->activations();
+    const Fifo fifo = activations ? Fifo::activations_ : Fifo::parameters_;
+    const std::size_t unit_bytes = ScalarState::unit_bytes(fifo);
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = work.unready(op_->waits, dst_))
-            return moved ? Outcome::moved : work.wait(*unready);
-        if (!work.host.take(op_->activations(), fifo.unit(dst_.address())))
-            return moved ? Outcome::moved : work.wait(Blocked::On::host_empty);
-        const Fifo which = op_->activations() ? Fifo::activations_ : Fifo::parameters_;
-        if (work.witness)
-            work.witness.writes(watched(which), work.scalar.index(which, dst_.address()));
-        if (op_->infeed.fires(dst_.advance(), op_->dst.dimensions))
-            work.count(arrived_counter(op_->activations()));
+        if (const auto unready = work.unready(op_->waits, dst_)) return work.wait(*unready, moved);
+        const std::int32_t address = dst_.address();
+        const std::size_t most =
+            unit_bytes * work.run(op_->waits, dst_, parameter_fifo_units, fifo);
+        const auto units = static_cast<std::uint32_t>(work.host.take_units(
+            activations, unit_bytes, work.scalar.from(fifo, address).first(most)));
+        if (units == 0) return work.wait(Blocked::On::host_empty, moved);
+        if (work.witness) work.witness.writes(watched(fifo), ScalarState::index(fifo, address));
+        work.count(arrived_counter(activations),
+                   op_->infeed.events(units, dst_.advance(units), op_->dst.dimensions));
         moved = true;
-        if (work.budget > 0) --work.budget;
+        work.spend(units);
     }
     return Outcome::done;
 }
@@ -61,20 +64,17 @@ bool RingPushEngine::flush(ScalarEngineWork& work) {
 
 // Units up to the end of a message, of a pass or of the budget; how many.
 std::uint32_t RingPushEngine::copy_units(ScalarEngineWork& work) {
-    const std::size_t unit_bytes = work.scalar.unit_bytes(op_->fifo);
+    const std::size_t unit_bytes = ScalarState::unit_bytes(op_->fifo);
     const std::size_t missing =
         op_->message_bytes - std::min<std::size_t>(filled_, op_->message_bytes);
     const std::size_t wanted = (missing + unit_bytes - 1) / unit_bytes;
     // A producer counts between two units, should each of them be one.
     const bool one_by_one = op_->producer.enabled && op_->producer.level == 0;
     const std::uint32_t units =
-        one_by_one ? 1 : work.run(op_->waits, src_, std::max<std::size_t>(wanted, 1));
-    std::int32_t address = src_.address();
-    for (std::uint32_t i = 0; i < units; ++i, address += op_->src.step[0]) {
-        const auto unit = work.scalar.unit(op_->fifo, address);
-        std::memcpy(&buffer_[filled_], unit.data(), unit.size());
-        filled_ += unit.size();
-    }
+        one_by_one ? 1 : work.run(op_->waits, src_, std::max<std::size_t>(wanted, 1), op_->fifo);
+    const auto from = work.scalar.from(op_->fifo, src_.address());
+    std::memcpy(&buffer_[filled_], from.data(), units * unit_bytes);
+    filled_ += units * unit_bytes;
     return units;
 }
 
@@ -82,13 +82,12 @@ Outcome RingPushEngine::advance(ScalarEngineWork& work) {
     bool moved = false;
     const unsigned dimensions = op_->src.dimensions;
     while (true) {
-        if (!flush(work)) return moved ? Outcome::moved : work.wait(Blocked::On::ring_full);
+        if (!flush(work)) return work.wait(Blocked::On::ring_full, moved);
         if (src_.done()) return Outcome::done;
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = work.unready(op_->waits, src_))
-            return moved ? Outcome::moved : work.wait(*unready);
+        if (const auto unready = work.unready(op_->waits, src_)) return work.wait(*unready, moved);
         if (work.witness)
-            work.witness.reads(watched(op_->fifo), work.scalar.index(op_->fifo, src_.address()));
+            work.witness.reads(watched(op_->fifo), ScalarState::index(op_->fifo, src_.address()));
         const std::uint32_t units = copy_units(work);
         const unsigned completed = src_.advance(units);
         work.count(room_counter(op_->fifo), op_->pop.events(units, completed, dimensions));
@@ -125,12 +124,16 @@ std::uint32_t RingPopEngine::give_units(ScalarEngineWork& work) {
     return given ? units : 0;
 }
 
-void RingPopEngine::store_unit(ScalarEngineWork& work) {
-    std::memcpy(work.scalar.unit(Fifo::relay_, dst_.address()).data(), &message_[at_],
-                relay_unit_bytes);
+// The message's words up to the end of a pass; how many.
+std::uint32_t RingPopEngine::store_units(ScalarEngineWork& work) {
+    const std::uint32_t units =
+        work.run(op_->waits, dst_, (size_ - at_) / relay_unit_bytes, Fifo::relay_);
+    std::memcpy(work.scalar.from(Fifo::relay_, dst_.address()).data(), &message_[at_],
+                units * relay_unit_bytes);
     if (work.witness)
         work.witness.writes(Watched::scalar_memory,
-                            work.scalar.index(Fifo::relay_, dst_.address()));
+                            ScalarState::index(Fifo::relay_, dst_.address()));
+    return units;
 }
 
 Outcome RingPopEngine::advance(ScalarEngineWork& work) {
@@ -138,11 +141,9 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
     const std::size_t unit_bytes = op_->to_host ? activation_unit_bytes : relay_unit_bytes;
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const auto unready = work.unready(op_->waits, dst_))
-            return moved ? Outcome::moved : work.wait(*unready);
+        if (const auto unready = work.unready(op_->waits, dst_)) return work.wait(*unready, moved);
         if (at_ == size_) {
-            if (work.scalar.arrived.empty())
-                return moved ? Outcome::moved : work.wait(Blocked::On::ring_empty);
+            if (work.scalar.arrived.empty()) return work.wait(Blocked::On::ring_empty, moved);
             take_message(work);
             moved = true;
             continue;
@@ -151,9 +152,9 @@ Outcome RingPopEngine::advance(ScalarEngineWork& work) {
         if (op_->to_host) {
             units = give_units(work);
             if (work.fault) return Outcome::waiting;
-            if (units == 0) return moved ? Outcome::moved : work.wait(Blocked::On::host_full);
+            if (units == 0) return work.wait(Blocked::On::host_full, moved);
         } else {
-            store_unit(work);
+            units = store_units(work);
         }
         at_ += units * unit_bytes;
         work.count(counter::RING_OUTFEED_,

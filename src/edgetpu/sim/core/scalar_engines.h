@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,23 +17,25 @@
 
 namespace reef::edgetpu::sim {
 
+/// Addresses of a FIFO wrap around.
+template <std::uint32_t units>
+[[nodiscard]] constexpr std::uint32_t index_in_fifo(std::int32_t address) {
+    static_assert(std::has_single_bit(units));
+    return static_cast<std::uint32_t>(address) & (units - 1);
+}
+
 /// A FIFO's memory, addressed in units.
+template <std::size_t bytes_of_unit, std::uint32_t units>
 class FifoMemory {
   public:
-    FifoMemory(std::size_t unit_bytes, std::uint32_t units)
-        : unit_bytes_(unit_bytes), units_(units), bytes_(unit_bytes * units) {}
+    FifoMemory() : bytes_(bytes_of_unit * units) {}
 
-    [[nodiscard]] std::size_t unit_bytes() const { return unit_bytes_; }
-    [[nodiscard]] std::size_t units() const { return units_; }
-    /// Addresses wrap around.
-    [[nodiscard]] std::span<std::uint8_t> unit(std::int32_t address) {
-        const std::size_t at = static_cast<std::uint32_t>(address) % units_;
-        return std::span(bytes_).subspan(at * unit_bytes_, unit_bytes_);
+    /// The unit at the address and those behind it, up to the memory's end.
+    [[nodiscard]] std::span<std::uint8_t> from(std::int32_t address) {
+        return std::span(bytes_).subspan(bytes_of_unit * index_in_fifo<units>(address));
     }
 
   private:
-    std::size_t unit_bytes_;
-    std::uint32_t units_;
     std::vector<std::uint8_t> bytes_;
 };
 
@@ -42,6 +45,15 @@ class HostPort {
     /// Copies the next bytes of the stream into `unit`, padded with zeros where a transfer ends
     /// within it. Returns false when nothing has arrived.
     virtual bool take(bool activations, std::span<std::uint8_t> unit) = 0;
+    /// The same for as many whole units of `unit_bytes` as have arrived, one after the other, and
+    /// fit; returns how many.
+    virtual std::size_t take_units(bool activations, std::size_t unit_bytes,
+                                   std::span<std::uint8_t> units) {
+        std::size_t taken = 0;
+        for (; units.size() >= unit_bytes; units = units.subspan(unit_bytes), ++taken)
+            if (!take(activations, units.first(unit_bytes))) break;
+        return taken;
+    }
     /// Whether give() may be called with so many bytes.
     [[nodiscard]] virtual bool has_room(std::size_t bytes) const = 0;
     [[nodiscard]] virtual Status give(std::span<const std::uint8_t> units) = 0;
@@ -54,28 +66,31 @@ class HostPort {
 
 struct ScalarState {
     ScalarCounters counters;
-    FifoMemory parameters{parameter_unit_bytes, parameter_fifo_units};
-    FifoMemory activations{activation_unit_bytes, activation_fifo_units};
+    FifoMemory<parameter_unit_bytes, parameter_fifo_units> parameters;
+    FifoMemory<activation_unit_bytes, activation_fifo_units> activations;
     /// Both rings end here: what arrives first is received first.
     RingQueue arrived;
     /// The relay FIFO is the scalar core's memory.
     std::span<std::uint32_t> memory;
 
-    [[nodiscard]] std::size_t unit_bytes(Fifo fifo) const {
-        if (fifo == Fifo::parameters_) return parameters.unit_bytes();
-        return fifo == Fifo::activations_ ? activations.unit_bytes() : relay_unit_bytes;
+    [[nodiscard]] static std::size_t unit_bytes(Fifo fifo) {
+        if (fifo == Fifo::parameters_) return parameter_unit_bytes;
+        return fifo == Fifo::activations_ ? activation_unit_bytes : relay_unit_bytes;
+    }
+    /// The unit at the address and those behind it, up to the FIFO's end.
+    [[nodiscard]] std::span<std::uint8_t> from(Fifo fifo, std::int32_t address) {
+        if (fifo == Fifo::parameters_) return parameters.from(address);
+        if (fifo == Fifo::activations_) return activations.from(address);
+        return std::span(reinterpret_cast<std::uint8_t*>(memory.data()), memory.size_bytes())
+            .subspan(relay_unit_bytes * index(fifo, address));
     }
     [[nodiscard]] std::span<std::uint8_t> unit(Fifo fifo, std::int32_t address) {
-        if (fifo == Fifo::parameters_) return parameters.unit(address);
-        if (fifo == Fifo::activations_) return activations.unit(address);
-        const auto word = static_cast<std::uint32_t>(address) % memory.size();
-        return {reinterpret_cast<std::uint8_t*>(&memory[word]), relay_unit_bytes};
+        return from(fifo, address).first(unit_bytes(fifo));
     }
-    [[nodiscard]] std::uint32_t index(Fifo fifo, std::int32_t address) const {
-        const std::size_t units = fifo == Fifo::parameters_    ? parameters.units()
-                                  : fifo == Fifo::activations_ ? activations.units()
-                                                               : memory.size();
-        return static_cast<std::uint32_t>(static_cast<std::uint32_t>(address) % units);
+    [[nodiscard]] static std::uint32_t index(Fifo fifo, std::int32_t address) {
+        if (fifo == Fifo::parameters_) return index_in_fifo<parameter_fifo_units>(address);
+        return fifo == Fifo::activations_ ? index_in_fifo<activation_fifo_units>(address)
+                                          : index_in_fifo<spec::scalar_memory_words>(address);
     }
 };
 
@@ -110,19 +125,29 @@ struct ScalarEngineWork {
         return static_cast<std::uint32_t>(std::min<std::uint64_t>(
             {at.left_in_pass(), std::max<std::uint64_t>(budget, 1), most_of_them}));
     }
+    /// The same of a FIFO's units that lie one behind the other in its memory.
+    template <std::size_t most>
+    [[nodiscard]] std::uint32_t run(const Waits<most>& waits, const NestCursor& at,
+                                    std::size_t most_of_them, Fifo fifo) {
+        if (at.nest().step[0] != 1) return 1;
+        const std::size_t left =
+            scalar.from(fifo, at.address()).size() / ScalarState::unit_bytes(fifo);
+        return run(waits, at, std::min(most_of_them, left));
+    }
     void spend(std::uint64_t visits) { budget -= std::min(budget, visits); }
     void count(unsigned counter, unsigned events = 1) {
         if (events == 0) return;
         scalar.counters.count(counter, events);
         if (witness) witness.monitor->scalar_counted(witness.actor, counter);
     }
-    Outcome wait(Blocked::On on) {
+    /// What holds back the engine's next visit, whether this turn brought it forward or not.
+    Outcome wait(Blocked::On on, bool moved) {
         blocked = {on, {}};
-        return Outcome::waiting;
+        return moved ? Outcome::moved : Outcome::waiting;
     }
-    Outcome wait(const Unmet& unmet) {
+    Outcome wait(const Unmet& unmet, bool moved) {
         blocked = {Blocked::On::counter, unmet};
-        return Outcome::waiting;
+        return moved ? Outcome::moved : Outcome::waiting;
     }
 };
 
@@ -162,7 +187,7 @@ class RingPopEngine {
 
   private:
     [[nodiscard]] std::uint32_t give_units(ScalarEngineWork& work);
-    void store_unit(ScalarEngineWork& work);
+    [[nodiscard]] std::uint32_t store_units(ScalarEngineWork& work);
     void take_message(ScalarEngineWork& work);
 
     const RingPop* op_;

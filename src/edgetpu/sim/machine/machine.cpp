@@ -26,6 +26,7 @@ Machine::Machine(MachineOptions options)
       team_(static_cast<unsigned>(std::clamp(options.threads, 1, int{tile_count}))),
       turns_(team_.threads()) {
     scalar_.memory = core_.memory();
+    scalar_.arrived.connect(to_core_, messages_.messages(), 0);
     unit_memory_ = std::make_unique<TileUnit[]>(tile_count);
     if (options_.strict) {
         monitor_ = std::make_unique<Monitor>(MonitorOptions{options_.full_bits});
@@ -36,30 +37,39 @@ Machine::Machine(MachineOptions options)
     for (unsigned t = 0; t < tile_count; ++t) {
         units_[t] = &unit_memory_[t];
         units_[t]->tile.number = t;
+        for (const unsigned ring : {0U, 1U})
+            units_[t]->tile.rings[ring].connect(to_tiles_[ring], messages_.messages(), t);
     }
 }
 
+// Many messages go to the same tiles: what is room for all of them is looked up once.
 bool Machine::ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const {
     const auto r = static_cast<unsigned>(ring);
-    if (scalar && scalar_.arrived.full()) return false;
-    for (std::uint32_t left = tiles; left != 0; left &= left - 1)
-        if (units_[static_cast<unsigned>(std::countr_zero(left))]->tile.rings[r].full())
-            return false;
-    return true;
+    const unsigned most = short_queues() ? RingQueue::depth : RingQueue::capacity;
+    if (scalar && scalar_.arrived.size() == most) return false;
+    if (sure_room_[r] > 0) return true;
+    sure_room_[r] = most;
+    bool room = true;
+    for (unsigned tile = 0; tile < tile_count; ++tile) {
+        const unsigned size = units_[tile]->tile.rings[r].size();
+        sure_room_[r] = std::min(sure_room_[r], most - size);
+        room &= size < most || (tiles >> tile & 1U) == 0;
+    }
+    return room;
 }
 
 void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
                         std::span<const std::uint8_t> data) {
     const auto r = static_cast<unsigned>(ring);
-    Message& message = messages_.take([&](auto&& look) {
+    const std::uint16_t message = messages_.take([&](auto&& look) {
         look(scalar_.arrived);
         for (const auto* unit : units_) std::ranges::for_each(unit->tile.rings, look);
     });
-    message.assign(data);
-    if (scalar) scalar_.arrived.push(message);
+    messages_[message].assign(data);
+    if (scalar) to_core_.push(1, message);
     awake_ |= tiles;
-    for (std::uint32_t left = tiles; left != 0; left &= left - 1)
-        units_[static_cast<unsigned>(std::countr_zero(left))]->tile.rings[r].push(message);
+    to_tiles_[r].push(tiles, message);
+    if (sure_room_[r] > 0) --sure_room_[r];
 }
 
 void Machine::count_producer(Ring ring) {
@@ -297,16 +307,33 @@ void Machine::begin_stream() {
     idle_rounds_ = 0;
 }
 
+// What sends messages, until all of it waits for what tiles or the scalar core do next. A relay, in
+// which a tile, the scalar core and the tile again take turns, is not a round for each of them.
+Result<bool> Machine::feed_rings() {
+    bool moved = false;
+    const std::uint64_t before = steps_left_;
+    const std::uint64_t most = turn_steps();
+    while (before - steps_left_ < most) {
+        const bool by_core = REEF_TRY(advance_scalar_engines());
+        if (!REEF_TRY(advance_producers()) && !by_core) break;
+        moved = true;
+    }
+    return moved;
+}
+
 Result<bool> Machine::round() {
     bool moved = REEF_TRY(advance_scalar());
-    moved |= REEF_TRY(advance_scalar_engines());
-    const bool in_any_order = options_.random_seed || options_.steps != nullptr;
-    if (in_any_order) return REEF_TRY(advance_tiles_by_turns()) || moved;
+    if (in_any_order()) {
+        moved |= REEF_TRY(advance_scalar_engines());
+        return REEF_TRY(advance_tiles_by_turns()) || moved;
+    }
+    moved |= REEF_TRY(feed_rings());
     moved |= REEF_TRY(advance_tiles());
     if (moved) return true;
     // A deadlock is one only when no tile can move, whether something has happened to it or not.
     wake_all();
-    const bool unseen = REEF_TRY(advance_tiles());
+    bool unseen = REEF_TRY(advance_tiles());
+    unseen |= REEF_TRY(feed_rings());
     assert(!unseen);
     return unseen;
 }
@@ -376,7 +403,7 @@ void Machine::reserve_queues(const Program& program) {
 
 // What a stopped program left is not the next one's.
 void Machine::empty_buses() {
-    scalar_.arrived = {};
+    scalar_.arrived.clear();
     word_to_host_.reset();
     const auto clear = [](auto& engine) {
         engine.queue.clear();
@@ -384,8 +411,9 @@ void Machine::empty_buses() {
         engine.current = nullptr;
     };
     for (auto& unit : units_) {
-        unit->tile.rings = {};
-        unit->tile.arrived = {};
+        for (auto& ring : unit->tile.rings) ring.clear();
+        for (auto& link : unit->tile.arrived)
+            link.clear(short_queues() ? MeshLink::depth : MeshLink::capacity);
         unit->notifications = 0;
         unit->dispatch.clear();
         unit->next = 0;

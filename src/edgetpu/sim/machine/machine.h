@@ -136,7 +136,7 @@ class Machine final : public Fabric {
 
         [[nodiscard]] bool idle() const { return current == nullptr && next == queue.size(); }
     };
-    struct TileUnit {
+    struct alignas(64) TileUnit {
         std::uint32_t busy = 0;      ///< bit: the engine of that number is not idle
         std::uint32_t held_for = 0;  ///< engines that the next fence waits for
         Blocked held_until;          ///< messages that it waits for then
@@ -185,6 +185,7 @@ class Machine final : public Fabric {
     void witness_sync(const Sync& sync);
     [[nodiscard]] Status issue(const ProgramInstruction& instruction);
     [[nodiscard]] Result<bool> advance_scalar_engines();
+    [[nodiscard]] Result<bool> feed_rings();
     [[nodiscard]] Result<bool> advance_tiles();
     [[nodiscard]] Result<bool> advance_tiles_by_turns();
     // Whether anything moved, or an error in the purse.
@@ -196,6 +197,12 @@ class Machine final : public Fabric {
     void settle_links();
     void wake(unsigned tile) { awake_ |= 1U << tile; }
     void wake_all() { awake_ = sending_ = all_tiles; }
+    [[nodiscard]] bool in_any_order() const {
+        return options_.random_seed.has_value() || options_.steps != nullptr;
+    }
+    /// What may wait at a receiver is the chip's in runs that try its rules; in others senders go
+    /// further ahead, which takes fewer rounds.
+    [[nodiscard]] bool short_queues() const { return in_any_order() || watcher_ != nullptr; }
     /// Nobody looks on who must be told of one thing after the other.
     [[nodiscard]] bool side_by_side() const {
         return team_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
@@ -235,6 +242,10 @@ class Machine final : public Fabric {
     std::array<TileUnit*, tile_count> units_{};
     ScalarState scalar_;
     MessageStore messages_{2 * tile_count + 1};
+    std::array<RingPlaces, 2> to_tiles_;  ///< by Ring
+    RingPlaces to_core_;                  ///< of one receiver
+    /// By Ring: messages that every tile has room for, or fewer than that.
+    mutable std::array<unsigned, 2> sure_room_{};
     std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
     TileTeam team_;
     std::vector<Turns> turns_;  ///< by worker

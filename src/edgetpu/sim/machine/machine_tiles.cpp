@@ -25,16 +25,12 @@ constexpr std::array<unsigned, tile_engine_count> consumers_first = {kind::OP_,
                                                                      kind::NARROW_TO_WIDE_,
                                                                      kind::RING_CONSUMER_0_,
                                                                      kind::RING_CONSUMER_1_};
-// Those that touch nothing but their tile and their end of a mesh link, in the same order.
-constexpr std::array inside = {kind::OP_,
-                               kind::WIDE_TO_NARROW_,
-                               kind::MESH_0_,
-                               kind::MESH_1_,
-                               kind::MESH_2_,
-                               kind::MESH_3_,
-                               kind::NARROW_TO_WIDE_,
-                               kind::RING_CONSUMER_0_,
-                               kind::RING_CONSUMER_1_};
+// Those that touch nothing but their tile and their end of a mesh link. What brings data comes
+// before what uses them: a row arrives, is copied and computed with in one pass over the engines.
+constexpr std::array inside = {
+    kind::RING_CONSUMER_0_, kind::RING_CONSUMER_1_, kind::WIDE_TO_NARROW_, kind::MESH_0_,
+    kind::MESH_1_,          kind::MESH_2_,          kind::MESH_3_,         kind::OP_,
+    kind::NARROW_TO_WIDE_};
 constexpr unsigned producer_a = spec::value::tile_counter::RING_PRODUCER_A_;
 static_assert(spec::value::tile_counter::RING_PRODUCER_B_ == producer_a + 1);
 static_assert(inside.size() + 1 == consumers_first.size());
@@ -91,7 +87,7 @@ bool Machine::dispatch(TileUnit& unit) {
     if ((unit.held_for & unit.busy) != 0) return false;
     bool moved = false;
     while (unit.next < unit.dispatch.size()) {
-        const Issued& issued = unit.dispatch[unit.next];
+        Issued& issued = unit.dispatch[unit.next];
         const ProgramInstruction& at = *issued.instruction;
         const Actor actor = dispatch_actor(unit.tile.number);
         if (monitor_) monitor_->join(actor, issued.after);
@@ -117,7 +113,7 @@ bool Machine::dispatch(TileUnit& unit) {
             }
         } else {
             const unsigned engine = engine_of(at.operation);
-            unit.engines[engine].queue.push_back(issued);
+            unit.engines[engine].queue.push_back(std::move(issued));
             if (monitor_) unit.engines[engine].queue.back().after = monitor_->release(actor);
             unit.busy |= 1U << engine;
         }
@@ -145,7 +141,7 @@ void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const T
 }
 
 void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
-    const Issued issued = engine.queue[engine.next++];
+    const Issued issued = std::move(engine.queue[engine.next++]);
     engine.current = issued.instruction;
     engine.blocked = {};
     const auto number = static_cast<unsigned>(&engine - unit.engines.data());
@@ -231,17 +227,21 @@ bool waits_on_two_sides(const MeshTransfer& op) {
 inline bool Machine::still_blocked(const TileUnit& unit, unsigned number) {
     const auto& engine = unit.engines[number];
     if (engine.current == nullptr || engine.blocked.on == Blocked::On::nothing) return false;
-    if (const auto* mesh = std::get_if<MeshTransfer>(&engine.current->operation)) {
-        if (waits_on_two_sides(*mesh)) return false;
-        if (engine.blocked.on == Blocked::On::mesh_empty)
+    const auto* mesh = std::get_if<MeshTransfer>(&engine.current->operation);
+    if (mesh != nullptr && waits_on_two_sides(*mesh)) return false;
+    switch (engine.blocked.on) {
+        case Blocked::On::counter:
+            return !unit.tile.counters.reached(engine.blocked.unmet.counter,
+                                               engine.blocked.unmet.needed);
+        case Blocked::On::ring_empty:
+            return unit.tile.rings[number == kind::RING_CONSUMER_0_ ? 0 : 1].empty();
+        case Blocked::On::mesh_empty:
             return unit.tile.arrived[static_cast<unsigned>(mesh->to)].empty();
+        case Blocked::On::row_full:
+            return unit.tile.memory.full[engine.blocked.row] != RowOwner::none;
+        default:
+            return false;
     }
-    if (engine.blocked.on == Blocked::On::counter)
-        return !unit.tile.counters.reached(engine.blocked.unmet.counter,
-                                           engine.blocked.unmet.needed);
-    if (engine.blocked.on == Blocked::On::ring_empty)
-        return unit.tile.rings[number == kind::RING_CONSUMER_0_ ? 0 : 1].empty();
-    return false;
 }
 
 inline bool Machine::may_move(const TileUnit& unit, unsigned number) {
@@ -345,8 +345,7 @@ Result<bool> Machine::advance_tiles() {
     else
         for (std::uint32_t left = tiles; left != 0; left &= left - 1)
             take_turn_of(static_cast<unsigned>(std::countr_zero(left)), turns_.front());
-    const bool moved = REEF_TRY(take_stock(tiles));
-    return REEF_TRY(advance_producers()) || moved;
+    return take_stock(tiles);
 }
 
 // Every engine has a turn or, in random order, may have one.

@@ -53,7 +53,7 @@ Outcome BlendEngine::advance(Work& work) {
     while (!loops_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = work.unready(op_->waits, false, loops_))
-            return moved ? Outcome::moved : work.wait(*unready);
+            return work.wait(*unready, moved);
         if (!position(work)) return Outcome::waiting;
         moved = true;
         work.spend(steps_of_position);

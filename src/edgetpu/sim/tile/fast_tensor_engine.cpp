@@ -417,10 +417,8 @@ Outcome FastTensorEngine::advance(Work& work) {
     bool moved = false;
     while (step_ < shape_->steps) {
         if (moved && work.budget == 0) return Outcome::moved;
-        if (const std::size_t wait = unmet_wait(work.tile.counters); wait < op_->waits.count) {
-            if (moved) return Outcome::moved;
-            return work.wait(Unmet{op_->waits.all[wait].counter, needed_by(wait)});
-        }
+        if (const std::size_t wait = unmet_wait(work.tile.counters); wait < op_->waits.count)
+            return work.wait(Unmet{op_->waits.all[wait].counter, needed_by(wait)}, moved);
         if (!moved) prepared_group_.reset();
         const Block now = block();
         if (!prepare(work, now)) return hand_over(work, moved);

@@ -30,8 +30,8 @@ Outcome MeshEngine::send(Work& work) {
     while (!src_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = work.unready(op_->waits, false, src_))
-            return moved ? Outcome::moved : work.wait(*unready);
-        if (link->full()) return moved ? Outcome::moved : work.wait(Blocked::On::mesh_full);
+            return work.wait(*unready, moved);
+        if (link->full()) return work.wait(Blocked::On::mesh_full, moved);
         const auto word_at = static_cast<std::uint32_t>(src_.address());
         if (word_at >= narrow_words)
             return work.stop(fmt::format("reads narrow word {:#x}", word_at));
@@ -58,9 +58,8 @@ Outcome MeshEngine::receive(Work& work) {
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = work.unready(op_->waits, true, dst_))
-            return moved ? Outcome::moved : work.wait(*unready);
-        if (!op_->fills && link.empty())
-            return moved ? Outcome::moved : work.wait(Blocked::On::mesh_empty);
+            return work.wait(*unready, moved);
+        if (!op_->fills && link.empty()) return work.wait(Blocked::On::mesh_empty, moved);
         const auto word_at = static_cast<std::uint32_t>(dst_.address());
         if (word_at >= narrow_words)
             return work.stop(fmt::format("writes narrow word {:#x}", word_at));
@@ -90,7 +89,8 @@ Outcome MeshEngine::advance(Work& work) {
     bool moved = false;
     // Waits of a side that the transfer does not have hold back all of it.
     if (!op_->sends) {
-        if (const auto unready = work.unready(op_->waits, false, src_)) return work.wait(*unready);
+        if (const auto unready = work.unready(op_->waits, false, src_))
+            return work.wait(*unready, false);
     }
     if (receiving_) moved = receive(work) != Outcome::waiting;
     if (work.fault) return Outcome::waiting;

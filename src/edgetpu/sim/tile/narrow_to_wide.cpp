@@ -67,17 +67,17 @@ Outcome NarrowToWideEngine::advance(Work& work) {
         if (filled_ == 0 || complete_) {
             if (dst_.done()) return work.stop("has more source words than destination rows");
             if (const auto unready = work.unready(waits, true, dst_))
-                return moved ? Outcome::moved : work.wait(*unready);
+                return work.wait(*unready, moved);
         }
         if (complete_) {
-            if (work.full(op_->dst, static_cast<std::uint32_t>(dst_.address())))
-                return moved ? Outcome::moved : work.wait(Blocked::On::row_full);
+            const auto row = static_cast<std::uint32_t>(dst_.address());
+            if (work.full(op_->dst, row)) return work.wait_for_row(row, moved);
             if (!write_row(work)) return Outcome::waiting;
             moved = true;
             continue;
         }
         if (const auto unready = work.unready(waits, false, src_))
-            return moved ? Outcome::moved : work.wait(*unready);
+            return work.wait(*unready, moved);
         const auto word_at = static_cast<std::uint32_t>(src_.address());
         if (word_at >= narrow_words)
             return work.stop(fmt::format("reads narrow word {:#x}", word_at));

@@ -24,28 +24,68 @@ struct Message {
     }
 };
 
-/// Messages that reached a ring's receiver and wait there. A sender waits while any receiver is
-/// full. The depth is an assumption; no known program depends on it.
-class RingQueue {
+/// Where the messages lie that wait at the receivers of a ring: side by side, so that a message to
+/// all tiles is written once for them, and cores that share the tiles' work fetch few lines.
+class RingPlaces {
   public:
-    static constexpr unsigned depth = spec::ring_depth;
+    /// For so many messages at a receiver.
+    static constexpr unsigned capacity = 16 * spec::ring_depth;
 
-    [[nodiscard]] bool full() const { return size() == depth; }
-    [[nodiscard]] bool empty() const { return size() == 0; }
-    [[nodiscard]] unsigned size() const { return pushed_ - popped_; }
-    void push(const Message& message) { messages_[pushed_++ % depth] = &message; }
-    [[nodiscard]] const Message& front() const { return *messages_[popped_ % depth]; }
-    void pop() { ++popped_; }
-    void each(auto&& tell) const {
-        for (unsigned at = popped_; at != pushed_; ++at) tell(*messages_[at % depth]);
+    /// `message` is its number in the MessageStore, `receivers` are bits.
+    void push(std::uint32_t receivers, std::uint16_t message) {
+        const std::uint32_t at = pushed_[0];
+        std::uint32_t apart = receivers ^ ((1U << tile_count) - 1);
+        for (const std::uint32_t pushed : pushed_) apart |= pushed ^ at;
+        if (apart == 0) {
+            messages_[at % capacity].fill(message);
+            for (std::uint32_t& pushed : pushed_) ++pushed;
+            return;
+        }
+        for (std::uint32_t left = receivers; left != 0; left &= left - 1) {
+            const auto receiver = static_cast<unsigned>(std::countr_zero(left));
+            messages_[pushed_[receiver]++ % capacity][receiver] = message;
+        }
     }
 
   private:
-    static_assert(std::has_single_bit(depth));  // numbers of messages wrap around
-    // Written by senders, and by the receiver, which may be another core.
-    alignas(64) std::array<const Message*, depth> messages_{};  ///< in a MessageStore
-    unsigned pushed_ = 0;
-    alignas(64) unsigned popped_ = 0;
+    friend class RingQueue;
+    static_assert(std::has_single_bit(capacity));  // numbers of messages wrap around
+    alignas(64) std::array<std::array<std::uint16_t, tile_count>, capacity> messages_{};
+    alignas(64) std::array<std::uint32_t, tile_count> pushed_{};  ///< by receiver
+};
+
+/// Messages that reached a ring's receiver and wait there. A sender waits while any receiver has
+/// as many as may wait. The depth is an assumption; no known program depends on it.
+class RingQueue {
+  public:
+    static constexpr unsigned depth = spec::ring_depth;
+    static constexpr unsigned capacity = RingPlaces::capacity;
+
+    /// As the receiver of that number.
+    void connect(const RingPlaces& places, const Message* messages, unsigned receiver) {
+        places_ = &places;
+        messages_ = messages;
+        receiver_ = receiver;
+    }
+    [[nodiscard]] bool empty() const { return size() == 0; }
+    [[nodiscard]] unsigned size() const { return places_->pushed_[receiver_] - popped_; }
+    [[nodiscard]] const Message& front() const { return messages_[number(popped_)]; }
+    void pop() { ++popped_; }
+    void clear() { popped_ = places_->pushed_[receiver_]; }
+    /// The messages' numbers.
+    void each(auto&& tell) const {
+        for (unsigned at = popped_; at != places_->pushed_[receiver_]; ++at) tell(number(at));
+    }
+
+  private:
+    [[nodiscard]] std::uint16_t number(unsigned at) const {
+        return places_->messages_[at % capacity][receiver_];
+    }
+
+    const RingPlaces* places_ = nullptr;
+    const Message* messages_ = nullptr;
+    unsigned receiver_ = 0;
+    unsigned popped_ = 0;
 };
 
 /// The messages on both rings. A message to many receivers is kept once: each receiver copies it
@@ -54,27 +94,27 @@ class MessageStore {
   public:
     /// For so many queues.
     explicit MessageStore(unsigned queues)
-        : messages_(RingQueue::depth * queues + 1), used_(messages_.size()) {
+        : messages_(RingQueue::capacity * queues + 1), used_(messages_.size()) {
         free_.reserve(messages_.size());
     }
+    [[nodiscard]] const Message* messages() const { return messages_.data(); }
+    [[nodiscard]] Message& operator[](std::uint16_t number) { return messages_[number]; }
     /// A message that no queue holds. `each_queue` calls what it is given with every queue.
-    [[nodiscard]] Message& take(auto&& each_queue) {
+    [[nodiscard]] std::uint16_t take(auto&& each_queue) {
         if (free_.empty()) collect(each_queue);
-        Message& message = messages_[free_.back()];
+        const std::uint16_t number = free_.back();
         free_.pop_back();
-        return message;
+        return number;
     }
 
   private:
     /// How many are collected at most: few, so that they stay in the caches.
-    static constexpr std::size_t most_collected = 64;
+    static constexpr std::size_t most_collected = 2 * RingQueue::capacity;
 
     void collect(auto&& each_queue) {
         std::ranges::fill(used_, std::uint8_t{0});
         each_queue([&](const RingQueue& queue) {
-            queue.each([&](const Message& message) {
-                used_[static_cast<std::size_t>(&message - messages_.data())] = 1;
-            });
+            queue.each([&](std::uint16_t number) { used_[number] = 1; });
         });
         for (std::size_t i = 0; i < used_.size() && free_.size() < most_collected; ++i)
             if (used_[i] == 0) free_.push_back(static_cast<std::uint16_t>(i));
@@ -91,15 +131,17 @@ class MessageStore {
 class MeshLink {
   public:
     static constexpr unsigned depth = spec::mesh_depth;
+    /// That there is memory for.
+    static constexpr unsigned capacity = 16 * depth;
 
     // The sender's side.
-    [[nodiscard]] unsigned room() const { return depth - count_ - pushed_; }
+    [[nodiscard]] unsigned room() const { return most_ - count_ - pushed_; }
     [[nodiscard]] bool full() const { return room() == 0; }
     /// Words that are `step` bytes apart in memory. At most room().
     void push(const std::uint8_t* from, std::ptrdiff_t step, unsigned words) {
-        unsigned at = (first_ + count_ + pushed_) % depth;
+        unsigned at = (first_ + count_ + pushed_) % capacity;
         pushed_ += words;
-        for (; words > 0; --words, from += step, at = (at + 1) % depth)
+        for (; words > 0; --words, from += step, at = (at + 1) % capacity)
             std::memcpy(&words_[at], from, sizeof words_[at]);
     }
 
@@ -108,9 +150,9 @@ class MeshLink {
     [[nodiscard]] bool empty() const { return size() == 0; }
     /// At most size().
     void pop(std::uint8_t* to, std::ptrdiff_t step, unsigned words) {
-        unsigned at = (first_ + popped_) % depth;
+        unsigned at = (first_ + popped_) % capacity;
         popped_ += words;
-        for (; words > 0; --words, to += step, at = (at + 1) % depth)
+        for (; words > 0; --words, to += step, at = (at + 1) % capacity)
             std::memcpy(to, &words_[at], sizeof words_[at]);
     }
 
@@ -118,13 +160,19 @@ class MeshLink {
     [[nodiscard]] bool any_pushed() const { return pushed_ != 0; }
     [[nodiscard]] bool any_popped() const { return popped_ != 0; }
     void settle() {
-        first_ = (first_ + popped_) % depth;
+        first_ = (first_ + popped_) % capacity;
         count_ += pushed_ - popped_;
         pushed_ = popped_ = 0;
     }
+    /// Empties it. At most `most` words may wait from now on.
+    void clear(unsigned most) {
+        most_ = most;
+        first_ = count_ = pushed_ = popped_ = 0;
+    }
 
   private:
-    std::array<std::uint32_t, depth> words_{};
+    std::array<std::uint32_t, capacity> words_{};
+    unsigned most_ = depth;
     unsigned first_ = 0;
     unsigned count_ = 0;  ///< that both sides know of
     alignas(64) unsigned pushed_ = 0;

@@ -75,17 +75,17 @@ Outcome RingReceiveEngine::advance(Work& work) {
         if (moved && work.budget == 0) return Outcome::moved;
         auto unready = work.unready(op_->waits, true, dst_);
         if (!unready) unready = work.unready(op_->waits, false, dst_);
-        if (unready) return moved ? Outcome::moved : work.wait(*unready);
+        if (unready) return work.wait(*unready, moved);
         if (!group_begun_) begin_group();
-        if (queue.empty()) return moved ? Outcome::moved : work.wait(Blocked::On::ring_empty);
+        if (queue.empty()) return work.wait(Blocked::On::ring_empty, moved);
         if (heads_due_ > 0) {
             if (!take_head(work, queue)) return Outcome::waiting;
             moved = true;
             work.spend(1);
             continue;
         }
-        if (work.full(op_->dst, static_cast<std::uint32_t>(dst_.address())))
-            return moved ? Outcome::moved : work.wait(Blocked::On::row_full);
+        if (const auto row = static_cast<std::uint32_t>(dst_.address()); work.full(op_->dst, row))
+            return work.wait_for_row(row, moved);
         const std::uint32_t rows = take_rows(work, queue);
         if (rows == 0) return Outcome::waiting;
         group_begun_ = false;

@@ -12,9 +12,9 @@ Outcome RingSendEngine::advance(Work& work) {
         const auto& waits = op_->waits;
         auto unready = work.unready(waits, false, src_);
         if (!unready) unready = work.unready(waits, true, src_);
-        if (unready) return moved ? Outcome::moved : work.wait(*unready);
+        if (unready) return work.wait(*unready, moved);
         if (!work.fabric.ring_has_room(op_->ring, op_->to_tiles, op_->to_scalar))
-            return moved ? Outcome::moved : work.wait(Blocked::On::ring_full);
+            return work.wait(Blocked::On::ring_full, moved);
         const auto row = static_cast<std::uint32_t>(src_.address());
         if (row >= wide_rows) return work.stop(fmt::format("reads wide row {:#x}", row));
         const auto& memory = work.tile.memory;

@@ -153,7 +153,7 @@ Outcome TensorEngine::advance(Work& work) {
     while (!acc_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
         auto unready = work.unready(op_->waits, false, loops_);
-        if (unready) return moved ? Outcome::moved : work.wait(*unready);
+        if (unready) return work.wait(*unready, moved);
         if (!step(work)) return Outcome::waiting;
         moved = true;
         if (work.budget > 0) --work.budget;

@@ -48,7 +48,8 @@ struct Blocked {
         row_full,
     };
     On on = On::nothing;
-    Unmet unmet;
+    Unmet unmet{};
+    std::uint32_t row = 0;  ///< that is full
 };
 
 /// What a program did that no known program does; it stops the run.
@@ -152,13 +153,18 @@ struct Work {
     void fill(const Nest& nest, std::uint32_t row, RowOwner owner) {
         if (nest.rotates()) tile.memory.full.fill(row, owner);
     }
-    Outcome wait(Blocked::On on) {
+    /// What holds back the engine's next visit, whether this turn brought it forward or not.
+    Outcome wait(Blocked::On on, bool moved) {
         blocked = {on, {}};
-        return Outcome::waiting;
+        return moved ? Outcome::moved : Outcome::waiting;
     }
-    Outcome wait(const Unmet& unmet) {
+    Outcome wait_for_row(std::uint32_t row, bool moved) {
+        blocked = {.on = Blocked::On::row_full, .row = row};
+        return moved ? Outcome::moved : Outcome::waiting;
+    }
+    Outcome wait(const Unmet& unmet, bool moved) {
         blocked = {Blocked::On::counter, unmet};
-        return Outcome::waiting;
+        return moved ? Outcome::moved : Outcome::waiting;
     }
     Outcome stop(std::string what, std::string hint = {}) {
         fault = std::make_unique<Fault>(std::move(what), std::move(hint));

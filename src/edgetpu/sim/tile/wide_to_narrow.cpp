@@ -12,7 +12,7 @@ WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
         return Fill::faulty;
     }
     if (const auto unready = work.unready(op_->waits, false, src_)) {
-        work.wait(*unready);
+        work.wait(*unready, false);
         return Fill::waiting;
     }
     const auto at = static_cast<std::uint32_t>(src_.address());
@@ -133,7 +133,7 @@ Outcome WideToNarrowEngine::advance(Work& work) {
     while (!dst_.done()) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = work.unready(op_->waits, true, dst_))
-            return moved ? Outcome::moved : work.wait(*unready);
+            return work.wait(*unready, moved);
         if (row_at_ == row_bytes && skip_bytes_ == 0 && word_filled_ == 0) {
             const Fill row = next_row(work);
             if (row == Fill::faulty) return Outcome::waiting;
