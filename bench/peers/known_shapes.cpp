@@ -21,10 +21,12 @@ struct Place {
     TensorIndex tensor = 0;
     std::int32_t size = 1;  ///< height and width
     std::int32_t channels = 1;
+    Activation range = Activation::none;  ///< of its values
 };
 
-/// Quantised activations all have one scale; weights are scaled so that sums spread over about a
-/// third of the output's range, as after training.
+/// Quantised activations have the range that their function lets through, as after training, so
+/// that no other bounds are left to apply. Weights are scaled so that sums spread over a part of
+/// it.
 class Maker {
   public:
     Maker(std::string name, ElementType type) : builder_(std::move(name)), type_(type) {}
@@ -34,7 +36,7 @@ class Maker {
     }
     Place conv(Place in, std::int32_t channels, std::int32_t taps, std::int32_t stride = 1,
                Activation activation = Activation::relu) {
-        const Place out = place(same(in.size, stride), channels);
+        const Place out = place(same(in.size, stride), channels, activation);
         const auto weights = constants({channels, taps, taps, in.channels}, 0);
         builder_.add(model::Op::conv_2d, {in.tensor, weights, bias(channels)}, {out.tensor},
                      model::Conv2dOptions{.padding = Padding::same,
@@ -44,7 +46,7 @@ class Maker {
         return out;
     }
     Place depthwise(Place in, std::int32_t taps, std::int32_t stride) {
-        const Place out = place(same(in.size, stride), in.channels);
+        const Place out = place(same(in.size, stride), in.channels, Activation::relu6);
         const auto weights = constants({1, taps, taps, in.channels}, 3);
         builder_.add(model::Op::depthwise_conv_2d, {in.tensor, weights, bias(in.channels)},
                      {out.tensor},
@@ -56,7 +58,7 @@ class Maker {
         return out;
     }
     Place pool(Place in, bool average, std::int32_t taps, std::int32_t stride) {
-        const Place out = place(same(in.size, stride), in.channels);
+        const Place out = place(same(in.size, stride), in.channels, in.range);
         builder_.add(average ? model::Op::average_pool_2d : model::Op::max_pool_2d, {in.tensor},
                      {out.tensor},
                      model::Pool2dOptions{.padding = Padding::same,
@@ -67,7 +69,7 @@ class Maker {
         return out;
     }
     Place add(Place a, Place b, Activation activation) {
-        const Place out = place(a.size, a.channels);
+        const Place out = place(a.size, a.channels, activation);
         builder_.add(model::Op::add, {a.tensor, b.tensor}, {out.tensor},
                      model::AddOptions{.activation = activation});
         return out;
@@ -79,7 +81,7 @@ class Maker {
             inputs.push_back(part.tensor);
             channels += part.channels;
         }
-        const Place out = place(parts[0].size, channels);
+        const Place out = place(parts[0].size, channels, parts[0].range);
         builder_.add(model::Op::concatenation, inputs, {out.tensor},
                      model::ConcatenationOptions{.axis = 3});
         return out;
@@ -113,12 +115,14 @@ class Maker {
     }
     [[nodiscard]] bool real() const { return type_ == ElementType::float32; }
     [[nodiscard]] std::int64_t lowest() const { return type_ == ElementType::int8 ? -128 : 0; }
-    [[nodiscard]] model::Quantization activations() const {
-        return real() ? model::Quantization{} : model::per_tensor(step, lowest() + 128);
+    [[nodiscard]] model::Quantization activations(Activation range = Activation::none) const {
+        if (real()) return {};
+        if (range == Activation::none) return model::per_tensor(step, lowest() + 128);
+        return model::per_tensor(range == Activation::relu6 ? 6.0F / 255 : step, lowest());
     }
-    Place place(std::int32_t size, std::int32_t channels) {
-        return {builder_.tensor("t", type_, {1, size, size, channels}, activations()), size,
-                channels};
+    Place place(std::int32_t size, std::int32_t channels, Activation range) {
+        return {builder_.tensor("t", type_, {1, size, size, channels}, activations(range)), size,
+                channels, range};
     }
 
     TensorIndex constants(const std::vector<std::int32_t>& shape, std::int32_t axis) {

@@ -6,30 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <filesystem>
-#include <ranges>
-#include <string_view>
+
+#include "peers/child.h"
 
 extern char** environ;
 
 namespace reef::peers {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// The program that the variable names, or the first of that name on the PATH; else "".
-std::string find_program(const char* variable, const char* name) {
-    if (const char* named = std::getenv(variable)) return named;
-    const char* path = std::getenv("PATH");
-    for (const auto part : std::views::split(std::string_view(path ? path : ""), ':')) {
-        const fs::path file = fs::path(std::string(part.begin(), part.end())) / name;
-        if (::access(file.c_str(), X_OK) == 0) return file.string();
-    }
-    return {};
-}
 
 /// What a program prints on both its streams; nothing when it does not end with 0.
 std::optional<std::string> output_of(const std::vector<std::string>& command) {
@@ -71,14 +56,6 @@ std::vector<Tool> installed_tools(const std::string& model, int threads) {
                          fmt::format("--num_runs={}", runs), "--use_xnnpack=true"},
              .before_average = "Inference (avg): ",
              .milliseconds = 1e-3});
-    const std::string onnx = fs::path(model).replace_extension(".onnx").string();
-    if (const auto program = find_program("REEF_ORT_PERF_TEST", "onnxruntime_perf_test");
-        !program.empty() && fs::exists(onnx))
-        tools.push_back({.name = "ONNX Runtime",
-                         .command = {program, "-I", "-m", "times", "-r", fmt::format("{}", runs),
-                                     "-x", fmt::format("{}", threads), onnx},
-                         .before_average = "Average inference time cost: ",
-                         .milliseconds = 1});
     return tools;
 }
 

@@ -8,16 +8,15 @@
 namespace reef::peers {
 
 struct Tool {
-    std::string name;  ///< "LiteRT", "ONNX Runtime"
+    std::string name;  ///< "LiteRT"
     std::vector<std::string> command;
     /// Behind it in what the program prints stands its average.
     std::string before_average;
     double milliseconds = 1;  ///< of the unit in which it prints
 };
 
-/// The tools that run the model, with `threads`. LiteRT's `benchmark_model` is found by the
-/// variable REEF_LITERT_BENCHMARK or on the PATH; ONNX Runtime's `onnxruntime_perf_test` by
-/// REEF_ORT_PERF_TEST or on the PATH, for a model beside which lies the same network as NAME.onnx.
+/// The tools that run the model, with `threads`: LiteRT's `benchmark_model`, found by the variable
+/// REEF_LITERT_BENCHMARK or on the PATH.
 [[nodiscard]] std::vector<Tool> installed_tools(const std::string& model, int threads);
 
 /// The average of one round in milliseconds; nothing when the program fails or prints none.

@@ -1,0 +1,42 @@
+// A program that answers lines with lines.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reef/base/result.h"
+
+namespace reef::peers {
+
+/// The program that the variable names, or the first of that name on the PATH; else "".
+[[nodiscard]] std::string find_program(const char* variable, const char* name);
+
+class Child {
+  public:
+    /// Its errors go where ours go. Errors: io_failed.
+    [[nodiscard]] static Result<Child> start(const std::vector<std::string>& command);
+    Child(Child&& other) noexcept;
+    Child& operator=(Child&&) = delete;
+    /// Closes its input and waits for it.
+    ~Child();
+
+    [[nodiscard]] Status write_line(const std::string& line);
+    /// Errors: io_failed when it has ended.
+    [[nodiscard]] Result<std::string> read_line();
+
+  private:
+    struct Close {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+    using File = std::unique_ptr<std::FILE, Close>;
+    Child(pid_t pid, File to, File from) : pid_(pid), to_(std::move(to)), from_(std::move(from)) {}
+
+    pid_t pid_;
+    File to_, from_;
+};
+
+}  // namespace reef::peers
