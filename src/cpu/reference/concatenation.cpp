@@ -32,6 +32,12 @@ Result<std::size_t> bytes_of(const model::Tensor& tensor) {
     return static_cast<std::size_t>(*bytes);
 }
 
+/// Rows that are worth another thread: those of so many bytes.
+std::size_t grain_of(std::size_t row_bytes) {
+    constexpr std::size_t worth_a_thread = 1 << 15;
+    return worth_a_thread / (row_bytes + 1) + 1;
+}
+
 /// What becomes of a slice's bytes: copied, or looked up when the scales differ.
 struct Slice {
     std::size_t row_bytes = 0;
@@ -42,12 +48,22 @@ struct Slice {
 class JoinKernel final : public Kernel {
   public:
     JoinKernel(const char* name, std::size_t rows, std::vector<Slice> slices)
-        : name_(name), rows_(rows), slices_(std::move(slices)) {}
+        : name_(name), rows_(rows), slices_(std::move(slices)) {
+        for (const Slice& slice : slices_) row_bytes_ += slice.row_bytes;
+    }
     [[nodiscard]] std::string name() const override { return name_; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        std::byte* out = frame.outputs[0];
-        for (std::size_t row = 0; row < rows_; ++row) {
+        frame.pool.parallel_for(
+            rows_, grain_of(row_bytes_),
+            [&](std::size_t begin, std::size_t end, std::size_t) { join(frame, begin, end); });
+        return {};
+    }
+
+  private:
+    void join(const Frame& frame, std::size_t begin, std::size_t end) const {
+        std::byte* out = frame.outputs[0] + begin * row_bytes_;
+        for (std::size_t row = begin; row < end; ++row) {
             for (std::size_t i = 0; i < slices_.size(); ++i) {
                 const Slice& slice = slices_[i];
                 if (slice.row_bytes == 0) continue;
@@ -62,12 +78,10 @@ class JoinKernel final : public Kernel {
                 out += slice.row_bytes;
             }
         }
-        return {};
     }
 
-  private:
     const char* name_;
-    std::size_t rows_;
+    std::size_t rows_, row_bytes_ = 0;
     std::vector<Slice> slices_;
 };
 
@@ -75,25 +89,34 @@ class TakeApartKernel final : public Kernel {
   public:
     TakeApartKernel(const char* name, std::size_t input, std::size_t rows,
                     std::vector<std::size_t> row_bytes)
-        : name_(name), input_(input), rows_(rows), row_bytes_(std::move(row_bytes)) {}
+        : name_(name), input_(input), rows_(rows), row_bytes_(std::move(row_bytes)) {
+        for (const std::size_t bytes : row_bytes_) all_bytes_ += bytes;
+    }
     [[nodiscard]] std::string name() const override { return name_; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        const std::byte* in = frame.inputs[input_];
-        for (std::size_t row = 0; row < rows_; ++row) {
+        frame.pool.parallel_for(rows_, grain_of(all_bytes_),
+                                [&](std::size_t begin, std::size_t end, std::size_t) {
+                                    take_apart(frame, begin, end);
+                                });
+        return {};
+    }
+
+  private:
+    void take_apart(const Frame& frame, std::size_t begin, std::size_t end) const {
+        const std::byte* in = frame.inputs[input_] + begin * all_bytes_;
+        for (std::size_t row = begin; row < end; ++row) {
             for (std::size_t i = 0; i < row_bytes_.size(); ++i) {
                 if (row_bytes_[i] == 0) continue;
                 std::memcpy(frame.outputs[i] + row * row_bytes_[i], in, row_bytes_[i]);
                 in += row_bytes_[i];
             }
         }
-        return {};
     }
 
-  private:
     const char* name_;
     std::size_t input_;
-    std::size_t rows_;
+    std::size_t rows_, all_bytes_ = 0;
     std::vector<std::size_t> row_bytes_;
 };
 

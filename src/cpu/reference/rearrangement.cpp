@@ -39,17 +39,45 @@ class RearrangementKernel final : public Kernel {
             run_ *= dimensions_.back().length;
             dimensions_.pop_back();
         }
+        share_out();
     }
     [[nodiscard]] std::string name() const override { return std::string(name_) + " reference"; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
         if (empty_) return {};
-        std::byte* out = frame.outputs[0];
-        copy(0, frame.inputs[0] + first_, out);
+        frame.pool.parallel_for(parts_, worth_a_thread / (part_bytes_ + 1) + 1,
+                                [&](std::size_t begin, std::size_t end, std::size_t) {
+                                    std::byte* out = frame.outputs[0] + begin * part_bytes_;
+                                    for (std::size_t part = begin; part < end; ++part)
+                                        copy(shared_, frame.inputs[0] + first_ + start_of(part),
+                                             out);
+                                });
         return {};
     }
 
   private:
+    static constexpr std::size_t worth_a_thread = 1 << 15;  ///< bytes
+
+    /// Among threads: the outer dimensions, until they make parts enough.
+    void share_out() {
+        constexpr std::size_t enough = 32;
+        while (shared_ < dimensions_.size() && parts_ < enough)
+            parts_ *= dimensions_[shared_++].length;
+        part_bytes_ = run_;
+        for (std::size_t d = shared_; d < dimensions_.size(); ++d)
+            part_bytes_ *= dimensions_[d].length;
+    }
+    /// Bytes of the input in front of the part's first one.
+    [[nodiscard]] std::ptrdiff_t start_of(std::size_t part) const {
+        std::ptrdiff_t start = 0;
+        for (std::size_t d = shared_; d-- > 0;) {
+            const auto& [length, step] = dimensions_[d];
+            start += static_cast<std::ptrdiff_t>(part % length) * step;
+            part /= length;
+        }
+        return start;
+    }
+
     void copy(std::size_t dimension, const std::byte* in, std::byte*& out) const {
         if (dimension == dimensions_.size()) {
             std::memcpy(out, in, run_);
@@ -84,6 +112,8 @@ class RearrangementKernel final : public Kernel {
     std::ptrdiff_t first_ = 0;
     std::vector<Rearrangement::Dimension> dimensions_;  ///< steps in bytes
     bool empty_ = false;
+    std::size_t shared_ = 0;  ///< outer dimensions, whose indices number the parts
+    std::size_t parts_ = 1, part_bytes_ = 0;
 };
 
 }  // namespace
