@@ -58,10 +58,11 @@ class RearrangementKernel final : public Kernel {
   private:
     static constexpr std::size_t worth_a_thread = 1 << 15;  ///< bytes
 
-    /// Among threads: the outer dimensions, until they make parts enough.
+    /// Among threads: the outer dimensions, until they make parts enough. The innermost stays a
+    /// loop of a part's own.
     void share_out() {
         constexpr std::size_t enough = 32;
-        while (shared_ < dimensions_.size() && parts_ < enough)
+        while (shared_ + 1 < dimensions_.size() && parts_ < enough)
             parts_ *= dimensions_[shared_++].length;
         part_bytes_ = run_;
         for (std::size_t d = shared_; d < dimensions_.size(); ++d)
