@@ -61,8 +61,28 @@ struct LayerNumbers {
           zero_points(part.layout.vectors.zero_points ? part.out_channels() : 0) {}
 
     Status read(const Model& plain, const ParameterPart& part, Bytes blob) {
+        REEF_CHECK(check_tensors(plain, part));
         const WeightType type = weight_type(tensor_of(plain, part.weights));
         return decode_stored(part, blob, {type, weights, biases, multipliers, zero_points});
+    }
+
+    /// Each layer's tensors have as many elements as its share here.
+    Status check_tensors(const Model& plain, const ParameterPart& part) const {
+        const auto layers = part.layers();
+        const auto check = [&](TensorIndex index, std::size_t all, const char* what) -> Status {
+            const Tensor& tensor = tensor_of(plain, index);
+            if (tensor.element_count() == static_cast<std::int64_t>(all / layers.size())) return {};
+            return fail(Cause::bad_input,
+                        fmt::format("{} of {} elements, where the compiled program has {}", what,
+                                    tensor.element_count(), all / layers.size()),
+                        tensor.name, "take the plain model that was compiled");
+        };
+        for (const LayerTensors& layer : layers) {
+            REEF_CHECK(check(layer.weights, weights.size(), "weights"));
+            if (layer.bias != model::absent_tensor && !biases.empty())
+                REEF_CHECK(check(layer.bias, biases.size(), "a bias"));
+        }
+        return {};
     }
 
     std::vector<std::byte> weights;

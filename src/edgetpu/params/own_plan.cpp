@@ -260,7 +260,12 @@ class OwnPlanner {
                 recurrent ? ": recurrent weights of all gates" : ": input weights of all gates";
             for (const std::size_t gate : StackedGates::order) {
                 const std::size_t at = (recurrent ? 5 : 1) + gate;
-                if (graph_.weights(op, at, 2) == nullptr) return {};
+                const Tensor* weights = graph_.weights(op, at, 2);
+                // Gates of one shape, each of one scale, are what the compiler takes.
+                if (weights == nullptr || weights->quantization->scale.size() != 1) return {};
+                if (!gates.stacked.empty() &&
+                    weights->shape != graph_.tensor_at(gates.stacked[0].weights).shape)
+                    return {};
                 gates.stacked.push_back({op.inputs[at], model::absent_tensor});
                 if (!recurrent && op.inputs.size() > 12 + gate)
                     gates.stacked.back().bias = op.inputs[12 + gate];
