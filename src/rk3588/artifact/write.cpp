@@ -114,6 +114,7 @@ Result<Task> task_of(const Artifact& artifact, std::size_t number) {
 
 std::uint64_t bytes_in_sram(const Task& task, const Artifact& artifact) {
     std::uint64_t bytes = 0;
+    if (artifact.sram_bytes == 0) return bytes;
     for (const CubeWalk& cube : cubes_of(task)) bytes += cube.bytes_below(artifact.sram_bytes);
     return bytes;
 }

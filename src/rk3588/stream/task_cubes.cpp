@@ -10,12 +10,6 @@ namespace {
 
 constexpr std::uint64_t atom = spec::atom_bytes;
 
-std::uint64_t element_bytes(std::uint32_t precision) {
-    using namespace spec::value::precision;
-    if (precision == int32_ || precision == fp32_) return 4;
-    return precision == int8_ ? 1 : 2;
-}
-
 std::uint64_t surfaces_of(std::uint64_t channels, std::uint64_t element) {
     return (channels * element + atom - 1) / atom;
 }
@@ -27,7 +21,7 @@ CubeWalk features_of(const RegisterSet& r) {
         r.get<"CNA_CONV_CON1.GROUP_LINE_OFF">() != 0 ? 1 : spec::grouped_lines;
     walk.first = r.get<"CNA_FEATURE_DATA_ADDR.FEATURE_BASE_ADDR">();
     walk.surfaces = surfaces_of(r.get<"CNA_DATA_SIZE1.DATAIN_CHANNEL">(),
-                                element_bytes(r.get<"CNA_CONV_CON1.PROC_PRECISION">()));
+                                bytes_of_element(r.get<"CNA_CONV_CON1.PROC_PRECISION">()));
     // Signed: the rows that are fetched together may be more than the image has.
     walk.surface_pitch = static_cast<std::uint64_t>(r.get_signed<"CNA_DMA_CON2.SURF_STRIDE">() +
                                                     static_cast<std::int64_t>(group * width)) *
@@ -40,11 +34,11 @@ CubeWalk features_of(const RegisterSet& r) {
 
 /// What the DPU writes, and reads without CORE: rows behind each other but for a notch.
 CubeWalk results_of(const RegisterSet& r) {
-    CubeWalk walk;
+    CubeWalk walk{.role = CubeRole::results};
     const std::uint64_t width = r.get<"DPU_DATA_CUBE_WIDTH.WIDTH">() + std::uint64_t{1};
     walk.first = r.get<"DPU_DST_BASE_ADDR.DST_BASE_ADDR">();
     walk.surfaces = surfaces_of(r.get<"DPU_DATA_CUBE_CHANNEL.ORIG_CHANNEL">() + std::uint64_t{1},
-                                element_bytes(r.get<"DPU_DATA_FORMAT.OUT_PRECISION">()));
+                                bytes_of_element(r.get<"DPU_DATA_FORMAT.OUT_PRECISION">()));
     walk.surface_pitch = r.get<"DPU_DST_SURF_STRIDE.DST_SURF_STRIDE">() * atom;
     walk.rows = r.get<"DPU_DATA_CUBE_HEIGHT.HEIGHT">() + std::uint64_t{1};
     walk.row_pitch = (width + r.get<"DPU_DATA_CUBE_NOTCH_ADDR.NOTCH_ADDR_0">()) * atom;
@@ -57,9 +51,10 @@ void add_operands(const RegisterSet& r, const CubeWalk& results, std::vector<Cub
     const bool flying = r.get<"DPU_RDMA_FEATURE_MODE_CFG.FLYING_MODE">() != 0;
     const bool second = r.get<"DPU_RDMA_ERDMA_CFG.ERDMA_DISABLE">() == 0;
     CubeWalk main = results;
+    main.role = CubeRole::operand;
     main.first = r.get<"DPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">();
     main.surfaces = surfaces_of(r.get<"DPU_DATA_CUBE_CHANNEL.ORIG_CHANNEL">() + std::uint64_t{1},
-                                element_bytes(r.get<"DPU_DATA_FORMAT.PROC_PRECISION">()));
+                                bytes_of_element(r.get<"DPU_DATA_FORMAT.PROC_PRECISION">()));
     main.row_pitch = main.row_bytes;
     const std::uint64_t surface = main.rows * main.row_bytes;
     main.surface_pitch = surface + r.get<"DPU_RDMA_SURF_NOTCH.SURF_NOTCH_ADDR">() * atom;
@@ -79,8 +74,8 @@ void add_operands(const RegisterSet& r, const CubeWalk& results, std::vector<Cub
 }
 
 void add_pool(const RegisterSet& r, std::vector<CubeWalk>& cubes) {
-    const std::uint64_t element = element_bytes(r.get<"PPU_DATA_FORMAT.PROC_PRECISION">());
-    CubeWalk in, out;
+    const std::uint64_t element = bytes_of_element(r.get<"PPU_DATA_FORMAT.PROC_PRECISION">());
+    CubeWalk in{.role = CubeRole::operand}, out{.role = CubeRole::results};
     in.surfaces = out.surfaces = surfaces_of(
         r.get<"PPU_DATA_CUBE_IN_CHANNEL.CUBE_IN_CHANNEL">() + std::uint64_t{1}, element);
     in.first = r.get<"PPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">();
@@ -98,6 +93,18 @@ void add_pool(const RegisterSet& r, std::vector<CubeWalk>& cubes) {
 }
 
 }  // namespace
+
+std::uint64_t bytes_of_element(std::uint32_t precision) {
+    using namespace spec::value::precision;
+    if (precision == int32_ || precision == fp32_) return 4;
+    return precision == int8_ ? 1 : 2;
+}
+
+std::uint32_t packed_channels(const RegisterSet& registers) {
+    constexpr std::uint32_t before_first = 7;
+    const std::uint32_t packed = registers.get<"CNA_CONV_CON1.ARGB_IN">();
+    return packed > before_first ? packed - before_first : 0;
+}
 
 std::uint64_t CubeWalk::bytes_below(std::uint64_t end) const {
     std::uint64_t sum = 0;
@@ -117,7 +124,7 @@ std::uint64_t CubeWalk::bytes_below(std::uint64_t end) const {
 std::vector<CubeWalk> cubes_of(const Task& task) {
     std::vector<CubeWalk> cubes;
     const RegisterSet& r = task.registers;
-    if ((task.blocks & Blocks::cna) != 0 && r.get<"CNA_CONV_CON1.ARGB_IN">() == 0)
+    if ((task.blocks & Blocks::cna) != 0 && packed_channels(r) == 0)
         cubes.push_back(features_of(r));
     if ((task.blocks & Blocks::dpu) != 0) {
         cubes.push_back(results_of(r));

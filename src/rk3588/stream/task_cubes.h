@@ -8,8 +8,16 @@
 
 namespace reef::rk3588 {
 
+/// Channels of a picture whose pixels lie packed; 0: the features are a cube.
+[[nodiscard]] std::uint32_t packed_channels(const RegisterSet& registers);
+/// Of an element of that precision, a value of the registers' PRECISION fields.
+[[nodiscard]] std::uint64_t bytes_of_element(std::uint32_t precision);
+
+enum class CubeRole : std::uint8_t { features, operand, results };
+
 /// Rows of atoms in surfaces, in the order in which an engine walks over them. Pitches in bytes.
 struct CubeWalk {
+    CubeRole role = CubeRole::features;
     std::uint64_t first = 0;  ///< address
     std::uint64_t surfaces = 0, surface_pitch = 0;
     std::uint64_t rows = 0, row_pitch = 0, row_bytes = 0;
@@ -19,8 +27,8 @@ struct CubeWalk {
     [[nodiscard]] std::uint64_t bytes_below(std::uint64_t end) const;
 };
 
-/// Features, operands of every pixel, results: not weights and operands by channel. Nothing is
-/// checked, and what work_of() counts in other places (a packed picture) is not among them.
+/// Features, operands of every pixel, results: not weights, operands by channel, and packed
+/// pictures. Nothing is checked.
 [[nodiscard]] std::vector<CubeWalk> cubes_of(const Task& task);
 
 }  // namespace reef::rk3588

@@ -4,6 +4,7 @@
 
 #include "reef/rk3588/command_words.h"
 #include "reef_spec/rk3588_machine.h"
+#include "rk3588/stream/task_cubes.h"
 
 namespace reef::rk3588 {
 namespace {
@@ -12,28 +13,19 @@ std::uint64_t whole(std::uint64_t value, std::uint64_t step) {
     return (value + step - 1) / step;
 }
 
-std::uint64_t bytes_of_element(std::uint32_t precision) {
-    using namespace spec::value::precision;
-    if (precision == int32_ || precision == fp32_) return 4;
-    return precision == int8_ ? 1 : 2;
-}
-
-/// Surfaces of so many pixels.
-std::uint64_t cube_bytes(std::uint64_t pixels, std::uint64_t channels, std::uint64_t element) {
-    return pixels * whole(channels * element, spec::atom_bytes) * spec::atom_bytes;
+void add_cubes(const Task& task, Work& work) {
+    for (const CubeWalk& cube : cubes_of(task))
+        (cube.role == CubeRole::features  ? work.bytes.features
+         : cube.role == CubeRole::operand ? work.bytes.operands
+                                          : work.bytes.results) += cube.bytes();
 }
 
 void add_convolution(const RegisterSet& r, Work& work) {
     const std::uint64_t element = bytes_of_element(r.get<"CNA_CONV_CON1.PROC_PRECISION">());
-    const std::uint64_t pixels = std::uint64_t{r.get<"CNA_FC_DATA_SIZE0.DMA_WIDTH">()} *
-                                 r.get<"CNA_FC_DATA_SIZE0.DMA_HEIGHT">();
     const std::uint64_t channels = r.get<"CNA_DATA_SIZE1.DATAIN_CHANNEL">();
     // A packed picture has no lanes that are empty.
-    constexpr std::uint32_t packed_before_first = 7;
-    const std::uint32_t packed = r.get<"CNA_CONV_CON1.ARGB_IN">();
-    work.bytes.features += packed > packed_before_first
-                               ? pixels * (packed - packed_before_first) * element
-                               : cube_bytes(pixels, channels, element);
+    work.bytes.features += std::uint64_t{r.get<"CNA_FC_DATA_SIZE0.DMA_WIDTH">()} *
+                           r.get<"CNA_FC_DATA_SIZE0.DMA_HEIGHT">() * packed_channels(r) * element;
     if (r.get<"CNA_CBUF_CON0.WEIGHT_REUSE">() == 0)
         work.bytes.weights += r.get<"CNA_WEIGHT_SIZE0.WEIGHT_BYTES">();
     // A step is a window's tap, a block of input channels and one of output channels.
@@ -47,10 +39,11 @@ void add_convolution(const RegisterSet& r, Work& work) {
                       whole(r.get<"CNA_WEIGHT_SIZE2.WEIGHT_KERNELS">(), spec::int8_group_kernels);
 }
 
-void add_operands(const RegisterSet& r, std::uint64_t pixels, std::uint64_t channels,
-                  std::uint64_t element, Work& work) {
+/// Of BS and BN, from memory.
+void add_operands_by_channel(const RegisterSet& r, Work& work) {
     constexpr std::uint32_t biases = 1U << spec::value::operand::alu_,
                             correction = 1U << spec::value::operand::correction_;
+    const std::uint64_t channels = std::uint64_t{r.get<"DPU_DATA_CUBE_CHANNEL.ORIG_CHANNEL">()} + 1;
     const std::uint32_t bs = r.get<"DPU_RDMA_BRDMA_CFG.BRDMA_DATA_USE">();
     if (bs == biases)
         work.bytes.operands += channels * sizeof(std::int32_t);
@@ -60,32 +53,6 @@ void add_operands(const RegisterSet& r, std::uint64_t pixels, std::uint64_t chan
                                 ((bs & correction) == 0 ? spec::operand_correction_bytes : 0));
     if (r.get<"DPU_RDMA_NRDMA_CFG.NRDMA_DATA_USE">() != 0)
         work.bytes.operands += channels * sizeof(std::int16_t);
-    const std::uint64_t cube = cube_bytes(pixels, channels, element);
-    if (r.get<"DPU_RDMA_FEATURE_MODE_CFG.FLYING_MODE">() != 0) work.bytes.operands += cube;
-    if (r.get<"DPU_RDMA_ERDMA_CFG.ERDMA_DISABLE">() == 0) work.bytes.operands += cube;
-}
-
-void add_results(const RegisterSet& r, std::uint32_t blocks, Work& work) {
-    const std::uint64_t pixels = (std::uint64_t{r.get<"DPU_DATA_CUBE_WIDTH.WIDTH">()} + 1) *
-                                 (std::uint64_t{r.get<"DPU_DATA_CUBE_HEIGHT.HEIGHT">()} + 1);
-    const std::uint64_t channels = std::uint64_t{r.get<"DPU_DATA_CUBE_CHANNEL.ORIG_CHANNEL">()} + 1;
-    const auto in = bytes_of_element(r.get<"DPU_DATA_FORMAT.PROC_PRECISION">());
-    const auto out = bytes_of_element(r.get<"DPU_DATA_FORMAT.OUT_PRECISION">());
-    work.bytes.results += cube_bytes(pixels, channels, out);
-    if ((blocks & Blocks::dpu_rdma) != 0) add_operands(r, pixels, channels, in, work);
-}
-
-void add_pool(const RegisterSet& r, Work& work) {
-    const std::uint64_t element = bytes_of_element(r.get<"PPU_DATA_FORMAT.PROC_PRECISION">());
-    const std::uint64_t in = (std::uint64_t{r.get<"PPU_DATA_CUBE_IN_WIDTH.CUBE_IN_WIDTH">()} + 1) *
-                             (std::uint64_t{r.get<"PPU_DATA_CUBE_IN_HEIGHT.CUBE_IN_HEIGHT">()} + 1);
-    const std::uint64_t out =
-        (std::uint64_t{r.get<"PPU_DATA_CUBE_OUT_WIDTH.CUBE_OUT_WIDTH">()} + 1) *
-        (std::uint64_t{r.get<"PPU_DATA_CUBE_OUT_HEIGHT.CUBE_OUT_HEIGHT">()} + 1);
-    const std::uint64_t channels =
-        std::uint64_t{r.get<"PPU_DATA_CUBE_IN_CHANNEL.CUBE_IN_CHANNEL">()} + 1;
-    work.bytes.operands += cube_bytes(in, channels, element);
-    work.bytes.results += cube_bytes(out, channels, element);
 }
 
 }  // namespace
@@ -110,9 +77,10 @@ Work work_of(const Task& task) {
     Work work;
     work.tasks = 1;
     work.bytes.commands = task.words * word_bytes;
+    add_cubes(task, work);
     if ((task.blocks & Blocks::cna) != 0) add_convolution(task.registers, work);
-    if ((task.blocks & Blocks::dpu) != 0) add_results(task.registers, task.blocks, work);
-    if ((task.blocks & Blocks::ppu) != 0) add_pool(task.registers, work);
+    constexpr std::uint32_t both = Blocks::dpu | Blocks::dpu_rdma;
+    if ((task.blocks & both) == both) add_operands_by_channel(task.registers, work);
     return work;
 }
 

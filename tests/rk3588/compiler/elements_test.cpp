@@ -9,6 +9,7 @@
 #include "reef/runtime/session.h"
 #include "rk3588/compiler/chip_memory.h"
 #include "rk3588/compiler/compile.h"
+#include "rk3588/compiler/random_run.h"
 
 namespace reef {
 namespace {
@@ -18,30 +19,14 @@ struct ElementComparison {
     int most = 0;
 };
 
-std::vector<std::byte> run_on(const model::Model& model, const char* device, unsigned seed,
-                              bool is_npu) {
-    runtime::SessionOptions options;
-    options.devices = {{device}};
-    options.require_npu = is_npu;
-    auto session = runtime::Session::open(model, options);
-    EXPECT_TRUE(session) << session.error().message();
-    if (!session) return {};
-    std::mt19937 random(seed);
-    for (std::size_t i = 0; i < session->input_count(); ++i)
-        for (std::byte& b : session->input(i)) b = static_cast<std::byte>(random());
-    const auto done = session->run();
-    EXPECT_TRUE(done) << done.error().message();
-    return {session->output(0).begin(), session->output(0).end()};
-}
-
 /// Every operator of the model runs on the chip.
 void compare_with_cpu(const model::Model& plain, const rk3588::Options& numbers, unsigned seed,
                       ElementComparison& c) {
     const auto compiled = rk3588::compile(plain, numbers, {});
     ASSERT_TRUE(compiled) << compiled.error().message();
     for (const auto& op : compiled->operators) ASSERT_TRUE(op.on_chip) << op.name << op.reason;
-    const auto got = run_on(compiled->model, "rk3588:sim", seed, true);
-    const auto want = run_on(plain, "cpu", seed, false);
+    const auto got = test::run_on(compiled->model, "rk3588:sim", seed);
+    const auto want = test::run_on(plain, "cpu", seed);
     ASSERT_EQ(got.size(), want.size());
     const bool is_signed =
         plain.subgraphs[0].tensors[static_cast<std::size_t>(plain.subgraphs[0].outputs[0])].type ==

@@ -7,6 +7,7 @@
 #include "reef/chip/compiler.h"
 #include "reef/runtime/registry.h"
 #include "reef/runtime/session.h"
+#include "rk3588/compiler/random_run.h"
 #include "rk3588/compiler/small_models.h"
 #include "rk3588/compiler/two_convolutions.h"
 #include "rk3588/device/drm_device.h"
@@ -32,33 +33,16 @@ model::Model compiled(const model::Model& plain) {
     return std::move(done->model);
 }
 
-std::vector<std::byte> outputs_on(const model::Model& model, const std::string& device) {
-    runtime::SessionOptions options;
-    options.devices = {{device}};
-    auto session = runtime::Session::open(model, options);
-    EXPECT_TRUE(session) << session.error().message();
-    if (!session) return {};
-    auto input = session->input(0);
-    for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<std::byte>(i * 37 + 11);
-    // The second run finds what the first one left.
-    for (int run = 0; run < 2; ++run) {
-        const auto done = session->run();
-        EXPECT_TRUE(done) << done.error().message();
-    }
-    const auto output = session->output(0);
-    return {output.begin(), output.end()};
-}
-
 TEST(KernelDrivers, GiveTheBytesOfTheSimulatedCore) {
     std::vector<model::Model> models{compiled(reef::test::two_convolutions().value())};
     for (unsigned seed = 0; seed < 8; ++seed)
         models.push_back(compiled(reef::test::random_convolution(seed, seed % 2 == 0).model));
     for (const auto& model : models) {
-        const auto plain = outputs_on(model, "rk3588:sim");
+        const auto plain = reef::test::run_on(model, "rk3588:sim", 7);
         for (const char* device :
              {"rk3588:rknpu?kernel=simulated", "rk3588:rknpu?kernel=simulated&start=chain",
               "rk3588:rocket?kernel=simulated"})
-            EXPECT_EQ(outputs_on(model, device), plain) << device;
+            EXPECT_EQ(reef::test::run_on(model, device, 7), plain) << device;
     }
 }
 

@@ -11,6 +11,7 @@
 #include "reef_spec/rk3588_machine.h"
 #include "rk3588/compiler/chip_memory.h"
 #include "rk3588/compiler/compile.h"
+#include "rk3588/compiler/random_run.h"
 #include "rk3588/compiler/small_models.h"
 #include "rk3588/compiler/two_convolutions.h"
 #include "rk3588/device/drm_device.h"
@@ -147,26 +148,9 @@ TEST(Sram, NetworksMoveAThirdOrSoToAndFromMemory) {
     }
 }
 
-std::vector<std::byte> outputs_on(const model::Model& model, const std::string& device) {
-    auto session = runtime::Session::open(model, {.devices = {{device}}});
-    EXPECT_TRUE(session) << session.error().message();
-    if (!session) return {};
-    auto input = session->input(0);
-    for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<std::byte>(i * 37 + 11);
-    // The second run finds what the first one left.
-    for (int run = 0; run < 2; ++run) {
-        const auto done = session->run();
-        EXPECT_TRUE(done) << done.error().message();
-    }
-    std::vector<std::byte> all;
-    for (std::size_t i = 0; i < session->output_count(); ++i)
-        all.insert(all.end(), session->output(i).begin(), session->output(i).end());
-    return all;
-}
-
 TEST(Sram, OutputsAreTheSameWithAndWithout) {
     const auto check = [](const model::Model& plain) {
-        const auto without = outputs_on(compiled_with(plain, {}).model, "rk3588:sim");
+        const auto without = test::run_on(compiled_with(plain, {}).model, "rk3588:sim", 7);
         for (const std::uint32_t sram : {4096U, 65536U, all_sram}) {
             Options options;
             options.sram_bytes = sram;
@@ -174,7 +158,7 @@ TEST(Sram, OutputsAreTheSameWithAndWithout) {
             for (const char* device :
                  {"rk3588:sim", "rk3588:rknpu?kernel=simulated&sram=on",
                   "rk3588:rknpu?kernel=simulated", "rk3588:rocket?kernel=simulated"})
-                EXPECT_EQ(outputs_on(model, device), without) << device << ' ' << sram;
+                EXPECT_EQ(test::run_on(model, device, 7), without) << device << ' ' << sram;
         }
     };
     check(test::two_convolutions(6).value());
@@ -190,8 +174,8 @@ TEST(Sram, ANetworkOfSeveralProgramsRunsInTheSramOfOneBoard) {
     options.sram_bytes = all_sram;
     const auto model = compiled_with(plain, options).model;
     ASSERT_GT(test::programs_of(model).size(), 1U);
-    EXPECT_EQ(outputs_on(model, "rk3588:rknpu?kernel=simulated&sram=on"),
-              outputs_on(compiled_with(plain, {}).model, "rk3588:sim"));
+    EXPECT_EQ(test::run_on(model, "rk3588:rknpu?kernel=simulated&sram=on", 7),
+              test::run_on(compiled_with(plain, {}).model, "rk3588:sim", 7));
 }
 
 class OnABoardWithSram : public testing::Test {
