@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "reef/edgetpu/compiled_parameters.h"
 #include "reef/edgetpu/layer_dump.h"
 #include "reef/edgetpu/parameter_plan.h"
 #include "reef/edgetpu/requantisation.h"
@@ -247,17 +248,18 @@ std::string_view to_string(MatchedBy how) {
 Result<std::vector<LayerMatch>> match_layers(const std::vector<GatheredLayer>& layers,
                                              const model::Model& compiled,
                                              const model::Model& plain) {
-    const auto on_chip = REEF_TRY(operators_on_chip(plain, compiled));
-    const auto parts = REEF_TRY(plan_parameters(plain, on_chip));
-    return Matching(layers, plain, parts, requantisations(plain, on_chip, parts)).run();
+    const auto opened = REEF_TRY(CompiledParameters::open(plain, compiled));
+    return Matching(layers, plain, opened.parts(),
+                    requantisations(plain, opened.on_chip(), opened.parts(), opened.is_own()))
+        .run();
 }
 
 Result<std::vector<std::size_t>> operators_without_layer(const std::vector<LayerMatch>& matches,
                                                          const model::Model& compiled,
                                                          const model::Model& plain) {
-    const auto on_chip = REEF_TRY(operators_on_chip(plain, compiled));
+    const auto opened = REEF_TRY(CompiledParameters::open(plain, compiled));
     std::vector<std::size_t> left;
-    for (const auto& part : REEF_TRY(plan_parameters(plain, on_chip)))
+    for (const auto& part : opened.parts())
         if (part.kind == PartKind::layer &&
             std::ranges::none_of(
                 matches,
