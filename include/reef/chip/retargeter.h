@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "reef/base/result.h"
 #include "reef/chip/part.h"
@@ -17,6 +18,8 @@ struct RetargetRequest {
     const model::Model* source = nullptr;  ///< the plain model of `compiled`, where it is at hand
     /// By which a runtime knows parameters that it keeps; nothing: made from them.
     std::optional<std::uint64_t> token{};
+    /// What the plain models are called in front of the places of errors; empty: nothing.
+    std::string source_name{}, target_name{};
 };
 
 struct Retargeting {

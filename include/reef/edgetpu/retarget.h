@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
@@ -19,6 +20,8 @@ namespace reef::edgetpu {
 struct RetargetOptions {
     /// The caching token of changed packages; nothing: made from the parameters.
     std::optional<std::uint64_t> token;
+    /// What the plain models are called in front of the places of errors; empty: nothing.
+    std::string source_name{}, target_name{};
 };
 
 struct Retargeted {

@@ -38,7 +38,7 @@ class Matcher {
   private:
     static std::unexpected<Error> differs(const std::string& what) {
         return fail(Cause::unsupported, "another architecture: " + what, {},
-                    "compile the model with the Edge TPU compiler");
+                    "compile the model itself (`target` edgetpu)");
     }
 
     Status match(const Operator& a, const Operator& b) {

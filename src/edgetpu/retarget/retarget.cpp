@@ -506,29 +506,50 @@ class Retargeting {
 
 }  // namespace
 
-Result<Retargeted> retarget(const Model& compiled, const Model& source, const Model& target,
-                            const RetargetOptions& options) {
+namespace {
+
+template <class T>
+Result<T> named(Result<T>&& result, const std::string& model) {
+    return model.empty() ? std::move(result) : in_place(std::move(result), model);
+}
+
+Result<CompiledParameters> opened_with_source(const Model& compiled, const Model& source) {
     auto opened = REEF_TRY(CompiledParameters::open(source, compiled));
     REEF_CHECK(check_template(opened));
     REEF_CHECK(check_source(opened));
+    return opened;
+}
+
+Result<Retargeted> from_source(CompiledParameters& opened, const Model& source, const Model& target,
+                               const RetargetOptions& options) {
     const TensorMap map = REEF_TRY(match_architectures(source, target));
     return Retargeting(opened, target, map, options, numbers_of_source({opened, target, map}))
         .run();
 }
 
-Result<Retargeted> retarget(const Model& compiled, const Model& target,
-                            const RetargetOptions& options) {
+Result<Retargeted> without_source(const Model& compiled, const Model& target,
+                                  const RetargetOptions& options) {
     auto opened = REEF_TRY(CompiledParameters::open(target, compiled, PartSearch::by_bytes));
     REEF_CHECK(check_template(opened));
+    if (REEF_TRY(is_compiled_from(opened))) return from_source(opened, target, target, options);
     const TensorMap map = REEF_TRY(match_architectures(target, target));
-    if (REEF_TRY(is_compiled_from(opened))) {
-        return Retargeting(opened, target, map, options, numbers_of_source({opened, target, map}))
-            .run();
-    }
     auto recovered = REEF_TRY(recover_program(opened));
     return Retargeting(recovered.parameters, target, map, options,
                        numbers_of_program(std::move(recovered.program)))
         .run();
+}
+
+}  // namespace
+
+Result<Retargeted> retarget(const Model& compiled, const Model& source, const Model& target,
+                            const RetargetOptions& options) {
+    auto opened = REEF_TRY(named(opened_with_source(compiled, source), options.source_name));
+    return named(from_source(opened, source, target, options), options.target_name);
+}
+
+Result<Retargeted> retarget(const Model& compiled, const Model& target,
+                            const RetargetOptions& options) {
+    return named(without_source(compiled, target, options), options.target_name);
 }
 
 }  // namespace reef::edgetpu

@@ -7,7 +7,9 @@
 namespace reef::edgetpu {
 
 Result<chip::Retargeting> Retargeter::retarget(const chip::RetargetRequest& request) const {
-    const RetargetOptions options{.token = request.token};
+    const RetargetOptions options{.token = request.token,
+                                  .source_name = request.source_name,
+                                  .target_name = request.target_name};
     auto done = REEF_TRY(
         request.source == nullptr
             ? edgetpu::retarget(request.compiled, request.target, options)

@@ -65,7 +65,7 @@ Status check_interface(const CompiledParameters& opened) {
         return fail(Cause::unsupported,
                     fmt::format("another architecture: the compiled model {} {}, the plain one {}",
                                 outputs ? "gives" : "takes", ours, theirs),
-                    {}, "compile the model with the Edge TPU compiler");
+                    {}, "compile the model itself (`target` edgetpu)");
     }
     return {};
 }
@@ -82,7 +82,7 @@ Status check_halt(const CompiledParameters& opened) {
             if (!fault || fault->unmodelled) continue;
             return fail(Cause::bad_input, fault->what,
                         fmt::format("{}: executable {}: word {:#06x}", one.place, i, fault->word),
-                        "compile the model again with the Edge TPU compiler");
+                        "compile the model anew (`target` edgetpu)");
         }
     }
     return {};

@@ -83,7 +83,8 @@ TEST(OwnRetarget, OfRandomNetworksIsRightOrRefused) {
             expect_right_or_refused(plain, compiled->model, seed, tally);
         }
     fmt::print("{}\n", tally.text());
-    EXPECT_GT(tally.made[1], seeds.count);
+    EXPECT_GT(tally.made[1], 5 * tally.refused[1]);
+    EXPECT_GT(tally.made[1], 4 * seeds.count);
 }
 
 }  // namespace

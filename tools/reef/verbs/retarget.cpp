@@ -40,9 +40,11 @@ Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console)
     auto result = retargeter->retarget({.compiled = compiled,
                                         .target = target,
                                         .source = source ? &*source : nullptr,
-                                        .token = options.token});
+                                        .token = options.token,
+                                        .source_name = options.source,
+                                        .target_name = options.target});
     stages.end();
-    if (!result) return std::unexpected(std::move(result.error()).in(options.target));
+    if (!result) return std::unexpected(std::move(result.error()));
     const auto bytes = REEF_TRY(in_place(model::tflite_file(result->model), options.out));
     REEF_CHECK(write_output(options.out, bytes.view()));
     if (options.json) {
