@@ -64,6 +64,17 @@ TEST(EdgetpuPartition, WhatFollowsTheChipAndTheCpuStaysOnTheCpu) {
     EXPECT_THAT(reasons[4], HasSubstr("follows the chip"));
 }
 
+/// Of a compiled model with two programs it is known where operators are.
+TEST(EdgetpuPartition, WhatIsOnTheChipHasItsArithmeticWhateverIsInFront) {
+    const model::Model model = network_through_floats();
+    const auto reasons =
+        reasons_for_cpu(model, model.subgraphs[0], {false, true, false, false, true});
+    ASSERT_EQ(reasons.size(), 5U);
+    EXPECT_EQ(reasons[1], "");
+    EXPECT_NE(reasons[2], "");
+    EXPECT_EQ(reasons[4], "");
+}
+
 TEST(EdgetpuPartition, PlacementsSayWhichArithmeticAndWhy) {
     const model::Model model = network_through_floats();
     const auto chip = test::on_cpu(model, {.arithmetic = &numerics::arithmetic()});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "changed_weights.h"
 #include "compiler/random_network.h"
@@ -73,6 +74,64 @@ TEST(OwnWeights, ProgramsOfANetworkKeepOneToken) {
     const auto after = packages_of(opened.model().value()).value();
     EXPECT_NE(token_of(after[0]), token_of(before[0]));
     EXPECT_EQ(token_of(after[0]), token_of(after[1]));
+}
+
+/// Another first dimension, with zeros for what is more.
+void make_rows(model::Model& model, model::TensorIndex index, std::int32_t rows) {
+    auto& tensor = model.subgraphs.front().tensors.at(static_cast<std::size_t>(index));
+    const Bytes before = model.constant(tensor);
+    tensor.shape.front() = rows;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.byte_count().value()));
+    std::copy_n(before.begin(), std::min(before.size(), bytes.size()), bytes.begin());
+    model.buffers.push_back(SharedBytes::copy_of(bytes));
+    tensor.buffer = static_cast<std::uint32_t>(model.buffers.size() - 1);
+}
+
+/// Bytes of a layer are never written to an array of another size, nor an array over a layer's end.
+TEST(OwnWeights, PlainModelsWithOtherBiasesAreRefused) {
+    std::size_t refused = 0;
+    for (const test::OwnModel& one : test::own_models())
+        for (const model::Operator& op : one.plain.subgraphs.front().operators) {
+            if (op.code.builtin != model::Op::conv_2d || op.inputs.size() < 3) continue;
+            model::Model other = one.plain;
+            make_rows(other, op.inputs[2], 257);
+            auto opened = CompiledParameters::open(other, one.compiled);
+            if (!opened) continue;
+            const auto got = opened->get();
+            ASSERT_FALSE(got) << one.name;
+            EXPECT_NE(got.error().message().find("a bias of 257 elements"), std::string::npos)
+                << got.error().message();
+            const auto& bias =
+                other.subgraphs.front().tensors.at(static_cast<std::size_t>(op.inputs[2]));
+            const std::vector<std::int32_t> ones(257, 1);
+            const auto bytes = std::as_bytes(std::span(ones));
+            EXPECT_FALSE(opened->set(
+                {{bias.name, Array{ElementType::int32, {257}, {bytes.begin(), bytes.end()}}}}));
+            ++refused;
+        }
+    EXPECT_GE(refused, 5U);
+}
+
+TEST(OwnWeights, GatesOfUnequalShapesAreNoGates) {
+    std::size_t tried = 0;
+    for (unsigned seed = 1; seed < 20; ++seed) {
+        const model::Model plain = test::recurrent_network(seed, 3, 8);
+        const auto compiled = compile(plain, {});
+        if (!compiled || !has_program(compiled->model)) continue;
+        model::Model other = plain;
+        for (const model::Operator& op : other.subgraphs.front().operators) {
+            if (op.code.builtin != model::Op::unidirectional_sequence_lstm) continue;
+            make_rows(other, op.inputs[1], 15);
+            make_rows(other, op.inputs[2], 1);
+        }
+        const auto opened = CompiledParameters::open(other, compiled->model);
+        if (!opened) continue;
+        const auto got = opened->get();
+        for (const auto& [name, array] : got ? *got : NamedArrays{})
+            EXPECT_EQ(name.find("gate"), std::string::npos) << name;
+        ++tried;
+    }
+    EXPECT_GT(tried, 0U);
 }
 
 TEST(OwnWeights, OfRandomNetworksAreReplaced) {
