@@ -283,15 +283,19 @@ TEST_F(CompileVerbTest, CommandOfTheVendorsFormWritesModelAndLog) {
               0);
     EXPECT_THAT(expect_ok({"inspect", compiled}), HasSubstr("for runtime 13 or newer"));
     const auto older = test::run_process({REEF_EDGETPU_COMPILER, "-m", "9", "-o", folder, plain});
-    EXPECT_EQ(older.exit_code, 1);
+    EXPECT_EQ(older.exit_code, 2);
     EXPECT_THAT(older.err, HasSubstr("programs for runtime version '9'"));
     const auto divided = test::run_process({REEF_EDGETPU_COMPILER, "-n", "2", "-o", folder, plain});
     EXPECT_EQ(divided.exit_code, 0) << divided.err;
     EXPECT_TRUE(exists("net_segment_1_of_2_edgetpu.tflite"));
     EXPECT_TRUE(exists("net_segment_1_of_2_edgetpu.log"));
     const auto refused = test::run_process({REEF_EDGETPU_COMPILER, "-n", "2", plain, plain});
-    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_EQ(refused.exit_code, 2);
     EXPECT_THAT(refused.err, HasSubstr("one model is divided into segments"));
+    EXPECT_EQ(test::run_process({REEF_EDGETPU_COMPILER}).exit_code, 2);
+    EXPECT_EQ(test::run_process({REEF_EDGETPU_COMPILER, "--bogus", plain}).exit_code, 2);
+    EXPECT_EQ(test::run_process({REEF_EDGETPU_COMPILER, "--help"}).exit_code, 0);
+    EXPECT_EQ(test::run_process({REEF_EDGETPU_COMPILER, folder + "/none.tflite"}).exit_code, 1);
 }
 
 }  // namespace

@@ -166,6 +166,9 @@ Status refuse(const Options& options) {
     return {};
 }
 
+/// As the command `reef` ends.
+constexpr int usage_error = 2;
+
 int run(int argc, char** argv) {
     CLI::App app{"Compiles TensorFlow Lite models for the Edge TPU"};
     Options options;
@@ -183,13 +186,17 @@ int run(int argc, char** argv) {
     app.set_version_flag("-v,--version",
                          "Edge TPU Compiler version 16.0 compatible, reef " REEF_VERSION);
     app.footer("Example:\n  reef-edgetpu-compiler -s -o out mobilenet.tflite");
-    CLI11_PARSE(app, argc, argv);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : usage_error;
+    }
     fmt::print("Edge TPU Compiler, reef {}\n", REEF_VERSION);
     auto status = refuse(options);
     if (status) status = compile(options);
     if (status) return 0;
     fmt::print(stderr, "reef-edgetpu-compiler: {}\n", status.error().message());
-    return 1;
+    return status.error().cause == Cause::bad_argument ? usage_error : 1;
 }
 
 }  // namespace

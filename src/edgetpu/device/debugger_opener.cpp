@@ -36,7 +36,7 @@ Result<ChipOperator> operator_of(const model::Model& model, std::optional<std::s
     auto packages = REEF_TRY(packages_of(model));
     if (packages.empty())
         return fail(Cause::bad_input, "not compiled for the Edge TPU", {},
-                    "give it to edgetpu_compiler first");
+                    "compile it for the Edge TPU (`target` edgetpu)");
     const auto found = !number ? packages.begin()
                                : std::ranges::find_if(packages, [&](const CompiledOperator& each) {
                                      return each.subgraph == 0 && each.index == *number;

@@ -71,7 +71,7 @@ Result<ChipPart> chip_part(const chip::TrafficRuns& runs) {
     const auto packages = REEF_TRY(in_place(packages_of(runs.model), runs.place));
     if (packages.empty()) {
         return fail(Cause::bad_input, "not compiled for the Edge TPU", runs.place,
-                    "give it to edgetpu_compiler first");
+                    "compile it for the Edge TPU (`target` edgetpu)");
     }
     const CompiledOperator& last = packages.back();
     if (last.subgraph != 0) {

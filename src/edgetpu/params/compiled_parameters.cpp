@@ -1,6 +1,7 @@
 #include "reef/edgetpu/compiled_parameters.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -148,8 +149,8 @@ class PartReplacement {
         const bool same = std::ranges::equal(array.shape, tensor.shape);
         if (array.type == type && same) return {};
         return fail(Cause::bad_argument,
-                    fmt::format("an array of type {} and another shape than {} {}",
-                                reef::name_of(array.type), reef::name_of(type),
+                    fmt::format("an array {} {}, not {} {}", reef::name_of(array.type),
+                                fmt::join(array.shape, "x"), reef::name_of(type),
                                 model::shape_text(tensor.shape)),
                     tensor.name, "reef weights get writes arrays of the right form");
     }

@@ -106,7 +106,7 @@ Status check_vectors(const LayerVectors& needed, const LayerVectors& present) {
         return fail(
             Cause::unsupported,
             fmt::format("the model needs {}, for which the compiled program has no place", what),
-            {}, "compile the model with the Edge TPU compiler");
+            {}, "compile the model itself (`target` edgetpu)");
     };
     if (needed.biases && !present.biases) return lacking("a bias");
     if (needed.multipliers && !present.multipliers) return lacking("a scale for each channel");

@@ -74,10 +74,8 @@ std::string printable(std::string_view text) {
 
 std::string in_flags(std::string message) {
     constexpr std::pair<std::string_view, std::string_view> flags[] = {
-        {"`assume`", "--assume"},
-        {"`device`", "--device"},
-        {"`require_npu`", "--require-npu"},
-        {"`sram`", "--sram"},
+        {"`against`", "--against"}, {"`arithmetic`", "--arithmetic"},   {"`assume`", "--assume"},
+        {"`device`", "--device"},   {"`require_npu`", "--require-npu"}, {"`sram`", "--sram"},
         {"`target`", "--target"}};
     for (const auto& [option, flag] : flags)
         for (auto at = message.find(option); at != std::string::npos; at = message.find(option, at))

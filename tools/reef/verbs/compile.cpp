@@ -386,7 +386,11 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
 void add_settings(CLI::App& app, const std::shared_ptr<CompileVerbOptions>& options) {
     for (const auto* compiler : runtime::Registry::of_process().parts<chip::Compiler>())
         for (const chip::CompilerSetting& setting : compiler->settings()) {
-            const std::string flag = "--" + setting.name;
+            std::string flag = "--" + setting.name;
+            if (std::string dashed = flag; dashed.contains('_')) {
+                std::ranges::replace(dashed, '_', '-');
+                flag = dashed + "," + flag;
+            }
             const std::string text =
                 fmt::format("{} ({} only)", in_flags(setting.sentence), compiler->family());
             const auto keep = [options, name = setting.name](const std::string& value) {
