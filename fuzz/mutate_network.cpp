@@ -45,7 +45,7 @@ class Mutation {
                     constant(model, tensor);
                     break;
                 case 3:
-                    length(tensor);
+                    length(model, tensor);
                     break;
                 default:
                     if (!graph.operators.empty()) op(graph);
@@ -82,11 +82,19 @@ class Mutation {
         buffer = SharedBytes::copy_of(bytes);
     }
 
-    void length(model::Tensor& tensor) {
+    /// Of a constant with its bytes: a reader refuses one without.
+    void length(model::Model& model, model::Tensor& tensor) {
         if (tensor.shape.empty()) return;
         auto& one = tensor.shape[below(tensor.shape.size())];
         one = below(4) == 0 ? static_cast<std::int32_t>(below(40)) : one + (below(2) == 0 ? 1 : -1);
         one = std::max(one, 0);
+        const Bytes before = model.constant(tensor);
+        const auto size = tensor.byte_count();
+        if (before.empty() || !size || *size > 1 << 20) return;
+        std::vector<std::byte> bytes(before.begin(), before.end());
+        bytes.resize(static_cast<std::size_t>(*size));
+        model.buffers.push_back(SharedBytes::copy_of(bytes));
+        tensor.buffer = static_cast<std::uint32_t>(model.buffers.size() - 1);
     }
 
     void op(model::Subgraph& graph) {

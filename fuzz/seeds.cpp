@@ -31,6 +31,7 @@ constexpr Target targets[] = {
     {"edgetpu_stick", edgetpu_stick_seeds},
     {"edgetpu_usb", edgetpu_usb_seeds},
     {"edgetpu_simulator", edgetpu_simulator_seeds},
+    {"edgetpu_weights", edgetpu_weights_seeds},
     {"executor", executor_seeds},
     {"image", image_seeds},
     {"npy", npy_seeds},

@@ -25,6 +25,7 @@ using Seeds = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 [[nodiscard]] Result<Seeds> edgetpu_stick_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_usb_seeds();
 [[nodiscard]] Result<Seeds> edgetpu_simulator_seeds();
+[[nodiscard]] Result<Seeds> edgetpu_weights_seeds();
 /// For the simulator: the programs of the compiled models in a folder of the reference data.
 [[nodiscard]] Result<Seeds> edgetpu_vendor_seeds(const std::filesystem::path& folder);
 [[nodiscard]] Result<Seeds> executor_seeds();

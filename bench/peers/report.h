@@ -1,9 +1,8 @@
 // What reef_peers_bench measured, as text and as JSON.
 //
 // JSON, schema_version 3:
-//   target, clock_ghz, byte_products_ns, float_products_ns   the machine: vectors, its clock, and
-//   the
-//                                        products that one core does at most in a nanosecond
+//   target, clock_ghz                    the machine: vectors, its clock
+//   byte_products_ns, float_products_ns  what one core multiplies at most in a nanosecond
 //   threads, rounds                      of all sides; a round's time is the least of three runs
 //   left_out                             peers that are not here, each with its reason
 //   networks[]                           network, and then problem (why nothing was measured) or:
@@ -24,8 +23,7 @@
 //                                        ARG_MAX at the end chooses from
 //       version                          of ONNX Runtime, and what follows is of it, too
 //       ms_with_overhead, overhead_ms    ms is their difference: the binding's own time is the
-//       least
-//                                        of a network that gives the same input back
+//                                        least of a network that gives the same input back
 //       integer_convolutions, float_convolutions, nodes
 //                                        of the graph that its optimiser made, by operator
 #pragma once

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -95,6 +97,7 @@ class MessageStore {
     /// For so many queues.
     explicit MessageStore(unsigned queues)
         : messages_(RingQueue::capacity * queues + 1), used_(messages_.size()) {
+        assert(messages_.size() <= std::numeric_limits<std::uint16_t>::max());
         free_.reserve(messages_.size());
     }
     [[nodiscard]] const Message* messages() const { return messages_.data(); }
