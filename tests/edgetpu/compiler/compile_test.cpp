@@ -528,53 +528,5 @@ TEST(CompileSegments, ChainsGiveTheBytesOfTheWhole) {
     EXPECT_GE(divided, 8U);
 }
 
-struct RealModel {
-    const char* file;
-    std::size_t on_chip;  ///< operators at least
-};
-
-void PrintTo(const RealModel& model, std::ostream* out) {
-    *out << model.file;
-}
-
-class CompileReal : public testing::TestWithParam<RealModel> {};
-
-TEST_P(CompileReal, GivesTheBytesOfTheChipsArithmetic) {
-    REEF_SHARED_OR_SKIP(shared);
-    const auto model = test::load_model(shared / GetParam().file);
-    const test::Outcome out = test::outcome_of(model);
-    EXPECT_TRUE(out.compiled);
-    EXPECT_EQ(out.problem, "");
-    EXPECT_GE(out.on_chip, GetParam().on_chip);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Small, CompileReal,
-    testing::Values(RealModel{"data/models/mobilenet_v1_0.25_128_quant.tflite", 31},
-                    RealModel{"data/models/split_concat.tflite", 3},
-                    RealModel{"data/models/keras_lstm_mnist_ptq.tflite", 6},
-                    RealModel{"data/edgetpu/templates/bright_16x16.tflite", 6},
-                    RealModel{"data/edgetpu/templates/color_red_64x64.tflite", 7},
-                    RealModel{"data/edgetpu/templates/dense_256.tflite", 3},
-                    RealModel{"data/edgetpu/templates/gabor_64x64_p4.tflite", 4},
-                    RealModel{"data/edgetpu/templates/looming_64x64_3x3.tflite", 9},
-                    RealModel{"data/edgetpu/wild/tcn__quantized_model.tflite", 6}));
-
-#if defined(REEF_LARGE_PROGRAMS)
-INSTANTIATE_TEST_SUITE_P(
-    Large, CompileReal,
-    testing::Values(RealModel{"data/models/mobilenet_v1_0.5_160_quant.tflite", 31},
-                    RealModel{"data/edgetpu/wild/facemesh__face_landmark_192_full_integer_quant."
-                              "tflite",
-                              165},
-                    RealModel{"data/edgetpu/wild/"
-                              "facemesh__face_detection_front_128_full_integer_quant.tflite",
-                              75},
-                    // Two programs with the CPU's operators between them, of many streams.
-                    RealModel{"data/edgetpu/wild/mot__yolov10n_full_integer_quant.tflite", 431},
-                    RealModel{"data/models/tf2_mobilenet_v2_1.0_224_ptq.tflite", 68},
-                    RealModel{"data/models/movenet_single_pose_lightning_ptq.tflite", 97}));
-#endif
-
 }  // namespace
 }  // namespace reef

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "compile/verification.h"
 #include "reef/edgetpu/compiler.h"
@@ -13,6 +14,8 @@ struct Outcome {
     bool compiled = false;
     std::string problem, refusal;
     std::size_t on_chip = 0, left = 0;
+    /// Of the watched runs; the first is a problem.
+    std::vector<std::string> findings = {};
 };
 
 inline Outcome outcome_of(const model::Model& model, const edgetpu::CompileOptions& options = {}) {
@@ -35,8 +38,10 @@ inline Outcome outcome_of(const model::Model& model, const edgetpu::CompileOptio
         out.problem = verified.error().message();
     else if (!verified->passed())
         out.problem = "differs: " + verified->first_difference;
-    else if (!verified->findings.empty())
-        out.problem = "finding: " + verified->findings.front();
+    else if (!verified->findings.empty()) {
+        out.findings = verified->findings;
+        out.problem = "finding: " + out.findings.front();
+    }
     return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "changed_weights.h"
 #include "edgetpu/retarget/other_numbers.h"
+#include "host_addresses.h"
 #include "reef/chip/disassembler.h"
 #include "reef/chip/inspector.h"
 #include "reef/chip/retargeter.h"
@@ -115,6 +116,13 @@ TEST_P(OwnFile, IsRecordedAndReplayed) {
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_TRUE((*read)->replay(runs(3)).value().as_recorded);
     EXPECT_FALSE((*read)->replay(runs(4)).value().as_recorded);
+}
+
+TEST_P(OwnFile, HostMemoryMayLieAnywhere) {
+    EXPECT_GT(test::expect_hints_hold_anywhere(compiled_, 2), 0U);
+    const auto streamed = compile(plain_, {.stream_parameters = true});
+    ASSERT_TRUE(streamed) << streamed.error().message();
+    EXPECT_GT(test::expect_hints_hold_anywhere(streamed->model, 2), 0U);
 }
 
 class RetargetedOwnFile : public OwnFile {};
