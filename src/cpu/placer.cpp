@@ -6,6 +6,7 @@
 
 #include "base/simd.h"
 #include "cpu/prepare/arithmetic.h"
+#include "cpu/prepare/byte_function.h"
 #include "cpu/prepare/custom_options.h"
 #include "cpu/prepare/kernel.h"
 #include "graph/placer.h"
@@ -51,6 +52,21 @@ Status CpuPlacer::begin(const model::Model& model, const model::Subgraph& graph,
     return {};
 }
 
+/// As a table, where it combines a tensor with a function of the same.
+PreparedKernel prepare_in_context(const OperatorView& op, Prepare prepare,
+                                  const PrepareOptions& options) {
+    if (options.kernels == KernelSet::fast)
+        if (const auto function = byte_function_of(op)) {
+            const auto& before = op.graph().operators[function->before];
+            const KernelEntry* entry = find_kernel(before.code);
+            if (entry != nullptr)
+                if (auto table =
+                        prepare_byte_function(op, *function, entry->prepare, prepare, options))
+                    return table;
+        }
+    return prepare(op, options);
+}
+
 Result<graph::Placed> CpuPlacer::place(const OperatorView& op) {
     const model::OperatorCode& code = op.op().code;
     const KernelEntry* entry = find_kernel(code);
@@ -71,7 +87,8 @@ Result<graph::Placed> CpuPlacer::place(const OperatorView& op) {
             placed.reason = fmt::format("TFLite's arithmetic: {}", reason);
         }
     }
-    placed.kernel = REEF_TRY(prepare(op, options_));
+    placed.kernel = REEF_TRY(arithmetic_ == nullptr ? prepare_in_context(op, prepare, options_)
+                                                    : prepare(op, options_));
     placed.name = placed.kernel->name() + in_arithmetic;
     return placed;
 }

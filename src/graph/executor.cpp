@@ -51,6 +51,7 @@ struct Step {
     std::vector<std::byte*> inputs;
     std::vector<std::byte*> outputs;
     std::span<std::byte> scratch;
+    bool is_left_out = false;
 };
 
 /// What the placers say when none of them took the operator.
@@ -75,6 +76,7 @@ struct Executor::Impl {
     Status take_graph(const model::Subgraph& given, Lifespan lifespan);
     Status place_operators(const model::Model& model);
     Status place_operator(const OperatorView& op);
+    void leave_out_unread();
     Status place_tensors();
     Status place_state();
     Status place_constants(const model::Model& model);
@@ -132,6 +134,29 @@ Status Executor::Impl::place_operators(const model::Model& model) {
     return {};
 }
 
+/// Operators whose results others name as inputs and no kernel reads. What nothing names is
+/// computed nevertheless: its errors are the model's.
+void Executor::Impl::leave_out_unread() {
+    if (options.keep_all_tensors) return;
+    const std::vector<bool> read = read_tensors();
+    std::vector<bool> named(uses.size());
+    for (const model::Operator& op : graph->operators)
+        for (const model::TensorIndex input : op.inputs)
+            if (input != model::absent_tensor) named[static_cast<std::size_t>(input)] = true;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const auto& outputs = graph->operators[i].outputs;
+        const auto is_unread = [&](model::TensorIndex output) {
+            const auto tensor = static_cast<std::size_t>(output);
+            return output != model::absent_tensor && named[tensor] && !read[tensor];
+        };
+        if (outputs.empty() || !std::ranges::all_of(outputs, is_unread)) continue;
+        steps[i].is_left_out = true;
+        placements[i].reason = "left out: what reads its result computes it from its input";
+        for (const model::TensorIndex output : outputs)
+            uses[static_cast<std::size_t>(output)].storage = Storage::none;
+    }
+}
+
 Status Executor::Impl::place_tensors() {
     const std::size_t last = graph->operators.empty() ? 0 : graph->operators.size() - 1;
     std::vector<Lifetime> blocks;
@@ -186,7 +211,8 @@ Status Executor::Impl::place_state() {
     return {};
 }
 
-/// By tensor: whether a run reads it, or it is an output. Weights that kernels have packed are not.
+/// By tensor: whether a run reads it, or it is an output. Weights that kernels have packed are not,
+/// nor what kernels compute from another input.
 std::vector<bool> Executor::Impl::read_tensors() const {
     std::vector<bool> read(uses.size());
     for (const model::TensorIndex output : graph->outputs)
@@ -273,6 +299,7 @@ Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Mod
     impl->uses = REEF_TRY(trace_tensors(model, *impl->graph));
     impl->addresses.resize(impl->uses.size());
     REEF_CHECK(impl->place_operators(model));
+    impl->leave_out_unread();
     REEF_CHECK(impl->place_tensors());
     REEF_CHECK(impl->place_state());
     return impl;
@@ -338,7 +365,7 @@ Status Executor::run(RunObserver* observer) {
                 return in_place(std::move(status), model::place_of(*impl_->graph, i));
         }
         const auto begin = observer != nullptr ? Clock::now() : Clock::time_point{};
-        if (Status status = step.kernel->run(frame); !status)
+        if (Status status = step.is_left_out ? Status{} : step.kernel->run(frame); !status)
             return in_place(std::move(status), model::place_of(*impl_->graph, i));
         if (observer != nullptr) observer->on_operator(i, begin, Clock::now());
     }

@@ -1,11 +1,12 @@
-// Kernels that keep constants in a form of their own.
+// Kernels that keep constants in a form of their own, or compute an input from another one.
 #pragma once
 
 #include <cstddef>
 
 namespace reef::graph {
 
-/// What a Kernel is besides when its runs do not read all inputs: those that it packs.
+/// What a Kernel is besides when its runs do not read all inputs: not those that it packs, nor what
+/// follows from another input.
 class PacksInputs {
   public:
     virtual ~PacksInputs() = default;

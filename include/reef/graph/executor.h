@@ -25,8 +25,10 @@ class Placer;
 struct ExecutorOptions {
     /// Asked for every operator, in this order; the first that takes it runs it.
     std::vector<std::shared_ptr<Placer>> placers{};
-    int threads = 1;                ///< 1 to 256
-    bool keep_all_tensors = false;  ///< no two tensors share memory: every tensor() stays readable
+    int threads = 1;  ///< 1 to 256
+    /// No two tensors share memory: every tensor() stays readable. Without it operators whose
+    /// results no kernel reads are left out (the LOGISTIC of a SiLU, whose product is one table).
+    bool keep_all_tensors = false;
     std::size_t subgraph = 0;
     /// Asked before every operator of a run; must outlive the executor. Null: every run ends by
     /// itself.
@@ -89,7 +91,7 @@ class Executor {
     [[nodiscard]] Bytes output(std::size_t i) const;
 
     /// Any tensor that a run computes, or a constant; meaningful for computed tensors only with
-    /// keep_all_tensors. Empty for tensors that no operator touches. Precondition: index in range.
+    /// keep_all_tensors. Empty for tensors that nothing touches. Precondition: index in range.
     [[nodiscard]] Bytes tensor(model::TensorIndex index) const;
 
     /// One inference. Errors: bad_input when data decide (an index out of range, a division by

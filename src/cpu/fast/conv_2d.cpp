@@ -48,18 +48,18 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
         const std::size_t step = functions_.rows_at_once;
         const std::size_t steps = (pixels() + step - 1) / step;
         const std::size_t blocks = matrix_.blocks.size();
+        if (steps == 0 || blocks == 0) return {};
         const std::size_t at_once = c_.floats ? dense_float_products : dense_byte_products;
-        const auto channels = static_cast<std::size_t>(c_.out_channels);
-        const std::size_t row = matrix_.groups * values_in(matrix_.group);
+        const std::size_t work = pixels() * matrix_.products_per_row();
         // Few pixels and many channels (the last layers): every worker gathers all rows, and the
         // weights, which are the larger part there, are read once.
         if (steps < 16 * threads_ && blocks >= 2 * threads_) {
-            frame.pool.parallel_for(blocks, grain_of(pixels() * row * channels / blocks, at_once),
+            frame.pool.parallel_for(blocks, grain_of(work / blocks, at_once),
                                     [&](std::size_t begin, std::size_t end, std::size_t worker) {
                                         run_part(frame, {0, pixels()}, begin, end, worker);
                                     });
         } else {
-            frame.pool.parallel_for(steps, grain_of(step * row * channels, at_once),
+            frame.pool.parallel_for(steps, grain_of(work / steps, at_once),
                                     [&](std::size_t begin, std::size_t end, std::size_t worker) {
                                         run_part(frame,
                                                  {begin * step, std::min(end * step, pixels())}, 0,

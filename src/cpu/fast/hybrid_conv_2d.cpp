@@ -67,19 +67,18 @@ class FastHybrid final : public Kernel, public graph::PacksInputs {
         const Part all{rules, bytes, {0, pixels()}, 0, matrix_.blocks.size()};
         const std::size_t step = functions_.rows_at_once;
         const std::size_t steps = (pixels() + step - 1) / step;
-        const std::size_t channels = static_cast<std::size_t>(c_.out_channels);
-        const std::size_t row = matrix_.groups * values_in(matrix_.group);
+        if (steps == 0) return {};
+        const std::size_t work = pixels() * matrix_.products_per_row();
         // As in FastConv2d: where weights are the larger part, they are read once.
         if (steps < 16 * threads_ && all.end >= 2 * threads_) {
-            const std::size_t products = pixels() * row * channels / all.end;
             frame.pool.parallel_for(
-                all.end, grain_of(products, dense_byte_products),
+                all.end, grain_of(work / all.end, dense_byte_products),
                 [&](std::size_t begin, std::size_t end, std::size_t worker) {
                     run_part(frame, {rules, bytes, all.pixels, begin, end}, worker);
                 });
         } else {
             frame.pool.parallel_for(
-                steps, grain_of(step * row * channels, dense_byte_products),
+                steps, grain_of(work / steps, dense_byte_products),
                 [&](std::size_t begin, std::size_t end, std::size_t worker) {
                     const PixelRange some{begin * step, std::min(end * step, pixels())};
                     run_part(frame, {rules, bytes, some, 0, all.end}, worker);

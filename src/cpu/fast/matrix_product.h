@@ -54,6 +54,14 @@ struct PackedMatrix {
         constexpr std::size_t narrowest = 8, long_row = 512;
         return block.valid < narrowest && groups * values_in(group) >= long_row;
     }
+    /// How many products take as long as a row: those of all lanes, and what is measured of
+    /// gathering a row and of starting and rounding a sum.
+    [[nodiscard]] std::size_t products_per_row() const {
+        constexpr std::size_t of_a_row = 640, of_a_sum = 48;
+        std::size_t lanes = 0;
+        for (const ChannelBlock& block : blocks) lanes += block.width;
+        return of_a_row + lanes * (groups * values_in(group) + of_a_sum);
+    }
     [[nodiscard]] std::size_t packed_bytes() const {
         return weights_bytes + stage.size * sizeof(std::int32_t) + float_output.bytes();
     }

@@ -16,10 +16,10 @@ struct PixelRange {
 /// Bytes of any value that gathered rows write behind their end.
 inline constexpr std::size_t gather_slack = 128;
 
-/// Items of so many products that a piece of them takes some microseconds: less costs more to hand
-/// to another thread than it saves. A product of floats takes as long as a few of bytes.
+/// Items of so many products that a piece of them takes a microsecond: to hand pieces to another
+/// thread and wait for it takes as long. A product of floats takes as long as a few of bytes.
 [[nodiscard]] inline std::size_t grain_of(std::size_t products, std::size_t products_at_once) {
-    constexpr std::size_t piece = 1 << 14;
+    constexpr std::size_t piece = 1 << 12;
     return piece * products_at_once / (products + 1) + 1;
 }
 inline constexpr std::size_t dense_byte_products = 64, dense_float_products = 16;

@@ -34,7 +34,7 @@ Result<std::size_t> bytes_of(const model::Tensor& tensor) {
 
 /// Rows that are worth another thread: those of so many bytes.
 std::size_t grain_of(std::size_t row_bytes) {
-    constexpr std::size_t worth_a_thread = 1 << 15;
+    constexpr std::size_t worth_a_thread = 1 << 13;
     return worth_a_thread / (row_bytes + 1) + 1;
 }
 

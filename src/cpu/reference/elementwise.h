@@ -13,7 +13,7 @@
 namespace reef::cpu {
 
 /// Elements below which a second thread costs more than it gives.
-inline constexpr std::size_t elementwise_grain = 16384;
+inline constexpr std::size_t elementwise_grain = 4096;
 
 /// output[i] = function(a[i], b[i]) over broadcast shapes, a run of elements at a time:
 /// run(a, a_step, b, b_step, out, count), where a step is 0 (the first element repeats) or 1.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/worker_pool.h"
+
 namespace reef::cpu {
 namespace {
 
@@ -56,7 +58,7 @@ class RearrangementKernel final : public Kernel {
     }
 
   private:
-    static constexpr std::size_t worth_a_thread = 1 << 15;  ///< bytes
+    static constexpr std::size_t worth_a_thread = 1 << 13;  ///< bytes
 
     /// Among threads: the outer dimensions, until they make parts enough. The innermost stays a
     /// loop of a part's own.
