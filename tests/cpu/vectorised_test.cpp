@@ -223,12 +223,18 @@ TEST(Vectorised, ArgMaxEqualsThePlainOne) {
     for (int round = 0; round < rounds; ++round) {
         const ElementType type = byte_types[round % 2];
         const ElementType index = round % 3 == 0 ? ElementType::int64 : ElementType::int32;
-        const std::vector<std::int32_t> in{pick(random, 1, 40), pick(random, 1, 300)};
+        // Along the last axis, and across rows of fewer, as many and more bytes than a vector has.
+        const bool along_last = round % 4 < 2;
+        std::vector<std::int32_t> in{pick(random, 1, 40), pick(random, 1, 300)};
+        if (!along_last) in = {pick(random, 1, 4), pick(random, 1, 40), pick(random, 1, 140)};
         Builder builder("arg_max");
         const auto input = builder.input("in", type, in, model::per_tensor(1, 0));
-        const auto axis = builder.constant<std::int32_t>("axis", ElementType::int32, {},
-                                                         std::vector<std::int32_t>{-1});
-        const auto output = builder.tensor("out", index, {in[0]});
+        const auto axis = builder.constant<std::int32_t>(
+            "axis", ElementType::int32, {}, std::vector<std::int32_t>{along_last ? -1 : 1});
+        auto reduced = in;
+        reduced.erase(reduced.begin() +
+                      (along_last ? static_cast<std::ptrdiff_t>(in.size()) - 1 : 1));
+        const auto output = builder.tensor("out", index, reduced);
         builder.add(Op::arg_max, {input, axis}, {output},
                     model::ArgMaxOptions{.output_type = index});
         builder.output(output);

@@ -6,6 +6,10 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
 #include "base/worker_pool.h"
 #include "cpu/prepare/arg_max.h"
 
@@ -54,6 +58,58 @@ void arg_max_i64(const std::uint8_t* in, std::size_t rows, std::size_t length, s
     arg_max(in, rows, length, flip, ranks, out);
 }
 
+/// Of columns: `columns` of them, at most a vector's lanes, `inner` bytes from row to row. Nothing
+/// is read from `end` on.
+template <typename Index>
+HWY_INLINE void first_largest_rows(const std::uint8_t* HWY_RESTRICT in, const std::uint8_t* end,
+                                   const ArgMaxShape& shape, std::size_t columns, std::uint8_t flip,
+                                   Index* HWY_RESTRICT out) {
+    const hn::CappedTag<std::uint8_t, 64> d;
+    const std::size_t lanes = hn::Lanes(d);
+    const auto row = [&](std::size_t k) HWY_ATTR {
+        const std::uint8_t* at = in + k * shape.inner;
+        if (HWY_LIKELY(static_cast<std::size_t>(end - at) >= lanes))
+            return hn::Xor(hn::LoadU(d, at), hn::Set(d, flip));
+        alignas(64) std::uint8_t bytes[hn::MaxLanes(d)] = {};
+        std::copy_n(at, columns, bytes);
+        return hn::Xor(hn::Load(d, bytes), hn::Set(d, flip));
+    };
+    auto most = row(0);
+    for (std::size_t k = 1; k < shape.length; ++k) most = hn::Max(most, row(k));
+    std::uint64_t wanted = ~std::uint64_t{0} >> (64 - columns);
+    for (std::size_t k = 0; wanted != 0; ++k) {
+        std::uint8_t bytes[8] = {};
+        hn::StoreMaskBits(d, hn::Eq(row(k), most), bytes);
+        std::uint64_t found = 0;
+        std::memcpy(&found, bytes, sizeof(found));
+        found &= wanted;
+        wanted &= ~found;
+        for (; found != 0; found &= found - 1) out[std::countr_zero(found)] = static_cast<Index>(k);
+    }
+}
+
+/// Along the rows of `slabs` matrices of length x inner bytes.
+template <typename Index>
+HWY_INLINE void arg_max_of_columns(const std::uint8_t* HWY_RESTRICT in, std::size_t slabs,
+                                   const ArgMaxShape& shape, std::uint8_t flip,
+                                   Index* HWY_RESTRICT out) {
+    const std::size_t lanes = hn::Lanes(hn::CappedTag<std::uint8_t, 64>());
+    const std::size_t slab = shape.length * shape.inner;
+    for (std::size_t o = 0; o < slabs; ++o)
+        for (std::size_t i = 0; i < shape.inner; i += lanes)
+            first_largest_rows(in + o * slab + i, in + slabs * slab, shape,
+                               std::min(lanes, shape.inner - i), flip, out + o * shape.inner + i);
+}
+
+void columns_i32(const std::uint8_t* in, std::size_t slabs, const ArgMaxShape& shape,
+                 std::uint8_t flip, std::int32_t* out) {
+    arg_max_of_columns(in, slabs, shape, flip, out);
+}
+void columns_i64(const std::uint8_t* in, std::size_t slabs, const ArgMaxShape& shape,
+                 std::uint8_t flip, std::int64_t* out) {
+    arg_max_of_columns(in, slabs, shape, flip, out);
+}
+
 }  // namespace reef::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -65,6 +121,8 @@ namespace {
 
 HWY_EXPORT(arg_max_i32);
 HWY_EXPORT(arg_max_i64);
+HWY_EXPORT(columns_i32);
+HWY_EXPORT(columns_i64);
 
 constexpr auto ranks = [] {
     std::array<std::uint16_t, 256> table{};
@@ -81,6 +139,15 @@ void arg_max_fast(const std::uint8_t* in, std::size_t rows, std::size_t length, 
     HWY_DYNAMIC_DISPATCH(arg_max_i64)(in, rows, length, flip, ranks.data(), out);
 }
 
+void arg_max_of_columns(const std::uint8_t* in, std::size_t slabs, const ArgMaxShape& shape,
+                        std::uint8_t flip, std::int32_t* out) {
+    HWY_DYNAMIC_DISPATCH(columns_i32)(in, slabs, shape, flip, out);
+}
+void arg_max_of_columns(const std::uint8_t* in, std::size_t slabs, const ArgMaxShape& shape,
+                        std::uint8_t flip, std::int64_t* out) {
+    HWY_DYNAMIC_DISPATCH(columns_i64)(in, slabs, shape, flip, out);
+}
+
 template <typename Index>
 class FastArgMax final : public Kernel {
   public:
@@ -92,6 +159,17 @@ class FastArgMax final : public Kernel {
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {
+        if (shape_.inner > 1) {
+            const std::size_t slab = shape_.length * shape_.inner;
+            frame.pool.parallel_for(
+                shape_.outer, 32768 / slab + 1,
+                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                    arg_max_of_columns(frame.in<std::uint8_t>(0) + begin * slab, end - begin,
+                                       shape_, static_cast<std::uint8_t>(flip_),
+                                       frame.out<Index>(0) + begin * shape_.inner);
+                });
+            return {};
+        }
         frame.pool.parallel_for(
             shape_.outer, 1024, [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
                 arg_max_fast(frame.in<std::uint8_t>(0) + begin * shape_.length, end - begin,

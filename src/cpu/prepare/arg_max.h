@@ -14,12 +14,12 @@ struct ArgMaxShape {
     std::size_t inner = 1;
 };
 
-/// Values and indices are packed into 16 bits.
+/// Along the last axis values and indices are packed into 16 bits.
 [[nodiscard]] inline bool fast_arg_max_applies(const ArgMaxShape& shape) {
-    return shape.inner == 1 && shape.length <= 256;
+    return shape.inner > 1 || shape.length <= 256;
 }
 
-/// uint8 or int8 values, int32 or int64 indices; the last axis. Precondition:
+/// uint8 or int8 values, int32 or int64 indices. Precondition:
 /// fast_arg_max_applies(shape).
 [[nodiscard]] std::unique_ptr<Kernel> fast_arg_max(const ArgMaxShape& shape, ElementType type,
                                                    ElementType index_type);
