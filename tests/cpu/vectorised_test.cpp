@@ -245,6 +245,36 @@ TEST(Vectorised, ArgMaxEqualsThePlainOne) {
     }
 }
 
+TEST(Vectorised, TransposeEqualsThePlainOne) {
+    std::mt19937 random(16);
+    std::size_t vectorised = 0;
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type = byte_types[round % 2];
+        std::vector<std::int32_t> in, order, out;
+        const int rank = pick(random, 2, 4);
+        for (std::int32_t i = 0; i < rank; ++i) {
+            in.push_back(pick(random, 1, rank == 2 ? 150 : 36));
+            order.push_back(i);
+        }
+        std::ranges::shuffle(order, random);
+        for (const std::int32_t axis : order) out.push_back(in[static_cast<std::size_t>(axis)]);
+        Builder builder("transpose");
+        const auto input = builder.input("in", type, in, model::per_tensor(1, 0));
+        const auto axes = builder.constant<std::int32_t>("axes", ElementType::int32, {rank}, order);
+        const auto output = builder.tensor("out", type, out, model::per_tensor(1, 0));
+        builder.add(Op::transpose, {input, axes}, {output});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::shape_text(in) + " to " + model::shape_text(out));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+        const auto executor = on_cpu(*model);
+        ASSERT_TRUE(executor) << executor.error().message();
+        if (executor->placements()[0].kernel.starts_with("transpose fast")) ++vectorised;
+    }
+    EXPECT_GE(vectorised, static_cast<std::size_t>(rounds) / 5);
+}
+
 /// On equal shapes, and with one input repeated along some axes.
 TEST(Vectorised, MulAddAndSubEqualThePlainOnes) {
     std::mt19937 random(15);

@@ -10,26 +10,10 @@
 namespace reef::cpu {
 namespace {
 
-/// Dimensions of length 1 dropped, those that follow each other in the input joined.
-std::vector<Rearrangement::Dimension> joined(const std::vector<Rearrangement::Dimension>& all) {
-    std::vector<Rearrangement::Dimension> result;
-    for (const Rearrangement::Dimension& next : all) {
-        if (next.length == 1) continue;
-        if (!result.empty() &&
-            result.back().step == next.step * static_cast<std::ptrdiff_t>(next.length)) {
-            result.back().length *= next.length;
-            result.back().step = next.step;
-        } else {
-            result.push_back(next);
-        }
-    }
-    return result;
-}
-
 class RearrangementKernel final : public Kernel {
   public:
     RearrangementKernel(const char* name, Rearrangement from, std::size_t element)
-        : name_(name), run_(element), dimensions_(joined(from.dimensions)) {
+        : name_(name), run_(element), dimensions_(joined_dimensions(from.dimensions)) {
         first_ = from.first * static_cast<std::ptrdiff_t>(element);
         for (auto& dimension : dimensions_) {
             dimension.step *= static_cast<std::ptrdiff_t>(element);
@@ -120,6 +104,22 @@ class RearrangementKernel final : public Kernel {
 };
 
 }  // namespace
+
+std::vector<Rearrangement::Dimension> joined_dimensions(
+    const std::vector<Rearrangement::Dimension>& all) {
+    std::vector<Rearrangement::Dimension> result;
+    for (const Rearrangement::Dimension& next : all) {
+        if (next.length == 1) continue;
+        if (!result.empty() &&
+            result.back().step == next.step * static_cast<std::ptrdiff_t>(next.length)) {
+            result.back().length *= next.length;
+            result.back().step = next.step;
+        } else {
+            result.push_back(next);
+        }
+    }
+    return result;
+}
 
 std::vector<std::ptrdiff_t> dense_steps(const std::vector<std::int32_t>& shape) {
     std::vector<std::ptrdiff_t> steps(shape.size());

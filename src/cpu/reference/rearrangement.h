@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "cpu/prepare/kernel.h"
@@ -21,6 +22,16 @@ struct Rearrangement {
 
 /// Steps of one element along each dimension of a dense tensor.
 [[nodiscard]] std::vector<std::ptrdiff_t> dense_steps(const std::vector<std::int32_t>& shape);
+
+/// Dimensions of length 1 dropped, those that follow each other in the input joined.
+[[nodiscard]] std::vector<Rearrangement::Dimension> joined_dimensions(
+    const std::vector<Rearrangement::Dimension>& all);
+
+inline constexpr std::size_t transpose_block_side = 16;
+/// Of bytes, vectorised: null where the innermost dimension, and one whose elements lie beside one
+/// another in the input, are not of a block's length each.
+[[nodiscard]] std::unique_ptr<Kernel> fast_byte_transpose(const char* name,
+                                                          const Rearrangement& rearrangement);
 
 /// Precondition: the output has as many elements as the dimensions say, and each comes from inside
 /// the input. Errors: element types without a fixed size.

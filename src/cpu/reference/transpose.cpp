@@ -27,7 +27,7 @@ Status check_blocks(const OperatorView& op, std::int32_t block) {
 
 }  // namespace
 
-PreparedKernel prepare_transpose(const OperatorView& op, const PrepareOptions& /*options*/) {
+PreparedKernel prepare_transpose(const OperatorView& op, const PrepareOptions& options) {
     REEF_CHECK(op.expect_counts(2, 2, 1));
     REEF_CHECK(expect_type(op.output(0), "output 0", {op.input(0).type}));
     const Lengths& shape = op.input(0).shape;
@@ -48,6 +48,8 @@ PreparedKernel prepare_transpose(const OperatorView& op, const PrepareOptions& /
         from.dimensions.push_back({length_of(shape[axis]), steps[axis]});
     }
     REEF_CHECK(expect_shape(op.output(0), "output 0", computed));
+    if (options.kernels == KernelSet::fast && size_of(op.input(0).type) == 1)
+        if (auto kernel = fast_byte_transpose("transpose", from)) return kernel;
     return rearrangement_kernel("transpose", op.input(0), std::move(from));
 }
 
