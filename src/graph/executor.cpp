@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 #include <optional>
 
 #include "base/worker_pool.h"
 #include "graph/data_flow.h"
+#include "graph/in_place.h"
 #include "graph/kernel.h"
 #include "graph/known_values.h"
 #include "graph/memory_plan.h"
@@ -77,6 +79,7 @@ struct Executor::Impl {
     Status place_operators(const model::Model& model);
     Status place_operator(const OperatorView& op);
     void leave_out_unread();
+    [[nodiscard]] std::vector<std::size_t> tensors_in_place() const;
     Status place_tensors();
     Status place_state();
     Status place_constants(const model::Model& model);
@@ -157,14 +160,46 @@ void Executor::Impl::leave_out_unread() {
     }
 }
 
+/// By tensor: the one whose memory it takes over, or itself. Only what nothing reads any more is
+/// replaced.
+std::vector<std::size_t> Executor::Impl::tensors_in_place() const {
+    std::vector<std::size_t> where(uses.size());
+    std::iota(where.begin(), where.end(), std::size_t{0});
+    if (options.keep_all_tensors) return where;
+    // An input is the next run's, too, an output the caller's.
+    std::vector<bool> stays(uses.size());
+    for (const auto* ends : {&graph->inputs, &graph->outputs})
+        for (const model::TensorIndex tensor : *ends)
+            if (tensor != model::absent_tensor) stays[static_cast<std::size_t>(tensor)] = true;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const auto* kernel = dynamic_cast<const WorksInPlace*>(steps[i].kernel.get());
+        if (kernel == nullptr || steps[i].is_left_out) continue;
+        const model::Operator& op = graph->operators[i];
+        const auto in = static_cast<std::size_t>(op.inputs[kernel->replaced_input()]);
+        const auto out = static_cast<std::size_t>(op.outputs[0]);
+        if (uses[in].storage == Storage::arena && uses[out].storage == Storage::arena &&
+            uses[in].bytes == uses[out].bytes && uses[in].last == i && !stays[in])
+            where[out] = where[in];
+    }
+    return where;
+}
+
 Status Executor::Impl::place_tensors() {
     const std::size_t last = graph->operators.empty() ? 0 : graph->operators.size() - 1;
+    const std::vector<std::size_t> where = tensors_in_place();
     std::vector<Lifetime> blocks;
     std::vector<std::size_t> owners;  // tensor index, or tensor count + operator index
+    std::vector<std::size_t> block_of(uses.size());
     for (std::size_t i = 0; i < uses.size(); ++i) {
-        if (uses[i].storage != Storage::arena) continue;
+        if (uses[i].storage != Storage::arena || where[i] != i) continue;
+        block_of[i] = blocks.size();
         blocks.push_back({uses[i].bytes, uses[i].first, uses[i].last});
         owners.push_back(i);
+    }
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+        if (where[i] == i) continue;
+        Lifetime& block = blocks[block_of[where[i]]];
+        block.last = std::max(block.last, uses[i].last);
     }
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].kernel->scratch_bytes() == 0) continue;
@@ -189,6 +224,8 @@ Status Executor::Impl::place_tensors() {
             steps[owners[b] - uses.size()].scratch = {address, blocks[b].bytes};
         }
     }
+    for (std::size_t i = 0; i < uses.size(); ++i)
+        if (where[i] != i) addresses[i] = addresses[where[i]];
     return {};
 }
 

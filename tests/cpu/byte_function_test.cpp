@@ -162,5 +162,67 @@ TEST(ByteFunction, TakesNoMemoryForWhatIsLeftOut) {
     EXPECT_EQ(without->memory().arena_bytes, without->memory().lower_bound_bytes);
 }
 
+/// A RELU's result, and a SiLU of it that nothing, or its own input's other reader, comes behind.
+model::Model silu_of_relu(bool read_again) {
+    model::Builder builder("silu_of_relu");
+    const std::vector<std::int32_t> shape = {1, 16, 16, 16};
+    const auto numbers = model::per_tensor(0.05F, 3);
+    const auto tensor = [&](const char* name, const model::Quantization& q) {
+        return builder.tensor(name, ElementType::int8, shape, q);
+    };
+    const auto in = builder.input("in", ElementType::int8, shape, numbers);
+    const auto x = tensor("x", numbers);
+    const auto f = tensor("f", model::per_tensor(1.0F / 256, -128));
+    const auto y = tensor("y", numbers);
+    builder.add(Op::relu, {in}, {x});
+    builder.add(Op::logistic, {x}, {f});
+    builder.add(Op::mul, {x, f}, {y}, model::MulOptions{});
+    if (read_again) {
+        const auto z = tensor("z", numbers);
+        builder.add(Op::add, {x, y}, {z}, model::AddOptions{});
+        builder.output(z);
+    } else {
+        builder.output(y);
+    }
+    return builder.finish().value();
+}
+
+TEST(ByteFunction, LeavesInputsAndOutputsWhereTheyAre) {
+    // The tensor is an input, and then an output, too: three runs on what was written once.
+    for (const bool is_output : {false, true}) {
+        auto model = network({});
+        if (is_output) model.subgraphs[0].outputs.insert(model.subgraphs[0].outputs.begin(), 0);
+        auto fast = on_cpu(model);
+        ASSERT_TRUE(fast) << fast.error().message();
+        feed_every_byte(*fast);
+        const auto given = copied(fast->input(0));
+        ASSERT_TRUE(fast->run());
+        const auto first = copied(fast->output(fast->output_count() - 1));
+        ASSERT_TRUE(fast->run());
+        EXPECT_EQ(copied(fast->output(fast->output_count() - 1)), first);
+        EXPECT_EQ(copied(fast->input(0)), given);
+    }
+}
+
+TEST(ByteFunction, TakesThePlaceOfWhatNothingReadsBehindIt) {
+    for (const bool read_again : {false, true})
+        for (const bool keeps : {false, true}) {
+            const auto model = silu_of_relu(read_again);
+            auto fast = on_cpu(model, {.threads = 2, .keep_all_tensors = keeps});
+            auto plain = on_cpu(model, {.kernels = cpu::KernelSet::reference});
+            ASSERT_TRUE(fast && plain);
+            for (int run = 0; run < 2; ++run) {
+                feed_every_byte(*fast);
+                feed_every_byte(*plain);
+                ASSERT_TRUE(fast->run());
+                ASSERT_TRUE(plain->run());
+                EXPECT_EQ(copied(fast->output(0)), copied(plain->output(0)));
+            }
+            const std::size_t whole = keeps ? 4 : 2;
+            EXPECT_EQ(fast->memory().arena_bytes,
+                      (whole + (read_again ? (keeps ? 1 : 2) : 0)) * 4096U);
+        }
+}
+
 }  // namespace
 }  // namespace reef::test

@@ -53,7 +53,7 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
         const std::size_t work = pixels() * matrix_.products_per_row();
         // Few pixels and many channels (the last layers): every worker gathers all rows, and the
         // weights, which are the larger part there, are read once.
-        if (steps < 16 * threads_ && blocks >= 2 * threads_) {
+        if (steps < 8 * threads_ && blocks >= 2 * threads_) {
             frame.pool.parallel_for(blocks, grain_of(work / blocks, at_once),
                                     [&](std::size_t begin, std::size_t end, std::size_t worker) {
                                         run_part(frame, {0, pixels()}, begin, end, worker);

@@ -70,7 +70,7 @@ class FastHybrid final : public Kernel, public graph::PacksInputs {
         if (steps == 0) return {};
         const std::size_t work = pixels() * matrix_.products_per_row();
         // As in FastConv2d: where weights are the larger part, they are read once.
-        if (steps < 16 * threads_ && all.end >= 2 * threads_) {
+        if (steps < 8 * threads_ && all.end >= 2 * threads_) {
             frame.pool.parallel_for(
                 all.end, grain_of(work / all.end, dense_byte_products),
                 [&](std::size_t begin, std::size_t end, std::size_t worker) {

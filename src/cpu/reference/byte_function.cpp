@@ -6,6 +6,7 @@
 
 #include "base/worker_pool.h"
 #include "cpu/reference/byte_table.h"
+#include "graph/in_place.h"
 #include "graph/packed_inputs.h"
 
 namespace reef::cpu {
@@ -38,16 +39,19 @@ bool are_bytes_alike(const model::Tensor& a, const model::Tensor& b) {
            a.shape == b.shape;
 }
 
-class ByteFunctionKernel final : public Kernel, public graph::PacksInputs {
+class ByteFunctionKernel final : public Kernel,
+                                 public graph::PacksInputs,
+                                 public graph::WorksInPlace {
   public:
     ByteFunctionKernel(std::string name, std::size_t input, std::size_t size)
         : name_(std::move(name)), input_(input), size_(size) {}
 
     [[nodiscard]] std::string name() const override { return name_; }
     [[nodiscard]] bool reads_input(std::size_t i) const override { return i == input_; }
+    [[nodiscard]] std::size_t replaced_input() const override { return input_; }
     [[nodiscard]] ByteTable& table() { return table_; }
     [[nodiscard]] Status run(const Frame& frame) override {
-        constexpr std::size_t grain = 32768;
+        constexpr std::size_t grain = 8192;
         const auto* in = frame.in<std::uint8_t>(input_);
         auto* out = frame.out<std::uint8_t>(0);
         frame.pool.parallel_for(size_, grain,

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/worker_pool.h"
 #include "cpu/prepare/kernels.h"
 #include "cpu/prepare/quantized.h"
 
@@ -28,17 +29,42 @@ struct PadPlan {
 
 class PadKernel final : public Kernel {
   public:
-    PadKernel(PadPlan plan, int fill) : plan_(std::move(plan)), fill_(fill) {}
+    PadKernel(PadPlan plan, int fill) : plan_(std::move(plan)), fill_(fill) {
+        while (shared_ < plan_.axes.size() && plan_.axes[shared_].length == 1) ++shared_;
+        if (shared_ < plan_.axes.size()) parts_ = plan_.axes[shared_].length;
+    }
 
     [[nodiscard]] std::string name() const override { return "pad reference"; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        std::memset(frame.outputs[0], fill_, plan_.output);
-        if (plan_.run > 0) copy(frame.inputs[0], frame.outputs[0] + plan_.first, 0);
+        constexpr std::size_t worth_a_thread = 1 << 14;  // bytes
+        if (plan_.run == 0) {
+            std::memset(frame.outputs[0], fill_, plan_.output);
+            return {};
+        }
+        frame.pool.parallel_for(parts_, worth_a_thread / (plan_.output / parts_ + 1) + 1,
+                                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                                    fill_parts(frame, begin, end);
+                                });
         return {};
     }
 
   private:
+    /// Parts of the outermost axis that has several, each with the padding behind it.
+    void fill_parts(const Frame& frame, std::size_t begin, std::size_t end) const {
+        const PadAxis axis = shared_ < plan_.axes.size() ? plan_.axes[shared_]
+                                                         : PadAxis{.output_step = plan_.output};
+        const auto start_of = [&](std::size_t part) {
+            return plan_.first + part * axis.output_step;
+        };
+        const std::size_t from = begin == 0 ? 0 : start_of(begin);
+        const std::size_t to = end == parts_ ? plan_.output : start_of(end);
+        std::memset(frame.outputs[0] + from, fill_, to - from);
+        for (std::size_t part = begin; part < end; ++part)
+            copy(frame.inputs[0] + part * axis.input_step, frame.outputs[0] + start_of(part),
+                 std::min(shared_ + 1, plan_.axes.size()));
+    }
+
     void copy(const std::byte* in, std::byte* out, std::size_t axis) const {
         if (axis == plan_.axes.size()) {
             std::memcpy(out, in, plan_.run);
@@ -50,7 +76,9 @@ class PadKernel final : public Kernel {
     }
 
     PadPlan plan_;
-    int fill_;  ///< byte value: 0, or an 8-bit zero point
+    int fill_;                ///< byte value: 0, or an 8-bit zero point
+    std::size_t shared_ = 0;  ///< axis among threads; axes in front of it have one index
+    std::size_t parts_ = 1;
 };
 
 Result<int> fill_value(const OperatorView& op) {

@@ -5,18 +5,27 @@
 #include <cstring>
 #include <optional>
 
+#include "base/worker_pool.h"
 #include "cpu/prepare/kernels.h"
 #include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {
 
+void copy_bytes(const Frame& frame, std::size_t bytes) {
+    constexpr std::size_t worth_a_thread = 1 << 14;
+    frame.pool.parallel_for(
+        bytes, worth_a_thread, [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+            std::memcpy(frame.outputs[0] + begin, frame.inputs[0] + begin, end - begin);
+        });
+}
+
 class CopyKernel final : public Kernel {
   public:
     CopyKernel(std::string name, std::size_t bytes) : name_(std::move(name)), bytes_(bytes) {}
     [[nodiscard]] std::string name() const override { return name_; }
     [[nodiscard]] Status run(const Frame& frame) override {
-        if (bytes_ > 0) std::memcpy(frame.outputs[0], frame.inputs[0], bytes_);
+        copy_bytes(frame, bytes_);
         return {};
     }
 
@@ -39,7 +48,7 @@ class CheckedReshapeKernel final : public Kernel {
                             fmt::format("a shape computed at run time whose dimension {} is {}, "
                                         "declared as {}",
                                         i, wanted[i], declared_[i]));
-        if (bytes_ > 0) std::memcpy(frame.outputs[0], frame.inputs[0], bytes_);
+        copy_bytes(frame, bytes_);
         return {};
     }
 

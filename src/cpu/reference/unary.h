@@ -65,7 +65,7 @@ class UnaryRunKernel final : public Kernel {
 
     [[nodiscard]] std::string name() const override { return name_; }
     [[nodiscard]] Status run(const Frame& frame) override {
-        constexpr std::size_t grain = sizeof(In) + sizeof(Out) > 2 ? 4096 : 32768;
+        constexpr std::size_t grain = sizeof(In) + sizeof(Out) > 2 ? 4096 : 8192;
         frame.pool.parallel_for(
             size_, grain, [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
                 run_(frame.in<In>(0) + begin, frame.out<Out>(0) + begin, end - begin);
