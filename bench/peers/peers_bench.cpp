@@ -23,6 +23,7 @@
 
 #include "peers/known_shapes.h"
 #include "peers/machine_speed.h"
+#include "peers/memory_use.h"
 #include "peers/networks.h"
 #include "peers/onnx_check.h"
 #include "peers/operator_times.h"
@@ -248,6 +249,10 @@ int main_of(int argc, char** argv) {
                  "CPU time of all threads, for a machine that others use; without other programs");
     app.add_flag("--operators", options.operators, "the least time of every operator instead")
         ->excludes("--json");
+    app.add_flag("--memory", options.memory, "the memory of Reef and XNNPACK instead")
+        ->excludes("--json");
+    // For --memory alone.
+    app.add_option("--memory-of", options.memory_of)->group("");
     app.add_option("--write-onnx", options.onnx_folder,
                    "write the networks that ONNX Runtime gets to this folder instead");
     app.add_flag("--check-onnx", checks_onnx,
@@ -265,10 +270,17 @@ int main_of(int argc, char** argv) {
         std::cerr << "XNNPACK does not start on this machine\n";
         return 1;
     }
-    if (options.operators || !options.onnx_folder.empty()) {
+    if (options.memory) {
+        const auto status = print_memory(options);
+        if (!status) std::cerr << status.error().message() << "\n";
+        return status ? 0 : 1;
+    }
+    if (options.operators || !options.onnx_folder.empty() || !options.memory_of.empty()) {
         for (const std::string& path : options.models) {
-            const auto status = options.operators ? print_operators(path, options)
-                                                  : write_onnx(path, options.onnx_folder);
+            const auto status = !options.memory_of.empty()
+                                    ? print_memory_of(options.memory_of, path, options)
+                                : options.operators ? print_operators(path, options)
+                                                    : write_onnx(path, options.onnx_folder);
             if (!status) {
                 std::cerr << path << ": " << status.error().message() << "\n";
                 return 1;

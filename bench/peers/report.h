@@ -46,6 +46,8 @@ struct Options {
     bool json = false;
     bool cpu_time = false;
     bool operators = false;
+    bool memory = false;
+    std::string memory_of{};  ///< the side that a process of its own is for
 };
 
 /// ONNX Runtime's alone.

@@ -1,0 +1,20 @@
+// How much memory a network takes, of a process that runs it and nothing else.
+#pragma once
+
+#include <string>
+
+#include "peers/report.h"
+#include "reef/base/result.h"
+
+namespace reef::peers {
+
+/// Prints, network by network, the most memory that was resident at once with Reef's kernels and
+/// with XNNPACK's in front of them, each in a process of its own that opens the model and runs it
+/// twice.
+[[nodiscard]] Status print_memory(const Options& options);
+
+/// What such a process does: `side` is "reef" or "xnnpack". Prints bytes.
+[[nodiscard]] Status print_memory_of(const std::string& side, const std::string& path,
+                                     const Options& options);
+
+}  // namespace reef::peers
