@@ -103,7 +103,7 @@ TEST_P(EveryPair, OfElementsGivesThePlainKernelsByte) {
         rows[i] = static_cast<std::byte>(i / 256);
         columns[i] = static_cast<std::byte>(i % 256);
     }
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < 60; ++round) {
         const ElementType type = signs[round % 2];
         const int spread = round % 4 == 0 ? 1 : round % 4 == 1 ? 8 : 2;
         const auto numbers = [&] {
@@ -114,8 +114,15 @@ TEST_P(EveryPair, OfElementsGivesThePlainKernelsByte) {
         };
         Builder builder("pairs");
         const auto a = builder.input("a", type, shape, numbers());
-        const auto b = builder.input("b", type, shape, numbers());
-        const auto out = builder.tensor("out", type, shape, numbers());
+        auto numbers_of_b = numbers();
+        const auto numbers_of_out = numbers();
+        // Odd steps of b are beside the middle of two of the output's.
+        if (round % 5 == 1)
+            numbers_of_b.scale[0] = numbers_of_out.scale[0] *
+                                    (static_cast<float>(pick(random, 0, 2)) + 0.5F) *
+                                    (1.0F + std::ldexp(1.0F, -pick(random, 8, 22)));
+        const auto b = builder.input("b", type, shape, numbers_of_b);
+        const auto out = builder.tensor("out", type, shape, numbers_of_out);
         if (GetParam() == Op::add)
             builder.add(Op::add, {a, b}, {out}, model::AddOptions{});
         else if (GetParam() == Op::sub)

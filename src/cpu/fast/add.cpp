@@ -30,9 +30,12 @@ HWY_NOINLINE V rescaled_sum(D d, V a, V b, const SumParameters& p) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V quick_sum(D d, V a, V b, const FastSum& sum) {
     const hn::Rebind<float, D> df;
-    const auto real = hn::MulAdd(hn::ConvertTo(df, a), hn::Set(df, sum.first.of_a),
-                                 hn::MulAdd(hn::ConvertTo(df, b), hn::Set(df, sum.first.of_b),
-                                            hn::Set(df, sum.first.at_zero)));
+    const auto steps = [&](V v, std::int32_t zero)
+                           HWY_ATTR { return hn::ConvertTo(df, hn::Sub(v, hn::Set(d, zero))); };
+    const auto zero_out = hn::Set(df, static_cast<float>(sum.exact.zero_out));
+    const auto real =
+        hn::MulAdd(steps(b, sum.exact.zero_b), hn::Set(df, sum.first.of_b),
+                   hn::MulAdd(steps(a, sum.exact.zero_a), hn::Set(df, sum.first.of_a), zero_out));
     const V value = nearest(real);
     if (HWY_UNLIKELY(is_doubtful(df, real, value, sum.first.doubt)))
         return rescaled_sum(d, a, b, sum.exact);

@@ -114,13 +114,14 @@ SumInFloat in_float(const SumParameters& p) {
     const double out = real(p.out);
     const double one = std::ldexp(out, SumParameters::spare_bits);
     const double a = real(p.a) * one, b = real(p.b) * one;
-    const double at_zero = p.zero_out - a * p.zero_a - b * p.zero_b;
-    const double largest = most_steps * (std::abs(a) + std::abs(b) + 1);
+    const double of_a = most_steps * std::abs(a), of_b = most_steps * std::abs(b);
     const double in_integers = 4 * out + (p.out.shift < 0 ? std::ldexp(0.5, p.out.shift) : 0);
+    const double most_result = 1 + std::max(std::abs(p.clamp.min), std::abs(p.clamp.max));
+    const double in_floats = 0x1p-24 * (3 * of_a + 2 * of_b + std::abs(p.zero_out) + most_result);
+    // The doubt itself, and its distance from a half, are rounded, too.
     return {.of_a = static_cast<float>(a),
             .of_b = static_cast<float>(b),
-            .at_zero = static_cast<float>(at_zero),
-            .doubt = static_cast<float>(in_integers + 8 * 0x1p-24 * largest)};
+            .doubt = static_cast<float>(in_integers + 1.05 * in_floats + 0x1p-24)};
 }
 
 PreparedKernel prepare_add(const OperatorView& op, const PrepareOptions& options) {

@@ -37,12 +37,14 @@ struct QuantizedSum {
     }
 };
 
-/// The same sum in float32, before the clamp: the integer nearest to a * of_a + b * of_b + at_zero,
-/// unless that lies less than `doubt` from the middle between two. What the real sum is off by:
-/// each rounding in integers, by one spare bit at most and of the last by 2^-(1 + right shift);
-/// each in float32, by 2^-24 of the largest term.
+/// The same sum in float32, before the clamp: the integer nearest to (a - zero_a) * of_a +
+/// zero_out + (b - zero_b) * of_b, unless that lies less than `doubt` from the middle between two.
+/// What the real sum is off by: each rounding in integers, by one spare bit at most and of the last
+/// by 2^-(1 + right shift); each in float32, of factors, products (where they are rounded) and
+/// sums, by 2^-24 of what is rounded. A sum further from 0 than any result is at its limit either
+/// way.
 struct SumInFloat {
-    float of_a = 0, of_b = 0, at_zero = 0;
+    float of_a = 0, of_b = 0;
     float doubt = 1;
 };
 [[nodiscard]] SumInFloat in_float(const SumParameters& p);
