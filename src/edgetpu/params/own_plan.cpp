@@ -10,6 +10,7 @@
 #include "edgetpu/params/plain_graph.h"
 #include "edgetpu/params/stored_form.h"
 #include "reef/edgetpu/parameter_plan.h"
+#include "reef_spec/edgetpu_machine.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -45,6 +46,7 @@ class OwnPlanner {
     Status add(std::size_t index) {
         op_ = index;
         const Operator& op = graph_.operators()[index];
+        REEF_CHECK(in_place(expect_channels_of_a_chip(op), graph_.place_of(index)));
         switch (op.code.builtin) {
             case Op::conv_2d:
                 return add_convolution(op);
@@ -74,6 +76,22 @@ class OwnPlanner {
     [[nodiscard]] std::vector<Forms> take() { return std::move(parts_); }
 
   private:
+    /// Tiles divide an image by pixels: channels of one that all of them hold nothing besides are
+    /// the most that can be.
+    Status expect_channels_of_a_chip(const Operator& op) const {
+        constexpr std::uint64_t most = std::uint64_t{spec::tile_count} * spec::narrow_bytes;
+        for (const auto* list : {&op.inputs, &op.outputs})
+            for (std::size_t i = 0; i < list->size(); ++i) {
+                const Tensor* tensor = graph_.tensor(*list, i);
+                if (tensor == nullptr || PlainGraph::image_of(*tensor).channels <= most) continue;
+                return fail(Cause::unsupported,
+                            fmt::format("'{}' is {}, more channels than the chip holds: this is no "
+                                        "operator of the compiled model",
+                                        tensor->name, model::shape_text(tensor->shape)));
+            }
+        return {};
+    }
+
     ParameterPart part(PartKind kind, const Operator& op) const {
         ParameterPart part{.kind = kind, .op = op_, .name = graph_.place_of(op_)};
         if (!op.inputs.empty()) part.input = op.inputs[0];

@@ -12,6 +12,7 @@
 #include "reef/edgetpu/compiled_parameters.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/package.h"
+#include "reef/model/builder.h"
 #include "reef/model/operator_samples.h"
 #include "support/drawn_seeds.h"
 
@@ -110,6 +111,28 @@ TEST(OwnWeights, PlainModelsWithOtherBiasesAreRefused) {
             ++refused;
         }
     EXPECT_GE(refused, 5U);
+}
+
+/// Selections of channels would take gigabytes.
+TEST(OwnWeights, PlainModelsWithImpossiblyManyChannelsAreRefused) {
+    model::Builder builder("blocks");
+    const auto numbers = model::per_tensor(0.05F, 3);
+    const auto in = builder.input("in", ElementType::int8, {1, 6, 6, 16}, numbers);
+    const auto out = builder.tensor("out", ElementType::int8, {1, 12, 12, 4}, numbers);
+    builder.add(model::Op::depth_to_space, {in}, {out},
+                model::DepthToSpaceOptions{.block_size = 2});
+    builder.output(out);
+    model::Model plain = builder.finish().value();
+    const auto compiled = compile(plain, {.keep_islands = true});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    ASSERT_TRUE(CompiledParameters::open(plain, compiled->model));
+    for (auto& tensor : plain.subgraphs.front().tensors)
+        if (tensor.name == "in") tensor.shape[3] = 16711688;
+    const auto opened = CompiledParameters::open(plain, compiled->model);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().cause, Cause::unsupported);
+    EXPECT_NE(opened.error().message().find("'in' is 1x6x6x16711688"), std::string::npos)
+        << opened.error().message();
 }
 
 TEST(OwnWeights, GatesOfUnequalShapesAreNoGates) {
