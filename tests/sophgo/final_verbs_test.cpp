@@ -212,7 +212,7 @@ TEST_F(FinalVerbs, Bmodels) {
     text({"extract", model, "kernel", "-o", parts});
     EXPECT_EQ(std::filesystem::file_size(parts + "/kernel_module.so"), 8192U);
     EXPECT_FALSE(std::filesystem::exists(parts + "/net0"));
-    EXPECT_EQ(reef({"extract", model, "nothing"}).exit_code, 1);
+    EXPECT_EQ(reef({"extract", model, "nothing"}).exit_code, 2);
 }
 
 }  // namespace
