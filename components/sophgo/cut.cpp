@@ -205,13 +205,13 @@ class Cutter {
             }
         });
         if (unit)
-            return fail(Cause::not_found,
+            return fail(Cause::bad_argument,
                         fmt::format("'{}' is inside a {}, which is cut as a whole", name,
                                     unit->getName().getStringRef().str()),
                         {}, "cut at " + result_names(unit));
         if (input)
-            return fail(Cause::not_found, fmt::format("'{}' is an input of the network", name));
-        return fail(Cause::not_found, fmt::format("no operator computes '{}'", name), {},
+            return fail(Cause::bad_argument, fmt::format("'{}' is an input of the network", name));
+        return fail(Cause::bad_argument, fmt::format("no operator computes '{}'", name), {},
                     "reef inspect --all lists the tensors");
     }
 

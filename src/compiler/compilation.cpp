@@ -35,10 +35,10 @@ std::string text_of(const Graph& graph, const Partition& partition) {
 }
 
 Status check_plain(const model::Model& model, const Backend& backend) {
-    if (model.subgraphs.empty()) return fail(Cause::bad_argument, "a model without operators");
+    if (model.subgraphs.empty()) return fail(Cause::bad_input, "a model without operators");
     for (const auto& op : model.subgraphs.front().operators)
         if (backend.is_compiled(op))
-            return fail(Cause::bad_argument, "the model is compiled already", {},
+            return fail(Cause::bad_input, "the model is compiled already", {},
                         "compile the plain one");
     return {};
 }

@@ -412,14 +412,15 @@ Status Executor::run(RunObserver* observer) {
 void Executor::reset_state() {
     for (std::size_t i = 0; i < impl_->uses.size(); ++i) {
         if (impl_->uses[i].storage != Storage::variable) continue;
-        const model::Tensor& tensor = impl_->graph->tensors[i];
-        // TFLite sets int8 state to its zero point and every other type to zero bytes.
-        int value = 0;
-        if (tensor.type == ElementType::int8 && tensor.quantization &&
-            !tensor.quantization->zero_point.empty())
-            value = static_cast<int>(tensor.quantization->zero_point[0]);
-        std::memset(impl_->addresses[i], value, impl_->uses[i].bytes);
+        const std::byte value = state_at_start(impl_->graph->tensors[i]);
+        std::memset(impl_->addresses[i], std::to_integer<int>(value), impl_->uses[i].bytes);
     }
+}
+
+std::byte state_at_start(const model::Tensor& tensor) {
+    const bool known = tensor.type == ElementType::int8 && tensor.quantization &&
+                       !tensor.quantization->zero_point.empty();
+    return static_cast<std::byte>(known ? tensor.quantization->zero_point[0] : 0);
 }
 
 }  // namespace reef::graph

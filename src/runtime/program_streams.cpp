@@ -81,7 +81,7 @@ Result<std::vector<ProgramStreams>> select_programs(std::vector<ProgramStreams> 
             out.push_back(std::move(program));
     }
     if (out.empty())
-        return fail(Cause::not_found, fmt::format("no executable '{}'", which), {},
+        return fail(Cause::bad_argument, fmt::format("no executable '{}'", which), {},
                     "there are " + known);
     return out;
 }

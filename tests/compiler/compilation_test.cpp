@@ -107,8 +107,8 @@ TEST(Compilation, ProgramsStandForWhatTheyCompute) {
     EXPECT_EQ(done->model.subgraphs[0].operators[0].code.custom, program_name);
     EXPECT_EQ(done->model.subgraphs[0].operators[1].code.builtin, model::Op::logistic);
     EXPECT_EQ(done->model.subgraphs[0].operators[2].code.custom, program_name);
-    EXPECT_EQ(compile(done->model, drawer, own_passes, {}).error().cause, Cause::bad_argument);
-    EXPECT_EQ(mapping(done->model, drawer, {}).error().cause, Cause::bad_argument);
+    EXPECT_EQ(compile(done->model, drawer, own_passes, {}).error().cause, Cause::bad_input);
+    EXPECT_EQ(mapping(done->model, drawer, {}).error().cause, Cause::bad_input);
 }
 
 TEST(Compilation, AsManyProgramsAsAskedForOrAsUsual) {

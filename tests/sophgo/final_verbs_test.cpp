@@ -131,7 +131,7 @@ TEST_F(FinalVerbs, WithoutTheModuleBmodelsAreRead) {
 
 TEST_F(FinalVerbs, CutRefuses) {
     const auto inside = reef({"cut", net, "--at", "load_bias", "-o", file("cut.mlir")});
-    EXPECT_EQ(inside.exit_code, 1);
+    EXPECT_EQ(inside.exit_code, 2);
     EXPECT_THAT(inside.err, HasSubstr("cut at 'conv' or 'relu'"));
     EXPECT_EQ(reef({"cut", net, "--at", "conv", "-o", net}).exit_code, 2) << "the input stays";
     EXPECT_EQ(reef({"cut", net, "--at", "conv", "-o", file("c"), "--weights", "w"}).exit_code, 2);
@@ -212,7 +212,7 @@ TEST_F(FinalVerbs, Bmodels) {
     text({"extract", model, "kernel", "-o", parts});
     EXPECT_EQ(std::filesystem::file_size(parts + "/kernel_module.so"), 8192U);
     EXPECT_FALSE(std::filesystem::exists(parts + "/net0"));
-    EXPECT_EQ(reef({"extract", model, "nothing"}).exit_code, 1);
+    EXPECT_EQ(reef({"extract", model, "nothing"}).exit_code, 2);
 }
 
 }  // namespace

@@ -5,12 +5,13 @@
 namespace reef::test {
 
 graph::ExecutorOptions executor_options(const CpuOptions& options) {
-    return {
-        .placers = {runtime::refused_programs(runtime::Registry::of_process()),
-                    cpu::placer({.kernels = options.kernels, .arithmetic = options.arithmetic})},
-        .threads = options.threads,
-        .keep_all_tensors = options.keep_all_tensors,
-        .subgraph = options.subgraph};
+    return {.placers = {runtime::refused_programs(runtime::Registry::of_process()),
+                        cpu::placer({.kernels = options.kernels,
+                                     .arithmetic = options.arithmetic,
+                                     .in_arithmetic = options.in_arithmetic})},
+            .threads = options.threads,
+            .keep_all_tensors = options.keep_all_tensors,
+            .subgraph = options.subgraph};
 }
 
 Result<graph::Executor> on_cpu(const model::Model& model, const CpuOptions& options) {

@@ -14,6 +14,7 @@ struct CpuOptions {
     int threads = 1;
     bool keep_all_tensors = false;
     std::size_t subgraph = 0;
+    std::vector<bool> in_arithmetic{};  ///< by operator; empty: all
 };
 
 [[nodiscard]] graph::ExecutorOptions executor_options(const CpuOptions& options);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -66,28 +67,74 @@ class LayerComparisonTest : public CommandTest {
     }
 };
 
-TEST_F(LayerComparisonTest, OutputsCountWhereNoLayerIsFound) {
+TEST_F(LayerComparisonTest, OutputsCountWhereNoLayerDiffers) {
     REEF_SHARED_OR_SKIP(shared);
-    // Convolution 18 reads 4 KiB behind its input: what it reads lies on no grid.
+    // The last step of SOFTMAX, which is no layer of the plain model.
+    const std::string path = shared / "data/models/mobilenet_v1_0.25_128_quant";
+    const auto wrong =
+        with_edit(path + "_edgetpu.tflite", {"0x28b7", "scale=1.1921416e-07", "scale=6e-08"});
+    const std::string text = expect_different(wrong, path + ".tflite");
+    EXPECT_THAT(text, HasSubstr("outputs differ; the layers that were compared are equal"));
+    EXPECT_THAT(text, HasSubstr("the last equal layer: "));
+    EXPECT_THAT(text, Not(HasSubstr("no layer is")));
+    const auto json = different(wrong, path + ".tflite");
+    EXPECT_EQ(json["first_different_tensor"], "out0");
+    EXPECT_EQ(json["first_difference"]["layer"], nullptr);
+}
+
+// The vendor's program and Reef's: what comes out of the LSTM at all steps, its states and what is
+// behind it.
+TEST_F(LayerComparisonTest, RecurrentLayersAreComparedWithTheirStates) {
+    REEF_SHARED_OR_SKIP(shared);
+    const std::string path = shared / "data/models/keras_lstm_mnist_ptq";
+    const std::string own = file("own_edgetpu.tflite");
+    expect_ok({"compile", path + ".tflite", "--target", "edgetpu", "--no-verify", "-o", own});
+    const std::string digit =
+        write_array("digit.npy", byte_array({1, 28, 28}, std::vector<std::uint8_t>(28 * 28, 9)));
+    for (const std::string& compiled : {path + "_edgetpu.tflite", own}) {
+        SCOPED_TRACE(compiled);
+        const auto json = nlohmann::json::parse(
+            expect_ok({"compare", compiled, path + ".tflite", "--layers", "--json"}));
+        EXPECT_EQ(json["equal"], true);
+        EXPECT_THAT(json["operators_without_layer"], IsEmpty());
+        std::map<std::string, std::string> how;
+        for (const auto& tensor : json["tensors"]) how[tensor["name"]] = tensor["matched_by"];
+        EXPECT_EQ(how["t0024"], "equal values");
+        EXPECT_EQ(how["t0026"], "values");
+        for (const char* name : {"op0_state0", "op0_state1", "out0"})
+            EXPECT_EQ(how[name], "output") << name;
+        const std::string dump = file("dump");
+        EXPECT_THAT(expect_ok({"run", compiled, "--device", "edgetpu:sim", "--input", digit,
+                               "--dump-layers", dump, "--like", path + ".tflite"}),
+                    HasSubstr("in " + dump));
+        EXPECT_TRUE(exists("dump/t0026.npy"));
+    }
+}
+
+TEST_F(LayerComparisonTest, LayersCountBehindOnesThatAreNotFound) {
+    REEF_SHARED_OR_SKIP(shared);
+    // Convolution 18 reads 4 KiB behind its input: what it reads lies on no grid, nor does what
+    // reads it, up to the last layer, which is one pixel wherever that is.
     const std::string path = shared / "data/models/mobilenet_v1_0.25_128_quant";
     const auto wrong = with_edit(path + "_edgetpu.tflite", {"0x05ac", "in=0x800[", "in=0x1800["});
     const std::string text = expect_different(wrong, path + ".tflite");
-    EXPECT_THAT(text, HasSubstr("different: 18 of 19 tensors equal"));
-    EXPECT_THAT(text, HasSubstr("outputs differ; the layers that were compared are equal"));
-    EXPECT_THAT(text, HasSubstr("operator 18 CONV_2D\n"));
+    EXPECT_THAT(text, HasSubstr("different: 18 of 20 tensors equal"));
+    EXPECT_THAT(text, HasSubstr("first layer that differs: t0086 "));
+    EXPECT_THAT(text, HasSubstr("the first that may be wrong: operator 18 CONV_2D\n"));
     EXPECT_THAT(text, HasSubstr("by its place it is layer_018, word 0x05ac mac: 24 reads do not"));
     EXPECT_THAT(text, HasSubstr("the last equal layer before it: t0065 layer_017, word 0x"));
     const auto json = different(wrong, path + ".tflite");
     EXPECT_EQ(json["equal"], false);
-    EXPECT_EQ(json["first_different_tensor"], "out0");
+    EXPECT_EQ(json["first_different_tensor"], "t0086");
     EXPECT_EQ(json["tensors"].back()["matched_by"], "output");
+    EXPECT_EQ(json["tensors"].back()["equal"], false);
     EXPECT_EQ(json["tensors"].back()["layer"], nullptr);
     EXPECT_EQ(json["first_difference"]["last_equal_tensor"], "t0065");
     EXPECT_EQ(json["first_difference"]["operators_without_layer_before"][0], "operator 18 CONV_2D");
     EXPECT_THAT(json["first_difference"]["not_compared_before"], Contains("layer_018"));
     EXPECT_EQ(json["first_difference"]["layer_by_place"], "layer_018");
     EXPECT_EQ(json["not_compared"][0]["operator_by_place"], "operator 18 CONV_2D");
-    EXPECT_THAT(json["operators_without_layer"], Contains("operator 28 CONV_2D"));
+    EXPECT_THAT(json["operators_without_layer"], Contains("operator 26 CONV_2D"));
 }
 
 TEST_F(LayerComparisonTest, AWrongScaleIsTheFirstDifference) {

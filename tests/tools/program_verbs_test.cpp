@@ -134,12 +134,12 @@ TEST_F(ProgramVerbsTest, ErrorsSayWhatAndWhere) {
     const auto picture = write("cat.bin", std::string(40, '\xff'));
     expect_error({"disasm", picture}, 1, "word 0x2: 8 bytes after");
     EXPECT_THAT(expect_ok({"disasm", picture, "--data"}), HasSubstr(".bytes ffffffffffffffff\n"));
-    expect_error({"disasm", stream, "--executable", "9"}, 1, "there are 0 raw");
+    expect_error({"disasm", stream, "--executable", "9"}, 2, "there are 0 raw");
     expect_error({"asm", write("bad.s", "halt\nmac speed=1\n"), "-o", file("bad.coral")}, 1,
                  "line 2: mac: no field 'speed'");
     const auto two = write("two.s", ".stream a\nhalt\n.stream b\nhalt\nhalt\n");
     expect_error({"asm", two, "-o", file("two.coral")}, 2, "the text has 2 streams: a, b");
-    expect_error({"asm", two, "-o", file("two.coral"), "--stream", "c"}, 1, "there are a, b");
+    expect_error({"asm", two, "-o", file("two.coral"), "--stream", "c"}, 2, "there are a, b");
     expect_ok({"asm", two, "-o", file("two.coral"), "--stream", "b"});
     EXPECT_EQ(read_file(file("two.coral"))->size(), 32u);
 }

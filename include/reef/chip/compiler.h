@@ -94,9 +94,9 @@ class Compiler : public Part {
     /// In their order, as print_after names them.
     [[nodiscard]] virtual std::vector<std::string_view> passes() const = 0;
     [[nodiscard]] virtual std::vector<CompilerSetting> settings() const { return {}; }
-    /// What the chip cannot compute stays with the CPU, with its reason. Errors: bad_argument for a
-    /// model that is compiled already and for options that there are not; unsupported when nothing
-    /// is left for the chip; cancelled.
+    /// What the chip cannot compute stays with the CPU, with its reason. Errors: bad_input for a
+    /// model that is compiled already; bad_argument for options that there are not; unsupported
+    /// when nothing is left for the chip; cancelled.
     [[nodiscard]] virtual Result<Compilation> compile(const model::Model& model,
                                                       const CompileOptions& options) const = 0;
     /// Of models that take turns on one chip: running one leaves the parameters of the others
@@ -108,7 +108,7 @@ class Compiler : public Part {
     }
     /// Which operators the chip takes and why not the others, by the compiler's rules alone:
     /// nothing is placed or emitted, so that compile() may still leave some to the CPU that do not
-    /// fit together. Errors: bad_argument as those of compile(); unsupported when the compiler
+    /// fit together. Errors: bad_input as those of compile(); unsupported when the compiler
     /// cannot tell without compiling.
     [[nodiscard]] virtual Result<std::vector<CompiledOperator>> mapping(
         const model::Model& /*model*/, const CompileOptions& /*options*/) const {

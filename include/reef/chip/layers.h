@@ -75,7 +75,7 @@ class LayerSet {
         std::size_t layer, const model::Tensor& tensor) const = 0;
 };
 
-/// A compiled model that has run.
+/// A compiled model that has run once.
 struct RanModel {
     const model::Model& model;
     const model::Subgraph& graph;
@@ -98,7 +98,7 @@ class LayerGatherer : public Part {
     /// URI of the device on which its programs give what layers are compared with.
     [[nodiscard]] virtual std::string_view device() const = 0;
     /// By operator of the plain model's first subgraph, whether the compiled model has it on the
-    /// chip. Errors: bad_argument without a compiled operator.
+    /// chip. Errors: bad_input without a compiled operator.
     [[nodiscard]] virtual Result<std::vector<bool>> on_chip(const model::Model& compiled,
                                                             const model::Model& plain) const = 0;
     /// Errors: those of the programs.
@@ -106,8 +106,7 @@ class LayerGatherer : public Part {
         return LayerReference{};
     }
     /// Runs all operators that are compiled for the chip once more, with the inputs that the run
-    /// left. Errors: unsupported without such an operator, and for operators with state, which the
-    /// run has changed; those of the programs.
+    /// left. Errors: unsupported without such an operator; those of the programs.
     [[nodiscard]] virtual Result<std::unique_ptr<LayerSet>> gather(const RanModel& ran) const = 0;
 };
 

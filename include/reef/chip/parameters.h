@@ -81,7 +81,7 @@ class Parameters {
 /// Of a family of chips, enrolled as a part of it.
 class ParameterReader : public Part {
   public:
-    /// Errors: bad_argument when `compiled` is not compiled for the chip or `plain` is; unsupported
+    /// Errors: bad_input when `compiled` is not compiled for the chip or `plain` is; unsupported
     /// for what the chip's parameters are not known of.
     [[nodiscard]] virtual Result<std::unique_ptr<Parameters>> open(model::Model plain,
                                                                    model::Model compiled) const = 0;

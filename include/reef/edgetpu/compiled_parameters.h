@@ -26,7 +26,7 @@ class CompiledParameters {
         std::vector<std::byte> bytes;
     };
 
-    /// Errors: bad_argument when the second model is not compiled or the first one is; what
+    /// Errors: bad_input when the second model is not compiled or the first one is; what
     /// packages_of() and plan_parameters() refuse.
     [[nodiscard]] static Result<CompiledParameters> open(
         model::Model plain, model::Model compiled,

@@ -33,6 +33,7 @@ struct GatheredLayer {
     std::uint16_t tiles = 0;  ///< bit t: tile t stores a part
     /// Names of the layers and inputs that it reads.
     std::vector<std::string> sources;
+    bool keeps_bytes = false;  ///< it moves them to another place and changes none
     /// Height x width x channels; uint8 or uint16, as the chip computes. Tiles store whole words,
     /// so that the channels may be some more than the model's. Without bytes when `problem` says
     /// why it cannot be gathered.
@@ -41,8 +42,8 @@ struct GatheredLayer {
 };
 
 /// One inference on a chip of its own, at the cost of about seven; `inputs` as of
-/// SimulatedPackage::run(). Errors: those of it; unsupported for 16-bit inputs and programs whose
-/// results would need more than 1 GiB.
+/// SimulatedPackage::run(). Errors: those of it; unsupported for inputs of more than 16 bits and
+/// programs whose results would need more than 1 GiB.
 [[nodiscard]] Result<std::vector<GatheredLayer>> program_layers(const Package& package,
                                                                 std::span<const Bytes> inputs);
 

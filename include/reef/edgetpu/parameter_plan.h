@@ -130,7 +130,7 @@ struct ParameterPart {
 };
 
 /// For each operator of the plain model's first subgraph: not computed by the compiled model's
-/// other operators, by the names of their outputs. Errors: bad_argument without a compiled
+/// other operators, by the names of their outputs. Errors: bad_input without a compiled
 /// operator.
 [[nodiscard]] Result<std::vector<bool>> operators_on_chip(const model::Model& plain,
                                                           const model::Model& compiled);

@@ -33,7 +33,7 @@ struct Retargeted {
 /// `compiled` was compiled from `source`; the result computes `target`. Retargeting to the source
 /// gives the compiled model back. Errors: unsupported, with the operator and the reason, when the
 /// architectures differ, the program lacks a needed vector, or an instruction's values are not
-/// understood; bad_argument as for CompiledParameters::open().
+/// understood; bad_input as for CompiledParameters::open().
 [[nodiscard]] Result<Retargeted> retarget(const model::Model& compiled, const model::Model& source,
                                           const model::Model& target,
                                           const RetargetOptions& options);

@@ -99,8 +99,8 @@ class Executor {
     /// meaningful.
     [[nodiscard]] Status run(RunObserver* observer = nullptr);
 
-    /// Sets the state tensors (LSTM) to what they are at the start: int8 to the zero point, other
-    /// types to zero bytes, as TFLite does. Inputs and outputs stay as they are.
+    /// Sets the state tensors (LSTM) to what they are at the start. Inputs and outputs stay as they
+    /// are.
     void reset_state();
 
     [[nodiscard]] const MemoryReport& memory() const;
@@ -111,5 +111,9 @@ class Executor {
     explicit Executor(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
 };
+
+/// What fills a state tensor at the start: int8 its zero point, other types zero bytes, as TFLite
+/// does.
+[[nodiscard]] std::byte state_at_start(const model::Tensor& tensor);
 
 }  // namespace reef::graph

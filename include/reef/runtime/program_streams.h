@@ -30,7 +30,8 @@ struct ProgramStreams {
 [[nodiscard]] Result<std::vector<ProgramStreams>> program_streams_of(
     const SharedBytes& file, const std::string& family = {});
 
-/// Those that `which` names: a number, a type, or all when it is empty. Errors: there is none.
+/// Those that `which` names: a number, a type, or all when it is empty. Errors:
+/// bad_argument when there is none.
 [[nodiscard]] Result<std::vector<ProgramStreams>> select_programs(
     std::vector<ProgramStreams> programs, const std::string& which);
 

@@ -40,8 +40,8 @@ class FinalEngine {
     [[nodiscard]] virtual Result<FinalProgram> read(std::string_view text) const = 0;
     /// The canonical print. Equal to `text` when that is one, but for results that are named.
     [[nodiscard]] virtual Result<std::string> print(std::string_view text) const = 0;
-    /// Errors: not_found for names that no operator computes and for tensors inside a group, with
-    /// the names that would do; unsupported for what cannot be cut safely, by name.
+    /// Errors: bad_argument for names that no operator computes and for tensors inside a group,
+    /// with the names that would do; unsupported for what cannot be cut safely, by name.
     [[nodiscard]] virtual Result<Cut> cut(std::string_view text,
                                           const CutRequest& request) const = 0;
 };

@@ -6,26 +6,28 @@
 #include <set>
 
 #include "reef/edgetpu/device/layer_binding.h"
+#include "reef/graph/executor.h"
 
 namespace reef::edgetpu {
 namespace {
 
 using TensorBytes = std::function<Bytes(model::TensorIndex)>;
 
-Result<std::vector<Bytes>> inputs_of(const model::Subgraph& graph, const TensorBytes& tensor,
-                                     const model::Operator& op, const Package& package) {
+/// The run has changed the state that it began with.
+Result<std::vector<std::vector<std::byte>>> inputs_of(const model::Subgraph& graph,
+                                                      const TensorBytes& tensor,
+                                                      const model::Operator& op,
+                                                      const Package& package) {
     const Executable* executable = REEF_TRY(computing_executable(package));
     const auto binding =
         REEF_TRY(LayerBinding::of(executable->inputs, executable->outputs, graph, op));
-    std::vector<Bytes> inputs;
-    for (std::size_t i = 0; i < executable->inputs.size(); ++i) {
-        const model::TensorIndex index = op.inputs[binding.input_places()[i].index];
-        if (graph.tensors[static_cast<std::size_t>(index)].is_variable)
-            return fail(Cause::unsupported, "the run has changed the state that it began with",
-                        executable->inputs[i].name,
-                        "run both models, the plain one with `arithmetic` edgetpu, and compare "
-                        "their outputs");
-        inputs.push_back(tensor(index));
+    std::vector<std::vector<std::byte>> inputs;
+    for (const LayerBinding::Place& place : binding.input_places()) {
+        const model::TensorIndex index = op.inputs[place.index];
+        const Bytes bytes = tensor(index);
+        auto& input = inputs.emplace_back(bytes.begin(), bytes.end());
+        const auto& of = graph.tensors[static_cast<std::size_t>(index)];
+        if (of.is_variable) std::ranges::fill(input, graph::state_at_start(of));
     }
     return inputs;
 }
@@ -59,7 +61,8 @@ Result<std::vector<GatheredLayer>> program_layers(const model::Subgraph& graph,
         const auto package = REEF_TRY(in_place(package_of(operators[i]), place));
         const auto inputs =
             REEF_TRY(in_place(inputs_of(graph, tensor, operators[i], package), place));
-        auto layers = REEF_TRY(in_place(program_layers(package, inputs), place));
+        const std::vector<Bytes> views(inputs.begin(), inputs.end());
+        auto layers = REEF_TRY(in_place(program_layers(package, views), place));
         if (count > 1) set_apart(layers, i);
         std::ranges::move(layers, std::back_inserter(all));
     }

@@ -97,6 +97,14 @@ Status run_on(const std::string& device, RecordedDriver::Open open, const ChipPa
     return {};
 }
 
+/// Traffic can be had without what is missing.
+Error with_way_out(Error error) {
+    if (error.cause != Cause::device_missing && error.cause != Cause::device_denied) return error;
+    std::string hint = error.hint.empty() ? std::string() : error.hint + "; ";
+    hint += "`device` edgetpu:sim records the same traffic without a stick";
+    return std::move(error).with_hint(std::move(hint));
+}
+
 class UsbTraffic final : public chip::Traffic {
   public:
     explicit UsbTraffic(usb::Recording recording) : recording_(std::move(recording)) {}
@@ -175,6 +183,7 @@ Result<chip::RecordedRuns> TrafficRecorder::record(const std::string& device,
         return chip;
     };
     auto done = run_on(device, open, part, runs);
+    if (!done) done = std::unexpected(with_way_out(std::move(done.error())));
     // What is wrong before there is a device is the model's matter, or the command's.
     if (recorder == nullptr) return std::unexpected(std::move(done.error()));
     return chip::RecordedRuns{std::make_unique<UsbTraffic>(recorder->recording()), std::move(done)};

@@ -43,8 +43,10 @@ struct Axis {
 
 class Gathering {
   public:
-    Gathering(const Trace& trace, const Places& places, TracedLayer& layer)
-        : trace_(trace), places_(places), layer_(layer) {}
+    /// `source`: the only one whose reads say where results are.
+    Gathering(const Trace& trace, const Places& places, TracedLayer& layer,
+              std::optional<std::int32_t> source = {})
+        : trace_(trace), places_(places), layer_(layer), source_(source) {}
 
     std::string run() {
         const Execution& first = execution(0);
@@ -54,8 +56,8 @@ class Gathering {
         make_patterns();
         if (auto problem = resizes ? place_repeated() : lay_over(); !problem.empty())
             return problem;
-        for (const auto step : {&Gathering::align_patterns, &Gathering::find_rows,
-                                &Gathering::find_channels, &Gathering::fill})
+        for (const auto step : {&Gathering::align_patterns, &Gathering::check_order,
+                                &Gathering::find_rows, &Gathering::find_channels, &Gathering::fill})
             if (auto problem = (this->*step)(); !problem.empty()) return problem;
         return {};
     }
@@ -69,8 +71,10 @@ class Gathering {
     [[nodiscard]] std::optional<Place> read(std::size_t i, std::size_t tap,
                                             std::size_t position) const {
         const Execution& from = execution(i);
-        if (!from.lanes.empty()) return places_.of(from.lane(tap, position, 0));
-        return places_.of(from.inputs[tap * from.positions() + position]);
+        const Origin origin = from.lanes.empty() ? from.inputs[tap * from.positions() + position]
+                                                 : from.lane(tap, position, 0);
+        if (source_ && places_.source_of(origin) != source_) return std::nullopt;
+        return places_.of(origin);
     }
 
     void make_patterns() {
@@ -135,8 +139,29 @@ class Gathering {
         for (const auto& origins : origins_)
             lost += static_cast<std::size_t>(std::ranges::count_if(
                 origins, [](const auto& origin) { return !origin.has_value(); }));
-        if (lost != 0) return fmt::format("{} results read nothing whose place is known", lost);
-        return {};
+        if (lost == 0 || take_for_one_pixel()) return {};
+        return fmt::format("{} results read nothing whose place is known", lost);
+    }
+
+    /// Results of products with weights that all read the same bytes are channels of one pixel,
+    /// wherever those bytes are.
+    bool take_for_one_pixel() {
+        std::set<std::pair<std::uint32_t, Origin>> reads;
+        const Execution& first = execution(0);
+        for (std::size_t tap = 0; tap < first.taps.size(); ++tap)
+            reads.emplace(first.taps[tap], first.inputs[tap * first.positions()]);
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const Execution& from = execution(i);
+            if (!from.lanes.empty() || from.taps != first.taps) return false;
+            for (std::size_t p = 0; p < from.positions(); ++p) {
+                if (from.parameters[p] == no_origin) return false;
+                for (std::size_t tap = 0; tap < from.taps.size(); ++tap)
+                    if (!reads.contains({from.taps[tap], from.inputs[tap * from.positions() + p]}))
+                        return false;
+            }
+            std::ranges::fill(origins_[i], Place{});
+        }
+        return std::ranges::any_of(reads, [](const auto& at) { return at.second != no_origin; });
     }
 
     /// Of an axis: where a result is in quarter pixels of its tile's source, and the pixel there.
@@ -190,6 +215,38 @@ class Gathering {
                 if (pattern_of_[i] == at)
                     for (auto& origin : origins_[i]) origin = *origin + corner;
         }
+        return {};
+    }
+
+    static constexpr std::array coordinates = {&Place::y, &Place::x, &Place::c};
+
+    /// Bytes that were put into another order on their way (a tensor beside itself, halves that
+    /// changed places) are at places that do not say where the results are. An instruction's loops
+    /// go over places in their order, and so do tiles over their parts.
+    std::string check_order() {
+        constexpr std::string_view problem = "what it reads was put into another order";
+        std::map<unsigned, std::array<std::set<std::int32_t>, coordinates.size()>> of_tiles;
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const auto& origins = origins_[i];
+            for (std::size_t k = 0; k < coordinates.size(); ++k) {
+                auto& of_tile = of_tiles[execution(i).tile][k];
+                std::int32_t last = (*origins.front()).*coordinates[k];
+                for (const auto& origin : origins) {
+                    const std::int32_t at = (*origin).*coordinates[k];
+                    if (at < last && at != (*origins.front()).*coordinates[k])
+                        return std::string(problem);
+                    last = at;
+                    of_tile.insert(at);
+                }
+            }
+        }
+        for (const auto& [tile, mine] : of_tiles)
+            for (const auto& [other, theirs] : of_tiles) {
+                if (other <= tile) continue;
+                const bool beside = mine[0] == theirs[0] && *theirs[1].begin() < *mine[1].begin();
+                const bool below = mine[1] == theirs[1] && *theirs[0].begin() < *mine[0].begin();
+                if (beside || below) return std::string(problem);
+            }
         return {};
     }
 
@@ -314,6 +371,8 @@ class Gathering {
         if (wanted > static_cast<double>(results))
             return fmt::format("{} results are fewer than {}x{}x{} elements", results,
                                layer_.height, layer_.width, layer_.channels);
+        if (source_ && !stands_alone())
+            return "results of one place in one of its sources stand apart in others";
         layer_.tensor.resize(elements * width);
         std::vector<bool> filled(elements);
         std::size_t contradictions = 0;
@@ -340,6 +399,26 @@ class Gathering {
         return {};
     }
 
+    /// Results in one place read the same, whatever source it is of.
+    bool stands_alone() const {
+        std::map<std::array<std::int32_t, 3>, std::vector<std::optional<Place>>> reads_of;
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const Execution& from = execution(i);
+            const std::size_t lane_taps = from.lanes.empty() ? 0 : from.lane_taps.size();
+            for (std::size_t p = 0; p < from.positions(); ++p) {
+                std::vector<std::optional<Place>> reads;
+                for (std::size_t tap = 0; tap < from.taps.size(); ++tap)
+                    reads.push_back(places_.of(from.inputs[tap * from.positions() + p]));
+                for (std::size_t tap = 0; tap < lane_taps; ++tap)
+                    reads.push_back(places_.of(from.lane(tap, p, 0)));
+                const Place& at = layer_.places[i][p];
+                const auto [known, fresh] = reads_of.try_emplace({at.y, at.x, at.c}, reads);
+                if (!fresh && known->second != reads) return false;
+            }
+        }
+        return true;
+    }
+
     bool is_idle(std::size_t i, std::size_t p, unsigned lane) const {
         return !layer_.lane_channels.empty() &&
                layer_.lane_channels[i][p * execution(i).most_lanes() + lane] == no_channel;
@@ -359,6 +438,7 @@ class Gathering {
     const Trace& trace_;
     const Places& places_;
     TracedLayer& layer_;
+    std::optional<std::int32_t> source_;
     std::vector<Pattern> patterns_;
     std::vector<std::size_t> pattern_of_;                     ///< by execution
     std::vector<std::vector<std::optional<Place>>> origins_;  ///< by execution and position
@@ -379,7 +459,11 @@ std::optional<Place> Places::of(Origin origin) const {
     const auto& inputs = trace_->programs.back().executable.inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!trace_->inputs[i].contains(origin)) continue;
-        const auto at = static_cast<std::int32_t>(origin - trace_->inputs[i].first);
+        const auto elements = static_cast<std::size_t>(inputs[i].y_dim) *
+                              static_cast<std::size_t>(inputs[i].x_dim) *
+                              static_cast<std::size_t>(inputs[i].z_dim);
+        const std::size_t width = std::max<std::size_t>(1, trace_->inputs[i].size / elements);
+        const auto at = static_cast<std::int32_t>((origin - trace_->inputs[i].first) / width);
         const std::int32_t pixel = at / inputs[i].z_dim;
         return Place{pixel / inputs[i].x_dim, pixel % inputs[i].x_dim, at % inputs[i].z_dim};
     }
@@ -402,8 +486,28 @@ std::optional<Place> Places::of(Origin origin) const {
     return place;
 }
 
+std::optional<std::int32_t> Places::source_of(Origin origin) const {
+    if (const Execution* execution = trace_->find(origin)) {
+        const auto at = static_cast<std::size_t>(execution - trace_->executions.data());
+        return static_cast<std::int32_t>(at_[at].layer);
+    }
+    for (std::size_t i = 0; i < trace_->inputs.size(); ++i)
+        if (trace_->inputs[i].contains(origin)) return -1 - static_cast<std::int32_t>(i);
+    return std::nullopt;
+}
+
 void gather(const Trace& trace, const Places& places, TracedLayer& layer) {
+    const TracedLayer before = layer;
     layer.problem = Gathering(trace, places, layer).run();
+    if (layer.problem.empty() || layer.sources.size() < 2) return;
+    // What was enlarged on its way to a CONCATENATION is read in steps of half a pixel, of which
+    // the other sources know nothing.
+    for (const std::int32_t source : layer.sources) {
+        TracedLayer alone = before;
+        if (!Gathering(trace, places, alone, source).run().empty()) continue;
+        layer = std::move(alone);
+        return;
+    }
 }
 
 }  // namespace reef::edgetpu::layers

@@ -17,6 +17,8 @@ class Places {
     /// Nothing for origins in layers that are not gathered yet or cannot be, and for the words'
     /// ends behind the last lane.
     [[nodiscard]] std::optional<Place> of(Origin origin) const;
+    /// As TracedLayer::sources has it.
+    [[nodiscard]] std::optional<std::int32_t> source_of(Origin origin) const;
 
   private:
     struct At {
@@ -34,7 +36,8 @@ class Places {
 /// of all results are laid over each other until every result has its place in the source's
 /// coordinates; equal distances of those are the tensor's rows and columns. Channels come from the
 /// source where results differ in the channel that they read; else from the order of the parameters
-/// that the host sent.
+/// that the host sent. Where the reads of all sources do not lie on one grid, those of one that do
+/// decide.
 void gather(const Trace& trace, const Places& places, TracedLayer& layer);
 
 }  // namespace reef::edgetpu::layers

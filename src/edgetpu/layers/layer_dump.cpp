@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "layers.h"
 
@@ -26,6 +27,7 @@ GatheredLayer describe(const trace::Trace& trace, layers::TracedLayer& traced, s
     }
     for (const auto& [number, instruction] : instructions)
         layer.instructions.push_back(sim::place_of(*instruction));
+    layer.keeps_bytes = trace::keeps_bytes(*trace.executions[traced.executions.front()].op);
     layer.first = instructions.begin()->second->source;
     layer.first_bytes = SharedBytes::copy_of(layer.first.bytes);
     layer.first.bytes = layer.first_bytes.view();
@@ -42,6 +44,19 @@ GatheredLayer describe(const trace::Trace& trace, layers::TracedLayer& traced, s
     return layer;
 }
 
+/// Bytes that are put together anew (a RESHAPE, a TRANSPOSE) lie on no grid, but what reads them
+/// may lie on that of where they were: numbers of the instructions that only move them.
+std::set<std::uint32_t> moves_without_tensor(const trace::Trace& trace) {
+    std::set<std::uint32_t> moves;
+    for (const auto& layer : layers::find_layers(trace)) {
+        if (layer.problem.empty()) continue;
+        for (const std::size_t i : layer.executions)
+            if (trace::keeps_bytes(*trace.executions[i].op))
+                moves.insert(trace.executions[i].instruction->number);
+    }
+    return moves;
+}
+
 }  // namespace
 
 Result<std::vector<std::vector<GatheredLayer>>> program_layers(
@@ -49,6 +64,8 @@ Result<std::vector<std::vector<GatheredLayer>>> program_layers(
     std::vector<std::vector<GatheredLayer>> all;
     if (pictures.empty()) return all;
     auto trace = REEF_TRY(trace::trace_bytes(package, pictures));
+    if (const auto moves = moves_without_tensor(trace); !moves.empty())
+        trace = REEF_TRY(trace::trace_bytes(package, pictures, moves));
     for (auto& results : trace.results) {
         for (std::size_t i = 0; i < trace.executions.size(); ++i)
             trace.executions[i].results = std::move(results[i]);

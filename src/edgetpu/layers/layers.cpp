@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gather.h"
+#include "repeated.h"
 
 namespace reef::edgetpu::layers {
 namespace {
@@ -24,6 +25,7 @@ auto arithmetic_of(const sim::TensorOp& op) {
 
 constexpr std::string_view reads_later =
     "it reads what an instruction behind it in the program stores";
+constexpr std::string_view repeated = "the program runs its instructions more than once";
 
 class Grouping {
   public:
@@ -112,8 +114,7 @@ class Grouping {
         for (const std::size_t i : executions) {
             layer_of_[i] = index;
             layer.executions.push_back(i);
-            if (!tiles.insert(trace_.executions[i].tile).second)
-                layer.problem = "the program runs its instructions more than once";
+            if (!tiles.insert(trace_.executions[i].tile).second) layer.problem = repeated;
         }
     }
 
@@ -129,9 +130,11 @@ class Grouping {
 
 std::vector<TracedLayer> find_layers(const Trace& trace) {
     auto layers = Grouping(trace).run();
+    for (TracedLayer& layer : layers)
+        if (layer.problem == repeated) gather_repeated(trace, layer);
     const Places places(trace, layers);
     for (TracedLayer& layer : layers)
-        if (layer.problem.empty()) gather(trace, places, layer);
+        if (layer.problem.empty() && layer.tensor.empty()) gather(trace, places, layer);
     return layers;
 }
 

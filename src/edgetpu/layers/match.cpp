@@ -32,6 +32,15 @@ std::optional<std::array<std::int64_t, 3>> image_shape(const Tensor& tensor) {
     return shape;
 }
 
+/// Whether an instruction may hold an operator's values but for one that is wrong, with the limits
+/// and sums that follow from it. With more it is another operator's.
+bool may_be_wrong(const std::vector<ValueDifference>& differences) {
+    return std::ranges::count_if(differences, [](const ValueDifference& one) {
+               return one.field == "scale" || one.field == "par_zero" || one.field == "in_zero" ||
+                      one.field == "out_zero";
+           }) <= 1;
+}
+
 /// What a tensor comes from: what the host sends, by name, and tensors that layers stand for.
 struct Roots {
     std::set<std::string> inputs;
@@ -75,10 +84,16 @@ class Matching {
 
     TensorIndex output_of(std::size_t op) const { return graph_.operators[op].outputs.front(); }
 
+    /// What copies an input of a CONCATENATION makes a part of its output.
+    bool makes_output(const Requantisation& role) const {
+        return role.required() && !taken_.contains(role.op) &&
+               graph_.operators[role.op].code.builtin != model::Op::concatenation;
+    }
+
     std::vector<std::size_t> alike(const GatheredLayer& layer) const {
         std::vector<std::size_t> ops;
         for (const Requantisation& role : roles_) {
-            if (!role.required() || taken_.contains(role.op) || !holds(layer.first, role)) continue;
+            if (!makes_output(role) || !holds(layer.first, role)) continue;
             if (has_tensor_of(layer, role.op)) ops.push_back(role.op);
         }
         return ops;
@@ -121,7 +136,7 @@ class Matching {
     }
 
     bool fits(const GatheredLayer& layer, const Requantisation& role, Fit fit) const {
-        if (!role.required() || taken_.contains(role.op)) return false;
+        if (!makes_output(role) || !may_be_wrong(differing_values(layer.first, role))) return false;
         return (fit == Fit::form || has_tensor_of(layer, role.op)) &&
                (fit == Fit::tensor || has_shape_of(layer.first, role));
     }
@@ -151,6 +166,8 @@ class Matching {
     /// Of several in one place, the one with most of the layer's values.
     void match_by_place(std::size_t i, Fit fit) {
         const GatheredLayer& layer = layers_[i];
+        // No operator with numbers of its own does that.
+        if (layer.keeps_bytes) return;
         std::vector<const Requantisation*> roles;
         for (const Requantisation& role : roles_)
             if (fits(layer, role, fit)) roles.push_back(&role);

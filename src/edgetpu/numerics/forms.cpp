@@ -168,6 +168,11 @@ class Partition {
                 return fmt::format("'{}' is {}, and the chip has tensors of 8 bits",
                                    tensor(*found).name, name_of(tensor(*found).type));
         }
+        return known_ ? std::string() : reason_of_vendor(op);
+    }
+
+    /// Where the vendor's compiler puts what the chip could compute. Another one may place it.
+    [[nodiscard]] std::string reason_of_vendor(const model::Operator& op) const {
         if (op.code.builtin == Op::softmax && several_rows(op))
             return "the vendor's compiler places SOFTMAX of one row, of 16000 values at most";
         // The one resize on the CPU in front of which nothing else was.

@@ -415,7 +415,7 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
     CompiledParameters opened;
     const auto in_plain = REEF_TRY(packages_of(plain));
     if (!in_plain.empty()) {
-        return fail(Cause::bad_argument, "the model to compare with is compiled", {},
+        return fail(Cause::bad_input, "the model to compare with is compiled", {},
                     "give the plain model that the compiler read");
     }
     opened.operators_ = REEF_TRY(packages_of(compiled));

@@ -256,8 +256,8 @@ Result<std::vector<bool>> operators_on_chip(const Model& plain, const Model& com
         }
     }
     if (!any) {
-        return fail(Cause::bad_argument, "the model is not compiled: it has no edgetpu-custom-op",
-                    {}, "give the file that the Edge TPU compiler wrote");
+        return fail(Cause::bad_input, "the model is not compiled: it has no edgetpu-custom-op", {},
+                    "give the file that the Edge TPU compiler wrote");
     }
     const Subgraph& source = plain.subgraphs.front();
     std::vector<bool> on_chip;

@@ -167,16 +167,16 @@ bool keeps_bytes(const program::Tensor& tensor) {
 
 }  // namespace
 
-bool independent_of_quantization(const Instruction& instruction) {
+bool independent_of_quantization(const Instruction& instruction, bool own) {
     const program::Tensor tensor = typed_tensor(instruction);
-    if (is_distance(tensor) || keeps_bytes(tensor)) return true;
+    if (own && (is_distance(tensor) || keeps_bytes(tensor))) return true;
     if (tensor.par_zero != 0 || tensor.in_zero != 0 || tensor.out_zero != 0 || tensor.initial != 0)
         return false;
     const float scale = tensor.scale, max = tensor.clamp_max, min = tensor.clamp_min;
     constexpr float per_16_bit_step = 1.0F / 65535.0F;
     constexpr float blend_of_sixteen = 1.0F / 16;
     if (std::isinf(max) && std::isinf(min))
-        return scale == 1.0F || scale == per_16_bit_step || scale == blend_of_sixteen;
+        return scale == 1.0F || scale == per_16_bit_step || (own && scale == blend_of_sixteen);
     if (min != 0) return false;
     return (scale == per_16_bit_step && max == 32768.0F) || (scale == 1.0F && max == 65535.0F) ||
            (scale == 1.1921416387394856e-07F && max == 255.0F);

@@ -28,9 +28,9 @@ struct TensorInstruction {
 [[nodiscard]] program::Tensor typed_tensor(const Instruction& instruction);
 
 /// Values that no tensor's quantisation enters: plain copies, SOFTMAX after its exponential, whose
-/// output has TFLite's fixed scale 1/256, and in Reef's programs copies that keep bytes, the
+/// output has TFLite's fixed scale 1/256, and in Reef's `own` programs copies that keep bytes, the
 /// distances of SOFTMAX and the sixteenths of RESIZE_BILINEAR.
-[[nodiscard]] bool independent_of_quantization(const Instruction& instruction);
+[[nodiscard]] bool independent_of_quantization(const Instruction& instruction, bool own);
 
 /// "mac at word 0x34".
 [[nodiscard]] std::string name_of(const Instruction& instruction);

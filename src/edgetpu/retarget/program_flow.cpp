@@ -110,7 +110,7 @@ class FlowBuilder {
 }  // namespace
 
 Result<ProgramFlow> program_flow(const CompiledParameters& opened) {
-    ProgramFlow flow;
+    ProgramFlow flow{.nodes = {}, .outputs = {}, .own = opened.is_own()};
     FlowBuilder builder(opened, flow);
     for (std::size_t op = 0; op < opened.operators().size(); ++op) {
         REEF_CHECK(in_place(builder.add(op), opened.operators()[op].place));
@@ -122,7 +122,7 @@ std::vector<bool> copies_of(const ProgramFlow& flow) {
     std::vector<bool> copies;
     for (const FlowNode& node : flow.nodes) {
         const Instruction& one = node.at.instruction;
-        copies.push_back(!requantises(one) || independent_of_quantization(one));
+        copies.push_back(!requantises(one) || independent_of_quantization(one, flow.own));
     }
     return copies;
 }

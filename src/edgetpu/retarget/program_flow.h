@@ -41,6 +41,7 @@ struct ProgramFlow {
     };
     std::vector<FlowNode> nodes;  ///< by operator and stream
     std::vector<Output> outputs;
+    bool own = false;  ///< as CompiledParameters::is_own()
 };
 
 /// Errors: those of trace::data_flow() and decode().

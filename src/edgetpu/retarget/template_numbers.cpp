@@ -70,7 +70,7 @@ class NumbersOfSource final : public TemplateNumbers {
         for (const auto& at : REEF_TRY(tensor_instructions(models_.compiled.operators()))) {
             const auto fitting = roles_of(at.instruction, roles);
             if (fitting.empty()) {
-                if (independent_of_quantization(at.instruction) || unmodelled) continue;
+                if (independent_of_quantization(at.instruction, own) || unmodelled) continue;
                 return fail(Cause::unsupported,
                             "its values belong to no operator of the source, so that they cannot "
                             "be made for another",

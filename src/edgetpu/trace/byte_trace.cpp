@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "edgetpu/host/flip.h"
 #include "edgetpu/sim/machine/machine.h"
 #include "reef/edgetpu/layer_tensor.h"
 
@@ -76,11 +77,8 @@ struct Record {
 
 /// Bytes go to other places as they are. Copies compute on marks as they would on data.
 bool is_copy(const sim::TensorOp& op) {
-    const bool adds = op.in_zero != 0 || op.par_zero != 0 || op.par_zero_rows || op.out_zero != 0 ||
-                      op.start_value != 0 || op.bias;
-    const bool bytes = !op.in_16bit && !op.par_16bit && !op.out_16bit;
-    return op.kind == sim::TensorKind::mac && bytes && !adds && op.scale == 1 && !op.lane_scale &&
-           !op.table && std::isinf(op.clamp_min) && std::isinf(op.clamp_max);
+    return keeps_bytes(op) && op.in_zero == 0 && std::isinf(op.clamp_min) &&
+           std::isinf(op.clamp_max);
 }
 
 bool reads_input(const sim::TensorOp& op) {
@@ -89,9 +87,13 @@ bool reads_input(const sim::TensorOp& op) {
 
 class Recorder final : public sim::TensorTap {
   public:
-    explicit Recorder(Origin first_result) : next_origin_(first_result) {}
+    Recorder(Origin first_result, const std::set<std::uint32_t>& moves)
+        : moves_(moves), next_origin_(first_result) {}
 
-    void begin_program(const sim::Program& program) { program_ = &program; }
+    void begin_program(const sim::Program& program, bool computes) {
+        program_ = &program;
+        computes_ = computes;
+    }
 
     void begin_run(const Marks& marks) {
         marks_ = marks;
@@ -100,7 +102,8 @@ class Recorder final : public sim::TensorTap {
     }
 
     bool begin(unsigned tile, const sim::ProgramInstruction& instruction) override {
-        copies_[tile] = is_copy(std::get<sim::TensorOp>(instruction.operation));
+        copies_[tile] = is_copy(std::get<sim::TensorOp>(instruction.operation)) ||
+                        (computes_ && moves_.contains(instruction.number));
         if (copies_[tile]) return false;
         const std::size_t at = begun_[tile]++;
         auto& mine = of_tile_[tile];
@@ -296,7 +299,9 @@ class Recorder final : public sim::TensorTap {
         return any;
     }
 
+    const std::set<std::uint32_t>& moves_;
     const sim::Program* program_ = nullptr;
+    bool computes_ = false;
     Marks marks_;
     std::vector<Record> records_;
     std::array<std::vector<std::size_t>, sim::tile_count> of_tile_;  ///< records, as begun
@@ -332,11 +337,10 @@ Status run_once(std::vector<sim::PreparedExecutable>& programs, std::span<const 
             auto bytes = marked ? marks_of(trace.inputs[j], false)
                                 : std::vector<std::byte>(inputs[j].begin(), inputs[j].end());
             // Which is turned back on the way.
-            if (marked && REEF_TRY(element_type_of(layer)) == ElementType::int8)
-                for (std::byte& byte : bytes) byte ^= std::byte{0x80};
+            if (marked) host::flip(bytes, host::flip_pattern(layer.data_type));
             REEF_CHECK(pack_input(layer, bytes, host.input(j)));
         }
-        recorder.begin_program(programs[i].program);
+        recorder.begin_program(programs[i].program, computes);
         const Status ran = sim::run(*machine, programs[i]);
         programs[i].host.reset();  // which refers to the executable with marks
         REEF_CHECK(ran);
@@ -374,7 +378,19 @@ const Execution* Trace::find(Origin origin) const {
     return origin - execution.first_result < execution.results.size() ? &execution : nullptr;
 }
 
-Result<Trace> trace_bytes(const Package& package, std::span<const std::vector<Bytes>> pictures) {
+bool keeps_bytes(const sim::TensorOp& op) {
+    const bool adds = op.in_zero != op.out_zero || op.par_zero != 0 || op.par_zero_rows ||
+                      op.start_value != 0 || op.bias;
+    const bool bytes = !op.in_16bit && !op.par_16bit && !op.out_16bit;
+    constexpr float half = 0.5F, largest = 255;
+    const auto zero = static_cast<float>(op.out_zero);
+    const bool limits = !(op.clamp_min < half - zero) || !(op.clamp_max > largest - half - zero);
+    return op.kind == sim::TensorKind::mac && bytes && !adds && op.scale == 1 && !op.lane_scale &&
+           !op.table && !limits;
+}
+
+Result<Trace> trace_bytes(const Package& package, std::span<const std::vector<Bytes>> pictures,
+                          const std::set<std::uint32_t>& moves) {
     Trace trace;
     REEF_CHECK(sim::check_chip(package));
     const Executable* computing = REEF_TRY(computing_executable(package));
@@ -394,14 +410,16 @@ Result<Trace> trace_bytes(const Package& package, std::span<const std::vector<By
                         fmt::format("{} inputs, the package has {}", inputs.size(), layers.size()));
     for (std::size_t i = 0; i < layers.size(); ++i) {
         const ElementType type = REEF_TRY(in_place(element_type_of(layers[i]), layers[i].name));
-        if (type != ElementType::uint8 && type != ElementType::int8)
-            return fail(Cause::unsupported, "the origin of 16-bit inputs is not followed",
+        const auto width = size_of(type);
+        if (!width || *width > 2)
+            return fail(Cause::unsupported,
+                        fmt::format("the origin of {} inputs is not followed", name_of(type)),
                         layers[i].name);
         trace.inputs.push_back(give(REEF_TRY(tensor_bytes(layers[i]))));
     }
     for (const auto& program : trace.programs)
         trace.parameters.push_back(give(program.executable.parameters.size()));
-    Recorder recorder(next);
+    Recorder recorder(next, moves);
     const auto too_much = [] {
         return fail(Cause::unsupported,
                     "its tensor instructions read or store more than there is "

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -87,11 +88,17 @@ struct Trace {
     [[nodiscard]] const Execution* find(Origin origin) const;
 };
 
+/// A multiplication by one that gives each byte as it was, whatever its zero point.
+[[nodiscard]] bool keeps_bytes(const sim::TensorOp& op);
+
 /// Runs the package's programs on chips of their own: with marks, then with each picture's inputs,
 /// which are as of SimulatedPackage::run(). Precondition: there is a picture.
+/// `moves`: numbers of instructions that keep bytes, of the program that computes. What they store
+/// has the origin that it had before, as what instructions without zero points and limits store.
 /// Errors: those of SimulatedPackage::prepare() and run(); unsupported for input layers of other
-/// than 8 bits, and programs that store too much.
+/// than 8 or 16 bits, and programs that store too much.
 [[nodiscard]] Result<Trace> trace_bytes(const Package& package,
-                                        std::span<const std::vector<Bytes>> pictures);
+                                        std::span<const std::vector<Bytes>> pictures,
+                                        const std::set<std::uint32_t>& moves = {});
 
 }  // namespace reef::edgetpu::trace

@@ -185,7 +185,7 @@ Result<std::vector<bool>> LayerGatherer::on_chip(const model::Model& compiled,
                                                  const model::Model& plain) const {
     const auto artifacts = REEF_TRY(artifacts_of(compiled));
     if (artifacts.empty())
-        return fail(Cause::bad_argument, "the model has no operator compiled for the RK3588");
+        return fail(Cause::bad_input, "the model has no operator compiled for the RK3588");
     std::vector<bool> on_chip(plain.subgraphs.front().operators.size(), false);
     for (const Artifact& artifact : artifacts) {
         for (const auto& op : artifact.operators)

@@ -309,7 +309,7 @@ TEST(Compile, RefusesWhatIsCompiledAlready) {
     ASSERT_TRUE(once) << once.error().message();
     const auto again = edgetpu::compile(once->model, {});
     ASSERT_FALSE(again);
-    EXPECT_EQ(again.error().cause, Cause::bad_argument);
+    EXPECT_EQ(again.error().cause, Cause::bad_input);
 }
 
 TEST(Compile, ModelsWithNothingForTheChipAreRefusedWithReasons) {

@@ -75,6 +75,26 @@ TEST(EdgetpuPartition, WhatIsOnTheChipHasItsArithmeticWhateverIsInFront) {
     EXPECT_EQ(reasons[4], "");
 }
 
+/// Where operators are known to be, the vendor's habits say nothing.
+TEST(EdgetpuPartition, WhatAnotherCompilerPlacesHasTheChipsArithmetic) {
+    Builder builder("one pixel");
+    const auto q = per_tensor(0.5F, 0);
+    const auto pixel = builder.input("pixel", ElementType::int8, {1, 1, 1, 4}, q);
+    const auto size = builder.constant<std::int32_t>("size", ElementType::int32, {2},
+                                                     std::vector<std::int32_t>{2, 2});
+    const auto image = builder.tensor("image", ElementType::int8, {1, 2, 2, 4}, q);
+    builder.add(Op::resize_bilinear, {pixel, size}, {image},
+                model::ResizeBilinearOptions{.half_pixel_centers = true});
+    builder.output(image);
+    const model::Model model = builder.finish().value();
+    EXPECT_THAT(reasons_for_cpu(model, model.subgraphs[0])[0], HasSubstr("a resize of one pixel"));
+    EXPECT_EQ(reasons_for_cpu(model, model.subgraphs[0], {true})[0], "");
+    const auto chip =
+        test::on_cpu(model, {.arithmetic = &numerics::arithmetic(), .in_arithmetic = {true}});
+    ASSERT_TRUE(chip) << chip.error().message();
+    EXPECT_THAT(chip->placements()[0].kernel, HasSubstr("edgetpu"));
+}
+
 TEST(EdgetpuPartition, PlacementsSayWhichArithmeticAndWhy) {
     const model::Model model = network_through_floats();
     const auto chip = test::on_cpu(model, {.arithmetic = &numerics::arithmetic()});

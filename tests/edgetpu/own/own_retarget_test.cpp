@@ -1,5 +1,6 @@
 // Programs of Reef's own compiler made for other numbers: right in every byte, or refused.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/retarget.h"
+#include "reef/model/builder.h"
 #include "reef/model/operator_samples.h"
 #include "support/drawn_seeds.h"
 
@@ -65,6 +67,65 @@ TEST(OwnRetarget, OfEveryOperatorIsRightOrRefused) {
     fmt::print("{}\n", tally.text());
     EXPECT_GT(tally.made[1], 2 * tally.refused[1]);
     EXPECT_GT(tally.made[0], tally.refused[0]);
+}
+
+/// Numbers of a network in which channels are padded for a sum, as face detection has them.
+struct Padded {
+    std::int64_t zero = 3;  ///< of what is padded
+    float sum_scale = 0.04F;
+    int weight = 5;  ///< each of them, in turn with its opposite
+};
+
+model::Model network_with_pad(const Padded& numbers) {
+    using model::per_tensor;
+    model::Builder builder("padded");
+    const auto q = per_tensor(0.02F, numbers.zero);
+    const auto image = builder.input("image", ElementType::int8, {1, 8, 8, 4}, q);
+    std::vector<std::int8_t> weights;
+    for (int i = 0; i < 8 * 4; ++i)
+        weights.push_back(static_cast<std::int8_t>(i % 3 == 0 ? -numbers.weight : numbers.weight));
+    const auto kernel = builder.constant<std::int8_t>("kernel", ElementType::int8, {8, 1, 1, 4},
+                                                      weights, per_tensor(0.01F, 0));
+    const std::vector<std::int32_t> biases(8, 100), widths{0, 0, 0, 0, 0, 0, 0, 4};
+    const auto bias = builder.constant<std::int32_t>("bias", ElementType::int32, {8}, biases,
+                                                     per_tensor(0.0002F, 0));
+    const auto channels =
+        builder.constant<std::int32_t>("widths", ElementType::int32, {4, 2}, widths);
+    const auto wide = builder.tensor("wide", ElementType::int8, {1, 8, 8, 8}, q);
+    const auto padded = builder.tensor("padded", ElementType::int8, {1, 8, 8, 8}, q);
+    const auto sum =
+        builder.tensor("sum", ElementType::int8, {1, 8, 8, 8}, per_tensor(numbers.sum_scale, -7));
+    builder.add(model::Op::conv_2d, {image, kernel, bias}, {wide},
+                model::Conv2dOptions{.stride_h = 1, .stride_w = 1});
+    builder.add(model::Op::pad, {image, channels}, {padded});
+    builder.add(model::Op::add, {padded, wide}, {sum}, model::AddOptions{});
+    builder.output(sum);
+    return builder.finish().value();
+}
+
+TEST(OwnRetarget, OfPaddedChannelsKeepsTheirZeroPoint) {
+    const model::Model plain = network_with_pad({});
+    const auto compiled = compile(plain, {});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    ASSERT_TRUE(std::ranges::all_of(compiled->operators, &chip::CompiledOperator::on_chip));
+    test::expect_computes(plain, compiled->model, 1);
+
+    const model::Model other_zero = network_with_pad({.zero = -9});
+    for (const auto& refused : {retarget(compiled->model, plain, other_zero, {}),
+                                retarget(compiled->model, other_zero, {})}) {
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().cause, Cause::unsupported);
+        EXPECT_THAT(refused.error().message(),
+                    testing::AllOf(testing::HasSubstr("operator 1 PAD"),
+                                   testing::HasSubstr("its zero point may differ")));
+    }
+
+    const model::Model same_zero = network_with_pad({.sum_scale = 0.05F, .weight = 9});
+    const auto made = retarget(compiled->model, plain, same_zero, {});
+    ASSERT_TRUE(made) << made.error().message();
+    EXPECT_GT(made->changed_instructions, 0U);
+    EXPECT_GT(made->changed_parameter_bytes, 0U);
+    test::expect_computes(same_zero, made->model, 2);
 }
 
 TEST(OwnRetarget, OfRandomNetworksIsRightOrRefused) {

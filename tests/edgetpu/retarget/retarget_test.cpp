@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "edgetpu/params/pairs.h"
@@ -393,6 +394,65 @@ TEST(Retarget, RefusesProgramsThatRunInCircles) {
         ASSERT_FALSE(result);
         EXPECT_THAT(result.error().message(), HasSubstr("no halt within"));
     }
+}
+
+// What Reef's compiler emits for copies, SOFTMAX and RESIZE_BILINEAR means nothing in another one's
+// program.
+TEST(Retarget, RulesOfReefsOwnProgramsHoldForThoseAlone) {
+    constexpr float unlimited = std::numeric_limits<float>::infinity();
+    program::Tensor copy;
+    copy.scale = 1;
+    copy.clamp_max = unlimited;
+    copy.clamp_min = -unlimited;
+    program::Tensor moved = copy;
+    moved.in_zero = moved.out_zero = 3;
+    program::Tensor distance = copy;
+    distance.in_zero = distance.initial = 1;
+    distance.out_zero = 255;
+    distance.clamp_min = -255;
+    distance.clamp_max = 0;
+    program::Tensor sixteenths = copy;
+    sixteenths.scale = 1.0F / 16;
+    const auto independent = [](const program::Tensor& tensor, bool own) {
+        const auto bits = program::encode({tensor}).value();
+        return independent_of_quantization(decode(bits.bytes()).value().at(0), own);
+    };
+    for (const bool own : {false, true}) EXPECT_TRUE(independent(copy, own));
+    for (const program::Tensor& tensor : {moved, distance, sixteenths}) {
+        EXPECT_TRUE(independent(tensor, true));
+        EXPECT_FALSE(independent(tensor, false));
+    }
+}
+
+TEST(Retarget, RefusesTheVendorsProgramWithACopyOfReefs) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto [plain, compiled] = load_known(shared / "data/edgetpu/templates", "gabor_64x64_p4");
+    const auto target = test::with_other_numbers(plain, 3, test::Change::all);
+    ASSERT_TRUE(retarget(compiled, plain, target, {}));
+    const auto place = packages_of(compiled).value().at(0);
+    Package package = place.package;
+    auto& stream = package.find(ExecutableType::execution_only)->bitstreams.front().instructions;
+    std::vector<std::byte> bytes(stream.view().begin(), stream.view().end());
+    const auto instructions = decode(stream.view()).value();
+    const auto first = std::ranges::find_if(instructions, requantises);
+    ASSERT_NE(first, instructions.end());
+    auto changed = program::decode(*first);
+    auto& tensor = std::get<program::Tensor>(changed.operation);
+    tensor.par_zero = tensor.initial = 0;
+    tensor.in_zero = tensor.out_zero = 3;
+    tensor.scale = 1;
+    tensor.clamp_max = std::numeric_limits<float>::infinity();
+    tensor.clamp_min = -tensor.clamp_max;
+    const auto encoded = program::encode(changed).value();
+    std::ranges::copy(encoded.bytes(),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(first->word * word_bytes));
+    stream = SharedBytes::copy_of(bytes);
+    model::Model foreign = compiled;
+    ASSERT_TRUE(replace_package(foreign.subgraphs[place.subgraph].operators[place.index], package));
+    const auto result = retarget(foreign, plain, target, {});
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().message(),
+                AllOf(HasSubstr("its values belong to no operator"), HasSubstr(name_of(*first))));
 }
 
 /// `plain` with another scale for the outputs of all operators of a kind.

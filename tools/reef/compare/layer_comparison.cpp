@@ -106,6 +106,10 @@ void compare_layer(LayerComparison& result, std::size_t i, const PlainTensors& p
                                                array_of(tensor, plain.tensor(*index)),
                                                result.sets.rules));
     result.origins.push_back({.layer = i, .matched_by = std::move(how)});
+    std::erase_if(result.dump.without_layer, [&](const auto& without) {
+        const auto& outputs = plain.graph.operators[without.op].outputs;
+        return std::ranges::find(outputs, *index) != outputs.end();
+    });
 }
 
 std::optional<model::TensorIndex> find_by_name(const model::Subgraph& graph,
@@ -120,6 +124,34 @@ void compare_output(LayerComparison& result, const std::string& name, const Arra
     result.sets.tensors.push_back(compare_pair(name, chip, plain, result.sets.rules));
     result.origins.push_back(
         {.layer = std::nullopt, .matched_by = std::string(by_output), .from_cpu = from_cpu});
+}
+
+/// What the compiled operators leave for the next run.
+void compare_states(LayerComparison& result, const runtime::Session& chip,
+                    const PlainTensors& plain) {
+    const auto& graph = chip.graph();
+    const runtime::Registry& registry = runtime::Registry::of_process();
+    for (std::size_t op = 0; op < graph.operators.size(); ++op) {
+        if (registry.compiled_for(graph.operators[op]) == nullptr) continue;
+        std::size_t state = 0;
+        for (const model::TensorIndex index : graph.operators[op].inputs) {
+            if (index == model::absent_tensor) continue;
+            const auto& tensor = graph.tensors[static_cast<std::size_t>(index)];
+            if (!tensor.is_variable) continue;
+            const std::string name = fmt::format("op{}_state{}", op, state++);
+            const auto same = [&](const model::Tensor& other) {
+                return other.is_variable && other.name == tensor.name;
+            };
+            const auto found = std::ranges::find_if(plain.graph.tensors, same);
+            if (found == plain.graph.tensors.end()) continue;
+            const Bytes bytes =
+                plain.tensor(static_cast<model::TensorIndex>(found - plain.graph.tensors.begin()));
+            // Operators that ran one by one have kept none.
+            if (bytes.size() == chip.tensor(index).size())
+                compare_output(result, name, array_of(tensor, chip.tensor(index)),
+                               array_of(*found, bytes), false);
+        }
+    }
 }
 
 /// What the compiled operators hand to those on the CPU, then what the model gives.
@@ -163,6 +195,7 @@ void compare_outputs(LayerComparison& result, const runtime::Session& chip,
 void compare_with(LayerComparison& result, const runtime::Session& chip,
                   const PlainTensors& plain) {
     for (std::size_t i = 0; i < result.dump.layers.size(); ++i) compare_layer(result, i, plain);
+    compare_states(result, chip, plain);
     compare_outputs(result, chip, plain);
     const auto different = std::ranges::find_if_not(result.sets.tensors, &ComparedTensor::same);
     if (different != result.sets.tensors.end())

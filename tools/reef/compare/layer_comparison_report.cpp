@@ -85,32 +85,8 @@ const DumpedLayer* in_place_of(const LayerDump& dump, std::size_t op) {
     return found == dump.layers.end() ? nullptr : &*found;
 }
 
-void print_layer_that_differs(Console& console, const LayerComparison& result,
-                              const FirstDifference& first) {
-    const DumpedLayer& dumped = result.dump.layers[*result.origins[first.at].layer];
-    console.print("\nfirst layer that differs: {} {}\n  {}, matched by {}\n",
-                  result.sets.tensors[first.at].name, printable(dumped.plain_name),
-                  layer_text(dumped), result.origins[first.at].matched_by);
-    print_differences(console, dumped);
-    if (!first.layers_before.empty())
-        console.print("  before it, not compared: {}\n", fmt::join(first.layers_before, ", "));
-    for (const auto& op : first.operators)
-        console.print("  before it, no layer is {}\n", printable(op.name));
-}
-
-void print_outputs_that_differ(Console& console, const LayerComparison& result,
+void print_first_without_layer(Console& console, const LayerComparison& result,
                                const FirstDifference& first) {
-    if (first.only_cpu) {
-        console.print(
-            "\noutputs differ; what the chip gives is equal: the operators behind it on the "
-            "CPU make the difference\n");
-        return;
-    }
-    const bool any = result.origins.front().layer.has_value();
-    console.print(
-        "\noutputs differ; {}\n",
-        any ? "the layers that were compared are equal"
-            : "no layer was compared: is this the plain model that it was compiled from?");
     if (!first.operators.empty()) {
         const auto& op = first.operators.front();
         console.print("  the first operator without a layer, and the first that may be wrong: {}\n",
@@ -126,6 +102,36 @@ void print_outputs_that_differ(Console& console, const LayerComparison& result,
                       first.operators.empty() ? "" : " before it",
                       result.sets.tensors[*first.last_equal].name, layer_text(last));
     }
+}
+
+void print_layer_that_differs(Console& console, const LayerComparison& result,
+                              const FirstDifference& first) {
+    const DumpedLayer& dumped = result.dump.layers[*result.origins[first.at].layer];
+    console.print("\nfirst layer that differs: {} {}\n  {}, matched by {}\n",
+                  result.sets.tensors[first.at].name, printable(dumped.plain_name),
+                  layer_text(dumped), result.origins[first.at].matched_by);
+    print_differences(console, dumped);
+    if (!first.layers_before.empty())
+        console.print("  before it, not compared: {}\n", fmt::join(first.layers_before, ", "));
+    for (const auto& op : first.operators)
+        console.print("  before it, no layer is {}\n", printable(op.name));
+    if (!first.operators.empty()) print_first_without_layer(console, result, first);
+}
+
+void print_outputs_that_differ(Console& console, const LayerComparison& result,
+                               const FirstDifference& first) {
+    if (first.only_cpu) {
+        console.print(
+            "\noutputs differ; what the chip gives is equal: the operators behind it on the "
+            "CPU make the difference\n");
+        return;
+    }
+    const bool any = result.origins.front().layer.has_value();
+    console.print(
+        "\noutputs differ; {}\n",
+        any ? "the layers that were compared are equal"
+            : "no layer was compared: is this the plain model that it was compiled from?");
+    print_first_without_layer(console, result, first);
 }
 
 void print_table(Console& console, const TextTable& table) {

@@ -72,7 +72,7 @@ Status check_same_model(const model::Subgraph& plain, const model::Subgraph& the
         return all;
     };
     if (names(plain) == names(there)) return {};
-    return fail(Cause::bad_argument, "its inputs are not those of the plain model", {},
+    return fail(Cause::bad_input, "its inputs are not those of the plain model", {},
                 "compare with the same model as another compiler made it");
 }
 
@@ -92,7 +92,7 @@ Result<Against> compare_against(const model::Model& plain, const chip::Compilati
     out.here = REEF_TRY(figures_of(here.model, here_bytes, family, *driver));
     out.there = REEF_TRY(in_place(figures_of(other, file.size(), family, *driver), there));
     if (out.there.programs == 0)
-        return fail(Cause::bad_argument, fmt::format("it has no program for '{}'", family), there,
+        return fail(Cause::bad_input, fmt::format("it has no program for '{}'", family), there,
                     "give a compiled model");
     const Names on_cpu = given_on_cpu(other, *driver);
     for (const auto& op : here.operators) {

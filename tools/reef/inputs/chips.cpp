@@ -12,7 +12,7 @@ using runtime::Registry;
 
 Error not_compiled() {
     const std::string chips = chip_names();
-    return {.cause = Cause::bad_argument,
+    return {.cause = Cause::bad_input,
             .what = fmt::format("the model is not compiled: it has no program for the {}", chips),
             .place = {},
             .hint = fmt::format("give the file that the {} compiler wrote", chips)};

@@ -21,7 +21,7 @@ using runtime::is_compiled;
 [[nodiscard]] Error not_compiled();
 [[nodiscard]] Error no_part(std::string_view family, std::string_view verb);
 
-/// What the chip that the model is compiled for has for a verb. Errors: bad_argument for a plain
+/// What the chip that the model is compiled for has for a verb. Errors: bad_input for a plain
 /// model, unsupported for a chip without it.
 template <class Part>
 [[nodiscard]] Result<const Part*> part_for(const model::Model& compiled, std::string_view verb) {

@@ -21,4 +21,9 @@ Exit exit_for(Cause cause) {
     return Exit::failed;
 }
 
+Error of_file(Error error) {
+    if (error.cause == Cause::bad_argument) error.cause = Cause::bad_input;
+    return error;
+}
+
 }  // namespace reef::tool

@@ -34,7 +34,7 @@ Result<std::vector<std::byte>> chosen(std::vector<hw::AssembledStream> streams,
         return fail(Cause::bad_argument,
                     fmt::format("the text has {} streams: {}", streams.size(), names), {},
                     "choose one with --stream");
-    return fail(Cause::not_found, fmt::format("no stream '{}'", name), {},
+    return fail(Cause::bad_argument, fmt::format("no stream '{}'", name), {},
                 names.empty() ? "the text has none" : "there are " + names);
 }
 

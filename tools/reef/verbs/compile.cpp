@@ -64,7 +64,7 @@ Result<const chip::Compiler*> compiler_for(const std::string& target) {
         {}, fmt::format("targets are {}", fmt::join(families, ", ")));
 }
 
-/// Errors also: bad_argument for what a compiler made, whichever.
+/// Errors also: bad_input for what a compiler made, whichever.
 Result<model::Model> load_plain(const std::string& path) {
     auto model = REEF_TRY(model::load_tflite(path));
     const auto drivers = runtime::Registry::of_process().drivers();
@@ -73,7 +73,7 @@ Result<model::Model> load_plain(const std::string& path) {
             for (const auto* driver : drivers)
                 if (driver->is_compiled(graph.operators[i]))
                     return fail(
-                        Cause::bad_argument,
+                        Cause::bad_input,
                         fmt::format("the model is compiled already, for {}", driver->family()),
                         path + ": " + model::place_of(graph, i), "compile the plain one");
     return model;

@@ -82,9 +82,8 @@ Result<Exit> run_script(debug::Session& session, Console& console, std::string_v
         REEF_CHECK(console.flush());
         if (done) continue;
         // A command that is wrong is bad input of the verb, whose own command line was right.
-        Error error = std::move(done.error());
-        if (error.cause == Cause::bad_argument) error.cause = Cause::bad_input;
-        error = std::move(error).in(fmt::format("{} line {}: {}", name, number, printable(line)));
+        Error error = of_file(std::move(done.error()))
+                          .in(fmt::format("{} line {}: {}", name, number, printable(line)));
         if (!session.program_failed()) return std::unexpected(std::move(error));
         print_diagnostic("debug", error.message());
         end_of_script = Exit::failed;
@@ -120,11 +119,7 @@ Result<Exit> debug_verb(const DebugOptions& options, Console& console) {
                                   path == "-" ? "standard input" : path));
     }
     if (!options.out.empty() && end == Exit::ok) {
-        if (auto written = write_outputs(target, options.out); !written) {
-            Error error = std::move(written.error());
-            if (error.cause == Cause::bad_argument) error.cause = Cause::bad_input;
-            return std::unexpected(std::move(error));
-        }
+        REEF_CHECK(of_file(write_outputs(target, options.out)));
     }
     return end;
 }

@@ -33,7 +33,7 @@ Result<std::vector<chip::FilePart>> selected(std::vector<chip::FilePart> parts,
         std::vector<std::string> names;
         for (const auto& part : parts) names.push_back(part.name);
         return fail(
-            Cause::not_found, fmt::format("no part '{}'", name), {},
+            Cause::bad_argument, fmt::format("no part '{}'", name), {},
             names.empty() ? "the file has no parts" : "there are " + runtime::in_a_row(names));
     }
     if (!wanted.empty())

@@ -44,7 +44,7 @@ Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console)
                                         .source_name = options.source,
                                         .target_name = options.target});
     stages.end();
-    if (!result) return std::unexpected(std::move(result.error()));
+    if (!result) return std::unexpected(of_file(std::move(result.error())));
     const auto bytes = REEF_TRY(in_place(model::tflite_file(result->model), options.out));
     REEF_CHECK(write_output(options.out, bytes.view()));
     if (options.json) {

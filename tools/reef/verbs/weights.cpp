@@ -33,7 +33,7 @@ Result<std::unique_ptr<chip::Parameters>> open(const WeightsOptions& options) {
     auto plain = REEF_TRY(model::load_tflite(options.plain));
     const auto* reader = REEF_TRY(
         in_place(part_for<chip::ParameterReader>(compiled, "reef weights"), options.compiled));
-    return in_place(reader->open(std::move(plain), std::move(compiled)), options.compiled);
+    return in_place(of_file(reader->open(std::move(plain), std::move(compiled))), options.compiled);
 }
 
 Status check_output(const WeightsOptions& options) {
@@ -71,7 +71,7 @@ Result<Exit> set_verb(const WeightsOptions& options, Console& console) {
     const auto parameters = REEF_TRY(open(options));
     const SharedBytes file = REEF_TRY(read_file(options.from));
     const NamedArrays arrays = REEF_TRY(in_place(read_npz(file.view()), options.from));
-    REEF_CHECK(in_place(parameters->set(arrays), options.from));
+    REEF_CHECK(in_place(of_file(parameters->set(arrays)), options.from));
     const model::Model changed = REEF_TRY(parameters->model());
     const auto bytes = REEF_TRY(in_place(model::tflite_file(changed), options.out));
     REEF_CHECK(write_output(options.out, bytes.view()));
