@@ -67,11 +67,17 @@ struct LayerNumbers {
         return decode_stored(part, blob, {type, weights, biases, multipliers, zero_points});
     }
 
-    /// Each layer's tensors have as many elements as its share here.
+    /// Each layer's tensors are of the types that a layer has, and have as many elements as its
+    /// share here.
     Status check_tensors(const Model& plain, const ParameterPart& part) const {
         const auto layers = part.layers();
-        const auto check = [&](TensorIndex index, std::size_t all, const char* what) -> Status {
+        const auto check = [&](TensorIndex index, std::size_t all, const char* what,
+                               std::initializer_list<ElementType> types) -> Status {
             const Tensor& tensor = tensor_of(plain, index);
+            if (std::ranges::find(types, tensor.type) == types.end())
+                return fail(Cause::bad_input,
+                            fmt::format("{} of type {}", what, reef::name_of(tensor.type)),
+                            tensor.name, "take the plain model that was compiled");
             if (tensor.element_count() == static_cast<std::int64_t>(all / layers.size())) return {};
             return fail(Cause::bad_input,
                         fmt::format("{} of {} elements, where the compiled program has {}", what,
@@ -79,9 +85,10 @@ struct LayerNumbers {
                         tensor.name, "take the plain model that was compiled");
         };
         for (const LayerTensors& layer : layers) {
-            REEF_CHECK(check(layer.weights, weights.size(), "weights"));
+            REEF_CHECK(check(layer.weights, weights.size(), "weights",
+                             {ElementType::uint8, ElementType::int8}));
             if (layer.bias != model::absent_tensor && !biases.empty())
-                REEF_CHECK(check(layer.bias, biases.size(), "a bias"));
+                REEF_CHECK(check(layer.bias, biases.size(), "a bias", {ElementType::int32}));
         }
         return {};
     }
@@ -147,10 +154,11 @@ class PartReplacement {
 
     static Status check(const Array& array, const Tensor& tensor, ElementType type) {
         const bool same = std::ranges::equal(array.shape, tensor.shape);
-        if (array.type == type && same) return {};
+        const std::size_t bytes = static_cast<std::size_t>(tensor.element_count()) * *size_of(type);
+        if (array.type == type && same && array.data.size() == bytes) return {};
         return fail(Cause::bad_argument,
-                    fmt::format("an array {} {}, not {} {}", reef::name_of(array.type),
-                                fmt::join(array.shape, "x"), reef::name_of(type),
+                    fmt::format("an array {} {} of {} bytes, not {} {}", reef::name_of(array.type),
+                                fmt::join(array.shape, "x"), array.data.size(), reef::name_of(type),
                                 model::shape_text(tensor.shape)),
                     tensor.name, "reef weights get writes arrays of the right form");
     }

@@ -113,6 +113,43 @@ TEST(OwnWeights, PlainModelsWithOtherBiasesAreRefused) {
     EXPECT_GE(refused, 5U);
 }
 
+/// Of which one tensor is weights and bias at once, as damaged files have it.
+TEST(OwnWeights, BiasesOfOtherTypesAreRefused) {
+    std::size_t refused = 0;
+    for (const test::OwnModel& one : test::own_models())
+        for (std::size_t i = 0; i < one.plain.subgraphs.front().operators.size(); ++i) {
+            model::Model other = one.plain;
+            model::Operator& op = other.subgraphs.front().operators[i];
+            const bool layer = op.code.builtin == model::Op::conv_2d ||
+                               op.code.builtin == model::Op::depthwise_conv_2d;
+            if (!layer || op.inputs.size() < 3) continue;
+            auto& tensors = other.subgraphs.front().tensors;
+            const model::Tensor& bias = tensors[static_cast<std::size_t>(op.inputs[2])];
+            model::Tensor bytes = tensors[static_cast<std::size_t>(op.inputs[1])];
+            bytes.shape = bias.shape;
+            bytes.name = "bias of bytes";
+            tensors.push_back(bytes);
+            op.inputs[2] = static_cast<model::TensorIndex>(tensors.size() - 1);
+            const auto opened = CompiledParameters::open(other, one.compiled);
+            const auto got = opened ? opened->get() : std::unexpected(opened.error());
+            ASSERT_FALSE(got) << one.name;
+            ++refused;
+        }
+    EXPECT_GE(refused, 5U);
+}
+
+/// Bytes of an array are as many as its shape says.
+TEST(OwnWeights, ArraysOfOtherBytesThanTheirShapesAreRefused) {
+    const test::OwnModel& one = test::own_models().front();
+    auto opened = CompiledParameters::open(one.plain, one.compiled);
+    ASSERT_TRUE(opened) << opened.error().message();
+    auto arrays = opened->get().value();
+    for (auto& [name, array] : arrays) array.data.resize(array.data.size() + 4);
+    const auto set = opened->set(arrays);
+    ASSERT_FALSE(set);
+    EXPECT_EQ(set.error().cause, Cause::bad_argument);
+}
+
 /// Selections of channels would take gigabytes.
 TEST(OwnWeights, PlainModelsWithImpossiblyManyChannelsAreRefused) {
     model::Builder builder("blocks");
