@@ -183,7 +183,9 @@ Result<chip::RecordedRuns> TrafficRecorder::record(const std::string& device,
         return chip;
     };
     auto done = run_on(device, open, part, runs);
-    if (!done) done = std::unexpected(with_way_out(std::move(done.error())));
+    // A stick that leaves in the midst was there.
+    const bool nothing_there = recorder == nullptr || recorder->recording().text.empty();
+    if (!done && nothing_there) done = std::unexpected(with_way_out(std::move(done.error())));
     // What is wrong before there is a device is the model's matter, or the command's.
     if (recorder == nullptr) return std::unexpected(std::move(done.error()));
     return chip::RecordedRuns{std::make_unique<UsbTraffic>(recorder->recording()), std::move(done)};

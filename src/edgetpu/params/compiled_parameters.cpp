@@ -153,14 +153,16 @@ class PartReplacement {
     }
 
     static Status check(const Array& array, const Tensor& tensor, ElementType type) {
-        const bool same = std::ranges::equal(array.shape, tensor.shape);
         const std::size_t bytes = static_cast<std::size_t>(tensor.element_count()) * *size_of(type);
-        if (array.type == type && same && array.data.size() == bytes) return {};
-        return fail(Cause::bad_argument,
-                    fmt::format("an array {} {} of {} bytes, not {} {}", reef::name_of(array.type),
-                                fmt::join(array.shape, "x"), array.data.size(), reef::name_of(type),
-                                model::shape_text(tensor.shape)),
-                    tensor.name, "reef weights get writes arrays of the right form");
+        const bool same = array.type == type && std::ranges::equal(array.shape, tensor.shape);
+        if (same && array.data.size() == bytes) return {};
+        const std::string problem =
+            same ? fmt::format("an array of {} bytes, not {}", array.data.size(), bytes)
+                 : fmt::format("an array {} {}, not {} {}", reef::name_of(array.type),
+                               fmt::join(array.shape, "x"), reef::name_of(type),
+                               model::shape_text(tensor.shape));
+        return fail(Cause::bad_argument, problem, tensor.name,
+                    "reef weights get writes arrays of the right form");
     }
 
     Status take_weights(const LayerTensors& layer, std::span<std::byte> to) const {
