@@ -1,5 +1,5 @@
-// Sums of products of pairs of 16-bit numbers, and of fours of bytes. Include it per target, after
-// hwy/highway.h.
+// Sums of products of pairs of 16-bit numbers, of fours of bytes, and of small matrices of bytes.
+// Include it per target, after hwy/highway.h.
 #if defined(REEF_BASE_PAIR_PRODUCTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef REEF_BASE_PAIR_PRODUCTS_INL_H
 #undef REEF_BASE_PAIR_PRODUCTS_INL_H
@@ -34,7 +34,7 @@ HWY_INLINE V add_pair_products(D d, V16 a, V16 b, V sum) {
 }
 
 /// Whether add_quad_products() is one instruction: with VNNI, and in vectors of 256 bits with
-/// AVX-VNNI, which the target alone does not promise (has_byte_products()).
+/// AVX-VNNI, which the target alone does not promise (byte_products()).
 inline constexpr bool has_quad_products = HWY_TARGET == HWY_AVX3_DL;
 inline constexpr bool may_have_quad_products = has_quad_products || HWY_TARGET == HWY_AVX2;
 
@@ -52,7 +52,7 @@ HWY_INLINE V add_quad_products(D /*d*/, [[maybe_unused]] V a, [[maybe_unused]] V
 }
 
 /// The same of signed bytes on both sides: one instruction of ARM's with dotprod
-/// (has_byte_products()).
+/// (byte_products()).
 inline constexpr bool may_have_signed_quad_products = HWY_TARGET == HWY_NEON;
 
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
@@ -61,6 +61,21 @@ HWY_INLINE V add_signed_quad_products(D /*d*/, [[maybe_unused]] V a, [[maybe_unu
 #if HWY_TARGET == HWY_NEON
     // An extension of 8.2, which assemblers refuse on top of Highway's 8.0.
     asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+        : "+w"(sum.raw)
+        : "w"(a.raw), "w"(b.raw));
+#endif
+    return sum;
+}
+
+/// The 2 x 2 sums, row by row, of the products of the rows of `a` and the rows of `b`, each of
+/// which are two of eight signed bytes: of ARM's with i8mm.
+inline constexpr bool may_have_matrix_products = HWY_TARGET == HWY_NEON;
+
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V add_matrix_products(D /*d*/, [[maybe_unused]] V a, [[maybe_unused]] V b, V sum) {
+    static_assert(sizeof(D) > 0 && may_have_matrix_products);
+#if HWY_TARGET == HWY_NEON
+    asm(".arch armv8.2-a+crypto+dotprod+i8mm\n\tsmmla %0.4s, %1.16b, %2.16b"
         : "+w"(sum.raw)
         : "w"(a.raw), "w"(b.raw));
 #endif

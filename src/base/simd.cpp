@@ -1,5 +1,6 @@
 #include "base/simd.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -38,43 +39,52 @@ HWY_EXPORT(target_of_dispatch);
 namespace {
 
 /// Instructions that Highway 1.0 knows no target for.
-bool machine_has_byte_products() {
+ByteProducts byte_products_of_machine() {
 #if defined(__x86_64__)
     constexpr unsigned features = 7, second_part = 1, avx_vnni = 1U << 4;
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid_count(features, second_part, &a, &b, &c, &d) != 0 && (a & avx_vnni) != 0;
+    const bool has_dot =
+        __get_cpuid_count(features, second_part, &a, &b, &c, &d) != 0 && (a & avx_vnni) != 0;
+    return has_dot ? ByteProducts::dot : ByteProducts::none;
 #elif defined(__aarch64__) && defined(__linux__)
-    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return ByteProducts::none;
+    return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) == 0 ? ByteProducts::dot : ByteProducts::matrix;
 #else
-    return false;
+    return ByteProducts::none;
 #endif
 }
 
-/// The name of a target with sums of products of bytes beside it; none where they are part of the
-/// target, or there are none.
-std::string_view name_with_byte_products(std::int64_t target) {
-    if (target == HWY_AVX2) return "AVX2_VNNI";
-    if (target == HWY_NEON) return "NEON_DOTPROD";
+ByteProducts machine_byte_products() {
+    static const ByteProducts machine = byte_products_of_machine();
+    return machine;
+}
+
+/// The name of a target with such products; none where they are part of the target, or there are
+/// none beside it.
+std::string_view name_with(ByteProducts products, std::int64_t target) {
+    if (products == ByteProducts::none) return hwy::TargetName(target);
+    if (target == HWY_AVX2 && products == ByteProducts::dot) return "AVX2_VNNI";
+    if (target == HWY_NEON) return products == ByteProducts::dot ? "NEON_DOTPROD" : "NEON_I8MM";
     return {};
 }
 
-std::atomic<bool> byte_products_allowed = true;
+std::atomic<ByteProducts> most_byte_products = ByteProducts::matrix;
 
 void limit_targets(std::string_view name) {
-    const bool products = machine_has_byte_products();
     std::string choices;
     for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-        const std::string_view own = hwy::TargetName(target);
-        const std::string_view with = products ? name_with_byte_products(target) : "";
-        const bool is_with = name == with;
-        if (name == own || is_with) {
-            // Highway numbers better targets lower.
-            hwy::DisableTargets(target - 1);
-            byte_products_allowed = is_with;
-            return;
+        for (const ByteProducts products :
+             {ByteProducts::matrix, ByteProducts::dot, ByteProducts::none}) {
+            const std::string_view choice = name_with(products, target);
+            if (products > machine_byte_products() || choice.empty()) continue;
+            if (name == choice) {
+                // Highway numbers better targets lower.
+                hwy::DisableTargets(target - 1);
+                most_byte_products = products;
+                return;
+            }
+            choices += (choices.empty() ? "" : ", ") + std::string(choice);
         }
-        for (const std::string_view choice : {with, own})
-            if (!choice.empty()) choices += (choices.empty() ? "" : ", ") + std::string(choice);
     }
     log(LogLevel::warning,
         "REEF_SIMD=" + std::string(name) + " is ignored; this machine has " + choices);
@@ -90,20 +100,19 @@ void apply_simd_choice() {
     });
 }
 
-bool has_byte_products() {
-    static const bool machine = machine_has_byte_products();
-    return machine && byte_products_allowed &&
-           !name_with_byte_products(HWY_DYNAMIC_DISPATCH(target_of_dispatch)()).empty();
+ByteProducts byte_products() {
+    const ByteProducts most = std::min(machine_byte_products(), most_byte_products.load());
+    return name_with(most, HWY_DYNAMIC_DISPATCH(target_of_dispatch)()).empty() ? ByteProducts::none
+                                                                               : most;
 }
 
-void allow_byte_products(bool allowed) {
-    byte_products_allowed = allowed;
+void limit_byte_products(ByteProducts most) {
+    most_byte_products = most;
 }
 
 std::string_view simd_target_name() {
     apply_simd_choice();
-    const std::int64_t target = HWY_DYNAMIC_DISPATCH(target_of_dispatch)();
-    return has_byte_products() ? name_with_byte_products(target) : hwy::TargetName(target);
+    return name_with(byte_products(), HWY_DYNAMIC_DISPATCH(target_of_dispatch)());
 }
 
 }  // namespace reef

@@ -3,12 +3,13 @@
 //
 // The environment variable REEF_SIMD lowers the target that is dispatched to: SSE4, AVX2, AVX3
 // (AVX-512) or AVX3_DL (with VNNI) on x86, SCALAR or EMU128 for none of them (as the compiler has
-// it). Machines that have sums of products of bytes besides a target's instructions have another
-// name for both, AVX2_VNNI or NEON_DOTPROD, and the target's own name is without. It is read once,
-// before the first kernel is prepared. A name that is unknown, not compiled in or above what the
-// machine can do is reported through the log sink and changes nothing.
+// it). Machines that have sums of products of bytes besides a target's instructions have other
+// names for both, AVX2_VNNI or NEON_DOTPROD and NEON_I8MM, and the target's own name is without. It
+// is read once, before the first kernel is prepared. A name that is unknown, not compiled in or
+// above what the machine can do is reported through the log sink and changes nothing.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "base/vector_targets.h"
@@ -29,11 +30,20 @@ namespace reef {
 /// Applies REEF_SIMD. Cheap after the first call; thread-safe.
 void apply_simd_choice();
 
-/// Whether the target that is dispatched to is AVX2 on a machine with AVX-VNNI, or NEON on one with
-/// dotprod, and sums of products of bytes are to be used.
-[[nodiscard]] bool has_byte_products();
-/// False: as if the machine had none; true: as it is.
-void allow_byte_products(bool allowed);
+/// Instructions for sums of products of bytes that machines have besides a target's, the better the
+/// greater.
+enum class ByteProducts : std::uint8_t {
+    none,
+    dot,     ///< of four bytes to a lane: AVX-VNNI beside AVX2, dotprod beside NEON
+    matrix,  ///< of 2 x 8 bytes and 8 x 2: i8mm beside NEON, which has those of four then, too
+};
+inline constexpr ByteProducts every_byte_products[] = {ByteProducts::none, ByteProducts::dot,
+                                                       ByteProducts::matrix};
+
+/// Those to be used beside the target that is dispatched to.
+[[nodiscard]] ByteProducts byte_products();
+/// As if the machine had none better than `most`.
+void limit_byte_products(ByteProducts most);
 
 /// Of what is dispatched to: "AVX2", ...
 [[nodiscard]] std::string_view simd_target_name();

@@ -9,16 +9,14 @@
 #include <cmath>
 #include <random>
 
-#include "base/simd.h"
 #include "base/worker_pool.h"
 #include "cpu/fast/matrix_product.h"
 #include "cpu/prepare/arithmetic.h"
 #include "cpu/prepare/kernels.h"
 #include "cpu/run_kernel.h"
+#include "cpu/simd_targets.h"
 #include "reef/edgetpu/numerics.h"
 #include "reef/model/builder.h"
-// After simd.h:
-#include <hwy/targets.h>
 
 namespace reef::cpu {
 namespace {
@@ -258,25 +256,22 @@ void compare_kernels(const Case& c, const Arithmetic* arithmetic) {
     static WorkerPool two(2);
     const auto expected =
         run(model, input, {.kernels = KernelSet::reference, .arithmetic = arithmetic}, one);
-    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-        hwy::SetSupportedTargetsForTest(target);
+    test::on_every_target([&] {
         KernelChoice fast{.kernels = KernelSet::fast, .arithmetic = arithmetic};
-        EXPECT_EQ(run(model, input, fast, one), expected) << hwy::TargetName(target);
+        EXPECT_EQ(run(model, input, fast, one), expected);
         fast.threads = 2;
-        EXPECT_EQ(run(model, input, fast, two), expected)
-            << hwy::TargetName(target) << " with two threads";
-        hwy::SetSupportedTargetsForTest(0);
-    }
+        EXPECT_EQ(run(model, input, fast, two), expected) << "with two threads";
+    });
 }
 
 constexpr std::uint64_t cases = 500;
 
 // Otherwise the comparisons would leave out the kernels that users get.
 TEST(Convolution, TheTestedTargetsIncludeTheOneInUse) {
+    const std::string in_use(simd_target());
     bool found = false;
-    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets())
-        found = found || simd_target() == hwy::TargetName(target);
-    EXPECT_TRUE(found) << simd_target();
+    test::on_every_target([&] { found = found || simd_target() == in_use; });
+    EXPECT_TRUE(found) << in_use;
 }
 
 class FastConvolution : public testing::TestWithParam<const Arithmetic*> {};
@@ -326,8 +321,7 @@ TEST(Convolution, FewOutputsOfLongRowsArePackedInHardlyMoreThanTheirBytes) {
         c.weight_scales = {1};
         c.options = model::FullyConnectedOptions{};
         const model::Model model = build(c);
-        for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-            hwy::SetSupportedTargetsForTest(target);
+        test::on_every_target([&] {
             const auto kernel = prepare(model, {});
             ASSERT_TRUE(kernel) << kernel.error().message();
             const MatrixFunctions* functions = matrix_functions();
@@ -335,9 +329,8 @@ TEST(Convolution, FewOutputsOfLongRowsArePackedInHardlyMoreThanTheirBytes) {
                 functions != nullptr && functions->group == GroupOf::pairs ? 2 : 1;
             EXPECT_LE((*kernel)->packed_bytes(),
                       width * 9440 * static_cast<std::size_t>(outputs) * 11 / 10)
-                << outputs << " outputs, " << hwy::TargetName(target);
-            hwy::SetSupportedTargetsForTest(0);
-        }
+                << outputs << " outputs";
+        });
     }
 }
 

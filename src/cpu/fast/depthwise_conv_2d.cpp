@@ -1,4 +1,6 @@
 // DEPTHWISE_CONV_2D, row by row: runs of pixels inside the input, single pixels at its edges.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -142,7 +144,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
     }
 
     [[nodiscard]] std::string name() const override {
-        return std::string(Form::name) + " fast " + form_.functions.target;
+        return fmt::format("{} fast {}", Form::name, form_.functions.target);
     }
     [[nodiscard]] bool reads_input(std::size_t i) const override { return i == 0; }
     [[nodiscard]] std::size_t scratch_bytes() const override { return scratch_bytes_; }

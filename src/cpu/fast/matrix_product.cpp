@@ -13,7 +13,8 @@
 #include <hwy/highway.h>
 
 #include "cpu/fast/channel_blocks-inl.h"
-#include "cpu/fast/float_output-inl.h"
+#include "cpu/fast/matrix_output-inl.h"
+#include "cpu/fast/matrix_tile_i8mm-inl.h"
 #include "cpu/fast/pixel_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -66,6 +67,16 @@ struct SignedQuads {
     }
 };
 
+/// Whole rows and sums of rows are made of fours here, too: who multiplies matrices has them.
+struct SignedOctets : SignedQuads {
+    [[maybe_unused]] static constexpr GroupOf group = GroupOf::signed_octets;
+    /// 2 x 2 sums, of two rows and two channels.
+    template <class D, class V>
+    static HWY_INLINE V add_matrix(D d, V rows, V channels, V sums) {
+        return reef::HWY_NAMESPACE::add_matrix_products(d, rows, channels, sums);
+    }
+};
+
 /// Fewer bytes than a vector holds, zeros behind them. Without masks for bytes Highway would read
 /// the whole vector, beyond the end of the last row.
 template <class D>
@@ -84,44 +95,6 @@ HWY_INLINE hn::Vec<D> broadcast_group(D d, const std::byte* at) {
     std::int32_t group = 0;
     std::memcpy(&group, at, sizeof(group));
     return hn::Set(d, group);
-}
-
-template <std::size_t kLanes, Ties kTies, std::size_t kVectors>
-HWY_INLINE void store_sums(const SumVector<kLanes> (&sums)[kVectors],
-                           const std::int32_t* HWY_RESTRICT stage, const OutputStage& how,
-                           std::size_t valid, std::uint8_t* HWY_RESTRICT out) {
-    if constexpr (kVectors == 1)
-        store_bytes<kLanes>(output_bytes<kLanes, kTies>(sums[0], stage, how), valid, out);
-    else
-        store_bytes<2 * kLanes>(output_bytes<kLanes, kTies>(sums[0], sums[1], stage, how), valid,
-                                out);
-}
-
-/// TRANSPOSE_CONV alone rounds this way; hybrid operators do not round.
-template <std::size_t kLanes, std::size_t kVectors>
-HWY_NOINLINE void store_otherwise(SumVector<kLanes> (&sums)[kVectors], const PackedMatrix& matrix,
-                                  const ChannelBlock& block, const RowScale* scale,
-                                  std::uint8_t* out) {
-    if (scale != nullptr)
-        return store_as_floats<kLanes>(sums, matrix.float_output, block.first, block.valid, *scale,
-                                       reinterpret_cast<float*>(out));
-    store_sums<kLanes, Ties::away_from_zero>(sums, matrix.stage.rows.get() + block.stage,
-                                             matrix.stage, block.valid, out);
-}
-
-/// `scales`: of the rows, or null; `row` is one of them.
-template <std::size_t kLanes, std::size_t kVectors>
-HWY_INLINE void store_row(const SumVector<kLanes> (&sums)[kVectors], const PackedMatrix& matrix,
-                          const ChannelBlock& block, const RowScale* scales, std::size_t row,
-                          std::uint8_t* out) {
-    if (HWY_LIKELY(matrix.stage.ties == Ties::upwards))
-        return store_sums<kLanes, Ties::upwards>(sums, matrix.stage.rows.get() + block.stage,
-                                                 matrix.stage, block.valid, out);
-    // A copy: what a call can reach is no register.
-    SumVector<kLanes> reachable[kVectors];
-    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) reachable[v] = sums[v];
-    store_otherwise<kLanes>(reachable, matrix, block, scales == nullptr ? nullptr : scales + row,
-                            out);
 }
 
 /// kChains independent sums per row and channel hide the latency of the additions where few rows
@@ -160,7 +133,7 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
             hn::Load(d, weights + v * kLanes);
         weights += kVectors * kLanes;
         REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
-            const auto group = broadcast_group(d, rows + r * row_bytes + k * group_bytes);
+            const auto group = broadcast_group(d, rows + r * row_bytes + k * bytes_in(Form::group));
             REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) to[r][v] =
                 Form::add(d, group, factors[v], to[r][v]);
         }
@@ -180,25 +153,6 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
         store_row<kLanes>(sums[0][r], matrix, block, scales, r, out + r * out_stride);
     }
 }
-
-/// Where the product of some rows and a block goes.
-struct Target {
-    const PackedMatrix& matrix;
-    const ChannelBlock& block;
-    Rows rows;
-    std::uint8_t* out;
-    std::size_t out_stride;
-
-    [[nodiscard]] Target from(std::size_t row) const {
-        return {matrix,
-                block,
-                {rows.values + row * matrix.row_bytes(),
-                 rows.sums == nullptr ? nullptr : rows.sums + row,
-                 rows.scales == nullptr ? nullptr : rows.scales + row},
-                out + row * out_stride,
-                out_stride};
-    }
-};
 
 template <class Form, std::size_t kLanes, std::size_t kVectors, std::size_t kRows>
 HWY_NOINLINE void multiply_rows(const Target& to) {
@@ -297,7 +251,10 @@ void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::siz
         else
             multiply_block<Form, 8, 1>(to, count);
 #else
-        multiply_block<Form, 4, 2>(to, count);
+        if constexpr (Form::group == GroupOf::signed_octets)
+            multiply_octets<Form>(to, count);
+        else
+            multiply_block<Form, 4, 2>(to, count);
 #endif
     }
 }
@@ -380,12 +337,13 @@ Rows gather(const Convolution& c, const PackedMatrix& matrix, const std::byte* i
 template <class Form>
 const MatrixFunctions* functions_of() {
     // Only one target's name goes with a form.
-    static const MatrixFunctions functions{.target = simd_target_name().data(),
-                                           .group = Form::group,
-                                           .widest_block = widest_block,
-                                           .rows_at_once = most_rows,
-                                           .gather = gather<Form>,
-                                           .multiply = multiply<Form>};
+    static const MatrixFunctions functions{
+        .target = simd_target_name().data(),
+        .group = Form::group,
+        .widest_block = widest_block,
+        .rows_at_once = Form::group == GroupOf::signed_octets ? most_octet_rows : most_rows,
+        .gather = gather<Form>,
+        .multiply = multiply<Form>};
     return &functions;
 }
 
@@ -394,9 +352,11 @@ const MatrixFunctions* target_functions() {
         return functions_of<Quads>();
     } else {
         if constexpr (reef::HWY_NAMESPACE::may_have_quad_products)
-            if (has_byte_products()) return functions_of<Quads>();
+            if (byte_products() == ByteProducts::dot) return functions_of<Quads>();
+        if constexpr (reef::HWY_NAMESPACE::may_have_matrix_products)
+            if (byte_products() == ByteProducts::matrix) return functions_of<SignedOctets>();
         if constexpr (reef::HWY_NAMESPACE::may_have_signed_quad_products)
-            if (has_byte_products()) return functions_of<SignedQuads>();
+            if (byte_products() == ByteProducts::dot) return functions_of<SignedQuads>();
         return functions_of<Pairs>();
     }
 }
@@ -413,172 +373,6 @@ HWY_EXPORT(target_functions);
 
 const MatrixFunctions* matrix_functions() {
     return HWY_DYNAMIC_DISPATCH(target_functions)();
-}
-
-namespace {
-
-constexpr std::int32_t middle = 128;
-
-/// What is taken off weights of that type before they are packed.
-std::int32_t packed_zero(const Convolution& c, GroupOf group) {
-    if (group == GroupOf::pairs) return c.weight_zero;
-    return c.type == ElementType::uint8 ? middle : 0;
-}
-
-/// What activations have more in rows of bytes, where those are of the other sign.
-std::int32_t flipped(const Convolution& c, GroupOf group) {
-    if (group == GroupOf::quads) return c.type == ElementType::int8 ? middle : 0;
-    if (group == GroupOf::signed_quads) return c.type == ElementType::uint8 ? -middle : 0;
-    return 0;
-}
-
-/// A group of four int8, from `count` bytes of a row.
-std::uint32_t quad_of(const std::byte* from, std::size_t count, std::uint32_t flip) {
-    std::uint32_t group = 0;
-    std::memcpy(&group, from, count);
-    const std::uint32_t all = 0xFFFFFFFFU >> (8 * (group_bytes - count));
-    return group ^ (flip & all);
-}
-
-/// A group of two int16, from `count` weights of a row.
-template <typename T>
-std::uint32_t pair_of(const std::byte* from, std::size_t count, std::int32_t zero) {
-    const auto value = [&](std::size_t i) {
-        const auto weight = static_cast<T>(std::to_integer<std::uint8_t>(from[i]));
-        return static_cast<std::uint32_t>(static_cast<std::uint16_t>(weight - zero));
-    };
-    return count == 1 ? value(0) : value(0) | value(1) << 16;
-}
-
-/// Every row's groups where their lane has them; group(from, count) packs `count` values.
-template <typename Group>
-void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row,
-               std::size_t value_bytes, std::byte* weights, const Group& group) {
-    const std::size_t values = values_in(packed.group);
-    for (const ChannelBlock& block : packed.blocks) {
-        const bool whole = packed.has_whole_rows(block);
-        const std::size_t step = whole ? group_bytes : block.width * group_bytes;
-        for (std::size_t lane = 0; lane < block.width; ++lane) {
-            const std::size_t channel =
-                packed.group == GroupOf::floats ? lane : block.channel_of(lane);
-            if (channel >= block.valid) continue;
-            const std::byte* from =
-                c.weights.view().data() + (block.first + channel) * row * value_bytes;
-            std::byte* to = weights + block.weights;
-            to += whole ? channel * packed.row_bytes() : lane * group_bytes;
-            for (std::size_t k = 0; k < row; k += values, to += step) {
-                const std::uint32_t one = group(from + k * value_bytes, std::min(values, row - k));
-                std::memcpy(to, &one, group_bytes);
-            }
-        }
-    }
-}
-
-PackedBytes pack_weights(const Convolution& c, const PackedMatrix& packed, std::size_t row) {
-    const auto bytes = allocate_packed(packed.weights_bytes);
-    if (packed.group == GroupOf::floats) {
-        pack_rows(c, packed, row, sizeof(float), bytes.get(),
-                  [](const std::byte* from, std::size_t) {
-                      std::uint32_t one = 0;
-                      std::memcpy(&one, from, sizeof(one));
-                      return one;
-                  });
-    } else if (packed.group != GroupOf::pairs) {
-        // Less 128, a byte has its highest bit flipped.
-        const std::uint32_t flip = packed_zero(c, packed.group) == middle ? 0x80808080U : 0;
-        pack_rows(c, packed, row, 1, bytes.get(),
-                  [flip](const std::byte* from, std::size_t n) { return quad_of(from, n, flip); });
-    } else if (c.type == ElementType::int8) {
-        pack_rows(c, packed, row, 1, bytes.get(), [&c](const std::byte* from, std::size_t n) {
-            return pair_of<std::int8_t>(from, n, c.weight_zero);
-        });
-    } else {
-        pack_rows(c, packed, row, 1, bytes.get(), [&c](const std::byte* from, std::size_t n) {
-            return pair_of<std::uint8_t>(from, n, c.weight_zero);
-        });
-    }
-    return bytes;
-}
-
-template <typename T>
-std::int32_t sum_of(Bytes weights) {
-    std::uint32_t sum = 0;
-    for (const std::byte weight : weights)
-        sum += static_cast<std::uint32_t>(static_cast<T>(std::to_integer<std::uint8_t>(weight)));
-    return static_cast<std::int32_t>(sum);
-}
-
-/// Of the bias alone, in floats.
-void pack_float_stage(const Convolution& c, PackedMatrix& packed) {
-    packed.stage.rows = hwy::AllocateAligned<std::int32_t>(packed.stage.size);
-    std::fill_n(packed.stage.rows.get(), packed.stage.size, 0);
-    for (const ChannelBlock& block : packed.blocks)
-        std::memcpy(packed.stage.rows.get() + block.bias, &c.floats->bias[block.first],
-                    block.valid * sizeof(float));
-}
-
-}  // namespace
-
-PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest) {
-    PackedMatrix packed;
-    packed.group = group;
-    const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
-    const auto channels = static_cast<std::size_t>(c.out_channels);
-    packed.groups = (row + values_in(group) - 1) / values_in(group);
-    packed.blocks = cover_channels(channels, widest);
-    for (ChannelBlock& block : packed.blocks) {
-        block.weights = packed.weights_bytes;
-        packed.weights_bytes +=
-            packed.row_bytes() * (packed.has_whole_rows(block) ? block.valid : block.width);
-    }
-    if (group != GroupOf::floats && c.floats) {
-        place_empty_stage(packed.blocks, packed.stage);
-        return packed;
-    }
-    if (group != GroupOf::floats) {
-        packed.row_factor = packed_zero(c, group) - c.weight_zero;
-        packed.stage.size = place_output_stage(c, packed.blocks);
-        return packed;
-    }
-    packed.float_clamp = c.floats->clamp;
-    for (ChannelBlock& block : packed.blocks) {
-        block.bias = packed.stage.size;
-        packed.stage.size += block.width;
-    }
-    return packed;
-}
-
-/// Sums of (x + flip) * w, and the row factor times sums of x + flip, are to become sums of
-/// (x - input zero) * (w - weight zero): what they lack is in the bias.
-void pack_matrix(const Convolution& c, PackedMatrix& packed) {
-    const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
-    const std::int32_t taken_off = c.floats ? 0 : packed_zero(c, packed.group);
-    packed.weights =
-        share_packed(c.weights,
-                     {static_cast<std::int64_t>(packed.group), static_cast<std::int64_t>(c.type),
-                      static_cast<std::int64_t>(packed.blocks.front().width),
-                      static_cast<std::int64_t>(packed.blocks.front().vectors), c.out_channels,
-                      static_cast<std::int64_t>(row), taken_off},
-                     [&] { return pack_weights(c, packed, row); });
-    if (packed.group == GroupOf::floats) return pack_float_stage(c, packed);
-    if (c.floats) {
-        for (std::size_t channel = 0; channel < c.floats->bias.size(); ++channel)
-            packed.float_output.weight_sums[channel] =
-                sum_of<std::int8_t>(c.weights.view().subspan(channel * row, row));
-        return;
-    }
-    const auto zero = static_cast<std::uint32_t>(c.input_zero + flipped(c, packed.group));
-    const auto bias_of_channel = [&](const ChannelBlock&, std::size_t channel) {
-        const Bytes weights = c.weights.view().subspan(channel * row, row);
-        const std::int32_t sum = c.type == ElementType::int8 ? sum_of<std::int8_t>(weights)
-                                                             : sum_of<std::uint8_t>(weights);
-        const auto less_zero =
-            static_cast<std::uint32_t>(sum) -
-            static_cast<std::uint32_t>(row) * static_cast<std::uint32_t>(c.weight_zero);
-        return static_cast<std::int32_t>(static_cast<std::uint32_t>(c.bias[channel]) -
-                                         zero * less_zero);
-    };
-    pack_output_stage(c, bias_of_channel, packed.blocks, packed.stage);
 }
 
 }  // namespace reef::cpu

@@ -2,7 +2,7 @@
 //
 // Products are taken in groups of 4 bytes. Of 8-bit values these are fours where the machine has an
 // instruction for them, else pairs of activations and weights widened to int16; of float32 they are
-// single ones.
+// single ones. Where the machine multiplies small matrices of bytes, groups are of 8.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,25 @@
 
 namespace reef::cpu {
 
-inline constexpr std::size_t group_bytes = 4;
-
 enum class GroupOf : std::uint8_t {
     pairs,  ///< int16: activations as they are, weights less their zero point
     /// uint8 activations (int8 with the sign bit flipped), int8 weights (uint8 less 128): a weight
     /// zero point other than that 128 is left to the rows' sums.
     quads,
-    signed_quads,  ///< int8 activations (uint8 with the sign bit flipped), weights as in quads
+    signed_quads,   ///< int8 activations (uint8 with the sign bit flipped), weights as in quads
+    signed_octets,  ///< the same values, of which a row has a multiple of eight
     floats,
 };
 [[nodiscard]] constexpr std::size_t values_in(GroupOf group) {
     if (group == GroupOf::floats) return 1;
+    if (group == GroupOf::signed_octets) return 8;
     return group == GroupOf::pairs ? 2 : 4;
+}
+[[nodiscard]] constexpr std::size_t bytes_in(GroupOf group) {
+    return group == GroupOf::signed_octets ? 8 : 4;
+}
+[[nodiscard]] constexpr bool is_signed(GroupOf group) {
+    return group == GroupOf::signed_quads || group == GroupOf::signed_octets;
 }
 
 /// Weights per block of output channels: for each group of depths the group of every lane, or whole
@@ -47,7 +53,7 @@ struct PackedMatrix {
     Limits<float> float_clamp{};  ///< of floats
     FloatOutput float_output;     ///< of sums of bytes that become float32
 
-    [[nodiscard]] std::size_t row_bytes() const { return groups * group_bytes; }
+    [[nodiscard]] std::size_t row_bytes() const { return groups * bytes_in(group); }
     /// Long rows of fewer channels than the narrowest block has lanes, most of which would hold
     /// nothing. Short ones take less time in lanes than sums over lanes do.
     [[nodiscard]] bool has_whole_rows(const ChannelBlock& block) const {

@@ -1,0 +1,166 @@
+// The instructions for sums of products of bytes against such sums lane by lane.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <random>
+#include <span>
+
+#include "base/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/byte_products_test.cpp"
+#include <hwy/foreach_target.h>
+// After it, once per target:
+#include <hwy/highway.h>
+
+#include "base/pair_products-inl.h"
+#include "cpu/simd_targets.h"
+
+#ifndef REEF_BYTE_PRODUCTS_TEST
+#define REEF_BYTE_PRODUCTS_TEST
+namespace reef {
+
+/// As many as vectors of the target have, at most.
+struct Products {
+    std::array<std::uint8_t, 64> a{};
+    std::array<std::uint8_t, 64> b{};
+    std::array<std::int32_t, 16> sums{};
+};
+
+}  // namespace reef
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace reef::HWY_NAMESPACE {
+#if HWY_TARGET == HWY_SCALAR
+
+constexpr bool may_have_signed_quad_products = false;
+std::size_t add_quads(Products&) {
+    return 0;
+}
+std::size_t add_matrices(Products&) {
+    return 0;
+}
+
+#else
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+/// add(d, a, b, sums) on one vector; returns its lanes.
+template <class Add>
+[[maybe_unused]] std::size_t with_vectors(Products& p, const Add& add) {
+    const hn::ScalableTag<std::int32_t> d;
+    const hn::Repartition<std::uint8_t, decltype(d)> d8;
+    const auto a = hn::BitCast(d, hn::LoadU(d8, p.a.data()));
+    const auto b = hn::BitCast(d, hn::LoadU(d8, p.b.data()));
+    hn::StoreU(add(d, a, b, hn::LoadU(d, p.sums.data())), d, p.sums.data());
+    return hn::Lanes(d);
+}
+
+}  // namespace
+
+/// Adds the products of fours to `p`, and returns the lanes; 0 without such an instruction.
+std::size_t add_quads([[maybe_unused]] Products& p) {
+    if constexpr (may_have_signed_quad_products) {
+        if (byte_products() != ByteProducts::none)
+            return with_vectors(p, [](auto d, auto a, auto b, auto sums) HWY_ATTR {
+                return add_signed_quad_products(d, a, b, sums);
+            });
+    }
+    if constexpr (may_have_quad_products) {
+        if (has_quad_products || byte_products() != ByteProducts::none)
+            return with_vectors(p, [](auto d, auto a, auto b, auto sums)
+                                       HWY_ATTR { return add_quad_products(d, a, b, sums); });
+    }
+    return 0;
+}
+
+/// The same of 2 x 8 and 8 x 2.
+std::size_t add_matrices([[maybe_unused]] Products& p) {
+    if constexpr (may_have_matrix_products) {
+        if (byte_products() == ByteProducts::matrix)
+            return with_vectors(p, [](auto d, auto a, auto b, auto sums)
+                                       HWY_ATTR { return add_matrix_products(d, a, b, sums); });
+    }
+    return 0;
+}
+
+#endif
+
+/// Whether the bytes of `a` are signed in it.
+bool has_signed_quads() {
+    return may_have_signed_quad_products;
+}
+
+}  // namespace reef::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reef {
+namespace {
+
+HWY_EXPORT(add_quads);
+HWY_EXPORT(has_signed_quads);
+HWY_EXPORT(add_matrices);
+
+/// Half of them of extremes, and sums that go around.
+Products random_products(std::mt19937& random, int round) {
+    constexpr std::array<std::uint8_t, 4> ends{0x80, 0x7F, 0xFF, 0};
+    Products p;
+    const auto byte = [&] {
+        return round % 2 == 0 ? static_cast<std::uint8_t>(random()) : ends[random() % 4];
+    };
+    for (std::uint8_t& value : p.a) value = byte();
+    for (std::uint8_t& value : p.b) value = byte();
+    for (std::int32_t& sum : p.sums) sum = static_cast<std::int32_t>(random());
+    if (round % 3 == 0) p.sums.fill(round % 6 == 0 ? INT32_MAX : INT32_MIN);
+    return p;
+}
+
+std::int32_t plus_products(std::int32_t sum, std::span<const std::uint8_t> a, bool a_is_signed,
+                           std::span<const std::uint8_t> b) {
+    auto total = static_cast<std::uint32_t>(sum);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const int left = a_is_signed ? static_cast<std::int8_t>(a[i]) : a[i];
+        total += static_cast<std::uint32_t>(left * static_cast<std::int8_t>(b[i]));
+    }
+    return static_cast<std::int32_t>(total);
+}
+
+constexpr int rounds = 1000;
+
+TEST(VectorisedByteProducts, OfFoursAreTheirSums) {
+    std::mt19937 random(1);
+    test::on_every_target([&] {
+        for (int round = 0; round < rounds; ++round) {
+            const Products p = random_products(random, round);
+            Products sums = p;
+            const std::size_t lanes = HWY_DYNAMIC_DISPATCH(add_quads)(sums);
+            const bool is_signed = HWY_DYNAMIC_DISPATCH(has_signed_quads)();
+            for (std::size_t lane = 0; lane < lanes; ++lane)
+                ASSERT_EQ(sums.sums[lane],
+                          plus_products(p.sums[lane], std::span(p.a).subspan(4 * lane, 4),
+                                        is_signed, std::span(p.b).subspan(4 * lane, 4)));
+        }
+    });
+}
+
+TEST(VectorisedByteProducts, OfMatricesAreTheirSums) {
+    std::mt19937 random(2);
+    test::on_every_target([&] {
+        for (int round = 0; round < rounds; ++round) {
+            const Products p = random_products(random, round);
+            Products sums = p;
+            const std::size_t lanes = HWY_DYNAMIC_DISPATCH(add_matrices)(sums);
+            for (std::size_t lane = 0; lane < lanes; ++lane)
+                ASSERT_EQ(sums.sums[lane],
+                          plus_products(p.sums[lane], std::span(p.a).subspan(lane / 2 * 8, 8), true,
+                                        std::span(p.b).subspan(lane % 2 * 8, 8)));
+        }
+    });
+}
+
+}  // namespace
+}  // namespace reef
+#endif
