@@ -1,4 +1,4 @@
-// Where a matrix product stores its sums (matrix_product.h). Include it per target, after
+// Where a matrix product stores its sums (packed_matrix.h). Include it per target, after
 // hwy/highway.h.
 #if defined(REEF_CPU_FAST_MATRIX_OUTPUT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef REEF_CPU_FAST_MATRIX_OUTPUT_INL_H
@@ -11,7 +11,7 @@
 
 #include "cpu/fast/channel_blocks-inl.h"
 #include "cpu/fast/float_output-inl.h"
-#include "cpu/fast/matrix_product.h"
+#include "cpu/fast/packed_matrix.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {

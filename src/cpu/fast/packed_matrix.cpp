@@ -1,10 +1,9 @@
-// The weights of a matrix product and what its sums start from, laid out as its tiles read them.
+#include "cpu/fast/packed_matrix.h"
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <type_traits>
-
-#include "cpu/fast/matrix_product.h"
 
 namespace reef::cpu {
 namespace {

@@ -1,0 +1,86 @@
+// A constant matrix as the tiles of a product read it, and the rows that it is multiplied by.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpu/fast/channel_blocks.h"
+#include "cpu/fast/float_output.h"
+#include "cpu/fast/shared_packing.h"
+#include "cpu/prepare/convolution.h"
+
+namespace reef::cpu {
+
+enum class GroupOf : std::uint8_t {
+    pairs,  ///< int16: activations as they are, weights less their zero point
+    /// uint8 activations (int8 with the sign bit flipped), int8 weights (uint8 less 128): a weight
+    /// zero point other than that 128 is left to the rows' sums.
+    quads,
+    signed_quads,   ///< int8 activations (uint8 with the sign bit flipped), weights as in quads
+    signed_octets,  ///< the same values, of which a row has a multiple of eight
+    floats,
+};
+[[nodiscard]] constexpr std::size_t values_in(GroupOf group) {
+    if (group == GroupOf::floats) return 1;
+    if (group == GroupOf::signed_octets) return 8;
+    return group == GroupOf::pairs ? 2 : 4;
+}
+[[nodiscard]] constexpr std::size_t bytes_in(GroupOf group) {
+    return group == GroupOf::signed_octets ? 8 : 4;
+}
+[[nodiscard]] constexpr bool is_signed(GroupOf group) {
+    return group == GroupOf::signed_quads || group == GroupOf::signed_octets;
+}
+
+/// Weights per block of output channels: for each group of depths the group of every lane, or whole
+/// rows, one channel's behind the other's. Lanes of floats are in the order of channels, and their
+/// stage has nothing but the bias.
+struct PackedMatrix {
+    GroupOf group = GroupOf::pairs;
+    std::size_t groups = 0;  ///< of a row
+    std::vector<ChannelBlock> blocks;
+    PackedBytes weights;  ///< blocks' offsets are in bytes
+    std::size_t weights_bytes = 0;
+    /// Every sum wants so many times the sum of its row's values besides.
+    std::int32_t row_factor = 0;
+    OutputStage stage;
+    Limits<float> float_clamp{};  ///< of floats
+    FloatOutput float_output;     ///< of sums of bytes that become float32
+
+    [[nodiscard]] std::size_t row_bytes() const { return groups * bytes_in(group); }
+    /// Long rows of fewer channels than the narrowest block has lanes, most of which would hold
+    /// nothing. Short ones take less time in lanes than sums over lanes do.
+    [[nodiscard]] bool has_whole_rows(const ChannelBlock& block) const {
+        constexpr std::size_t narrowest = 8, long_row = 512;
+        return block.valid < narrowest && groups * values_in(group) >= long_row;
+    }
+    /// How many products take as long as a row: those of all lanes, and what is measured of
+    /// gathering a row and of starting and rounding a sum.
+    [[nodiscard]] std::size_t products_per_row() const {
+        constexpr std::size_t of_a_row = 640, of_a_sum = 48;
+        std::size_t lanes = 0;
+        for (const ChannelBlock& block : blocks) lanes += block.width;
+        return of_a_row + lanes * (groups * values_in(group) + of_a_sum);
+    }
+    [[nodiscard]] std::size_t packed_bytes() const {
+        return weights_bytes + stage.size * sizeof(std::int32_t) + float_output.bytes();
+    }
+};
+
+/// Rows are activations without their zero point subtracted; it is in the bias instead. The row of
+/// a pixel is its taps in order, each with `depth` values, and values of any kind up to the end of
+/// its last group.
+struct Rows {
+    const std::byte* values = nullptr;
+    std::int32_t* sums =
+        nullptr;  ///< the row factor times those of each row's values, where it is not 0
+    const RowScale* scales = nullptr;  ///< of each row, where there is a float output
+};
+
+/// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it. Of the float output
+/// of a hybrid convolution it fills the sums of weights.
+[[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest);
+void pack_matrix(const Convolution& c, PackedMatrix& packed);
+
+}  // namespace reef::cpu
