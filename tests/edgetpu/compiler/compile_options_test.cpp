@@ -195,6 +195,40 @@ TEST(Compile, ProductsThatDoNotFitAtOnceAreComputedInRows) {
     EXPECT_EQ(done.on_chip, 2U);
 }
 
+/// Three layers of 2048 x 2048: what the chip does not hold comes with every inference.
+TEST(Compile, StreamsWhatIsBeyondTheChipsMemory) {
+    constexpr std::int32_t units = 2048;
+    std::mt19937 random(8);
+    model::Builder builder("large");
+    const auto numbers = model::per_tensor(0.05F, 3);
+    auto at = builder.input("in", ElementType::int8, {1, units}, numbers);
+    for (int layer = 0; layer < 3; ++layer) {
+        std::vector<std::uint8_t> weights(std::size_t{units} * units);
+        for (auto& weight : weights) weight = static_cast<std::uint8_t>(random() % 255 + 129);
+        const std::vector<std::int32_t> biases(units, 40 * layer);
+        const auto name = [layer](const char* what) { return fmt::format("{}{}", what, layer); };
+        const auto w = builder.constant<std::uint8_t>(name("w"), ElementType::int8, {units, units},
+                                                      weights, model::per_tensor(0.001F, 0));
+        const auto b = builder.constant<std::int32_t>(name("b"), ElementType::int32, {units},
+                                                      biases, model::per_tensor(0.05F * 0.001F, 0));
+        const auto out = builder.tensor(name("t"), ElementType::int8, {1, units}, numbers);
+        builder.add(model::Op::fully_connected, {at, w, b}, {out}, model::FullyConnectedOptions{});
+        at = out;
+    }
+    builder.output(at);
+    const auto plain = builder.finish().value();
+    const test::Outcome done = test::outcome_of(plain);
+    EXPECT_EQ(done.problem, "");
+    EXPECT_EQ(done.on_chip, 3U);
+    const auto compiled = edgetpu::compile(plain, {});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    std::size_t bytes = 0;
+    const auto packages = edgetpu::packages_of(compiled->model).value();
+    for (const auto& op : packages)
+        for (const auto& executable : op.package.executables) bytes += executable.parameters.size();
+    EXPECT_GT(bytes, std::size_t{3} * units * units);
+}
+
 /// Images of 640 x 640 in bands, products in rows, inputs in several pieces.
 TEST(Compile, TakesWhatTheVendorTakesOfAnImageOf640) {
     REEF_SHARED_OR_SKIP(shared);

@@ -78,6 +78,16 @@ Status check_output_file(const std::string& path, const std::vector<std::string>
     return check_folder_of(path);
 }
 
+Status check_apart(const std::string& path, const std::string& other) {
+    if (path.empty() || path == "-" || other.empty() || other == "-") return {};
+    std::error_code ignored;
+    const bool same = same_file(path, other) ||
+                      fs::weakly_canonical(path, ignored) == fs::weakly_canonical(other, ignored);
+    if (!same) return {};
+    return fail(Cause::bad_argument, "two outputs would be written to it", path,
+                "name another file for one of them");
+}
+
 Status check_apart_from_json(const std::string& path, bool json) {
     if (!json || path != "-") return {};
     return fail(Cause::bad_argument, "standard output cannot hold the file and JSON", {},

@@ -18,6 +18,10 @@ namespace reef::tool {
 [[nodiscard]] Status check_output_file(const std::string& path,
                                        const std::vector<std::string>& inputs);
 
+/// Refuses two outputs of a verb that are one file, whether it is there yet or not; "-" and "" are
+/// none. Errors: bad_argument.
+[[nodiscard]] Status check_apart(const std::string& path, const std::string& other);
+
 /// Refuses a file on standard output when JSON is to be printed there. Errors: bad_argument.
 [[nodiscard]] Status check_apart_from_json(const std::string& path, bool json);
 

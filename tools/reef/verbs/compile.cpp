@@ -343,8 +343,8 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     }
     REEF_CHECK(check_output_file(options.out, {options.models.front(), options.against}));
     REEF_CHECK(check_apart_from_json(options.out, options.json));
-    REEF_CHECK(
-        check_output_file(options.report, {options.models.front(), options.against, options.out}));
+    REEF_CHECK(check_output_file(options.report, {options.models.front(), options.against}));
+    REEF_CHECK(check_apart(options.report, options.out));
     // Its name says its form: known before the work.
     if (!options.report.empty())
         REEF_CHECK(compile_report(Json{{"operators", Json::array()}}, options.report));
