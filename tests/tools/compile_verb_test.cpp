@@ -299,6 +299,11 @@ TEST_F(CompileVerbTest, CommandOfTheVendorsFormWritesModelAndLog) {
     const auto refused = test::run_process({REEF_EDGETPU_COMPILER, "-n", "2", plain, plain});
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_THAT(refused.err, HasSubstr("one model is divided into segments"));
+    const auto stem = std::filesystem::path(plain).stem().string();
+    const auto other = file("other");
+    std::filesystem::create_directories(other + "/" + stem + "_edgetpu.log");
+    EXPECT_EQ(test::run_process({REEF_EDGETPU_COMPILER, "-o", other, plain}).exit_code, 1);
+    EXPECT_FALSE(std::filesystem::exists(other + "/" + stem + "_edgetpu.tflite"));
     EXPECT_EQ(test::run_process({REEF_EDGETPU_COMPILER}).exit_code, 2);
     EXPECT_EQ(test::run_process({REEF_EDGETPU_COMPILER, "--bogus", plain}).exit_code, 2);
     EXPECT_EQ(test::run_process({REEF_EDGETPU_COMPILER, "--help"}).exit_code, 0);

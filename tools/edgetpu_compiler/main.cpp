@@ -94,11 +94,28 @@ struct Job {
     std::chrono::steady_clock::time_point begin;
 };
 
+Names names_of(const std::string& stem, const Options& options) {
+    const auto folder = std::filesystem::path(options.folder);
+    return {(folder / (stem + "_edgetpu.tflite")).string(),
+            (folder / (stem + "_edgetpu.log")).string()};
+}
+
+/// Before anything is written: of a model without its log, or of half a pipeline, nobody has use.
+Status expect_no_folders(const std::vector<std::string>& stems, const Options& options) {
+    std::error_code unknown;
+    for (const std::string& stem : stems) {
+        const Names names = names_of(stem, options);
+        for (const std::string& name : {names.model, names.log})
+            if (std::filesystem::is_directory(name, unknown))
+                return fail(Cause::io_failed, "is a folder, not a file", name,
+                            "remove it, or name another folder with -o");
+    }
+    return {};
+}
+
 Status write(const Job& job, const Options& options) {
     const auto bytes = REEF_TRY(model::tflite_file(job.compiled.model));
-    const auto folder = std::filesystem::path(options.folder);
-    const Names names{(folder / (job.stem + "_edgetpu.tflite")).string(),
-                      (folder / (job.stem + "_edgetpu.log")).string()};
+    const Names names = names_of(job.stem, options);
     std::error_code unknown;
     const auto size = std::filesystem::file_size(job.path, unknown);
     const std::string summary =
@@ -135,6 +152,9 @@ Status compile_segments(const Options& options) {
                         REEF_TRY(in_place(edgetpu::compile(part, options.settings()), path)),
                         begin});
     }
+    std::vector<std::string> stems;
+    for (const Job& job : jobs) stems.push_back(job.stem);
+    REEF_CHECK(expect_no_folders(stems, options));
     for (const Job& job : jobs) REEF_CHECK(write(job, options));
     return {};
 }
@@ -143,6 +163,9 @@ Status compile_segments(const Options& options) {
 Status compile(const Options& options) {
     if (options.segments > 1) return compile_segments(options);
     const auto begin = std::chrono::steady_clock::now();
+    std::vector<std::string> stems;
+    for (const auto& path : options.models) stems.push_back(stem_of(path));
+    REEF_CHECK(expect_no_folders(stems, options));
     std::vector<model::Model> models;
     for (const auto& path : options.models) models.push_back(REEF_TRY(model::load_tflite(path)));
     if (models.size() == 1)
