@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace reef::model {
@@ -72,11 +76,11 @@ struct Uses {
     bool outside = false;
 };
 
-std::vector<Uses> uses_of(const Subgraph& graph, OperatorRange range) {
+std::vector<Uses> uses_of(const Subgraph& graph, const std::vector<std::size_t>& operators) {
     std::vector<Uses> uses(graph.tensors.size());
     for (std::size_t o = 0; o < graph.operators.size(); ++o) {
-        const bool inside = o >= range.first && o - range.first < range.count;
-        const bool behind = o >= range.first + range.count;
+        const bool inside = std::ranges::binary_search(operators, o);
+        const bool behind = o > operators.back();
         for (const TensorIndex i : graph.operators[o].inputs) {
             if (i == absent_tensor) continue;
             Uses& use = uses[static_cast<std::size_t>(i)];
@@ -94,6 +98,38 @@ std::vector<Uses> uses_of(const Subgraph& graph, OperatorRange range) {
     return uses;
 }
 
+bool holds(const std::vector<TensorIndex>& list, TensorIndex index) {
+    return std::ranges::find(list, index) != list.end();
+}
+
+Status check_divisible(const Model& model) {
+    if (model.subgraphs.size() == 1) return {};
+    return fail(Cause::unsupported, "a model with several subgraphs is not divided");
+}
+
+Status check_states(const Subgraph& graph, const std::vector<Uses>& uses) {
+    for (std::size_t t = 0; t < uses.size(); ++t)
+        if (graph.tensors[t].is_variable && uses[t].outside && (uses[t].read || uses[t].written))
+            return fail(Cause::unsupported, "operators of two parts use the same state",
+                        place_of_tensor(graph, static_cast<TensorIndex>(t)));
+    return {};
+}
+
+Model only(const Model& model, const std::vector<std::size_t>& operators, PartEnds ends) {
+    Model part = model;
+    part.signatures.clear();
+    part.metadata.clear();
+    part.metadata_buffer.clear();
+    Subgraph& graph = part.subgraphs.front();
+    graph.operators.clear();
+    for (const std::size_t o : operators)
+        graph.operators.push_back(model.subgraphs.front().operators[o]);
+    graph.inputs = std::move(ends.inputs);
+    graph.outputs = std::move(ends.outputs);
+    prune(part);
+    return part;
+}
+
 }  // namespace
 
 void prune(Model& model) {
@@ -109,44 +145,99 @@ void prune(Model& model) {
 }
 
 Result<Model> part_of(const Model& model, OperatorRange range) {
-    if (model.subgraphs.size() != 1)
-        return fail(Cause::unsupported, "a model with several subgraphs is not divided");
+    REEF_CHECK(check_divisible(model));
     const Subgraph& whole = model.subgraphs.front();
     const std::size_t all = whole.operators.size();
     if (range.count == 0 || range.first >= all || range.count > all - range.first)
         return fail(Cause::bad_argument, fmt::format("the model has no operators {} to {}",
                                                      range.first, range.first + range.count));
-    const auto uses = uses_of(whole, range);
-    Model part = model;
-    part.signatures.clear();
-    part.metadata.clear();
-    part.metadata_buffer.clear();
-    Subgraph& graph = part.subgraphs.front();
-    const auto begin = whole.operators.begin() + static_cast<std::ptrdiff_t>(range.first);
-    graph.operators.assign(begin, begin + static_cast<std::ptrdiff_t>(range.count));
+    std::vector<std::size_t> operators(range.count);
+    std::iota(operators.begin(), operators.end(), range.first);
+    const auto uses = uses_of(whole, operators);
+    REEF_CHECK(check_states(whole, uses));
+    PartEnds ends{whole.inputs, whole.outputs};
     const auto use_of = [&](TensorIndex i) { return uses[static_cast<std::size_t>(i)]; };
-    std::erase_if(graph.inputs, [&](TensorIndex i) { return !use_of(i).read; });
-    std::erase_if(graph.outputs, [&](TensorIndex i) { return !use_of(i).written; });
+    std::erase_if(ends.inputs, [&](TensorIndex i) { return !use_of(i).read; });
+    std::erase_if(ends.outputs, [&](TensorIndex i) { return !use_of(i).written; });
     for (std::size_t t = 0; t < uses.size(); ++t) {
         const Tensor& tensor = whole.tensors[t];
+        if (tensor.is_variable) continue;
         const auto index = static_cast<TensorIndex>(t);
-        const bool used = uses[t].read || uses[t].written;
-        if (tensor.is_variable) {
-            if (used && uses[t].outside)
-                return fail(Cause::unsupported, "operators of two parts use the same state",
-                            place_of_tensor(whole, index));
-            continue;
-        }
-        const auto lists = [index](const std::vector<TensorIndex>& list) {
-            return std::ranges::find(list, index) != list.end();
-        };
         const bool computed = model.constant(tensor).empty() && !uses[t].written;
-        if (uses[t].read && computed && !lists(graph.inputs)) graph.inputs.push_back(index);
-        if (uses[t].written && uses[t].read_behind && !lists(graph.outputs))
-            graph.outputs.push_back(index);
+        if (uses[t].read && computed && !holds(ends.inputs, index)) ends.inputs.push_back(index);
+        if (uses[t].written && uses[t].read_behind && !holds(ends.outputs, index))
+            ends.outputs.push_back(index);
     }
-    prune(part);
-    return part;
+    return only(model, operators, ends);
+}
+
+std::optional<PartEnds> ends_in(const Model& whole, const Model& part) {
+    if (whole.subgraphs.size() != 1 || part.subgraphs.empty()) return std::nullopt;
+    const Subgraph& graph = whole.subgraphs.front();
+    std::map<std::string_view, TensorIndex> by_name;
+    for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+        const auto [known, fresh] =
+            by_name.try_emplace(graph.tensors[t].name, static_cast<TensorIndex>(t));
+        if (!fresh) known->second = absent_tensor;
+    }
+    const Subgraph& other = part.subgraphs.front();
+    const auto find = [&](const std::vector<TensorIndex>& list) {
+        std::vector<TensorIndex> found;
+        for (const TensorIndex i : list) {
+            const auto at = by_name.find(other.tensors[static_cast<std::size_t>(i)].name);
+            found.push_back(at == by_name.end() ? absent_tensor : at->second);
+        }
+        return found;
+    };
+    PartEnds ends{find(other.inputs), find(other.outputs)};
+    if (holds(ends.inputs, absent_tensor) || holds(ends.outputs, absent_tensor))
+        return std::nullopt;
+    if (std::ranges::is_permutation(ends.inputs, graph.inputs) &&
+        std::ranges::is_permutation(ends.outputs, graph.outputs))
+        return std::nullopt;
+    return ends;
+}
+
+Result<std::vector<std::size_t>> operators_between(const Model& model, const PartEnds& ends) {
+    REEF_CHECK(check_divisible(model));
+    const Subgraph& graph = model.subgraphs.front();
+    std::vector<bool> needed(graph.tensors.size(), false);
+    for (const TensorIndex i : ends.outputs) needed[static_cast<std::size_t>(i)] = true;
+    for (const TensorIndex i : ends.inputs) needed[static_cast<std::size_t>(i)] = false;
+    std::vector<std::size_t> operators;
+    std::vector<bool> computed(graph.tensors.size(), false);
+    for (std::size_t o = graph.operators.size(); o-- > 0;) {
+        const Operator& op = graph.operators[o];
+        const auto in_part = [&](TensorIndex i) {
+            return i != absent_tensor && needed[static_cast<std::size_t>(i)];
+        };
+        if (std::ranges::none_of(op.outputs, in_part)) continue;
+        operators.push_back(o);
+        for (const TensorIndex i : op.outputs)
+            if (i != absent_tensor) computed[static_cast<std::size_t>(i)] = true;
+        for (const TensorIndex i : op.inputs)
+            if (i != absent_tensor && !holds(ends.inputs, i))
+                needed[static_cast<std::size_t>(i)] = true;
+    }
+    if (operators.empty())
+        return fail(Cause::unsupported, "no operator computes the part's outputs from its inputs");
+    for (std::size_t t = 0; t < needed.size(); ++t) {
+        const Tensor& tensor = graph.tensors[t];
+        if (!needed[t] || computed[t] || tensor.is_variable || !model.constant(tensor).empty())
+            continue;
+        return fail(Cause::unsupported, "the part's outputs are made from it, too, and it is none "
+                                        "of the part's inputs",
+                    place_of_tensor(graph, static_cast<TensorIndex>(t)));
+    }
+    std::ranges::reverse(operators);
+    return operators;
+}
+
+Result<Model> part_between(const Model& model, const PartEnds& ends) {
+    const auto operators = REEF_TRY(operators_between(model, ends));
+    REEF_CHECK(check_states(model.subgraphs.front(),
+                            uses_of(model.subgraphs.front(), operators)));
+    return only(model, operators, ends);
 }
 
 }  // namespace reef::model

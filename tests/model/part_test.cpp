@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "reef/model/builder.h"
 #include "reef/model/operator_samples.h"
 #include "reef/model/tflite.h"
@@ -83,6 +85,43 @@ TEST(Part, RefusesStateOfTwoParts) {
     const auto part = part_of(whole, {0, 1});
     ASSERT_FALSE(part);
     EXPECT_THAT(part.error().message(), HasSubstr("use the same state"));
+}
+
+TEST(Part, IsFoundByTheNamesOfItsEnds) {
+    const Model whole = with_a_bridge();
+    for (const OperatorRange range : {OperatorRange{0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 1}}) {
+        SCOPED_TRACE(range.first);
+        const Model part = part_of(whole, range).value();
+        const auto ends = ends_in(whole, part);
+        ASSERT_TRUE(ends);
+        std::vector<std::size_t> operators(range.count);
+        std::iota(operators.begin(), operators.end(), range.first);
+        EXPECT_EQ(operators_between(whole, *ends).value(), operators);
+        EXPECT_EQ(part_between(whole, *ends).value(), part);
+    }
+    EXPECT_FALSE(ends_in(whole, whole)) << "all of it is no part";
+}
+
+TEST(Part, IsNotFoundByNamesThatAreNotThereOrTwice) {
+    const Model whole = with_a_bridge();
+    Model part = part_of(whole, {0, 2}).value();
+    part.subgraphs[0].tensors[static_cast<std::size_t>(part.subgraphs[0].outputs[0])].name = "c";
+    EXPECT_FALSE(ends_in(whole, part));
+    Model twice = with_a_bridge();
+    for (auto& tensor : twice.subgraphs[0].tensors)
+        if (tensor.name == "factor") tensor.name = "b";
+    EXPECT_FALSE(ends_in(twice, part_of(whole, {0, 2}).value()));
+}
+
+TEST(Part, BetweenEndsThatReadMoreIsRefusedByName) {
+    const Model whole = with_a_bridge();
+    PartEnds ends = ends_in(whole, part_of(whole, {2, 1}).value()).value();
+    std::erase(ends.inputs, ends.inputs[1]);
+    ends.inputs[0] = ends_in(whole, part_of(whole, {2, 1}).value())->inputs[1];
+    const auto part = part_between(whole, ends);
+    ASSERT_FALSE(part);
+    EXPECT_THAT(part.error().message(), HasSubstr("'in'"));
+    EXPECT_FALSE(part_between(whole, {ends.outputs, ends.outputs})) << "nothing is computed";
 }
 
 }  // namespace

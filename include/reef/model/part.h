@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <vector>
 
 #include "reef/base/result.h"
 #include "reef/model/graph.h"
@@ -22,6 +24,27 @@ struct OperatorRange {
 /// model; unsupported for several subgraphs, and where operators outside the range use the same
 /// state.
 [[nodiscard]] Result<Model> part_of(const Model& model, OperatorRange range);
+
+/// Where a part begins and ends: tensors of a model's first subgraph, in the part's order.
+struct PartEnds {
+    std::vector<TensorIndex> inputs, outputs;
+    friend bool operator==(const PartEnds&, const PartEnds&) = default;
+};
+
+/// A model's tensors by the names of the inputs and outputs of another, which is a part of it: a
+/// segment of a pipeline, plain or compiled. Nothing where they are the model's own inputs and
+/// outputs, and where a name is that of no tensor or of several.
+[[nodiscard]] std::optional<PartEnds> ends_in(const Model& whole, const Model& part);
+
+/// Operators that compute a part's outputs from its inputs, in the model's order. Errors:
+/// unsupported for several subgraphs, and where they read more than these inputs, or there are
+/// none.
+[[nodiscard]] Result<std::vector<std::size_t>> operators_between(const Model& model,
+                                                                 const PartEnds& ends);
+
+/// A model of these operators with these inputs and outputs, otherwise as part_of() makes it.
+/// Errors: those of operators_between(); unsupported where other operators use the same state.
+[[nodiscard]] Result<Model> part_between(const Model& model, const PartEnds& ends);
 
 /// Takes out tensors of the first subgraph that no input, output and operator names, entries of
 /// signatures that name them, and buffers of no tensor; what is left keeps its order.
