@@ -126,7 +126,6 @@ Model only(const Model& model, const std::vector<std::size_t>& operators, PartEn
         graph.operators.push_back(model.subgraphs.front().operators[o]);
     graph.inputs = std::move(ends.inputs);
     graph.outputs = std::move(ends.outputs);
-    prune(part);
     return part;
 }
 
@@ -168,7 +167,9 @@ Result<Model> part_of(const Model& model, OperatorRange range) {
         if (uses[t].written && uses[t].read_behind && !holds(ends.outputs, index))
             ends.outputs.push_back(index);
     }
-    return only(model, operators, ends);
+    Model part = only(model, operators, std::move(ends));
+    prune(part);
+    return part;
 }
 
 std::optional<PartEnds> ends_in(const Model& whole, const Model& part) {
@@ -219,24 +220,27 @@ Result<std::vector<std::size_t>> operators_between(const Model& model, const Par
             if (i != absent_tensor && !holds(ends.inputs, i))
                 needed[static_cast<std::size_t>(i)] = true;
     }
-    if (operators.empty())
-        return fail(Cause::unsupported, "no operator computes the part's outputs from its inputs");
     for (std::size_t t = 0; t < needed.size(); ++t) {
         const Tensor& tensor = graph.tensors[t];
         if (!needed[t] || computed[t] || tensor.is_variable || !model.constant(tensor).empty())
             continue;
-        return fail(Cause::unsupported, "the part's outputs are made from it, too, and it is none "
-                                        "of the part's inputs",
+        return fail(Cause::unsupported,
+                    "the part's outputs are made from it, too, and it is none "
+                    "of the part's inputs",
                     place_of_tensor(graph, static_cast<TensorIndex>(t)));
     }
+    if (operators.empty()) return fail(Cause::unsupported, "no operator is the part's");
+    for (const TensorIndex i : ends.outputs)
+        if (!computed[static_cast<std::size_t>(i)])
+            return fail(Cause::unsupported, "the part's operators do not compute it",
+                        place_of_tensor(graph, i));
     std::ranges::reverse(operators);
     return operators;
 }
 
 Result<Model> part_between(const Model& model, const PartEnds& ends) {
     const auto operators = REEF_TRY(operators_between(model, ends));
-    REEF_CHECK(check_states(model.subgraphs.front(),
-                            uses_of(model.subgraphs.front(), operators)));
+    REEF_CHECK(check_states(model.subgraphs.front(), uses_of(model.subgraphs.front(), operators)));
     return only(model, operators, ends);
 }
 

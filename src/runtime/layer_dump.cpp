@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reef/model/part.h"
 #include "reef/runtime/chips.h"
 #include "reef/runtime/registry.h"
 
@@ -25,21 +26,23 @@ bool same_sizes(const model::Subgraph& a, const std::vector<TensorIndex>& of_a,
 
 }  // namespace
 
-Status check_plain_model(const model::Model& compiled, const model::Model& plain) {
+Result<model::Model> plain_model_of(const model::Model& compiled, model::Model plain) {
     const auto refuse = [](std::string what) {
         return fail(Cause::bad_input, std::move(what), {},
                     "give the plain model that it was compiled from");
     };
     if (plain.subgraphs.empty()) return refuse("it has no subgraph");
-    const auto& a = compiled.subgraphs.front();
-    const auto& b = plain.subgraphs.front();
     if (is_compiled(plain))
         return refuse(fmt::format("it is compiled for the {} itself", chip_name(family_of(plain))));
+    if (const auto ends = model::ends_in(plain, compiled))
+        plain = REEF_TRY(model::part_between(plain, *ends));
+    const auto& a = compiled.subgraphs.front();
+    const auto& b = plain.subgraphs.front();
     if (!same_sizes(a, a.inputs, b, b.inputs))
         return refuse("its inputs are not those of the compiled model");
     if (!same_sizes(a, a.outputs, b, b.outputs))
         return refuse("its outputs are not those of the compiled model");
-    return {};
+    return plain;
 }
 
 namespace {

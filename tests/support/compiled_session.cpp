@@ -68,8 +68,11 @@ void draw_inputs(runtime::Session& one, runtime::Session& other, unsigned seed) 
     for (std::size_t i = 0; i < one.input_count(); ++i) {
         const auto tensor = static_cast<std::size_t>(one.graph().inputs[i]);
         const unsigned own_seed = seed + 10 * static_cast<unsigned>(i);
-        if (one.graph().tensors[tensor].type == ElementType::float32)
+        const ElementType type = one.graph().tensors[tensor].type;
+        if (type == ElementType::float32)
             draw_numbers(one.input(i), own_seed);
+        else if (type == ElementType::int32)
+            std::ranges::fill(one.input(i), std::byte{0});
         else
             draw_picture(one.input(i), own_seed);
         ASSERT_EQ(one.input(i).size(), other.input(i).size());

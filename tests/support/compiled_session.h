@@ -25,7 +25,7 @@ struct ComparedSessions {
 /// A picture in which neighbours are alike, with noise.
 void draw_picture(MutableBytes bytes, unsigned seed);
 
-/// Draws the same pictures into all inputs of both, which must have the same ones.
+/// Draws the same pictures into all inputs of both, which must have the same ones; indices are 0.
 void draw_inputs(runtime::Session& one, runtime::Session& other, unsigned seed);
 
 /// Every tensor that the compiled operators of `chip` give has the bytes of the tensor of that name

@@ -107,6 +107,35 @@ TEST_F(CompileVerbTest, SegmentsAreWrittenToAFolderForAChipEach) {
     EXPECT_EQ(document["segments"][0]["output"], "");
 }
 
+/// The plain model is the whole one: what a segment computes of it goes by names.
+TEST_F(CompileVerbTest, SegmentsAreReadWithThePlainModelOfTheWhole) {
+    const auto folder = file("pipeline");
+    expect_ok(
+        {"compile", plain, "--target", "edgetpu", "--segments", "2", "-o", folder, "--no-verify"});
+    for (const char* number : {"0", "1"}) {
+        const std::string segment = folder + "/net_segment_" + number + "_of_2_edgetpu.tflite";
+        const auto weights = file("weights.npz"), changed = file("changed.tflite");
+        EXPECT_THAT(
+            expect_ok({"weights", "verify", segment, "--like", plain}),
+            AllOf(HasSubstr("counted from operator"), HasSubstr("0 differ, 0 unexplained")));
+        const auto account = nlohmann::json::parse(
+            expect_ok({"weights", "verify", segment, "--like", plain, "--json"}));
+        EXPECT_EQ(account["complete"], true);
+        EXPECT_EQ(account["first_operator"] == 0, *number == '0');
+        expect_ok({"weights", "get", segment, "--like", plain, "-o", weights});
+        expect_ok({"weights", "set", segment, "--like", plain, "--from", weights, "-o", changed});
+        EXPECT_EQ(read_file(changed)->view().size(), read_file(segment)->view().size());
+        for (const bool with_source : {true, false}) {
+            std::vector<std::string> retarget{"retarget", segment, "--to", plain, "-o", changed};
+            if (with_source) retarget.insert(retarget.end(), {"--like", plain});
+            EXPECT_THAT(expect_ok(retarget), HasSubstr("0 instructions and 0 bytes"));
+        }
+        EXPECT_THAT(expect_ok({"compare", segment, plain, "--layers"}),
+                    AllOf(HasSubstr("equal: "), HasSubstr("b  operators ")));
+        EXPECT_THAT(reef_command({"compare", segment, plain}).out, HasSubstr("b  operators "));
+    }
+}
+
 TEST_F(CompileVerbTest, RefusesSegmentsByName) {
     const auto other = write("other.tflite", model::write_tflite(test::random_network(9)).value());
     const auto refused = [&](const std::vector<std::string>& more, int exit, const char* what) {

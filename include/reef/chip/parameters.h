@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ struct MissingParameters {
 struct ParameterAccount {
     std::vector<ParameterBlob> blobs;
     std::vector<MissingParameters> missing;
+    /// Of a segment of a pipeline: which of the plain model's operators is its first, from which
+    /// operators are counted here.
+    std::optional<std::size_t> first_operator;
 
     /// Every byte explained and equal, nothing missing.
     [[nodiscard]] bool complete() const {
@@ -81,6 +85,7 @@ class Parameters {
 /// Of a family of chips, enrolled as a part of it.
 class ParameterReader : public Part {
   public:
+    /// Of a segment of a pipeline, `plain` is the whole network, or what the segment computes.
     /// Errors: bad_input when `compiled` is not compiled for the chip or `plain` is; unsupported
     /// for what the chip's parameters are not known of.
     [[nodiscard]] virtual Result<std::unique_ptr<Parameters>> open(model::Model plain,

@@ -11,11 +11,14 @@
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/parameter_plan.h"
 #include "reef/model/graph.h"
+#include "reef/model/part.h"
 
 namespace reef::edgetpu {
 
 /// A compiled model opened with the plain model that it was compiled from, or one of the same
-/// architecture whose order of layers is the same.
+/// architecture whose order of layers is the same. Of a segment of a pipeline the plain model is
+/// that of the whole network, too: what the segment computes is found by the names of its inputs
+/// and outputs.
 class CompiledParameters {
   public:
     /// One executable's parameters; empty ones are left out.
@@ -27,7 +30,7 @@ class CompiledParameters {
     };
 
     /// Errors: bad_input when the second model is not compiled or the first one is; what
-    /// packages_of() and plan_parameters() refuse.
+    /// packages_of(), plan_parameters() and model::part_between() refuse.
     [[nodiscard]] static Result<CompiledParameters> open(
         model::Model plain, model::Model compiled,
         PartSearch search = PartSearch::by_bytes_and_structure);
@@ -37,7 +40,12 @@ class CompiledParameters {
     [[nodiscard]] Result<CompiledParameters> placed_as(std::vector<ParameterPart> parts,
                                                        const std::vector<PartHint>& hints) const;
 
+    /// Of a segment: the part that it computes.
     [[nodiscard]] const model::Model& plain() const { return plain_; }
+    /// Where a segment begins and ends in the whole plain model; nothing for a whole program.
+    [[nodiscard]] const std::optional<model::PartEnds>& ends() const { return ends_; }
+    /// Of a segment, the first of its operators in the whole plain model; else 0.
+    [[nodiscard]] std::size_t first_operator() const { return first_operator_; }
     [[nodiscard]] const model::Model& compiled() const { return compiled_; }
     [[nodiscard]] const std::vector<CompiledOperator>& operators() const { return operators_; }
     [[nodiscard]] const std::vector<bool>& on_chip() const { return on_chip_; }
@@ -73,6 +81,8 @@ class CompiledParameters {
     [[nodiscard]] bool is_anchor_of_own(std::size_t blob) const;
 
     model::Model plain_;
+    std::optional<model::PartEnds> ends_;
+    std::size_t first_operator_ = 0;
     model::Model compiled_;
     std::vector<CompiledOperator> operators_;
     std::vector<bool> on_chip_;

@@ -37,13 +37,14 @@ struct PartEnds {
 [[nodiscard]] std::optional<PartEnds> ends_in(const Model& whole, const Model& part);
 
 /// Operators that compute a part's outputs from its inputs, in the model's order. Errors:
-/// unsupported for several subgraphs, and where they read more than these inputs, or there are
-/// none.
+/// unsupported for several subgraphs, where they read more than these inputs, and where they do not
+/// compute one of the outputs.
 [[nodiscard]] Result<std::vector<std::size_t>> operators_between(const Model& model,
                                                                  const PartEnds& ends);
 
-/// A model of these operators with these inputs and outputs, otherwise as part_of() makes it.
-/// Errors: those of operators_between(); unsupported where other operators use the same state.
+/// A model of these operators with these inputs and outputs. Its tensors are all of the model's, by
+/// their numbers there. Errors: those of operators_between(); unsupported where other operators use
+/// the same state.
 [[nodiscard]] Result<Model> part_between(const Model& model, const PartEnds& ends);
 
 /// Takes out tensors of the first subgraph that no input, output and operator names, entries of

@@ -35,9 +35,10 @@ struct LayerDump {
     std::vector<OperatorWithoutLayer> without_layer;  ///< in the order of the plain model
 };
 
-/// Whether `plain` can be the model that `compiled` was made from: not compiled itself, and with
-/// inputs and outputs of the same sizes. Errors: bad_input.
-[[nodiscard]] Status check_plain_model(const model::Model& compiled, const model::Model& plain);
+/// What `compiled` was made from: the plain model or, of a segment of a pipeline, its part between
+/// the segment's inputs and outputs, with the model's tensors by their numbers. Errors: bad_input
+/// where it is compiled itself, or its inputs and outputs are of other sizes.
+[[nodiscard]] Result<model::Model> plain_model_of(const model::Model& compiled, model::Model plain);
 
 /// The session runs `compiled`, keeps all tensors and has run. `plain` may be null. Errors:
 /// unsupported without an operator that is compiled for a chip; those of its gatherer.

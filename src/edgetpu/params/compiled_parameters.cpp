@@ -428,6 +428,11 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
         return fail(Cause::bad_input, "the model to compare with is compiled", {},
                     "give the plain model that the compiler read");
     }
+    opened.ends_ = model::ends_in(plain, compiled);
+    if (opened.ends_) {
+        opened.first_operator_ = REEF_TRY(model::operators_between(plain, *opened.ends_)).front();
+        plain = REEF_TRY(model::part_between(plain, *opened.ends_));
+    }
     opened.operators_ = REEF_TRY(packages_of(compiled));
     opened.on_chip_ = REEF_TRY(operators_on_chip(plain, compiled));
     opened.own_ = made_by_reef(opened.operators_);

@@ -51,6 +51,7 @@ class OpenParameters final : public chip::Parameters {
 chip::ParameterAccount OpenParameters::account() const {
     using State = chip::ParameterRange::State;
     chip::ParameterAccount account;
+    if (parameters_.ends()) account.first_operator = parameters_.first_operator();
     for (const auto& blob : parameters_.blobs())
         account.blobs.push_back({blob.name, blob.bytes.size(), {}});
     const auto add = [&](const BlobRange& range, chip::ParameterRange what) {

@@ -13,6 +13,7 @@
 #include "edgetpu/retarget/template_recovery.h"
 #include "edgetpu/retarget/tensor_names.h"
 #include "reef/edgetpu/compiled_parameters.h"
+#include "reef/model/part.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -520,9 +521,24 @@ Result<CompiledParameters> opened_with_source(const Model& compiled, const Model
     return opened;
 }
 
-Result<Retargeted> from_source(CompiledParameters& opened, const Model& source, const Model& target,
-                               const RetargetOptions& options) {
+/// What a segment computes of the target: the part that stands for the source's.
+Result<Model> segment_of(const Model& target, const Model& source, const model::PartEnds& ends) {
     const TensorMap map = REEF_TRY(match_architectures(source, target));
+    model::PartEnds in_target = ends;
+    for (auto* list : {&in_target.inputs, &in_target.outputs})
+        for (TensorIndex& index : *list) {
+            const auto found = map.find(index);
+            if (found == map.end())
+                return fail(Cause::unsupported, "an input or output that no operator knows",
+                            model::place_of_tensor(source.subgraphs.front(), index));
+            index = found->second;
+        }
+    return model::part_between(target, in_target);
+}
+
+Result<Retargeted> from_source(CompiledParameters& opened, const Model& target,
+                               const RetargetOptions& options) {
+    const TensorMap map = REEF_TRY(match_architectures(opened.plain(), target));
     return Retargeting(opened, target, map, options, numbers_of_source({opened, target, map}))
         .run();
 }
@@ -531,10 +547,11 @@ Result<Retargeted> without_source(const Model& compiled, const Model& target,
                                   const RetargetOptions& options) {
     auto opened = REEF_TRY(CompiledParameters::open(target, compiled, PartSearch::by_bytes));
     REEF_CHECK(check_template(opened));
-    if (REEF_TRY(is_compiled_from(opened))) return from_source(opened, target, target, options);
-    const TensorMap map = REEF_TRY(match_architectures(target, target));
+    const Model computed = opened.plain();
+    if (REEF_TRY(is_compiled_from(opened))) return from_source(opened, computed, options);
+    const TensorMap map = REEF_TRY(match_architectures(computed, computed));
     auto recovered = REEF_TRY(recover_program(opened));
-    return Retargeting(recovered.parameters, target, map, options,
+    return Retargeting(recovered.parameters, computed, map, options,
                        numbers_of_program(std::move(recovered.program)))
         .run();
 }
@@ -544,7 +561,10 @@ Result<Retargeted> without_source(const Model& compiled, const Model& target,
 Result<Retargeted> retarget(const Model& compiled, const Model& source, const Model& target,
                             const RetargetOptions& options) {
     auto opened = REEF_TRY(named(opened_with_source(compiled, source), options.source_name));
-    return named(from_source(opened, source, target, options), options.target_name);
+    if (!opened.ends()) return named(from_source(opened, target, options), options.target_name);
+    const Model segment =
+        REEF_TRY(named(segment_of(target, source, *opened.ends()), options.target_name));
+    return named(from_source(opened, segment, options), options.target_name);
 }
 
 Result<Retargeted> retarget(const Model& compiled, const Model& target,

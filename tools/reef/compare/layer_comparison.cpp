@@ -11,6 +11,7 @@
 #include "inputs/tensor_set.h"
 #include "outputs/array_output.h"
 #include "outputs/stages.h"
+#include "reef/model/part.h"
 #include "reef/runtime/registry.h"
 
 namespace reef::tool {
@@ -31,6 +32,7 @@ struct Files {
     const chip::LayerGatherer* gatherer = nullptr;
     std::vector<bool> on_chip;  ///< by operator of the plain model
     chip::LayerReference reference;
+    std::string plain_name;  ///< of what the compiled model computes
 };
 
 /// What the CPU computed of the plain model.
@@ -39,9 +41,11 @@ struct PlainTensors {
     std::function<Bytes(model::TensorIndex)> tensor;
 };
 
-/// Whether there is anything to compare, before anything runs, and who gathers the layers.
-Result<Files> check_files(const LayersToCompare& what) {
-    const model::Model &compiled = what.compiled.model, &plain = what.plain.model;
+/// Whether there is anything to compare, before anything runs, and who gathers the layers. Of the
+/// plain model, leaves what a segment computes.
+Result<Files> check_files(LayersToCompare& what) {
+    const model::Model& compiled = what.compiled.model;
+    model::Model& plain = what.plain.model;
     const auto* gatherer =
         runtime::Registry::of_process().part<chip::LayerGatherer>(family_of(compiled));
     if (gatherer == nullptr) {
@@ -57,9 +61,12 @@ Result<Files> check_files(const LayersToCompare& what) {
                 : fmt::format("give the file that the {} compiler wrote, then its plain one",
                               chips));
     }
-    REEF_CHECK(in_place(runtime::check_plain_model(compiled, plain), what.plain.name));
+    const std::string name =
+        REEF_TRY(in_place(name_of_part(what.plain, compiled), what.plain.name));
+    plain =
+        REEF_TRY(in_place(runtime::plain_model_of(compiled, std::move(plain)), what.plain.name));
     return Files{gatherer, REEF_TRY(gatherer->on_chip(compiled, plain)),
-                 REEF_TRY(gatherer->reference(compiled))};
+                 REEF_TRY(gatherer->reference(compiled)), name};
 }
 
 /// A computed tensor of the plain model that nothing else was compared with and whose bytes, in its
@@ -215,7 +222,7 @@ Status compare_in_its_arithmetic(const LayersToCompare& what, const Files& files
     stages.begin("gathering the layers' tensors");
     result.dump = REEF_TRY(in_place(
         runtime::dump_layers(compiled.model, compiled.session, &plain.model), what.compiled.name));
-    result.sets.b = fmt::format("{} on cpu,arithmetic={}", what.plain.name, arithmetic);
+    result.sets.b = fmt::format("{} on cpu,arithmetic={}", files.plain_name, arithmetic);
     stages.begin("comparing");
     compare_with(result, compiled.session,
                  {plain.session.graph(), [&](auto index) { return plain.session.tensor(index); }});
@@ -232,7 +239,7 @@ Status compare_one_by_one(const LayersToCompare& what, const Files& files,
     stages.begin("running the plain model");
     const ComputedTensors computed =
         REEF_TRY(in_place(run_fed_operators(plain, what.inputs, result.dump), what.plain.name));
-    result.sets.b = fmt::format("{} on cpu, operator by operator", what.plain.name);
+    result.sets.b = fmt::format("{} on cpu, operator by operator", files.plain_name);
     result.rounding = files.reference.rounding;
     if (!what.rules_given) result.sets.rules.tolerance.absolute = files.reference.tolerance;
     stages.begin("comparing");
@@ -244,7 +251,14 @@ Status compare_one_by_one(const LayersToCompare& what, const Files& files,
 
 }  // namespace
 
-Result<LayerComparison> compare_layers(const LayersToCompare& what) {
+Result<std::string> name_of_part(const NamedModel& whole, const model::Model& compiled) {
+    const auto ends = model::ends_in(whole.model, compiled);
+    if (!ends) return whole.name;
+    const auto operators = REEF_TRY(model::operators_between(whole.model, *ends));
+    return fmt::format("operators {} to {} of {}", operators.front(), operators.back(), whole.name);
+}
+
+Result<LayerComparison> compare_layers(LayersToCompare what) {
     const Files files = REEF_TRY(check_files(what));
     const std::string device(files.gatherer->device());
     OpenModel compiled = REEF_TRY(open_for_tensors(what.compiled, {.device = device}));

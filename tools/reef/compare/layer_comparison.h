@@ -17,6 +17,10 @@ struct NamedModel {
     model::Model model;
 };
 
+/// "net.tflite", and of a segment of a pipeline "operators 17 to 30 of net.tflite".
+[[nodiscard]] Result<std::string> name_of_part(const NamedModel& whole,
+                                               const model::Model& compiled);
+
 struct LayersToCompare {
     NamedModel compiled;
     NamedModel plain;
@@ -47,7 +51,7 @@ struct LayerComparison {
 /// The CPU computes in the chip's arithmetic where it can, else operator by operator in TFLite's.
 /// Layers that match none of the plain model's operators
 /// are compared with the one tensor whose values are theirs, where there is one.
-[[nodiscard]] Result<LayerComparison> compare_layers(const LayersToCompare& what);
+[[nodiscard]] Result<LayerComparison> compare_layers(LayersToCompare what);
 
 void print_layer_comparison_text(Console& console, const LayerComparison& result, bool all);
 [[nodiscard]] Json layer_comparison_json(const LayerComparison& result);

@@ -13,6 +13,7 @@
 #include "inputs/tensor_set.h"
 #include "outputs/model_text.h"
 #include "reef/base/file.h"
+#include "reef/model/part.h"
 #include "reef/model/tflite.h"
 #include "verbs/verb.h"
 
@@ -91,13 +92,14 @@ struct ModelRun {
     std::string device;
 };
 
-Result<ModelRun> run_model(const CompareOptions& options, const std::string& path) {
+Result<ModelRun> run_model(const CompareOptions& options, NamedModel of) {
     ModelRun run;
-    run.device = device_for(REEF_TRY(model::load_tflite(path)));
-    OpenModel opened = REEF_TRY(open_model(path, session_options({.device = run.device})));
+    run.device = device_for(of.model);
+    OpenModel opened =
+        REEF_TRY(open_model(std::move(of.model), of.name, session_options({.device = run.device})));
     set_inputs(opened.session,
                REEF_TRY(inputs_or_random(opened.session.graph(), options.inputs, options.seed)));
-    REEF_TRY(in_place(timed_run(opened.session), path));
+    REEF_TRY(in_place(timed_run(opened.session), of.name));
     run.outputs = graph_outputs(opened.session);
     return run;
 }
@@ -107,33 +109,47 @@ std::string text_of(const model::Subgraph& graph, std::size_t input) {
 }
 
 /// The same random bytes are the same inputs only where these are alike.
-Status check_random_inputs(const CompareOptions& options) {
-    const auto a = REEF_TRY(model::load_tflite(options.a));
-    const auto b = REEF_TRY(model::load_tflite(options.b));
-    const auto &of_a = a.subgraphs.front(), &of_b = b.subgraphs.front();
+Status check_random_inputs(const NamedModel& a, const NamedModel& b) {
+    const auto &of_a = a.model.subgraphs.front(), &of_b = b.model.subgraphs.front();
     constexpr std::string_view hint =
         "random inputs cannot be the same for both; name pictures or arrays with --input";
     if (of_a.inputs.size() != of_b.inputs.size())
-        return fail(Cause::bad_input,
-                    fmt::format("{} inputs, and {} of {}", of_b.inputs.size(), of_a.inputs.size(),
-                                options.a),
-                    options.b, std::string(hint));
+        return fail(
+            Cause::bad_input,
+            fmt::format("{} inputs, and {} of {}", of_b.inputs.size(), of_a.inputs.size(), a.name),
+            b.name, std::string(hint));
     for (std::size_t i = 0; i < of_a.inputs.size(); ++i)
         if (const auto mine = text_of(of_b, i), other = text_of(of_a, i); mine != other)
             return fail(Cause::bad_input,
-                        fmt::format("input {} is {}, and {} of {}", i, mine, other, options.a),
-                        options.b, std::string(hint));
+                        fmt::format("input {} is {}, and {} of {}", i, mine, other, a.name), b.name,
+                        std::string(hint));
+    return {};
+}
+
+/// Of a plain model, what a segment of it computes; all else as it is.
+Status take_part(NamedModel& plain, const NamedModel& compiled) {
+    if (is_compiled(plain.model) || !is_compiled(compiled.model)) return {};
+    const auto ends = model::ends_in(plain.model, compiled.model);
+    if (!ends) return {};
+    const std::string name = REEF_TRY(in_place(name_of_part(plain, compiled.model), plain.name));
+    plain.model = REEF_TRY(in_place(model::part_between(plain.model, *ends), plain.name));
+    plain.name = name;
     return {};
 }
 
 /// Two models with the same inputs, by their outputs.
 Result<ComparedSets> compare_models(const CompareOptions& options) {
-    if (options.inputs.empty()) REEF_CHECK(check_random_inputs(options));
-    const ModelRun a = REEF_TRY(run_model(options, options.a));
-    const ModelRun b = REEF_TRY(run_model(options, options.b));
-    ComparedSets sets = REEF_TRY(compare_sets(a.outputs, b.outputs, options.rules));
-    sets.a = fmt::format("{} on {}", options.a, a.device);
-    sets.b = fmt::format("{} on {}", options.b, b.device);
+    NamedModel a{options.a, REEF_TRY(model::load_tflite(options.a))};
+    NamedModel b{options.b, REEF_TRY(model::load_tflite(options.b))};
+    REEF_CHECK(take_part(a, b));
+    REEF_CHECK(take_part(b, a));
+    if (options.inputs.empty()) REEF_CHECK(check_random_inputs(a, b));
+    const std::array names{a.name, b.name};
+    const ModelRun of_a = REEF_TRY(run_model(options, std::move(a)));
+    const ModelRun of_b = REEF_TRY(run_model(options, std::move(b)));
+    ComparedSets sets = REEF_TRY(compare_sets(of_a.outputs, of_b.outputs, options.rules));
+    sets.a = fmt::format("{} on {}", names[0], of_a.device);
+    sets.b = fmt::format("{} on {}", names[1], of_b.device);
     return sets;
 }
 
@@ -155,8 +171,8 @@ Result<Exit> compare_layers_verb(const CompareOptions& options, Console& console
                          .rules = options.rules,
                          .rules_given = options.rules_given};
     what.inputs = REEF_TRY(
-        inputs_or_random(what.plain.model.subgraphs.front(), options.inputs, options.seed));
-    const LayerComparison result = REEF_TRY(compare_layers(what));
+        inputs_or_random(what.compiled.model.subgraphs.front(), options.inputs, options.seed));
+    const LayerComparison result = REEF_TRY(compare_layers(std::move(what)));
     if (options.csv) {
         print_comparison_csv(console, result.sets);
     } else if (options.json) {

@@ -72,7 +72,8 @@ Action add_retarget(CLI::App& app) {
                    fmt::format("A model that the {} compiler wrote", chip_names()))
         ->required();
     app.add_option("--to", options->target,
-                   "The plain model to compute: the same architecture, other numbers")
+                   "The plain model to compute: the same architecture, other numbers; of a "
+                   "segment, the whole one")
         ->type_name("PLAIN")
         ->required();
     app.add_option("--like", options->source,

@@ -93,8 +93,9 @@ Result<std::optional<LayerDump>> layers_of(const RunOptions& options, const Open
     if (options.like.empty())
         return REEF_TRY(
             in_place(runtime::dump_layers(opened.model, opened.session, nullptr), options.model));
-    const model::Model plain = REEF_TRY(model::load_tflite(options.like));
-    REEF_CHECK(in_place(runtime::check_plain_model(opened.model, plain), options.like));
+    const model::Model plain = REEF_TRY(
+        in_place(runtime::plain_model_of(opened.model, REEF_TRY(model::load_tflite(options.like))),
+                 options.like));
     LayerDump dump = REEF_TRY(
         in_place(runtime::dump_layers(opened.model, opened.session, &plain), options.model));
     if (std::ranges::none_of(dump.layers,
@@ -201,8 +202,8 @@ Action add_run(CLI::App& app) {
                    "stores, as layer_NNN.npy: height x width x channels, in the chip's type")
         ->type_name("DIR");
     app.add_option("--like", options->like,
-                   "With --dump-layers: the plain model; layers that are its tensors are written "
-                   "as tNNNN.npy, with their shapes and types")
+                   "With --dump-layers: the plain model, of a segment the whole one; layers that "
+                   "are its tensors are written as tNNNN.npy, with their shapes and types")
         ->type_name("MODEL");
     add_device_options(app, options->device);
     app.add_option("--runs", options->runs,

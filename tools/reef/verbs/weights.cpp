@@ -115,6 +115,9 @@ Totals totals_of(const chip::ParameterAccount& account) {
 }
 
 void print_text(Console& console, const chip::ParameterAccount& account) {
+    if (account.first_operator)
+        console.print("a segment: operators are counted from operator {} of the plain model\n",
+                      *account.first_operator);
     for (const auto& blob : account.blobs) {
         console.print("{}: {} bytes\n", printable(blob.name), blob.size_bytes);
         TextTable table({{"offset", Align::right},
@@ -143,6 +146,7 @@ void print_text(Console& console, const chip::ParameterAccount& account) {
 void print_document(Console& console, const chip::ParameterAccount& account) {
     Json document = json_document("weights verify");
     document["complete"] = account.complete();
+    if (account.first_operator) document["first_operator"] = *account.first_operator;
     const Totals totals = totals_of(account);
     document["bytes"] = totals.bytes;
     document["equal_bytes"] = totals.equal;
@@ -184,7 +188,8 @@ CLI::App* add_part(CLI::App& app, const std::string& name, const std::string& su
     part->add_option("COMPILED", options.compiled,
                      fmt::format("A model that the {} compiler wrote", chip_names()))
         ->required();
-    part->add_option("--like", options.plain, "The plain model that it was compiled from")
+    part->add_option("--like", options.plain,
+                     "The plain model that it was compiled from; of a segment, the whole one")
         ->type_name("PLAIN")
         ->required();
     part->add_flag("--json", options.json, "Print JSON");
