@@ -9,6 +9,7 @@
 #include "reef/edgetpu/compiled_parameters.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/retarget.h"
+#include "reef/model/part.h"
 #include "reef/model/tflite.h"
 
 namespace reef::fuzz {
@@ -18,7 +19,7 @@ struct Pair {
     model::Model plain, compiled;
 };
 
-/// What the seeds are the plain models of.
+/// What the seeds are the plain models of; of some, the two halves as segments.
 const std::vector<Pair>& compiled_networks() {
     static const std::vector<Pair> pairs = [] {
         std::vector<Pair> made;
@@ -28,6 +29,17 @@ const std::vector<Pair>& compiled_networks() {
         };
         for (unsigned seed = 1; seed <= 12; ++seed) add(test::random_network(seed));
         for (unsigned seed = 1; seed <= 3; ++seed) add(test::random_recurrent_network(seed));
+        for (unsigned seed = 1; seed <= 6; ++seed) {
+            const auto whole = test::random_network(seed);
+            const std::size_t all = whole.subgraphs.front().operators.size(), half = all / 2;
+            for (const model::OperatorRange range :
+                 {model::OperatorRange{0, half}, {half, all - half}}) {
+                const auto part = model::part_of(whole, range);
+                if (!part) continue;
+                auto compiled = edgetpu::compile(*part, {.keep_islands = true});
+                if (compiled) made.push_back({whole, std::move(compiled->model)});
+            }
+        }
         return made;
     }();
     return pairs;
