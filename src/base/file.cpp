@@ -13,7 +13,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace reef {
@@ -105,13 +107,17 @@ Status write_stream(int descriptor, Bytes contents, const std::string& place) {
     return {};
 }
 
+std::filesystem::path temporary_name(const std::filesystem::path& folder) {
+    static std::atomic<unsigned> next = 0;
+    return folder / fmt::format(".reef-{}-{}.tmp", ::getpid(), next++);
+}
+
 /// A new file in `folder` that is removed with the object unless it was renamed.
 class TemporaryFile {
   public:
     explicit TemporaryFile(const std::filesystem::path& folder) {
-        static std::atomic<unsigned> next = 0;
         do {
-            path_ = folder / fmt::format(".reef-{}-{}.tmp", ::getpid(), next++);
+            path_ = temporary_name(folder);
             descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         } while (descriptor_ < 0 && errno == EEXIST);
         error_ = descriptor_ < 0 ? errno : 0;
@@ -139,6 +145,44 @@ class TemporaryFile {
     bool renamed_ = false;
 };
 
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+    return file.has_parent_path() ? file.parent_path() : ".";
+}
+
+/// What a file was before another took its place, under a second name until this object ends.
+class Before {
+  public:
+    /// Errors: errno's value.
+    [[nodiscard]] static std::expected<Before, int> keep(const std::filesystem::path& target) {
+        std::filesystem::path kept = temporary_name(folder_of(target));
+        if (::link(target.c_str(), kept.c_str()) != 0) {
+            if (errno == ENOENT || errno == ENAMETOOLONG) return Before(target, {});
+            // File systems without links, and files of others that may be replaced but not linked
+            // to.
+            if (::rename(target.c_str(), kept.c_str()) != 0) return std::unexpected(errno);
+        }
+        return Before(target, std::move(kept));
+    }
+    Before(Before&& other) noexcept
+        : target_(std::move(other.target_)), kept_(std::exchange(other.kept_, {})) {}
+    Before& operator=(Before&&) = delete;
+    ~Before() {
+        if (!kept_.empty()) ::unlink(kept_.c_str());
+    }
+
+    void put_back() {
+        if (kept_.empty())
+            ::unlink(target_.c_str());
+        else if (::rename(kept_.c_str(), target_.c_str()) == 0)
+            kept_.clear();
+    }
+
+  private:
+    Before(std::filesystem::path target, std::filesystem::path kept)
+        : target_(std::move(target)), kept_(std::move(kept)) {}
+    std::filesystem::path target_, kept_;  ///< kept: empty when there was no file
+};
+
 /// Contents that are written beside their file and not yet in its place.
 struct Staged {
     std::string place;
@@ -150,7 +194,7 @@ struct Staged {
 
 Status fill_temporary(Staged& staged) {
     const auto& target = staged.target;
-    const auto folder = target.has_parent_path() ? target.parent_path() : ".";
+    const auto folder = folder_of(target);
     staged.temporary = std::make_unique<TemporaryFile>(folder);
     const auto number = staged.temporary->descriptor();
     if (!number) {
@@ -240,7 +284,20 @@ Status write_files(std::span<const NamedContents> files) {
     for (const NamedContents& file : files) {
         all.push_back(REEF_TRY(stage(file.path, file.contents)));
     }
-    for (Staged& staged : all) REEF_CHECK(put_in_place(staged));
+    std::vector<Before> before;
+    const auto put = [&](Staged& staged) -> Status {
+        if (all.size() == 1 || !staged.temporary) return put_in_place(staged);
+        auto kept = Before::keep(staged.target);
+        if (!kept) return system_failure(kept.error(), "cannot replace", staged.place);
+        before.push_back(std::move(*kept));
+        return put_in_place(staged);
+    };
+    for (Staged& staged : all) {
+        Status status = put(staged);
+        if (status) continue;
+        for (Before& one : before | std::views::reverse) one.put_back();
+        return status;
+    }
     return {};
 }
 

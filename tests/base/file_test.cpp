@@ -215,5 +215,24 @@ TEST_F(File, FilesThatBelongTogetherStayAsTheyWereWhenOneCannotBeWritten) {
     EXPECT_EQ(entries(), 2u);
 }
 
+/// A name that is too long is found out when the file is put in its place.
+TEST_F(File, FilesInPlaceAreTakenBackWhenAnotherCannotBePutInItsPlace) {
+    const std::string old = folder.file("a"), fresh = folder.file("b"), link = folder.file("l");
+    ASSERT_TRUE(write_file(old, as_bytes("old")));
+    ASSERT_TRUE(write_file(folder.file("real"), as_bytes("old")));
+    std::filesystem::create_symlink("real", link);
+    const NamedContents files[] = {{old, as_bytes("new")},
+                                   {fresh, as_bytes("new")},
+                                   {link, as_bytes("new")},
+                                   {folder.file(std::string(300, 'n')), as_bytes("new")}};
+    const Status refused = write_files(files);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(text_of(old), "old");
+    EXPECT_FALSE(std::filesystem::exists(fresh));
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_EQ(text_of(folder.file("real")), "old");
+    EXPECT_EQ(entries(), 3u);
+}
+
 }  // namespace
 }  // namespace reef

@@ -91,6 +91,51 @@ TEST_F(CompileVerbTest, SeveralModelsAreWrittenToAFolderForOneChip) {
                  "are of one model");
 }
 
+/// The smaller model's file fits below the limit, the larger one's does not.
+TEST_F(CompileVerbTest, OfFilesOfOneCommandAllAreWrittenOrNone) {
+    const auto other = write("other.tflite", model::write_tflite(test::random_network(9)).value());
+    const auto folder = file("both");
+    const auto size = [&](const char* name) {
+        return std::filesystem::file_size(folder + "/" + name + "_edgetpu.tflite");
+    };
+    expect_ok({"compile", plain, other, "--target", "edgetpu", "--no-verify", "-o", folder});
+    const auto [small, large] = std::minmax(size("net"), size("other"));
+    const auto limit = small / 512 + 1;  // in the shell's blocks
+    ASSERT_LT(limit * 512, large);
+    // The smaller first, so that it is written before the failure.
+    const std::string words =
+        size("net") < size("other") ? plain + " " + other : other + " " + plain;
+    const auto limited = [&](const std::string& more) {
+        return test::run_process(
+            {"/bin/sh", "-c",
+             fmt::format("trap '' XFSZ; ulimit -f {}; exec {} compile {} --target edgetpu "
+                         "--no-verify {}",
+                         limit, REEF_COMMAND, words, more)});
+    };
+    std::filesystem::remove_all(folder);
+    const auto done = limited("-o " + folder);
+    EXPECT_EQ(done.exit_code, 1) << done.out;
+    EXPECT_THAT(done.err, HasSubstr("cannot write: File too large"));
+    EXPECT_FALSE(std::filesystem::exists(folder));
+
+    // Files that were there stay.
+    std::filesystem::create_directory(folder);
+    for (const char* name : {"net", "other"})
+        write(fmt::format("both/{}_edgetpu.tflite", name), "before");
+    EXPECT_EQ(limited("-o " + folder).exit_code, 1);
+    for (const char* name : {"net", "other"})
+        EXPECT_EQ(text_in(folder + "/" + name + "_edgetpu.tflite"), "before");
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2);
+
+    std::filesystem::create_directory(file("vendors"));
+    const auto vendors =
+        test::run_process({"/bin/sh", "-c",
+                           fmt::format("trap '' XFSZ; ulimit -f {}; exec {} -o {} {}", limit,
+                                       REEF_EDGETPU_COMPILER, file("vendors"), words)});
+    EXPECT_EQ(vendors.exit_code, 1) << vendors.out;
+    EXPECT_TRUE(std::filesystem::is_empty(file("vendors")));
+}
+
 TEST_F(CompileVerbTest, SegmentsAreWrittenToAFolderForAChipEach) {
     const auto folder = file("pipeline");
     const auto text = expect_ok(

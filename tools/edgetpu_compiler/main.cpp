@@ -113,22 +113,43 @@ Status expect_no_folders(const std::vector<std::string>& stems, const Options& o
     return {};
 }
 
-Status write(const Job& job, const Options& options) {
-    const auto bytes = REEF_TRY(model::tflite_file(job.compiled.model));
-    const Names names = names_of(job.stem, options);
+/// What is written of a job, and said.
+struct Made {
+    Names names;
+    SharedBytes model;
+    std::string log, words;
+};
+
+Result<Made> made_of(const Job& job, const Options& options) {
+    Made made{.names = names_of(job.stem, options),
+              .model = REEF_TRY(model::tflite_file(job.compiled.model)),
+              .log = {},
+              .words = {}};
     std::error_code unknown;
     const auto size = std::filesystem::file_size(job.path, unknown);
     const std::string summary =
-        summary_of(job.path, unknown ? 0 : size, names, bytes.size(), job.compiled);
+        summary_of(job.path, unknown ? 0 : size, made.names, made.model.size(), job.compiled);
     const std::string operations = operations_text(job.compiled);
-    const std::string log =
-        fmt::format("Reef's compiler for the Edge TPU\n{}\n{}", summary, operations);
-    REEF_CHECK(write_file(names.model, bytes.view()));
-    REEF_CHECK(write_file(names.log, as_bytes(log)));
+    made.log = fmt::format("Reef's compiler for the Edge TPU\n{}\n{}", summary, operations);
     const std::chrono::duration<double, std::milli> took =
         std::chrono::steady_clock::now() - job.begin;
-    fmt::print("\nModel compiled successfully in {:.0f} ms.\n\n{}", took.count(), summary);
-    if (options.show_operations) fmt::print("\n{}", operations);
+    made.words =
+        fmt::format("\nModel compiled successfully in {:.0f} ms.\n\n{}", took.count(), summary);
+    if (options.show_operations) made.words += fmt::format("\n{}", operations);
+    return made;
+}
+
+/// All files, or none.
+Status write(const std::vector<Job>& jobs, const Options& options) {
+    std::vector<Made> all;
+    for (const Job& job : jobs) all.push_back(REEF_TRY(made_of(job, options)));
+    std::vector<NamedContents> files;
+    for (const Made& made : all) {
+        files.push_back({made.names.model, made.model.view()});
+        files.push_back({made.names.log, as_bytes(made.log)});
+    }
+    REEF_CHECK(write_files(files));
+    for (const Made& made : all) fmt::print("{}", made.words);
     return {};
 }
 
@@ -155,8 +176,7 @@ Status compile_segments(const Options& options) {
     std::vector<std::string> stems;
     for (const Job& job : jobs) stems.push_back(job.stem);
     REEF_CHECK(expect_no_folders(stems, options));
-    for (const Job& job : jobs) REEF_CHECK(write(job, options));
-    return {};
+    return write(jobs, options);
 }
 
 /// Several models are compiled to lie beside one another on the chip.
@@ -168,18 +188,16 @@ Status compile(const Options& options) {
     REEF_CHECK(expect_no_folders(stems, options));
     std::vector<model::Model> models;
     for (const auto& path : options.models) models.push_back(REEF_TRY(model::load_tflite(path)));
+    std::vector<edgetpu::Compiled> compiled;
     if (models.size() == 1)
-        return write({options.models.front(), stem_of(options.models.front()),
-                      REEF_TRY(in_place(edgetpu::compile(models.front(), options.settings()),
-                                        options.models.front())),
-                      begin},
-                     options);
-    auto together = REEF_TRY(edgetpu::compile_together(models, options.settings()));
-    for (std::size_t i = 0; i < together.size(); ++i)
-        REEF_CHECK(
-            write({options.models[i], stem_of(options.models[i]), std::move(together[i]), begin},
-                  options));
-    return {};
+        compiled.push_back(REEF_TRY(in_place(edgetpu::compile(models.front(), options.settings()),
+                                             options.models.front())));
+    else
+        compiled = REEF_TRY(edgetpu::compile_together(models, options.settings()));
+    std::vector<Job> jobs;
+    for (std::size_t i = 0; i < compiled.size(); ++i)
+        jobs.push_back({options.models[i], stems[i], std::move(compiled[i]), begin});
+    return write(jobs, options);
 }
 
 Status refuse(const Options& options) {

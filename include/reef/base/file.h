@@ -43,8 +43,9 @@ struct NamedContents {
     std::string path;
     Bytes contents;
 };
-/// Files that belong together, as write_file: none is replaced before all are written beside their
-/// places.
+/// Files that belong together, as write_file: all are written beside their places before the first
+/// is replaced, and when one of them cannot be put in its place, those before it are what they
+/// were. What went to a stream or a device is gone.
 [[nodiscard]] Status write_files(std::span<const NamedContents> files);
 
 }  // namespace reef

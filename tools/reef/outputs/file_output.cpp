@@ -54,6 +54,15 @@ Status check_folder_of(const std::string& path) {
     return ::access(folder.c_str(), W_OK | X_OK) == 0 ? Status() : cannot_write(path);
 }
 
+/// A folder and those above it that are not there, the innermost first.
+std::vector<fs::path> missing_folders(fs::path folder) {
+    std::vector<fs::path> missing;
+    std::error_code ignored;
+    for (; !folder.empty() && !fs::exists(folder, ignored); folder = folder.parent_path())
+        missing.push_back(folder);
+    return missing;
+}
+
 bool is_written_name(const fs::path& file, std::string_view prefix) {
     const std::string stem = file.stem().string();
     return file.extension() == ".npy" && stem.size() > prefix.size() && stem.starts_with(prefix) &&
@@ -154,6 +163,45 @@ Status write_output(const std::string& path, Bytes contents) {
     if (path == "-" || fs::is_other(path, ignored)) return write_file(path, contents);
     const SignalsWait wait;
     return write_file(path, contents);
+}
+
+Status write_outputs(std::span<const NamedContents> files) {
+    std::vector<NamedContents> regular;
+    std::error_code ignored;
+    for (const NamedContents& file : files) {
+        if (file.path == "-" || fs::is_other(file.path, ignored))
+            REEF_CHECK(write_file(file.path, file.contents));
+        else if (!file.path.empty())
+            regular.push_back(file);
+    }
+    const SignalsWait wait;
+    return write_files(regular);
+}
+
+Status write_outputs_below(const std::string& folder, std::span<const NamedContents> files) {
+    const SignalsWait wait;
+    std::vector<NamedContents> placed;
+    std::vector<fs::path> made;  // the innermost first
+    const auto write_all = [&]() -> Status {
+        for (const NamedContents& file : files) {
+            const fs::path path = fs::path(folder) / file.path;
+            const auto missing = missing_folders(path.parent_path());
+            made.insert(made.begin(), missing.begin(), missing.end());
+            std::error_code error;
+            fs::create_directories(path.parent_path(), error);
+            if (error)
+                return fail(Cause::io_failed,
+                            fmt::format("cannot make the folder: {}", error.message()),
+                            path.parent_path().string(), "name another folder");
+            placed.push_back({path.string(), file.contents});
+        }
+        return write_files(placed);
+    };
+    Status status = write_all();
+    std::error_code ignored;
+    if (!status)
+        for (const fs::path& one : made) fs::remove(one, ignored);
+    return status;
 }
 
 }  // namespace reef::tool

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <csignal>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reef/base/bytes.h"
+#include "reef/base/file.h"
 #include "reef/base/npy.h"
 #include "reef/base/result.h"
 
@@ -52,5 +54,15 @@ class SignalsWait {
 
 /// write_file() while signals wait.
 [[nodiscard]] Status write_output(const std::string& path, Bytes contents);
+
+/// All files of one command while signals wait: all are in place, or all as they were. Streams and
+/// devices, which cannot be taken back, come first: where one fails no file is written. Paths that
+/// are empty are none to write.
+[[nodiscard]] Status write_outputs(std::span<const NamedContents> files);
+
+/// The same below a folder, which is made with those above it and those that the names hold; what
+/// was made goes again when a file cannot be written. Errors also: io_failed for a folder.
+[[nodiscard]] Status write_outputs_below(const std::string& folder,
+                                         std::span<const NamedContents> files);
 
 }  // namespace reef::tool

@@ -264,15 +264,10 @@ Result<std::vector<Piece>> segments_of(const CompileVerbOptions& options,
     return pieces;
 }
 
-/// All of them or, when one is wrong, none.
 Status write_pieces(const CompileVerbOptions& options, const std::vector<Piece>& pieces) {
-    std::error_code error;
-    std::filesystem::create_directories(options.out, error);
-    if (error) return fail(Cause::io_failed, error.message(), options.out);
-    for (const Piece& piece : pieces)
-        REEF_CHECK(write_output((std::filesystem::path(options.out) / piece.file).string(),
-                                piece.bytes.view()));
-    return {};
+    std::vector<NamedContents> files;
+    for (const Piece& piece : pieces) files.push_back({piece.file, piece.bytes.view()});
+    return write_outputs_below(options.out, files);
 }
 
 Json document_of(const CompileVerbOptions& options, const chip::Compiler& compiler,
@@ -361,12 +356,12 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     const auto against = REEF_TRY(other_compiler(options, *compiler, plain, done, bytes.size()));
     const bool right = !verification || verification->passed();
     const Json document = document_of(options, *compiler, done, verification, against);
+    std::string report;
+    if (!options.report.empty()) report = REEF_TRY(compile_report(document, options.report));
+    std::vector<NamedContents> files = {{options.report, as_bytes(report)}};
     // A program that is known to be wrong is given to nobody.
-    if (right && !options.out.empty()) REEF_CHECK(write_output(options.out, bytes.view()));
-    if (!options.report.empty()) {
-        const auto report = REEF_TRY(compile_report(document, options.report));
-        REEF_CHECK(write_output(options.report, as_bytes(report)));
-    }
+    if (right) files.push_back({options.out, bytes.view()});
+    REEF_CHECK(write_outputs(files));
     if (options.json) {
         print_json(console, document);
     } else if (!options.settings.print_after.empty() || !options.settings.print_before.empty()) {

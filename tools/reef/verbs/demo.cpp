@@ -85,47 +85,13 @@ Result<std::vector<OutputFile>> output_files(const DemoModels& models, const Dem
     return files;
 }
 
-/// The folder's ancestors, itself first, that do not exist yet.
-std::vector<std::filesystem::path> missing_folders(std::filesystem::path folder) {
-    std::vector<std::filesystem::path> missing;
-    std::error_code error;
-    while (!folder.empty() && !std::filesystem::exists(folder, error)) {
-        missing.push_back(folder);
-        folder = folder.parent_path();
-    }
-    return missing;
-}
-
-/// Makes the folder and all files in it. What a failed attempt created is removed again.
 Status write_files(const std::string& folder, const std::vector<OutputFile>& files) {
-    namespace fs = std::filesystem;
-    const SignalsWait wait;
-    const auto new_folders = missing_folders(folder);
-    std::vector<fs::path> new_files;
-    const auto undo = [&] {
-        std::error_code ignored;
-        for (const fs::path& path : new_files) fs::remove(path, ignored);
-        for (const fs::path& path : new_folders) fs::remove(path, ignored);
-    };
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error) {
-        undo();
-        return fail(Cause::io_failed, fmt::format("cannot make the folder: {}", error.message()),
-                    folder, "name another folder with --out");
-    }
-    for (const OutputFile& file : files) {
-        const fs::path path = fs::path(folder) / file.name;
-        const bool existed = fs::exists(path, error);
-        if (Status status = write_file(path.string(), file.bytes); !status) {
-            undo();
-            // Whatever stood in the way, the command line was right: exit code 1.
-            status.error().cause = Cause::io_failed;
-            return status;
-        }
-        if (!existed) new_files.push_back(path);
-    }
-    return {};
+    std::vector<NamedContents> contents;
+    for (const OutputFile& file : files) contents.push_back({file.name, file.bytes});
+    Status status = write_outputs_below(folder, contents);
+    // Whatever stood in the way, the command line was right: exit code 1.
+    if (!status) status.error().cause = Cause::io_failed;
+    return status;
 }
 
 void print_table(const DemoRun& run, Console& console) {

@@ -44,26 +44,17 @@ Result<std::vector<chip::FilePart>> selected(std::vector<chip::FilePart> parts,
     return parts;
 }
 
-/// A part of the output folder; all folders on the way to it are there afterwards.
-Result<std::string> place_for(const std::string& folder, const std::string& name) {
-    const std::filesystem::path path = std::filesystem::path(folder) / name;
-    std::error_code error;
-    std::filesystem::create_directories(path.parent_path(), error);
-    if (error) return fail(Cause::io_failed, error.message(), path.parent_path().string());
-    return path.string();
-}
-
 Status write_parts(const std::vector<chip::FilePart>& parts, const std::string& folder,
                    const std::string& input) {
-    for (const auto& part : parts)
-        REEF_CHECK(check_output_file(REEF_TRY(place_for(folder, part.name)), {input}));
-    const SignalsWait wait;
-    std::vector<std::string> paths;
-    for (const auto& part : parts) paths.push_back(REEF_TRY(place_for(folder, part.name)));
     std::vector<NamedContents> files;
-    for (std::size_t i = 0; i < parts.size(); ++i)
-        files.push_back({paths[i], parts[i].bytes.view()});
-    return reef::write_files(files);
+    for (const auto& part : parts) {
+        const auto path = std::filesystem::path(folder) / part.name;
+        std::error_code ignored;
+        if (std::filesystem::exists(path, ignored))
+            REEF_CHECK(check_output_file(path.string(), {input}));
+        files.push_back({part.name, part.bytes.view()});
+    }
+    return write_outputs_below(folder, files);
 }
 
 Result<Exit> extract_verb(const ExtractOptions& options, Console& console) {
