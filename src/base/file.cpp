@@ -56,11 +56,15 @@ std::unexpected<Error> system_failure(int error, std::string_view doing, const s
             return fail(Cause::not_found, "a part of the path is not a folder", path,
                         "check the path");
         case EISDIR:
-            return fail(Cause::bad_argument, "is a folder, not a file", path, "name a file");
+            return fail(Cause::io_failed, "is a folder, not a file", path, "name a file");
         case EACCES:
         case EPERM:
             return fail(Cause::io_failed, fmt::format("{}: permission denied", doing), path,
                         "check the owner and mode of the file and its folders");
+        case ENOSPC:
+        case EDQUOT:
+            return fail(Cause::io_failed, fmt::format("{}: {}", doing, words_of(error)), path,
+                        "free space there, or name a file elsewhere");
         default:
             return fail(Cause::io_failed, fmt::format("{}: {}", doing, words_of(error)), path);
     }
@@ -198,6 +202,13 @@ Status fill_temporary(Staged& staged) {
     staged.temporary = std::make_unique<TemporaryFile>(folder);
     const auto number = staged.temporary->descriptor();
     if (!number) {
+        std::error_code unknown;
+        // Such folders as /proc are there and hold no files of others.
+        if (number.error() == ENOENT && std::filesystem::is_directory(folder, unknown))
+            return fail(
+                Cause::io_failed,
+                fmt::format("cannot create a file in {}: {}", folder.string(), words_of(ENOENT)),
+                staged.place, "name a file in another folder");
         if (number.error() == ENOENT) {
             return fail(Cause::not_found, fmt::format("no folder {}", folder.string()),
                         staged.place, "create the folder first");

@@ -132,9 +132,10 @@ Result<std::vector<OperatorRange>> segments_of(const model::Model& model, std::s
     const std::size_t operators =
         model.subgraphs.empty() ? 0 : model.subgraphs.front().operators.size();
     if (count == 0 || count > operators)
-        return fail(Cause::bad_argument,
+        return fail(count == 0 ? Cause::bad_argument : Cause::unsupported,
                     fmt::format("a network of {} operators is not divided into {} segments",
-                                operators, count));
+                                operators, count),
+                    {}, count == 0 ? "ask for one at least" : "ask for fewer");
     return Search(model, count, cost).run(progress);
 }
 

@@ -89,7 +89,7 @@ TEST_F(File, ReadErrorsSayWhichFileAndWhy) {
 
     const auto directory = read_file(folder.path().string());
     ASSERT_FALSE(directory);
-    EXPECT_EQ(directory.error().cause, Cause::bad_argument);
+    EXPECT_EQ(directory.error().cause, Cause::io_failed);
     EXPECT_THAT(directory.error().message(), HasSubstr("is a folder, not a file"));
 
     ASSERT_TRUE(write_file(folder.file("plain"), as_bytes("x")));
@@ -173,7 +173,7 @@ TEST_F(File, WriteErrorsLeaveNothingBehind) {
                                                folder.file("none") + " (create the folder first)");
     const auto onto_folder = write_file(folder.path().string(), as_bytes("x"));
     ASSERT_FALSE(onto_folder);
-    EXPECT_EQ(onto_folder.error().cause, Cause::bad_argument);
+    EXPECT_EQ(onto_folder.error().cause, Cause::io_failed);
     const auto too_long = write_file(folder.file(std::string(300, 'n')), as_bytes("x"));
     ASSERT_FALSE(too_long);
     EXPECT_EQ(too_long.error().cause, Cause::io_failed);

@@ -6,6 +6,11 @@
 #include <random>
 #include <span>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 #include "base/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -130,6 +135,15 @@ std::int32_t plus_products(std::int32_t sum, std::span<const std::uint8_t> a, bo
 
 constexpr int rounds = 1000;
 
+/// As the system says, whatever the library makes of it.
+bool machine_has_matrix_products() {
+#if defined(__aarch64__) && defined(__linux__)
+    return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+#else
+    return false;
+#endif
+}
+
 TEST(VectorisedByteProducts, OfFoursAreTheirSums) {
     std::mt19937 random(1);
     test::on_every_target([&] {
@@ -148,17 +162,21 @@ TEST(VectorisedByteProducts, OfFoursAreTheirSums) {
 
 TEST(VectorisedByteProducts, OfMatricesAreTheirSums) {
     std::mt19937 random(2);
+    bool used = false;
     test::on_every_target([&] {
         for (int round = 0; round < rounds; ++round) {
             const Products p = random_products(random, round);
             Products sums = p;
             const std::size_t lanes = HWY_DYNAMIC_DISPATCH(add_matrices)(sums);
+            ASSERT_EQ(lanes != 0, byte_products() == ByteProducts::matrix);
+            used |= lanes != 0;
             for (std::size_t lane = 0; lane < lanes; ++lane)
                 ASSERT_EQ(sums.sums[lane],
                           plus_products(p.sums[lane], std::span(p.a).subspan(lane / 2 * 8, 8), true,
                                         std::span(p.b).subspan(lane % 2 * 8, 8)));
         }
     });
+    EXPECT_EQ(used, machine_has_matrix_products());
 }
 
 }  // namespace

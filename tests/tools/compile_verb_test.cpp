@@ -89,6 +89,13 @@ TEST_F(CompileVerbTest, SeveralModelsAreWrittenToAFolderForOneChip) {
                  "two of the models have one file name");
     expect_error({"compile", plain, other, "--target", "edgetpu", "--print-after", "place"}, 2,
                  "are of one model");
+    for (const char* segments : {"1", "2"})
+        expect_error({"compile", plain, "--target", "edgetpu", "-o", file("ok.tflite"),
+                      segments == std::string("1") ? other : "--segments=2"},
+                     2, "several models are written to a folder");
+    std::filesystem::create_directory(file("folder.tflite"));
+    expect_ok({"compile", plain, other, "--target", "edgetpu", "--no-verify", "-o",
+               file("folder.tflite")});
 }
 
 /// The smaller model's file fits below the limit, the larger one's does not.
@@ -99,7 +106,7 @@ TEST_F(CompileVerbTest, OfFilesOfOneCommandAllAreWrittenOrNone) {
         return std::filesystem::file_size(folder + "/" + name + "_edgetpu.tflite");
     };
     expect_ok({"compile", plain, other, "--target", "edgetpu", "--no-verify", "-o", folder});
-    const auto [small, large] = std::minmax(size("net"), size("other"));
+    const auto [small, large] = std::minmax({size("net"), size("other")});
     const auto limit = small / 512 + 1;  // in the shell's blocks
     ASSERT_LT(limit * 512, large);
     // The smaller first, so that it is written before the failure.
@@ -189,7 +196,7 @@ TEST_F(CompileVerbTest, RefusesSegmentsByName) {
         expect_error(arguments, exit, what);
     };
     refused({other, "--target", "edgetpu", "--segments", "2"}, 2, "one model is divided");
-    refused({"--target", "edgetpu", "--segments", "900"}, 2, "is not divided into 900 segments");
+    refused({"--target", "edgetpu", "--segments", "900"}, 1, "is not divided into 900 segments");
     refused({"--target", "edgetpu", "--segments", "2", "-o", "-"}, 2, "name a folder");
     refused({"--target", "edgetpu", "--segments", "2", "--print-after", "tile"}, 2,
             "no --segments");
@@ -215,6 +222,24 @@ TEST_F(CompileVerbTest, PrintsWhatAPassFinds) {
     EXPECT_NE(printed("--print-before", "place"), printed("--print-after", "place"));
     expect_error({"compile", plain, "--target", "edgetpu", "--print-before", "read"}, 2,
                  "nothing is there before 'read'");
+}
+
+TEST_F(CompileVerbTest, WhatAPassLeavesStandsBesideWhatElseWasAskedFor) {
+    const std::vector<std::string> words = {"compile",       plain,  "--target",   "edgetpu",
+                                            "--print-after", "tile", "--no-verify"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), words.begin(), words.end());
+        return more;
+    };
+    const auto listing = expect_ok(words);
+    EXPECT_EQ(nlohmann::json::parse(expect_ok(with({"--json"})))["listing"], listing);
+    EXPECT_THAT(expect_ok(with({"--forms"})), AllOf(StartsWith(listing), HasSubstr("\nforms\n")));
+    EXPECT_THAT(expect_ok(with({"--gains"})), AllOf(StartsWith(listing), HasSubstr("\npasses ")));
+    expect_error(with({"-o", "-"}), 2, "standard output cannot hold the model and what a pass");
+    for (const char* part : {"halo", "input"})
+        for (const char* flag : {"--print-after", "--print-before"})
+            expect_error({"compile", plain, "--target", "edgetpu", flag, part}, 2,
+                         fmt::format("'{}' is a part of the pass emit", part));
 }
 
 TEST_F(CompileVerbTest, PrintsWhatPassesGain) {
@@ -346,9 +371,71 @@ TEST_F(CompileVerbTest, RefusesByName) {
     expect_error({"compile", plain, "--target", "edgetpu", "--print-after", "sleep"}, 2,
                  "no pass 'sleep'");
     expect_error({"compile", plain, "--target", "edgetpu", "-o", plain}, 2, "net.tflite");
+    expect_error({"compile", plain, "--target", "edgetpu", "--schedule", "foo"}, 2,
+                 "--schedule: foo not in {overlapped,plain,vendor}");
+    // The name that was typed.
+    expect_error({"compile", plain, "--target", "edgetpu", "--max-subgraphs", "abc"}, 2,
+                 "--max-subgraphs: Value abc");
+    expect_error({"compile", plain, "--target", "edgetpu", "--max-subgraphs=abc"}, 2,
+                 "--max-subgraphs: Value abc");
+    expect_error({"compile", plain, "--target", "edgetpu", "--max-programs", "abc"}, 2,
+                 "--max-programs: Value abc");
+    expect_error({"compile", plain, "--target", "rk3588", "--runtime_version", "9"}, 2,
+                 "--runtime_version: 9 not in");
+    expect_error({"compile", plain, "--target", "edgetpu", "--cores", "2"}, 2,
+                 "has no option --cores (it is an option for rk3588; --segments divides a model");
+    expect_error({"compile", plain, "--target", "rk3588", "--gains"}, 2,
+                 "has no option --gains (it is an option for edgetpu)");
+    expect_error({"compile", plain, "--target", "edgetpu", "--no-verify", "-o", "/proc/x"}, 1,
+                 "/proc/x: cannot create a file in /proc: No such file or directory (name a file");
+    expect_error({"compile", plain, "--target", "edgetpu", "--no-verify", "-o", "/dev/full"}, 1,
+                 "No space left on device (free space there, or name a file elsewhere)");
     expect_ok({"compile", plain, "--target", "edgetpu", "-o", compiled, "--no-verify"});
     expect_error({"compile", compiled, "--target", "edgetpu", "-o", file("again.tflite")}, 1,
                  "is compiled already");
+}
+
+TEST_F(CompileVerbTest, ReportsTellOfSeveralModels) {
+    const auto other = write("other.tflite", model::write_tflite(test::random_network(9)).value());
+    const auto html = file("r.html"), csv = file("r.csv"), json = file("r.json");
+    for (const auto& report : {html, csv, json})
+        expect_ok({"compile", plain, other, "--target", "edgetpu", "--report", report,
+                   "--no-verify", "-o", file("both")});
+    EXPECT_THAT(text_in(html), AllOf(HasSubstr("<h1>reef compile"), HasSubstr("<h2>models 0</h2>"),
+                                     HasSubstr("<h2>models 1</h2>")));
+    EXPECT_THAT(text_in(csv), AllOf(StartsWith("model,index,name,on_chip,reason\n" + plain + ",0,"),
+                                    HasSubstr("\n" + other + ",0,")));
+    const auto printed = expect_ok({"compile", plain, other, "--target", "edgetpu", "--json",
+                                    "--no-verify", "-o", file("both")});
+    EXPECT_EQ(nlohmann::json::parse(text_in(json)), nlohmann::json::parse(printed));
+    expect_ok({"compile", plain, "--segments", "2", "--target", "edgetpu", "--report", csv,
+               "--no-verify", "-o", file("both")});
+    EXPECT_THAT(text_in(csv),
+                AllOf(StartsWith("segment,index,name"), HasSubstr("\n0,0,"), HasSubstr("\n1,0,")));
+    expect_error({"compile", plain, other, "--target", "edgetpu", "--report", file("r.pdf")}, 2,
+                 "a report is .html, .csv or .json");
+    expect_error({"compile", plain, other, "--target", "edgetpu", "-o", file("both"), "--report",
+                  file("both/net_edgetpu.tflite")},
+                 2, "a report is .html");
+}
+
+TEST_F(CompileVerbTest, CommandOfTheVendorsFormRefusesByName) {
+    const auto refused = [&](const std::string& flag, const char* words) {
+        const auto done = test::run_process({REEF_EDGETPU_COMPILER, flag, plain});
+        EXPECT_EQ(done.exit_code, 2);
+        EXPECT_THAT(done.err,
+                    AllOf(StartsWith("reef-edgetpu-compiler: " + flag), HasSubstr(words)));
+        EXPECT_EQ(std::ranges::count(done.err, '\n'), 1) << done.err;
+        EXPECT_EQ(done.out, "");
+    };
+    refused("-a", "--max-programs");
+    refused("--enable_multiple_subgraphs", "--max-programs");
+    refused("-t", "leave it out");
+    refused("-d", "leave it out");
+    refused("-i", "-n");
+    const auto unknown = test::run_process({REEF_EDGETPU_COMPILER, "--bogus", plain});
+    EXPECT_THAT(unknown.err, AllOf(StartsWith("reef-edgetpu-compiler: "), HasSubstr("--bogus"),
+                                   HasSubstr("(see reef-edgetpu-compiler --help)")));
 }
 
 TEST_F(CompileVerbTest, CommandOfTheVendorsFormWritesModelAndLog) {

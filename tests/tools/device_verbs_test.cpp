@@ -71,6 +71,9 @@ TEST_F(DeviceVerbs, ARecordingIsADevice) {
     EXPECT_THAT(expect_ok({"run", compiled(shared), "--device", "edgetpu:replay:" + log, "--input",
                            input(), "--runs", "3", "--placements"}),
                 HasSubstr("compiled program, replayed"));
+    expect_error({"run", compiled(shared), "--device", "edgetpu:replay:" + log, "--input", input(),
+                  "--runs", "4"},
+                 1, "no further inference is recorded: `reef record --runs` records more");
     expect_error({"run", compiled(shared), "--device", "edgetpu:replay:" + file("none.log"),
                   "--input", input()},
                  1, "none.log");

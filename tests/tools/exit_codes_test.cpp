@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <initializer_list>
 #include <map>
+#include <utility>
 
 #include "command.h"
 #include "compiler/random_network.h"
@@ -30,6 +33,7 @@ class ExitCodes : public CommandTest {
         expect_ok({"compile", plain, "--target", "edgetpu", "--no-verify", "-o", compiled});
         expect_ok({"weights", "get", compiled, "--like", plain, "-o", file("right.npz")});
         write("garbage", "no file of any kind");
+        std::filesystem::create_directory(file("folder"));
         write("streams.txt", "# stream a\nhalt\n# stream b\nhalt\n");
         write_array("wrong.npy", byte_array({3}, {1, 2, 3}));
         const auto right = read_npz(read_file(file("right.npz")).value().view()).value();
@@ -49,6 +53,7 @@ class ExitCodes : public CommandTest {
                                                           {"ARRAYS", file("wrong.npz")},
                                                           {"UNKNOWN_ARRAYS", file("unknown.npz")},
                                                           {"STREAMS", file("streams.txt")},
+                                                          {"FOLDER", file("folder")},
                                                           {"NONE", file("none")},
                                                           {"OUT", file("out")}};
         const auto found = files.find(word);
@@ -139,6 +144,35 @@ TEST_F(ExitCodes, OtherContentsOfFilesAreFailures) {
           failed,
           "not those of the plain model"},
          {{"replay", "ARRAY", "COMPILED"}, failed, "neither a recording"}});
+}
+
+TEST_F(ExitCodes, AFolderInTheFilesPlaceAndTooManySegmentsAreFailures) {
+    expect({{{"inspect", "FOLDER"}, failed, "is a folder, not a file"},
+            {{"run", "FOLDER"}, failed, "is a folder, not a file"},
+            {{"compile", "FOLDER", "--target", "edgetpu"}, failed, "is a folder, not a file"},
+            {{"compile", "PLAIN", "--target", "edgetpu", "-o", "FOLDER"},
+             failed,
+             "is a folder, not a file"},
+            {{"run", "PLAIN", "--input", "FOLDER"}, failed, "is a folder, not a file"},
+            {{"record", "COMPILED", "--device", "edgetpu:sim", "-o", "FOLDER"},
+             failed,
+             "is a folder, not a file"},
+            {{"compile", "PLAIN", "--target", "edgetpu", "--segments", "900"},
+             failed,
+             "is not divided into 900 segments"},
+            {{"compile", "PLAIN", "--target", "edgetpu", "--segments", "0"}, usage, "--segments"}});
+    std::filesystem::create_directories(file("net_edgetpu.log"));
+    for (const auto& [words, code] :
+         std::initializer_list<std::pair<std::vector<std::string>, int>>{
+             {{file("folder")}, failed},
+             {{"-n", "900", plain}, failed},
+             {{"-n", "0", plain}, usage},
+             {{"-o", file(""), plain}, failed}}) {
+        std::vector<std::string> line = {REEF_EDGETPU_COMPILER};
+        line.insert(line.end(), words.begin(), words.end());
+        EXPECT_EQ(test::run_process(line).exit_code, code)
+            << fmt::format("{}", fmt::join(line, " "));
+    }
 }
 
 TEST_F(ExitCodes, AWrongCommandLineIsAUsageError) {

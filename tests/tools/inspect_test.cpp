@@ -103,7 +103,7 @@ TEST_F(InspectTest, BadInput) {
     expect_error({"inspect"}, 2, "MODEL");
     expect_error({"inspect", picture_model, "--frobnicate"}, 2, "--frobnicate");
     expect_error({"inspect", file("none.tflite")}, 1, "none.tflite");
-    expect_error({"inspect", file("")}, 2, "is a folder");
+    expect_error({"inspect", file("")}, 1, "is a folder");
     expect_error({"inspect", write("empty.tflite", "")}, 1, "empty.tflite");
     expect_error({"inspect", write("text.tflite", "this is not a model")}, 1, "text.tflite");
     const SharedBytes model = read_file(picture_model).value();

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reef/base/file.h"
@@ -207,8 +210,38 @@ Status refuse(const Options& options) {
     return {};
 }
 
+/// Options of the vendor's compiler that this one has not.
+struct Missing {
+    std::string_view letter, name, instead;
+};
+constexpr auto missing = std::to_array<Missing>({
+    {"-a", "--enable_multiple_subgraphs",
+     "reef compile MODEL --target edgetpu --max-programs N makes several programs"},
+    {"-t", "--timeout_sec", "leave it out: no compilation is ended by time"},
+    {"-d", "--search_delegate",
+     "leave it out: operators that do not fit stay with the CPU unasked"},
+    {"-k", "--delegate_search_step", "leave it out: nothing is searched in steps"},
+    {"-i", "--intermediate_tensors", "-n divides a model into segments of like time"},
+});
+
 /// As the command `reef` ends.
 constexpr int usage_error = 2;
+
+int refuse(const CLI::ParseError& error, std::span<const char* const> words) {
+    for (const std::string_view word : words) {
+        const std::string_view name = word.substr(0, word.find('='));
+        for (const Missing& one : missing) {
+            if (name != one.letter && name != one.name) continue;
+            fmt::print(stderr, "reef-edgetpu-compiler: {} is not an option of this compiler ({})\n",
+                       name, one.instead);
+            return usage_error;
+        }
+    }
+    const std::string_view text = error.what();
+    fmt::print(stderr, "reef-edgetpu-compiler: {} (see reef-edgetpu-compiler --help)\n",
+               text.substr(0, text.find('\n')));
+    return usage_error;
+}
 
 int run(int argc, char** argv) {
     CLI::App app{"Compiles TensorFlow Lite models for the Edge TPU"};
@@ -230,7 +263,8 @@ int run(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : usage_error;
+        if (error.get_exit_code() == 0) return app.exit(error);
+        return refuse(error, {argv + 1, argv + argc});
     }
     fmt::print("Edge TPU Compiler, reef {}\n", REEF_VERSION);
     auto status = refuse(options);

@@ -154,13 +154,30 @@ std::string option_meant(const CLI::App& verb, int argc, const char* const* argv
     return {};
 }
 
+/// An option that has several names is told under the one that was typed.
+std::string in_typed_names(std::string problem, const CLI::App& verb, int argc,
+                           const char* const* argv) {
+    const std::vector<std::string_view> words(argv + std::min(argc, 2), argv + argc);
+    const auto typed = [&](std::string_view name) {
+        return std::ranges::any_of(
+            words, [&](std::string_view word) { return word.substr(0, word.find('=')) == name; });
+    };
+    for (const CLI::Option* option : innermost(verb).get_options()) {
+        const std::string told = option->get_name();
+        if (!problem.starts_with(told + ":") || typed(told)) continue;
+        for (const std::string& name : option->get_lnames())
+            if (typed("--" + name)) return problem.replace(0, told.size(), "--" + name);
+    }
+    return problem;
+}
+
 /// What is wrong behind a verb. A word that was misspelt may be all that is missing.
 std::string problem_of(const CLI::App& verb, int argc, const char* const* argv,
                        const CLI::ParseError& error) {
     const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
     if (lacks && verb.get_require_subcommand_min() > verb.get_subcommands().size())
         return part_problem(verb, argc, argv);
-    std::string problem = one_line(error.what());
+    std::string problem = in_typed_names(one_line(error.what()), verb, argc, argv);
     if (lacks || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
         problem += option_meant(verb, argc, argv);
     return problem;

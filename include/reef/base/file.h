@@ -25,8 +25,8 @@ enum class FileAccess : std::uint8_t {
 /// be mapped (pipes, empty files) are read, up to max_stream_bytes. A mapped file must not be
 /// truncated while it is in use; files that write_file replaces are not.
 ///
-/// Errors carry the path as place: not_found, bad_argument for a folder, io_failed with the
-/// system's words for the rest (permission, medium).
+/// Errors carry the path as place: not_found, io_failed for a folder and, with the system's words,
+/// for the rest (permission, medium); bad_argument for what is no path.
 [[nodiscard]] Result<SharedBytes> read_file(const std::string& path,
                                             FileAccess access = FileAccess::whole);
 

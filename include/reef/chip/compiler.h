@@ -59,6 +59,8 @@ struct CompilerSetting {
     std::string sentence;                ///< what it does
     std::vector<std::string> choices{};  ///< none: a flag
     bool several = false;                ///< a list of choices
+    /// What may serve in its place on chips whose compilers have no such option; may be empty.
+    std::string elsewhere{};
 };
 
 /// What became of an operator of the plain model.

@@ -73,6 +73,8 @@ struct Section {
     std::string title;
     std::string about;  ///< behind the title; may be empty
     std::vector<std::variant<Field, Table, Note>> lines;
+    /// An option asked for it: it is shown beside a listing that stands in the others' place.
+    bool asked_for = false;
 
     void add(std::string name, std::string text) {
         lines.emplace_back(Field{std::move(name), std::move(text)});

@@ -18,8 +18,8 @@ using SegmentProgress = std::function<void(double done)>;
 
 /// Divides the operators of the first subgraph into `count` ranges whose slowest is as fast as
 /// moving one border at a time makes it. Tensors may go from a segment to any later one, by name.
-/// `progress` is told from 0 to 1 how far the search is. Errors: bad_argument for a count that is
-/// zero or above the number of operators; unsupported when no borders are found with which all
+/// `progress` is told from 0 to 1 how far the search is. Errors: bad_argument for a count of zero;
+/// unsupported for one above the number of operators and when no borders are found with which all
 /// ranges are segments; those of the cost.
 [[nodiscard]] Result<std::vector<model::OperatorRange>> segments_of(
     const model::Model& model, std::size_t count, const SegmentCost& cost,

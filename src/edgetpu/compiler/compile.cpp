@@ -92,6 +92,22 @@ constexpr auto named_improvements = std::to_array<NamedImprovement>({
     {"input", &lowering::Improvements::input},
 });
 
+/// Of the improvements that are no passes of their own there is nothing to print. Errors:
+/// bad_argument for their names.
+Status check_printed(const CompileOptions& options) {
+    for (const std::string& name : {options.print_after, options.print_before}) {
+        const bool is_pass = std::ranges::find(own_passes, name) != own_passes.end();
+        if (is_pass || std::ranges::find(named_improvements, name, &NamedImprovement::name) ==
+                           named_improvements.end())
+            continue;
+        return fail(Cause::bad_argument,
+                    fmt::format("'{}' is a part of the pass {} and leaves nothing of its own", name,
+                                pass::emit),
+                    {}, fmt::format("print what {} leaves, with and without it", pass::emit));
+    }
+    return {};
+}
+
 /// Errors: bad_argument for a name of none.
 Result<lowering::Improvements> improvements_of(const CompileOptions& options) {
     lowering::Improvements all;
@@ -426,6 +442,7 @@ class Backend final : public compiler::Backend {
 
 Result<Compiled> compile_beside(const model::Model& model, const CompileOptions& options,
                                 Sharing* sharing) {
+    REEF_CHECK(check_printed(options));
     Compiled out;
     Backend backend(options, out, sharing);
     auto lowered = REEF_TRY(compiler::compile(model, backend, own_passes, options));

@@ -63,7 +63,7 @@ std::string percent(std::size_t part, std::size_t all) {
 }
 
 chip::Section section_of(const Forms& forms) {
-    chip::Section section{.title = "forms", .about = {}, .lines = {}};
+    chip::Section section{.title = "forms", .about = {}, .lines = {}, .asked_for = true};
     section.add(
         "instructions",
         fmt::format("{}, of which {} ({}) have a form that a program of the vendor has",
@@ -120,8 +120,10 @@ Status check_settings(const chip::CompileOptions& options) {
 Status add_gains(chip::Compilation& out, const model::Model& model,
                  const chip::CompileOptions& options) {
     const auto all = REEF_TRY(gains_of(model, options));
-    chip::Section section{
-        .title = "passes", .about = "estimated cycles, and those without a pass", .lines = {}};
+    chip::Section section{.title = "passes",
+                          .about = "estimated cycles, and those without a pass",
+                          .lines = {},
+                          .asked_for = true};
     chip::Array list;
     const std::uint64_t with_all = all.front().cycles;
     for (const Gain& gain : all) {

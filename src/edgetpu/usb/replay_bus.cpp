@@ -72,11 +72,12 @@ class Script {
         // Input that the host had not asked to wait for was lost on the recorded host, too.
         const RecordedItem* due = next_action();
         if (due == nullptr) {
-            return differs(fmt::format("the host does: {}; the recording has ended", doing));
+            return differs(fmt::format("the host does: {}; the recording has ended{}", doing,
+                                       when_no_more_is_sent(kind)));
         }
         if (due->kind != kind || !same(*due)) {
-            return differs(fmt::format("line {}: the host does: {}; recorded: {}", due->line, doing,
-                                       due->text));
+            return differs(fmt::format("line {}: the host does: {}; recorded: {}{}", due->line,
+                                       doing, due->text, when_no_more_is_sent(kind)));
         }
         place_ = static_cast<std::size_t>(due - items_.items.data()) + 1;
         if (kind == Kind::open) {
@@ -175,6 +176,16 @@ class Script {
             done.kind == Kind::open ? done.fault.has_value() : done.setup.to_host() && same(last_);
         if (repeats && !same(next_action())) pass(std::chrono::hours(1));
         last_ = &done;
+    }
+    /// What helps a host that sends on where the recorded one was done.
+    std::string_view when_no_more_is_sent(Kind kind) const {
+        const auto rest = std::span(items_.items).subspan(place_);
+        if (kind != Kind::out ||
+            std::ranges::find(rest, Kind::out, &RecordedItem::kind) != rest.end())
+            return "";
+        return "; no further inference is recorded: `reef record --runs` records more, the "
+               "`--runs` "
+               "of `reef run` and `reef bench` run fewer";
     }
     std::unexpected<Failure> differs(std::string text) {
         difference_ = std::move(text);

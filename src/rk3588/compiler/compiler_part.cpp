@@ -268,7 +268,8 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
          .choices = {std::string(folded), std::string(plain)}},
         {.name = std::string(cores),
          .sentence = "Cores that share the work (default: 1)",
-         .choices = {"1", "2", "3"}},
+         .choices = {"1", "2", "3"},
+         .elsewhere = "--segments divides a model over several chips"},
         {.name = std::string(sram),
          .sentence =
              "Place the tensors that move the most bytes in so many KiB of the chip's SRAM, "
@@ -294,12 +295,16 @@ Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
     chip::Array programs;
     for (std::size_t i = 0; i < compiled.programs.size(); ++i) {
         out.sections.push_back(section_of(compiled.programs[i], i, compiled.programs.size(), each));
+        out.sections.back().asked_for = each;
         programs.emplace_back(document_of(compiled.programs[i]));
     }
     chip::Array unproven;
     for (const UnprovenForm& f : compiled.unproven)
         unproven.emplace_back(chip::Object{{"what", f.what}, {"operators", f.operators}});
-    if (each || options.list_forms) out.sections.push_back(section_of(compiled.unproven));
+    if (each || options.list_forms) {
+        out.sections.push_back(section_of(compiled.unproven));
+        out.sections.back().asked_for = true;
+    }
     out.document = {{"programs", std::move(programs)}, {"unproven", std::move(unproven)}};
     return out;
 }

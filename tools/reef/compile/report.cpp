@@ -124,8 +124,21 @@ std::string html_object(const Json& object, int level) {
     return (plain.empty() ? "" : "<table>\n" + plain + "</table>\n") + inside;
 }
 
+/// Under which several models or one's segments stand in a document; none: it is of one model.
+const char* key_of_several(const Json& document) {
+    for (const char* key : {"models", "segments"})
+        if (document.contains(key)) return key;
+    return nullptr;
+}
+
 std::string html_page(const Json& document) {
-    const std::string title = "reef compile " + text_of_value(document.value("model", Json("")));
+    const char* several = key_of_several(document);
+    std::vector<std::string> names;
+    for (const Json& one : several != nullptr ? document[several] : Json::array({document}))
+        if (const auto name = text_of_value(one.value("model", Json("")));
+            std::ranges::find(names, name) == names.end())
+            names.push_back(name);
+    const std::string title = fmt::format("reef compile {}", fmt::join(names, " "));
     return fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<title>{0}</title>\n<style>body{{font-family:sans-serif;margin:2em}}"
@@ -147,15 +160,32 @@ Json in_programs(const Json& document, const Json& index) {
     return out;
 }
 
-/// One line for each operator.
-std::string csv_table(const Json& document) {
+/// One for each operator.
+Json operator_rows(const Json& document) {
     Json rows = Json::array();
     for (const Json& row : document["operators"]) {
         Json whole = in_programs(document, row.value("index", Json()));
         for (const auto& [key, value] : row.items()) whole[key] = value;
         rows.push_back(std::move(whole));
     }
+    return rows;
+}
+
+/// A line for each operator; of several models begun by the model, of segments by their number.
+std::string csv_table(const Json& document) {
     std::vector<std::string> columns{"index", "name", "on_chip", "reason"};
+    Json rows = Json::array();
+    if (const char* several = key_of_several(document)) {
+        const bool segments = document.contains("segments");
+        columns.insert(columns.begin(), segments ? "segment" : "model");
+        for (std::size_t i = 0; i < document[several].size(); ++i)
+            for (Json& row : operator_rows(document[several][i])) {
+                row[columns.front()] = segments ? Json(i) : document[several][i]["model"];
+                rows.push_back(std::move(row));
+            }
+    } else {
+        rows = operator_rows(document);
+    }
     for (auto& column : columns_of(rows))
         if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
     std::string out = fmt::format("{}\n", fmt::join(columns, ","));

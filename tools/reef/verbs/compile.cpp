@@ -3,11 +3,12 @@
 #include <malloc.h>
 #endif
 
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +47,10 @@ struct CompileVerbOptions {
     bool json = false;
     bool all = false;
 };
+
+bool prints_pass(const CompileVerbOptions& options) {
+    return !options.settings.print_after.empty() || !options.settings.print_before.empty();
+}
 
 /// Below it a verification takes a second or so.
 constexpr std::int64_t small_model_macs = 20'000'000;
@@ -138,6 +143,7 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
                                     {"findings", verification->findings}};
     }
     if (against) document["against"] = against_json(*against);
+    if (prints_pass(options)) document["listing"] = done.listing;
     return document;
 }
 
@@ -156,13 +162,38 @@ Result<std::optional<Against>> other_compiler(const CompileVerbOptions& options,
     return against;
 }
 
+/// Whose option that is, and what may serve in its place.
+std::string owners_of(const std::string& setting) {
+    std::vector<std::string_view> families;
+    std::string elsewhere;
+    for (const auto* compiler : runtime::Registry::of_process().parts<chip::Compiler>())
+        for (const chip::CompilerSetting& one : compiler->settings()) {
+            if (one.name != setting) continue;
+            families.push_back(compiler->family());
+            if (!one.elsewhere.empty()) elsewhere = "; " + one.elsewhere;
+        }
+    return fmt::format("it is an option for {}{}", fmt::join(families, ", "), elsewhere);
+}
+
 /// Errors: a setting that the compiler has not.
 Status check_settings(const chip::Compiler& compiler, const chip::CompileOptions& options) {
     const auto known = compiler.settings();
     for (const auto& [name, value] : options.settings)
         if (std::ranges::find(known, name, &chip::CompilerSetting::name) == known.end())
-            return fail(Cause::bad_argument, fmt::format("the compiler for '{}' has no option --{}",
-                                                         compiler.family(), name));
+            return fail(
+                Cause::bad_argument,
+                fmt::format("the compiler for '{}' has no option --{}", compiler.family(), name),
+                {}, owners_of(name));
+    return {};
+}
+
+/// A report's name says its form. Errors: as those of compile_report().
+Status check_report(const CompileVerbOptions& options) {
+    if (options.report.empty()) return {};
+    auto read = options.models;
+    read.push_back(options.against);
+    REEF_CHECK(check_output_file(options.report, read));
+    REEF_CHECK(compile_report(Json{{"operators", Json::array()}}, options.report));
     return {};
 }
 
@@ -190,16 +221,20 @@ std::string stem_of(const std::string& path) {
 
 /// Into what files models that take turns are written; segments have names of their own.
 Status check_several(const CompileVerbOptions& options, const std::vector<std::string>& files) {
-    for (const auto* one : {&options.against, &options.with, &options.report,
-                            &options.settings.print_after, &options.settings.print_before})
+    for (const auto* one : {&options.against, &options.with, &options.settings.print_after,
+                            &options.settings.print_before})
         if (!one->empty())
             return fail(Cause::bad_argument,
-                        "--against, --with, --report, --print-after and --print-before are of one "
-                        "model",
-                        {}, "give one model and no --segments");
+                        "--against, --with, --print-after and --print-before are of one model", {},
+                        "give one model and no --segments");
+    REEF_CHECK(check_report(options));
     if (options.out == "-")
         return fail(Cause::bad_argument, "standard output takes one model", "--output",
                     "name a folder");
+    std::error_code ignored;
+    if (options.out.ends_with(".tflite") && !std::filesystem::is_directory(options.out, ignored))
+        return fail(Cause::bad_argument, "several models are written to a folder", options.out,
+                    "name one with -o");
     auto sorted = files;
     std::ranges::sort(sorted);
     if (std::ranges::adjacent_find(sorted) != sorted.end())
@@ -264,8 +299,15 @@ Result<std::vector<Piece>> segments_of(const CompileVerbOptions& options,
     return pieces;
 }
 
-Status write_pieces(const CompileVerbOptions& options, const std::vector<Piece>& pieces) {
+/// `right`: a program that is known to be wrong is given to nobody.
+Status write_pieces(const CompileVerbOptions& options, const std::vector<Piece>& pieces,
+                    const Json& document, bool right) {
     std::vector<NamedContents> files;
+    std::string report;
+    if (!options.report.empty()) report = REEF_TRY(compile_report(document, options.report));
+    if (!report.empty())
+        files.push_back({std::filesystem::absolute(options.report).string(), as_bytes(report)});
+    if (!right || options.out.empty()) return write_outputs(files);
     for (const Piece& piece : pieces) files.push_back({piece.file, piece.bytes.view()});
     return write_outputs_below(options.out, files);
 }
@@ -298,9 +340,10 @@ Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Comp
     }
     const bool right = std::ranges::all_of(pieces, &Piece::right);
     const bool written = right && !options.out.empty();
-    if (written) REEF_CHECK(write_pieces(options, pieces));
+    const Json document = document_of(options, compiler, pieces, written);
+    REEF_CHECK(write_pieces(options, pieces, document, right));
     if (options.json) {
-        print_json(console, document_of(options, compiler, pieces, written));
+        print_json(console, document);
         return right ? Exit::ok : Exit::failed;
     }
     for (const Piece& piece : pieces) {
@@ -338,11 +381,12 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     }
     REEF_CHECK(check_output_file(options.out, {options.models.front(), options.against}));
     REEF_CHECK(check_apart_from_json(options.out, options.json));
-    REEF_CHECK(check_output_file(options.report, {options.models.front(), options.against}));
+    REEF_CHECK(check_report(options));
     REEF_CHECK(check_apart(options.report, options.out));
-    // Its name says its form: known before the work.
-    if (!options.report.empty())
-        REEF_CHECK(compile_report(Json{{"operators", Json::array()}}, options.report));
+    if (prints_pass(options) && options.out == "-")
+        return fail(Cause::bad_argument,
+                    "standard output cannot hold the model and what a pass leaves", {},
+                    "give --output a name");
     const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
     REEF_CHECK(check_settings(*compiler, options.settings));
     const auto plain = REEF_TRY(load_plain(options.models.front()));
@@ -364,8 +408,10 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     REEF_CHECK(write_outputs(files));
     if (options.json) {
         print_json(console, document);
-    } else if (!options.settings.print_after.empty() || !options.settings.print_before.empty()) {
+    } else if (prints_pass(options)) {
         console.write(done.listing);
+        for (const auto& section : done.sections)
+            if (section.asked_for) print_section(console, section);
     } else if (options.out != "-") {
         print_operators(console, done, options.all);
         for (const auto& section : done.sections) print_section(console, section);
@@ -436,15 +482,17 @@ Action add_compile(CLI::App& app) {
         ->type_name("N");
     app.add_flag("--stream-parameters", options->settings.stream_parameters,
                  "Send parameters with every inference instead of keeping them on the chip");
-    app.add_option("--schedule", options->settings.schedule,
-                   "overlapped: what the next operator needs is on its way while one computes; "
-                   "plain: one thing after the other; vendor: byte for byte the program of the "
-                   "vendor's compiler, for the few networks of which that is known")
-        ->transform(CLI::CheckedTransformer(std::map<std::string, chip::Schedule>{
-                                                {"overlapped", chip::Schedule::overlapped},
-                                                {"plain", chip::Schedule::plain},
-                                                {"vendor", chip::Schedule::vendor}})
-                        .description("{overlapped,plain,vendor}"))
+    const auto schedule = [options](const std::string& how) {
+        options->settings.schedule = how == "plain"    ? chip::Schedule::plain
+                                     : how == "vendor" ? chip::Schedule::vendor
+                                                       : chip::Schedule::overlapped;
+    };
+    app.add_option_function<std::string>(
+           "--schedule", schedule,
+           "overlapped: what the next operator needs is on its way while one computes; "
+           "plain: one thing after the other; vendor: byte for byte the program of the "
+           "vendor's compiler, for the few networks of which that is known")
+        ->check(CLI::IsMember(std::vector<std::string>{"overlapped", "plain", "vendor"}))
         ->type_name("HOW");
     app.add_flag("--forms", options->settings.list_forms,
                  "Count instructions of forms that no known program of the chip's vendor has");
