@@ -62,7 +62,8 @@ bool RingPushEngine::flush(ScalarEngineWork& work) {
     return true;
 }
 
-// Units up to the end of a message, of a pass or of the budget; how many.
+// Units up to the end of a message, of a pass or of the budget; how many. A whole message goes on
+// its way at once.
 std::uint32_t RingPushEngine::copy_units(ScalarEngineWork& work) {
     const std::size_t unit_bytes = ScalarState::unit_bytes(op_->fifo);
     const std::size_t missing =
@@ -72,9 +73,14 @@ std::uint32_t RingPushEngine::copy_units(ScalarEngineWork& work) {
     const bool one_by_one = op_->producer.enabled && op_->producer.level == 0;
     const std::uint32_t units =
         one_by_one ? 1 : work.run(op_->waits, src_, std::max<std::size_t>(wanted, 1), op_->fifo);
-    const auto from = work.scalar.from(op_->fifo, src_.address());
-    std::memcpy(&buffer_[filled_], from.data(), units * unit_bytes);
-    filled_ += units * unit_bytes;
+    const auto from = work.scalar.from(op_->fifo, src_.address()).first(units * unit_bytes);
+    if (from.size() == op_->message_bytes && filled_ == 0 && !work.witness &&
+        work.fabric.ring_has_room(Ring::a, op_->to_tiles, false)) {
+        work.fabric.ring_send(Ring::a, op_->to_tiles, false, from);
+        return units;
+    }
+    std::memcpy(&buffer_[filled_], from.data(), from.size());
+    filled_ += from.size();
     return units;
 }
 

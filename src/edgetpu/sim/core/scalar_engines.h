@@ -116,14 +116,18 @@ struct ScalarEngineWork {
                                                needed(wait, at));
         return missing;
     }
-    /// Visits from the cursor's on that follow each other without a wait or the end of a pass
-    /// before the last, at most so many. Strict runs look at every visit.
+    /// Visits from the cursor's on that follow each other before one that waits or the end of a
+    /// pass, at most so many. Precondition: no wait holds back the first. Strict runs look at every
+    /// visit.
     template <std::size_t most>
     [[nodiscard]] std::uint32_t run(const Waits<most>& waits, const NestCursor& at,
                                     std::size_t most_of_them) const {
-        if (witness || waits.least_level == 0) return 1;
-        return static_cast<std::uint32_t>(std::min<std::uint64_t>(
-            {at.left_in_pass(), std::max<std::uint64_t>(budget, 1), most_of_them}));
+        if (witness) return 1;
+        const std::uint64_t visits = std::min<std::uint64_t>(
+            {at.left_in_step(), std::max<std::uint64_t>(budget, 1), most_of_them});
+        if (waits.least_level > 0 || visits == 1) return static_cast<std::uint32_t>(visits);
+        return static_cast<std::uint32_t>(
+            visits_unheld(waits.view(), false, at, scalar.counters, visits));
     }
     /// The same of a FIFO's units that lie one behind the other in its memory.
     template <std::size_t most>

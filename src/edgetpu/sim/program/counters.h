@@ -1,8 +1,10 @@
 // Synchronisation counters, and the waits on them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -58,6 +60,24 @@ template <typename CounterFile>
         if (!counters.reached(wait.counter, count)) return Unmet{wait.counter, count};
     }
     return std::nullopt;
+}
+
+/// Visits from the cursor's on, at most `most`, that no wait of that side for each visit holds back
+/// while no other engine counts. Precondition: none holds back the current one.
+template <typename CounterFile>
+[[nodiscard]] std::uint64_t visits_unheld(std::span<const Wait> waits, bool destination,
+                                          const NestCursor& at, const CounterFile& counters,
+                                          std::uint64_t most) {
+    constexpr std::int32_t most_ahead = std::numeric_limits<std::int16_t>::max();
+    for (const auto& wait : waits) {
+        if (wait.destination != destination || wait.level != 0) continue;
+        if (wait.step < 0 || wait.step > most_ahead) return 1;
+        const auto ahead = static_cast<std::uint16_t>(counters[wait.counter] - needed(wait, at));
+        if (wait.step > 0) most = std::min<std::uint64_t>(most, ahead / wait.step + 1);
+        // The engine may count the counter itself, which must not wrap around to values behind.
+        most = std::min<std::uint64_t>(most, std::max(most_ahead - ahead, 1));
+    }
+    return most;
 }
 
 }  // namespace reef::edgetpu::sim

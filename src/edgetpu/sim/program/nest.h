@@ -44,6 +44,11 @@ class NestCursor {
     }
     /// Visits that are left in the current pass of dimension 0, this one included.
     [[nodiscard]] std::uint32_t left_in_pass() const { return first_count_ - index_[0]; }
+    /// Those of them whose addresses follow each other by the step of dimension 0: one, where every
+    /// second visit is moved.
+    [[nodiscard]] std::uint32_t left_in_step() const {
+        return nest_->rotates() && nest_->rotate_level == 0 ? 1 : left_in_pass();
+    }
     /// The same as so many advance(): 1 to left_in_pass().
     unsigned advance(std::uint32_t visits) {
         passes_[0] += visits - 1;

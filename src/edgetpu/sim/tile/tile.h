@@ -122,7 +122,7 @@ struct Work {
             for (const auto& wait : waits.view())
                 if (wait.destination == destination && wait.level == 0) return 1;
         const auto visits = static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(at.left_in_pass(), std::max<std::uint64_t>(budget, 1)));
+            std::min<std::uint64_t>(at.left_in_step(), std::max<std::uint64_t>(budget, 1)));
         const std::int64_t first = at.address();
         const std::int64_t last = first + (std::int64_t{visits} - 1) * at.nest().step[0];
         const auto end = static_cast<std::int64_t>(size);
