@@ -80,6 +80,8 @@ class Search {
         const auto known = known_.find({range.first, range.count});
         if (known != known_.end()) return known->second;
         const auto part = REEF_TRY(model::part_of(model_, range));
+        if (part.subgraphs.front().operators.empty())
+            return known_[{range.first, range.count}] = no_segment;
         auto cost = cost_(part);
         if (!cost && cost.error().cause != Cause::unsupported) return cost;
         return known_[{range.first, range.count}] = cost.value_or(no_segment);

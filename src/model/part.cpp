@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -115,6 +116,35 @@ Status check_states(const Subgraph& graph, const std::vector<Uses>& uses) {
     return {};
 }
 
+/// Operators that the part's outputs do without, and inputs that they alone read. Those that keep
+/// something, or have no results, are for something else.
+void leave_out_unread(const Subgraph& graph, PartEnds& ends, std::vector<std::size_t>& operators) {
+    std::vector<bool> read(graph.tensors.size(), false);
+    const auto is_read = [&](TensorIndex i) {
+        return i != absent_tensor && read[static_cast<std::size_t>(i)];
+    };
+    const auto keeps_something = [&](TensorIndex i) {
+        if (i == absent_tensor) return false;
+        const Tensor& tensor = graph.tensors[static_cast<std::size_t>(i)];
+        return tensor.is_variable || tensor.type == ElementType::resource;
+    };
+    for (const TensorIndex i : ends.outputs) read[static_cast<std::size_t>(i)] = true;
+    std::vector<std::size_t> kept;
+    for (const std::size_t o : operators | std::views::reverse) {
+        const Operator& op = graph.operators[o];
+        if (!op.outputs.empty() && std::ranges::none_of(op.outputs, is_read) &&
+            std::ranges::none_of(op.outputs, keeps_something) &&
+            std::ranges::none_of(op.inputs, keeps_something))
+            continue;
+        kept.push_back(o);
+        for (const TensorIndex i : op.inputs)
+            if (i != absent_tensor) read[static_cast<std::size_t>(i)] = true;
+    }
+    std::ranges::reverse(kept);
+    operators = std::move(kept);
+    std::erase_if(ends.inputs, [&](TensorIndex i) { return !is_read(i); });
+}
+
 Model only(const Model& model, const std::vector<std::size_t>& operators, PartEnds ends) {
     Model part = model;
     part.signatures.clear();
@@ -167,6 +197,7 @@ Result<Model> part_of(const Model& model, OperatorRange range) {
         if (uses[t].written && uses[t].read_behind && !holds(ends.outputs, index))
             ends.outputs.push_back(index);
     }
+    leave_out_unread(whole, ends, operators);
     Model part = only(model, operators, std::move(ends));
     prune(part);
     return part;

@@ -87,6 +87,17 @@ TEST(Part, RefusesStateOfTwoParts) {
     EXPECT_THAT(part.error().message(), HasSubstr("use the same state"));
 }
 
+TEST(Part, LeavesOutWhatNobodyReads) {
+    Model whole = with_a_bridge();
+    auto& graph = whole.subgraphs.front();
+    // b is read by nobody.
+    graph.operators[2].inputs[0] = graph.operators[2].inputs[1];
+    const Model part = part_of(whole, {0, 2}).value();
+    EXPECT_EQ(part.subgraphs.front().operators.size(), 1U);
+    EXPECT_THAT(names_of(part, part.subgraphs.front().outputs), ElementsAre("a"));
+    EXPECT_TRUE(part_of(whole, {1, 1}).value().subgraphs.front().operators.empty());
+}
+
 TEST(Part, IsFoundByTheNamesOfItsEnds) {
     const Model whole = with_a_bridge();
     for (const OperatorRange range : {OperatorRange{0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 1}}) {

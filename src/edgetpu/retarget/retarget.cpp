@@ -44,6 +44,9 @@ class Retargeting {
         result_.model = compiled.compiled();
     }
 
+    /// The program is the target's own already; what the file has beside it may be another's.
+    void doubt_source() { source_is_sure_ = false; }
+
     Result<Retargeted> run() {
         REEF_CHECK(replace_parameters());
         find_roles();
@@ -478,13 +481,15 @@ class Retargeting {
             const Tensor& old = tensor_of(plain(), from);
             const Tensor& fresh = tensor_of(target_, map_.at(from));
             tensor.name = fresh.name;
-            if (numbers_->may_differ(from) && tensor.quantization && fresh.quantization) {
+            const bool renumbered = numbers_->may_differ(from) || !source_is_sure_;
+            if (renumbered && tensor.quantization && fresh.quantization) {
                 tensor.quantization->scale = fresh.quantization->scale;
                 tensor.quantization->zero_point = fresh.quantization->zero_point;
             }
             const Bytes held = result_.model.constant(tensor);
             const Bytes bytes = target_.constant(fresh);
-            if (held.empty() || equal_bytes(bytes, numbers_->constant(old, held))) continue;
+            const Bytes before = source_is_sure_ ? numbers_->constant(old, held) : held;
+            if (held.empty() || equal_bytes(bytes, before)) continue;
             tensor.buffer = static_cast<std::uint32_t>(result_.model.buffers.size());
             result_.model.buffers.push_back(SharedBytes::copy_of(bytes));
         }
@@ -502,6 +507,7 @@ class Retargeting {
     std::optional<ProgramFlow> flow_;  ///< traced when a border asks for it
     std::vector<bool> copies_;         ///< of the flow
     bool unmodelled_ = false;          ///< an operator on the chip is, and stays as it is
+    bool source_is_sure_ = true;
     Retargeted result_;
 };
 
@@ -548,8 +554,12 @@ Result<Retargeted> without_source(const Model& compiled, const Model& target,
     auto opened = REEF_TRY(CompiledParameters::open(target, compiled, PartSearch::by_bytes));
     REEF_CHECK(check_template(opened));
     const Model computed = opened.plain();
-    if (REEF_TRY(is_compiled_from(opened))) return from_source(opened, computed, options);
     const TensorMap map = REEF_TRY(match_architectures(computed, computed));
+    if (REEF_TRY(is_compiled_from(opened))) {
+        Retargeting own(opened, computed, map, options, numbers_of_source({opened, computed, map}));
+        own.doubt_source();
+        return own.run();
+    }
     auto recovered = REEF_TRY(recover_program(opened));
     return Retargeting(recovered.parameters, computed, map, options,
                        numbers_of_program(std::move(recovered.program)))
