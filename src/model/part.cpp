@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "reef/model/names.h"
+
 namespace reef::model {
 namespace {
 
@@ -173,8 +175,10 @@ void prune(Model& model) {
     prune_buffers(model);
 }
 
-Result<Model> part_of(const Model& model, OperatorRange range) {
-    REEF_CHECK(check_divisible(model));
+Result<Model> part_of(const Model& whole_model, OperatorRange range) {
+    REEF_CHECK(check_divisible(whole_model));
+    const std::optional<Model> named = with_distinct_names(whole_model);
+    const Model& model = named ? *named : whole_model;
     const Subgraph& whole = model.subgraphs.front();
     const std::size_t all = whole.operators.size();
     if (range.count == 0 || range.first >= all || range.count > all - range.first)
@@ -206,10 +210,11 @@ Result<Model> part_of(const Model& model, OperatorRange range) {
 std::optional<PartEnds> ends_in(const Model& whole, const Model& part) {
     if (whole.subgraphs.size() != 1 || part.subgraphs.empty()) return std::nullopt;
     const Subgraph& graph = whole.subgraphs.front();
+    const auto names = distinct_names(graph);
     std::map<std::string_view, TensorIndex> by_name;
     for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
-        const auto [known, fresh] =
-            by_name.try_emplace(graph.tensors[t].name, static_cast<TensorIndex>(t));
+        if (!whole.constant(graph.tensors[t]).empty()) continue;
+        const auto [known, fresh] = by_name.try_emplace(names[t], static_cast<TensorIndex>(t));
         if (!fresh) known->second = absent_tensor;
     }
     const Subgraph& other = part.subgraphs.front();

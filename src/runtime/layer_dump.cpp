@@ -29,7 +29,8 @@ bool same_sizes(const model::Subgraph& a, const std::vector<TensorIndex>& of_a,
 Result<model::Model> plain_model_of(const model::Model& compiled, model::Model plain) {
     const auto refuse = [](std::string what) {
         return fail(Cause::bad_input, std::move(what), {},
-                    "give the plain model that it was compiled from");
+                    "give the plain model that it was compiled from; of a segment, one whose "
+                    "tensors have the names of its inputs and outputs");
     };
     if (plain.subgraphs.empty()) return refuse("it has no subgraph");
     if (is_compiled(plain))

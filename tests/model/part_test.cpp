@@ -123,8 +123,26 @@ TEST(Part, IsNotFoundByNamesThatAreNotThereOrTwice) {
     EXPECT_FALSE(ends_in(whole, part));
     Model twice = with_a_bridge();
     for (auto& tensor : twice.subgraphs[0].tensors)
-        if (tensor.name == "factor") tensor.name = "b";
+        if (tensor.name == "out") tensor.name = "in";
     EXPECT_FALSE(ends_in(twice, part_of(whole, {0, 2}).value()));
+}
+
+/// Constants are no ends; what has no name, or another's, gets one of its own.
+TEST(Part, IsFoundWhereNamesAreLackingOrShared) {
+    for (const char* name : {"", "b", "factor"}) {
+        Model whole = with_a_bridge();
+        for (auto& tensor : whole.subgraphs[0].tensors)
+            if (tensor.name == "a" || tensor.name == "b") tensor.name = name;
+        const Model first = part_of(whole, {0, 2}).value(), last = part_of(whole, {2, 1}).value();
+        EXPECT_EQ(names_of(first, first.subgraphs[0].outputs),
+                  names_of(last, last.subgraphs[0].inputs));
+        for (const Model& part : {first, last}) {
+            const auto ends = ends_in(whole, part);
+            ASSERT_TRUE(ends);
+            EXPECT_EQ(part_between(whole, *ends)->subgraphs[0].operators.size(),
+                      part.subgraphs[0].operators.size());
+        }
+    }
 }
 
 TEST(Part, BetweenEndsThatReadMoreIsRefusedByName) {

@@ -26,6 +26,8 @@ struct Retargeting {
     model::Model model;
     std::size_t changed_instructions = 0;
     std::size_t changed_parameter_bytes = 0;
+    /// Of a segment of a pipeline: which of the target's operators is its first.
+    std::optional<std::size_t> first_operator{};
 };
 
 /// Of a family of chips, enrolled as a part of it.

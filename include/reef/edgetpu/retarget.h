@@ -28,6 +28,8 @@ struct Retargeted {
     model::Model model;
     std::size_t changed_instructions = 0;
     std::size_t changed_parameter_bytes = 0;
+    /// Of a segment of a pipeline: which of the target's operators is its first.
+    std::optional<std::size_t> first_operator{};
 };
 
 /// `compiled` was compiled from `source`; the result computes `target`. Retargeting to the source

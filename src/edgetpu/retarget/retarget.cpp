@@ -42,6 +42,7 @@ class Retargeting {
           names_(compiled),
           numbers_(std::move(numbers)) {
         result_.model = compiled.compiled();
+        if (compiled.ends()) result_.first_operator = compiled.first_operator();
     }
 
     /// The program is the target's own already; what the file has beside it may be another's.

@@ -15,7 +15,7 @@ Result<chip::Retargeting> Retargeter::retarget(const chip::RetargetRequest& requ
             ? edgetpu::retarget(request.compiled, request.target, options)
             : edgetpu::retarget(request.compiled, *request.source, request.target, options));
     return chip::Retargeting{std::move(done.model), done.changed_instructions,
-                             done.changed_parameter_bytes};
+                             done.changed_parameter_bytes, done.first_operator};
 }
 
 }  // namespace reef::edgetpu

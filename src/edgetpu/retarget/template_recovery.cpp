@@ -65,7 +65,9 @@ Status check_interface(const CompiledParameters& opened) {
         return fail(Cause::unsupported,
                     fmt::format("another architecture: the compiled model {} {}, the plain one {}",
                                 outputs ? "gives" : "takes", ours, theirs),
-                    {}, "compile the model itself (`target` edgetpu)");
+                    {},
+                    "compile the model itself (`target` edgetpu); a segment of a pipeline needs a "
+                    "model whose tensors have the names of its inputs and outputs, once each");
     }
     return {};
 }

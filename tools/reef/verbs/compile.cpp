@@ -211,6 +211,7 @@ struct Piece {
     model::Model plain;
     chip::Compilation done;
     SharedBytes bytes{};
+    std::optional<model::OperatorRange> operators{};  ///< of a segment
     std::optional<Verification> verification{};
     [[nodiscard]] bool right() const { return !verification || verification->passed(); }
 };
@@ -295,6 +296,7 @@ Result<std::vector<Piece>> segments_of(const CompileVerbOptions& options,
             {fmt::format("segment {}: operators {} to {}, {:.3f} ms", i, ranges[i].first,
                          ranges[i].first + ranges[i].count - 1, done.seconds * 1e3),
              files[i], std::move(part), std::move(done)});
+        pieces.back().operators = ranges[i];
     }
     return pieces;
 }
@@ -312,6 +314,22 @@ Status write_pieces(const CompileVerbOptions& options, const std::vector<Piece>&
     return write_outputs_below(options.out, files);
 }
 
+/// Where a segment lies in the network, what goes in and comes out, by name, and its estimate.
+void add_segment(Json& document, const Piece& piece) {
+    const auto& graph = piece.plain.subgraphs.front();
+    const auto names = [&](const std::vector<model::TensorIndex>& list) {
+        Json all = Json::array();
+        for (const model::TensorIndex i : list)
+            all.push_back(graph.tensors[static_cast<std::size_t>(i)].name);
+        return all;
+    };
+    document["first_operator"] = piece.operators->first;
+    document["operator_count"] = piece.operators->count;
+    document["inputs"] = names(graph.inputs);
+    document["outputs"] = names(graph.outputs);
+    document["estimate_seconds"] = piece.done.seconds;
+}
+
 Json document_of(const CompileVerbOptions& options, const chip::Compiler& compiler,
                  const std::vector<Piece>& pieces, bool written) {
     Json document = json_document("compile");
@@ -323,6 +341,7 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
         one.out = written ? (std::filesystem::path(options.out) / pieces[i].file).string() : "";
         document[key].push_back(
             document_of(one, compiler, pieces[i].done, pieces[i].verification, {}));
+        if (pieces[i].operators) add_segment(document[key].back(), pieces[i]);
     }
     return document;
 }

@@ -55,11 +55,15 @@ Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console)
         document["bytes"] = bytes.size();
         document["changed_instructions"] = result->changed_instructions;
         document["changed_parameter_bytes"] = result->changed_parameter_bytes;
+        if (result->first_operator) document["first_operator"] = *result->first_operator;
         print_json(console, document);
     } else if (options.out != "-") {
         console.print("{}: {} and {} of parameters changed\n", printable(options.out),
                       plural(result->changed_instructions, "instruction"),
                       plural(result->changed_parameter_bytes, "byte"));
+        if (result->first_operator)
+            console.print("a segment: it computes {} from operator {} on\n",
+                          printable(options.target), *result->first_operator);
     }
     return Exit::ok;
 }
