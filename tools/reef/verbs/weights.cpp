@@ -31,11 +31,11 @@ Result<std::unique_ptr<chip::Parameters>> open(const WeightsOptions& options) {
     stages.begin("finding the parameters");
     auto compiled = REEF_TRY(model::load_tflite(options.compiled));
     auto plain = REEF_TRY(model::load_tflite(options.plain));
+    const auto* reader = REEF_TRY(
+        in_place(part_for<chip::ParameterReader>(compiled, "reef weights"), options.compiled));
     if (is_compiled(plain))
         return fail(Cause::bad_input, "the model to compare with is compiled", options.plain,
                     "give the plain model that the compiler read");
-    const auto* reader = REEF_TRY(
-        in_place(part_for<chip::ParameterReader>(compiled, "reef weights"), options.compiled));
     return in_place(of_file(reader->open(std::move(plain), std::move(compiled))), options.compiled);
 }
 
