@@ -128,6 +128,46 @@ TEST(OwnRetarget, OfPaddedChannelsKeepsTheirZeroPoint) {
     test::expect_computes(same_zero, made->model, 2);
 }
 
+/// A product with an image of five channels, which begin at no word: programs of known forms leave
+/// it to the CPU. The pool is on the chip.
+model::Model network_with_a_factor(std::int8_t factor, std::int64_t zero) {
+    using model::per_tensor;
+    model::Builder builder("factor");
+    const std::vector<std::int32_t> shape{1, 8, 8, 5};
+    const auto q = per_tensor(0.02F, 3);
+    const auto image = builder.input("image", ElementType::int8, shape, q);
+    const std::vector<std::int8_t> factors(std::size_t{8} * 8 * 5, factor);
+    const auto by = builder.constant<std::int8_t>("by", ElementType::int8, shape, factors,
+                                                  per_tensor(0.01F, zero));
+    const auto product = builder.tensor("product", ElementType::int8, shape, q);
+    const auto pooled = builder.tensor("pooled", ElementType::int8, {1, 4, 4, 5}, q);
+    builder.add(model::Op::mul, {image, by}, {product}, model::MulOptions{});
+    builder.add(model::Op::max_pool_2d, {product}, {pooled},
+                model::Pool2dOptions{.padding = model::Padding::valid,
+                                     .stride_h = 2,
+                                     .stride_w = 2,
+                                     .filter_h = 2,
+                                     .filter_w = 2});
+    builder.output(pooled);
+    return builder.finish().value();
+}
+
+/// The program has none of the numbers that change: it is the target's own.
+TEST(OwnRetarget, TakesWhatTheCpuComputesWithFromTheTarget) {
+    const model::Model plain = network_with_a_factor(90, 0),
+                       target = network_with_a_factor(40, -20);
+    const auto compiled = compile(plain, {.keep_islands = true, .known_forms_only = true});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    ASSERT_FALSE(compiled->operators[0].on_chip);
+    ASSERT_TRUE(compiled->operators[1].on_chip);
+    for (const auto& made :
+         {retarget(compiled->model, plain, target, {}), retarget(compiled->model, target, {})}) {
+        ASSERT_TRUE(made) << made.error().message();
+        EXPECT_EQ(made->changed_instructions, 0U);
+        test::expect_computes(target, made->model, 2);
+    }
+}
+
 TEST(OwnRetarget, OfRandomNetworksIsRightOrRefused) {
     using Maker = model::Model (*)(unsigned);
     constexpr std::array<Maker, 4> makers = {
