@@ -175,10 +175,10 @@ void prune(Model& model) {
     prune_buffers(model);
 }
 
-Result<Model> part_of(const Model& whole_model, OperatorRange range) {
-    REEF_CHECK(check_divisible(whole_model));
-    const std::optional<Model> named = with_distinct_names(whole_model);
-    const Model& model = named ? *named : whole_model;
+namespace {
+
+/// As part_of(), of a model whose names tell its tensors apart.
+Result<Model> part_by_names(const Model& model, OperatorRange range) {
     const Subgraph& whole = model.subgraphs.front();
     const std::size_t all = whole.operators.size();
     if (range.count == 0 || range.first >= all || range.count > all - range.first)
@@ -205,6 +205,15 @@ Result<Model> part_of(const Model& whole_model, OperatorRange range) {
     Model part = only(model, operators, std::move(ends));
     prune(part);
     return part;
+}
+
+}  // namespace
+
+// Parts are put together by names.
+Result<Model> part_of(const Model& model, OperatorRange range) {
+    REEF_CHECK(check_divisible(model));
+    const auto named = with_distinct_names(model);
+    return part_by_names(named ? *named : model, range);
 }
 
 std::optional<PartEnds> ends_in(const Model& whole, const Model& part) {
