@@ -155,8 +155,17 @@ TEST_F(CompileVerbTest, SegmentsAreWrittenToAFolderForAChipEach) {
                     HasSubstr("all rules kept"));
     const auto document = nlohmann::json::parse(expect_ok(
         {"compile", plain, "--target", "edgetpu", "--segments", "2", "--json", "--no-verify"}));
-    EXPECT_EQ(document["segments"].size(), 2U);
-    EXPECT_EQ(document["segments"][0]["output"], "");
+    ASSERT_EQ(document["segments"].size(), 2U);
+    const auto &first = document["segments"][0], &second = document["segments"][1];
+    EXPECT_EQ(first["output"], "");
+    EXPECT_EQ(first["first_operator"], 0);
+    EXPECT_EQ(second["first_operator"], first["operator_count"]);
+    EXPECT_GT(first["estimate_seconds"], 0);
+    ASSERT_FALSE(second["inputs"].empty());
+    for (const auto& name : second["inputs"])
+        EXPECT_TRUE(std::ranges::count(first["outputs"], name) == 1 ||
+                    std::ranges::count(first["inputs"], name) == 1)
+            << name;
 }
 
 /// The plain model is the whole one: what a segment computes of it goes by names.
@@ -180,7 +189,8 @@ TEST_F(CompileVerbTest, SegmentsAreReadWithThePlainModelOfTheWhole) {
         for (const bool with_source : {true, false}) {
             std::vector<std::string> retarget{"retarget", segment, "--to", plain, "-o", changed};
             if (with_source) retarget.insert(retarget.end(), {"--like", plain});
-            EXPECT_THAT(expect_ok(retarget), HasSubstr("0 instructions and 0 bytes"));
+            EXPECT_THAT(expect_ok(retarget), AllOf(HasSubstr("0 instructions and 0 bytes"),
+                                                   HasSubstr("a segment: it computes " + plain)));
         }
         EXPECT_THAT(expect_ok({"compare", segment, plain, "--layers"}),
                     AllOf(HasSubstr("equal: "), HasSubstr("b  operators ")));

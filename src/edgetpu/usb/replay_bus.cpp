@@ -184,8 +184,7 @@ class Script {
             std::ranges::find(rest, Kind::out, &RecordedItem::kind) != rest.end())
             return "";
         return "; no further inference is recorded: `reef record --runs` records more, the "
-               "`--runs` "
-               "of `reef run` and `reef bench` run fewer";
+               "`--runs` of `reef run` and `reef bench` run fewer";
     }
     std::unexpected<Failure> differs(std::string text) {
         difference_ = std::move(text);

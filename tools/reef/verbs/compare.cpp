@@ -212,7 +212,7 @@ Action add_compare(CLI::App& app) {
         ->required();
     app.add_option("B", options->b,
                    "What to compare A with; two models run with the same inputs, compiled ones on "
-                   "a simulated chip");
+                   "a simulated chip; of a segment of a pipeline, the plain model of the whole");
     app.add_option("--on", options->on,
                    "Twice: run the model A there and compare every tensor; a device, then "
                    "kernels=fast|reference, arithmetic=RULES or threads=N after commas")
