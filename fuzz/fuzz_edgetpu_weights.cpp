@@ -36,7 +36,7 @@ const std::vector<Pair>& compiled_networks() {
                  {model::OperatorRange{0, half}, {half, all - half}}) {
                 const auto part = model::part_of(whole, range);
                 if (!part) continue;
-                auto compiled = edgetpu::compile(*part, {.keep_islands = true});
+                auto compiled = edgetpu::compile(part->model, {.keep_islands = true});
                 if (compiled) made.push_back({whole, std::move(compiled->model)});
             }
         }

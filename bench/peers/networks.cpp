@@ -29,7 +29,7 @@ Result<Network> load_network(const std::string& path) {
     if (operators.size() < 2 || operators.back().code.builtin != model::Op::custom) return network;
     network.name += fmt::format(" without {}", operators.back().code.name());
     network.model =
-        REEF_TRY(model::part_of(network.model, {.first = 0, .count = operators.size() - 1}));
+        REEF_TRY(model::part_of(network.model, {.first = 0, .count = operators.size() - 1})).model;
     return network;
 }
 

@@ -159,7 +159,8 @@ Result<std::optional<Likeness>> alike_before_choice(const model::Model& model) {
     const std::size_t before = model.subgraphs[0].operators.size() - 1;
     if (before == 0 || model.subgraphs[0].operators[before].code.builtin != model::Op::arg_max)
         return std::nullopt;
-    const model::Model scores = REEF_TRY(model::part_of(model, {.first = 0, .count = before}));
+    const model::Model scores =
+        REEF_TRY(model::part_of(model, {.first = 0, .count = before})).model;
     Executor ours = REEF_TRY(Executor::create(scores, {.placers = {cpu::placer()}, .threads = 1}));
     fill(ours);
     REEF_CHECK(ours.run());

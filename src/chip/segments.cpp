@@ -80,8 +80,7 @@ class Search {
         const auto known = known_.find({range.first, range.count});
         if (known != known_.end()) return known->second;
         const auto part = REEF_TRY(model::part_of(model_, range));
-        if (part.subgraphs.front().operators.empty())
-            return known_[{range.first, range.count}] = no_segment;
+        if (part.operators.empty()) return known_[{range.first, range.count}] = no_segment;
         auto cost = cost_(part);
         if (!cost && cost.error().cause != Cause::unsupported) return cost;
         return known_[{range.first, range.count}] = cost.value_or(no_segment);
@@ -139,6 +138,16 @@ Result<std::vector<OperatorRange>> segments_of(const model::Model& model, std::s
                                 operators, count),
                     {}, count == 0 ? "ask for one at least" : "ask for fewer");
     return Search(model, count, cost).run(progress);
+}
+
+CompileOptions options_of_part(CompileOptions options, std::span<const CompiledOperator> whole,
+                               const model::Part& part) {
+    options.placed_as.clear();
+    for (const std::size_t o : part.operators) {
+        options.placed_as.push_back(whole[o]);
+        options.placed_as.back().index = options.placed_as.size() - 1;
+    }
+    return options;
 }
 
 }  // namespace reef::chip

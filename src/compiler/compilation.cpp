@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "reef/model/names.h"
+#include "reef/model/tflite.h"
 
 namespace reef::compiler {
 namespace {
@@ -34,8 +35,32 @@ std::string text_of(const Graph& graph, const Partition& partition) {
     return text;
 }
 
+/// Programs run in the place of the operators that they stand for.
+Status check_order(const model::Model& model) {
+    const model::Subgraph& graph = model.subgraphs.front();
+    std::vector<bool> there(graph.tensors.size(), false);
+    for (const model::TensorIndex i : graph.inputs) there[static_cast<std::size_t>(i)] = true;
+    for (std::size_t o = 0; o < graph.operators.size(); ++o) {
+        for (const model::TensorIndex i : graph.operators[o].inputs) {
+            if (i == model::absent_tensor || there[static_cast<std::size_t>(i)]) continue;
+            const model::Tensor& tensor = graph.tensors[static_cast<std::size_t>(i)];
+            if (tensor.is_variable || !model.constant(tensor).empty() || tensor.byte_count() == 0)
+                continue;
+            return fail(Cause::bad_input,
+                        fmt::format("reads {}, which no operator before it writes",
+                                    model::place_of_tensor(graph, i)),
+                        model::place_of(graph, o), "operators must stand in execution order");
+        }
+        for (const model::TensorIndex i : graph.operators[o].outputs)
+            there[static_cast<std::size_t>(i)] = true;
+    }
+    return {};
+}
+
 Status check_plain(const model::Model& model, const Backend& backend) {
     if (model.subgraphs.empty()) return fail(Cause::bad_input, "a model without operators");
+    REEF_CHECK(model::validate(model));
+    REEF_CHECK(check_order(model));
     for (const auto& op : model.subgraphs.front().operators)
         if (backend.is_compiled(op))
             return fail(Cause::bad_input, "the model is compiled already", {},
@@ -70,13 +95,48 @@ std::optional<std::size_t> node_at(const model::Subgraph& graph, const Error& er
     return std::nullopt;
 }
 
-/// Programs beside the largest that the CPU would have done with sooner: their nodes, with why.
-Excluded islands(const Graph& graph, const Partition& parts, const Backend& backend) {
+/// By `placed_as`.
+bool is_wanted(const chip::CompileOptions& options, std::size_t node) {
+    return !options.placed_as.empty() && options.placed_as[node].on_chip;
+}
+
+Status check_placement(const model::Model& model, const chip::CompileOptions& options) {
+    const std::size_t all = model.subgraphs.front().operators.size();
+    if (options.placed_as.empty() || options.placed_as.size() == all) return {};
+    return fail(Cause::bad_argument,
+                fmt::format("`placed_as` places {} operators, the model has {}",
+                            options.placed_as.size(), all));
+}
+
+Excluded left_to_cpu(const chip::CompileOptions& options) {
     Excluded out;
-    if (parts.programs.size() < 2) return out;
+    for (std::size_t i = 0; i < options.placed_as.size(); ++i)
+        if (!options.placed_as[i].on_chip) out.emplace(i, options.placed_as[i].reason);
+    return out;
+}
+
+/// The CPU copies what is Folded as the chip would.
+Status check_followed(const Graph& graph, const Partition& parts,
+                      const chip::CompileOptions& options) {
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+        if (is_wanted(options, i) && !parts.reasons[i].empty() &&
+            !std::holds_alternative<Folded>(graph.nodes[i].operation))
+            return fail(Cause::unsupported,
+                        fmt::format("it is to be on the chip: {}", parts.reasons[i]),
+                        model::place_of(graph.subgraph(), i));
+    return {};
+}
+
+/// Programs beside the largest that the CPU would have done with sooner: their nodes, with why.
+Excluded islands(const Graph& graph, const Partition& parts, const Backend& backend,
+                 const chip::CompileOptions& options) {
+    Excluded out;
+    if (options.keep_islands || parts.programs.size() < 2) return out;
     const auto largest = std::ranges::max_element(parts.programs, {}, &Program::macs);
     for (const Program& program : parts.programs) {
         if (&program == &*largest) continue;
+        if (std::ranges::any_of(program.nodes, [&](auto i) { return is_wanted(options, i); }))
+            continue;
         const auto number = static_cast<std::size_t>(&program - parts.programs.data());
         const std::string why = backend.sooner_on_cpu(graph, program, number);
         if (why.empty()) continue;
@@ -97,11 +157,12 @@ Result<Lowered> attempt(Graph graph, Backend& backend, const Excluded& excluded,
         partition(graph, backend.target(), most_programs(backend, passes.options()));
     passes.print(pass::partition, [&] { return text_of(graph, parts); });
     Lowered out{.model = {}, .operators = verdicts(graph, parts), .listing = {}};
+    REEF_CHECK(check_followed(graph, parts, passes.options()));
     if (parts.programs.empty()) return nothing_left(backend.chip(), out.operators);
     std::vector<ProgramOperator> operators;
     for (const Program& program : parts.programs)
         operators.push_back(REEF_TRY(backend.lower(graph, program, passes)));
-    if (!passes.options().keep_islands) left = islands(graph, parts, backend);
+    left = islands(graph, parts, backend, passes.options());
     out.model = with_programs(graph, parts, operators);
     out.listing = passes.listing();
     return out;
@@ -153,6 +214,7 @@ Result<Lowered> compile(const model::Model& model, Backend& backend,
                         std::span<const std::string_view> own,
                         const chip::CompileOptions& options) {
     REEF_CHECK(check_plain(model, backend));
+    REEF_CHECK(check_placement(model, options));
     Passes passes(with_common_passes(own), options);
     REEF_CHECK(passes.check());
     REEF_CHECK(passes.begin(pass::read));
@@ -160,7 +222,7 @@ Result<Lowered> compile(const model::Model& model, Backend& backend,
     const std::optional<model::Model> named = model::with_distinct_names(model);
     const Graph read = read_graph(named ? *named : model);
     // Each attempt has fewer operators for the chip.
-    for (Excluded excluded;;) {
+    for (Excluded excluded = left_to_cpu(options);;) {
         Excluded left;
         auto done = attempt(read, backend, excluded, passes, left);
         if (done) {
@@ -169,7 +231,7 @@ Result<Lowered> compile(const model::Model& model, Backend& backend,
         } else {
             if (done.error().cause != Cause::unsupported) return done;
             const auto node = node_at(model.subgraphs.front(), done.error());
-            if (!node || excluded.contains(*node)) return done;
+            if (!node || excluded.contains(*node) || is_wanted(options, *node)) return done;
             excluded.emplace(*node, done.error().what);
         }
         backend.forget();
@@ -181,8 +243,9 @@ Result<std::vector<chip::CompiledOperator>> mapping(const model::Model& model,
                                                     const Backend& backend,
                                                     const chip::CompileOptions& options) {
     REEF_CHECK(check_plain(model, backend));
+    REEF_CHECK(check_placement(model, options));
     Graph graph = read_graph(model);
-    legalise(graph, {}, backend.most_taps());
+    legalise(graph, left_to_cpu(options), backend.most_taps());
     return verdicts(graph, partition(graph, backend.target(), most_programs(backend, options)));
 }
 

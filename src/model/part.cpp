@@ -178,7 +178,7 @@ void prune(Model& model) {
 namespace {
 
 /// As part_of(), of a model whose names tell its tensors apart.
-Result<Model> part_by_names(const Model& model, OperatorRange range) {
+Result<Part> part_by_names(const Model& model, OperatorRange range) {
     const Subgraph& whole = model.subgraphs.front();
     const std::size_t all = whole.operators.size();
     if (range.count == 0 || range.first >= all || range.count > all - range.first)
@@ -202,15 +202,15 @@ Result<Model> part_by_names(const Model& model, OperatorRange range) {
             ends.outputs.push_back(index);
     }
     leave_out_unread(whole, ends, operators);
-    Model part = only(model, operators, std::move(ends));
-    prune(part);
+    Part part{only(model, operators, std::move(ends)), std::move(operators)};
+    prune(part.model);
     return part;
 }
 
 }  // namespace
 
 // Parts are put together by names.
-Result<Model> part_of(const Model& model, OperatorRange range) {
+Result<Part> part_of(const Model& model, OperatorRange range) {
     REEF_CHECK(check_divisible(model));
     const auto named = with_distinct_names(model);
     return part_by_names(named ? *named : model, range);

@@ -147,6 +147,43 @@ TEST(Compilation, SmallIslandsAreLeftToTheCpu) {
                 ElementsAre("", "", "it is no sum", "the drawer is far: 1 of 1"));
 }
 
+/// A part of a network follows what the whole has on the chip.
+TEST(Compilation, FollowsAnotherCompilation) {
+    Drawer drawer;
+    drawer.usual = 2;
+    drawer.far = true;
+    const std::vector<chip::CompiledOperator> whole{{0, "ADD", false, "it lies in the way"},
+                                                    {1, "ADD", true, ""},
+                                                    {2, "LOGISTIC", false, "it is no sum"},
+                                                    {3, "ADD", true, ""}};
+    const auto done = compile(sums(), drawer, own_passes, {.placed_as = whole});
+    ASSERT_TRUE(done) << done.error().message();
+    EXPECT_THAT(drawer.filled, ElementsAre(1, 3));
+    EXPECT_EQ(done->operators, whole);
+    EXPECT_EQ(mapping(sums(), drawer, {.most_programs = 2, .placed_as = whole}).value(), whole);
+}
+
+TEST(Compilation, RefusesWhatCannotFollow) {
+    Drawer drawer;
+    auto whole = compile(sums(), drawer, own_passes, {})->operators;
+    drawer.unfit = {1};
+    const auto full = compile(sums(), drawer, own_passes, {.placed_as = whole});
+    ASSERT_FALSE(full);
+    EXPECT_EQ(full.error().cause, Cause::unsupported);
+    EXPECT_THAT(full.error().message(), HasSubstr("operator 1 ADD: the drawer is full"));
+    whole[2] = {2, "LOGISTIC", true, ""};
+    const auto none = compile(sums(), drawer, own_passes, {.placed_as = whole});
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().cause, Cause::unsupported);
+    EXPECT_THAT(none.error().message(),
+                HasSubstr("operator 2 LOGISTIC: it is to be on the chip: it is no sum"));
+    whole.pop_back();
+    for (const Cause cause :
+         {compile(sums(), drawer, own_passes, {.placed_as = whole}).error().cause,
+          mapping(sums(), drawer, {.placed_as = whole}).error().cause})
+        EXPECT_EQ(cause, Cause::bad_argument);
+}
+
 TEST(Compilation, NothingLeftNamesEveryReason) {
     Drawer drawer;
     drawer.unfit = {0, 1, 3};

@@ -46,16 +46,20 @@ TEST(Part, TakesWhatItReadsAndGivesWhatOthersRead) {
     const Model whole = with_a_bridge();
     const auto first = part_of(whole, {0, 2});
     ASSERT_TRUE(first) << first.error().message();
-    EXPECT_THAT(names_of(*first, first->subgraphs.front().inputs), ElementsAre("in"));
-    EXPECT_THAT(names_of(*first, first->subgraphs.front().outputs), ElementsAre("a", "b"));
+    const Subgraph& front = first->model.subgraphs.front();
+    EXPECT_THAT(names_of(first->model, front.inputs), ElementsAre("in"));
+    EXPECT_THAT(names_of(first->model, front.outputs), ElementsAre("a", "b"));
+    EXPECT_THAT(first->operators, ElementsAre(0, 1));
     const auto last = part_of(whole, {2, 1});
     ASSERT_TRUE(last) << last.error().message();
-    EXPECT_THAT(names_of(*last, last->subgraphs.front().inputs), ElementsAre("a", "b"));
-    EXPECT_THAT(names_of(*last, last->subgraphs.front().outputs), ElementsAre("out"));
-    EXPECT_EQ(last->subgraphs.front().tensors.size(), 3U);
-    EXPECT_LT(last->buffers.size(), whole.buffers.size()) << "the factor is the other part's";
-    EXPECT_TRUE(write_tflite(*first));
-    EXPECT_TRUE(write_tflite(*last));
+    const Subgraph& behind = last->model.subgraphs.front();
+    EXPECT_THAT(names_of(last->model, behind.inputs), ElementsAre("a", "b"));
+    EXPECT_THAT(names_of(last->model, behind.outputs), ElementsAre("out"));
+    EXPECT_THAT(last->operators, ElementsAre(2));
+    EXPECT_EQ(behind.tensors.size(), 3U);
+    EXPECT_LT(last->model.buffers.size(), whole.buffers.size()) << "the factor is the other part's";
+    EXPECT_TRUE(write_tflite(first->model));
+    EXPECT_TRUE(write_tflite(last->model));
 }
 
 TEST(Part, OfEverythingIsTheModel) {
@@ -65,7 +69,7 @@ TEST(Part, OfEverythingIsTheModel) {
         const auto& graph = sample.model.subgraphs.front();
         const auto part = part_of(sample.model, {0, graph.operators.size()});
         ASSERT_TRUE(part) << part.error().message();
-        EXPECT_EQ(part->subgraphs, sample.model.subgraphs);
+        EXPECT_EQ(part->model.subgraphs, sample.model.subgraphs);
     }
 }
 
@@ -92,17 +96,18 @@ TEST(Part, LeavesOutWhatNobodyReads) {
     auto& graph = whole.subgraphs.front();
     // b is read by nobody.
     graph.operators[2].inputs[0] = graph.operators[2].inputs[1];
-    const Model part = part_of(whole, {0, 2}).value();
+    const auto [part, operators] = part_of(whole, {0, 2}).value();
+    EXPECT_THAT(operators, ElementsAre(0));
     EXPECT_EQ(part.subgraphs.front().operators.size(), 1U);
     EXPECT_THAT(names_of(part, part.subgraphs.front().outputs), ElementsAre("a"));
-    EXPECT_TRUE(part_of(whole, {1, 1}).value().subgraphs.front().operators.empty());
+    EXPECT_TRUE(part_of(whole, {1, 1}).value().model.subgraphs.front().operators.empty());
 }
 
 TEST(Part, IsFoundByTheNamesOfItsEnds) {
     const Model whole = with_a_bridge();
     for (const OperatorRange range : {OperatorRange{0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 1}}) {
         SCOPED_TRACE(range.first);
-        const Model part = part_of(whole, range).value();
+        const Model part = part_of(whole, range).value().model;
         const auto ends = ends_in(whole, part);
         ASSERT_TRUE(ends);
         std::vector<std::size_t> operators(range.count);
@@ -118,13 +123,13 @@ TEST(Part, IsFoundByTheNamesOfItsEnds) {
 
 TEST(Part, IsNotFoundByNamesThatAreNotThereOrTwice) {
     const Model whole = with_a_bridge();
-    Model part = part_of(whole, {0, 2}).value();
+    Model part = part_of(whole, {0, 2}).value().model;
     part.subgraphs[0].tensors[static_cast<std::size_t>(part.subgraphs[0].outputs[0])].name = "c";
     EXPECT_FALSE(ends_in(whole, part));
     Model twice = with_a_bridge();
     for (auto& tensor : twice.subgraphs[0].tensors)
         if (tensor.name == "out") tensor.name = "in";
-    EXPECT_FALSE(ends_in(twice, part_of(whole, {0, 2}).value()));
+    EXPECT_FALSE(ends_in(twice, part_of(whole, {0, 2}).value().model));
 }
 
 /// Constants are no ends; what has no name, or another's, gets one of its own.
@@ -133,7 +138,8 @@ TEST(Part, IsFoundWhereNamesAreLackingOrShared) {
         Model whole = with_a_bridge();
         for (auto& tensor : whole.subgraphs[0].tensors)
             if (tensor.name == "a" || tensor.name == "b") tensor.name = name;
-        const Model first = part_of(whole, {0, 2}).value(), last = part_of(whole, {2, 1}).value();
+        const Model first = part_of(whole, {0, 2}).value().model,
+                    last = part_of(whole, {2, 1}).value().model;
         EXPECT_EQ(names_of(first, first.subgraphs[0].outputs),
                   names_of(last, last.subgraphs[0].inputs));
         for (const Model& part : {first, last}) {
@@ -147,9 +153,9 @@ TEST(Part, IsFoundWhereNamesAreLackingOrShared) {
 
 TEST(Part, BetweenEndsThatReadMoreIsRefusedByName) {
     const Model whole = with_a_bridge();
-    PartEnds ends = ends_in(whole, part_of(whole, {2, 1}).value()).value();
+    PartEnds ends = ends_in(whole, part_of(whole, {2, 1}).value().model).value();
     std::erase(ends.inputs, ends.inputs[1]);
-    ends.inputs[0] = ends_in(whole, part_of(whole, {2, 1}).value())->inputs[1];
+    ends.inputs[0] = ends_in(whole, part_of(whole, {2, 1}).value().model)->inputs[1];
     const auto part = part_between(whole, ends);
     ASSERT_FALSE(part);
     EXPECT_THAT(part.error().message(), HasSubstr("'in'"));

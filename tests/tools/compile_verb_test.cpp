@@ -10,6 +10,7 @@
 #include "compiler/random_network.h"
 #include "edgetpu/compiler/island_network.h"
 #include "reef/base/file.h"
+#include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 
 namespace reef::tool {
@@ -301,6 +302,33 @@ TEST_F(CompileVerbTest, KeepsIslandsWhenAsked) {
     };
     EXPECT_EQ(programs({}), 1U);
     EXPECT_EQ(programs({"--keep-islands"}), 2U);
+}
+
+/// The CPU has no kernel for what the program stands beside: nobody asked for a proof.
+TEST_F(CompileVerbTest, IsWrittenUnprovenWhereThePlainModelCannotRun) {
+    model::Builder b("scales");
+    const auto numbers = model::per_tensor(0.05F, 120);
+    const auto in = b.input("in", ElementType::uint8, {1, 8, 8, 8}, numbers);
+    const auto sum = b.tensor("sum", ElementType::uint8, {1, 8, 8, 8}, numbers);
+    const auto out = b.tensor("out", ElementType::uint8, {1, 8, 8, 2}, numbers);
+    const auto weights = b.constant<std::uint8_t>("weights", ElementType::uint8, {2, 1, 1, 8},
+                                                  std::vector<std::uint8_t>(16, 7),
+                                                  model::per_channel({0.01F, 0.02F}, 0));
+    b.add(model::Op::add, {in, in}, {sum}, model::AddOptions{});
+    b.add(model::Op::conv_2d, {sum, weights, model::absent_tensor}, {out},
+          model::Conv2dOptions{.padding = model::Padding::valid, .stride_h = 1, .stride_w = 1});
+    b.output(out);
+    const auto path = write("scales.tflite", model::write_tflite(b.finish().value()).value());
+    const std::vector<std::string> words{"compile", path, "--target", "edgetpu", "-o", compiled};
+    EXPECT_THAT(expect_ok(words), HasSubstr("Not verified: " + path + ": "));
+    EXPECT_TRUE(exists("compiled.tflite"));
+    auto json = words;
+    json.emplace_back("--json");
+    const auto document = nlohmann::json::parse(expect_ok(json));
+    EXPECT_THAT(document["not_verified"].get<std::string>(), HasSubstr("CONV_2D"));
+    EXPECT_FALSE(document.contains("verification"));
+    expect_error({"compile", path, "--target", "edgetpu", "-o", file("other.tflite"), "--verify"},
+                 1, "CONV_2D");
 }
 
 TEST_F(CompileVerbTest, ComparesWithAnotherCompilersModel) {

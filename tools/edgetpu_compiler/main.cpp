@@ -165,16 +165,20 @@ Status compile_segments(const Options& options) {
     const auto begin = std::chrono::steady_clock::now();
     const std::string& path = options.models.front();
     const auto model = REEF_TRY(model::load_tflite(path));
-    const auto cost = [&](const model::Model& part) -> Result<double> {
-        return REEF_TRY(edgetpu::compile(part, options.settings())).seconds();
+    const auto whole = REEF_TRY(in_place(edgetpu::compile(model, options.settings()), path));
+    const auto compile_part = [&](const model::Part& part) {
+        return edgetpu::compile(part.model,
+                                chip::options_of_part(options.settings(), whole.operators, part));
+    };
+    const auto cost = [&](const model::Part& part) -> Result<double> {
+        return REEF_TRY(compile_part(part)).seconds();
     };
     const auto ranges = REEF_TRY(in_place(chip::segments_of(model, options.segments, cost), path));
     std::vector<Job> jobs;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         const auto part = REEF_TRY(in_place(model::part_of(model, ranges[i]), path));
         jobs.push_back({path, fmt::format("{}_segment_{}_of_{}", stem_of(path), i, ranges.size()),
-                        REEF_TRY(in_place(edgetpu::compile(part, options.settings()), path)),
-                        begin});
+                        REEF_TRY(in_place(compile_part(part), path)), begin});
     }
     std::vector<std::string> stems;
     for (const Job& job : jobs) stems.push_back(job.stem);

@@ -26,6 +26,15 @@ enum class Schedule : std::uint8_t {
     vendor,      ///< byte for byte the vendor's program; only where that is known
 };
 
+/// What became of an operator of the plain model.
+struct CompiledOperator {
+    std::size_t index = 0;  ///< in the first subgraph
+    std::string name;
+    bool on_chip = false;
+    std::string reason;  ///< why not, one clause; empty on the chip
+    friend bool operator==(const CompiledOperator&, const CompiledOperator&) = default;
+};
+
 struct CompileOptions {
     Schedule schedule = Schedule::overlapped;
     /// The largest stay on the chip when there would be more; 0: as the compiler likes it.
@@ -34,6 +43,11 @@ struct CompileOptions {
     bool keep_islands = false;
     /// Parameters come from the host with every inference, though they would fit on the chip.
     bool stream_parameters = false;
+    /// What another compilation made of each operator of the first subgraph, and this one is to
+    /// follow: chips round in their own way, so that a part of a network gives the whole's bytes
+    /// only where its operators lie as the whole's do. What needs no instructions lies where it
+    /// likes. Empty: as the compiler likes.
+    std::vector<CompiledOperator> placed_as{};
     /// For activations, where the chip is to be filled no further, as if it were smaller; 0: all of
     /// it.
     std::size_t most_activation_bytes = 0;
@@ -47,7 +61,7 @@ struct CompileOptions {
     std::string print_after{};
     /// The pass in front of which it is printed: as what the one before left. Not with print_after.
     std::string print_before{};
-    /// Told of each pass that begins.
+    /// Told of each pass that begins. It must not throw.
     std::function<void(std::string_view pass)> progress{};
     /// Looked at between passes: when it becomes true, compile() ends with Cause::cancelled.
     const std::atomic<bool>* cancelled = nullptr;
@@ -61,14 +75,6 @@ struct CompilerSetting {
     bool several = false;                ///< a list of choices
     /// What may serve in its place on chips whose compilers have no such option; may be empty.
     std::string elsewhere{};
-};
-
-/// What became of an operator of the plain model.
-struct CompiledOperator {
-    std::size_t index = 0;  ///< in the first subgraph
-    std::string name;
-    bool on_chip = false;
-    std::string reason;  ///< why not, one clause; empty on the chip
 };
 
 struct Compilation {
@@ -97,8 +103,10 @@ class Compiler : public Part {
     [[nodiscard]] virtual std::vector<std::string_view> passes() const = 0;
     [[nodiscard]] virtual std::vector<CompilerSetting> settings() const { return {}; }
     /// What the chip cannot compute stays with the CPU, with its reason. Errors: bad_input for a
-    /// model that is compiled already; bad_argument for options that there are not; unsupported
-    /// when nothing is left for the chip; cancelled.
+    /// model that breaks a rule of model::validate(), whose operators do not stand in execution
+    /// order, or that is compiled already; bad_argument for options that there are not; unsupported
+    /// when nothing is left for the chip, and where an operator cannot be placed as `placed_as`
+    /// says; cancelled.
     [[nodiscard]] virtual Result<Compilation> compile(const model::Model& model,
                                                       const CompileOptions& options) const = 0;
     /// Of models that take turns on one chip: running one leaves the parameters of the others

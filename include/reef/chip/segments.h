@@ -3,16 +3,18 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "reef/base/result.h"
+#include "reef/chip/compiler.h"
 #include "reef/model/part.h"
 
 namespace reef::chip {
 
 /// Estimated seconds of an inference of such a part, transfers included. Errors: unsupported for
 /// one that is no segment; others end the search.
-using SegmentCost = std::function<Result<double>(const model::Model& part)>;
+using SegmentCost = std::function<Result<double>(const model::Part& part)>;
 
 using SegmentProgress = std::function<void(double done)>;
 
@@ -24,5 +26,11 @@ using SegmentProgress = std::function<void(double done)>;
 [[nodiscard]] Result<std::vector<model::OperatorRange>> segments_of(
     const model::Model& model, std::size_t count, const SegmentCost& cost,
     const SegmentProgress& progress = {});
+
+/// Options for a part of a network, so that it has on the chip what the whole has there: what
+/// compiling that with the same options made of its operators.
+[[nodiscard]] CompileOptions options_of_part(CompileOptions options,
+                                             std::span<const CompiledOperator> whole,
+                                             const model::Part& part);
 
 }  // namespace reef::chip

@@ -17,6 +17,11 @@ struct OperatorRange {
     friend bool operator==(const OperatorRange&, const OperatorRange&) = default;
 };
 
+struct Part {
+    Model model;
+    std::vector<std::size_t> operators;  ///< of the whole's first subgraph, in the part's order
+};
+
 /// A model of these operators alone, but for those whose results nobody reads, which may be all.
 /// Its inputs are the tensors that they read and do not compute, the model's own first; its outputs
 /// those that operators behind them read and the model's own, by the names that they have in the
@@ -24,7 +29,7 @@ struct OperatorRange {
 /// which speak of the whole, are left out. Errors: bad_argument where the range is not in the
 /// model; unsupported for several subgraphs, and where operators outside the range use the same
 /// state.
-[[nodiscard]] Result<Model> part_of(const Model& model, OperatorRange range);
+[[nodiscard]] Result<Part> part_of(const Model& model, OperatorRange range);
 
 /// Where a part begins and ends: tensors of a model's first subgraph, in the part's order.
 struct PartEnds {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <random>
 #include <set>
 
@@ -14,7 +13,6 @@
 #include "edgetpu/compiler/outcome.h"
 #include "edgetpu/compiler/residual_network.h"
 #include "reef/base/file.h"
-#include "reef/chip/segments.h"
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/layer_tensor.h"
 #include "reef/edgetpu/package.h"
@@ -277,6 +275,34 @@ TEST(CompileStreams, LongProgramsAreCutWhereverTheirStopsLie) {
     EXPECT_EQ(out.problem, "");
 }
 
+/// Each stream takes all parameters that it asks for: the next one's instructions come behind them.
+TEST(CompileStreams, ThatTakeParametersFromTheHostAskForTheirOwn) {
+    const auto plain = chain_of(700);
+    const test::Outcome out = test::outcome_of(plain, {.stream_parameters = true});
+    EXPECT_EQ(out.problem, "");
+    EXPECT_EQ(out.left, 0U);
+    const auto compiled = edgetpu::compile(plain, {.stream_parameters = true});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    const auto packages = edgetpu::packages_of(compiled->model).value();
+    const auto& computing = packages.front().package.executables.front();
+    ASSERT_EQ(computing.type, edgetpu::ExecutableType::execution_only);
+    ASSERT_GE(computing.bitstreams.size(), 3U);
+    std::size_t bytes = 0, asked = 0;
+    bool new_stream = false;
+    for (const edgetpu::DmaHint& hint : computing.dma_hints->hints) {
+        new_stream |= std::holds_alternative<edgetpu::InstructionHint>(hint.what);
+        const auto* transfer = std::get_if<edgetpu::DmaDescriptorHint>(&hint.what);
+        if (transfer == nullptr || transfer->meta.base != edgetpu::BaseAddress::parameter) continue;
+        EXPECT_TRUE(new_stream) << "a second time in one stream";
+        new_stream = false;
+        EXPECT_EQ(static_cast<std::size_t>(transfer->offset_bytes), bytes);
+        bytes += static_cast<std::size_t>(transfer->size_bytes);
+        ++asked;
+    }
+    EXPECT_EQ(asked, computing.bitstreams.size());
+    EXPECT_EQ(bytes, computing.parameters.size());
+}
+
 /// A sum at the head of a stretch of bands: each tile computes its margins from both operands'
 /// pixels on other tiles.
 TEST(CompileBands, StretchesThatBeginWithTwoOperandsTakeBothMargins) {
@@ -467,65 +493,6 @@ TEST(CompileSamples, GiveTheBytesOfTheChipsArithmetic) {
             EXPECT_EQ(out.compiled && out.left == 0, taken) << out.refusal;
         }
     }
-}
-
-/// Runs models one behind the other on a chip each; tensors go on by name.
-void run_chain(const std::vector<model::Model>& models,
-               std::map<std::string, std::vector<std::byte>>& tensors) {
-    for (const model::Model& one : models) {
-        auto session = runtime::Session::open(one, {.devices = {"edgetpu:sim"}});
-        ASSERT_TRUE(session) << session.error().message();
-        const auto& graph = session->graph();
-        const auto name_of = [&](model::TensorIndex i) {
-            return graph.tensors[static_cast<std::size_t>(i)].name;
-        };
-        for (std::size_t i = 0; i < session->input_count(); ++i) {
-            const auto found = tensors.find(name_of(graph.inputs[i]));
-            ASSERT_NE(found, tensors.end()) << name_of(graph.inputs[i]);
-            std::ranges::copy(found->second, session->input(i).begin());
-        }
-        const auto ran = session->run();
-        ASSERT_TRUE(ran) << ran.error().message();
-        for (std::size_t i = 0; i < session->output_count(); ++i) {
-            const Bytes bytes = session->output(i);
-            tensors[name_of(graph.outputs[i])].assign(bytes.begin(), bytes.end());
-        }
-    }
-}
-
-/// A pipeline of chips gives the bytes of one.
-TEST(CompileSegments, ChainsGiveTheBytesOfTheWhole) {
-    const auto cost = [](const model::Model& part) -> Result<double> {
-        return REEF_TRY(edgetpu::compile(part, {})).seconds();
-    };
-    unsigned divided = 0;
-    for (unsigned seed = 1; seed <= 12; ++seed) {
-        SCOPED_TRACE(seed);
-        const auto plain = test::random_network(seed);
-        const auto whole = edgetpu::compile(plain, {});
-        const auto ranges = chip::segments_of(plain, 2 + seed % 2, cost);
-        if (!whole || !ranges) continue;
-        ++divided;
-        std::vector<model::Model> parts;
-        for (const model::OperatorRange range : *ranges) {
-            const auto part = model::part_of(plain, range);
-            ASSERT_TRUE(part) << part.error().message();
-            auto done = edgetpu::compile(*part, {});
-            ASSERT_TRUE(done) << done.error().message();
-            parts.push_back(std::move(done->model));
-        }
-        const auto& input =
-            plain.subgraphs.front()
-                .tensors[static_cast<std::size_t>(plain.subgraphs.front().inputs.front())];
-        std::vector<std::byte> picture(static_cast<std::size_t>(*input.byte_count()));
-        test::draw_picture(picture, seed);
-        std::map<std::string, std::vector<std::byte>> by_one{{input.name, picture}},
-            by_many = by_one;
-        run_chain({whole->model}, by_one);
-        run_chain(parts, by_many);
-        for (const auto& [name, bytes] : by_one) EXPECT_EQ(by_many[name], bytes) << name;
-    }
-    EXPECT_GE(divided, 8U);
 }
 
 }  // namespace

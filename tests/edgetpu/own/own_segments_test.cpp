@@ -62,7 +62,7 @@ void expect_weights_by_the_whole(const Model& whole, const Model& part, const Mo
 void expect_retargeted_by_the_whole(const Model& whole, const Model& compiled, OperatorRange range,
                                     unsigned seed, SegmentTally& tally) {
     const Model target = test::with_other_numbers(whole, seed, test::Change::slight);
-    const Model target_part = model::part_of(target, range).value();
+    const Model target_part = model::part_of(target, range).value().model;
     for (const bool with_source : {true, false}) {
         SCOPED_TRACE(with_source ? "with the source" : "without the source");
         const auto result =
@@ -106,12 +106,12 @@ void expect_segment_is_read(const Model& whole, OperatorRange range, unsigned se
     SCOPED_TRACE(fmt::format("{} operators from {}", range.count, range.first));
     const auto part = model::part_of(whole, range);
     ASSERT_TRUE(part) << part.error().message();
-    const auto compiled = compile(*part, test::options_in_turn(seed));
+    const auto compiled = compile(part->model, test::options_in_turn(seed));
     if (!compiled || packages_of(compiled->model).value().empty()) return;
     ++tally.segments;
-    expect_weights_by_the_whole(whole, *part, compiled->model, range.first, tally);
+    expect_weights_by_the_whole(whole, part->model, compiled->model, range.first, tally);
     expect_retargeted_by_the_whole(whole, compiled->model, range, seed, tally);
-    expect_layers_of_the_whole(whole, *part, compiled->model, seed, tally);
+    expect_layers_of_the_whole(whole, part->model, compiled->model, seed, tally);
 }
 
 TEST(OwnSegments, OfRandomNetworksAreReadWithTheWhole) {
@@ -167,7 +167,7 @@ TEST(OwnSegments, ThatReadMoreThanTheirInputsAreRefusedByName) {
     const Model whole = test::random_network(2);
     const std::size_t operators = whole.subgraphs.front().operators.size();
     ASSERT_GT(operators, 2U);
-    auto compiled = compile(model::part_of(whole, {0, operators - 1}).value(), {});
+    auto compiled = compile(model::part_of(whole, {0, operators - 1}).value().model, {});
     ASSERT_TRUE(compiled) << compiled.error().message();
     auto& graph = compiled->model.subgraphs.front();
     const auto& last = whole.subgraphs.front().tensors[static_cast<std::size_t>(

@@ -106,7 +106,17 @@ void print_operators(Console& console, const chip::Compilation& done, bool all) 
     table.print(console);
 }
 
-void print_verification(Console& console, const Verification& v) {
+/// A compilation's proof, or why there is none.
+struct Proof {
+    std::optional<Verification> verification{};
+    std::string missing{};  ///< of a small model alone: others have none unasked
+    [[nodiscard]] bool refutes() const { return verification && !verification->passed(); }
+};
+
+void print_proof(Console& console, const Proof& proof) {
+    if (!proof.missing.empty()) console.print("\nNot verified: {}\n", printable(proof.missing));
+    if (!proof.verification) return;
+    const Verification& v = *proof.verification;
     console.print(
         "\n{}: {} runs, {} of {} bytes equal to the plain model's in the chip's "
         "arithmetic, {} of the watched simulator\n",
@@ -127,7 +137,7 @@ Json operators_json(const chip::Compilation& done) {
 }
 
 Json document_of(const CompileVerbOptions& options, const chip::Compiler& compiler,
-                 const chip::Compilation& done, const std::optional<Verification>& verification,
+                 const chip::Compilation& done, const Proof& proof,
                  const std::optional<Against>& against) {
     Json document = json_document("compile");
     document["model"] = options.models.front();
@@ -135,13 +145,13 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
     document["output"] = options.out;
     document["operators"] = operators_json(done);
     document.update(to_json(chip::Value(done.document)));
-    if (verification) {
-        document["verification"] = {{"passed", verification->passed()},
-                                    {"runs", verification->runs},
-                                    {"bytes", verification->bytes},
-                                    {"differing", verification->differing},
-                                    {"findings", verification->findings}};
-    }
+    if (const auto& v = proof.verification)
+        document["verification"] = {{"passed", v->passed()},
+                                    {"runs", v->runs},
+                                    {"bytes", v->bytes},
+                                    {"differing", v->differing},
+                                    {"findings", v->findings}};
+    if (!proof.missing.empty()) document["not_verified"] = proof.missing;
     if (against) document["against"] = against_json(*against);
     if (prints_pass(options)) document["listing"] = done.listing;
     return document;
@@ -197,11 +207,19 @@ Status check_report(const CompileVerbOptions& options) {
     return {};
 }
 
-bool is_verified(const CompileVerbOptions& options, const chip::Compiler& compiler,
-                 const model::Model& plain) {
+/// Errors: those of verifying where it is asked for, and any but that the plain model cannot be
+/// run.
+Result<Proof> proof_of(const CompileVerbOptions& options, const chip::Compiler& compiler,
+                       const model::Model& plain, const chip::Compilation& done,
+                       const std::string& name) {
     const bool can =
         runtime::Registry::of_process().part<runtime::ChipArithmetic>(compiler.family()) != nullptr;
-    return options.verify || (!options.no_verify && can && is_small(plain));
+    if (!options.verify && (options.no_verify || !can || !is_small(plain))) return Proof{};
+    auto verified = in_place(verify_compiled(plain, done.model, compiler.family()), name);
+    if (verified) return Proof{.verification = std::move(*verified)};
+    if (options.verify || verified.error().cause != Cause::unsupported)
+        return std::unexpected(std::move(verified).error());
+    return Proof{.missing = verified.error().message()};
 }
 
 /// One of several models that are written beside each other.
@@ -212,8 +230,8 @@ struct Piece {
     chip::Compilation done;
     SharedBytes bytes{};
     std::optional<model::OperatorRange> operators{};  ///< of a segment
-    std::optional<Verification> verification{};
-    [[nodiscard]] bool right() const { return !verification || verification->passed(); }
+    Proof proof{};
+    [[nodiscard]] bool right() const { return !proof.refutes(); }
 };
 
 std::string stem_of(const std::string& path) {
@@ -276,8 +294,13 @@ Result<std::vector<Piece>> segments_of(const CompileVerbOptions& options,
                                     options.segments, compiler.family()));
     REEF_CHECK(check_several(options, files));
     const auto plain = REEF_TRY(load_plain(path));
-    const auto cost = [&](const model::Model& part) -> Result<double> {
-        const auto done = REEF_TRY(compiler.compile(part, options.settings));
+    const auto whole = REEF_TRY(in_place(compiler.compile(plain, options.settings), path));
+    const auto compile_part = [&](const model::Part& part) {
+        return compiler.compile(part.model,
+                                chip::options_of_part(options.settings, whole.operators, part));
+    };
+    const auto cost = [&](const model::Part& part) -> Result<double> {
+        const auto done = REEF_TRY(compile_part(part));
         if (done.seconds > 0) return done.seconds;
         return fail(Cause::bad_argument,
                     "segments are not for this chip: its compiler does not "
@@ -291,11 +314,11 @@ Result<std::vector<Piece>> segments_of(const CompileVerbOptions& options,
     std::vector<Piece> pieces;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         auto part = REEF_TRY(in_place(model::part_of(plain, ranges[i]), path));
-        auto done = REEF_TRY(in_place(compiler.compile(part, options.settings), files[i]));
+        auto done = REEF_TRY(in_place(compile_part(part), files[i]));
         pieces.push_back(
             {fmt::format("segment {}: operators {} to {}, {:.3f} ms", i, ranges[i].first,
                          ranges[i].first + ranges[i].count - 1, done.seconds * 1e3),
-             files[i], std::move(part), std::move(done)});
+             files[i], std::move(part.model), std::move(done)});
         pieces.back().operators = ranges[i];
     }
     return pieces;
@@ -339,8 +362,7 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
         CompileVerbOptions one = options;
         one.models = {options.models[options.segments > 1 ? 0 : i]};
         one.out = written ? (std::filesystem::path(options.out) / pieces[i].file).string() : "";
-        document[key].push_back(
-            document_of(one, compiler, pieces[i].done, pieces[i].verification, {}));
+        document[key].push_back(document_of(one, compiler, pieces[i].done, pieces[i].proof, {}));
         if (pieces[i].operators) add_segment(document[key].back(), pieces[i]);
     }
     return document;
@@ -353,9 +375,7 @@ Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Comp
                                                 : models_together(options, compiler));
     for (Piece& piece : pieces) {
         piece.bytes = REEF_TRY(in_place(model::tflite_file(piece.done.model), piece.file));
-        if (is_verified(options, compiler, piece.plain))
-            piece.verification = REEF_TRY(in_place(
-                verify_compiled(piece.plain, piece.done.model, compiler.family()), piece.file));
+        piece.proof = REEF_TRY(proof_of(options, compiler, piece.plain, piece.done, piece.title));
     }
     const bool right = std::ranges::all_of(pieces, &Piece::right);
     const bool written = right && !options.out.empty();
@@ -369,7 +389,7 @@ Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Comp
         console.print("{}{}\n", &piece == pieces.data() ? "" : "\n", printable(piece.title));
         print_operators(console, piece.done, options.all);
         for (const auto& section : piece.done.sections) print_section(console, section);
-        if (piece.verification) print_verification(console, *piece.verification);
+        print_proof(console, piece.proof);
         if (written)
             console.print("\n{}: {} bytes\n",
                           printable((std::filesystem::path(options.out) / piece.file).string()),
@@ -412,13 +432,10 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     auto done =
         REEF_TRY(in_place(compiler->compile(plain, options.settings), options.models.front()));
     const auto bytes = REEF_TRY(in_place(model::tflite_file(done.model), options.out));
-    std::optional<Verification> verification;
-    if (is_verified(options, *compiler, plain))
-        verification =
-            REEF_TRY(in_place(verify_compiled(plain, done.model, compiler->family()), options.out));
+    const Proof proof = REEF_TRY(proof_of(options, *compiler, plain, done, options.models.front()));
     const auto against = REEF_TRY(other_compiler(options, *compiler, plain, done, bytes.size()));
-    const bool right = !verification || verification->passed();
-    const Json document = document_of(options, *compiler, done, verification, against);
+    const bool right = !proof.refutes();
+    const Json document = document_of(options, *compiler, done, proof, against);
     std::string report;
     if (!options.report.empty()) report = REEF_TRY(compile_report(document, options.report));
     std::vector<NamedContents> files = {{options.report, as_bytes(report)}};
@@ -434,7 +451,7 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     } else if (options.out != "-") {
         print_operators(console, done, options.all);
         for (const auto& section : done.sections) print_section(console, section);
-        if (verification) print_verification(console, *verification);
+        print_proof(console, proof);
         if (against) print_against(console, *against);
         if (right && !options.out.empty())
             console.print("\n{}: {} bytes\n", printable(options.out), bytes.size());
