@@ -9,6 +9,7 @@
 
 #include "compiler/compilation.h"
 #include "edgetpu/compiler/embed.h"
+#include "edgetpu/compiler/settings.h"
 #include "edgetpu/compiler/target.h"
 #include "edgetpu/compiler/vendor_schedule.h"
 #include "edgetpu/package/options.h"
@@ -50,87 +51,6 @@ Status check(const Package& package) {
             if (const auto faults = rule(streams); !faults.empty()) return broken_rule(faults);
     }
     return {};
-}
-
-/// Of CompileOptions::settings.
-constexpr std::string_view without_setting = "without", spill_setting = "spill";
-
-/// Which tensors lie on the host while no step touches them.
-enum class Spilling : std::uint8_t {
-    never,
-    needed,  ///< where neither the whole nor bands fit
-    faster,  ///< ... and in place of bands, where the estimate is less
-    always,  ///< all that can
-};
-constexpr auto spilling_names =
-    std::to_array<std::string_view>({"never", "needed", "faster", "always"});
-
-/// Errors: bad_argument for another word, and where the schedule is not of our making.
-Result<Spilling> spilling_of(const CompileOptions& options) {
-    const auto given = options.settings.find(std::string(spill_setting));
-    if (given == options.settings.end()) return Spilling::needed;
-    const auto known = std::ranges::find(spilling_names, given->second);
-    if (known == spilling_names.end())
-        return fail(Cause::bad_argument, fmt::format("tensors spill '{}'", given->second),
-                    std::string(spill_setting),
-                    fmt::format("give one of {}", fmt::join(spilling_names, ", ")));
-    if (options.schedule == chip::Schedule::vendor)
-        return fail(Cause::bad_argument, "what is known of the vendor's schedule spills nothing",
-                    std::string(spill_setting), "ask for another schedule");
-    return static_cast<Spilling>(known - spilling_names.begin());
-}
-
-struct NamedImprovement {
-    std::string_view name;
-    bool lowering::Improvements::*member;
-};
-constexpr auto named_improvements = std::to_array<NamedImprovement>({
-    {"fuse", &lowering::Improvements::fuse},
-    {"spread", &lowering::Improvements::spread},
-    {"ahead", &lowering::Improvements::ahead},
-    {"halo", &lowering::Improvements::halo},
-    {"input", &lowering::Improvements::input},
-});
-
-/// Of the improvements that are no passes of their own there is nothing to print. Errors:
-/// bad_argument for their names.
-Status check_printed(const CompileOptions& options) {
-    for (const std::string& name : {options.print_after, options.print_before}) {
-        const bool is_pass = std::ranges::find(own_passes, name) != own_passes.end();
-        if (is_pass || std::ranges::find(named_improvements, name, &NamedImprovement::name) ==
-                           named_improvements.end())
-            continue;
-        return fail(Cause::bad_argument,
-                    fmt::format("'{}' is a part of the pass {} and leaves nothing of its own", name,
-                                pass::emit),
-                    {}, fmt::format("print what {} leaves, with and without it", pass::emit));
-    }
-    return {};
-}
-
-/// Errors: bad_argument for a name of none.
-Result<lowering::Improvements> improvements_of(const CompileOptions& options) {
-    lowering::Improvements all;
-    if (options.schedule != chip::Schedule::overlapped)
-        for (const auto& one : named_improvements) all.*one.member = false;
-    // What these do needs instructions that no known program has.
-    if (options.known_forms_only) all.spread = all.ahead = all.halo = all.input = false;
-    const auto without = options.settings.find(std::string(without_setting));
-    if (without == options.settings.end()) return all;
-    if (options.schedule != chip::Schedule::overlapped)
-        return fail(Cause::bad_argument, "this schedule has none of the passes that are left out",
-                    std::string(without_setting), "leave passes out of the schedule overlapped");
-    std::string_view rest = without->second;
-    while (!rest.empty()) {
-        const auto name = rest.substr(0, rest.find(','));
-        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-        const auto found = std::ranges::find(named_improvements, name, &NamedImprovement::name);
-        if (found == named_improvements.end())
-            return fail(Cause::bad_argument, fmt::format("no pass '{}' can be left out", name), {},
-                        fmt::format("those are {}", fmt::join(improvements(), ", ")));
-        all.*found->member = false;
-    }
-    return all;
 }
 
 /// Programs that share the chip's parameter memory.
@@ -281,8 +201,8 @@ class Backend final : public compiler::Backend {
         REEF_CHECK(passes.begin(pass::tile));
         Plan plan =
             lowering::tile(graph, program, {.averages_as_layers = options_.known_forms_only});
-        plan.improvements = REEF_TRY(improvements_of(options_));
-        const Spilling spilling = REEF_TRY(spilling_of(options_));
+        plan.improvements = REEF_TRY(lowering::improvements_of(options_));
+        const lowering::Spilling spilling = REEF_TRY(lowering::spilling_of(options_));
         lowering::EmbedOptions embedding{.runtime_version =
                                              REEF_TRY(lowering::runtime_version_of(options_))};
         if (sharing_ != nullptr) plan.beside = sharing_->rows;
@@ -333,16 +253,16 @@ class Backend final : public compiler::Backend {
 
     /// With tensors that lie on the host in between. `fitting`: whether the plan fits already,
     /// whole or in bands. `forms`: what it was before bands, the best first.
-    Plan with_spills(Spilling spilling, Plan plan, bool fitting,
+    Plan with_spills(lowering::Spilling spilling, Plan plan, bool fitting,
                      const std::vector<Plan>& forms) const {
-        if (spilling == Spilling::never) return plan;
-        if (spilling == Spilling::always && fitting) {
+        if (spilling == lowering::Spilling::never) return plan;
+        if (spilling == lowering::Spilling::always && fitting) {
             Plan all = with_all_spilled(plan);
             return lowering::fits(all) ? all : plan;
         }
         const bool whole =
             fitting && std::ranges::none_of(plan.tensors, [](const auto& t) { return t.in_band; });
-        if (whole || (fitting && spilling != Spilling::faster)) return plan;
+        if (whole || (fitting && spilling != lowering::Spilling::faster)) return plan;
         for (const Plan& form : forms) {
             auto other = spilled(form);
             if (!other || (fitting && !is_faster(*other, plan))) continue;
@@ -352,7 +272,7 @@ class Backend final : public compiler::Backend {
     }
 
     /// Fused, in bands, spilled, spread, and placed.
-    Result<Plan> arranged(Plan plan, Spilling spilling, compiler::Passes& passes) const {
+    Result<Plan> arranged(Plan plan, lowering::Spilling spilling, compiler::Passes& passes) const {
         REEF_CHECK(passes.begin(pass::fuse));
         REEF_CHECK(check_whole_images(plan));
         // A concatenation whose parts are written in place is in use for longer.
@@ -442,7 +362,8 @@ class Backend final : public compiler::Backend {
 
 Result<Compiled> compile_beside(const model::Model& model, const CompileOptions& options,
                                 Sharing* sharing) {
-    REEF_CHECK(check_printed(options));
+    REEF_CHECK(lowering::check_settings(options));
+    REEF_CHECK(lowering::check_printed(options));
     Compiled out;
     Backend backend(options, out, sharing);
     auto lowered = REEF_TRY(compiler::compile(model, backend, own_passes, options));
@@ -494,23 +415,6 @@ std::uint64_t token_of(const Together& all) {
 
 }  // namespace
 
-std::vector<std::string> improvements() {
-    std::vector<std::string> names;
-    for (const auto& one : named_improvements) names.emplace_back(one.name);
-    return names;
-}
-
-std::vector<std::string> spillings() {
-    return {spilling_names.begin(), spilling_names.end()};
-}
-
-std::vector<std::string> runtime_versions() {
-    std::vector<std::string> names;
-    for (std::int32_t v = lowering::oldest_runtime; v <= lowering::newest_runtime; ++v)
-        names.push_back(std::to_string(v));
-    return names;
-}
-
 /// Several programs of a model take turns like several models: each would evict the others'
 /// parameters with every inference, were they not placed beside one another under one token.
 Result<Compiled> compile(const model::Model& model, const CompileOptions& options) {
@@ -544,13 +448,13 @@ Result<std::vector<Gain>> gains_of(const model::Model& model, const CompileOptio
     other.list_forms = false;
     REEF_CHECK(add("", other));
     for (const std::string& name : improvements()) {
-        auto& list = other.settings[std::string(without_setting)] = name;
-        if (const auto given = options.settings.find(std::string(without_setting));
+        auto& list = other.settings[std::string(lowering::setting::without)] = name;
+        if (const auto given = options.settings.find(std::string(lowering::setting::without));
             given != options.settings.end())
             list += "," + given->second;
         REEF_CHECK(add(name, other));
     }
-    other.settings.erase(std::string(without_setting));
+    other.settings.erase(std::string(lowering::setting::without));
     other.schedule = chip::Schedule::plain;
     REEF_CHECK(add("all of them", other));
     return gains;
@@ -558,6 +462,7 @@ Result<std::vector<Gain>> gains_of(const model::Model& model, const CompileOptio
 
 Result<std::vector<Compiled>> compile_together(std::span<const model::Model> models,
                                                const CompileOptions& options) {
+    if (models.empty()) return fail(Cause::bad_argument, "no model is given");
     const std::uint32_t needed = REEF_TRY(rows_for_parameters(models, options));
     Sharing start;
     start.rows.scratch_rows = std::clamp<std::uint32_t>(

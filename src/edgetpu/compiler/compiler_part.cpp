@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "edgetpu/compiler/settings.h"
 #include "reef/edgetpu/compiler.h"
 
 namespace reef::edgetpu {
@@ -106,15 +107,10 @@ std::optional<chip::VendorCompiler> CompilerPart::vendor() const {
 
 namespace {
 
-constexpr std::string_view without = "without", gains = "gains", spill = "spill",
-                           runtime_version = "runtime_version";
+namespace setting = lowering::setting;
 
-Status check_settings(const chip::CompileOptions& options) {
-    for (const auto& [name, value] : options.settings)
-        if (name != without && name != gains && name != spill && name != runtime_version)
-            return fail(Cause::bad_argument, fmt::format("no setting '{}'", name));
-    return {};
-}
+/// A setting of this part alone.
+constexpr std::string_view gains = "gains";
 
 /// What each pass saves, by the estimate.
 Status add_gains(chip::Compilation& out, const model::Model& model,
@@ -168,23 +164,24 @@ chip::Compilation compilation_of(Compiled compiled, const chip::CompileOptions& 
 
 Result<chip::Compilation> CompilerPart::compile(const model::Model& model,
                                                 const chip::CompileOptions& options) const {
-    REEF_CHECK(check_settings(options));
-    auto done = compilation_of(REEF_TRY(edgetpu::compile(model, options)), options);
-    if (options.settings.contains(std::string(gains))) REEF_CHECK(add_gains(done, model, options));
+    chip::CompileOptions own = options;
+    const bool with_gains = own.settings.erase(std::string(gains)) != 0;
+    auto done = compilation_of(REEF_TRY(edgetpu::compile(model, own)), own);
+    if (with_gains) REEF_CHECK(add_gains(done, model, own));
     return done;
 }
 
 std::vector<chip::CompilerSetting> CompilerPart::settings() const {
-    return {{.name = std::string(without),
+    return {{.name = std::string(setting::without),
              .sentence = "Leave out passes that make programs faster",
              .choices = improvements(),
              .several = true},
-            {.name = std::string(spill),
+            {.name = std::string(setting::spill),
              .sentence = "Which tensors lie in the host's memory while no operator touches them: "
                          "those that a network does not fit without (needed), also where that is "
                          "estimated to be faster than bands, all, or none",
              .choices = spillings()},
-            {.name = std::string(runtime_version),
+            {.name = std::string(setting::runtime_version),
              .sentence = "The oldest runtime of the vendor's that takes the program: 10 to 14, the "
                          "default. Signed values and streamed parameters need 12, tensors in the "
                          "host's memory 14",
@@ -195,7 +192,6 @@ std::vector<chip::CompilerSetting> CompilerPart::settings() const {
 
 Result<std::vector<chip::Compilation>> CompilerPart::compile_together(
     std::span<const model::Model> models, const chip::CompileOptions& options) const {
-    REEF_CHECK(check_settings(options));
     if (options.settings.contains(std::string(gains)))
         return fail(Cause::bad_argument, "gains are told of one model", std::string(gains),
                     "compile one model, undivided");

@@ -97,12 +97,23 @@ Executable executable_of(ExecutableType type, Emitter::Program program,
 /// Hints in the order of the program's transfers, each behind the instructions that ask for it.
 class HintWriter {
   public:
-    HintWriter(Executable& executable, std::vector<std::size_t> streams)
-        : executable_(executable), streams_(std::move(streams)) {}
+    HintWriter(Executable& executable, std::vector<Emitter::Transfer> transfers)
+        : executable_(executable), transfers_(std::move(transfers)) {}
 
-    /// `fenced`: what came before is there when it begins.
+    /// Behind those of the parameters that are asked for before. `fenced`: what came before is
+    /// there when it begins.
     void add(DmaHint hint, bool fenced = false) {
-        for (; sent_ <= streams_[next_]; ++sent_)
+        while (transfers_[next_].parameters) {
+            const Emitter::Transfer& one = transfers_[next_];
+            append(transfer(BaseAddress::parameter, {}, one.bytes, Direction::infeed, one.offset),
+                   false);
+        }
+        append(std::move(hint), fenced);
+    }
+
+  private:
+    void append(DmaHint hint, bool fenced) {
+        for (; sent_ <= transfers_[next_].stream; ++sent_)
             executable_.dma_hints->hints.push_back(
                 {InstructionHint{static_cast<std::int32_t>(sent_)}});
         ++next_;
@@ -110,9 +121,8 @@ class HintWriter {
         executable_.dma_hints->hints.push_back(std::move(hint));
     }
 
-  private:
     Executable& executable_;
-    std::vector<std::size_t> streams_;
+    std::vector<Emitter::Transfer> transfers_;
     std::size_t next_ = 0, sent_ = 0;
 };
 
@@ -154,11 +164,7 @@ Executable computing(const Plan& plan, Programs& programs) {
         layer.kind = InputLayer{};
         e.inputs.push_back(std::move(layer));
     }
-    for (const Step& step : plan.steps) {
-        add_hints_of(plan, step, hints);
-        if (&step == &plan.steps.front() && plan.streamed_bytes != 0)
-            hints.add(transfer(BaseAddress::parameter, {}, plan.streamed_bytes, Direction::infeed));
-    }
+    for (const Step& step : plan.steps) add_hints_of(plan, step, hints);
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
         const Port& port = plan.outputs[i];
         const auto& out = programs.outputs[i];
@@ -176,13 +182,11 @@ Executable computing(const Plan& plan, Programs& programs) {
 }
 
 Executable caching(Programs& programs) {
-    const std::size_t bytes = programs.cached.size();
     const auto transfers = programs.caching->transfers;
     Executable e = executable_of(ExecutableType::parameter_caching, std::move(*programs.caching),
                                  std::move(programs.cached));
     e.name = "parameters";
     HintWriter hints(e, transfers);
-    hints.add(transfer(BaseAddress::parameter, {}, bytes, Direction::infeed));
     hints.add({InterruptHint{0}, Direction::outfeed});
     return e;
 }

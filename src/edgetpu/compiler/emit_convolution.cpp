@@ -263,6 +263,7 @@ class ConvolutionWriter {
 
     void stream() const {
         const auto units = static_cast<std::int64_t>(layer_.bytes / spec::parameter_unit_bytes);
+        e_.code.takes_parameters(static_cast<std::uint32_t>(layer_.bytes));
         program::Infeed infeed;
         infeed.source = spec::InfeedSource::parameters_;
         infeed.dst = fifo_pass(layer_.first_unit, units, spec::parameter_fifo_units,

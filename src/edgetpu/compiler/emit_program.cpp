@@ -39,13 +39,15 @@ void emit_anchor(Emission& e) {
     e.code.full_stop();
 }
 
-void ask_for_streamed(Emission& e) {
-    e.code.copy(5, 1);
-    e.code.copy(4, 0);
+/// Registers of the low and the high half.
+constexpr std::pair parameter_address{1U, 0U};
+
+void ask_for_streamed(Emission& e, std::uint32_t bytes) {
+    e.code.copy(5, parameter_address.first);
+    e.code.copy(4, parameter_address.second);
     e.code.copy(6, 5);
     e.code.copy(7, 4);
-    e.code.transfer({6, 7}, {8, 9}, static_cast<std::uint32_t>(e.plan.streamed_bytes),
-                    spec::DmaTag::parameters_);
+    e.code.transfer({6, 7}, {8, 9}, bytes, spec::DmaTag::parameters_);
 }
 
 struct PartName {
@@ -164,7 +166,10 @@ std::string place_of_code(const Emission& e, const std::vector<std::size_t>& end
 /// A number that no field holds: the step that asked for it does not fit.
 Error at_step(Error error, const Emission& e, const std::vector<std::size_t>& ends) {
     if (!e.code.refused() || ends.empty()) return error;
-    return {Cause::unsupported, error.message(), place_of_code(e, ends, *e.code.refused()), {}};
+    return {Cause::unsupported,
+            fmt::format("it is too large for the chip's instructions ({})", error.message()),
+            place_of_code(e, ends, *e.code.refused()),
+            {}};
 }
 
 Status check_forms(const Emission& e, const std::vector<std::size_t>& ends) {
@@ -180,7 +185,7 @@ Status check_forms(const Emission& e, const std::vector<std::size_t>& ends) {
 
 void begin_computing(Emission& e) {
     e.code.start();
-    set_base(e.code, 1, 0, BaseAddress::parameter);
+    set_base(e.code, parameter_address.first, parameter_address.second, BaseAddress::parameter);
     set_base(e.code, 3, 2, BaseAddress::scratch);
     e.code.reset_scalar(1U << scalar_counter::AVDATA_POP_ | 1U << scalar_counter::AVDATA_INFEED_,
                         0);
@@ -324,9 +329,9 @@ void load_pieces(const Plan& plan, Emitter& code) {
 
 Result<Programs> finish(Emission& e, const std::vector<std::size_t>& ends,
                         const EmitOptions& options, const LoadPieces& load) {
-    if (options.known_forms_only) REEF_CHECK(check_forms(e, ends));
     auto computing = e.code.finish();
     if (!computing) return std::unexpected(at_step(std::move(computing).error(), e, ends));
+    if (options.known_forms_only) REEF_CHECK(check_forms(e, ends));
     Programs programs{.computing = std::move(*computing),
                       .caching = {},
                       .cached = {},
@@ -346,19 +351,30 @@ Result<Programs> finish(Emission& e, const std::vector<std::size_t>& ends,
     return programs;
 }
 
-Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
-    REEF_CHECK(check_emittable(plan));
-    Emission e(plan);
-    if (options.known_forms_only) e.code.prefer_known_forms(conform);
+namespace {
+
+/// The program that computes, and instructions behind each step. `asks`: of streamed parameters, by
+/// stream.
+struct Computing {
+    Emission emission;
+    std::vector<std::size_t> ends;
+};
+
+Computing computing(const Plan& plan, bool known_forms_only, std::vector<Emitter::Ask> asks) {
+    Computing out{.emission = Emission(plan), .ends = {}};
+    Emission& e = out.emission;
+    if (known_forms_only) e.code.prefer_known_forms(conform);
+    // Parameters of the first stream come behind the input.
+    const std::uint32_t first = asks.empty() || asks.front().stop != 0 ? 0 : asks.front().bytes;
+    e.code.ask_at_stops(std::move(asks), parameter_address);
     begin_computing(e);
     emit_identity(e, 0, identity_row);
     e.code.fence();
     if (plan.anchored) emit_anchor(e);
-    std::vector<std::size_t> ends;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         emit_step(e, plan.steps[i], i);
-        ends.push_back(e.code.size());
-        if (i == 0 && plan.streamed_bytes != 0) ask_for_streamed(e);
+        out.ends.push_back(e.code.size());
+        if (i == 0 && first != 0) ask_for_streamed(e, first);
     }
     e.code.begin_part("output");
     for (const Port& port : plan.outputs) {
@@ -367,7 +383,27 @@ Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
     }
     e.code.begin_part("end");
     end_computing(e, both_producers);
-    return finish(e, ends, options, [&](Emitter& code) { load_pieces(plan, code); });
+    return out;
+}
+
+}  // namespace
+
+Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
+    REEF_CHECK(check_emittable(plan));
+    std::vector<Emitter::Ask> asks;
+    if (plan.streamed_bytes != 0)
+        asks.push_back({.bytes = static_cast<std::uint32_t>(plan.streamed_bytes)});
+    std::optional done(computing(plan, options.known_forms_only, asks));
+    if (!asks.empty()) {
+        auto by_stream = done->emission.code.asks_by_stream();
+        if (!by_stream)
+            return std::unexpected(
+                at_step(std::move(by_stream).error(), done->emission, done->ends));
+        if (*by_stream != asks)
+            done.emplace(computing(plan, options.known_forms_only, std::move(*by_stream)));
+    }
+    return finish(done->emission, done->ends, options,
+                  [&](Emitter& code) { load_pieces(plan, code); });
 }
 
 }  // namespace reef::edgetpu::lowering

@@ -148,9 +148,25 @@ class Emitter {
     /// An address behind another, in 64 bits. Registers: low and high half of both.
     void copy_address(std::pair<unsigned, unsigned> to, std::pair<unsigned, unsigned> from,
                       std::uint32_t offset);
-    /// Asks the host for a transfer. Registers: of the address's halves, and two to use.
+    /// Asks the host for a transfer. Registers: of the address's halves, and two to use. `offset`:
+    /// of the address, where the host's bytes are a part of its parameters.
     void transfer(std::pair<unsigned, unsigned> address, std::pair<unsigned, unsigned> use,
-                  std::uint32_t bytes, spec::DmaTag tag);
+                  std::uint32_t bytes, spec::DmaTag tag, std::uint32_t offset = 0);
+    /// Parameters that are asked for at once.
+    struct Ask {
+        std::size_t stop = 0;  ///< among those at which a stream can end; 0: the first stream's
+        std::uint32_t offset = 0, bytes = 0;
+        friend bool operator==(const Ask&, const Ask&) = default;
+    };
+    /// The instructions that follow take so many bytes of the host's parameters.
+    void takes_parameters(std::uint32_t bytes) { takes_.push_back({code_.size(), bytes}); }
+    /// What each stream takes: one does not end before all that it asked for is taken. The bytes
+    /// come on one way with the next stream's instructions, and in front of them. Errors: those of
+    /// cutting.
+    [[nodiscard]] Result<std::vector<Ask>> asks_by_stream();
+    /// A stream begins at each of their stops but the first, with the transfer. Before any code.
+    /// Registers: of the parameters' address.
+    void ask_at_stops(std::vector<Ask> asks, std::pair<unsigned, unsigned> address);
     void start();
     /// The interrupt that ends the program. `halves`: registers for the address.
     void end(std::pair<unsigned, unsigned> halves, std::pair<unsigned, unsigned> copies,
@@ -166,10 +182,16 @@ class Emitter {
         std::vector<std::byte> bytes;
         std::vector<FieldOffset> fields;
     };
+    struct Transfer {
+        std::size_t stream = 0;
+        bool parameters = false;
+        std::uint32_t offset = 0, bytes = 0;  ///< of parameters
+        friend bool operator==(const Transfer&, const Transfer&) = default;
+    };
     struct Program {
         /// One, or several where there are too many words for one: cut behind full stops.
         std::vector<Stream> streams;
-        std::vector<std::size_t> transfers;  ///< the stream of each, in their order
+        std::vector<Transfer> transfers;  ///< in their order
     };
     /// Errors: bad_argument where a number is wider than its field; unsupported for too many words
     /// between two full stops.
@@ -187,6 +209,7 @@ class Emitter {
         std::size_t begin = 0, end = 0;
     };
     [[nodiscard]] Result<std::vector<Part>> cut();
+    void ask(const Ask& one);
     [[nodiscard]] Result<Stream> encode(const Part& part, std::uint32_t& sequence);
 
     bool caching_;
@@ -198,8 +221,20 @@ class Emitter {
     };
     std::vector<Patch> patches_;
     std::vector<std::pair<std::size_t, std::string_view>> parts_;
-    std::vector<std::size_t> stops_;      ///< instructions behind full stops
-    std::vector<std::size_t> transfers_;  ///< instructions that fire a transfer
+    std::vector<std::size_t> stops_;  ///< instructions behind full stops
+    struct Fired {
+        std::size_t instruction = 0;
+        bool parameters = false;
+        std::uint32_t offset = 0, bytes = 0;
+    };
+    std::vector<Fired> transfers_;
+    struct Take {
+        std::size_t instruction = 0;
+        std::uint32_t bytes = 0;
+    };
+    std::vector<Take> takes_;  ///< of the host's parameters
+    std::vector<Ask> asks_;
+    std::pair<unsigned, unsigned> parameter_address_{};
     std::optional<std::size_t> refused_;
     std::optional<Flight> flight_;
     std::optional<std::size_t> loop_;  ///< its first instruction

@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "edgetpu/compiler/settings.h"
+
 namespace reef::edgetpu::lowering {
 namespace {
 
@@ -17,7 +19,7 @@ void add(RuntimeNeed& need, std::int32_t version, std::string what) {
 }  // namespace
 
 Result<std::int32_t> runtime_version_of(const chip::CompileOptions& options) {
-    const auto given = options.settings.find("runtime_version");
+    const auto given = options.settings.find(std::string(setting::runtime_version));
     if (given == options.settings.end()) return newest_runtime;
     const std::string& text = given->second;
     std::int32_t version = 0;
@@ -25,7 +27,7 @@ Result<std::int32_t> runtime_version_of(const chip::CompileOptions& options) {
     if (read.ec != std::errc{} || read.ptr != text.data() + text.size() ||
         version < oldest_runtime || version > newest_runtime)
         return fail(Cause::bad_argument, fmt::format("programs for runtime version '{}'", text),
-                    "runtime_version",
+                    std::string(setting::runtime_version),
                     fmt::format("give one of {} to {}", oldest_runtime, newest_runtime));
     return version;
 }

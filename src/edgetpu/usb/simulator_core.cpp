@@ -94,7 +94,6 @@ Status SimulatorCore::Chip::advance() {
         const sim::Progress progress = REEF_TRY(machine->advance());
         if (progress.starved || progress.held) return {};
         if (!progress.ended) continue;
-        REEF_CHECK(port.end_program());
         running = false;
         streams.pop_front();
     }

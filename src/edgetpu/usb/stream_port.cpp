@@ -135,11 +135,11 @@ std::uint64_t StreamPort::unanswered() const {
     return bytes;
 }
 
-Status StreamPort::end_program() {
+Status StreamPort::end_stream() {
     const std::uint64_t not_taken = unanswered();
     if (not_taken == 0 && given_output_ == asked_output_) return {};
     return fail(Cause::bad_input,
-                fmt::format("the program ends with {} bytes not taken from the host, and {} bytes "
+                fmt::format("it ends with {} bytes not taken from the host, and {} bytes "
                             "given of the {} that its descriptors have",
                             not_taken, given_output_, asked_output_));
 }

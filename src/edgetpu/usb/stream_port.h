@@ -32,12 +32,10 @@ class StreamPort final : public sim::HostPort {
     [[nodiscard]] bool has_room(std::size_t bytes) const override;
     [[nodiscard]] Status give(std::span<const std::uint8_t> unit) override;
     [[nodiscard]] Status fire(const sim::DmaDescriptor& descriptor) override;
+    [[nodiscard]] Status end_stream() override;
 
     /// Output bytes that an event waits for the host to take; 0 when none does.
     [[nodiscard]] std::uint64_t output_before_event() const;
-
-    /// Errors: bad_input when transfers that the program asked for are not complete.
-    [[nodiscard]] Status end_program();
 
   private:
     struct ToChip {

@@ -1,6 +1,7 @@
 // What the compiler does besides its main job: options, passes that are left out or printed,
 // threads, cancelling, refusals, and the ways that it takes when a network does not fit.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -193,6 +194,38 @@ TEST(Compile, ProductsThatDoNotFitAtOnceAreComputedInRows) {
         test::outcome_of(builder.finish().value(), {.most_activation_bytes = 40000});
     EXPECT_EQ(done.problem, "");
     EXPECT_EQ(done.on_chip, 2U);
+}
+
+/// Models that no file held.
+TEST(Compile, RefusesModelsThatBreakARule) {
+    const model::Model good = test::random_network(3);
+    const auto refusal = [&](auto&& spoil) {
+        model::Model bad = good;
+        spoil(bad.subgraphs.front());
+        const auto compiled = edgetpu::compile(bad, {});
+        const auto mapped = edgetpu::mapping(bad, {});
+        if (compiled || mapped) return std::string("none");
+        EXPECT_EQ(compiled.error().cause, Cause::bad_input);
+        EXPECT_EQ(mapped.error(), compiled.error());
+        return compiled.error().message();
+    };
+    EXPECT_THAT(refusal([](model::Subgraph& g) { g.operators[0].inputs[0] = 9999; }),
+                testing::HasSubstr("9999"));
+    EXPECT_THAT(refusal([](model::Subgraph& g) { g.tensors[0].buffer = 9999; }),
+                testing::HasSubstr("9999"));
+    EXPECT_THAT(refusal([](model::Subgraph& g) { std::ranges::reverse(g.operators); }),
+                testing::HasSubstr("no operator before it writes"));
+}
+
+TEST(Compile, RefusesSettingsThatThereAreNot) {
+    const auto model = test::random_network(3);
+    const auto refused = edgetpu::compile(model, {.settings = {{"nosuch", "true"}}});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().cause, Cause::bad_argument);
+    EXPECT_THAT(refused.error().message(), testing::HasSubstr("no setting 'nosuch'"));
+    const auto none = edgetpu::compile_together({}, {});
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().cause, Cause::bad_argument);
 }
 
 /// Three layers of 2048 x 2048: what the chip does not hold comes with every inference.

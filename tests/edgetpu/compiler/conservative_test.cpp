@@ -1,5 +1,6 @@
 // Programs of which every instruction has a form that a program of the vendor has.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -13,6 +14,7 @@
 #include "edgetpu/isa/form.h"
 #include "edgetpu/sim/program/nest.h"
 #include "reef/edgetpu/compiler.h"
+#include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 #include "support/drawn_seeds.h"
 #include "support/shared_data.h"
@@ -202,6 +204,30 @@ struct RealModel {
 };
 
 /// With most of a network's operators on the chip.
+/// More words than an instruction counts: the operator stays with the CPU, known forms or not.
+TEST(CompileConservative, WhatNoInstructionHoldsIsLeftToTheCpu) {
+    model::Builder b("wide");
+    const auto numbers = model::per_tensor(0.05F, 120);
+    const auto in = b.input("in", ElementType::uint8, {1, 4, 4, 8}, numbers);
+    const auto wide = b.input("wide", ElementType::uint8, {1, 1, 1, 70000}, numbers);
+    const auto sum = b.tensor("sum", ElementType::uint8, {1, 4, 4, 8}, numbers);
+    const auto relu = b.tensor("relu", ElementType::uint8, {1, 1, 1, 70000}, numbers);
+    b.add(model::Op::add, {in, in}, {sum}, model::AddOptions{});
+    b.add(model::Op::relu, {wide}, {relu});
+    b.output(sum);
+    b.output(relu);
+    const auto model = b.finish().value();
+    for (const bool conservative : {false, true}) {
+        SCOPED_TRACE(conservative);
+        const auto compiled = compile(model, {.known_forms_only = conservative});
+        ASSERT_TRUE(compiled) << compiled.error().message();
+        EXPECT_TRUE(compiled->operators[0].on_chip);
+        EXPECT_FALSE(compiled->operators[1].on_chip);
+        EXPECT_THAT(compiled->operators[1].reason,
+                    testing::HasSubstr("too large for the chip's instructions"));
+    }
+}
+
 TEST(CompileConservative, RealNetworksKeepTheirConvolutions) {
     REEF_SHARED_OR_SKIP(shared);
     const RealModel models[] = {{"mobilenet_v1_0.25_128_quant", 30},

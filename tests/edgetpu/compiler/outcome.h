@@ -7,6 +7,7 @@
 
 #include "compile/verification.h"
 #include "reef/edgetpu/compiler.h"
+#include "reef/runtime/session.h"
 
 namespace reef::test {
 
@@ -17,6 +18,12 @@ struct Outcome {
     /// Of the watched runs; the first is a problem.
     std::vector<std::string> findings = {};
 };
+
+/// The bytes are verified; here they come and go over USB. Inputs are zeros.
+inline Status run_on_stick(const model::Model& compiled) {
+    auto session = REEF_TRY(runtime::Session::open(compiled, {.devices = {"edgetpu:sim"}}));
+    return session.run();
+}
 
 inline Outcome outcome_of(const model::Model& model, const edgetpu::CompileOptions& options = {}) {
     Outcome out;
@@ -38,6 +45,8 @@ inline Outcome outcome_of(const model::Model& model, const edgetpu::CompileOptio
         out.problem = verified.error().message();
     else if (!verified->passed())
         out.problem = "differs: " + verified->first_difference;
+    else if (const auto ran = run_on_stick(compiled->model); !ran)
+        out.problem = "on a stick: " + ran.error().message();
     else if (!verified->findings.empty()) {
         out.findings = verified->findings;
         out.problem = "finding: " + out.findings.front();

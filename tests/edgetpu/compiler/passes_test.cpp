@@ -456,7 +456,8 @@ TEST(PassEmit, StepsBecomeProgramsThatKeepTheRules) {
     ASSERT_TRUE(done) << done.error().message();
     ASSERT_EQ(done->computing.streams.size(), 1U);
     // The input, the result and the interrupt.
-    EXPECT_THAT(done->computing.transfers, ElementsAre(0U, 0U, 0U));
+    const Emitter::Transfer transfer{.stream = 0};
+    EXPECT_THAT(done->computing.transfers, ElementsAre(transfer, transfer, transfer));
     ASSERT_EQ(done->outputs.size(), 1U);
     EXPECT_EQ(done->outputs.front().bytes, 16U * 16 * 8);
     // Rows of both layers, in their order, and a program of its own that loads them.

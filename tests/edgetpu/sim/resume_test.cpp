@@ -31,6 +31,7 @@ class SparseHost final : public HostPort {
         return host_.give(unit);
     }
     Status fire(const DmaDescriptor& descriptor) override { return host_.fire(descriptor); }
+    Status end_stream() override { return host_.end_stream(); }
 
   private:
     HostMemory& host_;

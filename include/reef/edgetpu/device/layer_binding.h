@@ -28,7 +28,6 @@ class LayerBinding {
         std::size_t index = 0;  ///< in Operator::inputs or Operator::outputs
     };
     [[nodiscard]] std::span<const Place> input_places() const { return input_places_; }
-    [[nodiscard]] std::span<const Place> output_places() const { return output_places_; }
 
   private:
     std::vector<Place> input_places_;   ///< by layer

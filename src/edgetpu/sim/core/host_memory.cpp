@@ -144,6 +144,14 @@ Status HostMemory::place_early() {
     return {};
 }
 
+Status HostMemory::end_stream() {
+    if (not_taken() == 0 && not_sent() == 0 && not_placed() == 0) return {};
+    return fail(Cause::bad_input,
+                fmt::format("it ends with {} bytes not taken from the host, {} not sent to it and "
+                            "{} that it has no place for",
+                            not_taken(), not_sent(), not_placed()));
+}
+
 std::uint64_t HostMemory::not_taken() const {
     return to_chip_[0].left() + to_chip_[1].left();
 }

@@ -33,11 +33,11 @@ class HostMemory final : public HostPort {
     [[nodiscard]] bool has_room(std::size_t /*bytes*/) const override { return true; }
     [[nodiscard]] Status give(std::span<const std::uint8_t> unit) override;
     [[nodiscard]] Status fire(const DmaDescriptor& descriptor) override;
+    [[nodiscard]] Status end_stream() override;
 
-    /// What the chip asked for and did not take, and what it sent that no descriptor has a place
-    /// for, in bytes.
+    /// What the chip asked for and did not take, and what its descriptors have room for and it did
+    /// not send, in bytes.
     [[nodiscard]] std::uint64_t not_taken() const;
-    [[nodiscard]] std::uint64_t not_placed() const { return early_.size() - early_at_; }
     [[nodiscard]] std::uint64_t not_sent() const;
 
   private:
@@ -57,6 +57,8 @@ class HostMemory final : public HostPort {
     [[nodiscard]] Bytes readable(std::uint32_t region) const;
     [[nodiscard]] MutableBytes writable(std::uint32_t region);
     [[nodiscard]] Status place_early();
+    /// What the chip sent that no descriptor has a place for.
+    [[nodiscard]] std::uint64_t not_placed() const { return early_.size() - early_at_; }
 
     SharedBytes parameters_;
     std::vector<std::byte> scratch_;

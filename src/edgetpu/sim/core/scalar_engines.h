@@ -59,6 +59,10 @@ class HostPort {
     [[nodiscard]] virtual Status give(std::span<const std::uint8_t> units) = 0;
     /// The scalar core asks for a transfer.
     [[nodiscard]] virtual Status fire(const DmaDescriptor& descriptor) = 0;
+    /// A stream of instructions has ended. The next one comes on the way of the bytes that were
+    /// asked for, behind them. Errors: bad_input when transfers are not complete: no known program
+    /// leaves one open there.
+    [[nodiscard]] virtual Status end_stream() = 0;
 
   protected:
     ~HostPort() = default;

@@ -351,6 +351,9 @@ Result<Progress> Machine::advance() {
     const bool moved = REEF_TRY(round());
     REEF_CHECK(check_steps());
     if (stream_ended()) {
+        if (auto ended = host_->end_stream(); !ended)
+            return in_place(Result<Progress>(std::unexpected(std::move(ended).error())),
+                            fmt::format("stream {}", stream_));
         if (++stream_ < program_->streams.size()) {
             begin_stream();
             return Progress{.moved = true};

@@ -52,22 +52,10 @@ Result<PreparedExecutable> prepare(const Executable& executable) {
     return in_place(prepare_streams(executable), to_string(executable.type));
 }
 
-Status check_end(const PreparedExecutable& prepared) {
-    const HostMemory& host = *prepared.host;
-    if (host.not_taken() != 0 || host.not_sent() != 0 || host.not_placed() != 0)
-        return fail(Cause::bad_input,
-                    fmt::format("the program ends with {} bytes not taken from the host, {} not "
-                                "sent to it and {} that it has no place for",
-                                host.not_taken(), host.not_sent(), host.not_placed()),
-                    to_string(prepared.executable.type));
-    return {};
-}
-
 Status run(Machine& machine, PreparedExecutable& prepared) {
     prepared.host->begin_run();
-    REEF_CHECK(in_place(machine.run(prepared.program, *prepared.host),
-                        to_string(prepared.executable.type)));
-    return check_end(prepared);
+    return in_place(machine.run(prepared.program, *prepared.host),
+                    to_string(prepared.executable.type));
 }
 
 Status check_chip(const Package& package) {

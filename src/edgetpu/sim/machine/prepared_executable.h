@@ -22,9 +22,7 @@ struct PreparedExecutable {
 /// Errors: unsupported ("not modelled"), bad_input; the place is the executable's type.
 [[nodiscard]] Result<PreparedExecutable> prepare(const Executable& executable);
 
-/// Errors: bad_input when a program that has ended left bytes of a transfer.
-[[nodiscard]] Status check_end(const PreparedExecutable& prepared);
-/// Errors: those of Machine::run(), and bad_input when the program leaves bytes of a transfer.
+/// Errors: those of Machine::run().
 [[nodiscard]] Status run(Machine& machine, PreparedExecutable& prepared);
 
 /// Errors: unsupported for other chips than the Edge TPU and for several of them.
