@@ -15,6 +15,7 @@ set(REEF_PROMISED_HEADERS
     cpu/placer.h
     cpu/support.h
     edgetpu/compiler.h
+    edgetpu/numerics.h
     edgetpu/package.h
     edgetpu/params.h
     edgetpu/retarget.h

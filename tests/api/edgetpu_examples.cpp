@@ -6,10 +6,12 @@
 
 #include "reef/chip/compiler.h"
 #include "reef/edgetpu/compiler.h"
+#include "reef/edgetpu/numerics.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/params.h"
 #include "reef/edgetpu/retarget.h"
 #include "reef/model/builder.h"
+#include "reef/runtime/session.h"
 
 namespace {
 
@@ -60,6 +62,20 @@ TEST(Promised, PlainModelsAreCompiledForTheChip) {
     EXPECT_EQ(compiled->programs[0].operators, 1U);
     EXPECT_TRUE(edgetpu::is_compiled(compiled->model.subgraphs[0].operators[0]));
     EXPECT_FALSE(edgetpu::compiler_passes().empty());
+}
+
+TEST(Promised, PlainModelsAreComputedInTheChipsArithmetic) {
+    model::Builder builder("twice");
+    const auto quantization = model::per_tensor(0.05F, 128);
+    const auto in = builder.input("in", reef::ElementType::uint8, {1, 4}, quantization);
+    const auto out = builder.tensor("out", reef::ElementType::uint8, {1, 4}, quantization);
+    builder.add(model::Op::add, {in, in}, {out}, model::AddOptions{});
+    builder.output(out);
+    auto session = reef::runtime::Session::open(builder.finish().value(),
+                                                {.arithmetic = &edgetpu::arithmetic()});
+    ASSERT_TRUE(session) << session.error().message();
+    EXPECT_THAT(session->placements().front().reason, HasSubstr("as the Edge TPU computes it"));
+    ASSERT_TRUE(session->run());
 }
 
 TEST(Promised, OnlyCompiledModelsAreRetargeted) {

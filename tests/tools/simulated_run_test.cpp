@@ -9,6 +9,7 @@
 #include <set>
 
 #include "command.h"
+#include "edgetpu/compiler/island_network.h"
 #include "reef/base/file.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/simulator.h"
@@ -69,6 +70,49 @@ TEST_F(SimulatedRunTest, StrictRunNamesWhatAProgramDoes) {
         EXPECT_THAT(text.out, HasSubstr(finding["message"].get<std::string>()));
     }
     EXPECT_GT(never_read, 0);
+}
+
+/// A vendor's program ends with the first operator of the CPU; Reef's go on behind it.
+TEST_F(SimulatedRunTest, ArithmeticIsPlacedAsACompiledModelHasIt) {
+    const auto plain = write("island.tflite", model::write_tflite(test::island_network()).value());
+    const std::string compiled = file("compiled.tflite");
+    expect_ok(
+        {"compile", plain, "--target", "edgetpu", "--keep-islands", "--no-verify", "-o", compiled});
+    std::vector<std::string> words{"run",    plain,          "--input",      input("1x8x8x8", 512),
+                                   "--json", "--placements", "--arithmetic", "edgetpu"};
+    const auto reason_of_sum = [&] {
+        return nlohmann::json::parse(expect_ok(words))["placements"][2]["reason"]
+            .get<std::string>();
+    };
+    EXPECT_THAT(reason_of_sum(), HasSubstr("TFLite's arithmetic"));
+    words.insert(words.end(), {"--placed-as", compiled});
+    EXPECT_THAT(reason_of_sum(), HasSubstr("as the Edge TPU computes it"));
+    words.back() = plain;
+    expect_error(words, 1, plain + ": ");
+    words.erase(words.begin() + 6, words.begin() + 8);
+    expect_error(words, 2, "--placed-as belongs to --arithmetic");
+    expect_ok({"compare", plain, "--on", "cpu,arithmetic=edgetpu,placed-as=" + compiled, "--on",
+               "cpu,kernels=reference,arithmetic=edgetpu,placed-as=" + compiled});
+    expect_error({"compare", plain, "--on", "cpu", "--on", "cpu,placed-as=" + compiled}, 2,
+                 "--placed-as belongs to --arithmetic");
+}
+
+TEST_F(SimulatedRunTest, ArithmeticOfDeepLabIsThatOfItsOwnProgram) {
+    REEF_SHARED_OR_SKIP(shared);
+    const std::string plain = shared / "data/models/deeplabv3_mnv2_dm05_pascal_quant.tflite";
+    const std::string compiled = file("compiled.tflite");
+    expect_ok({"compile", plain, "--target", "edgetpu", "--no-verify", "-o", compiled});
+    const std::string picture = shared / "data/images/bird_segmentation.bmp";
+    const std::string vendors = "cpu,arithmetic=edgetpu", own = vendors + ",placed-as=" + compiled;
+    const auto result =
+        reef_command({"compare", plain, "--on", vendors, "--on", own, "--input", picture});
+    EXPECT_EQ(result.exit_code, 1) << "the vendor has less on the chip: " << result.err;
+    const std::string of_chip = file("chip"), of_plain = file("plain");
+    expect_ok({"run", compiled, "--device", "edgetpu:sim", "--input", picture, "-o", of_chip,
+               "--runs", "1"});
+    expect_ok({"run", plain, "--arithmetic", "edgetpu", "--placed-as", compiled, "--input", picture,
+               "-o", of_plain, "--runs", "1"});
+    expect_ok({"compare", of_chip, of_plain});
 }
 
 // The chip's LSTM is not TFLite's to the byte, but near it: its tanh is a table of one half.

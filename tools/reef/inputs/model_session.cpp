@@ -7,10 +7,13 @@
 #include <chrono>
 #include <cstring>
 
+#include "inputs/chips.h"
 #include "outputs/exit.h"
 #include "outputs/text_table.h"
+#include "reef/chip/layers.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/arithmetic.h"
+#include "reef/runtime/layer_dump.h"
 #include "reef/runtime/registry.h"
 
 namespace reef::tool {
@@ -59,6 +62,11 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->check(CLI::IsMember(arithmetics()))
         ->type_name("RULES")
         ->capture_default_str();
+    app.add_option("--placed-as", options.placed_as,
+                   "With --arithmetic: the compiled model whose operators on the chip are computed "
+                   "so, and the others as TFLite does (default: those that the chip's vendor "
+                   "would place there)")
+        ->type_name("COMPILED");
     app.add_option("--threads,--num_threads", options.threads,
                    "threads of the CPU and of a simulated chip, 1 to 256")
         ->check(CLI::Range(1, 256))
@@ -172,13 +180,47 @@ runtime::SessionOptions session_options(const DeviceOptions& options) {
             .require_npu = options.require_npu};
 }
 
-Result<OpenModel> open_model(const std::string& path, runtime::SessionOptions options) {
+namespace {
+
+/// By operator of the plain model, what options.placed_as has on the chip.
+Result<std::vector<bool>> placement_of(const DeviceOptions& options, const model::Model& plain) {
+    const auto compiled = REEF_TRY(model::load_tflite(options.placed_as));
+    const std::string& path = options.placed_as;
+    const auto* gatherer =
+        REEF_TRY(in_place(part_for<chip::LayerGatherer>(compiled, "run --placed-as"), path));
+    if (const auto family = family_of(compiled); family != options.arithmetic)
+        return fail(Cause::bad_input,
+                    fmt::format("the model is compiled for {}, and the arithmetic is that of {}",
+                                family, options.arithmetic),
+                    path);
+    const auto source = REEF_TRY(in_place(runtime::plain_model_of(compiled, plain), path));
+    if (source.subgraphs.front().operators.size() != plain.subgraphs.front().operators.size())
+        return fail(Cause::bad_input, "a segment of a pipeline places a part of the model alone",
+                    path,
+                    "give the model that was compiled as a whole: its segments have on the chip "
+                    "what it has");
+    return in_place(gatherer->on_chip(compiled, plain), path);
+}
+
+Status check_placed_as(const DeviceOptions& options) {
+    if (options.placed_as.empty() || options.arithmetic != DeviceOptions{}.arithmetic) return {};
+    return fail(Cause::bad_argument, "--placed-as belongs to --arithmetic", {},
+                with_example_chip("add --arithmetic CHIP"));
+}
+
+}  // namespace
+
+Result<OpenModel> open_model(const std::string& path, const DeviceOptions& device, Kept kept) {
+    runtime::SessionOptions options = session_options(device);
+    options.keep_all_tensors = kept == Kept::all_tensors;
     const auto& registry = runtime::Registry::of_process();
     // First, so that a mistyped device is not hidden behind what is wrong with the model.
-    for (const auto& device : options.devices) (void)REEF_TRY(registry.find(device.uri));
+    for (const auto& one : options.devices) (void)REEF_TRY(registry.find(one.uri));
+    REEF_CHECK(check_placed_as(device));
     const auto begin = std::chrono::steady_clock::now();
-    OpenModel opened =
-        REEF_TRY(open_model(REEF_TRY(model::load_tflite(path)), path, std::move(options)));
+    auto model = REEF_TRY(model::load_tflite(path));
+    if (!device.placed_as.empty()) options.in_arithmetic = REEF_TRY(placement_of(device, model));
+    OpenModel opened = REEF_TRY(open_model(std::move(model), path, std::move(options)));
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     opened.seconds = taken.count();
     return opened;

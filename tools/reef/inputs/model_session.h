@@ -19,6 +19,8 @@ struct DeviceOptions {
     std::string device = "cpu";  ///< URIs, with device_separator between them
     std::string kernels = "fast";
     std::string arithmetic = "tflite";
+    /// Compiled from the model that runs: `arithmetic` is that of what this has on the chip.
+    std::string placed_as{};
     int threads = 1;
     bool require_npu = false;
     bool standard_clock = false;
@@ -30,8 +32,8 @@ inline constexpr char device_separator = '\n';
 /// As results name the devices: with commas.
 [[nodiscard]] std::string device_text(const DeviceOptions& options);
 
-/// Declares --device, --kernels, --arithmetic, --threads, --require-npu, --standard-clock and
-/// --firmware.
+/// Declares --device, --kernels, --arithmetic, --placed-as, --threads, --require-npu,
+/// --standard-clock and --firmware.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
 /// The family of the first device.
@@ -50,10 +52,14 @@ struct OpenModel {
     double seconds = 0;  ///< that reading and preparing took
 };
 
+/// What a session keeps behind a run.
+enum class Kept : std::uint8_t { ends, all_tensors };
+
 /// The path is the place of every error but those about the device. Errors about options of devices
-/// speak of the flags.
-[[nodiscard]] Result<OpenModel> open_model(const std::string& path,
-                                           runtime::SessionOptions options);
+/// speak of the flags; those of DeviceOptions::placed_as, that it belongs to an arithmetic, is
+/// compiled for its chip and of this model.
+[[nodiscard]] Result<OpenModel> open_model(const std::string& path, const DeviceOptions& device,
+                                           Kept kept = Kept::ends);
 
 /// A model that is there already; its name is the place of errors.
 [[nodiscard]] Result<OpenModel> open_model(model::Model model, const std::string& name,

@@ -59,6 +59,10 @@ Status set_device_option(DeviceOptions& options, std::string_view key, std::stri
         options.arithmetic = value;
         return {};
     }
+    if (key == "placed-as" && !value.empty()) {
+        options.placed_as = value;
+        return {};
+    }
     if (key == "threads") {
         const auto [end, error] =
             std::from_chars(value.data(), value.data() + value.size(), options.threads);
@@ -67,7 +71,8 @@ Status set_device_option(DeviceOptions& options, std::string_view key, std::stri
     }
     return fail(Cause::bad_argument,
                 fmt::format("'{}={}' is not an option of a device", key, value), {},
-                fmt::format("kernels=fast, kernels=reference, arithmetic={}, threads=1 to 256",
+                fmt::format("kernels=fast, kernels=reference, arithmetic={}, placed-as=COMPILED, "
+                            "threads=1 to 256",
                             fmt::join(rules, ", arithmetic=")));
 }
 

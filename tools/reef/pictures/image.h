@@ -50,9 +50,6 @@ inline constexpr std::int64_t max_image_pixels = std::int64_t{64} * 1024 * 1024;
 /// `rgb` holds height * width * 3 bytes. Equal pixels give equal files.
 [[nodiscard]] Result<std::vector<std::byte>> encode_png(int width, int height,
                                                         std::span<const std::uint8_t> rgb);
-/// encode_png() and write_file().
-[[nodiscard]] Status write_png(const std::string& path, int width, int height,
-                               std::span<const std::uint8_t> rgb);
 
 /// Errors: bad_input when a side is not positive, unsupported above max_image_pixels.
 [[nodiscard]] Status check_image_size(std::int64_t width, std::int64_t height);

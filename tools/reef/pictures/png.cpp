@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "pictures/image.h"
-#include "reef/base/file.h"
 
 namespace reef::tool {
 namespace {
@@ -70,12 +69,6 @@ Result<std::vector<std::byte>> encode_png(int width, int height,
     }
     file.resize(size);
     return file;
-}
-
-Status write_png(const std::string& path, int width, int height,
-                 std::span<const std::uint8_t> rgb) {
-    const std::vector<std::byte> file = REEF_TRY(encode_png(width, height, rgb));
-    return write_file(path, file);
 }
 
 }  // namespace reef::tool

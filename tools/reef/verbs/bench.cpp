@@ -84,7 +84,7 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
     std::vector<std::string> read = options.inputs;
     read.push_back(options.model);
     REEF_CHECK(check_output_file(options.trace, read));
-    OpenModel opened = REEF_TRY(open_model(options.model, session_options(options.device)));
+    OpenModel opened = REEF_TRY(open_model(options.model, options.device));
     runtime::Session& session = opened.session;
     const InputBytes inputs =
         REEF_TRY(inputs_or_random(session.graph(), options.inputs, options.seed));

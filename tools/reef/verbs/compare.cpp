@@ -77,9 +77,7 @@ Status check_form(const CompareOptions& options) {
 
 Result<NamedArrays> run_on(const CompareOptions& options, const std::string& on) {
     const DeviceOptions device = REEF_TRY(in_place(parse_device_options(on), "--on " + on));
-    runtime::SessionOptions settings = session_options(device);
-    settings.keep_all_tensors = true;
-    OpenModel opened = REEF_TRY(open_model(options.a, settings));
+    OpenModel opened = REEF_TRY(open_model(options.a, device, Kept::all_tensors));
     set_inputs(opened.session,
                REEF_TRY(inputs_or_random(opened.session.graph(), options.inputs, options.seed)));
     REEF_TRY(in_place(timed_run(opened.session), options.a));
@@ -213,9 +211,11 @@ Action add_compare(CLI::App& app) {
     app.add_option("B", options->b,
                    "What to compare A with; two models run with the same inputs, compiled ones on "
                    "a simulated chip; of a segment of a pipeline, the plain model of the whole");
-    app.add_option("--on", options->on,
-                   "Twice: run the model A there and compare every tensor; a device, then "
-                   "kernels=fast|reference, arithmetic=RULES or threads=N after commas")
+    app.add_option(
+           "--on", options->on,
+           "Twice: run the model A there and compare every tensor; a device, then "
+           "kernels=fast|reference, arithmetic=RULES, placed-as=COMPILED or threads=N after "
+           "commas")
         ->type_name("DEVICE[,OPTION=VALUE...]")
         ->allow_extra_args(false);
     app.add_flag("--layers", options->layers,

@@ -137,9 +137,9 @@ Result<Exit> run(const RunOptions& options, Console& console) {
                      .top = options.top.value_or(RunReport{}.top),
                      .top_asked = options.top.has_value(),
                      .list_placements = options.placements};
-    runtime::SessionOptions session_settings = session_options(options.device);
-    session_settings.keep_all_tensors = !options.dump_all.empty() || !options.dump_layers.empty();
-    OpenModel opened = REEF_TRY(open_model(options.model, session_settings));
+    const bool looks_inside = !options.dump_all.empty() || !options.dump_layers.empty();
+    OpenModel opened = REEF_TRY(
+        open_model(options.model, options.device, looks_inside ? Kept::all_tensors : Kept::ends));
     runtime::Session& session = opened.session;
     if (!options.labels.empty()) {
         report.labels = REEF_TRY(read_labels(options.labels));
@@ -222,6 +222,7 @@ Action add_run(CLI::App& app) {
         "  reef run net.tflite --input 1x224x224x3xu8=@frame.rgb --output results\n"
         "  reef run net.tflite --input left=a.npy --input right=b.npy --dump-all tensors\n"
         "  reef run net.tflite --input cat.jpg --arithmetic CHIP --placements\n"
+        "  reef run net.tflite --input cat.jpg --arithmetic CHIP --placed-as net_CHIP.tflite\n"
         "  reef run net_CHIP.tflite --input cat.jpg --device CHIP:sim --strict\n"
         "  reef run net_CHIP.tflite --device CHIP:sim --input cat.jpg --dump-layers chip \\\n"
         "      --like net.tflite\n"
