@@ -10,6 +10,7 @@
 #include "compiler/random_network.h"
 #include "edgetpu/compiler/island_network.h"
 #include "reef/base/file.h"
+#include "reef/base/text.h"
 #include "reef/model/tflite.h"
 
 namespace reef::tool {
@@ -196,6 +197,42 @@ TEST_F(CompileVerbTest, SegmentsAreReadWithThePlainModelOfTheWhole) {
                     AllOf(HasSubstr("equal: "), HasSubstr("b  operators ")));
         EXPECT_THAT(reef_command({"compare", segment, plain}).out, HasSubstr("b  operators "));
     }
+}
+
+/// Each segment takes what is its own of the whole network's arrays.
+TEST_F(CompileVerbTest, ASegmentIsGivenTheArraysOfTheWhole) {
+    const auto folder = file("pipeline"), all = file("all.npz"), changed = file("changed.tflite");
+    expect_ok({"compile", plain, "--target", "edgetpu", "-o", compiled, "--no-verify"});
+    expect_ok({"weights", "get", compiled, "--like", plain, "-o", all});
+    const auto arrays = read_npz(read_file(all)->view()).value();
+    expect_ok(
+        {"compile", plain, "--target", "edgetpu", "--segments", "2", "-o", folder, "--no-verify"});
+    std::size_t taken = 0;
+    for (const char* number : {"0", "1"}) {
+        const std::string segment = folder + "/net_segment_" + number + "_of_2_edgetpu.tflite";
+        const std::vector<std::string> set{"weights", "set", segment, "--like", plain,
+                                           "--from",  all,   "-o",    changed,  "--json"};
+        const auto result = reef_command(set);
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        const auto document = nlohmann::json::parse(result.out);
+        const std::size_t own = document["arrays"].size();
+        EXPECT_EQ(document["arrays_of_other_segments"], arrays.size() - own);
+        EXPECT_THAT(result.err,
+                    HasSubstr(fmt::format("{} left out", plural(arrays.size() - own, "array"))));
+        EXPECT_EQ(text_in(changed), text_in(segment));
+        taken += own;
+    }
+    EXPECT_EQ(taken, arrays.size());
+
+    NamedArrays more = arrays;
+    more.emplace_back("nobody's", float_array({1}, {1}));
+    const auto odd = write("odd.npz", write_npz(more, Compression::stored).value());
+    expect_error({"weights", "set", folder + "/net_segment_0_of_2_edgetpu.tflite", "--like", plain,
+                  "--from", odd, "-o", changed + "2"},
+                 1, "nobody's");
+    // Of a whole program there are no others.
+    expect_error({"weights", "set", compiled, "--like", plain, "--from", odd, "-o", changed + "2"},
+                 1, "nobody's");
 }
 
 TEST_F(CompileVerbTest, RefusesSegmentsByName) {
