@@ -11,6 +11,7 @@
 #include "edgetpu/compiler/island_network.h"
 #include "reef/base/file.h"
 #include "reef/model/builder.h"
+#include "reef/base/text.h"
 #include "reef/model/tflite.h"
 
 namespace reef::tool {
@@ -59,6 +60,27 @@ TEST_F(CompileVerbTest, PrintsJson) {
         expect_ok({"compile", plain, "--target", "edgetpu", "--json", "--verify"}));
     EXPECT_EQ(verified["verification"]["passed"], true);
     EXPECT_EQ(verified["verification"]["differing"], 0);
+}
+
+/// The engines' order must not matter.
+TEST_F(CompileVerbTest, VerifiesInARandomOrderOfTheEngines) {
+    for (const char* seed : {"0", "7"})
+        EXPECT_THAT(
+            expect_ok({"compile", plain, "--target", "edgetpu", "--random-seed", seed}),
+            AllOf(HasSubstr(fmt::format("Verified: 4 runs in a random order (seed {})", seed)),
+                  HasSubstr("0 findings")));
+    const auto segments =
+        nlohmann::json::parse(expect_ok({"compile", plain, "--target", "edgetpu", "--segments", "2",
+                                         "--json", "--random-seed", "7"}));
+    for (const auto& segment : segments["segments"]) {
+        EXPECT_EQ(segment["verification"]["passed"], true);
+        EXPECT_EQ(segment["verification"]["random_seed"], 7);
+    }
+    for (const char* seed : {"-1", "x", "4294967296", "99999999999999999999"})
+        expect_error({"compile", plain, "--target", "edgetpu", "--random-seed", seed}, 2,
+                     "--random-seed");
+    expect_error({"compile", plain, "--target", "edgetpu", "--random-seed", "1", "--no-verify"}, 2,
+                 "--no-verify");
 }
 
 /// What it would take, without compiling: the same verdicts.
@@ -197,6 +219,42 @@ TEST_F(CompileVerbTest, SegmentsAreReadWithThePlainModelOfTheWhole) {
                     AllOf(HasSubstr("equal: "), HasSubstr("b  operators ")));
         EXPECT_THAT(reef_command({"compare", segment, plain}).out, HasSubstr("b  operators "));
     }
+}
+
+/// Each segment takes what is its own of the whole network's arrays.
+TEST_F(CompileVerbTest, ASegmentIsGivenTheArraysOfTheWhole) {
+    const auto folder = file("pipeline"), all = file("all.npz"), changed = file("changed.tflite");
+    expect_ok({"compile", plain, "--target", "edgetpu", "-o", compiled, "--no-verify"});
+    expect_ok({"weights", "get", compiled, "--like", plain, "-o", all});
+    const auto arrays = read_npz(read_file(all)->view()).value();
+    expect_ok(
+        {"compile", plain, "--target", "edgetpu", "--segments", "2", "-o", folder, "--no-verify"});
+    std::size_t taken = 0;
+    for (const char* number : {"0", "1"}) {
+        const std::string segment = folder + "/net_segment_" + number + "_of_2_edgetpu.tflite";
+        const std::vector<std::string> set{"weights", "set", segment, "--like", plain,
+                                           "--from",  all,   "-o",    changed,  "--json"};
+        const auto result = reef_command(set);
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        const auto document = nlohmann::json::parse(result.out);
+        const std::size_t own = document["arrays"].size();
+        EXPECT_EQ(document["arrays_of_other_segments"], arrays.size() - own);
+        EXPECT_THAT(result.err,
+                    HasSubstr(fmt::format("{} left out", plural(arrays.size() - own, "array"))));
+        EXPECT_EQ(text_in(changed), text_in(segment));
+        taken += own;
+    }
+    EXPECT_EQ(taken, arrays.size());
+
+    NamedArrays more = arrays;
+    more.emplace_back("nobody's", float_array({1}, {1}));
+    const auto odd = write("odd.npz", write_npz(more, Compression::stored).value());
+    expect_error({"weights", "set", folder + "/net_segment_0_of_2_edgetpu.tflite", "--like", plain,
+                  "--from", odd, "-o", changed + "2"},
+                 1, "nobody's");
+    // Of a whole program there are no others.
+    expect_error({"weights", "set", compiled, "--like", plain, "--from", odd, "-o", changed + "2"},
+                 1, "nobody's");
 }
 
 TEST_F(CompileVerbTest, RefusesSegmentsByName) {

@@ -143,6 +143,19 @@ TEST_F(ExitCodes, OtherContentsOfFilesAreFailures) {
          {{"compile", "PLAIN", "--target", "edgetpu", "--no-verify", "--against", "NUMBERS"},
           failed,
           "not those of the plain model"},
+         {{"compile", "PLAIN", "--target", "edgetpu", "--schedule", "vendor"},
+          failed,
+          "the vendor's schedule of this network is not known"},
+         {{"compile", "PLAIN", "--target", "edgetpu", "--schedule", "vendor", "--segments", "2"},
+          failed,
+          "no 2 segments are found"},
+         {{"compile", "PLAIN", "OTHER", "--target", "edgetpu", "--schedule", "vendor"},
+          usage,
+          "not known of models compiled together"},
+         {{"compile", "PLAIN", "--target", "edgetpu", "--schedule", "vendor",
+           "--stream-parameters"},
+          usage,
+          "streamed parameters"},
          {{"replay", "ARRAY", "COMPILED"}, failed, "neither a recording"}});
 }
 

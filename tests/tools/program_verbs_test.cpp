@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "check/program_check.h"
 #include "command.h"
 #include "edgetpu/package/small_packages.h"
 #include "reef/base/file.h"
@@ -46,6 +47,35 @@ TEST_F(ProgramVerbsTest, TextGoesBackToTheSameBytes) {
     }
     EXPECT_THAT(expect_ok({"disasm", stream, "--symbolic"}),
                 HasSubstr("0x0001: mac tiles=t0-t3 scale=0.5\n"));
+}
+
+/// What reef retarget asks before it writes: no fault of its own making is let out.
+TEST_F(ProgramVerbsTest, ARewrittenProgramHasNoFaultThatItHadNotBefore) {
+    const auto streams = [](const std::string& path) {
+        return runtime::program_streams_of(read_file(path).value()).value();
+    };
+    const auto right = streams(stream), changed = streams(other),
+               broken = streams(assembled("broken.coral", text("1 seq=7"))),
+               broken_alike = streams(assembled("alike.coral", text("2 seq=7"))),
+               broken_otherwise = streams(assembled("otherwise.coral", text("1 seq=8"))),
+               modelled = streams(assembled("modelled.coral", text("1 unknown_1844=1"))),
+               unmodelled =
+                   streams(assembled("unmodelled.coral", text("1 unknown_1844=1 single=1")));
+    EXPECT_TRUE(check_rewritten(right, changed));
+    EXPECT_TRUE(check_rewritten(broken, right));
+    EXPECT_TRUE(check_rewritten(broken, broken_alike));
+    const auto refused = check_rewritten(right, broken);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().cause, Cause::unsupported);
+    EXPECT_THAT(refused.error().message(),
+                HasSubstr("raw word 0x0001: the rewritten program breaks a rule: tile instruction "
+                          "has the number 7, 0 is due"));
+    EXPECT_THAT(check_rewritten(broken, broken_otherwise).error().message(),
+                HasSubstr("the number 8"));
+    const auto strange = check_rewritten(modelled, unmodelled);
+    ASSERT_FALSE(strange);
+    EXPECT_THAT(strange.error().message(), HasSubstr("does not model"));
+    EXPECT_FALSE(check_rewritten(right, {}));
 }
 
 TEST_F(ProgramVerbsTest, CheckTellsKeptAndBrokenRules) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reef/base/npy.h"
@@ -78,6 +79,9 @@ class Parameters {
     /// another name, bad_argument for another shape or type, unsupported for what the program has
     /// no place for.
     [[nodiscard]] virtual Status set(const NamedArrays& arrays) = 0;
+    /// Of a segment of a pipeline: whether an array of this name, which set() does not take, is of
+    /// operators of the whole network that other segments compute. Else false.
+    [[nodiscard]] virtual bool is_of_other_segment(std::string_view name) const = 0;
     /// The compiled model with the parameters as they are now.
     [[nodiscard]] virtual Result<model::Model> model() const = 0;
 };

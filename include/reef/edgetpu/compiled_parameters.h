@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reef/base/npy.h"
@@ -71,6 +72,11 @@ class CompiledParameters {
     /// errors: not_found for another name, bad_argument for another shape or type, unsupported for
     /// a bias where the program has no place for one.
     [[nodiscard]] Status set(const NamedArrays& arrays);
+
+    /// Of a segment: whether an array of this name would be the whole network's and is of an
+    /// operator of other segments alone, so that set() has nothing to put it into. Of a whole
+    /// program, false.
+    [[nodiscard]] bool is_of_other_segment(std::string_view name) const;
 
     /// The compiled model with the blobs as they are now, by with_packages().
     [[nodiscard]] Result<model::Model> model() const;

@@ -242,7 +242,7 @@ class Backend final : public compiler::Backend {
 
     Result<Plan> like_the_vendors(Plan plan, compiler::Passes& passes) const {
         if (sharing_ != nullptr || options_.stream_parameters)
-            return fail(Cause::bad_argument,
+            return fail(sharing_ != nullptr ? Cause::unsupported : Cause::bad_argument,
                         "the vendor's schedule is not known of models compiled together nor of "
                         "streamed parameters");
         REEF_CHECK(passes.begin(pass::place));

@@ -195,6 +195,10 @@ Result<std::vector<chip::Compilation>> CompilerPart::compile_together(
     if (options.settings.contains(std::string(gains)))
         return fail(Cause::bad_argument, "gains are told of one model", std::string(gains),
                     "compile one model, undivided");
+    if (options.schedule == chip::Schedule::vendor)
+        return fail(Cause::bad_argument,
+                    "the vendor's schedule is not known of models compiled together", {},
+                    "compile them one by one, or ask for another schedule");
     std::vector<chip::Compilation> out;
     for (Compiled& one : REEF_TRY(edgetpu::compile_together(models, options)))
         out.push_back(compilation_of(std::move(one), options));

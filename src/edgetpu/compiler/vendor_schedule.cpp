@@ -35,10 +35,10 @@ bool is_known_convolution(const Tensor& in, const Tensor& out, const compiler::C
            in.width <= most_width && in.width % std::int32_t{grid} == 0;
 }
 
-std::unexpected<Error> unknown(const Plan& plan) {
+/// Of no operator's place: with one left to the CPU, the network would not be the vendor's either.
+std::unexpected<Error> unknown() {
     return fail(
-        Cause::bad_argument, "the vendor's schedule of this network is not known",
-        place_of(plan, plan.steps.back()),
+        Cause::unsupported, "the vendor's schedule of this network is not known", {},
         "it is known of networks that are one layer of int8 weights with a scale for each "
         "channel and no bias but 0: FULLY_CONNECTED of 256, 512, 768 or 1024 to as many, CONV_2D "
         "of "
@@ -133,13 +133,13 @@ void wait_until_idle(Emitter& code) {
 Result<Plan> placed_as_vendor(Plan plan) {
     const auto* kind =
         plan.steps.size() == 2 ? std::get_if<ConvolutionStep>(&plan.steps.back().kind) : nullptr;
-    if (kind == nullptr || kind->depthwise || kind->phase != Phase{}) return unknown(plan);
+    if (kind == nullptr || kind->depthwise || kind->phase != Phase{}) return unknown();
     const Tensor& in = plan.tensors[plan.steps.back().in.front()];
     Tensor& out = plan.tensors[plan.steps.back().out];
     ParameterLayer& layer = plan.layers[kind->layer];
     const auto& conv = *layer.source;
     const bool biased = std::ranges::any_of(conv.biases, [](std::int32_t b) { return b != 0; });
-    if (!conv.per_channel() || biased) return unknown(plan);
+    if (!conv.per_channel() || biased) return unknown();
     if (is_dense(in, out, conv)) {
         place_dense(plan, out, layer);
     } else if (is_known_convolution(in, out, conv)) {
@@ -147,10 +147,10 @@ Result<Plan> placed_as_vendor(Plan plan) {
         const auto limit = static_cast<std::int32_t>(
             std::min<std::uint32_t>(plan.most_narrow_bytes, spec::activation_bytes));
         if (g.narrow_bytes() > limit || g.parameter_rows() + 3 > std::min(g.head, g.slots - 1))
-            return unknown(plan);
+            return unknown();
         place_convolution(plan, out, layer);
     } else {
-        return unknown(plan);
+        return unknown();
     }
     for (const auto& piece : layer.pieces) plan.rows_used[piece.tile] = piece.row + piece.count;
     plan.first_scratch_row = spec::parameter_rows;

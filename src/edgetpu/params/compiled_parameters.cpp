@@ -32,8 +32,10 @@ std::string name_of_tensor(const Model& plain, TensorIndex index) {
     return name.empty() ? fmt::format("tensor {}", index) : name;
 }
 
+constexpr std::string_view multiplier_suffix = ":multiplier";
+
 std::string multiplier_name(const Model& plain, TensorIndex weights) {
-    return name_of_tensor(plain, weights) + ":multiplier";
+    return name_of_tensor(plain, weights).append(multiplier_suffix);
 }
 
 Array array_like(const Tensor& tensor) {
@@ -538,6 +540,26 @@ Status CompiledParameters::set(const NamedArrays& arrays) {
         std::ranges::copy(replaced[i], bytes_of(placement_.placed[i]).begin());
     }
     return {};
+}
+
+bool CompiledParameters::is_of_other_segment(std::string_view name) const {
+    if (!ends_) return false;
+    // A part's tensors are all of the whole network's.
+    const auto& graph = plain_.subgraphs.front();
+    std::vector<bool> read(graph.tensors.size(), false);
+    for (const auto& op : graph.operators)
+        for (const TensorIndex i : op.inputs)
+            if (i != model::absent_tensor) read[static_cast<std::size_t>(i)] = true;
+    bool elsewhere = false;
+    for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+        const auto index = static_cast<TensorIndex>(t);
+        const bool is_named =
+            name_of_tensor(plain_, index) == name || multiplier_name(plain_, index) == name;
+        if (!is_named || plain_.constant(graph.tensors[t]).empty()) continue;
+        if (read[t]) return false;
+        elsewhere = true;
+    }
+    return elsewhere;
 }
 
 Result<Model> CompiledParameters::model() const {

@@ -1,6 +1,7 @@
 #include "edgetpu/params/parameter_reader.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "reef/edgetpu/compiled_parameters.h"
@@ -42,6 +43,9 @@ class OpenParameters final : public chip::Parameters {
     [[nodiscard]] chip::ParameterAccount account() const override;
     [[nodiscard]] Result<NamedArrays> get() const override { return parameters_.get(); }
     [[nodiscard]] Status set(const NamedArrays& arrays) override { return parameters_.set(arrays); }
+    [[nodiscard]] bool is_of_other_segment(std::string_view name) const override {
+        return parameters_.is_of_other_segment(name);
+    }
     [[nodiscard]] Result<model::Model> model() const override { return parameters_.model(); }
 
   private:

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <map>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "changed_weights.h"
 #include "compiler/random_network.h"
@@ -15,6 +19,7 @@
 #include "reef/edgetpu/compiler.h"
 #include "reef/edgetpu/package.h"
 #include "reef/edgetpu/retarget.h"
+#include "reef/model/builder.h"
 #include "reef/model/part.h"
 #include "reef/runtime/layer_dump.h"
 #include "reef/runtime/registry.h"
@@ -179,6 +184,57 @@ TEST(OwnSegments, ThatReadMoreThanTheirInputsAreRefusedByName) {
         EXPECT_EQ(refused.error().cause, Cause::unsupported);
         EXPECT_THAT(refused.error().message(), testing::HasSubstr("none of the part's inputs"));
     }
+}
+
+/// FULLY_CONNECTED of 16 to 16, from one tensor to the next of each pair, with weights of its own.
+Model dense_layers(const std::vector<std::pair<std::string, std::string>>& pairs,
+                   std::initializer_list<std::string_view> outputs) {
+    constexpr std::int32_t units = 16;
+    const auto numbers = model::per_tensor(0.05F, 3);
+    model::Builder builder("layers");
+    std::map<std::string, model::TensorIndex, std::less<>> made{
+        {"in", builder.input("in", ElementType::int8, {1, units}, numbers)}};
+    std::mt19937 random(5);
+    for (const auto& [from, to] : pairs) {
+        std::array<std::int8_t, std::size_t{units} * units> weights{};
+        for (auto& w : weights) w = static_cast<std::int8_t>(random() % 255 - 127);
+        const auto constant =
+            builder.constant<std::int8_t>(fmt::format("weights{}", made.size()), ElementType::int8,
+                                          {units, units}, weights, model::per_tensor(0.02F, 0));
+        const auto out = builder.tensor(to, ElementType::int8, {1, units}, numbers);
+        builder.add(model::Op::fully_connected, {made.at(from), constant, model::absent_tensor},
+                    {out}, model::FullyConnectedOptions{});
+        made.emplace(to, out);
+    }
+    for (const auto name : outputs) builder.output(made.find(name)->second);
+    return builder.finish().value();
+}
+
+/// Each layer of `whole` as a segment, retargeted by the names alone: which fit. Those that do
+/// compute the target's tensor of that name.
+std::vector<bool> fitting_by_names(const Model& whole, const Model& target) {
+    std::vector<bool> fit;
+    for (std::size_t i = 0; i < whole.subgraphs.front().operators.size(); ++i) {
+        const auto compiled = compile(model::part_of(whole, {i, 1}).value(), {});
+        EXPECT_TRUE(compiled) << compiled.error().message();
+        const auto made = retarget(compiled->model, target, {});
+        fit.push_back(made.has_value());
+        if (!made) continue;
+        auto part = model::part_between(target, *model::ends_in(target, compiled->model)).value();
+        model::prune(part);
+        test::expect_computes(part, made->model, 1);
+    }
+    return fit;
+}
+
+TEST(OwnSegments, OfATargetWithExchangedNamesFitTogetherOrNotAtAll) {
+    const Model chain = dense_layers({{"in", "a"}, {"a", "b"}, {"b", "c"}, {"c", "d"}}, {"d"});
+    EXPECT_EQ(fitting_by_names(
+                  chain, dense_layers({{"in", "a"}, {"a", "c"}, {"c", "b"}, {"b", "d"}}, {"d"})),
+              (std::vector{true, false, false, false}));
+    const Model branches = dense_layers({{"in", "a"}, {"in", "b"}}, {"a", "b"});
+    EXPECT_EQ(fitting_by_names(branches, dense_layers({{"in", "b"}, {"in", "a"}}, {"a", "b"})),
+              (std::vector{true, true}));
 }
 
 }  // namespace

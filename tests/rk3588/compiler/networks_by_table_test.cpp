@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compare/layer_comparison.h"
+#include "inputs/drawn_input.h"
 #include "rk3588/artifact/artifact.h"
 #include "rk3588/compiler/compile.h"
 #include "support/compiled_session.h"

@@ -8,6 +8,7 @@
 
 #include "compare/layer_comparison.h"
 #include "compiler/random_network.h"
+#include "inputs/drawn_input.h"
 #include "reef/base/file.h"
 #include "reef/model/tflite.h"
 #include "rk3588/compiler/compile.h"

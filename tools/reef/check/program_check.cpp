@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "outputs/json_output.h"
+#include "reef/base/bytes.h"
+#include "reef/base/text.h"
 
 namespace reef::tool {
 namespace {
@@ -75,7 +77,49 @@ void print_check_json(Console& console, const std::vector<CheckedProgram>& progr
     print_json(console, document);
 }
 
+/// The first of a list that is not in the other.
+const chip::ProgramFault* first_new(const std::vector<chip::ProgramFault>& after,
+                                    const std::vector<chip::ProgramFault>& before) {
+    const auto is_new = [&](const chip::ProgramFault& one) {
+        return std::ranges::none_of(before, [&](const chip::ProgramFault& old) {
+            return old.stream == one.stream && old.word == one.word && old.what == one.what;
+        });
+    };
+    const auto found = std::ranges::find_if(after, is_new);
+    return found == after.end() ? nullptr : &*found;
+}
+
+Status check_rewritten(const runtime::ProgramStreams& before,
+                       const runtime::ProgramStreams& after) {
+    if (std::ranges::equal(before.chunks, after.chunks, equal_bytes)) return {};
+    const auto now = after.disassembler->check(after.chunks);
+    if (now.faults.empty() && now.unmodelled.empty()) return {};
+    const auto then = before.disassembler->check(before.chunks);
+    const auto* broken = first_new(now.faults, then.faults);
+    const auto* found = broken != nullptr ? broken : first_new(now.unmodelled, then.unmodelled);
+    if (found == nullptr) return {};
+    return fail(Cause::unsupported,
+                fmt::format("the rewritten program {}: {}",
+                            broken != nullptr ? "breaks a rule"
+                                              : "has what the simulated chip does not model",
+                            found->what),
+                fmt::format("{} word {:#06x}", after.chunk_name(found->stream), found->word),
+                "this is a bug of Reef's: please report the models");
+}
+
 }  // namespace
+
+Status check_rewritten(const std::vector<runtime::ProgramStreams>& before,
+                       const std::vector<runtime::ProgramStreams>& after) {
+    if (before.size() != after.size())
+        return fail(
+            Cause::unsupported,
+            fmt::format("rewriting made {} of {}", plural(after.size(), "program"), before.size()),
+            {}, "this is a bug of Reef's: please report the models");
+    for (std::size_t i = 0; i < before.size(); ++i)
+        REEF_CHECK(check_rewritten(before[i], after[i]));
+    return {};
+}
 
 Exit check_programs(Console& console, std::string_view verb,
                     const std::vector<runtime::ProgramStreams>& programs, const std::string& file,

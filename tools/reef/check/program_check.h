@@ -7,6 +7,7 @@
 
 #include "outputs/console.h"
 #include "outputs/exit.h"
+#include "reef/base/result.h"
 #include "reef/runtime/program_streams.h"
 
 namespace reef::tool {
@@ -15,5 +16,11 @@ namespace reef::tool {
 [[nodiscard]] Exit check_programs(Console& console, std::string_view verb,
                                   const std::vector<runtime::ProgramStreams>& programs,
                                   const std::string& file, bool json);
+
+/// Of programs that were rewritten, one by one: whether the check finds what it did not find before
+/// in the same word. Programs whose streams stayed as they were are not checked. Errors:
+/// unsupported, with the program and the word as their place.
+[[nodiscard]] Status check_rewritten(const std::vector<runtime::ProgramStreams>& before,
+                                     const std::vector<runtime::ProgramStreams>& after);
 
 }  // namespace reef::tool

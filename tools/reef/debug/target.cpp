@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "inputs/tensor_input.h"
+#include "inputs/drawn_input.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/registry.h"
 

@@ -249,11 +249,6 @@ void set_inputs(runtime::Session& session, const InputBytes& inputs) {
     }
 }
 
-Result<InputBytes> inputs_or_random(const model::Subgraph& graph,
-                                    const std::vector<std::string>& specs, std::uint64_t seed) {
-    return specs.empty() ? random_inputs(graph, seed) : load_inputs(graph, specs);
-}
-
 Result<double> timed_run(runtime::Session& session, graph::RunObserver* observer) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();

@@ -68,11 +68,6 @@ enum class Kept : std::uint8_t { ends, all_tensors };
 /// Precondition: one entry per input, each as long as its tensor.
 void set_inputs(runtime::Session& session, const InputBytes& inputs);
 
-/// What --input gives, or random values from `seed` when it gives nothing.
-[[nodiscard]] Result<InputBytes> inputs_or_random(const model::Subgraph& graph,
-                                                  const std::vector<std::string>& specs,
-                                                  std::uint64_t seed);
-
 /// Seconds that one run takes; inputs must have been set.
 [[nodiscard]] Result<double> timed_run(runtime::Session& session,
                                        graph::RunObserver* observer = nullptr);

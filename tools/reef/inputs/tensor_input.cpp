@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
-#include <random>
 
 #include "inputs/image_input.h"
 #include "inputs/input_spec.h"
@@ -185,24 +183,6 @@ class Loader {
     bool stdin_used_ = false;
 };
 
-void fill_random(std::mt19937_64& random, ElementType type, std::vector<std::byte>& bytes) {
-    const std::size_t size = *size_of(type);
-    for (std::size_t i = 0; i < bytes.size(); i += size) {
-        const std::uint64_t word = random();
-        if (type == ElementType::float32) {
-            const float value = static_cast<float>(word >> 40) / static_cast<float>(1U << 23) - 1;
-            std::memcpy(&bytes[i], &value, size);
-        } else if (type == ElementType::float64) {
-            const double value = static_cast<double>(word >> 11) / 0x1p52 - 1;
-            std::memcpy(&bytes[i], &value, size);
-        } else if (size <= 2 && type != ElementType::boolean) {
-            std::memcpy(&bytes[i], &word, size);
-        } else {
-            bytes[i] = static_cast<std::byte>(word >> 63);
-        }
-    }
-}
-
 }  // namespace
 
 std::string describe_input(const model::Subgraph& graph, std::size_t position) {
@@ -216,26 +196,6 @@ Result<InputBytes> load_inputs(const model::Subgraph& graph, std::span<const std
     Loader loader(graph, pictures);
     for (const std::string& spec : specs) REEF_CHECK(loader.add(spec));
     return std::move(loader).finish();
-}
-
-Result<InputBytes> random_inputs(const model::Subgraph& graph, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    InputBytes inputs;
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-        const model::Tensor& tensor = input_tensor(graph, i);
-        const auto size = tensor.byte_count();
-        const bool half =
-            tensor.type == ElementType::float16 || tensor.type == ElementType::bfloat16;
-        if (!size || half || tensor.type == ElementType::complex64 ||
-            tensor.type == ElementType::complex128) {
-            return fail(Cause::unsupported,
-                        fmt::format("no random bytes for {}", describe_input(graph, i)), {},
-                        "give it with --input");
-        }
-        inputs.emplace_back(static_cast<std::size_t>(*size));
-        fill_random(random, tensor.type, inputs.back());
-    }
-    return inputs;
 }
 
 }  // namespace reef::tool

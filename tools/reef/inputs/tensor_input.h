@@ -1,7 +1,6 @@
 // Files to the bytes of a graph's inputs.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,10 +22,6 @@ using InputBytes = std::vector<std::vector<std::byte>>;
 [[nodiscard]] Result<InputBytes> load_inputs(const model::Subgraph& graph,
                                              std::span<const std::string> specs,
                                              const PictureRules& pictures = {});
-
-/// The same bytes for the same seed: integers of 8 and 16 bits over their whole range, wider ones
-/// and booleans 0 or 1, floats in [-1, 1). Errors: unsupported for other element types.
-[[nodiscard]] Result<InputBytes> random_inputs(const model::Subgraph& graph, std::uint64_t seed);
 
 /// "input 0 'image', 1x224x224x3 uint8".
 [[nodiscard]] std::string describe_input(const model::Subgraph& graph, std::size_t position);

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "inputs/tensor_input.h"
+#include "inputs/drawn_input.h"
 #include "reef/runtime/registry.h"
 
 namespace reef::tool {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "inputs/drawn_input.h"
 #include "inputs/model_session.h"
 #include "outputs/file_output.h"
 #include "reef/base/file.h"
@@ -78,6 +79,14 @@ Result<std::vector<Recorder::Event>> record(runtime::Session& session, const Inp
     return recorder.events();
 }
 
+/// The times without those of warming up.
+Result<std::vector<double>> warm_up_and_measure(runtime::Session& session, const InputBytes& inputs,
+                                                const BenchOptions& options) {
+    for (std::size_t i = 0; i < options.warmup; ++i) REEF_TRY(fresh_run(session, inputs, nullptr));
+    const auto seconds = options.runs || options.seconds ? options.seconds : 1.0;
+    return measure(session, inputs, options.runs, seconds, nullptr, "measuring");
+}
+
 Result<Exit> bench(const BenchOptions& options, Console& console) {
     constexpr std::size_t most_profiled_runs = 50;
     if (options.model.empty()) return fail(Cause::bad_argument, "MODEL is required");
@@ -89,12 +98,10 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
     const InputBytes inputs =
         REEF_TRY(inputs_or_random(session.graph(), options.inputs, options.seed));
 
-    for (std::size_t i = 0; i < options.warmup; ++i) {
-        REEF_TRY(in_place(fresh_run(session, inputs, nullptr), options.model));
-    }
-    const auto seconds = options.runs || options.seconds ? options.seconds : 1.0;
-    const std::vector<double> times = REEF_TRY(in_place(
-        measure(session, inputs, options.runs, seconds, nullptr, "measuring"), options.model));
+    auto measured = warm_up_and_measure(session, inputs, options);
+    if (!measured && options.inputs.empty())
+        measured = std::unexpected(of_random_inputs(measured.error(), session.graph()));
+    const std::vector<double> times = REEF_TRY(in_place(std::move(measured), options.model));
     const std::size_t profiled = std::min(times.size(), most_profiled_runs);
     const auto events = REEF_TRY(record(session, inputs, profiled));
 
@@ -212,7 +219,9 @@ std::string_view instead_of_benchmark_model(std::string_view option) {
 Action add_bench(CLI::App& app) {
     auto options = std::make_shared<BenchOptions>();
     app.add_option("MODEL,--graph", options->model, "A .tflite file");
-    app.add_option("--input", options->inputs, "An input as for reef run (default: random values)")
+    app.add_option("--input", options->inputs,
+                   "An input as for reef run (default: random values; 0 for what indices are made "
+                   "from)")
         ->type_name("X")
         ->allow_extra_args(false);
     app.add_option("--seed", options->seed, "Seed of the random inputs")

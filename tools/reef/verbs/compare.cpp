@@ -10,6 +10,7 @@
 #include "compare/comparison.h"
 #include "compare/layer_comparison.h"
 #include "inputs/chips.h"
+#include "inputs/drawn_input.h"
 #include "inputs/tensor_set.h"
 #include "outputs/model_text.h"
 #include "reef/base/file.h"
@@ -75,12 +76,25 @@ Status check_form(const CompareOptions& options) {
     return {};
 }
 
+/// A run on what --input gives, on `drawn` where that is not empty, or else on random values.
+Status run_with_inputs(const CompareOptions& options, OpenModel& opened, const std::string& name,
+                       const InputBytes& drawn = {}) {
+    const auto& graph = opened.session.graph();
+    set_inputs(opened.session, drawn.empty()
+                                   ? REEF_TRY(inputs_or_random(graph, options.inputs, options.seed))
+                                   : drawn);
+    if (auto ran = opened.session.run(); !ran)
+        return std::unexpected((options.inputs.empty() && drawn.empty()
+                                    ? of_random_inputs(std::move(ran.error()), graph)
+                                    : std::move(ran.error()))
+                                   .in(name));
+    return {};
+}
+
 Result<NamedArrays> run_on(const CompareOptions& options, const std::string& on) {
     const DeviceOptions device = REEF_TRY(in_place(parse_device_options(on), "--on " + on));
     OpenModel opened = REEF_TRY(open_model(options.a, device, Kept::all_tensors));
-    set_inputs(opened.session,
-               REEF_TRY(inputs_or_random(opened.session.graph(), options.inputs, options.seed)));
-    REEF_TRY(in_place(timed_run(opened.session), options.a));
+    REEF_CHECK(run_with_inputs(options, opened, options.a));
     return computed_tensors(opened.session);
 }
 
@@ -90,14 +104,12 @@ struct ModelRun {
     std::string device;
 };
 
-Result<ModelRun> run_model(const CompareOptions& options, NamedModel of) {
+Result<ModelRun> run_model(const CompareOptions& options, NamedModel of, const InputBytes& drawn) {
     ModelRun run;
     run.device = device_for(of.model);
     OpenModel opened =
         REEF_TRY(open_model(std::move(of.model), of.name, session_options({.device = run.device})));
-    set_inputs(opened.session,
-               REEF_TRY(inputs_or_random(opened.session.graph(), options.inputs, options.seed)));
-    REEF_TRY(in_place(timed_run(opened.session), of.name));
+    REEF_CHECK(run_with_inputs(options, opened, of.name, drawn));
     run.outputs = graph_outputs(opened.session);
     return run;
 }
@@ -124,10 +136,25 @@ Status check_random_inputs(const NamedModel& a, const NamedModel& b) {
     return {};
 }
 
+/// Where the plain model's part that a segment of it computes begins and ends; nothing for other
+/// models.
+std::optional<model::PartEnds> part_in(const NamedModel& plain, const NamedModel& compiled) {
+    if (is_compiled(plain.model) || !is_compiled(compiled.model)) return std::nullopt;
+    return model::ends_in(plain.model, compiled.model);
+}
+
+/// Without --input, what a segment is given when the whole network runs on random inputs: nothing
+/// for other models.
+Result<InputBytes> drawn_for_segment(const CompareOptions& options, const NamedModel& plain,
+                                     const NamedModel& compiled) {
+    const auto ends = part_in(plain, compiled);
+    if (!options.inputs.empty() || !ends) return InputBytes{};
+    return in_place(random_inputs_of_part(plain.model, *ends, options.seed), plain.name);
+}
+
 /// Of a plain model, what a segment of it computes; all else as it is.
 Status take_part(NamedModel& plain, const NamedModel& compiled) {
-    if (is_compiled(plain.model) || !is_compiled(compiled.model)) return {};
-    const auto ends = model::ends_in(plain.model, compiled.model);
+    const auto ends = part_in(plain, compiled);
     if (!ends) return {};
     const std::string name = REEF_TRY(in_place(name_of_part(plain, compiled.model), plain.name));
     plain.model = REEF_TRY(in_place(model::part_between(plain.model, *ends), plain.name));
@@ -139,12 +166,14 @@ Status take_part(NamedModel& plain, const NamedModel& compiled) {
 Result<ComparedSets> compare_models(const CompareOptions& options) {
     NamedModel a{options.a, REEF_TRY(model::load_tflite(options.a))};
     NamedModel b{options.b, REEF_TRY(model::load_tflite(options.b))};
+    InputBytes drawn = REEF_TRY(drawn_for_segment(options, a, b));
+    if (drawn.empty()) drawn = REEF_TRY(drawn_for_segment(options, b, a));
     REEF_CHECK(take_part(a, b));
     REEF_CHECK(take_part(b, a));
     if (options.inputs.empty()) REEF_CHECK(check_random_inputs(a, b));
     const std::array names{a.name, b.name};
-    const ModelRun of_a = REEF_TRY(run_model(options, std::move(a)));
-    const ModelRun of_b = REEF_TRY(run_model(options, std::move(b)));
+    const ModelRun of_a = REEF_TRY(run_model(options, std::move(a), drawn));
+    const ModelRun of_b = REEF_TRY(run_model(options, std::move(b), drawn));
     ComparedSets sets = REEF_TRY(compare_sets(of_a.outputs, of_b.outputs, options.rules));
     sets.a = fmt::format("{} on {}", names[0], of_a.device);
     sets.b = fmt::format("{} on {}", names[1], of_b.device);
@@ -168,8 +197,10 @@ Result<Exit> compare_layers_verb(const CompareOptions& options, Console& console
                          .inputs = {},
                          .rules = options.rules,
                          .rules_given = options.rules_given};
-    what.inputs = REEF_TRY(
-        inputs_or_random(what.compiled.model.subgraphs.front(), options.inputs, options.seed));
+    const auto& graph = what.compiled.model.subgraphs.front();
+    what.inputs = REEF_TRY(drawn_for_segment(options, what.plain, what.compiled));
+    if (what.inputs.empty())
+        what.inputs = REEF_TRY(inputs_or_random(graph, options.inputs, options.seed));
     const LayerComparison result = REEF_TRY(compare_layers(std::move(what)));
     if (options.csv) {
         print_comparison_csv(console, result.sets);
@@ -222,8 +253,10 @@ Action add_compare(CLI::App& app) {
                  "Run the compiled model A on a simulated chip and the plain model B on the CPU "
                  "in the chip's arithmetic, or operator by operator on what the chip gave, and "
                  "compare the tensor of each layer");
-    app.add_option("--input", options->inputs,
-                   "Of models: an input as for reef run (default: random values)")
+    app.add_option(
+           "--input", options->inputs,
+           "Of models: an input as for reef run (default: random values; of a segment with the "
+           "whole plain model, what that computes of random values)")
         ->type_name("X")
         ->allow_extra_args(false);
     app.add_option("--seed", options->seed, "Seed of the random inputs")

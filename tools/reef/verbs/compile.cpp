@@ -43,6 +43,7 @@ struct CompileVerbOptions {
     chip::CompileOptions settings;
     std::size_t segments = 1;
     bool verify = false;
+    OrderSeed random_seed{};  ///< given: of a verification, which it asks for
     bool no_verify = false;
     bool json = false;
     bool all = false;
@@ -118,10 +119,11 @@ void print_proof(Console& console, const Proof& proof) {
     if (!proof.verification) return;
     const Verification& v = *proof.verification;
     console.print(
-        "\n{}: {} runs, {} of {} bytes equal to the plain model's in the chip's "
+        "\n{}: {} runs{}, {} of {} bytes equal to the plain model's in the chip's "
         "arithmetic, {} of the watched simulator\n",
-        v.passed() ? "Verified" : "Not verified", v.runs, v.bytes - v.differing, v.bytes,
-        plural(v.findings.size(), "finding"));
+        v.passed() ? "Verified" : "Not verified", v.runs,
+        v.random_seed ? fmt::format(" in a random order (seed {})", *v.random_seed) : "",
+        v.bytes - v.differing, v.bytes, plural(v.findings.size(), "finding"));
     if (!v.passed()) console.print("  {}\n", printable(v.first_difference));
     for (const auto& finding : v.findings) console.print("  {}\n", printable(finding));
 }
@@ -145,12 +147,14 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
     document["output"] = options.out;
     document["operators"] = operators_json(done);
     document.update(to_json(chip::Value(done.document)));
-    if (const auto& v = proof.verification)
+    if (const auto& v = proof.verification) {
         document["verification"] = {{"passed", v->passed()},
                                     {"runs", v->runs},
                                     {"bytes", v->bytes},
                                     {"differing", v->differing},
                                     {"findings", v->findings}};
+        if (v->random_seed) document["verification"]["random_seed"] = *v->random_seed;
+    }
     if (!proof.missing.empty()) document["not_verified"] = proof.missing;
     if (against) document["against"] = against_json(*against);
     if (prints_pass(options)) document["listing"] = done.listing;
@@ -214,10 +218,12 @@ Result<Proof> proof_of(const CompileVerbOptions& options, const chip::Compiler& 
                        const std::string& name) {
     const bool can =
         runtime::Registry::of_process().part<runtime::ChipArithmetic>(compiler.family()) != nullptr;
-    if (!options.verify && (options.no_verify || !can || !is_small(plain))) return Proof{};
-    auto verified = in_place(verify_compiled(plain, done.model, compiler.family()), name);
+    const bool asked = options.verify || options.random_seed;
+    if (!asked && (options.no_verify || !can || !is_small(plain))) return Proof{};
+    auto verified = in_place(
+        verify_compiled(plain, done.model, compiler.family(), options.random_seed), name);
     if (verified) return Proof{.verification = std::move(*verified)};
-    if (options.verify || verified.error().cause != Cause::unsupported)
+    if (asked || verified.error().cause != Cause::unsupported)
         return std::unexpected(std::move(verified).error());
     return Proof{.missing = verified.error().message()};
 }
@@ -560,7 +566,13 @@ Action add_compile(CLI::App& app) {
         "--verify", options->verify,
         "Run both models, the compiled one on the watched simulator, and compare every byte; small "
         "models are verified unasked");
-    app.add_flag("--no-verify", options->no_verify, "Never")->excludes(verify);
+    auto* seed =
+        app.add_option("--random-seed", options->random_seed,
+                       "Verify with the simulated chip's engines advancing in a random order from "
+                       "this seed: the bytes must be the same, and no engine may wait for ever")
+            ->check(CLI::Range(std::uint32_t{0}, std::numeric_limits<std::uint32_t>::max()))
+            ->type_name("N");
+    app.add_flag("--no-verify", options->no_verify, "Never")->excludes(verify)->excludes(seed);
     app.add_flag("--json", options->json, "Print JSON");
     app.footer(with_example_chip(
         "Examples:\n"

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "check/program_check.h"
 #include "inputs/chips.h"
 #include "outputs/file_output.h"
 #include "outputs/json_output.h"
@@ -12,6 +13,7 @@
 #include "reef/base/file.h"
 #include "reef/chip/retargeter.h"
 #include "reef/model/tflite.h"
+#include "reef/runtime/program_streams.h"
 #include "verbs/verb.h"
 
 namespace reef::tool {
@@ -26,10 +28,17 @@ struct RetargetVerbOptions {
     bool json = false;
 };
 
+/// A program that breaks a rule which the compiled one keeps is given to nobody.
+Status check_written(const SharedBytes& compiled, const SharedBytes& retargeted) {
+    return check_rewritten(REEF_TRY(runtime::program_streams_of(compiled)),
+                           REEF_TRY(runtime::program_streams_of(retargeted)));
+}
+
 Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console) {
     REEF_CHECK(check_output_file(options.out, {options.compiled, options.target, options.source}));
     REEF_CHECK(check_apart_from_json(options.out, options.json));
-    const auto compiled = REEF_TRY(model::load_tflite(options.compiled));
+    const SharedBytes file = REEF_TRY(read_file(options.compiled));
+    const auto compiled = REEF_TRY(in_place(model::read_tflite(file), options.compiled));
     const auto target = REEF_TRY(model::load_tflite(options.target));
     std::optional<model::Model> source;
     if (!options.source.empty()) source = REEF_TRY(model::load_tflite(options.source));
@@ -46,6 +55,7 @@ Result<Exit> retarget_verb(const RetargetVerbOptions& options, Console& console)
     stages.end();
     if (!result) return std::unexpected(of_file(std::move(result.error())));
     const auto bytes = REEF_TRY(in_place(model::tflite_file(result->model), options.out));
+    REEF_CHECK(in_place(check_written(file, bytes), options.out));
     REEF_CHECK(write_output(options.out, bytes.view()));
     if (options.json) {
         Json document = json_document("retarget");
@@ -96,7 +106,8 @@ Action add_retarget(CLI::App& app) {
         "Example:\n"
         "  reef retarget red_CHIP.tflite --to green.tflite -o green_CHIP.tflite\n"
         "Refuses, with the reason, when the architectures differ or the program cannot hold what "
-        "the model needs.\n"
+        "the model needs,\nand when reef disasm --check finds in the result what it does not find "
+        "in COMPILED.\n"
         "Without --like, the program's data flow says which instruction computes which operator, "
         "and "
         "so\nit does with --like where operators are quantised alike; the largest programs take "

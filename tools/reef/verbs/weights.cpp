@@ -73,13 +73,22 @@ Result<Exit> set_verb(const WeightsOptions& options, Console& console) {
     REEF_CHECK(check_output(options));
     const auto parameters = REEF_TRY(open(options));
     const SharedBytes file = REEF_TRY(read_file(options.from));
-    const NamedArrays arrays = REEF_TRY(in_place(read_npz(file.view()), options.from));
+    NamedArrays arrays = REEF_TRY(in_place(read_npz(file.view()), options.from));
+    const std::size_t left_out = std::erase_if(
+        arrays, [&](const auto& one) { return parameters->is_of_other_segment(one.first); });
     REEF_CHECK(in_place(of_file(parameters->set(arrays)), options.from));
     const model::Model changed = REEF_TRY(parameters->model());
     const auto bytes = REEF_TRY(in_place(model::tflite_file(changed), options.out));
     REEF_CHECK(write_output(options.out, bytes.view()));
+    if (left_out > 0)
+        print_diagnostic("weights set",
+                         fmt::format("{}: {} left out, of operators of {} that other segments "
+                                     "compute",
+                                     options.from, plural(left_out, "array"), options.plain));
     if (options.json) {
-        print_json(console, document_of("weights set", options, arrays));
+        Json document = document_of("weights set", options, arrays);
+        document["arrays_of_other_segments"] = left_out;
+        print_json(console, document);
     } else if (options.out != "-") {
         console.print("{}: {} replaced\n", printable(options.out), plural(arrays.size(), "array"));
     }
@@ -211,7 +220,8 @@ Action add_weights(CLI::App& app) {
     CLI::App* set = add_part(app, "set", "Replace weights and biases", *options);
     set->add_option("--from", options->from,
                     "A .npz file with some or all of the arrays that get writes; weights may be "
-                    "float32 where the model has int8")
+                    "float32 where the model has int8; of a segment, arrays of the others may be "
+                    "among them")
         ->type_name("FILE")
         ->required();
     set->add_option("-o,--output", options->out, "The compiled model to write")
