@@ -309,9 +309,16 @@ void run_both(auto& plain, auto& fast, Tile& plain_tile, Tile& fast_tile, Tensor
               RandomTensor& random, unsigned& stops) {
     NoFabric fabric;
     for (bool done = false; !done; ++stops) {
-        Work plain_work{plain_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
-        Work fast_work{fast_tile, fabric, ~std::uint64_t{0}, true, {}, {}};
-        fast_work.scratch = &scratch;
+        Blocked plain_blocked, fast_blocked;
+        Work plain_work{.tile = plain_tile,
+                        .fabric = fabric,
+                        .budget = ~std::uint64_t{0},
+                        .blocked = &plain_blocked};
+        Work fast_work{.tile = fast_tile,
+                       .fabric = fabric,
+                       .scratch = &scratch,
+                       .budget = ~std::uint64_t{0},
+                       .blocked = &fast_blocked};
         const Outcome outcome = plain.advance(plain_work);
         ASSERT_EQ(fast.advance(fast_work), outcome);
         ASSERT_TRUE(same_memory(plain_tile, fast_tile));

@@ -62,8 +62,25 @@ bool RingPushEngine::flush(ScalarEngineWork& work) {
     return true;
 }
 
-// Units up to the end of a message, of a pass or of the budget; how many. A whole message goes on
-// its way at once.
+// Whole messages from the FIFO, up to the end of a pass or of the budget; their units. 0: there is
+// none, or no room for it. A producer that counts each unit does so between two of them.
+std::uint32_t RingPushEngine::send_units(ScalarEngineWork& work) {
+    const std::size_t unit_bytes = ScalarState::unit_bytes(op_->fifo);
+    const bool one_by_one = op_->producer.enabled && op_->producer.level == 0;
+    if (filled_ > 0 || work.witness || one_by_one || op_->message_bytes % unit_bytes != 0) return 0;
+    const auto units_of_message = static_cast<std::uint32_t>(op_->message_bytes / unit_bytes);
+    const std::uint32_t units = work.run(op_->waits, src_, parameter_fifo_units, op_->fifo);
+    auto from = work.scalar.from(op_->fifo, src_.address());
+    std::uint32_t sent = 0;
+    for (; units - sent >= units_of_message; sent += units_of_message) {
+        if (!work.fabric.ring_has_room(Ring::a, op_->to_tiles, false)) break;
+        work.fabric.ring_send(Ring::a, op_->to_tiles, false, from.first(op_->message_bytes));
+        from = from.subspan(op_->message_bytes);
+    }
+    return sent;
+}
+
+// Units up to the end of a message, of a pass or of the budget; how many.
 std::uint32_t RingPushEngine::copy_units(ScalarEngineWork& work) {
     const std::size_t unit_bytes = ScalarState::unit_bytes(op_->fifo);
     const std::size_t missing =
@@ -74,11 +91,6 @@ std::uint32_t RingPushEngine::copy_units(ScalarEngineWork& work) {
     const std::uint32_t units =
         one_by_one ? 1 : work.run(op_->waits, src_, std::max<std::size_t>(wanted, 1), op_->fifo);
     const auto from = work.scalar.from(op_->fifo, src_.address()).first(units * unit_bytes);
-    if (from.size() == op_->message_bytes && filled_ == 0 && !work.witness &&
-        work.fabric.ring_has_room(Ring::a, op_->to_tiles, false)) {
-        work.fabric.ring_send(Ring::a, op_->to_tiles, false, from);
-        return units;
-    }
     std::memcpy(&buffer_[filled_], from.data(), from.size());
     filled_ += from.size();
     return units;
@@ -94,7 +106,8 @@ Outcome RingPushEngine::advance(ScalarEngineWork& work) {
         if (const auto unready = work.unready(op_->waits, src_)) return work.wait(*unready, moved);
         if (work.witness)
             work.witness.reads(watched(op_->fifo), ScalarState::index(op_->fifo, src_.address()));
-        const std::uint32_t units = copy_units(work);
+        std::uint32_t units = send_units(work);
+        if (units == 0) units = copy_units(work);
         const unsigned completed = src_.advance(units);
         work.count(room_counter(op_->fifo), op_->pop.events(units, completed, dimensions));
         producers_due_ += op_->producer.events(units, completed, dimensions);
@@ -105,12 +118,12 @@ Outcome RingPushEngine::advance(ScalarEngineWork& work) {
 
 void RingPopEngine::take_message(ScalarEngineWork& work) {
     RingQueue& queue = work.scalar.arrived;
-    const Message& message = queue.front();
+    const std::span<const std::uint8_t> message = queue.front();
     message_.fill(0);
-    std::memcpy(message_.data(), message.bytes.data(), message.size);
+    std::memcpy(message_.data(), message.data(), message.size());
     // To the host, a message is padded to whole units; in scalar memory every message takes the
     // same place.
-    size_ = op_->to_host ? (message.size + activation_unit_bytes - 1) / activation_unit_bytes *
+    size_ = op_->to_host ? (message.size() + activation_unit_bytes - 1) / activation_unit_bytes *
                                activation_unit_bytes
                          : op_->message_bytes;
     at_ = 0;

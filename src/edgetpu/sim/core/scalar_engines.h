@@ -104,7 +104,7 @@ struct ScalarEngineWork {
     Fabric& fabric;
     HostPort& host;
     std::uint64_t budget;
-    Blocked blocked;
+    Blocked& blocked;              ///< the engine's: nothing at first
     std::unique_ptr<Fault> fault;  ///< null: none
     Witness witness{};
 
@@ -178,6 +178,7 @@ class RingPushEngine {
 
   private:
     bool flush(ScalarEngineWork& work);
+    std::uint32_t send_units(ScalarEngineWork& work);
     std::uint32_t copy_units(ScalarEngineWork& work);
 
     const RingPush* op_;

@@ -65,21 +65,34 @@ void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
         look(scalar_.arrived);
         for (const auto* unit : units_) std::ranges::for_each(unit->tile.rings, look);
     });
-    messages_[message].assign(data);
+    messages_.assign(message, data);
     if (scalar) to_core_.push(1, message);
     awake_ |= tiles;
     to_tiles_[r].push(tiles, message);
     if (sure_room_[r] > 0) --sure_room_[r];
 }
 
+// Every tile counts it. Of the others it is the tile that sends which looks at once.
 void Machine::count_producer(Ring ring) {
-    namespace tile = spec::value::tile_counter;
     namespace scalar = spec::value::scalar_counter;
-    wake_all();
-    for (auto& unit : units_)
-        unit->tile.counters.count(ring == Ring::a ? tile::RING_PRODUCER_A_
-                                                  : tile::RING_PRODUCER_B_);
+    awake_ = all_tiles;
+    ++produced_[static_cast<unsigned>(ring)];
     scalar_.counters.count(ring == Ring::a ? scalar::PRODUCER_A_ : scalar::PRODUCER_B_);
+    if (in_any_order()) count_produced();
+    if (sender_ != nullptr) count_produced(*sender_);
+}
+
+void Machine::count_produced(TileUnit& unit) const {
+    namespace counter = spec::value::tile_counter;
+    constexpr std::array counters = {counter::RING_PRODUCER_A_, counter::RING_PRODUCER_B_};
+    for (unsigned ring = 0; ring < counters.size(); ++ring)
+        unit.tile.counters.count(
+            counters[ring],
+            produced_[ring] - std::exchange(unit.produced_counted[ring], produced_[ring]));
+}
+
+void Machine::count_produced() const {
+    for (auto* unit : units_) count_produced(*unit);
 }
 
 MeshLink* Machine::link_from(unsigned tile, Direction to) {
@@ -141,25 +154,28 @@ Status Machine::check_steps() const {
 
 // The queues of the chip are finite; how long they are is not known, and no known program fills
 // these.
-bool Machine::may_issue(const ProgramInstruction& instruction) const {
+bool Machine::may_issue(const ProgramInstruction& instruction) {
     constexpr std::size_t most_waiting = 1U << 16U;
-    if (instruction.source.info->space == Space::scalar)
-        return std::ranges::all_of(scalar_engines_, [](const auto& engine) {
-            return engine.queue.size() - engine.next < most_waiting;
-        });
-    return std::ranges::all_of(
-        units_, [](const auto& unit) { return unit->dispatch.size() - unit->next < most_waiting; });
+    if (most_issued_ < most_waiting) return true;
+    std::size_t of_scalar = 0;
+    for (const auto& engine : scalar_engines_)
+        of_scalar = std::max(of_scalar, engine.queue.size() - engine.next);
+    std::size_t of_tiles = 0;
+    for (const auto* unit : units_) of_tiles = std::max(of_tiles, waiting_to_dispatch(*unit));
+    most_issued_ = std::max(of_scalar, of_tiles);
+    const bool scalar = instruction.source.info->space == Space::scalar;
+    return (scalar ? of_scalar : of_tiles) < most_waiting;
 }
 
 Status Machine::issue(const ProgramInstruction& instruction) {
+    ++most_issued_;
     if (instruction.source.info->space == Space::tile) {
         const TileIssue issue = REEF_TRY(core_.issue(instruction.source));
-        const Release after = monitor_ ? monitor_->release(core_actor) : Release{};
-        for (unsigned t = 0; t < tile_count; ++t)
-            if (issue.issued && (issue.tiles >> t & 1U) != 0) {
-                units_[t]->dispatch.push_back({&instruction, issue.source_base, after});
-                wake(t);
-            }
+        if (!issue.issued || issue.tiles == 0) return {};
+        issued_.push_back({{&instruction, issue.source_base,
+                            monitor_ ? monitor_->release(core_actor) : Release{}},
+                           issue.tiles});
+        awake_ |= issue.tiles;
         return {};
     }
     const auto queue = [&](ScalarEngine engine) {
@@ -272,10 +288,15 @@ Result<bool> Machine::advance_scalar_engines() {
                 }
             }
             const std::uint64_t given = budget();
-            ScalarEngineWork work{
-                scalar_, *this, *host_, given, {}, {}, witness(scalar_actor(number), 0)};
+            engine.blocked.on = Blocked::On::nothing;
+            ScalarEngineWork work{scalar_,
+                                  *this,
+                                  *host_,
+                                  given,
+                                  engine.blocked,
+                                  {},
+                                  witness(scalar_actor(number), 0)};
             const Outcome outcome = take_turn(engine.activity, work);
-            engine.blocked = work.blocked;
             if (work.fault) return stopped(*work.fault, place_of(*engine.current));
             if (outcome != Outcome::waiting) {
                 progress = true;
@@ -294,7 +315,7 @@ bool Machine::all_idle() const {
     for (const auto& engine : scalar_engines_)
         if (!engine.idle()) return false;
     for (const auto& unit : units_) {
-        if (unit->busy != 0 || unit->next != unit->dispatch.size()) return false;
+        if (unit->busy != 0 || waiting_to_dispatch(*unit) != 0) return false;
     }
     return true;
 }
@@ -322,6 +343,7 @@ Result<bool> Machine::feed_rings() {
 }
 
 Result<bool> Machine::round() {
+    forget_dispatched();
     bool moved = REEF_TRY(advance_scalar());
     if (in_any_order()) {
         moved |= REEF_TRY(advance_scalar_engines());
@@ -396,8 +418,8 @@ void Machine::reserve_queues(const Program& program) {
                 ++of_scalar;
         }
     const std::size_t of_tiles = std::accumulate(of_engine.begin(), of_engine.end(), std::size_t{});
+    issued_.reserve(std::min(of_tiles, most));
     for (auto& unit : units_) {
-        unit->dispatch.reserve(std::min(of_tiles, most));
         for (unsigned e = 0; e < tile_engine_count; ++e)
             unit->engines[e].queue.reserve(std::min(of_engine[e], most));
     }
@@ -408,6 +430,8 @@ void Machine::reserve_queues(const Program& program) {
 void Machine::empty_buses() {
     scalar_.arrived.clear();
     word_to_host_.reset();
+    most_issued_ = issued_kept_ = 0;
+    issued_.clear();
     const auto clear = [](auto& engine) {
         engine.queue.clear();
         engine.next = 0;
@@ -418,7 +442,6 @@ void Machine::empty_buses() {
         for (auto& link : unit->tile.arrived)
             link.clear(short_queues() ? MeshLink::depth : MeshLink::capacity);
         unit->notifications = 0;
-        unit->dispatch.clear();
         unit->next = 0;
         unit->busy = 0;
         unit->held_for = 0;

@@ -94,7 +94,10 @@ class Machine final : public Fabric {
 
     /// Null unless options.strict.
     [[nodiscard]] Monitor* monitor() { return monitor_.get(); }
-    [[nodiscard]] Tile& tile(unsigned number) { return units_[number]->tile; }
+    [[nodiscard]] Tile& tile(unsigned number) {
+        count_produced(*units_[number]);
+        return units_[number]->tile;
+    }
 
     // What everything is doing, between two rounds.
     [[nodiscard]] EngineStatus engine(unsigned tile, unsigned number) const;
@@ -126,6 +129,9 @@ class Machine final : public Fabric {
         std::optional<std::uint32_t> source_base;
         Release after;  ///< of who issued it, in strict runs
     };
+    struct IssuedToTiles : Issued {
+        std::uint16_t tiles = 0;  ///< bits
+    };
     template <typename Activity>
     struct Engine {
         const ProgramInstruction* current = nullptr;
@@ -140,10 +146,10 @@ class Machine final : public Fabric {
         std::uint32_t busy = 0;      ///< bit: the engine of that number is not idle
         std::uint32_t held_for = 0;  ///< engines that the next fence waits for
         Blocked held_until;          ///< messages that it waits for then
-        std::vector<Issued> dispatch;
-        std::size_t next = 0;
+        std::size_t next = 0;        ///< of issued_: all before it are dispatched
         bool at_fence = false;  ///< in stepwise runs: the next in line is one, and was taken up
         std::uint32_t notifications = 0;
+        std::array<std::uint32_t, 2> produced_counted{};  ///< of produced_, by Ring
         std::array<Engine<TileActivity>, tile_engine_count> engines;
         TensorState tensor;
         Tile tile;
@@ -151,9 +157,9 @@ class Machine final : public Fabric {
     /// What a tile's engines compute with in one turn, what of steps_left_ they used up, and what
     /// stopped one of them.
     struct Purse {
-        TensorScratch* scratch = nullptr;
+        Work work;
         std::uint64_t spent = 0;
-        std::unique_ptr<Error> error;  ///< null: none
+        std::unique_ptr<Error> error{};  ///< null: none
     };
     /// What came of the tiles that one worker did in a round. Tiles by number are bits.
     struct alignas(64) Turns {
@@ -190,7 +196,7 @@ class Machine final : public Fabric {
     [[nodiscard]] Result<bool> advance_tiles_by_turns();
     // Whether anything moved, or an error in the purse.
     bool advance_inside(TileUnit& unit, Purse& purse, Turns& turns);
-    bool advance_outside(TileUnit& unit, Purse& purse);
+    [[nodiscard]] Purse purse_of(TileUnit& unit, TensorScratch* scratch);
     void take_turn_of(unsigned tile, Turns& turns);
     [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
     [[nodiscard]] Result<bool> advance_producers();
@@ -208,6 +214,11 @@ class Machine final : public Fabric {
         return team_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
     }
     bool dispatch(TileUnit& unit);
+    bool pass_fence(TileUnit& unit, const Fence& fence, const ProgramInstruction& at);
+    [[nodiscard]] std::size_t waiting_to_dispatch(const TileUnit& unit) const;
+    void forget_dispatched();
+    void count_produced(TileUnit& unit) const;
+    void count_produced() const;
     void witness_fence(const TileUnit& unit, const Fence& fence);
     void start(TileUnit& unit, Engine<TileActivity>& engine);
     [[nodiscard]] static bool still_blocked(const TileUnit& unit, unsigned number);
@@ -228,7 +239,7 @@ class Machine final : public Fabric {
     [[nodiscard]] Witness witness(Actor actor, unsigned tile) const {
         return {monitor_.get(), watcher_, actor, tile};
     }
-    [[nodiscard]] bool may_issue(const ProgramInstruction& instruction) const;
+    [[nodiscard]] bool may_issue(const ProgramInstruction& instruction);
     [[nodiscard]] bool all_idle() const;
 
     MachineOptions options_;
@@ -253,12 +264,22 @@ class Machine final : public Fabric {
     /// producer is busy.
     std::uint32_t awake_ = 0;
     std::uint32_t sending_ = 0;
+    /// What some tile has to dispatch yet, in order, and before it what all have. One for all
+    /// tiles: cores that share their work fetch each instruction once.
+    std::vector<IssuedToTiles> issued_;
+    std::size_t issued_kept_ = 0;  ///< of it, when it was last made shorter
+    /// What producers have counted, by Ring. Tiles add it to their counters when they look, where
+    /// these lie in the caches.
+    std::array<std::uint32_t, 2> produced_{};
+    TileUnit* sender_ = nullptr;  ///< whose producer has its turn
     const Program* program_ = nullptr;
     HostPort* host_ = nullptr;
     const RunWatch* run_watch_ = nullptr;
     ScalarCore core_;
     std::size_t stream_ = 0;  ///< of program_; behind the last: it ended
     unsigned idle_rounds_ = 0;
+    /// No queue of instructions is longer.
+    std::size_t most_issued_ = 0;
     bool halted_ = false;
     /// A word of the scalar core that the host has no room for; holds the core.
     std::optional<std::uint32_t> word_to_host_;

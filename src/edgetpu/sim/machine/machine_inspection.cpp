@@ -36,12 +36,15 @@ EngineStatus Machine::scalar_engine(unsigned number) const {
 
 DispatchStatus Machine::dispatcher(unsigned tile) const {
     const TileUnit& unit = *units_[tile];
-    DispatchStatus status{.queued = unit.dispatch.size() - unit.next,
+    DispatchStatus status{.queued = waiting_to_dispatch(unit),
                           .waits = describe(unit.held_until, unit.tile.counters),
                           .notifications = unit.notifications};
     if (const auto engines = unit.held_for & unit.busy; engines != 0)
         status.waits = "waits for " + names_in(spec::tile_engine_enumeration, engines);
-    if (status.queued > 0) status.next = unit.dispatch[unit.next].instruction;
+    const auto next =
+        std::find_if(issued_.begin() + static_cast<std::ptrdiff_t>(unit.next), issued_.end(),
+                     [&](const IssuedToTiles& issued) { return (issued.tiles >> tile & 1U) != 0; });
+    if (next != issued_.end()) status.next = next->instruction;
     return status;
 }
 

@@ -82,12 +82,51 @@ void Machine::witness_fence(const TileUnit& unit, const Fence& fence) {
     if (fence.notifies()) monitor_->notified(tile);
 }
 
+std::size_t Machine::waiting_to_dispatch(const TileUnit& unit) const {
+    return static_cast<std::size_t>(std::count_if(
+        issued_.begin() + static_cast<std::ptrdiff_t>(unit.next), issued_.end(),
+        [&](const IssuedToTiles& issued) { return (issued.tiles >> unit.tile.number & 1U) != 0; }));
+}
+
+// Many at a time: it looks at every tile.
+void Machine::forget_dispatched() {
+    constexpr std::size_t many = 1U << 9U;
+    if (issued_.size() < std::max(many, 2 * issued_kept_)) return;
+    std::size_t dispatched = issued_.size();
+    for (const auto* unit : units_)
+        if (waiting_to_dispatch(*unit) != 0) dispatched = std::min(dispatched, unit->next);
+    issued_.erase(issued_.begin(), issued_.begin() + static_cast<std::ptrdiff_t>(dispatched));
+    issued_kept_ = issued_.size();
+    for (auto* unit : units_) unit->next -= std::min(unit->next, dispatched);
+}
+
+// False where the fence holds back what is behind it.
+bool Machine::pass_fence(TileUnit& unit, const Fence& fence, const ProgramInstruction& at) {
+    unit.held_for = fence.engines;
+    if ((unit.held_for & unit.busy) != 0) return false;
+    unit.held_for = 0;
+    unit.held_until = {};
+    if (const auto missing = unmet(fence, unit.tile.counters)) {
+        unit.held_until = {Blocked::On::counter, *missing};
+        return false;
+    }
+    reset(unit.tile, fence);
+    if (fence.notifies()) ++unit.notifications;
+    if (monitor_) witness_fence(unit, fence);
+    if (options_.steps != nullptr) {
+        options_.steps->finished(dispatch_actor(unit.tile.number), at);
+        unit.at_fence = false;
+    }
+    return true;
+}
+
 // Hands instructions to their engines in order; a fence holds back those after it.
 bool Machine::dispatch(TileUnit& unit) {
     if ((unit.held_for & unit.busy) != 0) return false;
     bool moved = false;
-    while (unit.next < unit.dispatch.size()) {
-        Issued& issued = unit.dispatch[unit.next];
+    for (; unit.next < issued_.size(); ++unit.next) {
+        const IssuedToTiles& issued = issued_[unit.next];
+        if ((issued.tiles >> unit.tile.number & 1U) == 0) continue;
         const ProgramInstruction& at = *issued.instruction;
         const Actor actor = dispatch_actor(unit.tile.number);
         if (monitor_) monitor_->join(actor, issued.after);
@@ -96,32 +135,15 @@ bool Machine::dispatch(TileUnit& unit) {
                 started(actor, at);
                 return true;
             }
-            unit.held_for = fence->engines;
-            if ((unit.held_for & unit.busy) != 0) return moved;
-            unit.held_for = 0;
-            unit.held_until = {};
-            if (const auto missing = unmet(*fence, unit.tile.counters)) {
-                unit.held_until = {Blocked::On::counter, *missing};
-                return moved;
-            }
-            reset(unit.tile, *fence);
-            if (fence->notifies()) ++unit.notifications;
-            if (monitor_) witness_fence(unit, *fence);
-            if (options_.steps != nullptr) {
-                options_.steps->finished(actor, at);
-                unit.at_fence = false;
-            }
+            if (!pass_fence(unit, *fence, at)) return moved;
         } else {
             const unsigned engine = engine_of(at.operation);
-            unit.engines[engine].queue.push_back(std::move(issued));
+            unit.engines[engine].queue.push_back(issued);
             if (monitor_) unit.engines[engine].queue.back().after = monitor_->release(actor);
             unit.busy |= 1U << engine;
         }
-        ++unit.next;
         moved = true;
     }
-    unit.dispatch.clear();
-    unit.next = 0;
     return moved;
 }
 
@@ -178,18 +200,12 @@ bool Machine::advance_engine(TileUnit& unit, unsigned number, Purse& purse) {
             (number == kind::RING_CONSUMER_0_ || number == kind::RING_CONSUMER_1_);
         const std::uint64_t given = one_by_one ? 0 : budget(purse.spent);
         const Actor actor = tile_actor(unit.tile.number, number);
-        Work work{unit.tile,
-                  *this,
-                  given,
-                  options_.full_bits,
-                  {},
-                  {},
-                  witness(actor, unit.tile.number),
-                  options_.tap,
-                  options_.tap != nullptr && options_.tap->tags_words(),
-                  purse.scratch};
+        Work& work = purse.work;
+        work.witness.actor = actor;
+        work.budget = given;
+        work.blocked = &engine.blocked;
+        engine.blocked.on = Blocked::On::nothing;
         const Outcome outcome = take_turn(engine.activity, work);
-        engine.blocked = work.blocked;
         if (work.fault) {
             purse.error = std::make_unique<Error>(
                 stopped(*work.fault,
@@ -253,7 +269,8 @@ inline bool Machine::may_move(const TileUnit& unit, unsigned number) {
 bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
     bool progress = false;
     while (purse.spent < turn_steps()) {
-        bool moved = unit.next < unit.dispatch.size() && dispatch(unit);
+        bool moved =
+            unit.next < issued_.size() && (unit.held_for & unit.busy) == 0 && dispatch(unit);
         for (const unsigned number : inside) {
             if (!may_move(unit, number)) continue;
             const bool advanced = advance_engine(unit, number, purse);
@@ -268,15 +285,20 @@ bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
     return progress;
 }
 
-// Messages to other tiles.
-bool Machine::advance_outside(TileUnit& unit, Purse& purse) {
-    return may_move(unit, kind::RING_PRODUCER_) &&
-           advance_engine(unit, kind::RING_PRODUCER_, purse);
+Machine::Purse Machine::purse_of(TileUnit& unit, TensorScratch* scratch) {
+    return {.work = {.tile = unit.tile,
+                     .fabric = *this,
+                     .full_bits = options_.full_bits,
+                     .tap = options_.tap,
+                     .word_tags = options_.tap != nullptr && options_.tap->tags_words(),
+                     .scratch = scratch,
+                     .witness = witness(0, unit.tile.number)}};
 }
 
 void Machine::take_turn_of(unsigned tile, Turns& turns) {
     TileUnit& unit = *units_[tile];
-    Purse purse{&turns.scratch, 0, nullptr};
+    Purse purse = purse_of(unit, &turns.scratch);
+    count_produced(unit);
     turns.moved |= advance_inside(unit, purse, turns);
     turns.spent += purse.spent;
     turns.sending |= (unit.busy >> kind::RING_PRODUCER_ & 1U) << tile;
@@ -320,15 +342,21 @@ Result<bool> Machine::take_stock(std::uint32_t tiles) {
     return moved;
 }
 
+// Messages to other tiles.
 Result<bool> Machine::advance_producers() {
     bool moved = false;
     for (std::uint32_t left = sending_; left != 0; left &= left - 1) {
         const auto tile = static_cast<unsigned>(std::countr_zero(left));
-        Purse purse;
-        if (advance_outside(*units_[tile], purse)) {
+        TileUnit& unit = *units_[tile];
+        count_produced(unit);
+        if (!may_move(unit, kind::RING_PRODUCER_)) continue;
+        Purse purse = purse_of(unit, nullptr);
+        sender_ = &unit;
+        if (advance_engine(unit, kind::RING_PRODUCER_, purse)) {
             moved = true;
             wake(tile);
         }
+        sender_ = nullptr;
         if (purse.error) return std::unexpected(std::move(*purse.error));
         spend(purse.spent);
     }
@@ -352,7 +380,7 @@ Result<bool> Machine::advance_tiles() {
 Result<bool> Machine::advance_tiles_by_turns() {
     bool moved = false;
     for (auto* unit : units_) {
-        Purse purse{&turns_.front().scratch, 0, nullptr};
+        Purse purse = purse_of(*unit, &turns_.front().scratch);
         moved |= dispatch(*unit);
         auto order = consumers_first;
         if (options_.random_seed) std::ranges::shuffle(order, random_);

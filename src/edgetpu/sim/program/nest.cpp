@@ -12,9 +12,30 @@ void NestCursor::enter_pass(unsigned completed) {
         (nest_->crop_dimension == 0 ? first_count_ : second_count_) = nest_->crop_count;
 }
 
+// Of a nest whose passes are all alike.
+unsigned NestCursor::carry_whole() {
+    const Nest& nest = *nest_;
+    index_[0] = 0;
+    unsigned d = 1;
+    for (; d < nest.dimensions; ++d) {
+        ++passes_[d];
+        if (++index_[d] < nest.count[d]) break;
+        index_[d] = 0;
+    }
+    fresh_ = d;
+    if (d >= nest.dimensions) {
+        ++passes_[d];
+        done_ = true;
+        return d;
+    }
+    address_ += static_cast<std::uint32_t>(nest.step[d]);
+    return d;
+}
+
 // At the end of a pass of dimension 0.
 unsigned NestCursor::carry() {
     const Nest& nest = *nest_;
+    if (nest.crop_level == 0) return carry_whole();
     // A cropped pass leaves the address where a full one would.
     if (first_count_ != nest.count[0])
         address_ += (nest.count[0] - first_count_) * static_cast<std::uint32_t>(nest.step[0]);

@@ -20,8 +20,11 @@ class NestCursor {
     explicit NestCursor(const Nest& nest) : NestCursor(nest, nest.base) {}
     /// With another base than the nest's own.
     NestCursor(const Nest& nest, std::int32_t base)
-        : nest_(&nest), address_(static_cast<std::uint32_t>(base)) {
-        enter_pass(Nest::most_dimensions);
+        : nest_(&nest),
+          address_(static_cast<std::uint32_t>(base)),
+          first_count_(nest.count[0]),
+          second_count_(nest.count[1]) {
+        if (nest.crop_level != 0) enter_pass(Nest::most_dimensions);
     }
 
     [[nodiscard]] bool done() const { return done_; }
@@ -75,6 +78,7 @@ class NestCursor {
   private:
     void enter_pass(unsigned completed);
     unsigned carry();
+    unsigned carry_whole();
 
     const Nest* nest_ = nullptr;
     std::uint32_t address_ = 0;       ///< signed; wraps around

@@ -99,13 +99,16 @@ class WideToNarrowEngine {
     bool write_run(Work& work, unsigned unit);
     void count_words(Work& work, std::uint32_t words);
     Outcome drain(Work& work, bool moved);
+    Outcome copy(Work& work);
 
     const WideToNarrow* op_;
     NestCursor src_;
     NestCursor dst_;
     std::uint64_t skip_bytes_;
-    std::array<std::uint8_t, row_bytes> row_{};
-    unsigned row_at_ = row_bytes;  ///< the next byte of row_; row_bytes: none is left
+    /// The row, where it lies in wide memory; between two turns in row_, for others may fill it.
+    const std::uint8_t* row_from_ = nullptr;
+    std::array<std::uint8_t, row_bytes> row_;
+    unsigned row_at_ = row_bytes;  ///< its next byte; row_bytes: none is left
     std::array<std::uint8_t, scaling_word_bytes> word_{};
     unsigned word_filled_ = 0;
 };

@@ -15,15 +15,33 @@
 
 namespace reef::edgetpu::sim {
 
-/// A wide row's valid bytes on their way.
-struct Message {
-    std::array<std::uint8_t, row_bytes> bytes;
-    std::uint16_t size = 0;
-
-    void assign(std::span<const std::uint8_t> data) {
-        size = static_cast<std::uint16_t>(data.size());
-        std::memcpy(bytes.data(), data.data(), data.size());
+/// Valid bytes of wide rows on their way, by number. The sizes lie together: of a message of one
+/// line, a receiver fetches that line. Such messages lie in every line of their rows in turn: in
+/// the first ones alone, few of them would fit a cache whose sets are lines apart.
+class Messages {
+  public:
+    explicit Messages(std::size_t count) : rows_(count), sizes_(count) {}
+    [[nodiscard]] std::size_t count() const { return sizes_.size(); }
+    [[nodiscard]] std::span<const std::uint8_t> operator[](std::uint16_t number) const {
+        return {&rows_[number].bytes[place(number, sizes_[number])], sizes_[number]};
     }
+    void assign(std::uint16_t number, std::span<const std::uint8_t> data) {
+        sizes_[number] = static_cast<std::uint16_t>(data.size());
+        std::memcpy(&rows_[number].bytes[place(number, data.size())], data.data(), data.size());
+    }
+
+  private:
+    static constexpr std::size_t line = 64;
+    static constexpr std::size_t place(std::uint16_t number, std::size_t size) {
+        // The rows of so many messages have their first lines in different sets.
+        constexpr unsigned apart = 16;
+        return size > line ? 0 : number / apart * line % row_bytes;
+    }
+    struct alignas(line) Row {
+        std::array<std::uint8_t, row_bytes> bytes;
+    };
+    std::vector<Row> rows_;
+    std::vector<std::uint16_t> sizes_;
 };
 
 /// Where the messages lie that wait at the receivers of a ring: side by side, so that a message to
@@ -51,6 +69,9 @@ class RingPlaces {
 
   private:
     friend class RingQueue;
+    [[nodiscard]] std::uint16_t number(unsigned at, unsigned receiver) const {
+        return messages_[at % capacity][receiver];
+    }
     static_assert(std::has_single_bit(capacity));  // numbers of messages wrap around
     alignas(64) std::array<std::array<std::uint16_t, tile_count>, capacity> messages_{};
     alignas(64) std::array<std::uint32_t, tile_count> pushed_{};  ///< by receiver
@@ -64,15 +85,28 @@ class RingQueue {
     static constexpr unsigned capacity = RingPlaces::capacity;
 
     /// As the receiver of that number.
-    void connect(const RingPlaces& places, const Message* messages, unsigned receiver) {
+    void connect(const RingPlaces& places, const Messages& messages, unsigned receiver) {
         places_ = &places;
-        messages_ = messages;
+        messages_ = &messages;
         receiver_ = receiver;
     }
     [[nodiscard]] bool empty() const { return size() == 0; }
     [[nodiscard]] unsigned size() const { return places_->pushed_[receiver_] - popped_; }
-    [[nodiscard]] const Message& front() const { return messages_[number(popped_)]; }
+    [[nodiscard]] std::span<const std::uint8_t> front() const {
+        return (*messages_)[number(popped_)];
+    }
     void pop() { ++popped_; }
+    /// As many messages as `take`, which gets each, says true of, at most so many. Returns how
+    /// many.
+    unsigned pop_while(unsigned most, auto&& take) {
+        const RingPlaces& places = *places_;
+        const Messages& messages = *messages_;
+        const unsigned first = popped_, receiver = receiver_;
+        unsigned taken = 0;
+        while (taken < most && take(messages[places.number(first + taken, receiver)])) ++taken;
+        popped_ = first + taken;
+        return taken;
+    }
     void clear() { popped_ = places_->pushed_[receiver_]; }
     /// The messages' numbers.
     void each(auto&& tell) const {
@@ -80,12 +114,10 @@ class RingQueue {
     }
 
   private:
-    [[nodiscard]] std::uint16_t number(unsigned at) const {
-        return places_->messages_[at % capacity][receiver_];
-    }
+    [[nodiscard]] std::uint16_t number(unsigned at) const { return places_->number(at, receiver_); }
 
     const RingPlaces* places_ = nullptr;
-    const Message* messages_ = nullptr;
+    const Messages* messages_ = nullptr;
     unsigned receiver_ = 0;
     unsigned popped_ = 0;
 };
@@ -96,12 +128,14 @@ class MessageStore {
   public:
     /// For so many queues.
     explicit MessageStore(unsigned queues)
-        : messages_(RingQueue::capacity * queues + 1), used_(messages_.size()) {
-        assert(messages_.size() <= std::numeric_limits<std::uint16_t>::max());
-        free_.reserve(messages_.size());
+        : messages_(RingQueue::capacity * queues + 1), used_(messages_.count()) {
+        assert(messages_.count() <= std::numeric_limits<std::uint16_t>::max());
+        free_.reserve(messages_.count());
     }
-    [[nodiscard]] const Message* messages() const { return messages_.data(); }
-    [[nodiscard]] Message& operator[](std::uint16_t number) { return messages_[number]; }
+    [[nodiscard]] const Messages& messages() const { return messages_; }
+    void assign(std::uint16_t number, std::span<const std::uint8_t> data) {
+        messages_.assign(number, data);
+    }
     /// A message that no queue holds. `each_queue` calls what it is given with every queue.
     [[nodiscard]] std::uint16_t take(auto&& each_queue) {
         if (free_.empty()) collect(each_queue);
@@ -123,7 +157,7 @@ class MessageStore {
             if (used_[i] == 0) free_.push_back(static_cast<std::uint16_t>(i));
     }
 
-    std::vector<Message> messages_;
+    Messages messages_;
     std::vector<std::uint8_t> used_;
     std::vector<std::uint16_t> free_;
 };
@@ -142,10 +176,11 @@ class MeshLink {
     [[nodiscard]] bool full() const { return room() == 0; }
     /// Words that are `step` bytes apart in memory. At most room().
     void push(const std::uint8_t* from, std::ptrdiff_t step, unsigned words) {
-        unsigned at = (first_ + count_ + pushed_) % capacity;
+        const unsigned at = (first_ + count_ + pushed_) % capacity;
+        const unsigned before_end = std::min(words, capacity - at);
         pushed_ += words;
-        for (; words > 0; --words, from += step, at = (at + 1) % capacity)
-            std::memcpy(&words_[at], from, sizeof words_[at]);
+        copy(&words_[at], word, from, step, before_end);
+        copy(words_.data(), word, from + step * before_end, step, words - before_end);
     }
 
     // The receiver's side.
@@ -153,10 +188,11 @@ class MeshLink {
     [[nodiscard]] bool empty() const { return size() == 0; }
     /// At most size().
     void pop(std::uint8_t* to, std::ptrdiff_t step, unsigned words) {
-        unsigned at = (first_ + popped_) % capacity;
+        const unsigned at = (first_ + popped_) % capacity;
+        const unsigned before_end = std::min(words, capacity - at);
         popped_ += words;
-        for (; words > 0; --words, to += step, at = (at + 1) % capacity)
-            std::memcpy(to, &words_[at], sizeof words_[at]);
+        copy(to, step, &words_[at], word, before_end);
+        copy(to + step * before_end, step, words_.data(), word, words - before_end);
     }
 
     // Neither side is at work.
@@ -174,6 +210,15 @@ class MeshLink {
     }
 
   private:
+    static constexpr std::ptrdiff_t word = narrow_word_bytes;
+
+    static void copy(void* to, std::ptrdiff_t to_step, const void* from, std::ptrdiff_t from_step,
+                     unsigned words) {
+        auto* out = static_cast<std::uint8_t*>(to);
+        const auto* in = static_cast<const std::uint8_t*>(from);
+        for (; words > 0; --words, out += to_step, in += from_step) std::memcpy(out, in, word);
+    }
+
     std::array<std::uint32_t, capacity> words_{};
     unsigned most_ = depth;
     unsigned first_ = 0;

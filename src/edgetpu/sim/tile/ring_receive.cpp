@@ -13,13 +13,18 @@ void RingReceiveEngine::begin_group() {
 
 namespace {
 
-void copy_message(Work& work, const Message& message, std::uint32_t row) {
+void copy_message(Work& work, std::span<const std::uint8_t> message, std::uint32_t row) {
     auto& memory = work.tile.memory;
-    if (message.size == row_bytes)
-        memory.wide[row] = message.bytes;
+    std::uint8_t* to = memory.wide[row].data();
+    // Sizes that are known make no call; messages of one vector are the most.
+    constexpr std::size_t vector = 16;
+    if (message.size() == vector)
+        std::memcpy(to, message.data(), vector);
+    else if (message.size() == row_bytes)
+        std::memcpy(to, message.data(), row_bytes);
     else
-        std::memcpy(memory.wide[row].data(), message.bytes.data(), message.size);
-    memory.row_length[row] = message.size;
+        std::memcpy(to, message.data(), message.size());
+    memory.row_length[row] = static_cast<std::uint16_t>(message.size());
     if (work.word_tags) memory.row_format[row] = RowFormat::plain_;
 }
 
@@ -55,15 +60,18 @@ std::uint32_t RingReceiveEngine::take_rows(Work& work, RingQueue& queue) {
             : std::min(work.run(op_->waits, true, dst_, wide_rows), std::uint32_t{queue.size()});
     if (!receive(work, queue, row)) return 0;
     work.fill(op_->dst, row, owner);
-    std::uint32_t rows = 1;
+    RowMarks& marks = work.tile.memory.full;
+    const bool rotates = op_->dst.rotates();
+    const bool stops = rotates && work.full_bits;
     const auto step = static_cast<std::uint32_t>(op_->dst.step[0]);
-    for (std::uint32_t at = row + step; rows < most; ++rows, at += step) {
-        if (work.full(op_->dst, at)) break;
-        copy_message(work, queue.front(), at);
-        queue.pop();
-        work.fill(op_->dst, at, owner);
-    }
-    return rows;
+    std::uint32_t at = row;
+    return 1 + queue.pop_while(most - 1, [&](std::span<const std::uint8_t> message) {
+        at += step;
+        if (stops && marks[at] != RowOwner::none) return false;
+        copy_message(work, message, at);
+        if (rotates) marks.fill(at, owner);
+        return true;
+    });
 }
 
 Outcome RingReceiveEngine::advance(Work& work) {

@@ -86,18 +86,19 @@ class Fabric {
     ~Fabric() = default;
 };
 
-/// What an engine works with. `budget` bounds the visits of one advance().
+/// What a tile's engines work with, one after the other.
 struct Work {
     Tile& tile;
     Fabric& fabric;
-    std::uint64_t budget;
     bool full_bits = true;
-    Blocked blocked;
-    std::unique_ptr<Fault> fault;  ///< null: none
-    Witness witness{};
     TensorTap* tap = nullptr;
     bool word_tags = false;            ///< TensorTap::tags_words()
     TensorScratch* scratch = nullptr;  ///< of the thread; null: no tensor engine needs it
+    std::unique_ptr<Fault> fault{};    ///< null: none
+    // Of one engine's advance().
+    Witness witness{};
+    std::uint64_t budget = 0;    ///< bounds its visits
+    Blocked* blocked = nullptr;  ///< the engine's: nothing at first
 
     /// As unmet(); waits that are met order what follows behind the events they waited for.
     template <std::size_t most>
@@ -155,15 +156,15 @@ struct Work {
     }
     /// What holds back the engine's next visit, whether this turn brought it forward or not.
     Outcome wait(Blocked::On on, bool moved) {
-        blocked = {on, {}};
+        *blocked = {on, {}};
         return moved ? Outcome::moved : Outcome::waiting;
     }
     Outcome wait_for_row(std::uint32_t row, bool moved) {
-        blocked = {.on = Blocked::On::row_full, .row = row};
+        *blocked = {.on = Blocked::On::row_full, .row = row};
         return moved ? Outcome::moved : Outcome::waiting;
     }
     Outcome wait(const Unmet& unmet, bool moved) {
-        blocked = {Blocked::On::counter, unmet};
+        *blocked = {Blocked::On::counter, unmet};
         return moved ? Outcome::moved : Outcome::waiting;
     }
     Outcome stop(std::string what, std::string hint = {}) {

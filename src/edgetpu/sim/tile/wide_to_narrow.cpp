@@ -20,7 +20,7 @@ WideToNarrowEngine::Fill WideToNarrowEngine::next_row(Work& work) {
         work.stop(fmt::format("reads wide row {:#x}", at));
         return Fill::faulty;
     }
-    row_ = work.tile.memory.wide[at];
+    row_from_ = work.tile.memory.wide[at].data();
     work.witness.reads(Watched::wide, at);
     work.empty(op_->src, at);
     row_at_ = 0;
@@ -43,7 +43,7 @@ WideToNarrowEngine::Fill WideToNarrowEngine::fill_word(Work& work, unsigned unit
             continue;
         }
         const unsigned n = std::min(unit - word_filled_, left);
-        std::memcpy(&word_[word_filled_], &row_[row_at_], n);
+        std::memcpy(&word_[word_filled_], row_from_ + row_at_, n);
         word_filled_ += n;
         row_at_ += n;
     }
@@ -101,7 +101,7 @@ bool WideToNarrowEngine::write_run(Work& work, unsigned unit) {
     auto& memory = work.tile.memory;
     const auto at = static_cast<std::uint32_t>(dst_.address()) * std::size_t{unit};
     std::uint8_t* to = op_->to_scaling ? &memory.scaling[at] : &memory.narrow[at];
-    const std::uint8_t* from = &row_[row_at_];
+    const std::uint8_t* from = row_from_ + row_at_;
     const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(unit) * op_->dst.step[0];
     if (step == static_cast<std::ptrdiff_t>(unit))
         std::memcpy(to, from, words * unit);
@@ -127,6 +127,15 @@ Outcome WideToNarrowEngine::drain(Work& work, bool moved) {
 }
 
 Outcome WideToNarrowEngine::advance(Work& work) {
+    const Outcome outcome = copy(work);
+    const bool within = outcome != Outcome::done && row_at_ != row_bytes;
+    if (!within || row_from_ == row_.data()) return outcome;
+    std::copy_n(row_from_, row_bytes, row_.begin());
+    row_from_ = row_.data();
+    return outcome;
+}
+
+Outcome WideToNarrowEngine::copy(Work& work) {
     const auto unit =
         static_cast<unsigned>(op_->to_scaling ? scaling_word_bytes : narrow_word_bytes);
     bool moved = false;
