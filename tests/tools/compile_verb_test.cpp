@@ -61,6 +61,27 @@ TEST_F(CompileVerbTest, PrintsJson) {
     EXPECT_EQ(verified["verification"]["differing"], 0);
 }
 
+/// The engines' order must not matter.
+TEST_F(CompileVerbTest, VerifiesInARandomOrderOfTheEngines) {
+    for (const char* seed : {"0", "7"})
+        EXPECT_THAT(
+            expect_ok({"compile", plain, "--target", "edgetpu", "--random-seed", seed}),
+            AllOf(HasSubstr(fmt::format("Verified: 4 runs in a random order (seed {})", seed)),
+                  HasSubstr("0 findings")));
+    const auto segments =
+        nlohmann::json::parse(expect_ok({"compile", plain, "--target", "edgetpu", "--segments", "2",
+                                         "--json", "--random-seed", "7"}));
+    for (const auto& segment : segments["segments"]) {
+        EXPECT_EQ(segment["verification"]["passed"], true);
+        EXPECT_EQ(segment["verification"]["random_seed"], 7);
+    }
+    for (const char* seed : {"-1", "x", "4294967296", "99999999999999999999"})
+        expect_error({"compile", plain, "--target", "edgetpu", "--random-seed", seed}, 2,
+                     "--random-seed");
+    expect_error({"compile", plain, "--target", "edgetpu", "--random-seed", "1", "--no-verify"}, 2,
+                 "--no-verify");
+}
+
 /// What it would take, without compiling: the same verdicts.
 TEST_F(CompileVerbTest, CheckSaysAVerdictForEachOperator) {
     const auto compiled_as = nlohmann::json::parse(

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "reef/model/names.h"
 #include "reef/runtime/arithmetic.h"
@@ -199,7 +200,7 @@ class Verifier {
 }  // namespace
 
 Result<Verification> verify_compiled(const model::Model& plain, const model::Model& compiled,
-                                     std::string_view family) {
+                                     std::string_view family, OrderSeed random_seed) {
     const auto& registry = runtime::Registry::of_process();
     const auto* arithmetic = registry.part<runtime::ChipArithmetic>(family);
     const auto* driver = registry.find_driver(family);
@@ -207,13 +208,17 @@ Result<Verification> verify_compiled(const model::Model& plain, const model::Mod
         return fail(Cause::unsupported,
                     fmt::format("the CPU knows no arithmetic of the family {}", family));
     const std::string device = REEF_TRY(watched_device(registry, family));
+    runtime::DeviceChoice watched(device, {{"strict", true}});
+    if (random_seed)
+        watched.options.push_back({"random_seed", static_cast<std::int64_t>(*random_seed)});
     auto chip = REEF_TRY(runtime::Session::open(
-        compiled, {.devices = {runtime::DeviceChoice(device, {{"strict", true}})},
-                   .keep_all_tensors = true}));
+        compiled, {.devices = {std::move(watched)}, .keep_all_tensors = true}));
     Verifier verifier(chip, *driver);
     const auto renamed = model::with_distinct_names(plain);
     REEF_CHECK(verifier.add_parts(renamed ? *renamed : plain, arithmetic->arithmetic()));
-    return verifier.run();
+    Verification done = REEF_TRY(verifier.run());
+    done.random_seed = random_seed;
+    return done;
 }
 
 }  // namespace reef::tool

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +13,11 @@
 
 namespace reef::tool {
 
+/// Of the order in which a simulated device's engines advance; nothing: the fixed one.
+using OrderSeed = std::optional<std::uint64_t>;
+
 struct Verification {
+    OrderSeed random_seed{};  ///< as it was asked for
     std::size_t runs = 0;
     std::uint64_t bytes = 0;  ///< compared: what programs gave, in all runs
     std::uint64_t differing = 0;
@@ -23,9 +29,10 @@ struct Verification {
 /// Runs the compiled model on random inputs and on extreme ones, on the family's simulated device,
 /// watched; and the plain operators of each program, in the chip's arithmetic, on what it got.
 /// Errors: unsupported for a family without one, or without an arithmetic of its own; those of
-/// running.
+/// running, among them that nothing moves any more.
 [[nodiscard]] Result<Verification> verify_compiled(const model::Model& plain,
                                                    const model::Model& compiled,
-                                                   std::string_view family);
+                                                   std::string_view family,
+                                                   OrderSeed random_seed = {});
 
 }  // namespace reef::tool

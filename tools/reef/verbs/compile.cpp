@@ -43,6 +43,7 @@ struct CompileVerbOptions {
     chip::CompileOptions settings;
     std::size_t segments = 1;
     bool verify = false;
+    OrderSeed random_seed{};  ///< given: of a verification, which it asks for
     bool no_verify = false;
     bool json = false;
     bool all = false;
@@ -108,10 +109,11 @@ void print_operators(Console& console, const chip::Compilation& done, bool all) 
 
 void print_verification(Console& console, const Verification& v) {
     console.print(
-        "\n{}: {} runs, {} of {} bytes equal to the plain model's in the chip's "
+        "\n{}: {} runs{}, {} of {} bytes equal to the plain model's in the chip's "
         "arithmetic, {} of the watched simulator\n",
-        v.passed() ? "Verified" : "Not verified", v.runs, v.bytes - v.differing, v.bytes,
-        plural(v.findings.size(), "finding"));
+        v.passed() ? "Verified" : "Not verified", v.runs,
+        v.random_seed ? fmt::format(" in a random order (seed {})", *v.random_seed) : "",
+        v.bytes - v.differing, v.bytes, plural(v.findings.size(), "finding"));
     if (!v.passed()) console.print("  {}\n", printable(v.first_difference));
     for (const auto& finding : v.findings) console.print("  {}\n", printable(finding));
 }
@@ -141,6 +143,8 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
                                     {"bytes", verification->bytes},
                                     {"differing", verification->differing},
                                     {"findings", verification->findings}};
+        if (verification->random_seed)
+            document["verification"]["random_seed"] = *verification->random_seed;
     }
     if (against) document["against"] = against_json(*against);
     if (prints_pass(options)) document["listing"] = done.listing;
@@ -201,7 +205,7 @@ bool is_verified(const CompileVerbOptions& options, const chip::Compiler& compil
                  const model::Model& plain) {
     const bool can =
         runtime::Registry::of_process().part<runtime::ChipArithmetic>(compiler.family()) != nullptr;
-    return options.verify || (!options.no_verify && can && is_small(plain));
+    return options.verify || options.random_seed || (!options.no_verify && can && is_small(plain));
 }
 
 /// One of several models that are written beside each other.
@@ -354,8 +358,10 @@ Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Comp
     for (Piece& piece : pieces) {
         piece.bytes = REEF_TRY(in_place(model::tflite_file(piece.done.model), piece.file));
         if (is_verified(options, compiler, piece.plain))
-            piece.verification = REEF_TRY(in_place(
-                verify_compiled(piece.plain, piece.done.model, compiler.family()), piece.file));
+            piece.verification =
+                REEF_TRY(in_place(verify_compiled(piece.plain, piece.done.model, compiler.family(),
+                                                  options.random_seed),
+                                  piece.file));
     }
     const bool right = std::ranges::all_of(pieces, &Piece::right);
     const bool written = right && !options.out.empty();
@@ -414,8 +420,9 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     const auto bytes = REEF_TRY(in_place(model::tflite_file(done.model), options.out));
     std::optional<Verification> verification;
     if (is_verified(options, *compiler, plain))
-        verification =
-            REEF_TRY(in_place(verify_compiled(plain, done.model, compiler->family()), options.out));
+        verification = REEF_TRY(
+            in_place(verify_compiled(plain, done.model, compiler->family(), options.random_seed),
+                     options.out.empty() ? options.models.front() : options.out));
     const auto against = REEF_TRY(other_compiler(options, *compiler, plain, done, bytes.size()));
     const bool right = !verification || verification->passed();
     const Json document = document_of(options, *compiler, done, verification, against);
@@ -543,7 +550,13 @@ Action add_compile(CLI::App& app) {
         "--verify", options->verify,
         "Run both models, the compiled one on the watched simulator, and compare every byte; small "
         "models are verified unasked");
-    app.add_flag("--no-verify", options->no_verify, "Never")->excludes(verify);
+    auto* seed =
+        app.add_option("--random-seed", options->random_seed,
+                       "Verify with the simulated chip's engines advancing in a random order from "
+                       "this seed: the bytes must be the same, and no engine may wait for ever")
+            ->check(CLI::Range(std::uint32_t{0}, std::numeric_limits<std::uint32_t>::max()))
+            ->type_name("N");
+    app.add_flag("--no-verify", options->no_verify, "Never")->excludes(verify)->excludes(seed);
     app.add_flag("--json", options->json, "Print JSON");
     app.footer(with_example_chip(
         "Examples:\n"

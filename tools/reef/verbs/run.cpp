@@ -223,6 +223,7 @@ Action add_run(CLI::App& app) {
         "  reef run net.tflite --input left=a.npy --input right=b.npy --dump-all tensors\n"
         "  reef run net.tflite --input cat.jpg --arithmetic CHIP --placements\n"
         "  reef run net_CHIP.tflite --input cat.jpg --device CHIP:sim --strict\n"
+        "  reef run net_CHIP.tflite --input cat.jpg --device 'CHIP:sim?random_seed=7'\n"
         "  reef run net_CHIP.tflite --device CHIP:sim --input cat.jpg --dump-layers chip \\\n"
         "      --like net.tflite\n"
         "Pictures are stretched to the input's size (bilinear, half-pixel centres); int8\n"
