@@ -114,7 +114,7 @@ class SegmentWithIndices : public DrawnInputTest {
         builder.output(gathered(builder, values, index));
         const auto net = builder.finish().value();
         whole = write_model("net.tflite", net);
-        const auto part = write_model("part.tflite", model::part_of(net, {2, 3}).value());
+        const auto part = write_model("part.tflite", model::part_of(net, {2, 3}).value().model);
         expect_ok({"compile", part, "--target", "edgetpu", "-o", segment, "--no-verify"});
     }
 

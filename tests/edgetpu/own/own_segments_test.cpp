@@ -215,7 +215,7 @@ Model dense_layers(const std::vector<std::pair<std::string, std::string>>& pairs
 std::vector<bool> fitting_by_names(const Model& whole, const Model& target) {
     std::vector<bool> fit;
     for (std::size_t i = 0; i < whole.subgraphs.front().operators.size(); ++i) {
-        const auto compiled = compile(model::part_of(whole, {i, 1}).value(), {});
+        const auto compiled = compile(model::part_of(whole, {i, 1}).value().model, {});
         EXPECT_TRUE(compiled) << compiled.error().message();
         const auto made = retarget(compiled->model, target, {});
         fit.push_back(made.has_value());
