@@ -10,8 +10,8 @@
 #include "compiler/random_network.h"
 #include "edgetpu/compiler/island_network.h"
 #include "reef/base/file.h"
-#include "reef/model/builder.h"
 #include "reef/base/text.h"
+#include "reef/model/builder.h"
 #include "reef/model/tflite.h"
 
 namespace reef::tool {
@@ -379,7 +379,7 @@ TEST_F(CompileVerbTest, IsWrittenUnprovenWhereThePlainModelCannotRun) {
     const auto path = write("scales.tflite", model::write_tflite(b.finish().value()).value());
     const std::vector<std::string> words{"compile", path, "--target", "edgetpu", "-o", compiled};
     EXPECT_THAT(expect_ok(words), HasSubstr("Not verified: " + path + ": "));
-    EXPECT_TRUE(exists("compiled.tflite"));
+    EXPECT_TRUE(exists("net_edgetpu.tflite"));
     auto json = words;
     json.emplace_back("--json");
     const auto document = nlohmann::json::parse(expect_ok(json));

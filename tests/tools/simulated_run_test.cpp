@@ -72,25 +72,32 @@ TEST_F(SimulatedRunTest, StrictRunNamesWhatAProgramDoes) {
     EXPECT_GT(never_read, 0);
 }
 
-/// A vendor's program ends with the first operator of the CPU; Reef's go on behind it.
+/// The sum behind the CPU's operator is on the chip where islands are kept.
 TEST_F(SimulatedRunTest, ArithmeticIsPlacedAsACompiledModelHasIt) {
     const auto plain = write("island.tflite", model::write_tflite(test::island_network()).value());
-    const std::string compiled = file("compiled.tflite");
-    expect_ok(
-        {"compile", plain, "--target", "edgetpu", "--keep-islands", "--no-verify", "-o", compiled});
-    std::vector<std::string> words{"run",    plain,          "--input",      input("1x8x8x8", 512),
-                                   "--json", "--placements", "--arithmetic", "edgetpu"};
-    const auto reason_of_sum = [&] {
-        return nlohmann::json::parse(expect_ok(words))["placements"][2]["reason"]
-            .get<std::string>();
+    const std::string compiled = file("compiled.tflite"), spare = file("spare.tflite");
+    const auto compile_to = [&](const std::string& path, std::vector<std::string> more) {
+        more.insert(more.begin(),
+                    {"compile", plain, "--target", "edgetpu", "--no-verify", "-o", path});
+        expect_ok(more);
     };
-    EXPECT_THAT(reason_of_sum(), HasSubstr("TFLite's arithmetic"));
-    words.insert(words.end(), {"--placed-as", compiled});
-    EXPECT_THAT(reason_of_sum(), HasSubstr("as the Edge TPU computes it"));
-    words.back() = plain;
-    expect_error(words, 1, plain + ": ");
-    words.erase(words.begin() + 6, words.begin() + 8);
-    expect_error(words, 2, "--placed-as belongs to --arithmetic");
+    compile_to(compiled, {"--keep-islands"});
+    compile_to(spare, {});
+    const std::vector<std::string> words{"run",    plain,         "--input", input("1x8x8x8", 512),
+                                         "--json", "--placements"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), words.begin(), words.end());
+        return more;
+    };
+    const auto reason_of_sum = [&](const std::string& like) {
+        const auto text = expect_ok(with({"--arithmetic", "edgetpu", "--placed-as", like}));
+        return nlohmann::json::parse(text)["placements"][2]["reason"].get<std::string>();
+    };
+    EXPECT_THAT(reason_of_sum(compiled), HasSubstr("as the Edge TPU computes it"));
+    EXPECT_THAT(reason_of_sum(spare), HasSubstr("the compiled model leaves it to the CPU"));
+    expect_error(with({"--arithmetic", "edgetpu"}), 1, "RELU_N1_TO_1");
+    expect_error(with({"--arithmetic", "edgetpu", "--placed-as", plain}), 1, plain + ": ");
+    expect_error(with({"--placed-as", compiled}), 2, "--placed-as belongs to --arithmetic");
     expect_ok({"compare", plain, "--on", "cpu,arithmetic=edgetpu,placed-as=" + compiled, "--on",
                "cpu,kernels=reference,arithmetic=edgetpu,placed-as=" + compiled});
     expect_error({"compare", plain, "--on", "cpu", "--on", "cpu,placed-as=" + compiled}, 2,

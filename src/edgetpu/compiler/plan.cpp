@@ -179,8 +179,16 @@ std::string output_name(const Plan& plan, const Port& port) {
     return plan.graph->values[port.value].name + (port.is_state ? "_variable_output" : "");
 }
 
+// An input is its first reader's.
 std::string place_of(const Plan& plan, const Step& step) {
-    return model::place_of(plan.graph->subgraph(), step.node);
+    std::size_t node = step.node;
+    if (std::holds_alternative<InputStep>(step.kind)) {
+        const auto reader = std::ranges::find_if(plan.steps, [&](const Step& other) {
+            return std::ranges::find(other.in, step.out) != other.in.end();
+        });
+        if (reader != plan.steps.end()) node = reader->node;
+    }
+    return model::place_of(plan.graph->subgraph(), node);
 }
 
 std::string to_text(const Plan& plan) {

@@ -208,11 +208,12 @@ struct RealModel {
 TEST(CompileConservative, WhatNoInstructionHoldsIsLeftToTheCpu) {
     model::Builder b("wide");
     const auto numbers = model::per_tensor(0.05F, 120);
-    const auto in = b.input("in", ElementType::uint8, {1, 4, 4, 8}, numbers);
+    const auto in = b.input("in", ElementType::uint8, {1, 16, 16, 16}, numbers);
+    const auto other = b.input("other", ElementType::uint8, {1, 16, 16, 16}, numbers);
     const auto wide = b.input("wide", ElementType::uint8, {1, 1, 1, 70000}, numbers);
-    const auto sum = b.tensor("sum", ElementType::uint8, {1, 4, 4, 8}, numbers);
+    const auto sum = b.tensor("sum", ElementType::uint8, {1, 16, 16, 16}, numbers);
     const auto relu = b.tensor("relu", ElementType::uint8, {1, 1, 1, 70000}, numbers);
-    b.add(model::Op::add, {in, in}, {sum}, model::AddOptions{});
+    b.add(model::Op::add, {in, other}, {sum}, model::AddOptions{});
     b.add(model::Op::relu, {wide}, {relu});
     b.output(sum);
     b.output(relu);

@@ -220,8 +220,8 @@ Result<Proof> proof_of(const CompileVerbOptions& options, const chip::Compiler& 
         runtime::Registry::of_process().part<runtime::ChipArithmetic>(compiler.family()) != nullptr;
     const bool asked = options.verify || options.random_seed;
     if (!asked && (options.no_verify || !can || !is_small(plain))) return Proof{};
-    auto verified = in_place(
-        verify_compiled(plain, done.model, compiler.family(), options.random_seed), name);
+    auto verified =
+        in_place(verify_compiled(plain, done.model, compiler.family(), options.random_seed), name);
     if (verified) return Proof{.verification = std::move(*verified)};
     if (asked || verified.error().cause != Cause::unsupported)
         return std::unexpected(std::move(verified).error());
