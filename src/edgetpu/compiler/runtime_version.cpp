@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "edgetpu/compiler/settings.h"
+#include "reef/edgetpu/compiler.h"
 
 namespace reef::edgetpu::lowering {
 namespace {
@@ -57,3 +58,14 @@ Status check_runtime(const Package& package) {
 }
 
 }  // namespace reef::edgetpu::lowering
+
+namespace reef::edgetpu {
+
+std::vector<std::string> runtime_versions() {
+    std::vector<std::string> names;
+    for (std::int32_t v = lowering::oldest_runtime; v <= lowering::newest_runtime; ++v)
+        names.push_back(std::to_string(v));
+    return names;
+}
+
+}  // namespace reef::edgetpu

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "edgetpu/compiler/runtime_version.h"
 #include "reef/edgetpu/compiler.h"
 
 namespace reef::edgetpu {
@@ -106,13 +105,6 @@ std::vector<std::string> improvements() {
 
 std::vector<std::string> spillings() {
     return {lowering::spilling_names.begin(), lowering::spilling_names.end()};
-}
-
-std::vector<std::string> runtime_versions() {
-    std::vector<std::string> names;
-    for (std::int32_t v = lowering::oldest_runtime; v <= lowering::newest_runtime; ++v)
-        names.push_back(std::to_string(v));
-    return names;
 }
 
 }  // namespace reef::edgetpu
