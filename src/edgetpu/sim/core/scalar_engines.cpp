@@ -70,14 +70,10 @@ std::uint32_t RingPushEngine::send_units(ScalarEngineWork& work) {
     if (filled_ > 0 || work.witness || one_by_one || op_->message_bytes % unit_bytes != 0) return 0;
     const auto units_of_message = static_cast<std::uint32_t>(op_->message_bytes / unit_bytes);
     const std::uint32_t units = work.run(op_->waits, src_, parameter_fifo_units, op_->fifo);
-    auto from = work.scalar.from(op_->fifo, src_.address());
-    std::uint32_t sent = 0;
-    for (; units - sent >= units_of_message; sent += units_of_message) {
-        if (!work.fabric.ring_has_room(Ring::a, op_->to_tiles, false)) break;
-        work.fabric.ring_send(Ring::a, op_->to_tiles, false, from.first(op_->message_bytes));
-        from = from.subspan(op_->message_bytes);
-    }
-    return sent;
+    const auto from = work.scalar.from(op_->fifo, src_.address()).first(units * unit_bytes);
+    const std::size_t sent =
+        work.fabric.ring_send_each(Ring::a, op_->to_tiles, op_->message_bytes, from);
+    return static_cast<std::uint32_t>(sent) * units_of_message;
 }
 
 // Units up to the end of a message, of a pass or of the budget; how many.

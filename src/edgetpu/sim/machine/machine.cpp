@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <numeric>
 
 #include "engine_turn.h"
 
@@ -58,18 +57,42 @@ bool Machine::ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const {
     return room;
 }
 
-void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
-                        std::span<const std::uint8_t> data) {
-    const auto r = static_cast<unsigned>(ring);
-    const std::uint16_t message = messages_.take([&](auto&& look) {
+std::size_t Machine::room_for_messages(std::size_t size) {
+    return messages_.room(size, [&](auto&& look) {
         look(scalar_.arrived);
         for (const auto* unit : units_) std::ranges::for_each(unit->tile.rings, look);
     });
-    messages_.assign(message, data);
+}
+
+void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
+                        std::span<const std::uint8_t> data) {
+    const auto r = static_cast<unsigned>(ring);
+    (void)room_for_messages(data.size());
+    const std::uint16_t message = messages_.put(data);
     if (scalar) to_core_.push(1, message);
     awake_ |= tiles;
     to_tiles_[r].push(tiles, message);
     if (sure_room_[r] > 0) --sure_room_[r];
+}
+
+std::size_t Machine::ring_send_each(Ring ring, std::uint16_t tiles, std::size_t size,
+                                    std::span<const std::uint8_t> data) {
+    const auto r = static_cast<unsigned>(ring);
+    std::size_t sent = 0;
+    while (data.size() >= size && ring_has_room(ring, tiles, false)) {
+        const std::size_t sure = std::max(sure_room_[r], 1U);
+        const auto messages = static_cast<std::uint32_t>(
+            std::min({data.size() / size, sure, room_for_messages(size)}));
+        to_tiles_[r].push_each(tiles, messages, [&] {
+            const std::uint16_t message = messages_.put(data.first(size));
+            data = data.subspan(size);
+            return message;
+        });
+        sure_room_[r] -= std::min(sure_room_[r], messages);
+        sent += messages;
+    }
+    if (sent > 0) awake_ |= tiles;
+    return sent;
 }
 
 // Every tile counts it. Of the others it is the tile that sends which looks at once.
@@ -169,18 +192,19 @@ bool Machine::may_issue(const ProgramInstruction& instruction) {
 
 Status Machine::issue(const ProgramInstruction& instruction) {
     ++most_issued_;
-    if (instruction.source.info->space == Space::tile) {
-        const TileIssue issue = REEF_TRY(core_.issue(instruction.source));
+    if (instruction.fixed || instruction.source.info->space == Space::tile) {
+        TileIssue issue{.tiles = instruction.tiles};
+        if (!instruction.fixed) issue = REEF_TRY(core_.issue(instruction.source));
         if (!issue.issued || issue.tiles == 0) return {};
-        issued_.push_back({{&instruction, issue.source_base,
-                            monitor_ ? monitor_->release(core_actor) : Release{}},
-                           issue.tiles});
+        issued_.push_back({{&instruction, issue.source_base}, issue.tiles, instruction.engine});
+        if (monitor_) issued_after_.push_back(monitor_->release(core_actor));
         awake_ |= issue.tiles;
         return {};
     }
-    const auto queue = [&](ScalarEngine engine) {
-        scalar_engines_[engine].queue.push_back(
-            {&instruction, {}, monitor_ ? monitor_->release(core_actor) : Release{}});
+    const auto queue = [&](ScalarEngine number) {
+        auto& engine = scalar_engines_[number];
+        engine.queue.push_back({&instruction, {}});
+        if (monitor_) engine.after.push_back(monitor_->release(core_actor));
     };
     std::visit(Cases{[&](const Infeed&) { queue(infeed); }, [&](const RingPush&) { queue(push); },
                      [&](const RingPop&) { queue(pop); }, [](const auto&) {}},
@@ -231,20 +255,21 @@ Result<bool> Machine::advance_scalar() {
                         fmt::format("word {:#06x}", word));
         if (options_.hold != nullptr && options_.hold->stops(word)) return moved;
         const auto& at = stream.instructions[stream.at_word[word]];
-        if (!ScalarCore::executes(at.source) && !may_issue(at)) return moved;
+        const bool executes = !at.fixed && ScalarCore::executes(at.source);
+        if (!executes && !may_issue(at)) return moved;
         moved = true;
         spend(1, 0);
         if (steps_left_ == 0 || --scalar_instructions_left_ == 0) return moved;
-        if (ScalarCore::executes(at.source)) {
+        if (executes) {
             REEF_CHECK(execute(at));
             if (options_.hold != nullptr) options_.hold->moved();
             continue;
         }
-        if (!core_.gate_open(at.source)) {
+        if (!at.fixed && !core_.gate_open(at.source)) {
             pass(at);
             continue;
         }
-        if (const auto* sync = std::get_if<Sync>(&at.operation)) {
+        if (const auto* sync = at.fixed ? nullptr : std::get_if<Sync>(&at.operation)) {
             if (!sync_ready(*sync)) {
                 waiting_sync_ = &at;
                 return steps > 0;
@@ -266,14 +291,12 @@ Result<bool> Machine::advance_scalar_engines() {
         while (true) {
             if (engine.current == nullptr) {
                 if (engine.next == engine.queue.size()) {
-                    engine.queue.clear();
-                    engine.next = 0;
+                    engine.empty_queue();
                     break;
                 }
-                const Issued& issued = engine.queue[engine.next++];
-                engine.current = issued.instruction;
+                if (monitor_) monitor_->join(scalar_actor(number), engine.after[engine.next]);
+                engine.current = engine.queue[engine.next++].instruction;
                 engine.blocked = {};
-                if (monitor_) monitor_->join(scalar_actor(number), issued.after);
                 started(scalar_actor(number), *engine.current);
                 const auto& op = engine.current->operation;
                 if (const auto* in = std::get_if<Infeed>(&op))
@@ -407,14 +430,12 @@ void Machine::reserve_queues(const Program& program) {
     constexpr std::size_t most = 1U << 14U;
     std::array<std::size_t, tile_engine_count> of_engine{};
     std::size_t of_scalar = 0;
+    std::size_t of_tiles = 0;
     for (const auto& stream : program.streams)
         for (const auto& at : stream.instructions) {
-            if (at.source.info->space == Space::tile)
-                ++of_engine[engine_of(at.operation)];
-            else
-                ++of_scalar;
+            ++(at.source.info->space == Space::tile ? of_tiles : of_scalar);
+            if (at.engine != no_engine) ++of_engine[at.engine];
         }
-    const std::size_t of_tiles = std::accumulate(of_engine.begin(), of_engine.end(), std::size_t{});
     issued_.reserve(std::min(of_tiles, most));
     for (auto& unit : units_) {
         for (unsigned e = 0; e < tile_engine_count; ++e)
@@ -428,17 +449,17 @@ void Machine::empty_buses() {
     scalar_.arrived.clear();
     word_to_host_.reset();
     most_issued_ = issued_kept_ = 0;
+    notifications_.fill(0);
     issued_.clear();
+    issued_after_.clear();
     const auto clear = [](auto& engine) {
-        engine.queue.clear();
-        engine.next = 0;
+        engine.empty_queue();
         engine.current = nullptr;
     };
     for (auto& unit : units_) {
         for (auto& ring : unit->tile.rings) ring.clear();
         for (auto& link : unit->tile.arrived)
             link.clear(short_queues() ? MeshLink::depth : MeshLink::capacity);
-        unit->notifications = 0;
         unit->next = 0;
         unit->busy = 0;
         unit->held_for = 0;

@@ -112,6 +112,8 @@ class Machine final : public Fabric {
     [[nodiscard]] bool ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const override;
     void ring_send(Ring ring, std::uint16_t tiles, bool scalar,
                    std::span<const std::uint8_t> data) override;
+    std::size_t ring_send_each(Ring ring, std::uint16_t tiles, std::size_t size,
+                               std::span<const std::uint8_t> data) override;
     void count_producer(Ring ring) override;
     [[nodiscard]] MeshLink* link_from(unsigned tile, Direction to) override;
 
@@ -127,10 +129,10 @@ class Machine final : public Fabric {
     struct Issued {
         const ProgramInstruction* instruction = nullptr;
         std::optional<std::uint32_t> source_base;
-        Release after;  ///< of who issued it, in strict runs
     };
     struct IssuedToTiles : Issued {
         std::uint16_t tiles = 0;  ///< bits
+        std::uint8_t engine = 0;  ///< the instruction's
     };
     template <typename Activity>
     struct Engine {
@@ -138,9 +140,15 @@ class Machine final : public Fabric {
         Blocked blocked;
         std::size_t next = 0;
         std::vector<Issued> queue;
+        std::vector<Release> after;  ///< in strict runs, of who issued each
         Activity activity;
 
         [[nodiscard]] bool idle() const { return current == nullptr && next == queue.size(); }
+        void empty_queue() {
+            queue.clear();
+            after.clear();
+            next = 0;
+        }
     };
     struct alignas(64) TileUnit {
         std::uint32_t busy = 0;      ///< bit: the engine of that number is not idle
@@ -148,7 +156,6 @@ class Machine final : public Fabric {
         Blocked held_until;          ///< messages that it waits for then
         std::size_t next = 0;        ///< of issued_: all before it are dispatched
         bool at_fence = false;  ///< in stepwise runs: the next in line is one, and was taken up
-        std::uint32_t notifications = 0;
         std::array<std::uint32_t, 2> produced_counted{};  ///< of produced_, by Ring
         std::array<Engine<TileActivity>, tile_engine_count> engines;
         TensorState tensor;
@@ -161,17 +168,20 @@ class Machine final : public Fabric {
         std::uint64_t spent = 0;
         std::unique_ptr<Error> error{};  ///< null: none
     };
+    /// Tiles whose mesh engines moved, by direction.
+    using Meshed = std::array<std::uint32_t, 4>;
     /// What came of the tiles that one worker did in a round. Tiles by number are bits.
     struct alignas(64) Turns {
         std::uint64_t spent = 0;
         std::uint32_t unfinished = 0;  ///< that could go on
         std::uint32_t sending = 0;     ///< whose ring producer is busy
         bool moved = false;
-        bool meshed = false;  ///< words went over mesh links
+        Meshed meshed{};
         unsigned faulty = 0;  ///< the lowest tile with an error
         std::unique_ptr<Error> error;
         TensorScratch scratch;
     };
+    std::size_t room_for_messages(std::size_t size);
     void reserve(const Program& program);
     void reserve_queues(const Program& program);
     void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
@@ -200,7 +210,8 @@ class Machine final : public Fabric {
     void take_turn_of(unsigned tile, Turns& turns);
     [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
     [[nodiscard]] Result<bool> advance_producers();
-    void settle_links();
+    void settle(MeshLink& link, unsigned tile, Direction to);
+    void settle_links(const Meshed& meshed);
     void wake(unsigned tile) { awake_ |= 1U << tile; }
     void wake_all() { awake_ = sending_ = all_tiles; }
     [[nodiscard]] bool in_any_order() const {
@@ -214,7 +225,7 @@ class Machine final : public Fabric {
         return team_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
     }
     bool dispatch(TileUnit& unit);
-    bool pass_fence(TileUnit& unit, const Fence& fence, const ProgramInstruction& at);
+    bool pass_fence(TileUnit& unit, const ProgramInstruction& at);
     [[nodiscard]] std::size_t waiting_to_dispatch(const TileUnit& unit) const;
     void forget_dispatched();
     void count_produced(TileUnit& unit) const;
@@ -267,11 +278,14 @@ class Machine final : public Fabric {
     /// What some tile has to dispatch yet, in order, and before it what all have. One for all
     /// tiles: cores that share their work fetch each instruction once.
     std::vector<IssuedToTiles> issued_;
-    std::size_t issued_kept_ = 0;  ///< of it, when it was last made shorter
+    std::vector<Release> issued_after_;  ///< in strict runs, of the scalar core at each
+    std::size_t issued_kept_ = 0;        ///< of it, when it was last made shorter
     /// What producers have counted, by Ring. Tiles add it to their counters when they look, where
     /// these lie in the caches.
     std::array<std::uint32_t, 2> produced_{};
     TileUnit* sender_ = nullptr;  ///< whose producer has its turn
+    /// By tile, that no sync has taken yet: the scalar core looks at all of them.
+    alignas(64) std::array<std::uint32_t, tile_count> notifications_{};
     const Program* program_ = nullptr;
     HostPort* host_ = nullptr;
     const RunWatch* run_watch_ = nullptr;

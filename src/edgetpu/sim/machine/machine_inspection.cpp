@@ -38,7 +38,7 @@ DispatchStatus Machine::dispatcher(unsigned tile) const {
     const TileUnit& unit = *units_[tile];
     DispatchStatus status{.queued = waiting_to_dispatch(unit),
                           .waits = describe(unit.held_until, unit.tile.counters),
-                          .notifications = unit.notifications};
+                          .notifications = notifications_[tile]};
     if (const auto engines = unit.held_for & unit.busy; engines != 0)
         status.waits = "waits for " + names_in(spec::tile_engine_enumeration, engines);
     const auto next =

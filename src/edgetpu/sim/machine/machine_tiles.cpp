@@ -35,6 +35,10 @@ constexpr unsigned producer_a = spec::value::tile_counter::RING_PRODUCER_A_;
 static_assert(spec::value::tile_counter::RING_PRODUCER_B_ == producer_a + 1);
 static_assert(inside.size() + 1 == consumers_first.size());
 
+constexpr bool is_mesh(unsigned engine) {
+    return engine >= kind::MESH_0_ && engine <= kind::MESH_3_;
+}
+
 // A counter that starts anew takes the marks of its buffers with it.
 void reset(Tile& tile, const Fence& fence) {
     namespace counter = spec::value::tile_counter;
@@ -96,12 +100,16 @@ void Machine::forget_dispatched() {
     for (const auto* unit : units_)
         if (waiting_to_dispatch(*unit) != 0) dispatched = std::min(dispatched, unit->next);
     issued_.erase(issued_.begin(), issued_.begin() + static_cast<std::ptrdiff_t>(dispatched));
+    if (monitor_)
+        issued_after_.erase(issued_after_.begin(),
+                            issued_after_.begin() + static_cast<std::ptrdiff_t>(dispatched));
     issued_kept_ = issued_.size();
     for (auto* unit : units_) unit->next -= std::min(unit->next, dispatched);
 }
 
 // False where the fence holds back what is behind it.
-bool Machine::pass_fence(TileUnit& unit, const Fence& fence, const ProgramInstruction& at) {
+bool Machine::pass_fence(TileUnit& unit, const ProgramInstruction& at) {
+    const auto& fence = std::get<Fence>(at.operation);
     unit.held_for = fence.engines;
     if ((unit.held_for & unit.busy) != 0) return false;
     unit.held_for = 0;
@@ -111,7 +119,7 @@ bool Machine::pass_fence(TileUnit& unit, const Fence& fence, const ProgramInstru
         return false;
     }
     reset(unit.tile, fence);
-    if (fence.notifies()) ++unit.notifications;
+    if (fence.notifies()) ++notifications_[unit.tile.number];
     if (monitor_) witness_fence(unit, fence);
     if (options_.steps != nullptr) {
         options_.steps->finished(dispatch_actor(unit.tile.number), at);
@@ -127,20 +135,19 @@ bool Machine::dispatch(TileUnit& unit) {
     for (; unit.next < issued_.size(); ++unit.next) {
         const IssuedToTiles& issued = issued_[unit.next];
         if ((issued.tiles >> unit.tile.number & 1U) == 0) continue;
-        const ProgramInstruction& at = *issued.instruction;
         const Actor actor = dispatch_actor(unit.tile.number);
-        if (monitor_) monitor_->join(actor, issued.after);
-        if (const auto* fence = std::get_if<Fence>(&at.operation)) {
+        if (monitor_) monitor_->join(actor, issued_after_[unit.next]);
+        if (issued.engine == no_engine) {
             if (options_.steps != nullptr && !std::exchange(unit.at_fence, true)) {
-                started(actor, at);
+                started(actor, *issued.instruction);
                 return true;
             }
-            if (!pass_fence(unit, *fence, at)) return moved;
+            if (!pass_fence(unit, *issued.instruction)) return moved;
         } else {
-            const unsigned engine = engine_of(at.operation);
-            unit.engines[engine].queue.push_back(issued);
-            if (monitor_) unit.engines[engine].queue.back().after = monitor_->release(actor);
-            unit.busy |= 1U << engine;
+            auto& engine = unit.engines[issued.engine];
+            engine.queue.push_back(issued);
+            if (monitor_) engine.after.push_back(monitor_->release(actor));
+            unit.busy |= 1U << issued.engine;
         }
         moved = true;
     }
@@ -163,12 +170,13 @@ void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const T
 }
 
 void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
-    const Issued issued = std::move(engine.queue[engine.next++]);
+    const std::size_t next = engine.next++;
+    const Issued issued = engine.queue[next];
     engine.current = issued.instruction;
     engine.blocked = {};
     const auto number = static_cast<unsigned>(&engine - unit.engines.data());
     const Actor actor = tile_actor(unit.tile.number, number);
-    if (monitor_) monitor_->join(actor, issued.after);
+    if (monitor_) monitor_->join(actor, engine.after[next]);
     started(actor, *issued.instruction);
     auto& activity = engine.activity;
     std::visit(Cases{[&](const TensorOp& op) { start_tensor(unit, engine, op); },
@@ -222,8 +230,7 @@ bool Machine::advance_engine(TileUnit& unit, unsigned number, Purse& purse) {
         engine.current = nullptr;
         if (engine.next == engine.queue.size()) {
             unit.busy &= ~(1U << number);
-            engine.queue.clear();
-            engine.next = 0;
+            engine.empty_queue();
         }
         if (one_by_one || options_.random_seed || options_.steps != nullptr) break;
     }
@@ -276,7 +283,8 @@ bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
             const bool advanced = advance_engine(unit, number, purse);
             if (purse.error) return progress;
             moved |= advanced;
-            turns.meshed |= advanced && number >= kind::MESH_0_ && number <= kind::MESH_3_;
+            if (advanced && is_mesh(number))
+                turns.meshed[number - kind::MESH_0_] |= 1U << unit.tile.number;
         }
         if (!moved) return progress;
         progress = true;
@@ -308,27 +316,35 @@ void Machine::take_turn_of(unsigned tile, Turns& turns) {
 }
 
 // Behind a link's words, its receiver may go on, behind room its sender.
-void Machine::settle_links() {
-    for (unsigned tile = 0; tile < tile_count; ++tile)
-        for (const Direction to :
-             {Direction::south, Direction::west, Direction::north, Direction::east}) {
-            MeshLink& link = units_[tile]->tile.arrived[static_cast<unsigned>(to)];
-            if (link.any_pushed()) wake(tile);
-            if (link.any_popped()) wake(neighbour(tile, opposite(to)));
-            link.settle();
+void Machine::settle(MeshLink& link, unsigned tile, Direction to) {
+    if (link.any_pushed()) wake(tile);
+    if (link.any_popped()) wake(neighbour(tile, opposite(to)));
+    link.settle();
+}
+
+void Machine::settle_links(const Meshed& meshed) {
+    for (const Direction to :
+         {Direction::south, Direction::west, Direction::north, Direction::east}) {
+        const auto way = static_cast<unsigned>(to);
+        for (std::uint32_t left = meshed[way]; left != 0; left &= left - 1) {
+            const auto tile = static_cast<unsigned>(std::countr_zero(left));
+            settle(units_[tile]->tile.arrived[way], tile, to);
+            if (MeshLink* link = link_from(tile, to)) settle(*link, neighbour(tile, to), to);
         }
+    }
 }
 
 // The first error is that of the lowest tile, whoever did it.
 Result<bool> Machine::take_stock(std::uint32_t tiles) {
     bool moved = false;
-    bool meshed = false;
+    Meshed meshed{};
     std::unique_ptr<Error> error;
     unsigned faulty = tile_count;
     sending_ &= ~tiles;
     for (Turns& turns : turns_) {
         moved |= std::exchange(turns.moved, false);
-        meshed |= std::exchange(turns.meshed, false);
+        for (unsigned way = 0; way < meshed.size(); ++way)
+            meshed[way] |= std::exchange(turns.meshed[way], 0);
         awake_ |= std::exchange(turns.unfinished, 0);
         sending_ |= std::exchange(turns.sending, 0);
         spend(std::exchange(turns.spent, 0));
@@ -337,7 +353,7 @@ Result<bool> Machine::take_stock(std::uint32_t tiles) {
         error = std::move(turns.error);
     }
     for (Turns& turns : turns_) turns.error.reset();
-    if (meshed) settle_links();
+    settle_links(meshed);
     if (error != nullptr) return std::unexpected(std::move(*error));
     return moved;
 }
@@ -389,7 +405,10 @@ Result<bool> Machine::advance_tiles_by_turns() {
             if (options_.random_seed && random_() % 2 == 0) continue;
             moved |= advance_engine(*unit, number, purse);
             if (purse.error) return std::unexpected(std::move(*purse.error));
-            if (number >= kind::MESH_0_ && number <= kind::MESH_3_) settle_links();
+            if (!is_mesh(number)) continue;
+            Meshed meshed{};
+            meshed[number - kind::MESH_0_] = 1U << unit->tile.number;
+            settle_links(meshed);
         }
         spend(purse.spent);
     }

@@ -25,7 +25,7 @@ bool Machine::waits_for_engine(const Sync& sync, unsigned engine) {
 
 bool Machine::sync_ready(const Sync& sync) const {
     for (unsigned t = 0; t < tile_count; ++t)
-        if ((sync.notified_tiles >> t & 1U) != 0 && units_[t]->notifications < sync.notified_count)
+        if ((sync.notified_tiles >> t & 1U) != 0 && notifications_[t] < sync.notified_count)
             return false;
     for (unsigned e = 0; e < scalar_engine_count; ++e)
         if (waits_for_engine(sync, e) && !scalar_engines_[e].idle()) return false;
@@ -53,7 +53,7 @@ void Machine::witness_sync(const Sync& sync) {
 
 void Machine::finish_sync(const Sync& sync) {
     for (unsigned t = 0; t < tile_count; ++t)
-        if ((sync.notified_tiles >> t & 1U) != 0) units_[t]->notifications -= sync.notified_count;
+        if ((sync.notified_tiles >> t & 1U) != 0) notifications_[t] -= sync.notified_count;
     if (monitor_) witness_sync(sync);
     scalar_.counters.reset(sync.reset_counters, sync.reset_value);
 }
@@ -63,8 +63,8 @@ std::string Machine::waits_of(const Sync& sync) const {
     std::vector<std::string> waits;
     std::map<std::uint32_t, std::uint16_t> tiles_by_notifications;
     for (unsigned t = 0; t < tile_count; ++t)
-        if ((sync.notified_tiles >> t & 1U) != 0 && units_[t]->notifications < sync.notified_count)
-            tiles_by_notifications[units_[t]->notifications] |= static_cast<std::uint16_t>(1U << t);
+        if ((sync.notified_tiles >> t & 1U) != 0 && notifications_[t] < sync.notified_count)
+            tiles_by_notifications[notifications_[t]] |= static_cast<std::uint16_t>(1U << t);
     for (const auto& [notified, tiles] : tiles_by_notifications)
         waits.push_back(sync.notified_count == 1
                             ? "a notification of " + tiles_text(tiles)

@@ -121,6 +121,24 @@ Result<Operation> operation_of(const Instruction& source) {
     return checked(source, program::decode(source).operation);
 }
 
+namespace {
+
+bool is_fixed(const program::Operation& operation) {
+    return std::visit(
+        []<typename Op>(const Op& op) {
+            if constexpr (std::is_same_v<Op, Fence>)
+                return !op.gate.enabled;
+            else if constexpr (requires { op.work; })
+                return !op.work.gate.enabled && op.work.base_register == 0 &&
+                       !op.work.tiles_indirect;
+            else
+                return false;
+        },
+        operation);
+}
+
+}  // namespace
+
 Result<Stream> translate(Bytes bytes, std::uint32_t first_number) {
     Stream stream;
     const auto decoded = REEF_TRY(decode(bytes));
@@ -133,6 +151,8 @@ Result<Stream> translate(Bytes bytes, std::uint32_t first_number) {
         at.operation = REEF_TRY(checked(source, typed));
         at.number = first_number + static_cast<std::uint32_t>(stream.instructions.size() - 1);
         at.tiles = program::tiles_of(typed);
+        at.engine = engine_of(at.operation);
+        at.fixed = is_fixed(typed);
         stream.at_word[source.word] = static_cast<std::uint32_t>(stream.instructions.size() - 1);
     }
     return stream;

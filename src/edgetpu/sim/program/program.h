@@ -112,11 +112,15 @@ using Operation =
 /// combinations of fields that no known program has.
 [[nodiscard]] Status check_modes(const Instruction& instruction, const Operation& operation);
 
+/// What is looked at for each instruction comes first: operations are large.
 struct ProgramInstruction {
     Instruction source;
-    Operation operation;
-    std::uint16_t tiles = 0;   ///< of tile instructions
     std::uint32_t number = 0;  ///< running number over all streams
+    std::uint16_t tiles = 0;   ///< of tile instructions
+    std::uint8_t engine = 0;   ///< as engine_of()
+    /// A tile instruction whose own bits alone say that it runs, where and from which address.
+    bool fixed = false;
+    Operation operation;
 };
 
 /// One instruction stream. Refers to the stream's bytes, which must outlive it.
@@ -131,9 +135,10 @@ struct Stream {
 /// instructions and modes without a known meaning, with the place in the stream.
 [[nodiscard]] Result<Stream> translate(Bytes stream, std::uint32_t first_number = 0);
 
-/// Which engine of a tile executes it, by the description's tile_engine. Precondition: a tile
-/// instruction other than a fence.
-[[nodiscard]] unsigned engine_of(const Operation& operation);
+/// Of an instruction that no engine of a tile executes: a fence, or one of the scalar core.
+inline constexpr std::uint8_t no_engine = 0xff;
+/// Which engine of a tile executes it, by the description's tile_engine.
+[[nodiscard]] std::uint8_t engine_of(const Operation& operation);
 
 /// "word 0x00a7 mac"
 [[nodiscard]] std::string place_of(const ProgramInstruction& instruction);

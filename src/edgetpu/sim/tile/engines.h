@@ -73,8 +73,8 @@ class NarrowToWideEngine {
     const NarrowToWide* op_;
     NestCursor src_;
     NestCursor dst_;
-    std::array<std::uint8_t, row_bytes> row_{};
-    unsigned filled_ = 0;
+    std::array<std::uint8_t, row_bytes> row_;
+    unsigned filled_ = 0;  ///< bytes of row_
     bool complete_ = false;
 };
 

@@ -15,37 +15,46 @@
 
 namespace reef::edgetpu::sim {
 
-/// Valid bytes of wide rows on their way, by number. The sizes lie together: of a message of one
-/// line, a receiver fetches that line. Such messages lie in every line of their rows in turn: in
-/// the first ones alone, few of them would fit a cache whose sets are lines apart.
+/// Valid bytes of wide rows on their way, by number. Short ones lie densely, and so do the sizes:
+/// cores that share the tiles' work fetch few lines.
 class Messages {
   public:
-    explicit Messages(std::size_t count) : rows_(count), sizes_(count) {}
-    [[nodiscard]] std::size_t count() const { return sizes_.size(); }
+    /// An image comes in messages of 16 bytes.
+    static constexpr std::size_t short_bytes = 16;
+
+    /// So many numbers of each kind, those of rows first.
+    explicit Messages(std::size_t of_each)
+        : rows_(of_each), shorts_(of_each), sizes_(2 * of_each) {}
+    [[nodiscard]] std::size_t of_each() const { return rows_.size(); }
     [[nodiscard]] std::span<const std::uint8_t> operator[](std::uint16_t number) const {
-        return {&rows_[number].bytes[place(number, sizes_[number])], sizes_[number]};
+        const std::uint8_t* bytes = number < rows_.size()
+                                        ? rows_[number].bytes.data()
+                                        : shorts_[number - rows_.size()].bytes.data();
+        return {bytes, sizes_[number]};
     }
+    /// Precondition: no more bytes than the number's kind has.
     void assign(std::uint16_t number, std::span<const std::uint8_t> data) {
         sizes_[number] = static_cast<std::uint16_t>(data.size());
-        std::memcpy(&rows_[number].bytes[place(number, data.size())], data.data(), data.size());
+        std::uint8_t* bytes = number < rows_.size() ? rows_[number].bytes.data()
+                                                    : shorts_[number - rows_.size()].bytes.data();
+        // A size that is known makes no call.
+        if (data.size() == short_bytes)
+            std::memcpy(bytes, data.data(), short_bytes);
+        else
+            std::memcpy(bytes, data.data(), data.size());
     }
 
   private:
-    static constexpr std::size_t line = 64;
-    static constexpr std::size_t place(std::uint16_t number, std::size_t size) {
-        // The rows of so many messages have their first lines in different sets.
-        constexpr unsigned apart = 16;
-        return size > line ? 0 : number / apart * line % row_bytes;
-    }
-    struct alignas(line) Row {
-        std::array<std::uint8_t, row_bytes> bytes;
+    template <std::size_t size, std::size_t alignment>
+    struct alignas(alignment) Slot {
+        std::array<std::uint8_t, size> bytes;
     };
-    std::vector<Row> rows_;
+    std::vector<Slot<row_bytes, 64>> rows_;
+    std::vector<Slot<short_bytes, short_bytes>> shorts_;
     std::vector<std::uint16_t> sizes_;
 };
 
-/// Where the messages lie that wait at the receivers of a ring: side by side, so that a message to
-/// all tiles is written once for them, and cores that share the tiles' work fetch few lines.
+/// Which messages wait at the receivers of a ring. One to all tiles is written once for them.
 class RingPlaces {
   public:
     /// For so many messages at a receiver.
@@ -53,26 +62,46 @@ class RingPlaces {
 
     /// `message` is its number in the MessageStore, `receivers` are bits.
     void push(std::uint32_t receivers, std::uint16_t message) {
+        push_each(receivers, 1, [&] { return message; });
+    }
+    /// So many messages, whose numbers `next` returns.
+    void push_each(std::uint32_t receivers, std::uint32_t messages, auto&& next) {
         const std::uint32_t at = pushed_[0];
         std::uint32_t apart = receivers ^ ((1U << tile_count) - 1);
         for (const std::uint32_t pushed : pushed_) apart |= pushed ^ at;
         if (apart == 0) {
-            messages_[at % capacity].fill(message);
-            for (std::uint32_t& pushed : pushed_) ++pushed;
+            for (std::uint32_t to = at; to != at + messages; ++to)
+                to_all_[to % capacity] = {to + 1, next()};
+            for (std::uint32_t& pushed : pushed_) pushed += messages;
             return;
         }
-        for (std::uint32_t left = receivers; left != 0; left &= left - 1) {
-            const auto receiver = static_cast<unsigned>(std::countr_zero(left));
-            messages_[pushed_[receiver]++ % capacity][receiver] = message;
+        for (; messages > 0; --messages) {
+            const std::uint16_t message = next();
+            for (std::uint32_t left = receivers; left != 0; left &= left - 1)
+                push_to_one(static_cast<unsigned>(std::countr_zero(left)), message);
         }
     }
 
   private:
     friend class RingQueue;
+    /// To all receivers, which had got equally many before.
+    struct ToAll {
+        std::uint32_t pushed = 0;  ///< to each, with it
+        std::uint16_t message = 0;
+    };
+    void push_to_one(unsigned receiver, std::uint16_t message) {
+        const std::uint32_t at = pushed_[receiver]++;
+        // One that all have got, so many messages ago that their number is the same again.
+        ToAll& to_all = to_all_[at % capacity];
+        if (to_all.pushed == at + 1) --to_all.pushed;
+        messages_[at % capacity][receiver] = message;
+    }
     [[nodiscard]] std::uint16_t number(unsigned at, unsigned receiver) const {
-        return messages_[at % capacity][receiver];
+        const ToAll& to_all = to_all_[at % capacity];
+        return to_all.pushed == at + 1 ? to_all.message : messages_[at % capacity][receiver];
     }
     static_assert(std::has_single_bit(capacity));  // numbers of messages wrap around
+    alignas(64) std::array<ToAll, capacity> to_all_{};
     alignas(64) std::array<std::array<std::uint16_t, tile_count>, capacity> messages_{};
     alignas(64) std::array<std::uint32_t, tile_count> pushed_{};  ///< by receiver
 };
@@ -128,19 +157,24 @@ class MessageStore {
   public:
     /// For so many queues.
     explicit MessageStore(unsigned queues)
-        : messages_(RingQueue::capacity * queues + 1), used_(messages_.count()) {
-        assert(messages_.count() <= std::numeric_limits<std::uint16_t>::max());
-        free_.reserve(messages_.count());
+        : messages_(RingQueue::capacity * queues + 1), used_(2 * messages_.of_each()) {
+        assert(used_.size() <= std::numeric_limits<std::uint16_t>::max());
+        for (auto& free : free_) free.reserve(most_collected);
     }
     [[nodiscard]] const Messages& messages() const { return messages_; }
-    void assign(std::uint16_t number, std::span<const std::uint8_t> data) {
-        messages_.assign(number, data);
+    /// How many messages of that size can be put before queues are looked at: one at least.
+    /// `each_queue` calls what it is given with every queue.
+    [[nodiscard]] std::size_t room(std::size_t size, auto&& each_queue) {
+        const unsigned kind = kind_of(size);
+        if (free_[kind].empty()) collect(kind, each_queue);
+        return free_[kind].size();
     }
-    /// A message that no queue holds. `each_queue` calls what it is given with every queue.
-    [[nodiscard]] std::uint16_t take(auto&& each_queue) {
-        if (free_.empty()) collect(each_queue);
-        const std::uint16_t number = free_.back();
-        free_.pop_back();
+    /// In a message that no queue holds. Precondition: room() said that there is one.
+    [[nodiscard]] std::uint16_t put(std::span<const std::uint8_t> data) {
+        auto& free = free_[kind_of(data.size())];
+        const std::uint16_t number = free.back();
+        free.pop_back();
+        messages_.assign(number, data);
         return number;
     }
 
@@ -148,18 +182,23 @@ class MessageStore {
     /// How many are collected at most: few, so that they stay in the caches.
     static constexpr std::size_t most_collected = 2 * RingQueue::capacity;
 
-    void collect(auto&& each_queue) {
+    [[nodiscard]] static unsigned kind_of(std::size_t size) {
+        return size <= Messages::short_bytes ? 1 : 0;
+    }
+    void collect(unsigned kind, auto&& each_queue) {
         std::ranges::fill(used_, std::uint8_t{0});
         each_queue([&](const RingQueue& queue) {
             queue.each([&](std::uint16_t number) { used_[number] = 1; });
         });
-        for (std::size_t i = 0; i < used_.size() && free_.size() < most_collected; ++i)
-            if (used_[i] == 0) free_.push_back(static_cast<std::uint16_t>(i));
+        const std::size_t first = kind * messages_.of_each();
+        const std::size_t end = first + messages_.of_each();
+        for (std::size_t i = first; i < end && free_[kind].size() < most_collected; ++i)
+            if (used_[i] == 0) free_[kind].push_back(static_cast<std::uint16_t>(i));
     }
 
     Messages messages_;
     std::vector<std::uint8_t> used_;
-    std::vector<std::uint16_t> free_;
+    std::array<std::vector<std::uint16_t>, 2> free_;  ///< by kind: rows, short ones
 };
 
 /// Words from one neighbour that were sent and not yet taken. The depth is an assumption.

@@ -64,6 +64,9 @@ class Fabric {
     [[nodiscard]] virtual bool ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const = 0;
     virtual void ring_send(Ring ring, std::uint16_t tiles, bool scalar,
                            std::span<const std::uint8_t> data) = 0;
+    /// Messages of `size` bytes each to tiles, while there are so many bytes, and room; how many.
+    virtual std::size_t ring_send_each(Ring ring, std::uint16_t tiles, std::size_t size,
+                                       std::span<const std::uint8_t> data) = 0;
     virtual void count_producer(Ring ring) = 0;
     /// Null at the edge of the grid.
     [[nodiscard]] virtual MeshLink* link_from(unsigned tile, Direction to) = 0;
