@@ -64,6 +64,8 @@ class RingPlaces {
     void push(std::uint32_t receivers, std::uint16_t message) {
         push_each(receivers, 1, [&] { return message; });
     }
+    /// Nobody waits for earlier ones any more: all receivers have got equally many.
+    void level() { pushed_.fill(std::ranges::max(pushed_)); }
     /// So many messages, whose numbers `next` returns.
     void push_each(std::uint32_t receivers, std::uint32_t messages, auto&& next) {
         const std::uint32_t at = pushed_[0];
@@ -234,13 +236,14 @@ class MeshLink {
         copy(to + step * before_end, step, words_.data(), word, words - before_end);
     }
 
-    // Neither side is at work.
+    // Neither side is at work. What has not changed is not written: it would leave their caches.
     [[nodiscard]] bool any_pushed() const { return pushed_ != 0; }
     [[nodiscard]] bool any_popped() const { return popped_ != 0; }
     void settle() {
-        first_ = (first_ + popped_) % capacity;
-        count_ += pushed_ - popped_;
-        pushed_ = popped_ = 0;
+        if (popped_ != 0) first_ = (first_ + popped_) % capacity;
+        if (pushed_ != popped_) count_ += pushed_ - popped_;
+        if (pushed_ != 0) pushed_ = 0;
+        if (popped_ != 0) popped_ = 0;
     }
     /// Empties it. At most `most` words may wait from now on.
     void clear(unsigned most) {
