@@ -378,7 +378,7 @@ TEST_F(CompileVerbTest, IsWrittenUnprovenWhereThePlainModelCannotRun) {
     b.output(out);
     const auto path = write("scales.tflite", model::write_tflite(b.finish().value()).value());
     const std::vector<std::string> words{"compile", path, "--target", "edgetpu", "-o", compiled};
-    EXPECT_THAT(expect_ok(words), HasSubstr("Not verified: " + path + ": "));
+    EXPECT_THAT(expect_ok(words), HasSubstr("Not verified: "));
     EXPECT_TRUE(exists("net_edgetpu.tflite"));
     auto json = words;
     json.emplace_back("--json");

@@ -104,6 +104,27 @@ TEST_F(SimulatedRunTest, ArithmeticIsPlacedAsACompiledModelHasIt) {
                  "--placed-as belongs to --arithmetic");
 }
 
+TEST_F(SimulatedRunTest, ArithmeticIsPlacedByNamesThatTheModelLacks) {
+    model::Model nameless = test::island_network();
+    for (model::Tensor& tensor : nameless.subgraphs[0].tensors) tensor.name.clear();
+    const auto plain = write("nameless.tflite", model::write_tflite(nameless).value());
+    const std::string compiled = file("compiled.tflite");
+    expect_ok({"compile", plain, "--target", "edgetpu", "--no-verify", "-o", compiled});
+    std::vector<std::string> words{
+        "run",          plain,          "--input", input("1x8x8x8", 512), "--json",
+        "--placements", "--arithmetic", "edgetpu", "--placed-as",         compiled};
+    const auto placements = nlohmann::json::parse(expect_ok(words))["placements"];
+    EXPECT_THAT(placements[0]["reason"].get<std::string>(), HasSubstr("as the Edge TPU"));
+    for (const std::size_t left : {1U, 2U})
+        EXPECT_THAT(placements[left]["reason"].get<std::string>(),
+                    HasSubstr("the compiled model leaves it to the CPU"));
+    // Of the same shapes, and of other names.
+    words[1] = write("named.tflite", model::write_tflite(test::island_network()).value());
+    expect_error(words, 1, compiled + ": it is not compiled from the model that runs");
+    words.back() = words[1];
+    expect_error(words, 1, "the model is not compiled");
+}
+
 TEST_F(SimulatedRunTest, ArithmeticOfDeepLabIsThatOfItsOwnProgram) {
     REEF_SHARED_OR_SKIP(shared);
     const std::string plain = shared / "data/models/deeplabv3_mnv2_dm05_pascal_quant.tflite";

@@ -45,8 +45,9 @@ struct CompileOptions {
     bool stream_parameters = false;
     /// What another compilation made of each operator of the first subgraph, and this one is to
     /// follow: chips round in their own way, so that a part of a network gives the whole's bytes
-    /// only where its operators lie as the whole's do. What needs no instructions lies where it
-    /// likes. Empty: as the compiler likes.
+    /// only where its operators lie as the whole's do. Copies that need no instructions on the
+    /// chip may be the CPU's all the same. Of one model, not of several together. Empty: as the
+    /// compiler likes.
     std::vector<CompiledOperator> placed_as{};
     /// For activations, where the chip is to be filled no further, as if it were smaller; 0: all of
     /// it.

@@ -27,8 +27,8 @@ using SegmentProgress = std::function<void(double done)>;
     const model::Model& model, std::size_t count, const SegmentCost& cost,
     const SegmentProgress& progress = {});
 
-/// Options for a part of a network, so that it has on the chip what the whole has there: what
-/// compiling that with the same options made of its operators.
+/// Options for a part of a network, so that it has on the chip what the whole has there. `whole`:
+/// what compiling that with the same options made of its operators, all of them in their order.
 [[nodiscard]] CompileOptions options_of_part(CompileOptions options,
                                              std::span<const CompiledOperator> whole,
                                              const model::Part& part);

@@ -26,9 +26,9 @@ constexpr std::size_t words_of(std::size_t instruction) {
 }
 /// What a START counts: all but itself and END.
 constexpr std::size_t uncounted_words = words_of(spec::op::start) + words_of(spec::op::end);
-/// The fence at a stream's beginning, its halt and the empty bundles behind that.
 /// Instructions that ask for parameters: an address behind another has eight.
 constexpr std::size_t most_asking = 8 + 2 + 5;
+/// The fence at a stream's beginning, its halt and the empty bundles behind that.
 constexpr std::size_t words_of_ends = words_of(spec::op::fence) + words_of(spec::op::halt) +
                                       spec::bundles_behind_halt * words_of(spec::op::bundle);
 

@@ -164,8 +164,9 @@ class Emitter {
     /// come on one way with the next stream's instructions, and in front of them. Errors: those of
     /// cutting.
     [[nodiscard]] Result<std::vector<Ask>> asks_by_stream();
-    /// A stream begins at each of their stops but the first, with the transfer. Before any code.
-    /// Registers: of the parameters' address.
+    /// A stream begins at each of their stops but the first, with the transfer, for which
+    /// full_stop() then uses registers 4 to 9 and predicates 0 and 1. Before any code. `address`:
+    /// registers of the parameters' address.
     void ask_at_stops(std::vector<Ask> asks, std::pair<unsigned, unsigned> address);
     void start();
     /// The interrupt that ends the program. `halves`: registers for the address.

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <ranges>
 #include <set>
+#include <string_view>
 
 #include "edgetpu/params/selections.h"
 #include "edgetpu/params/stored_form.h"
 #include "reef/edgetpu/package.h"
+#include "reef/model/names.h"
 
 namespace reef::edgetpu {
 namespace {
@@ -242,29 +244,51 @@ Status check_subgraph(const Model& plain) {
 
 }  // namespace
 
+namespace {
+
+/// What a compiled model's operators on the CPU compute, by name; a name as often as it is there.
+std::multiset<std::string> names_on_cpu(const Subgraph& compiled) {
+    std::multiset<std::string> names;
+    for (const Operator& op : compiled.operators) {
+        if (is_compiled(op)) continue;
+        for (const TensorIndex out : op.outputs)
+            names.insert(compiled.tensors[static_cast<std::size_t>(out)].name);
+    }
+    return names;
+}
+
+/// As the compiled model calls the plain one's tensors: Reef's compiler gives each a name of its
+/// own, the vendor's leaves names that are shared.
+std::vector<std::string> names_for(const Subgraph& plain,
+                                   const std::multiset<std::string>& on_cpu) {
+    auto distinct = model::distinct_names(plain);
+    const std::set<std::string_view> known(distinct.begin(), distinct.end());
+    const bool by_distinct = std::ranges::all_of(on_cpu, [&](const std::string& name) {
+        return on_cpu.count(name) == 1 && known.contains(name);
+    });
+    if (by_distinct) return distinct;
+    std::vector<std::string> own;
+    for (const model::Tensor& tensor : plain.tensors) own.push_back(tensor.name);
+    return own;
+}
+
+}  // namespace
+
 Result<std::vector<bool>> operators_on_chip(const Model& plain, const Model& compiled) {
     REEF_CHECK(check_subgraph(plain));
     REEF_CHECK(check_subgraph(compiled));
-    std::set<std::string, std::less<>> on_cpu;
-    bool any = false;
     const Subgraph& graph = compiled.subgraphs.front();
-    for (const Operator& op : graph.operators) {
-        any = any || is_compiled(op);
-        if (is_compiled(op)) continue;
-        for (const TensorIndex out : op.outputs) {
-            on_cpu.insert(graph.tensors[static_cast<std::size_t>(out)].name);
-        }
-    }
-    if (!any) {
+    if (std::ranges::none_of(graph.operators, [](const Operator& op) { return is_compiled(op); }))
         return fail(Cause::bad_input, "the model is not compiled: it has no edgetpu-custom-op", {},
                     "give the file that the Edge TPU compiler wrote");
-    }
+    const auto on_cpu = names_on_cpu(graph);
     const Subgraph& source = plain.subgraphs.front();
+    const auto names = names_for(source, on_cpu);
     std::vector<bool> on_chip;
     on_chip.reserve(source.operators.size());
     for (const Operator& op : source.operators) {
         on_chip.push_back(!is_compiled(op) && std::ranges::none_of(op.outputs, [&](TensorIndex i) {
-            return on_cpu.contains(source.tensors[static_cast<std::size_t>(i)].name);
+            return on_cpu.contains(names[static_cast<std::size_t>(i)]);
         }));
     }
     return on_chip;

@@ -77,6 +77,26 @@ TEST(Resume, BytesThatComeAndGoInPiecesGiveTheSame) {
     }
 }
 
+TEST(HostMemory, AStreamEndsBehindItsTransfers) {
+    auto programs = loaded(copy_program());
+    ASSERT_TRUE(programs) << programs.error().message();
+    HostMemory& host = *programs->computing.host;
+    host.begin_run();
+    EXPECT_TRUE(host.end_stream());
+    const HostAddress first_input{std::uint64_t{first_layer_region} << 32U};
+    ASSERT_TRUE(host.fire({first_input, 64, Tag::input_activations}));
+    const auto open = host.end_stream();
+    ASSERT_FALSE(open);
+    EXPECT_THAT(open.error().message(), testing::HasSubstr("64 bytes not taken from the host"));
+    std::array<std::uint8_t, 64> unit{};
+    ASSERT_TRUE(host.take(true, unit));
+    EXPECT_TRUE(host.end_stream());
+    ASSERT_TRUE(host.give(unit));
+    const auto unplaced = host.end_stream();
+    ASSERT_FALSE(unplaced);
+    EXPECT_THAT(unplaced.error().message(), testing::HasSubstr("64 that it has no place for"));
+}
+
 TEST(Resume, AHostWithoutBytesIsADeadlockOfAWholeRun) {
     auto programs = loaded(copy_program());
     ASSERT_TRUE(programs) << programs.error().message();

@@ -221,4 +221,15 @@ Result<Verification> verify_compiled(const model::Model& plain, const model::Mod
     return done;
 }
 
+Result<Proof> verify_if_it_runs(const model::Model& plain, const model::Model& compiled,
+                                std::string_view family) {
+    auto verified = verify_compiled(plain, compiled, family);
+    if (verified) return Proof{.verification = std::move(*verified)};
+    if (verified.error().cause == Cause::unsupported)
+        if (const auto runs = runtime::Session::open(plain, {});
+            !runs && runs.error().cause == Cause::unsupported)
+            return Proof{.missing = runs.error().message()};
+    return std::unexpected(std::move(verified).error());
+}
+
 }  // namespace reef::tool

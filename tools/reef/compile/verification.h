@@ -35,4 +35,15 @@ struct Verification {
                                                    std::string_view family,
                                                    OrderSeed random_seed = {});
 
+/// A verification, or why there is none.
+struct Proof {
+    std::optional<Verification> verification{};
+    std::string missing{};  ///< where the CPU cannot run the plain model
+    [[nodiscard]] bool refutes() const { return verification && !verification->passed(); }
+};
+/// Errors: those of verify_compiled() but for what the plain model meets on the CPU, too.
+[[nodiscard]] Result<Proof> verify_if_it_runs(const model::Model& plain,
+                                              const model::Model& compiled,
+                                              std::string_view family);
+
 }  // namespace reef::tool

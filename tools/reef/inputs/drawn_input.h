@@ -29,8 +29,8 @@ namespace reef::tool {
                                                   const std::vector<std::string>& specs,
                                                   std::uint64_t seed);
 
-/// The error of a run on random inputs, which may have no values that the model can have: where it
-/// has integers that can be indices or counts, it says so.
+/// The error of a run on random inputs. Where inputs are integers, which may be indices or counts
+/// that the model does not take as they were drawn, it says so.
 [[nodiscard]] Error of_random_inputs(Error error, const model::Subgraph& graph);
 
 }  // namespace reef::tool

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
+#include <string_view>
 
 #include "inputs/chips.h"
 #include "outputs/exit.h"
 #include "outputs/text_table.h"
 #include "reef/chip/layers.h"
+#include "reef/model/names.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/arithmetic.h"
 #include "reef/runtime/layer_dump.h"
@@ -182,19 +185,41 @@ runtime::SessionOptions session_options(const DeviceOptions& options) {
 
 namespace {
 
-/// By operator of the plain model, what options.placed_as has on the chip.
-Result<std::vector<bool>> placement_of(const DeviceOptions& options, const model::Model& plain) {
+/// Whether the operators that a compiled model leaves to the CPU are the plain model's, by the
+/// names of what they compute.
+bool is_of(const model::Model& compiled, const model::Model& plain) {
+    std::set<std::string_view> names;
+    const auto& graph = plain.subgraphs.front();
+    for (const model::Operator& op : graph.operators)
+        for (const model::TensorIndex i : op.outputs)
+            names.insert(graph.tensors[static_cast<std::size_t>(i)].name);
+    const auto& left = compiled.subgraphs.front();
+    return std::ranges::all_of(left.operators, [&](const model::Operator& op) {
+        return std::ranges::all_of(op.outputs, [&](model::TensorIndex i) {
+            return names.contains(left.tensors[static_cast<std::size_t>(i)].name);
+        });
+    });
+}
+
+/// By operator of the plain model, what options.placed_as has on the chip. Compilers find tensors
+/// by distinct names.
+Result<std::vector<bool>> placement_of(const DeviceOptions& options, const model::Model& model) {
     const auto compiled = REEF_TRY(model::load_tflite(options.placed_as));
     const std::string& path = options.placed_as;
+    const auto renamed = model::with_distinct_names(model);
+    const model::Model& plain = renamed ? *renamed : model;
     const auto* gatherer =
-        REEF_TRY(in_place(part_for<chip::LayerGatherer>(compiled, "run --placed-as"), path));
+        REEF_TRY(in_place(part_for<chip::LayerGatherer>(compiled, "--placed-as"), path));
     if (const auto family = family_of(compiled); family != options.arithmetic)
         return fail(Cause::bad_input,
                     fmt::format("the model is compiled for {}, and the arithmetic is that of {}",
                                 family, options.arithmetic),
                     path);
-    const auto source = REEF_TRY(in_place(runtime::plain_model_of(compiled, plain), path));
-    if (source.subgraphs.front().operators.size() != plain.subgraphs.front().operators.size())
+    const auto source = runtime::plain_model_of(compiled, plain);
+    if (!source || !is_of(compiled, plain))
+        return fail(Cause::bad_input, "it is not compiled from the model that runs", path,
+                    "give the file that a compiler made of that model");
+    if (source->subgraphs.front().operators.size() != plain.subgraphs.front().operators.size())
         return fail(Cause::bad_input, "a segment of a pipeline places a part of the model alone",
                     path,
                     "give the model that was compiled as a whole: its segments have on the chip "
@@ -219,7 +244,8 @@ Result<OpenModel> open_model(const std::string& path, const DeviceOptions& devic
     REEF_CHECK(check_placed_as(device));
     const auto begin = std::chrono::steady_clock::now();
     auto model = REEF_TRY(model::load_tflite(path));
-    if (!device.placed_as.empty()) options.in_arithmetic = REEF_TRY(placement_of(device, model));
+    if (!device.placed_as.empty() && !is_compiled(model))
+        options.in_arithmetic = REEF_TRY(placement_of(device, model));
     OpenModel opened = REEF_TRY(open_model(std::move(model), path, std::move(options)));
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     opened.seconds = taken.count();

@@ -92,6 +92,7 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
     if (options.model.empty()) return fail(Cause::bad_argument, "MODEL is required");
     std::vector<std::string> read = options.inputs;
     read.push_back(options.model);
+    read.push_back(options.device.placed_as);
     REEF_CHECK(check_output_file(options.trace, read));
     OpenModel opened = REEF_TRY(open_model(options.model, options.device));
     runtime::Session& session = opened.session;

@@ -107,13 +107,6 @@ void print_operators(Console& console, const chip::Compilation& done, bool all) 
     table.print(console);
 }
 
-/// A compilation's proof, or why there is none.
-struct Proof {
-    std::optional<Verification> verification{};
-    std::string missing{};  ///< of a small model alone: others have none unasked
-    [[nodiscard]] bool refutes() const { return verification && !verification->passed(); }
-};
-
 void print_proof(Console& console, const Proof& proof) {
     if (!proof.missing.empty()) console.print("\nNot verified: {}\n", printable(proof.missing));
     if (!proof.verification) return;
@@ -211,21 +204,18 @@ Status check_report(const CompileVerbOptions& options) {
     return {};
 }
 
-/// Errors: those of verifying where it is asked for, and any but that the plain model cannot be
-/// run.
+/// Errors: those of verifying; unasked, there is none where the CPU cannot run the plain model.
 Result<Proof> proof_of(const CompileVerbOptions& options, const chip::Compiler& compiler,
                        const model::Model& plain, const chip::Compilation& done,
                        const std::string& name) {
+    const auto family = compiler.family();
+    if (options.verify || options.random_seed)
+        return Proof{.verification = REEF_TRY(in_place(
+                         verify_compiled(plain, done.model, family, options.random_seed), name))};
     const bool can =
-        runtime::Registry::of_process().part<runtime::ChipArithmetic>(compiler.family()) != nullptr;
-    const bool asked = options.verify || options.random_seed;
-    if (!asked && (options.no_verify || !can || !is_small(plain))) return Proof{};
-    auto verified =
-        in_place(verify_compiled(plain, done.model, compiler.family(), options.random_seed), name);
-    if (verified) return Proof{.verification = std::move(*verified)};
-    if (asked || verified.error().cause != Cause::unsupported)
-        return std::unexpected(std::move(verified).error());
-    return Proof{.missing = verified.error().message()};
+        runtime::Registry::of_process().part<runtime::ChipArithmetic>(family) != nullptr;
+    if (options.no_verify || !can || !is_small(plain)) return Proof{};
+    return in_place(verify_if_it_runs(plain, done.model, family), name);
 }
 
 /// One of several models that are written beside each other.
@@ -300,20 +290,19 @@ Result<std::vector<Piece>> segments_of(const CompileVerbOptions& options,
                                     options.segments, compiler.family()));
     REEF_CHECK(check_several(options, files));
     const auto plain = REEF_TRY(load_plain(path));
+    Progress bar("dividing");
     const auto whole = REEF_TRY(in_place(compiler.compile(plain, options.settings), path));
+    if (whole.seconds <= 0)
+        return fail(Cause::bad_argument,
+                    "segments are not for this chip: its compiler does not estimate a pipeline",
+                    "--segments", "leave it out");
     const auto compile_part = [&](const model::Part& part) {
         return compiler.compile(part.model,
                                 chip::options_of_part(options.settings, whole.operators, part));
     };
     const auto cost = [&](const model::Part& part) -> Result<double> {
-        const auto done = REEF_TRY(compile_part(part));
-        if (done.seconds > 0) return done.seconds;
-        return fail(Cause::bad_argument,
-                    "segments are not for this chip: its compiler does not "
-                    "estimate a pipeline",
-                    "--segments", "leave it out");
+        return REEF_TRY(compile_part(part)).seconds;
     };
-    Progress bar("dividing");
     const auto ranges = REEF_TRY(in_place(
         chip::segments_of(plain, options.segments, cost, [&](double done) { bar.update(done); }),
         path));
@@ -381,7 +370,7 @@ Result<Exit> compile_several(const CompileVerbOptions& options, const chip::Comp
                                                 : models_together(options, compiler));
     for (Piece& piece : pieces) {
         piece.bytes = REEF_TRY(in_place(model::tflite_file(piece.done.model), piece.file));
-        piece.proof = REEF_TRY(proof_of(options, compiler, piece.plain, piece.done, piece.title));
+        piece.proof = REEF_TRY(proof_of(options, compiler, piece.plain, piece.done, piece.file));
     }
     const bool right = std::ranges::all_of(pieces, &Piece::right);
     const bool written = right && !options.out.empty();
