@@ -20,6 +20,7 @@
 #include "inspect/chip_text.h"
 #include "outputs/file_output.h"
 #include "outputs/json_output.h"
+#include "outputs/stages.h"
 #include "outputs/text_table.h"
 #include "outputs/work_folder.h"
 #include "reef/chip/compiler.h"
@@ -273,6 +274,8 @@ Result<std::vector<Piece>> models_together(const CompileVerbOptions& options,
     REEF_CHECK(check_several(options, files));
     std::vector<model::Model> plain;
     for (const auto& path : options.models) plain.push_back(REEF_TRY(load_plain(path)));
+    Stages stages(1);
+    stages.begin("compiling");
     auto done = REEF_TRY(compiler.compile_together(plain, options.settings));
     std::vector<Piece> pieces;
     for (std::size_t i = 0; i < done.size(); ++i)
@@ -424,10 +427,14 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
     REEF_CHECK(check_settings(*compiler, options.settings));
     const auto plain = REEF_TRY(load_plain(options.models.front()));
+    Stages stages(2);
+    stages.begin("compiling");
     auto done =
         REEF_TRY(in_place(compiler->compile(plain, options.settings), options.models.front()));
     const auto bytes = REEF_TRY(in_place(model::tflite_file(done.model), options.out));
+    stages.begin("verifying");
     const Proof proof = REEF_TRY(proof_of(options, *compiler, plain, done, options.models.front()));
+    stages.end();
     const auto against = REEF_TRY(other_compiler(options, *compiler, plain, done, bytes.size()));
     const bool right = !proof.refutes();
     const Json document = document_of(options, *compiler, done, proof, against);
