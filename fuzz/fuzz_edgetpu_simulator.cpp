@@ -31,6 +31,7 @@ class Host final : public HostPort {
         asked_ = std::min<std::uint64_t>(asked_ + descriptor.bytes, 1U << 16U);
         return {};
     }
+    Status end_stream() override { return {}; }
 
     std::uint64_t sum = 0;
 

@@ -88,6 +88,10 @@ void emit_halo(Emission& e, TensorId tensor);
 void emit_halo_of(Emission& e, const Step& step, std::size_t number);
 /// From the program's first instruction until the tiles are idle.
 void begin_computing(Emission& e);
+/// Registers of the address of the host's parameters: its low and its high half.
+constexpr std::pair parameter_address{1U, 0U};
+/// The host's transfer of a part of the streamed parameters, which the instructions behind it take.
+void ask_for_parameters(Emission& e, std::uint32_t offset, std::uint32_t bytes);
 /// Words `first` to `first` + 3 of narrow memory, as one row whose quarters are the columns of the
 /// 4x4 identity.
 void emit_identity(Emission& e, std::int32_t first, std::int32_t row);

@@ -263,7 +263,8 @@ class ConvolutionWriter {
 
     void stream() const {
         const auto units = static_cast<std::int64_t>(layer_.bytes / spec::parameter_unit_bytes);
-        e_.code.takes_parameters(static_cast<std::uint32_t>(layer_.bytes));
+        ask_for_parameters(e_, layer_.first_unit * spec::parameter_unit_bytes,
+                           static_cast<std::uint32_t>(layer_.bytes));
         program::Infeed infeed;
         infeed.source = spec::InfeedSource::parameters_;
         infeed.dst = fifo_pass(layer_.first_unit, units, spec::parameter_fifo_units,

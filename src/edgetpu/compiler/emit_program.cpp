@@ -39,17 +39,6 @@ void emit_anchor(Emission& e) {
     e.code.full_stop();
 }
 
-/// Registers of the low and the high half.
-constexpr std::pair parameter_address{1U, 0U};
-
-void ask_for_streamed(Emission& e, std::uint32_t bytes) {
-    e.code.copy(5, parameter_address.first);
-    e.code.copy(4, parameter_address.second);
-    e.code.copy(6, 5);
-    e.code.copy(7, 4);
-    e.code.transfer({6, 7}, {8, 9}, bytes, spec::DmaTag::parameters_);
-}
-
 struct PartName {
     std::string_view operator()(const InputStep&) const { return "input"; }
     std::string_view operator()(const ConvolutionStep&) const { return "convolution"; }
@@ -191,6 +180,16 @@ void begin_computing(Emission& e) {
                         0);
     e.code.fence(0, notification::core_);
     e.code.wait_for_tiles();
+}
+
+// Bytes for the chip come on one way: what is asked for before it can be taken holds back what is
+// taken sooner, inputs and the next stream's instructions.
+void ask_for_parameters(Emission& e, std::uint32_t offset, std::uint32_t bytes) {
+    constexpr std::pair at{5U, 4U};
+    e.code.copy_address(at, parameter_address, offset);
+    e.code.copy(6, at.first);
+    e.code.copy(7, at.second);
+    e.code.transfer({6, 7}, {8, 9}, bytes, spec::DmaTag::parameters_, offset);
 }
 
 void emit_identity(Emission& e, std::int32_t first, std::int32_t row) {
@@ -351,30 +350,18 @@ Result<Programs> finish(Emission& e, const std::vector<std::size_t>& ends,
     return programs;
 }
 
-namespace {
-
-/// The program that computes, and instructions behind each step. `asks`: of streamed parameters, by
-/// stream.
-struct Computing {
-    Emission emission;
-    std::vector<std::size_t> ends;
-};
-
-Computing computing(const Plan& plan, bool known_forms_only, std::vector<Emitter::Ask> asks) {
-    Computing out{.emission = Emission(plan), .ends = {}};
-    Emission& e = out.emission;
-    if (known_forms_only) e.code.prefer_known_forms(conform);
-    // Parameters of the first stream come behind the input.
-    const std::uint32_t first = asks.empty() || asks.front().stop != 0 ? 0 : asks.front().bytes;
-    e.code.ask_at_stops(std::move(asks), parameter_address);
+Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
+    REEF_CHECK(check_emittable(plan));
+    Emission e(plan);
+    if (options.known_forms_only) e.code.prefer_known_forms(conform);
     begin_computing(e);
     emit_identity(e, 0, identity_row);
     e.code.fence();
     if (plan.anchored) emit_anchor(e);
+    std::vector<std::size_t> ends;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         emit_step(e, plan.steps[i], i);
-        out.ends.push_back(e.code.size());
-        if (i == 0 && first != 0) ask_for_streamed(e, first);
+        ends.push_back(e.code.size());
     }
     e.code.begin_part("output");
     for (const Port& port : plan.outputs) {
@@ -383,27 +370,7 @@ Computing computing(const Plan& plan, bool known_forms_only, std::vector<Emitter
     }
     e.code.begin_part("end");
     end_computing(e, both_producers);
-    return out;
-}
-
-}  // namespace
-
-Result<Programs> emit(const Plan& plan, const EmitOptions& options) {
-    REEF_CHECK(check_emittable(plan));
-    std::vector<Emitter::Ask> asks;
-    if (plan.streamed_bytes != 0)
-        asks.push_back({.bytes = static_cast<std::uint32_t>(plan.streamed_bytes)});
-    std::optional done(computing(plan, options.known_forms_only, asks));
-    if (!asks.empty()) {
-        auto by_stream = done->emission.code.asks_by_stream();
-        if (!by_stream)
-            return std::unexpected(
-                at_step(std::move(by_stream).error(), done->emission, done->ends));
-        if (*by_stream != asks)
-            done.emplace(computing(plan, options.known_forms_only, std::move(*by_stream)));
-    }
-    return finish(done->emission, done->ends, options,
-                  [&](Emitter& code) { load_pieces(plan, code); });
+    return finish(e, ends, options, [&](Emitter& code) { load_pieces(plan, code); });
 }
 
 }  // namespace reef::edgetpu::lowering

@@ -1,7 +1,6 @@
 #include "edgetpu/compiler/emitter.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "reef/edgetpu/isa.h"
 
@@ -26,8 +25,6 @@ constexpr std::size_t words_of(std::size_t instruction) {
 }
 /// What a START counts: all but itself and END.
 constexpr std::size_t uncounted_words = words_of(spec::op::start) + words_of(spec::op::end);
-/// Instructions that ask for parameters: an address behind another has eight.
-constexpr std::size_t most_asking = 8 + 2 + 5;
 /// The fence at a stream's beginning, its halt and the empty bundles behind that.
 constexpr std::size_t words_of_ends = words_of(spec::op::fence) + words_of(spec::op::halt) +
                                       spec::bundles_behind_halt * words_of(spec::op::bundle);
@@ -127,10 +124,7 @@ void Emitter::full_stop() {
     if (!keeps_consumed) consumed_since_ = code_.size();
     if (flight_) return;
     rings_since_ = code_.size();
-    if (loop_) return;
-    stops_.push_back(code_.size());
-    for (const Ask& one : asks_)
-        if (one.stop == stops_.size()) ask(one);
+    if (!loop_) stops_.push_back(code_.size());
 }
 
 bool Emitter::awaits_consumption(program::Ring ring) const {
@@ -318,58 +312,17 @@ void Emitter::end(std::pair<unsigned, unsigned> halves, std::pair<unsigned, unsi
     transfer(copies, use, 0, spec::DmaTag::interrupt_0_);
 }
 
-void Emitter::ask_at_stops(std::vector<Ask> asks, std::pair<unsigned, unsigned> address) {
-    asks_ = std::move(asks);
-    parameter_address_ = address;
-}
-
-void Emitter::ask(const Ask& one) {
-    [[maybe_unused]] const std::size_t begin = code_.size();
-    constexpr std::pair at{5U, 4U};
-    copy_address(at, parameter_address_, one.offset);
-    copy(6, at.first);
-    copy(7, at.second);
-    transfer({6, 7}, {8, 9}, one.bytes, spec::DmaTag::parameters_, one.offset);
-    assert(code_.size() - begin <= most_asking);
-}
-
-Result<std::vector<Emitter::Ask>> Emitter::asks_by_stream() {
-    const auto parts = REEF_TRY(cut());
-    std::vector<Ask> asks;
-    std::uint32_t offset = 0;
-    for (const Part& part : parts) {
-        Ask ask{.offset = offset};
-        for (const auto& take : takes_)
-            if (take.instruction >= part.begin && take.instruction < part.end)
-                ask.bytes += take.bytes;
-        offset += ask.bytes;
-        if (ask.bytes == 0) continue;
-        if (part.begin != 0) {
-            const auto stop = std::ranges::find(stops_, part.begin);
-            ask.stop = static_cast<std::size_t>(stop - stops_.begin()) + 1;
-        }
-        asks.push_back(ask);
-    }
-    return asks;
-}
-
-/// From one full stop to another, as many as a stream holds; a stream that asks begins with that.
+/// From one full stop to another, as many as a stream holds.
 Result<std::vector<Emitter::Part>> Emitter::cut() {
     std::vector<std::size_t> before{0};  // words in front of each instruction
     for (const auto& one : code_)
         before.push_back(before.back() + program::info_of(one.operation).words);
-    // Where it is not known yet which streams ask, each may.
-    const bool known = std::ranges::any_of(asks_, [](const Ask& one) { return one.stop != 0; });
-    const std::size_t kept = takes_.empty() || known ? 0 : most_asking * words_of(spec::op::bundle);
     std::vector<Part> parts;
     for (std::size_t begin = 0; begin < code_.size();) {
         const auto fits = [&](std::size_t end) {
-            return before[end] - before[begin] + words_of_ends + kept <= spec::stream_words;
+            return before[end] - before[begin] + words_of_ends <= spec::stream_words;
         };
         std::size_t end = code_.size();
-        for (const Ask& one : asks_)
-            if (one.stop != 0 && stops_[one.stop - 1] > begin)
-                end = std::min(end, stops_[one.stop - 1]);
         if (!fits(end)) {
             const std::ranges::subrange behind(std::ranges::upper_bound(stops_, begin),
                                                stops_.end());

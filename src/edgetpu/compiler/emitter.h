@@ -152,22 +152,6 @@ class Emitter {
     /// of the address, where the host's bytes are a part of its parameters.
     void transfer(std::pair<unsigned, unsigned> address, std::pair<unsigned, unsigned> use,
                   std::uint32_t bytes, spec::DmaTag tag, std::uint32_t offset = 0);
-    /// Parameters that are asked for at once.
-    struct Ask {
-        std::size_t stop = 0;  ///< among those at which a stream can end; 0: the first stream's
-        std::uint32_t offset = 0, bytes = 0;
-        friend bool operator==(const Ask&, const Ask&) = default;
-    };
-    /// The instructions that follow take so many bytes of the host's parameters.
-    void takes_parameters(std::uint32_t bytes) { takes_.push_back({code_.size(), bytes}); }
-    /// What each stream takes: one does not end before all that it asked for is taken. The bytes
-    /// come on one way with the next stream's instructions, and in front of them. Errors: those of
-    /// cutting.
-    [[nodiscard]] Result<std::vector<Ask>> asks_by_stream();
-    /// A stream begins at each of their stops but the first, with the transfer, for which
-    /// full_stop() then uses registers 4 to 9 and predicates 0 and 1. Before any code. `address`:
-    /// registers of the parameters' address.
-    void ask_at_stops(std::vector<Ask> asks, std::pair<unsigned, unsigned> address);
     void start();
     /// The interrupt that ends the program. `halves`: registers for the address.
     void end(std::pair<unsigned, unsigned> halves, std::pair<unsigned, unsigned> copies,
@@ -210,7 +194,6 @@ class Emitter {
         std::size_t begin = 0, end = 0;
     };
     [[nodiscard]] Result<std::vector<Part>> cut();
-    void ask(const Ask& one);
     [[nodiscard]] Result<Stream> encode(const Part& part, std::uint32_t& sequence);
 
     bool caching_;
@@ -229,13 +212,6 @@ class Emitter {
         std::uint32_t offset = 0, bytes = 0;
     };
     std::vector<Fired> transfers_;
-    struct Take {
-        std::size_t instruction = 0;
-        std::uint32_t bytes = 0;
-    };
-    std::vector<Take> takes_;  ///< of the host's parameters
-    std::vector<Ask> asks_;
-    std::pair<unsigned, unsigned> parameter_address_{};
     std::optional<std::size_t> refused_;
     std::optional<Flight> flight_;
     std::optional<std::size_t> loop_;  ///< its first instruction
