@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <vector>
 
 #include "edgetpu/compiler/lstm.h"
 #include "edgetpu/compiler/rearrangement.h"
@@ -38,6 +42,36 @@ std::string refuse_reach(const compiler::Window& w) {
     return far ? fmt::format("its window reaches over more than {} pixels", most_reach) : "";
 }
 
+/// How far from the zero point a byte can be.
+std::int64_t farthest_from(std::int32_t zero) {
+    return std::max(std::abs(zero), std::abs(255 - zero));
+}
+
+/// Of one output channel, its weights' distances from their zero point.
+std::int64_t largest_distance(const compiler::Convolution& o) {
+    const Bytes weights = o.weights.view();
+    const auto channels = static_cast<std::size_t>(o.out_channels);
+    const std::size_t each = weights.size() / channels;
+    std::vector<std::int64_t> sums(channels, 0);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        sums[o.depthwise ? i % channels : i / each] +=
+            std::abs(std::to_integer<std::int32_t>(weights[i]) - o.weight_zero);
+    return std::ranges::max(sums);
+}
+
+/// What the chip makes of a sum beyond 32 bits is not known.
+std::string refuse_sums(const compiler::Convolution& o, const Value& in) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    std::int64_t bias = 0;
+    for (const std::int32_t b : o.biases) bias = std::max(bias, std::abs(std::int64_t{b}));
+    const std::int64_t products =
+        std::int64_t{o.window.kernel_h} * o.window.kernel_w * (o.depthwise ? 1 : o.in_channels);
+    const std::int64_t of_input = farthest_from(in.zero);
+    if (products * farthest_from(o.weight_zero) <= (most - bias) / of_input) return {};
+    if (largest_distance(o) <= (most - bias) / of_input) return {};
+    return "its sums may need more than 32 bits";
+}
+
 struct RefusalOf {
     const Graph& graph;
     const Node& node;
@@ -52,6 +86,7 @@ struct RefusalOf {
         if (auto why = refuse_activation(o.activation); !why.empty()) return why;
         if (std::int64_t{o.window.kernel_h} * o.window.kernel_w > most_taps)
             return fmt::format("its kernel has more than {} taps", most_taps);
+        if (auto why = refuse_sums(o, in()); !why.empty()) return why;
         return refuse_reach(o.window);
     }
     std::string operator()(const compiler::TransposedConvolution& o) const {
@@ -59,6 +94,7 @@ struct RefusalOf {
             return fmt::format("its kernel has more than {} taps", most_taps);
         if (std::int64_t{o.of.window.stride_h} * o.of.window.stride_w > most_phases)
             return fmt::format("its strides make more than {} convolutions", most_phases);
+        if (auto why = refuse_sums(o.of, in()); !why.empty()) return why;
         return refuse_reach(o.of.window);
     }
     std::string operator()(const compiler::Blocks& o) const {
@@ -104,6 +140,7 @@ struct RefusalOf {
     }
     std::string operator()(const compiler::RowProduct& o) const {
         if (auto why = refuse_activation(o.of.activation); !why.empty()) return why;
+        if (auto why = refuse_sums(o.of, in()); !why.empty()) return why;
         const Value rows = rows_of(o, out());
         if (!reaches_every_word(order_of_reshape(rows), in(), rows))
             return "a word of its rows has bytes of more places than one loop nest reaches";

@@ -217,6 +217,35 @@ TEST(Compile, RefusesModelsThatBreakARule) {
                 testing::HasSubstr("no operator before it writes"));
 }
 
+/// A bias next to the least number of 32 bits: what the chip makes of the sum is not known.
+TEST(Compile, LeavesSumsBeyond32BitsToTheCpu) {
+    for (const std::int32_t bias : {2'147'400'000, -2'147'481'269}) {
+        SCOPED_TRACE(bias);
+        model::Builder b("sums");
+        const auto numbers = model::per_tensor(0.05F, 120);
+        const auto in = b.input("in", ElementType::uint8, {1, 8, 8, 4}, numbers);
+        const auto sum = b.tensor("sum", ElementType::uint8, {1, 8, 8, 4}, numbers);
+        const auto out = b.tensor("out", ElementType::uint8, {1, 8, 8, 4}, numbers);
+        const auto weights = b.constant<std::uint8_t>("weights", ElementType::uint8, {1, 3, 3, 4},
+                                                      std::vector<std::uint8_t>(36, 250),
+                                                      model::per_tensor(0.01F, 3));
+        const auto biases = b.constant<std::int32_t>("biases", ElementType::int32, {4},
+                                                     std::vector<std::int32_t>{0, bias, 0, 0},
+                                                     model::per_tensor(0.05F * 0.01F, 0));
+        b.add(model::Op::add, {in, in}, {sum}, model::AddOptions{});
+        b.add(model::Op::depthwise_conv_2d, {sum, weights, biases}, {out},
+              model::DepthwiseConv2dOptions{.padding = model::Padding::same,
+                                            .stride_h = 1,
+                                            .stride_w = 1,
+                                            .depth_multiplier = 1});
+        b.output(out);
+        const auto compiled = edgetpu::compile(b.finish().value(), {});
+        ASSERT_TRUE(compiled) << compiled.error().message();
+        EXPECT_TRUE(compiled->operators[0].on_chip);
+        EXPECT_EQ(compiled->operators[1].reason, "its sums may need more than 32 bits");
+    }
+}
+
 TEST(Compile, RefusesSettingsThatThereAreNot) {
     const auto model = test::random_network(3);
     const auto refused = edgetpu::compile(model, {.settings = {{"nosuch", "true"}}});
