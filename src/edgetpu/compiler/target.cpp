@@ -59,17 +59,35 @@ std::int64_t largest_distance(const compiler::Convolution& o) {
     return std::ranges::max(sums);
 }
 
+std::int64_t largest_bias(const compiler::Convolution& o) {
+    std::int64_t largest = 0;
+    for (const std::int32_t b : o.biases) largest = std::max(largest, std::abs(std::int64_t{b}));
+    return largest;
+}
+
 /// What the chip makes of a sum beyond 32 bits is not known.
+constexpr std::int64_t largest_sum = std::numeric_limits<std::int32_t>::max();
+constexpr const char* too_large_sums = "its sums may need more than 32 bits";
+
 std::string refuse_sums(const compiler::Convolution& o, const Value& in) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    std::int64_t bias = 0;
-    for (const std::int32_t b : o.biases) bias = std::max(bias, std::abs(std::int64_t{b}));
     const std::int64_t products =
         std::int64_t{o.window.kernel_h} * o.window.kernel_w * (o.depthwise ? 1 : o.in_channels);
-    const std::int64_t of_input = farthest_from(in.zero);
-    if (products * farthest_from(o.weight_zero) <= (most - bias) / of_input) return {};
-    if (largest_distance(o) <= (most - bias) / of_input) return {};
-    return "its sums may need more than 32 bits";
+    const std::int64_t most = (largest_sum - largest_bias(o)) / farthest_from(in.zero);
+    // Large layers are looked through only where their size alone could be too much.
+    const bool fits =
+        products * farthest_from(o.weight_zero) <= most || largest_distance(o) <= most;
+    return fits ? "" : too_large_sums;
+}
+
+std::string refuse_sums(const compiler::Lstm& o, const Value& in, const Value& out) {
+    for (std::size_t gate = 0; gate < o.input.size(); ++gate) {
+        const auto &of_input = o.input[gate], &of_last = o.recurrent[gate];
+        const std::int64_t sum = largest_bias(of_input) + largest_bias(of_last) +
+                                 largest_distance(of_input) * farthest_from(in.zero) +
+                                 largest_distance(of_last) * farthest_from(out.zero);
+        if (sum > largest_sum) return too_large_sums;
+    }
+    return {};
 }
 
 struct RefusalOf {
@@ -213,7 +231,7 @@ struct RefusalOf {
             return "no known program limits the cell";
         if (out().pixels() > most_lstm_steps)
             return fmt::format("it has more than {} steps", most_lstm_steps);
-        return {};
+        return refuse_sums(o, in(), out());
     }
     std::string operator()(const compiler::Transpose& o) const {
         return refuse_order(order_of_transpose(in(), o));

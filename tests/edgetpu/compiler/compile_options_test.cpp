@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <random>
+#include <span>
 #include <thread>
 
 #include "compiler/random_network.h"
@@ -244,6 +246,24 @@ TEST(Compile, LeavesSumsBeyond32BitsToTheCpu) {
         EXPECT_TRUE(compiled->operators[0].on_chip);
         EXPECT_EQ(compiled->operators[1].reason, "its sums may need more than 32 bits");
     }
+}
+
+TEST(Compile, LeavesGatesWithSumsBeyond32BitsToTheCpu) {
+    model::Model model = test::random_recurrent_network(1);
+    auto& graph = model.subgraphs.front();
+    const auto lstm = std::ranges::find(graph.operators, model::Op::unidirectional_sequence_lstm,
+                                        [](const auto& op) { return op.code.builtin; });
+    ASSERT_NE(lstm, graph.operators.end());
+    constexpr std::size_t forget_bias = 13;
+    auto& tensor = graph.tensors[static_cast<std::size_t>(lstm->inputs[forget_bias])];
+    const auto biases = static_cast<std::size_t>(*tensor.byte_count()) / sizeof(std::int32_t);
+    const std::vector<std::int32_t> least(biases, std::numeric_limits<std::int32_t>::min());
+    tensor.buffer = static_cast<std::uint32_t>(model.buffers.size());
+    model.buffers.push_back(SharedBytes::copy_of(std::as_bytes(std::span(least))));
+    const auto verdicts = edgetpu::mapping(model, {});
+    ASSERT_TRUE(verdicts) << verdicts.error().message();
+    EXPECT_EQ((*verdicts)[static_cast<std::size_t>(lstm - graph.operators.begin())].reason,
+              "its sums may need more than 32 bits");
 }
 
 TEST(Compile, RefusesSettingsThatThereAreNot) {
