@@ -252,6 +252,11 @@ TEST_F(CompileVerbTest, ASegmentIsGivenTheArraysOfTheWhole) {
     expect_error({"weights", "set", folder + "/net_segment_0_of_2_edgetpu.tflite", "--like", plain,
                   "--from", odd, "-o", changed + "2"},
                  1, "nobody's");
+    const auto first = folder + "/net_segment_0_of_2_edgetpu.tflite", others = file("others.npz");
+    expect_ok({"weights", "get", folder + "/net_segment_1_of_2_edgetpu.tflite", "--like", plain,
+               "-o", others});
+    expect_error({"weights", "set", first, "--like", plain, "--from", others, "-o", changed + "2"},
+                 1, "none of its arrays is of an operator of this segment");
     // Of a whole program there are no others.
     expect_error({"weights", "set", compiled, "--like", plain, "--from", odd, "-o", changed + "2"},
                  1, "nobody's");

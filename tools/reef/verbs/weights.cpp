@@ -76,6 +76,10 @@ Result<Exit> set_verb(const WeightsOptions& options, Console& console) {
     NamedArrays arrays = REEF_TRY(in_place(read_npz(file.view()), options.from));
     const std::size_t left_out = std::erase_if(
         arrays, [&](const auto& one) { return parameters->is_of_other_segment(one.first); });
+    if (arrays.empty() && left_out > 0)
+        return fail(Cause::bad_input,
+                    "none of its arrays is of an operator of this segment, all are of others'",
+                    options.from, "`reef weights get` writes those that the segment has");
     REEF_CHECK(in_place(of_file(parameters->set(arrays)), options.from));
     const model::Model changed = REEF_TRY(parameters->model());
     const auto bytes = REEF_TRY(in_place(model::tflite_file(changed), options.out));
