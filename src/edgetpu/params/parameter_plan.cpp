@@ -242,10 +242,6 @@ Status check_subgraph(const Model& plain) {
     return fail(Cause::bad_input, "no subgraph");
 }
 
-}  // namespace
-
-namespace {
-
 /// What a compiled model's operators on the CPU compute, by name; a name as often as it is there.
 std::multiset<std::string> names_on_cpu(const Subgraph& compiled) {
     std::multiset<std::string> names;
