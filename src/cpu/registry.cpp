@@ -53,7 +53,7 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::dequantize,
      {},
      prepare_dequantize,
-     "uint8, int8 or int16 with one scale, to float32",
+     "float16, uint8 or int8 with one scale or one per channel, or int16 with one, to float32",
      rounded},
     {Op::fully_connected,
      {},

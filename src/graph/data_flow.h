@@ -15,6 +15,7 @@ enum class Storage : std::uint8_t {
     constant,  ///< the model's bytes
     variable,  ///< state kept between runs
     arena,     ///< a graph input, or written by an operator
+    known,     ///< written by an operator, once, before the first run
 };
 
 struct TensorUse {

@@ -78,7 +78,9 @@ struct Executor::Impl {
     Status take_graph(const model::Subgraph& given, Lifespan lifespan);
     Status place_operators(const model::Model& model);
     Status place_operator(const OperatorView& op);
+    void leave_out_known();
     void leave_out_unread();
+    void pack();
     [[nodiscard]] std::vector<std::size_t> tensors_in_place() const;
     Status place_tensors();
     Status place_state();
@@ -137,6 +139,23 @@ Status Executor::Impl::place_operators(const model::Model& model) {
     return {};
 }
 
+/// What is known is not computed again in every run.
+void Executor::Impl::leave_out_known() {
+    const auto is_known = [&](model::TensorIndex output) { return known.contains(output); };
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const auto& outputs = graph->operators[i].outputs;
+        if (outputs.empty() || !std::ranges::all_of(outputs, is_known)) continue;
+        steps[i].is_left_out = true;
+        placements[i].reason = "computed once, before the first run: what it reads is known";
+        for (const model::TensorIndex output : outputs) {
+            const auto tensor = static_cast<std::size_t>(output);
+            uses[tensor].storage = Storage::known;
+            // As with constants: kernels write outputs and state only.
+            addresses[tensor] = const_cast<std::byte*>(known[output].view().data());
+        }
+    }
+}
+
 /// Operators whose results others name as inputs and no kernel reads. What nothing names is
 /// computed nevertheless: its errors are the model's.
 void Executor::Impl::leave_out_unread() {
@@ -147,6 +166,7 @@ void Executor::Impl::leave_out_unread() {
         for (const model::TensorIndex input : op.inputs)
             if (input != model::absent_tensor) named[static_cast<std::size_t>(input)] = true;
     for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].is_left_out) continue;
         const auto& outputs = graph->operators[i].outputs;
         const auto is_unread = [&](model::TensorIndex output) {
             const auto tensor = static_cast<std::size_t>(output);
@@ -255,6 +275,7 @@ std::vector<bool> Executor::Impl::read_tensors() const {
     for (const model::TensorIndex output : graph->outputs)
         if (output != model::absent_tensor) read[static_cast<std::size_t>(output)] = true;
     for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].is_left_out) continue;
         const auto* packs = dynamic_cast<const PacksInputs*>(steps[i].kernel.get());
         const auto& inputs = graph->operators[i].inputs;
         for (std::size_t k = 0; k < inputs.size(); ++k)
@@ -262,6 +283,23 @@ std::vector<bool> Executor::Impl::read_tensors() const {
                 read[static_cast<std::size_t>(inputs[k])] = true;
     }
     return read;
+}
+
+/// Known weights go as soon as they are packed: beside the file and the packed ones they would be
+/// the third of their kind.
+void Executor::Impl::pack() {
+    const std::vector<bool> read = read_tensors();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (!steps[i].is_left_out) steps[i].kernel->pack();
+        if (options.keep_all_tensors) continue;
+        std::erase_if(known, [&](const auto& value) {
+            const auto tensor = static_cast<std::size_t>(value.first);
+            const bool goes =
+                uses[tensor].storage == Storage::known && uses[tensor].last <= i && !read[tensor];
+            if (goes) addresses[tensor] = nullptr;
+            return goes;
+        });
+    }
 }
 
 Status Executor::Impl::place_constants(const model::Model& model) {
@@ -336,6 +374,7 @@ Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Mod
     impl->uses = REEF_TRY(trace_tensors(model, *impl->graph));
     impl->addresses.resize(impl->uses.size());
     REEF_CHECK(impl->place_operators(model));
+    impl->leave_out_known();
     impl->leave_out_unread();
     REEF_CHECK(impl->place_tensors());
     REEF_CHECK(impl->place_state());
@@ -348,7 +387,7 @@ Result<MemoryReport> Executor::plan(const model::Model& model, const ExecutorOpt
 
 Result<Executor> Executor::create(const model::Model& model, const ExecutorOptions& options) {
     auto impl = REEF_TRY(Impl::planned(model, options, Lifespan::own));
-    for (Step& step : impl->steps) step.kernel->pack();
+    impl->pack();
     REEF_CHECK(impl->place_constants(model));
     impl->connect();
     Executor executor(std::move(impl));

@@ -87,6 +87,55 @@ TEST(KnownValues, SizesAreComputedFromSizes) {
     EXPECT_EQ(run(*executor, {1, 2}), (std::vector<float>{1, 1, 2, 2, 1, 1, 2, 2}));
 }
 
+/// Why the operator of that name is where it is.
+std::string reason_of(const Executor& executor, const std::string& name) {
+    for (const Placement& placement : executor.placements())
+        if (placement.operator_name == name) return placement.reason;
+    ADD_FAILURE() << "no " << name;
+    return {};
+}
+
+TEST(KnownValues, ConstantsAreConvertedOnce) {
+    constexpr std::int32_t count = 1000;
+    Builder builder("with bytes");
+    std::vector<std::int8_t> bytes(count);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::int8_t>(i % 100);
+    const auto x = builder.input("x", real, {count});
+    const auto stored = builder.constant<std::int8_t>("stored", ElementType::int8, {count},
+                                                      std::span<const std::int8_t>(bytes),
+                                                      model::per_tensor(0.5F, 0));
+    const auto numbers_of_bytes = builder.tensor("numbers", real, {count});
+    builder.add(Op::dequantize, {stored}, {numbers_of_bytes});
+    const auto y = builder.tensor("y", real, {count});
+    builder.add(Op::add, {x, numbers_of_bytes}, {y}, model::AddOptions{});
+    builder.output(y);
+    auto executor = test::on_cpu(builder.finish().value(), {});
+    ASSERT_TRUE(executor) << executor.error().message();
+    EXPECT_THAT(reason_of(*executor, "DEQUANTIZE"), HasSubstr("computed once"));
+    // Input and output alone.
+    EXPECT_LE(executor->memory().arena_bytes, 2 * (count * sizeof(float) + 64));
+    for (int again = 0; again < 2; ++again) {
+        const auto sums = run(*executor, std::vector<float>(count, 1));
+        for (std::size_t i = 0; i < sums.size(); ++i)
+            ASSERT_EQ(sums[i], 1 + 0.5F * static_cast<float>(bytes[i]));
+    }
+}
+
+TEST(KnownValues, ConstantsThatWouldGrowStayWithTheRuns) {
+    Builder builder("repeated");
+    const auto one = builder.constant<float>("one", real, {20}, std::vector<float>(20, 3));
+    const auto many = builder.tensor("many", real, {2000});
+    builder.add(Op::tile, {one, numbers(builder, {100})}, {many});
+    const auto x = builder.input("x", real, {2000});
+    const auto y = builder.tensor("y", real, {2000});
+    builder.add(Op::add, {x, many}, {y}, model::AddOptions{});
+    builder.output(y);
+    auto executor = test::on_cpu(builder.finish().value(), {});
+    ASSERT_TRUE(executor) << executor.error().message();
+    EXPECT_EQ(reason_of(*executor, "TILE"), "");
+    EXPECT_EQ(run(*executor, std::vector<float>(2000, 1)), std::vector<float>(2000, 4));
+}
+
 TEST(KnownValues, WhatARunDecidesIsNotKnown) {
     Builder builder("as often as the input says");
     const auto x = builder.input("x", whole, {1});

@@ -9,6 +9,7 @@
 #include "pictures/image.h"
 #include "reef/base/file.h"
 #include "reef/model/builder.h"
+#include "reef/model/tflite.h"
 #include "support/shared_data.h"
 
 namespace reef::tool {
@@ -139,6 +140,26 @@ TEST_F(RunTest, ModelsThatCannotBeRead) {
     expect_error({"run", file("none.tflite")}, 1, "none.tflite");
     expect_error({"run", write("empty.tflite", "")}, 1, "empty.tflite");
     expect_error({"run", picture}, 1, "picture.png");
+}
+
+TEST_F(RunTest, WeightsMayBeOfFloat16) {
+    model::Builder builder("halves");
+    const auto in = builder.input("in", ElementType::float32, {1, 4});
+    const std::vector<std::uint16_t> halves{0x3C00, 0, 0, 0xC000, 0, 0x3800, 0x3800, 0};
+    const auto stored =
+        builder.constant<std::uint16_t>("stored", ElementType::float16, {2, 4}, halves);
+    const auto weights = builder.tensor("weights", ElementType::float32, {2, 4});
+    builder.add(model::Op::dequantize, {stored}, {weights});
+    const auto out = builder.tensor("out", ElementType::float32, {1, 2});
+    builder.add(model::Op::fully_connected, {in, weights, model::absent_tensor}, {out},
+                model::FullyConnectedOptions{});
+    builder.output(out);
+    const auto model = write("half.tflite", model::write_tflite(builder.finish().value()).value());
+    for (const std::string kernels : {"fast", "reference"}) {
+        expect_ok({"run", model, "--input", left, "--kernels", kernels, "--output", file(kernels)});
+        // (1, 2, -3, 4) times the weights (1, 0, 0, -2) and (0, 1/2, 1/2, 0).
+        EXPECT_TRUE(read_array(kernels + "/out0.npy") == float_array({1, 2}, {-7, -0.5F}));
+    }
 }
 
 TEST_F(RunTest, TheAxisOfBatchesMayBeMissing) {

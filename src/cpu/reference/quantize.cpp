@@ -1,9 +1,12 @@
-// QUANTIZE (from float, or from one quantisation to another), DEQUANTIZE, RELU, RELU6 and
-// RELU_N1_TO_1.
+// QUANTIZE (from float, or from one quantisation to another), DEQUANTIZE (from float16, too), RELU,
+// RELU6 and RELU_N1_TO_1.
 #include "cpu/reference/quantize.h"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "cpu/prepare/kernels.h"
 #include "cpu/reference/unary.h"
@@ -31,6 +34,59 @@ struct ToFloat {
         return static_cast<float>(static_cast<double>(in.scale) * (value - in.zero_point));
     }
 };
+
+/// float16, whose values float32 has all. What is no number stays none.
+struct FromHalf {
+    float operator()(std::uint16_t half) const {
+        constexpr std::uint32_t infinite = 0x7C00, first_normal = 0x0400;
+        constexpr int fraction_bits = 23 - 10, bias = 127 - 15;
+        const std::uint32_t sign = (half & 0x8000U) << 16, rest = half & 0x7FFFU;
+        if (rest < first_normal) {
+            const float size = static_cast<float>(rest) * 0x1p-24F;
+            return sign != 0 ? -size : size;
+        }
+        const std::uint32_t exponent = rest >= infinite ? 2 * bias : bias;
+        return std::bit_cast<float>(sign | ((rest << fraction_bits) + (exponent << 23)));
+    }
+};
+
+/// A scale and a zero point for each index of one dimension.
+template <typename T>
+class DequantizeChannels final : public Kernel {
+  public:
+    DequantizeChannels(std::vector<AffineParameters> channels, std::size_t outer, std::size_t inner)
+        : channels_(std::move(channels)), outer_(outer), inner_(inner) {}
+    [[nodiscard]] std::string name() const override { return "dequantize reference"; }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        const T* in = frame.in<T>(0);
+        float* out = frame.out<float>(0);
+        for (std::size_t o = 0; o < outer_; ++o)
+            for (const AffineParameters& channel : channels_)
+                for (std::size_t i = 0; i < inner_; ++i) *out++ = ToFloat<T>{channel}(*in++);
+        return {};
+    }
+
+  private:
+    std::vector<AffineParameters> channels_;
+    std::size_t outer_, inner_;
+};
+
+template <typename T>
+PreparedKernel dequantize_channels(const OperatorView& op) {
+    const model::Tensor& input = op.input(0);
+    REEF_CHECK(expect_shape(op.output(0), "output 0", input.shape));
+    const model::Quantization& q = *input.quantization;
+    const auto axis = REEF_TRY(resolve_axis(q.axis, input.shape.size()));
+    std::vector<AffineParameters> channels;
+    for (std::size_t c = 0; c < q.scale.size(); ++c)
+        channels.push_back({q.scale[c], static_cast<std::int32_t>(q.zero_point[c])});
+    std::size_t outer = 1, inner = 1;
+    for (std::size_t d = 0; d < axis; ++d) outer *= static_cast<std::size_t>(input.shape[d]);
+    for (std::size_t d = axis + 1; d < input.shape.size(); ++d)
+        inner *= static_cast<std::size_t>(input.shape[d]);
+    return std::make_unique<DequantizeChannels<T>>(std::move(channels), outer, inner);
+}
 
 template <typename In, typename Out>
 PreparedKernel quantize_kernel(const OperatorView& op, const PrepareOptions& options) {
@@ -118,11 +174,19 @@ PreparedKernel prepare_quantize(const OperatorView& op, const PrepareOptions& op
 
 PreparedKernel prepare_dequantize(const OperatorView& op, const PrepareOptions& options) {
     REEF_CHECK(op.expect_counts(1, 1, 1));
-    REEF_CHECK(expect_type(op.input(0), "input 0",
-                           {ElementType::uint8, ElementType::int8, ElementType::int16}));
+    const model::Tensor& input = op.input(0);
+    REEF_CHECK(expect_type(
+        input, "input 0",
+        {ElementType::float16, ElementType::uint8, ElementType::int8, ElementType::int16}));
     REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::float32}));
-    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
-    return with_type_of(op.input(0).type, "input 0", [&]<typename In>(In) -> PreparedKernel {
+    if (input.type == ElementType::float16)
+        return unary_kernel<std::uint16_t, float>("dequantize", op, options.kernels, FromHalf{});
+    if (input.quantization && input.quantization->per_channel()) {
+        if (input.type == ElementType::uint8) return dequantize_channels<std::uint8_t>(op);
+        if (input.type == ElementType::int8) return dequantize_channels<std::int8_t>(op);
+    }
+    const auto in = REEF_TRY(per_tensor_parameters(input));
+    return with_type_of(input.type, "input 0", [&]<typename In>(In) -> PreparedKernel {
         return unary_kernel<In, float>("dequantize", op, options.kernels, ToFloat<In>{in});
     });
 }

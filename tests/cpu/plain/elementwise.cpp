@@ -285,9 +285,20 @@ OperatorCase make_quantize(Choices& c) {
     return one;
 }
 OperatorCase make_dequantize(Choices& c) {
-    OperatorCase one = unary(c, Op::dequantize, [](double x) { return x; }, 0, {u8, i8, i16});
+    OperatorCase one = unary(c, Op::dequantize, [](double x) { return x; }, 0, {f16, u8, i8, i16});
+    Values& in = one.inputs[0];
+    if ((in.type == u8 || in.type == i8) && c.one_in(2)) {
+        const auto axis = c.pick(0, static_cast<std::int32_t>(in.shape.size()) - 1);
+        const auto channels = static_cast<std::size_t>(in.shape[static_cast<std::size_t>(axis)]);
+        in.axis = axis;
+        in.zero = 0;
+        in.scales.clear();
+        for (std::size_t i = 0; i < channels; ++i)
+            in.scales.push_back(static_cast<float>(c.real(0.003, 0.1)));
+    }
     Expected& out = one.outputs[0];
-    out = {.type = f32, .shape = out.shape, .real = out.real};
+    out = {.type = f32, .shape = out.shape};
+    for (std::size_t i = 0; i < in.stored.size(); ++i) out.real.push_back(in.real(i));
     return one;
 }
 OperatorCase make_cast(Choices& c) {

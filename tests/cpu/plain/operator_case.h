@@ -24,6 +24,7 @@ inline constexpr auto i8 = ElementType::int8;
 inline constexpr auto i16 = ElementType::int16;
 inline constexpr auto i32 = ElementType::int32;
 inline constexpr auto i64 = ElementType::int64;
+inline constexpr auto f16 = ElementType::float16;
 inline constexpr auto f32 = ElementType::float32;
 /// Types whose random values have a scale.
 [[nodiscard]] constexpr bool is_quantised(ElementType type) {

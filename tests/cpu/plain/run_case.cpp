@@ -22,6 +22,17 @@ void append(std::vector<std::byte>& bytes, double value) {
     bytes.insert(bytes.end(), first, first + sizeof(T));
 }
 
+/// Precondition: float16 has the value.
+std::uint16_t half_bits(double value) {
+    const std::uint32_t sign = std::signbit(value) ? 0x8000U : 0;
+    if (value == 0) return static_cast<std::uint16_t>(sign);
+    const int exponent = std::max(std::ilogb(value), -14);
+    const auto steps = static_cast<std::uint32_t>(std::ldexp(std::abs(value), 10 - exponent));
+    // The leading one of a normal number adds to its exponent.
+    return static_cast<std::uint16_t>(sign + (static_cast<std::uint32_t>(exponent + 14) << 10) +
+                                      steps);
+}
+
 std::vector<std::byte> bytes_of(const Values& values) {
     std::vector<std::byte> bytes;
     for (const double value : values.stored) {
@@ -40,6 +51,9 @@ std::vector<std::byte> bytes_of(const Values& values) {
                 break;
             case ElementType::int64:
                 append<std::int64_t>(bytes, value);
+                break;
+            case ElementType::float16:
+                append<std::uint16_t>(bytes, half_bits(value));
                 break;
             default:
                 append<float>(bytes, value);

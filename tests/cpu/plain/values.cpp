@@ -88,6 +88,8 @@ Values raw_values(Choices& choices, ElementType type, Shape shape, Role role) {
         value = type == ElementType::uint8   ? choices.pick(0, 100)
                 : type == ElementType::int8  ? choices.pick(-100, 100)
                 : type == ElementType::int16 ? choices.pick(-100, 100)
+                : type == ElementType::float16
+                    ? std::ldexp(choices.pick(-2047, 2047), choices.pick(-24, 4))
                 : type == ElementType::float32
                     ? static_cast<double>(static_cast<float>(choices.real(-4, 4) * 0.99999))
                     : choices.pick(-1000, 1000);
