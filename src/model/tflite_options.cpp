@@ -260,6 +260,27 @@ auto to(FlatBufferBuilder& b, const LeakyReluOptions& o) {
     return schema::CreateLeakyReluOptions(b, o.alpha);
 }
 
+Options from(const schema::GeluOptions& t) {
+    return GeluOptions{t.approximate()};
+}
+auto to(FlatBufferBuilder& b, const GeluOptions& o) {
+    return schema::CreateGeluOptions(b, o.approximate);
+}
+
+Options from(const schema::GatherOptions& t) {
+    return GatherOptions{t.axis(), t.batch_dims()};
+}
+auto to(FlatBufferBuilder& b, const GatherOptions& o) {
+    return schema::CreateGatherOptions(b, o.axis, o.batch_dims);
+}
+
+Options from(const schema::MirrorPadOptions& t) {
+    return MirrorPadOptions{static_cast<Mirror>(t.mode())};
+}
+auto to(FlatBufferBuilder& b, const MirrorPadOptions& o) {
+    return schema::CreateMirrorPadOptions(b, number(o.mode));
+}
+
 Options from(const schema::L2NormOptions& t) {
     return L2NormOptions{activation_of(t.fused_activation_function())};
 }
@@ -332,7 +353,8 @@ Options read_options(const schema::Operator& op) {
         schema::StridedSliceOptions, schema::SplitOptions, schema::CastOptions,
         schema::ArgMaxOptions, schema::PackOptions, schema::UnpackOptions, schema::SplitVOptions,
         schema::ShapeOptions, schema::SpaceToDepthOptions, schema::DepthToSpaceOptions,
-        schema::LeakyReluOptions, schema::L2NormOptions, schema::BatchMatMulOptions,
+        schema::LeakyReluOptions, schema::GeluOptions, schema::GatherOptions,
+        schema::MirrorPadOptions, schema::L2NormOptions, schema::BatchMatMulOptions,
         schema::SVDFOptions, schema::UnidirectionalSequenceLSTMOptions>(op);
 }
 

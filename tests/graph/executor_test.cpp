@@ -292,9 +292,9 @@ TEST(ExecutorRefusals, OperatorsWithoutKernel) {
     Builder builder("builtin");
     const auto x = builder.input("x", f32, {2});
     const auto y = builder.tensor("y", f32, {2});
-    builder.add(static_cast<Op>(73), {x}, {y});
+    builder.add(static_cast<Op>(109), {x}, {y});
     builder.output(y);
-    EXPECT_EQ(refusal(builder.finish().value()).what, "no CPU kernel for LOG");
+    EXPECT_EQ(refusal(builder.finish().value()).what, "no CPU kernel for WHERE");
 }
 
 /// A model of four tensors x (input), a, b, c whose operators `wire` adds.

@@ -98,6 +98,9 @@ TEST(RoundTrip, EveryTypedOption) {
         SpaceToDepthOptions{2},
         DepthToSpaceOptions{2},
         LeakyReluOptions{0.5F},
+        GeluOptions{true},
+        GatherOptions{1, 2},
+        MirrorPadOptions{Mirror::symmetric},
         L2NormOptions{relu},
         BatchMatMulOptions{true, true, true},
         SvdfOptions{2, relu, true},
@@ -196,12 +199,12 @@ TEST(Writer, RefusesOpaqueTablesThatAreNotCanonical) {
     Model model = test::rich_model();
     auto& options = std::get<OpaqueOptions>(model.subgraphs[0].operators[1].options);
     options.bytes.resize(options.bytes.size() - 4);
-    EXPECT_THAT(write_tflite(model).error().message(), HasSubstr("GatherOptions"));
+    EXPECT_THAT(write_tflite(model).error().message(), HasSubstr("ReverseSequenceOptions"));
     options = std::get<OpaqueOptions>(test::rich_model().subgraphs[0].operators[1].options);
     options.bytes.insert(options.bytes.end(), 16, std::byte{0});
     EXPECT_THAT(write_tflite(model).error().message(), HasSubstr("canonical"));
     options.type_name = "PadOptions";
-    EXPECT_THAT(write_tflite(model).error().message(), HasSubstr("are not number 23"));
+    EXPECT_THAT(write_tflite(model).error().message(), HasSubstr("are not number 87"));
 }
 
 TEST(Writer, RefusesToLoseWhatItCouldNotRead) {

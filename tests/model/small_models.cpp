@@ -59,12 +59,12 @@ OpaqueTable stablehlo_gather() {
     return {"StablehloGatherOptions", packed(table)};
 }
 
-OpaqueOptions gather() {
-    schema::GatherOptionsT table;
-    table.axis = -1;
-    table.batch_dims = 1;
-    return {static_cast<std::uint8_t>(schema::BuiltinOptions::GatherOptions), "GatherOptions",
-            packed(table)};
+OpaqueOptions reverse_sequence() {
+    schema::ReverseSequenceOptionsT table;
+    table.seq_dim = -1;
+    table.batch_dim = 1;
+    return {static_cast<std::uint8_t>(schema::BuiltinOptions::ReverseSequenceOptions),
+            "ReverseSequenceOptions", packed(table)};
 }
 
 std::vector<std::uint8_t> flexbuffer() {
@@ -119,7 +119,7 @@ Model rich_model() {
                         .stride_w = 1,
                         .activation = Activation::relu6},
           3);
-    b.add(static_cast<Op>(201), {mid, absent_tensor}, {out}, gather());
+    b.add(static_cast<Op>(201), {mid, absent_tensor}, {out}, reverse_sequence());
     const auto options = flexbuffer();
     b.add_custom("PosenetDecoderOp", {out}, {out}, std::as_bytes(std::span(options)));
     b.output(out);

@@ -22,6 +22,7 @@ enum class Op : std::int32_t {
     depthwise_conv_2d = 4,
     depth_to_space = 5,
     dequantize = 6,
+    floor = 8,
     fully_connected = 9,
     l2_normalization = 11,
     logistic = 14,
@@ -38,6 +39,9 @@ enum class Op : std::int32_t {
     tanh = 28,
     custom = 32,
     pad = 34,
+    gather = 36,
+    batch_to_space_nd = 37,
+    space_to_batch_nd = 38,
     transpose = 39,
     mean = 40,
     sub = 41,
@@ -45,37 +49,62 @@ enum class Op : std::int32_t {
     squeeze = 43,
     unidirectional_sequence_lstm = 44,
     strided_slice = 45,
+    exp = 47,
     topk_v2 = 48,
     split = 49,
+    log_softmax = 50,
     cast = 53,
     prelu = 54,
     maximum = 55,
     arg_max = 56,
     minimum = 57,
+    less = 58,
+    neg = 59,
+    padv2 = 60,
+    greater = 61,
+    greater_equal = 62,
+    less_equal = 63,
+    select = 64,
     slice = 65,
     sin = 66,
     transpose_conv = 67,
     tile = 69,
     expand_dims = 70,
+    equal = 71,
+    not_equal = 72,
+    log = 73,
     sum = 74,
     sqrt = 75,
     rsqrt = 76,
     shape = 77,
+    pow = 78,
+    arg_min = 79,
     reduce_max = 82,
     pack = 83,
+    logical_or = 84,
+    logical_and = 86,
+    logical_not = 87,
     unpack = 88,
     reduce_min = 89,
     floor_div = 90,
+    square = 92,
     floor_mod = 95,
     resize_nearest_neighbor = 97,
     leaky_relu = 98,
     squared_difference = 99,
+    mirror_pad = 100,
+    abs = 101,
     split_v = 102,
+    ceil = 104,
     gather_nd = 107,
     cos = 108,
+    elu = 111,
     quantize = 114,
+    round = 116,
     hard_swish = 117,
+    select_v2 = 123,
     batch_matmul = 126,
+    gelu = 150,
 };
 
 /// "CONV_2D" for 3, and so on for every operator TFLite had numbered by 2024; "BUILTIN_<n>" beyond.
@@ -259,6 +288,23 @@ struct LeakyReluOptions {
     float alpha = 0;  ///< factor of negative values
     friend bool operator==(const LeakyReluOptions&, const LeakyReluOptions&) = default;
 };
+/// Whether the normal distribution is approximated by tanh.
+struct GeluOptions {
+    bool approximate = false;
+    friend bool operator==(const GeluOptions&, const GeluOptions&) = default;
+};
+/// batch_dims: leading dimensions that values and indices have in common.
+struct GatherOptions {
+    std::int32_t axis = 0;
+    std::int32_t batch_dims = 0;
+    friend bool operator==(const GatherOptions&, const GatherOptions&) = default;
+};
+/// Whether the outermost elements are repeated in the border.
+enum class Mirror : std::uint8_t { reflect = 0, symmetric = 1 };
+struct MirrorPadOptions {
+    Mirror mode = Mirror::reflect;
+    friend bool operator==(const MirrorPadOptions&, const MirrorPadOptions&) = default;
+};
 struct L2NormOptions {
     Activation activation = Activation::none;
     friend bool operator==(const L2NormOptions&, const L2NormOptions&) = default;
@@ -305,7 +351,8 @@ using Options =
                  ResizeBilinearOptions, ResizeNearestNeighborOptions, ReducerOptions,
                  StridedSliceOptions, SplitOptions, CastOptions, ArgMaxOptions, PackOptions,
                  UnpackOptions, SplitVOptions, ShapeOptions, SpaceToDepthOptions,
-                 DepthToSpaceOptions, LeakyReluOptions, L2NormOptions, BatchMatMulOptions,
-                 SvdfOptions, UnidirectionalSequenceLstmOptions, OpaqueOptions>;
+                 DepthToSpaceOptions, LeakyReluOptions, GeluOptions, GatherOptions,
+                 MirrorPadOptions, L2NormOptions, BatchMatMulOptions, SvdfOptions,
+                 UnidirectionalSequenceLstmOptions, OpaqueOptions>;
 
 }  // namespace reef::model

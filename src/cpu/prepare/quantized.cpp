@@ -1,5 +1,3 @@
-#include "cpu/prepare/quantized.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,8 @@
 #include <cstring>
 #include <limits>
 #include <string>
+
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {
@@ -93,6 +93,19 @@ Result<bool> same_quantization(const model::Tensor& a, const model::Tensor& b) {
     };
     if (plain(a) && plain(b)) return true;
     return REEF_TRY(per_tensor_parameters(a)) == REEF_TRY(per_tensor_parameters(b));
+}
+
+Result<std::byte> padding_byte(const OperatorView& op) {
+    const model::Tensor& input = op.input(0);
+    if (!input.quantization || !input.quantization->quantized()) return std::byte{0};
+    const auto in = REEF_TRY(per_tensor_parameters(input));
+    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
+    if (in != out) return fail(Cause::unsupported, "input and output are quantised differently");
+    const bool bytes = input.type == ElementType::uint8 || input.type == ElementType::int8;
+    if (!bytes && in.zero_point != 0)
+        return fail(Cause::unsupported,
+                    fmt::format("a zero point of {} in {}", in.zero_point, name_of(input.type)));
+    return static_cast<std::byte>(in.zero_point);
 }
 
 Result<Multiplier> checked_multiplier(double real) {

@@ -27,6 +27,10 @@ struct AffineParameters {
 /// per_tensor_parameters() when only one of them is quantised.
 [[nodiscard]] Result<bool> same_quantization(const model::Tensor& a, const model::Tensor& b);
 
+/// Zero in input 0: each byte of it, a zero point in 8 bits. Errors: unsupported when output 0 is
+/// quantised differently, or in more bits with another zero point than 0.
+[[nodiscard]] Result<std::byte> padding_byte(const OperatorView& op);
+
 /// quantize_multiplier for values from a file. Errors (bad_input): negative, infinite, NaN, or
 /// 2^31 and above, where TFLite's left shift is undefined.
 [[nodiscard]] Result<Multiplier> checked_multiplier(double real);

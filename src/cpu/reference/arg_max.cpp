@@ -1,8 +1,9 @@
-// ARG_MAX: the index of the first largest element along an axis.
+// ARG_MAX and ARG_MIN: the index of the first largest or smallest element along an axis.
 #include "cpu/prepare/arg_max.h"
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <limits>
 
 #include "cpu/prepare/kernels.h"
@@ -11,36 +12,53 @@
 namespace reef::cpu {
 namespace {
 
-template <typename T, typename Index>
+/// Where the first element is that no other one beats.
+template <typename T, typename Index, typename Beats>
 class ArgMaxKernel final : public Kernel {
   public:
-    explicit ArgMaxKernel(const ArgMaxShape& shape) : shape_(shape) {}
+    ArgMaxKernel(const char* name, const ArgMaxShape& shape) : name_(name), shape_(shape) {}
 
-    [[nodiscard]] std::string name() const override { return "arg_max reference"; }
+    [[nodiscard]] std::string name() const override { return std::string(name_) + " reference"; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
         Index* out = frame.out<Index>(0);
         for (std::size_t o = 0; o < shape_.outer; ++o) {
             const T* in = frame.in<T>(0) + o * shape_.length * shape_.inner;
             for (std::size_t i = 0; i < shape_.inner; ++i) {
-                std::size_t largest = 0;
+                std::size_t best = 0;
                 for (std::size_t k = 1; k < shape_.length; ++k)
-                    if (in[k * shape_.inner + i] > in[largest * shape_.inner + i]) largest = k;
-                *out++ = static_cast<Index>(largest);
+                    if (Beats{}(in[k * shape_.inner + i], in[best * shape_.inner + i])) best = k;
+                *out++ = static_cast<Index>(best);
             }
         }
         return {};
     }
 
   private:
+    const char* name_;
     ArgMaxShape shape_;
 };
 
-template <typename T>
-PreparedKernel arg_max_kernel(const ArgMaxShape& shape, ElementType index_type) {
+template <typename T, typename Beats>
+PreparedKernel kernel_of_index(const char* name, const ArgMaxShape& shape, ElementType index_type) {
     if (index_type == ElementType::int64)
-        return std::make_unique<ArgMaxKernel<T, std::int64_t>>(shape);
-    return std::make_unique<ArgMaxKernel<T, std::int32_t>>(shape);
+        return std::make_unique<ArgMaxKernel<T, std::int64_t, Beats>>(name, shape);
+    return std::make_unique<ArgMaxKernel<T, std::int32_t, Beats>>(name, shape);
+}
+
+template <typename Beats>
+PreparedKernel plain_arg_max(const char* name, const ArgMaxShape& shape, const OperatorView& op) {
+    const ElementType index_type = op.output(0).type;
+    switch (op.input(0).type) {
+        case ElementType::uint8:
+            return kernel_of_index<std::uint8_t, Beats>(name, shape, index_type);
+        case ElementType::int8:
+            return kernel_of_index<std::int8_t, Beats>(name, shape, index_type);
+        case ElementType::int32:
+            return kernel_of_index<std::int32_t, Beats>(name, shape, index_type);
+        default:
+            return kernel_of_index<float, Beats>(name, shape, index_type);
+    }
 }
 
 Result<std::int64_t> constant_axis(const OperatorView& op) {
@@ -82,20 +100,14 @@ Result<ArgMaxShape> check_arg_max(const OperatorView& op) {
 PreparedKernel prepare_arg_max(const OperatorView& op, const PrepareOptions& options) {
     const ArgMaxShape shape = REEF_TRY(check_arg_max(op));
     const ElementType type = op.input(0).type;
-    const ElementType index_type = op.output(0).type;
     const bool bytes = type == ElementType::uint8 || type == ElementType::int8;
     if (options.kernels == KernelSet::fast && bytes && fast_arg_max_applies(shape))
-        return fast_arg_max(shape, type, index_type);
-    switch (type) {
-        case ElementType::uint8:
-            return arg_max_kernel<std::uint8_t>(shape, index_type);
-        case ElementType::int8:
-            return arg_max_kernel<std::int8_t>(shape, index_type);
-        case ElementType::int32:
-            return arg_max_kernel<std::int32_t>(shape, index_type);
-        default:
-            return arg_max_kernel<float>(shape, index_type);
-    }
+        return fast_arg_max(shape, type, op.output(0).type);
+    return plain_arg_max<std::greater<>>("arg_max", shape, op);
+}
+
+PreparedKernel prepare_arg_min(const OperatorView& op, const PrepareOptions& /*options*/) {
+    return plain_arg_max<std::less<>>("arg_min", REEF_TRY(check_arg_max(op)), op);
 }
 
 }  // namespace reef::cpu

@@ -6,16 +6,36 @@
 
 namespace reef::cpu {
 
-Result<Broadcast> check_binary(const OperatorView& op, std::initializer_list<ElementType> types) {
+namespace {
+
+Result<Broadcast> check_pair(const OperatorView& op, std::initializer_list<ElementType> types) {
     REEF_CHECK(op.expect_counts(2, 2, 1));
     REEF_CHECK(expect_type(op.input(0), "input 0", types));
+    auto broadcast = REEF_TRY(Broadcast::of(op.input(0).shape, op.input(1).shape));
+    REEF_CHECK(expect_shape(op.output(0), "output 0", broadcast.output_shape()));
+    return broadcast;
+}
+
+}  // namespace
+
+Result<Broadcast> check_binary(const OperatorView& op, std::initializer_list<ElementType> types) {
+    auto broadcast = REEF_TRY(check_pair(op, types));
     if (op.input(1).type != op.input(0).type || op.output(0).type != op.input(0).type)
         return fail(Cause::bad_input,
                     fmt::format("types {} and {} give {}, all three must be the same",
                                 name_of(op.input(0).type), name_of(op.input(1).type),
                                 name_of(op.output(0).type)));
-    auto broadcast = REEF_TRY(Broadcast::of(op.input(0).shape, op.input(1).shape));
-    REEF_CHECK(expect_shape(op.output(0), "output 0", broadcast.output_shape()));
+    return broadcast;
+}
+
+Result<Broadcast> check_comparison(const OperatorView& op,
+                                   std::initializer_list<ElementType> types) {
+    auto broadcast = REEF_TRY(check_pair(op, types));
+    REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::boolean}));
+    if (op.input(1).type != op.input(0).type)
+        return fail(Cause::bad_input,
+                    fmt::format("{} is compared with {}", name_of(op.input(0).type),
+                                name_of(op.input(1).type)));
     return broadcast;
 }
 

@@ -1,4 +1,4 @@
-// The loop that ADD, SUB, MUL and DIV share, and the checks before it.
+// The loop that element-wise operators on two tensors share, and the checks before it.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline constexpr std::size_t elementwise_grain = 4096;
 
 /// output[i] = function(a[i], b[i]) over broadcast shapes, a run of elements at a time:
 /// run(a, a_step, b, b_step, out, count), where a step is 0 (the first element repeats) or 1.
-template <typename T, typename Run>
+template <typename T, typename Out, typename Run>
 class BinaryKernel final : public Kernel {
   public:
     BinaryKernel(std::string name, Broadcast broadcast, Run run)
@@ -32,7 +32,7 @@ class BinaryKernel final : public Kernel {
     [[nodiscard]] Status run(const Frame& frame) override {
         const T* a = frame.in<T>(0);
         const T* b = frame.in<T>(1);
-        T* out = frame.out<T>(0);
+        Out* out = frame.out<Out>(0);
         if (pattern_ > 0) {
             run_repeating(frame);
             return {};
@@ -57,7 +57,7 @@ class BinaryKernel final : public Kernel {
         const std::size_t period = first ? broadcast_.period_of_a() : broadcast_.period_of_b();
         const T* from = frame.in<T>(first ? 0 : 1);
         const T* other = frame.in<T>(first ? 1 : 0);
-        T* out = frame.out<T>(0);
+        Out* out = frame.out<Out>(0);
         T* pattern = reinterpret_cast<T*>(frame.scratch.data());
         for (std::size_t i = 0; i < pattern_; i += period) std::copy_n(from, period, pattern + i);
         frame.pool.parallel_for(
@@ -81,26 +81,29 @@ class BinaryKernel final : public Kernel {
 };
 
 /// For a vectorised run.
-template <typename T, typename Run>
+template <typename T, typename Out = T, typename Run>
 [[nodiscard]] PreparedKernel binary_run_kernel(std::string name, Broadcast broadcast, Run run) {
-    return std::make_unique<BinaryKernel<T, Run>>(std::move(name), std::move(broadcast),
-                                                  std::move(run));
+    return std::make_unique<BinaryKernel<T, Out, Run>>(std::move(name), std::move(broadcast),
+                                                       std::move(run));
 }
 
 /// For a function of two elements.
-template <typename T, typename Function>
+template <typename T, typename Out = T, typename Function>
 [[nodiscard]] PreparedKernel binary_kernel(std::string name, Broadcast broadcast,
                                            Function function) {
-    return binary_run_kernel<T>(std::move(name), std::move(broadcast),
-                                [function](const T* a, std::size_t a_step, const T* b,
-                                           std::size_t b_step, T* out, std::size_t count) {
-                                    for (std::size_t k = 0; k < count; ++k)
-                                        out[k] = function(a[k * a_step], b[k * b_step]);
-                                });
+    return binary_run_kernel<T, Out>(std::move(name), std::move(broadcast),
+                                     [function](const T* a, std::size_t a_step, const T* b,
+                                                std::size_t b_step, Out* out, std::size_t count) {
+                                         for (std::size_t k = 0; k < count; ++k)
+                                             out[k] = function(a[k * a_step], b[k * b_step]);
+                                     });
 }
 
 /// Two inputs and an output of one type, shapes as broadcasting gives them.
 [[nodiscard]] Result<Broadcast> check_binary(const OperatorView& op,
                                              std::initializer_list<ElementType> types);
+/// The same with an output of bool.
+[[nodiscard]] Result<Broadcast> check_comparison(const OperatorView& op,
+                                                 std::initializer_list<ElementType> types);
 
 }  // namespace reef::cpu

@@ -1,12 +1,14 @@
-// SIN, COS and RSQRT, and TANH of 8 bits and float32.
+// Functions of one float32: SIN, COS, EXP, LOG, ELU, GELU, RSQRT (of int8, too), TANH (of 8 bits,
+// too).
 //
-// Functions come from the C library. TFLite takes SIN and COS from there, too, and TANH of float32
-// from a rational approximation.
+// They come from the C library. TFLite takes SIN, COS, EXP and LOG from there, too, and TANH of
+// float32 from a rational approximation.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "cpu/prepare/fixed_point_functions.h"
 #include "cpu/prepare/kernels.h"
@@ -111,6 +113,35 @@ PreparedKernel prepare_sin(const OperatorView& op, const PrepareOptions& options
 
 PreparedKernel prepare_cos(const OperatorView& op, const PrepareOptions& options) {
     return float_function(op, "cos", options, [](float value) { return std::cos(value); });
+}
+
+PreparedKernel prepare_exp(const OperatorView& op, const PrepareOptions& options) {
+    return float_function(op, "exp", options, [](float value) { return std::exp(value); });
+}
+
+PreparedKernel prepare_log(const OperatorView& op, const PrepareOptions& options) {
+    return float_function(op, "log", options, [](float value) { return std::log(value); });
+}
+
+PreparedKernel prepare_elu(const OperatorView& op, const PrepareOptions& options) {
+    return float_function(op, "elu", options,
+                          [](float value) { return value < 0 ? std::expm1(value) : value; });
+}
+
+/// The share of a normal distribution below the value, times it. In float64: TFLite's 1 + erf(x)
+/// and 1 + tanh(x) lose all digits of negative values, which the other ends of these functions
+/// keep.
+PreparedKernel prepare_gelu(const OperatorView& op, const PrepareOptions& options) {
+    if (REEF_TRY(op.options<model::GeluOptions>()).approximate)
+        return float_function(op, "gelu", options, [](float value) {
+            const double x = value;
+            constexpr double twice_root = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+            return static_cast<float>(x / (1 + std::exp(-twice_root * (x + 0.044715 * x * x * x))));
+        });
+    return float_function(op, "gelu", options, [](float value) {
+        const double x = value;
+        return static_cast<float>(x / 2 * std::erfc(-x / std::numbers::sqrt2));
+    });
 }
 
 PreparedKernel prepare_rsqrt(const OperatorView& op, const PrepareOptions& options) {

@@ -1,4 +1,6 @@
-// MAXIMUM, MINIMUM and SQUARED_DIFFERENCE.
+// MAXIMUM, MINIMUM, POW and SQUARED_DIFFERENCE.
+#include <cmath>
+
 #include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
 #include "cpu/reference/unary.h"
@@ -59,6 +61,12 @@ PreparedKernel prepare_maximum(const OperatorView& op, const PrepareOptions& /*o
 
 PreparedKernel prepare_minimum(const OperatorView& op, const PrepareOptions& /*options*/) {
     return prepare_chosen<std::less<>>(op, "minimum");
+}
+
+PreparedKernel prepare_pow(const OperatorView& op, const PrepareOptions& /*options*/) {
+    auto broadcast = REEF_TRY(check_binary(op, {ElementType::float32}));
+    return binary_kernel<float>("pow reference", std::move(broadcast),
+                                [](float a, float b) { return std::pow(a, b); });
 }
 
 PreparedKernel prepare_squared_difference(const OperatorView& op,

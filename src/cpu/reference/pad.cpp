@@ -1,9 +1,11 @@
-// PAD: zeros (the zero point, in quantised tensors) around the input. Any rank; constant paddings.
+// PAD: zeros (the zero point, in quantised tensors) around the input. PADV2: its third input's
+// element around it. Any rank; constant paddings.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "base/worker_pool.h"
@@ -27,19 +29,35 @@ struct PadPlan {
     std::size_t output = 0;     ///< bytes
 };
 
+/// `count` bytes, a multiple of the element's, of one element.
+void fill(std::byte* out, std::size_t count, std::span<const std::byte> element) {
+    if (element.size() == 1) {
+        std::memset(out, std::to_integer<int>(element[0]), count);
+        return;
+    }
+    for (std::size_t i = 0; i < count; i += element.size())
+        std::memcpy(out + i, element.data(), element.size());
+}
+
 class PadKernel final : public Kernel {
   public:
-    PadKernel(PadPlan plan, int fill) : plan_(std::move(plan)), fill_(fill) {
+    /// `fill`: a byte, or an input's element of so many bytes.
+    struct Fill {
+        std::byte byte{0};
+        std::size_t element_bytes = 0;
+    };
+    PadKernel(const char* name, PadPlan plan, Fill fill)
+        : name_(name), plan_(std::move(plan)), fill_(fill) {
         while (shared_ < plan_.axes.size() && plan_.axes[shared_].length == 1) ++shared_;
         if (shared_ < plan_.axes.size()) parts_ = plan_.axes[shared_].length;
     }
 
-    [[nodiscard]] std::string name() const override { return "pad reference"; }
+    [[nodiscard]] std::string name() const override { return std::string(name_) + " reference"; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
         constexpr std::size_t worth_a_thread = 1 << 14;  // bytes
         if (plan_.run == 0) {
-            std::memset(frame.outputs[0], fill_, plan_.output);
+            fill(frame.outputs[0], plan_.output, element_of(frame));
             return {};
         }
         frame.pool.parallel_for(parts_, worth_a_thread / (plan_.output / parts_ + 1) + 1,
@@ -50,6 +68,11 @@ class PadKernel final : public Kernel {
     }
 
   private:
+    [[nodiscard]] std::span<const std::byte> element_of(const Frame& frame) const {
+        if (fill_.element_bytes == 0) return {&fill_.byte, 1};
+        return {frame.inputs[2], fill_.element_bytes};
+    }
+
     /// Parts of the outermost axis that has several, each with the padding behind it.
     void fill_parts(const Frame& frame, std::size_t begin, std::size_t end) const {
         const PadAxis axis = shared_ < plan_.axes.size() ? plan_.axes[shared_]
@@ -59,7 +82,7 @@ class PadKernel final : public Kernel {
         };
         const std::size_t from = begin == 0 ? 0 : start_of(begin);
         const std::size_t to = end == parts_ ? plan_.output : start_of(end);
-        std::memset(frame.outputs[0] + from, fill_, to - from);
+        fill(frame.outputs[0] + from, to - from, element_of(frame));
         for (std::size_t part = begin; part < end; ++part)
             copy(frame.inputs[0] + part * axis.input_step, frame.outputs[0] + start_of(part),
                  std::min(shared_ + 1, plan_.axes.size()));
@@ -75,24 +98,12 @@ class PadKernel final : public Kernel {
             copy(in + i * a.input_step, out + i * a.output_step, axis + 1);
     }
 
+    const char* name_;
     PadPlan plan_;
-    int fill_;                ///< byte value: 0, or an 8-bit zero point
+    Fill fill_;
     std::size_t shared_ = 0;  ///< axis among threads; axes in front of it have one index
     std::size_t parts_ = 1;
 };
-
-Result<int> fill_value(const OperatorView& op) {
-    const model::Tensor& input = op.input(0);
-    if (!input.quantization || !input.quantization->quantized()) return 0;
-    const auto in = REEF_TRY(per_tensor_parameters(input));
-    const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
-    if (in != out) return fail(Cause::unsupported, "input and output are quantised differently");
-    const bool bytes = input.type == ElementType::uint8 || input.type == ElementType::int8;
-    if (!bytes && in.zero_point != 0)
-        return fail(Cause::unsupported,
-                    fmt::format("a zero point of {} in {}", in.zero_point, name_of(input.type)));
-    return in.zero_point;
-}
 
 Result<std::vector<std::int32_t>> padded_shape(const std::vector<std::int32_t>& shape,
                                                const std::vector<std::int32_t>& paddings) {
@@ -130,10 +141,7 @@ PadPlan make_plan(const std::vector<std::int32_t>& in, const std::vector<std::in
     return plan;
 }
 
-}  // namespace
-
-PreparedKernel prepare_pad(const OperatorView& op, const PrepareOptions& /*options*/) {
-    REEF_CHECK(op.expect_counts(2, 2, 1));
+Result<PadPlan> check_pad(const OperatorView& op) {
     const model::Tensor& input = op.input(0);
     REEF_CHECK(expect_type(input, "input 0",
                            {ElementType::uint8, ElementType::int8, ElementType::int16,
@@ -145,9 +153,31 @@ PreparedKernel prepare_pad(const OperatorView& op, const PrepareOptions& /*optio
                                                   paddings.size(), input.shape.size()));
     const auto shape = REEF_TRY(padded_shape(input.shape, paddings));
     REEF_CHECK(expect_shape(op.output(0), "output 0", shape));
-    const int fill = REEF_TRY(fill_value(op));
-    return std::make_unique<PadKernel>(
-        make_plan(input.shape, shape, paddings, *size_of(input.type)), fill);
+    return make_plan(input.shape, shape, paddings, *size_of(input.type));
+}
+
+}  // namespace
+
+PreparedKernel prepare_pad(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(2, 2, 1));
+    PadPlan plan = REEF_TRY(check_pad(op));
+    return std::make_unique<PadKernel>("pad", std::move(plan),
+                                       PadKernel::Fill{.byte = REEF_TRY(padding_byte(op))});
+}
+
+PreparedKernel prepare_padv2(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(3, 3, 1));
+    PadPlan plan = REEF_TRY(check_pad(op));
+    const model::Tensor& value = op.input(2);
+    REEF_CHECK(expect_type(value, "input 2", {op.input(0).type}));
+    if (value.element_count() != 1)
+        return fail(Cause::bad_input,
+                    fmt::format("the value of the padding has {} elements", value.element_count()));
+    for (const model::Tensor* other : {&value, &op.output(0)})
+        if (!REEF_TRY(same_quantization(op.input(0), *other)))
+            return fail(Cause::unsupported, "input, value and output are quantised differently");
+    return std::make_unique<PadKernel>("padv2", std::move(plan),
+                                       PadKernel::Fill{.element_bytes = *size_of(value.type)});
 }
 
 }  // namespace reef::cpu

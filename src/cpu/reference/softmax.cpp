@@ -1,4 +1,4 @@
-// SOFTMAX over the last axis.
+// SOFTMAX and LOG_SOFTMAX over the last axis.
 //
 // uint8 and int8: exponentials come from a table of 256 floats and are summed in order; the output
 // has scale 1/256 and the type's lowest value as zero point (TFLite's rule).
@@ -110,30 +110,38 @@ void float_softmax(const float* in, float* out, std::size_t length, float beta) 
     for (std::size_t i = 0; i < length; ++i) out[i] /= sum;
 }
 
+void float_log_softmax(const float* in, float* out, std::size_t length, float /*beta*/) {
+    const float largest = *std::max_element(in, in + length);
+    float sum = 0;
+    for (std::size_t i = 0; i < length; ++i) sum += std::exp(in[i] - largest);
+    const float log_of_sum = std::log(sum);
+    for (std::size_t i = 0; i < length; ++i) out[i] = in[i] - largest - log_of_sum;
+}
+
+/// A function of each row of float32.
 class FloatSoftmax final : public Kernel {
   public:
-    FloatSoftmax(const SoftmaxShape& shape, KernelSet set) : shape_(shape), set_(set) {}
+    using Function = void (*)(const float* in, float* out, std::size_t length, float beta);
+    FloatSoftmax(std::string name, const SoftmaxShape& shape, Function function)
+        : name_(std::move(name)), shape_(shape), function_(function) {}
 
-    [[nodiscard]] std::string name() const override {
-        if (set_ == KernelSet::reference) return "softmax reference";
-        return "softmax fast " + std::string(simd_target());
-    }
+    [[nodiscard]] std::string name() const override { return name_; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        const auto softmax = set_ == KernelSet::reference ? float_softmax : float_softmax_fast;
         frame.pool.parallel_for(shape_.rows, 4096 / shape_.length + 1,
                                 [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
                                     for (std::size_t row = begin; row < end; ++row)
-                                        softmax(frame.in<float>(0) + row * shape_.length,
-                                                frame.out<float>(0) + row * shape_.length,
-                                                shape_.length, shape_.beta);
+                                        function_(frame.in<float>(0) + row * shape_.length,
+                                                  frame.out<float>(0) + row * shape_.length,
+                                                  shape_.length, shape_.beta);
                                 });
         return {};
     }
 
   private:
+    std::string name_;
     SoftmaxShape shape_;
-    KernelSet set_;
+    Function function_;
 };
 
 template <typename T>
@@ -147,6 +155,20 @@ PreparedKernel quantized_softmax(const OperatorView& op, const SoftmaxShape& sha
 
 }  // namespace
 
+namespace {
+
+Result<SoftmaxShape> rows_of(const OperatorView& op, float beta) {
+    const model::Tensor& input = op.input(0);
+    REEF_CHECK(expect_shape(op.output(0), "output 0", input.shape));
+    if (input.shape.empty() || input.shape.back() < 1)
+        return fail(Cause::bad_input, "input 0 has no last axis to sum over");
+    SoftmaxShape shape{.length = static_cast<std::size_t>(input.shape.back()), .beta = beta};
+    shape.rows = static_cast<std::size_t>(input.element_count()) / shape.length;
+    return shape;
+}
+
+}  // namespace
+
 Result<SoftmaxShape> check_softmax(const OperatorView& op) {
     REEF_CHECK(op.expect_counts(1, 1, 1));
     const auto given = REEF_TRY(op.options<model::SoftmaxOptions>());
@@ -154,14 +176,9 @@ Result<SoftmaxShape> check_softmax(const OperatorView& op) {
     REEF_CHECK(expect_type(input, "input 0",
                            {ElementType::uint8, ElementType::int8, ElementType::float32}));
     REEF_CHECK(expect_type(op.output(0), "output 0", {input.type}));
-    REEF_CHECK(expect_shape(op.output(0), "output 0", input.shape));
     if (!std::isfinite(given.beta) || given.beta < 0)
         return fail(Cause::bad_input, "beta is negative or not finite");
-    if (input.shape.empty() || input.shape.back() < 1)
-        return fail(Cause::bad_input, "input 0 has no last axis to sum over");
-    SoftmaxShape shape{.length = static_cast<std::size_t>(input.shape.back()), .beta = given.beta};
-    shape.rows = static_cast<std::size_t>(input.element_count()) / shape.length;
-    return shape;
+    return rows_of(op, given.beta);
 }
 
 Result<AffineParameters> softmax_input(const OperatorView& op) {
@@ -177,7 +194,18 @@ PreparedKernel prepare_softmax(const OperatorView& op, const PrepareOptions& opt
     const SoftmaxShape shape = REEF_TRY(check_softmax(op));
     if (op.input(0).type == ElementType::uint8) return quantized_softmax<std::uint8_t>(op, shape);
     if (op.input(0).type == ElementType::int8) return quantized_softmax<std::int8_t>(op, shape);
-    return std::make_unique<FloatSoftmax>(shape, options.kernels);
+    if (options.kernels == KernelSet::reference)
+        return std::make_unique<FloatSoftmax>("softmax reference", shape, float_softmax);
+    return std::make_unique<FloatSoftmax>("softmax fast " + std::string(simd_target()), shape,
+                                          float_softmax_fast);
+}
+
+PreparedKernel prepare_log_softmax(const OperatorView& op, const PrepareOptions& /*options*/) {
+    REEF_CHECK(op.expect_counts(1, 1, 1));
+    REEF_CHECK(expect_type(op.input(0), "input 0", {ElementType::float32}));
+    REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::float32}));
+    const SoftmaxShape shape = REEF_TRY(rows_of(op, 1));
+    return std::make_unique<FloatSoftmax>("log_softmax reference", shape, float_log_softmax);
 }
 
 }  // namespace reef::cpu

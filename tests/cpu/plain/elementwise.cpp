@@ -11,21 +11,6 @@ namespace {
 
 using model::Op;
 
-/// `shape` with some lengths 1 and some leading dimensions left out.
-Shape part_of(Choices& choices, Shape shape) {
-    for (auto& length : shape)
-        if (choices.one_in(3)) length = 1;
-    if (!shape.empty() && choices.one_in(4)) shape.erase(shape.begin());
-    return shape;
-}
-
-std::size_t broadcast_index(const Shape& shape, const Shape& index) {
-    Shape own(index.end() - static_cast<std::ptrdiff_t>(shape.size()), index.end());
-    for (std::size_t d = 0; d < own.size(); ++d)
-        if (shape[d] == 1) own[d] = 0;
-    return flat_index(shape, own);
-}
-
 using Binary = double (*)(double, double);
 
 struct BinaryForm {
@@ -142,6 +127,17 @@ OperatorCase make_minimum(Choices& c) {
                   {u8, i8, i32, i64, f32});
 }
 /// The inputs are rounded to 2^-7 of twice the larger scale before they are squared.
+/// Of positive numbers, which have powers of any exponent.
+OperatorCase make_pow(Choices& c) {
+    const auto power = [](double a, double b) { return std::pow(a, b); };
+    OperatorCase one = binary(c, {.op = Op::pow, .function = power}, {f32});
+    for (double& value : one.inputs[0].stored)
+        value = static_cast<double>(static_cast<float>(std::abs(value) + 0.001));
+    const Shape shape = one.outputs[0].shape;
+    one.outputs.clear();
+    apply(one, shape, {.op = Op::pow, .function = power}, model::Activation::none);
+    return one;
+}
 OperatorCase make_squared_difference(Choices& c) {
     OperatorCase one =
         binary(c, {Op::squared_difference, squared_difference, 0.76}, {i8, i32, f32});
@@ -205,6 +201,51 @@ OperatorCase make_sin(Choices& c) {
 }
 OperatorCase make_cos(Choices& c) {
     return unary(c, Op::cos, [](double x) { return std::cos(x); }, 0, {f32});
+}
+
+OperatorCase make_abs(Choices& c) {
+    return unary(c, Op::abs, [](double x) { return std::abs(x); }, 0, {f32});
+}
+OperatorCase make_neg(Choices& c) {
+    return unary(c, Op::neg, [](double x) { return -x; }, 0, {i32, i64, f32});
+}
+OperatorCase make_square(Choices& c) {
+    return unary(c, Op::square, [](double x) { return x * x; }, 0, {f32});
+}
+OperatorCase make_exp(Choices& c) {
+    return unary(c, Op::exp, [](double x) { return std::exp(x); }, 0, {f32});
+}
+OperatorCase make_floor(Choices& c) {
+    return unary(c, Op::floor, [](double x) { return std::floor(x); }, 0, {f32});
+}
+OperatorCase make_ceil(Choices& c) {
+    return unary(c, Op::ceil, [](double x) { return std::ceil(x); }, 0, {f32});
+}
+/// Some are halves.
+OperatorCase make_round(Choices& c) {
+    OperatorCase one = unary(c, Op::round, [](double x) { return x; }, 0, {f32});
+    Values& in = one.inputs[0];
+    for (std::size_t i = 0; i < in.stored.size(); ++i) {
+        if (c.one_in(2)) in.stored[i] = std::round(in.stored[i] * 2) / 2;
+        const double below = std::floor(in.stored[i]), rest = in.stored[i] - below;
+        const bool up = rest > 0.5 || (rest == 0.5 && std::fmod(below, 2) != 0);
+        one.outputs[0].real[i] = up ? below + 1 : below;
+    }
+    return one;
+}
+OperatorCase make_elu(Choices& c) {
+    return unary(c, Op::elu, [](double x) { return x < 0 ? std::exp(x) - 1 : x; }, 0, {f32});
+}
+OperatorCase make_gelu(Choices& c) {
+    const bool approximate = c.one_in(2);
+    const auto exact_form = [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); };
+    const auto approximate_form = [](double x) {
+        return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    };
+    OperatorCase one = approximate ? unary(c, Op::gelu, approximate_form, 0, {f32})
+                                   : unary(c, Op::gelu, exact_form, 0, {f32});
+    one.options = model::GeluOptions{approximate};
+    return one;
 }
 
 /// The output's quantisation is the operator's, not the model's.
@@ -274,6 +315,10 @@ OperatorCase make_rsqrt(Choices& c) {
     return root(c, Op::rsqrt, [](double x) { return 1 / std::sqrt(x); }, {i8, f32});
 }
 
+OperatorCase make_log(Choices& c) {
+    return root(c, Op::log, [](double x) { return std::log(x); }, {f32});
+}
+
 OperatorCase make_quantize(Choices& c) {
     OperatorCase one = unary(c, Op::quantize, [](double x) { return x; }, 0, {f32, u8, i8, i16});
     Expected& out = one.outputs[0];
@@ -322,6 +367,17 @@ constexpr auto elementwise_table = std::to_array<NamedMaker>({
     {Op::maximum, make_maximum},
     {Op::minimum, make_minimum},
     {Op::squared_difference, make_squared_difference},
+    {Op::pow, make_pow},
+    {Op::abs, make_abs},
+    {Op::neg, make_neg},
+    {Op::square, make_square},
+    {Op::exp, make_exp},
+    {Op::log, make_log},
+    {Op::floor, make_floor},
+    {Op::ceil, make_ceil},
+    {Op::round, make_round},
+    {Op::elu, make_elu},
+    {Op::gelu, make_gelu},
     {Op::floor_div, make_floor_div},
     {Op::floor_mod, make_floor_mod},
     {Op::prelu, make_prelu},

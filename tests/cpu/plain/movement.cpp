@@ -382,6 +382,36 @@ OperatorCase make_gather_nd(Choices& c) {
     return {.op = Op::gather_nd, .inputs = {in, indices}, .outputs = {std::move(out)}};
 }
 
+OperatorCase make_gather(Choices& c) {
+    const Values in = any_input(c, c.shape(1, 4, 4));
+    const auto rank = static_cast<std::int32_t>(in.shape.size());
+    const std::int32_t axis = c.pick(0, rank - 1);
+    const std::int32_t batch = c.one_in(2) ? 0 : c.pick(0, axis);
+    Shape indexed(in.shape.begin(), in.shape.begin() + batch);
+    for (std::int32_t i = c.pick(0, 2); i > 0; --i) indexed.push_back(c.pick(1, 4));
+    Values indices{.type = c.one_of({i32, ElementType::int64}), .shape = indexed};
+    for (std::size_t i = 0; i < count_of(indexed); ++i)
+        indices.stored.push_back(c.pick(0, in.shape[static_cast<std::size_t>(axis)] - 1));
+    Shape shape(in.shape.begin(), in.shape.begin() + axis);
+    shape.insert(shape.end(), indexed.begin() + batch, indexed.end());
+    shape.insert(shape.end(), in.shape.begin() + axis + 1, in.shape.end());
+    const auto own = static_cast<std::ptrdiff_t>(indexed.size()) - batch;
+    const auto source = [&](const Shape& index) {
+        Shape which(index.begin(), index.begin() + batch);
+        which.insert(which.end(), index.begin() + axis, index.begin() + axis + own);
+        Shape from(index.begin(), index.begin() + axis);
+        from.push_back(static_cast<std::int32_t>(indices.stored[flat_index(indexed, which)]));
+        from.insert(from.end(), index.begin() + axis + own, index.end());
+        return from;
+    };
+    Expected out = moved(in, shape, source);
+    const bool from_end = c.one_in(2);
+    return {.op = Op::gather,
+            .options = model::GatherOptions{from_end ? axis - rank : axis, batch},
+            .inputs = {in, indices},
+            .outputs = {std::move(out)}};
+}
+
 OperatorCase make_space_to_depth(Choices& c) {
     const std::int32_t block = c.pick(1, 3);
     const Shape shape{c.pick(1, 2), c.pick(1, 3), c.pick(1, 3), c.pick(1, 3) * block * block};
@@ -460,6 +490,7 @@ constexpr auto movement_table = std::to_array<NamedMaker>({
     {Op::split_v, make_split_v},
     {Op::pack, make_pack},
     {Op::unpack, make_unpack},
+    {Op::gather, make_gather},
     {Op::gather_nd, make_gather_nd},
     {Op::space_to_depth, make_space_to_depth},
     {Op::depth_to_space, make_depth_to_space},

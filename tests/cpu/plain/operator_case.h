@@ -26,6 +26,7 @@ inline constexpr auto i32 = ElementType::int32;
 inline constexpr auto i64 = ElementType::int64;
 inline constexpr auto f16 = ElementType::float16;
 inline constexpr auto f32 = ElementType::float32;
+inline constexpr auto b8 = ElementType::boolean;
 /// Types whose random values have a scale.
 [[nodiscard]] constexpr bool is_quantised(ElementType type) {
     return type == u8 || type == i8 || type == i16;
@@ -115,7 +116,9 @@ struct NamedMaker {
 /// Every operator that is compared, in groups as the files have them.
 [[nodiscard]] std::vector<NamedMaker> all_makers();
 [[nodiscard]] std::span<const NamedMaker> elementwise_makers();
+[[nodiscard]] std::span<const NamedMaker> comparison_makers();
 [[nodiscard]] std::span<const NamedMaker> movement_makers();
+[[nodiscard]] std::span<const NamedMaker> border_makers();
 [[nodiscard]] std::span<const NamedMaker> reduction_makers();
 [[nodiscard]] std::span<const NamedMaker> window_makers();
 [[nodiscard]] std::span<const NamedMaker> product_makers();
@@ -131,6 +134,10 @@ struct TypeRange {
     double low, high;
 };
 [[nodiscard]] TypeRange range_of(ElementType type);
+/// Where an input that repeats along some of the output's dimensions has the element for `index`.
+[[nodiscard]] std::size_t broadcast_index(const Shape& shape, const Shape& index);
+/// `shape` with some lengths 1 and some leading dimensions left out.
+[[nodiscard]] Shape part_of(Choices& choices, Shape shape);
 /// Random values over much of the type's range: uniform, nearly constant, near the zero point, or
 /// extremes. uint8, int8 and int16 are quantised (int16 with zero point 0), others are not.
 [[nodiscard]] Values random_values(Choices& choices, ElementType type, Shape shape,

@@ -131,7 +131,7 @@ OperatorCase make_reduce_min(Choices& c) {
     return extreme(c, Op::reduce_min, false);
 }
 
-OperatorCase make_arg_max(Choices& c) {
+OperatorCase index_of_best(Choices& c, Op op, bool (*beats)(double, double)) {
     const Values in = random_values(c, c.one_of({u8, i8, i32, f32}), c.shape(1, 4, 6));
     const auto rank = static_cast<std::int32_t>(in.shape.size());
     const std::int32_t axis = c.pick(-rank, rank - 1);
@@ -146,17 +146,28 @@ OperatorCase make_arg_max(Choices& c) {
         for (std::int32_t i = 1; i < in.shape[along]; ++i) {
             index[along] = i;
             const double value = in.stored[flat_index(in.shape, index)];
-            if (value > most) {
+            if (beats(value, most)) {
                 best = i;
                 most = value;
             }
         }
         out.real.push_back(best);
     });
-    return {.op = Op::arg_max,
+    return {.op = op,
             .options = model::ArgMaxOptions{type},
             .inputs = {in, numbers({axis})},
             .outputs = {out}};
+}
+
+OperatorCase make_arg_max(Choices& c) {
+    return index_of_best(c, Op::arg_max, [](double a, double b) { return a > b; });
+}
+
+OperatorCase make_arg_min(Choices& c) {
+    OperatorCase one = index_of_best(c, Op::arg_min, [](double a, double b) { return a < b; });
+    // Its options are a table of their own, and the output's type says the same.
+    one.options = {};
+    return one;
 }
 
 OperatorCase make_topk_v2(Choices& c) {
@@ -212,6 +223,22 @@ OperatorCase make_softmax(Choices& c) {
             .outputs = {out}};
 }
 
+OperatorCase make_log_softmax(Choices& c) {
+    const Values in = random_values(c, f32, c.shape(1, 4, 12));
+    const auto length = static_cast<std::size_t>(in.shape.back());
+    Expected out{.type = f32, .shape = in.shape};
+    for (std::size_t row = 0; row < in.stored.size(); row += length) {
+        double sum = 0;
+        for (std::size_t i = 0; i < length; ++i) sum += std::exp(in.real(row + i));
+        for (std::size_t i = 0; i < length; ++i)
+            out.real.push_back(in.real(row + i) - std::log(sum));
+    }
+    // The sum's rounding is that of its logarithm; the difference to the largest is rounded, too.
+    for (const double value : out.real) out.magnitude.push_back(1 + std::abs(value));
+    out.terms = static_cast<double>(length) + 2;
+    return {.op = Op::log_softmax, .inputs = {in}, .outputs = {out}};
+}
+
 OperatorCase make_l2_normalization(Choices& c) {
     const Values in = random_values(c, c.one_of({u8, i8, f32}), c.shape(1, 3, 10));
     const auto length = static_cast<std::size_t>(in.shape.back());
@@ -238,8 +265,10 @@ constexpr auto reductions_table = std::to_array<NamedMaker>({
     {Op::reduce_max, make_reduce_max},
     {Op::reduce_min, make_reduce_min},
     {Op::arg_max, make_arg_max},
+    {Op::arg_min, make_arg_min},
     {Op::topk_v2, make_topk_v2},
     {Op::softmax, make_softmax},
+    {Op::log_softmax, make_log_softmax},
     {Op::l2_normalization, make_l2_normalization},
 });
 

@@ -52,6 +52,9 @@ std::vector<std::byte> bytes_of(const Values& values) {
             case ElementType::int64:
                 append<std::int64_t>(bytes, value);
                 break;
+            case ElementType::boolean:
+                append<std::uint8_t>(bytes, value);
+                break;
             case ElementType::float16:
                 append<std::uint16_t>(bytes, half_bits(value));
                 break;
@@ -72,6 +75,7 @@ double number_at(Bytes bytes, std::size_t i) {
 double stored_at(ElementType type, Bytes bytes, std::size_t i) {
     switch (type) {
         case ElementType::uint8:
+        case ElementType::boolean:
             return number_at<std::uint8_t>(bytes, i);
         case ElementType::int8:
             return number_at<std::int8_t>(bytes, i);
@@ -216,8 +220,9 @@ Outcome run_case(const OperatorCase& one) {
 
 std::vector<NamedMaker> all_makers() {
     std::vector<NamedMaker> all;
-    for (const auto group : {elementwise_makers(), movement_makers(), reduction_makers(),
-                             window_makers(), product_makers()})
+    for (const auto group :
+         {elementwise_makers(), comparison_makers(), movement_makers(), border_makers(),
+          reduction_makers(), window_makers(), product_makers()})
         all.insert(all.end(), group.begin(), group.end());
     return all;
 }

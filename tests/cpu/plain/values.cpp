@@ -63,6 +63,20 @@ void each_index(const Shape& shape,
     }
 }
 
+Shape part_of(Choices& choices, Shape shape) {
+    for (auto& length : shape)
+        if (choices.one_in(3)) length = 1;
+    if (!shape.empty() && choices.one_in(4)) shape.erase(shape.begin());
+    return shape;
+}
+
+std::size_t broadcast_index(const Shape& shape, const Shape& index) {
+    Shape own(index.end() - static_cast<std::ptrdiff_t>(shape.size()), index.end());
+    for (std::size_t d = 0; d < own.size(); ++d)
+        if (shape[d] == 1) own[d] = 0;
+    return flat_index(shape, own);
+}
+
 TypeRange range_of(ElementType type) {
     switch (type) {
         case ElementType::uint8:
@@ -85,9 +99,10 @@ Values raw_values(Choices& choices, ElementType type, Shape shape, Role role) {
     Values values{.type = type, .shape = std::move(shape), .role = role};
     values.stored.resize(count_of(values.shape));
     for (double& value : values.stored) {
-        value = type == ElementType::uint8   ? choices.pick(0, 100)
-                : type == ElementType::int8  ? choices.pick(-100, 100)
-                : type == ElementType::int16 ? choices.pick(-100, 100)
+        value = type == ElementType::uint8     ? choices.pick(0, 100)
+                : type == ElementType::int8    ? choices.pick(-100, 100)
+                : type == ElementType::int16   ? choices.pick(-100, 100)
+                : type == ElementType::boolean ? choices.pick(0, 1)
                 : type == ElementType::float16
                     ? std::ldexp(choices.pick(-2047, 2047), choices.pick(-24, 4))
                 : type == ElementType::float32

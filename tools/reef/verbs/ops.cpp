@@ -17,9 +17,9 @@ constexpr std::string_view legend =
     "Constant: in the file, or what follows from constants and from shapes before a run.\n"
     "Error of float32: how far a result lies from the real one at most. One rounding: it is the "
     "nearest float32.\nulp: units in its last place. n 2^-24 S: n terms are added whose absolute "
-    "values add up to S (a row's results in\nSOFTMAX and L2_NORMALIZATION; in RESIZE_BILINEAR n is "
-    "4 and the input's height and width; in the LSTM S is of\nall gates and steps, times the "
-    "weights on the way to the result).";
+    "values add up to S (a row's results in\nSOFTMAX and L2_NORMALIZATION; in LOG_SOFTMAX 1 and "
+    "the result; in RESIZE_BILINEAR n is 4 and the input's height\nand width; in the LSTM S is of "
+    "all gates and steps, times the weights on the way to the result).";
 
 struct OpsOptions {
     bool json = false;
