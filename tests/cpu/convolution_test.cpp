@@ -1,5 +1,6 @@
-// CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: random operators through the reference and the
-// fast kernels, every byte, on every SIMD target of this machine; and what the kernels refuse.
+// CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED: random operators through the
+// reference and the fast kernels, every byte, on every SIMD target of this machine; and what the
+// kernels refuse.
 #include "cpu/prepare/convolution.h"
 
 #include <fmt/format.h>
@@ -90,8 +91,11 @@ model::Model build(const Case& c) {
     std::size_t count = 1;
     for (const std::int32_t length : c.filter) count *= static_cast<std::size_t>(length);
     const auto weights = random.bytes(count);
-    std::vector<model::TensorIndex> inputs{
-        input, builder.constant<std::uint8_t>("weights", c.type, c.filter, weights, q)};
+    const auto filter = builder.constant<std::uint8_t>("weights", c.type, c.filter, weights, q);
+    std::vector<model::TensorIndex> inputs{input, filter};
+    if (c.op == Op::transpose_conv)
+        inputs = {builder.constant<std::int32_t>("shape", ElementType::int32, {4}, c.output),
+                  filter, input};
     if (c.with_bias) {
         const std::int32_t channels = c.output.back();
         std::vector<std::int32_t> bias(static_cast<std::size_t>(channels));
@@ -225,6 +229,33 @@ Case random_convolution(std::uint64_t seed, Op op, const Arithmetic* arithmetic)
     return c;
 }
 
+/// The output has the sizes that a convolution's input has, and the input those of its output.
+Case random_transpose_conv(std::uint64_t seed) {
+    Random random(seed);
+    Case c;
+    c.op = Op::transpose_conv;
+    c.seed = seed;
+    const auto channels = [&] {
+        return random.chance(60) ? random.between(1, 20) : random.one_of({24, 32, 33, 64, 70});
+    };
+    const std::int32_t in_channels = channels(), out_channels = channels();
+    const std::int32_t taps_h = random.between(1, 5);
+    const std::int32_t taps_w = random.chance(70) ? taps_h : random.between(1, 5);
+    // Above the taps it leaves gaps.
+    const std::int32_t stride_h = random.one_of({1, 2, 2, 3});
+    const std::int32_t stride_w = random.chance(80) ? stride_h : random.between(1, 4);
+    const auto padding = random.one_of({model::Padding::same, model::Padding::valid});
+    c.output = {random.between(1, 2), taps_h + random.between(0, 10),
+                taps_w + random.between(0, 20), out_channels};
+    c.input = {c.output[0], output_length(c.output[1], taps_h, stride_h, 1, padding),
+               output_length(c.output[2], taps_w, stride_w, 1, padding), in_channels};
+    c.filter = {out_channels, taps_h, taps_w, in_channels};
+    random_arithmetic(random, c);
+    c.options =
+        model::TransposeConvOptions{.padding = padding, .stride_h = stride_h, .stride_w = stride_w};
+    return c;
+}
+
 Case random_fully_connected(std::uint64_t seed, const Arithmetic* arithmetic) {
     Random random(seed);
     Case c;
@@ -284,6 +315,11 @@ TEST_P(FastConvolution, Conv2dEqualsTheReference) {
 TEST_P(FastConvolution, DepthwiseConv2dEqualsTheReference) {
     for (std::uint64_t seed = 0; seed < cases && !HasFailure(); ++seed)
         compare_kernels(random_convolution(seed, Op::depthwise_conv_2d, GetParam()), GetParam());
+}
+
+TEST_P(FastConvolution, TransposeConvEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed)
+        compare_kernels(random_transpose_conv(seed), GetParam());
 }
 
 TEST_P(FastConvolution, FullyConnectedEqualsTheReference) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -32,8 +33,8 @@ class Block {
     std::byte* data_;
 };
 
-/// The output's bytes, of a kernel of the model's only operator, which reads no input but the first
-/// or packs the others.
+/// The output's bytes, of a kernel of the model's only operator, which reads no input but the
+/// model's or packs the others.
 inline std::vector<std::byte> run_kernel(cpu::Kernel& kernel, const model::Model& model,
                                          Bytes input, WorkerPool& pool) {
     kernel.pack();
@@ -48,7 +49,8 @@ inline std::vector<std::byte> run_kernel(cpu::Kernel& kernel, const model::Model
     std::memset(scratch.data(), 0xA5, scratch.view().size());
     // Weights and bias are packed: the kernels see no address of theirs.
     std::vector<std::byte*> inputs(op.inputs.size(), nullptr);
-    inputs[0] = in.data();
+    inputs[static_cast<std::size_t>(std::ranges::find(op.inputs, graph.inputs[0]) -
+                                    op.inputs.begin())] = in.data();
     const std::vector<std::byte*> outputs{out.data()};
     const Status status = kernel.run({inputs, outputs, scratch.view(), pool});
     EXPECT_TRUE(status) << status.error().message();
