@@ -27,6 +27,9 @@ class CpuPlacer final : public graph::Placer {
     [[nodiscard]] Status begin(const model::Model& model, const model::Subgraph& graph,
                                int threads) override;
     [[nodiscard]] Result<graph::Placed> place(const OperatorView& op) override;
+    [[nodiscard]] bool has(const OperatorView& op) const override {
+        return find_kernel(op.op().code) != nullptr;
+    }
     [[nodiscard]] bool runs_at_any_time() const override { return true; }
     [[nodiscard]] std::optional<Error> refusal(const OperatorView& op) const override;
 
@@ -95,10 +98,12 @@ Result<graph::Placed> CpuPlacer::place(const OperatorView& op) {
 
 std::optional<Error> CpuPlacer::refusal(const OperatorView& op) const {
     const model::OperatorCode& code = op.op().code;
-    return Error{Cause::unsupported,
-                 fmt::format("no CPU kernel for {}", code.name()),
-                 {},
-                 "run the model on a device that has this operator, or convert it without"};
+    return Error{
+        Cause::unsupported,
+        fmt::format("no CPU kernel for {}", code.name()),
+        {},
+        "convert the model without it, or run it on a device that has it; `reef ops` lists "
+        "the operators with a kernel"};
 }
 
 }  // namespace

@@ -63,6 +63,39 @@ Error refusal_of(const OperatorView& op, std::span<const std::shared_ptr<Placer>
     return {Cause::unsupported, fmt::format("nothing here runs {}", op.op().code.name()), {}, {}};
 }
 
+/// The kinds of operators from `first` on that nobody here has, with how many there are: who
+/// converts a model again wants to know all of them at once. Empty where there is none but the
+/// first one.
+std::string list_of_refused(const model::Model& model, const model::Subgraph& graph,
+                            std::size_t first, std::span<const std::shared_ptr<Placer>> placers) {
+    struct Kind {
+        std::string name;
+        std::size_t first = 0, count = 0;
+    };
+    std::vector<Kind> kinds;
+    std::size_t others = 0;
+    for (std::size_t i = first; i < graph.operators.size(); ++i) {
+        const OperatorView op(model, graph, i);
+        if (std::ranges::any_of(placers, [&](const auto& each) { return each->has(op); })) continue;
+        if (i != first) ++others;
+        const std::string name = op.op().code.name();
+        const auto known = std::ranges::find(kinds, name, &Kind::name);
+        if (known == kinds.end())
+            kinds.push_back({name, i, 1});
+        else
+            ++known->count;
+    }
+    if (others == 0) return {};
+    std::string list;
+    for (const Kind& kind : kinds) {
+        list += list.empty() ? "; nothing here runs " : ", ";
+        list += kind.count == 1 ? fmt::format("{} (operator {})", kind.name, kind.first)
+                                : fmt::format("{} ({}, the first is operator {})", kind.name,
+                                              kind.count, kind.first);
+    }
+    return list;
+}
+
 /// Whether an executor outlives the model it was made from. The scales of a network's channels are
 /// most of its tables, and a plan alone can read them where they are.
 enum class Lifespan : std::uint8_t { own, of_model };
@@ -130,7 +163,10 @@ Status Executor::Impl::place_operators(const model::Model& model) {
         REEF_CHECK(placer->begin(model, *graph, options.threads));
     for (std::size_t i = 0; i < graph->operators.size(); ++i) {
         const OperatorView op(model, *graph, i, &known);
-        REEF_CHECK(in_place(place_operator(op), model::place_of(*graph, i)));
+        if (Status placed = place_operator(op); !placed) {
+            placed.error().what += list_of_refused(model, *graph, i, options.placers);
+            return in_place(std::move(placed), model::place_of(*graph, i));
+        }
         Placer& placer = *options.placers[placements.back().placer];
         if (!placer.runs_at_any_time() || !is_known_before(op)) continue;
         const Placed again = REEF_TRY(in_place(placer.place(op), model::place_of(*graph, i)));

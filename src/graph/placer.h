@@ -35,6 +35,9 @@ class Placer {
     }
     /// Errors, for an operator that is this placer's: unsupported and bad_input, without place.
     [[nodiscard]] virtual Result<Placed> place(const OperatorView& op) = 0;
+    /// Whether it may take operators of that kind. What an error says of the rest of a network
+    /// rests on it, nothing else.
+    [[nodiscard]] virtual bool has(const OperatorView& /*op*/) const { return true; }
     /// Whether its kernels run at any time, before the graph is complete, too: what they make of
     /// known values is known then.
     [[nodiscard]] virtual bool runs_at_any_time() const { return false; }

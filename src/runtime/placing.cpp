@@ -14,6 +14,7 @@ class RefusedPrograms final : public graph::Placer {
     [[nodiscard]] Result<graph::Placed> place(const graph::OperatorView& /*op*/) override {
         return graph::Placed{};
     }
+    [[nodiscard]] bool has(const graph::OperatorView& /*op*/) const override { return false; }
     [[nodiscard]] std::optional<Error> refusal(const graph::OperatorView& op) const override {
         const Driver* driver = registry_.compiled_for(op.op());
         if (driver == nullptr) return std::nullopt;
@@ -55,6 +56,10 @@ std::string names_of(const std::vector<ChosenDevice>& devices) {
 DevicePlacer::DevicePlacer(ChosenDevice chosen, std::shared_ptr<DevicePool> pool, int threads,
                            const graph::RunControl& control)
     : chosen_(std::move(chosen)), pool_(std::move(pool)), threads_(threads), control_(control) {}
+
+bool DevicePlacer::has(const graph::OperatorView& op) const {
+    return chosen_.found.driver->is_compiled(op.op());
+}
 
 Result<graph::Placed> DevicePlacer::place(const graph::OperatorView& op) {
     const Driver& driver = *chosen_.found.driver;

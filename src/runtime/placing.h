@@ -35,6 +35,7 @@ class DevicePlacer final : public graph::Placer {
 
     /// Errors: those of the driver.
     [[nodiscard]] Result<graph::Placed> place(const graph::OperatorView& op) override;
+    [[nodiscard]] bool has(const graph::OperatorView& op) const override;
 
     [[nodiscard]] const ChosenDevice& chosen() const { return chosen_; }
     /// Null: it has no operator.

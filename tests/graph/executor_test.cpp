@@ -294,7 +294,40 @@ TEST(ExecutorRefusals, OperatorsWithoutKernel) {
     const auto y = builder.tensor("y", f32, {2});
     builder.add(static_cast<Op>(109), {x}, {y});
     builder.output(y);
-    EXPECT_EQ(refusal(builder.finish().value()).what, "no CPU kernel for WHERE");
+    const Error error = refusal(builder.finish().value());
+    EXPECT_EQ(error.what, "no CPU kernel for WHERE");
+    EXPECT_THAT(error.hint, HasSubstr("reef ops"));
+}
+
+/// A chain of operators of one input, by number.
+model::Model chain_of(const std::vector<std::int32_t>& numbers, ElementType type = f32) {
+    Builder builder("chain");
+    auto x = builder.input("x", type, {2});
+    for (const std::int32_t number : numbers) {
+        const auto y = builder.tensor("y", type, {2});
+        builder.add(static_cast<Op>(number), {x}, {y});
+        x = y;
+    }
+    builder.output(x);
+    return builder.finish().value();
+}
+
+TEST(Executor, AllOperatorsWithoutAKernelAreNamedAtOnce) {
+    constexpr std::int32_t relu = 19, where = 109, unique = 103, log = 73;
+    const Error error = refusal(chain_of({relu, where, log, unique, relu, where}));
+    EXPECT_EQ(error.place, "operator 1 WHERE");
+    EXPECT_EQ(error.what,
+              "no CPU kernel for WHERE; nothing here runs WHERE (2, the first is operator 1), "
+              "UNIQUE (operator 3)");
+}
+
+TEST(Executor, OperatorsBehindAnotherRefusalAreNamedToo) {
+    constexpr std::int32_t log = 73, where = 109;
+    const Error error = refusal(chain_of({log, log, where}, ElementType::int32));
+    EXPECT_EQ(error.place, "operator 0 LOG");
+    EXPECT_EQ(error.what,
+              "input 0 is int32, supported: float32; nothing here runs WHERE (operator 2)");
+    EXPECT_EQ(error.hint, "convert the model with this operator in float32");
 }
 
 /// A model of four tensors x (input), a, b, c whose operators `wire` adds.

@@ -142,6 +142,22 @@ TEST_F(RunTest, ModelsThatCannotBeRead) {
     expect_error({"run", picture}, 1, "picture.png");
 }
 
+TEST_F(RunTest, OperatorsWithoutAKernelAreNamedAtOnce) {
+    constexpr std::int32_t where = 109, unique = 103;
+    model::Builder builder("chain");
+    auto x = builder.input("x", ElementType::float32, {2});
+    for (const std::int32_t number : {where, unique, where}) {
+        const auto y = builder.tensor("y", ElementType::float32, {2});
+        builder.add(static_cast<model::Op>(number), {x}, {y});
+        x = y;
+    }
+    builder.output(x);
+    const auto model = write("chain.tflite", model::write_tflite(builder.finish().value()).value());
+    expect_error({"run", model}, 1,
+                 "nothing here runs WHERE (2, the first is operator 0), UNIQUE (operator 1)");
+    expect_error({"run", model}, 1, "reef ops");
+}
+
 TEST_F(RunTest, WeightsMayBeOfFloat16) {
     model::Builder builder("halves");
     const auto in = builder.input("in", ElementType::float32, {1, 4});

@@ -1,3 +1,5 @@
+#include "cpu/prepare/quantized.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +9,6 @@
 #include <cstring>
 #include <limits>
 #include <string>
-
-#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {
@@ -173,6 +173,23 @@ Result<Limits<std::int64_t>> int64_activation_range(model::Activation activation
     return plain_range<std::int64_t>(activation);
 }
 
+namespace {
+
+/// What a converter can make of the network instead.
+std::string conversion_to(std::initializer_list<ElementType> types) {
+    const auto has = [&](ElementType type) {
+        return std::ranges::find(types, type) != types.end();
+    };
+    const bool floats = has(ElementType::float32);
+    if (has(ElementType::int8))
+        return floats ? "convert the model to float32, or quantise it to int8"
+                      : "quantise the model to int8";
+    if (floats) return "convert the model with this operator in float32";
+    return "convert the model with another type here";
+}
+
+}  // namespace
+
 Status expect_type(const model::Tensor& tensor, const char* what,
                    std::initializer_list<ElementType> types) {
     if (std::ranges::find(types, tensor.type) != types.end()) return {};
@@ -182,7 +199,8 @@ Status expect_type(const model::Tensor& tensor, const char* what,
         list += name_of(type);
     }
     return fail(Cause::unsupported,
-                fmt::format("{} is {}, supported: {}", what, name_of(tensor.type), list));
+                fmt::format("{} is {}, supported: {}", what, name_of(tensor.type), list), {},
+                conversion_to(types));
 }
 
 Status expect_shape(const model::Tensor& tensor, const char* what,

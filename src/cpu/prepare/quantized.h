@@ -70,7 +70,8 @@ struct Limits {
 [[nodiscard]] Result<Limits<std::int32_t>> int32_activation_range(model::Activation activation);
 [[nodiscard]] Result<Limits<std::int64_t>> int64_activation_range(model::Activation activation);
 
-/// Error (unsupported) naming `what` ("input 0") and the types when tensor.type is none of them.
+/// Error (unsupported) naming `what` ("input 0") and the types when tensor.type is none of them,
+/// with what the model may be converted to instead.
 [[nodiscard]] Status expect_type(const model::Tensor& tensor, const char* what,
                                  std::initializer_list<ElementType> types);
 
