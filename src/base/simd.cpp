@@ -41,10 +41,17 @@ namespace {
 /// Instructions that Highway 1.0 knows no target for.
 ByteProducts byte_products_of_machine() {
 #if defined(__x86_64__)
-    constexpr unsigned features = 7, second_part = 1, avx_vnni = 1U << 4;
+    constexpr unsigned features = 7;
     unsigned a = 0, b = 0, c = 0, d = 0;
+#if defined(REEF_AVX_VNNI_BY_AVX512)
+    constexpr unsigned avx512_vl = 1U << 31, avx512_vnni = 1U << 11;
+    const bool has_dot = __get_cpuid_count(features, 0, &a, &b, &c, &d) != 0 &&
+                         (b & avx512_vl) != 0 && (c & avx512_vnni) != 0;
+#else
+    constexpr unsigned second_part = 1, avx_vnni = 1U << 4;
     const bool has_dot =
         __get_cpuid_count(features, second_part, &a, &b, &c, &d) != 0 && (a & avx_vnni) != 0;
+#endif
     return has_dot ? ByteProducts::dot : ByteProducts::none;
 #elif defined(__aarch64__) && defined(__linux__)
     if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return ByteProducts::none;

@@ -9,7 +9,7 @@
 
 #include <hwy/highway.h>
 
-#include "base/pair_products-inl.h"
+#include "base/sums_of_products-inl.h"
 #include "cpu/fast/channel_blocks.h"
 #include "cpu/fast/fixed_point-inl.h"
 

@@ -11,7 +11,7 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
-#include "base/pair_products-inl.h"
+#include "base/sums_of_products-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::edgetpu::sim::HWY_NAMESPACE {

@@ -1,10 +1,10 @@
 // Sums of products of pairs of 16-bit numbers, of fours of bytes, and of small matrices of bytes.
 // Include it per target, after hwy/highway.h.
-#if defined(REEF_BASE_PAIR_PRODUCTS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef REEF_BASE_PAIR_PRODUCTS_INL_H
-#undef REEF_BASE_PAIR_PRODUCTS_INL_H
+#if defined(REEF_BASE_SUMS_OF_PRODUCTS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef REEF_BASE_SUMS_OF_PRODUCTS_INL_H
+#undef REEF_BASE_SUMS_OF_PRODUCTS_INL_H
 #else
-#define REEF_BASE_PAIR_PRODUCTS_INL_H
+#define REEF_BASE_SUMS_OF_PRODUCTS_INL_H
 #endif
 
 #include <hwy/highway.h>
@@ -33,8 +33,25 @@ HWY_INLINE V add_pair_products(D d, V16 a, V16 b, V sum) {
 #endif
 }
 
+/// The same of signed bytes, of which a vector of sums wants half a vector: on ARM, where their
+/// products, of 16 bits, are added in pairs to 32 bits by one instruction.
+inline constexpr bool has_signed_pair_products = HWY_TARGET == HWY_NEON;
+
+template <class D, class V8, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V add_signed_pair_products(D /*d*/, [[maybe_unused]] V8 a, [[maybe_unused]] V8 b,
+                                      V sum) {
+    static_assert(sizeof(D) > 0 && has_signed_pair_products);
+#if HWY_TARGET == HWY_NEON
+    return V(vpadalq_s16(sum.raw, vmull_s8(a.raw, b.raw)));
+#else
+    return sum;
+#endif
+}
+
 /// Whether add_quad_products() is one instruction: with VNNI, and in vectors of 256 bits with
-/// AVX-VNNI, which the target alone does not promise (byte_products()).
+/// AVX-VNNI, which the target alone does not promise (byte_products()). A build with
+/// REEF_AVX_VNNI_BY_AVX512 has the latter in AVX-512's encoding, for tests on machines that have
+/// that alone.
 inline constexpr bool has_quad_products = HWY_TARGET == HWY_AVX3_DL;
 inline constexpr bool may_have_quad_products = has_quad_products || HWY_TARGET == HWY_AVX2;
 
@@ -45,6 +62,8 @@ HWY_INLINE V add_quad_products(D /*d*/, [[maybe_unused]] V a, [[maybe_unused]] V
     static_assert(sizeof(D) > 0 && may_have_quad_products);
 #if HWY_TARGET == HWY_AVX3_DL
     asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+#elif HWY_TARGET == HWY_AVX2 && defined(REEF_AVX_VNNI_BY_AVX512)
+    asm("%{evex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(a.raw), "x"(b.raw));
 #elif HWY_TARGET == HWY_AVX2
     asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(a.raw), "x"(b.raw));
 #endif
