@@ -3,7 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <latch>
 #include <memory>
+#include <new>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,7 +22,9 @@ namespace {
 using cpu::PackedBytes;
 using cpu::PackingForm;
 
-constexpr PackingForm some_form{1, 2, 3};
+PackingForm form_of(std::int64_t number) {
+    return {PackingForm::Kind::matrix, {1, 2, number}};
+}
 
 SharedBytes weights_of(int first) {
     std::vector<std::byte> bytes(1000);
@@ -25,10 +34,10 @@ SharedBytes weights_of(int first) {
 
 struct Packer {
     int times = 0;
-    PackedBytes operator()(const SharedBytes& weights, const PackingForm& how = some_form) {
-        return cpu::share_packed(weights, how, [&] {
+    PackedBytes operator()(const SharedBytes& weights, const PackingForm& how = form_of(3)) {
+        return cpu::share_packed(weights, how, weights.size(), [&](std::byte* to) {
             ++times;
-            return cpu::allocate_packed(weights.size());
+            std::ranges::copy(weights.view(), to);
         });
     }
 };
@@ -41,7 +50,7 @@ TEST(SharedPacking, EqualWeightsArePackedOnce) {
     EXPECT_EQ(pack(same), first);
     EXPECT_EQ(pack.times, 1);
     EXPECT_NE(pack(other), first);
-    EXPECT_NE(pack(a, {1, 2, 4}), first);
+    EXPECT_NE(pack(a, form_of(4)), first);
     EXPECT_EQ(pack.times, 3);
 }
 
@@ -56,12 +65,72 @@ TEST(SharedPacking, NobodyKeepsWhatNoKernelHolds) {
     EXPECT_EQ(pack.times, 2);
 }
 
-// Their bytes can no longer be compared.
-TEST(SharedPacking, WeightsThatAreGoneAreNotShared) {
+// What is packed of them can be compared when the weights can not.
+TEST(SharedPacking, WeightsThatAreGonePackToTheSame) {
     Packer pack;
     const PackedBytes first = pack(weights_of(4));
-    EXPECT_NE(pack(weights_of(4)), first);
+    const SharedBytes same = weights_of(4);
+    EXPECT_EQ(pack(same), first);
     EXPECT_EQ(pack.times, 2);
+    EXPECT_EQ(pack(weights_of(4)), first);
+    EXPECT_EQ(pack.times, 2);
+    EXPECT_NE(pack(weights_of(10)), first);
+}
+
+TEST(SharedPacking, ThreadsThatAskAtOnceGetOne) {
+    constexpr std::size_t threads = 4;
+    const SharedBytes weights[2] = {weights_of(11), weights_of(11)};
+    std::atomic<int> times = 0;
+    std::latch start(threads);
+    std::array<PackedBytes, threads> packed;
+    {
+        std::vector<std::jthread> running;
+        for (std::size_t i = 0; i < threads; ++i)
+            running.emplace_back([&, i] {
+                start.arrive_and_wait();
+                packed[i] = cpu::share_packed(weights[i % 2], form_of(5), 1000, [&](std::byte*) {
+                    ++times;
+                    // So that the others ask meanwhile.
+                    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                });
+            });
+    }
+    EXPECT_EQ(times, 1);
+    for (const PackedBytes& one : packed) EXPECT_EQ(one, packed[0]);
+}
+
+// Nothing is held while one thread packs: others pack other weights.
+TEST(SharedPacking, PackingsOfDifferentWeightsDoNotWait) {
+    Packer inner;
+    const SharedBytes outer_weights = weights_of(12), weights = weights_of(13);
+    PackedBytes other;
+    const PackedBytes outer = cpu::share_packed(outer_weights, form_of(6), 1000, [&](std::byte*) {
+        std::jthread([&] { other = inner(weights); }).join();
+    });
+    EXPECT_NE(other, nullptr);
+    EXPECT_NE(other, outer);
+}
+
+TEST(SharedPacking, WhoWaitsForOneThatFailsPacks) {
+    const SharedBytes weights = weights_of(14);
+    Packer pack;
+    PackedBytes second;
+    std::latch asks(1);
+    std::jthread other;
+    const auto fails = [&](std::byte*) {
+        other = std::jthread([&] {
+            asks.count_down();
+            second = pack(weights);
+        });
+        asks.wait();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        throw std::bad_alloc();
+    };
+    EXPECT_THROW((void)cpu::share_packed(weights, form_of(3), 1000, fails), std::bad_alloc);
+    other.join();
+    EXPECT_NE(second, nullptr);
+    EXPECT_EQ(pack.times, 1);
+    EXPECT_EQ(pack(weights), second);
 }
 
 TEST(SharedPacking, WhoPackedFirstMayGoFirst) {

@@ -69,7 +69,7 @@ struct FloatForm : InputAsItIs {
     FloatForm(const FloatDepthwiseFunctions& given, const Convolution& c)
         : functions(given), packed(lay_out_float_depthwise(c)) {}
     [[nodiscard]] static Value outside(const Convolution& /*c*/) { return 0; }
-    [[nodiscard]] std::size_t packed_bytes() const { return packed.count() * sizeof(Value); }
+    [[nodiscard]] std::size_t packed_bytes() const { return packed.packed_bytes(); }
     void pack(const Convolution& c) { pack_float_depthwise(c, packed); }
     void run(const DepthwiseRun& run) const { functions.run(packed, run); }
 };

@@ -406,18 +406,19 @@ std::size_t planes_of(const WeightReader& weights, std::size_t taps, std::size_t
     return planes;
 }
 
+/// `block_weights`: where those of the block are packed to.
 void pack_pairs(const WeightReader& weights, const PackedDepthwise& packed,
-                const ChannelBlock& block, std::size_t lane, std::size_t channel) {
-    auto* to = reinterpret_cast<std::int16_t*>(packed.weights.get() + block.weights);
+                const ChannelBlock& block, std::size_t lane, std::size_t channel,
+                std::byte* block_weights) {
+    auto* to = reinterpret_cast<std::int16_t*>(block_weights);
     for (std::size_t tap = 0; tap < packed.taps; ++tap)
         to[tap / 2 * 2 * block.width + 2 * lane + tap % 2] =
             static_cast<std::int16_t>(weights.at(tap, channel));
 }
 
 void pack_columns(const WeightReader& weights, const PackedDepthwise& packed,
-                  const ChannelBlock& block, std::size_t lane, std::size_t channel) {
+                  const ChannelBlock& block, std::size_t lane, std::size_t channel, std::byte* to) {
     constexpr std::size_t columns = 3, group = 4;
-    std::byte* to = packed.weights.get() + block.weights;
     for (std::size_t tap = 0; tap < packed.taps; ++tap) {
         std::int32_t left = weights.at(tap, channel);
         for (std::size_t plane = 0; plane < packed.planes; ++plane) {
@@ -427,6 +428,29 @@ void pack_columns(const WeightReader& weights, const PackedDepthwise& packed,
             left -= part;
         }
     }
+}
+
+void pack_blocks(const Convolution& c, const PackedDepthwise& packed, std::byte* to) {
+    const WeightReader weights{c};
+    for (const ChannelBlock& block : packed.blocks) {
+        const bool columns = block.vectors == 4;
+        for (std::size_t lane = 0; lane < block.width; ++lane) {
+            const std::size_t offset = block.channel_of(lane);
+            if (offset >= block.valid) continue;
+            const std::size_t channel =
+                (block.first + offset) % static_cast<std::size_t>(c.out_channels);
+            (columns ? pack_columns : pack_pairs)(weights, packed, block, lane, channel,
+                                                  to + block.weights);
+        }
+    }
+}
+
+PackingForm form_of(const Convolution& c, const PackedDepthwise& packed) {
+    return {PackingForm::Kind::depthwise,
+            {static_cast<std::int64_t>(c.type), c.weight_zero, c.out_channels,
+             static_cast<std::int64_t>(packed.blocks.front().width),
+             static_cast<std::int64_t>(packed.blocks.front().vectors),
+             static_cast<std::int64_t>(packed.blocks.size())}};
 }
 
 }  // namespace
@@ -456,8 +480,6 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions
 }
 
 void pack_depthwise(const Convolution& c, PackedDepthwise& packed) {
-    packed.weights = hwy::AllocateAligned<std::byte>(packed.weights_bytes);
-    std::fill_n(packed.weights.get(), packed.weights_bytes, std::byte{0});
     const WeightReader weights{c};
     const auto bias = [&](const ChannelBlock& block, std::size_t channel) {
         const bool flipped = block.vectors == 4 && c.type == ElementType::int8;
@@ -466,16 +488,8 @@ void pack_depthwise(const Convolution& c, PackedDepthwise& packed) {
                                          zero * weights.sum(packed.taps, channel));
     };
     if (!c.floats) pack_output_stage(c, bias, packed.blocks, packed.stage);
-    for (const ChannelBlock& block : packed.blocks) {
-        const bool columns = block.vectors == 4;
-        for (std::size_t lane = 0; lane < block.width; ++lane) {
-            const std::size_t offset = block.channel_of(lane);
-            if (offset >= block.valid) continue;
-            const std::size_t channel =
-                (block.first + offset) % static_cast<std::size_t>(c.out_channels);
-            (columns ? pack_columns : pack_pairs)(weights, packed, block, lane, channel);
-        }
-    }
+    packed.weights = share_packed(c.weights, form_of(c, packed), packed.weights_bytes,
+                                  [&](std::byte* to) { pack_blocks(c, packed, to); });
 }
 
 }  // namespace reef::cpu

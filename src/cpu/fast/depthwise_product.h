@@ -1,8 +1,6 @@
 // Weighted sums over taps, channel by channel: the core of DEPTHWISE_CONV_2D.
 #pragma once
 
-#include <hwy/aligned_allocator.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,6 +8,7 @@
 
 #include "cpu/fast/channel_blocks.h"
 #include "cpu/fast/float_output.h"
+#include "cpu/fast/shared_packing.h"
 #include "cpu/prepare/convolution.h"
 
 namespace reef::cpu {
@@ -28,7 +27,7 @@ struct PackedDepthwise {
     /// So many blocks are of one pixel. Those behind them are of several pixels that stand side by
     /// side: what is behind the last channel is the next pixel's first.
     std::size_t pixel_blocks = 0;
-    hwy::AlignedFreeUniquePtr<std::byte[]> weights;  ///< blocks' offsets are in bytes
+    PackedBytes weights;  ///< blocks' offsets are in bytes
     std::size_t weights_bytes = 0;
     std::size_t planes = 1;
     OutputStage stage;

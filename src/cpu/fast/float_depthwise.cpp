@@ -29,18 +29,19 @@ template <std::size_t kLanes, std::size_t kVectors, std::size_t kPixels>
 HWY_INLINE void sum_taps(const FloatDepthwise& packed, const DepthwiseRun& run, std::size_t channel,
                          std::size_t pixel) {
     const hn::CappedTag<float, kLanes> d;
-    const float* HWY_RESTRICT values = packed.values.get() + channel;
+    const float* HWY_RESTRICT bias = packed.bias.get() + channel;
+    const float* HWY_RESTRICT weights =
+        reinterpret_cast<const float*>(packed.weights.get()) + channel;
     const std::size_t first = pixel * run.step + channel * sizeof(float);
     hn::Vec<decltype(d)> sums[kPixels][kVectors];
     REEF_UNROLL for (std::size_t p = 0; p < kPixels; ++p) {
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[p][v] =
-            hn::LoadU(d, values + v * kLanes);
+            hn::LoadU(d, bias + v * kLanes);
     }
-    for (std::size_t t = 0; t < packed.taps; ++t) {
-        values += packed.channels;
+    for (std::size_t t = 0; t < packed.taps; ++t, weights += packed.channels) {
         const std::byte* tap = run.taps[t] + first;
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
-            const auto weight = hn::LoadU(d, values + v * kLanes);
+            const auto weight = hn::LoadU(d, weights + v * kLanes);
             REEF_UNROLL for (std::size_t p = 0; p < kPixels; ++p) {
                 const auto* from = reinterpret_cast<const float*>(tap + p * run.step);
                 sums[p][v] = hn::MulAdd(hn::LoadU(d, from + v * kLanes), weight, sums[p][v]);
@@ -105,14 +106,18 @@ const FloatDepthwiseFunctions* float_depthwise_functions() {
 FloatDepthwise lay_out_float_depthwise(const Convolution& c) {
     return {.taps = static_cast<std::size_t>(c.h.taps * c.w.taps),
             .channels = static_cast<std::size_t>(c.out_channels),
-            .values = {},
+            .weights = {},
+            .bias = {},
             .clamp = c.floats->clamp};
 }
 
 void pack_float_depthwise(const Convolution& c, FloatDepthwise& packed) {
-    packed.values = hwy::AllocateAligned<float>(packed.count());
-    std::ranges::copy(c.floats->bias, packed.values.get());
-    std::memcpy(packed.values.get() + packed.channels, c.weights.view().data(), c.weights.size());
+    packed.bias = hwy::AllocateAligned<float>(packed.channels);
+    std::ranges::copy(c.floats->bias, packed.bias.get());
+    const Bytes weights = c.weights.view();
+    packed.weights =
+        share_packed(c.weights, {PackingForm::Kind::float_depthwise, {}}, weights.size(),
+                     [&](std::byte* to) { std::memcpy(to, weights.data(), weights.size()); });
 }
 
 }  // namespace reef::cpu

@@ -6,18 +6,20 @@
 #include <cstddef>
 
 #include "cpu/fast/depthwise_product.h"
+#include "cpu/fast/shared_packing.h"
 #include "cpu/prepare/convolution.h"
 
 namespace reef::cpu {
 
-/// The bias of every channel, then for each tap its weight of every channel.
+/// For each tap its weight of every channel.
 struct FloatDepthwise {
     std::size_t taps = 0;
     std::size_t channels = 0;
-    hwy::AlignedFreeUniquePtr<float[]> values;
+    PackedBytes weights;
+    hwy::AlignedFreeUniquePtr<float[]> bias;
     Limits<float> clamp{};
 
-    [[nodiscard]] std::size_t count() const { return (taps + 1) * channels; }
+    [[nodiscard]] std::size_t packed_bytes() const { return (taps + 1) * channels * sizeof(float); }
 };
 
 struct FloatDepthwiseFunctions {

@@ -68,36 +68,34 @@ void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row
     }
 }
 
-PackedBytes pack_weights(const Convolution& c, const PackedMatrix& packed, std::size_t row) {
-    const auto bytes = allocate_packed(packed.weights_bytes);
+void pack_weights(const Convolution& c, const PackedMatrix& packed, std::size_t row,
+                  std::byte* to) {
     if (packed.group == GroupOf::floats) {
-        pack_rows(c, packed, row, sizeof(float), bytes.get(),
-                  [](const std::byte* from, std::size_t) {
-                      std::uint32_t one = 0;
-                      std::memcpy(&one, from, sizeof(one));
-                      return one;
-                  });
+        pack_rows(c, packed, row, sizeof(float), to, [](const std::byte* from, std::size_t) {
+            std::uint32_t one = 0;
+            std::memcpy(&one, from, sizeof(one));
+            return one;
+        });
     } else if (packed.group != GroupOf::pairs) {
         // Less 128, a byte has its highest bit flipped.
         const std::uint64_t flip = packed_zero(c, packed.group) == middle ? 0x8080808080808080U : 0;
         if (packed.group == GroupOf::signed_octets)
-            pack_rows(c, packed, row, 1, bytes.get(), [flip](const std::byte* from, std::size_t n) {
+            pack_rows(c, packed, row, 1, to, [flip](const std::byte* from, std::size_t n) {
                 return bytes_of<std::uint64_t>(from, n, flip);
             });
         else
-            pack_rows(c, packed, row, 1, bytes.get(), [flip](const std::byte* from, std::size_t n) {
+            pack_rows(c, packed, row, 1, to, [flip](const std::byte* from, std::size_t n) {
                 return bytes_of(from, n, static_cast<std::uint32_t>(flip));
             });
     } else if (c.type == ElementType::int8) {
-        pack_rows(c, packed, row, 1, bytes.get(), [&c](const std::byte* from, std::size_t n) {
+        pack_rows(c, packed, row, 1, to, [&c](const std::byte* from, std::size_t n) {
             return pair_of<std::int8_t>(from, n, c.weight_zero);
         });
     } else {
-        pack_rows(c, packed, row, 1, bytes.get(), [&c](const std::byte* from, std::size_t n) {
+        pack_rows(c, packed, row, 1, to, [&c](const std::byte* from, std::size_t n) {
             return pair_of<std::uint8_t>(from, n, c.weight_zero);
         });
     }
-    return bytes;
 }
 
 template <typename T>
@@ -148,18 +146,23 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
     return packed;
 }
 
+void pack_matrix(const Convolution& c, PackedMatrix& packed) {
+    pack_matrix(c, {c.weights, {}}, packed);
+}
+
 /// Sums of (x + flip) * w, and the row factor times sums of x + flip, are to become sums of
 /// (x - input zero) * (w - weight zero): what they lack is in the bias.
-void pack_matrix(const Convolution& c, PackedMatrix& packed) {
+void pack_matrix(const Convolution& c, const PartOfWeights& from, PackedMatrix& packed) {
     const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
     const std::int32_t taken_off = c.floats ? 0 : packed_zero(c, packed.group);
-    packed.weights =
-        share_packed(c.weights,
+    PackingForm form{PackingForm::Kind::matrix,
                      {static_cast<std::int64_t>(packed.group), static_cast<std::int64_t>(c.type),
                       static_cast<std::int64_t>(packed.blocks.front().width),
                       static_cast<std::int64_t>(packed.blocks.front().vectors), c.out_channels,
-                      static_cast<std::int64_t>(row), taken_off},
-                     [&] { return pack_weights(c, packed, row); });
+                      static_cast<std::int64_t>(row), taken_off}};
+    form.numbers.insert(form.numbers.end(), from.part.begin(), from.part.end());
+    packed.weights = share_packed(from.all, form, packed.weights_bytes,
+                                  [&](std::byte* to) { pack_weights(c, packed, row, to); });
     if (packed.group == GroupOf::floats) return pack_float_stage(c, packed);
     if (c.floats) {
         for (std::size_t channel = 0; channel < c.floats->bias.size(); ++channel)

@@ -83,4 +83,13 @@ struct Rows {
 [[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest);
 void pack_matrix(const Convolution& c, PackedMatrix& packed);
 
+/// A part of an operator's weights that was copied out of them: who packs the same part of equal
+/// weights shares the result.
+struct PartOfWeights {
+    SharedBytes all;
+    std::vector<std::int64_t> part;  ///< numbers that say which
+};
+/// With weights of `c` that are such a part.
+void pack_matrix(const Convolution& c, const PartOfWeights& from, PackedMatrix& packed);
+
 }  // namespace reef::cpu

@@ -1,11 +1,12 @@
 // Packed weights that kernels of one process share.
 #pragma once
 
-#include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "reef/base/bytes.h"
 
@@ -13,16 +14,31 @@ namespace reef::cpu {
 
 using PackedBytes = std::shared_ptr<const std::byte>;
 
-/// Zeroed and aligned for the widest vector loads.
-[[nodiscard]] std::shared_ptr<std::byte> allocate_packed(std::size_t bytes);
-
 /// Everything besides the weights that decides how they are packed.
-using PackingForm = std::array<std::int64_t, 7>;
+struct PackingForm {
+    enum class Kind : std::uint8_t { matrix, depthwise, float_depthwise };
+    Kind kind = Kind::matrix;
+    std::vector<std::int64_t> numbers;
 
-/// What pack() makes of `weights`, or what it made of equal ones in the same form, as long as a
-/// kernel holds that and the weights of one of those who asked for it are alive. Weights without an
-/// owner are not shared. Any thread.
+    friend auto operator<=>(const PackingForm&, const PackingForm&) = default;
+};
+
+/// `bytes` bytes, aligned for the widest vector loads, that pack() makes of `weights` out of zeros;
+/// or what it made of equal ones in the same form, as long as a kernel holds that. Where the
+/// weights of all who asked for it are gone, pack() is called to see whether it makes the same. Who
+/// asks while another thread packs the same waits for it, and packs where that failed. Weights
+/// without an owner are not shared. Any thread.
 [[nodiscard]] PackedBytes share_packed(const SharedBytes& weights, const PackingForm& form,
-                                       const std::function<PackedBytes()>& pack);
+                                       std::size_t bytes,
+                                       const std::function<void(std::byte*)>& pack);
+
+/// All that kernels hold now of what share_packed() would share.
+struct SharedPackings {
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+
+    friend bool operator==(const SharedPackings&, const SharedPackings&) = default;
+};
+[[nodiscard]] SharedPackings shared_packings();
 
 }  // namespace reef::cpu

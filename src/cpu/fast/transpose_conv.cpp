@@ -112,7 +112,11 @@ class FastTransposeConv final : public Kernel, public graph::PacksInputs {
         for (const Rest& rows : rests_of(c_.h)) {
             for (const Rest& columns : rests_of(c_.w)) {
                 phase->c.weights = weights_of_phase(c_, rows, columns);
-                pack_matrix(phase->c, phase->matrix);
+                pack_matrix(phase->c,
+                            {c_.weights,
+                             {c_.h.taps, c_.h.stride, rows.first_tap, c_.w.taps, c_.w.stride,
+                              columns.first_tap}},
+                            phase->matrix);
                 phase->c.weights = {};
                 ++phase;
             }
