@@ -360,11 +360,7 @@ TEST(Convolution, FewOutputsOfLongRowsArePackedInHardlyMoreThanTheirBytes) {
         test::on_every_target([&] {
             const auto kernel = prepare(model, {});
             ASSERT_TRUE(kernel) << kernel.error().message();
-            const MatrixFunctions* functions = matrix_functions();
-            const std::size_t width =
-                functions != nullptr && functions->group == GroupOf::pairs ? 2 : 1;
-            EXPECT_LE((*kernel)->packed_bytes(),
-                      width * 9440 * static_cast<std::size_t>(outputs) * 11 / 10)
+            EXPECT_LE((*kernel)->packed_bytes(), 9440 * static_cast<std::size_t>(outputs) * 11 / 10)
                 << outputs << " outputs";
         });
     }

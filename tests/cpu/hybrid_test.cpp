@@ -346,10 +346,7 @@ TEST(Hybrid, LargeOnesArePackedInHardlyMoreThanTheirBytes) {
         on_every_target([&] {
             const auto kernel = cpu::find_kernel(op.op().code)->prepare(op, {});
             ASSERT_TRUE(kernel) << kernel.error().message();
-            const cpu::MatrixFunctions* functions = cpu::matrix_functions();
-            const bool pairs = functions != nullptr && functions->group == cpu::GroupOf::pairs;
-            EXPECT_LE((*kernel)->packed_bytes(), c.weights.size() * (pairs ? 2 : 1) * 11 / 10)
-                << outputs;
+            EXPECT_LE((*kernel)->packed_bytes(), c.weights.size() * 11 / 10) << outputs;
         });
     }
 }

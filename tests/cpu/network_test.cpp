@@ -6,9 +6,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <random>
 
+#include "cpu/simd_targets.h"
 #include "reef/model/tflite.h"
 #include "run_model.h"
 #include "support/cpu_executor.h"
@@ -87,6 +89,24 @@ TEST(Networks, ArenasAreCloseToTheBound) {
         EXPECT_GE(memory.arena_bytes, memory.lower_bound_bytes) << path;
         // Each tensor starts at a multiple of 64 bytes.
         EXPECT_LE(memory.arena_bytes, memory.lower_bound_bytes * 101 / 100 + 512) << path;
+    }
+}
+
+TEST(Networks, PackedWeightsAreAtMostATenthLargerThanTheFile) {
+    REEF_SHARED_OR_SKIP(shared);
+    // What a few channels are padded to, and the stages of layers that have hardly any weights.
+    constexpr std::size_t of_small_layers = 4096;
+    for (const auto& path : models(shared, false)) {
+        const model::Model model = load(path);
+        const std::size_t file_bytes = std::filesystem::file_size(path);
+        test::on_every_target([&] {
+            const auto plan = graph::Executor::plan(model, test::executor_options({}));
+            ASSERT_TRUE(plan) << path << ": " << plan.error().message();
+            fmt::print("{:45} {:12} packed {:8} of {:8}: {:.2f}\n", path.stem().string(),
+                       cpu::simd_target(), plan->packed_bytes, file_bytes,
+                       static_cast<double>(plan->packed_bytes) / static_cast<double>(file_bytes));
+            EXPECT_LE(plan->packed_bytes, file_bytes * 11 / 10 + of_small_layers) << path;
+        });
     }
 }
 

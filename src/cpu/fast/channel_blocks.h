@@ -32,6 +32,7 @@ struct ChannelBlock {
     std::size_t vectors = 2;  ///< or 1, or 4
     std::size_t valid = 8;    ///< channels that exist; the others have weight 0
     std::size_t weights = 0;  ///< offset into the packed weights
+    std::size_t widened = 0;  ///< offset into weights that a run widens first
     std::size_t bias = 0;     ///< offset of the lanes' bias in the packed output stage
     std::size_t stage = 0;    ///< of the stage's rows there, which blocks may share
 

@@ -32,26 +32,35 @@ struct InputAsItIs {
     }
 };
 
+/// Weights that a run widens first.
+struct WidenedWeights {
+    const DepthwiseFunctions& functions;
+    PackedDepthwise packed;
+
+    WidenedWeights(const DepthwiseFunctions& given, const Convolution& c)
+        : functions(given), packed(lay_out_depthwise(c, given)) {}
+    [[nodiscard]] std::size_t packed_bytes() const { return packed.packed_bytes(); }
+    [[nodiscard]] std::size_t widened_bytes() const { return packed.widened_bytes; }
+    void pack(const Convolution& c) { pack_depthwise(c, packed); }
+    void widen(std::byte* to) const {
+        if (packed.widened_bytes != 0) functions.widen(packed, to);
+    }
+};
+
 /// uint8 and int8.
-struct ByteForm : InputAsItIs {
+struct ByteForm : InputAsItIs, WidenedWeights {
     static constexpr const char* name = "depthwise_conv_2d";
     using Value = std::uint8_t;
     using Out = std::uint8_t;
     static constexpr std::size_t least = least_channels;
     static constexpr std::size_t products_at_once = depthwise_byte_products;
-    const DepthwiseFunctions& functions;
-    PackedDepthwise packed;
     bool is_signed;
 
     ByteForm(const DepthwiseFunctions& given, const Convolution& c)
-        : functions(given),
-          packed(lay_out_depthwise(c, given)),
-          is_signed(c.type == ElementType::int8) {}
+        : WidenedWeights(given, c), is_signed(c.type == ElementType::int8) {}
     [[nodiscard]] static Value outside(const Convolution& c) {
         return static_cast<Value>(c.input_zero);
     }
-    [[nodiscard]] std::size_t packed_bytes() const { return packed.packed_bytes(); }
-    void pack(const Convolution& c) { pack_depthwise(c, packed); }
     void run(const DepthwiseRun& run) const {
         (is_signed ? functions.run_int8 : functions.run_uint8)(packed, run);
     }
@@ -71,11 +80,13 @@ struct FloatForm : InputAsItIs {
     [[nodiscard]] static Value outside(const Convolution& /*c*/) { return 0; }
     [[nodiscard]] std::size_t packed_bytes() const { return packed.packed_bytes(); }
     void pack(const Convolution& c) { pack_float_depthwise(c, packed); }
+    [[nodiscard]] static std::size_t widened_bytes() { return 0; }
+    static void widen(std::byte* /*to*/) {}
     void run(const DepthwiseRun& run) const { functions.run(packed, run); }
 };
 
 /// Float32 on int8 weights, by int16 steps of the input less its zero.
-struct HybridForm {
+struct HybridForm : WidenedWeights {
     static constexpr const char* name = "depthwise_conv_2d hybrid";
     using Value = std::int16_t;
     using Out = float;
@@ -86,22 +97,17 @@ struct HybridForm {
         bool asymmetric;
         const std::vector<float>& weight_scales;
     };
-    const DepthwiseFunctions& functions;
-    PackedDepthwise packed;
     std::size_t values;
     HybridInput steps;
 
     HybridForm(const Given& given, const Convolution& c)
-        : functions(given.functions),
-          packed(lay_out_depthwise(c, given.functions)),
+        : WidenedWeights(given.functions, c),
           values(static_cast<std::size_t>(c.batch * c.h.in * c.w.in * c.in_channels)),
           steps(static_cast<std::size_t>(c.batch),
                 static_cast<std::size_t>(c.h.in * c.w.in * c.in_channels), given.asymmetric) {
         packed.float_output = float_output_of(*c.floats, given.weight_scales, packed.blocks);
     }
     [[nodiscard]] static Value outside(const Convolution& /*c*/) { return 0; }
-    [[nodiscard]] std::size_t packed_bytes() const { return packed.packed_bytes(); }
-    void pack(const Convolution& c) { pack_depthwise(c, packed); }
     [[nodiscard]] std::size_t scratch_bytes() const {
         return graph::align_up(steps.scratch_bytes()) + graph::align_up(values * sizeof(Value));
     }
@@ -132,8 +138,9 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         outside_bytes_ = graph::align_up(static_cast<std::size_t>(c_.w.in) * pixel_bytes);
         worker_bytes_ = graph::align_up(taps() * sizeof(const std::byte*));
         expanded_bytes_ = expands_ ? graph::align_up(input_pixels * pixel_bytes) : 0;
-        scratch_bytes_ = outside_bytes_ + expanded_bytes_ +
-                         worker_bytes_ * static_cast<std::size_t>(threads) + form_.scratch_bytes();
+        workers_bytes_ = worker_bytes_ * static_cast<std::size_t>(threads);
+        scratch_bytes_ = outside_bytes_ + expanded_bytes_ + workers_bytes_ +
+                         graph::align_up(form_.widened_bytes()) + form_.scratch_bytes();
         // Output columns whose taps are all inside.
         const WindowAxis& w = c_.w;
         const std::int64_t reach = (w.taps - 1) * w.dilation;
@@ -166,12 +173,14 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
             input.values = scratch + outside_bytes_;
         }
         std::byte* workers = scratch + outside_bytes_ + expanded_bytes_;
+        std::byte* widened = workers + workers_bytes_;
+        form_.widen(widened);
         frame.pool.parallel_for(
             static_cast<std::size_t>(c_.batch * c_.h.out),
             grain_of(taps() * static_cast<std::size_t>(c_.w.out * c_.out_channels),
                      Form::products_at_once),
             [&](std::size_t begin, std::size_t end, std::size_t worker) {
-                Row row{input, scratch,
+                Row row{input, scratch, widened,
                         reinterpret_cast<const std::byte**>(workers + worker * worker_bytes_),
                         nullptr};
                 const std::size_t row_bytes = static_cast<std::size_t>(c_.w.out) * out_bytes();
@@ -188,6 +197,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
     struct Row {
         DepthwiseInput input;      ///< batch x height x width x channels_ values
         const std::byte* outside;  ///< an input row of zero points
+        const std::byte* widened;  ///< weights
         const std::byte** taps;
         std::uint8_t* out;
     };
@@ -244,6 +254,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         }
         const DepthwiseRun run{
             .taps = {place.taps, taps()},
+            .widened = place.widened,
             .step = static_cast<std::size_t>(w.stride * pixel_bytes),
             .columns = w.dilation == 1 ? static_cast<std::size_t>(w.stride) : 0,
             .pixels = static_cast<std::size_t>(count),
@@ -261,6 +272,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
     std::size_t outside_bytes_ = 0;
     std::size_t expanded_bytes_ = 0;
     std::size_t worker_bytes_ = 0;
+    std::size_t workers_bytes_ = 0;
     std::size_t scratch_bytes_ = 0;
     std::int64_t inside_begin_ = 0;
     std::int64_t inside_end_ = 0;

@@ -61,7 +61,7 @@ HWY_INLINE SumPair<kLanes> sums_of(const PackedDepthwise& packed, const ChannelB
                                    const DepthwiseRun& run, std::size_t offset) {
     const std::size_t taps = kTaps == 0 ? packed.taps : kTaps;
     const auto* HWY_RESTRICT weights =
-        reinterpret_cast<const std::int16_t*>(packed.weights.get() + block.weights);
+        reinterpret_cast<const std::int16_t*>(run.widened + block.widened);
     SumPair<kLanes> sums{bias_of<kLanes>(packed.stage, block, 0),
                          bias_of<kLanes>(packed.stage, block, 1)};
     std::size_t t = 0;
@@ -275,6 +275,34 @@ void run_four_vectors([[maybe_unused]] const PackedDepthwise& packed, const Chan
 #endif
 }
 
+template <std::size_t kLanes>
+void widen_block(const PackedDepthwise& packed, const ChannelBlock& block, std::byte* widened) {
+    const Values<kLanes> d16;
+    const std::byte* from = packed.weights.get() + block.weights;
+    auto* to = reinterpret_cast<std::int16_t*>(widened + block.widened);
+    const auto zero = hn::Set(d16, packed.zero);
+    for (std::size_t t = 0; t < packed.taps; t += 2, from += 4 * kLanes, to += 4 * kLanes) {
+        const auto a = hn::Sub(values_at<kLanes, std::int8_t>(from), zero);
+        const auto b = t + 1 == packed.taps
+                           ? hn::Zero(d16)
+                           : hn::Sub(values_at<kLanes, std::int8_t>(from + 2 * kLanes), zero);
+        hn::Store(hn::InterleaveLower(d16, a, b), d16, to);
+        hn::Store(hn::InterleaveUpper(d16, a, b), d16, to + 2 * kLanes);
+    }
+}
+
+void widen(const PackedDepthwise& packed, std::byte* to) {
+    for (const ChannelBlock& block : packed.blocks) {
+        if (block.vectors != 2) continue;
+        if (HWY_MAX_BYTES >= 64 && block.width == 32)
+            widen_block<(HWY_MAX_BYTES >= 64 ? 16 : 4)>(packed, block, to);
+        else if (HWY_MAX_BYTES >= 32 && block.width == 16)
+            widen_block<(HWY_MAX_BYTES >= 32 ? 8 : 4)>(packed, block, to);
+        else
+            widen_block<4>(packed, block, to);
+    }
+}
+
 /// Blocks of two vectors.
 template <typename T>
 HWY_INLINE void run_pairs(const PackedDepthwise& packed, const ChannelBlock& block,
@@ -314,6 +342,7 @@ const DepthwiseFunctions* target_depthwise() {
         .target = hwy::TargetName(HWY_TARGET),
         .widest_block = widest_block,
         .has_four_vectors = reef::HWY_NAMESPACE::has_quad_products,
+        .widen = widen,
         .run_uint8 = run_blocks<std::uint8_t>,
         .run_int8 = run_blocks<std::int8_t>,
         .run_steps = run_steps};
@@ -406,14 +435,12 @@ std::size_t planes_of(const WeightReader& weights, std::size_t taps, std::size_t
     return planes;
 }
 
-/// `block_weights`: where those of the block are packed to.
-void pack_pairs(const WeightReader& weights, const PackedDepthwise& packed,
-                const ChannelBlock& block, std::size_t lane, std::size_t channel,
-                std::byte* block_weights) {
-    auto* to = reinterpret_cast<std::int16_t*>(block_weights);
+/// `to`: where those of the block are packed.
+void pack_bytes(const WeightReader& weights, const PackedDepthwise& packed,
+                const ChannelBlock& block, std::size_t lane, std::size_t channel, std::byte* to) {
     for (std::size_t tap = 0; tap < packed.taps; ++tap)
-        to[tap / 2 * 2 * block.width + 2 * lane + tap % 2] =
-            static_cast<std::int16_t>(weights.at(tap, channel));
+        to[tap * block.width + block.channel_of(lane)] =
+            static_cast<std::byte>(weights.at(tap, channel) + packed.zero);
 }
 
 void pack_columns(const WeightReader& weights, const PackedDepthwise& packed,
@@ -439,7 +466,7 @@ void pack_blocks(const Convolution& c, const PackedDepthwise& packed, std::byte*
             if (offset >= block.valid) continue;
             const std::size_t channel =
                 (block.first + offset) % static_cast<std::size_t>(c.out_channels);
-            (columns ? pack_columns : pack_pairs)(weights, packed, block, lane, channel,
+            (columns ? pack_columns : pack_bytes)(weights, packed, block, lane, channel,
                                                   to + block.weights);
         }
     }
@@ -465,12 +492,18 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions
     packed.pixel_blocks = packed.blocks.size();
     if (columns && c.w.stride == 1 && c.w.dilation == 1) add_flat_blocks(channels, packed.blocks);
     packed.planes = planes_of(WeightReader{c}, packed.taps, channels);
+    packed.zero =
+        static_cast<std::int16_t>(c.weight_zero - (c.type == ElementType::uint8 ? middle : 0));
     for (ChannelBlock& block : packed.blocks) {
-        block.weights = packed.weights_bytes;
-        const std::size_t bytes = block.vectors == 4 ? packed.planes * 3 * 4 * block.width
-                                                     : (packed.taps + 1) / 2 * 4 * block.width;
         constexpr std::size_t widest = 64;  // of a vector that is loaded aligned
-        packed.weights_bytes += (bytes + widest - 1) / widest * widest;
+        const bool is_widened = block.vectors == 2;
+        if (!is_widened)
+            packed.weights_bytes = (packed.weights_bytes + widest - 1) / widest * widest;
+        block.weights = packed.weights_bytes;
+        block.widened = packed.widened_bytes;
+        packed.weights_bytes +=
+            is_widened ? packed.taps * block.width : packed.planes * 3 * 4 * block.width;
+        if (is_widened) packed.widened_bytes += (packed.taps + 1) / 2 * 4 * block.width;
     }
     if (c.floats)
         place_empty_stage(packed.blocks, packed.stage);

@@ -13,14 +13,16 @@
 
 namespace reef::cpu {
 
-/// Weights minus their zero point, per block of channels. Blocks may overlap, all of their channels
-/// exist.
+/// Weights per block of channels. Blocks may overlap, all of their channels exist.
 ///
-/// As int16: for each pair of taps, in the order of the input's taps, the pair of weights of every
-/// lane; a last tap without a partner is paired with weight 0. Blocks of four vectors, which only
-/// kernels of 3 x 3 have, as int8: for each column of the kernel its three weights and a 0 of every
-/// lane; where the difference to the zero point has 9 bits, in planes that add up to it, three at
-/// most.
+/// Blocks of two vectors have int8 (of uint8 weights, less 128): for each tap, in the order of the
+/// input's taps, that of every channel. At the beginning of a run they are widened to int16 minus
+/// their zero point, which is much less than a run multiplies: for each pair of taps the pair of
+/// weights of every lane; a last tap without a partner is paired with weight 0.
+///
+/// Blocks of four vectors, which only kernels of 3 x 3 have, have int8 minus their zero point: for
+/// each column of the kernel its three weights and a 0 of every lane; where the difference has 9
+/// bits, in planes that add up to it, three at most.
 struct PackedDepthwise {
     std::size_t taps = 0;
     std::vector<ChannelBlock> blocks;
@@ -29,6 +31,8 @@ struct PackedDepthwise {
     std::size_t pixel_blocks = 0;
     PackedBytes weights;  ///< blocks' offsets are in bytes
     std::size_t weights_bytes = 0;
+    std::size_t widened_bytes = 0;
+    std::int16_t zero = 0;  ///< of the weights in blocks of two vectors
     std::size_t planes = 1;
     OutputStage stage;
     FloatOutput float_output;  ///< of sums that become float32
@@ -48,6 +52,7 @@ inline constexpr std::size_t flat_width = 64;
 /// packed channels.
 struct DepthwiseRun {
     std::span<const std::byte* const> taps;
+    const std::byte* widened = nullptr;  ///< weights
     std::size_t step = 0;
     /// Of several pixels: the columns of taps from one to the next, where those of a row of taps
     /// stand side by side; else 0.
@@ -62,6 +67,8 @@ struct DepthwiseFunctions {
     const char* target = "";
     std::size_t widest_block = 8;
     bool has_four_vectors = false;  ///< takes blocks of four vectors
+    /// Writes the weights that runs want widened; `to` is aligned for the widest vectors.
+    void (*widen)(const PackedDepthwise& packed, std::byte* to) = nullptr;
     void (*run_uint8)(const PackedDepthwise& packed, const DepthwiseRun& run) = nullptr;
     void (*run_int8)(const PackedDepthwise& packed, const DepthwiseRun& run) = nullptr;
     /// Of a hybrid operator: inputs are int16 in [-255, 255], outputs float32.

@@ -59,6 +59,7 @@ HWY_INLINE void store_row(const SumVector<kLanes> (&sums)[kVectors], const Packe
 struct Target {
     const PackedMatrix& matrix;
     const ChannelBlock& block;
+    const std::byte* weights;  ///< of the block
     Rows rows;
     std::uint8_t* out;
     std::size_t out_stride;
@@ -66,6 +67,7 @@ struct Target {
     [[nodiscard]] Target from(std::size_t row) const {
         return {matrix,
                 block,
+                weights,
                 {rows.values + row * matrix.row_bytes(),
                  rows.sums == nullptr ? nullptr : rows.sums + row,
                  rows.scales == nullptr ? nullptr : rows.scales + row},

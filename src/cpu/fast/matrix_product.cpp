@@ -40,30 +40,93 @@ constexpr std::size_t most_rows = 6;
 /// Of the vectors of a block of eight channels.
 constexpr std::size_t narrow_lanes = HWY_MAX_BYTES >= 32 ? 8 : 4;
 
-/// The ways to multiply: what a value is in a row, and the sum of a group's products.
-struct Pairs {
+/// The ways to multiply: what a value is in a row, the bytes of rows and those of packed weights
+/// that become a vector of groups, and the sum of a group's products.
+struct WidePairs {
     [[maybe_unused]] static constexpr GroupOf group = GroupOf::pairs;
+    [[maybe_unused]] static constexpr std::size_t weight_bytes = row_bytes_in(group);
     using Value = std::int16_t;
-    template <class D, class V>
-    static HWY_INLINE V add(D d, V activations, V weights, V sum) {
-        const hn::Repartition<std::int16_t, D> d16;
-        return add_pair_products(d, hn::BitCast(d16, activations), hn::BitCast(d16, weights), sum);
+    template <class D>
+    using Row = hn::Repartition<std::uint8_t, D>;
+    template <class D>
+    using Packed = Row<D>;
+    template <class D, class V8>
+    static HWY_INLINE auto values(D /*d*/, V8 row) {
+        return hn::BitCast(hn::Repartition<std::int16_t, D>(), row);
+    }
+    template <class D, class V8>
+    static HWY_INLINE auto weights(D d, V8 widened) {
+        return values(d, widened);
+    }
+    template <class D, class V16, class V>
+    static HWY_INLINE V add(D d, V16 values, V16 weights, V sum) {
+        return add_pair_products(d, values, weights, sum);
     }
 };
-struct Quads {
+/// With weights as they are packed. Many rows have them widened once.
+struct Pairs : WidePairs {
+    using Widened = WidePairs;
+    [[maybe_unused]] static constexpr std::size_t weight_bytes = weight_bytes_in(group);
+    template <class D>
+    using Packed = hn::Rebind<std::uint8_t, hn::Repartition<std::int16_t, D> >;
+    template <class D, class V8>
+    static HWY_INLINE auto weights(D /*d*/, V8 packed) {
+        const hn::Repartition<std::int16_t, D> d16;
+        return hn::PromoteTo(d16, hn::BitCast(hn::Rebind<std::int8_t, decltype(d16)>(), packed));
+    }
+};
+/// Of signed bytes, two of which have half the size of their sum.
+struct SignedPairs {
+    [[maybe_unused]] static constexpr GroupOf group = GroupOf::signed_pairs;
+    [[maybe_unused]] static constexpr std::size_t weight_bytes = weight_bytes_in(group);
+    using Value = std::int8_t;
+    template <class D>
+    using Row = hn::Half<hn::Repartition<std::uint8_t, D> >;
+    template <class D>
+    using Packed = Row<D>;
+    template <class D, class V8>
+    static HWY_INLINE auto values(D /*d*/, V8 row) {
+        return hn::BitCast(hn::Half<hn::Repartition<std::int8_t, D> >(), row);
+    }
+    template <class D, class V8>
+    static HWY_INLINE auto weights(D d, V8 packed) {
+        return values(d, packed);
+    }
+    template <class D, class V8, class V>
+    static HWY_INLINE V add(D d, V8 values, V8 weights, V sum) {
+        return reef::HWY_NAMESPACE::add_signed_pair_products(d, values, weights, sum);
+    }
+};
+/// Fours of bytes.
+struct InBytes {
+    [[maybe_unused]] static constexpr std::size_t weight_bytes = 4;
+    template <class D>
+    using Row = hn::Repartition<std::uint8_t, D>;
+    template <class D>
+    using Packed = Row<D>;
+    template <class D, class V8>
+    static HWY_INLINE hn::Vec<D> values(D d, V8 row) {
+        return hn::BitCast(d, row);
+    }
+    template <class D, class V8>
+    static HWY_INLINE hn::Vec<D> weights(D d, V8 packed) {
+        return hn::BitCast(d, packed);
+    }
+};
+struct Quads : InBytes {
     [[maybe_unused]] static constexpr GroupOf group = GroupOf::quads;
     using Value = std::uint8_t;
     template <class D, class V>
-    static HWY_INLINE V add(D d, V activations, V weights, V sum) {
-        return reef::HWY_NAMESPACE::add_quad_products(d, activations, weights, sum);
+    static HWY_INLINE V add(D d, V values, V weights, V sum) {
+        return reef::HWY_NAMESPACE::add_quad_products(d, values, weights, sum);
     }
 };
-struct SignedQuads {
+struct SignedQuads : InBytes {
     [[maybe_unused]] static constexpr GroupOf group = GroupOf::signed_quads;
     using Value = std::int8_t;
     template <class D, class V>
-    static HWY_INLINE V add(D d, V activations, V weights, V sum) {
-        return reef::HWY_NAMESPACE::add_signed_quad_products(d, activations, weights, sum);
+    static HWY_INLINE V add(D d, V values, V weights, V sum) {
+        return reef::HWY_NAMESPACE::add_signed_quad_products(d, values, weights, sum);
     }
 };
 
@@ -90,27 +153,37 @@ HWY_INLINE hn::Vec<D> first_bytes(D d8, const std::uint8_t* from, std::size_t co
 #endif
 }
 
-template <class D>
-HWY_INLINE hn::Vec<D> broadcast_group(D d, const std::byte* at) {
-    std::int32_t group = 0;
+/// A vector of weights; whole rows stand at any address.
+template <class Form, class D>
+HWY_INLINE auto load_weights(D d, const std::byte* from) {
+    const typename Form::template Packed<D> d8;
+    return Form::weights(d, hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(from)));
+}
+
+template <class Form, class D>
+HWY_INLINE auto broadcast_group(D d, const std::byte* at) {
+    using Group = std::conditional_t<row_bytes_in(Form::group) == 2, std::int16_t, std::int32_t>;
+    const typename Form::template Row<D> d8;
+    Group group = 0;
     std::memcpy(&group, at, sizeof(group));
-    return hn::Set(d, group);
+    return Form::values(d, hn::BitCast(d8, hn::Set(hn::Repartition<Group, decltype(d8)>(), group)));
 }
 
 /// kChains independent sums per row and channel hide the latency of the additions where few rows
 /// leave nothing else to do.
 template <class Form, std::size_t kLanes, std::size_t kVectors, std::size_t kRows,
           std::size_t kChains>
-HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& block,
-                              const std::byte* HWY_RESTRICT rows,
-                              const std::int32_t* HWY_RESTRICT row_sums, const RowScale* scales,
-                              std::uint8_t* HWY_RESTRICT out, std::size_t out_stride) {
+HWY_INLINE void multiply_tile(const Target& to) {
+    const PackedMatrix& matrix = to.matrix;
+    const ChannelBlock& block = to.block;
+    const std::byte* HWY_RESTRICT rows = to.rows.values;
+    const std::int32_t* HWY_RESTRICT row_sums = to.rows.sums;
     const Sums<kLanes> d;
     using V = SumVector<kLanes>;
     const std::size_t groups = matrix.groups;
     const std::size_t row_bytes = matrix.row_bytes();
-    const auto* HWY_RESTRICT weights =
-        reinterpret_cast<const std::int32_t*>(matrix.weights.get() + block.weights);
+    constexpr std::size_t vector_bytes = kLanes * Form::weight_bytes;
+    const std::byte* HWY_RESTRICT weights = to.weights;
     // Arrays of sums become registers only when no loop is left that indexes them.
     V sums[kChains][kRows][kVectors];
     REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
@@ -127,15 +200,16 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
                 hn::Add(sums[0][r][v], more);
         }
     }
-    const auto add = [&](V(&to)[kRows][kVectors], std::size_t k) HWY_ATTR {
-        V factors[kVectors];
+    const auto add = [&](V(&chain)[kRows][kVectors], std::size_t k) HWY_ATTR {
+        decltype(load_weights<Form>(d, weights)) factors[kVectors];
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) factors[v] =
-            hn::Load(d, weights + v * kLanes);
-        weights += kVectors * kLanes;
+            load_weights<Form>(d, weights + v * vector_bytes);
+        weights += kVectors * vector_bytes;
         REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
-            const auto group = broadcast_group(d, rows + r * row_bytes + k * bytes_in(Form::group));
-            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) to[r][v] =
-                Form::add(d, group, factors[v], to[r][v]);
+            const auto group =
+                broadcast_group<Form>(d, rows + r * row_bytes + k * row_bytes_in(Form::group));
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) chain[r][v] =
+                Form::add(d, group, factors[v], chain[r][v]);
         }
     };
     std::size_t k = 0;
@@ -150,14 +224,13 @@ HWY_INLINE void multiply_tile(const PackedMatrix& matrix, const ChannelBlock& bl
             REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) sums[0][r][v] =
                 hn::Add(sums[0][r][v], sums[chain][r][v]);
         }
-        store_row<kLanes>(sums[0][r], matrix, block, scales, r, out + r * out_stride);
+        store_row<kLanes>(sums[0][r], matrix, block, to.rows.scales, r, to.out + r * to.out_stride);
     }
 }
 
 template <class Form, std::size_t kLanes, std::size_t kVectors, std::size_t kRows>
 HWY_NOINLINE void multiply_rows(const Target& to) {
-    multiply_tile<Form, kLanes, kVectors, kRows, kRows == 1 ? 4 : (kRows <= 3 ? 2 : 1)>(
-        to.matrix, to.block, to.rows.values, to.rows.sums, to.rows.scales, to.out, to.out_stride);
+    multiply_tile<Form, kLanes, kVectors, kRows, kRows == 1 ? 4 : (kRows <= 3 ? 2 : 1)>(to);
 }
 
 /// Fewer rows than a full step takes.
@@ -171,27 +244,53 @@ HWY_INLINE void multiply_rest(std::size_t count, const Target& to) {
     }
 }
 
+/// The full steps of many rows, with the block's weights widened once; returns the number of rows
+/// that it did. Widening them in every step takes 5 percent more time.
+template <class Form, std::size_t kLanes, std::size_t kVectors>
+HWY_NOINLINE std::size_t multiply_widened(const Target& to, std::size_t count) {
+    constexpr std::size_t least_steps = 6, most_bytes = std::size_t{64} << 10;
+    const Sums<kLanes> d;
+    const hn::Repartition<std::int16_t, decltype(d)> d16;
+    const std::size_t vectors = to.matrix.groups * kVectors;
+    if (count < least_steps * most_rows || vectors * sizeof(SumVector<kLanes>) > most_bytes)
+        return 0;
+    alignas(64) std::int16_t widened[most_bytes / sizeof(std::int16_t)];
+    for (std::size_t v = 0; v < vectors; ++v)
+        hn::Store(load_weights<Form>(d, to.weights + v * kLanes * Form::weight_bytes), d16,
+                  widened + v * 2 * kLanes);
+    Target wide = to;
+    wide.weights = reinterpret_cast<const std::byte*>(widened);
+    std::size_t r = 0;
+    for (; r + most_rows <= count; r += most_rows)
+        multiply_rows<typename Form::Widened, kLanes, kVectors, most_rows>(wide.from(r));
+    return r;
+}
+
 template <class Form, std::size_t kLanes, std::size_t kVectors>
 void multiply_block(const Target& to, std::size_t count) {
     std::size_t r = 0;
+    if constexpr (requires { typename Form::Widened; })
+        r = multiply_widened<Form, kLanes, kVectors>(to, count);
     for (; r + most_rows <= count; r += most_rows)
         multiply_rows<Form, kLanes, kVectors, most_rows>(to.from(r));
     multiply_rest<Form, kLanes, kVectors, most_rows - 1>(count - r, to.from(r));
 }
 
-/// The sum of the products of two rows of `bytes` bytes.
+/// The sum of the products of a row of `bytes` bytes and a channel's weights.
 template <class Form>
 HWY_INLINE std::int32_t multiply_whole_row(const std::byte* row, const std::byte* weights,
                                            std::size_t bytes) {
     const hn::ScalableTag<std::int32_t> d;
-    const hn::Repartition<std::uint8_t, decltype(d)> d8;
+    const typename Form::template Row<decltype(d)> d8;
+    const typename Form::template Packed<decltype(d)> packed;
+    constexpr std::size_t narrower = row_bytes_in(Form::group) / weight_bytes_in(Form::group);
     const std::size_t lanes = hn::Lanes(d8);
     const auto* x = reinterpret_cast<const std::uint8_t*>(row);
     const auto* w = reinterpret_cast<const std::uint8_t*>(weights);
     auto even = hn::Zero(d), odd = hn::Zero(d);
     const auto add = [&](std::size_t i, auto sums) HWY_ATTR {
-        return Form::add(d, hn::BitCast(d, hn::LoadU(d8, x + i)),
-                         hn::BitCast(d, hn::LoadU(d8, w + i)), sums);
+        return Form::add(d, Form::values(d, hn::LoadU(d8, x + i)),
+                         load_weights<Form>(d, weights + i / narrower), sums);
     };
     std::size_t i = 0;
     for (; i + 2 * lanes <= bytes; i += 2 * lanes) {
@@ -200,8 +299,9 @@ HWY_INLINE std::int32_t multiply_whole_row(const std::byte* row, const std::byte
     }
     for (; i + lanes <= bytes; i += lanes) even = add(i, even);
     if (i != bytes)
-        odd = Form::add(d, hn::BitCast(d, first_bytes(d8, x + i, bytes - i)),
-                        hn::BitCast(d, first_bytes(d8, w + i, bytes - i)), odd);
+        odd = Form::add(
+            d, Form::values(d, first_bytes(d8, x + i, bytes - i)),
+            Form::weights(d, first_bytes(packed, w + i / narrower, (bytes - i) / narrower)), odd);
     return hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
 }
 
@@ -209,13 +309,14 @@ template <class Form, std::size_t kLanes, std::size_t kVectors>
 HWY_NOINLINE void multiply_whole_rows(const Target& to, std::size_t count) {
     const Sums<kLanes> d;
     const std::size_t row_bytes = to.matrix.row_bytes();
-    const std::byte* weights = to.matrix.weights.get() + to.block.weights;
+    const std::size_t channel_bytes = to.matrix.channel_bytes();
+    const std::byte* weights = to.weights;
     for (std::size_t r = 0; r < count; ++r) {
         const Target row = to.from(r);
         alignas(64) std::int32_t products[kLanes * kVectors] = {};
         for (std::size_t channel = 0; channel < to.block.valid; ++channel)
-            products[channel] =
-                multiply_whole_row<Form>(row.rows.values, weights + channel * row_bytes, row_bytes);
+            products[channel] = multiply_whole_row<Form>(
+                row.rows.values, weights + channel * channel_bytes, row_bytes);
         const auto more = hn::Set(d, row.rows.sums == nullptr ? 0 : *row.rows.sums);
         SumVector<kLanes> sums[kVectors];
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
@@ -231,7 +332,10 @@ void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::siz
     const std::size_t value_bytes = matrix.float_output.is_used() ? sizeof(float) : 1;
     for (std::size_t i = begin; i < end; ++i) {
         const ChannelBlock& block = matrix.blocks[i];
-        const Target to{matrix, block, rows,
+        const Target to{matrix,
+                        block,
+                        matrix.weights.get() + block.weights,
+                        rows,
                         reinterpret_cast<std::uint8_t*>(out) + block.first * value_bytes,
                         out_stride};
         if (matrix.has_whole_rows(block)) {
@@ -264,50 +368,62 @@ template <class Form>
 [[nodiscard]] bool stands_in_rows(const Convolution& c, std::size_t row) {
     constexpr auto same =
         std::is_signed_v<typename Form::Value> ? ElementType::int8 : ElementType::uint8;
-    return Form::group != GroupOf::pairs && c.type == same && reads_in_order(c) &&
+    return sizeof(typename Form::Value) == 1 && c.type == same && reads_in_order(c) &&
            static_cast<std::size_t>(c.depth) == row;
 }
 
+/// The parts of 128 bits added up.
+template <class D>
+HWY_INLINE SumVector<4> sum_of_parts(D /*d*/, hn::Vec<D> sums) {
+    if constexpr (hn::MaxLanes(D()) == 4) {
+        return sums;
+    } else {
+        const hn::Half<D> half;
+        return sum_of_parts(half, hn::Add(hn::LowerHalf(half, sums), hn::UpperHalf(half, sums)));
+    }
+}
+
 /// What every row's sums want besides: the row factor times the sum of its values, modulo 2^32.
-/// Four rows at a time, whose partial sums are then added up together.
+/// Four rows at a time, whose partial sums are then added up together. `behind`: whether a vector
+/// may be read behind the last row.
 template <class Form>
-void sum_rows(const PackedMatrix& matrix, std::size_t values, std::size_t count, const Rows& rows) {
+void sum_rows(const PackedMatrix& matrix, std::size_t values, std::size_t count, bool behind,
+              const Rows& rows) {
+    const std::size_t bytes = values * sizeof(typename Form::Value);
     constexpr std::size_t at_once = 4;
     const hn::ScalableTag<std::int32_t> d;
-    const hn::Repartition<std::uint8_t, decltype(d)> d8;
+    const typename Form::template Row<decltype(d)> d8;
     const hn::Repartition<std::int64_t, decltype(d)> d64;
     const std::size_t lanes = hn::Lanes(d8);
-    const auto ones = hn::BitCast(d, hn::Set(d8, 1));
+    const hn::Repartition<typename Form::Value, decltype(d8)> dv;
+    const auto ones = Form::values(d, hn::BitCast(d8, hn::Set(dv, 1)));
+    const std::size_t whole = bytes / lanes * lanes, rest = bytes - whole;
+    const auto in_rest = hn::FirstN(d8, rest);
     const auto row_sum = [&](std::size_t row) HWY_ATTR {
         const auto* from =
             reinterpret_cast<const std::uint8_t*>(rows.values + row * matrix.row_bytes());
         auto sums = hn::Zero(d);
-        std::size_t i = 0;
-        for (; i + lanes <= values; i += lanes)
-            sums = Form::add(d, hn::BitCast(d, hn::LoadU(d8, from + i)), ones, sums);
-        if (i == values) return sums;
-        const auto rest = first_bytes(d8, from + i, values - i);
-        return Form::add(d, hn::BitCast(d, rest), ones, sums);
+        for (std::size_t i = 0; i < whole; i += lanes)
+            sums = Form::add(d, Form::values(d, hn::LoadU(d8, from + i)), ones, sums);
+        if (rest == 0) return sums;
+        const auto last = behind ? hn::IfThenElseZero(in_rest, hn::LoadU(d8, from + whole))
+                                 : first_bytes(d8, from + whole, rest);
+        return Form::add(d, Form::values(d, last), ones, sums);
     };
     const auto by_two = [&](auto a, auto b) HWY_ATTR {
         return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
     };
+    const Sums<at_once> d4;
+    const auto factor = hn::Set(d4, matrix.row_factor);
     for (std::size_t r = 0; r < count; r += at_once) {
         const std::size_t last = count - 1;
         const auto first = hn::BitCast(d64, by_two(row_sum(r), row_sum(std::min(r + 1, last))));
         const auto second = hn::BitCast(
             d64, by_two(row_sum(std::min(r + 2, last)), row_sum(std::min(r + 3, last))));
-        // Of the four rows in each part of 128 bits; the parts are to be added up.
-        auto sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, first, second)),
-                            hn::BitCast(d, hn::InterleaveUpper(d64, first, second)));
-        alignas(64) std::int32_t parts[hn::MaxLanes(d)];
-        hn::Store(hn::Mul(sums, hn::Set(d, matrix.row_factor)), d, parts);
-        for (std::size_t row = r; row < std::min(r + at_once, count); ++row) {
-            std::uint32_t total = 0;
-            for (std::size_t part = 0; part < hn::Lanes(d); part += at_once)
-                total += static_cast<std::uint32_t>(parts[part + row - r]);
-            rows.sums[row] = static_cast<std::int32_t>(total);
-        }
+        // Of the four rows in each part of 128 bits.
+        const auto parts = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, first, second)),
+                                   hn::BitCast(d, hn::InterleaveUpper(d64, first, second)));
+        hn::StoreU(hn::Mul(sum_of_parts(d, parts), factor), d4, rows.sums + r);
     }
 }
 
@@ -324,11 +440,9 @@ Rows gather(const Convolution& c, const PackedMatrix& matrix, const std::byte* i
         gather_rows<std::uint8_t>(c, input, zero, pixels, row, reinterpret_cast<Value*>(values));
     else
         gather_rows<std::int8_t>(c, input, zero, pixels, row, reinterpret_cast<Value*>(values));
-    // Pairs leave no weight's zero point to the sums.
-    if constexpr (Form::group != GroupOf::pairs)
-        if (rows.sums != nullptr)
-            sum_rows<Form>(matrix, static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth), count,
-                           rows);
+    if (rows.sums != nullptr)
+        sum_rows<Form>(matrix, static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth), count,
+                       rows.values == values, rows);
     return rows;
 }
 
@@ -357,7 +471,10 @@ const MatrixFunctions* target_functions() {
             if (byte_products() == ByteProducts::matrix) return functions_of<SignedOctets>();
         if constexpr (reef::HWY_NAMESPACE::may_have_signed_quad_products)
             if (byte_products() == ByteProducts::dot) return functions_of<SignedQuads>();
-        return functions_of<Pairs>();
+        if constexpr (reef::HWY_NAMESPACE::has_signed_pair_products)
+            return functions_of<SignedPairs>();
+        else
+            return functions_of<Pairs>();
     }
 }
 

@@ -1,8 +1,9 @@
 // Rows of activations times a constant matrix: what CONV_2D and FULLY_CONNECTED come down to.
 //
-// Products are taken in groups of 4 bytes. Of 8-bit values these are fours where the machine has an
-// instruction for them, else pairs of activations and weights widened to int16; of float32 they are
-// single ones. Where the machine multiplies small matrices of bytes, groups are of 8.
+// Products are taken in groups. Of 8-bit values these are fours where the machine has an
+// instruction for them, or eights where it multiplies small matrices of bytes; else they are pairs,
+// widened to int16 where bytes can not be multiplied. Packed weights are bytes in every form. Of
+// float32 they are single ones.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,8 @@ struct MatrixFunctions {
     std::size_t widest_block = 8;
     std::size_t rows_at_once = 1;  ///< the number of rows that a full step takes
     /// The rows of `pixels`: in the input, where they stand there as they are, else in `values`,
-    /// and then up to gather_slack bytes of any value behind them. Their sums are in `sums`. Taps
-    /// outside the input read `zero`.
+    /// and then up to gather_slack bytes of any value behind them. Their sums are in `sums`, which
+    /// are written by fours. Taps outside the input read `zero`.
     Rows (*gather)(const Convolution& c, const PackedMatrix& matrix, const std::byte* input,
                    std::int32_t zero, PixelRange pixels, std::byte* values,
                    std::int32_t* sums) = nullptr;

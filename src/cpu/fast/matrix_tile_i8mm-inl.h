@@ -114,8 +114,7 @@ struct OctetTile {
 template <class Form, std::size_t kRows>
 HWY_NOINLINE void multiply_octet_rows(const Target& to) {
     OctetTile<Form, kRows> tile(to.matrix.stage, to.block);
-    tile.multiply(to.rows.values, to.matrix.row_bytes(),
-                  to.matrix.weights.get() + to.block.weights);
+    tile.multiply(to.rows.values, to.matrix.row_bytes(), to.weights);
     REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
         SumVector<4> sums[2];
         tile.row(r, sums);

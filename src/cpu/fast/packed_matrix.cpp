@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 
 namespace reef::cpu {
 namespace {
@@ -11,8 +10,7 @@ namespace {
 constexpr std::int32_t middle = 128;
 
 /// What is taken off weights of that type before they are packed.
-std::int32_t packed_zero(const Convolution& c, GroupOf group) {
-    if (group == GroupOf::pairs) return c.weight_zero;
+std::int32_t packed_zero(const Convolution& c) {
     return c.type == ElementType::uint8 ? middle : 0;
 }
 
@@ -23,32 +21,20 @@ std::int32_t flipped(const Convolution& c, GroupOf group) {
     return 0;
 }
 
-/// A group of int8, from `count` bytes of a row.
+/// A group of `count` bytes of a row, and zeros.
 template <typename Group>
-Group bytes_of(const std::byte* from, std::size_t count, Group flip) {
+Group group_of(const std::byte* from, std::size_t count, Group flip) {
     Group group = 0;
     std::memcpy(&group, from, count);
-    const Group all = std::numeric_limits<Group>::max() >> (8 * (sizeof(Group) - count));
-    return group ^ (flip & all);
+    const auto all = std::numeric_limits<Group>::max() >> (8 * (sizeof(Group) - count));
+    return static_cast<Group>(group ^ (flip & all));
 }
 
-/// A group of two int16, from `count` weights of a row.
-template <typename T>
-std::uint32_t pair_of(const std::byte* from, std::size_t count, std::int32_t zero) {
-    const auto value = [&](std::size_t i) {
-        const auto weight = static_cast<T>(std::to_integer<std::uint8_t>(from[i]));
-        return static_cast<std::uint32_t>(static_cast<std::uint16_t>(weight - zero));
-    };
-    return count == 1 ? value(0) : value(0) | value(1) << 16;
-}
-
-/// Every row's groups where their lane has them; group(from, count) packs `count` values.
+/// Every row's groups where their lane has them; `row` is its bytes.
 template <typename Group>
-void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row,
-               std::size_t value_bytes, std::byte* weights, const Group& group) {
-    using Packed = std::invoke_result_t<Group, const std::byte*, std::size_t>;
-    constexpr std::size_t bytes = sizeof(Packed);
-    const std::size_t values = values_in(packed.group);
+void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row, Group flip,
+               std::byte* weights) {
+    constexpr std::size_t bytes = sizeof(Group);
     for (const ChannelBlock& block : packed.blocks) {
         const bool whole = packed.has_whole_rows(block);
         const std::size_t step = whole ? bytes : block.width * bytes;
@@ -56,12 +42,11 @@ void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row
             const std::size_t channel =
                 packed.group == GroupOf::floats ? lane : block.channel_of(lane);
             if (channel >= block.valid) continue;
-            const std::byte* from =
-                c.weights.view().data() + (block.first + channel) * row * value_bytes;
+            const std::byte* from = c.weights.view().data() + (block.first + channel) * row;
             std::byte* to = weights + block.weights;
-            to += whole ? channel * packed.row_bytes() : lane * bytes;
-            for (std::size_t k = 0; k < row; k += values, to += step) {
-                const Packed one = group(from + k * value_bytes, std::min(values, row - k));
+            to += whole ? channel * packed.channel_bytes() : lane * bytes;
+            for (std::size_t k = 0; k < row; k += bytes, to += step) {
+                const Group one = group_of(from + k, std::min(bytes, row - k), flip);
                 std::memcpy(to, &one, bytes);
             }
         }
@@ -70,31 +55,23 @@ void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row
 
 void pack_weights(const Convolution& c, const PackedMatrix& packed, std::size_t row,
                   std::byte* to) {
-    if (packed.group == GroupOf::floats) {
-        pack_rows(c, packed, row, sizeof(float), to, [](const std::byte* from, std::size_t) {
-            std::uint32_t one = 0;
-            std::memcpy(&one, from, sizeof(one));
-            return one;
-        });
-    } else if (packed.group != GroupOf::pairs) {
-        // Less 128, a byte has its highest bit flipped.
-        const std::uint64_t flip = packed_zero(c, packed.group) == middle ? 0x8080808080808080U : 0;
-        if (packed.group == GroupOf::signed_octets)
-            pack_rows(c, packed, row, 1, to, [flip](const std::byte* from, std::size_t n) {
-                return bytes_of<std::uint64_t>(from, n, flip);
-            });
-        else
-            pack_rows(c, packed, row, 1, to, [flip](const std::byte* from, std::size_t n) {
-                return bytes_of(from, n, static_cast<std::uint32_t>(flip));
-            });
-    } else if (c.type == ElementType::int8) {
-        pack_rows(c, packed, row, 1, to, [&c](const std::byte* from, std::size_t n) {
-            return pair_of<std::int8_t>(from, n, c.weight_zero);
-        });
-    } else {
-        pack_rows(c, packed, row, 1, to, [&c](const std::byte* from, std::size_t n) {
-            return pair_of<std::uint8_t>(from, n, c.weight_zero);
-        });
+    if (packed.group == GroupOf::floats)
+        return pack_rows<std::uint32_t>(c, packed, row * sizeof(float), 0, to);
+    // Less 128, a byte has its highest bit flipped.
+    const auto pack = [&](auto flip) {
+        if (packed_zero(c) != middle) flip = 0;
+        pack_rows(c, packed, row, flip, to);
+    };
+    switch (weight_bytes_in(packed.group)) {
+        case 2:
+            pack(std::uint16_t{0x8080});
+            break;
+        case 4:
+            pack(std::uint32_t{0x80808080});
+            break;
+        default:
+            pack(std::uint64_t{0x8080808080808080});
+            break;
     }
 }
 
@@ -127,14 +104,14 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
     for (ChannelBlock& block : packed.blocks) {
         block.weights = packed.weights_bytes;
         packed.weights_bytes +=
-            packed.row_bytes() * (packed.has_whole_rows(block) ? block.valid : block.width);
+            packed.channel_bytes() * (packed.has_whole_rows(block) ? block.valid : block.width);
     }
     if (group != GroupOf::floats && c.floats) {
         place_empty_stage(packed.blocks, packed.stage);
         return packed;
     }
     if (group != GroupOf::floats) {
-        packed.row_factor = packed_zero(c, group) - c.weight_zero;
+        packed.row_factor = packed_zero(c) - c.weight_zero;
         packed.stage.size = place_output_stage(c, packed.blocks);
         return packed;
     }
@@ -154,7 +131,7 @@ void pack_matrix(const Convolution& c, PackedMatrix& packed) {
 /// (x - input zero) * (w - weight zero): what they lack is in the bias.
 void pack_matrix(const Convolution& c, const PartOfWeights& from, PackedMatrix& packed) {
     const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
-    const std::int32_t taken_off = c.floats ? 0 : packed_zero(c, packed.group);
+    const std::int32_t taken_off = c.floats ? 0 : packed_zero(c);
     PackingForm form{PackingForm::Kind::matrix,
                      {static_cast<std::int64_t>(packed.group), static_cast<std::int64_t>(c.type),
                       static_cast<std::int64_t>(packed.blocks.front().width),

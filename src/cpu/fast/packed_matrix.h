@@ -13,24 +13,40 @@
 namespace reef::cpu {
 
 enum class GroupOf : std::uint8_t {
-    pairs,  ///< int16: activations as they are, weights less their zero point
-    /// uint8 activations (int8 with the sign bit flipped), int8 weights (uint8 less 128): a weight
-    /// zero point other than that 128 is left to the rows' sums.
-    quads,
-    signed_quads,   ///< int8 activations (uint8 with the sign bit flipped), weights as in quads
+    /// int16 activations, of the values that they are; int8 weights (uint8 less 128), which become
+    /// int16 where they are multiplied. In every form of bytes a weight zero point other than that
+    /// 128 is left to the rows' sums.
+    pairs,
+    signed_pairs,   ///< int8 activations (uint8 with the sign bit flipped), weights as in pairs
+    quads,          ///< uint8 activations (int8 with the sign bit flipped), weights as in pairs
+    signed_quads,   ///< the same values as in signed pairs
     signed_octets,  ///< the same values, of which a row has a multiple of eight
     floats,
 };
 [[nodiscard]] constexpr std::size_t values_in(GroupOf group) {
-    if (group == GroupOf::floats) return 1;
-    if (group == GroupOf::signed_octets) return 8;
-    return group == GroupOf::pairs ? 2 : 4;
+    switch (group) {
+        case GroupOf::floats:
+            return 1;
+        case GroupOf::pairs:
+        case GroupOf::signed_pairs:
+            return 2;
+        case GroupOf::quads:
+        case GroupOf::signed_quads:
+            return 4;
+        case GroupOf::signed_octets:
+            return 8;
+    }
+    return 0;
 }
-[[nodiscard]] constexpr std::size_t bytes_in(GroupOf group) {
-    return group == GroupOf::signed_octets ? 8 : 4;
+[[nodiscard]] constexpr std::size_t weight_bytes_in(GroupOf group) {
+    return group == GroupOf::floats ? sizeof(float) : values_in(group);
+}
+[[nodiscard]] constexpr std::size_t row_bytes_in(GroupOf group) {
+    return group == GroupOf::pairs ? 2 * sizeof(std::int16_t) : weight_bytes_in(group);
 }
 [[nodiscard]] constexpr bool is_signed(GroupOf group) {
-    return group == GroupOf::signed_quads || group == GroupOf::signed_octets;
+    return group == GroupOf::signed_pairs || group == GroupOf::signed_quads ||
+           group == GroupOf::signed_octets;
 }
 
 /// Weights per block of output channels: for each group of depths the group of every lane, or whole
@@ -48,7 +64,9 @@ struct PackedMatrix {
     Limits<float> float_clamp{};  ///< of floats
     FloatOutput float_output;     ///< of sums of bytes that become float32
 
-    [[nodiscard]] std::size_t row_bytes() const { return groups * bytes_in(group); }
+    [[nodiscard]] std::size_t row_bytes() const { return groups * row_bytes_in(group); }
+    /// Of one channel.
+    [[nodiscard]] std::size_t channel_bytes() const { return groups * weight_bytes_in(group); }
     /// Long rows of fewer channels than the narrowest block has lanes, most of which would hold
     /// nothing. Short ones take less time in lanes than sums over lanes do.
     [[nodiscard]] bool has_whole_rows(const ChannelBlock& block) const {
