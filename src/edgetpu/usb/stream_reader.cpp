@@ -17,8 +17,9 @@ constexpr std::size_t most_kept_bytes = 4 << 20;
 /// The longest known has 0.2 MiB.
 constexpr std::size_t most_stream_bytes = 16 << 20;
 
-bool same(Bytes a, Bytes b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+bool starts_with(Bytes bytes, Bytes beginning) {
+    return bytes.size() >= beginning.size() &&
+           std::memcmp(bytes.data(), beginning.data(), beginning.size()) == 0;
 }
 
 }  // namespace
@@ -30,12 +31,15 @@ void StreamReader::clear() {
 
 Result<std::shared_ptr<const TranslatedStream>> StreamReader::take(Bytes& bytes) {
     const std::size_t before = begun_.size();
-    begun_.insert(begun_.end(), bytes.begin(), bytes.end());
-    if (auto stream = known()) {
-        bytes = {};
+    // A known one that comes whole, as it nearly always does, is not copied.
+    const bool whole = before == 0;
+    if (!whole) begun_.insert(begun_.end(), bytes.begin(), bytes.end());
+    if (auto stream = known(whole ? bytes : Bytes(begun_))) {
+        bytes = bytes.subspan(stream->bytes.size() - before);
         clear();
         return stream;
     }
+    if (whole) begun_.assign(bytes.begin(), bytes.end());
     if (!REEF_TRY(find_end())) {
         bytes = {};
         if (begun_.size() > most_stream_bytes)
@@ -45,19 +49,16 @@ Result<std::shared_ptr<const TranslatedStream>> StreamReader::take(Bytes& bytes)
     }
     bytes = bytes.subspan(walked_ - before);
     begun_.resize(walked_);
-    auto stream = known();
-    if (!stream) {
-        stream = REEF_TRY(translate());
-        keep(stream);
-    }
+    auto stream = REEF_TRY(translate());
+    keep(stream);
     clear();
     return stream;
 }
 
 // No stream is the beginning of another: each has its end just once.
-std::shared_ptr<const TranslatedStream> StreamReader::known() {
-    const auto found =
-        std::ranges::find_if(known_, [&](const auto& each) { return same(each->bytes, begun_); });
+std::shared_ptr<const TranslatedStream> StreamReader::known(Bytes bytes) {
+    const auto found = std::ranges::find_if(
+        known_, [&](const auto& each) { return starts_with(bytes, each->bytes); });
     if (found == known_.end()) return nullptr;
     std::rotate(found, found + 1, known_.end());
     return known_.back();

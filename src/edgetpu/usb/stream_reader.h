@@ -28,7 +28,8 @@ class StreamReader {
     [[nodiscard]] std::uint64_t translations() const { return translations_; }
 
   private:
-    [[nodiscard]] std::shared_ptr<const TranslatedStream> known();
+    /// The one that the bytes begin with.
+    [[nodiscard]] std::shared_ptr<const TranslatedStream> known(Bytes bytes);
     [[nodiscard]] Result<bool> find_end();
     [[nodiscard]] Result<std::shared_ptr<const TranslatedStream>> translate();
     void keep(std::shared_ptr<const TranslatedStream> stream);

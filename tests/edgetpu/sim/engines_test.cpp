@@ -9,6 +9,7 @@
 
 #include "edgetpu/sim/tile/blend_engine.h"
 #include "edgetpu/sim/tile/fast_tensor_engine.h"
+#include "edgetpu/sim/tile/reduction_engine.h"
 #include "edgetpu/sim/tile/requantise.h"
 #include "same_memory.h"
 
@@ -77,6 +78,40 @@ class RandomTensor {
         op.par.count = op.loops.count;
         set_events(op);
         op.parameters = op.partial_sums = {};
+        return op;
+    }
+
+    /// Largest values and sums of parameters, as known programs have them, or nearly so.
+    TensorOp reduction() {
+        TensorOp op;
+        op.kind = one_in(2) ? TensorKind::max : TensorKind::sum;
+        op.par_16bit = one_in(2);
+        op.single = !op.par_16bit && one_in(3);
+        op.in_zero = static_cast<std::int32_t>(below(256));
+        op.par_zero = static_cast<std::int32_t>(below(op.par_16bit ? 65536 : 256));
+        op.start_value = static_cast<std::int32_t>(below(2000)) - 1000;
+        op.lanes = op.last_lanes = 1 + below(lane_count);
+        op.acc_internal = true;
+        op.scale = std::ldexp(1.0F, -static_cast<int>(below(16)));
+        op.clamp_min = -1000;
+        op.clamp_max = 70000;
+        op.out_zero = static_cast<std::int32_t>(below(256));
+        op.out_16bit = one_in(2);
+        op.table = one_in(3);
+        op.table_normalised = op.table && one_in(2);
+        op.table_odd = op.table && !op.table_normalised && one_in(2);
+        set_loops(op);
+        if (one_in(2)) {
+            op.loops.count = {1 + below(4), 1 + below(30), 1, 1, 1, 1, 1, 1};
+            op.reduction_steps = 0;
+            op.reduction_mask = 0b11;
+            op.loops.crop_level = below(3);
+            op.loops.crop_count = 1 + below(op.loops.count[0]);
+        }
+        set_nests(op);
+        op.acc = empty();
+        op.acc.count[0] = static_cast<std::uint32_t>(op.loops.visits());
+        set_events(op);
         return op;
     }
 
@@ -308,7 +343,7 @@ TEST(FunctionTables, AnOddOneIsAppliedToMagnitudes) {
     EXPECT_EQ(apply_table(table, 0, op), 3);
 }
 
-/// Memories, outcomes and counters after each turn, with the same events between turns.
+/// Memories, outcomes, counters and faults after each turn, with the same events between turns.
 void run_both(auto& plain, auto& fast, Tile& plain_tile, Tile& fast_tile, TensorScratch& scratch,
               RandomTensor& random, unsigned& stops) {
     NoFabric fabric;
@@ -326,7 +361,12 @@ void run_both(auto& plain, auto& fast, Tile& plain_tile, Tile& fast_tile, Tensor
         const Outcome outcome = plain.advance(plain_work);
         ASSERT_EQ(fast.advance(fast_work), outcome);
         ASSERT_TRUE(same_memory(plain_tile, fast_tile));
-        ASSERT_FALSE(plain_work.fault) << plain_work.fault->what;
+        ASSERT_EQ(plain_work.fault == nullptr, fast_work.fault == nullptr);
+        if (plain_work.fault) {
+            ASSERT_EQ(fast_work.fault->what, plain_work.fault->what);
+            ASSERT_EQ(fast_work.fault->hint, plain_work.fault->hint);
+            return;
+        }
         done = outcome == Outcome::done;
         const unsigned counter = random.below(2);
         for (auto* tile : {&plain_tile, &fast_tile}) tile->counters.count(counter);
@@ -360,6 +400,37 @@ TEST(RandomBlends, GiveTheSameMemoriesWhereverTheyWait) {
     EXPECT_GT(stops, blends);
 }
 
+TEST(RandomReductions, GiveTheSameMemoriesWhereverTheyWait) {
+    const auto plain_tile = std::make_unique<Tile>();
+    const auto fast_tile = std::make_unique<Tile>();
+    unsigned largest = 0, sums_of_parameters = 0, cropped = 0, rotating = 0, stops = 0;
+    for (unsigned seed = 0; seed < 600; ++seed) {
+        SCOPED_TRACE(seed);
+        RandomTensor random(seed);
+        const TensorOp op = random.reduction();
+        const auto shape = shape_of(op);
+        if (!shape || !plan_of(op, *shape).reduces) continue;
+        ++(op.kind == TensorKind::max ? largest : sums_of_parameters);
+        cropped += op.loops.crop_level != 0 && op.loops.crop_count != op.loops.count[0] ? 1 : 0;
+        rotating += op.par.rotates() ? 1 : 0;
+        plain_tile->counters = {};
+        plain_tile->table = random.table();
+        random.fill(*plain_tile);
+        *fast_tile = *plain_tile;
+        Sums sums(shape->live_positions);
+        TensorScratch scratch;
+        TensorEngine plain(op, *shape, sums);
+        ReductionEngine fast(op, *shape);
+        run_both(plain, fast, *plain_tile, *fast_tile, scratch, random, stops);
+        if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(largest, 100U);
+    EXPECT_GT(sums_of_parameters, 100U);
+    EXPECT_GT(cropped, 30U);
+    EXPECT_GT(rotating, 30U);
+    EXPECT_GT(stops, 300U);
+}
+
 /// Precondition: plan.fast.
 void run_on_both(const TensorOp& op, const TensorShape& shape, const TensorPlan& plan,
                  RandomTensor& random, Tile& plain_tile, Tile& fast_tile, unsigned& stops) {
@@ -371,7 +442,9 @@ void run_on_both(const TensorOp& op, const TensorShape& shape, const TensorPlan&
     TensorState state;
     state.reserve(shape.live_positions, plan.in_parts ? shape.live_positions * plan.lanes : 0);
     TensorScratch scratch;
-    scratch.reserve(plan);
+    ScratchSizes sizes;
+    sizes.include(plan);
+    scratch.reserve(sizes);
     TensorEngine plain(op, shape, sums);
     FastTensorEngine fast(op, shape, plan, state);
     run_both(plain, fast, plain_tile, fast_tile, scratch, random, stops);

@@ -11,26 +11,51 @@
 namespace reef::edgetpu::sim {
 namespace {
 
+/// Instructions that are fetched before the scalar core comes to them.
+constexpr std::size_t ahead = 4;
 /// Scalar instructions in one turn: endless loops of the scalar core must not stop the rest.
 constexpr unsigned most_scalar_steps = 4096;
 /// In random order, rounds in which nothing moves before nothing ever will: an engine that could
 /// move is left out of so many with a chance of 2^-40.
 constexpr unsigned most_idle_rounds = 40;
 
+constexpr std::size_t line = alignof(ProgramInstruction);
+/// An operation says which it is behind the largest one's bytes.
+constexpr std::size_t last_line = sizeof(ProgramInstruction) - line;
+constexpr std::size_t before_operation = 40;
+
+/// By engine of a tile; the last: fences.
+constexpr auto operation_bytes = [] {
+    namespace kind = spec::value::tile_engine;
+    std::array<std::size_t, tile_engine_count + 1> bytes{};
+    bytes.fill(sizeof(RingReceive));
+    bytes[kind::OP_] = sizeof(TensorOp);
+    bytes[kind::WIDE_TO_NARROW_] = sizeof(WideToNarrow);
+    for (const auto mesh : {kind::MESH_0_, kind::MESH_1_, kind::MESH_2_, kind::MESH_3_})
+        bytes[mesh] = sizeof(MeshTransfer);
+    bytes[kind::RING_PRODUCER_] = sizeof(RingSend);
+    bytes[kind::NARROW_TO_WIDE_] = sizeof(NarrowToWide);
+    bytes.back() = sizeof(Fence);
+    return bytes;
+}();
+
 // Into the caches: tiles come to an instruction soon, and programs are larger than caches.
 void fetch(const ProgramInstruction& instruction) {
-    constexpr std::size_t line = 64;
     const auto* bytes = reinterpret_cast<const std::byte*>(&instruction);
-    for (std::size_t at = 0; at < sizeof instruction; at += line) __builtin_prefetch(bytes + at);
+    const std::size_t end =
+        before_operation +
+        operation_bytes[std::min<std::size_t>(instruction.engine, tile_engine_count)];
+    for (std::size_t at = line; at < end; at += line) __builtin_prefetch(bytes + at);
+    if (end <= last_line) __builtin_prefetch(bytes + last_line);
 }
 
 }  // namespace
 
 Machine::Machine(MachineOptions options)
     : options_(options),
-      random_(options.random_seed.value_or(0)),
       team_(static_cast<unsigned>(std::clamp(options.threads, 1, int{tile_count}))),
-      turns_(team_.threads()) {
+      random_(options.random_seed.value_or(0)) {
+    turns_ = std::vector<Turns>(team_.threads());
     scalar_.memory = core_.memory();
     scalar_.arrived.connect(to_core_, messages_.messages(), 0);
     unit_memory_ = std::make_unique<TileUnit[]>(tile_count);
@@ -105,8 +130,8 @@ std::size_t Machine::ring_send_each(Ring ring, std::uint16_t tiles, std::size_t 
 // Every tile counts it. Of the others it is the tile that sends which looks at once.
 void Machine::count_producer(Ring ring) {
     namespace scalar = spec::value::scalar_counter;
-    awake_ = all_tiles;
-    ++produced_[static_cast<unsigned>(ring)];
+    awake_ |= awaiting_[static_cast<unsigned>(ring)];
+    ++round_.produced[static_cast<unsigned>(ring)];
     scalar_.counters.count(ring == Ring::a ? scalar::PRODUCER_A_ : scalar::PRODUCER_B_);
     if (in_any_order()) count_produced();
     if (sender_ != nullptr) count_produced(*sender_);
@@ -117,8 +142,8 @@ void Machine::count_produced(TileUnit& unit) const {
     constexpr std::array counters = {counter::RING_PRODUCER_A_, counter::RING_PRODUCER_B_};
     for (unsigned ring = 0; ring < counters.size(); ++ring)
         unit.tile.counters.count(
-            counters[ring],
-            produced_[ring] - std::exchange(unit.produced_counted[ring], produced_[ring]));
+            counters[ring], round_.produced[ring] -
+                                std::exchange(unit.produced_counted[ring], round_.produced[ring]));
 }
 
 void Machine::count_produced() const {
@@ -145,9 +170,9 @@ void Machine::finished(Actor actor, const ProgramInstruction& instruction) {
     if (options_.steps != nullptr) options_.steps->finished(actor, instruction);
 }
 
-std::uint64_t Machine::budget(std::uint64_t spent) {
+std::uint64_t Machine::budget(std::uint64_t most, std::uint64_t spent) {
     if (options_.steps != nullptr) return 0;
-    const std::uint64_t left = turn_steps() - std::min(turn_steps(), spent);
+    const std::uint64_t left = most - std::min(most, spent);
     if (!options_.random_seed) return left;
     return std::min(1 + random_() % 64, left);
 }
@@ -262,7 +287,10 @@ Result<bool> Machine::advance_scalar() {
             return fail(Cause::bad_input, "no instruction to go on with",
                         fmt::format("word {:#06x}", word));
         if (options_.hold != nullptr && options_.hold->stops(word)) return moved;
-        const auto& at = stream.instructions[stream.at_word[word]];
+        const std::size_t number = stream.at_word[word];
+        const auto& at = stream.instructions[number];
+        if (number + ahead < stream.instructions.size())
+            __builtin_prefetch(&stream.instructions[number + ahead]);
         const bool executes = !at.fixed && ScalarCore::executes(at.source);
         if (!executes && !may_issue(at)) return moved;
         moved = true;
@@ -318,7 +346,7 @@ Result<bool> Machine::advance_scalar_engines() {
                     break;
                 }
             }
-            const std::uint64_t given = budget();
+            const std::uint64_t given = budget(turn_steps());
             engine.blocked.on = Blocked::On::nothing;
             ScalarEngineWork work{scalar_,
                                   *this,
@@ -428,31 +456,19 @@ Result<Progress> Machine::advance() {
 void Machine::reserve(const Program& program) {
     const bool fast = options_.engine == EngineKind::fast;
     if (fast)
-        for (const auto& plan : program.plans)
-            if (plan.fast)
-                for (Turns& turns : turns_) turns.scratch.reserve(plan);
+        for (Turns& turns : turns_) turns.scratch.reserve(program.scratch);
     for (auto& unit : units_)
         unit->tensor.reserve(program.most_live_positions, fast ? program.most_parts : 0);
-    reserve_queues(program);
+    reserve_queues(program.queues);
 }
 
-// As if every instruction waited in its queue; loops of the scalar core can still need more.
-void Machine::reserve_queues(const Program& program) {
+void Machine::reserve_queues(const QueueSizes& sizes) {
     constexpr std::size_t most = 1U << 14U;
-    std::array<std::size_t, tile_engine_count> of_engine{};
-    std::size_t of_scalar = 0;
-    std::size_t of_tiles = 0;
-    for (const auto& stream : program.streams)
-        for (const auto& at : stream.instructions) {
-            ++(at.source.info->space == Space::tile ? of_tiles : of_scalar);
-            if (at.engine != no_engine) ++of_engine[at.engine];
-        }
-    issued_.reserve(std::min(of_tiles, most));
-    for (auto& unit : units_) {
+    issued_.reserve(std::min(sizes.of_tiles, most));
+    for (auto& unit : units_)
         for (unsigned e = 0; e < tile_engine_count; ++e)
-            unit->engines[e].queue.reserve(std::min(of_engine[e], most));
-    }
-    for (auto& engine : scalar_engines_) engine.queue.reserve(std::min(of_scalar, most));
+            unit->engines[e].queue.reserve(std::min(sizes.of_engine[e], most));
+    for (auto& engine : scalar_engines_) engine.queue.reserve(std::min(sizes.of_scalar, most));
 }
 
 // What a stopped program left is not the next one's.
@@ -476,6 +492,7 @@ void Machine::empty_buses() {
         unit->busy = 0;
         unit->held_for = 0;
         unit->held_until = {};
+        unit->awaits = 0;
         unit->at_fence = false;
         std::ranges::for_each(unit->engines, clear);
     }

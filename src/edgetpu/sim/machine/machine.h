@@ -17,6 +17,7 @@
 #include "edgetpu/sim/tile/blend_engine.h"
 #include "edgetpu/sim/tile/engines.h"
 #include "edgetpu/sim/tile/fast_tensor_engine.h"
+#include "edgetpu/sim/tile/reduction_engine.h"
 #include "edgetpu/sim/tile/tensor_engine.h"
 #include "edgetpu/sim/tile/tile.h"
 #include "machine_status.h"
@@ -24,6 +25,19 @@
 #include "tile_team.h"
 
 namespace reef::edgetpu::sim {
+
+/// Instructions that may wait at once, as if none of a program's were executed before all are
+/// issued; loops of the scalar core can still issue more.
+struct QueueSizes {
+    std::array<std::size_t, tile_engine_count> of_engine{};
+    std::size_t of_tiles = 0;
+    std::size_t of_scalar = 0;
+
+    void include(const ProgramInstruction& at) {
+        ++(at.source.info->space == Space::tile ? of_tiles : of_scalar);
+        if (at.engine != no_engine) ++of_engine[at.engine];
+    }
+};
 
 /// A program: the streams of one executable, in order. Refers to the streams' bytes.
 struct Program {
@@ -33,6 +47,8 @@ struct Program {
     std::vector<TensorPlan> plans;       ///< of tensor instructions, in order
     std::vector<std::uint32_t> plan_at;  ///< by instruction number: index into plans
     std::uint64_t most_parts = 0;        ///< values of sums that stay between blocks
+    ScratchSizes scratch;                ///< of the fast plans
+    QueueSizes queues;
     /// Bytes of narrow memory that the executable declares; 0: it does not.
     std::uint64_t narrow_bound = 0;
 };
@@ -119,9 +135,10 @@ class Machine final : public Fabric {
 
   private:
     static constexpr std::uint32_t all_tiles = (1U << tile_count) - 1;
-    using TileActivity = std::variant<std::monostate, TensorEngine, FastTensorEngine, BlendEngine,
-                                      TableEngine, RingSendEngine, RingReceiveEngine,
-                                      NarrowToWideEngine, WideToNarrowEngine, MeshEngine>;
+    using TileActivity =
+        std::variant<std::monostate, TensorEngine, FastTensorEngine, BlendEngine, ReductionEngine,
+                     TableEngine, RingSendEngine, RingReceiveEngine, NarrowToWideEngine,
+                     WideToNarrowEngine, MeshEngine>;
     using ScalarActivity =
         std::variant<std::monostate, InfeedEngine, RingPushEngine, RingPopEngine>;
 
@@ -155,7 +172,8 @@ class Machine final : public Fabric {
         std::uint32_t held_for = 0;  ///< engines that the next fence waits for
         Blocked held_until;          ///< messages that it waits for then
         std::size_t next = 0;        ///< of issued_: all before it are dispatched
-        bool at_fence = false;  ///< in stepwise runs: the next in line is one, and was taken up
+        bool at_fence = false;    ///< in stepwise runs: the next in line is one, and was taken up
+        std::uint8_t awaits = 0;  ///< bits by Ring: something waits for its producers' count
         std::array<std::uint32_t, 2> produced_counted{};  ///< of produced_, by Ring
         std::array<Engine<TileActivity>, tile_engine_count> engines;
         TensorState tensor;
@@ -165,6 +183,7 @@ class Machine final : public Fabric {
     /// stopped one of them.
     struct Purse {
         Work work;
+        std::uint64_t most = 0;  ///< of one turn
         std::uint64_t spent = 0;
         std::unique_ptr<Error> error{};  ///< null: none
     };
@@ -173,17 +192,34 @@ class Machine final : public Fabric {
     /// What came of the tiles that one worker did in a round. Tiles by number are bits.
     struct alignas(64) Turns {
         std::uint64_t spent = 0;
-        std::uint32_t unfinished = 0;  ///< that could go on
-        std::uint32_t sending = 0;     ///< whose ring producer is busy
+        std::uint32_t unfinished = 0;             ///< that could go on
+        std::uint32_t sending = 0;                ///< whose ring producer is busy
+        std::array<std::uint32_t, 2> awaiting{};  ///< that have TileUnit::awaits, by Ring
         bool moved = false;
         Meshed meshed{};
         unsigned faulty = 0;  ///< the lowest tile with an error
         std::unique_ptr<Error> error;
         TensorScratch scratch;
     };
+    /// What the tiles' workers read of the machine, and nobody writes while they work. One line of
+    /// a cache: each of their cores fetches it in every round.
+    struct alignas(64) Round {
+        std::span<const IssuedToTiles> issued;  ///< issued_
+        std::uint64_t most_steps = 0;           ///< of one tile's turn
+        /// What producers have counted, by Ring. Tiles add it to their counters when they look,
+        /// where these lie in the caches.
+        std::array<std::uint32_t, 2> produced{};
+    };
+    /// A tile's turn, for the team. Never written: it stays in their caches.
+    struct TileTurn {
+        Machine* machine;
+        void operator()(unsigned tile, unsigned worker) const {
+            machine->take_turn_of(tile, machine->turns_[worker]);
+        }
+    };
     std::size_t room_for_messages(std::size_t size);
     void reserve(const Program& program);
-    void reserve_queues(const Program& program);
+    void reserve_queues(const QueueSizes& sizes);
     void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
     void empty_buses();
     void begin_stream();
@@ -206,14 +242,15 @@ class Machine final : public Fabric {
     [[nodiscard]] Result<bool> advance_tiles_by_turns();
     // Whether anything moved, or an error in the purse.
     bool advance_inside(TileUnit& unit, Purse& purse, Turns& turns);
-    [[nodiscard]] Purse purse_of(TileUnit& unit, TensorScratch* scratch);
+    [[nodiscard]] Purse purse_of(TileUnit& unit, TensorScratch* scratch, std::uint64_t most);
+    void begin_tiles();
     void take_turn_of(unsigned tile, Turns& turns);
     [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
     [[nodiscard]] Result<bool> advance_producers();
     void settle(MeshLink& link, unsigned tile, Direction to);
     void settle_links(const Meshed& meshed);
     void wake(unsigned tile) { awake_ |= 1U << tile; }
-    void wake_all() { awake_ = sending_ = all_tiles; }
+    void wake_all() { awake_ = sending_ = awaiting_[0] = awaiting_[1] = all_tiles; }
     [[nodiscard]] bool in_any_order() const {
         return options_.random_seed.has_value() || options_.steps != nullptr;
     }
@@ -232,8 +269,8 @@ class Machine final : public Fabric {
     void count_produced() const;
     void witness_fence(const TileUnit& unit, const Fence& fence);
     void start(TileUnit& unit, Engine<TileActivity>& engine);
-    [[nodiscard]] static bool still_blocked(const TileUnit& unit, unsigned number);
-    [[nodiscard]] static bool may_move(const TileUnit& unit, unsigned number);
+    [[nodiscard]] static bool still_blocked(TileUnit& unit, unsigned number);
+    [[nodiscard]] static bool may_move(TileUnit& unit, unsigned number);
     bool advance_engine(TileUnit& unit, unsigned number, Purse& purse);
     void started(Actor actor, const ProgramInstruction& instruction);
     void finished(Actor actor, const ProgramInstruction& instruction);
@@ -242,7 +279,7 @@ class Machine final : public Fabric {
         constexpr std::uint64_t most = 1U << 18U;
         return steps_left_ < most ? steps_left_ : most;
     }
-    [[nodiscard]] std::uint64_t budget(std::uint64_t spent = 0);
+    [[nodiscard]] std::uint64_t budget(std::uint64_t most, std::uint64_t spent = 0);
     void spend(std::uint64_t given, std::uint64_t left);
     void spend(std::uint64_t steps);
     [[nodiscard]] Status check_steps() const;
@@ -253,41 +290,43 @@ class Machine final : public Fabric {
     [[nodiscard]] bool may_issue(const ProgramInstruction& instruction);
     [[nodiscard]] bool all_idle() const;
 
+    // Not written while a program runs.
     MachineOptions options_;
     std::unique_ptr<Monitor> monitor_;
     AccessWatcher* watcher_ = nullptr;
-    std::uint64_t steps_left_ = 0;
-    std::uint64_t scalar_instructions_left_ = 0;
-    std::mt19937_64 random_;
+    const Program* program_ = nullptr;
+    HostPort* host_ = nullptr;
     /// Side by side: at equal places in their pages they would push each other out of the caches.
     std::unique_ptr<TileUnit[]> unit_memory_;
     std::array<TileUnit*, tile_count> units_{};
+    std::vector<Turns> turns_;  ///< by worker
+    const TileTurn tile_turn_{this};
+
+    TileTeam team_;
+    Round round_;
+    alignas(64) std::uint64_t steps_left_ = 0;
+    std::uint64_t scalar_instructions_left_ = 0;
+    /// Tiles that something has happened to since all of their engines waited, those whose ring
+    /// producer is busy, and, by Ring, those that wait for a producer's count.
+    std::uint32_t awake_ = 0;
+    std::uint32_t sending_ = 0;
+    std::array<std::uint32_t, 2> awaiting_{};
+    TileUnit* sender_ = nullptr;  ///< whose producer has its turn
+    /// By Ring: messages that every tile has room for, or fewer than that.
+    mutable std::array<unsigned, 2> sure_room_{};
+    std::mt19937_64 random_;
     ScalarState scalar_;
     MessageStore messages_{2 * tile_count + 1};
     std::array<RingPlaces, 2> to_tiles_;  ///< by Ring
     RingPlaces to_core_;                  ///< of one receiver
-    /// By Ring: messages that every tile has room for, or fewer than that.
-    mutable std::array<unsigned, 2> sure_room_{};
     std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
-    TileTeam team_;
-    std::vector<Turns> turns_;  ///< by worker
-    /// Tiles that something has happened to since all of their engines waited, and those whose ring
-    /// producer is busy.
-    std::uint32_t awake_ = 0;
-    std::uint32_t sending_ = 0;
     /// What some tile has to dispatch yet, in order, and before it what all have. One for all
     /// tiles: cores that share their work fetch each instruction once.
     std::vector<IssuedToTiles> issued_;
     std::vector<Release> issued_after_;  ///< in strict runs, of the scalar core at each
     std::size_t issued_kept_ = 0;        ///< of it, when it was last made shorter
-    /// What producers have counted, by Ring. Tiles add it to their counters when they look, where
-    /// these lie in the caches.
-    std::array<std::uint32_t, 2> produced_{};
-    TileUnit* sender_ = nullptr;  ///< whose producer has its turn
     /// By tile, that no sync has taken yet: the scalar core looks at all of them.
     alignas(64) std::array<std::uint32_t, tile_count> notifications_{};
-    const Program* program_ = nullptr;
-    HostPort* host_ = nullptr;
     const RunWatch* run_watch_ = nullptr;
     ScalarCore core_;
     std::size_t stream_ = 0;  ///< of program_; behind the last: it ended

@@ -58,6 +58,13 @@ constexpr Direction opposite(Direction to) {
 static_assert(opposite(Direction::south) == Direction::north);
 static_assert(opposite(Direction::east) == Direction::west);
 
+/// Bits by Ring: whether it is a count of the ring's producers.
+std::uint8_t producers_of(const Unmet& unmet) {
+    const unsigned ring = unmet.counter - producer_a;
+    return ring < 2 ? static_cast<std::uint8_t>(1U << ring) : std::uint8_t{0};
+}
+constexpr std::uint8_t both_producers = 0b11;
+
 /// The messages that a fence waits for and that were not sent yet.
 std::optional<Unmet> unmet(const Fence& fence, const TileCounters& counters) {
     const auto needed = static_cast<std::uint16_t>(fence.expected);
@@ -116,6 +123,7 @@ bool Machine::pass_fence(TileUnit& unit, const ProgramInstruction& at) {
     unit.held_until = {};
     if (const auto missing = unmet(fence, unit.tile.counters)) {
         unit.held_until = {Blocked::On::counter, *missing};
+        unit.awaits |= producers_of(*missing);
         return false;
     }
     reset(unit.tile, fence);
@@ -132,8 +140,8 @@ bool Machine::pass_fence(TileUnit& unit, const ProgramInstruction& at) {
 bool Machine::dispatch(TileUnit& unit) {
     if ((unit.held_for & unit.busy) != 0) return false;
     bool moved = false;
-    for (; unit.next < issued_.size(); ++unit.next) {
-        const IssuedToTiles& issued = issued_[unit.next];
+    for (; unit.next < round_.issued.size(); ++unit.next) {
+        const IssuedToTiles& issued = round_.issued[unit.next];
         if ((issued.tiles >> unit.tile.number & 1U) == 0) continue;
         const Actor actor = dispatch_actor(unit.tile.number);
         if (monitor_) monitor_->join(actor, issued_after_[unit.next]);
@@ -165,6 +173,8 @@ void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const T
         engine.activity.emplace<FastTensorEngine>(op, shape, plan, unit.tensor);
     else if (fast && plan.blends && options_.tap == nullptr)
         engine.activity.emplace<BlendEngine>(op);
+    else if (fast && plan.reduces && options_.tap == nullptr)
+        engine.activity.emplace<ReductionEngine>(op, shape);
     else
         engine.activity.emplace<TensorEngine>(op, shape, unit.tensor.sums, watched);
 }
@@ -206,7 +216,7 @@ bool Machine::advance_engine(TileUnit& unit, unsigned number, Purse& purse) {
         const bool one_by_one =
             (watcher_ != nullptr || options_.random_seed) &&
             (number == kind::RING_CONSUMER_0_ || number == kind::RING_CONSUMER_1_);
-        const std::uint64_t given = one_by_one ? 0 : budget(purse.spent);
+        const std::uint64_t given = one_by_one ? 0 : budget(purse.most, purse.spent);
         const Actor actor = tile_actor(unit.tile.number, number);
         Work& work = purse.work;
         work.witness.actor = actor;
@@ -225,7 +235,11 @@ bool Machine::advance_engine(TileUnit& unit, unsigned number, Purse& purse) {
             progress = true;
             purse.spent += std::max<std::uint64_t>(given - work.budget, 1);
         }
-        if (outcome != Outcome::done) break;
+        if (outcome != Outcome::done) {
+            if (engine.blocked.on == Blocked::On::counter)
+                unit.awaits |= producers_of(engine.blocked.unmet);
+            break;
+        }
         finished(actor, *engine.current);
         engine.current = nullptr;
         if (engine.next == engine.queue.size()) {
@@ -247,15 +261,21 @@ bool waits_on_two_sides(const MeshTransfer& op) {
 }  // namespace
 
 // What an engine waits for is looked at here before the engine itself.
-inline bool Machine::still_blocked(const TileUnit& unit, unsigned number) {
+inline bool Machine::still_blocked(TileUnit& unit, unsigned number) {
     const auto& engine = unit.engines[number];
     if (engine.current == nullptr || engine.blocked.on == Blocked::On::nothing) return false;
     const auto* mesh = std::get_if<MeshTransfer>(&engine.current->operation);
-    if (mesh != nullptr && waits_on_two_sides(*mesh)) return false;
+    if (mesh != nullptr && waits_on_two_sides(*mesh)) {
+        unit.awaits = both_producers;
+        return false;
+    }
     switch (engine.blocked.on) {
         case Blocked::On::counter:
-            return !unit.tile.counters.reached(engine.blocked.unmet.counter,
-                                               engine.blocked.unmet.needed);
+            if (unit.tile.counters.reached(engine.blocked.unmet.counter,
+                                           engine.blocked.unmet.needed))
+                return false;
+            unit.awaits |= producers_of(engine.blocked.unmet);
+            return true;
         case Blocked::On::ring_empty:
             return unit.tile.rings[number == kind::RING_CONSUMER_0_ ? 0 : 1].empty();
         case Blocked::On::mesh_empty:
@@ -267,7 +287,7 @@ inline bool Machine::still_blocked(const TileUnit& unit, unsigned number) {
     }
 }
 
-inline bool Machine::may_move(const TileUnit& unit, unsigned number) {
+inline bool Machine::may_move(TileUnit& unit, unsigned number) {
     return (unit.busy >> number & 1U) != 0 && !still_blocked(unit, number);
 }
 
@@ -275,9 +295,9 @@ inline bool Machine::may_move(const TileUnit& unit, unsigned number) {
 // tiles is nowhere seen.
 bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
     bool progress = false;
-    while (purse.spent < turn_steps()) {
+    while (purse.spent < purse.most) {
         bool moved =
-            unit.next < issued_.size() && (unit.held_for & unit.busy) == 0 && dispatch(unit);
+            unit.next < round_.issued.size() && (unit.held_for & unit.busy) == 0 && dispatch(unit);
         for (const unsigned number : inside) {
             if (!may_move(unit, number)) continue;
             const bool advanced = advance_engine(unit, number, purse);
@@ -293,23 +313,27 @@ bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
     return progress;
 }
 
-Machine::Purse Machine::purse_of(TileUnit& unit, TensorScratch* scratch) {
+Machine::Purse Machine::purse_of(TileUnit& unit, TensorScratch* scratch, std::uint64_t most) {
     return {.work = {.tile = unit.tile,
                      .fabric = *this,
                      .full_bits = options_.full_bits,
                      .tap = options_.tap,
                      .word_tags = options_.tap != nullptr && options_.tap->tags_words(),
                      .scratch = scratch,
-                     .witness = witness(0, unit.tile.number)}};
+                     .witness = witness(0, unit.tile.number)},
+            .most = most};
 }
 
 void Machine::take_turn_of(unsigned tile, Turns& turns) {
     TileUnit& unit = *units_[tile];
-    Purse purse = purse_of(unit, &turns.scratch);
+    Purse purse = purse_of(unit, &turns.scratch, round_.most_steps);
     count_produced(unit);
+    unit.awaits = 0;
     turns.moved |= advance_inside(unit, purse, turns);
     turns.spent += purse.spent;
     turns.sending |= (unit.busy >> kind::RING_PRODUCER_ & 1U) << tile;
+    for (unsigned ring = 0; ring < turns.awaiting.size(); ++ring)
+        turns.awaiting[ring] |= (unit.awaits >> ring & 1U) << tile;
     if (purse.error == nullptr || (turns.error != nullptr && turns.faulty < tile)) return;
     turns.faulty = tile;
     turns.error = std::move(purse.error);
@@ -341,12 +365,15 @@ Result<bool> Machine::take_stock(std::uint32_t tiles) {
     std::unique_ptr<Error> error;
     unsigned faulty = tile_count;
     sending_ &= ~tiles;
+    for (std::uint32_t& awaiting : awaiting_) awaiting &= ~tiles;
     for (Turns& turns : turns_) {
         moved |= std::exchange(turns.moved, false);
         for (unsigned way = 0; way < meshed.size(); ++way)
             meshed[way] |= std::exchange(turns.meshed[way], 0);
         awake_ |= std::exchange(turns.unfinished, 0);
         sending_ |= std::exchange(turns.sending, 0);
+        for (unsigned ring = 0; ring < awaiting_.size(); ++ring)
+            awaiting_[ring] |= std::exchange(turns.awaiting[ring], 0);
         spend(std::exchange(turns.spent, 0));
         if (turns.error == nullptr || turns.faulty > faulty) continue;
         faulty = turns.faulty;
@@ -366,7 +393,7 @@ Result<bool> Machine::advance_producers() {
         TileUnit& unit = *units_[tile];
         count_produced(unit);
         if (!may_move(unit, kind::RING_PRODUCER_)) continue;
-        Purse purse = purse_of(unit, nullptr);
+        Purse purse = purse_of(unit, nullptr, turn_steps());
         sender_ = &unit;
         if (advance_engine(unit, kind::RING_PRODUCER_, purse)) {
             moved = true;
@@ -379,13 +406,18 @@ Result<bool> Machine::advance_producers() {
     return moved;
 }
 
+void Machine::begin_tiles() {
+    round_.issued = issued_;
+    round_.most_steps = turn_steps();
+}
+
 // One after the other or side by side: the bytes, the counters and the errors are the same. Rounds
 // in which one tile works are not worth the threads' meeting.
 Result<bool> Machine::advance_tiles() {
     const std::uint32_t tiles = std::exchange(awake_, 0);
+    begin_tiles();
     if (side_by_side() && std::popcount(tiles) > 1)
-        team_.each(tiles,
-                   [&](unsigned tile, unsigned worker) { take_turn_of(tile, turns_[worker]); });
+        team_.each(tiles, tile_turn_);
     else
         for (std::uint32_t left = tiles; left != 0; left &= left - 1)
             take_turn_of(static_cast<unsigned>(std::countr_zero(left)), turns_.front());
@@ -394,9 +426,10 @@ Result<bool> Machine::advance_tiles() {
 
 // Every engine has a turn or, in random order, may have one.
 Result<bool> Machine::advance_tiles_by_turns() {
+    begin_tiles();
     bool moved = false;
     for (auto* unit : units_) {
-        Purse purse = purse_of(*unit, &turns_.front().scratch);
+        Purse purse = purse_of(*unit, &turns_.front().scratch, turn_steps());
         moved |= dispatch(*unit);
         auto order = consumers_first;
         if (options_.random_seed) std::ranges::shuffle(order, random_);

@@ -54,23 +54,20 @@ TileTeam::~TileTeam() {
     for (auto& thread : others_) thread.join();
 }
 
-void TileTeam::open(Share& share, std::uint32_t tiles) {
+// Whoever takes a tile has seen what is written before.
+void TileTeam::open(Share& share, std::uint32_t tiles, Call call) const {
     share.given = tiles;
+    share.call = call.call;
+    share.work = call.work;
     share.open = calls_ << bits_of_tiles | tiles;
 }
 
 // False when the thread is away: somebody else has to do them.
-bool TileTeam::give(Share& share, std::uint32_t tiles) {
+bool TileTeam::give(Share& share, std::uint32_t tiles, Call call) {
     const bool here = !share.away;
-    if (here) open(share, tiles);
+    if (here) open(share, tiles, call);
     if (share.asleep != 0 && share.asleep.exchange(0) != 0) share.asleep.notify_one();
     return here;
-}
-
-void TileTeam::do_tile(unsigned tile, unsigned worker) {
-    call_(work_, tile, worker);
-    std::atomic<std::uint32_t>& done = shares_[worker].done;
-    done.store(done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 // Takes one of the share's tiles and does it; false when none is left. Who has the share begins
@@ -87,7 +84,9 @@ bool TileTeam::take_one(Share& share, unsigned worker) {
                                                std::memory_order_acq_rel));
     // The caller of each() is never away: it does what the others do not.
     if (!owner && &share != &shares_[0] && tiles_of(open) == share.given) share.away = true;
-    do_tile(static_cast<unsigned>(std::countr_zero(one)), worker);
+    share.call(share.work, static_cast<unsigned>(std::countr_zero(one)), worker);
+    std::atomic<std::uint32_t>& done = shares_[worker].done;
+    done.store(done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     return true;
 }
 
@@ -105,16 +104,14 @@ bool TileTeam::all_done() const {
     return done == given_;
 }
 
-void TileTeam::run(std::uint32_t tiles, Invoke call, const void* work) {
-    call_ = call;
-    work_ = work;
+void TileTeam::run(std::uint32_t tiles, Call call) {
     ++calls_;
     given_ += static_cast<std::uint32_t>(std::popcount(tiles));
     for (unsigned worker = 1; worker < threads_; ++worker) {
         const std::uint32_t others = tiles & tiles_[worker];
-        if (others != 0 && give(shares_[worker], others)) tiles &= ~others;
+        if (others != 0 && give(shares_[worker], others, call)) tiles &= ~others;
     }
-    open(shares_[0], tiles);
+    open(shares_[0], tiles, call);
     while (take_one(shares_[0], 0)) {
     }
     for (unsigned looks = 0; !all_done(); ++looks) {

@@ -25,10 +25,11 @@ class TileTeam {
 
     [[nodiscard]] unsigned threads() const { return threads_; }
     /// work(tile, worker) once for every set bit of `tiles`; returns behind the last. Workers are
-    /// below threads(), and a worker's calls come one after the other.
+    /// below threads(), and a worker's calls come one after the other. What the caller does not
+    /// write between two calls stays in the others' caches: `work` had better be such an object.
     template <typename Work>
     void each(std::uint32_t tiles, const Work& work) {
-        run(tiles, &invoke<Work>, &work);
+        run(tiles, {&invoke<Work>, &work});
     }
 
   private:
@@ -46,13 +47,20 @@ class TileTeam {
         /// It did not come for its tiles: it gets none before it looks for them.
         std::atomic<bool> away{false};
         std::uint32_t given = 0;  ///< tiles, in this call
+        // What to do with them: in the line that comes with them.
+        Invoke call = nullptr;
+        const void* work = nullptr;
         /// Tiles that the thread has done, its own and others'.
         alignas(64) std::atomic<std::uint32_t> done{0};
     };
-    void run(std::uint32_t tiles, Invoke call, const void* work);
-    void open(Share& share, std::uint32_t tiles);
-    [[nodiscard]] bool give(Share& share, std::uint32_t tiles);
-    void do_tile(unsigned tile, unsigned worker);
+    /// Of one call of each().
+    struct Call {
+        Invoke call;
+        const void* work;
+    };
+    void run(std::uint32_t tiles, Call call);
+    void open(Share& share, std::uint32_t tiles, Call call) const;
+    [[nodiscard]] bool give(Share& share, std::uint32_t tiles, Call call);
     bool take_one(Share& share, unsigned worker);
     bool take_from_others(unsigned worker);
     [[nodiscard]] bool all_done() const;
@@ -61,9 +69,6 @@ class TileTeam {
 
     unsigned threads_;
     std::vector<Share> shares_;  ///< by worker
-    // Read by who has taken a tile, and changed when all of them are done.
-    alignas(64) Invoke call_ = nullptr;
-    const void* work_ = nullptr;
     // The caller's.
     alignas(64) std::uint64_t calls_ = 0;            ///< of each()
     std::uint32_t given_ = 0;                        ///< tiles, in all of them

@@ -12,6 +12,7 @@ Result<Program> translate_program(std::span<const Bytes> streams) {
         auto stream = REEF_TRY(translate(bytes, number));
         number += static_cast<std::uint32_t>(stream.instructions.size());
         for (const auto& instruction : stream.instructions) {
+            program.queues.include(instruction);
             auto& shape = program.shapes.emplace_back();
             const auto* op = std::get_if<TensorOp>(&instruction.operation);
             if (op == nullptr) continue;
@@ -23,7 +24,9 @@ Result<Program> translate_program(std::span<const Bytes> streams) {
             const auto& plan = program.plans.emplace_back(plan_of(*op, shape));
             program.plan_at.resize(program.shapes.size());
             program.plan_at.back() = static_cast<std::uint32_t>(program.plans.size() - 1);
-            if (plan.fast && plan.in_parts)
+            if (!plan.fast) continue;
+            program.scratch.include(plan);
+            if (plan.in_parts)
                 program.most_parts =
                     std::max(program.most_parts, shape.live_positions * plan.lanes);
         }

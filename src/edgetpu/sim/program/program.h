@@ -112,8 +112,9 @@ using Operation =
 /// combinations of fields that no known program has.
 [[nodiscard]] Status check_modes(const Instruction& instruction, const Operation& operation);
 
-/// What is looked at for each instruction comes first: operations are large.
-struct ProgramInstruction {
+/// What is looked at for each instruction comes first: operations are large. Lines of caches are
+/// those of one instruction.
+struct alignas(64) ProgramInstruction {
     Instruction source;
     std::uint32_t number = 0;  ///< running number over all streams
     std::uint16_t tiles = 0;   ///< of tile instructions

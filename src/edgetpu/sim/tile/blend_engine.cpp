@@ -1,7 +1,5 @@
 #include "blend_engine.h"
 
-#include <fmt/format.h>
-
 #include "requantise.h"
 #include "tensor_operands.h"
 
@@ -14,16 +12,13 @@ constexpr unsigned steps_of_position = taps_of_axis * taps_of_axis;
 }  // namespace
 
 bool BlendEngine::position(Work& work) {
-    auto& memory = work.tile.memory;
+    const auto& memory = work.tile.memory;
     std::array<std::int32_t, narrow_word_bytes> sums{};
     for (unsigned step = 0; step < steps_of_position; ++step) {
         TensorStep at{
             .position = 0, .in = static_cast<std::uint32_t>(in_.address()), .parameter = 0};
         find_pixel(op_->resize, loops_, at);
-        if (at.in >= narrow_bytes) {
-            work.stop(fmt::format("reads narrow byte {:#x}", at.in));
-            return false;
-        }
+        if (!reaches(work, *op_, at)) return false;
         const auto weight = static_cast<std::int32_t>(at.pixel_weight);
         for (unsigned lane = 0; lane < sums.size(); ++lane)
             sums[lane] += weight * memory.narrow[at.in + lane];
@@ -33,19 +28,7 @@ bool BlendEngine::position(Work& work) {
     std::array<std::uint8_t, narrow_word_bytes> word{};
     for (unsigned lane = 0; lane < sums.size(); ++lane)
         word[lane] = static_cast<std::uint8_t>(stored(scaled(sums[lane], op_->scale, *op_), *op_));
-    if (out_.done()) {
-        work.stop("has more results than output addresses");
-        return false;
-    }
-    const auto to = static_cast<std::uint32_t>(out_.address());
-    if (to >= narrow_bytes) {
-        work.stop(fmt::format("writes narrow byte {:#x}", to));
-        return false;
-    }
-    std::memcpy(&memory.narrow[to], word.data(), word.size());
-    if (op_->avdata.fires(out_.advance(), op_->out.dimensions))
-        work.count(spec::value::tile_counter::AVDATA_);
-    return true;
+    return results_.store(work, word);
 }
 
 Outcome BlendEngine::advance(Work& work) {

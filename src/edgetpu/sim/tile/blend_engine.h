@@ -1,7 +1,7 @@
 // Bilinear blends, a position at a time: the same results as TensorEngine.
 #pragma once
 
-#include "tensor_engine.h"
+#include "result_words.h"
 
 namespace reef::edgetpu::sim {
 
@@ -9,7 +9,7 @@ class BlendEngine {
   public:
     /// Precondition: TensorPlan::blends.
     explicit BlendEngine(const TensorOp& op)
-        : op_(&op), loops_(op.loops), in_(op.in), out_(op.out) {}
+        : op_(&op), loops_(op.loops), in_(op.in), results_(op) {}
     Outcome advance(Work& work);
 
   private:
@@ -18,7 +18,7 @@ class BlendEngine {
     const TensorOp* op_;
     NestCursor loops_;
     NestCursor in_;
-    NestCursor out_;
+    ResultWords results_;
 };
 
 }  // namespace reef::edgetpu::sim

@@ -54,26 +54,31 @@ void list_positions(NestCursor& at, std::span<std::uint32_t> positions) {
 
 }  // namespace
 
-void TensorScratch::reserve(const TensorPlan& plan) {
+void ScratchSizes::include(const TensorPlan& plan) {
+    weights = std::max(weights, row_values(plan) * plan.lanes);
+    rows = std::max(rows, row_values(plan) * rows_at_once(plan) + slack);
+    reduction = std::max<std::size_t>(reduction, plan.reduction);
+}
+
+void TensorScratch::reserve(const ScratchSizes& sizes) {
     if (sums == nullptr) {
         sums = hwy::AllocateAligned<std::int32_t>(most_positions * lane_count);
         values = hwy::AllocateAligned<std::uint8_t>(2 * most_positions * lane_count + slack);
     }
-    const std::size_t weight_size = row_values(plan) * plan.lanes;
-    if (weight_size > weight_values_kept) {
-        weights = hwy::AllocateAligned<std::int16_t>(weight_size);
-        weight_values_kept = weight_size;
+    if (sizes.weights > kept.weights) {
+        weights = hwy::AllocateAligned<std::int16_t>(sizes.weights);
+        kept.weights = sizes.weights;
     }
-    const std::size_t row_size = row_values(plan) * rows_at_once(plan) + slack;
-    if (row_size > row_values_kept) {
-        rows = hwy::AllocateAligned<std::int16_t>(row_size);
-        row_values_kept = row_size;
+    if (sizes.rows > kept.rows) {
+        rows = hwy::AllocateAligned<std::int16_t>(sizes.rows);
+        kept.rows = sizes.rows;
     }
-    if (plan.reduction <= quad_rows.size()) return;
+    if (sizes.reduction <= kept.reduction) return;
     constexpr std::size_t most_few_lanes = 8;
-    quad_rows.resize(plan.reduction);
-    quad_quarters.resize(plan.reduction);
-    quad_bytes = hwy::AllocateAligned<std::uint8_t>(8 * most_few_lanes * plan.reduction);
+    kept.reduction = sizes.reduction;
+    quad_rows.resize(kept.reduction);
+    quad_quarters.resize(kept.reduction);
+    quad_bytes = hwy::AllocateAligned<std::uint8_t>(8 * most_few_lanes * kept.reduction);
 }
 
 FastTensorEngine::FastTensorEngine(const TensorOp& op, const TensorShape& shape,

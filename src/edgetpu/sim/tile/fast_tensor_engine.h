@@ -17,7 +17,17 @@
 
 namespace reef::edgetpu::sim {
 
-/// Memory of the engine's work within one advance(); made for the largest plan of a program.
+/// What plans need of a TensorScratch, in values of its arrays.
+struct ScratchSizes {
+    std::size_t weights = 0;
+    std::size_t rows = 0;
+    std::size_t reduction = 0;
+
+    /// Precondition: plan.fast.
+    void include(const TensorPlan& plan);
+};
+
+/// Memory of the engine's work within one advance(); made for the largest plans of a program.
 struct TensorScratch {
     /// Positions that are computed at once.
     static constexpr std::size_t most_positions = QuadKernels::most_positions;
@@ -33,10 +43,9 @@ struct TensorScratch {
     hwy::AlignedFreeUniquePtr<std::int16_t[]> weights;
     hwy::AlignedFreeUniquePtr<std::int32_t[]> sums;
     hwy::AlignedFreeUniquePtr<std::uint8_t[]> values;
-    std::size_t weight_values_kept = 0;
-    std::size_t row_values_kept = 0;
+    ScratchSizes kept{};
 
-    void reserve(const TensorPlan& plan);
+    void reserve(const ScratchSizes& sizes);
 };
 
 /// What a tile's tensor engine keeps between instructions.

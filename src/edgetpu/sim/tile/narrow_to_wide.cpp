@@ -8,15 +8,16 @@ namespace {
 
 using Row = std::array<std::uint8_t, row_bytes>;
 
-// Every `block` bytes are a square matrix of `element`-byte values, which is transposed.
-void transpose(Row& row, unsigned block, unsigned element) {
-    const unsigned side = block / 4;
-    const Row from = row;
-    for (unsigned b = 0; b < row_bytes; b += block)
+// The first `size` bytes: square matrices of such values, each of which is transposed.
+template <typename Value, unsigned side>
+void transpose(Row& row, unsigned size) {
+    std::array<Value, side * side> from, to;
+    for (unsigned at = 0; at < size; at += sizeof from) {
+        std::memcpy(from.data(), &row[at], sizeof from);
         for (unsigned i = 0; i < side; ++i)
-            for (unsigned j = 0; j < side; ++j)
-                std::memcpy(&row[b + (i * side + j) * element], &from[b + (j * side + i) * element],
-                            element);
+            for (unsigned j = 0; j < side; ++j) to[i * side + j] = from[j * side + i];
+        std::memcpy(&row[at], to.data(), sizeof to);
+    }
 }
 
 unsigned rounded_up(unsigned size, unsigned block) {
@@ -37,9 +38,9 @@ bool NarrowToWideEngine::write_row(Work& work) {
     if (work.word_tags) {
         work.tile.memory.row_format[at] = op_->format;
     } else if (op_->format == RowFormat::transpose_bytes_) {
-        transpose(row_, block, 1);
+        transpose<std::uint8_t, 4>(row_, size);
     } else if (op_->format == RowFormat::transpose_halfwords_) {
-        transpose(row_, block, 2);
+        transpose<std::uint16_t, 2>(row_, size);
     }
     work.tile.memory.wide[at] = row_;
     work.witness.writes(Watched::wide, at);

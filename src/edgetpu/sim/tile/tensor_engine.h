@@ -60,7 +60,6 @@ class TensorEngine {
     [[nodiscard]] bool first_of_position() const;
     bool step(Work& work);
     // tensor_sums.cpp
-    [[nodiscard]] bool reaches(Work& work, const TensorStep& at) const;
     [[nodiscard]] bool read_zeros(Work& work, std::uint64_t group, Operands& step) const;
     bool accumulate(Work& work, LaneSums& sums, std::uint64_t position, std::uint64_t group);
     // tensor_results.cpp

@@ -1,5 +1,7 @@
 #include "tensor_operands.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace reef::edgetpu::sim {
@@ -18,6 +20,25 @@ unsigned quarter_pixels(const Resize::Axis& axis, const NestCursor& loops) {
 }
 
 }  // namespace
+
+bool reaches(Work& work, const TensorOp& op, const TensorStep& at) {
+    const bool blends = op.kind == TensorKind::resize;
+    if ((blends || op.kind == TensorKind::mac) && at.in >= narrow_bytes) {
+        work.stop(fmt::format("reads narrow byte {:#x}", at.in));
+        return false;
+    }
+    if (blends) return true;
+    if (row_of(at.parameter) >= wide_rows) {
+        work.stop(fmt::format("reads wide row {:#x}", row_of(at.parameter)));
+        return false;
+    }
+    if (op.par_16bit && op.elements() == 1 && (at.parameter & 1U) != 0) {
+        work.stop(fmt::format("reads a 16-bit parameter at quarter row {:#x}, which is odd",
+                              at.parameter));
+        return false;
+    }
+    return true;
+}
 
 void find_pixel(const Resize& resize, const NestCursor& loops, TensorStep& at) {
     const unsigned x = quarter_pixels(resize.x, loops);

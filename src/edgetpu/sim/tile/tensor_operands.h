@@ -8,6 +8,7 @@
 #include "edgetpu/sim/program/nest.h"
 #include "edgetpu/sim/program/program.h"
 #include "edgetpu/sim/watch/tensor_tap.h"
+#include "tile.h"
 
 namespace reef::edgetpu::sim {
 
@@ -40,6 +41,9 @@ struct Operands {
 [[nodiscard]] constexpr std::uint32_t row_of(std::uint32_t quarter) {
     return quarter >> 2U;
 }
+
+/// Whether the step's operands lie in the memories; else the run stops.
+[[nodiscard]] bool reaches(Work& work, const TensorOp& op, const TensorStep& at);
 
 /// Moves the step from a blend's first pixel to the one that it takes, and sets that pixel's
 /// weight.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "edgetpu/sim/program/memory.h"
+#include "reduction_engine.h"
 
 namespace reef::edgetpu::sim {
 namespace {
@@ -273,6 +274,24 @@ bool blends(const TensorOp& op, const TensorShape& shape) {
            !op.partial_sums.enabled && std::ranges::none_of(op.waits.view(), inside_a_position);
 }
 
+/// Largest values or sums of parameters, each finished before the next begins; sums fit 32 bits.
+bool reduces(const TensorOp& op, const TensorShape& shape) {
+    constexpr std::uint64_t most_elements = 1U << 14U;
+    constexpr std::int32_t most_zero = 1 << 16;
+    if (op.kind != TensorKind::max && op.kind != TensorKind::sum) return false;
+    if (shape.live_positions != 1 || shape.positions == 0 || shape.steps % shape.positions != 0)
+        return false;
+    const std::uint64_t elements = shape.steps / shape.positions * op.elements();
+    const bool as_long = op.loops.visits() == shape.steps && op.par.visits() >= shape.steps;
+    const bool evenly = op.reduction_steps != 0 || !crops(op.loops) || shape.positions == 1;
+    const auto small = [](std::int32_t zero) { return std::abs(zero) <= most_zero; };
+    return as_long && evenly && elements <= most_elements && small(op.par_zero) &&
+           small(op.in_zero) && op.acc_internal && op.lanes == op.last_lanes && !op.par_zero_rows &&
+           !op.bias && !op.lane_scale &&
+           (!op.par.rotates() ||
+            op.par.visits_below(op.par.rotate_level) <= ReductionEngine::most_rows_of_group);
+}
+
 bool operands_known(const TensorOp& op) {
     if (op.kind != TensorKind::mac || op.in_16bit) return false;
     if (op.in_zero < 0 || op.in_zero > 255) return false;
@@ -487,6 +506,7 @@ void set_events(const TensorOp& op, TensorPlan& plan) {
 TensorPlan plan_of(const TensorOp& op, const TensorShape& shape) {
     TensorPlan plan;
     plan.blends = blends(op, shape);
+    plan.reduces = reduces(op, shape);
     if (!operands_known(op) || shape.steps == 0 || shape.steps > most_steps ||
         !most_bias(op, shape) || std::isnan(op.clamp_min) || std::isnan(op.clamp_max))
         return plan;

@@ -15,8 +15,9 @@ namespace reef::edgetpu::sim {
 /// A block is `reduction` consecutive steps of each of `positions` consecutive positions. Within a
 /// block no wait begins, no group of results ends, and every position walks the same parameters.
 struct TensorPlan {
-    bool fast = false;    ///< FastTensorEngine executes the instruction
-    bool blends = false;  ///< or BlendEngine; else only the plain engine does
+    bool fast = false;     ///< FastTensorEngine executes the instruction
+    bool blends = false;   ///< or BlendEngine
+    bool reduces = false;  ///< or ReductionEngine; else only the plain engine does
     std::uint32_t reduction = 1;
     std::uint32_t positions = 1;
     /// Sums take several blocks: they stay between them.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "requantise.h"
+#include "result_words.h"
 #include "tensor_engine.h"
 
 namespace reef::edgetpu::sim {
@@ -91,11 +92,7 @@ bool TensorEngine::finish(Work& work, LaneSums& sums, std::uint64_t group) {
         if (op_->lane_scale) tell_scaling(work.witness, buffer, lanes);
         if (op_->bias) tell_scaling(work.witness, 2 + buffer, lanes);
     }
-    if (op_->table && !work.tile.table) {
-        work.stop("applies a table that nothing loaded",
-                  "no known program does this: a load_table stands before it on the same tile");
-        return false;
-    }
+    if (!has_its_table(work, *op_)) return false;
     LaneBytes bytes = watched_ ? LaneBytes{} : requantised(work, sums, buffer);
     const std::size_t width = op_->out_16bit ? 2 : 1;
     const auto words =

@@ -98,26 +98,6 @@ void take_largest(const Operands& step, unsigned lanes, LaneSums& sums) {
 
 }  // namespace
 
-// What lies outside of the memories stops the run.
-bool TensorEngine::reaches(Work& work, const TensorStep& at) const {
-    const bool blends = op_->kind == TensorKind::resize;
-    if ((blends || op_->kind == TensorKind::mac) && at.in >= narrow_bytes) {
-        work.stop(fmt::format("reads narrow byte {:#x}", at.in));
-        return false;
-    }
-    if (blends) return true;
-    if (row_of(at.parameter) >= wide_rows) {
-        work.stop(fmt::format("reads wide row {:#x}", row_of(at.parameter)));
-        return false;
-    }
-    if (op_->par_16bit && op_->elements() == 1 && (at.parameter & 1U) != 0) {
-        work.stop(fmt::format("reads a 16-bit parameter at quarter row {:#x}, which is odd",
-                              at.parameter));
-        return false;
-    }
-    return true;
-}
-
 bool TensorEngine::read_zeros(Work& work, std::uint64_t group, Operands& step) const {
     if (!op_->par_zero_rows) {
         step.zero.fill(op_->kind == TensorKind::max ? op_->par_zero + op_->in_zero : op_->par_zero);
@@ -139,7 +119,7 @@ bool TensorEngine::accumulate(Work& work, LaneSums& sums, std::uint64_t position
                   .in = static_cast<std::uint32_t>(in_.address()),
                   .parameter = static_cast<std::uint32_t>(par_.address())};
     if (op_->kind == TensorKind::resize) find_pixel(op_->resize, loops_, at);
-    if (!reaches(work, at)) return false;
+    if (!reaches(work, *op_, at)) return false;
     if (watched_) {
         work.tap->step(work.tile.number, work.tile.memory, at);
         return true;
