@@ -54,6 +54,24 @@ TEST(SharedPacking, EqualWeightsArePackedOnce) {
     EXPECT_EQ(pack.times, 3);
 }
 
+// A mapped file that is overwritten in place, as `cp` does, or a buffer that is filled anew.
+TEST(SharedPacking, OverwrittenWeightsArePackedAnew) {
+    Packer pack;
+    const auto buffer = std::make_shared<std::vector<std::byte>>(1000, std::byte{20});
+    const SharedBytes weights{*buffer, buffer};
+    const PackedBytes before = pack(weights);
+    std::ranges::fill(*buffer, std::byte{21});
+    const SharedBytes untouched = SharedBytes::copy_of(*buffer);
+    for (const SharedBytes* now : {&untouched, &weights, &untouched}) {
+        const PackedBytes after = pack(*now);
+        EXPECT_NE(after, before);
+        EXPECT_EQ(*after, std::byte{21});
+    }
+    EXPECT_EQ(*before, std::byte{20});
+    const SharedBytes old = SharedBytes::copy_of(std::vector<std::byte>(1000, std::byte{20}));
+    EXPECT_EQ(pack(old), before);
+}
+
 TEST(SharedPacking, NobodyKeepsWhatNoKernelHolds) {
     Packer pack;
     const SharedBytes a = weights_of(3);

@@ -7,11 +7,18 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace reef::cpu {
 namespace {
+
+std::size_t hash_of(Bytes bytes) {
+    return std::hash<std::string_view>{}(
+        {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
 
 /// Bytes to compare with, as long as they are there.
 struct Original {
@@ -42,8 +49,8 @@ class PackingShelf {
     [[nodiscard]] PackedBytes share(const SharedBytes& weights, const PackingForm& form,
                                     std::size_t bytes,
                                     const std::function<void(std::byte*)>& pack) {
+        const Key key{weights.size(), hash_of(weights.view()), form};
         std::unique_lock lock(mutex_);
-        const Key key{weights.size(), form};
         for (auto at = find(weights, key); at != shelf_.end(); at = find(weights, key)) {
             if (PackedBytes packed = at->second.packed.lock()) {
                 remember(weights, at->second);
@@ -89,7 +96,9 @@ class PackingShelf {
     }
 
   private:
-    using Key = std::pair<std::size_t, PackingForm>;  ///< with the weights' size
+    /// The weights' size, their hash when they were packed, and the form. A mapped file that is
+    /// overwritten in place, or a buffer that is filled anew, no longer is what was packed.
+    using Key = std::tuple<std::size_t, std::size_t, PackingForm>;
     using Shelf = std::multimap<Key, Shared>;
 
     /// What is packed, or being packed, of equal weights. Takes away what no kernel holds.

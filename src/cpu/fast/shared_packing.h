@@ -24,7 +24,8 @@ struct PackingForm {
 };
 
 /// `bytes` bytes, aligned for the widest vector loads, that pack() makes of `weights` out of zeros;
-/// or what it made of equal ones in the same form, as long as a kernel holds that. Where the
+/// or what it made of equal ones in the same form, as long as a kernel holds that. Ones that have
+/// been overwritten since count as what they were then. Where the
 /// weights of all who asked for it are gone, pack() is called to see whether it makes the same. Who
 /// asks while another thread packs the same waits for it, and packs where that failed. Weights
 /// without an owner are not shared. Any thread.
