@@ -3,166 +3,27 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
-#include <random>
 #include <span>
 #include <utility>
 
-#include "reef/model/builder.h"
+#include "peers/network_maker.h"
 
 namespace reef::peers {
 namespace {
 
 using model::Activation;
-using model::Padding;
-using model::TensorIndex;
+using Maker = NetworkMaker;
 
-struct Place {
-    TensorIndex tensor = 0;
-    std::int32_t size = 1;  ///< height and width
-    std::int32_t channels = 1;
-    Activation range = Activation::none;  ///< of its values
-};
+constexpr Window point{};
 
-/// Quantised activations have the range that their function lets through, as after training, so
-/// that no other bounds are left to apply. Weights are scaled so that sums spread over a part of
-/// it.
-class Maker {
-  public:
-    Maker(std::string name, ElementType type) : builder_(std::move(name)), type_(type) {}
+Place separable(Maker& make, Place in, std::int32_t channels, std::int32_t stride) {
+    return make.conv(make.depthwise(in, Window::square(3, stride)), channels, point,
+                     Activation::relu6);
+}
 
-    Place input(std::int32_t size) {
-        return {builder_.input("in", type_, {1, size, size, 3}, activations()), size, 3};
-    }
-    Place conv(Place in, std::int32_t channels, std::int32_t taps, std::int32_t stride = 1,
-               Activation activation = Activation::relu) {
-        const Place out = place(same(in.size, stride), channels, activation);
-        const auto weights = constants({channels, taps, taps, in.channels}, 0);
-        builder_.add(model::Op::conv_2d, {in.tensor, weights, bias(channels)}, {out.tensor},
-                     model::Conv2dOptions{.padding = Padding::same,
-                                          .stride_h = stride,
-                                          .stride_w = stride,
-                                          .activation = activation});
-        return out;
-    }
-    Place depthwise(Place in, std::int32_t taps, std::int32_t stride) {
-        const Place out = place(same(in.size, stride), in.channels, Activation::relu6);
-        const auto weights = constants({1, taps, taps, in.channels}, 3);
-        builder_.add(model::Op::depthwise_conv_2d, {in.tensor, weights, bias(in.channels)},
-                     {out.tensor},
-                     model::DepthwiseConv2dOptions{.padding = Padding::same,
-                                                   .stride_h = stride,
-                                                   .stride_w = stride,
-                                                   .depth_multiplier = 1,
-                                                   .activation = Activation::relu6});
-        return out;
-    }
-    Place pool(Place in, bool average, std::int32_t taps, std::int32_t stride) {
-        const Place out = place(same(in.size, stride), in.channels, in.range);
-        builder_.add(average ? model::Op::average_pool_2d : model::Op::max_pool_2d, {in.tensor},
-                     {out.tensor},
-                     model::Pool2dOptions{.padding = Padding::same,
-                                          .stride_h = stride,
-                                          .stride_w = stride,
-                                          .filter_h = taps,
-                                          .filter_w = taps});
-        return out;
-    }
-    Place add(Place a, Place b, Activation activation) {
-        const Place out = place(a.size, a.channels, activation);
-        builder_.add(model::Op::add, {a.tensor, b.tensor}, {out.tensor},
-                     model::AddOptions{.activation = activation});
-        return out;
-    }
-    Place concatenation(std::span<const Place> parts) {
-        std::vector<TensorIndex> inputs;
-        std::int32_t channels = 0;
-        for (const Place& part : parts) {
-            inputs.push_back(part.tensor);
-            channels += part.channels;
-        }
-        const Place out = place(parts[0].size, channels, parts[0].range);
-        builder_.add(model::Op::concatenation, inputs, {out.tensor},
-                     model::ConcatenationOptions{.axis = 3});
-        return out;
-    }
-    /// The mean of all pixels, a layer of `classes` and SOFTMAX.
-    void classify(Place in, std::int32_t classes) {
-        const auto mean = builder_.tensor("mean", type_, {1, in.channels}, activations());
-        const std::array<std::int32_t, 2> axes{1, 2};
-        builder_.add(
-            model::Op::mean,
-            {in.tensor, builder_.constant<std::int32_t>("axes", ElementType::int32, {2}, axes)},
-            {mean}, model::ReducerOptions{});
-        const auto scores = builder_.tensor("scores", type_, {1, classes}, activations());
-        builder_.add(model::Op::fully_connected,
-                     {mean, constants({classes, in.channels}, per_tensor_only), bias(classes)},
-                     {scores}, model::FullyConnectedOptions{});
-        const auto out = builder_.tensor(
-            "out", type_, {1, classes},
-            real() ? model::Quantization{} : model::per_tensor(1.0F / 256, lowest()));
-        builder_.add(model::Op::softmax, {scores}, {out}, model::SoftmaxOptions{.beta = 1});
-        builder_.output(out);
-    }
-    Result<model::Model> finish() { return builder_.finish(); }
-
-  private:
-    static constexpr std::int32_t per_tensor_only = -1;
-    static constexpr float step = 0.05F;
-
-    static std::int32_t same(std::int32_t size, std::int32_t stride) {
-        return (size + stride - 1) / stride;
-    }
-    [[nodiscard]] bool real() const { return type_ == ElementType::float32; }
-    [[nodiscard]] std::int64_t lowest() const { return type_ == ElementType::int8 ? -128 : 0; }
-    [[nodiscard]] model::Quantization activations(Activation range = Activation::none) const {
-        if (real()) return {};
-        if (range == Activation::none) return model::per_tensor(step, lowest() + 128);
-        return model::per_tensor(range == Activation::relu6 ? 6.0F / 255 : step, lowest());
-    }
-    Place place(std::int32_t size, std::int32_t channels, Activation range) {
-        return {builder_.tensor("t", type_, {1, size, size, channels}, activations(range)), size,
-                channels, range};
-    }
-
-    TensorIndex constants(const std::vector<std::int32_t>& shape, std::int32_t axis) {
-        std::size_t count = 1;
-        for (const std::int32_t length : shape) count *= static_cast<std::size_t>(length);
-        const auto channels = static_cast<std::size_t>(axis == 3 ? shape[3] : shape[0]);
-        const auto terms = static_cast<float>(count / channels);
-        if (real()) {
-            std::vector<float> values(count);
-            std::normal_distribution<float> normal(0, std::sqrt(2 / terms));
-            for (float& value : values) value = normal(random_);
-            return builder_.constant<float>("weights", type_, shape, values);
-        }
-        std::vector<std::byte> values(count);
-        for (std::byte& value : values) value = static_cast<std::byte>(random_() & 0xFF);
-        constexpr float spread = 73;  // of uniform bytes
-        const float scale = 1 / (spread * std::sqrt(terms));
-        auto quantization = model::per_tensor(scale, 0);
-        if (type_ == ElementType::uint8)
-            quantization = model::per_tensor(scale, 121);
-        else if (axis != per_tensor_only)
-            quantization = model::per_channel(std::vector<float>(channels, scale), axis);
-        return builder_.constant_bytes("weights", type_, shape, values, quantization);
-    }
-    TensorIndex bias(std::int32_t channels) {
-        const auto count = static_cast<std::size_t>(channels);
-        if (real())
-            return builder_.constant<float>("bias", type_, {channels},
-                                            std::vector<float>(count, 0.1F));
-        return builder_.constant<std::int32_t>("bias", ElementType::int32, {channels},
-                                               std::vector<std::int32_t>(count, 100));
-    }
-
-    model::Builder builder_;
-    ElementType type_;
-    std::mt19937 random_{1};
-};
-
-void mobilenet_v1(Maker& make) {
-    Place at = make.conv(make.input(224), 32, 3, 2, Activation::relu6);
+/// `quarters` of the channels; the first `count` of the 13 blocks.
+Place mobilenet_v1_features(Maker& make, std::int32_t size, std::int32_t quarters,
+                            std::size_t count) {
     constexpr std::array<std::pair<std::int32_t, std::int32_t>, 13> blocks{{{64, 1},
                                                                             {128, 2},
                                                                             {128, 1},
@@ -176,44 +37,144 @@ void mobilenet_v1(Maker& make) {
                                                                             {512, 1},
                                                                             {1024, 2},
                                                                             {1024, 1}}};
-    for (const auto& [channels, stride] : blocks)
-        at = make.conv(make.depthwise(at, 3, stride), channels, 1, 1, Activation::relu6);
-    make.classify(at, 1001);
+    Place at =
+        make.conv(make.input(size), 32 * quarters / 4, Window::square(3, 2), Activation::relu6);
+    for (const auto& [channels, stride] : std::span(blocks).first(count))
+        at = separable(make, at, channels * quarters / 4, stride);
+    return at;
+}
+
+void mobilenet_v1(Maker& make) {
+    make.classify(mobilenet_v1_features(make, 224, 4, 13), 1001);
+}
+void mobilenet_v1_075(Maker& make) {
+    make.classify(mobilenet_v1_features(make, 224, 3, 13), 1001);
+}
+
+/// One pixel of the maps for 16 x 16 of the picture, and the nine maps that its decoder reads.
+void bodypix(Maker& make) {
+    const Place at = mobilenet_v1_features(make, 512, 3, 11);
+    for (const std::int32_t channels : {1, 17, 34, 32, 32, 24, 48})
+        make.output(make.conv(at, channels, point, Activation::none));
+}
+
+/// An inverted residual block.
+Place bottleneck(Maker& make, Place in, std::int32_t wide_channels, std::int32_t channels,
+                 Window window) {
+    const Place wide =
+        wide_channels == in.channels ? in : make.conv(in, wide_channels, point, Activation::relu6);
+    const Place out = make.conv(make.depthwise(wide, window), channels, point, Activation::none);
+    const bool adds = window.stride == 1 && in.channels == out.channels;
+    return adds ? make.add(in, out, Activation::none) : out;
+}
+
+struct Group {
+    std::int32_t expand, channels, count, stride;
+};
+constexpr Group mobilenet_v2_groups[]{{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                                      {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+
+Place mobilenet_v2_stem(Maker& make, std::int32_t size) {
+    return make.conv(make.input(size), 32, Window::square(3, 2), Activation::relu6);
 }
 
 void mobilenet_v2(Maker& make) {
-    Place at = make.conv(make.input(224), 32, 3, 2, Activation::relu6);
-    struct Group {
-        std::int32_t expand, channels, count, stride;
-    };
-    for (const Group& group :
-         {Group{1, 16, 1, 1}, Group{6, 24, 2, 2}, Group{6, 32, 3, 2}, Group{6, 64, 4, 2},
-          Group{6, 96, 3, 1}, Group{6, 160, 3, 2}, Group{6, 320, 1, 1}}) {
+    Place at = mobilenet_v2_stem(make, 224);
+    for (const Group& group : mobilenet_v2_groups)
+        for (std::int32_t i = 0; i < group.count; ++i)
+            at = bottleneck(make, at, at.channels * group.expand, group.channels,
+                            Window::square(3, i == 0 ? group.stride : 1));
+    make.classify(make.conv(at, 1280, point, Activation::relu6), 1001);
+}
+
+/// MobileNet v2 that halves the picture four times, windows of the last groups with holes instead.
+void deeplab_pascal(Maker& make) {
+    Place at = mobilenet_v2_stem(make, 513);
+    for (const Group& group : mobilenet_v2_groups) {
+        const std::int32_t holes = group.channels > 160 ? 2 : 1;
         for (std::int32_t i = 0; i < group.count; ++i) {
-            const std::int32_t stride = i == 0 ? group.stride : 1;
-            const Place wide = group.expand == 1 ? at
-                                                 : make.conv(at, at.channels * group.expand, 1, 1,
-                                                             Activation::relu6);
-            const Place out =
-                make.conv(make.depthwise(wide, 3, stride), group.channels, 1, 1, Activation::none);
-            const bool adds = stride == 1 && at.channels == out.channels;
-            at = adds ? make.add(at, out, Activation::none) : out;
+            const std::int32_t stride = i == 0 && group.channels != 160 ? group.stride : 1;
+            const bool behind_stride = group.channels == 160 && i > 0;
+            at = bottleneck(make, at, at.channels * group.expand, group.channels,
+                            Window::square(3, stride, behind_stride ? 2 : holes));
         }
     }
-    make.classify(make.conv(at, 1280, 1, 1, Activation::relu6), 1001);
+    const Place mean = make.pool(at, true, Window::inside(at.height));
+    const std::array parts{make.resize(make.conv(mean, 256, point), at.height, true),
+                           make.conv(at, 256, point)};
+    const Place scores =
+        make.conv(make.conv(make.concatenation(parts), 256, point), 21, point, Activation::none);
+    make.arg_max(make.resize(scores, 513, true));
+}
+
+/// Boxes of 300 x 300: six maps from 19 x 19 down to 1 x 1, without the choice among the boxes.
+void ssd_mobilenet_v2(Maker& make) {
+    Place at = mobilenet_v2_stem(make, 300);
+    std::vector<Place> maps;
+    for (const Group& group : mobilenet_v2_groups) {
+        for (std::int32_t i = 0; i < group.count; ++i) {
+            const bool is_map = group.channels == 160 && i == 0;
+            if (is_map) {
+                // The first map is this block's wide tensor.
+                at = make.conv(at, at.channels * group.expand, point, Activation::relu6);
+                maps.push_back(at);
+            }
+            at = bottleneck(make, at, is_map ? at.channels : at.channels * group.expand,
+                            group.channels, Window::square(3, i == 0 ? group.stride : 1));
+        }
+    }
+    at = make.conv(at, 1280, point, Activation::relu6);
+    maps.push_back(at);
+    for (const std::int32_t channels : {512, 256, 256, 128}) {
+        at = make.conv(make.conv(at, channels / 2, point, Activation::relu6), channels,
+                       Window::square(3, 2), Activation::relu6);
+        maps.push_back(at);
+    }
+    std::vector<Place> boxes, classes;
+    constexpr std::int32_t corners = 4, kinds = 91;
+    for (const Place& map : maps) {
+        const std::int32_t anchors = &map == &maps[0] ? 3 : 6;
+        boxes.push_back(make.conv(map, anchors * corners, point, Activation::none));
+        classes.push_back(make.conv(map, anchors * kinds, point, Activation::none));
+    }
+    make.output(make.rows(boxes, corners));
+    make.output(make.logistic(make.rows(classes, kinds)));
+}
+
+/// The small one for the Edge TPU: the first groups widen with 3 x 3 instead of depthwise windows.
+void efficientnet_edgetpu_s(Maker& make) {
+    Place at = make.conv(make.input(224), 32, Window::square(3, 2));
+    const auto fused = [&](std::int32_t wide, std::int32_t channels, std::int32_t stride,
+                           bool skips) {
+        const Place out = make.conv(make.conv(at, wide, Window::square(3, stride)), channels, point,
+                                    Activation::none);
+        at = skips ? make.add(at, out, Activation::none) : out;
+    };
+    // The first widens as if it had 24 channels, as those behind it have.
+    fused(4 * 24, 24, 1, false);
+    for (const auto& [channels, count] : {std::pair{32, 2}, std::pair{48, 4}})
+        for (int i = 0; i < count; ++i) fused(8 * at.channels, channels, i == 0 ? 2 : 1, i > 0);
+    for (const Group& group : {Group{8, 96, 5, 2}, Group{8, 144, 4, 1}, Group{8, 192, 2, 2}})
+        for (std::int32_t i = 0; i < group.count; ++i)
+            at = bottleneck(make, at, at.channels * group.expand, group.channels,
+                            Window::square(5, i == 0 ? group.stride : 1));
+    make.classify(make.conv(at, 1280, point), 1001);
 }
 
 void resnet50(Maker& make) {
-    Place at = make.pool(make.conv(make.input(224), 64, 7, 2), false, 3, 2);
+    Place at = make.pool(make.conv(make.input(224), 64, Window::square(7, 2)), false,
+                         Window::square(3, 2));
     constexpr std::array<std::pair<std::int32_t, int>, 4> stages{
         {{64, 3}, {128, 4}, {256, 6}, {512, 3}}};
     for (const auto& [channels, count] : stages) {
         for (int i = 0; i < count; ++i) {
             const std::int32_t stride = i == 0 && channels != 64 ? 2 : 1;
             const Place shortcut =
-                i == 0 ? make.conv(at, 4 * channels, 1, stride, Activation::none) : at;
-            Place inner = make.conv(make.conv(at, channels, 1, stride), channels, 3);
-            inner = make.conv(inner, 4 * channels, 1, 1, Activation::none);
+                i == 0 ? make.conv(at, 4 * channels, Window::square(1, stride), Activation::none)
+                       : at;
+            Place inner = make.conv(make.conv(at, channels, Window::square(1, stride)), channels,
+                                    Window::square(3));
+            inner = make.conv(inner, 4 * channels, point, Activation::none);
             at = make.add(shortcut, inner, Activation::relu);
         }
     }
@@ -221,8 +182,9 @@ void resnet50(Maker& make) {
 }
 
 void inception_v1(Maker& make) {
-    Place at = make.pool(make.conv(make.input(224), 64, 7, 2), false, 3, 2);
-    at = make.pool(make.conv(make.conv(at, 64, 1), 192, 3), false, 3, 2);
+    const Window halving = Window::square(3, 2);
+    Place at = make.pool(make.conv(make.input(224), 64, Window::square(7, 2)), false, halving);
+    at = make.pool(make.conv(make.conv(at, 64, point), 192, Window::square(3)), false, halving);
     struct Module {
         std::int32_t direct, narrow3, wide3, narrow5, wide5, pooled;
         bool halves;  ///< a pool of step 2 comes before
@@ -233,13 +195,70 @@ void inception_v1(Maker& make) {
           Module{128, 128, 256, 24, 64, 64, false}, Module{112, 144, 288, 32, 64, 64, false},
           Module{256, 160, 320, 32, 128, 128, false}, Module{256, 160, 320, 32, 128, 128, true},
           Module{384, 192, 384, 48, 128, 128, false}}) {
-        if (m.halves) at = make.pool(at, false, 3, 2);
-        const std::array parts{make.conv(at, m.direct, 1),
-                               make.conv(make.conv(at, m.narrow3, 1), m.wide3, 3),
-                               make.conv(make.conv(at, m.narrow5, 1), m.wide5, 3),
-                               make.conv(make.pool(at, false, 3, 1), m.pooled, 1)};
+        if (m.halves) at = make.pool(at, false, halving);
+        const std::array parts{
+            make.conv(at, m.direct, point),
+            make.conv(make.conv(at, m.narrow3, point), m.wide3, Window::square(3)),
+            make.conv(make.conv(at, m.narrow5, point), m.wide5, Window::square(3)),
+            make.conv(make.pool(at, false, Window::square(3)), m.pooled, point)};
         at = make.concatenation(parts);
     }
+    make.classify(at, 1001);
+}
+
+// Modules of inception_v3 by the size of their images.
+
+Place pooled(Maker& make, Place at, std::int32_t channels) {
+    return make.conv(make.pool(at, true, Window::square(3)), channels, point);
+}
+
+Place module_of_35(Maker& make, Place at, std::int32_t pool_channels) {
+    const Place narrow = make.conv(make.conv(at, 64, point), 96, Window::square(3));
+    return make.concatenation(std::array{
+        make.conv(at, 64, point), make.conv(make.conv(at, 48, point), 64, Window::square(5)),
+        make.conv(narrow, 96, Window::square(3)), pooled(make, at, pool_channels)});
+}
+
+/// Windows of 7 x 7 in two steps, four and two of them.
+Place module_of_17(Maker& make, Place at, std::int32_t narrow) {
+    const Window row{1, 7}, column{7, 1};
+    Place twice = make.conv(at, narrow, point);
+    for (const Window& window : {column, row, column}) twice = make.conv(twice, narrow, window);
+    const Place once = make.conv(make.conv(at, narrow, point), narrow, row);
+    return make.concatenation(std::array{make.conv(at, 192, point), make.conv(once, 192, column),
+                                         make.conv(twice, 192, row), pooled(make, at, 192)});
+}
+
+Place module_of_8(Maker& make, Place at) {
+    const Window row{1, 3}, column{3, 1};
+    const Place once = make.conv(at, 384, point);
+    const Place twice = make.conv(make.conv(at, 448, point), 384, Window::square(3));
+    return make.concatenation(std::array{make.conv(at, 320, point), make.conv(once, 384, row),
+                                         make.conv(once, 384, column), make.conv(twice, 384, row),
+                                         make.conv(twice, 384, column), pooled(make, at, 192)});
+}
+
+Place inception_v3_stem(Maker& make) {
+    Place at = make.conv(make.input(299), 32, Window::inside(3, 2));
+    at = make.conv(make.conv(at, 32, Window::inside(3)), 64, Window::square(3));
+    at = make.conv(make.pool(at, false, Window::inside(3, 2)), 80, point);
+    return make.pool(make.conv(at, 192, Window::inside(3)), false, Window::inside(3, 2));
+}
+
+void inception_v3(Maker& make) {
+    const Window halving = Window::inside(3, 2);
+    Place at = inception_v3_stem(make);
+    for (const std::int32_t channels : {32, 64, 64}) at = module_of_35(make, at, channels);
+    const Place wide = make.conv(make.conv(at, 64, point), 96, Window::square(3));
+    at = make.concatenation(std::array{make.conv(at, 384, halving), make.conv(wide, 96, halving),
+                                       make.pool(at, false, halving)});
+    for (const std::int32_t narrow : {128, 160, 160, 192}) at = module_of_17(make, at, narrow);
+    Place long_way = make.conv(make.conv(at, 192, point), 192, Window{1, 7});
+    long_way = make.conv(long_way, 192, Window{7, 1});
+    at = make.concatenation(std::array{make.conv(make.conv(at, 192, point), 320, halving),
+                                       make.conv(long_way, 192, halving),
+                                       make.pool(at, false, halving)});
+    for (int i = 0; i < 2; ++i) at = module_of_8(make, at);
     make.classify(at, 1001);
 }
 
@@ -248,9 +267,15 @@ struct Shape {
     void (*add)(Maker& make);
 };
 constexpr Shape shapes[] = {{"mobilenet_v1", mobilenet_v1},
+                            {"mobilenet_v1_0.75", mobilenet_v1_075},
                             {"mobilenet_v2", mobilenet_v2},
                             {"resnet50", resnet50},
-                            {"inception_v1", inception_v1}};
+                            {"inception_v1", inception_v1},
+                            {"inception_v3", inception_v3},
+                            {"efficientnet_edgetpu_s", efficientnet_edgetpu_s},
+                            {"ssd_mobilenet_v2", ssd_mobilenet_v2},
+                            {"deeplab_pascal", deeplab_pascal},
+                            {"bodypix_512", bodypix}};
 constexpr ElementType types[] = {ElementType::uint8, ElementType::int8, ElementType::float32};
 
 std::string name_of_shape(const Shape& shape, ElementType type) {

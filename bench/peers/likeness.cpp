@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 
 namespace reef::peers {
 namespace {
@@ -11,6 +13,7 @@ namespace {
 struct Sums {
     std::size_t values = 0, equal = 0, stepped = 0;
     double farthest = 0, total = 0;
+    std::optional<double> relative{};
 };
 
 /// `step`: 0 where values are not near each other because their numbers are.
@@ -30,6 +33,24 @@ void add(Bytes ours, Bytes theirs, double step, Sums& sums) {
         sums.total += apart;
         sums.farthest = std::max(sums.farthest, apart);
     }
+}
+
+/// What no step is known of: by the largest value. Values that are no numbers are as far as can be.
+void add_real(Bytes ours, Bytes theirs, Sums& sums) {
+    double largest = 0, farthest = 0;
+    for (std::size_t at = 0; at < ours.size(); at += sizeof(float)) {
+        float a{}, b{};
+        std::memcpy(&a, ours.data() + at, sizeof(float));
+        std::memcpy(&b, theirs.data() + at, sizeof(float));
+        const double apart = std::abs(static_cast<double>(a) - static_cast<double>(b));
+        constexpr double infinite = std::numeric_limits<double>::infinity();
+        farthest = std::max(farthest, std::isnan(apart) ? infinite : apart);
+        largest = std::max(largest, std::abs(static_cast<double>(a)));
+        ++sums.values;
+        sums.equal += a == b ? 1 : 0;
+    }
+    const double relative = farthest == 0 ? 0 : farthest / largest;
+    sums.relative = std::max(sums.relative.value_or(0), relative);
 }
 
 /// The scale of what is dequantised to the tensor; 0: something else writes it.
@@ -56,6 +77,8 @@ void add_output(const model::Subgraph& graph, model::TensorIndex output, Bytes o
         case ElementType::float32:
             if (const double step = step_behind(graph, output); step > 0)
                 add<float>(ours, theirs, step, sums);
+            else
+                add_real(ours, theirs, sums);
             return;
         default:
             return;
@@ -74,7 +97,7 @@ Likeness likeness(const graph::Executor& ours, const std::vector<Bytes>& theirs)
     Sums sums;
     for (std::size_t i = 0; i < ours.output_count(); ++i)
         add_output(ours.graph(), ours.graph().outputs[i], ours.output(i), theirs[i], sums);
-    Likeness result{.farthest = sums.farthest};
+    Likeness result{.farthest = sums.farthest, .relative = sums.relative};
     if (sums.values > 0)
         result.equal = static_cast<double>(sums.equal) / static_cast<double>(sums.values);
     if (sums.stepped > 0) result.mean = sums.total / static_cast<double>(sums.stepped);

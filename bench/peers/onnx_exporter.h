@@ -59,6 +59,9 @@ class OnnxExporter {
     /// The same for a float32 output.
     OnnxNode compute_clamped(std::string_view type, const Names& inputs, TensorIndex output,
                              Layout layout, cpu::Limits<float> clamp);
+    /// The same for sums of products of either type.
+    OnnxNode compute_sums(std::string_view type, const Names& inputs, const OperatorView& op,
+                          Layout layout, const cpu::Convolution& c);
     /// A node that moves bytes of equally quantised tensors; else one on real numbers. `more`:
     /// inputs behind the first.
     OnnxNode move(std::string_view type, TensorIndex input, const Names& more, TensorIndex output,

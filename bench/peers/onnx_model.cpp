@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "peers/onnx_exporter.h"
@@ -166,8 +167,15 @@ OnnxNode OnnxExporter::compute(std::string_view type, const Names& inputs, Tenso
 OnnxNode OnnxExporter::compute_clamped(std::string_view type, const Names& inputs,
                                        TensorIndex output, Layout layout,
                                        cpu::Limits<float> clamp) {
+    constexpr auto unbounded = std::numeric_limits<float>::max();
+    if (clamp.min <= -unbounded && clamp.max >= unbounded)
+        return out_.node(type, inputs, {written(output, layout)});
     const std::string unclamped = out_.fresh("unclamped");
     const OnnxNode node = out_.node(type, inputs, {unclamped});
+    if (clamp.min == 0 && clamp.max >= unbounded) {
+        out_.node("Relu", {unclamped}, {written(output, layout)});
+        return node;
+    }
     out_.node("Clip", {unclamped, out_.scalar(clamp.min), out_.scalar(clamp.max)},
               {written(output, layout)});
     return node;

@@ -1,8 +1,8 @@
-// A quantised network as an ONNX file, for ONNX Runtime.
+// A network as an ONNX file, for ONNX Runtime.
 //
-// Every operator stands between DequantizeLinear and QuantizeLinear, as ONNX Runtime's quantisation
-// tools write it: its optimiser makes its integer kernels of the three. What only moves, chooses or
-// compares bytes works on the bytes.
+// Operators of float32 are themselves. Every quantised operator stands between DequantizeLinear and
+// QuantizeLinear, as ONNX Runtime's quantisation tools write it: its optimiser makes its integer
+// kernels of the three. What only moves, chooses or compares bytes works on the bytes.
 #pragma once
 
 #include <string>

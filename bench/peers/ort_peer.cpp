@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "peers/child.h"
+#include "peers/scratch_folder.h"
 #include "reef/base/file.h"
 #if REEF_HAS_ONNX
 #include "peers/onnx_model.h"
@@ -17,30 +17,6 @@
 
 namespace reef::peers {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// A folder for the files that the program reads and writes.
-class Folder {
-  public:
-    static Result<Folder> create() {
-        std::string name = (fs::temp_directory_path() / "reef_ort_XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr)
-            return fail(Cause::io_failed, "no temporary folder", name);
-        return Folder(name);
-    }
-    Folder(Folder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-    Folder& operator=(Folder&&) = delete;
-    ~Folder() {
-        std::error_code ignored;
-        if (!path_.empty()) fs::remove_all(path_, ignored);
-    }
-    [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
-
-  private:
-    explicit Folder(fs::path path) : path_(std::move(path)) {}
-    fs::path path_;
-};
 
 Result<nlohmann::json> answer(Child& child) {
     const std::string line = REEF_TRY(child.read_line());
@@ -58,7 +34,7 @@ Result<nlohmann::json> ask(Child& child, const std::string& line) {
 }  // namespace
 
 struct OrtPeer::Impl {
-    Folder folder;
+    ScratchFolder folder;
     Child child;
     std::string version;
     OptimisedGraph optimised;
@@ -143,7 +119,7 @@ Status OrtPeer::Impl::check(graph::Executor& ours) {
 }
 
 Result<OrtPeer> OrtPeer::start(const model::Model& model, graph::Executor& ours, int threads) {
-    Folder folder = REEF_TRY(Folder::create());
+    ScratchFolder folder = REEF_TRY(ScratchFolder::create());
     const auto write = [&](const char* name, const std::string& file) {
         return write_file(folder.file(name), as_bytes(file));
     };

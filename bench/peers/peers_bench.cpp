@@ -4,8 +4,8 @@
 //
 // XNNPACK runs what it has an operator for, inside Reef's executor and in the same memory plan; the
 // rest runs on Reef's kernels there, too. ONNX Runtime runs in a program of its own, on command,
-// the network that onnx_model.h makes of the same file. Programs of other projects time themselves,
-// in turn. A decoder of a custom operator at a network's end is left out on all sides.
+// the network that onnx_model.h makes of the same file. LiteRT's program times itself, started anew
+// in each round. A decoder of a custom operator at a network's end is left out on all sides.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "peers/known_shapes.h"
+#include "peers/litert_peer.h"
 #include "peers/machine_speed.h"
 #include "peers/memory_use.h"
 #include "peers/networks.h"
@@ -30,7 +31,6 @@
 #include "peers/ort_peer.h"
 #include "peers/random_input.h"
 #include "peers/report.h"
-#include "peers/tool.h"
 #include "peers/xnnpack_placer.h"
 #include "reef/base/file.h"
 #include "reef/cpu/kernel_set.h"
@@ -45,6 +45,7 @@ namespace {
 using graph::Executor;
 
 constexpr const char* ort_name = "ONNX Runtime";
+constexpr const char* litert_name = "LiteRT";
 constexpr int runs_of_turn = 3;
 /// One run, or with several threads as long as the system may take to give each a core of its own.
 double warm_up_ms(const Options& options) {
@@ -99,32 +100,36 @@ Result<double> least_of_turn(Executor& executor, const Options& options) {
 struct Sides {
     Executor ours, theirs;
     std::optional<OrtPeer> ort{};
-    std::vector<Tool> tools{};
+    std::optional<LitertPeer> litert{};
 };
 
-/// One measurement of each side; none of a tool that fails.
+/// LiteRT's turn, the last of a round. It is left out once its program fails.
+void measure_litert(Sides& sides, double reef, Row& row) {
+    const auto time = sides.litert->turn(runs_of_turn);
+    if (time) {
+        row.peers.back().milliseconds.push_back(*time);
+        row.peers.back().ratios.push_back(reef / *time);
+        return;
+    }
+    row.left_out.push_back({litert_name, time.error().message()});
+    row.peers.pop_back();
+    sides.litert.reset();
+}
+
+/// One measurement of each side.
 Status measure_round(Sides& sides, const Options& options, Row& row) {
     const double reef = REEF_TRY(least_of_turn(sides.ours, options));
-    auto next = row.peers.begin();
-    const auto note = [&](double milliseconds) {
-        next->milliseconds.push_back(milliseconds);
-        next->ratios.push_back(reef / milliseconds);
-    };
     row.reef.push_back(reef);
-    note(REEF_TRY(least_of_turn(sides.theirs, options)));
-    ++next;
+    const double xnnpack = REEF_TRY(least_of_turn(sides.theirs, options));
+    row.peers.front().milliseconds.push_back(xnnpack);
+    row.peers.front().ratios.push_back(reef / xnnpack);
     if (sides.ort) {
         const OrtTime time = REEF_TRY(sides.ort->turn(runs_of_turn, warm_up_ms(options)));
-        next->ort->network_ms.push_back(time.network_ms);
-        next->ort->overhead_ms.push_back(time.overhead_ms);
-        ++next;
+        OrtFigures& figures = *row.peers[1].ort;
+        figures.network_ms.push_back(time.network_ms);
+        figures.overhead_ms.push_back(time.overhead_ms);
     }
-    // They start anew and warm up in every round: a tenth of the rounds is enough for an average.
-    if (row.reef.size() % 10 != 1) return {};
-    for (const Tool& tool : sides.tools) {
-        if (const auto average = average_of(tool)) note(*average);
-        ++next;
-    }
+    if (sides.litert) measure_litert(sides, reef, row);
     return {};
 }
 
@@ -140,39 +145,56 @@ void subtract_overhead(Row& row) {
     }
 }
 
+bool multiplies_floats(const model::Subgraph& graph) {
+    return std::ranges::any_of(graph.operators, [&](const model::Operator& op) {
+        return op.code.builtin == model::Op::conv_2d &&
+               graph.tensors[static_cast<std::size_t>(op.inputs[1])].type == ElementType::float32;
+    });
+}
+
 /// How many of the products that the machine can do in that time there are.
 /// `cores`: whose time was measured side by side. CPU time is that of one.
 double peak_share(const Row& row, const model::Subgraph& graph, const MachineSpeed& machine,
                   int cores) {
-    const bool floats = std::ranges::any_of(graph.operators, [&](const model::Operator& op) {
-        return op.code.builtin == model::Op::conv_2d &&
-               graph.tensors[static_cast<std::size_t>(op.inputs[1])].type == ElementType::float32;
-    });
-    const double most = floats ? machine.float_products_ns : machine.byte_products_ns;
+    const double most =
+        multiplies_floats(graph) ? machine.float_products_ns : machine.byte_products_ns;
     if (most == 0) return 0;
     return static_cast<double>(row.products) / (std::ranges::min(row.reef) * 1e6 * most * cores);
 }
 
-/// How alike what an ARG_MAX at the end chooses from is: of noise it chooses one index everywhere,
-/// so that its own output hides another network. Nothing for other networks.
-Result<std::optional<Likeness>> alike_before_choice(const model::Model& model) {
+/// How alike a network's outputs are to Reef's.
+struct Alike {
+    Likeness ort, xnnpack;
+};
+
+/// Of what an ARG_MAX at the end chooses from: of noise it chooses one index everywhere, so that
+/// its own output hides another network. Nothing for other networks.
+Result<std::optional<Alike>> alike_before_choice(const model::Model& model) {
     const std::size_t before = model.subgraphs[0].operators.size() - 1;
     if (before == 0 || model.subgraphs[0].operators[before].code.builtin != model::Op::arg_max)
         return std::nullopt;
     const model::Model scores =
         REEF_TRY(model::part_of(model, {.first = 0, .count = before})).model;
     Executor ours = REEF_TRY(Executor::create(scores, {.placers = {cpu::placer()}, .threads = 1}));
-    fill(ours);
-    REEF_CHECK(ours.run());
-    return REEF_TRY(OrtPeer::start(scores, ours, 1)).alike();
+    Executor theirs = REEF_TRY(Executor::create(
+        scores, {.placers = {xnnpack_placer(nullptr), cpu::placer()}, .threads = 1}));
+    for (Executor* executor : {&ours, &theirs}) {
+        fill(*executor);
+        REEF_CHECK(executor->run());
+    }
+    return Alike{.ort = REEF_TRY(OrtPeer::start(scores, ours, 1)).alike(),
+                 .xnnpack = likeness(ours, outputs_of(theirs))};
 }
 
-/// Why it is not the same network in integers; "" where it is.
-std::string objection(const OrtPeer& peer, const Likeness& alike, const Likeness& xnnpack) {
+/// Why it is not the same network, of quantised ones in integers; "" where it is.
+std::string objection(const OrtPeer& peer, const Alike& both, bool quantised) {
+    const auto& [alike, xnnpack] = both;
+    if (alike.relative.value_or(0) > most_relative)
+        return fmt::format("its outputs are {:.1e} of the largest from Reef's", *alike.relative);
     // Another rounding leads away from Reef's outputs; how far in this network, XNNPACK's shows.
     // Another network's outputs are elsewhere.
     const double most = 8 + 3 * xnnpack.farthest, most_in_the_mean = 2 + 2 * xnnpack.mean;
-    if (const std::size_t floats = peer.optimised().float_convolutions; floats > 0)
+    if (const std::size_t floats = peer.optimised().float_convolutions; quantised && floats > 0)
         return fmt::format("{} of its convolutions stay float32", floats);
     if (alike.mean > most_in_the_mean || alike.farthest > most)
         return fmt::format("its outputs are {:.0f} steps from Reef's, {:.2f} in the mean",
@@ -183,15 +205,32 @@ std::string objection(const OrtPeer& peer, const Likeness& alike, const Likeness
 /// ONNX Runtime on the network, if there is one here that gives the same outputs.
 Status add_ort(const model::Model& model, const Options& options, Sides& sides, Row& row) {
     OrtPeer peer = REEF_TRY(OrtPeer::start(model, sides.ours, options.threads));
-    const Likeness alike = REEF_TRY(alike_before_choice(model)).value_or(peer.alike());
-    if (std::string reason = objection(peer, alike, *row.peers.front().alike); !reason.empty())
+    const Alike alike = REEF_TRY(alike_before_choice(model))
+                            .value_or(Alike{peer.alike(), *row.peers.front().alike});
+    const bool quantised = !multiplies_floats(sides.ours.graph());
+    if (std::string reason = objection(peer, alike, quantised); !reason.empty())
         return fail(Cause::unsupported, std::move(reason));
     row.peers.push_back(
         {.peer = ort_name,
-         .alike = alike,
+         .alike = alike.ort,
          .ort = OrtFigures{.version = peer.version(), .optimised = peer.optimised()}});
     sides.ort = std::move(peer);
     return {};
+}
+
+/// They time themselves, by the wall.
+void add_programs(const model::Model& model, const Options& options, Sides& sides, Row& row) {
+    if (options.cpu_time) return;
+    if (why_no_ort().empty())
+        if (const auto added = add_ort(model, options, sides, row); !added)
+            row.left_out.push_back({ort_name, added.error().message()});
+    if (!why_no_litert().empty()) return;
+    if (auto litert = LitertPeer::create(model, options.threads)) {
+        sides.litert = std::move(*litert);
+        row.peers.push_back({.peer = litert_name});
+    } else {
+        row.left_out.push_back({litert_name, litert.error().message()});
+    }
 }
 
 Status measure(const std::string& path, const Options& options, Row& row) {
@@ -214,25 +253,27 @@ Status measure(const std::string& path, const Options& options, Row& row) {
     REEF_TRY(sides.theirs.run());
     row.peers.push_back(
         {.peer = "XNNPACK", .alike = likeness(sides.ours, outputs_of(sides.theirs))});
-    // Programs time themselves, by the wall.
-    if (!options.cpu_time) {
-        if (why_no_ort().empty())
-            if (const auto added = add_ort(model, options, sides, row); !added)
-                row.left_out.push_back({ort_name, added.error().message()});
-        sides.tools = installed_tools(path, options.threads);
-    }
-    for (const Tool& tool : sides.tools) row.peers.push_back({.peer = tool.name});
+    if (const auto apart = row.peers.front().alike->relative; apart.value_or(0) > most_relative)
+        return fail(Cause::unsupported,
+                    fmt::format("XNNPACK's outputs are {:.1e} of the largest from Reef's", *apart));
+    add_programs(model, options, sides, row);
     for (int round = 0; round < options.rounds; ++round)
         REEF_TRY(measure_round(sides, options, row));
     subtract_overhead(row);
     row.products = products_of(sides.ours.graph());
     row.peak_share = peak_share(row, sides.ours.graph(), measure_machine(),
                                 options.cpu_time ? 1 : options.threads);
-    for (const Column& column : row.peers)
-        if (column.milliseconds.empty())
-            row.left_out.push_back({column.peer, "its program failed or said no average"});
-    std::erase_if(row.peers, [](const Column& column) { return column.milliseconds.empty(); });
     return {};
+}
+
+std::vector<LeftOut> absent_peers(const Options& options) {
+    if (options.cpu_time)
+        return {{"programs of other projects", "they time themselves, by the wall"}};
+    std::vector<LeftOut> absent;
+    for (const LeftOut& peer :
+         {LeftOut{ort_name, why_no_ort()}, LeftOut{litert_name, why_no_litert()}})
+        if (!peer.reason.empty()) absent.push_back(peer);
+    return absent;
 }
 
 int main_of(int argc, char** argv) {
@@ -298,11 +339,7 @@ int main_of(int argc, char** argv) {
             failed = true;
         }
     }
-    std::vector<LeftOut> left_out;
-    if (options.cpu_time)
-        left_out.push_back({"programs of other projects", "they time themselves, by the wall"});
-    else if (const std::string reason = why_no_ort(); !reason.empty())
-        left_out.push_back({ort_name, reason});
+    const std::vector<LeftOut> left_out = absent_peers(options);
     (options.json ? print_json : print_text)(rows, left_out, options);
     return failed ? 1 : 0;
 }

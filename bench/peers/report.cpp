@@ -23,6 +23,8 @@ std::string alike(const Column& column) {
     if (!column.alike) return {};
     const Likeness& alike = *column.alike;
     if (!alike.equal) return ", outputs not compared";
+    if (alike.relative)
+        return fmt::format(", outputs {:.1e} of the largest apart", *alike.relative);
     return fmt::format(", {:.1f} % of outputs equal, {:.0f} apart ({:.2f} in the mean)",
                        100 * *alike.equal, alike.farthest, alike.mean);
 }
@@ -54,10 +56,12 @@ Json likeness_json(const Likeness& alike) {
     if (!alike.equal)
         return {{"outputs_equal", nullptr},
                 {"output_steps_apart", nullptr},
-                {"output_mean_steps_apart", nullptr}};
+                {"output_mean_steps_apart", nullptr},
+                {"output_relative", nullptr}};
     return {{"outputs_equal", *alike.equal},
             {"output_steps_apart", alike.farthest},
-            {"output_mean_steps_apart", alike.mean}};
+            {"output_mean_steps_apart", alike.mean},
+            {"output_relative", alike.relative ? Json(*alike.relative) : Json()}};
 }
 
 Json column_json(const Row& row, const Column& column) {
@@ -145,7 +149,7 @@ void print_json(const std::vector<Row>& rows, const std::vector<LeftOut>& left_o
     Json networks = Json::array();
     for (const Row& row : rows) networks.push_back(row_json(row));
     const MachineSpeed machine = measure_machine();
-    const Json document{{"schema_version", 3},
+    const Json document{{"schema_version", 4},
                         {"target", cpu::simd_target()},
                         {"clock_ghz", machine.clock_ghz},
                         {"byte_products_ns", machine.byte_products_ns},

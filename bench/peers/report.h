@@ -1,6 +1,6 @@
 // What reef_peers_bench measured, as text and as JSON.
 //
-// JSON, schema_version 3:
+// JSON, schema_version 4:
 //   target, clock_ghz                    the machine: vectors, its clock
 //   byte_products_ns, float_products_ns  what one core multiplies at most in a nanosecond
 //   threads, rounds                      of all sides; a round's time is the least of three runs
@@ -21,6 +21,8 @@
 //                                        nothing is compared, absent for programs that time
 //                                        themselves. Of ONNX Runtime they are those of what an
 //                                        ARG_MAX at the end chooses from
+//       output_relative                  the farthest of float32 outputs, by the largest value;
+//                                        null where there are none
 //       version                          of ONNX Runtime, and what follows is of it, too
 //       ms_with_overhead, overhead_ms    ms is their difference: the binding's own time is the
 //                                        least of a network that gives the same input back

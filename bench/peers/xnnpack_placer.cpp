@@ -152,7 +152,8 @@ Result<Steps> Maker<T>::convolution(const Convolution& c, bool depthwise) const 
             std::uint32_t{depthwise ? XNN_FLAG_DEPTHWISE_CONVOLUTION : 0U});
     };
     const T* const weights = reinterpret_cast<const T*>(c.weights.view().data());
-    if (!depthwise && c.groups() != 1) return Steps{};
+    const bool hybrid = op_.input(0).type != op_.input(1).type;
+    if (hybrid || (!depthwise && c.groups() != 1)) return Steps{};
     if constexpr (real) {
         return make(weights, c.floats->bias.data(), c.floats->clamp.min, c.floats->clamp.max);
     } else {
