@@ -100,6 +100,13 @@ std::string list_of_refused(const model::Model& model, const model::Subgraph& gr
 /// most of its tables, and a plan alone can read them where they are.
 enum class Lifespan : std::uint8_t { own, of_model };
 
+/// The values of what is known are an executor's; a plan has their sizes.
+KnownBefore known_before(const model::Model& model, const model::Subgraph& graph,
+                         Lifespan lifespan) {
+    const bool is_plan = lifespan == Lifespan::of_model;
+    return {model, graph, is_plan ? KnownBefore::Large::when_needed : KnownBefore::Large::computed};
+}
+
 }  // namespace
 
 struct Executor::Impl {
@@ -109,8 +116,9 @@ struct Executor::Impl {
     static Result<std::unique_ptr<Impl>> planned(const model::Model& model,
                                                  const ExecutorOptions& options, Lifespan lifespan);
     Status take_graph(const model::Subgraph& given, Lifespan lifespan);
-    Status place_operators(const model::Model& model);
+    Status place_operators(const model::Model& model, KnownBefore& known_before);
     Status place_operator(const OperatorView& op);
+    Status add_known(const OperatorView& op, Placer& placer, KnownBefore& known_before);
     void leave_out_known();
     void leave_out_unread();
     void pack();
@@ -119,6 +127,8 @@ struct Executor::Impl {
     Status place_state();
     Status place_constants(const model::Model& model);
     [[nodiscard]] std::vector<bool> read_tensors() const;
+    enum class Named : std::uint8_t { by_all, by_runs };
+    [[nodiscard]] std::vector<bool> named_tensors(Named by) const;
     void connect();
     [[nodiscard]] MutableBytes bytes_of(model::TensorIndex index) const {
         const auto i = static_cast<std::size_t>(index);
@@ -158,20 +168,32 @@ Status Executor::Impl::place_operator(const OperatorView& op) {
     return std::unexpected(refusal_of(op, options.placers));
 }
 
-Status Executor::Impl::place_operators(const model::Model& model) {
+Status Executor::Impl::add_known(const OperatorView& op, Placer& placer,
+                                 KnownBefore& known_before) {
+    if (!placer.runs_at_any_time() || !known_before.includes(op)) return {};
+    for (const std::size_t i : known_before.needed_by(op)) {
+        const OperatorView before(op.model(), *graph, i, &known_before.values());
+        const Placed placed = REEF_TRY(options.placers[placements[i].placer]->place(before));
+        known_before.add(before, *placed.kernel, pool, true);
+    }
+    const Placed again = REEF_TRY(placer.place(op));
+    known_before.add(op, *again.kernel, pool);
+    return {};
+}
+
+Status Executor::Impl::place_operators(const model::Model& model, KnownBefore& known_before) {
     for (const auto& placer : options.placers)
         REEF_CHECK(placer->begin(model, *graph, options.threads));
     for (std::size_t i = 0; i < graph->operators.size(); ++i) {
-        const OperatorView op(model, *graph, i, &known);
+        const OperatorView op(model, *graph, i, &known_before.values());
         if (Status placed = place_operator(op); !placed) {
             placed.error().what += list_of_refused(model, *graph, i, options.placers);
             return in_place(std::move(placed), model::place_of(*graph, i));
         }
         Placer& placer = *options.placers[placements.back().placer];
-        if (!placer.runs_at_any_time() || !is_known_before(op)) continue;
-        const Placed again = REEF_TRY(in_place(placer.place(op), model::place_of(*graph, i)));
-        add_known(op, *again.kernel, pool, known);
+        REEF_CHECK(in_place(add_known(op, placer, known_before), model::place_of(*graph, i)));
     }
+    known = std::move(known_before.values());
     return {};
 }
 
@@ -182,14 +204,29 @@ void Executor::Impl::leave_out_known() {
         const auto& outputs = graph->operators[i].outputs;
         if (outputs.empty() || !std::ranges::all_of(outputs, is_known)) continue;
         steps[i].is_left_out = true;
-        placements[i].reason = "computed once, before the first run: what it reads is known";
+        const bool is_shape = graph->operators[i].code.builtin == model::Op::shape;
+        placements[i].reason = fmt::format("computed once, before the first run: {} known",
+                                           is_shape ? "shapes are" : "what it reads is");
         for (const model::TensorIndex output : outputs) {
             const auto tensor = static_cast<std::size_t>(output);
             uses[tensor].storage = Storage::known;
+            report.known_tensors.push_back(output);
             // As with constants: kernels write outputs and state only.
             addresses[tensor] = const_cast<std::byte*>(known[output].view().data());
         }
     }
+    std::ranges::sort(report.known_tensors);
+}
+
+/// By tensor: whether an operator has it as input, or one that is not left out.
+std::vector<bool> Executor::Impl::named_tensors(Named by) const {
+    std::vector<bool> named(uses.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (by == Named::by_runs && steps[i].is_left_out) continue;
+        for (const model::TensorIndex input : graph->operators[i].inputs)
+            if (input != model::absent_tensor) named[static_cast<std::size_t>(input)] = true;
+    }
+    return named;
 }
 
 /// Operators whose results others name as inputs and no kernel reads. What nothing names is
@@ -197,10 +234,8 @@ void Executor::Impl::leave_out_known() {
 void Executor::Impl::leave_out_unread() {
     if (options.keep_all_tensors) return;
     const std::vector<bool> read = read_tensors();
-    std::vector<bool> named(uses.size());
-    for (const model::Operator& op : graph->operators)
-        for (const model::TensorIndex input : op.inputs)
-            if (input != model::absent_tensor) named[static_cast<std::size_t>(input)] = true;
+    const std::vector<bool> named = named_tensors(Named::by_all);
+    const std::vector<bool> named_by_runs = named_tensors(Named::by_runs);
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].is_left_out) continue;
         const auto& outputs = graph->operators[i].outputs;
@@ -210,7 +245,14 @@ void Executor::Impl::leave_out_unread() {
         };
         if (outputs.empty() || !std::ranges::all_of(outputs, is_unread)) continue;
         steps[i].is_left_out = true;
-        placements[i].reason = "left out: what reads its result computes it from its input";
+        const auto is_for_runs = [&](model::TensorIndex output) {
+            return output != model::absent_tensor &&
+                   named_by_runs[static_cast<std::size_t>(output)];
+        };
+        // Known operators read shapes, and values that are known, too.
+        placements[i].reason = std::ranges::any_of(outputs, is_for_runs)
+                                   ? "left out: what reads its result computes it from its input"
+                                   : "left out: of its result only the shape is read";
         for (const model::TensorIndex output : outputs)
             uses[static_cast<std::size_t>(output)].storage = Storage::none;
     }
@@ -409,7 +451,8 @@ Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Mod
     REEF_CHECK(impl->take_graph(model.subgraphs[options.subgraph], lifespan));
     impl->uses = REEF_TRY(trace_tensors(model, *impl->graph));
     impl->addresses.resize(impl->uses.size());
-    REEF_CHECK(impl->place_operators(model));
+    KnownBefore known = known_before(model, *impl->graph, lifespan);
+    REEF_CHECK(impl->place_operators(model, known));
     impl->leave_out_known();
     impl->leave_out_unread();
     REEF_CHECK(impl->place_tensors());

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
+
+#include "graph/memory_plan.h"
 
 namespace reef::graph {
 namespace {
@@ -14,6 +18,23 @@ constexpr std::size_t small_bytes = 256;
 /// Constants grow as bytes do that become float32, and no further: what TILE makes of one stays
 /// with the runs.
 constexpr std::size_t most_growth = sizeof(float);
+
+/// Bytes that several constants name count once: a small file could name them any number of times.
+std::size_t bytes_of_constants(const model::Model& model, const model::Subgraph& graph) {
+    std::vector<std::pair<std::uintptr_t, std::size_t>> parts;
+    for (const model::Tensor& tensor : graph.tensors)
+        if (const Bytes bytes = model.constant(tensor); !bytes.empty())
+            parts.emplace_back(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
+    std::ranges::sort(parts);
+    std::size_t sum = 0;
+    std::uintptr_t counted = 0;  // up to this address
+    for (const auto& [begin, size] : parts) {
+        const std::uintptr_t end = begin + size, from = std::max(begin, counted);
+        if (end > from) sum += end - from;
+        counted = std::max(counted, end);
+    }
+    return sum;
+}
 
 /// A shape is known whatever the tensor holds.
 bool reads_values(const OperatorView& op) {
@@ -41,15 +62,56 @@ std::byte* place(Bytes bytes, std::vector<Memory>& copies) {
     return copy.get();
 }
 
+/// The outputs; none where the operator fails or there is no memory for them.
+std::vector<SharedBytes> computed(const OperatorView& op, Kernel& kernel, WorkerPool& pool) {
+    std::vector<Memory> copies;
+    std::vector<SharedBytes> values;
+    std::vector<std::byte*> inputs, outputs;
+    for (std::size_t i = 0; i < op.input_count(); ++i) {
+        const bool read = op.has_input(i) && reads_values(op);
+        inputs.push_back(read ? place(op.constant(i), copies) : nullptr);
+        if (read && inputs.back() == nullptr) return {};
+    }
+    for (std::size_t i = 0; i < op.output_count(); ++i) {
+        const Memory memory = memory_of(bytes_of(op.output(i)));
+        if (memory == nullptr) return {};
+        outputs.push_back(memory.get());
+        values.emplace_back(Bytes(memory.get(), bytes_of(op.output(i))), memory);
+    }
+    kernel.pack();
+    if (!kernel.run({inputs, outputs, {}, pool})) return {};
+    return values;
+}
+
+std::size_t made_by(const OperatorView& op) {
+    std::size_t made = 0;
+    for (std::size_t i = 0; i < op.output_count(); ++i) made += bytes_of(op.output(i));
+    return made;
+}
+
+/// In place of the outputs. Pages of a large block take no memory as long as nobody reads them.
+std::vector<SharedBytes> zeros(const OperatorView& op) {
+    std::vector<SharedBytes> values;
+    for (std::size_t i = 0; i < op.output_count(); ++i) {
+        const std::size_t bytes = bytes_of(op.output(i));
+        const std::shared_ptr<void> memory(std::calloc(bytes, 1), std::free);
+        if (memory == nullptr) return {};
+        values.emplace_back(Bytes(static_cast<const std::byte*>(memory.get()), bytes), memory);
+    }
+    return values;
+}
+
 }  // namespace
 
-bool is_known_before(const OperatorView& op) {
+KnownBefore::KnownBefore(const model::Model& model, const model::Subgraph& graph, Large large)
+    : large_(large),
+      room_(std::min(bytes_of_constants(model, graph), arena_limit / most_growth) * most_growth) {}
+
+bool KnownBefore::includes(const OperatorView& op) const {
     if (op.op().code.builtin == model::Op::custom || op.output_count() == 0) return false;
-    std::size_t made = 0;
-    for (std::size_t i = 0; i < op.output_count(); ++i) {
+    for (std::size_t i = 0; i < op.output_count(); ++i)
         if (op.op().outputs[i] == model::absent_tensor || bytes_of(op.output(i)) == 0) return false;
-        made += bytes_of(op.output(i));
-    }
+    const std::size_t made = made_by(op);
     if (!reads_values(op)) return made <= small_bytes;
     std::size_t constants = 0;
     for (std::size_t i = 0; i < op.input_count(); ++i) {
@@ -57,26 +119,32 @@ bool is_known_before(const OperatorView& op) {
         if (op.constant(i).empty()) return false;
         constants += op.constant(i).size();
     }
-    return made <= std::max(small_bytes, constants * most_growth);
+    return made <= small_bytes || (made <= constants * most_growth && made <= room_);
 }
 
-void add_known(const OperatorView& op, Kernel& kernel, WorkerPool& pool, KnownValues& known) {
+std::vector<std::size_t> KnownBefore::needed_by(const OperatorView& op) {
+    const auto& inputs = op.op().inputs;
+    const auto is_zeros = [&](model::TensorIndex input) { return zeros_.contains(input); };
+    const bool reads_zeros = reads_values(op) && std::ranges::any_of(inputs, is_zeros);
+    if (!reads_zeros || made_by(op) > small_bytes) return {};
+    zeros_.clear();
+    return std::exchange(postponed_, {});
+}
+
+void KnownBefore::add(const OperatorView& op, Kernel& kernel, WorkerPool& pool, bool needed) {
     if (kernel.scratch_bytes() > 0) return;
-    std::vector<Memory> copies, values;
-    std::vector<std::byte*> inputs, outputs;
-    for (std::size_t i = 0; i < op.input_count(); ++i) {
-        const bool read = op.has_input(i) && reads_values(op);
-        inputs.push_back(read ? place(op.constant(i), copies) : nullptr);
-        if (read && inputs.back() == nullptr) return;
+    const std::size_t made = made_by(op);
+    const bool is_new_and_large = made > small_bytes && !needed;
+    const bool is_postponed = is_new_and_large && large_ == Large::when_needed;
+    const auto& outputs = op.op().outputs;
+    if (is_new_and_large) room_ -= made;
+    if (is_postponed) {
+        postponed_.push_back(op.index());
+        zeros_.insert(outputs.begin(), outputs.end());
     }
-    for (std::size_t i = 0; i < op.output_count(); ++i) {
-        outputs.push_back(values.emplace_back(memory_of(bytes_of(op.output(i)))).get());
-        if (outputs.back() == nullptr) return;
-    }
-    kernel.pack();
-    if (!kernel.run({inputs, outputs, {}, pool})) return;
-    for (std::size_t i = 0; i < op.output_count(); ++i)
-        known[op.op().outputs[i]] = {Bytes(outputs[i], bytes_of(op.output(i))), values[i]};
+    const std::vector<SharedBytes> values = is_postponed ? zeros(op) : computed(op, kernel, pool);
+    for (const model::TensorIndex output : outputs) values_.erase(output);
+    for (std::size_t i = 0; i < values.size(); ++i) values_[outputs[i]] = values[i];
 }
 
 }  // namespace reef::graph

@@ -3,16 +3,42 @@
 // need a shape, a size or constant weights to be prepared may ask for it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
 #include "graph/kernel.h"
 
 namespace reef::graph {
 
-/// Whether the outputs of a builtin operator follow from constants, known values and shapes, and
-/// are small or at most four times its constants' bytes, as float32 is of bytes.
-[[nodiscard]] bool is_known_before(const OperatorView& op);
+/// What is known of a graph. Outputs of an operator that have at most 256 bytes are small. All
+/// others together take at most four times the bytes of the graph's constants, as float32 is of
+/// bytes, and at most arena_limit: what would go beyond stays with the runs.
+class KnownBefore {
+  public:
+    /// Large values take time and memory, and a memory plan needs only their sizes.
+    enum class Large : std::uint8_t { computed, when_needed };
+    KnownBefore(const model::Model& model, const model::Subgraph& graph, Large large);
 
-/// Runs a kernel of such an operator, which is used for nothing else, and adds its outputs, aligned
-/// as a Frame's are. One that fails here fails in the run, too, and adds nothing.
-void add_known(const OperatorView& op, Kernel& kernel, WorkerPool& pool, KnownValues& known);
+    [[nodiscard]] KnownValues& values() { return values_; }
+    /// Whether the outputs of a builtin operator follow from constants, known values and shapes,
+    /// and are small, or at most four times the bytes that it reads and within what is left of all.
+    [[nodiscard]] bool includes(const OperatorView& op) const;
+    /// Operators whose values must be added (again) before those of `op`, in this order: zeros
+    /// stand for their outputs, and what `op` gives is small and may be asked for.
+    [[nodiscard]] std::vector<std::size_t> needed_by(const OperatorView& op);
+    /// Runs a kernel of such an operator, which is used for nothing else, and adds its outputs,
+    /// aligned as a Frame's are; with Large::when_needed zeros for large ones, unless `needed`. One
+    /// that fails here fails in the run, too, and adds nothing.
+    void add(const OperatorView& op, Kernel& kernel, WorkerPool& pool, bool needed = false);
+
+  private:
+    KnownValues values_;
+    Large large_;
+    std::size_t room_;                    ///< bytes that more large values may have
+    std::vector<std::size_t> postponed_;  ///< operators for whose outputs zeros stand
+    std::set<model::TensorIndex> zeros_;  ///< these outputs
+};
 
 }  // namespace reef::graph

@@ -1,5 +1,6 @@
 #include "reef/model/cost.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -116,29 +117,30 @@ std::int64_t macs_of(const Subgraph& subgraph, const Operator& op) {
 
 }  // namespace
 
-Cost cost_of(const Model& model, const Subgraph& subgraph, const Operator& op) {
+Cost cost_of(const Model& model, const Subgraph& subgraph, const Operator& op,
+             std::span<const TensorIndex> known) {
     Cost cost;
     cost.macs = macs_of(subgraph, op);
+    const auto count_activation = [&](TensorIndex index, const Tensor& tensor) {
+        if (!std::ranges::binary_search(known, index))
+            cost.activation_bytes = plus(cost.activation_bytes, tensor.byte_count().value_or(0));
+    };
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
         const Tensor* tensor = tensor_at(subgraph, op.inputs, i);
         if (tensor == nullptr) continue;
         const auto constant = static_cast<std::int64_t>(model.constant(*tensor).size());
         cost.weight_bytes = plus(cost.weight_bytes, constant);
-        if (constant == 0) {
-            cost.activation_bytes = plus(cost.activation_bytes, tensor->byte_count().value_or(0));
-        }
+        if (constant == 0) count_activation(op.inputs[i], *tensor);
     }
-    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-        const Tensor* tensor = tensor_at(subgraph, op.outputs, i);
-        cost.activation_bytes = plus(cost.activation_bytes, tensor->byte_count().value_or(0));
-    }
+    for (std::size_t i = 0; i < op.outputs.size(); ++i)
+        count_activation(op.outputs[i], *tensor_at(subgraph, op.outputs, i));
     return cost;
 }
 
-Cost cost_of(const Model& model, const Subgraph& subgraph) {
+Cost cost_of(const Model& model, const Subgraph& subgraph, std::span<const TensorIndex> known) {
     Cost sum;
     for (const Operator& op : subgraph.operators) {
-        const Cost cost = cost_of(model, subgraph, op);
+        const Cost cost = cost_of(model, subgraph, op, known);
         sum.macs = plus(sum.macs, cost.macs);
         sum.weight_bytes = plus(sum.weight_bytes, cost.weight_bytes);
         sum.activation_bytes = plus(sum.activation_bytes, cost.activation_bytes);

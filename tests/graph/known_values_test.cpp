@@ -39,14 +39,18 @@ TensorIndex batch_of(Builder& builder, TensorIndex x, std::int32_t rank) {
     return batch;
 }
 
-std::vector<float> run(Executor& executor, const std::vector<float>& x) {
-    EXPECT_EQ(executor.input(0).size(), x.size() * sizeof(float));
-    std::memcpy(executor.input(0).data(), x.data(), x.size() * sizeof(float));
+std::vector<float> run(Executor& executor) {
     const auto ran = executor.run();
     EXPECT_TRUE(ran) << ran.error().message();
     std::vector<float> values(executor.output(0).size() / sizeof(float));
     std::memcpy(values.data(), executor.output(0).data(), executor.output(0).size());
     return values;
+}
+
+std::vector<float> run(Executor& executor, const std::vector<float>& x) {
+    EXPECT_EQ(executor.input(0).size(), x.size() * sizeof(float));
+    std::memcpy(executor.input(0).data(), x.data(), x.size() * sizeof(float));
+    return run(executor);
 }
 
 // What Keras' Conv2DTranspose becomes.
@@ -121,6 +125,21 @@ TEST(KnownValues, ConstantsAreConvertedOnce) {
     }
 }
 
+TEST(KnownValues, OfATensorWhoseShapeAloneIsReadNothingIsComputed) {
+    Builder builder("as large as a square");
+    const auto x = builder.input("x", real, {2, 3});
+    const auto square = builder.tensor("square", real, {2, 3});
+    builder.add(Op::square, {x}, {square});
+    const auto shape = builder.tensor("shape", whole, {2});
+    builder.add(Op::shape, {square}, {shape}, model::ShapeOptions{.out_type = whole});
+    builder.output(shape);
+    const auto executor = test::on_cpu(builder.finish().value(), {});
+    ASSERT_TRUE(executor) << executor.error().message();
+    EXPECT_EQ(reason_of(*executor, "SQUARE"), "left out: of its result only the shape is read");
+    EXPECT_EQ(reason_of(*executor, "SHAPE"),
+              "computed once, before the first run: shapes are known");
+}
+
 TEST(KnownValues, ConstantsThatWouldGrowStayWithTheRuns) {
     Builder builder("repeated");
     const auto one = builder.constant<float>("one", real, {20}, std::vector<float>(20, 3));
@@ -134,6 +153,80 @@ TEST(KnownValues, ConstantsThatWouldGrowStayWithTheRuns) {
     ASSERT_TRUE(executor) << executor.error().message();
     EXPECT_EQ(reason_of(*executor, "TILE"), "");
     EXPECT_EQ(run(*executor, std::vector<float>(2000, 1)), std::vector<float>(2000, 4));
+}
+
+// A file of a kilobyte would take gigabytes when it is opened.
+TEST(KnownValues, AChainGrowsNoFurtherThanFourTimesTheConstants) {
+    Builder builder("four times as much again and again");
+    auto last = builder.constant<float>("one", real, {100}, std::vector<float>(100, 3));
+    std::int32_t count = 100;
+    for (int i = 0; i < 5; ++i) {
+        count *= 4;
+        const auto next = builder.tensor("next", real, {count});
+        builder.add(Op::tile, {last, numbers(builder, {4})}, {next});
+        last = next;
+    }
+    builder.output(last);
+    const auto model = builder.finish().value();
+    auto executor = test::on_cpu(model, {});
+    ASSERT_TRUE(executor) << executor.error().message();
+    ASSERT_EQ(executor->placements().size(), 5);
+    EXPECT_THAT(executor->placements()[0].reason, HasSubstr("computed once"));
+    for (std::size_t i = 1; i < 5; ++i) EXPECT_EQ(executor->placements()[i].reason, "") << i;
+    EXPECT_THAT(executor->memory().known_tensors, testing::SizeIs(1));
+    EXPECT_EQ(*Executor::plan(model, test::executor_options({})), executor->memory());
+    EXPECT_EQ(run(*executor), std::vector<float>(102400, 3));
+}
+
+TEST(KnownValues, AConstantThatManyReadGrowsOnce) {
+    Builder builder("four times as much, in many places");
+    const auto one = builder.constant<float>("one", real, {100}, std::vector<float>(100, 3));
+    const auto four = numbers(builder, {4});
+    for (int i = 0; i < 8; ++i) {
+        const auto many = builder.tensor("many", real, {400});
+        builder.add(Op::tile, {one, four}, {many});
+        builder.output(many);
+    }
+    auto executor = test::on_cpu(builder.finish().value(), {});
+    ASSERT_TRUE(executor) << executor.error().message();
+    EXPECT_THAT(executor->memory().known_tensors, testing::SizeIs(1));
+}
+
+TEST(KnownValues, APlanDoesNotComputeLargeOnes) {
+    Builder builder("by nothing, often");
+    const std::vector<std::int32_t> sevens(1000, 7);
+    const auto quotients = builder.tensor("quotients", whole, {1000});
+    builder.add(Op::floor_div, {numbers(builder, sevens), numbers(builder, {0})}, {quotients});
+    builder.output(quotients);
+    const auto model = builder.finish().value();
+    const auto plan = Executor::plan(model, test::executor_options({}));
+    ASSERT_TRUE(plan) << plan.error().message();
+    EXPECT_THAT(plan->known_tensors, testing::ElementsAre(quotients));
+    const auto executor = test::on_cpu(model, {});
+    ASSERT_TRUE(executor) << executor.error().message();
+    EXPECT_THAT(executor->memory().known_tensors, testing::IsEmpty());
+}
+
+TEST(KnownValues, APlanComputesLargeOnesForSmallOnes) {
+    Builder builder("a shape among many numbers");
+    const auto x = builder.input("x", real, {6});
+    const auto many = numbers(builder, std::vector<std::int32_t>(1000, 1));
+    const auto sums = builder.tensor("sums", whole, {1000});
+    builder.add(Op::add, {many, numbers(builder, {1})}, {sums}, model::AddOptions{});
+    const auto products = builder.tensor("products", whole, {1000});
+    builder.add(Op::mul, {sums, numbers(builder, {3})}, {products}, model::MulOptions{});
+    const auto multiples = builder.tensor("multiples", whole, {1});
+    builder.add(Op::slice, {products, numbers(builder, {500}), numbers(builder, {1})}, {multiples});
+    const auto y = builder.tensor("y", real, {36});
+    builder.add(Op::tile, {x, multiples}, {y});
+    builder.output(y);
+    const auto model = builder.finish().value();
+    const auto plan = Executor::plan(model, test::executor_options({}));
+    ASSERT_TRUE(plan) << plan.error().message();
+    const auto executor = test::on_cpu(model, {});
+    ASSERT_TRUE(executor) << executor.error().message();
+    EXPECT_EQ(*plan, executor->memory());
+    EXPECT_THAT(plan->known_tensors, testing::ElementsAre(sums, products, multiples));
 }
 
 TEST(KnownValues, WhatARunDecidesIsNotKnown) {

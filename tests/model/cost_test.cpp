@@ -126,6 +126,18 @@ TEST(Cost, PlainModel) {
     EXPECT_EQ(cost_of(model, graph).macs, 864 + 240);
 }
 
+TEST(Cost, WhatIsKnownBeforeTheRunIsNoActivation) {
+    const Model model = test::plain_model();
+    const Subgraph& graph = model.subgraphs[0];
+    const std::vector<TensorIndex> known{graph.operators[0].outputs[0]};
+    EXPECT_EQ(cost_of(model, graph, graph.operators[0], known),
+              (Cost{.macs = 16 * 3 * 9 * 2, .weight_bytes = 54, .activation_bytes = 32}));
+    EXPECT_EQ(cost_of(model, graph, graph.operators[1], known),
+              (Cost{.macs = 0, .weight_bytes = 8, .activation_bytes = 48}));
+    EXPECT_EQ(cost_of(model, graph, known).activation_bytes,
+              cost_of(model, graph).activation_bytes - 2 * 48);
+}
+
 TEST(Cost, TransposeConvAndDepthwise) {
     Builder b("cost");
     const std::vector<std::int32_t> shape{1, 8, 8, 3};

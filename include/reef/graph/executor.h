@@ -40,6 +40,8 @@ struct MemoryReport {
     std::size_t lower_bound_bytes = 0;  ///< the most bytes alive at once during any one operator
     std::size_t variable_bytes = 0;     ///< state tensors
     std::size_t packed_bytes = 0;       ///< weights in the kernels' own layouts
+    /// What create() computes, and no run: what follows from constants and shapes. In rising order.
+    std::vector<model::TensorIndex> known_tensors{};
     friend bool operator==(const MemoryReport&, const MemoryReport&) = default;
 };
 
@@ -70,7 +72,9 @@ class Executor {
     /// before they are read, and for declared shapes other than the operators compute.
     [[nodiscard]] static Result<Executor> create(const model::Model& model,
                                                  const ExecutorOptions& options);
-    /// The memory that create() would take, without taking it and without packing weights.
+    /// The memory that create() would take, without taking it, without packing weights and without
+    /// computing those that follow from constants: one that only a run would find bad counts as
+    /// computed.
     [[nodiscard]] static Result<MemoryReport> plan(const model::Model& model,
                                                    const ExecutorOptions& options);
     Executor(Executor&&) noexcept;

@@ -1,6 +1,7 @@
 #include "inspect/report.h"
 
 #include <algorithm>
+#include <span>
 
 #include "inputs/file_kinds.h"
 #include "reef/chip/file_kind.h"
@@ -81,12 +82,15 @@ Result<ModelReport> report_on(const std::string& path, const SharedBytes& file) 
                 report.mappings.push_back({compiler, std::move(*mapping)});
     for (std::size_t i = 0; i < model.subgraphs.size(); ++i) {
         const model::Subgraph& graph = model.subgraphs[i];
+        auto plan = plan_on_cpu(model, i);
+        std::span<const model::TensorIndex> known;
+        if (plan) known = plan->known_tensors;
         std::vector<model::Cost> costs;
-        for (const model::Operator& op : graph.operators) {
-            costs.push_back(model::cost_of(model, graph, op));
-        }
-        report.subgraphs.push_back({std::move(costs), model::cost_of(model, graph),
-                                    roles_in(model, graph), plan_on_cpu(model, i)});
+        for (const model::Operator& op : graph.operators)
+            costs.push_back(model::cost_of(model, graph, op, known));
+        const model::Cost total = model::cost_of(model, graph, known);
+        report.subgraphs.push_back(
+            {std::move(costs), total, roles_in(model, graph), std::move(plan)});
     }
     return report;
 }
