@@ -1,7 +1,8 @@
-// Operators that move elements: TRANSPOSE, slices, tiles, blocks, splits, shapes and the nearest
-// neighbour.
+// Operators that move elements: TRANSPOSE, slices, tiles, blocks, splits, shapes, the nearest
+// neighbour, and any of them on tensors without elements.
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <numeric>
 
 #include "cpu/one_operator.h"
@@ -203,6 +204,92 @@ TEST(Shapes, ComputedAtRunTimeMustBeTheDeclaredOne) {
     };
     EXPECT_EQ(run({3, -1}), "");
     EXPECT_THAT(run({2, 3}), HasSubstr("whose dimension 0 is 2, declared as 3"));
+}
+
+// Where one length is 0 the others take no memory: a small file names any of them, and neither
+// preparing nor running may take time or memory for each of their positions.
+constexpr std::int32_t longest = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t many = 1 << 28;
+const std::vector<float> nothing;
+
+OneOperator of_floats(const Shape& shape) {
+    OneOperator one;
+    one.input(ElementType::float32, shape, nothing);
+    return one;
+}
+
+TEST(EmptyTensors, AreMirrored) {
+    for (const auto mode : {model::Mirror::reflect, model::Mirror::symmetric}) {
+        const model::MirrorPadOptions options{mode};
+        EXPECT_EQ(of_floats({longest, 0})
+                      .constant<std::int32_t>(ElementType::int32, {2, 2}, {0, 0, 0, 0})
+                      .output(ElementType::float32, {longest, 0})
+                      .run<float>(Op::mirror_pad, options),
+                  nothing);
+        EXPECT_EQ(of_floats({many, 64, 0, 2})
+                      .constant<std::int32_t>(ElementType::int32, {4, 2}, {1, 1, 2, 2, 0, 0, 1, 1})
+                      .output(ElementType::float32, {many + 2, 68, 0, 4})
+                      .run<float>(Op::mirror_pad, options),
+                  nothing);
+        EXPECT_THAT(of_floats({longest, 0})
+                        .constant<std::int32_t>(ElementType::int32, {2, 2}, {1, 0, 0, 0})
+                        .output(ElementType::float32, {longest, 0})
+                        .refused(Op::mirror_pad, options),
+                    HasSubstr("beyond 32 bits"));
+        EXPECT_THAT(of_floats({1, 0})
+                        .constant<std::int32_t>(ElementType::int32, {2, 2}, {0, 0, 0, 1})
+                        .output(ElementType::float32, {1, 1})
+                        .refused(Op::mirror_pad, options),
+                    HasSubstr("paddings 0 and 1 of a dimension of 0"));
+    }
+}
+
+TEST(EmptyTensors, BecomeBlocks) {
+    EXPECT_EQ(of_floats({1, 1, 1, 0})
+                  .numbers({1, 1})
+                  .constant<std::int32_t>(ElementType::int32, {2, 2}, {0, many - 1, 0, 511})
+                  .output(ElementType::float32, {1, many, 512, 0})
+                  .run<float>(Op::space_to_batch_nd),
+              nothing);
+    EXPECT_EQ(of_floats({many, 256, 0, 3})
+                  .numbers({1, 1})
+                  .constant<std::int32_t>(ElementType::int32, {2, 2}, {0, 0, 0, 0})
+                  .output(ElementType::float32, {many, 256, 0, 3})
+                  .run<float>(Op::batch_to_space_nd),
+              nothing);
+}
+
+TEST(EmptyTensors, AreGathered) {
+    const model::GatherOptions along_1{.axis = 1};
+    EXPECT_EQ(of_floats({many, 5, 0})
+                  .numbers(std::vector<std::int32_t>(512, 4))
+                  .output(ElementType::float32, {many, 512, 0})
+                  .run<float>(Op::gather, along_1),
+              nothing);
+    EXPECT_EQ(of_floats({many, 256, 0, 3})
+                  .input<std::int32_t>(ElementType::int32, {0}, {})
+                  .output(ElementType::float32, {many, 256, 0, 3})
+                  .run<float>(Op::gather, model::GatherOptions{.axis = 2}),
+              nothing);
+    EXPECT_EQ(of_floats({0})
+                  .input<std::int32_t>(ElementType::int32, {many, 512, 0}, {})
+                  .output(ElementType::float32, {many, 512, 0})
+                  .run<float>(Op::gather_nd),
+              nothing);
+}
+
+TEST(EmptyTensors, HaveNoPlaceForAnIndexOutside) {
+    for (const Op op : {Op::gather, Op::gather_nd}) {
+        const Shape indices = op == Op::gather ? Shape{1} : Shape{1, 1};
+        auto executor = on_cpu(of_floats({2, 0})
+                                   .constant<std::int32_t>(ElementType::int32, indices, {2})
+                                   .output(ElementType::float32, {1, 0})
+                                   .model(op));
+        ASSERT_TRUE(executor) << executor.error().message();
+        const Status ran = executor->run();
+        ASSERT_FALSE(ran);
+        EXPECT_THAT(ran.error().message(), HasSubstr("is outside a dimension of 2"));
+    }
 }
 
 }  // namespace

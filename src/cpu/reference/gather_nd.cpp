@@ -23,6 +23,8 @@ class GatherNdKernel final : public Kernel {
     [[nodiscard]] std::string name() const override { return "gather_nd reference"; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
+        // Any number of tuples without an index takes no memory.
+        if (indexed_shape_.empty() && slice_bytes_ == 0) return {};
         const auto* index = frame.in<Index>(1);
         for (std::size_t tuple = 0; tuple < tuples_; ++tuple) {
             std::size_t slice = 0;
@@ -65,6 +67,8 @@ class GatherKernel final : public Kernel {
             if (indices[i] < 0 || std::cmp_greater_equal(indices[i], shape_.length))
                 return fail(Cause::bad_input, fmt::format("index {} is outside a dimension of {}",
                                                           indices[i], shape_.length));
+        // The other lengths of an empty tensor may be any.
+        if (shape_.slice_bytes == 0 || shape_.count == 0) return {};
         std::byte* out = frame.outputs[0];
         for (std::size_t part = 0; part < shape_.batches * shape_.outer; ++part) {
             const std::byte* from = frame.inputs[0] + part * shape_.length * shape_.slice_bytes;

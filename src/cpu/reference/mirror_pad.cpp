@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -12,17 +13,26 @@
 namespace reef::cpu {
 namespace {
 
-/// For each index of an output's dimension, how many bytes of the input lie in front of its source.
-using Sources = std::vector<std::size_t>;
+/// One dimension: elements, those of its border, and bytes from one of the input's to the next.
+struct MirroredDimension {
+    std::int64_t before = 0, length = 1, after = 0;
+    std::size_t step = 0;
+    [[nodiscard]] bool has_border() const { return before > 0 || after > 0; }
+};
 
 class MirrorPadKernel final : public Kernel {
   public:
-    /// Outermost dimension first, at least one.
-    MirrorPadKernel(std::vector<Sources> dimensions, std::size_t run)
-        : dimensions_(std::move(dimensions)), run_(run) {}
+    /// Outermost dimension first; `run`: bytes of the dimensions inside, which have no border.
+    MirrorPadKernel(std::vector<MirroredDimension> dimensions, std::size_t run, model::Mirror mode)
+        : dimensions_(std::move(dimensions)),
+          run_(run),
+          repeated_(mode == model::Mirror::symmetric ? 1 : 0) {}
     [[nodiscard]] std::string name() const override { return "mirror_pad reference"; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
+        // Nothing mirrors nothing, and the other lengths may be any.
+        const auto is_empty = [](const MirroredDimension& d) { return d.length == 0; };
+        if (run_ == 0 || std::ranges::any_of(dimensions_, is_empty)) return {};
         std::byte* out = frame.outputs[0];
         copy(0, frame.inputs[0], out);
         return {};
@@ -30,40 +40,54 @@ class MirrorPadKernel final : public Kernel {
 
   private:
     void copy(std::size_t dimension, const std::byte* in, std::byte*& out) const {
-        const bool innermost = dimension + 1 == dimensions_.size();
-        for (const std::size_t source : dimensions_[dimension]) {
-            if (!innermost) {
-                copy(dimension + 1, in + source, out);
-                continue;
-            }
-            std::memcpy(out, in + source, run_);
-            out += run_;
-        }
+        if (dimension == dimensions_.size()) return copy_run(in, run_, out);
+        const MirroredDimension& d = dimensions_[dimension];
+        const auto copy_one = [&](std::int64_t index) {
+            copy(dimension + 1, in + static_cast<std::size_t>(index) * d.step, out);
+        };
+        for (std::int64_t i = d.before; i > 0; --i) copy_one(i - repeated_);
+        if (dimension + 1 == dimensions_.size())
+            copy_run(in, static_cast<std::size_t>(d.length) * run_, out);
+        else
+            for (std::int64_t i = 0; i < d.length; ++i) copy_one(i);
+        for (std::int64_t i = 1; i <= d.after; ++i) copy_one(d.length - 1 - i + repeated_);
+    }
+    static void copy_run(const std::byte* in, std::size_t bytes, std::byte*& out) {
+        std::memcpy(out, in, bytes);
+        out += bytes;
     }
 
-    std::vector<Sources> dimensions_;
-    std::size_t run_;  ///< bytes of the dimensions inside, which have no border
+    std::vector<MirroredDimension> dimensions_;
+    std::size_t run_;
+    std::int64_t repeated_;  ///< 1: the element at the edge is the border's first, too
 };
 
-/// Where an index comes from that lies outside a dimension: beyond its first element or its last
-/// one, which are repeated or not.
-std::int64_t mirrored(std::int64_t index, std::int64_t length, model::Mirror mode) {
-    const std::int64_t repeated = mode == model::Mirror::symmetric ? 1 : 0;
-    if (index < 0) return -index - repeated;
-    if (index >= length) return 2 * (length - 1) - index + repeated;
-    return index;
+/// Without steps. An element is mirrored once at most.
+Result<std::vector<MirroredDimension>> with_borders(const std::vector<std::int32_t>& shape,
+                                                    const std::vector<std::int64_t>& paddings,
+                                                    model::Mirror mode) {
+    std::vector<MirroredDimension> dimensions;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+        const std::int64_t length = shape[d], before = paddings[2 * d], after = paddings[2 * d + 1];
+        const std::int64_t reflected = std::max<std::int64_t>(length - 1, 0);
+        const std::int64_t most = mode == model::Mirror::symmetric ? length : reflected;
+        if (before < 0 || after < 0 || before > most || after > most)
+            return fail(Cause::bad_input, fmt::format("paddings {} and {} of a dimension of {}",
+                                                      before, after, length));
+        dimensions.push_back({.before = before, .length = length, .after = after});
+    }
+    return dimensions;
 }
 
-Result<Sources> sources_along(std::int64_t length, std::int64_t before, std::int64_t after,
-                              std::size_t step, model::Mirror mode) {
-    const std::int64_t most = mode == model::Mirror::symmetric ? length : length - 1;
-    if (before < 0 || after < 0 || before > most || after > most)
-        return fail(Cause::bad_input,
-                    fmt::format("paddings {} and {} of a dimension of {}", before, after, length));
-    Sources sources;
-    for (std::int64_t i = -before; i < length + after; ++i)
-        sources.push_back(static_cast<std::size_t>(mirrored(i, length, mode)) * step);
-    return sources;
+Result<std::vector<std::int32_t>> shape_of(const std::vector<MirroredDimension>& dimensions) {
+    std::vector<std::int32_t> shape;
+    for (const MirroredDimension& d : dimensions) {
+        const std::int64_t length = d.before + d.length + d.after;
+        if (length > std::numeric_limits<std::int32_t>::max())
+            return fail(Cause::bad_input, "the output's shape is beyond 32 bits");
+        shape.push_back(static_cast<std::int32_t>(length));
+    }
+    return shape;
 }
 
 }  // namespace
@@ -82,24 +106,17 @@ PreparedKernel prepare_mirror_pad(const OperatorView& op, const PrepareOptions& 
     if (input.shape.empty() || paddings.size() != 2 * input.shape.size())
         return fail(Cause::bad_input, fmt::format("{} paddings for an input of {} dimensions",
                                                   paddings.size(), input.shape.size()));
-    std::vector<Sources> dimensions;
-    std::vector<std::int32_t> shape(input.shape.size());
-    std::size_t step = *element, run = step;
-    for (std::size_t d = input.shape.size(); d-- > 0;) {
-        const std::int64_t before = paddings[2 * d], after = paddings[2 * d + 1];
-        Sources sources = REEF_TRY(sources_along(input.shape[d], before, after, step, mode));
-        shape[d] = static_cast<std::int32_t>(sources.size());
-        step *= static_cast<std::size_t>(input.shape[d]);
-        const bool together = dimensions.empty() && before == 0 && after == 0;
-        if (together)
-            run = step;
-        else
-            dimensions.push_back(std::move(sources));
+    auto dimensions = REEF_TRY(with_borders(input.shape, paddings, mode));
+    REEF_CHECK(expect_shape(op.output(0), "output 0", REEF_TRY(shape_of(dimensions))));
+    std::size_t step = *element;
+    for (std::size_t d = dimensions.size(); d-- > 0;) {
+        dimensions[d].step = step;
+        step *= static_cast<std::size_t>(dimensions[d].length);
     }
-    REEF_CHECK(expect_shape(op.output(0), "output 0", shape));
-    if (dimensions.empty()) dimensions.push_back({0});
-    std::ranges::reverse(dimensions);
-    return std::make_unique<MirrorPadKernel>(std::move(dimensions), run);
+    std::size_t run = *element;
+    for (; !dimensions.empty() && !dimensions.back().has_border(); dimensions.pop_back())
+        run *= static_cast<std::size_t>(dimensions.back().length);
+    return std::make_unique<MirrorPadKernel>(std::move(dimensions), run, mode);
 }
 
 }  // namespace reef::cpu

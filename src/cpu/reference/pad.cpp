@@ -29,14 +29,23 @@ struct PadPlan {
     std::size_t output = 0;     ///< bytes
 };
 
-/// `count` bytes, a multiple of the element's, of one element.
-void fill(std::byte* out, std::size_t count, std::span<const std::byte> element) {
-    if (element.size() == 1) {
-        std::memset(out, std::to_integer<int>(element[0]), count);
-        return;
+template <typename T>
+void fill_with(std::byte* out, std::size_t bytes, const std::byte* element) {
+    std::fill_n(reinterpret_cast<T*>(out), bytes / sizeof(T), *reinterpret_cast<const T*>(element));
+}
+
+/// So many bytes, a multiple of the element's, of one element; both aligned as elements are.
+void fill(std::byte* out, std::size_t bytes, std::span<const std::byte> element) {
+    switch (element.size()) {
+        case 1:
+            return fill_with<std::uint8_t>(out, bytes, element.data());
+        case 2:
+            return fill_with<std::uint16_t>(out, bytes, element.data());
+        case 4:
+            return fill_with<std::uint32_t>(out, bytes, element.data());
+        default:
+            return fill_with<std::uint64_t>(out, bytes, element.data());
     }
-    for (std::size_t i = 0; i < count; i += element.size())
-        std::memcpy(out + i, element.data(), element.size());
 }
 
 class PadKernel final : public Kernel {

@@ -29,6 +29,7 @@ ChoiceDimensions choice_dimensions(const std::vector<std::int32_t>& out,
     ChoiceDimensions dimensions;
     std::array<std::size_t, 3> sizes{1, 1, 1};
     for (std::size_t d = out.size(); d-- > 0;) {
+        if (out[d] == 1) continue;
         ChoiceDimension& next = dimensions.emplace_back();
         next.length = static_cast<std::size_t>(out[d]);
         for (std::size_t i = 0; i < shapes.size(); ++i) {

@@ -40,6 +40,8 @@ class PixelMoves final : public Kernel {
 
     [[nodiscard]] Status run(const Frame& frame) override {
         const std::size_t bytes = plan_.pixel_bytes;
+        // The other lengths of an empty tensor may be any.
+        if (bytes == 0 || plan_.out.width == 0) return {};
         frame.pool.parallel_for(
             plan_.out.count * plan_.out.height, 16384 / (bytes * plan_.out.width + 1) + 1,
             [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {

@@ -30,7 +30,8 @@ Shape with_border(Shape shape, const Border& border) {
 }
 
 OperatorCase make_padv2(Choices& c) {
-    const Values in = random_values(c, c.one_of({u8, i8, i16, i32, i64, f32}), c.shape(1, 4, 4));
+    const Values in =
+        random_values(c, c.one_of({u8, i8, i16, i32, i64, f32}), c.shape_or_empty(1, 6, 3));
     Border border;
     for (std::size_t d = 0; d < in.shape.size(); ++d)
         border.emplace_back(c.pick(0, 2), c.pick(0, 2));
@@ -61,11 +62,12 @@ std::int32_t mirrored(std::int32_t index, std::int32_t length, bool repeats) {
 }
 
 OperatorCase make_mirror_pad(Choices& c) {
-    const Values in = random_values(c, c.one_of({u8, i8, i16, i32, i64, f32}), c.shape(1, 4, 4));
+    const Values in =
+        random_values(c, c.one_of({u8, i8, i16, i32, i64, f32}), c.shape_or_empty(1, 6, 3));
     const bool repeats = c.one_in(2);
     Border border;
     for (const std::int32_t length : in.shape) {
-        const std::int32_t most = c.one_in(3) ? 0 : length - (repeats ? 0 : 1);
+        const std::int32_t most = c.one_in(3) || length == 0 ? 0 : length - (repeats ? 0 : 1);
         border.emplace_back(c.pick(0, most), c.pick(0, most));
     }
     Expected out = stored_like(in, with_border(in.shape, border));
@@ -107,7 +109,7 @@ struct BatchOfBlocks {
 BatchOfBlocks random_blocks(Choices& c) {
     BatchOfBlocks all;
     const auto dimensions = static_cast<std::size_t>(c.pick(1, 2));
-    all.images = {c.pick(1, 2)};
+    all.images = {c.one_in(16) ? 0 : c.pick(1, 2)};
     all.blocks = all.images;
     for (std::size_t i = 0; i < dimensions; ++i) {
         const std::int32_t side = all.sides.emplace_back(c.pick(1, 3));
@@ -119,7 +121,7 @@ BatchOfBlocks random_blocks(Choices& c) {
         all.blocks.push_back(count);
         all.blocks[0] *= side;
     }
-    const std::int32_t depth = c.pick(1, 4);
+    const std::int32_t depth = c.one_in(16) ? 0 : c.pick(1, 4);
     all.images.push_back(depth);
     all.blocks.push_back(depth);
     return all;

@@ -82,15 +82,16 @@ Expected chosen(const OperatorCase& one, const Shape& shape, const Which& which)
 OperatorCase choice(Choices& c, Op op, const Shape& which, const Shape& a, const Shape& b) {
     const ElementType type = c.one_of({b8, u8, i8, i16, i32, i64, f32});
     OperatorCase one{.op = op};
-    one.inputs = {raw_values(c, b8, which), random_values(c, type, a),
-                  random_values(c, type, b, c.one_in(3) ? Role::constant : Role::input)};
+    one.inputs = {
+        raw_values(c, b8, which), random_values(c, type, a),
+        random_values(c, type, b, count_of(b) > 0 && c.one_in(3) ? Role::constant : Role::input)};
     one.inputs[2].scales = one.inputs[1].scales;
     one.inputs[2].zero = one.inputs[1].zero;
     return one;
 }
 
 OperatorCase make_select(Choices& c) {
-    const Shape shape = c.shape(1, 4, 5);
+    const Shape shape = c.shape_or_empty(1, 6, 3);
     const std::int32_t kind = c.pick(0, 2);
     OperatorCase one = choice(c, Op::select,
                               kind == 0   ? shape
@@ -105,7 +106,7 @@ OperatorCase make_select(Choices& c) {
 }
 
 OperatorCase make_select_v2(Choices& c) {
-    const Shape shape = c.shape(0, 4, 5);
+    const Shape shape = c.shape_or_empty(0, 6, 3);
     std::array<Shape, 3> shapes{part_of(c, shape), part_of(c, shape), part_of(c, shape)};
     shapes[static_cast<std::size_t>(c.pick(0, 2))] = shape;
     OperatorCase one = choice(c, Op::select_v2, shapes[0], shapes[1], shapes[2]);

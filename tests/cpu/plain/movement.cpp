@@ -358,10 +358,11 @@ OperatorCase make_unpack(Choices& c) {
 }
 
 OperatorCase make_gather_nd(Choices& c) {
-    const Values in = any_input(c, c.shape(1, 4, 4));
+    const Values in = any_input(c, c.shape_or_empty(1, 6, 3));
     const auto depth =
-        static_cast<std::size_t>(c.pick(1, static_cast<std::int32_t>(in.shape.size())));
-    const std::int32_t tuples = c.pick(1, 5);
+        static_cast<std::size_t>(c.pick(0, static_cast<std::int32_t>(in.shape.size())));
+    const Shape indexed(in.shape.begin(), in.shape.begin() + static_cast<std::ptrdiff_t>(depth));
+    const std::int32_t tuples = count_of(indexed) == 0 || c.one_in(24) ? 0 : c.pick(1, 5);
     Values indices{.type = c.one_of({i32, ElementType::int64}),
                    .shape = {tuples, static_cast<std::int32_t>(depth)}};
     for (std::int32_t t = 0; t < tuples; ++t)
@@ -383,15 +384,17 @@ OperatorCase make_gather_nd(Choices& c) {
 }
 
 OperatorCase make_gather(Choices& c) {
-    const Values in = any_input(c, c.shape(1, 4, 4));
+    const Values in = any_input(c, c.shape_or_empty(1, 6, 3));
     const auto rank = static_cast<std::int32_t>(in.shape.size());
     const std::int32_t axis = c.pick(0, rank - 1);
     const std::int32_t batch = c.one_in(2) ? 0 : c.pick(0, axis);
     Shape indexed(in.shape.begin(), in.shape.begin() + batch);
     for (std::int32_t i = c.pick(0, 2); i > 0; --i) indexed.push_back(c.pick(1, 4));
+    const std::int32_t length = in.shape[static_cast<std::size_t>(axis)];
+    if (length == 0 || c.one_in(24)) indexed.push_back(0);
     Values indices{.type = c.one_of({i32, ElementType::int64}), .shape = indexed};
     for (std::size_t i = 0; i < count_of(indexed); ++i)
-        indices.stored.push_back(c.pick(0, in.shape[static_cast<std::size_t>(axis)] - 1));
+        indices.stored.push_back(c.pick(0, length - 1));
     Shape shape(in.shape.begin(), in.shape.begin() + axis);
     shape.insert(shape.end(), indexed.begin() + batch, indexed.end());
     shape.insert(shape.end(), in.shape.begin() + axis + 1, in.shape.end());

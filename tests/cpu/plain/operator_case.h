@@ -47,6 +47,8 @@ class Choices {
         return values.begin()[pick(0, static_cast<std::int32_t>(values.size()) - 1)];
     }
     Shape shape(std::int32_t min_rank, std::int32_t max_rank, std::int32_t longest);
+    /// Sometimes with a length of 0.
+    Shape shape_or_empty(std::int32_t min_rank, std::int32_t max_rank, std::int32_t longest);
 
   private:
     std::uint32_t next();

@@ -28,6 +28,13 @@ Shape Choices::shape(std::int32_t min_rank, std::int32_t max_rank, std::int32_t 
     return shape;
 }
 
+Shape Choices::shape_or_empty(std::int32_t min_rank, std::int32_t max_rank, std::int32_t longest) {
+    Shape result = shape(min_rank, max_rank, longest);
+    for (auto& length : result)
+        if (one_in(24)) length = 0;
+    return result;
+}
+
 double Values::scale(std::size_t i) const {
     if (scales.empty()) return 1;
     if (scales.size() == 1) return scales[0];
