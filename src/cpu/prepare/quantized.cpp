@@ -62,6 +62,19 @@ Result<Limits<T>> plain_range(model::Activation activation) {
                      clamp.above ? static_cast<T>(clamp.max) : std::numeric_limits<T>::max()};
 }
 
+/// What a converter can make of the network instead.
+std::string conversion_to(std::initializer_list<ElementType> types) {
+    const auto has = [&](ElementType type) {
+        return std::ranges::find(types, type) != types.end();
+    };
+    const bool floats = has(ElementType::float32);
+    if (has(ElementType::int8))
+        return floats ? "convert the model to float32, or quantise it to int8"
+                      : "quantise the model to int8";
+    if (floats) return "convert the model with this operator in float32";
+    return "convert the model with another type here";
+}
+
 }  // namespace
 
 Result<AffineParameters> per_tensor_parameters(const model::Tensor& tensor) {
@@ -172,23 +185,6 @@ Result<Limits<std::int32_t>> int32_activation_range(model::Activation activation
 Result<Limits<std::int64_t>> int64_activation_range(model::Activation activation) {
     return plain_range<std::int64_t>(activation);
 }
-
-namespace {
-
-/// What a converter can make of the network instead.
-std::string conversion_to(std::initializer_list<ElementType> types) {
-    const auto has = [&](ElementType type) {
-        return std::ranges::find(types, type) != types.end();
-    };
-    const bool floats = has(ElementType::float32);
-    if (has(ElementType::int8))
-        return floats ? "convert the model to float32, or quantise it to int8"
-                      : "quantise the model to int8";
-    if (floats) return "convert the model with this operator in float32";
-    return "convert the model with another type here";
-}
-
-}  // namespace
 
 Status expect_type(const model::Tensor& tensor, const char* what,
                    std::initializer_list<ElementType> types) {

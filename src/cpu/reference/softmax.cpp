@@ -153,10 +153,6 @@ PreparedKernel quantized_softmax(const OperatorView& op, const SoftmaxShape& sha
     return std::make_unique<QuantizedSoftmax<T>>(shape, in.scale, out);
 }
 
-}  // namespace
-
-namespace {
-
 Result<SoftmaxShape> rows_of(const OperatorView& op, float beta) {
     const model::Tensor& input = op.input(0);
     REEF_CHECK(expect_shape(op.output(0), "output 0", input.shape));
