@@ -122,12 +122,14 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::gather,
      {},
      prepare_gather,
-     "any fixed-size element type; int32 or int64 indices, checked at run time",
+     "any fixed-size element type, as stored, whatever the scales; int32 or int64 indices, checked "
+     "at run time",
      exact},
     {Op::batch_to_space_nd,
      {},
      prepare_batch_to_space_nd,
-     "any fixed-size element type; 3 or 4 dimensions; constant blocks and crops",
+     "any fixed-size element type, as stored, whatever the scales; 3 or 4 dimensions; constant "
+     "blocks and crops",
      exact},
     {Op::space_to_batch_nd,
      {},
@@ -217,8 +219,8 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::select,
      {},
      prepare_select,
-     "uint8, int8, int16, int32, int64, float32 or bool, chosen as stored by bool of the same "
-     "shape, of the outermost dimension or of one element",
+     "uint8, int8, int16, int32, int64, float32 or bool, chosen as stored, whatever the scales, by "
+     "bool: of the same shape, of the outermost dimension or a scalar",
      exact},
     {Op::slice,
      {},
@@ -292,7 +294,7 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::mirror_pad,
      {},
      prepare_mirror_pad,
-     "any fixed-size element type; constant paddings",
+     "any fixed-size element type, as stored, whatever the scales; constant paddings",
      exact},
     {Op::abs, {}, prepare_abs, "float32", exact},
     {Op::split_v,
@@ -304,7 +306,8 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::gather_nd,
      {},
      prepare_gather_nd,
-     "any fixed-size element type; int32 or int64 indices, checked at run time",
+     "any fixed-size element type, as stored, whatever the scales; int32 or int64 indices, checked "
+     "at run time",
      exact},
     {Op::cos, {}, prepare_cos, "float32", ulps(1)},
     {Op::elu, {}, prepare_elu, "float32", ulps(2)},
@@ -318,8 +321,8 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::select_v2,
      {},
      prepare_select_v2,
-     "uint8, int8, int16, int32, int64, float32 or bool, chosen as stored by bool; shapes "
-     "broadcast",
+     "uint8, int8, int16, int32, int64, float32 or bool, chosen as stored, whatever the scales, by "
+     "bool; shapes broadcast",
      exact},
     {Op::batch_matmul,
      {},

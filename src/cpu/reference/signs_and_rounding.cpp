@@ -34,7 +34,8 @@ struct Opposite {
     }
 };
 
-/// TFLite's: of values from -1/2 to 0 it is 0, not -0 as the C library has it.
+/// TFLite's: of -1/2 and what lies above it, below 0, it is 0, not -0 as the C library has it. Of
+/// -0 it is -0.
 float nearest_even(float value) {
     const float below = std::floor(value);
     const float rest = value - below;
