@@ -18,6 +18,8 @@ constexpr std::size_t small_bytes = 256;
 /// Constants grow as bytes do that become float32, and no further: what TILE makes of one stays
 /// with the runs.
 constexpr std::size_t most_growth = sizeof(float);
+/// All of them: once as float32, and once more in another order.
+constexpr std::size_t most_growth_of_all = 2 * most_growth;
 
 /// Bytes that several constants name count once: a small file could name them any number of times.
 std::size_t bytes_of_constants(const model::Model& model, const model::Subgraph& graph) {
@@ -105,7 +107,8 @@ std::vector<SharedBytes> zeros(const OperatorView& op) {
 
 KnownBefore::KnownBefore(const model::Model& model, const model::Subgraph& graph, Large large)
     : large_(large),
-      room_(std::min(bytes_of_constants(model, graph), arena_limit / most_growth) * most_growth) {}
+      room_(std::min(bytes_of_constants(model, graph), arena_limit / most_growth_of_all) *
+            most_growth_of_all) {}
 
 bool KnownBefore::includes(const OperatorView& op) const {
     if (op.op().code.builtin == model::Op::custom || op.output_count() == 0) return false;

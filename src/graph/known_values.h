@@ -13,8 +13,9 @@
 namespace reef::graph {
 
 /// What is known of a graph. Outputs of an operator that have at most 256 bytes are small. All
-/// others together take at most four times the bytes of the graph's constants, as float32 is of
-/// bytes, and at most arena_limit: what would go beyond stays with the runs.
+/// others together take at most eight times the bytes of the graph's constants, which is bytes as
+/// float32 and these in another order, and at most arena_limit: what would go beyond stays with the
+/// runs.
 class KnownBefore {
   public:
     /// Large values take time and memory, and a memory plan needs only their sizes.
