@@ -19,34 +19,11 @@ constexpr unsigned most_scalar_steps = 4096;
 /// move is left out of so many with a chance of 2^-40.
 constexpr unsigned most_idle_rounds = 40;
 
-constexpr std::size_t line = alignof(ProgramInstruction);
-/// An operation says which it is behind the largest one's bytes.
-constexpr std::size_t last_line = sizeof(ProgramInstruction) - line;
-constexpr std::size_t before_operation = 40;
-
-/// By engine of a tile; the last: fences.
-constexpr auto operation_bytes = [] {
-    namespace kind = spec::value::tile_engine;
-    std::array<std::size_t, tile_engine_count + 1> bytes{};
-    bytes.fill(sizeof(RingReceive));
-    bytes[kind::OP_] = sizeof(TensorOp);
-    bytes[kind::WIDE_TO_NARROW_] = sizeof(WideToNarrow);
-    for (const auto mesh : {kind::MESH_0_, kind::MESH_1_, kind::MESH_2_, kind::MESH_3_})
-        bytes[mesh] = sizeof(MeshTransfer);
-    bytes[kind::RING_PRODUCER_] = sizeof(RingSend);
-    bytes[kind::NARROW_TO_WIDE_] = sizeof(NarrowToWide);
-    bytes.back() = sizeof(Fence);
-    return bytes;
-}();
-
 // Into the caches: tiles come to an instruction soon, and programs are larger than caches.
 void fetch(const ProgramInstruction& instruction) {
     const auto* bytes = reinterpret_cast<const std::byte*>(&instruction);
-    const std::size_t end =
-        before_operation +
-        operation_bytes[std::min<std::size_t>(instruction.engine, tile_engine_count)];
-    for (std::size_t at = line; at < end; at += line) __builtin_prefetch(bytes + at);
-    if (end <= last_line) __builtin_prefetch(bytes + last_line);
+    constexpr std::size_t line = alignof(ProgramInstruction);
+    for (std::size_t at = 0; at < sizeof instruction; at += line) __builtin_prefetch(bytes + at);
 }
 
 }  // namespace
@@ -54,8 +31,8 @@ void fetch(const ProgramInstruction& instruction) {
 Machine::Machine(MachineOptions options)
     : options_(options),
       team_(static_cast<unsigned>(std::clamp(options.threads, 1, int{tile_count}))),
+      turns_(team_.threads()),
       random_(options.random_seed.value_or(0)) {
-    turns_ = std::vector<Turns>(team_.threads());
     scalar_.memory = core_.memory();
     scalar_.arrived.connect(to_core_, messages_.messages(), 0);
     unit_memory_ = std::make_unique<TileUnit[]>(tile_count);

@@ -299,10 +299,10 @@ class Machine final : public Fabric {
     /// Side by side: at equal places in their pages they would push each other out of the caches.
     std::unique_ptr<TileUnit[]> unit_memory_;
     std::array<TileUnit*, tile_count> units_{};
+    TileTeam team_;
     std::vector<Turns> turns_;  ///< by worker
     const TileTurn tile_turn_{this};
 
-    TileTeam team_;
     Round round_;
     alignas(64) std::uint64_t steps_left_ = 0;
     std::uint64_t scalar_instructions_left_ = 0;

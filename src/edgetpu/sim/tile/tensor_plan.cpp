@@ -284,7 +284,7 @@ bool reduces(const TensorOp& op, const TensorShape& shape) {
     const std::uint64_t elements = shape.steps / shape.positions * op.elements();
     const bool as_long = op.loops.visits() == shape.steps && op.par.visits() >= shape.steps;
     const bool evenly = op.reduction_steps != 0 || !crops(op.loops) || shape.positions == 1;
-    const auto small = [](std::int32_t zero) { return std::abs(zero) <= most_zero; };
+    const auto small = [](std::int32_t zero) { return zero >= -most_zero && zero <= most_zero; };
     return as_long && evenly && elements <= most_elements && small(op.par_zero) &&
            small(op.in_zero) && op.acc_internal && op.lanes == op.last_lanes && !op.par_zero_rows &&
            !op.bias && !op.lane_scale &&
