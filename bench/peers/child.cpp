@@ -28,6 +28,19 @@ std::string find_program(const char* variable, const char* name) {
     return {};
 }
 
+Result<pid_t> spawn(const std::vector<std::string>& command, posix_spawn_file_actions_t& actions) {
+    std::vector<char*> arguments;
+    for (const std::string& argument : command)
+        arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    pid_t pid = 0;
+    const int started =
+        ::posix_spawn(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (started != 0) return fail(Cause::io_failed, "the program does not start", command[0]);
+    return pid;
+}
+
 Result<Child> Child::start(const std::vector<std::string>& command) {
     // A child that has ended is an error of write_line().
     std::signal(SIGPIPE, SIG_IGN);
@@ -43,18 +56,11 @@ Result<Child> Child::start(const std::vector<std::string>& command) {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    std::vector<char*> arguments;
-    for (const std::string& argument : command)
-        arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    pid_t pid = 0;
-    const int started =
-        ::posix_spawn(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
+    const auto pid = spawn(command, actions);
     ::close(in[0]);
     ::close(out[1]);
-    if (started != 0) return fail(Cause::io_failed, "the program does not start", command[0]);
-    return Child(pid, std::move(to), std::move(from));
+    if (!pid) return std::unexpected(pid.error());
+    return Child(*pid, std::move(to), std::move(from));
 }
 
 Child::Child(Child&& other) noexcept

@@ -1,6 +1,7 @@
 // A program that answers lines with lines.
 #pragma once
 
+#include <spawn.h>
 #include <sys/types.h>
 
 #include <cstdio>
@@ -14,6 +15,10 @@ namespace reef::peers {
 
 /// The program that the variable names, or the first of that name on the PATH; else "".
 [[nodiscard]] std::string find_program(const char* variable, const char* name);
+
+/// Starts a program by its path, with this environment; the actions are used up. Errors: io_failed.
+[[nodiscard]] Result<pid_t> spawn(const std::vector<std::string>& command,
+                                  posix_spawn_file_actions_t& actions);
 
 class Child {
   public:

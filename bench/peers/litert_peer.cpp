@@ -35,23 +35,16 @@ Result<std::string> output_of(const std::vector<std::string>& command) {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    std::vector<char*> arguments;
-    for (const std::string& argument : command)
-        arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    pid_t child = 0;
-    const int started =
-        ::posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
+    const auto child = spawn(command, actions);
     ::close(ends[1]);
     std::string text;
     std::array<char, 4096> piece{};
     for (ssize_t n = 0; (n = ::read(ends[0], piece.data(), piece.size())) > 0;)
         text.append(piece.data(), static_cast<std::size_t>(n));
     ::close(ends[0]);
-    if (started != 0) return fail(Cause::io_failed, "the program does not start", command[0]);
+    if (!child) return std::unexpected(child.error());
     int status = 1;
-    if (::waitpid(child, &status, 0) != child || status != 0)
+    if (::waitpid(*child, &status, 0) != *child || status != 0)
         return fail(Cause::io_failed, fmt::format("the program failed: {}", last_line(text)),
                     command[0]);
     return text;
