@@ -211,6 +211,13 @@ auto to(FlatBufferBuilder& b, const ArgMaxOptions& o) {
     return schema::CreateArgMaxOptions(b, number(o.output_type));
 }
 
+Options from(const schema::ArgMinOptions& t) {
+    return ArgMinOptions{type_of(t.output_type())};
+}
+auto to(FlatBufferBuilder& b, const ArgMinOptions& o) {
+    return schema::CreateArgMinOptions(b, number(o.output_type));
+}
+
 Options from(const schema::PackOptions& t) {
     return PackOptions{t.values_count(), t.axis()};
 }
@@ -351,11 +358,12 @@ Options read_options(const schema::Operator& op) {
         schema::SoftmaxOptions, schema::ReshapeOptions, schema::SqueezeOptions,
         schema::ResizeBilinearOptions, schema::ResizeNearestNeighborOptions, schema::ReducerOptions,
         schema::StridedSliceOptions, schema::SplitOptions, schema::CastOptions,
-        schema::ArgMaxOptions, schema::PackOptions, schema::UnpackOptions, schema::SplitVOptions,
-        schema::ShapeOptions, schema::SpaceToDepthOptions, schema::DepthToSpaceOptions,
-        schema::LeakyReluOptions, schema::GeluOptions, schema::GatherOptions,
-        schema::MirrorPadOptions, schema::L2NormOptions, schema::BatchMatMulOptions,
-        schema::SVDFOptions, schema::UnidirectionalSequenceLSTMOptions>(op);
+        schema::ArgMaxOptions, schema::ArgMinOptions, schema::PackOptions, schema::UnpackOptions,
+        schema::SplitVOptions, schema::ShapeOptions, schema::SpaceToDepthOptions,
+        schema::DepthToSpaceOptions, schema::LeakyReluOptions, schema::GeluOptions,
+        schema::GatherOptions, schema::MirrorPadOptions, schema::L2NormOptions,
+        schema::BatchMatMulOptions, schema::SVDFOptions, schema::UnidirectionalSequenceLSTMOptions>(
+        op);
 }
 
 PackedUnion<schema::BuiltinOptions> write_options(FlatBufferBuilder& builder,

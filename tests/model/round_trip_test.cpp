@@ -91,6 +91,7 @@ TEST(RoundTrip, EveryTypedOption) {
         SplitOptions{3},
         CastOptions{i32, i64},
         ArgMaxOptions{i64},
+        ArgMinOptions{i64},
         PackOptions{2, 1},
         UnpackOptions{2, 1},
         SplitVOptions{3},

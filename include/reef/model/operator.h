@@ -261,6 +261,10 @@ struct ArgMaxOptions {
     ElementType output_type = ElementType::float32;
     friend bool operator==(const ArgMaxOptions&, const ArgMaxOptions&) = default;
 };
+struct ArgMinOptions {
+    ElementType output_type = ElementType::float32;
+    friend bool operator==(const ArgMinOptions&, const ArgMinOptions&) = default;
+};
 struct PackOptions {
     std::int32_t values_count = 0;
     std::int32_t axis = 0;
@@ -349,8 +353,8 @@ using Options =
                  TransposeConvOptions, FullyConnectedOptions, AddOptions, SubOptions, MulOptions,
                  DivOptions, ConcatenationOptions, SoftmaxOptions, ReshapeOptions, SqueezeOptions,
                  ResizeBilinearOptions, ResizeNearestNeighborOptions, ReducerOptions,
-                 StridedSliceOptions, SplitOptions, CastOptions, ArgMaxOptions, PackOptions,
-                 UnpackOptions, SplitVOptions, ShapeOptions, SpaceToDepthOptions,
+                 StridedSliceOptions, SplitOptions, CastOptions, ArgMaxOptions, ArgMinOptions,
+                 PackOptions, UnpackOptions, SplitVOptions, ShapeOptions, SpaceToDepthOptions,
                  DepthToSpaceOptions, LeakyReluOptions, GeluOptions, GatherOptions,
                  MirrorPadOptions, L2NormOptions, BatchMatMulOptions, SvdfOptions,
                  UnidirectionalSequenceLstmOptions, OpaqueOptions>;

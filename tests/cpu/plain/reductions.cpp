@@ -165,8 +165,7 @@ OperatorCase make_arg_max(Choices& c) {
 
 OperatorCase make_arg_min(Choices& c) {
     OperatorCase one = index_of_best(c, Op::arg_min, [](double a, double b) { return a < b; });
-    // Its options are a table of their own, and the output's type says the same.
-    one.options = {};
+    one.options = model::ArgMinOptions{one.outputs[0].type};
     return one;
 }
 
