@@ -220,34 +220,35 @@ class Machine final : public Fabric {
     std::size_t room_for_messages(std::size_t size);
     void reserve(const Program& program);
     void reserve_queues(const QueueSizes& sizes);
-    void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
+    inline void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
     void empty_buses();
     void begin_stream();
     [[nodiscard]] Result<bool> round();
     [[nodiscard]] bool stream_ended() const { return halted_ && !word_to_host_ && all_idle(); }
     [[nodiscard]] bool waits_for_host() const;
-    [[nodiscard]] Result<bool> advance_scalar();
-    [[nodiscard]] Status execute(const ProgramInstruction& at);
-    void pass(const ProgramInstruction& at);
-    [[nodiscard]] Result<bool> give_word();
+    // Inline: what one file alone calls, every round.
+    [[nodiscard]] inline Result<bool> advance_scalar();
+    [[nodiscard]] inline Status execute(const ProgramInstruction& at);
+    inline void pass(const ProgramInstruction& at);
+    [[nodiscard]] inline Result<bool> give_word();
     [[nodiscard]] static bool waits_for_engine(const Sync& sync, unsigned engine);
     [[nodiscard]] bool sync_ready(const Sync& sync) const;
     [[nodiscard]] std::string waits_of(const Sync& sync) const;
     void finish_sync(const Sync& sync);
     void witness_sync(const Sync& sync);
-    [[nodiscard]] Status issue(const ProgramInstruction& instruction);
-    [[nodiscard]] Result<bool> advance_scalar_engines();
-    [[nodiscard]] Result<bool> feed_rings();
+    [[nodiscard]] inline Status issue(const ProgramInstruction& instruction);
+    [[nodiscard]] inline Result<bool> advance_scalar_engines();
+    [[nodiscard]] inline Result<bool> feed_rings();
     [[nodiscard]] Result<bool> advance_tiles();
     [[nodiscard]] Result<bool> advance_tiles_by_turns();
     // Whether anything moved, or an error in the purse.
-    bool advance_inside(TileUnit& unit, Purse& purse, Turns& turns);
-    [[nodiscard]] Purse purse_of(TileUnit& unit, TensorScratch* scratch, std::uint64_t most);
+    inline bool advance_inside(TileUnit& unit, Purse& purse, Turns& turns);
+    [[nodiscard]] inline Purse purse_of(TileUnit& unit, TensorScratch* scratch, std::uint64_t most);
     void begin_tiles();
     void take_turn_of(unsigned tile, Turns& turns);
     [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
     [[nodiscard]] Result<bool> advance_producers();
-    void settle(MeshLink& link, unsigned tile, Direction to);
+    inline void settle(MeshLink& link, unsigned tile, Direction to);
     void settle_links(const Meshed& meshed);
     void wake(unsigned tile) { awake_ |= 1U << tile; }
     void wake_all() { awake_ = sending_ = awaiting_[0] = awaiting_[1] = all_tiles; }
@@ -261,17 +262,17 @@ class Machine final : public Fabric {
     [[nodiscard]] bool side_by_side() const {
         return team_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
     }
-    bool dispatch(TileUnit& unit);
-    bool pass_fence(TileUnit& unit, const ProgramInstruction& at);
+    inline bool dispatch(TileUnit& unit);
+    inline bool pass_fence(TileUnit& unit, const ProgramInstruction& at);
     [[nodiscard]] std::size_t waiting_to_dispatch(const TileUnit& unit) const;
     void forget_dispatched();
     void count_produced(TileUnit& unit) const;
     void count_produced() const;
-    void witness_fence(const TileUnit& unit, const Fence& fence);
-    void start(TileUnit& unit, Engine<TileActivity>& engine);
-    [[nodiscard]] static bool still_blocked(TileUnit& unit, unsigned number);
-    [[nodiscard]] static bool may_move(TileUnit& unit, unsigned number);
-    bool advance_engine(TileUnit& unit, unsigned number, Purse& purse);
+    inline void witness_fence(const TileUnit& unit, const Fence& fence);
+    inline void start(TileUnit& unit, Engine<TileActivity>& engine);
+    [[nodiscard]] static inline bool still_blocked(TileUnit& unit, unsigned number);
+    [[nodiscard]] static inline bool may_move(TileUnit& unit, unsigned number);
+    inline bool advance_engine(TileUnit& unit, unsigned number, Purse& purse);
     void started(Actor actor, const ProgramInstruction& instruction);
     void finished(Actor actor, const ProgramInstruction& instruction);
     /// Of one turn: some milliseconds, in which nobody is asked whether the program may go on.
@@ -282,12 +283,12 @@ class Machine final : public Fabric {
     [[nodiscard]] std::uint64_t budget(std::uint64_t most, std::uint64_t spent = 0);
     void spend(std::uint64_t given, std::uint64_t left);
     void spend(std::uint64_t steps);
-    [[nodiscard]] Status check_steps() const;
+    [[nodiscard]] inline Status check_steps() const;
     [[nodiscard]] std::uint64_t most_scalar_instructions() const;
     [[nodiscard]] Witness witness(Actor actor, unsigned tile) const {
         return {monitor_.get(), watcher_, actor, tile};
     }
-    [[nodiscard]] bool may_issue(const ProgramInstruction& instruction);
+    [[nodiscard]] inline bool may_issue(const ProgramInstruction& instruction);
     [[nodiscard]] bool all_idle() const;
 
     // Not written while a program runs.

@@ -70,6 +70,8 @@ class FastTensorEngine {
     Outcome advance(Work& work);
 
   private:
+    // Inline, as in engines.h.
+
     /// One block's place in the walk.
     struct Block {
         std::uint64_t position = 0;
@@ -79,26 +81,26 @@ class FastTensorEngine {
     };
 
     /// Index of the first that holds back the next block; as many as there are: none does.
-    [[nodiscard]] std::size_t unmet_wait(const TileCounters& counters) const;
-    [[nodiscard]] std::uint16_t needed_by(std::size_t wait) const;
-    [[nodiscard]] Block block() const;
-    bool read_zeros(const TileMemory& memory, std::uint64_t group);
-    bool set_stage(const TileMemory& memory, std::uint64_t group);
-    [[nodiscard]] bool halfwords_fit(const TileMemory& memory) const;
-    [[nodiscard]] bool prepare(const Work& work, const Block& block);
-    void pack(const TileMemory& memory);
-    void point_at_rows(const TileMemory& memory);
-    void multiply(const TileMemory& memory, std::size_t count, bool add, std::int32_t* sums);
-    void run_block(Work& work, const Block& block);
-    void finish(Work& work, const Block& block, const std::int32_t* sums, NestCursor& acc,
-                std::size_t count);
-    void keep_sums(TileMemory& memory, const std::int32_t* sums, NestCursor& acc,
-                   std::size_t count) const;
-    void store(Work& work, std::size_t count, unsigned words, std::size_t stride);
-    void store_words(TileMemory& memory, const std::uint8_t* values, std::size_t words);
-    [[nodiscard]] NestCursor plain_out() const;
-    void count_events(Work& work);
-    Outcome hand_over(Work& work, bool moved);
+    [[nodiscard]] inline std::size_t unmet_wait(const TileCounters& counters) const;
+    [[nodiscard]] inline std::uint16_t needed_by(std::size_t wait) const;
+    [[nodiscard]] inline Block block() const;
+    inline bool read_zeros(const TileMemory& memory, std::uint64_t group);
+    inline bool set_stage(const TileMemory& memory, std::uint64_t group);
+    [[nodiscard]] inline bool halfwords_fit(const TileMemory& memory) const;
+    [[nodiscard]] inline bool prepare(const Work& work, const Block& block);
+    inline void pack(const TileMemory& memory);
+    inline void point_at_rows(const TileMemory& memory);
+    inline void multiply(const TileMemory& memory, std::size_t count, bool add, std::int32_t* sums);
+    inline void run_block(Work& work, const Block& block);
+    inline void finish(Work& work, const Block& block, const std::int32_t* sums, NestCursor& acc,
+                       std::size_t count);
+    inline void keep_sums(TileMemory& memory, const std::int32_t* sums, NestCursor& acc,
+                          std::size_t count) const;
+    inline void store(Work& work, std::size_t count, unsigned words, std::size_t stride);
+    inline void store_words(TileMemory& memory, const std::uint8_t* values, std::size_t words);
+    [[nodiscard]] inline NestCursor plain_out() const;
+    inline void count_events(Work& work);
+    inline Outcome hand_over(Work& work, bool moved);
 
     const TensorOp* op_;
     const TensorShape* shape_;

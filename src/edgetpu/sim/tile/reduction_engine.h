@@ -19,10 +19,11 @@ class ReductionEngine {
     Outcome advance(Work& work);
 
   private:
-    bool step(Work& work);
-    void add(const TileMemory& memory, std::uint32_t parameter);
-    bool finish(Work& work);
-    void count_events(Work& work);
+    // Inline, as in engines.h.
+    inline bool step(Work& work);
+    inline void add(const TileMemory& memory, std::uint32_t parameter);
+    inline bool finish(Work& work);
+    inline void count_events(Work& work);
 
     const TensorOp* op_;
     const TensorShape* shape_;
