@@ -1,18 +1,22 @@
 // What one inference on the simulated Edge TPU costs, alone and behind a simulated stick: in
 // processor time of one thread, next to the plain model's on the CPU floor in the same run, on its
 // fast and on its reference kernels; and the wall time of two threads. The least of some rounds, in
-// which all take turns.
+// which all take turns: on its turn a side warms up, to find its data in the caches, and the least
+// of the next runs counts. What takes up to seconds runs once in a turn, and in few rounds.
 //
-// Bounds: of TFLite's builtin kernels, which are not to be had everywhere, the times that another
-// machine took stand here; and two threads against one. 1 is the exit code where one is not kept.
-// The reference kernels are what TFLite's bytes cost in plain loops: they say how fast this machine
-// is, and bound nothing, for TFLite's builtin kernels are vectors.
+// Bounds: of TFLite's builtin kernels, which run in the same rounds where REEF_TFLITE_LIBRARY names
+// TensorFlow Lite's C library; else the times that another machine took stand here; and two threads
+// against one. 1 is the exit code where one is not kept. The reference kernels are what TFLite's
+// bytes cost in plain loops: they say how fast this machine is, and bound nothing, for TFLite's
+// builtin kernels are vectors.
 //
-// --json, schema_version 1:
+// --json, schema_version 2:
 //   target, least_threads  the vectors; the bound of `threads`
+//   tflite                 its version; null where there is none
 //   models[]  name, simulator_ms, driver_ms, cpu_floor_ms, reference_kernels_ms, plain_engine_ms,
 //             prepare_ms: processor time of one thread
-//             builtin_there_ms, ratio_to_builtin, most_ratio   and its bound
+//             builtin_ms (null without), builtin_there_ms (another machine's)
+//             ratio_to_builtin, most_ratio   to the first that there is, and its bound
 //             ratio_to_reference, ratio_to_cpu_floor           without bounds
 //             threads   how many times as fast two threads are as one
 //             kept      whether both bounds are
@@ -25,9 +29,11 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "peers/tflite_peer.h"
 #include "reef/cpu/kernel_set.h"
 #include "reef/cpu/placer.h"
 #include "reef/edgetpu/layer_tensor.h"
@@ -37,6 +43,7 @@
 #include "reef/edgetpu/usb/simulated_bus.h"
 #include "reef/edgetpu/usb/simulator_core.h"
 #include "reef/graph/executor.h"
+#include "reef/model/part.h"
 #include "reef/model/tflite.h"
 
 namespace reef::edgetpu {
@@ -67,10 +74,11 @@ struct Options {
 /// Least milliseconds.
 struct Figures {
     double simulator, driver, cpu_floor, reference, plain_engine, prepare;
-    double by_one, by_two;  ///< wall time
+    double by_one, by_two;          ///< wall time
+    std::optional<double> builtin;  ///< TFLite's
 
     [[nodiscard]] double ratio(const Case& tested) const {
-        return simulator / tested.builtin_there;
+        return simulator / builtin.value_or(tested.builtin_there);
     }
     [[nodiscard]] double threads() const { return by_one / by_two; }
     /// "kept", or which bound is not.
@@ -156,20 +164,33 @@ struct Sides {
     Chip chip, pair, slow;
     Driven driven;
     graph::Executor cpu, reference;
+    std::optional<peers::TflitePeer> builtin{};
 };
+
+/// TFLite has no decoder of poses. The chip's program has none either: it is what the host does.
+Result<model::Model> without_decoder(model::Model plain) {
+    const auto& operators = plain.subgraphs[0].operators;
+    if (operators.back().code.builtin != model::Op::custom) return plain;
+    return REEF_TRY(model::part_of(plain, {.first = 0, .count = operators.size() - 1})).model;
+}
 
 Result<Sides> load(const std::filesystem::path& models, const std::string& name) {
     const std::filesystem::path compiled = models / (name + "_edgetpu.tflite");
-    const auto plain = REEF_TRY(model::load_tflite((models / (name + ".tflite")).string()));
+    const auto plain = REEF_TRY(
+        without_decoder(REEF_TRY(model::load_tflite((models / (name + ".tflite")).string()))));
     const auto on = [&](cpu::KernelSet kernels) {
         return graph::Executor::create(plain, {.placers = {cpu::placer({.kernels = kernels})}});
     };
+    std::optional<peers::TflitePeer> builtin;
+    if (peers::why_no_tflite().empty())
+        builtin = REEF_TRY(peers::TflitePeer::create(plain, peers::TfliteKernels::builtin, 1));
     return Sides{.chip = REEF_TRY(load_chip(compiled, {})),
                  .pair = REEF_TRY(load_chip(compiled, {.threads = 2})),
                  .slow = REEF_TRY(load_chip(compiled, {.engine = EngineKind::plain})),
                  .driven = REEF_TRY(load_driven(compiled)),
                  .cpu = REEF_TRY(on(cpu::KernelSet::fast)),
-                 .reference = REEF_TRY(on(cpu::KernelSet::reference))};
+                 .reference = REEF_TRY(on(cpu::KernelSet::reference)),
+                 .builtin = std::move(builtin)};
 }
 
 Result<Figures> measure(const std::filesystem::path& models, const Case& tested, int rounds) {
@@ -180,13 +201,19 @@ Result<Figures> measure(const std::filesystem::path& models, const Case& tested,
     REEF_CHECK(sides.driven.run(sides.chip));
     REEF_CHECK(sides.cpu.run());
     constexpr double never = std::numeric_limits<double>::max();
-    Figures least{never, never, never, never, never, sides.chip.prepare_ms, never, never};
+    Figures least{never, never, never, never, never, sides.chip.prepare_ms, never, never, {}};
+    if (sides.builtin) least.builtin = never;
     Status status;
-    const auto note = [&](double& figure, auto clock, auto&& work) {
+    const auto note_once = [&](double& figure, auto clock, auto&& work) {
         if (!status) return;
         const double start = clock();
         status = work();
         figure = std::min(figure, clock() - start);
+    };
+    const auto note = [&](double& figure, auto clock, auto&& work) {
+        constexpr int runs_of_turn = 3;
+        if (status) status = work();
+        for (int run = 0; run < runs_of_turn; ++run) note_once(figure, clock, work);
     };
     for (int round = 0; round < rounds && status; ++round) {
         note(least.simulator, processor_ms, [&] { return sides.chip.run(); });
@@ -194,29 +221,29 @@ Result<Figures> measure(const std::filesystem::path& models, const Case& tested,
         note(least.by_one, wall_ms, [&] { return sides.chip.run(); });
         note(least.by_two, wall_ms, [&] { return sides.pair.run(); });
         note(least.cpu_floor, processor_ms, [&] { return sides.cpu.run(); });
-        // They take up to seconds.
+        if (sides.builtin) note(*least.builtin, processor_ms, [&] { return sides.builtin->run(); });
         if (round > 2) continue;
-        note(least.reference, processor_ms, [&] { return sides.reference.run(); });
+        note_once(least.reference, processor_ms, [&] { return sides.reference.run(); });
     }
-    note(least.plain_engine, processor_ms, [&] { return sides.slow.run(); });
+    note_once(least.plain_engine, processor_ms, [&] { return sides.slow.run(); });
     REEF_CHECK(status);
     return least;
 }
 
 void print_head() {
-    fmt::print("{:50} {:>9} {:>8} {:>9} {:>9} {:>9} {:>8}  {:>14} {:>8} {:>9}   vectors: {}\n",
+    fmt::print("{:50} {:>9} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>14} {:>8} {:>9}   vectors: {}\n",
                "least processor ms, ratios", "simulator", "driver", "CPU floor", "plain eng",
-               "reference", "to that", "to TFLite's", "threads", "prepare",
+               "reference", "to that", "TFLite's", "to that", "threads", "prepare",
                reef::cpu::simd_target());
 }
 
 void print(const Case& tested, const Figures& f, const Options& options) {
     fmt::print(
-        "{:50} {:9.2f} {:8.2f} {:9.2f} {:9.1f} {:9.1f} {:8.3f}  {:8.2f} ({:.1f}) {:8.2f} "
+        "{:50} {:9.2f} {:8.2f} {:9.2f} {:9.1f} {:9.1f} {:8.3f} {:9.2f} {:8.2f} ({:.1f}) {:8.2f} "
         "{:9.2f}   {}\n",
         tested.model, f.simulator, f.driver, f.cpu_floor, f.plain_engine, f.reference,
-        f.simulator / f.reference, f.ratio(tested), tested.most_ratio, f.threads(), f.prepare,
-        options.smoke ? "" : f.verdict(tested));
+        f.simulator / f.reference, f.builtin.value_or(tested.builtin_there), f.ratio(tested),
+        tested.most_ratio, f.threads(), f.prepare, options.smoke ? "" : f.verdict(tested));
 }
 
 nlohmann::ordered_json json_of(const Case& tested, const Figures& f) {
@@ -227,6 +254,7 @@ nlohmann::ordered_json json_of(const Case& tested, const Figures& f) {
             {"reference_kernels_ms", f.reference},
             {"plain_engine_ms", f.plain_engine},
             {"prepare_ms", f.prepare},
+            {"builtin_ms", f.builtin ? nlohmann::ordered_json(*f.builtin) : nullptr},
             {"builtin_there_ms", tested.builtin_there},
             {"ratio_to_builtin", f.ratio(tested)},
             {"most_ratio", tested.most_ratio},
@@ -239,6 +267,7 @@ nlohmann::ordered_json json_of(const Case& tested, const Figures& f) {
 int run(const std::filesystem::path& models, const Options& options) {
     auto list = nlohmann::ordered_json::array();
     bool kept = true;
+    const std::string absent = peers::why_no_tflite();
     if (!options.json) print_head();
     for (const Case& tested : cases) {
         const auto figures = measure(models, tested, options.smoke ? 1 : tested.rounds);
@@ -251,8 +280,12 @@ int run(const std::filesystem::path& models, const Options& options) {
         if (!options.json) print(tested, *figures, options);
         if (options.smoke) break;
     }
-    const nlohmann::ordered_json document{{"schema_version", 1},
+    if (!options.json && !absent.empty())
+        fmt::print("TFLite's times are another machine's: {}\n", absent);
+    const auto tflite = absent.empty() ? nlohmann::ordered_json(peers::tflite_version()) : nullptr;
+    const nlohmann::ordered_json document{{"schema_version", 2},
                                           {"target", cpu::simd_target()},
+                                          {"tflite", tflite},
                                           {"least_threads", least_threads},
                                           {"models", list}};
     if (options.json) fmt::print("{}\n", document.dump(2));

@@ -5,7 +5,8 @@
 // XNNPACK runs what it has an operator for, inside Reef's executor and in the same memory plan; the
 // rest runs on Reef's kernels there, too. ONNX Runtime runs in a program of its own, on command,
 // the network that onnx_model.h makes of the same file. LiteRT's program times itself, started anew
-// in each round. A decoder of a custom operator at a network's end is left out on all sides.
+// in each round. TensorFlow Lite's library runs twice, with its own kernels and with its XNNPACK. A
+// decoder of a custom operator at a network's end is left out on all sides.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -31,6 +32,7 @@
 #include "peers/ort_peer.h"
 #include "peers/random_input.h"
 #include "peers/report.h"
+#include "peers/tflite_peer.h"
 #include "peers/xnnpack_placer.h"
 #include "reef/base/file.h"
 #include "reef/cpu/kernel_set.h"
@@ -46,6 +48,8 @@ using graph::Executor;
 
 constexpr const char* ort_name = "ONNX Runtime";
 constexpr const char* litert_name = "LiteRT";
+constexpr const char* builtin_name = "TFLite";
+constexpr const char* tflite_xnnpack_name = "TFLite XNNPACK";
 constexpr int runs_of_turn = 3;
 /// One run, or with several threads as long as the system may take to give each a core of its own.
 double warm_up_ms(const Options& options) {
@@ -81,15 +85,16 @@ void rest(const Options& options) {
     }
 }
 
-Result<double> least_of_turn(Executor& executor, const Options& options) {
+template <class Side>
+Result<double> least_of_turn(Side& side, const Options& options) {
     const double start = now(false);
     do {
-        REEF_CHECK(executor.run());
+        REEF_CHECK(side.run());
     } while (now(false) - start < warm_up_ms(options));
     double least = std::numeric_limits<double>::max();
     for (int i = 0; i < runs_of_turn; ++i) {
         const double begin = now(options.cpu_time);
-        REEF_TRY(executor.run());
+        REEF_CHECK(side.run());
         least = std::min(least, now(options.cpu_time) - begin);
     }
     rest(options);
@@ -101,36 +106,54 @@ struct Sides {
     Executor ours, theirs;
     std::optional<OrtPeer> ort{};
     std::optional<LitertPeer> litert{};
+    std::optional<TflitePeer> tflite{}, tflite_xnnpack{};
 };
 
-/// LiteRT's turn, the last of a round. It is left out once its program fails.
-void measure_litert(Sides& sides, double reef, Row& row) {
+Column* column_of(Row& row, std::string_view peer) {
+    const auto found = std::ranges::find(row.peers, peer, &Column::peer);
+    return found == row.peers.end() ? nullptr : &*found;
+}
+
+void note(Row& row, std::string_view peer, double milliseconds) {
+    Column& column = *column_of(row, peer);
+    column.milliseconds.push_back(milliseconds);
+    column.ratios.push_back(row.reef.back() / milliseconds);
+}
+
+/// LiteRT's turn. It is left out once its program fails.
+void measure_litert(Sides& sides, Row& row) {
     const auto time = sides.litert->turn(runs_of_turn);
     if (time) {
-        row.peers.back().milliseconds.push_back(*time);
-        row.peers.back().ratios.push_back(reef / *time);
+        note(row, litert_name, *time);
         return;
     }
     row.left_out.push_back({litert_name, time.error().message()});
-    row.peers.pop_back();
+    std::erase_if(row.peers, [](const Column& column) { return column.peer == litert_name; });
     sides.litert.reset();
+}
+
+Status measure_tflite(Sides& sides, const Options& options, Row& row) {
+    // Its own kernels take up to a second, and are nobody's best peer.
+    constexpr std::size_t most_rounds = 5;
+    if (sides.tflite && row.reef.size() <= most_rounds)
+        note(row, builtin_name, REEF_TRY(least_of_turn(*sides.tflite, options)));
+    if (sides.tflite_xnnpack)
+        note(row, tflite_xnnpack_name, REEF_TRY(least_of_turn(*sides.tflite_xnnpack, options)));
+    return {};
 }
 
 /// One measurement of each side.
 Status measure_round(Sides& sides, const Options& options, Row& row) {
-    const double reef = REEF_TRY(least_of_turn(sides.ours, options));
-    row.reef.push_back(reef);
-    const double xnnpack = REEF_TRY(least_of_turn(sides.theirs, options));
-    row.peers.front().milliseconds.push_back(xnnpack);
-    row.peers.front().ratios.push_back(reef / xnnpack);
+    row.reef.push_back(REEF_TRY(least_of_turn(sides.ours, options)));
+    note(row, "XNNPACK", REEF_TRY(least_of_turn(sides.theirs, options)));
     if (sides.ort) {
         const OrtTime time = REEF_TRY(sides.ort->turn(runs_of_turn, warm_up_ms(options)));
-        OrtFigures& figures = *row.peers[1].ort;
+        OrtFigures& figures = *column_of(row, ort_name)->ort;
         figures.network_ms.push_back(time.network_ms);
         figures.overhead_ms.push_back(time.overhead_ms);
     }
-    if (sides.litert) measure_litert(sides, reef, row);
-    return {};
+    if (sides.litert) measure_litert(sides, row);
+    return measure_tflite(sides, options, row);
 }
 
 /// The binding's least time is taken from every run: a disturbed one of its own would flatter.
@@ -210,10 +233,10 @@ Status add_ort(const model::Model& model, const Options& options, Sides& sides, 
     const bool quantised = !multiplies_floats(sides.ours.graph());
     if (std::string reason = objection(peer, alike, quantised); !reason.empty())
         return fail(Cause::unsupported, std::move(reason));
-    row.peers.push_back(
-        {.peer = ort_name,
-         .alike = alike.ort,
-         .ort = OrtFigures{.version = peer.version(), .optimised = peer.optimised()}});
+    row.peers.push_back({.peer = ort_name,
+                         .alike = alike.ort,
+                         .ort = OrtFigures{.optimised = peer.optimised()},
+                         .version = peer.version()});
     sides.ort = std::move(peer);
     return {};
 }
@@ -231,6 +254,30 @@ void add_programs(const model::Model& model, const Options& options, Sides& side
     } else {
         row.left_out.push_back({litert_name, litert.error().message()});
     }
+}
+
+/// TensorFlow Lite on the network, with Reef's inputs.
+Result<TflitePeer> add_tflite(const model::Model& model, const Options& options, Executor& ours,
+                              TfliteKernels kernels, const char* name, Row& row) {
+    TflitePeer peer = REEF_TRY(TflitePeer::create(model, kernels, options.threads));
+    for (std::size_t i = 0; i < peer.input_count(); ++i)
+        std::ranges::copy(ours.input(i), peer.input(i).begin());
+    REEF_CHECK(peer.run());
+    row.peers.push_back(
+        {.peer = name, .alike = likeness(ours, peer.outputs()), .version = tflite_version()});
+    return peer;
+}
+
+void add_tflites(const model::Model& model, const Options& options, Sides& sides, Row& row) {
+    if (!why_no_tflite().empty()) return;
+    const auto add = [&](TfliteKernels kernels, const char* name, std::optional<TflitePeer>& side) {
+        if (auto peer = add_tflite(model, options, sides.ours, kernels, name, row))
+            side = std::move(*peer);
+        else
+            row.left_out.push_back({name, peer.error().message()});
+    };
+    add(TfliteKernels::builtin, builtin_name, sides.tflite);
+    add(TfliteKernels::xnnpack, tflite_xnnpack_name, sides.tflite_xnnpack);
 }
 
 Status measure(const std::string& path, const Options& options, Row& row) {
@@ -257,6 +304,7 @@ Status measure(const std::string& path, const Options& options, Row& row) {
         return fail(Cause::unsupported,
                     fmt::format("XNNPACK's outputs are {:.1e} of the largest from Reef's", *apart));
     add_programs(model, options, sides, row);
+    add_tflites(model, options, sides, row);
     for (int round = 0; round < options.rounds; ++round)
         REEF_TRY(measure_round(sides, options, row));
     subtract_overhead(row);
@@ -267,19 +315,23 @@ Status measure(const std::string& path, const Options& options, Row& row) {
 }
 
 std::vector<LeftOut> absent_peers(const Options& options) {
-    if (options.cpu_time)
-        return {{"programs of other projects", "they time themselves, by the wall"}};
     std::vector<LeftOut> absent;
-    for (const LeftOut& peer :
-         {LeftOut{ort_name, why_no_ort()}, LeftOut{litert_name, why_no_litert()}})
-        if (!peer.reason.empty()) absent.push_back(peer);
+    const auto note = [&](const char* peer, const std::string& reason) {
+        if (!reason.empty()) absent.push_back({peer, reason});
+    };
+    const std::string by_the_wall = "it times itself, by the wall";
+    note(ort_name, options.cpu_time ? by_the_wall : why_no_ort());
+    note(litert_name, options.cpu_time ? by_the_wall : why_no_litert());
+    note(builtin_name, why_no_tflite());
     return absent;
 }
 
 int main_of(int argc, char** argv) {
     Options options;
     bool smoke = false, checks_onnx = false;
-    CLI::App app("Reef's CPU floor against XNNPACK, and ONNX Runtime and LiteRT where they are");
+    CLI::App app(
+        "Reef's CPU floor against XNNPACK, and ONNX Runtime, LiteRT and TensorFlow Lite where they "
+        "are");
     app.add_option("MODEL", options.models,
                    fmt::format("plain models, or {}NETWORK with NETWORK one of {}; default: those "
                                "of REEF_SHARED",

@@ -32,7 +32,8 @@ std::string alike(const Column& column) {
 std::string remark(const Row& row, const Column& column) {
     if (column.peer == "XNNPACK")
         return fmt::format("{} of {} operators{}", row.on_xnnpack, row.operators, alike(column));
-    if (!column.ort) return {};
+    if (!column.ort)
+        return column.version.empty() ? "" : fmt::format("of {}{}", column.version, alike(column));
     const OrtFigures& ort = *column.ort;
     return fmt::format("{} integer and {} float convolutions, {:.3f} with the binding's {:.3f}{}",
                        ort.optimised.integer_convolutions, ort.optimised.float_convolutions,
@@ -72,8 +73,8 @@ Json column_json(const Row& row, const Column& column) {
                {"ratio_lower_quartile", quantile(column.ratios, 0.25)},
                {"ratio_upper_quartile", quantile(column.ratios, 0.75)}};
     if (column.alike) entry.update(likeness_json(*column.alike));
+    if (!column.version.empty()) entry["version"] = column.version;
     if (column.ort) {
-        entry["version"] = column.ort->version;
         entry["ms_with_overhead"] = std::ranges::min(column.ort->network_ms);
         entry["overhead_ms"] = std::ranges::min(column.ort->overhead_ms);
         entry["integer_convolutions"] = column.ort->optimised.integer_convolutions;
@@ -149,7 +150,7 @@ void print_json(const std::vector<Row>& rows, const std::vector<LeftOut>& left_o
     Json networks = Json::array();
     for (const Row& row : rows) networks.push_back(row_json(row));
     const MachineSpeed machine = measure_machine();
-    const Json document{{"schema_version", 4},
+    const Json document{{"schema_version", 5},
                         {"target", cpu::simd_target()},
                         {"clock_ghz", machine.clock_ghz},
                         {"byte_products_ns", machine.byte_products_ns},

@@ -1,6 +1,6 @@
 // What reef_peers_bench measured, as text and as JSON.
 //
-// JSON, schema_version 4:
+// JSON, schema_version 5:
 //   target, clock_ghz                    the machine: vectors, its clock
 //   byte_products_ns, float_products_ns  what one core multiplies at most in a nanosecond
 //   threads, rounds                      of all sides; a round's time is the least of three runs
@@ -23,7 +23,8 @@
 //                                        ARG_MAX at the end chooses from
 //       output_relative                  the farthest of float32 outputs, by the largest value;
 //                                        null where there are none
-//       version                          of ONNX Runtime, and what follows is of it, too
+//       version                          of programs and libraries that are opened at run time
+//     and of ONNX Runtime:
 //       ms_with_overhead, overhead_ms    ms is their difference: the binding's own time is the
 //                                        least of a network that gives the same input back
 //       integer_convolutions, float_convolutions, nodes
@@ -54,7 +55,6 @@ struct Options {
 
 /// ONNX Runtime's alone.
 struct OrtFigures {
-    std::string version;
     OptimisedGraph optimised;
     std::vector<double> network_ms{}, overhead_ms{};  ///< by round
 };
@@ -64,7 +64,8 @@ struct Column {
     std::string peer;
     std::optional<Likeness> alike{};
     std::optional<OrtFigures> ort{};
-    std::vector<double> milliseconds{};  ///< by round
+    std::string version{};
+    std::vector<double> milliseconds{};  ///< by round; of slow ones there are fewer rounds
     std::vector<double> ratios{};        ///< Reef's time of the same round over the peer's
 
     [[nodiscard]] double least() const;

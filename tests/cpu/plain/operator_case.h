@@ -99,6 +99,8 @@ struct OperatorCase {
 
 /// The case as a model of one operator; constants hold their values.
 [[nodiscard]] Result<model::Model> model_of(const OperatorCase& one);
+/// As a tensor of the model has them.
+[[nodiscard]] std::vector<std::byte> stored_bytes(const Values& values);
 
 /// What running a case showed.
 struct Outcome {
@@ -109,6 +111,14 @@ struct Outcome {
     double most_float = 0;
 };
 [[nodiscard]] Outcome run_case(const OperatorCase& one);
+
+/// A distance of element i of a float32 output, in the unit of the bound that Reef's kernel states;
+/// of exact and of rounded results, in units of the last place.
+[[nodiscard]] double float_distance(const OperatorCase& one, std::size_t output, std::size_t i,
+                                    double distance);
+/// How many of these units the kernel's float32 results may lie from the real ones: 0 of exact and
+/// of rounded results.
+[[nodiscard]] double float_bound(model::Op op);
 
 using CaseMaker = OperatorCase (*)(Choices& choices);
 struct NamedMaker {

@@ -33,38 +33,6 @@ std::uint16_t half_bits(double value) {
                                       steps);
 }
 
-std::vector<std::byte> bytes_of(const Values& values) {
-    std::vector<std::byte> bytes;
-    for (const double value : values.stored) {
-        switch (values.type) {
-            case ElementType::uint8:
-                append<std::uint8_t>(bytes, value);
-                break;
-            case ElementType::int8:
-                append<std::int8_t>(bytes, value);
-                break;
-            case ElementType::int16:
-                append<std::int16_t>(bytes, value);
-                break;
-            case ElementType::int32:
-                append<std::int32_t>(bytes, value);
-                break;
-            case ElementType::int64:
-                append<std::int64_t>(bytes, value);
-                break;
-            case ElementType::boolean:
-                append<std::uint8_t>(bytes, value);
-                break;
-            case ElementType::float16:
-                append<std::uint16_t>(bytes, half_bits(value));
-                break;
-            default:
-                append<float>(bytes, value);
-        }
-    }
-    return bytes;
-}
-
 template <typename T>
 double number_at(Bytes bytes, std::size_t i) {
     T value{};
@@ -103,8 +71,8 @@ model::TensorIndex add_tensor(model::Builder& builder, const Values& values) {
         case Role::state:
             return builder.variable("state", values.type, values.shape, quantisation(values));
         case Role::constant:
-            return builder.constant_bytes("constant", values.type, values.shape, bytes_of(values),
-                                          quantisation(values));
+            return builder.constant_bytes("constant", values.type, values.shape,
+                                          stored_bytes(values), quantisation(values));
         default:
             return builder.input("in", values.type, values.shape, quantisation(values));
     }
@@ -119,7 +87,7 @@ Result<Outputs> run(const model::Model& model, const OperatorCase& one, cpu::Ker
     std::size_t input = 0;
     for (const Values& values : one.inputs)
         if (values.role == Role::input)
-            std::ranges::copy(bytes_of(values), executor.input(input++).begin());
+            std::ranges::copy(stored_bytes(values), executor.input(input++).begin());
     REEF_CHECK(executor.run());
     Outputs outputs;
     for (std::size_t i = 0; i < executor.output_count(); ++i)
@@ -182,6 +150,38 @@ bool integers_only(const OperatorCase& one) {
 
 }  // namespace
 
+std::vector<std::byte> stored_bytes(const Values& values) {
+    std::vector<std::byte> bytes;
+    for (const double value : values.stored) {
+        switch (values.type) {
+            case ElementType::uint8:
+                append<std::uint8_t>(bytes, value);
+                break;
+            case ElementType::int8:
+                append<std::int8_t>(bytes, value);
+                break;
+            case ElementType::int16:
+                append<std::int16_t>(bytes, value);
+                break;
+            case ElementType::int32:
+                append<std::int32_t>(bytes, value);
+                break;
+            case ElementType::int64:
+                append<std::int64_t>(bytes, value);
+                break;
+            case ElementType::boolean:
+                append<std::uint8_t>(bytes, value);
+                break;
+            case ElementType::float16:
+                append<std::uint16_t>(bytes, half_bits(value));
+                break;
+            default:
+                append<float>(bytes, value);
+        }
+    }
+    return bytes;
+}
+
 Result<model::Model> model_of(const OperatorCase& one) {
     model::Builder builder("one operator");
     std::vector<model::TensorIndex> inputs, outputs, intermediates;
@@ -216,6 +216,17 @@ Outcome run_case(const OperatorCase& one) {
         outcome.wrong = "the kernel sets differ";
     if (!outcome.wrong.empty()) outcome.wrong += " (fast kernels)";
     return outcome;
+}
+
+double float_distance(const OperatorCase& one, std::size_t output, std::size_t i, double distance) {
+    const cpu::FloatError error = cpu::find_kernel({.builtin = one.op, .custom = {}})->float_error;
+    return distance / float_unit(error, one.outputs[output], i);
+}
+
+double float_bound(model::Op op) {
+    using Unit = cpu::FloatError::Unit;
+    const cpu::FloatError error = cpu::find_kernel({.builtin = op, .custom = {}})->float_error;
+    return error.unit == Unit::exact || error.unit == Unit::rounded ? 0 : error.most;
 }
 
 std::vector<NamedMaker> all_makers() {
