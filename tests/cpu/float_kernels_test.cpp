@@ -243,6 +243,78 @@ TEST(FloatKernels, SumsProductsAndQuotientsOfTwoEqualThePlainOnes) {
     }
 }
 
+/// Few different numbers, so that many are equal, among them 0 and -0, infinities, denormal ones
+/// and what is no number.
+std::vector<float> repeated_floats(std::mt19937& random, std::size_t count) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    constexpr float none = std::numeric_limits<float>::quiet_NaN();
+    const float usual[] = {0.0F, -0.0F, 1, -1, 1e-42F, -1e-42F, 2, -3};
+    const float rare[] = {infinity, -infinity, none, -none};
+    const bool with_rare = pick(random, 0, 2) == 0;
+    std::vector<float> values(count);
+    for (float& value : values)
+        value = with_rare && pick(random, 0, 4) == 0 ? rare[pick(random, 0, 3)]
+                                                     : usual[pick(random, 0, 7)];
+    return values;
+}
+
+// Along the last axis and across rows, in rows of fewer, as many and more elements than a vector
+// has.
+TEST(FloatKernels, FirstLargestAndSmallestAreThePlainOnes) {
+    std::mt19937 random(35);
+    for (int round = 0; round < 300; ++round) {
+        const ElementType index = round % 3 == 0 ? ElementType::int64 : ElementType::int32;
+        const bool along_last = round % 4 < 2;
+        std::vector<std::int32_t> in{pick(random, 1, 70),
+                                     pick(random, 1, pick(random, 0, 1) == 0 ? 6 : 200)};
+        if (!along_last) in = {pick(random, 1, 4), pick(random, 1, 30), pick(random, 1, 600)};
+        auto reduced = in;
+        reduced.erase(reduced.begin() + 1);
+        Builder builder("extremes");
+        const auto input = builder.input("in", float32, in);
+        const auto axis = builder.constant<std::int32_t>("axis", ElementType::int32, {},
+                                                         std::vector<std::int32_t>{1});
+        const auto output = builder.tensor("out", index, reduced);
+        builder.add(round % 2 == 0 ? Op::arg_max : Op::arg_min, {input, axis}, {output},
+                    model::ArgMaxOptions{.output_type = index});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::shape_text(in));
+        const auto values = round % 5 == 0 ? random_floats(random, count_of(in), -3, 3)
+                                           : repeated_floats(random, count_of(in));
+        ASSERT_NO_FATAL_FAILURE(
+            on_every_target_like_plain(*model, {bytes_of(values)}, expect_same_bits));
+    }
+}
+
+TEST(FloatKernels, ResizedImagesEqualThePlainOnes) {
+    std::mt19937 random(36);
+    for (int round = 0; round < 150; ++round) {
+        const std::vector<std::int32_t> in{pick(random, 1, 2), pick(random, 1, 12),
+                                           pick(random, 1, 12),
+                                           pick(random, 0, round % 2 == 0 ? 9 : 70)};
+        const std::vector<std::int32_t> size{pick(random, 1, 40), pick(random, 1, 40)};
+        const std::int32_t form = pick(random, 0, 2);
+        Builder builder("resize");
+        const auto input = builder.input("in", float32, in);
+        const auto sizes = builder.constant<std::int32_t>("size", ElementType::int32, {2}, size);
+        const auto output = builder.tensor("out", float32, {in[0], size[0], size[1], in[3]});
+        builder.add(Op::resize_bilinear, {input, sizes}, {output},
+                    model::ResizeBilinearOptions{.align_corners = form == 1,
+                                                 .half_pixel_centers = form == 2});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(
+            fmt::format("{} to {}x{} form {}", model::shape_text(in), size[0], size[1], form));
+        const auto values = round % 3 == 0 ? repeated_floats(random, count_of(in))
+                                           : mixed_floats(random, count_of(in));
+        ASSERT_NO_FATAL_FAILURE(
+            on_every_target_like_plain(*model, {bytes_of(values)}, expect_same_bits));
+    }
+}
+
 double ulps_apart(double got, double real) {
     const float nearest = std::abs(static_cast<float>(real));
     const float next = std::nextafter(nearest, std::numeric_limits<float>::infinity());

@@ -11,7 +11,7 @@
 
 namespace reef::cpu {
 
-/// uint8 form: float32 weights, upper * fraction + lower * (1 - fraction).
+/// Of uint8 and float32: float32 weights, upper * fraction + lower * (1 - fraction).
 struct FloatSample {
     std::int32_t lower = 0;
     std::int32_t upper = 0;
@@ -33,11 +33,29 @@ struct ResizeShape {
     std::int32_t input_width = 0;
 };
 
+/// The two input rows that an output row lies between.
+struct FloatRows {
+    const float* lower = nullptr;
+    const float* upper = nullptr;
+};
+/// An input row as wide as the output: what lies to the left and to the right of its elements.
+struct WideRow {
+    float* left = nullptr;
+    float* right = nullptr;
+};
+struct WideRows {
+    WideRow lower, upper;
+};
+
 /// Vectorised over the channels; output rows are shared out to the threads.
 [[nodiscard]] std::unique_ptr<Kernel> fast_resize_bilinear(const ResizeShape& shape,
                                                            std::vector<FloatSample> rows,
                                                            std::vector<FloatSample> columns,
                                                            int threads);
+[[nodiscard]] std::unique_ptr<Kernel> fast_float_resize_bilinear(const ResizeShape& shape,
+                                                                 std::vector<FloatSample> rows,
+                                                                 std::vector<FloatSample> columns,
+                                                                 int threads);
 /// Precondition: fits_int32() of both.
 [[nodiscard]] std::unique_ptr<Kernel> fast_resize_bilinear(const ResizeShape& shape,
                                                            std::vector<FixedSample> rows,

@@ -103,11 +103,16 @@ PreparedKernel prepare_arg_max(const OperatorView& op, const PrepareOptions& opt
     const bool bytes = type == ElementType::uint8 || type == ElementType::int8;
     if (options.kernels == KernelSet::fast && bytes && fast_arg_max_applies(shape))
         return fast_arg_max(shape, type, op.output(0).type);
+    if (options.kernels == KernelSet::fast && type == ElementType::float32)
+        return fast_float_arg_max(shape, Extreme::largest, op.output(0).type);
     return plain_arg_max<std::greater<>>("arg_max", shape, op);
 }
 
-PreparedKernel prepare_arg_min(const OperatorView& op, const PrepareOptions& /*options*/) {
-    return plain_arg_max<std::less<>>("arg_min", REEF_TRY(check_arg_max(op)), op);
+PreparedKernel prepare_arg_min(const OperatorView& op, const PrepareOptions& options) {
+    const ArgMaxShape shape = REEF_TRY(check_arg_max(op));
+    if (options.kernels == KernelSet::fast && op.input(0).type == ElementType::float32)
+        return fast_float_arg_max(shape, Extreme::smallest, op.output(0).type);
+    return plain_arg_max<std::less<>>("arg_min", shape, op);
 }
 
 }  // namespace reef::cpu

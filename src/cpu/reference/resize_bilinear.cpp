@@ -111,9 +111,6 @@ Result<Resizing> check_resize(const OperatorView& op, std::initializer_list<Elem
 PreparedKernel prepare_resize_bilinear(const OperatorView& op, const PrepareOptions& options) {
     const Resizing checked =
         REEF_TRY(check_resize(op, {ElementType::uint8, ElementType::int8, ElementType::float32}));
-    if (op.input(0).type == ElementType::float32)
-        return std::make_unique<ResizeKernel<float, FloatSample>>(
-            checked.shape, float_samples(checked.y), float_samples(checked.x));
     const bool fast = options.kernels == KernelSet::fast;
     if (op.input(0).type == ElementType::int8) {
         auto rows = fixed_samples(checked.y);
@@ -126,6 +123,13 @@ PreparedKernel prepare_resize_bilinear(const OperatorView& op, const PrepareOpti
     }
     auto rows = float_samples(checked.y);
     auto columns = float_samples(checked.x);
+    if (op.input(0).type == ElementType::float32) {
+        if (fast)
+            return fast_float_resize_bilinear(checked.shape, std::move(rows), std::move(columns),
+                                              options.threads);
+        return std::make_unique<ResizeKernel<float, FloatSample>>(checked.shape, std::move(rows),
+                                                                  std::move(columns));
+    }
     if (fast)
         return fast_resize_bilinear(checked.shape, std::move(rows), std::move(columns),
                                     options.threads);
