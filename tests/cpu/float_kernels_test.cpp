@@ -223,14 +223,19 @@ TEST(FloatKernels, SumsProductsAndQuotientsOfTwoEqualThePlainOnes) {
         if (round % 3 == 0) std::swap(left, right);
         const auto output = builder.tensor("out", float32, a);
         const auto activation = round % 4 == 0 ? model::Activation::relu6 : model::Activation::none;
-        if (const std::int32_t op = pick(random, 0, 3); op == 0)
+        if (const std::int32_t op = pick(random, 0, 6); op == 0)
             builder.add(Op::mul, {left, right}, {output}, model::MulOptions{activation});
         else if (op == 1)
             builder.add(Op::add, {left, right}, {output}, model::AddOptions{activation});
         else if (op == 2)
             builder.add(Op::sub, {left, right}, {output}, model::SubOptions{activation});
-        else
+        else if (op == 3)
             builder.add(Op::div, {left, right}, {output}, model::DivOptions{activation});
+        else
+            builder.add(op == 4   ? Op::maximum
+                        : op == 5 ? Op::minimum
+                                  : Op::squared_difference,
+                        {left, right}, {output});
         builder.output(output);
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
@@ -321,46 +326,115 @@ double ulps_apart(double got, double real) {
     return std::abs(got - real) / (static_cast<double>(next) - static_cast<double>(nearest));
 }
 
-// From where the result is denormal to where it is one.
-TEST(FloatKernels, LogisticIsWithinThreeUlp) {
-    std::vector<float> values;
-    for (float x = -103; x < 40; x += 0.0137F) values.push_back(x);
-    values.insert(values.end(), {0.0F, -0.0F, 1e-30F, std::numeric_limits<float>::quiet_NaN(),
-                                 std::numeric_limits<float>::infinity(),
-                                 -std::numeric_limits<float>::infinity()});
-    Builder builder("logistic");
-    const std::vector<std::int32_t> shape{static_cast<std::int32_t>(values.size())};
+Result<model::Model> model_of_function(Op op, std::size_t length, model::Options options) {
+    Builder builder("function");
+    const std::vector<std::int32_t> shape{static_cast<std::int32_t>(length)};
     const auto input = builder.input("in", float32, shape);
     const auto output = builder.tensor("out", float32, shape);
-    builder.add(Op::logistic, {input}, {output});
+    builder.add(op, {input}, {output}, std::move(options));
     builder.output(output);
-    const auto model = builder.finish();
-    ASSERT_TRUE(model) << model.error().message();
-    ASSERT_NO_FATAL_FAILURE(
-        on_every_target_like_plain(*model, {bytes_of(values)}, [&](const auto& fast, const auto&) {
-            for (std::size_t i = 0; i < values.size(); ++i) {
-                const double real = 1 / (1 + std::exp(-static_cast<double>(values[i])));
-                if (std::isnan(real))
-                    ASSERT_TRUE(std::isnan(fast[i]));
-                else
-                    ASSERT_LE(ulps_apart(static_cast<double>(fast[i]), real), 3) << values[i];
-            }
-        }));
+    return builder.finish();
 }
 
-TEST(FloatKernels, SoftmaxOfRowsOfAnyLength) {
+// Of any bits, and halves.
+TEST(FloatKernels, FunctionsOfOneRoundingEqualThePlainOnes) {
+    std::mt19937 random(38);
+    for (int round = 0; round < 150; ++round) {
+        constexpr Op ops[] = {Op::abs,  Op::neg,          Op::square, Op::floor,
+                              Op::ceil, Op::round,        Op::sqrt,   Op::rsqrt,
+                              Op::relu, Op::relu_n1_to_1, Op::relu6,  Op::leaky_relu};
+        const Op op = ops[static_cast<std::size_t>(round) % std::size(ops)];
+        auto values = mixed_floats(random, static_cast<std::size_t>(pick(random, 0, 100)));
+        for (float& value : values)
+            if (pick(random, 0, 3) == 0)
+                value = std::ldexp(std::round(value * 16), pick(random, -2, 22));
+        const auto model =
+            model_of_function(op, values.size(),
+                              op == Op::leaky_relu ? model::Options(model::LeakyReluOptions{0.3F})
+                                                   : model::Options());
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::builtin_name(op));
+        ASSERT_NO_FATAL_FAILURE(
+            on_every_target_like_plain(*model, {bytes_of(values)}, expect_same_bits));
+    }
+}
+
+/// Of every exponent, denormal numbers, infinities and what is no number.
+std::vector<float> floats_of_any_size() {
+    std::vector<float> values;
+    for (std::uint64_t bits = 0; bits <= 0xFFFFFFFF; bits += 99991)
+        values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    values.insert(values.end(), {0.0F, -0.0F, 1.0F, std::numeric_limits<float>::quiet_NaN(),
+                                 std::numeric_limits<float>::infinity(),
+                                 -std::numeric_limits<float>::infinity()});
+    return values;
+}
+
+void expect_near_real(double ulps, float got, double real) {
+    const auto nearest = static_cast<float>(real);
+    if (std::isnan(real))
+        ASSERT_TRUE(std::isnan(got)) << got;
+    else if (std::isinf(nearest))
+        ASSERT_EQ(got, nearest);
+    else
+        ASSERT_LE(ulps_apart(static_cast<double>(got), real), ulps) << got << " for " << real;
+}
+
+struct BoundedFunction {
+    Op op;
+    double ulps;
+    double (*real)(double);
+    model::Options options;
+};
+
+TEST(FloatKernels, FunctionsKeepTheirBounds) {
+    const BoundedFunction functions[] = {
+        {Op::exp, 1, [](double x) { return std::exp(x); }, {}},
+        {Op::log, 1, [](double x) { return std::log(x); }, {}},
+        {Op::logistic, 3, [](double x) { return 1 / (1 + std::exp(-x)); }, {}},
+        {Op::tanh, 3, [](double x) { return std::tanh(x); }, {}},
+        {Op::elu, 2, [](double x) { return x < 0 ? std::expm1(x) : x; }, {}},
+        {Op::gelu, 1, [](double x) { return x / 2 * std::erfc(-x * std::sqrt(0.5)); },
+         model::GeluOptions{}},
+        {Op::gelu, 1,
+         [](double x) {
+             const double y = std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
+             return x / (1 + std::exp(-2 * y));
+         },
+         model::GeluOptions{true}}};
+    const auto values = floats_of_any_size();
+    for (const BoundedFunction& one : functions) {
+        const auto model = model_of_function(one.op, values.size(), one.options);
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::builtin_name(one.op));
+        ASSERT_NO_FATAL_FAILURE(on_every_target_like_plain(
+            *model, {bytes_of(values)}, [&](const auto& fast, const auto&) {
+                for (std::size_t i = 0; i < values.size(); ++i)
+                    ASSERT_NO_FATAL_FAILURE(expect_near_real(
+                        one.ulps, fast[i], one.real(static_cast<double>(values[i]))))
+                        << "of " << values[i];
+            }));
+    }
+}
+
+TEST(FloatKernels, SoftmaxAndItsLogarithmOfRowsOfAnyLength) {
     std::mt19937 random(34);
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < 120; ++round) {
         const std::vector<std::int32_t> shape{pick(random, 1, 5), pick(random, 1, 90)};
         const float width = round % 3 == 0 ? 100.0F : 5.0F;
         Builder builder("softmax");
         const auto input = builder.input("in", float32, shape);
         const auto output = builder.tensor("out", float32, shape);
-        builder.add(Op::softmax, {input}, {output}, model::SoftmaxOptions{.beta = 0.7F});
+        const bool logarithm = round % 2 == 0;
+        if (logarithm)
+            builder.add(Op::log_softmax, {input}, {output});
+        else
+            builder.add(Op::softmax, {input}, {output}, model::SoftmaxOptions{.beta = 0.7F});
         builder.output(output);
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
-        const float bound = 2 * 0x1p-24F * static_cast<float>(shape[1] + 2);
+        const float largest = logarithm ? 2 * width + 6 : 1;
+        const float bound = 2 * 0x1p-24F * static_cast<float>(shape[1] + 2) * largest;
         ASSERT_NO_FATAL_FAILURE(on_every_target_like_plain(
             *model, {bytes_of(random_floats(random, count_of(shape), -width, width))},
             [&](const auto& fast, const auto& plain) {

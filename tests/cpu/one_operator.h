@@ -61,6 +61,16 @@ class OneOperator {
         EXPECT_EQ(plain, run_model(one, values_, cpu::KernelSet::fast, 2));
         return plain.empty() ? std::vector<T>{} : values_of<T>(plain[0]);
     }
+    /// Output 0 of each kernel set: functions whose last bits are free.
+    template <typename T>
+    [[nodiscard]] std::vector<std::vector<T>> run_each(model::Op op, model::Options options = {}) {
+        const model::Model one = model(op, std::move(options));
+        std::vector<std::vector<T>> results;
+        for (const auto kernels : {cpu::KernelSet::reference, cpu::KernelSet::fast})
+            if (const auto outputs = run_model(one, values_, kernels); !outputs.empty())
+                results.push_back(values_of<T>(outputs[0]));
+        return results;
+    }
     [[nodiscard]] std::vector<std::vector<std::byte>> run_all(model::Op op,
                                                               model::Options options = {}) {
         return run_model(model(op, std::move(options)), values_);

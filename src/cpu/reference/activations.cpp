@@ -1,6 +1,7 @@
 // LEAKY_RELU and PRELU: negative values times a slope, of the operator or of each element.
 #include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
+#include "cpu/reference/float_runs.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {
@@ -80,6 +81,12 @@ PreparedKernel prepare_leaky_relu(const OperatorView& op, const PrepareOptions& 
         return quantized_leaky_relu<std::uint8_t>(op, alpha, options);
     if (op.input(0).type == ElementType::int8)
         return quantized_leaky_relu<std::int8_t>(op, alpha, options);
+    if (options.kernels == KernelSet::fast)
+        return unary_run_kernel<float, float>(
+            "leaky_relu fast " + std::string(simd_target()), op,
+            [alpha](const float* in, float* out, std::size_t count) {
+                float_leaky_relu_fast(in, out, count, alpha);
+            });
     return unary_kernel<float, float>("leaky_relu", op, options.kernels, [alpha](float value) {
         return value > 0 ? value : value * alpha;
     });

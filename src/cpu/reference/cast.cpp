@@ -40,8 +40,7 @@ PreparedKernel prepare_sqrt(const OperatorView& op, const PrepareOptions& option
     REEF_CHECK(expect_type(op.input(0), "input 0", {ElementType::float32}));
     REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::float32}));
     if (options.kernels == KernelSet::fast)
-        return unary_run_kernel<float, float>("sqrt fast " + std::string(simd_target()), op,
-                                              float_sqrt_fast);
+        return fast_float_function("sqrt", op, FloatFunction::root);
     return unary_kernel<float, float>("sqrt", op, options.kernels,
                                       [](float value) { return std::sqrt(value); });
 }

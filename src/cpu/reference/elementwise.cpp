@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "cpu/reference/float_runs.h"
+#include "cpu/reference/unary.h"
 
 namespace reef::cpu {
 
@@ -47,6 +50,19 @@ PreparedKernel fast_float_binary(const char* name, Broadcast broadcast, FloatBin
                       float* out, std::size_t count) {
             float_binary_fast(what, a, a_step, b, b_step, out, count, clamp);
         });
+}
+
+PreparedKernel fast_float_binary(const char* name, Broadcast broadcast, FloatBinary what) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    return fast_float_binary(name, std::move(broadcast), what, {-infinity, infinity});
+}
+
+PreparedKernel fast_float_function(const char* name, const OperatorView& op, FloatFunction what) {
+    return unary_run_kernel<float, float>(std::string(name) + " fast " + std::string(simd_target()),
+                                          op,
+                                          [what](const float* in, float* out, std::size_t count) {
+                                              float_function_fast(what, in, out, count);
+                                          });
 }
 
 }  // namespace reef::cpu

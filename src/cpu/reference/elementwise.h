@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/worker_pool.h"
@@ -87,13 +88,22 @@ template <typename T, typename Out = T, typename Run>
                                                        std::move(run));
 }
 
-/// For a function of two elements.
+/// For a function of two elements. With an element that repeats a loop of its own for float32 is
+/// what compilers make vectors of.
 template <typename T, typename Out = T, typename Function>
 [[nodiscard]] PreparedKernel binary_kernel(std::string name, Broadcast broadcast,
                                            Function function) {
     return binary_run_kernel<T, Out>(std::move(name), std::move(broadcast),
                                      [function](const T* a, std::size_t a_step, const T* b,
                                                 std::size_t b_step, Out* out, std::size_t count) {
+                                         if constexpr (std::is_same_v<T, float>) {
+                                             if (a_step == 1 && b_step == 0) {
+                                                 const T second = *b;
+                                                 for (std::size_t k = 0; k < count; ++k)
+                                                     out[k] = function(a[k], second);
+                                                 return;
+                                             }
+                                         }
                                          for (std::size_t k = 0; k < count; ++k)
                                              out[k] = function(a[k * a_step], b[k * b_step]);
                                      });

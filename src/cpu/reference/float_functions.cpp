@@ -1,27 +1,32 @@
 // Functions of one float32: SIN, COS, EXP, LOG, ELU, GELU, RSQRT (of int8, too), TANH (of 8 bits,
 // too).
 //
-// They come from the C library. TFLite takes SIN, COS, EXP and LOG from there, too, and TANH of
-// float32 from a rational approximation.
+// The plain ones come from the C library. TFLite takes SIN, COS, EXP and LOG from there, too, and
+// TANH of float32 from a rational approximation.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "cpu/prepare/fixed_point_functions.h"
 #include "cpu/prepare/kernels.h"
+#include "cpu/reference/float_runs.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {
 namespace {
 
+/// SIN and COS have no vectorised form.
 PreparedKernel float_function(const OperatorView& op, const char* name,
-                              const PrepareOptions& options, float (*function)(float)) {
+                              const PrepareOptions& options, std::optional<FloatFunction> fast,
+                              float (*function)(float)) {
     REEF_CHECK(op.expect_counts(1, 1, 1));
     REEF_CHECK(expect_type(op.input(0), "input 0", {ElementType::float32}));
     REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::float32}));
+    if (options.kernels == KernelSet::fast && fast) return fast_float_function(name, op, *fast);
     return unary_kernel<float, float>(name, op, options.kernels, function);
 }
 
@@ -108,23 +113,27 @@ PreparedKernel quantized_rsqrt(const OperatorView& op) {
 }  // namespace
 
 PreparedKernel prepare_sin(const OperatorView& op, const PrepareOptions& options) {
-    return float_function(op, "sin", options, [](float value) { return std::sin(value); });
+    return float_function(op, "sin", options, std::nullopt,
+                          [](float value) { return std::sin(value); });
 }
 
 PreparedKernel prepare_cos(const OperatorView& op, const PrepareOptions& options) {
-    return float_function(op, "cos", options, [](float value) { return std::cos(value); });
+    return float_function(op, "cos", options, std::nullopt,
+                          [](float value) { return std::cos(value); });
 }
 
 PreparedKernel prepare_exp(const OperatorView& op, const PrepareOptions& options) {
-    return float_function(op, "exp", options, [](float value) { return std::exp(value); });
+    return float_function(op, "exp", options, FloatFunction::exponential,
+                          [](float value) { return std::exp(value); });
 }
 
 PreparedKernel prepare_log(const OperatorView& op, const PrepareOptions& options) {
-    return float_function(op, "log", options, [](float value) { return std::log(value); });
+    return float_function(op, "log", options, FloatFunction::logarithm,
+                          [](float value) { return std::log(value); });
 }
 
 PreparedKernel prepare_elu(const OperatorView& op, const PrepareOptions& options) {
-    return float_function(op, "elu", options,
+    return float_function(op, "elu", options, FloatFunction::elu,
                           [](float value) { return value < 0 ? std::expm1(value) : value; });
 }
 
@@ -133,12 +142,12 @@ PreparedKernel prepare_elu(const OperatorView& op, const PrepareOptions& options
 /// keep.
 PreparedKernel prepare_gelu(const OperatorView& op, const PrepareOptions& options) {
     if (REEF_TRY(op.options<model::GeluOptions>()).approximate)
-        return float_function(op, "gelu", options, [](float value) {
+        return float_function(op, "gelu", options, FloatFunction::gelu_by_tanh, [](float value) {
             const double x = value;
             constexpr double twice_root = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
             return static_cast<float>(x / (1 + std::exp(-twice_root * (x + 0.044715 * x * x * x))));
         });
-    return float_function(op, "gelu", options, [](float value) {
+    return float_function(op, "gelu", options, FloatFunction::gelu, [](float value) {
         const double x = value;
         return static_cast<float>(x / 2 * std::erfc(-x / std::numbers::sqrt2));
     });
@@ -150,7 +159,7 @@ PreparedKernel prepare_rsqrt(const OperatorView& op, const PrepareOptions& optio
         REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::int8}));
         return quantized_rsqrt(op);
     }
-    return float_function(op, "rsqrt", options,
+    return float_function(op, "rsqrt", options, FloatFunction::inverse_root,
                           [](float value) { return 1.0F / std::sqrt(value); });
 }
 
@@ -162,7 +171,8 @@ PreparedKernel prepare_tanh(const OperatorView& op, const PrepareOptions& option
     REEF_CHECK(expect_type(op.output(0), "output 0", {type}));
     if (type == ElementType::uint8) return quantized_tanh<std::uint8_t>(op, options);
     if (type == ElementType::int8) return quantized_tanh<std::int8_t>(op, options);
-    return float_function(op, "tanh", options, [](float value) { return std::tanh(value); });
+    return float_function(op, "tanh", options, FloatFunction::tanh,
+                          [](float value) { return std::tanh(value); });
 }
 
 }  // namespace reef::cpu

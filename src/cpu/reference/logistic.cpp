@@ -45,8 +45,7 @@ PreparedKernel prepare_logistic(const OperatorView& op, const PrepareOptions& op
     if (type == ElementType::uint8) return quantized_logistic<std::uint8_t>(op, options);
     if (type == ElementType::int8) return quantized_logistic<std::int8_t>(op, options);
     if (options.kernels == KernelSet::fast)
-        return unary_run_kernel<float, float>("logistic fast " + std::string(simd_target()), op,
-                                              float_logistic_fast);
+        return fast_float_function("logistic", op, FloatFunction::logistic);
     return unary_kernel<float, float>("logistic", op, options.kernels, logistic);
 }
 

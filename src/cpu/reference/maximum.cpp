@@ -3,6 +3,7 @@
 
 #include "cpu/prepare/kernels.h"
 #include "cpu/reference/elementwise.h"
+#include "cpu/reference/float_runs.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {
@@ -10,10 +11,13 @@ namespace {
 
 /// Stored values are compared, whatever their scales: TFLite does not look at them.
 template <typename Wins>
-PreparedKernel prepare_chosen(const OperatorView& op, const char* name) {
+PreparedKernel prepare_chosen(const OperatorView& op, const char* name, FloatBinary fast,
+                              const PrepareOptions& options) {
     auto broadcast =
         REEF_TRY(check_binary(op, {ElementType::uint8, ElementType::int8, ElementType::int32,
                                    ElementType::int64, ElementType::float32}));
+    if (options.kernels == KernelSet::fast && op.output(0).type == ElementType::float32)
+        return fast_float_binary(name, std::move(broadcast), fast);
     return with_type_of(op.output(0).type, "output 0", [&]<typename T>(T) -> PreparedKernel {
         return binary_kernel<T>(std::string(name) + " reference", std::move(broadcast),
                                 [](T a, T b) { return Wins{}(a, b) ? a : b; });
@@ -55,12 +59,12 @@ PreparedKernel quantized_square(const OperatorView& op, Broadcast broadcast) {
 
 }  // namespace
 
-PreparedKernel prepare_maximum(const OperatorView& op, const PrepareOptions& /*options*/) {
-    return prepare_chosen<std::greater<>>(op, "maximum");
+PreparedKernel prepare_maximum(const OperatorView& op, const PrepareOptions& options) {
+    return prepare_chosen<std::greater<>>(op, "maximum", FloatBinary::largest, options);
 }
 
-PreparedKernel prepare_minimum(const OperatorView& op, const PrepareOptions& /*options*/) {
-    return prepare_chosen<std::less<>>(op, "minimum");
+PreparedKernel prepare_minimum(const OperatorView& op, const PrepareOptions& options) {
+    return prepare_chosen<std::less<>>(op, "minimum", FloatBinary::smallest, options);
 }
 
 PreparedKernel prepare_pow(const OperatorView& op, const PrepareOptions& /*options*/) {
@@ -69,8 +73,7 @@ PreparedKernel prepare_pow(const OperatorView& op, const PrepareOptions& /*optio
                                 [](float a, float b) { return std::pow(a, b); });
 }
 
-PreparedKernel prepare_squared_difference(const OperatorView& op,
-                                          const PrepareOptions& /*options*/) {
+PreparedKernel prepare_squared_difference(const OperatorView& op, const PrepareOptions& options) {
     auto broadcast =
         REEF_TRY(check_binary(op, {ElementType::int8, ElementType::int32, ElementType::float32}));
     switch (op.output(0).type) {
@@ -86,6 +89,9 @@ PreparedKernel prepare_squared_difference(const OperatorView& op,
                     return static_cast<std::int32_t>(distance * distance);
                 });
         default:
+            if (options.kernels == KernelSet::fast)
+                return fast_float_binary("squared_difference", std::move(broadcast),
+                                         FloatBinary::squared_difference);
             return binary_kernel<float>("squared_difference reference", std::move(broadcast),
                                         [](float a, float b) { return (a - b) * (a - b); });
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/prepare/kernels.h"
+#include "cpu/reference/float_runs.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {
@@ -144,6 +145,12 @@ PreparedKernel prepare_rectifier(const OperatorView& op, const char* name,
             // Fused, RELU gives the largest finite number for infinity; the operator keeps it.
             if (activation == model::Activation::relu)
                 limits.max = std::numeric_limits<float>::infinity();
+            if (options.kernels == KernelSet::fast)
+                return unary_run_kernel<float, float>(
+                    std::string(name) + " fast " + std::string(simd_target()), op,
+                    [limits](const float* in, float* out, std::size_t count) {
+                        float_clamp_fast(in, out, count, limits);
+                    });
             return unary_kernel<float, float>(name, op, options.kernels, [limits](float value) {
                 return value > limits.max ? limits.max : value < limits.min ? limits.min : value;
             });

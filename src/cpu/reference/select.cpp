@@ -88,8 +88,35 @@ class SelectKernel final : public Kernel {
         const T* a = frame.in<T>(1) + at[1];
         const T* b = frame.in<T>(2) + at[2];
         T* out = frame.out<T>(0) + first;
-        for (std::size_t k = 0; k < count; ++k)
-            out[k] = which[k * which_step] != 0 ? a[k * a_step] : b[k * b_step];
+        if (which_step == 0) {
+            const bool from_a = *which != 0;
+            const std::size_t step = from_a ? a_step : b_step;
+            const T* from = from_a ? a : b;
+            if (step == 0)
+                std::fill_n(out, count, *from);
+            else
+                std::copy_n(from, count, out);
+        } else if (a_step == 1 && b_step == 1) {
+            choose_elements<1, 1>(which, a, b, out, count);
+        } else if (a_step == 1) {
+            choose_elements<1, 0>(which, a, b, out, count);
+        } else if (b_step == 1) {
+            choose_elements<0, 1>(which, a, b, out, count);
+        } else {
+            choose_elements<0, 0>(which, a, b, out, count);
+        }
+    }
+
+    /// Both elements are read, whichever is chosen, so that compilers make vectors of it.
+    template <std::size_t kAStep, std::size_t kBStep>
+    static void choose_elements(const std::uint8_t* which, const T* a, const T* b, T* out,
+                                std::size_t count) {
+        const T one_a = *a, one_b = *b;
+        for (std::size_t k = 0; k < count; ++k) {
+            const T first = kAStep == 0 ? one_a : a[k];
+            const T second = kBStep == 0 ? one_b : b[k];
+            out[k] = which[k] != 0 ? first : second;
+        }
     }
 
     const char* name_;

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "cpu/prepare/kernels.h"
+#include "cpu/reference/float_runs.h"
 #include "cpu/reference/unary.h"
 
 namespace reef::cpu {
@@ -17,8 +18,9 @@ Status check_one(const OperatorView& op, std::initializer_list<ElementType> type
 
 template <typename Function>
 PreparedKernel of_floats(const OperatorView& op, const char* name, const PrepareOptions& options,
-                         Function function) {
+                         FloatFunction fast, Function function) {
     REEF_CHECK(check_one(op, {ElementType::float32}));
+    if (options.kernels == KernelSet::fast) return fast_float_function(name, op, fast);
     return unary_kernel<float, float>(name, op, options.kernels, function);
 }
 
@@ -46,30 +48,36 @@ float nearest_even(float value) {
 }  // namespace
 
 PreparedKernel prepare_abs(const OperatorView& op, const PrepareOptions& options) {
-    return of_floats(op, "abs", options, [](float value) { return std::abs(value); });
+    return of_floats(op, "abs", options, FloatFunction::magnitude,
+                     [](float value) { return std::abs(value); });
 }
 
 PreparedKernel prepare_neg(const OperatorView& op, const PrepareOptions& options) {
     REEF_CHECK(check_one(op, {ElementType::int32, ElementType::int64, ElementType::float32}));
+    if (options.kernels == KernelSet::fast && op.input(0).type == ElementType::float32)
+        return fast_float_function("neg", op, FloatFunction::opposite);
     return with_type_of(op.input(0).type, "input 0", [&]<typename T>(T) -> PreparedKernel {
         return unary_kernel<T, T>("neg", op, options.kernels, Opposite{});
     });
 }
 
 PreparedKernel prepare_square(const OperatorView& op, const PrepareOptions& options) {
-    return of_floats(op, "square", options, [](float value) { return value * value; });
+    return of_floats(op, "square", options, FloatFunction::square,
+                     [](float value) { return value * value; });
 }
 
 PreparedKernel prepare_floor(const OperatorView& op, const PrepareOptions& options) {
-    return of_floats(op, "floor", options, [](float value) { return std::floor(value); });
+    return of_floats(op, "floor", options, FloatFunction::floor,
+                     [](float value) { return std::floor(value); });
 }
 
 PreparedKernel prepare_ceil(const OperatorView& op, const PrepareOptions& options) {
-    return of_floats(op, "ceil", options, [](float value) { return std::ceil(value); });
+    return of_floats(op, "ceil", options, FloatFunction::ceil,
+                     [](float value) { return std::ceil(value); });
 }
 
 PreparedKernel prepare_round(const OperatorView& op, const PrepareOptions& options) {
-    return of_floats(op, "round", options, nearest_even);
+    return of_floats(op, "round", options, FloatFunction::nearest_even, nearest_even);
 }
 
 PreparedKernel prepare_logical_not(const OperatorView& op, const PrepareOptions& options) {

@@ -196,12 +196,15 @@ PreparedKernel prepare_softmax(const OperatorView& op, const PrepareOptions& opt
                                           float_softmax_fast);
 }
 
-PreparedKernel prepare_log_softmax(const OperatorView& op, const PrepareOptions& /*options*/) {
+PreparedKernel prepare_log_softmax(const OperatorView& op, const PrepareOptions& options) {
     REEF_CHECK(op.expect_counts(1, 1, 1));
     REEF_CHECK(expect_type(op.input(0), "input 0", {ElementType::float32}));
     REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::float32}));
     const SoftmaxShape shape = REEF_TRY(rows_of(op, 1));
-    return std::make_unique<FloatSoftmax>("log_softmax reference", shape, float_log_softmax);
+    if (options.kernels == KernelSet::reference)
+        return std::make_unique<FloatSoftmax>("log_softmax reference", shape, float_log_softmax);
+    return std::make_unique<FloatSoftmax>("log_softmax fast " + std::string(simd_target()), shape,
+                                          float_log_softmax_fast);
 }
 
 }  // namespace reef::cpu
