@@ -31,7 +31,9 @@ HWY_INLINE V weighed(D d, const V (&values)[4], const V (&weights)[4]) {
 template <std::size_t kLanes = hn::MaxLanes(hn::ScalableTag<float>())>
 HWY_INLINE void mix_pixel(const float* const (&pixels)[4], const float (&weights)[4],
                           std::size_t channels, float* HWY_RESTRICT out) {
-    if (channels < kLanes) {
+    // Of 64 bytes each access crosses a line of the cache where pixels are not whole lines.
+    const bool crosses = kLanes > 8 && channels % kLanes != 0;
+    if (channels < kLanes || crosses) {
         if constexpr (kLanes > 1) mix_pixel<kLanes / 2>(pixels, weights, channels, out);
         return;
     }
