@@ -164,15 +164,15 @@ void random_shape(std::mt19937& random, HybridCase& c) {
         c.images = pick(random, 1, 9);
     }
     c.multiplier = c.depthwise() && pick(random, 0, 2) == 0 ? pick(random, 2, 3) : 1;
-    c.outputs = c.depthwise() ? c.depth * c.multiplier : pick(random, 2, 70);
+    c.outputs = c.depthwise() ? c.depth * c.multiplier : pick(random, 1, 70);
 }
 
 /// Of a case whose shape is set.
 void random_values(std::mt19937& random, HybridCase& c) {
     const bool per_channel = c.depthwise() || (c.op == Op::conv_2d && pick(random, 0, 1) == 1);
-    // A convolution's only scale is that of its only channel, too.
-    const bool one = c.op == Op::conv_2d && c.outputs == 1;
-    c.asymmetric = c.op == Op::fully_connected ? pick(random, 0, 1) == 1 : per_channel || one;
+    // A convolution's only scale is one of all channels, even where there is only one.
+    const bool several = c.depthwise() || (per_channel && c.outputs > 1);
+    c.asymmetric = c.op == Op::fully_connected ? pick(random, 0, 1) == 1 : several;
     if (pick(random, 0, 2) == 0) c.activation = model::Activation::relu6;
     // Of one sign, of both, and around a point far from 0.
     const float low =

@@ -96,8 +96,9 @@ HWY_INLINE void run_steps_block(const PackedDepthwise& packed, const ChannelBloc
     for (std::size_t p = 0; p < run.pixels; ++p, offset += run.step, out += run.out_stride) {
         const auto pair = sums_of<kLanes, std::int16_t, kTaps>(packed, block, run, offset);
         SumVector<kLanes> sums[2] = {pair.lo, pair.hi};
-        store_as_floats<kLanes>(sums, packed.float_output, block.first, block.valid,
-                                {.scale = run.scale, .zero = 0}, reinterpret_cast<float*>(out));
+        store_as_floats<kLanes, false>(sums, packed.float_output, block.first, block.valid,
+                                       {.scale = run.scale, .zero = 0},
+                                       reinterpret_cast<float*>(out));
     }
 }
 

@@ -42,7 +42,8 @@ HWY_INLINE void order_channels([[maybe_unused]] SumVector<kLanes> (&sums)[2]) {
 }
 
 /// The first `valid` channels of a block, whose first is `first`. Its sums are given back changed.
-template <std::size_t kLanes, std::size_t kVectors>
+/// `kProduct`: the product of the scales is rounded, not that of the sum with the row's scale.
+template <std::size_t kLanes, bool kProduct, std::size_t kVectors>
 HWY_INLINE void store_as_floats(SumVector<kLanes> (&sums)[kVectors], const FloatOutput& how,
                                 std::size_t first, std::size_t valid, RowScale row,
                                 float* HWY_RESTRICT out) {
@@ -53,8 +54,11 @@ HWY_INLINE void store_as_floats(SumVector<kLanes> (&sums)[kVectors], const Float
     REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
         const std::size_t c = first + v * kLanes;
         const auto more = hn::Mul(hn::Set(d, row.zero), hn::LoadU(d, how.weight_sums.data() + c));
-        const auto by = hn::Mul(hn::Set(df, row.scale), hn::LoadU(df, how.scales.data() + c));
-        const auto product = hn::Mul(hn::ConvertTo(df, hn::Sub(sums[v], more)), by);
+        const auto sum = hn::ConvertTo(df, hn::Sub(sums[v], more));
+        const auto of_row = hn::Set(df, row.scale);
+        const auto of_weights = hn::LoadU(df, how.scales.data() + c);
+        const auto product = kProduct ? hn::Mul(sum, hn::Mul(of_row, of_weights))
+                                      : hn::Mul(hn::Mul(sum, of_row), of_weights);
         values[v] =
             clamp_floats(df, hn::Add(product, hn::LoadU(df, how.bias.data() + c)), how.clamp);
     }

@@ -17,7 +17,7 @@ struct RowScale {
     std::int32_t zero = 0;  ///< the value that stands for 0
 };
 
-/// out[c] = clamp((sum - zero * weight_sums[c]) * (row scale * scales[c]) + bias[c]), as the plain
+/// out[c] = clamp((sum - zero * weight_sums[c]) * row scale * scales[c] + bias[c]), as the plain
 /// kernel rounds. The vectors have so many elements that whole blocks can be read.
 struct FloatOutput {
     std::vector<std::int32_t> weight_sums;  ///< without any there is no such output

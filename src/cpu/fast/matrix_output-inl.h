@@ -34,8 +34,8 @@ HWY_NOINLINE void store_otherwise(SumVector<kLanes> (&sums)[kVectors], const Pac
                                   const ChannelBlock& block, const RowScale* scale,
                                   std::uint8_t* out) {
     if (scale != nullptr)
-        return store_as_floats<kLanes>(sums, matrix.float_output, block.first, block.valid, *scale,
-                                       reinterpret_cast<float*>(out));
+        return store_as_floats<kLanes, true>(sums, matrix.float_output, block.first, block.valid,
+                                             *scale, reinterpret_cast<float*>(out));
     store_sums<kLanes, Ties::away_from_zero>(sums, matrix.stage.rows.get() + block.stage,
                                              matrix.stage, block.valid, out);
 }

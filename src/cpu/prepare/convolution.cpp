@@ -161,8 +161,9 @@ Result<HybridConvolution> hybrid_of(const OperatorView& op, const RescalingRules
         if (zero != 0)
             return fail(Cause::unsupported,
                         fmt::format("float32 on int8 weights with zero point {}", zero));
-    // A scale per channel goes with an asymmetric input, one scale with a symmetric one.
-    hybrid.asymmetric = hybrid.weight_scales.size() == static_cast<std::size_t>(c.out_channels);
+    // Several scales go with an asymmetric input, one scale, be it the only channel's, with a
+    // symmetric one.
+    hybrid.asymmetric = hybrid.weight_scales.size() > 1;
     REEF_CHECK(read_floats(op, rules, c));
     hybrid.convolution = std::move(c);
     return hybrid;
@@ -364,11 +365,12 @@ Result<HybridConvolution> read_hybrid_depthwise_conv_2d(const OperatorView& op) 
     Convolution c = REEF_TRY(depthwise_conv_2d_of(op, nullptr, options));
     HybridConvolution hybrid =
         REEF_TRY(hybrid_of(op, {nullptr, 3, {}, options.activation}, std::move(c)));
-    if (!hybrid.asymmetric)
+    if (hybrid.weight_scales.size() != static_cast<std::size_t>(hybrid.convolution.out_channels))
         return fail(Cause::unsupported,
                     "float32 on int8 weights with one scale; a depthwise filter needs one per "
                     "channel");
     hybrid.depthwise = true;
+    hybrid.asymmetric = true;
     return hybrid;
 }
 

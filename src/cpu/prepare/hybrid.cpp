@@ -1,7 +1,11 @@
 #include "cpu/prepare/hybrid.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {
@@ -46,6 +50,39 @@ Result<StepRule> step_rule(const ValueRange& range, bool asymmetric) {
                     "the input's values are too small or too large to be "
                     "quantised");
     return rule;
+}
+
+Result<float> write_steps(std::span<const float> values, bool asymmetric, std::int16_t* steps) {
+    const StepRule rule = REEF_TRY(step_rule(range_of(values), asymmetric));
+    std::ranges::transform(values, steps, [&](float value) {
+        return static_cast<std::int16_t>(rule.step(value) - rule.zero);
+    });
+    return rule.scale;
+}
+
+Result<float> hybrid_weight_scale(const OperatorView& op, std::size_t position, const char* what) {
+    const model::Tensor& weights = op.input(position);
+    REEF_CHECK(expect_type(weights, what, {ElementType::int8}));
+    if (op.constant(position).empty())
+        return fail(
+            Cause::unsupported,
+            fmt::format("float32 on {} '{}' of int8 that are computed at run time or empty; "
+                        "constant ones are needed",
+                        what, weights.name));
+    if (static_cast<std::int64_t>(op.constant(position).size()) != weights.byte_count())
+        return fail(Cause::bad_input,
+                    fmt::format("{} '{}' hold {} bytes, not those of {}", what, weights.name,
+                                op.constant(position).size(), model::shape_text(weights.shape)));
+    if (weights.quantization && weights.quantization->per_channel())
+        return fail(Cause::unsupported,
+                    fmt::format("float32 on {} of int8 with a scale per channel; TFLite 2.9 reads "
+                                "one",
+                                what));
+    const AffineParameters parameters = REEF_TRY(per_tensor_parameters(weights));
+    if (parameters.zero_point != 0)
+        return fail(Cause::unsupported, fmt::format("float32 on {} of int8 with zero point {}",
+                                                    what, parameters.zero_point));
+    return parameters.scale;
 }
 
 }  // namespace reef::cpu

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cpu/prepare/kernel.h"
 #include "reef/base/result.h"
 
 namespace reef::cpu {
@@ -42,5 +43,14 @@ struct StepRule {
 /// values and 0. All steps are 0, of scale 1, where all values are. Errors: bad_input for values
 /// that are not finite, or so small that steps of them are not.
 [[nodiscard]] Result<StepRule> step_rule(const ValueRange& range, bool asymmetric);
+
+/// Writes the values' steps less their zero; returns their scale. Errors: of step_rule().
+[[nodiscard]] Result<float> write_steps(std::span<const float> values, bool asymmetric,
+                                        std::int16_t* steps);
+
+/// The one scale of an input's int8 weights; `what` is their name in errors: unsupported for other
+/// types, several scales, a zero point and what is computed in a run.
+[[nodiscard]] Result<float> hybrid_weight_scale(const OperatorView& op, std::size_t position,
+                                                const char* what);
 
 }  // namespace reef::cpu

@@ -1,6 +1,6 @@
 // CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED of float32 activations and int8 weights. Sums are
-// exact; each is multiplied once, by the product of the input's scale and the weights', and the
-// bias added, as TFLite's matrix products do.
+// exact; each is multiplied once, by the product of the input's scale and the weights' (of a
+// depthwise filter by one after the other), and the bias added, as TFLite's kernels do.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -27,11 +27,7 @@ class HybridKernel final : public Kernel {
         auto* steps = reinterpret_cast<std::int16_t*>(scales + images());
         for (std::size_t b = 0; b < images(); ++b) {
             const std::span image(frame.in<float>(0) + b * image_size(), image_size());
-            const StepRule rule = REEF_TRY(step_rule(range_of(image), hybrid_.asymmetric));
-            scales[b] = rule.scale;
-            std::ranges::transform(image, steps + b * image_size(), [&](float value) {
-                return static_cast<std::int16_t>(rule.step(value) - rule.zero);
-            });
+            scales[b] = REEF_TRY(write_steps(image, hybrid_.asymmetric, steps + b * image_size()));
         }
         const auto rows = images() * static_cast<std::size_t>(c_.h.out);
         frame.pool.parallel_for(rows, 1, [&](std::size_t begin, std::size_t end, std::size_t) {
@@ -56,7 +52,6 @@ class HybridKernel final : public Kernel {
     void pixel(const std::int16_t* image, float scale, std::int64_t y, std::int64_t x,
                float* out) const {
         constexpr std::int64_t at_once = 64;
-        const std::vector<float>& weight_scales = hybrid_.weight_scales;
         const FloatSums& floats = *c_.floats;
         for (std::int64_t first = 0; first < c_.out_channels; first += at_once) {
             std::int32_t sums[at_once] = {};
@@ -70,11 +65,17 @@ class HybridKernel final : public Kernel {
             });
             for (std::int64_t i = 0; i < channels; ++i) {
                 const auto o = static_cast<std::size_t>(first + i);
-                const float by = scale * weight_scales[weight_scales.size() == 1 ? 0 : o];
-                out[o] = std::clamp(static_cast<float>(sums[i]) * by + floats.bias[o],
-                                    floats.clamp.min, floats.clamp.max);
+                const float product = scaled(sums[i], scale, o);
+                out[o] = std::clamp(product + floats.bias[o], floats.clamp.min, floats.clamp.max);
             }
         }
+    }
+
+    [[nodiscard]] float scaled(std::int32_t sum, float scale, std::size_t channel) const {
+        const std::vector<float>& scales = hybrid_.weight_scales;
+        const float of_weights = scales[scales.size() == 1 ? 0 : channel];
+        const auto value = static_cast<float>(sum);
+        return hybrid_.depthwise ? value * scale * of_weights : value * (scale * of_weights);
     }
 
     void each_tap(std::int64_t y, std::int64_t x, auto&& tell) const {
