@@ -8,7 +8,7 @@ namespace reef::fuzz {
 
 /// For each number of an operator the bytes of one case, and none, which leaves the case to chance.
 Result<Seeds> cpu_operator_seeds() {
-    constexpr int operators = 64;
+    constexpr int operators = 128;
     constexpr int bytes = 400;
     Seeds seeds;
     std::mt19937 random(1);

@@ -102,7 +102,12 @@ constexpr auto registry = std::to_array<KernelEntry>({
      "uint8 or int8 with output scale 1/256, or float32; over the last axis",
      terms(2)},
     {Op::space_to_depth, {}, prepare_space_to_depth, "any fixed-size element type", exact},
-    {Op::svdf, {}, prepare_svdf, "int8 with an int16 state and RELU, or float32", terms(1)},
+    {Op::svdf,
+     {},
+     prepare_svdf,
+     "int8 with an int16 state and RELU, or float32; float32 on constant int8 weights with one "
+     "scale",
+     terms(1)},
     {Op::tanh, {}, prepare_tanh, "uint8 or int8 with one scale, or float32", ulps(3)},
     {Op::custom,
      model::detection_postprocess_op,
@@ -157,8 +162,9 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::unidirectional_sequence_lstm,
      {},
      prepare_unidirectional_sequence_lstm,
-     "int8 with an int16 cell, or float32; without CIFG, peephole, projection and layer "
-     "normalisation",
+     "int8 with an int16 cell, or float32; float32 on constant int8 weights with one scale; "
+     "without "
+     "CIFG, peephole, projection and layer normalisation",
      terms(1)},
     {Op::strided_slice,
      {},
@@ -327,7 +333,8 @@ constexpr auto registry = std::to_array<KernelEntry>({
     {Op::batch_matmul,
      {},
      prepare_batch_matmul,
-     "int8 with one scale, or float32; batches broadcast; sums of at most 2^15 products",
+     "int8 with one scale, or float32; float32 times constant int8 with one scale; batches "
+     "broadcast; sums of at most 2^15 products",
      terms(1)},
     {Op::gelu, {}, prepare_gelu, "float32", ulps(1)},
 });

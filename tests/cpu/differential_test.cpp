@@ -44,6 +44,7 @@ std::string operator_name(const testing::TestParamInfo<NamedMaker>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Differential, testing::ValuesIn(all_makers()), operator_name);
+INSTANTIATE_TEST_SUITE_P(Hybrids, Differential, testing::ValuesIn(hybrid_makers()), operator_name);
 
 // The two decoders of detections are compared with definitions of their own (detection_test.cpp).
 TEST(DifferentialList, NamesEveryBuiltinKernel) {

@@ -1,29 +1,20 @@
-// BATCH_MATMUL of int8 and float32: the product of the last two dimensions, the others broadcast.
+// BATCH_MATMUL of int8 or float32: the product of the last two dimensions, the others broadcast.
 //
 // Float32 sums run from first to last here, in TFLite by blocks; at most the sum of the absolute
 // products times the number of terms times 2^-24 lies between them.
+#include "cpu/reference/batch_matmul.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/worker_pool.h"
-#include "cpu/prepare/broadcast.h"
 #include "cpu/prepare/dot_product.h"
 #include "cpu/prepare/kernels.h"
 #include "cpu/prepare/quantized.h"
 
 namespace reef::cpu {
 namespace {
-
-struct MatrixSizes {
-    std::size_t rows = 0, depth = 0, columns = 0;
-};
-
-/// One input's matrix: elements between its rows and columns, once transposition is undone.
-struct MatrixSteps {
-    std::size_t row = 0;
-    std::size_t column = 0;
-};
 
 /// int8: the sum of products of 16-bit differences to the zero points.
 struct QuantizedMatrices {
@@ -112,27 +103,28 @@ class BatchMatMulKernel final : public Kernel {
     std::size_t threads_;
 };
 
-using BatchShape = std::vector<std::int32_t>;
+template <typename Arithmetic>
+PreparedKernel matmul_kernel(Arithmetic arithmetic, MatrixProducts products, int threads) {
+    return std::make_unique<BatchMatMulKernel<Arithmetic>>(
+        arithmetic, products.sizes, products.a, products.b, std::move(products.batches), threads);
+}
 
-struct Products {
-    MatrixSizes sizes;
-    MatrixSteps a, b;
-    Broadcast batches;
-};
+}  // namespace
 
-Result<Products> check_products(const OperatorView& op) {
+Result<MatrixProducts> check_matrix_products(const OperatorView& op) {
+    using Lengths = std::vector<std::int32_t>;
     REEF_CHECK(op.expect_counts(2, 2, 1));
     const auto given = REEF_TRY(op.options<model::BatchMatMulOptions>());
-    BatchShape a = op.input(0).shape;
-    BatchShape b = op.input(1).shape;
+    Lengths a = op.input(0).shape;
+    Lengths b = op.input(1).shape;
     if (a.size() < 2 || b.size() < 2)
         return fail(Cause::bad_input, fmt::format("{} times {}, not matrices", model::shape_text(a),
                                                   model::shape_text(b)));
-    const auto steps = [](const BatchShape& shape, bool transposed) {
+    const auto steps = [](const Lengths& shape, bool transposed) {
         const auto row = static_cast<std::size_t>(shape.back());
         return transposed ? MatrixSteps{1, row} : MatrixSteps{row, 1};
     };
-    const auto take_sizes = [](BatchShape& shape, bool transposed) {
+    const auto take_sizes = [](Lengths& shape, bool transposed) {
         std::pair sizes{shape[shape.size() - 2], shape.back()};
         shape.resize(shape.size() - 2);
         if (transposed) std::swap(sizes.first, sizes.second);
@@ -150,29 +142,24 @@ Result<Products> check_products(const OperatorView& op) {
     if (depth > deepest)
         return fail(Cause::unsupported,
                     fmt::format("sums of {} products, more than {}", depth, deepest));
-    Products products{.sizes = {static_cast<std::size_t>(rows), static_cast<std::size_t>(depth),
-                                static_cast<std::size_t>(columns)},
-                      .a = a_steps,
-                      .b = b_steps,
-                      .batches = REEF_TRY(Broadcast::of(a, b))};
-    BatchShape computed = products.batches.output_shape();
+    MatrixProducts products{
+        .sizes = {static_cast<std::size_t>(rows), static_cast<std::size_t>(depth),
+                  static_cast<std::size_t>(columns)},
+        .a = a_steps,
+        .b = b_steps,
+        .batches = REEF_TRY(Broadcast::of(a, b))};
+    Lengths computed = products.batches.output_shape();
     computed.push_back(rows);
     computed.push_back(columns);
     REEF_CHECK(expect_shape(op.output(0), "output 0", computed));
     return products;
 }
 
-template <typename Arithmetic>
-PreparedKernel matmul_kernel(Arithmetic arithmetic, Products products, int threads) {
-    return std::make_unique<BatchMatMulKernel<Arithmetic>>(
-        arithmetic, products.sizes, products.a, products.b, std::move(products.batches), threads);
-}
-
-}  // namespace
-
 PreparedKernel prepare_batch_matmul(const OperatorView& op, const PrepareOptions& options) {
-    Products products = REEF_TRY(check_products(op));
+    MatrixProducts products = REEF_TRY(check_matrix_products(op));
     REEF_CHECK(expect_type(op.input(0), "input 0", {ElementType::int8, ElementType::float32}));
+    if (op.input(0).type == ElementType::float32 && op.input(1).type == ElementType::int8)
+        return prepare_hybrid_batch_matmul(op, std::move(products));
     REEF_CHECK(expect_type(op.input(1), "input 1", {op.input(0).type}));
     REEF_CHECK(expect_type(op.output(0), "output 0", {op.input(0).type}));
     if (op.input(0).type == ElementType::float32)

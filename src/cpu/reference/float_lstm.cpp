@@ -13,10 +13,6 @@
 namespace reef::cpu {
 namespace {
 
-float float_logistic(float x) {
-    return 1 / (1 + std::exp(-x));
-}
-
 class FloatLstmKernel final : public Kernel {
   public:
     explicit FloatLstmKernel(LstmSizes sizes) : sizes_(sizes) {}
@@ -56,41 +52,51 @@ class FloatLstmKernel final : public Kernel {
                 const float sum = (bias == nullptr ? 0 : bias[u]) +
                                   dot_product(in, of_input + u * depth, depth) +
                                   dot_product(output, of_output + u * units, units);
-                gates[g * units + u] = g == cell_gate ? std::tanh(sum) : float_logistic(sum);
+                gates[g * units + u] = open_float_gate(g, sum);
             }
         }
-        for (std::size_t u = 0; u < units; ++u) {
-            const float next = gates[forget_gate * units + u] * cell[u] +
-                               gates[input_gate * units + u] * gates[cell_gate * units + u];
-            const float clip = sizes_.cell_clip;
-            cell[u] = clip == 0 ? next : std::clamp(next, -clip, clip);
-            output[u] = gates[output_gate * units + u] * std::tanh(cell[u]);
-        }
+        next_float_cell(sizes_, gates, cell, output);
     }
 
     LstmSizes sizes_;
 };
 
-Status expect_floats(const OperatorView& op, std::size_t position, const char* what,
-                     const std::vector<std::int32_t>& shape) {
+}  // namespace
+
+Status expect_lstm_input(const OperatorView& op, std::size_t position, const char* what,
+                         ElementType type, const std::vector<std::int32_t>& shape) {
     if (!op.has_input(position))
         return fail(Cause::bad_input, fmt::format("input {} is missing", position));
-    REEF_CHECK(expect_type(op.input(position), what, {ElementType::float32}));
+    REEF_CHECK(expect_type(op.input(position), what, {type}));
     return expect_shape(op.input(position), what, shape);
 }
 
-}  // namespace
+float open_float_gate(std::size_t gate, float sum) {
+    return gate == cell_gate ? std::tanh(sum) : 1 / (1 + std::exp(-sum));
+}
+
+void next_float_cell(const LstmSizes& sizes, const float* gates, float* cell, float* output) {
+    const auto units = static_cast<std::size_t>(sizes.units);
+    for (std::size_t u = 0; u < units; ++u) {
+        const float next = gates[forget_gate * units + u] * cell[u] +
+                           gates[input_gate * units + u] * gates[cell_gate * units + u];
+        const float clip = sizes.cell_clip;
+        cell[u] = clip == 0 ? next : std::clamp(next, -clip, clip);
+        output[u] = gates[output_gate * units + u] * std::tanh(cell[u]);
+    }
+}
 
 PreparedKernel prepare_float_lstm(const OperatorView& op) {
     const LstmSizes sizes =
         REEF_TRY(check_lstm_sizes(op, ElementType::float32, ElementType::float32));
+    constexpr auto floats = ElementType::float32;
     for (std::size_t g = 0; g < lstm_gate_count; ++g) {
-        REEF_CHECK(expect_floats(op, lstm_input_weights_at + g, "input weights",
-                                 {sizes.units, sizes.depth}));
-        REEF_CHECK(expect_floats(op, lstm_recurrent_weights_at + g, "recurrent weights",
-                                 {sizes.units, sizes.units}));
+        REEF_CHECK(expect_lstm_input(op, lstm_input_weights_at + g, "input weights", floats,
+                                     {sizes.units, sizes.depth}));
+        REEF_CHECK(expect_lstm_input(op, lstm_recurrent_weights_at + g, "recurrent weights", floats,
+                                     {sizes.units, sizes.units}));
         if (op.has_input(lstm_bias_at + g))
-            REEF_CHECK(expect_floats(op, lstm_bias_at + g, "a bias", {sizes.units}));
+            REEF_CHECK(expect_lstm_input(op, lstm_bias_at + g, "a bias", floats, {sizes.units}));
     }
     return std::make_unique<FloatLstmKernel>(sizes);
 }

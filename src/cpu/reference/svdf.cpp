@@ -1,12 +1,17 @@
 // SVDF: filters over the input, whose last results a state tensor keeps, and weights over that
-// time; `rank` filters make one output unit. int8 with an int16 state, or float32.
+// time; `rank` filters make one output unit. int8 with an int16 state, float32, or float32 on int8
+// weights, of which those over time are float32 in each run and exact sums are taken of the others.
 //
 // Float32 sums run from first to last here, in TFLite in four lanes: as in batch_matmul.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <type_traits>
+#include <vector>
 
 #include "cpu/prepare/dot_product.h"
+#include "cpu/prepare/hybrid.h"
 #include "cpu/prepare/kernels.h"
 #include "cpu/prepare/quantized.h"
 
@@ -28,6 +33,12 @@ struct IntegerSvdf {
     std::int32_t zero_in = 0, zero_out = 0;
     Multiplier to_state, to_output;
 
+    [[nodiscard]] static const State* time(const Frame& frame) {
+        return frame.in<State>(svdf_time);
+    }
+    [[nodiscard]] static Result<const Value*> row(std::span<const Value> x, const Frame&) {
+        return x.data();
+    }
     [[nodiscard]] State feature(const Value* x, const Weight* w, std::size_t count) const {
         const std::int32_t sum = dot_product(x, w, count, zero_in);
         return static_cast<State>(
@@ -50,6 +61,12 @@ struct FloatSvdf {
     using Bias = float;
     Limits<float> clamp;
 
+    [[nodiscard]] static const float* time(const Frame& frame) {
+        return frame.in<float>(svdf_time);
+    }
+    [[nodiscard]] static Result<const float*> row(std::span<const float> x, const Frame&) {
+        return x.data();
+    }
     [[nodiscard]] static float feature(const float* x, const float* w, std::size_t count) {
         return dot_product(x, w, count);
     }
@@ -57,20 +74,53 @@ struct FloatSvdf {
     [[nodiscard]] float value(float sum) const { return std::clamp(sum, clamp.min, clamp.max); }
 };
 
+struct HybridSvdf : FloatSvdf {
+    using Weight = std::int8_t;
+    struct Row {
+        const std::int16_t* steps;
+        float scale;  ///< times the weights'
+    };
+    bool asymmetric = false;
+    float weight_scale = 1;
+    std::vector<float> times = {};
+
+    [[nodiscard]] const float* time(const Frame&) const { return times.data(); }
+    [[nodiscard]] Result<Row> row(std::span<const float> x, const Frame& frame) const {
+        auto* steps = reinterpret_cast<std::int16_t*>(frame.scratch.data());
+        const float scale = REEF_TRY(write_steps(x, asymmetric, steps));
+        return Row{steps, scale * weight_scale};
+    }
+    [[nodiscard]] static float feature(const Row& x, const std::int8_t* w, std::size_t count) {
+        return static_cast<float>(dot_product(x.steps, w, count)) * x.scale;
+    }
+};
+
 template <typename Arithmetic>
 class SvdfKernel final : public Kernel {
   public:
+    using Value = typename Arithmetic::Value;
     using State = typename Arithmetic::State;
     using Bias = typename Arithmetic::Bias;
+    static constexpr bool hybrid = std::is_same_v<Arithmetic, HybridSvdf>;
 
-    SvdfKernel(Arithmetic arithmetic, SvdfSizes sizes) : arithmetic_(arithmetic), sizes_(sizes) {}
-    [[nodiscard]] std::string name() const override { return "svdf reference"; }
+    SvdfKernel(Arithmetic arithmetic, SvdfSizes sizes)
+        : arithmetic_(std::move(arithmetic)), sizes_(sizes) {}
+    [[nodiscard]] std::string name() const override {
+        return hybrid ? "svdf hybrid" : "svdf reference";
+    }
+    [[nodiscard]] std::size_t scratch_bytes() const override {
+        return hybrid ? sizes_.depth * sizeof(std::int16_t) : 0;
+    }
+    [[nodiscard]] std::size_t packed_bytes() const override {
+        return hybrid ? sizes_.filters * sizes_.memory * sizeof(float) : 0;
+    }
 
     [[nodiscard]] Status run(const Frame& frame) override {
         for (std::size_t batch = 0; batch < sizes_.batches; ++batch) {
             State* state = frame.state<State>(svdf_state) + batch * sizes_.filters * sizes_.memory;
-            remember(frame, batch, state);
-            auto* out = frame.out<typename Arithmetic::Value>(0) + batch * sizes_.units();
+            const Value* x = frame.in<Value>(0) + batch * sizes_.depth;
+            remember(frame, REEF_TRY(arithmetic_.row({x, sizes_.depth}, frame)), state);
+            Value* out = frame.out<Value>(0) + batch * sizes_.units();
             for (std::size_t unit = 0; unit < sizes_.units(); ++unit)
                 out[unit] = arithmetic_.value(recall(frame, unit, state));
         }
@@ -79,8 +129,7 @@ class SvdfKernel final : public Kernel {
 
   private:
     /// The oldest result of every filter goes, the newest comes last.
-    void remember(const Frame& frame, std::size_t batch, State* state) const {
-        const auto* x = frame.in<typename Arithmetic::Value>(0) + batch * sizes_.depth;
+    void remember(const Frame& frame, const auto& x, State* state) const {
         const auto* weights = frame.in<typename Arithmetic::Weight>(svdf_features);
         for (std::size_t filter = 0; filter < sizes_.filters; ++filter) {
             State* row = state + filter * sizes_.memory;
@@ -92,7 +141,7 @@ class SvdfKernel final : public Kernel {
 
     [[nodiscard]] Bias recall(const Frame& frame, std::size_t unit, const State* state) const {
         Bias sum = frame.inputs[svdf_bias] == nullptr ? Bias{0} : frame.in<Bias>(svdf_bias)[unit];
-        const State* weights = frame.in<State>(svdf_time);
+        const State* weights = arithmetic_.time(frame);
         for (std::size_t r = 0; r < sizes_.rank; ++r) {
             const std::size_t at = (unit * sizes_.rank + r) * sizes_.memory;
             sum = arithmetic_.plus(sum, dot_product(state + at, weights + at, sizes_.memory));
@@ -134,17 +183,22 @@ Result<SvdfSizes> check_svdf(const OperatorView& op, std::int32_t rank) {
                      static_cast<std::size_t>(rank)};
 }
 
-Status expect_svdf_types(const OperatorView& op, ElementType features, ElementType time,
-                         ElementType bias) {
-    REEF_CHECK(expect_type(op.input(svdf_features), "the feature weights", {features}));
-    REEF_CHECK(expect_type(op.input(svdf_time), "the time weights", {time}));
+constexpr const char* feature_weights = "the feature weights";
+constexpr const char* time_weights = "the time weights";
+
+Status expect_weight_types(const OperatorView& op, ElementType features, ElementType time) {
+    REEF_CHECK(expect_type(op.input(svdf_features), feature_weights, {features}));
+    return expect_type(op.input(svdf_time), time_weights, {time});
+}
+Status expect_other_types(const OperatorView& op, ElementType state, ElementType bias) {
     if (op.has_input(svdf_bias)) REEF_CHECK(expect_type(op.input(svdf_bias), "the bias", {bias}));
-    REEF_CHECK(expect_type(op.input(svdf_state), "the state", {time}));
+    REEF_CHECK(expect_type(op.input(svdf_state), "the state", {state}));
     return expect_type(op.output(0), "output 0", {op.input(0).type});
 }
 
 PreparedKernel integer_svdf(const OperatorView& op, SvdfSizes sizes) {
-    REEF_CHECK(expect_svdf_types(op, ElementType::int8, ElementType::int16, ElementType::int32));
+    REEF_CHECK(expect_weight_types(op, ElementType::int8, ElementType::int16));
+    REEF_CHECK(expect_other_types(op, ElementType::int16, ElementType::int32));
     const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
     const auto features = REEF_TRY(per_tensor_parameters(op.input(svdf_features)));
     const auto time = REEF_TRY(per_tensor_parameters(op.input(svdf_time)));
@@ -157,6 +211,19 @@ PreparedKernel integer_svdf(const OperatorView& op, SvdfSizes sizes) {
                     REEF_TRY(checked_multiplier(in.scale * features.scale / state.scale)),
                     REEF_TRY(checked_multiplier(state.scale * time.scale / out.scale))},
         sizes);
+}
+
+PreparedKernel hybrid_svdf(const OperatorView& op, SvdfSizes sizes, FloatSvdf floats,
+                           bool asymmetric) {
+    HybridSvdf hybrid{floats};
+    hybrid.asymmetric = asymmetric;
+    hybrid.weight_scale = REEF_TRY(hybrid_weight_scale(op, svdf_features, feature_weights));
+    const float scale = REEF_TRY(hybrid_weight_scale(op, svdf_time, time_weights));
+    const Bytes bytes = op.constant(svdf_time);
+    const auto* first = reinterpret_cast<const std::int8_t*>(bytes.data());
+    for (std::size_t i = 0; i < sizes.filters * sizes.memory; ++i)
+        hybrid.times.push_back(static_cast<float>(first[i]) * scale);
+    return std::make_unique<SvdfKernel<HybridSvdf>>(std::move(hybrid), sizes);
 }
 
 }  // namespace
@@ -174,10 +241,12 @@ PreparedKernel prepare_svdf(const OperatorView& op, const PrepareOptions& /*opti
             return fail(Cause::unsupported, "an int8 SVDF without the activation RELU");
         return integer_svdf(op, sizes);
     }
-    REEF_CHECK(
-        expect_svdf_types(op, ElementType::float32, ElementType::float32, ElementType::float32));
-    return std::make_unique<SvdfKernel<FloatSvdf>>(
-        FloatSvdf{REEF_TRY(float_activation_range(given.activation))}, sizes);
+    REEF_CHECK(expect_other_types(op, ElementType::float32, ElementType::float32));
+    const FloatSvdf floats{REEF_TRY(float_activation_range(given.activation))};
+    if (op.input(svdf_features).type == ElementType::int8)
+        return hybrid_svdf(op, sizes, floats, given.asymmetric_quantize_inputs);
+    REEF_CHECK(expect_weight_types(op, ElementType::float32, ElementType::float32));
+    return std::make_unique<SvdfKernel<FloatSvdf>>(floats, sizes);
 }
 
 }  // namespace reef::cpu

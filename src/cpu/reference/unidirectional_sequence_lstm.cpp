@@ -299,7 +299,11 @@ Result<LstmGates> check_lstm(const OperatorView& op) {
 PreparedKernel prepare_unidirectional_sequence_lstm(const OperatorView& op,
                                                     const PrepareOptions& /*options*/) {
     REEF_CHECK(op.expect_counts(1, 24, 1));
-    if (op.input(0).type == ElementType::float32) return prepare_float_lstm(op);
+    if (op.input(0).type == ElementType::float32) {
+        constexpr std::size_t weights = lstm_input_weights_at + output_gate;
+        const bool hybrid = op.has_input(weights) && op.input(weights).type == ElementType::int8;
+        return hybrid ? prepare_hybrid_lstm(op) : prepare_float_lstm(op);
+    }
     Lstm lstm;
     lstm.gates = REEF_TRY(check_lstm(op));
     REEF_CHECK(check_multipliers(lstm));

@@ -1,5 +1,5 @@
 // UNIDIRECTIONAL_SEQUENCE_LSTM, checked: what every arithmetic of it begins with, of any element
-// type, and with int8 inputs and weights and an int16 cell.
+// type, and with int8 inputs and weights and an int16 cell; and what those of a float32 cell share.
 #pragma once
 
 #include <array>
@@ -57,7 +57,18 @@ struct LstmGates : LstmSizes {
 /// The int8 form. Errors: those of check_lstm_sizes(), also for weights that are not constant.
 [[nodiscard]] Result<LstmGates> check_lstm(const OperatorView& op);
 
-/// The float32 form.
+/// The forms of float32 inputs and states, on weights of float32 and of int8.
 [[nodiscard]] PreparedKernel prepare_float_lstm(const OperatorView& op);
+[[nodiscard]] PreparedKernel prepare_hybrid_lstm(const OperatorView& op);
+
+/// Errors: bad_input for an input that is missing; unsupported for other types and shapes.
+[[nodiscard]] Status expect_lstm_input(const OperatorView& op, std::size_t position,
+                                       const char* what, ElementType type,
+                                       const std::vector<std::int32_t>& shape);
+
+/// The gates of a sum, and with all of them (units of each, one gate after another) the next cell
+/// and output.
+[[nodiscard]] float open_float_gate(std::size_t gate, float sum);
+void next_float_cell(const LstmSizes& sizes, const float* gates, float* cell, float* output);
 
 }  // namespace reef::cpu

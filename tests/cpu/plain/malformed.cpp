@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -74,7 +76,9 @@ std::vector<model::Model> variants_of(const model::Model& whole) {
 void each_malformed(
     std::uint64_t seeds,
     const std::function<bool(const model::Model& model, const std::string& name)>& visit) {
-    for (const NamedMaker& maker : all_makers())
+    std::vector<NamedMaker> makers = all_makers();
+    std::ranges::copy(hybrid_makers(), std::back_inserter(makers));
+    for (const NamedMaker& maker : makers)
         for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
             Choices choices(seed);
             const auto whole = model_of(maker.make(choices));

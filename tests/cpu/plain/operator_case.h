@@ -135,6 +135,11 @@ struct NamedMaker {
 [[nodiscard]] std::span<const NamedMaker> window_makers();
 [[nodiscard]] std::span<const NamedMaker> product_makers();
 
+/// Of float32 activations and int8 weights, for operators that all_makers() has in other types.
+[[nodiscard]] std::vector<NamedMaker> hybrid_makers();
+[[nodiscard]] std::span<const NamedMaker> hybrid_product_makers();
+[[nodiscard]] std::span<const NamedMaker> hybrid_recurrent_makers();
+
 // Values
 
 [[nodiscard]] std::size_t count_of(const Shape& shape);

@@ -238,4 +238,11 @@ std::vector<NamedMaker> all_makers() {
     return all;
 }
 
+std::vector<NamedMaker> hybrid_makers() {
+    std::vector<NamedMaker> all;
+    for (const auto group : {hybrid_product_makers(), hybrid_recurrent_makers()})
+        all.insert(all.end(), group.begin(), group.end());
+    return all;
+}
+
 }  // namespace reef::plain
