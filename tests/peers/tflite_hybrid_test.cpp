@@ -111,12 +111,16 @@ std::string why_no_answer(const OperatorCase& one) {
     if (one.op == model::Op::depthwise_conv_2d && one.inputs.size() < 3)
         return "it reads a bias that is not there";
     if (one.op != model::Op::batch_matmul) return {};
+    const auto& options = std::get<model::BatchMatMulOptions>(one.options);
     const auto& a = one.inputs[0].shape;
     const auto& out = one.outputs[0].shape;
-    const bool swapped = std::get<model::BatchMatMulOptions>(one.options).adj_x;
     const std::int32_t rows = out[out.size() - 2];
-    const std::int32_t depth = swapped ? a[a.size() - 2] : a.back();
-    if (rows > depth) return "its memory for the rows' scales is that of a column's";
+    const std::int32_t depth = options.adj_x ? a[a.size() - 2] : a.back();
+    const auto& b = one.inputs[1].shape;
+    const bool several = std::any_of(b.begin(), b.end() - 2, [](std::int32_t n) { return n > 1; });
+    // Its memory for the rows' scales is that of the columns'.
+    if (rows > depth || (rows == depth && several && options.asymmetric_quantize_inputs))
+        return "it writes over its own memory";
     if (std::count_if(out.begin(), out.end() - 2, [](std::int32_t n) { return n > 1; }) > 1)
         return "it takes the scales of another matrix";
     return {};

@@ -39,7 +39,8 @@ Steps steps_of(std::span<const double> values, bool asymmetric, double error) {
     }
     Steps steps{.values = std::vector<double>(values.size()),
                 .unsure = std::vector<bool>(values.size())};
-    if (low == high) return steps;
+    // 127 divided by less is no float32.
+    if (std::max(-low, high) < 0x1p-119) return steps;
     steps.scale = asymmetric ? static_cast<double>(static_cast<float>((high - low) / 255))
                              : static_cast<double>(static_cast<float>(std::max(-low, high)) / 127);
     // In steps; the range that they divide has it, too.
