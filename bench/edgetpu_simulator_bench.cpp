@@ -14,7 +14,8 @@
 //   target, least_threads  the vectors; the bound of `threads`
 //   tflite                 its version; null where there is none
 //   models[]  name, simulator_ms, driver_ms, cpu_floor_ms, reference_kernels_ms, plain_engine_ms,
-//             prepare_ms: processor time of one thread
+//             prepare_ms: processor time of one thread; the plain model's without a decoder at
+//             its end
 //             builtin_ms (null without), builtin_there_ms (another machine's)
 //             ratio_to_builtin, most_ratio   to the first that there is, and its bound
 //             ratio_to_reference, ratio_to_cpu_floor           without bounds
@@ -33,6 +34,7 @@
 #include <string>
 #include <vector>
 
+#include "peers/networks.h"
 #include "peers/tflite_peer.h"
 #include "reef/cpu/kernel_set.h"
 #include "reef/cpu/placer.h"
@@ -43,7 +45,6 @@
 #include "reef/edgetpu/usb/simulated_bus.h"
 #include "reef/edgetpu/usb/simulator_core.h"
 #include "reef/graph/executor.h"
-#include "reef/model/part.h"
 #include "reef/model/tflite.h"
 
 namespace reef::edgetpu {
@@ -103,6 +104,9 @@ double wall_ms() {
     return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
 }
 
+/// Of every input on all sides.
+constexpr std::byte input_byte{77};
+
 /// A package with its tensors on a chip.
 struct Chip {
     Simulator simulator;
@@ -127,7 +131,7 @@ Result<Chip> load_chip(const std::filesystem::path& path, const SimulatorOptions
     Chip chip{Simulator(options), std::move(package), {}, {}, prepare_ms};
     for (const Layer& layer : chip.package.executable().inputs) {
         const auto bytes = REEF_TRY(tensor_bytes(layer));
-        chip.in.emplace_back(bytes, std::byte{77});
+        chip.in.emplace_back(bytes, input_byte);
     }
     for (const Layer& layer : chip.package.executable().outputs) {
         const auto bytes = REEF_TRY(tensor_bytes(layer));
@@ -167,29 +171,32 @@ struct Sides {
     std::optional<peers::TflitePeer> builtin{};
 };
 
-/// TFLite has no decoder of poses. The chip's program has none either: it is what the host does.
-Result<model::Model> without_decoder(model::Model plain) {
-    const auto& operators = plain.subgraphs[0].operators;
-    if (operators.back().code.builtin != model::Op::custom) return plain;
-    return REEF_TRY(model::part_of(plain, {.first = 0, .count = operators.size() - 1})).model;
+Result<graph::Executor> executor_of(const model::Model& plain, cpu::KernelSet kernels) {
+    auto executor =
+        REEF_TRY(graph::Executor::create(plain, {.placers = {cpu::placer({.kernels = kernels})}}));
+    for (std::size_t i = 0; i < executor.input_count(); ++i)
+        std::ranges::fill(executor.input(i), input_byte);
+    return executor;
+}
+
+Result<peers::TflitePeer> builtin_of(const model::Model& plain) {
+    auto builtin = REEF_TRY(peers::TflitePeer::create(plain, peers::TfliteKernels::builtin, 1));
+    for (std::size_t i = 0; i < builtin.input_count(); ++i)
+        std::ranges::fill(builtin.input(i), input_byte);
+    return builtin;
 }
 
 Result<Sides> load(const std::filesystem::path& models, const std::string& name) {
     const std::filesystem::path compiled = models / (name + "_edgetpu.tflite");
-    const auto plain = REEF_TRY(
-        without_decoder(REEF_TRY(model::load_tflite((models / (name + ".tflite")).string()))));
-    const auto on = [&](cpu::KernelSet kernels) {
-        return graph::Executor::create(plain, {.placers = {cpu::placer({.kernels = kernels})}});
-    };
+    const auto plain = REEF_TRY(peers::load_network((models / (name + ".tflite")).string())).model;
     std::optional<peers::TflitePeer> builtin;
-    if (peers::why_no_tflite().empty())
-        builtin = REEF_TRY(peers::TflitePeer::create(plain, peers::TfliteKernels::builtin, 1));
+    if (peers::why_no_tflite().empty()) builtin = REEF_TRY(builtin_of(plain));
     return Sides{.chip = REEF_TRY(load_chip(compiled, {})),
                  .pair = REEF_TRY(load_chip(compiled, {.threads = 2})),
                  .slow = REEF_TRY(load_chip(compiled, {.engine = EngineKind::plain})),
                  .driven = REEF_TRY(load_driven(compiled)),
-                 .cpu = REEF_TRY(on(cpu::KernelSet::fast)),
-                 .reference = REEF_TRY(on(cpu::KernelSet::reference)),
+                 .cpu = REEF_TRY(executor_of(plain, cpu::KernelSet::fast)),
+                 .reference = REEF_TRY(executor_of(plain, cpu::KernelSet::reference)),
                  .builtin = std::move(builtin)};
 }
 
@@ -230,11 +237,11 @@ Result<Figures> measure(const std::filesystem::path& models, const Case& tested,
     return least;
 }
 
-void print_head() {
+void print_head(bool tflites) {
     fmt::print("{:50} {:>9} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>14} {:>8} {:>9}   vectors: {}\n",
                "least processor ms, ratios", "simulator", "driver", "CPU floor", "plain eng",
-               "reference", "to that", "TFLite's", "to that", "threads", "prepare",
-               reef::cpu::simd_target());
+               "reference", "to that", tflites ? "TFLite's" : "TFLite *", "to that", "threads",
+               "prepare", reef::cpu::simd_target());
 }
 
 void print(const Case& tested, const Figures& f, const Options& options) {
@@ -268,7 +275,7 @@ int run(const std::filesystem::path& models, const Options& options) {
     auto list = nlohmann::ordered_json::array();
     bool kept = true;
     const std::string absent = peers::why_no_tflite();
-    if (!options.json) print_head();
+    if (!options.json) print_head(absent.empty());
     for (const Case& tested : cases) {
         const auto figures = measure(models, tested, options.smoke ? 1 : tested.rounds);
         if (!figures) {
@@ -280,8 +287,7 @@ int run(const std::filesystem::path& models, const Options& options) {
         if (!options.json) print(tested, *figures, options);
         if (options.smoke) break;
     }
-    if (!options.json && !absent.empty())
-        fmt::print("TFLite's times are another machine's: {}\n", absent);
+    if (!options.json && !absent.empty()) fmt::print("* on another machine: {}\n", absent);
     const auto tflite = absent.empty() ? nlohmann::ordered_json(peers::tflite_version()) : nullptr;
     const nlohmann::ordered_json document{{"schema_version", 2},
                                           {"target", cpu::simd_target()},

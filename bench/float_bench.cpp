@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <memory>
@@ -99,7 +100,8 @@ void add_rows(std::vector<Case>& cases, const Shape& in, std::int32_t axis) {
              op,
              {{float32, in}},
              {ElementType::int32, rest},
-             model::ArgMaxOptions{ElementType::int32},
+             op == Op::arg_max ? model::Options(model::ArgMaxOptions{ElementType::int32})
+                               : model::Options(model::ArgMinOptions{ElementType::int32}),
              {axis}});
 }
 
@@ -224,7 +226,7 @@ double microseconds(int times, const Run& run) {
     return taken.count() / times;
 }
 
-/// Runs it as often as about `us` take.
+/// Microseconds of one run, of as many as take about a millisecond.
 template <typename Run>
 double timed(const Run& run) {
     constexpr double turn_us = 1000;

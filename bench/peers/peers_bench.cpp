@@ -120,6 +120,12 @@ void note(Row& row, std::string_view peer, double milliseconds) {
     column.ratios.push_back(row.reef.back() / milliseconds);
 }
 
+/// A peer that had a column.
+void leave_out(Row& row, std::string_view peer, std::string reason) {
+    std::erase_if(row.peers, [&](const Column& column) { return column.peer == peer; });
+    row.left_out.push_back({std::string(peer), std::move(reason)});
+}
+
 /// LiteRT's turn. It is left out once its program fails.
 void measure_litert(Sides& sides, Row& row) {
     const auto time = sides.litert->turn(runs_of_turn);
@@ -127,19 +133,21 @@ void measure_litert(Sides& sides, Row& row) {
         note(row, litert_name, *time);
         return;
     }
-    row.left_out.push_back({litert_name, time.error().message()});
-    std::erase_if(row.peers, [](const Column& column) { return column.peer == litert_name; });
+    leave_out(row, litert_name, time.error().message());
     sides.litert.reset();
 }
 
-Status measure_tflite(Sides& sides, const Options& options, Row& row) {
-    // Its own kernels take up to a second, and are nobody's best peer.
-    constexpr std::size_t most_rounds = 5;
-    if (sides.tflite && row.reef.size() <= most_rounds)
-        note(row, builtin_name, REEF_TRY(least_of_turn(*sides.tflite, options)));
-    if (sides.tflite_xnnpack)
-        note(row, tflite_xnnpack_name, REEF_TRY(least_of_turn(*sides.tflite_xnnpack, options)));
-    return {};
+/// TensorFlow Lite's turn with one set of kernels. It is left out once it fails.
+void measure_tflite(std::optional<TflitePeer>& side, const char* name, const Options& options,
+                    Row& row) {
+    if (!side) return;
+    if (const auto time = least_of_turn(*side, options)) {
+        note(row, name, *time);
+        return;
+    } else {
+        leave_out(row, name, time.error().message());
+    }
+    side.reset();
 }
 
 /// One measurement of each side.
@@ -153,7 +161,11 @@ Status measure_round(Sides& sides, const Options& options, Row& row) {
         figures.overhead_ms.push_back(time.overhead_ms);
     }
     if (sides.litert) measure_litert(sides, row);
-    return measure_tflite(sides, options, row);
+    // Its own kernels take up to a second, and are nobody's best peer.
+    constexpr std::size_t most_rounds = 5;
+    if (row.reef.size() <= most_rounds) measure_tflite(sides.tflite, builtin_name, options, row);
+    measure_tflite(sides.tflite_xnnpack, tflite_xnnpack_name, options, row);
+    return {};
 }
 
 /// The binding's least time is taken from every run: a disturbed one of its own would flatter.
@@ -263,8 +275,12 @@ Result<TflitePeer> add_tflite(const model::Model& model, const Options& options,
     for (std::size_t i = 0; i < peer.input_count(); ++i)
         std::ranges::copy(ours.input(i), peer.input(i).begin());
     REEF_CHECK(peer.run());
-    row.peers.push_back(
-        {.peer = name, .alike = likeness(ours, peer.outputs()), .version = tflite_version()});
+    const Likeness alike = likeness(ours, peer.outputs());
+    if (alike.relative.value_or(0) > most_relative)
+        return fail(Cause::unsupported, fmt::format("its outputs are {:.1e} of the largest from "
+                                                    "Reef's",
+                                                    *alike.relative));
+    row.peers.push_back({.peer = name, .alike = alike, .version = tflite_version()});
     return peer;
 }
 

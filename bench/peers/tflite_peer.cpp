@@ -106,7 +106,8 @@ Library::Library() {
         problem = "REEF_TFLITE_LIBRARY names no libtensorflowlite_c.so";
         return;
     }
-    if (std::getenv("REEF_SIMD") == nullptr) {
+    // With AVX-512 it knows no more than we do without a limit.
+    if (std::getenv("REEF_SIMD") == nullptr || cpu::simd_target().starts_with("AVX3")) {
         open(file);
         return;
     }
@@ -117,7 +118,7 @@ Library::Library() {
         if (problem.empty()) xnnpack_delete(xnnpack_create(&options));
     });
     if (answered == 0 && problem.empty())
-        problem = "it cannot be limited to the instruction set that REEF_SIMD names";
+        problem = fmt::format("it cannot be limited to {}, as REEF_SIMD asks", cpu::simd_target());
 }
 
 const Library& library() {

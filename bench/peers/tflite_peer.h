@@ -42,8 +42,8 @@ class TflitePeer {
 };
 
 /// Why there is no TensorFlow Lite here; "" where the variable REEF_TFLITE_LIBRARY names its
-/// library (libtensorflowlite_c.so) and it opens. Where REEF_SIMD limits us, it is limited, too:
-/// that takes some seconds, once.
+/// library (libtensorflowlite_c.so) and it opens. Where REEF_SIMD limits us, it is limited, too,
+/// which takes some seconds, once, or it is not there.
 [[nodiscard]] std::string why_no_tflite();
 
 /// Precondition: why_no_tflite() is empty.

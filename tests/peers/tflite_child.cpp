@@ -15,6 +15,8 @@ namespace reef::peers {
 namespace {
 
 constexpr int child_refused = 2;
+/// One operator, or some runs of it, take milliseconds.
+constexpr unsigned most_seconds = 60;
 
 void put(int file, Bytes bytes) {
     while (!bytes.empty()) {
@@ -72,6 +74,7 @@ Result<std::vector<TensorBytes>> run_tflite_child(const model::Model& model,
     const pid_t child = ::fork();
     if (child < 0) return fail(Cause::io_failed, "no process");
     if (child == 0) {
+        ::alarm(most_seconds);
         const auto status = run_all(model, inputs, ends[1]);
         if (status) std::_Exit(0);
         put(ends[1], as_bytes(status.error().what));

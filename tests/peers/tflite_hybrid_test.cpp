@@ -11,10 +11,10 @@
 #include <map>
 
 #include "cpu/plain/operator_case.h"
-#include "peers/tflite_peer.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
 #include "tflite_child.h"
+#include "with_tflite.h"
 
 namespace reef::peers {
 namespace {
@@ -151,10 +151,9 @@ void try_hybrid(const OperatorCase& one, std::uint64_t seed, HybridFindings& fou
     if (found.different == before) ++found.equal;
 }
 
-class TfliteHybrids : public testing::TestWithParam<plain::NamedMaker> {};
+class TfliteHybrids : public WithTflite, public testing::WithParamInterface<plain::NamedMaker> {};
 
 TEST_P(TfliteHybrids, KeepTheRule) {
-    if (const auto reason = why_no_tflite(); !reason.empty()) GTEST_SKIP() << reason;
     const std::uint64_t first = seed_from("REEF_FIRST_SEED", 1);
     const std::uint64_t seeds = seed_from("REEF_SEEDS", 400);
     HybridFindings found;

@@ -3,11 +3,8 @@
 // choose the cases.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -15,112 +12,40 @@
 #include <map>
 
 #include "cpu/plain/operator_case.h"
-#include "peers/tflite_peer.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
+#include "tflite_child.h"
+#include "with_tflite.h"
 
 namespace reef::peers {
 namespace {
 
 using plain::NamedMaker;
 using plain::OperatorCase;
-using Outputs = std::vector<std::vector<std::byte>>;
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
     const char* text = std::getenv(variable);
     return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-std::vector<std::vector<std::byte>> inputs_of(const OperatorCase& one) {
-    std::vector<std::vector<std::byte>> inputs;
+TensorBytes inputs_of(const OperatorCase& one) {
+    TensorBytes inputs;
     for (const plain::Values& values : one.inputs)
         if (values.role == plain::Role::input) inputs.push_back(plain::stored_bytes(values));
     return inputs;
 }
 
-Result<Outputs> run_ours(const model::Model& model, const OperatorCase& one,
-                         cpu::KernelSet kernels) {
+Result<TensorBytes> run_ours(const model::Model& model, const OperatorCase& one,
+                             cpu::KernelSet kernels) {
     auto ours =
         REEF_TRY(graph::Executor::create(model, {.placers = {cpu::placer({.kernels = kernels})}}));
     const auto inputs = inputs_of(one);
     for (std::size_t i = 0; i < inputs.size(); ++i)
         std::ranges::copy(inputs[i], ours.input(i).begin());
     REEF_CHECK(ours.run());
-    Outputs outputs;
+    TensorBytes outputs;
     for (std::size_t o = 0; o < ours.output_count(); ++o)
         outputs.emplace_back(ours.output(o).begin(), ours.output(o).end());
-    return outputs;
-}
-
-Result<Outputs> run_tflite(const model::Model& model, const OperatorCase& one) {
-    auto theirs = REEF_TRY(TflitePeer::create(model, TfliteKernels::builtin, 1));
-    const auto inputs = inputs_of(one);
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (theirs.input(i).size() != inputs[i].size())
-            return fail(Cause::bad_input, fmt::format("input {} has another size there", i));
-        std::ranges::copy(inputs[i], theirs.input(i).begin());
-    }
-    REEF_CHECK(theirs.run());
-    Outputs outputs;
-    for (const Bytes output : theirs.outputs()) outputs.emplace_back(output.begin(), output.end());
-    return outputs;
-}
-
-void write_all(int file, Bytes bytes) {
-    while (!bytes.empty()) {
-        const auto written = ::write(file, bytes.data(), bytes.size());
-        if (written <= 0) std::_Exit(1);
-        bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-}
-
-void write_sized(int file, Bytes bytes) {
-    const std::size_t size = bytes.size();
-    write_all(file, std::as_bytes(std::span(&size, 1)));
-    write_all(file, bytes);
-}
-
-std::vector<std::byte> read_all(int file) {
-    std::vector<std::byte> bytes;
-    std::array<std::byte, 4096> piece{};
-    for (ssize_t n = 0; (n = ::read(file, piece.data(), piece.size())) > 0;)
-        bytes.insert(bytes.end(), piece.begin(), piece.begin() + n);
-    return bytes;
-}
-
-/// In a process of its own: what the library does not check, it aborts or falls over.
-/// Its outputs, or why it has none.
-Result<Outputs> run_theirs(const model::Model& model, const OperatorCase& one) {
-    std::array<int, 2> ends{};
-    if (::pipe(ends.data()) != 0) return fail(Cause::io_failed, "no pipe");
-    const pid_t child = ::fork();
-    if (child == 0) {
-        const auto outputs = run_tflite(model, one);
-        if (!outputs) {
-            write_all(ends[1], as_bytes(outputs.error().what));
-            std::_Exit(2);
-        }
-        for (const auto& output : *outputs) write_sized(ends[1], output);
-        std::_Exit(0);
-    }
-    ::close(ends[1]);
-    const auto bytes = read_all(ends[0]);
-    ::close(ends[0]);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    if (WIFSIGNALED(status))
-        return fail(Cause::unsupported, fmt::format("ended by signal {}", WTERMSIG(status)));
-    if (WEXITSTATUS(status) != 0)
-        return fail(Cause::unsupported,
-                    std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    Outputs outputs;
-    for (std::size_t at = 0; at < bytes.size();) {
-        std::size_t size = 0;
-        std::memcpy(&size, bytes.data() + at, sizeof size);
-        const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(at + sizeof size);
-        outputs.emplace_back(first, first + static_cast<std::ptrdiff_t>(size));
-        at += sizeof size + size;
-    }
     return outputs;
 }
 
@@ -152,6 +77,40 @@ bool differs_on_purpose(const OperatorCase& one) {
            one.outputs[0].type != ElementType::float32;
 }
 
+/// What TFLite 2.9 does not take, and part of what it says then, or how it ends.
+struct Refusal {
+    model::Op op;
+    std::string_view says;
+};
+constexpr Refusal refusals[] = {
+    {model::Op::relu_n1_to_1, "got INT16"},
+    // Shapes of five dimensions and more that differ.
+    {model::Op::select_v2, "ended by signal 6"},
+    {model::Op::tile, "'INT16'"},
+    {model::Op::split, "input_type =="},
+    {model::Op::unpack, "'INT64'"},
+    {model::Op::gather_nd, "NumElements(params) > 0"},
+    {model::Op::space_to_depth, "data_type =="},
+    {model::Op::depth_to_space, "data_type =="},
+    {model::Op::padv2, "PadKernelMaxDimensionCount"},
+    {model::Op::mirror_pad, "failed to invoke"},
+    {model::Op::space_to_batch_nd, "Type 7"},
+    {model::Op::batch_to_space_nd, "Type 7"},
+    // No bias; groups.
+    {model::Op::conv_2d, "index 2 was optional"},
+    {model::Op::conv_2d, "input->dims->data[3] != filter->dims->data[3]"},
+    {model::Op::depthwise_conv_2d, "index 2 was optional"},
+    // No bias: of int8 it looks for one without asking.
+    {model::Op::unidirectional_sequence_lstm, "was optional but was expected"},
+    {model::Op::unidirectional_sequence_lstm, "ended by signal 11"},
+};
+
+bool is_known(model::Op op, std::string_view says) {
+    return std::ranges::any_of(refusals, [&](const Refusal& refusal) {
+        return refusal.op == op && says.find(refusal.says) != std::string_view::npos;
+    });
+}
+
 /// What all cases of an operator showed.
 struct Findings {
     int compared = 0, wrong = 0, on_purpose = 0;
@@ -160,7 +119,7 @@ struct Findings {
     std::string first_wrong{};
 };
 
-std::string compare(const OperatorCase& one, const Outputs& ours, const Outputs& theirs,
+std::string compare(const OperatorCase& one, const TensorBytes& ours, const TensorBytes& theirs,
                     Findings& found) {
     for (std::size_t o = 0; o < one.outputs.size(); ++o) {
         if (ours[o].size() != theirs[o].size())
@@ -188,9 +147,13 @@ std::string compare(const OperatorCase& one, const Outputs& ours, const Outputs&
 void try_case(const OperatorCase& one, std::uint64_t seed, Findings& found) {
     const auto model = plain::model_of(one);
     ASSERT_TRUE(model);
-    const auto theirs = run_theirs(*model, one);
+    const auto inputs = inputs_of(one);
+    const auto theirs = run_tflite_child(*model, std::span(&inputs, 1));
     if (!theirs) {
-        ++found.refusals[theirs.error().what];
+        const std::string& says = theirs.error().what;
+        ++found.refusals[says];
+        if (!is_known(one.op, says) && ++found.wrong == 1)
+            found.first_wrong = fmt::format("seed {}: not taken there: {}", seed, says);
         return;
     }
     if (differs_on_purpose(one)) {
@@ -201,17 +164,16 @@ void try_case(const OperatorCase& one, std::uint64_t seed, Findings& found) {
     for (const cpu::KernelSet kernels : {cpu::KernelSet::reference, cpu::KernelSet::fast}) {
         const auto ours = run_ours(*model, one, kernels);
         const std::string wrong =
-            ours ? compare(one, *ours, *theirs, found) : ours.error().message();
+            ours ? compare(one, *ours, theirs->front(), found) : ours.error().message();
         if (wrong.empty()) continue;
         if (++found.wrong == 1) found.first_wrong = fmt::format("seed {}: {}", seed, wrong);
         return;
     }
 }
 
-class TfliteOperators : public testing::TestWithParam<NamedMaker> {};
+class TfliteOperators : public WithTflite, public testing::WithParamInterface<NamedMaker> {};
 
 TEST_P(TfliteOperators, GiveTheSameBytes) {
-    if (const auto reason = why_no_tflite(); !reason.empty()) GTEST_SKIP() << reason;
     const std::uint64_t first = number_from("REEF_FIRST_SEED", 1);
     const std::uint64_t seeds = number_from("REEF_SEEDS", 250);
     Findings found;
@@ -226,7 +188,8 @@ TEST_P(TfliteOperators, GiveTheSameBytes) {
     for (const auto& [why, count] : found.refusals)
         std::cout << fmt::format("  {} not taken there: {}\n", count, why);
     EXPECT_EQ(found.wrong, 0) << found.first_wrong;
-    EXPECT_GT(found.compared, 0);
+    // Of CONV_2D, of which it takes the fewest, nearly half are not.
+    EXPECT_GE(5 * static_cast<std::uint64_t>(found.compared + found.on_purpose), 2 * seeds);
 }
 
 std::string operator_name(const testing::TestParamInfo<NamedMaker>& info) {

@@ -117,6 +117,7 @@ class FloatResize final : public Kernel {
           threads_(static_cast<std::size_t>(threads)) {
         if (channels_ == 0 || channels_ >= few_channels) return;
         fractions_ = hwy::AllocateAligned<float>(wide_row_);
+        if (fractions_ == nullptr) return;
         float* next = fractions_.get();
         for (const FloatSample& column : columns_)
             next = std::fill_n(next, channels_, column.fraction);

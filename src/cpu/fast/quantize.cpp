@@ -15,38 +15,49 @@ HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The vector form of FromFloat, but for the clamp to the type.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE hn::Vec<hn::RebindToSigned<D>> rounded_steps(D d, V values, AffineParameters to) {
+/// The vector form of FromFloat, but for the clamp to the type, of so many values as D has lanes.
+template <class D>
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> rounded_steps(D d, const float* values,
+                                                        AffineParameters to) {
     const hn::RebindToSigned<D> d32;
-    constexpr float far = 1024;  // beyond all 8-bit values, within what narrows to them
-    const V steps = hn::Div(values, hn::Set(d, to.scale));
-    const V whole = hn::Trunc(steps);
-    const V away = hn::CopySign(hn::Set(d, 1.0F), steps);
-    const auto is_half = hn::Ge(hn::Abs(hn::Sub(steps, whole)), hn::Set(d, 0.5F));
-    const V rounded = hn::Add(whole, hn::IfThenElseZero(is_half, away));
-    // What is no number is not above anything.
-    const V low = hn::IfThenElse(hn::Gt(rounded, hn::Set(d, -far)), rounded, hn::Set(d, -far));
-    const V limited = hn::IfThenElse(hn::Gt(low, hn::Set(d, far)), hn::Set(d, far), low);
-    return hn::Add(hn::ConvertTo(d32, limited), hn::Set(d32, to.zero_point));
+    const hn::ScalableTag<double> dd;
+    const hn::Rebind<float, decltype(dd)> few;
+    const hn::Rebind<std::int32_t, decltype(dd)> few32;
+    constexpr double far = 1024;  // beyond all 8-bit values, within what narrows to them
+    const auto scale = hn::Set(dd, static_cast<double>(to.scale));
+    HWY_ALIGN std::int32_t steps[HWY_MAX_BYTES / sizeof(std::int32_t)];
+    for (std::size_t i = 0; i < hn::Lanes(d); i += hn::Lanes(dd)) {
+        const auto quotient = hn::Div(hn::PromoteTo(dd, hn::LoadU(few, values + i)), scale);
+        // What is no number is not above anything.
+        const auto low =
+            hn::IfThenElse(hn::Gt(quotient, hn::Set(dd, -far)), quotient, hn::Set(dd, -far));
+        const auto limited = hn::IfThenElse(hn::Gt(low, hn::Set(dd, far)), hn::Set(dd, far), low);
+        const auto whole = hn::PromoteTo(dd, hn::DemoteTo(few32, limited));
+        const auto is_half = hn::Ge(hn::Abs(hn::Sub(limited, whole)), hn::Set(dd, 0.5));
+        const auto away = hn::CopySign(hn::Set(dd, 1.0), limited);
+        const auto rounded = hn::Add(whole, hn::IfThenElseZero(is_half, away));
+        hn::StoreU(hn::DemoteTo(few32, rounded), few32, steps + i);
+    }
+    return hn::Add(hn::Load(d32, steps), hn::Set(d32, to.zero_point));
 }
 
 /// The same: by the scale's reciprocal first, where that cannot round another way. Up to 2^10 steps
 /// the product is off by 3 * 2^-24 of itself at most; beyond, the result is at its limit either
 /// way.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE hn::Vec<hn::RebindToSigned<D>> quick_steps(D d, V values, AffineParameters to,
+template <class D>
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> quick_steps(D d, const float* from, AffineParameters to,
                                                       float reciprocal) {
     const hn::RebindToSigned<D> d32;
     constexpr float far = 1024, doubtful = 0x1p-12F;
-    const V steps = hn::Min(hn::Max(hn::Mul(values, hn::Set(d, reciprocal)), hn::Set(d, -far)),
-                            hn::Set(d, far));
+    const auto values = hn::LoadU(d, from);
+    const auto steps = hn::Min(hn::Max(hn::Mul(values, hn::Set(d, reciprocal)), hn::Set(d, -far)),
+                               hn::Set(d, far));
     const auto whole = hn::NearestInt(steps);
-    const V distance = hn::Abs(hn::Sub(steps, hn::ConvertTo(d, whole)));
+    const auto distance = hn::Abs(hn::Sub(steps, hn::ConvertTo(d, whole)));
     const auto sure = hn::Lt(distance, hn::Set(d, 0.5F - doubtful));
     // What is no number is lost in the limits, or not sure.
     const auto known = hn::And(sure, hn::Eq(values, values));
-    if (HWY_UNLIKELY(!hn::AllTrue(d, known))) return rounded_steps(d, values, to);
+    if (HWY_UNLIKELY(!hn::AllTrue(d, known))) return rounded_steps(d, from, to);
     return hn::Add(whole, hn::Set(d32, to.zero_point));
 }
 
@@ -60,11 +71,10 @@ void quantize_run(const float* in, T* out, std::size_t count, AffineParameters t
     // Of a denormal scale it is not as exact as that.
     if (to.scale >= std::numeric_limits<float>::min() && std::isfinite(reciprocal)) {
         for (; i + lanes <= count; i += lanes)
-            hn::StoreU(hn::DemoteTo(d8, quick_steps(d, hn::LoadU(d, in + i), to, reciprocal)), d8,
-                       out + i);
+            hn::StoreU(hn::DemoteTo(d8, quick_steps(d, in + i, to, reciprocal)), d8, out + i);
     }
     for (; i + lanes <= count; i += lanes)
-        hn::StoreU(hn::DemoteTo(d8, rounded_steps(d, hn::LoadU(d, in + i), to)), d8, out + i);
+        hn::StoreU(hn::DemoteTo(d8, rounded_steps(d, in + i, to)), d8, out + i);
     const FromFloat<T> one{to};
     for (; i < count; ++i) out[i] = one(in[i]);
 }

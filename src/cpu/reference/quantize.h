@@ -17,9 +17,11 @@ template <typename T>
 struct FromFloat {
     AffineParameters out;
     T operator()(float value) const {
-        const float steps = std::round(value / out.scale);
-        if (!(steps > -0x1p30F)) return std::numeric_limits<T>::min();
-        if (steps > 0x1p30F) return std::numeric_limits<T>::max();
+        // TFLite's quotient is of float64: float32's may round to the middle between two steps.
+        const double steps =
+            std::round(static_cast<double>(value) / static_cast<double>(out.scale));
+        if (!(steps > -0x1p30)) return std::numeric_limits<T>::min();
+        if (steps > 0x1p30) return std::numeric_limits<T>::max();
         const std::int32_t q = static_cast<std::int32_t>(steps) + out.zero_point;
         return static_cast<T>(std::clamp<std::int32_t>(q, std::numeric_limits<T>::min(),
                                                        std::numeric_limits<T>::max()));

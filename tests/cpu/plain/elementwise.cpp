@@ -319,6 +319,23 @@ OperatorCase make_log(Choices& c) {
     return root(c, Op::log, [](double x) { return std::log(x); }, {f32});
 }
 
+/// Moves some values of a QUANTIZE to where they round one way or the other: one rounding decides.
+void move_beside_middles(Choices& c, OperatorCase& one) {
+    Values& in = one.inputs[0];
+    Expected& out = one.outputs[0];
+    for (std::size_t i = 0; i < in.stored.size(); ++i) {
+        if (c.one_in(2)) continue;
+        const double scale = static_cast<double>(out.scale);
+        const double middle = std::round(in.stored[i] / scale) + 0.5;
+        auto beside = static_cast<float>(middle * scale);
+        const float towards = static_cast<float>(c.pick(-1, 1)) * 1e9F;
+        if (c.one_in(2)) beside = std::nextafter(beside, towards);
+        in.stored[i] = out.real[i] = static_cast<double>(beside);
+    }
+    // The rest is what float64 leaves of the quotient.
+    out.steps = 0.5 + 1e-9;
+}
+
 OperatorCase make_quantize(Choices& c) {
     OperatorCase one = unary(c, Op::quantize, [](double x) { return x; }, 0, {f32, u8, i8, i16});
     Expected& out = one.outputs[0];
@@ -327,6 +344,7 @@ OperatorCase make_quantize(Choices& c) {
                : one.inputs[0].type == f32 ? c.one_of({u8, i8, i16})
                                            : c.one_of({u8, i8});
     choose_quantisation(c, out, 0.76);
+    if (one.inputs[0].type == f32) move_beside_middles(c, one);
     return one;
 }
 OperatorCase make_dequantize(Choices& c) {
