@@ -51,7 +51,8 @@ void expect_alike(const std::string& path) {
     if (alike->relative)
         EXPECT_LE(*alike->relative, most_relative) << path;
     else
-        EXPECT_EQ(*alike->equal, 1) << path;
+        // Sums of float32 in another order choose another index where two are nearly the same.
+        EXPECT_GE(*alike->equal, path.ends_with(":float32") ? 0.9999 : 1) << path;
     std::cout << fmt::format("{}: {:.2f} % of outputs equal, float32 {:.1e} of the largest apart\n",
                              name_of_network(path), 100 * *alike->equal,
                              alike->relative.value_or(0));
