@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/sleeping_threads.h"
+
 namespace reef {
 namespace {
 
@@ -45,6 +47,16 @@ TEST_P(WorkerPoolTest, NoTwoCallsAtATimeShareAWorker) {
         });
     }
     EXPECT_EQ(faults, 0);
+}
+
+TEST_P(WorkerPoolTest, NobodyLooksForWorkForever) {
+    WorkerPool pool(GetParam());
+    std::atomic<std::size_t> done = 0;
+    pool.parallel_for(1000, 1, [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+        done += end - begin;
+    });
+    EXPECT_EQ(done, 1000U);
+    EXPECT_TRUE(test::others_fall_asleep());
 }
 
 TEST(WorkerPool, OneThreadRunsOnTheCaller) {

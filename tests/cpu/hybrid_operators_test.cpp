@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "cpu/plain/operator_case.h"
@@ -86,6 +88,107 @@ TEST(HybridOperators, EndARunOnWhatIsNoNumber) {
             std::ranges::copy(stored_bytes(one.inputs[0]), executor->input(0).begin());
             EXPECT_FALSE(executor->run()) << model::builtin_name(op) << " of " << bad;
         }
+}
+
+std::vector<std::byte> first_output(graph::Executor& executor, const std::vector<std::byte>& in) {
+    std::ranges::copy(in, executor.input(0).begin());
+    const Status status = executor.run();
+    EXPECT_TRUE(status) << status.error().message();
+    return {executor.output(0).begin(), executor.output(0).end()};
+}
+
+/// The last row is bad: those in front of it are not remembered either.
+TEST(HybridOperators, RunsThatFailChangeNoState) {
+    for (const Op op : {Op::svdf, Op::unidirectional_sequence_lstm})
+        for (std::uint64_t seed = 1; seed < 20; ++seed) {
+            const auto makers = hybrid_makers();
+            Choices choices(seed);
+            OperatorCase one = std::ranges::find(makers, op, &NamedMaker::op)->make(choices);
+            const auto model = model_of(one);
+            ASSERT_TRUE(model);
+            auto tried = test::on_cpu(*model, {});
+            auto other = test::on_cpu(*model, {});
+            ASSERT_TRUE(tried && other);
+            const auto good = stored_bytes(one.inputs[0]);
+            one.inputs[0].stored.back() = std::numeric_limits<double>::quiet_NaN();
+            EXPECT_EQ(first_output(*tried, good), first_output(*other, good));
+            std::ranges::copy(stored_bytes(one.inputs[0]), tried->input(0).begin());
+            EXPECT_FALSE(tried->run());
+            EXPECT_EQ(first_output(*tried, good), first_output(*other, good)) << "seed " << seed;
+        }
+}
+
+/// The same weights in float32.
+OperatorCase with_float_weights(const OperatorCase& one,
+                                std::initializer_list<std::size_t> weights) {
+    OperatorCase floats = one;
+    for (const std::size_t i : weights) {
+        Values& w = floats.inputs[i];
+        for (std::size_t n = 0; n < w.stored.size(); ++n)
+            w.stored[n] = static_cast<double>(static_cast<float>(one.inputs[i].real(n)));
+        w.type = f32;
+        w.scales.clear();
+    }
+    return floats;
+}
+
+double largest(const Values& values) {
+    double most = 0;
+    for (std::size_t i = 0; i < values.stored.size(); ++i)
+        most = std::max(most, std::abs(values.real(i)));
+    return most;
+}
+
+double sum_of_row(const Values& values, std::size_t row) {
+    const auto width = static_cast<std::size_t>(values.shape[1]);
+    double sum = 0;
+    for (std::size_t i = row * width; i < (row + 1) * width; ++i) sum += std::abs(values.real(i));
+    return sum;
+}
+
+/// How far outputs may be from those of float32 weights: each input by a step at most.
+double svdf_bound(const OperatorCase& one) {
+    const auto rank = static_cast<std::size_t>(std::get<model::SvdfOptions>(one.options).rank);
+    const auto filters = static_cast<std::size_t>(one.inputs[1].shape[0]);
+    double most = 0;
+    for (std::size_t first = 0; first < filters; first += rank) {
+        double sum = 0;
+        for (std::size_t f = first; f < first + rank; ++f)
+            sum += sum_of_row(one.inputs[1], f) * sum_of_row(one.inputs[2], f);
+        most = std::max(most, sum);
+    }
+    return most * largest(one.inputs[0]) / 127 + 1e-5;
+}
+
+/// Several runs fill its memory: every column of the weights over time counts.
+TEST(HybridOperators, SvdfRemembersAsThatOfFloat32) {
+    double most = 0, values = 0;
+    for (std::uint64_t seed = 1; seed < 100; ++seed) {
+        const auto makers = hybrid_makers();
+        Choices choices(seed);
+        OperatorCase one = std::ranges::find(makers, Op::svdf, &NamedMaker::op)->make(choices);
+        std::get<model::SvdfOptions>(one.options).activation = model::Activation::none;
+        const auto hybrid_model = model_of(one);
+        const auto float_model = model_of(with_float_weights(one, {1, 2}));
+        ASSERT_TRUE(hybrid_model && float_model);
+        auto hybrid = test::on_cpu(*hybrid_model, {}), floats = test::on_cpu(*float_model, {});
+        ASSERT_TRUE(hybrid && floats);
+        auto in = stored_bytes(one.inputs[0]);
+        for (int run = 0; run < 7; ++run) {
+            const auto a = first_output(*hybrid, in), b = first_output(*floats, in);
+            for (std::size_t i = 0; i < a.size(); i += sizeof(float)) {
+                float x = 0, y = 0;
+                std::memcpy(&x, a.data() + i, sizeof x);
+                std::memcpy(&y, b.data() + i, sizeof y);
+                ASSERT_LE(std::abs(x - y), svdf_bound(one)) << "seed " << seed << ", run " << run;
+                most += svdf_bound(one);
+                values += static_cast<double>(std::abs(y));
+            }
+            std::ranges::rotate(in, in.begin() + std::ssize(in) / 8 * 4);
+        }
+    }
+    // The bound is far below the values: outputs of other weights are not within it.
+    EXPECT_LT(most, values / 4);
 }
 
 /// A gate that is shut leaves an output far below what has steps.

@@ -2,11 +2,13 @@
 #include "cpu/fast/shared_packing.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <latch>
 #include <memory>
 #include <new>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "cpu/fast/matrix_product.h"
+#include "support/sleeping_threads.h"
 
 namespace reef::test {
 namespace {
@@ -133,19 +136,20 @@ TEST(SharedPacking, WhoWaitsForOneThatFailsPacks) {
     const SharedBytes weights = weights_of(14);
     Packer pack;
     PackedBytes second;
-    std::latch asks(1);
+    std::promise<pid_t> asks;
     std::jthread other;
+    bool waited = false;
     const auto fails = [&](std::byte*) {
         other = std::jthread([&] {
-            asks.count_down();
+            asks.set_value(::gettid());
             second = pack(weights);
         });
-        asks.wait();
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        waited = falls_asleep(asks.get_future().get());
         throw std::bad_alloc();
     };
     EXPECT_THROW((void)cpu::share_packed(weights, form_of(3), 1000, fails), std::bad_alloc);
     other.join();
+    EXPECT_TRUE(waited);
     EXPECT_NE(second, nullptr);
     EXPECT_EQ(pack.times, 1);
     EXPECT_EQ(pack(weights), second);

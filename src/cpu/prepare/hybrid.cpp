@@ -52,6 +52,12 @@ Result<StepRule> step_rule(const ValueRange& range, bool asymmetric) {
     return rule;
 }
 
+Status expect_steps(std::span<const float> rows, std::size_t row, bool asymmetric) {
+    for (; !rows.empty(); rows = rows.subspan(row))
+        REEF_CHECK(step_rule(range_of(rows.first(row)), asymmetric));
+    return {};
+}
+
 Result<float> write_steps(std::span<const float> values, bool asymmetric, std::int16_t* steps) {
     const StepRule rule = REEF_TRY(step_rule(range_of(values), asymmetric));
     std::ranges::transform(values, steps, [&](float value) {

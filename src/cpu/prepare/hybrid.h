@@ -44,6 +44,10 @@ struct StepRule {
 /// that are not finite, or so small that steps of them are not.
 [[nodiscard]] Result<StepRule> step_rule(const ValueRange& range, bool asymmetric);
 
+/// Whether each of the rows, one behind the other, has steps: what advances a state looks at all of
+/// them first. Errors: of step_rule().
+[[nodiscard]] Status expect_steps(std::span<const float> rows, std::size_t row, bool asymmetric);
+
 /// Writes the values' steps less their zero; returns their scale. Errors: of step_rule().
 [[nodiscard]] Result<float> write_steps(std::span<const float> values, bool asymmetric,
                                         std::int16_t* steps);

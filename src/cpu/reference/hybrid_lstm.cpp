@@ -36,6 +36,10 @@ class HybridLstmKernel final : public Kernel {
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {
+        const std::size_t rows =
+            static_cast<std::size_t>(sizes_.batches) * static_cast<std::size_t>(sizes_.steps);
+        // Before any state has changed.
+        REEF_CHECK(expect_steps({frame.in<float>(0), rows * depth()}, depth(), lstm_.asymmetric));
         for (std::int32_t b = 0; b < sizes_.batches; ++b) {
             const auto state = static_cast<std::size_t>(b) * units();
             float* output_state = frame.state<float>(lstm_output_state_at) + state;
@@ -56,7 +60,8 @@ class HybridLstmKernel final : public Kernel {
 
     [[nodiscard]] Result<float> recurrent_steps(std::span<const float> output,
                                                 std::int16_t* steps) const {
-        if (!vanishing(output)) return write_steps(output, lstm_.asymmetric, steps);
+        if (!vanishing(output))
+            return in_place(write_steps(output, lstm_.asymmetric, steps), "the state of outputs");
         std::fill_n(steps, output.size(), std::int16_t{0});
         return 1.0F;
     }

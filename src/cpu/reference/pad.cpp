@@ -48,6 +48,18 @@ void fill(std::byte* out, std::size_t bytes, std::span<const std::byte> element)
     }
 }
 
+/// Runs of a few dozen bytes, which a call of memcpy for each would take longer for than the
+/// copying.
+void copy_run(const std::byte* in, std::byte* out, std::size_t bytes) {
+    constexpr std::size_t piece = 16, few = 128;
+    if (bytes < piece || bytes > few) {
+        std::memcpy(out, in, bytes);
+        return;
+    }
+    for (std::size_t i = 0; i + piece <= bytes; i += piece) std::memcpy(out + i, in + i, piece);
+    std::memcpy(out + bytes - piece, in + bytes - piece, piece);
+}
+
 class PadKernel final : public Kernel {
   public:
     /// `fill`: a byte, or an input's element of so many bytes.
@@ -98,11 +110,13 @@ class PadKernel final : public Kernel {
     }
 
     void copy(const std::byte* in, std::byte* out, std::size_t axis) const {
-        if (axis == plan_.axes.size()) {
-            std::memcpy(out, in, plan_.run);
+        if (axis == plan_.axes.size()) return copy_run(in, out, plan_.run);
+        const PadAxis& a = plan_.axes[axis];
+        if (axis + 1 == plan_.axes.size()) {
+            for (std::size_t i = 0; i < a.length; ++i)
+                copy_run(in + i * a.input_step, out + i * a.output_step, plan_.run);
             return;
         }
-        const PadAxis& a = plan_.axes[axis];
         for (std::size_t i = 0; i < a.length; ++i)
             copy(in + i * a.input_step, out + i * a.output_step, axis + 1);
     }

@@ -85,6 +85,9 @@ struct HybridSvdf : FloatSvdf {
     std::vector<float> times = {};
 
     [[nodiscard]] const float* time(const Frame&) const { return times.data(); }
+    [[nodiscard]] Status expect(std::span<const float> rows, std::size_t depth) const {
+        return expect_steps(rows, depth, asymmetric);
+    }
     [[nodiscard]] Result<Row> row(std::span<const float> x, const Frame& frame) const {
         auto* steps = reinterpret_cast<std::int16_t*>(frame.scratch.data());
         const float scale = REEF_TRY(write_steps(x, asymmetric, steps));
@@ -116,6 +119,10 @@ class SvdfKernel final : public Kernel {
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {
+        // Before any state has changed.
+        if constexpr (hybrid)
+            REEF_CHECK(arithmetic_.expect({frame.in<float>(0), sizes_.batches * sizes_.depth},
+                                          sizes_.depth));
         for (std::size_t batch = 0; batch < sizes_.batches; ++batch) {
             State* state = frame.state<State>(svdf_state) + batch * sizes_.filters * sizes_.memory;
             const Value* x = frame.in<Value>(0) + batch * sizes_.depth;
@@ -221,6 +228,7 @@ PreparedKernel hybrid_svdf(const OperatorView& op, SvdfSizes sizes, FloatSvdf fl
     const float scale = REEF_TRY(hybrid_weight_scale(op, svdf_time, time_weights));
     const Bytes bytes = op.constant(svdf_time);
     const auto* first = reinterpret_cast<const std::int8_t*>(bytes.data());
+    hybrid.times.reserve(sizes.filters * sizes.memory);
     for (std::size_t i = 0; i < sizes.filters * sizes.memory; ++i)
         hybrid.times.push_back(static_cast<float>(first[i]) * scale);
     return std::make_unique<SvdfKernel<HybridSvdf>>(std::move(hybrid), sizes);

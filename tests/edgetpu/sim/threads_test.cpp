@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "machine_run.h"
 #include "same_memory.h"
 #include "support/shared_data.h"
+#include "support/sleeping_threads.h"
 
 namespace reef::edgetpu::sim {
 namespace {
@@ -92,6 +94,14 @@ TEST(TileTeams, DoEveryTileOnceInEveryCall) {
             ASSERT_EQ(done, wanted) << threads << " threads, call " << call;
         }
     }
+}
+
+TEST(TileTeams, SleepWhenARunIsOver) {
+    TileTeam team(5);
+    std::array<std::atomic<int>, tile_count> done{};
+    team.each(0xFFFF, [&](unsigned tile, unsigned) { ++done[tile]; });
+    for (const auto& tile : done) EXPECT_EQ(tile, 1);
+    EXPECT_TRUE(test::others_fall_asleep());
 }
 
 // Whoever does a tile waits there for the others. One that the system did not run in time gets no
