@@ -33,13 +33,14 @@ HWY_INLINE V quick_sum(D d, V a, V b, const FastSum& sum) {
     const auto steps = [&](V v, std::int32_t zero)
                            HWY_ATTR { return hn::ConvertTo(df, hn::Sub(v, hn::Set(d, zero))); };
     const auto zero_out = hn::Set(df, static_cast<float>(sum.exact.zero_out));
-    const auto real =
+    const auto whole =
         hn::MulAdd(steps(b, sum.exact.zero_b), hn::Set(df, sum.first.of_b),
                    hn::MulAdd(steps(a, sum.exact.zero_a), hn::Set(df, sum.first.of_a), zero_out));
+    const auto real = beside_limits(df, whole, sum.exact.clamp.min, sum.exact.clamp.max);
     const V value = nearest(real);
     if (HWY_UNLIKELY(is_doubtful(df, real, value, sum.first.doubt)))
         return rescaled_sum(d, a, b, sum.exact);
-    return hn::Clamp(value, hn::Set(d, sum.exact.clamp.min), hn::Set(d, sum.exact.clamp.max));
+    return value;
 }
 
 template <typename T>

@@ -31,12 +31,14 @@ HWY_INLINE V quick_product(D d, V a, V b, const FastProduct& p) {
         hn::Mul(hn::Sub(a, hn::Set(d, p.exact.zero_a)), hn::Sub(b, hn::Set(d, p.exact.zero_b)));
     const auto real_product = hn::ConvertTo(df, product);
     const auto offset = hn::CopySignToAbs(hn::Set(df, p.first.offset), real_product);
-    const auto real = hn::MulAdd(real_product, hn::Set(df, p.first.scale), offset);
+    const std::int32_t zero_out = p.exact.zero_out;
+    const auto real =
+        beside_limits(df, hn::MulAdd(real_product, hn::Set(df, p.first.scale), offset),
+                      p.exact.clamp.min - zero_out, p.exact.clamp.max - zero_out);
     const V value = nearest(real);
     if (HWY_UNLIKELY(is_doubtful(df, real, value, p.first.doubt)))
         return rescaled_product(d, product, p.exact);
-    return hn::Clamp(hn::Add(value, hn::Set(d, p.exact.zero_out)), hn::Set(d, p.exact.clamp.min),
-                     hn::Set(d, p.exact.clamp.max));
+    return hn::Add(value, hn::Set(d, zero_out));
 }
 
 template <typename T>
