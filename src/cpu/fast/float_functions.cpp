@@ -11,23 +11,13 @@
 #include <limits>
 #include <numbers>
 
+#include "cpu/fast/float_vectors-inl.h"
 #include "cpu/reference/float_runs.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
-
-/// Calls vectors(d, i) for [0, count): whole vectors, then single elements.
-template <class Vectors>
-HWY_INLINE void each_vector(std::size_t count, const Vectors& vectors) {
-    const hn::ScalableTag<float> d;
-    const hn::CappedTag<float, 1> one;
-    const std::size_t lanes = hn::Lanes(d);
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) vectors(d, i);
-    for (; i < count; ++i) vectors(one, i);
-}
 
 /// out[i] = function(d, in[i])
 template <class Function>

@@ -9,21 +9,11 @@
 #include <hwy/highway.h>
 
 #include "cpu/fast/channel_runs-inl.h"
+#include "cpu/fast/float_vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace {
-
-/// Calls vectors(d, i) for [0, count): whole vectors, then single elements.
-template <class Vectors>
-HWY_INLINE void each_vector(std::size_t count, const Vectors& vectors) {
-    const hn::ScalableTag<float> d;
-    const hn::CappedTag<float, 1> one;
-    const std::size_t lanes = hn::Lanes(d);
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) vectors(d, i);
-    for (; i < count; ++i) vectors(one, i);
-}
 
 /// The two inputs of elements i and those behind it; kStep as in the run.
 template <std::size_t kAStep, std::size_t kBStep, class Function>
