@@ -4,29 +4,23 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <set>
 
 #include "cpu/plain/operator_case.h"
 #include "cpu/prepare/kernel.h"
+#include "support/drawn_seeds.h"
 
 namespace reef::plain {
 namespace {
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-    const char* text = std::getenv(variable);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 class Differential : public testing::TestWithParam<NamedMaker> {};
 
 TEST_P(Differential, KernelsKeepTheirBounds) {
-    const std::uint64_t first = number_from("REEF_FIRST_SEED", 1);
-    const std::uint64_t seeds = number_from("REEF_SEEDS", 250);
+    const auto [first, seeds] = test::operator_seeds(250);
     double steps = 0;
     double floats = 0;
-    for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    for (unsigned seed = first; seed < first + seeds; ++seed) {
         Choices choices(seed);
         const Outcome outcome = run_case(GetParam().make(choices));
         ASSERT_EQ(outcome.wrong, "") << model::builtin_name(GetParam().op)

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -13,6 +12,7 @@
 #include "cpu/plain/operator_case.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
+#include "support/drawn_seeds.h"
 #include "tflite_child.h"
 #include "with_tflite.h"
 
@@ -22,11 +22,6 @@ namespace {
 using plain::OperatorCase;
 
 constexpr std::size_t runs = 3;
-
-std::uint64_t seed_from(const char* variable, std::uint64_t otherwise) {
-    const char* text = std::getenv(variable);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 /// The case's input, and for what has a state the same numbers in another order.
 std::vector<TensorBytes> inputs_of_runs(const OperatorCase& one) {
@@ -157,10 +152,9 @@ void try_hybrid(const OperatorCase& one, std::uint64_t seed, HybridFindings& fou
 class TfliteHybrids : public WithTflite, public testing::WithParamInterface<plain::NamedMaker> {};
 
 TEST_P(TfliteHybrids, KeepTheRule) {
-    const std::uint64_t first = seed_from("REEF_FIRST_SEED", 1);
-    const std::uint64_t seeds = seed_from("REEF_SEEDS", 400);
+    const auto [first, seeds] = test::operator_seeds(400);
     HybridFindings found;
-    for (std::uint64_t seed = first; seed < first + seeds && !HasFailure(); ++seed) {
+    for (unsigned seed = first; seed < first + seeds && !HasFailure(); ++seed) {
         plain::Choices choices(seed);
         try_hybrid(GetParam().make(choices), seed, found);
     }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -14,6 +13,7 @@
 #include "cpu/plain/operator_case.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
+#include "support/drawn_seeds.h"
 #include "tflite_child.h"
 #include "with_tflite.h"
 
@@ -22,11 +22,6 @@ namespace {
 
 using plain::NamedMaker;
 using plain::OperatorCase;
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-    const char* text = std::getenv(variable);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 TensorBytes inputs_of(const OperatorCase& one) {
     TensorBytes inputs;
@@ -174,10 +169,9 @@ void try_case(const OperatorCase& one, std::uint64_t seed, Findings& found) {
 class TfliteOperators : public WithTflite, public testing::WithParamInterface<NamedMaker> {};
 
 TEST_P(TfliteOperators, GiveTheSameBytes) {
-    const std::uint64_t first = number_from("REEF_FIRST_SEED", 1);
-    const std::uint64_t seeds = number_from("REEF_SEEDS", 250);
+    const auto [first, seeds] = test::operator_seeds(250);
     Findings found;
-    for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    for (unsigned seed = first; seed < first + seeds; ++seed) {
         plain::Choices choices(seed);
         try_case(GetParam().make(choices), seed, found);
     }

@@ -12,13 +12,16 @@
 namespace reef::test {
 namespace {
 
-bool sleeps(const std::filesystem::path& task) {
+enum class State { gone, asleep, at_work };
+
+State state_of(const std::filesystem::path& task) {
     std::ifstream file(task / "stat");
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    // The letter behind the name, which may hold brackets itself. A thread that has ended has no
-    // file.
+    if (text.empty()) return State::gone;
+    // The letter behind the name, which may hold brackets itself.
     const std::size_t name_end = text.rfind(')');
-    return text.empty() || (name_end != std::string::npos && text.substr(name_end, 3) == ") S");
+    const bool asleep = name_end != std::string::npos && text.substr(name_end, 3) == ") S";
+    return asleep ? State::asleep : State::at_work;
 }
 
 bool within_seconds(auto&& holds) {
@@ -36,14 +39,16 @@ const std::filesystem::path tasks = "/proc/self/task";
 }  // namespace
 
 bool falls_asleep(pid_t thread) {
-    return within_seconds([&] { return sleeps(tasks / std::to_string(thread)); });
+    return within_seconds(
+        [&] { return state_of(tasks / std::to_string(thread)) == State::asleep; });
 }
 
 bool others_fall_asleep() {
     const std::string self = std::to_string(::gettid());
     return within_seconds([&] {
         for (const auto& task : std::filesystem::directory_iterator(tasks))
-            if (task.path().filename() != self && !sleeps(task.path())) return false;
+            if (task.path().filename() != self && state_of(task.path()) == State::at_work)
+                return false;
         return true;
     });
 }
