@@ -131,6 +131,28 @@ TEST(TileTeams, WorkOnAsManyThreads) {
     }
 }
 
+// A thread that does not get on with its tiles loses half of them to the caller. One that did not
+// come at all has none: only some call has to be so.
+TEST(TileTeams, TheCallerDoesHalfOfWhatIsLate) {
+    TileTeam team(2);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    std::array<unsigned, 2> done{};
+    while (done != std::array<unsigned, 2>{12, 4} && std::chrono::steady_clock::now() < end) {
+        std::array<std::atomic<unsigned>, 2> did{};
+        std::atomic<bool> begun = false;
+        team.each(0xFFFF, [&](unsigned, unsigned worker) {
+            if (worker == 1) begun = true;
+            const auto late = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+            while ((worker == 1 ? did[0] < 12 : !begun) && std::chrono::steady_clock::now() < late)
+                std::this_thread::yield();
+            ++did[worker];
+        });
+        done = {did[0], did[1]};
+        ASSERT_EQ(done[0] + done[1], 16U);
+    }
+    EXPECT_THAT(done, testing::ElementsAre(12, 4));
+}
+
 TEST(ThreadsOnBadPrograms, GiveTheSameError) {
     for (const auto& [from, to] : {std::pair{"WIDE_TO_NARROW@0>=1+1", "WIDE_TO_NARROW@0>=101+1"},
                                    std::pair{"dst=0x814[1x1]", "dst=0x900[1x1]"}}) {

@@ -183,8 +183,8 @@ Result<std::vector<QueueState>> SimulatedDebugger::queues() {
         states.push_back({number, "ring A", tile.rings[0].size(), RingQueue::depth, "messages"});
         states.push_back({number, "ring B", tile.rings[1].size(), RingQueue::depth, "messages"});
         for (unsigned d = 0; d < std::size(links); ++d)
-            states.push_back(
-                {number, std::string(links[d]), tile.arrived[d].size(), MeshLink::depth, "words"});
+            states.push_back({number, std::string(links[d]), tile.arrived[d].waiting(),
+                              MeshLink::depth, "words"});
     }
     return states;
 }

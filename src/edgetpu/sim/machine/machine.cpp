@@ -461,6 +461,7 @@ void Machine::empty_buses() {
         engine.current = nullptr;
     };
     for (auto& places : to_tiles_) places.level();
+    round_.of_mesh = MeshLink::no_round + 1;
     for (auto& unit : units_) {
         for (auto& ring : unit->tile.rings) ring.clear();
         for (auto& link : unit->tile.arrived)

@@ -187,16 +187,14 @@ class Machine final : public Fabric {
         std::uint64_t spent = 0;
         std::unique_ptr<Error> error{};  ///< null: none
     };
-    /// Tiles whose mesh engines moved, by direction.
-    using Meshed = std::array<std::uint32_t, 4>;
     /// What came of the tiles that one worker did in a round. Tiles by number are bits.
     struct alignas(64) Turns {
         std::uint64_t spent = 0;
         std::uint32_t unfinished = 0;             ///< that could go on
         std::uint32_t sending = 0;                ///< whose ring producer is busy
         std::array<std::uint32_t, 2> awaiting{};  ///< that have TileUnit::awaits, by Ring
+        std::uint32_t reached = 0;                ///< by words of the mesh, or by room for them
         bool moved = false;
-        Meshed meshed{};
         unsigned faulty = 0;  ///< the lowest tile with an error
         std::unique_ptr<Error> error;
         TensorScratch scratch;
@@ -204,8 +202,9 @@ class Machine final : public Fabric {
     /// What the tiles' workers read of the machine, and nobody writes while they work. One line of
     /// a cache: each of their cores fetches it in every round.
     struct alignas(64) Round {
-        std::span<const IssuedToTiles> issued;  ///< issued_
-        std::uint64_t most_steps = 0;           ///< of one tile's turn
+        std::span<const IssuedToTiles> issued;           ///< issued_
+        std::uint64_t most_steps = 0;                    ///< of one tile's turn
+        std::uint32_t of_mesh = MeshLink::no_round + 1;  ///< see MeshLink
         /// What producers have counted, by Ring. Tiles add it to their counters when they look,
         /// where these lie in the caches.
         std::array<std::uint32_t, 2> produced{};
@@ -248,8 +247,7 @@ class Machine final : public Fabric {
     void take_turn_of(unsigned tile, Turns& turns);
     [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
     [[nodiscard]] Result<bool> advance_producers();
-    inline void settle(MeshLink& link, unsigned tile, Direction to);
-    void settle_links(const Meshed& meshed);
+    void end_mesh_round(std::uint32_t reached);
     void wake(unsigned tile) { awake_ |= 1U << tile; }
     void wake_all() { awake_ = sending_ = awaiting_[0] = awaiting_[1] = all_tiles; }
     [[nodiscard]] bool in_any_order() const {
@@ -270,8 +268,8 @@ class Machine final : public Fabric {
     void count_produced() const;
     inline void witness_fence(const TileUnit& unit, const Fence& fence);
     inline void start(TileUnit& unit, Engine<TileActivity>& engine);
-    [[nodiscard]] static inline bool still_blocked(TileUnit& unit, unsigned number);
-    [[nodiscard]] static inline bool may_move(TileUnit& unit, unsigned number);
+    [[nodiscard]] inline bool still_blocked(TileUnit& unit, unsigned number);
+    [[nodiscard]] inline bool may_move(TileUnit& unit, unsigned number);
     inline bool advance_engine(TileUnit& unit, unsigned number, Purse& purse);
     void started(Actor actor, const ProgramInstruction& instruction);
     void finished(Actor actor, const ProgramInstruction& instruction);

@@ -35,10 +35,6 @@ constexpr unsigned producer_a = spec::value::tile_counter::RING_PRODUCER_A_;
 static_assert(spec::value::tile_counter::RING_PRODUCER_B_ == producer_a + 1);
 static_assert(inside.size() + 1 == consumers_first.size());
 
-constexpr bool is_mesh(unsigned engine) {
-    return engine >= kind::MESH_0_ && engine <= kind::MESH_3_;
-}
-
 // A counter that starts anew takes the marks of its buffers with it.
 void reset(Tile& tile, const Fence& fence) {
     namespace counter = spec::value::tile_counter;
@@ -50,13 +46,6 @@ void reset(Tile& tile, const Fence& fence) {
     forget(counter::RING_READ_B_, RowOwner::ring_b);
     forget(counter::NARROW_TO_WIDE_, RowOwner::narrow_to_wide);
 }
-
-constexpr Direction opposite(Direction to) {
-    constexpr unsigned directions = 4;
-    return static_cast<Direction>((static_cast<unsigned>(to) + directions / 2) % directions);
-}
-static_assert(opposite(Direction::south) == Direction::north);
-static_assert(opposite(Direction::east) == Direction::west);
 
 /// Bits by Ring: whether it is a count of the ring's producers.
 std::uint8_t producers_of(const Unmet& unmet) {
@@ -279,7 +268,7 @@ inline bool Machine::still_blocked(TileUnit& unit, unsigned number) {
         case Blocked::On::ring_empty:
             return unit.tile.rings[number == kind::RING_CONSUMER_0_ ? 0 : 1].empty();
         case Blocked::On::mesh_empty:
-            return unit.tile.arrived[static_cast<unsigned>(mesh->to)].empty();
+            return unit.tile.arrived[static_cast<unsigned>(mesh->to)].size(round_.of_mesh, 1) == 0;
         case Blocked::On::row_full:
             return unit.tile.memory.full[engine.blocked.row] != RowOwner::none;
         default:
@@ -303,8 +292,6 @@ bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
             const bool advanced = advance_engine(unit, number, purse);
             if (purse.error) return progress;
             moved |= advanced;
-            if (advanced && is_mesh(number))
-                turns.meshed[number - kind::MESH_0_] |= 1U << unit.tile.number;
         }
         if (!moved) return progress;
         progress = true;
@@ -320,6 +307,7 @@ Machine::Purse Machine::purse_of(TileUnit& unit, TensorScratch* scratch, std::ui
                      .tap = options_.tap,
                      .word_tags = options_.tap != nullptr && options_.tap->tags_words(),
                      .scratch = scratch,
+                     .round = round_.of_mesh,
                      .witness = witness(0, unit.tile.number)},
             .most = most};
 }
@@ -331,6 +319,7 @@ void Machine::take_turn_of(unsigned tile, Turns& turns) {
     unit.awaits = 0;
     turns.moved |= advance_inside(unit, purse, turns);
     turns.spent += purse.spent;
+    turns.reached |= purse.work.reached;
     turns.sending |= (unit.busy >> kind::RING_PRODUCER_ & 1U) << tile;
     for (unsigned ring = 0; ring < turns.awaiting.size(); ++ring)
         turns.awaiting[ring] |= (unit.awaits >> ring & 1U) << tile;
@@ -339,37 +328,25 @@ void Machine::take_turn_of(unsigned tile, Turns& turns) {
     turns.error = std::move(purse.error);
 }
 
-// Behind a link's words, its receiver may go on, behind room its sender.
-void Machine::settle(MeshLink& link, unsigned tile, Direction to) {
-    if (link.any_pushed()) wake(tile);
-    if (link.any_popped()) wake(neighbour(tile, opposite(to)));
-    link.settle();
-}
-
-void Machine::settle_links(const Meshed& meshed) {
-    for (const Direction to :
-         {Direction::south, Direction::west, Direction::north, Direction::east}) {
-        const auto way = static_cast<unsigned>(to);
-        for (std::uint32_t left = meshed[way]; left != 0; left &= left - 1) {
-            const auto tile = static_cast<unsigned>(std::countr_zero(left));
-            settle(units_[tile]->tile.arrived[way], tile, to);
-            if (MeshLink* link = link_from(tile, to)) settle(*link, neighbour(tile, to), to);
-        }
-    }
+// Behind a link's words, its receiver may go on, behind room its sender: in the next round. Where
+// nothing was sent there is none, and steps bound their number.
+void Machine::end_mesh_round(std::uint32_t reached) {
+    if (reached == 0) return;
+    awake_ |= reached;
+    ++round_.of_mesh;
 }
 
 // The first error is that of the lowest tile, whoever did it.
 Result<bool> Machine::take_stock(std::uint32_t tiles) {
     bool moved = false;
-    Meshed meshed{};
+    std::uint32_t reached = 0;
     std::unique_ptr<Error> error;
     unsigned faulty = tile_count;
     sending_ &= ~tiles;
     for (std::uint32_t& awaiting : awaiting_) awaiting &= ~tiles;
     for (Turns& turns : turns_) {
         moved |= std::exchange(turns.moved, false);
-        for (unsigned way = 0; way < meshed.size(); ++way)
-            meshed[way] |= std::exchange(turns.meshed[way], 0);
+        reached |= std::exchange(turns.reached, 0);
         awake_ |= std::exchange(turns.unfinished, 0);
         sending_ |= std::exchange(turns.sending, 0);
         for (unsigned ring = 0; ring < awaiting_.size(); ++ring)
@@ -380,7 +357,7 @@ Result<bool> Machine::take_stock(std::uint32_t tiles) {
         error = std::move(turns.error);
     }
     for (Turns& turns : turns_) turns.error.reset();
-    settle_links(meshed);
+    end_mesh_round(reached);
     if (error != nullptr) return std::unexpected(std::move(*error));
     return moved;
 }
@@ -438,10 +415,8 @@ Result<bool> Machine::advance_tiles_by_turns() {
             if (options_.random_seed && random_() % 2 == 0) continue;
             moved |= advance_engine(*unit, number, purse);
             if (purse.error) return std::unexpected(std::move(*purse.error));
-            if (!is_mesh(number)) continue;
-            Meshed meshed{};
-            meshed[number - kind::MESH_0_] = 1U << unit->tile.number;
-            settle_links(meshed);
+            end_mesh_round(std::exchange(purse.work.reached, 0));
+            purse.work.round = round_.of_mesh;
         }
         spend(purse.spent);
     }

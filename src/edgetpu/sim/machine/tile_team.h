@@ -11,10 +11,14 @@
 
 namespace reef::edgetpu::sim {
 
-/// Every thread has tiles of its own, whose memories stay in its core's caches; it takes others'
-/// only when these are late. A thread that has nothing to do looks for work for about a tenth of a
-/// millisecond, which is longer than the machine takes from one round to the next, and sleeps then.
-/// Nobody waits for a thread that the system does not run, unless it is at work.
+/// Every thread has tiles of its own, whose memories stay in its core's caches; the caller does
+/// those of a thread that does not come for them, and half of them when it is late. A thread that
+/// has nothing to do looks for work for about a tenth of a millisecond, which is longer than the
+/// machine takes from one round to the next, and sleeps then. Nobody waits for a thread that the
+/// system does not run, unless it is at work.
+///
+/// A locked instruction waits for every line that a tile's turn has written and the other core had
+/// read: there are two in a call, not one for each tile.
 class TileTeam {
   public:
     /// The calling thread is one of them.
@@ -38,41 +42,41 @@ class TileTeam {
     static void invoke(const void* work, unsigned tile, unsigned worker) {
         (*static_cast<const Work*>(work))(tile, worker);
     }
-    /// One thread's. Others write here when they give tiles, take them, or wake it.
-    struct alignas(64) Share {
-        /// Tiles that nobody has taken yet, below the number of the call of each().
-        std::atomic<std::uint64_t> open{0};
-        std::atomic<std::uint32_t> asleep{0};  ///< 1: it is
-        std::atomic<bool> over{false};
-        /// It did not come for its tiles: it gets none before it looks for them.
-        std::atomic<bool> away{false};
-        std::uint32_t given = 0;  ///< tiles, in this call
-        // What to do with them: in the line that comes with them.
-        Invoke call = nullptr;
-        const void* work = nullptr;
-        /// Tiles that the thread has done, its own and others'.
-        alignas(64) std::atomic<std::uint32_t> done{0};
-    };
     /// Of one call of each().
     struct Call {
-        Invoke call;
-        const void* work;
+        Invoke call = nullptr;
+        const void* work = nullptr;
+    };
+    /// One thread's, in a line for each who writes it.
+    struct Share {
+        /// The caller's: the number of the call of each() that gives tiles, and these.
+        struct alignas(64) Given {
+            std::atomic<std::uint64_t> number{0};
+            std::uint32_t tiles = 0;
+            Call call;
+            std::atomic<bool> over{false};
+        } given;
+        /// What of the tiles somebody does, the thread or the caller in its stead: twice the number
+        /// of the last call when it is the first half of them, one more when it is all.
+        alignas(64) std::atomic<std::uint64_t> taken{0};
+        std::atomic<std::uint32_t> asleep{0};  ///< 1: it is
+        /// The number of the last call whose tiles the thread has done.
+        alignas(64) std::atomic<std::uint64_t> done{0};
     };
     void run(std::uint32_t tiles, Call call);
-    void open(Share& share, std::uint32_t tiles, Call call) const;
-    [[nodiscard]] bool give(Share& share, std::uint32_t tiles, Call call);
-    bool take_one(Share& share, unsigned worker);
-    bool take_from_others(unsigned worker);
-    [[nodiscard]] bool all_done() const;
-    void sleep(Share& mine);
-    void serve(unsigned worker);
+    [[nodiscard]] bool give(unsigned worker, std::uint32_t tiles, Call call);
+    void wait_for(unsigned worker);
+    [[nodiscard]] bool do_instead(Share& share, unsigned worker);
+    [[nodiscard]] static bool take(Share& share, std::uint64_t part);
+    static void sleep(Share& mine, std::uint64_t seen);
+    static void serve(Share& mine, unsigned worker);
 
     unsigned threads_;
-    std::vector<Share> shares_;  ///< by worker
+    std::vector<Share> shares_;  ///< by worker; the caller's is not used
     // The caller's.
     alignas(64) std::uint64_t calls_ = 0;            ///< of each()
-    std::uint32_t given_ = 0;                        ///< tiles, in all of them
     std::array<std::uint32_t, tile_count> tiles_{};  ///< by worker
+    std::vector<bool> late_;                         ///< by worker: it did not come for its tiles
     std::vector<std::thread> others_;
 };
 

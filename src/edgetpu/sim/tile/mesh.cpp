@@ -21,6 +21,13 @@ std::ptrdiff_t distance(const Nest& nest) {
     return static_cast<std::ptrdiff_t>(narrow_word_bytes) * nest.step[0];
 }
 
+constexpr Direction opposite(Direction to) {
+    constexpr unsigned directions = 4;
+    return static_cast<Direction>((static_cast<unsigned>(to) + directions / 2) % directions);
+}
+static_assert(opposite(Direction::south) == Direction::north);
+static_assert(opposite(Direction::east) == Direction::west);
+
 }  // namespace
 
 Outcome MeshEngine::send(Work& work) {
@@ -31,7 +38,7 @@ Outcome MeshEngine::send(Work& work) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = work.unready(op_->waits, false, src_))
             return work.wait(*unready, moved);
-        if (link->full()) return work.wait(Blocked::On::mesh_full, moved);
+        if (link->room(work.round, 1) == 0) return work.wait(Blocked::On::mesh_full, moved);
         const auto word_at = static_cast<std::uint32_t>(src_.address());
         if (word_at >= narrow_words)
             return work.stop(fmt::format("reads narrow word {:#x}", word_at));
@@ -40,9 +47,10 @@ Outcome MeshEngine::send(Work& work) {
         if (work.witness)
             work.witness.monitor->mesh_sent(
                 work.witness.actor, work.fabric.neighbour(work.tile.number, op_->to), op_->to);
-        const std::uint32_t words =
-            std::min(work.run(op_->waits, false, src_, narrow_words), link->room());
-        link->push(&work.tile.memory.narrow[at], distance(op_->src), words);
+        const unsigned words =
+            link->room(work.round, work.run(op_->waits, false, src_, narrow_words));
+        link->push(work.round, &work.tile.memory.narrow[at], distance(op_->src), words);
+        work.reached |= 1U << Fabric::neighbour(work.tile.number, op_->to);
         work.count(out_counter[static_cast<unsigned>(op_->to)],
                    op_->out.events(words, src_.advance(words), op_->src.dimensions));
         moved = true;
@@ -59,20 +67,23 @@ Outcome MeshEngine::receive(Work& work) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = work.unready(op_->waits, true, dst_))
             return work.wait(*unready, moved);
-        if (!op_->fills && link.empty()) return work.wait(Blocked::On::mesh_empty, moved);
+        if (!op_->fills && link.size(work.round, 1) == 0)
+            return work.wait(Blocked::On::mesh_empty, moved);
         const auto word_at = static_cast<std::uint32_t>(dst_.address());
         if (word_at >= narrow_words)
             return work.stop(fmt::format("writes narrow word {:#x}", word_at));
         const std::size_t at = word_at * narrow_word_bytes;
         std::uint32_t words = work.run(op_->waits, true, dst_, narrow_words);
-        if (!op_->fills) words = std::min(words, link.size());
+        if (!op_->fills) words = link.size(work.round, words);
         auto* to = &work.tile.memory.narrow[at];
         const std::ptrdiff_t step = distance(op_->dst);
-        if (op_->fills)
+        if (op_->fills) {
             for (std::uint32_t i = 0; i < words; ++i)
                 std::memcpy(to + i * step, &op_->fill_value, narrow_word_bytes);
-        else
-            link.pop(to, step, words);
+        } else {
+            link.pop(work.round, to, step, words);
+            work.reached |= 1U << Fabric::neighbour(work.tile.number, opposite(op_->to));
+        }
         if (work.witness && !op_->fills)
             work.witness.monitor->mesh_received(work.witness.actor, work.tile.number, op_->to);
         work.witness.writes(Watched::narrow, word_at);

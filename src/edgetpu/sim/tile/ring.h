@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cassert>
 #include <cstdint>
@@ -205,54 +206,103 @@ class MessageStore {
 
 /// Words from one neighbour that were sent and not yet taken. The depth is an assumption.
 ///
-/// Sender and receiver may work side by side: neither sees what the other does before settle().
+/// Sender and receiver may work side by side: in a round, neither sees what the other does in it.
+/// Each writes a line of its own, and reads the other's once in a round.
 class MeshLink {
   public:
     static constexpr unsigned depth = spec::mesh_depth;
     /// That there is memory for.
     static constexpr unsigned capacity = 16 * depth;
+    /// Not the number of any round.
+    static constexpr std::uint32_t no_round = 0;
 
     // The sender's side.
-    [[nodiscard]] unsigned room() const { return most_ - count_ - pushed_; }
-    [[nodiscard]] bool full() const { return room() == 0; }
-    /// Words that are `step` bytes apart in memory. At most room().
-    void push(const std::uint8_t* from, std::ptrdiff_t step, unsigned words) {
-        const unsigned at = (first_ + count_ + pushed_) % capacity;
+    /// How many words there is room for, as far as it is of interest.
+    [[nodiscard]] unsigned room(std::uint32_t round, unsigned wanted) {
+        const auto room = [&] {
+            return most_ - static_cast<std::uint16_t>(sent_.now() - sent_.seen);
+        };
+        if (room() < wanted) sent_.seen = taken_.before(round);
+        return std::min(room(), wanted);
+    }
+    /// Words that are `step` bytes apart in memory. Precondition: there is room for them.
+    void push(std::uint32_t round, const std::uint8_t* from, std::ptrdiff_t step, unsigned words) {
+        const unsigned at = sent_.now() % capacity;
         const unsigned before_end = std::min(words, capacity - at);
-        pushed_ += words;
         copy(&words_[at], word, from, step, before_end);
         copy(words_.data(), word, from + step * before_end, step, words - before_end);
+        sent_.count(round, words);
     }
 
     // The receiver's side.
-    [[nodiscard]] unsigned size() const { return count_ - popped_; }
-    [[nodiscard]] bool empty() const { return size() == 0; }
-    /// At most size().
-    void pop(std::uint8_t* to, std::ptrdiff_t step, unsigned words) {
-        const unsigned at = (first_ + popped_) % capacity;
+    /// How many words have come, as far as it is of interest.
+    [[nodiscard]] unsigned size(std::uint32_t round, unsigned wanted) {
+        const auto size = [&] {
+            return unsigned{static_cast<std::uint16_t>(taken_.seen - taken_.now())};
+        };
+        if (size() < wanted) taken_.seen = sent_.before(round);
+        return std::min(size(), wanted);
+    }
+    /// Precondition: so many have come.
+    void pop(std::uint32_t round, std::uint8_t* to, std::ptrdiff_t step, unsigned words) {
+        const unsigned at = taken_.now() % capacity;
         const unsigned before_end = std::min(words, capacity - at);
-        popped_ += words;
         copy(to, step, &words_[at], word, before_end);
         copy(to + step * before_end, step, words_.data(), word, words - before_end);
+        taken_.count(round, words);
     }
 
-    // Neither side is at work. What has not changed is not written: it would leave their caches.
-    [[nodiscard]] bool any_pushed() const { return pushed_ != 0; }
-    [[nodiscard]] bool any_popped() const { return popped_ != 0; }
-    void settle() {
-        if (popped_ != 0) first_ = (first_ + popped_) % capacity;
-        if (pushed_ != popped_) count_ += pushed_ - popped_;
-        if (pushed_ != 0) pushed_ = 0;
-        if (popped_ != 0) popped_ = 0;
+    // Nobody is at work.
+    /// Words that were sent and not yet taken.
+    [[nodiscard]] unsigned waiting() const {
+        return static_cast<std::uint16_t>(sent_.now() - taken_.now());
     }
     /// Empties it. At most `most` words may wait from now on.
     void clear(unsigned most) {
         most_ = most;
-        first_ = count_ = pushed_ = popped_ = 0;
+        sent_.clear();
+        taken_.clear();
     }
 
   private:
     static constexpr std::ptrdiff_t word = narrow_word_bytes;
+    static_assert(capacity < 1U << 16U && std::has_single_bit(capacity));
+
+    /// Words that one side has counted since the beginning, modulo 2^16: it alone writes it.
+    class alignas(64) End {
+      public:
+        /// What the other side did before its own round, when last looked at.
+        std::uint16_t seen = 0;
+
+        [[nodiscard]] std::uint16_t now() const { return now_; }
+        /// For the other side: what was counted before that round.
+        [[nodiscard]] std::uint16_t before(std::uint32_t round) {
+            const std::uint64_t told = std::atomic_ref(told_).load(std::memory_order_acquire);
+            return static_cast<std::uint16_t>(
+                static_cast<std::uint32_t>(told >> 32U) == round ? told >> 16U : told);
+        }
+        void count(std::uint32_t round, unsigned words) {
+            if (round_ != round) {
+                before_ = now_;
+                round_ = round;
+            }
+            now_ = static_cast<std::uint16_t>(now_ + words);
+            std::atomic_ref(told_).store(
+                std::uint64_t{round_} << 32U | std::uint64_t{before_} << 16U | now_,
+                std::memory_order_release);
+        }
+        void clear() {
+            seen = before_ = now_ = 0;
+            round_ = no_round;
+            told_ = 0;
+        }
+
+      private:
+        std::uint16_t before_ = 0;  ///< of round_
+        std::uint16_t now_ = 0;
+        std::uint32_t round_ = no_round;  ///< in which it was last counted
+        std::uint64_t told_ = 0;          ///< round_, before_, now_
+    };
 
     static void copy(void* to, std::ptrdiff_t to_step, const void* from, std::ptrdiff_t from_step,
                      unsigned words) {
@@ -263,10 +313,8 @@ class MeshLink {
 
     std::array<std::uint32_t, capacity> words_{};
     unsigned most_ = depth;
-    unsigned first_ = 0;
-    unsigned count_ = 0;  ///< that both sides know of
-    alignas(64) unsigned pushed_ = 0;
-    alignas(64) unsigned popped_ = 0;
+    End sent_;
+    End taken_;
 };
 
 }  // namespace reef::edgetpu::sim

@@ -97,7 +97,10 @@ struct Work {
     TensorTap* tap = nullptr;
     bool word_tags = false;            ///< TensorTap::tags_words()
     TensorScratch* scratch = nullptr;  ///< of the thread; null: no tensor engine needs it
-    std::unique_ptr<Fault> fault{};    ///< null: none
+    std::uint32_t round = MeshLink::no_round + 1;  ///< see MeshLink
+    /// Tiles, as bits, whose ends of mesh links have changed.
+    std::uint32_t reached = 0;
+    std::unique_ptr<Fault> fault{};  ///< null: none
     // Of one engine's advance().
     Witness witness{};
     std::uint64_t budget = 0;    ///< bounds its visits
