@@ -8,12 +8,13 @@
 
 namespace reef::peers {
 
-/// Prints, network by network, the most memory that was resident at once with Reef's kernels and
-/// with XNNPACK's in front of them, each in a process of its own that opens the model and runs it
-/// twice.
+/// Prints, network by network, the most memory that was resident at once with Reef's kernels, with
+/// XNNPACK's in front of them, and with TensorFlow Lite's and its XNNPACK, where they take it, each
+/// in a process of its own that opens one and the same file and runs it twice.
 [[nodiscard]] Status print_memory(const Options& options);
 
-/// What such a process does: `side` is "reef" or "xnnpack". Prints bytes.
+/// What such a process does: `side` is "reef", "xnnpack", "tflite" or "tflite-xnnpack". Prints
+/// bytes.
 [[nodiscard]] Status print_memory_of(const std::string& side, const std::string& path,
                                      const Options& options);
 

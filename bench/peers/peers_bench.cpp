@@ -357,9 +357,12 @@ int main_of(int argc, char** argv) {
     app.add_flag("--json", options.json);
     app.add_flag("--cpu-time", options.cpu_time,
                  "CPU time of all threads, for a machine that others use; without other programs");
-    app.add_flag("--operators", options.operators, "the least time of every operator instead")
+    app.add_flag("--operators", options.operators,
+                 "the least time of every operator instead; not of TensorFlow Lite, whose C "
+                 "interface has no profiler")
         ->excludes("--json");
-    app.add_flag("--memory", options.memory, "the memory of Reef and XNNPACK instead")
+    app.add_flag("--memory", options.memory,
+                 "the memory of Reef, XNNPACK and TensorFlow Lite instead")
         ->excludes("--json");
     // For --memory alone.
     app.add_option("--memory-of", options.memory_of)->group("");

@@ -38,6 +38,7 @@ using Reporter = void (*)(void* user, const char* format, std::va_list arguments
 struct Library {
     const char* (*version)() = nullptr;
     Model* (*model_create)(const void* bytes, std::size_t size) = nullptr;
+    Model* (*model_of_file)(const char* path) = nullptr;
     void (*model_delete)(Model*) = nullptr;
     Options* (*options_create)() = nullptr;
     void (*options_delete)(Options*) = nullptr;
@@ -80,6 +81,7 @@ void Library::open(const char* file) {
     }
     find(library, "TfLiteVersion", version);
     find(library, "TfLiteModelCreate", model_create);
+    find(library, "TfLiteModelCreateFromFile", model_of_file);
     find(library, "TfLiteModelDelete", model_delete);
     find(library, "TfLiteInterpreterOptionsCreate", options_create);
     find(library, "TfLiteInterpreterOptionsDelete", options_delete);
@@ -135,8 +137,8 @@ std::string printed(const char* format, std::va_list arguments) {
 }  // namespace lite
 
 struct TflitePeer::Impl {
-    std::vector<std::byte> file;
-    std::string said{};  ///< the library's first error
+    std::vector<std::byte> file{};  ///< none: the library has mapped it
+    std::string said{};             ///< the library's first error
     std::unique_ptr<lite::Model, void (*)(lite::Model*)> model{nullptr,
                                                                lite::library().model_delete};
     std::unique_ptr<lite::Delegate, void (*)(lite::Delegate*)> delegate{
@@ -148,12 +150,12 @@ struct TflitePeer::Impl {
         auto& said = static_cast<Impl*>(user)->said;
         if (said.empty()) said = lite::printed(format, arguments);
     }
-    Status open(TfliteKernels kernels, int threads);
+    Status open(lite::Model* opened, TfliteKernels kernels, int threads);
 };
 
-Status TflitePeer::Impl::open(TfliteKernels kernels, int threads) {
+Status TflitePeer::Impl::open(lite::Model* opened, TfliteKernels kernels, int threads) {
     const lite::Library& calls = lite::library();
-    model.reset(calls.model_create(file.data(), file.size()));
+    model.reset(opened);
     if (model == nullptr) return fail(Cause::unsupported, "TensorFlow Lite does not read the file");
     const std::unique_ptr<lite::Options, void (*)(lite::Options*)> options(calls.options_create(),
                                                                            calls.options_delete);
@@ -180,7 +182,16 @@ Result<TflitePeer> TflitePeer::create(const model::Model& model, TfliteKernels k
     if (const std::string reason = why_no_tflite(); !reason.empty())
         return fail(Cause::not_found, reason);
     auto impl = std::make_unique<Impl>(Impl{.file = REEF_TRY(model::write_tflite(model))});
-    REEF_CHECK(impl->open(kernels, threads));
+    lite::Model* opened = lite::library().model_create(impl->file.data(), impl->file.size());
+    REEF_CHECK(impl->open(opened, kernels, threads));
+    return TflitePeer(std::move(impl));
+}
+
+Result<TflitePeer> TflitePeer::open(const std::string& path, TfliteKernels kernels, int threads) {
+    if (const std::string reason = why_no_tflite(); !reason.empty())
+        return fail(Cause::not_found, reason);
+    auto impl = std::make_unique<Impl>();
+    REEF_CHECK(impl->open(lite::library().model_of_file(path.c_str()), kernels, threads));
     return TflitePeer(std::move(impl));
 }
 

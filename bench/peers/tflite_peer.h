@@ -21,6 +21,9 @@ class TflitePeer {
     /// not take the network; not_found for why_no_tflite().
     [[nodiscard]] static Result<TflitePeer> create(const model::Model& model, TfliteKernels kernels,
                                                    int threads);
+    /// Of a file, which the library maps.
+    [[nodiscard]] static Result<TflitePeer> open(const std::string& path, TfliteKernels kernels,
+                                                 int threads);
     TflitePeer(TflitePeer&&) noexcept;
     TflitePeer& operator=(TflitePeer&&) noexcept;
     ~TflitePeer();

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <new>
 #include <numeric>
 #include <optional>
 
@@ -121,7 +122,7 @@ struct Executor::Impl {
     Status add_known(const OperatorView& op, Placer& placer, KnownBefore& known_before);
     void leave_out_known();
     void leave_out_unread();
-    void pack();
+    Status pack();
     [[nodiscard]] std::vector<std::size_t> tensors_in_place() const;
     Status place_tensors();
     Status place_state();
@@ -363,12 +364,23 @@ std::vector<bool> Executor::Impl::read_tensors() const {
     return read;
 }
 
+Status packed(Kernel& kernel) {
+    try {
+        kernel.pack();
+        return {};
+    } catch (const std::bad_alloc&) {
+        return fail(Cause::io_failed,
+                    fmt::format("no memory for {} bytes of packed weights", kernel.packed_bytes()));
+    }
+}
+
 /// Known weights go as soon as they are packed: beside the file and the packed ones they would be
 /// the third of their kind.
-void Executor::Impl::pack() {
+Status Executor::Impl::pack() {
     const std::vector<bool> read = read_tensors();
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        if (!steps[i].is_left_out) steps[i].kernel->pack();
+        if (!steps[i].is_left_out)
+            REEF_CHECK(in_place(packed(*steps[i].kernel), model::place_of(*graph, i)));
         if (options.keep_all_tensors) continue;
         std::erase_if(known, [&](const auto& value) {
             const auto tensor = static_cast<std::size_t>(value.first);
@@ -378,6 +390,7 @@ void Executor::Impl::pack() {
             return goes;
         });
     }
+    return {};
 }
 
 Status Executor::Impl::place_constants(const model::Model& model) {
@@ -466,7 +479,7 @@ Result<MemoryReport> Executor::plan(const model::Model& model, const ExecutorOpt
 
 Result<Executor> Executor::create(const model::Model& model, const ExecutorOptions& options) {
     auto impl = REEF_TRY(Impl::planned(model, options, Lifespan::own));
-    impl->pack();
+    REEF_CHECK(impl->pack());
     REEF_CHECK(impl->place_constants(model));
     impl->connect();
     Executor executor(std::move(impl));

@@ -80,7 +80,11 @@ std::vector<SharedBytes> computed(const OperatorView& op, Kernel& kernel, Worker
         outputs.push_back(memory.get());
         values.emplace_back(Bytes(memory.get(), bytes_of(op.output(i))), memory);
     }
-    kernel.pack();
+    try {
+        kernel.pack();
+    } catch (const std::bad_alloc&) {
+        return {};
+    }
     if (!kernel.run({inputs, outputs, {}, pool})) return {};
     return values;
 }

@@ -435,6 +435,26 @@ TEST(Svdf, Int8SaturatesItsState) {
                 ElementsAre(63));
 }
 
+/// 2^30 rows of a state of 2^34 would be 0 modulo 2^64, as many elements as it has.
+TEST(Svdf, RefusesAStateOfMoreElementsThan64BitsCount) {
+    constexpr std::int32_t filters = 1 << 17, rows = 1 << 30;
+    model::Builder builder("large state");
+    const auto one = per_tensor(1, 0);
+    const auto in = builder.input("in", i8, {rows, 0}, one);
+    const auto features = builder.input("features", i8, {filters, 0}, one);
+    const auto time = builder.input("time", ElementType::int16, {filters, 1 << 17}, one);
+    const auto state = builder.variable("state", ElementType::int16, {0}, one);
+    const auto out = builder.tensor("out", i8, {rows, 1}, one);
+    builder.add(model::Op::svdf, {in, features, time, model::absent_tensor, state}, {out},
+                model::SvdfOptions{.rank = filters, .activation = model::Activation::relu});
+    builder.output(out);
+    const auto model = builder.finish();
+    ASSERT_TRUE(model) << model.error().message();
+    const auto executor = on_cpu(*model);
+    ASSERT_FALSE(executor);
+    EXPECT_EQ(executor.error().message(), "operator 0 SVDF: a state of 0");
+}
+
 TEST(Multiplication, TakesFactorsBeyond32Bits) {
     // 2^33: the shift of 34 counts as 2, as on x86-64; a distance of 0 stays 0.
     const auto product = OneOperator()

@@ -25,12 +25,6 @@ std::vector<float> random_floats(std::mt19937& random, std::size_t count, float 
     return values;
 }
 
-std::size_t count_of(const std::vector<std::int32_t>& shape) {
-    std::size_t count = 1;
-    for (const std::int32_t length : shape) count *= static_cast<std::size_t>(length);
-    return count;
-}
-
 using Runs = std::vector<std::vector<std::byte>>;
 
 /// Calls compare(fast, plain) with the first output on every target.
@@ -212,11 +206,7 @@ TEST(FloatKernels, PoolsEqualThePlainOnes) {
 TEST(FloatKernels, SumsProductsAndQuotientsOfTwoEqualThePlainOnes) {
     std::mt19937 random(33);
     for (int round = 0; round < 150; ++round) {
-        std::vector<std::int32_t> a, b;
-        for (int i = 0; i < 3; ++i) {
-            a.push_back(pick(random, 1, i == 2 ? 70 : 5));
-            b.push_back(pick(random, 0, 2) == 0 ? 1 : a.back());
-        }
+        const auto [a, b] = random_operand_shapes(random);
         Builder builder("binary");
         auto left = builder.input("a", float32, a);
         auto right = builder.input("b", float32, b);

@@ -9,6 +9,7 @@
 
 #include "cpu/plain/operator_case.h"
 #include "cpu/run_model.h"
+#include "cpu/simd_targets.h"
 
 namespace reef::plain {
 namespace {
@@ -95,6 +96,41 @@ std::vector<std::byte> first_output(graph::Executor& executor, const std::vector
     const Status status = executor.run();
     EXPECT_TRUE(status) << status.error().message();
     return {executor.output(0).begin(), executor.output(0).end()};
+}
+
+std::vector<std::vector<std::byte>> outputs_of_runs(const model::Model& model,
+                                                    std::vector<std::byte> in,
+                                                    const test::CpuOptions& options) {
+    auto executor = test::on_cpu(model, options);
+    if (!executor) {
+        ADD_FAILURE() << executor.error().message();
+        return {};
+    }
+    std::vector<std::vector<std::byte>> outputs;
+    for (int run = 0; run < 3; ++run) {
+        outputs.push_back(first_output(*executor, in));
+        std::ranges::rotate(in, in.begin() + std::ssize(in) / 8 * 4);
+    }
+    return outputs;
+}
+
+/// Of runs on one state, too.
+TEST(HybridOperators, VectorsGiveTheSameBits) {
+    const auto makers = hybrid_makers();
+    for (const auto& [op, positions] : hybrids())
+        for (std::uint64_t seed = 1; seed < 60; ++seed) {
+            Choices choices(seed);
+            const OperatorCase one = std::ranges::find(makers, op, &NamedMaker::op)->make(choices);
+            const auto model = model_of(one);
+            ASSERT_TRUE(model);
+            const auto in = stored_bytes(one.inputs[0]);
+            const auto plain = outputs_of_runs(*model, in, {.kernels = cpu::KernelSet::reference});
+            test::on_every_target([&] {
+                for (const int threads : {1, 2})
+                    ASSERT_EQ(outputs_of_runs(*model, in, {.threads = threads}), plain)
+                        << model::builtin_name(op) << ", seed " << seed;
+            });
+        }
 }
 
 /// The last row is bad: those in front of it are not remembered either.
@@ -194,7 +230,10 @@ TEST(HybridOperators, SvdfRemembersAsThatOfFloat32) {
 /// A gate that is shut leaves an output far below what has steps.
 TEST(HybridOperators, LstmGoesOnAfterOutputsOfNothing) {
     OperatorCase one = case_of(Op::unidirectional_sequence_lstm);
-    std::ranges::fill(one.inputs[15].stored, -86.0);
+    const std::int32_t units = one.inputs[4].shape[0];
+    one.inputs[15] = {.shape = {units},
+                      .stored = std::vector<double>(static_cast<std::size_t>(units), -86.0),
+                      .role = Role::constant};
     for (const std::size_t i : {std::size_t{4}, std::size_t{8}})
         std::ranges::fill(one.inputs[i].stored, 0.0);
     const auto model = model_of(one);

@@ -76,4 +76,23 @@ inline std::int32_t pick(std::mt19937& random, std::int32_t low, std::int32_t hi
     return std::uniform_int_distribution<std::int32_t>(low, high)(random);
 }
 
+inline std::size_t count_of(const std::vector<std::int32_t>& shape) {
+    std::size_t count = 1;
+    for (const std::int32_t length : shape) count *= static_cast<std::size_t>(length);
+    return count;
+}
+
+/// `b` is repeated along some of the three axes of `a`, which is the result's shape.
+struct OperandShapes {
+    std::vector<std::int32_t> a, b;
+};
+inline OperandShapes random_operand_shapes(std::mt19937& random) {
+    OperandShapes shapes;
+    for (int i = 0; i < 3; ++i) {
+        shapes.a.push_back(pick(random, 1, i == 2 ? 70 : 5));
+        shapes.b.push_back(pick(random, 0, 2) == 0 ? 1 : shapes.a.back());
+    }
+    return shapes;
+}
+
 }  // namespace reef::test

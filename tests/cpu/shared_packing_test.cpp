@@ -8,14 +8,17 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <latch>
 #include <memory>
 #include <new>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "cpu/fast/aligned_array.h"
 #include "cpu/fast/matrix_product.h"
 #include "support/sleeping_threads.h"
 
@@ -55,6 +58,11 @@ TEST(SharedPacking, EqualWeightsArePackedOnce) {
     EXPECT_NE(pack(other), first);
     EXPECT_NE(pack(a, form_of(4)), first);
     EXPECT_EQ(pack.times, 3);
+}
+
+TEST(SharedPacking, MemoryThatThereIsNotIsNoArray) {
+    EXPECT_THROW(std::ignore = cpu::aligned_array<std::int32_t>(SIZE_MAX / 2), std::bad_alloc);
+    EXPECT_NE(cpu::aligned_array<std::int32_t>(0), nullptr);
 }
 
 // A mapped file that is overwritten in place, as `cp` does, or a buffer that is filled anew.

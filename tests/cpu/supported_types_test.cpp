@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 
@@ -83,6 +84,44 @@ TEST(SupportedTypes, SentencesNameWhatIsTaken) {
     }
     EXPECT_GT(taken_cases, 2000U);
     EXPECT_GT(refused_cases, 2000U);
+}
+
+bool names_hybrids(std::string_view sentence) {
+    return std::ranges::any_of(std::to_array<std::string_view>({"float32 on int8 weights",
+                                                                "float32 on constant int8 weights",
+                                                                "float32 times constant int8"}),
+                               [&](std::string_view words) { return sentence.contains(words); });
+}
+
+/// Float32 activations with int8 weights, and neither of another type.
+TEST(SupportedTypes, HybridsThatSentencesNameAreTaken) {
+    constexpr std::uint64_t seeds = 40;
+    for (const NamedMaker& maker : hybrid_makers()) {
+        const std::string_view sentence =
+            cpu::find_kernel({.builtin = maker.op, .custom = {}})->supports;
+        SCOPED_TRACE(model::builtin_name(maker.op) + ": " + std::string(sentence));
+        EXPECT_TRUE(names_hybrids(sentence));
+        for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+            Choices choices(seed);
+            const OperatorCase drawn = maker.make(choices);
+            ASSERT_TRUE(taken(drawn)) << seed;
+            for (const ElementType to : {u8, i16, i32, i64}) {
+                EXPECT_FALSE(taken(in_another_type(drawn, i8, to)))
+                    << "weights of " << name_of(to) << " are taken, seed " << seed;
+                EXPECT_FALSE(taken(in_another_type(drawn, f32, to)))
+                    << "activations of " << name_of(to) << " are taken, seed " << seed;
+            }
+            if (testing::Test::HasFailure()) break;
+        }
+    }
+}
+
+TEST(SupportedTypes, SentencesWithHybridsHaveCasesOfThem) {
+    const auto hybrids = hybrid_makers();
+    for (const cpu::KernelEntry& entry : cpu::kernel_registry())
+        EXPECT_EQ(names_hybrids(entry.supports),
+                  std::ranges::find(hybrids, entry.op, &NamedMaker::op) != hybrids.end())
+            << entry.supports;
 }
 
 /// Every type that a sentence lists is drawn, and so taken, in some case.

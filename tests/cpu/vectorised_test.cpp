@@ -29,12 +29,6 @@ void expect_same(const model::Model& model, std::size_t input_bytes, std::mt1993
     });
 }
 
-std::size_t product(const std::vector<std::int32_t>& shape) {
-    std::size_t count = 1;
-    for (const std::int32_t length : shape) count *= static_cast<std::size_t>(length);
-    return count;
-}
-
 std::int64_t random_zero_point(std::mt19937& random, ElementType type) {
     return pick(random, 0, 255) - (type == ElementType::int8 ? 128 : 0);
 }
@@ -69,7 +63,7 @@ void expect_pools_like_the_plain_one(Op op, std::mt19937& random) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         SCOPED_TRACE(model::shape_text(in));
-        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(in), random));
     }
 }
 
@@ -110,7 +104,7 @@ TEST(Vectorised, MeanEqualsThePlainOne) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         SCOPED_TRACE(model::shape_text(in));
-        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(in), random));
     }
 }
 
@@ -136,7 +130,7 @@ TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
         ASSERT_TRUE(model) << model.error().message();
         SCOPED_TRACE(
             fmt::format("{} to {}x{} form {}", model::shape_text(in), size[0], size[1], form));
-        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(in), random));
     }
 }
 
@@ -155,7 +149,7 @@ TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
         builder.output(output);
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
-        std::vector<float> values(product(shape));
+        std::vector<float> values(count_of(shape));
         for (float& value : values) {
             const int kind = pick(random, 0, 3);
             value = kind == 0   ? std::bit_cast<float>(static_cast<std::uint32_t>(random()))
@@ -187,7 +181,7 @@ TEST(Vectorised, RepeatedOperandsEqualWrittenOutOnes) {
                                               pick(random, 1, 40)};
         const auto channels = static_cast<std::size_t>(shape[3]);
         const auto few = random_bytes(random, channels);
-        std::vector<std::byte> all(product(shape));
+        std::vector<std::byte> all(count_of(shape));
         for (std::size_t i = 0; i < all.size(); ++i) all[i] = few[i % channels];
         const auto image = random_bytes(random, all.size());
         const auto q = model::per_tensor(0.05F, random_zero_point(random, type));
@@ -241,7 +235,7 @@ TEST(Vectorised, ArgMaxEqualsThePlainOne) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         SCOPED_TRACE(model::shape_text(in));
-        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(in), random));
     }
 }
 
@@ -267,7 +261,7 @@ TEST(Vectorised, TransposeEqualsThePlainOne) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         SCOPED_TRACE(model::shape_text(in) + " to " + model::shape_text(out));
-        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(in), random));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(in), random));
         const auto executor = on_cpu(*model);
         ASSERT_TRUE(executor) << executor.error().message();
         if (executor->placements()[0].kernel.starts_with("transpose fast")) ++vectorised;
@@ -280,12 +274,7 @@ TEST(Vectorised, MulAddAndSubEqualThePlainOnes) {
     std::mt19937 random(15);
     for (int round = 0; round < rounds; ++round) {
         const ElementType type = byte_types[round % 2];
-        std::vector<std::int32_t> a;
-        std::vector<std::int32_t> b;
-        for (int i = 0; i < 3; ++i) {
-            a.push_back(pick(random, 1, i == 2 ? 70 : 5));
-            b.push_back(pick(random, 0, 2) == 0 ? 1 : a.back());
-        }
+        const auto [a, b] = random_operand_shapes(random);
         const auto quantization = [&] {
             return model::per_tensor(0.01F * static_cast<float>(pick(random, 1, 400)),
                                      random_zero_point(random, type));
@@ -293,7 +282,7 @@ TEST(Vectorised, MulAddAndSubEqualThePlainOnes) {
         Builder builder("binary");
         const auto left = builder.input("a", type, a, quantization());
         const auto right =
-            builder.constant_bytes("b", type, b, random_bytes(random, product(b)), quantization());
+            builder.constant_bytes("b", type, b, random_bytes(random, count_of(b)), quantization());
         const auto output = builder.tensor("out", type, a, quantization());
         const auto activation = round % 4 == 0 ? model::Activation::relu : model::Activation::none;
         const auto inputs = round % 3 == 0 ? std::vector{left, right} : std::vector{right, left};
@@ -307,7 +296,7 @@ TEST(Vectorised, MulAddAndSubEqualThePlainOnes) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         SCOPED_TRACE(model::shape_text(a) + " and " + model::shape_text(b));
-        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(a), random));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(a), random));
     }
 }
 
@@ -328,7 +317,7 @@ TEST(Vectorised, QuantizeEqualsThePlainOne) {
         builder.output(output);
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
-        ASSERT_NO_FATAL_FAILURE(expect_same(*model, product(shape), random));
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(shape), random));
     }
 }
 

@@ -73,6 +73,21 @@ class Adder final : public Placer {
     std::vector<std::size_t> asked_;
 };
 
+/// Its weights are more than the machine has memory for.
+class Unpackable final : public Kernel {
+  public:
+    [[nodiscard]] std::string name() const override { return "unpackable"; }
+    [[nodiscard]] std::size_t packed_bytes() const override { return 12345; }
+    void pack() override { throw std::bad_alloc(); }
+    [[nodiscard]] Status run(const Frame&) override { return {}; }
+};
+class Unpacker final : public Placer {
+  public:
+    [[nodiscard]] Result<Placed> place(const OperatorView&) override {
+        return Placed{std::make_unique<Unpackable>(), "unpacker", "is any"};
+    }
+};
+
 /// x -> names[0] -> names[1] ... -> y, four bytes each; the first has a state of one byte.
 model::Model chain(const std::vector<std::string>& names) {
     Builder builder("chain");
@@ -134,6 +149,15 @@ TEST(Placers, WhoKnowsAnOperatorSaysWhyNobodyRunsIt) {
                 testing::StartsWith("operator 0 Mystery: no CPU kernel for Mystery"));
     EXPECT_EQ(refusal("Mystery", {ones}), "operator 0 Mystery: nothing here runs Mystery");
     EXPECT_EQ(refusal("Mystery", {}), "operator 0 Mystery: nothing here runs Mystery");
+}
+
+TEST(Placers, WeightsThatFindNoMemoryAreAnError) {
+    const auto executor =
+        Executor::create(chain({"One"}), {.placers = {std::make_shared<Unpacker>()}});
+    ASSERT_FALSE(executor);
+    EXPECT_EQ(executor.error().cause, Cause::io_failed);
+    EXPECT_EQ(executor.error().message(),
+              "operator 0 One: no memory for 12345 bytes of packed weights");
 }
 
 TEST(Placers, ARefusalByTheOperatorsOwnPlacerIsFinal) {

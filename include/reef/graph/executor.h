@@ -69,7 +69,8 @@ class Executor {
     /// Errors: bad_argument for options out of range; unsupported, with the operator as place, for
     /// operators that no placer takes, types without a kernel, non-constant shapes and axes, and
     /// tensors that need more than 4 GiB; bad_input for tensors that are not written exactly once
-    /// before they are read, and for declared shapes other than the operators compute.
+    /// before they are read, and for declared shapes other than the operators compute; io_failed
+    /// for memory that the system does not have.
     [[nodiscard]] static Result<Executor> create(const model::Model& model,
                                                  const ExecutorOptions& options);
     /// The memory that create() would take, without taking it, without packing weights and without

@@ -6,6 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "cpu/fast/aligned_array.h"
+
 namespace reef::cpu {
 
 std::vector<ChannelBlock> cover_channels(std::size_t channels, std::size_t widest) {
@@ -97,7 +99,7 @@ std::size_t place_output_stage(const Convolution& c, std::vector<ChannelBlock>& 
 
 void pack_output_stage(const Convolution& c, const BiasOf& bias,
                        const std::vector<ChannelBlock>& blocks, OutputStage& stage) {
-    stage.rows = hwy::AllocateAligned<std::int32_t>(std::max<std::size_t>(stage.size, 1));
+    stage.rows = aligned_array<std::int32_t>(stage.size);
     std::fill_n(stage.rows.get(), stage.size, 0);
     for (const ChannelBlock& block : blocks) {
         StageWriter writer(stage.rows.get(), block);

@@ -11,6 +11,7 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "cpu/fast/aligned_array.h"
 #include "cpu/fast/channel_runs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -112,7 +113,7 @@ FloatDepthwise lay_out_float_depthwise(const Convolution& c) {
 }
 
 void pack_float_depthwise(const Convolution& c, FloatDepthwise& packed) {
-    packed.bias = hwy::AllocateAligned<float>(packed.channels);
+    packed.bias = aligned_array<float>(packed.channels);
     std::ranges::copy(c.floats->bias, packed.bias.get());
     const Bytes weights = c.weights.view();
     packed.weights =

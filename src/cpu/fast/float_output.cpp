@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cpu/fast/aligned_array.h"
+
 namespace reef::cpu {
 
 FloatOutput float_output_of(const FloatSums& floats, std::span<const float> scales,
@@ -28,7 +30,7 @@ void place_empty_stage(std::vector<ChannelBlock>& blocks, OutputStage& stage) {
         stage.size = std::max(stage.size, block.width);
     }
     stage.ties = Ties::away_from_zero;
-    stage.rows = hwy::AllocateAligned<std::int32_t>(stage.size);
+    stage.rows = aligned_array<std::int32_t>(stage.size);
     std::fill_n(stage.rows.get(), stage.size, 0);
 }
 

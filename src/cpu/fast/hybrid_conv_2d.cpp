@@ -1,7 +1,8 @@
-// CONV_2D and FULLY_CONNECTED of float32 activations and int8 weights: the input as bytes, matrix
-// products of those, and sums that become float32 where they are stored.
+// CONV_2D, FULLY_CONNECTED and BATCH_MATMUL of float32 activations and int8 weights: the input as
+// bytes, matrix products of those, and sums that become float32 where they are stored.
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/simd.h"
 #include "cpu/fast/hybrid_input.h"
@@ -17,11 +18,24 @@ std::size_t image_size(const Convolution& c) {
     return static_cast<std::size_t>(c.h.in * c.w.in * c.in_channels);
 }
 
+/// From depth x channels to channels x depth.
+SharedBytes by_channel(const Convolution& c) {
+    const Bytes weights = c.weights.view();
+    const auto channels = static_cast<std::size_t>(c.out_channels);
+    const std::size_t depth = weights.size() / channels;
+    std::vector<std::byte> turned(weights.size());
+    for (std::size_t k = 0; k < depth; ++k)
+        for (std::size_t channel = 0; channel < channels; ++channel)
+            turned[channel * depth + k] = weights[k * channels + channel];
+    return SharedBytes::copy_of(turned);
+}
+
 class FastHybrid final : public Kernel, public graph::PacksInputs {
   public:
     FastHybrid(std::string op, const MatrixFunctions& functions, HybridConvolution hybrid,
                int threads)
         : op_(std::move(op)),
+          depth_first_(hybrid.depth_first),
           product_(functions, std::move(hybrid.convolution), threads, hybrid.weight_scales),
           input_(images(), image_size(product_.convolution()), hybrid.asymmetric),
           input_bytes_(graph::align_up(input_.scratch_bytes())),
@@ -35,7 +49,12 @@ class FastHybrid final : public Kernel, public graph::PacksInputs {
         return input_bytes_ + bytes_bytes_ + product_.scratch_bytes();
     }
     [[nodiscard]] std::size_t packed_bytes() const override { return product_.packed_bytes(); }
-    void pack() override { product_.pack(); }
+    void pack() override {
+        if (depth_first_)
+            product_.pack(by_channel(product_.convolution()));
+        else
+            product_.pack();
+    }
 
     [[nodiscard]] Status run(const Frame& frame) override {
         std::byte* bytes = frame.scratch.data() + input_bytes_;
@@ -56,6 +75,7 @@ class FastHybrid final : public Kernel, public graph::PacksInputs {
     }
 
     std::string op_;
+    bool depth_first_;
     TiledProduct product_;
     HybridInput input_;
     std::size_t input_bytes_;
@@ -67,7 +87,10 @@ class FastHybrid final : public Kernel, public graph::PacksInputs {
 std::unique_ptr<Kernel> fast_hybrid(std::string op, HybridConvolution hybrid, int threads) {
     apply_simd_choice();
     const MatrixFunctions* functions = matrix_functions();
-    if (functions == nullptr) return reference_hybrid(std::move(op), std::move(hybrid));
+    if (functions == nullptr) {
+        if (hybrid.depth_first) hybrid.convolution.weights = by_channel(hybrid.convolution);
+        return reference_hybrid(std::move(op), std::move(hybrid));
+    }
     return std::make_unique<FastHybrid>(std::move(op), *functions, std::move(hybrid), threads);
 }
 

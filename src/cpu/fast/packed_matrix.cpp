@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "cpu/fast/aligned_array.h"
+
 namespace reef::cpu {
 namespace {
 
@@ -85,7 +87,7 @@ std::int32_t sum_of(Bytes weights) {
 
 /// Of the bias alone, in floats.
 void pack_float_stage(const Convolution& c, PackedMatrix& packed) {
-    packed.stage.rows = hwy::AllocateAligned<std::int32_t>(packed.stage.size);
+    packed.stage.rows = aligned_array<std::int32_t>(packed.stage.size);
     std::fill_n(packed.stage.rows.get(), packed.stage.size, 0);
     for (const ChannelBlock& block : packed.blocks)
         std::memcpy(packed.stage.rows.get() + block.bias, &c.floats->bias[block.first],

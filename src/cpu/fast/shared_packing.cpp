@@ -1,7 +1,5 @@
 #include "cpu/fast/shared_packing.h"
 
-#include <hwy/aligned_allocator.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
@@ -11,6 +9,8 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "cpu/fast/aligned_array.h"
 
 namespace reef::cpu {
 namespace {
@@ -37,7 +37,7 @@ struct Shared {
 };
 
 PackedBytes packed_now(std::size_t bytes, const std::function<void(std::byte*)>& pack) {
-    auto block = hwy::AllocateAligned<std::byte>(std::max<std::size_t>(bytes, 1));
+    auto block = aligned_array<std::byte>(bytes);
     std::fill_n(block.get(), bytes, std::byte{0});
     pack(block.get());
     const auto free = block.get_deleter();

@@ -38,6 +38,11 @@ void TiledProduct::pack() {
     if (matrix_.float_output.is_used() && takes_uint8()) c_.type = ElementType::uint8;
 }
 
+void TiledProduct::pack(SharedBytes weights) {
+    c_.weights = std::move(weights);
+    pack();
+}
+
 void TiledProduct::run(const Input& input, std::byte* out, std::byte* scratch,
                        WorkerPool& pool) const {
     const std::size_t step = functions_.rows_at_once;

@@ -23,6 +23,8 @@ class TiledProduct {
     [[nodiscard]] std::size_t scratch_bytes() const { return worker_bytes_ * threads_; }
     [[nodiscard]] std::size_t packed_bytes() const { return matrix_.packed_bytes(); }
     void pack();
+    /// Of weights that the convolution does not have yet.
+    void pack(SharedBytes weights);
 
     struct Input {
         const std::byte* values = nullptr;

@@ -159,6 +159,7 @@ struct HybridConvolution {
     bool asymmetric = false;           ///< the input is quantised to all 255 steps; else around 0
     std::vector<float> weight_scales;  ///< one, or one per output channel
     bool depthwise = false;            ///< how weights are laid out
+    bool depth_first = false;          ///< so, too: depth x out_channels, for fast_hybrid() alone
 };
 
 /// Whether the operator has a float32 input and int8 weights.

@@ -159,7 +159,7 @@ PreparedKernel prepare_batch_matmul(const OperatorView& op, const PrepareOptions
     MatrixProducts products = REEF_TRY(check_matrix_products(op));
     REEF_CHECK(expect_type(op.input(0), "input 0", {ElementType::int8, ElementType::float32}));
     if (op.input(0).type == ElementType::float32 && op.input(1).type == ElementType::int8)
-        return prepare_hybrid_batch_matmul(op, std::move(products));
+        return prepare_hybrid_batch_matmul(op, std::move(products), options);
     REEF_CHECK(expect_type(op.input(1), "input 1", {op.input(0).type}));
     REEF_CHECK(expect_type(op.output(0), "output 0", {op.input(0).type}));
     if (op.input(0).type == ElementType::float32)

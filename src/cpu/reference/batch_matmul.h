@@ -30,6 +30,7 @@ struct MatrixProducts {
 
 /// Float32 times int8.
 [[nodiscard]] PreparedKernel prepare_hybrid_batch_matmul(const OperatorView& op,
-                                                         MatrixProducts products);
+                                                         MatrixProducts products,
+                                                         const PrepareOptions& options);
 
 }  // namespace reef::cpu

@@ -1,8 +1,12 @@
 // BATCH_MATMUL of float32 times constant int8: each run quantises the rows of the first matrix,
-// each by itself; sums are exact, and multiplied by the product of the scales.
+// each by itself; sums are exact, and multiplied by the product of the scales. TFLite adds that to
+// a zero, which makes 0 of a -0.
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "base/worker_pool.h"
+#include "cpu/prepare/convolution.h"
 #include "cpu/prepare/hybrid.h"
 #include "cpu/prepare/quantized.h"
 #include "cpu/reference/batch_matmul.h"
@@ -73,7 +77,8 @@ class HybridBatchMatMul final : public Kernel {
                         out[i * sizes.columns + j] =
                             static_cast<float>(
                                 sum(steps(frame) + r * sizes.depth, b + j * products_.b.column)) *
-                            scale;
+                                scale +
+                            0.0F;
                 }
             });
     }
@@ -90,17 +95,43 @@ class HybridBatchMatMul final : public Kernel {
     bool asymmetric_;
 };
 
+/// All rows times one matrix.
+HybridConvolution as_fully_connected(const OperatorView& op, const MatrixProducts& products,
+                                     std::size_t rows, float weight_scale, bool asymmetric) {
+    constexpr float most = std::numeric_limits<float>::infinity();
+    HybridConvolution hybrid;
+    Convolution& c = hybrid.convolution;
+    c.type = ElementType::int8;
+    c.batch = static_cast<std::int64_t>(rows);
+    c.in_channels = c.depth = static_cast<std::int64_t>(products.sizes.depth);
+    c.out_channels = static_cast<std::int64_t>(products.sizes.columns);
+    c.weights = op.shared_constant(1);
+    c.floats = FloatSums{std::vector<float>(products.sizes.columns), {-most, most}};
+    hybrid.asymmetric = asymmetric;
+    hybrid.weight_scales = {weight_scale};
+    hybrid.depth_first = products.b.column == 1;
+    return hybrid;
+}
+
 }  // namespace
 
-PreparedKernel prepare_hybrid_batch_matmul(const OperatorView& op, MatrixProducts products) {
+PreparedKernel prepare_hybrid_batch_matmul(const OperatorView& op, MatrixProducts products,
+                                           const PrepareOptions& options) {
     REEF_CHECK(expect_type(op.output(0), "output 0", {ElementType::float32}));
-    const auto options = REEF_TRY(op.options<model::BatchMatMulOptions>());
+    const auto given = REEF_TRY(op.options<model::BatchMatMulOptions>());
     const float scale = REEF_TRY(hybrid_weight_scale(op, 1, "input 1"));
     const std::size_t depth = products.sizes.depth;
     const auto elements = static_cast<std::size_t>(op.input(0).element_count());
     const std::size_t rows = depth == 0 ? 0 : elements / depth;
-    return std::make_unique<HybridBatchMatMul>(std::move(products), rows, scale,
-                                               options.asymmetric_quantize_inputs);
+    const bool asymmetric = given.asymmetric_quantize_inputs;
+    const std::size_t columns = products.sizes.columns;
+    const bool one_matrix =
+        op.input(1).element_count() == static_cast<std::int64_t>(depth * columns);
+    if (options.kernels == KernelSet::fast && one_matrix && !given.adj_x) {
+        return hybrid_kernel("batch_matmul",
+                             as_fully_connected(op, products, rows, scale, asymmetric), options);
+    }
+    return std::make_unique<HybridBatchMatMul>(std::move(products), rows, scale, asymmetric);
 }
 
 }  // namespace reef::cpu

@@ -14,6 +14,7 @@
 #include "cpu/prepare/hybrid.h"
 #include "cpu/prepare/kernels.h"
 #include "cpu/prepare/quantized.h"
+#include "graph/packed_inputs.h"
 
 namespace reef::cpu {
 namespace {
@@ -82,8 +83,16 @@ struct HybridSvdf : FloatSvdf {
     };
     bool asymmetric = false;
     float weight_scale = 1;
+    float time_scale = 1;
+    SharedBytes time_weights = {};  ///< none once they are packed
     std::vector<float> times = {};
 
+    void pack() {
+        times.reserve(time_weights.size());
+        for (const std::byte weight : time_weights.view())
+            times.push_back(static_cast<float>(std::to_integer<std::int8_t>(weight)) * time_scale);
+        time_weights = {};
+    }
     [[nodiscard]] const float* time(const Frame&) const { return times.data(); }
     [[nodiscard]] Status expect(std::span<const float> rows, std::size_t depth) const {
         return expect_steps(rows, depth, asymmetric);
@@ -99,7 +108,7 @@ struct HybridSvdf : FloatSvdf {
 };
 
 template <typename Arithmetic>
-class SvdfKernel final : public Kernel {
+class SvdfKernel final : public Kernel, public graph::PacksInputs {
   public:
     using Value = typename Arithmetic::Value;
     using State = typename Arithmetic::State;
@@ -116,6 +125,12 @@ class SvdfKernel final : public Kernel {
     }
     [[nodiscard]] std::size_t packed_bytes() const override {
         return hybrid ? sizes_.filters * sizes_.memory * sizeof(float) : 0;
+    }
+    [[nodiscard]] bool reads_input(std::size_t i) const override {
+        return !hybrid || i != svdf_time;
+    }
+    void pack() override {
+        if constexpr (hybrid) arithmetic_.pack();
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {
@@ -179,8 +194,8 @@ Result<SvdfSizes> check_svdf(const OperatorView& op, std::int32_t rank) {
     if (!op.input(svdf_state).is_variable)
         return fail(Cause::bad_input, "a state that is not a variable tensor");
     std::int64_t state = 0;
-    if (__builtin_mul_overflow(features[0], time[1], &state) ||
-        op.input(svdf_state).element_count() != input[0] * state)
+    if (__builtin_mul_overflow(std::int64_t{features[0]} * time[1], input[0], &state) ||
+        op.input(svdf_state).element_count() != state)
         return fail(Cause::bad_input,
                     fmt::format("a state of {}", model::shape_text(op.input(svdf_state).shape)));
     if (op.has_input(svdf_bias)) REEF_CHECK(expect_shape(op.input(svdf_bias), "the bias", {units}));
@@ -225,12 +240,8 @@ PreparedKernel hybrid_svdf(const OperatorView& op, SvdfSizes sizes, FloatSvdf fl
     HybridSvdf hybrid{floats};
     hybrid.asymmetric = asymmetric;
     hybrid.weight_scale = REEF_TRY(hybrid_weight_scale(op, svdf_features, feature_weights));
-    const float scale = REEF_TRY(hybrid_weight_scale(op, svdf_time, time_weights));
-    const Bytes bytes = op.constant(svdf_time);
-    const auto* first = reinterpret_cast<const std::int8_t*>(bytes.data());
-    hybrid.times.reserve(sizes.filters * sizes.memory);
-    for (std::size_t i = 0; i < sizes.filters * sizes.memory; ++i)
-        hybrid.times.push_back(static_cast<float>(first[i]) * scale);
+    hybrid.time_scale = REEF_TRY(hybrid_weight_scale(op, svdf_time, time_weights));
+    hybrid.time_weights = op.shared_constant(svdf_time);
     return std::make_unique<SvdfKernel<HybridSvdf>>(std::move(hybrid), sizes);
 }
 

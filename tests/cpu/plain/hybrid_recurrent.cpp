@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpu/plain/hybrid_steps.h"
+#include "cpu/plain/lstm_inputs.h"
 
 namespace reef::plain {
 namespace {
@@ -60,11 +61,10 @@ double opened(std::size_t gate, double x) {
 
 /// Four gates of an input and of what came out before. What float32 may lose is `unit` times a
 /// number's magnitude; where that decides to which step an output goes, a step may be lost, too.
-struct HybridLstm {
+struct HybridLstm : LstmConstants {
     struct Number {
         double real = 0, magnitude = 0;
     };
-    std::array<Values, 4> input, recurrent, bias;
     bool asymmetric = false;
     double unit = 0, clip = 0;
     std::vector<Number> output, cell;
@@ -110,18 +110,6 @@ struct HybridLstm {
     }
 };
 
-std::vector<Values> inputs_of(const Values& in, const HybridLstm& lstm, const Values& state) {
-    std::vector<Values> inputs = {in};
-    inputs.insert(inputs.end(), lstm.input.begin(), lstm.input.end());
-    inputs.insert(inputs.end(), lstm.recurrent.begin(), lstm.recurrent.end());
-    inputs.insert(inputs.end(), 3, absent());
-    inputs.insert(inputs.end(), lstm.bias.begin(), lstm.bias.end());
-    inputs.insert(inputs.end(), 2, absent());
-    inputs.insert(inputs.end(), 2, state);
-    inputs.insert(inputs.end(), 4, absent());
-    return inputs;
-}
-
 /// Sums of some units, so that gates are neither open nor shut.
 Values gate_weights(Choices& c, Shape shape) {
     Values weights = hybrid_weights(c, std::move(shape));
@@ -150,7 +138,7 @@ OperatorCase make_hybrid_lstm(Choices& c) {
     for (std::size_t g = 0; g < 4; ++g) {
         lstm.input[g] = gate_weights(c, {units, depth});
         lstm.recurrent[g] = gate_weights(c, {units, units});
-        lstm.bias[g] = raw_values(c, f32, {units}, Role::constant);
+        lstm.bias[g] = c.one_in(8) ? absent() : raw_values(c, f32, {units}, Role::constant);
     }
     out.real.resize(count_of(out.shape));
     out.magnitude.resize(out.real.size());
@@ -169,7 +157,7 @@ OperatorCase make_hybrid_lstm(Choices& c) {
     }
     return {.op = Op::unidirectional_sequence_lstm,
             .options = options,
-            .inputs = inputs_of(in, lstm, state),
+            .inputs = lstm_inputs(in, lstm, state, state),
             .outputs = {out}};
 }
 

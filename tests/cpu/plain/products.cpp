@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "cpu/plain/lstm_inputs.h"
 #include "cpu/plain/operator_case.h"
 
 namespace reef::plain {
@@ -153,11 +154,10 @@ double logistic(double x) {
 
 /// Four gates of an input and of what came out before. Beside each number stands how large what was
 /// added up to it is, each times the weights on its way: what float32 may lose is a share of that.
-struct Lstm {
+struct Lstm : LstmConstants {
     struct Number {
         double real = 0, magnitude = 0;
     };
-    std::array<Values, 4> input, recurrent, bias;
     std::vector<Number> output, cell;
 
     void begin(std::size_t units) {
@@ -204,19 +204,6 @@ Values weights_of(Choices& c, ElementType type, Shape shape) {
     weights.zero = 0;
     weights.scales = {static_cast<float>(c.real(0.001, 0.01))};
     return weights;
-}
-
-std::vector<Values> lstm_inputs(const Values& in, const Lstm& lstm, const Values& output_state,
-                                const Values& cell_state) {
-    std::vector<Values> inputs = {in};
-    inputs.insert(inputs.end(), lstm.input.begin(), lstm.input.end());
-    inputs.insert(inputs.end(), lstm.recurrent.begin(), lstm.recurrent.end());
-    inputs.insert(inputs.end(), 3, absent());
-    inputs.insert(inputs.end(), lstm.bias.begin(), lstm.bias.end());
-    inputs.insert(inputs.end(), 2, absent());
-    inputs.insert(inputs.end(), {output_state, cell_state});
-    inputs.insert(inputs.end(), 4, absent());
-    return inputs;
 }
 
 OperatorCase make_lstm(Choices& c) {
