@@ -54,9 +54,10 @@ float float_at(const std::vector<std::byte>& bytes, std::size_t i) {
 /// its reference kernels' rule (docs/exactness.md): quantised ones may be a step apart.
 bool rounds_otherwise_there([[maybe_unused]] model::Op op) {
 #if defined(__aarch64__)
-    constexpr model::Op those[] = {model::Op::quantize,       model::Op::dequantize,
-                                   model::Op::conv_2d,        model::Op::depthwise_conv_2d,
-                                   model::Op::transpose_conv, model::Op::resize_bilinear};
+    constexpr model::Op those[] = {model::Op::quantize,          model::Op::dequantize,
+                                   model::Op::conv_2d,           model::Op::fully_connected,
+                                   model::Op::depthwise_conv_2d, model::Op::transpose_conv,
+                                   model::Op::resize_bilinear};
     return std::ranges::find(those, op) != std::end(those);
 #else
     return false;
