@@ -96,9 +96,16 @@ void compare_floats(const OperatorCase& one, std::uint64_t seed, std::size_t run
     }
 }
 
-/// Sums of float32 are added in another order there, and functions are approximations.
-bool only_rounded_alike(model::Op op) {
-    return op == model::Op::svdf || op == model::Op::unidirectional_sequence_lstm;
+/// How far results may be apart, in the unit of the kernel's bound. Of two operators sums of
+/// float32 are added in another order there, and functions are approximations; TFLite for 64-bit
+/// ARM rounds a product and the sum with it once.
+double hybrids_apart(model::Op op) {
+    if (op == model::Op::svdf || op == model::Op::unidirectional_sequence_lstm) return 1;
+#if defined(__aarch64__)
+    return 2;
+#else
+    return 0;
+#endif
 }
 
 /// What TFLite 2.9 does not compute, though it says nothing; "" for what it does.
@@ -172,7 +179,7 @@ TEST_P(TfliteHybrids, KeepTheRule) {
     for (const auto& [why, count] : found.refusals)
         std::cout << fmt::format("  {} without an answer there: {}\n", count, why);
     EXPECT_GE(2 * found.compared, static_cast<int>(seeds));
-    EXPECT_LE(found.farthest, only_rounded_alike(GetParam().op) ? 1 : 0) << found.farthest_at;
+    EXPECT_LE(found.farthest, hybrids_apart(GetParam().op)) << found.farthest_at;
 }
 
 std::string hybrid_name(const testing::TestParamInfo<plain::NamedMaker>& info) {
