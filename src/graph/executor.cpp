@@ -370,7 +370,8 @@ Status packed(Kernel& kernel) {
         return {};
     } catch (const std::bad_alloc&) {
         return fail(Cause::io_failed,
-                    fmt::format("no memory for {} bytes of packed weights", kernel.packed_bytes()));
+                    fmt::format("no memory for {} bytes of packed weights", kernel.packed_bytes()),
+                    {}, "open the model where more memory is free");
     }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "cpu/plain/operator_case.h"
 #include "cpu/run_model.h"
@@ -89,6 +90,30 @@ TEST(HybridOperators, EndARunOnWhatIsNoNumber) {
             std::ranges::copy(stored_bytes(one.inputs[0]), executor->input(0).begin());
             EXPECT_FALSE(executor->run()) << model::builtin_name(op) << " of " << bad;
         }
+}
+
+model::Model products_of(std::int32_t rows, std::int32_t depth, std::int32_t columns,
+                         bool swapped) {
+    model::Builder b("products");
+    const auto in = b.input("in", f32, {1, rows, depth});
+    const std::vector<std::int8_t> bytes(static_cast<std::size_t>(depth * columns), 1);
+    const auto weights = b.constant<std::int8_t>(
+        "weights", i8, swapped ? Shape{1, columns, depth} : Shape{1, depth, columns},
+        std::span<const std::int8_t>(bytes), model::per_tensor(0.5F, 0));
+    const auto out = b.tensor("out", f32, {1, rows, columns});
+    b.add(Op::batch_matmul, {in, weights}, {out}, model::BatchMatMulOptions{.adj_y = swapped});
+    b.output(out);
+    return *b.finish();
+}
+
+TEST(HybridOperators, WeightsOfNothingAreRefusedRowsOfNothingAreNot) {
+    for (const bool swapped : {false, true}) {
+        EXPECT_THAT(test::refusal(products_of(2, 0, 4, swapped)), HasSubstr("or empty"));
+        EXPECT_THAT(test::refusal(products_of(2, 3, 0, swapped)), HasSubstr("or empty"));
+        for (const auto kernels : {cpu::KernelSet::reference, cpu::KernelSet::fast})
+            EXPECT_THAT(test::run_model(products_of(0, 3, 4, swapped), {{}}, kernels),
+                        testing::ElementsAre(testing::IsEmpty()));
+    }
 }
 
 std::vector<std::byte> first_output(graph::Executor& executor, const std::vector<std::byte>& in) {

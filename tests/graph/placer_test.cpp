@@ -157,7 +157,8 @@ TEST(Placers, WeightsThatFindNoMemoryAreAnError) {
     ASSERT_FALSE(executor);
     EXPECT_EQ(executor.error().cause, Cause::io_failed);
     EXPECT_EQ(executor.error().message(),
-              "operator 0 One: no memory for 12345 bytes of packed weights");
+              "operator 0 One: no memory for 12345 bytes of packed weights (open the model where "
+              "more memory is free)");
 }
 
 TEST(Placers, ARefusalByTheOperatorsOwnPlacerIsFinal) {

@@ -159,7 +159,8 @@ struct HybridConvolution {
     bool asymmetric = false;           ///< the input is quantised to all 255 steps; else around 0
     std::vector<float> weight_scales;  ///< one, or one per output channel
     bool depthwise = false;            ///< how weights are laid out
-    bool depth_first = false;          ///< so, too: depth x out_channels, for fast_hybrid() alone
+    /// Weights are depth x out_channels, which fast_hybrid() alone takes: it turns them.
+    bool depth_first = false;
 };
 
 /// Whether the operator has a float32 input and int8 weights.

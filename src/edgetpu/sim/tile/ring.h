@@ -217,7 +217,7 @@ class MeshLink {
     static constexpr std::uint32_t no_round = 0;
 
     // The sender's side.
-    /// How many words there is room for, as far as it is of interest.
+    /// How many words there is room for, `wanted` at most.
     [[nodiscard]] unsigned room(std::uint32_t round, unsigned wanted) {
         const auto room = [&] {
             return most_ - static_cast<std::uint16_t>(sent_.now() - sent_.seen);
@@ -235,7 +235,7 @@ class MeshLink {
     }
 
     // The receiver's side.
-    /// How many words have come, as far as it is of interest.
+    /// How many words have come, `wanted` at most.
     [[nodiscard]] unsigned size(std::uint32_t round, unsigned wanted) {
         const auto size = [&] {
             return unsigned{static_cast<std::uint16_t>(taken_.seen - taken_.now())};
