@@ -44,6 +44,13 @@ class Descriptor {
     int number_;
 };
 
+/// Deleter of a mapped file's owner, by which it is known.
+struct Unmapping {
+    void* start;
+    std::size_t size;
+    void operator()(const void*) const { ::munmap(start, size); }
+};
+
 std::string words_of(int error) {
     return std::generic_category().message(error);
 }
@@ -276,8 +283,7 @@ Result<SharedBytes> read_file(const std::string& path, FileAccess access) {
     void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
     if (start == MAP_FAILED) return read_stream(file.number(), path);
     if (access == FileAccess::scattered) ::madvise(start, size, MADV_RANDOM);
-    std::shared_ptr<const void> owner(static_cast<const void*>(start),
-                                      [start, size](const void*) { ::munmap(start, size); });
+    std::shared_ptr<const void> owner(static_cast<const void*>(start), Unmapping{start, size});
     return SharedBytes(Bytes(static_cast<const std::byte*>(start), size), std::move(owner));
 }
 
@@ -287,6 +293,16 @@ void will_read(Bytes mapped) {
     const std::size_t into = reinterpret_cast<std::uintptr_t>(mapped.data()) % page;
     // Advice alone: where it cannot be followed nothing is lost.
     ::madvise(const_cast<std::byte*>(mapped.data()) - into, into + mapped.size(), MADV_WILLNEED);
+}
+
+void will_not_read(const SharedBytes& bytes) {
+    // Of other memory MADV_DONTNEED would throw the contents away.
+    if (std::get_deleter<Unmapping>(bytes.owner()) == nullptr) return;
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const auto first = reinterpret_cast<std::uintptr_t>(bytes.view().data());
+    const std::uintptr_t begin = (first + page - 1) / page * page;
+    const std::uintptr_t end = (first + bytes.size()) / page * page;
+    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 Status write_files(std::span<const NamedContents> files) {

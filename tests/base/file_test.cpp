@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "support/resident_pages.h"
 #include "support/temporary_folder.h"
 
 namespace reef {
@@ -49,6 +50,36 @@ TEST_F(File, MappedContentsSurviveReplacement) {
     ASSERT_TRUE(write_file(path, as_bytes("new!")));
     EXPECT_EQ(as_text(old->view()), "old");
     EXPECT_EQ(text_of(path), "new!");
+}
+
+TEST_F(File, WhatWillNotBeReadTakesNoMemory) {
+    const std::string path = folder.file("a");
+    std::string text(1 << 20, 'x');
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i >> 8U);
+    ASSERT_TRUE(write_file(path, as_bytes(text)));
+    const auto mapped = read_file(path);
+    ASSERT_TRUE(mapped);
+    ASSERT_EQ(as_text(mapped->view()), text);
+    const std::size_t all = test::pages(mapped->view());
+    ASSERT_EQ(test::resident_pages(mapped->view()), all);
+    // Pages that others have a part of stay.
+    const SharedBytes part = mapped->part(100, text.size() / 2);
+    will_not_read(part);
+    EXPECT_EQ(test::resident_pages(part.view()), 2U);
+    EXPECT_EQ(test::resident_pages(mapped->view()), all - test::pages(part.view()) + 2);
+    will_not_read(*mapped);
+    EXPECT_EQ(test::resident_pages(mapped->view()), 0U);
+    EXPECT_EQ(as_text(mapped->view()), text);
+    for (const SharedBytes& less : {mapped->part(5, 0), mapped->part(5, 100), SharedBytes()})
+        will_not_read(less);
+    EXPECT_EQ(as_text(mapped->view()), text);
+}
+
+TEST_F(File, MemoryOfNoFileKeepsItsContents) {
+    const std::string text(1 << 20, 'x');
+    const SharedBytes copy = SharedBytes::copy_of(as_bytes(text));
+    will_not_read(copy);
+    EXPECT_EQ(as_text(copy.view()), text);
 }
 
 TEST_F(File, ReadsPipes) {

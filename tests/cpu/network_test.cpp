@@ -14,6 +14,7 @@
 #include "reef/model/tflite.h"
 #include "run_model.h"
 #include "support/cpu_executor.h"
+#include "support/resident_pages.h"
 #include "support/shared_data.h"
 
 namespace {
@@ -108,6 +109,40 @@ TEST(Networks, PackedWeightsAreAtMostATenthLargerThanTheFile) {
             EXPECT_LE(plan->packed_bytes, file_bytes * 11 / 10 + of_small_layers) << path;
         });
     }
+}
+
+/// Of constants that are larger than a few pages.
+struct ConstantPages {
+    std::size_t resident = 0, all = 0;
+};
+ConstantPages constant_pages(const model::Model& model) {
+    ConstantPages sum;
+    for (const SharedBytes& buffer : model.buffers) {
+        if (buffer.size() < (std::size_t{1} << 15U)) continue;
+        sum.resident += test::resident_pages(buffer.view());
+        sum.all += test::pages(buffer.view());
+    }
+    return sum;
+}
+
+TEST(Networks, WeightsThatArePackedLeaveTheFilesPages) {
+    REEF_SHARED_OR_SKIP(shared);
+    std::size_t tried = 0;
+    for (const auto& path : models(shared, false)) {
+        const model::Model model = load(path);
+        for (const SharedBytes& buffer : model.buffers)  // reads them all
+            ASSERT_TRUE(buffer == SharedBytes::copy_of(buffer.view())) << path;
+        ASSERT_EQ(constant_pages(model).resident, constant_pages(model).all) << path;
+        const auto executor = test::on_cpu(model, {});
+        ASSERT_TRUE(executor) << path << ": " << executor.error().message();
+        const ConstantPages pages = constant_pages(model);
+        if (pages.all == 0 || executor->memory().packed_bytes < pages.all * 2048) continue;
+        ++tried;
+        fmt::print("{:45} {} of {} pages\n", path.stem().string(), pages.resident, pages.all);
+        // The first and the last of each may hold others' bytes, too.
+        EXPECT_LE(pages.resident, pages.all / 4) << path;
+    }
+    EXPECT_GE(tried, 6U);
 }
 
 TEST(Networks, ThePlanIsWhatCreateTakes) {

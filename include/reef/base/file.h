@@ -33,6 +33,11 @@ enum class FileAccess : std::uint8_t {
 /// Lets the system begin to read these bytes of a mapped file. No effect on others.
 void will_read(Bytes mapped);
 
+/// Lets go of the memory that whole pages of these bytes take, where they are of a file that
+/// read_file() mapped: whoever reads them all the same gets them from the file again. No effect on
+/// others.
+void will_not_read(const SharedBytes& bytes);
+
 /// Writes to a temporary file beside `path` and renames it over `path`; on failure `path` is as it
 /// was and the temporary file is gone. The mode stays that of the file before; the umask gives a
 /// new one's. "-" writes to standard output. A symbolic link stays and what it points to is

@@ -15,6 +15,7 @@
 
 #include "cpu/fast/channel_blocks-inl.h"
 #include "cpu/fast/float_output-inl.h"
+#include "reef/base/file.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
@@ -524,6 +525,7 @@ void pack_depthwise(const Convolution& c, PackedDepthwise& packed) {
     if (!c.floats) pack_output_stage(c, bias, packed.blocks, packed.stage);
     packed.weights = share_packed(c.weights, form_of(c, packed), packed.weights_bytes,
                                   [&](std::byte* to) { pack_blocks(c, packed, to); });
+    will_not_read(c.weights);
 }
 
 }  // namespace reef::cpu

@@ -13,6 +13,7 @@
 
 #include "cpu/fast/aligned_array.h"
 #include "cpu/fast/channel_runs-inl.h"
+#include "reef/base/file.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
@@ -119,6 +120,7 @@ void pack_float_depthwise(const Convolution& c, FloatDepthwise& packed) {
     packed.weights =
         share_packed(c.weights, {PackingForm::Kind::float_depthwise, {}}, weights.size(),
                      [&](std::byte* to) { std::memcpy(to, weights.data(), weights.size()); });
+    will_not_read(c.weights);
 }
 
 }  // namespace reef::cpu

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cpu/fast/aligned_array.h"
+#include "reef/base/file.h"
 
 namespace reef::cpu {
 namespace {
@@ -94,6 +95,31 @@ void pack_float_stage(const Convolution& c, PackedMatrix& packed) {
                     block.valid * sizeof(float));
 }
 
+/// Sums of (x + flip) * w, and the row factor times sums of x + flip, are to become sums of
+/// (x - input zero) * (w - weight zero): what they lack is in the bias.
+void pack_stage(const Convolution& c, PackedMatrix& packed) {
+    const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
+    if (packed.group == GroupOf::floats) return pack_float_stage(c, packed);
+    if (c.floats) {
+        for (std::size_t channel = 0; channel < c.floats->bias.size(); ++channel)
+            packed.float_output.weight_sums[channel] =
+                sum_of<std::int8_t>(c.weights.view().subspan(channel * row, row));
+        return;
+    }
+    const auto zero = static_cast<std::uint32_t>(c.input_zero + flipped(c, packed.group));
+    const auto bias_of_channel = [&](const ChannelBlock&, std::size_t channel) {
+        const Bytes weights = c.weights.view().subspan(channel * row, row);
+        const std::int32_t sum = c.type == ElementType::int8 ? sum_of<std::int8_t>(weights)
+                                                             : sum_of<std::uint8_t>(weights);
+        const auto less_zero =
+            static_cast<std::uint32_t>(sum) -
+            static_cast<std::uint32_t>(row) * static_cast<std::uint32_t>(c.weight_zero);
+        return static_cast<std::int32_t>(static_cast<std::uint32_t>(c.bias[channel]) -
+                                         zero * less_zero);
+    };
+    pack_output_stage(c, bias_of_channel, packed.blocks, packed.stage);
+}
+
 }  // namespace
 
 PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest) {
@@ -129,8 +155,6 @@ void pack_matrix(const Convolution& c, PackedMatrix& packed) {
     pack_matrix(c, {c.weights, {}}, packed);
 }
 
-/// Sums of (x + flip) * w, and the row factor times sums of x + flip, are to become sums of
-/// (x - input zero) * (w - weight zero): what they lack is in the bias.
 void pack_matrix(const Convolution& c, const PartOfWeights& from, PackedMatrix& packed) {
     const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
     const std::int32_t taken_off = c.floats ? 0 : packed_zero(c);
@@ -142,25 +166,8 @@ void pack_matrix(const Convolution& c, const PartOfWeights& from, PackedMatrix& 
     form.numbers.insert(form.numbers.end(), from.part.begin(), from.part.end());
     packed.weights = share_packed(from.all, form, packed.weights_bytes,
                                   [&](std::byte* to) { pack_weights(c, packed, row, to); });
-    if (packed.group == GroupOf::floats) return pack_float_stage(c, packed);
-    if (c.floats) {
-        for (std::size_t channel = 0; channel < c.floats->bias.size(); ++channel)
-            packed.float_output.weight_sums[channel] =
-                sum_of<std::int8_t>(c.weights.view().subspan(channel * row, row));
-        return;
-    }
-    const auto zero = static_cast<std::uint32_t>(c.input_zero + flipped(c, packed.group));
-    const auto bias_of_channel = [&](const ChannelBlock&, std::size_t channel) {
-        const Bytes weights = c.weights.view().subspan(channel * row, row);
-        const std::int32_t sum = c.type == ElementType::int8 ? sum_of<std::int8_t>(weights)
-                                                             : sum_of<std::uint8_t>(weights);
-        const auto less_zero =
-            static_cast<std::uint32_t>(sum) -
-            static_cast<std::uint32_t>(row) * static_cast<std::uint32_t>(c.weight_zero);
-        return static_cast<std::int32_t>(static_cast<std::uint32_t>(c.bias[channel]) -
-                                         zero * less_zero);
-    };
-    pack_output_stage(c, bias_of_channel, packed.blocks, packed.stage);
+    pack_stage(c, packed);
+    will_not_read(from.all);
 }
 
 }  // namespace reef::cpu
