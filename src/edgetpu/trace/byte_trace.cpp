@@ -172,6 +172,9 @@ class Recorder final : public sim::TensorTap {
 
     [[nodiscard]] bool too_much() const { return too_much_; }
 
+    /// Beyond every origin that was given.
+    [[nodiscard]] Origin end_of_origins() const { return next_origin_; }
+
     /// Of the last run, by execution.
     [[nodiscard]] std::vector<std::vector<std::byte>> results() const {
         std::vector<std::vector<std::byte>> all;
@@ -433,7 +436,9 @@ Result<Trace> trace_bytes(const Package& package, std::span<const std::vector<By
     recorder.choose_taps();
     if (recorder.too_much()) return too_much();
     std::vector<Marks> runs = {{Marks::Kind::activations}, {Marks::Kind::parameters}};
-    for (const unsigned shift : {0U, 8U, 16U, 24U}) runs.push_back({Marks::Kind::numbers, shift});
+    // Bits that no origin has need no run.
+    for (unsigned shift = 0; shift < 32 && recorder.end_of_origins() >> shift != 0; shift += 8)
+        runs.push_back({Marks::Kind::numbers, shift});
     for (const Marks& marks : runs) REEF_CHECK(run(pictures.front(), marks));
     for (const auto& inputs : pictures) {
         REEF_CHECK(run(inputs, {Marks::Kind::none}));
