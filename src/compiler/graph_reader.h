@@ -93,6 +93,11 @@ class GraphReader {
     Read slice_of(const Operator& op, std::span<const std::int32_t> begin,
                   std::span<const std::int32_t> step) const;
     Read reshape(const Operator& op) const;
+    /// For an operator with one output that is no new arrangement of its input's values.
+    [[nodiscard]] bool has_own_shape(const Operator& op) const;
+    /// Whether the output has the shape that the operator's own numbers give it.
+    [[nodiscard]] bool has_new_shape(const Operator& op) const;
+    [[nodiscard]] bool has_split_lengths(const Operator& op, std::int32_t axis) const;
     Read transpose(const Operator& op) const;
     Read lstm(const Operator& op) const;
     [[nodiscard]] std::string lstm_problem(const Operator& op) const;
@@ -100,11 +105,12 @@ class GraphReader {
     /// Why they are not two computed tensors of the output's shape; empty when they are.
     [[nodiscard]] std::string pair_problem(const Operator& op) const;
 
-    /// Options as the operator has them, or as the schema presets them.
+    /// Options as the operator has them, or as the schema presets them where it has none.
     template <typename T>
-    static T options(const Operator& op) {
-        const auto* held = std::get_if<T>(&op.options);
-        return held != nullptr ? *held : T{};
+    static std::expected<T, std::string> options(const Operator& op) {
+        if (const auto* held = std::get_if<T>(&op.options)) return *held;
+        if (std::holds_alternative<std::monostate>(op.options)) return T{};
+        return std::unexpected("its options are another operator's");
     }
 
     template <typename T>

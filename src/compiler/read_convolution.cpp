@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "compiler/graph_reader.h"
 
@@ -16,7 +17,8 @@ Read GraphReader::with_constants(const Operator& op, Convolution conv, std::size
         return std::unexpected("its weights have not 8 bits");
     const auto elements = std::int64_t{conv.window.kernel_h} * conv.window.kernel_w *
                           conv.out_channels * (conv.depthwise ? 1 : conv.in_channels);
-    if (elements != weights.element_count()) return disagree();
+    if (elements != weights.element_count() || std::cmp_not_equal(elements, bytes.size()))
+        return disagree();
     conv.weight_scales = weights.quantization->scale;
     const auto& zeros = weights.quantization->zero_point;
     if (std::ranges::adjacent_find(zeros, std::not_equal_to{}) != zeros.end())
@@ -72,7 +74,7 @@ template <typename Options>
 Read GraphReader::windowed(const Operator& op) const {
     constexpr bool depthwise = std::is_same_v<Options, model::DepthwiseConv2dOptions>;
     if (op.inputs.size() < 2) return disagree();
-    const auto o = options<Options>(op);
+    const auto o = REEF_TRY(options<Options>(op));
     const auto& shape = tensor(op.inputs[1]).shape;
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
     if (shape.size() != 4 || shape[depthwise ? 3 : 0] != out.channels) return disagree();
@@ -109,8 +111,11 @@ template Read GraphReader::windowed<model::DepthwiseConv2dOptions>(const Operato
 
 Read GraphReader::transposed(const Operator& op) const {
     if (op.inputs.size() < 3 || op.inputs[2] == model::absent_tensor) return disagree();
-    const auto o = options<model::TransposeConvOptions>(op);
+    const auto o = REEF_TRY(options<model::TransposeConvOptions>(op));
     if (o.activation != Activation::none) return std::unexpected("it has an activation");
+    const auto size = constant<std::int32_t>(op.inputs[0], ElementType::int32);
+    if (!size) return std::unexpected("its output's shape is no constant");
+    if (*size != tensor(op.outputs[0]).shape) return disagree();
     const auto& shape = tensor(op.inputs[1]).shape;
     const Value &in = value(op.inputs[2]), &out = value(op.outputs[0]);
     if (shape.size() != 4 || shape[0] != out.channels || shape[3] != in.channels) return disagree();
@@ -128,7 +133,7 @@ Read GraphReader::transposed(const Operator& op) const {
 
 Read GraphReader::fully_connected(const Operator& op) const {
     if (op.inputs.size() < 2) return disagree();
-    const auto o = options<model::FullyConnectedOptions>(op);
+    const auto o = REEF_TRY(options<model::FullyConnectedOptions>(op));
     if (o.weights_format != 0) return std::unexpected("its weights are shuffled");
     const auto& shape = tensor(op.inputs[1]).shape;
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
@@ -142,6 +147,12 @@ Read GraphReader::fully_connected(const Operator& op) const {
                      .weight_scales = {},
                      .biases = {}};
     if (in.pixels() * in.channels != out.pixels() * shape[1]) return disagree();
+    auto computed = tensor(op.inputs[0]).shape;
+    if (!o.keep_num_dims)
+        computed = {static_cast<std::int32_t>(out.pixels()), out.channels};
+    else if (!computed.empty() && computed.back() == shape[1])
+        computed.back() = out.channels;
+    if (computed != tensor(op.outputs[0]).shape) return disagree();
     const bool by_pixel = in.channels == shape[1] && in.width == out.width;
     if (by_pixel) return with_constants(op, std::move(conv));
     if (out.pixels() == 1) {

@@ -99,15 +99,15 @@ std::optional<std::size_t> GraphReader::constant_of_pair(const Operator& op) con
 
 Read GraphReader::sum(const Operator& op) const {
     if (const auto at = constant_of_pair(op))
-        return shifted(op, *at, 1, options<model::AddOptions>(op).activation);
+        return shifted(op, *at, 1, REEF_TRY(options<model::AddOptions>(op)).activation);
     if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
-    return Sum{options<model::AddOptions>(op).activation};
+    return Sum{REEF_TRY(options<model::AddOptions>(op)).activation};
 }
 
 Read GraphReader::product(const Operator& op) const {
     if (const auto at = constant_of_pair(op)) return product_with(op, *at);
     if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
-    return Product{options<model::MulOptions>(op).activation};
+    return Product{REEF_TRY(options<model::MulOptions>(op)).activation};
 }
 
 /// A constant per channel is part of the scales; one for all, or of one pixel, is weights. Both
@@ -118,7 +118,7 @@ Read GraphReader::product_with(const Operator& op, std::size_t at) const {
     const auto numbers = numbers_of(factor);
     if (!numbers) return std::unexpected("its constant has not 8 bits and one scale");
     if (!in.same_shape(out)) return disagree();
-    const auto activation = options<model::MulOptions>(op).activation;
+    const auto activation = REEF_TRY(options<model::MulOptions>(op)).activation;
     const auto bytes = bytes_of(factor);
     if (is_by_channel(factor, in) && in.pixels() != 1) {
         Convolution conv = of_each_channel(in, activation, ones(in));
@@ -142,7 +142,7 @@ Read GraphReader::product_with(const Operator& op, std::size_t at) const {
 }
 
 Read GraphReader::difference(const Operator& op) const {
-    const auto activation = options<model::SubOptions>(op).activation;
+    const auto activation = REEF_TRY(options<model::SubOptions>(op)).activation;
     if (constant_of_pair(op) == std::size_t{1}) return shifted(op, 1, -1, activation);
     if (auto why = pair_problem(op); !why.empty()) return std::unexpected(std::move(why));
     return Difference{activation};

@@ -107,10 +107,15 @@ std::string GraphReader::problem_of(const Operator& op, const Node& node) const 
 }
 
 Read GraphReader::operation_of(const Operator& op) {
+    for (const TensorIndex i : op.inputs)
+        if (i != model::absent_tensor && tensor(i).sparsity)
+            return std::unexpected(
+                fmt::format("'{}' holds its values in sparse form", tensor(i).name));
     for (std::size_t i = 0; i < std::min<std::size_t>(op.inputs.size(), 2); ++i)
         if (op.inputs[i] == model::absent_tensor) return std::unexpected("an input is missing");
     if (op.code.builtin == Op::split || op.code.builtin == Op::split_v) return split(op);
     if (op.outputs.size() != 1) return std::unexpected("it has several outputs");
+    if (!has_own_shape(op)) return disagree();
     switch (op.code.builtin) {
         case Op::conv_2d:
             return windowed<model::Conv2dOptions>(op);
@@ -129,7 +134,7 @@ Read GraphReader::operation_of(const Operator& op) {
         case Op::minimum:
             return minimum(op);
         case Op::leaky_relu:
-            return LeakyRelu{options<model::LeakyReluOptions>(op).alpha};
+            return LeakyRelu{REEF_TRY(options<model::LeakyReluOptions>(op)).alpha};
         case Op::hard_swish:
             return HardSwish{};
         case Op::prelu:
@@ -143,7 +148,7 @@ Read GraphReader::operation_of(const Operator& op) {
         case Op::logistic:
             return Logistic{};
         case Op::softmax:
-            return Softmax{options<model::SoftmaxOptions>(op).beta};
+            return Softmax{REEF_TRY(options<model::SoftmaxOptions>(op)).beta};
         case Op::tanh:
             return Tanh{};
         case Op::concatenation:

@@ -27,7 +27,9 @@ bool GraphReader::is_kept_by(const Operator& op, ValueId value) const {
 }
 
 std::string GraphReader::lstm_problem(const Operator& op) const {
-    const auto o = options<model::UnidirectionalSequenceLstmOptions>(op);
+    const auto given = options<model::UnidirectionalSequenceLstmOptions>(op);
+    if (!given) return given.error();
+    const auto& o = *given;
     if (op.inputs.size() != 20 && op.inputs.size() != 24) return shapes_disagree;
     if (o.activation != Activation::tanh) return "its activation is not TANH";
     if (o.diagonal_recurrent_tensors) return "its recurrent weights are diagonal";
@@ -86,11 +88,12 @@ std::string GraphReader::lstm_state_problem(const Operator& op) const {
 Read GraphReader::lstm(const Operator& op) const {
     if (auto why = lstm_problem(op); !why.empty()) return std::unexpected(std::move(why));
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
-    Lstm lstm{.input = {},
-              .recurrent = {},
-              .units = out.channels,
-              .cell_scale = tensor(op.inputs[lstm_cell_state]).quantization->scale[0],
-              .cell_clip = options<model::UnidirectionalSequenceLstmOptions>(op).cell_clip};
+    Lstm lstm{
+        .input = {},
+        .recurrent = {},
+        .units = out.channels,
+        .cell_scale = tensor(op.inputs[lstm_cell_state]).quantization->scale[0],
+        .cell_clip = REEF_TRY(options<model::UnidirectionalSequenceLstmOptions>(op)).cell_clip};
     const auto product = [&](std::int32_t channels, std::size_t weights, std::size_t bias) {
         Convolution conv{.window = {},
                          .in_channels = channels,

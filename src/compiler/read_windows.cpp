@@ -32,7 +32,7 @@ bool place_window(Window& w, Padding padding, const Value& in, const Value& out)
 }
 
 Read GraphReader::pool(const Operator& op) const {
-    const auto o = options<model::Pool2dOptions>(op);
+    const auto o = REEF_TRY(options<model::Pool2dOptions>(op));
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
     Window w{o.filter_h, o.filter_w, o.stride_h, o.stride_w};
     if (in.channels != out.channels || !place_window(w, o.padding, in, out)) return disagree();
@@ -46,6 +46,7 @@ Read GraphReader::pool(const Operator& op) const {
 
 Read GraphReader::mean(const Operator& op) const {
     if (op.inputs.size() != 2) return disagree();
+    const bool keeps = REEF_TRY(options<model::ReducerOptions>(op)).keep_dims;
     auto axes = constant<std::int32_t>(op.inputs[1], ElementType::int32);
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
     if (!axes || tensor(op.inputs[0]).shape.size() != 4)
@@ -56,9 +57,11 @@ Read GraphReader::mean(const Operator& op) const {
     std::ranges::sort(*axes);
     if (*axes != std::vector<std::int32_t>{1, 2})
         return std::unexpected("its axes are not height and width");
-    if (out.pixels() != 1 || out.channels != in.channels) return disagree();
+    if (out.pixels() != 1 || out.channels != in.channels ||
+        tensor(op.outputs[0]).shape.size() != (keeps ? 4U : 2U))
+        return disagree();
     using Rounding = AveragePool::Rounding;
-    const bool own_case = from_the_front && tensor(op.outputs[0]).shape.size() == 4;
+    const bool own_case = from_the_front && keeps;
     const auto rounding = !own_case                       ? Rounding::towards_zero
                           : in.type == ElementType::uint8 ? Rounding::scaled
                                                           : Rounding::half_away_from_zero_point;
@@ -68,12 +71,15 @@ Read GraphReader::mean(const Operator& op) const {
 
 Read GraphReader::resize(const Operator& op) const {
     const Value &in = value(op.inputs[0]), &out = value(op.outputs[0]);
-    if (in.channels != out.channels) return disagree();
+    if (in.channels != out.channels || op.inputs.size() != 2) return disagree();
+    const auto size = constant<std::int32_t>(op.inputs[1], ElementType::int32);
+    if (!size) return std::unexpected("its size is no constant");
+    if (*size != std::vector{out.height, out.width}) return disagree();
     if (op.code.builtin == Op::resize_bilinear) {
-        const auto o = options<model::ResizeBilinearOptions>(op);
+        const auto o = REEF_TRY(options<model::ResizeBilinearOptions>(op));
         return Resize{false, o.half_pixel_centers, o.align_corners};
     }
-    const auto o = options<model::ResizeNearestNeighborOptions>(op);
+    const auto o = REEF_TRY(options<model::ResizeNearestNeighborOptions>(op));
     return Resize{true, o.half_pixel_centers, o.align_corners};
 }
 
