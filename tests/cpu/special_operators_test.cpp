@@ -2,6 +2,8 @@
 // refusals.
 #include <gmock/gmock.h>
 
+#include <array>
+
 #include "cpu/run_model.h"
 
 namespace reef::test {
@@ -78,6 +80,33 @@ TEST(Pooling, RefusesToRescaleAndWrongShapes) {
     c.output = c.input;
     c.output_shape = {1, 1, 2, 1};
     EXPECT_THAT(refusal(build(c)), HasSubstr("declared as 1x1x2x1"));
+}
+
+/// Of one operator on an input of uint8; never run.
+model::Model of_sizes(Op op, std::vector<std::int32_t> in, std::vector<std::int32_t> out,
+                      model::Options options, bool has_weights) {
+    model::Builder builder("overflow");
+    std::vector<model::TensorIndex> inputs = {
+        builder.input("in", ElementType::uint8, std::move(in), model::per_tensor(1, 0))};
+    const std::array<std::uint8_t, 1> one = {1};
+    if (has_weights)
+        inputs.push_back(builder.constant<std::uint8_t>("weights", ElementType::uint8, {1, 1}, one,
+                                                        model::per_tensor(1, 0)));
+    const auto result =
+        builder.tensor("out", ElementType::uint8, std::move(out), model::per_tensor(1, 0));
+    builder.add(op, inputs, {result}, std::move(options));
+    builder.output(result);
+    return builder.finish().value();
+}
+
+// What 32 bits hold after a multiplication is another number, and could be the file's.
+TEST(Sizes, ThatOverflowAreRefused) {
+    EXPECT_THAT(refusal(of_sizes(Op::space_to_depth, {1, 4096, 4096, 256}, {1, 1, 1, 0},
+                                 model::SpaceToDepthOptions{4096}, false)),
+                HasSubstr("channels overflow 32 bits"));
+    EXPECT_THAT(refusal(of_sizes(Op::fully_connected, {65536, 65536}, {0, 1},
+                                 model::FullyConnectedOptions{}, true)),
+                HasSubstr("overflow 32 bits"));
 }
 
 TEST(Softmax, SharesOutEqualInputsAndSaturates) {

@@ -325,6 +325,14 @@ void float_clamp_run(const float* in, float* out, std::size_t count, Limits<floa
     });
 }
 
+void float_limit_run(const float* in, float* out, std::size_t count, Limits<float> limits) {
+    map(in, out, count, [limits](auto d, auto x) HWY_ATTR {
+        const auto least = hn::Set(d, limits.min), most = hn::Set(d, limits.max);
+        const auto low = hn::IfThenElse(hn::Gt(x, least), x, least);
+        return hn::IfThenElse(hn::Gt(low, most), most, low);
+    });
+}
+
 void float_softmax_row(const float* in, float* out, std::size_t length, float beta) {
     const hn::ScalableTag<float> d;
     const float largest = largest_of(d, in, length);
@@ -357,6 +365,7 @@ namespace reef::cpu {
 HWY_EXPORT(float_function_run);
 HWY_EXPORT(float_leaky_relu_run);
 HWY_EXPORT(float_clamp_run);
+HWY_EXPORT(float_limit_run);
 HWY_EXPORT(float_softmax_row);
 HWY_EXPORT(float_log_softmax_row);
 
@@ -370,6 +379,10 @@ void float_leaky_relu_fast(const float* in, float* out, std::size_t count, float
 
 void float_clamp_fast(const float* in, float* out, std::size_t count, Limits<float> limits) {
     HWY_DYNAMIC_DISPATCH(float_clamp_run)(in, out, count, limits);
+}
+
+void float_limit_fast(const float* in, float* out, std::size_t count, Limits<float> limits) {
+    HWY_DYNAMIC_DISPATCH(float_limit_run)(in, out, count, limits);
 }
 
 void float_softmax_fast(const float* in, float* out, std::size_t length, float beta) {

@@ -305,6 +305,10 @@ Result<Convolution> fully_connected_of(const OperatorView& op, const Convolution
         return fail(Cause::bad_input, fmt::format("an input of {} does not divide into rows of {}",
                                                   model::shape_text(input.shape), c.depth));
     c.batch = input.element_count() / c.depth;
+    if (c.batch > std::numeric_limits<std::int32_t>::max())
+        return fail(Cause::bad_input,
+                    fmt::format("an input of {} makes {} rows, which overflow 32 bits",
+                                model::shape_text(input.shape), c.batch));
     std::vector<std::int32_t> computed{static_cast<std::int32_t>(c.batch), weights.shape[0]};
     if (options.keep_num_dims) {
         if (input.shape.empty() || input.shape.back() != weights.shape[1])
@@ -418,6 +422,9 @@ Result<Convolution> read_transpose_conv(const OperatorView& op, const Convolutio
     REEF_CHECK(read_quantization(
         op, {rules, 0, convolution_product(c), model::Activation::none, places}, c));
     REEF_CHECK(expect_symmetric_int8(c));
+    // The other convolutions limit a sum that is infinite to the largest number.
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    if (c.floats) c.floats->clamp = {-infinity, infinity};
     return c;
 }
 

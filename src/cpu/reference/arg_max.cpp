@@ -72,6 +72,15 @@ Result<std::int64_t> constant_axis(const OperatorView& op) {
     return static_cast<std::int64_t>(REEF_TRY(reader.u64()));
 }
 
+/// TFLite makes an output of the type that the options name, whatever the file declares. Files of
+/// the first converters name none.
+template <typename Options>
+Status expect_output_type(const OperatorView& op) {
+    const ElementType given = REEF_TRY(op.options<Options>()).output_type;
+    if (given == ElementType::float32) return {};
+    return expect_type(op.output(0), "output 0", {given});
+}
+
 Result<ArgMaxShape> check_arg_max(const OperatorView& op) {
     REEF_CHECK(op.expect_counts(2, 2, 1));
     const model::Tensor& input = op.input(0);
@@ -98,6 +107,7 @@ Result<ArgMaxShape> check_arg_max(const OperatorView& op) {
 }  // namespace
 
 PreparedKernel prepare_arg_max(const OperatorView& op, const PrepareOptions& options) {
+    REEF_CHECK(expect_output_type<model::ArgMaxOptions>(op));
     const ArgMaxShape shape = REEF_TRY(check_arg_max(op));
     const ElementType type = op.input(0).type;
     const bool bytes = type == ElementType::uint8 || type == ElementType::int8;
@@ -109,6 +119,7 @@ PreparedKernel prepare_arg_max(const OperatorView& op, const PrepareOptions& opt
 }
 
 PreparedKernel prepare_arg_min(const OperatorView& op, const PrepareOptions& options) {
+    REEF_CHECK(expect_output_type<model::ArgMinOptions>(op));
     const ArgMaxShape shape = REEF_TRY(check_arg_max(op));
     if (options.kernels == KernelSet::fast && op.input(0).type == ElementType::float32)
         return fast_float_arg_max(shape, Extreme::smallest, op.output(0).type);

@@ -1,6 +1,8 @@
 // CAST and SQRT.
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "cpu/prepare/kernels.h"
 #include "cpu/reference/float_runs.h"
@@ -9,17 +11,21 @@
 namespace reef::cpu {
 namespace {
 
-/// Integers wrap to narrower ones. Floats lose their fraction; those outside the integer's range,
-/// which TFLite leaves to the machine, give the nearest end of it, and NaN gives 0.
+/// Integers wrap to narrower ones. Floats lose their fraction and become 32 bits, or 64 where the
+/// type has them, which then wrap; those outside them and NaN, which TFLite leaves to the machine,
+/// become the lowest, as x86-64 has it.
 template <typename In, typename Out>
 Out cast(In value) {
     if constexpr (std::is_same_v<In, float> && std::is_integral_v<Out>) {
-        using Range = std::numeric_limits<Out>;
-        if (std::isnan(value)) return 0;
-        if (value <= static_cast<float>(Range::min())) return Range::min();
-        if (value >= static_cast<float>(Range::max())) return Range::max();
+        constexpr bool fits =
+            sizeof(Out) < sizeof(std::int32_t) || std::is_same_v<Out, std::int32_t>;
+        using Whole = std::conditional_t<fits, std::int32_t, std::int64_t>;
+        constexpr auto lowest = std::numeric_limits<Whole>::min();
+        constexpr auto end = -static_cast<float>(lowest);
+        return static_cast<Out>(value >= -end && value < end ? static_cast<Whole>(value) : lowest);
+    } else {
+        return static_cast<Out>(value);
     }
-    return static_cast<Out>(value);
 }
 
 }  // namespace

@@ -54,9 +54,7 @@ class DetectionKernel final : public Kernel {
           box_scores_(d_.boxes) {
         const auto classes = static_cast<std::size_t>(d_.options.num_classes);
         if (d_.options.use_regular_nms) {
-            found_.reserve(d_.boxes + max_detections());
-            found_scores_.resize(d_.boxes + max_detections());
-            order_.resize(d_.boxes + max_detections());
+            found_.reserve(max_detections());
             best_.reserve(max_detections());
         } else {
             class_scores_.resize(classes);
@@ -166,26 +164,32 @@ class DetectionKernel final : public Kernel {
         for (std::uint32_t label = 0; label < classes; ++label) {
             for (std::size_t box = 0; box < d_.boxes; ++box)
                 box_scores_[box] = score(frame, box, label);
-            for (const std::uint32_t box :
-                 selection_.select(boxes_, box_scores_,
-                                   static_cast<std::size_t>(d_.options.detections_per_class)))
-                found_.push_back({box, label, box_scores_[box]});
-            keep_best();
+            take_in(selection_.select(boxes_, box_scores_,
+                                      static_cast<std::size_t>(d_.options.detections_per_class)),
+                    label);
         }
         for (std::size_t entry = 0; entry < found_.size(); ++entry)
             put(frame, entry, found_[entry]);
         return found_.size();
     }
 
-    void keep_best() {
-        if (found_.empty()) return;
-        const std::size_t count = std::min(found_.size(), max_detections());
-        for (std::size_t i = 0; i < found_.size(); ++i) found_scores_[i] = found_[i].score;
-        partial_arg_sort(std::span(found_scores_).first(found_.size()), count,
-                         std::span(order_).first(found_.size()));
+    /// Of equal scores the later class's comes first.
+    void take_in(std::span<const std::uint32_t> selected, std::uint32_t label) {
         best_.clear();
-        for (std::size_t i = 0; i < count; ++i) best_.push_back(found_[order_[i]]);
-        found_.assign(best_.begin(), best_.end());
+        std::size_t old = 0, taken = 0;
+        while (best_.size() < max_detections() &&
+               (old < found_.size() || taken < selected.size())) {
+            const bool is_new =
+                taken < selected.size() &&
+                (old == found_.size() || box_scores_[selected[taken]] >= found_[old].score);
+            if (is_new) {
+                const std::uint32_t box = selected[taken++];
+                best_.push_back({box, label, box_scores_[box]});
+            } else {
+                best_.push_back(found_[old++]);
+            }
+        }
+        found_.swap(best_);
     }
 
     Detection d_;
@@ -198,7 +202,6 @@ class DetectionKernel final : public Kernel {
     std::vector<std::uint32_t> top_classes_;  ///< boxes x classes_per_box()
     // Regular suppression.
     std::vector<Found> found_, best_;
-    std::vector<float> found_scores_;
 };
 
 Status check_sizes(const OperatorView& op, Detection& d) {

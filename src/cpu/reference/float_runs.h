@@ -52,6 +52,8 @@ void float_leaky_relu_fast(const float* in, float* out, std::size_t count, float
 
 /// What is no number stays none.
 void float_clamp_fast(const float* in, float* out, std::size_t count, Limits<float> limits);
+/// What is not above the lower limit, no numbers among it, becomes that.
+void float_limit_fast(const float* in, float* out, std::size_t count, Limits<float> limits);
 
 /// SOFTMAX and LOG_SOFTMAX of one row; the latter knows no beta. Precondition: length > 0; `out`
 /// does not overlap the input.

@@ -145,12 +145,19 @@ PreparedKernel prepare_rectifier(const OperatorView& op, const char* name,
             // Fused, RELU gives the largest finite number for infinity; the operator keeps it.
             if (activation == model::Activation::relu)
                 limits.max = std::numeric_limits<float>::infinity();
+            // It gives the lower limit for -0 and for what is no number; the others keep those.
+            const bool is_relu6 = activation == model::Activation::relu6;
             if (options.kernels == KernelSet::fast)
                 return unary_run_kernel<float, float>(
                     std::string(name) + " fast " + std::string(simd_target()), op,
-                    [limits](const float* in, float* out, std::size_t count) {
-                        float_clamp_fast(in, out, count, limits);
+                    [limits, is_relu6](const float* in, float* out, std::size_t count) {
+                        is_relu6 ? float_limit_fast(in, out, count, limits)
+                                 : float_clamp_fast(in, out, count, limits);
                     });
+            if (is_relu6)
+                return unary_kernel<float, float>(name, op, options.kernels, [limits](float value) {
+                    return value > limits.min ? std::min(value, limits.max) : limits.min;
+                });
             return unary_kernel<float, float>(name, op, options.kernels, [limits](float value) {
                 return value > limits.max ? limits.max : value < limits.min ? limits.min : value;
             });

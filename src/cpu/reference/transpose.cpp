@@ -85,7 +85,10 @@ PreparedKernel prepare_space_to_depth(const OperatorView& op, const PrepareOptio
     if (in[1] % block != 0 || in[2] % block != 0)
         return fail(Cause::bad_input, fmt::format("{} does not split into blocks of {}",
                                                   model::shape_text(in), block));
-    const Lengths out{in[0], in[1] / block, in[2] / block, in[3] * block * block};
+    const std::int64_t depth = std::int64_t{in[3]} * block * block;
+    if (depth > std::numeric_limits<std::int32_t>::max())
+        return fail(Cause::bad_input, "the output's channels overflow 32 bits");
+    const Lengths out{in[0], in[1] / block, in[2] / block, static_cast<std::int32_t>(depth)};
     REEF_CHECK(expect_shape(op.output(0), "output 0", out));
     const auto steps = dense_steps(in);
     Rearrangement from;

@@ -364,16 +364,29 @@ OperatorCase make_dequantize(Choices& c) {
     for (std::size_t i = 0; i < in.stored.size(); ++i) out.real.push_back(in.real(i));
     return one;
 }
+/// A number with a fraction becomes 32 bits, or 64 where the type has them; outside of them it is
+/// the lowest. More bits than the type has are lost.
+double cast_of(double x, ElementType from, ElementType to) {
+    if (to == f32) return static_cast<double>(static_cast<float>(x));
+    const double end = to == i64 ? 0x1p63 : 0x1p31;
+    double whole = std::trunc(x);
+    if (from == f32 && !(whole >= -end && whole < end)) whole = -end;
+    if (to == i64) return whole;
+    const double values = to == i32 ? 0x1p32 : to == i16 ? 0x1p16 : 0x1p8;
+    const double lowest = to == u8 ? 0 : -values / 2;
+    return whole - values * std::floor((whole - lowest) / values);
+}
 OperatorCase make_cast(Choices& c) {
     OperatorCase one{.op = Op::cast};
     const ElementType from = c.one_of({f32, i8, i16, i32, i64, u8});
     const ElementType to = c.one_of({f32, i8, i16, i32, i64, u8});
     const Shape shape = c.shape(1, 3, 6);
     Values& in = one.inputs.emplace_back(raw_values(c, from, shape));
-    for (double& x : in.stored) x = std::clamp(x, to == u8 ? 0.0 : -100.0, 100.0);
+    if (from == f32 && c.pick(0, 1) == 1)
+        for (double& x : in.stored) x = std::ldexp(x, static_cast<int>(c.pick(0, 80)));
     one.options = model::CastOptions{from, to};
     Expected& out = one.outputs.emplace_back(Expected{.type = to, .shape = shape});
-    for (const double x : in.stored) out.real.push_back(to == f32 ? x : std::trunc(x));
+    for (const double x : in.stored) out.real.push_back(cast_of(x, from, to));
     return one;
 }
 
