@@ -32,6 +32,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "peers/networks.h"
@@ -70,6 +71,14 @@ constexpr double least_threads = 1.7;
 struct Options {
     bool json = false;
     bool smoke = false;
+    std::vector<std::string> models{};
+
+    [[nodiscard]] bool names(const Case& tested) const {
+        const auto is_part = [&](const std::string& part) {
+            return std::string_view(tested.model).contains(part);
+        };
+        return models.empty() || std::ranges::any_of(models, is_part);
+    }
 };
 
 /// Least milliseconds.
@@ -277,6 +286,7 @@ int run(const std::filesystem::path& models, const Options& options) {
     const std::string absent = peers::why_no_tflite();
     if (!options.json) print_head(absent.empty());
     for (const Case& tested : cases) {
+        if (!options.names(tested)) continue;
         const auto figures = measure(models, tested, options.smoke ? 1 : tested.rounds);
         if (!figures) {
             fmt::print(stderr, "{}: {}\n", tested.model, figures.error().message());
@@ -306,6 +316,13 @@ int main(int argc, char** argv) {
     CLI::App app("What an inference on the simulated Edge TPU costs; 1 where a bound is not kept");
     app.add_flag("--json", options.json);
     app.add_flag("--smoke", options.smoke, "one round of one model, without bounds");
+    app.add_option("MODEL", options.models, "what its name contains; default: all")
+        ->check([](const std::string& part) {
+            const bool known = std::ranges::any_of(reef::edgetpu::cases, [&](const auto& tested) {
+                return std::string_view(tested.model).contains(part);
+            });
+            return known ? std::string() : part + " is none of the models";
+        });
     CLI11_PARSE(app, argc, argv);
     const char* shared = std::getenv("REEF_SHARED");
     if (shared == nullptr) {
