@@ -8,6 +8,7 @@
 
 #include "reef/base/file.h"
 #include "reef/rk3588/command_words.h"
+#include "reef_schema/rk3588_generated.h"
 #include "rk3588/compiler/compile.h"
 #include "rk3588/compiler/two_convolutions.h"
 #include "rk3588/drm/recording.h"
@@ -39,6 +40,21 @@ Result<std::vector<std::uint64_t>> two_tasks() {
     words.resize(first_bytes / rk3588::word_bytes);
     for (const auto word : REEF_TRY(task_words(few, rk3588::Blocks::flying))) words.push_back(word);
     return words;
+}
+
+/// The program, whose list of operators refers to the first one alone.
+std::vector<std::byte> with_shared_operators(std::vector<std::byte> program) {
+    using flatbuffers::uoffset_t;
+    const auto& list = *rk3588::schema::GetProgram(program.data())->operators();
+    std::byte* entry =
+        program.data() + (reinterpret_cast<const std::byte*>(list.Data()) - program.data());
+    auto distance = flatbuffers::ReadScalar<uoffset_t>(entry);
+    for (std::size_t left = list.size(); left > 0; --left) {
+        flatbuffers::WriteScalar(entry, distance);
+        entry += sizeof distance;
+        distance -= static_cast<uoffset_t>(sizeof distance);
+    }
+    return program;
 }
 
 namespace drm = rk3588::drm;
@@ -123,6 +139,7 @@ Result<Seeds> rk3588_artifact_seeds() {
     }
     auto cut = seeds.front().second;
     cut.resize(cut.size() / 2);
+    seeds.emplace_back("shared", with_shared_operators(seeds.front().second));
     seeds.emplace_back("cut", std::move(cut));
     return seeds;
 }

@@ -181,25 +181,214 @@ TEST(Bmodel, PartsAreTheBytesOfTheirRanges) {
     for (const auto& part : parts) EXPECT_TRUE(names.insert(part.name).second) << part.name;
 }
 
-TEST(Bmodel, DifferencesAreNamed) {
-    const auto a = SharedBytes::copy_of(small_bmodel());
-    EXPECT_TRUE(bmodel_comparer()->differences(a, a).value().same);
-    auto tables = small_bmodel_tables();
-    tables.net[0]->parameter[0]->input_tensor[0]->scale = 0.25F;
-    tables.net[0]->parameter.push_back(std::make_unique<schema::NetParameterT>());
-    const auto found = bmodel_comparer()
-                           ->differences(a, SharedBytes::copy_of(bmodel_file(tables, 20480, 20480)))
-                           .value();
-    EXPECT_FALSE(found.same);
-    const auto& table = std::get<chip::Table>(found.report.sections[0].lines[0]);
+/// What is said to differ, or the error.
+std::vector<std::string> differing(const std::vector<std::byte>& a,
+                                   const std::vector<std::byte>& b) {
+    const auto found =
+        bmodel_comparer()->differences(SharedBytes::copy_of(a), SharedBytes::copy_of(b));
+    if (!found) return {found.error().message()};
     std::vector<std::string> rows;
-    for (const auto& row : table.rows) rows.push_back(row[0]);
-    EXPECT_THAT(rows, Contains("net small: stages"));
-    EXPECT_THAT(rows, Contains("net small stage 0: input 0"));
+    for (const auto& line : found->report.sections[0].lines)
+        if (const auto* table = std::get_if<chip::Table>(&line))
+            for (const auto& row : table->rows) rows.push_back(row[0]);
+    EXPECT_EQ(found->same, rows.empty());
+    return rows;
+}
+
+TEST(Bmodel, DifferencesAreNamed) {
+    const auto a = small_bmodel();
+    EXPECT_THAT(differing(a, a), testing::IsEmpty());
+    auto tables = small_bmodel_tables();
+    tables.net[0]->parameter[0]->input_tensor[0]->scale = 1;
+    tables.net[0]->parameter.push_back(std::make_unique<schema::NetParameterT>());
+    tables.net.push_back(std::make_unique<schema::NetT>());
+    tables.net[1]->name = "other";
+    const auto rows = differing(a, bmodel_file(tables, 20480, 20480));
+    EXPECT_THAT(
+        rows, testing::ElementsAre("net small: stages", "net small stage 0: input_tensor[0].scale",
+                                   "net other: stages", "nets"));
+}
+
+struct FieldChange {
+    const char* what;
+    void (*change)(schema::ModelT& model);
+};
+
+schema::NetParameterT& stage_of(schema::ModelT& model) {
+    return *model.net[0]->parameter[0];
+}
+
+/// With everything that the small one has not: lists of two, a cascade, a relocation.
+schema::ModelT full_tables() {
+    auto model = small_bmodel_tables();
+    auto& stage = stage_of(model);
+    stage.ctx_sizes = {4096, 8192};
+    stage.coeff_mem->location.push_back(std::make_unique<schema::LocationT>());
+    stage.cmd_group[0]->reloc_entries = {{0, 1, 2}, {3, 4, 5}};
+    stage.stage_ir.push_back(std::make_unique<schema::StageIRT>());
+    stage.sub_net[0]->next_subnet_ids = {1, 2};
+    stage.sub_net[0]->input_tensor.push_back(std::make_unique<schema::TensorT>());
+    stage.sub_net[0]->merge_param = std::make_unique<schema::MergeParamT>();
+    stage.sub_net[0]->merge_param->output_from.push_back(std::make_unique<schema::OutputFromT>());
+    model.net[0]->cascade = std::make_unique<schema::CascadeT>();
+    return model;
+}
+
+TEST(Bmodel, EveryFieldIsCompared) {
+    using schema::ModelT;
+    const std::vector<FieldChange> changes = {
+        {"time", [](ModelT& m) { m.time = "later"; }},
+        {"device_num", [](ModelT& m) { m.device_num = 2; }},
+        {"kernel_module.mode", [](ModelT& m) { m.kernel_module->mode = 1; }},
+        {"net small: addr_mode", [](ModelT& m) { m.net[0]->addr_mode = 1; }},
+        {"net small: cascade.step", [](ModelT& m) { m.net[0]->cascade->step = 1; }},
+        {"net small: cascade.main_name", [](ModelT& m) { m.net[0]->cascade->main_name = "all"; }},
+        {"net small stage 0: core_num", [](ModelT& m) { stage_of(m).core_num = 2; }},
+        {"net small stage 0: io_addr", [](ModelT& m) { stage_of(m).io_addr = 4096; }},
+        {"net small stage 0: ctx_sizes",
+         [](ModelT& m) {
+             stage_of(m).ctx_sizes = {8192, 4096};
+         }},
+        {"net small stage 0: coeff_mem.address",
+         [](ModelT& m) { stage_of(m).coeff_mem->address = 0; }},
+        {"net small stage 0: coeff_mem.check_code",
+         [](ModelT& m) { stage_of(m).coeff_mem->check_code[31] ^= 1; }},
+        {"net small stage 0: coeff_mem.location[0].offset",
+         [](ModelT& m) { stage_of(m).coeff_mem->location[0]->offset = 64; }},
+        {"net small stage 0: cmd_group[0].reloc_entries",
+         [](ModelT& m) {
+             stage_of(m).cmd_group[0]->reloc_entries[1] = {3, 4, 6};
+         }},
+        {"net small stage 0: stage_ir[0].width_low",
+         [](ModelT& m) { stage_of(m).stage_ir[0]->width_low = 7; }},
+        {"net small stage 0: output_tensor[0].relentry",
+         [](ModelT& m) {
+             stage_of(m).output_tensor[0]->relentry = std::make_unique<schema::RelEntry>(1, 2, 3);
+         }},
+        {"net small stage 0: input_tensor[0].shape[0].dim",
+         [](ModelT& m) {
+             stage_of(m).input_tensor[0]->shape[0]->dim = {1, 4, 3, 4};
+         }},
+        {"net small stage 0: sub_net[0].id", [](ModelT& m) { stage_of(m).sub_net[0]->id = 0; }},
+        {"net small stage 0: sub_net[0].run_core",
+         [](ModelT& m) { stage_of(m).sub_net[0]->run_core = 1; }},
+        {"net small stage 0: sub_net[0].next_subnet_ids",
+         [](ModelT& m) { stage_of(m).sub_net[0]->next_subnet_ids[1] = 3; }},
+        {"net small stage 0: sub_net[0].input_tensor[0].device_addr",
+         [](ModelT& m) { stage_of(m).sub_net[0]->input_tensor[0]->device_addr = 64; }},
+        {"net small stage 0: sub_net[0].merge_param.output_from[0].indice",
+         [](ModelT& m) { stage_of(m).sub_net[0]->merge_param->output_from[0]->indice = {1}; }},
+    };
+    const auto a = bmodel_file(full_tables(), 20480, 20480);
+    for (const FieldChange& each : changes) {
+        auto tables = full_tables();
+        each.change(tables);
+        const auto rows = differing(a, bmodel_file(tables, 20480, 20480));
+        EXPECT_THAT(rows, testing::ElementsAre(each.what));
+    }
+    auto tables = full_tables();
+    stage_of(tables).io_size = 64;
+    EXPECT_THAT(differing(a, bmodel_file(tables, 20480, 20480)),
+                testing::ElementsAre("net small stage 0: io_size", "runtime bytes"));
+}
+
+TEST(Bmodel, WhatNoFieldHoldsIsComparedAsBytes) {
+    const auto a = small_bmodel();
+    const std::size_t section = a.size() - 5 * 4096;
+    const auto with = [&](std::size_t at) {
+        auto file = a;
+        file[at] ^= std::byte{1};
+        return file;
+    };
+    EXPECT_THAT(differing(a, with(63)), testing::ElementsAre("bytes of the file")) << "reserved";
+    EXPECT_THAT(differing(a, with(section - 1)), testing::ElementsAre("bytes of the tables"));
+    EXPECT_THAT(differing(a, with(section + 5000)), testing::ElementsAre("bytes of the file"))
+        << "between two ranges";
+    auto longer = a;
+    longer.push_back(std::byte{0});
+    EXPECT_THAT(differing(a, longer), testing::ElementsAre("bytes of the file"));
+    auto tables = small_bmodel_tables();
+    tables.kernel_module->binary = std::make_unique<schema::Binary>(12288 + 251 * 4, 100);
+    auto moved = small_bmodel_tables();
+    moved.kernel_module->binary = std::make_unique<schema::Binary>(12288 + 251 * 4 + 64, 100);
+    const auto rows =
+        differing(bmodel_file(tables, 20480, 20480), bmodel_file(moved, 20480, 20480));
+    EXPECT_THAT(rows, Contains("starts of ranges"));
+}
+
+TEST(Bmodel, NetsOfTheSameNameAreToldApart) {
+    auto tables = small_bmodel_tables();
+    tables.net.push_back(std::move(small_bmodel_tables().net[0]));
+    tables.net[1]->parameter[0]->coeff_mem->binary_coeff =
+        std::make_unique<schema::Binary>(4096 + 96, 1000);
+    const auto a = bmodel_file(tables, 20480, 20480);
+    auto b = a;
+    b[b.size() - 20480 + 4096 + 96 + 7] ^= std::byte{1};
+    EXPECT_THAT(differing(a, b), testing::ElementsAre("net small (2) stage 0: coefficients"));
+    EXPECT_THAT(faults_of(a), Contains(HasSubstr("net small (2) stage 0: their SHA-256")));
+    tables.net[1]->addr_mode = 2;
+    EXPECT_THAT(differing(a, bmodel_file(tables, 20480, 20480)),
+                testing::ElementsAre("net small (2): addr_mode"));
+    // A name that looks like the second one's.
+    tables.net.push_back(std::make_unique<schema::NetT>());
+    tables.net[2]->name = "small (2)";
+    EXPECT_THAT(read_bmodel(SharedBytes::copy_of(bmodel_file(tables, 20480, 20480)))->net_names,
+                testing::ElementsAre("small", "small (2)", "small (2) (2)"));
+}
+
+TEST(Bmodel, SumsBeyondSixtyFourBitsAreAFault) {
+    const std::uint64_t half = std::uint64_t{1} << 63;
+    auto tables = small_bmodel_tables();
+    stage_of(tables).ctx_sizes = {half, half + 4096};
+    const auto file = bmodel_file(tables, 20480, 20480);
+    EXPECT_THAT(faults_of(file),
+                Contains("memory: device memory: the sizes in the tables add up to more than 64 "
+                         "bits hold"));
+    const Bmodel bmodel = read_bmodel(SharedBytes::copy_of(file)).value();
+    EXPECT_EQ(activation_bytes(stage_of(tables)), ~std::uint64_t{0});
+    EXPECT_EQ(memory_of(bmodel).device(), ~std::uint64_t{0});
+    // Two nets with parts of their own.
+    stage_of(tables).ctx_sizes = {};
+    stage_of(tables).ctx_size = half;
+    stage_of(tables).sub_net.push_back(std::make_unique<schema::SubNetT>());
+    tables.net.push_back(std::make_unique<schema::NetT>(*tables.net[0]));
+    const Bmodel two = read_bmodel(SharedBytes::copy_of(bmodel_file(tables, 20480, 20480))).value();
+    EXPECT_EQ(memory_by_model_tool(two).runtime, ~std::uint64_t{0});
+    EXPECT_EQ(memory_of(two).runtime, half) << "one at a time";
+}
+
+TEST(Bmodel, FieldsBeyondTheSchemaAreNamed) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto text = builder.CreateString("B");
+    const auto nets = builder.CreateVector(std::vector<flatbuffers::Offset<schema::Net>>{});
+    const auto start = builder.StartTable();
+    for (const auto field : {schema::Model::VT_TYPE, schema::Model::VT_VERSION,
+                             schema::Model::VT_TIME, schema::Model::VT_CHIP})
+        builder.AddOffset(field, text);
+    builder.AddOffset(schema::Model::VT_NET, nets);
+    builder.AddElement<std::uint32_t>(schema::Model::VT_LIB_BACKEND + 2, 7, 0);
+    builder.Finish(flatbuffers::Offset<schema::Model>(builder.EndTable(start)));
+    const Bytes tables = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+    const Bmodel bmodel =
+        read_bmodel(SharedBytes::copy_of(bmodel_file(tables, 4096, 4096))).value();
+    EXPECT_THAT(bmodel.not_read, testing::ElementsAre("field 11 of the tables"));
+    const auto report = report_of(bmodel, chip::Detail::glance);
+    const bool shown = std::ranges::any_of(report.sections[0].lines, [](const auto& line) {
+        const auto* field = std::get_if<chip::Field>(&line);
+        return field != nullptr && field->name == "not read" &&
+               field->text.starts_with("field 11 of the tables");
+    });
+    EXPECT_TRUE(shown);
+    const auto findings = check_bmodel(bmodel).findings;
+    const auto remark = std::ranges::find(findings, "not-read", &chip::Finding::rule);
+    ASSERT_NE(remark, findings.end());
+    EXPECT_FALSE(remark->fault);
+    EXPECT_THAT(remark->what, HasSubstr("field 11 of the tables"));
 }
 
 TEST(Bmodel, AnyChangedOrMissingByteIsReadOrRefused) {
     const auto good = small_bmodel();
+    const auto whole = SharedBytes::copy_of(good);
     std::mt19937 random(7);
     for (int trial = 0; trial < 3000; ++trial) {
         auto file = good;
@@ -211,6 +400,8 @@ TEST(Bmodel, AnyChangedOrMissingByteIsReadOrRefused) {
         (void)bmodel_inspector()->inspect(shared, chip::Detail::all);
         (void)bmodel_checker()->check(shared);
         (void)bmodel_extractor()->parts_of(shared);
+        const auto found = bmodel_comparer()->differences(whole, shared);
+        EXPECT_TRUE(!found || found->same == (file == good)) << trial;
     }
 }
 

@@ -74,9 +74,15 @@ std::vector<std::byte> bmodel_file(const schema::ModelT& tables, std::size_t bin
                                    std::uint64_t claimed) {
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(schema::Model::Pack(builder, &tables));
+    return bmodel_file(std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())),
+                       binary_bytes, claimed);
+}
+
+std::vector<std::byte> bmodel_file(Bytes flatbuffer, std::size_t binary_bytes,
+                                   std::uint64_t claimed) {
     // New writers fill up so that the section is aligned.
     const std::size_t table_bytes =
-        (builder.GetSize() + header_bytes + 4095) / 4096 * 4096 - header_bytes;
+        (flatbuffer.size() + header_bytes + 4095) / 4096 * 4096 - header_bytes;
     std::vector<std::byte> file(header_bytes + table_bytes + binary_bytes);
     const auto put = [&](std::size_t at, std::uint64_t value, std::size_t bytes) {
         std::memcpy(&file[at], &value, bytes);
@@ -85,7 +91,7 @@ std::vector<std::byte> bmodel_file(const schema::ModelT& tables, std::size_t bin
     put(4, header_bytes, 4);
     put(8, table_bytes, 4);
     put(12, claimed, 8);
-    std::memcpy(&file[header_bytes], builder.GetBufferPointer(), builder.GetSize());
+    std::ranges::copy(flatbuffer, &file[header_bytes]);
     for (std::size_t i = 0; i < binary_bytes; ++i)
         file[header_bytes + table_bytes + i] = pattern(i);
     return file;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "reef/base/bytes.h"
 #include "reef_schema/bmodel_generated.h"
 
 namespace reef::sophgo {
@@ -14,6 +15,9 @@ namespace reef::sophgo {
 /// With a binary section of `binary_bytes`, whose bytes are a pattern; the header says `claimed`.
 [[nodiscard]] std::vector<std::byte> bmodel_file(const schema::ModelT& tables,
                                                  std::size_t binary_bytes, std::uint64_t claimed);
+/// The same around a FlatBuffer.
+[[nodiscard]] std::vector<std::byte> bmodel_file(Bytes flatbuffer, std::size_t binary_bytes,
+                                                 std::uint64_t claimed);
 [[nodiscard]] std::vector<std::byte> small_bmodel();
 
 }  // namespace reef::sophgo

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
+#include "abi/libusb/boundary.h"
 #include "abi/libusb/descriptors.h"
 #include "abi/libusb/handle.h"
 #include "abi/libusb/log.h"
@@ -73,6 +75,13 @@ bool holds(libusb_device_handle& handle, int interface) {
     return it != node.claims.end() && it->second == &handle;
 }
 
+/// Asks the device.
+int claim(libusb_device_handle& handle, int interface) try {
+    return code_of(handle.claim(static_cast<unsigned>(interface)));
+} catch (const std::exception& failure) {
+    return error_of(failure);
+}
+
 }  // namespace
 }  // namespace reef::abi::libusb
 
@@ -82,7 +91,7 @@ extern "C" {
 
 // -- Lists ----------------------------------------------------------------------------------------
 
-ssize_t libusb_get_device_list(libusb_context* context, libusb_device*** list) {
+ssize_t libusb_get_device_list(libusb_context* context, libusb_device*** list) try {
     context = context_or_default(context);
     if (context == nullptr || list == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     const auto devices = context->devices();
@@ -95,6 +104,8 @@ ssize_t libusb_get_device_list(libusb_context* context, libusb_device*** list) {
     std::ranges::copy(devices, array);
     *list = array;
     return static_cast<ssize_t>(devices.size());
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 void libusb_free_device_list(libusb_device** list, int unref_devices) {
@@ -160,9 +171,11 @@ int libusb_get_device_speed(libusb_device* device) {
     return LIBUSB_SPEED_UNKNOWN;
 }
 
-int libusb_get_max_packet_size(libusb_device* device, unsigned char endpoint) {
+int libusb_get_max_packet_size(libusb_device* device, unsigned char endpoint) try {
     const auto found = endpoint_of(*device, endpoint);
     return found ? int{found->wMaxPacketSize} : int{LIBUSB_ERROR_NOT_FOUND};
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 // -- Descriptors ----------------------------------------------------------------------------------
@@ -172,9 +185,11 @@ int libusb_get_device_descriptor(libusb_device* device, libusb_device_descriptor
 }
 
 int libusb_get_config_descriptor(libusb_device* device, std::uint8_t index,
-                                 libusb_config_descriptor** configuration) {
+                                 libusb_config_descriptor** configuration) try {
     if (index != 0) return LIBUSB_ERROR_NOT_FOUND;
     return read_configuration(device->node->descriptors.configuration, *configuration);
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 int libusb_get_config_descriptor_by_value(libusb_device* device, std::uint8_t value,
@@ -184,12 +199,14 @@ int libusb_get_config_descriptor_by_value(libusb_device* device, std::uint8_t va
 }
 
 int libusb_get_active_config_descriptor(libusb_device* device,
-                                        libusb_config_descriptor** configuration) {
+                                        libusb_config_descriptor** configuration) try {
     {
         const std::lock_guard lock(device->node->mutex);
         if (device->node->configuration == 0) return LIBUSB_ERROR_NOT_FOUND;
     }
     return libusb_get_config_descriptor(device, 0, configuration);
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 void libusb_free_config_descriptor(libusb_config_descriptor* configuration) {
@@ -197,7 +214,7 @@ void libusb_free_config_descriptor(libusb_config_descriptor* configuration) {
 }
 
 int libusb_get_string_descriptor_ascii(libusb_device_handle* handle, std::uint8_t index,
-                                       unsigned char* text, int room) {
+                                       unsigned char* text, int room) try {
     if (handle == nullptr || index == 0 || text == nullptr || room <= 0) {
         return LIBUSB_ERROR_INVALID_PARAM;
     }
@@ -216,27 +233,31 @@ int libusb_get_string_descriptor_ascii(libusb_device_handle* handle, std::uint8_
     }
     text[count] = 0;
     return count;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 // -- Opening --------------------------------------------------------------------------------------
 
-int libusb_open(libusb_device* device, libusb_device_handle** handle) {
+int libusb_open(libusb_device* device, libusb_device_handle** handle) try {
     const auto ports = Ports::get();
     if (!ports || device == nullptr || handle == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     if (!device->attached) return LIBUSB_ERROR_NO_DEVICE;
     Port& port = device->node->port;
     auto connection = port.bus().open(device->node->info);
     if (!connection) return code_of(connection.error().fault);
-    auto* opened = new libusb_device_handle(**ports, *device, std::move(*connection));
+    auto opened = std::make_unique<libusb_device_handle>(**ports, *device, std::move(*connection));
     device->context->opened(*opened);
     log(device->context->log(), LIBUSB_LOG_LEVEL_INFO, "opened {:04x}:{:04x} at {}",
         device->node->info.vendor, device->node->info.product, port.name());
-    *handle = opened;
+    *handle = opened.release();
     return LIBUSB_SUCCESS;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 libusb_device_handle* libusb_open_device_with_vid_pid(libusb_context* context, std::uint16_t vendor,
-                                                      std::uint16_t product) {
+                                                      std::uint16_t product) try {
     libusb_device** list = nullptr;
     if (libusb_get_device_list(context, &list) < 0) return nullptr;
     libusb_device_handle* handle = nullptr;
@@ -248,9 +269,11 @@ libusb_device_handle* libusb_open_device_with_vid_pid(libusb_context* context, s
     }
     libusb_free_device_list(list, 1);
     return handle;
+} catch (const std::exception&) {
+    return nullptr;
 }
 
-void libusb_close(libusb_device_handle* handle) {
+void libusb_close(libusb_device_handle* handle) try {
     if (handle == nullptr) return;
     libusb_context& context = handle->context();
     const bool waits = !context.handling_here();
@@ -259,6 +282,7 @@ void libusb_close(libusb_device_handle* handle) {
         handle->node().port.name());
     delete handle;
     if (waits) context.end_closing();
+} catch (const std::exception&) {
 }
 
 libusb_device* libusb_get_device(libusb_device_handle* handle) {
@@ -267,15 +291,17 @@ libusb_device* libusb_get_device(libusb_device_handle* handle) {
 
 // -- Configurations and interfaces ----------------------------------------------------------------
 
-int libusb_get_configuration(libusb_device_handle* handle, int* configuration) {
+int libusb_get_configuration(libusb_device_handle* handle, int* configuration) try {
     if (handle == nullptr || configuration == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     if (handle->is_gone()) return LIBUSB_ERROR_NO_DEVICE;
     const std::lock_guard lock(handle->node().mutex);
     *configuration = handle->node().configuration;
     return LIBUSB_SUCCESS;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
-int libusb_set_configuration(libusb_device_handle* handle, int configuration) {
+int libusb_set_configuration(libusb_device_handle* handle, int configuration) try {
     if (handle == nullptr || configuration < -1 || configuration > 255) {
         return LIBUSB_ERROR_INVALID_PARAM;
     }
@@ -285,9 +311,11 @@ int libusb_set_configuration(libusb_device_handle* handle, int configuration) {
     if (configuration > 0 && configuration != configuration_value) return LIBUSB_ERROR_NOT_FOUND;
     handle->node().configuration = std::max(configuration, 0);
     return LIBUSB_SUCCESS;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
-int libusb_claim_interface(libusb_device_handle* handle, int interface) {
+int libusb_claim_interface(libusb_device_handle* handle, int interface) try {
     if (const int code = refuse_interface(handle, interface); code != 0) return code;
     if (holds(*handle, interface)) return LIBUSB_SUCCESS;
     Node& node = handle->node();
@@ -296,37 +324,45 @@ int libusb_claim_interface(libusb_device_handle* handle, int interface) {
         if (node.configuration == 0) return LIBUSB_ERROR_NOT_FOUND;
         if (!node.claims.try_emplace(interface, handle).second) return LIBUSB_ERROR_BUSY;
     }
-    const int code = code_of(handle->claim(static_cast<unsigned>(interface)));
+    const int code = claim(*handle, interface);
     if (code != LIBUSB_SUCCESS) {
         const std::lock_guard lock(node.mutex);
         node.claims.erase(interface);
     }
     return code;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
-int libusb_release_interface(libusb_device_handle* handle, int interface) {
+int libusb_release_interface(libusb_device_handle* handle, int interface) try {
     if (const int code = refuse_interface(handle, interface); code != 0) return code;
     if (!holds(*handle, interface)) return LIBUSB_ERROR_NOT_FOUND;
     const int code = code_of(handle->release(static_cast<unsigned>(interface)));
     const std::lock_guard lock(handle->node().mutex);
     handle->node().claims.erase(interface);
     return code;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
-int libusb_set_interface_alt_setting(libusb_device_handle* handle, int interface, int setting) {
+int libusb_set_interface_alt_setting(libusb_device_handle* handle, int interface, int setting) try {
     if (const int code = refuse_interface(handle, interface); code != 0) return code;
     if (setting < 0 || setting > 255) return LIBUSB_ERROR_INVALID_PARAM;
     return setting == 0 && holds(*handle, interface) ? LIBUSB_SUCCESS : LIBUSB_ERROR_NOT_FOUND;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
-int libusb_clear_halt(libusb_device_handle* handle, unsigned char endpoint) {
+int libusb_clear_halt(libusb_device_handle* handle, unsigned char endpoint) try {
     if (handle == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     if (handle->is_gone()) return LIBUSB_ERROR_NO_DEVICE;
     if (!endpoint_of(handle->device(), endpoint)) return LIBUSB_ERROR_NOT_FOUND;
     return code_of(handle->clear_halt(endpoint));
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
-int libusb_reset_device(libusb_device_handle* handle) {
+int libusb_reset_device(libusb_device_handle* handle) try {
     if (handle == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     if (handle->is_gone()) return LIBUSB_ERROR_NO_DEVICE;
     const auto done = handle->reset();
@@ -335,6 +371,8 @@ int libusb_reset_device(libusb_device_handle* handle) {
     if (!done) return code_of(done.error().fault);
     // It came back as another device.
     return handle->is_gone() ? LIBUSB_ERROR_NOT_FOUND : LIBUSB_SUCCESS;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 // -- The system's drivers: none ever has a simulated stick ----------------------------------------

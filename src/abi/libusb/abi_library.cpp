@@ -4,10 +4,11 @@
 #include <array>
 #include <cstdarg>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string_view>
-#include <system_error>
 
+#include "abi/libusb/boundary.h"
 #include "abi/libusb/handle.h"
 #include "abi/libusb/log.h"
 
@@ -27,20 +28,17 @@ DefaultContext& default_context() {
     return only;
 }
 
-int make_context(libusb_context*& context) try {
+int make_context(libusb_context*& context) {
     const auto ports = Ports::get();
     if (!ports) {
         complain(ports.error().message());
         return LIBUSB_ERROR_INVALID_PARAM;
     }
-    context = new libusb_context;
-    if (!default_context().discovers) context->stop_discovery();
-    (*ports)->attach(*context);
+    auto made = std::make_unique<libusb_context>();
+    if (!default_context().discovers) made->stop_discovery();
+    (*ports)->attach(*made);
+    context = made.release();
     return LIBUSB_SUCCESS;
-} catch (const std::bad_alloc&) {
-    return LIBUSB_ERROR_NO_MEM;
-} catch (const std::system_error&) {
-    return LIBUSB_ERROR_OTHER;
 }
 
 void destroy(libusb_context* context) {
@@ -98,7 +96,7 @@ namespace edgetpu_usb = reef::edgetpu::usb;
 
 extern "C" {
 
-int libusb_init(libusb_context** context) {
+int libusb_init(libusb_context** context) try {
     DefaultContext& only = default_context();
     const std::lock_guard lock(only.mutex);
     if (context == nullptr && only.context != nullptr) {
@@ -115,6 +113,8 @@ int libusb_init(libusb_context** context) {
         *context = made;
     }
     return LIBUSB_SUCCESS;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 // Since libusb 1.0.27, whose header this is not compiled with.
@@ -126,7 +126,8 @@ struct libusb_init_option {
     } value;
 };
 
-int libusb_init_context(libusb_context** context, const libusb_init_option options[], int count) {
+int libusb_init_context(libusb_context** context, const libusb_init_option options[],
+                        int count) try {
     constexpr int log_callback = 3;
     if (count < 0 || (count != 0 && options == nullptr)) return LIBUSB_ERROR_INVALID_PARAM;
     libusb_context* made = nullptr;
@@ -149,9 +150,11 @@ int libusb_init_context(libusb_context** context, const libusb_init_option optio
     }
     if (context != nullptr) *context = made;
     return LIBUSB_SUCCESS;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
-void libusb_exit(libusb_context* context) {
+void libusb_exit(libusb_context* context) try {
     DefaultContext& only = default_context();
     {
         const std::lock_guard lock(only.mutex);
@@ -162,9 +165,10 @@ void libusb_exit(libusb_context* context) {
         if (context == only.first) only.first = nullptr;
     }
     destroy(context);
+} catch (const std::exception&) {
 }
 
-int libusb_set_option(libusb_context* context, libusb_option option, ...) {
+int libusb_set_option(libusb_context* context, libusb_option option, ...) try {
     static_assert(sizeof option == sizeof(int), "nothing is promoted when it is passed");
     va_list arguments;
 #pragma GCC diagnostic push
@@ -194,16 +198,19 @@ int libusb_set_option(libusb_context* context, libusb_option option, ...) {
     }
     return option == LIBUSB_OPTION_USE_USBDK ? LIBUSB_ERROR_NOT_SUPPORTED
                                              : LIBUSB_ERROR_INVALID_PARAM;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 void libusb_set_debug(libusb_context* context, int level) {
     static_cast<void>(libusb_set_option(context, LIBUSB_OPTION_LOG_LEVEL, level));
 }
 
-void libusb_set_log_cb(libusb_context* context, libusb_log_cb callback, int mode) {
+void libusb_set_log_cb(libusb_context* context, libusb_log_cb callback, int mode) try {
     if ((mode & LIBUSB_LOG_CB_GLOBAL) != 0) set_global_log_callback(callback);
     if ((mode & LIBUSB_LOG_CB_CONTEXT) == 0) return;
     if (auto* one = context_or_default(context)) one->log().set_callback(callback);
+} catch (const std::exception&) {
 }
 
 const libusb_version* libusb_get_version(void) {
@@ -217,7 +224,7 @@ const libusb_version* libusb_get_version(void) {
     return &version;
 }
 
-int libusb_has_capability(std::uint32_t capability) {
+int libusb_has_capability(std::uint32_t capability) try {
     if (capability == LIBUSB_CAP_HAS_HOTPLUG) {
         const auto ports = Ports::get();
         return ports && (*ports)->hotplug() ? 1 : 0;
@@ -226,6 +233,8 @@ int libusb_has_capability(std::uint32_t capability) {
                    capability == LIBUSB_CAP_SUPPORTS_DETACH_KERNEL_DRIVER
                ? 1
                : 0;
+} catch (const std::exception&) {
+    return 0;
 }
 
 const char* libusb_error_name(int code) {

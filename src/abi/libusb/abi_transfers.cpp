@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "abi/libusb/boundary.h"
 #include "abi/libusb/handle.h"
 
 namespace reef::abi::libusb {
@@ -114,23 +115,27 @@ void libusb_free_transfer(libusb_transfer* transfer) {
     std::free(&whole);
 }
 
-int libusb_submit_transfer(libusb_transfer* transfer) {
+int libusb_submit_transfer(libusb_transfer* transfer) try {
     if (transfer == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     if (const int code = refuse(*transfer); code != LIBUSB_SUCCESS) return code;
     return transfer->dev_handle->context().submit(Transfer::of(transfer), *transfer->dev_handle);
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
-int libusb_cancel_transfer(libusb_transfer* transfer) {
+int libusb_cancel_transfer(libusb_transfer* transfer) try {
     if (transfer == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     Transfer& whole = Transfer::of(transfer);
     // One that was never submitted belongs to no context.
     if (whole.context == nullptr) return LIBUSB_ERROR_NOT_FOUND;
     return whole.context->cancel(whole);
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 int libusb_control_transfer(libusb_device_handle* handle, std::uint8_t request_type,
                             std::uint8_t request, std::uint16_t value, std::uint16_t index,
-                            unsigned char* data, std::uint16_t length, unsigned timeout) {
+                            unsigned char* data, std::uint16_t length, unsigned timeout) try {
     if (handle == nullptr) return LIBUSB_ERROR_INVALID_PARAM;
     if (handle->context().handling_here()) return LIBUSB_ERROR_BUSY;
     auto* buffer = static_cast<unsigned char*>(std::malloc(LIBUSB_CONTROL_SETUP_SIZE + length));
@@ -160,18 +165,25 @@ int libusb_control_transfer(libusb_device_handle* handle, std::uint8_t request_t
     }
     libusb_free_transfer(transfer);
     return code;
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 int libusb_bulk_transfer(libusb_device_handle* handle, unsigned char endpoint, unsigned char* data,
-                         int length, int* transferred, unsigned timeout) {
+                         int length, int* transferred, unsigned timeout) try {
     return run_sync(handle, endpoint, LIBUSB_TRANSFER_TYPE_BULK, data, length, transferred,
                     timeout);
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 int libusb_interrupt_transfer(libusb_device_handle* handle, unsigned char endpoint,
-                              unsigned char* data, int length, int* transferred, unsigned timeout) {
+                              unsigned char* data, int length, int* transferred,
+                              unsigned timeout) try {
     return run_sync(handle, endpoint, LIBUSB_TRANSFER_TYPE_INTERRUPT, data, length, transferred,
                     timeout);
+} catch (const std::exception& failure) {
+    return error_of(failure);
 }
 
 unsigned char* libusb_dev_mem_alloc(libusb_device_handle* handle, std::size_t length) {

@@ -114,13 +114,20 @@ int libusb_context::submit(Transfer& transfer, TransferMover& mover) {
     transfer.cancelling = transfer.timed_out = false;
     transfer.moved = 0;
     transfer.deadline.reset();
-    under_way_.insert(&transfer);
-    if (open.timeout != 0) {
-        transfer.deadline = Clock::now() + std::chrono::milliseconds(open.timeout);
-        deadlines_.insert({*transfer.deadline, &transfer});
-        arm_timer();
+    try {
+        under_way_.insert(&transfer);
+        if (open.timeout != 0) {
+            transfer.deadline = Clock::now() + std::chrono::milliseconds(open.timeout);
+            deadlines_.insert({*transfer.deadline, &transfer});
+            arm_timer();
+        }
+        mover.start(transfer);
+    } catch (...) {
+        transfer.under_way = false;
+        under_way_.erase(&transfer);
+        if (transfer.deadline) deadlines_.erase({*transfer.deadline, &transfer});
+        throw;
     }
-    mover.start(transfer);
     reef::abi::libusb::log(log_, LIBUSB_LOG_LEVEL_DEBUG,
                            "submitted transfer {}: endpoint {:02x}, {} bytes", fmt::ptr(&open),
                            open.endpoint, open.length);
@@ -136,8 +143,8 @@ int libusb_context::cancel(Transfer& transfer) {
 }
 
 void libusb_context::cancel_locked(Transfer& transfer) {
-    transfer.cancelling = true;
     transfer.mover->stop(transfer);
+    transfer.cancelling = true;
 }
 
 void libusb_context::finished(Transfer& transfer, libusb_transfer_status status, int moved) {
@@ -181,10 +188,11 @@ void libusb_context::cancel_late() {
     const auto now = Clock::now();
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
         Transfer& transfer = *deadlines_.begin()->second;
+        if (!transfer.cancelling) {
+            transfer.timed_out = true;
+            cancel_locked(transfer);
+        }
         deadlines_.erase(deadlines_.begin());
-        if (transfer.cancelling) continue;
-        transfer.timed_out = true;
-        cancel_locked(transfer);
     }
     arm_timer();
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <future>
 
 #include "abi/libusb/log.h"
@@ -47,12 +48,15 @@ MutableBytes bytes_of(const libusb_transfer& transfer) {
 libusb_device_handle::libusb_device_handle(reef::abi::libusb::Ports& ports, libusb_device& device,
                                            std::unique_ptr<Connection> connection)
     : ports_(ports), device_(device), connection_(std::move(connection)) {
-    libusb_ref_device(&device_);
-    {
-        const std::lock_guard lock(node().mutex);
-        node().users.push_back(this);
+    const std::lock_guard lock(node().mutex);
+    node().users.push_back(this);
+    try {
+        worker_ = std::thread([this] { work(); });
+    } catch (...) {
+        node().users.pop_back();
+        throw;
     }
-    worker_ = std::thread([this] { work(); });
+    libusb_ref_device(&device_);
 }
 
 libusb_device_handle::~libusb_device_handle() {
@@ -70,7 +74,11 @@ libusb_device_handle::~libusb_device_handle() {
         std::erase(node().users, this);
         std::erase_if(node().claims, [&](const auto& claim) { return claim.second == this; });
     }
-    node().port.save();
+    try {
+        node().port.save();
+    } catch (const std::exception& failure) {
+        std::fprintf(stderr, "reef usb: the recording was not written: %s\n", failure.what());
+    }
     libusb_unref_device(&device_);
 }
 
@@ -107,9 +115,13 @@ libusb_device_handle::Io<void> libusb_device_handle::in_turn(
     std::promise<Io<void>> promise;
     auto done = promise.get_future();
     queue({.kind = Command::Kind::call, .transfer = nullptr, .call = [&] {
-               auto result = action(*connection_);
-               ports_.refresh(node().port);
-               promise.set_value(std::move(result));
+               try {
+                   auto result = action(*connection_);
+                   ports_.refresh(node().port);
+                   promise.set_value(std::move(result));
+               } catch (...) {
+                   promise.set_exception(std::current_exception());
+               }
            }});
     return done.get();
 }

@@ -5,6 +5,7 @@
 #include <libusb-1.0/libusb.h>
 
 #include <atomic>
+#include <new>
 #include <string>
 
 namespace reef::abi::libusb {
@@ -30,11 +31,16 @@ class Log {
     std::atomic<libusb_log_cb> callback_ = nullptr;
 };
 
+/// A message that there is no memory for is lost: it makes no call fail.
 template <class... Arguments>
 void log(Log& to, libusb_log_level level, fmt::format_string<Arguments...> text,
          Arguments&&... arguments) {
     if (level > to.level()) return;
-    to.line(level, fmt::format(text, std::forward<Arguments>(arguments)...));
+    try {
+        to.line(level, fmt::format(text, std::forward<Arguments>(arguments)...));
+    } catch (const std::bad_alloc&) {
+        return;
+    }
 }
 
 void set_initial_log_level(libusb_log_level level);

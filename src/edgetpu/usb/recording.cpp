@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 
 #include "edgetpu/usb/protocol.h"
 #include "edgetpu/usb/recording_items.h"
@@ -19,25 +20,53 @@ namespace {
 
 constexpr std::size_t most_recording = std::size_t{1} << 30;
 
+struct GzipEnd {
+    void operator()(z_stream* stream) const { inflateEnd(stream); }
+};
+
+/// Why nothing more can be unpacked of the member that begins at byte `begin`.
+std::unexpected<Error> bad_member(int code, const z_stream& stream, std::size_t begin,
+                                  std::size_t at) {
+    if (code == Z_MEM_ERROR) return fail(Cause::io_failed, "out of memory for inflate");
+    const std::string why = code == Z_BUF_ERROR     ? "the file ends in it"
+                            : stream.msg == nullptr ? "no gzip data"
+                                                    : stream.msg;
+    return fail(Cause::bad_input, fmt::format("the gzip member at byte {}: {}", begin, why),
+                fmt::format("byte {}", at), "the file is cut off or damaged: get it again");
+}
+
+/// All members: gzip files may stand behind each other (RFC 1952, 2.2).
 Result<std::vector<std::byte>> inflated(Bytes packed) {
     z_stream stream{};
     constexpr int gzip_window = 15 + 16;
-    if (inflateInit2(&stream, gzip_window) != Z_OK) return fail(Cause::io_failed, "zlib");
+    if (inflateInit2(&stream, gzip_window) != Z_OK)
+        return fail(Cause::io_failed, "out of memory for inflate");
+    const std::unique_ptr<z_stream, GzipEnd> owner(&stream);
     // zlib does not write to its input.
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
-    stream.avail_in = static_cast<uInt>(packed.size());
     std::vector<std::byte> out;
     std::vector<std::byte> room(std::size_t{1} << 20);
-    int code = Z_OK;
-    while (code == Z_OK && out.size() < most_recording) {
+    std::size_t begin = 0, at = 0;
+    while (true) {
+        // zlib counts in 32 bits: a stretch at a time.
+        const std::size_t stretch = std::min(packed.size() - at, room.size());
+        stream.avail_in = static_cast<uInt>(stretch);
         stream.next_out = reinterpret_cast<Bytef*>(room.data());
         stream.avail_out = static_cast<uInt>(room.size());
-        code = inflate(&stream, Z_NO_FLUSH);
+        const int code = inflate(&stream, Z_NO_FLUSH);
+        at += stretch - stream.avail_in;
         out.insert(out.end(), room.begin(), room.end() - stream.avail_out);
+        if (out.size() > most_recording)
+            return fail(Cause::bad_input,
+                        fmt::format("it unpacks to more than {} bytes", most_recording),
+                        fmt::format("byte {}", at), "record fewer runs at once");
+        if (code == Z_STREAM_END && at == packed.size()) return out;
+        if (code != Z_OK && code != Z_STREAM_END) return bad_member(code, stream, begin, at);
+        if (code == Z_STREAM_END) {
+            begin = at;
+            inflateReset(&stream);
+        }
     }
-    inflateEnd(&stream);
-    if (code != Z_STREAM_END) return fail(Cause::bad_input, "not a whole gzip file");
-    return out;
 }
 
 /// PATH or PATH.gz.

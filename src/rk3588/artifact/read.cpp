@@ -284,6 +284,10 @@ Result<Artifact> read_artifact(Bytes bytes) {
     if (found.misaligned != nullptr)
         return broken("a vector is off its alignment",
                       fmt::format("custom options, byte {}", found.misaligned - data));
+    // Reef's compiler refers to nothing twice; some thousand references to one long name would be
+    // read into as many copies.
+    if (found.payload_bytes > std::uint64_t{2} * bytes.size())
+        return broken("the same vectors are referred to again and again", "custom options");
     return Reader(stored).run();
 }
 

@@ -44,6 +44,12 @@ std::size_t struct_bytes(std::uint32_t request) {
     return request >> size_at & ((1U << size_bits) - 1);
 }
 
+/// At least so many of a version, whose name follows.
+std::size_t bytes_left_by(std::uint32_t request) {
+    if (request == rocket::submit_request || request == rocket::prep_request) return 0;
+    return request == version_request ? sizeof Version::name_size : struct_bytes(request);
+}
+
 template <class T>
 void append(std::vector<std::byte>& to, const T& value) {
     const auto bytes = std::as_bytes(std::span(&value, 1));
@@ -100,7 +106,7 @@ std::vector<std::byte> given_with(std::uint32_t request, const void* argument) {
 
 /// What a call has left in the struct; nothing of one that only gives.
 std::vector<std::byte> got_from(std::uint32_t request, const void* argument) {
-    if (request == rocket::submit_request || request == rocket::prep_request) return {};
+    if (bytes_left_by(request) == 0) return {};
     if (request != version_request) return given_with(request, argument);
     const auto& version = *static_cast<const Version*>(argument);
     std::vector<std::byte> out;
@@ -110,17 +116,25 @@ std::vector<std::byte> got_from(std::uint32_t request, const void* argument) {
     return out;
 }
 
+/// Whether a call leaves so many bytes.
+bool fits(std::uint32_t request, std::size_t bytes) {
+    if (request == pseudo::nodes) return true;
+    if (request == version_request) return bytes >= sizeof Version::name_size;
+    return bytes == bytes_left_by(request);
+}
+
 void put_back(std::uint32_t request, const std::vector<std::byte>& got, void* argument) {
-    if (request == version_request) {
-        auto& version = *static_cast<Version*>(argument);
-        if (got.size() < sizeof version.name_size || version.name == nullptr) return;
-        const std::size_t length =
-            std::min<std::size_t>(got.size() - sizeof version.name_size, version.name_size);
-        std::memcpy(version.name, got.data() + sizeof version.name_size, length);
-        std::memcpy(&version.name_size, got.data(), sizeof version.name_size);
-    } else if (got.size() == struct_bytes(request)) {
+    if (got.empty()) return;
+    if (request != version_request) {
         std::memcpy(argument, got.data(), got.size());
+        return;
     }
+    auto& version = *static_cast<Version*>(argument);
+    if (version.name == nullptr) return;
+    const std::size_t length =
+        std::min<std::size_t>(got.size() - sizeof version.name_size, version.name_size);
+    std::memcpy(version.name, got.data() + sizeof version.name_size, length);
+    std::memcpy(&version.name_size, got.data(), sizeof version.name_size);
 }
 
 /// Which mapped bytes belong to a handle or to an object of the vendor's driver.
@@ -299,10 +313,14 @@ class Replay final : public ReplayingKernel {
                                 copy_of(mappings_.sent(request, argument)),
                                 {}});
         if (call == nullptr) return -EPROTO;
+        if (!fits(request, call->got.size()))
+            return refuse(*call, "got", call->got.size(), bytes_left_by(request));
         put_back(request, call->got, argument);
         if (call->result >= 0) mappings_.learn(request, argument);
         const MutableBytes to = mappings_.received(request, argument);
-        if (to.size() == call->received.size()) std::ranges::copy(call->received, to.begin());
+        if (to.size() != call->received.size())
+            return refuse(*call, "received", call->received.size(), to.size());
+        std::ranges::copy(call->received, to.begin());
         return call->result;
     }
     [[nodiscard]] MutableBytes map(int, std::uint64_t size, std::uint64_t offset) override {
@@ -319,6 +337,14 @@ class Replay final : public ReplayingKernel {
     [[nodiscard]] std::int64_t nanoseconds() override { return 0; }
 
   private:
+    /// The last call's answer is not whole.
+    int refuse(const RecordedCall& call, std::string_view part, std::size_t recorded,
+               std::size_t needed) {
+        --next_;
+        difference_ = fmt::format("call {}: {}; {}: {} bytes recorded, {} needed", next_,
+                                  text_of(call), part, recorded, needed);
+        return -EPROTO;
+    }
     /// The recorded answer, or null when it was another call.
     const RecordedCall* ask(const RecordedCall& call) {
         if (!difference_.empty()) return nullptr;
@@ -438,6 +464,10 @@ Result<Recording> parse_recording(Bytes text, Bytes data) {
             data = data.subspan(size);
         }
         if (!one.empty()) return bad_line(number, "more than a call");
+        if (!fits(call.request, call.got.size()))
+            return bad_line(
+                number, fmt::format("{}: {} bytes recorded of what it left, {} needed",
+                                    text_of(call), call.got.size(), bytes_left_by(call.request)));
     }
     if (!data.empty()) return bad_line(out.calls.size(), "there are more bytes than calls have");
     return out;

@@ -29,6 +29,7 @@ class RknpuPort final : public Port {
     RknpuPort(std::unique_ptr<Node> node, Start start) : node_(std::move(node)), start_(start) {}
     ~RknpuPort() override {
         if (!tasks_.bytes.empty()) release(tasks_);
+        if (guard_.handle != 0) destroy(guard_);
     }
 
     [[nodiscard]] std::string name() const override { return "rknpu at " + node_->path(); }
@@ -40,9 +41,7 @@ class RknpuPort final : public Port {
     }
     void release(const Buffer& buffer) override {
         node_->kernel().unmap(buffer.bytes);
-        MemDestroy destroy{.handle = buffer.handle, .reserved = 0, .object = buffer.object};
-        // The node's close destroys what is left.
-        (void)node_->raw_ioctl(destroy_request, &destroy);
+        destroy({.handle = buffer.handle, .reserved = 0, .object = buffer.object});
     }
     [[nodiscard]] Status to_device(const Buffer& buffer, std::uint64_t bytes) override {
         return sync(buffer, bytes, sync_to_device);
@@ -64,6 +63,16 @@ class RknpuPort final : public Port {
     [[nodiscard]] Status check_version() const;
 
   private:
+    void destroy(MemDestroy buffer) const {
+        // The node's close destroys what is left.
+        (void)node_->raw_ioctl(destroy_request, &buffer);
+    }
+    /// What the kernel gave; `size` and `sram` are whole pages.
+    [[nodiscard]] Result<MemCreate> created(std::uint64_t size, std::uint32_t flags,
+                                            std::uint64_t sram) const;
+    [[nodiscard]] Result<MemCreate> created_elsewhere(std::uint64_t size, std::uint32_t flags,
+                                                      std::uint64_t sram);
+    [[nodiscard]] Status check(const MemCreate& made, std::uint64_t size, std::uint64_t sram) const;
     [[nodiscard]] Result<Buffer> create(std::uint64_t bytes, std::uint32_t flags,
                                         std::uint64_t sram = 0);
     [[nodiscard]] Status sync(const Buffer& buffer, std::uint64_t bytes,
@@ -78,7 +87,8 @@ class RknpuPort final : public Port {
 
     std::unique_ptr<Node> node_;
     Start start_;
-    Buffer tasks_;  ///< for the kernel, which reads and writes it past the caches; grows
+    Buffer tasks_;        ///< for the kernel, which reads and writes it past the caches; grows
+    MemDestroy guard_{};  ///< a page at address 0, which means "none" to the NPU
     std::uint64_t resets_ = 0;
 };
 
@@ -92,44 +102,67 @@ Status RknpuPort::check_version() const {
                 node_->path(), "0.9.6 to 0.9.8 are known: take a kernel with one of them");
 }
 
-Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags, std::uint64_t sram) {
+Result<MemCreate> RknpuPort::created(std::uint64_t size, std::uint32_t flags,
+                                     std::uint64_t sram) const {
     MemCreate create{};
     create.flags = flags;
-    const std::uint64_t size = whole_pages(bytes);
     create.size = size;
-    create.sram_size = whole_pages(sram);
+    create.sram_size = sram;
     REEF_CHECK(node_->ioctl(create_request, &create, fmt::format("MEM_CREATE of {} bytes", size)));
-    Buffer buffer{.bytes = {},
-                  .address = static_cast<std::uint32_t>(create.dma_address),
-                  .handle = create.handle,
-                  .object = create.object,
-                  .sram = sram};
+    return create;
+}
+
+/// Not at address 0, where a page without SRAM takes the place.
+Result<MemCreate> RknpuPort::created_elsewhere(std::uint64_t size, std::uint32_t flags,
+                                               std::uint64_t sram) {
+    MemCreate made = REEF_TRY(created(size, flags, sram));
+    if (made.dma_address != 0 || guard_.handle != 0) return made;
+    destroy({.handle = made.handle, .reserved = 0, .object = made.object});
+    const MemCreate page = REEF_TRY(created(whole_pages(1), flags & ~in_sram, 0));
+    guard_ = {.handle = page.handle, .reserved = 0, .object = page.object};
+    return created(size, flags, sram);
+}
+
+Status RknpuPort::check(const MemCreate& made, std::uint64_t size, std::uint64_t sram) const {
+    constexpr std::uint64_t end_of_memory = std::numeric_limits<std::uint32_t>::max();
+    if (made.dma_address == 0)
+        return fail(Cause::device_failed, "a buffer lies at address 0, which means none to the NPU",
+                    node_->path(), "the kernel has to keep that page for itself");
+    if (size > end_of_memory || made.dma_address > end_of_memory - size)
+        return fail(
+            Cause::device_failed,
+            fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", made.dma_address),
+            node_->path(), "the kernel has to put the NPU behind its IOMMU");
+    if (made.sram_size < sram)
+        return fail(
+            Cause::device_failed,
+            fmt::format("the kernel gave {} of {} bytes of the chip's SRAM", made.sram_size, sram),
+            node_->path(),
+            "it needs CONFIG_ROCKCHIP_RKNPU_SRAM and a region of its device tree "
+            "(rockchip,sram) that nobody else has; compile with less (`sram`), or run "
+            "without sram=on");
+    return {};
+}
+
+Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags, std::uint64_t sram) {
+    const std::uint64_t size = whole_pages(bytes);
+    const MemCreate made = REEF_TRY(created_elsewhere(size, flags, whole_pages(sram)));
     const auto give_up = [&](Error error) {
-        MemDestroy destroy{.handle = create.handle, .reserved = 0, .object = create.object};
-        (void)node_->raw_ioctl(destroy_request, &destroy);
+        destroy({.handle = made.handle, .reserved = 0, .object = made.object});
         return std::unexpected(std::move(error));
     };
-    constexpr std::uint64_t end_of_memory = std::numeric_limits<std::uint32_t>::max();
-    if (size > end_of_memory || create.dma_address > end_of_memory - size)
-        return give_up(
-            {Cause::device_failed,
-             fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", create.dma_address),
-             node_->path(), "the kernel has to put the NPU behind its IOMMU"});
-    if (create.sram_size < whole_pages(sram))
-        return give_up({Cause::device_failed,
-                        fmt::format("the kernel gave {} of {} bytes of the chip's SRAM",
-                                    create.sram_size, whole_pages(sram)),
-                        node_->path(),
-                        "it needs CONFIG_ROCKCHIP_RKNPU_SRAM and a region of its device tree "
-                        "(rockchip,sram) that nobody else has; compile with less (`sram`), or run "
-                        "without sram=on"});
-    MemMap map{.handle = create.handle, .reserved = 0, .offset = 0};
+    if (auto good = check(made, size, whole_pages(sram)); !good)
+        return give_up(std::move(good.error()));
+    MemMap map{.handle = made.handle, .reserved = 0, .offset = 0};
     if (auto done = node_->ioctl(map_request, &map, "MEM_MAP"); !done)
         return give_up(std::move(done.error()));
     auto mapped = node_->map(size, map.offset);
     if (!mapped) return give_up(std::move(mapped.error()));
-    buffer.bytes = *mapped;
-    return buffer;
+    return Buffer{.bytes = *mapped,
+                  .address = static_cast<std::uint32_t>(made.dma_address),
+                  .handle = made.handle,
+                  .object = made.object,
+                  .sram = sram};
 }
 
 Status RknpuPort::sync(const Buffer& buffer, std::uint64_t bytes, std::uint32_t direction) const {

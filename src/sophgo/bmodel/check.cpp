@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "reef/base/sha256.h"
 #include "sophgo/bmodel/reports.h"
@@ -12,7 +13,7 @@ using chip::Finding;
 
 void check_header(const Bmodel& bmodel, std::vector<Finding>& out) {
     const auto& header = bmodel.header;
-    const std::uint64_t there = bmodel.file_bytes - bmodel.section_offset();
+    const std::uint64_t there = bmodel.file.size() - bmodel.section_offset();
     if (header.binary_size != there)
         out.push_back({"size", "header",
                        fmt::format("the binary section has {} bytes, the file {} for it",
@@ -25,6 +26,16 @@ void check_header(const Bmodel& bmodel, std::vector<Finding>& out) {
                        "the binary section is larger than 4 GiB: runtimes from before 2025 read "
                        "its size wrongly",
                        false});
+}
+
+/// Sums that are the largest number are none.
+void check_memory(const Bmodel& bmodel, std::vector<Finding>& out) {
+    const BmodelMemory memory = memory_of(bmodel);
+    for (const auto& [name, bytes] :
+         {std::pair("device memory", memory.device()), std::pair("host memory", memory.host())})
+        if (bytes == std::numeric_limits<std::uint64_t>::max())
+            out.push_back(
+                {"memory", name, "the sizes in the tables add up to more than 64 bits hold", true});
 }
 
 void check_ranges(const Bmodel& bmodel, const std::vector<Blob>& blobs, std::vector<Finding>& out) {
@@ -125,13 +136,17 @@ chip::CheckReport check_bmodel(const Bmodel& bmodel) {
     chip::CheckReport report;
     const auto blobs = blobs_of(bmodel);
     check_header(bmodel, report.findings);
+    for (const std::string& clause : bmodel.not_read)
+        report.findings.push_back(
+            {"not-read", "tables", clause + ": newer than this version of Reef", false});
+    check_memory(bmodel, report.findings);
     check_ranges(bmodel, blobs, report.findings);
     const auto& nets = bmodel.model->net;
     std::size_t stages = 0;
     for (std::size_t n = 0; n < nets.size(); ++n) {
         for (std::size_t s = 0; s < nets[n]->parameter.size(); ++s, ++stages) {
             const auto& stage = *nets[n]->parameter[s];
-            const std::string place = fmt::format("net {} stage {}", nets[n]->name, s);
+            const std::string place = fmt::format("net {} stage {}", bmodel.net_names[n], s);
             if (stage.coeff_mem)
                 check_coefficients(bmodel, place, fmt::format("net{}/stage{}/coeff.bin", n, s),
                                    *stage.coeff_mem, blobs, report.findings);

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "model/flatbuffer_survey.h"
 
@@ -55,18 +57,19 @@ Result<BmodelHeader> read_header(Bytes file) {
     return header;
 }
 
-Result<std::unique_ptr<const schema::ModelT>> read_tables(Bytes tables) {
+/// The verified FlatBuffer in memory of its alignment.
+Status read_tables(Bytes tables, Bmodel& out) {
     // The library wants its buffer aligned, and the file may stand anywhere in memory.
-    std::vector<std::uint64_t> aligned((tables.size() + 7) / 8);
-    std::ranges::copy(tables, std::as_writable_bytes(std::span(aligned)).begin());
-    const auto* data = reinterpret_cast<const std::uint8_t*>(aligned.data());
+    out.tables.resize((tables.size() + 7) / 8);
+    std::ranges::copy(tables, std::as_writable_bytes(std::span(out.tables)).begin());
+    const auto* data = reinterpret_cast<const std::uint8_t*>(out.tables.data());
     flatbuffers::Verifier verifier(data, tables.size());
     if (tables.size() < 8 || !verifier.VerifyBuffer<schema::Model>(nullptr))
         return fail(Cause::bad_input, "the tables are no valid FlatBuffer",
                     fmt::format("byte {}", BmodelHeader::bytes),
                     "the file is damaged, or its tables are encrypted");
-    const auto found = model::survey_flatbuffer(*flatbuffers::GetRoot<flatbuffers::Table>(data),
-                                                *schema::ModelTypeTable(), "the tables");
+    auto found = model::survey_flatbuffer(*flatbuffers::GetRoot<flatbuffers::Table>(data),
+                                          *schema::ModelTypeTable(), "the tables");
     if (found.misaligned != nullptr)
         return fail(Cause::bad_input, "a vector of the tables is off its alignment",
                     fmt::format("byte {}", BmodelHeader::bytes + (found.misaligned - data)),
@@ -75,14 +78,32 @@ Result<std::unique_ptr<const schema::ModelT>> read_tables(Bytes tables) {
     if (found.payload_bytes > std::uint64_t{16} * tables.size())
         return fail(Cause::bad_input, "the tables refer to the same vectors again and again",
                     fmt::format("byte {}", BmodelHeader::bytes), "the file is damaged");
-    const auto* root = flatbuffers::GetRoot<schema::Model>(data);
-    for (const auto* net : *root->net())
+    out.not_read = std::move(found.unknown);
+    return {};
+}
+
+Result<std::unique_ptr<const schema::ModelT>> unpack(const schema::Model& root) {
+    for (const auto* net : *root.net())
         if ((net->net_static() != nullptr && net->net_static()->size() > 0) ||
             (net->net_dynamic() != nullptr && net->net_dynamic()->size() > 0))
             return fail(Cause::unsupported,
                         "a net in the tables net_static or net_dynamic of old writers",
                         "net " + net->name()->str(), "compile it with a newer toolchain");
-    return std::unique_ptr<const schema::ModelT>(root->UnPack());
+    return std::unique_ptr<const schema::ModelT>(root.UnPack());
+}
+
+/// A net whose name another one has, too, is known by its number among them.
+std::vector<std::string> different_names(const schema::ModelT& model) {
+    std::vector<std::string> out;
+    std::set<std::string> taken;
+    std::map<std::string, std::size_t> again;
+    for (const auto& net : model.net) {
+        std::string name = net->name;
+        std::size_t& number = again[name];
+        while (!taken.insert(name).second) name = fmt::format("{} ({})", net->name, ++number + 1);
+        out.push_back(std::move(name));
+    }
+    return out;
 }
 
 /// Names and kinds of the ranges that one place of the tables holds.
@@ -164,9 +185,10 @@ bool is_bmodel(Bytes file) {
 Result<Bmodel> read_bmodel(const SharedBytes& file) {
     Bmodel bmodel;
     bmodel.header = REEF_TRY(read_header(file.view()));
-    bmodel.file_bytes = file.size();
-    bmodel.model = REEF_TRY(
-        read_tables(file.view().subspan(BmodelHeader::bytes, bmodel.header.flatbuffer_size)));
+    bmodel.file = file;
+    REEF_CHECK(read_tables(bmodel.table_bytes(), bmodel));
+    bmodel.model = REEF_TRY(unpack(*flatbuffers::GetRoot<schema::Model>(bmodel.tables.data())));
+    bmodel.net_names = different_names(*bmodel.model);
     const std::size_t left = file.size() - bmodel.section_offset();
     bmodel.binary = file.part(
         bmodel.section_offset(),
@@ -180,7 +202,8 @@ std::vector<Blob> blobs_of(const Bmodel& bmodel) {
     for (std::size_t n = 0; n < model.net.size(); ++n) {
         const auto& net = *model.net[n];
         for (std::size_t s = 0; s < net.parameter.size(); ++s)
-            collector.add_stage(stage_prefix(n, s), fmt::format("net {} stage {}", net.name, s),
+            collector.add_stage(stage_prefix(n, s),
+                                fmt::format("net {} stage {}", bmodel.net_names[n], s),
                                 *net.parameter[s]);
     }
     if (model.kernel_module)
@@ -196,10 +219,10 @@ std::vector<Blob> blobs_of(const Bmodel& bmodel) {
 }
 
 std::vector<Blob> stage_blobs_of(const Bmodel& bmodel, std::size_t net, std::size_t stage) {
-    const auto& in = *bmodel.model->net[net];
     BlobCollector collector;
-    collector.add_stage(stage_prefix(net, stage), fmt::format("net {} stage {}", in.name, stage),
-                        *in.parameter[stage]);
+    collector.add_stage(stage_prefix(net, stage),
+                        fmt::format("net {} stage {}", bmodel.net_names[net], stage),
+                        *bmodel.model->net[net]->parameter[stage]);
     return std::move(collector.blobs);
 }
 

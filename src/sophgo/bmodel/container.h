@@ -29,9 +29,16 @@ struct BmodelHeader {
 struct Bmodel {
     BmodelHeader header;
     std::unique_ptr<const schema::ModelT> model;
-    SharedBytes binary;            ///< the section, as far as the file has it
-    std::uint64_t file_bytes = 0;  ///< of the whole file
+    std::vector<std::string> net_names;  ///< different from each other: "small", "small (2)"
+    std::vector<std::string> not_read;   ///< fields beyond the schema, one clause each
+    std::vector<std::uint64_t> tables;   ///< the FlatBuffer, verified and in its alignment
+    SharedBytes binary;                  ///< the section, as far as the file has it
+    SharedBytes file;                    ///< all of it
 
+    /// The FlatBuffer as it lies in the file.
+    [[nodiscard]] Bytes table_bytes() const {
+        return file.view().subspan(header.header_size, header.flatbuffer_size);
+    }
     /// Of the section's first byte in the file.
     [[nodiscard]] std::uint64_t section_offset() const {
         return std::uint64_t{header.header_size} + header.flatbuffer_size;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "sophgo/bmodel/reports.h"
+#include "sophgo/bmodel/table_differences.h"
 
 namespace reef::sophgo {
 namespace {
@@ -13,115 +13,102 @@ namespace {
 using chip::Array;
 using chip::Object;
 
-/// What is compared, by name: a fact of one side or of both.
-using Facts = std::vector<std::pair<std::string, std::string>>;
+/// What is compared besides fields, by name: the same names of every file.
+using Facts = std::vector<std::pair<std::string_view, std::string>>;
 
-void add_tensors(Facts& facts, const std::string& place, std::string_view role,
-                 const std::vector<std::unique_ptr<schema::TensorT>>& tensors) {
-    facts.emplace_back(fmt::format("{}: {}s", place, role), std::to_string(tensors.size()));
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-        const auto& t = *tensors[i];
-        std::vector<std::string> shapes;
-        for (const auto& shape : t.shape) shapes.push_back(shape_name(*shape));
-        facts.emplace_back(
-            fmt::format("{}: {} {}", place, role, i),
-            fmt::format("{} [{}] {} scale {} zero point {}", t.name, fmt::join(shapes, "], ["),
-                        data_type_name(t.data_type), t.scale, t.zero_point));
-        facts.emplace_back(fmt::format("{}: {} {} in memory", place, role, i),
-                           fmt::format("{} bytes at {:#x}", t.size, t.device_addr));
-    }
-}
-
-/// `by_name`: nets of two files meet by their names, not by their numbers.
+/// Sums over the tables, and what is not among their fields.
 Facts facts_of(const Bmodel& bmodel) {
-    const auto& model = *bmodel.model;
     const BmodelMemory memory = memory_of(bmodel);
-    Facts facts = {{"chip", model.chip},
-                   {"version", model.type + "." + model.version},
-                   {"nets", std::to_string(model.net.size())},
-                   {"kernel module", model.kernel_module ? model.kernel_module->file_name : "none"},
-                   {"coefficient bytes", std::to_string(memory.coefficients)},
-                   {"command bytes", std::to_string(memory.commands)},
-                   {"runtime bytes", std::to_string(memory.runtime)},
-                   {"host bytes", std::to_string(memory.host())}};
-    std::map<std::string, std::size_t> times;
-    for (std::size_t n = 0; n < model.net.size(); ++n) {
-        const auto& net = *model.net[n];
-        const std::size_t again = times[net.name]++;
-        const std::string name =
-            again == 0 ? "net " + net.name : fmt::format("net {} ({})", net.name, again + 1);
-        facts.emplace_back(name + ": address mode", address_mode_name(net.addr_mode));
-        facts.emplace_back(name + ": stages", std::to_string(net.parameter.size()));
-        for (std::size_t s = 0; s < net.parameter.size(); ++s) {
-            const auto& stage = *net.parameter[s];
-            const std::string place = fmt::format("{} stage {}", name, s);
-            facts.emplace_back(place + ": form", stage.is_dynamic != 0 ? "dynamic" : "static");
-            facts.emplace_back(place + ": subnets", std::to_string(stage.sub_net.size()));
-            facts.emplace_back(place + ": command bytes",
-                               std::to_string(command_bytes(bmodel, n, s)));
-            facts.emplace_back(
-                place + ": activations",
-                fmt::format("{} bytes at {:#x}", activation_bytes(stage), stage.ctx_addr));
-            add_tensors(facts, place, "input", stage.input_tensor);
-            add_tensors(facts, place, "output", stage.output_tensor);
-        }
-    }
-    return facts;
+    return {{"nets", std::to_string(bmodel.model->net.size())},
+            {"coefficient bytes", std::to_string(memory.coefficients)},
+            {"command bytes", std::to_string(memory.commands)},
+            {"runtime bytes", std::to_string(memory.runtime)},
+            {"host bytes", std::to_string(memory.host())},
+            {"fields that are not read", fmt::format("{}", fmt::join(bmodel.not_read, "; "))},
+            {"bytes of the binary section", std::to_string(bmodel.header.binary_size)}};
 }
 
-/// Their bytes, under the names of their places.
-std::map<std::string, std::optional<Bytes>> contents_of(const Bmodel& bmodel) {
-    std::map<std::string, std::optional<Bytes>> out;
-    for (const Blob& blob : blobs_of(bmodel)) out.emplace(blob.what, bytes_of(bmodel, blob));
+/// A range of the binary section with its bytes; none where it leaves the section.
+struct Content {
+    std::uint64_t start = 0, size = 0;
+    std::optional<Bytes> bytes;
+
+    [[nodiscard]] std::string text() const {
+        return fmt::format("{} bytes{}", size, bytes ? "" : " outside of the file");
+    }
+};
+
+/// Under the names of their places, which differ because those of nets do.
+std::map<std::string, Content> contents_of(const Bmodel& bmodel) {
+    std::map<std::string, Content> out;
+    for (const Blob& blob : blobs_of(bmodel))
+        out.emplace(blob.what, Content{blob.start, blob.size, bytes_of(bmodel, blob)});
     return out;
 }
 
-struct Differing {
-    std::string what, a, b;
-};
-
 void compare_facts(const Facts& a, const Facts& b, std::vector<Differing>& out) {
-    std::set<std::string> seen;
-    for (const auto& [name, value] : a) {
-        seen.insert(name);
-        const auto other = std::ranges::find(b, name, &Facts::value_type::first);
-        if (other == b.end())
-            out.push_back({name, value, "-"});
-        else if (other->second != value)
-            out.push_back({name, value, other->second});
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i].second != b[i].second)
+            out.push_back({std::string(a[i].first), a[i].second, b[i].second});
+}
+
+/// The first one that begins elsewhere: those behind it mostly do so because of it.
+void compare_starts(const std::map<std::string, Content>& a,
+                    const std::map<std::string, Content>& b, std::vector<Differing>& out) {
+    for (const auto& [name, content] : a) {
+        const auto other = b.find(name);
+        if (other == b.end() || other->second.start == content.start) continue;
+        const auto text = [&](std::uint64_t start) { return fmt::format("{} at {}", name, start); };
+        out.push_back({"starts of ranges", text(content.start), text(other->second.start)});
+        return;
     }
-    for (const auto& [name, value] : b)
-        if (!seen.contains(name)) out.push_back({name, "-", value});
+}
+
+/// "as many, others from byte 7 on"; empty for equal ones.
+std::string difference_text(Bytes a, Bytes b) {
+    if (a.size() != b.size()) return fmt::format("{} bytes", b.size());
+    const auto at = std::ranges::mismatch(a, b).in1 - a.begin();
+    return static_cast<std::size_t>(at) == a.size()
+               ? std::string()
+               : fmt::format("as many, others from byte {} on", at);
+}
+
+void compare_bytes(const std::string& what, Bytes a, Bytes b, std::vector<Differing>& out) {
+    if (std::string other = difference_text(a, b); !other.empty())
+        out.push_back({what, fmt::format("{} bytes", a.size()), std::move(other)});
 }
 
 void compare_contents(const Bmodel& a, const Bmodel& b, std::vector<Differing>& out) {
-    const auto text = [](const std::optional<Bytes>& bytes) {
-        return bytes ? fmt::format("{} bytes", bytes->size()) : std::string("outside the file");
-    };
     const auto left = contents_of(a), right = contents_of(b);
-    for (const auto& [name, bytes] : left) {
+    for (const auto& [name, content] : left) {
         const auto other = right.find(name);
-        if (other == right.end()) {
-            out.push_back({name, text(bytes), "-"});
-        } else if (!bytes || !other->second || bytes->size() != other->second->size()) {
-            if (bytes || other->second) out.push_back({name, text(bytes), text(other->second)});
-        } else {
-            const auto at = std::ranges::mismatch(*bytes, *other->second).in1 - bytes->begin();
-            if (static_cast<std::size_t>(at) < bytes->size())
-                out.push_back(
-                    {name, text(bytes), fmt::format("as many, others from byte {} on", at)});
-        }
+        if (other == right.end())
+            out.push_back({name, content.text(), "-"});
+        else if (content.bytes && other->second.bytes)
+            compare_bytes(name, *content.bytes, *other->second.bytes, out);
+        else if (content.text() != other->second.text())
+            out.push_back({name, content.text(), other->second.text()});
     }
-    for (const auto& [name, bytes] : right)
-        if (!left.contains(name)) out.push_back({name, "-", text(bytes)});
+    for (const auto& [name, content] : right)
+        if (!left.contains(name)) out.push_back({name, "-", content.text()});
+    compare_starts(left, right, out);
+}
+
+std::vector<Differing> differences_of(const Bmodel& a, const Bmodel& b) {
+    std::vector<Differing> list = table_differences(a, b);
+    compare_facts(facts_of(a), facts_of(b), list);
+    compare_contents(a, b, list);
+    // Fields that the schema does not have, or the same fields in another order.
+    if (list.empty()) compare_bytes("bytes of the tables", a.table_bytes(), b.table_bytes(), list);
+    // Reserved words of the header, and what no range names.
+    if (list.empty()) compare_bytes("bytes of the file", a.file.view(), b.file.view(), list);
+    return list;
 }
 
 }  // namespace
 
 chip::FileDifferences bmodel_differences(const Bmodel& a, const Bmodel& b) {
-    std::vector<Differing> list;
-    compare_facts(facts_of(a), facts_of(b), list);
-    compare_contents(a, b, list);
+    const std::vector<Differing> list = differences_of(a, b);
     chip::FileDifferences out;
     out.same = list.empty();
     chip::Table table{{{"what"}, {"A"}, {"B"}}, {}, 0};

@@ -24,9 +24,8 @@ bool is_commands(const Blob& blob, bool subnets_alone, std::string_view prefix) 
 class Contents {
   public:
     void add(const CheckCode& code, const schema::Binary& range) {
-        const auto key =
-            code.empty() ? std::pair(code, range.start() + 1) : std::pair(code, std::uint64_t{0});
-        if (seen_.insert(key).second) bytes_ += range.size();
+        const auto key = std::pair(code, code.empty() ? range.start() : std::uint64_t{0});
+        if (seen_.insert(key).second) bytes_ = plus(bytes_, range.size());
     }
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
@@ -47,18 +46,19 @@ std::uint64_t tool_bytes_of(const schema::CmdGroupT& group, const std::string& c
     const std::uint64_t commands = std::uint64_t{group.bdc_num} + group.gdma_num;
     if (chip == "BM1682") return commands * spec::bm1682_command_bytes;
     if (chip == "BM1684") return commands * spec::bm1684_command_bytes;
-    return (group.binary_bdc ? group.binary_bdc->size() : 0) +
-           (group.binary_gdma ? group.binary_gdma->size() : 0);
+    return plus(group.binary_bdc ? group.binary_bdc->size() : 0,
+                group.binary_gdma ? group.binary_gdma->size() : 0);
 }
 
 std::uint64_t tool_bytes_of(const schema::SubNetT& subnet, const std::string& chip) {
     if (subnet.is_dynamic != 0) return std::uint64_t{subnet.ir_len} * sizeof(std::uint32_t);
     std::uint64_t sum = 0;
-    for (const auto& group : subnet.cmd_group) sum += tool_bytes_of(*group, chip);
+    for (const auto& group : subnet.cmd_group) sum = plus(sum, tool_bytes_of(*group, chip));
     for (const auto& core : subnet.core_commands) {
-        for (const auto& group : core->gdma_tiu_commands) sum += tool_bytes_of(*group, chip);
+        for (const auto& group : core->gdma_tiu_commands)
+            sum = plus(sum, tool_bytes_of(*group, chip));
         for (const auto* list : {&core->sdma_commands, &core->hau_commands})
-            for (const schema::Binary& range : *list) sum += range.size();
+            for (const schema::Binary& range : *list) sum = plus(sum, range.size());
     }
     return sum;
 }
@@ -69,7 +69,7 @@ std::uint64_t largest_buffer(const std::vector<std::unique_ptr<schema::TensorT>>
     for (const auto& tensor : tensors) {
         if (tensor->shape.empty()) continue;
         std::uint64_t bytes = data_type_bits(tensor->data_type) == 8 ? 1 : sizeof(float);
-        for (const std::uint64_t dim : tensor->shape[0]->dim) bytes *= dim;
+        for (const std::uint64_t dim : tensor->shape[0]->dim) bytes = times(bytes, dim);
         largest = std::max(largest, bytes);
     }
     return largest;
@@ -79,7 +79,7 @@ std::uint64_t largest_buffer(const std::vector<std::unique_ptr<schema::TensorT>>
 
 std::uint64_t activation_bytes(const schema::NetParameterT& stage) {
     std::uint64_t sum = 0;
-    for (const std::uint64_t size : stage.ctx_sizes) sum += size;
+    for (const std::uint64_t size : stage.ctx_sizes) sum = plus(sum, size);
     return stage.ctx_sizes.empty() ? stage.ctx_size : sum;
 }
 
@@ -93,7 +93,7 @@ std::uint64_t command_bytes(const Bmodel& bmodel, std::size_t net, std::size_t s
     for (const Blob& blob : blobs)
         if (is_commands(blob, in_subnets, prefix)) ranges.emplace(blob.start, blob.size);
     std::uint64_t sum = 0;
-    for (const auto& [start, size] : ranges) sum += size;
+    for (const auto& [start, size] : ranges) sum = plus(sum, size);
     return sum;
 }
 
@@ -105,12 +105,12 @@ BmodelMemory memory_of(const Bmodel& bmodel) {
     for (std::size_t n = 0; n < nets.size(); ++n) {
         for (std::size_t s = 0; s < nets[n]->parameter.size(); ++s) {
             const auto& stage = *nets[n]->parameter[s];
-            memory.commands += command_bytes(bmodel, n, s);
-            memory.runtime = std::max(memory.runtime, activation_bytes(stage) + stage.io_size);
+            memory.commands = plus(memory.commands, command_bytes(bmodel, n, s));
+            memory.runtime = std::max(memory.runtime, plus(activation_bytes(stage), stage.io_size));
             memory.host_runtime = std::max(memory.host_runtime, host_bytes_of(stage));
             if (stage.binary_ir &&
                 code.emplace(stage.binary_ir->start(), stage.binary_ir->size()).second)
-                memory.commands += stage.binary_ir->size();
+                memory.commands = plus(memory.commands, stage.binary_ir->size());
             if (stage.coeff_mem && stage.coeff_mem->binary_coeff)
                 coefficients.add(stage.coeff_mem->check_code, *stage.coeff_mem->binary_coeff);
             for (const auto& subnet : stage.sub_net) add_constants(constants, *subnet);
@@ -130,18 +130,19 @@ BmodelMemory memory_by_model_tool(const Bmodel& bmodel) {
     for (const auto& net : model.net) {
         if (net->parameter.empty()) continue;
         const auto& first = *net->parameter.front();
-        const std::uint64_t times = net->parameter.size();
+        const std::uint64_t stages = net->parameter.size();
         if (first.coeff_mem && first.coeff_mem->binary_coeff)
             coefficients.add(first.coeff_mem->check_code, *first.coeff_mem->binary_coeff);
         for (const auto& subnet : first.sub_net) {
             if (subnet->subnet_mode == 1) add_constants(constants, *subnet);
             if (subnet->subnet_mode == 0)
-                memory.commands += times * tool_bytes_of(*subnet, model.chip);
+                memory.commands =
+                    plus(memory.commands, times(stages, tool_bytes_of(*subnet, model.chip)));
         }
-        memory.host_runtime += times * host_bytes_of(first);
+        memory.host_runtime = plus(memory.host_runtime, times(stages, host_bytes_of(first)));
         // Nets of several parts do not share their activations with others.
         if (first.sub_net.size() > 1)
-            memory.runtime += first.ctx_size;
+            memory.runtime = plus(memory.runtime, first.ctx_size);
         else
             shared = std::max(shared, first.ctx_size);
         buffer = std::max(
@@ -149,7 +150,7 @@ BmodelMemory memory_by_model_tool(const Bmodel& bmodel) {
     }
     memory.coefficients = coefficients.bytes();
     memory.host_coefficients = constants.bytes();
-    memory.runtime += shared + (model.chip == "BM1684" ? buffer : 0);
+    memory.runtime = plus(plus(memory.runtime, shared), model.chip == "BM1684" ? buffer : 0);
     return memory;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "reef/base/sha256.h"
@@ -17,7 +18,10 @@ using chip::Object;
 using chip::Section;
 
 std::string exact(std::uint64_t bytes) {
-    return fmt::format("{} ({} bytes)", bytes_text(static_cast<std::int64_t>(bytes)), bytes);
+    // What a broken file claims may be more.
+    constexpr auto most = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+    const auto shown = static_cast<std::int64_t>(std::min(bytes, most));
+    return fmt::format("{} ({} bytes)", bytes_text(shown), bytes);
 }
 
 std::string without_line_end(std::string text) {
@@ -89,7 +93,7 @@ Section stage_section(const Bmodel& bmodel, std::size_t n, std::size_t s) {
     const auto& stage = *net.parameter[s];
     const bool dynamic = stage.is_dynamic != 0;
     Section section{fmt::format("Net {} stage {}", n, s),
-                    fmt::format("[{}]  {}", net.name, dynamic ? "dynamic" : "static"),
+                    fmt::format("[{}]  {}", bmodel.net_names[n], dynamic ? "dynamic" : "static"),
                     {}};
     section.add("address mode", address_mode_name(net.addr_mode));
     if (net.cascade)
@@ -211,6 +215,8 @@ Section file_section(const Bmodel& bmodel) {
                             : model.chip);
     section.add("created", without_line_end(model.time));
     section.add("tables", exact(bmodel.header.flatbuffer_size));
+    for (const std::string& clause : bmodel.not_read)
+        section.add("not read", clause + ": newer than this version of Reef");
     section.add("binary", fmt::format("{}, {}4 KB aligned", exact(bmodel.header.binary_size),
                                       bmodel.section_offset() % 4096 == 0 ? "" : "not "));
     section.add("kernel module", module_text(bmodel));
@@ -311,6 +317,7 @@ chip::FileReport report_of(const Bmodel& bmodel, chip::Detail detail) {
         {"devices", model.device_num},
         {"created", without_line_end(model.time)},
         {"flatbuffer_bytes", bmodel.header.flatbuffer_size},
+        {"not_read", bmodel.not_read},
         {"binary_bytes", bmodel.header.binary_size},
         {"aligned", bmodel.section_offset() % 4096 == 0},
         {"kernel_module",

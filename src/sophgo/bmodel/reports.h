@@ -7,6 +7,14 @@
 
 namespace reef::sophgo {
 
+/// The sum or product of sizes that a file claims; the largest number where 64 bits hold it not.
+[[nodiscard]] constexpr std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
+    return __builtin_add_overflow(a, b, &a) ? ~std::uint64_t{0} : a;
+}
+[[nodiscard]] constexpr std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+    return __builtin_mul_overflow(a, b, &a) ? ~std::uint64_t{0} : a;
+}
+
 /// Bytes that a model needs, by the tables alone.
 struct BmodelMemory {
     std::uint64_t coefficients = 0;       ///< on the device
@@ -15,8 +23,10 @@ struct BmodelMemory {
     std::uint64_t host_coefficients = 0;  ///< of CPU layers
     std::uint64_t host_runtime = 0;
 
-    [[nodiscard]] std::uint64_t device() const { return coefficients + commands + runtime; }
-    [[nodiscard]] std::uint64_t host() const { return host_coefficients + host_runtime; }
+    [[nodiscard]] std::uint64_t device() const {
+        return plus(plus(coefficients, commands), runtime);
+    }
+    [[nodiscard]] std::uint64_t host() const { return plus(host_coefficients, host_runtime); }
     bool operator==(const BmodelMemory&) const = default;
 };
 /// What is needed when one stage runs at a time: equal coefficients (by their SHA-256) and commands

@@ -1,5 +1,7 @@
 /* Lists, descriptors, opening, interfaces, configurations. */
+#define _GNU_SOURCE /* for pthread_setattr_default_np() */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "exercise.h"
@@ -322,6 +324,28 @@ static void exit_with_open_handle(void) {
     libusb_exit(context);
 }
 
+/* What the system refuses is a number, not an exception in a C program. An open stick has a thread
+ * of its own, which here would need a stack larger than the address space. */
+static void no_thread(void) {
+    libusb_context* context = new_context();
+    libusb_device* device = only_device(context);
+    libusb_device_handle* handle = NULL;
+    pthread_attr_t before, larger;
+    CHECK_EQ(pthread_getattr_default_np(&before), 0);
+    CHECK_EQ(pthread_attr_init(&larger), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&larger, (size_t)1 << 60), 0);
+    CHECK_EQ(pthread_setattr_default_np(&larger), 0);
+    CHECK_EQ(libusb_open(device, &handle), LIBUSB_ERROR_OTHER);
+    CHECK(handle == NULL);
+    CHECK_EQ(pthread_setattr_default_np(&before), 0);
+    CHECK_EQ(libusb_open(device, &handle), 0);
+    uint32_t value = 0;
+    CHECK_EQ(read_register(handle, &value), 4);
+    libusb_close(handle);
+    libusb_unref_device(device);
+    libusb_exit(context);
+}
+
 const struct exercise device_cases[] = {{"library", library},
                                         {"init_options", init_options},
                                         {"boot_descriptors", boot_descriptors},
@@ -332,4 +356,5 @@ const struct exercise device_cases[] = {{"library", library},
                                         {"wrong_settings", wrong_settings},
                                         {"several_sticks", several_sticks},
                                         {"exit_with_open_handle", exit_with_open_handle},
+                                        {"no_thread", no_thread},
                                         {NULL, NULL}};

@@ -34,6 +34,7 @@ std::vector<Case> cases() {
         {"several_sticks",
          {"REEF_USB_PORTS=1-1.4.2,1-3", "REEF_USB_STATE=ready,boot", "REEF_USB_SPEED=high"}},
         {"exit_with_open_handle"},
+        {"no_thread"},
         {"synchronous",
          {"REEF_USB_STATE=ready"},
          "reef usb: the stick at 2-1 refuses a transfer: no register of 32 bits at 0xfff0\n"

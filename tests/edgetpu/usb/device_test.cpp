@@ -1,7 +1,9 @@
 #include "reef/edgetpu/usb/device.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <malloc.h>
+#include <zlib.h>
 
 #include <thread>
 
@@ -263,6 +265,60 @@ TEST(Recording, IsReadBackFromItsFiles) {
     EXPECT_EQ(view->front(), "open 18d1:9302");
     EXPECT_THAT(*view, ::testing::Contains(HasSubstr("out tag 2 len 300")));
     EXPECT_THAT(*view, ::testing::Contains(HasSubstr("in ep 81 bytes 3040")));
+}
+
+/// As a member of a gzip file.
+std::vector<std::byte> gzip_member(Bytes contents) {
+    z_stream stream{};
+    constexpr int gzip_window = 15 + 16;
+    EXPECT_EQ(deflateInit2(&stream, 1, Z_DEFLATED, gzip_window, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    std::vector<std::byte> out(deflateBound(&stream, contents.size()));
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(contents.data()));
+    stream.avail_in = static_cast<uInt>(contents.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+    out.resize(stream.total_out);
+    deflateEnd(&stream);
+    return out;
+}
+
+TEST(Recording, IsReadFromGzipFilesOfSeveralMembers) {
+    const reef::test::TemporaryFolder folder;
+    const std::string path = folder.file("traffic.log");
+    // Larger than what is unpacked at once, and not to be packed smaller.
+    std::vector<std::byte> data(std::size_t{3} << 20);
+    std::uint32_t state = 1;
+    for (auto& byte : data)
+        byte = static_cast<std::byte>((state = state * 1664525 + 1013904223) >> 24);
+    const std::string_view text = "000000 OPEN 18d1:9302\n000001 CLOSE\n";
+    std::vector<std::byte> members;
+    for (const Bytes part : {as_bytes(text.substr(0, 7)), as_bytes(text.substr(7))}) {
+        const auto member = gzip_member(part);
+        members.insert(members.end(), member.begin(), member.end());
+    }
+    ASSERT_TRUE(write_file(path + ".gz", members));
+    ASSERT_TRUE(write_file(path + ".bin.gz", gzip_member(data)));
+    const auto read = read_recording(path);
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(read->text, text);
+    EXPECT_EQ(read->data, data);
+
+    auto cut = members;
+    cut.pop_back();
+    ASSERT_TRUE(write_file(path + ".gz", cut));
+    const std::string second =
+        fmt::format("the gzip member at byte {}", gzip_member(as_bytes(text.substr(0, 7))).size());
+    EXPECT_THAT(read_recording(path).error().message(),
+                HasSubstr(second + ": the file ends in it"));
+    auto other = members;
+    for (const char c : std::string("garbage")) other.push_back(static_cast<std::byte>(c));
+    ASSERT_TRUE(write_file(path + ".gz", other));
+    const auto refused = read_recording(path);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().cause, Cause::bad_input);
+    EXPECT_THAT(refused.error().message(),
+                HasSubstr(fmt::format("the gzip member at byte {}: ", members.size())));
 }
 
 TEST(Recording, MalformedLinesAreErrorsWithTheirNumber) {

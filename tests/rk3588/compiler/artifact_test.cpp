@@ -153,6 +153,38 @@ TEST(Rk3588Artifact, MisalignedWordsAreRefused) {
     EXPECT_THAT(read.error().message(), HasSubstr("a vector is off its alignment"));
 }
 
+/// A program of nothing but `count` references to one operator with a name of `name_bytes`.
+std::vector<std::byte> with_shared_operators(std::size_t count, std::size_t name_bytes) {
+    namespace schema = rk3588::schema;
+    flatbuffers::FlatBufferBuilder b;
+    const schema::Cube cube(0, 1, 1, 1, false);
+    const auto name = b.CreateString(std::string(name_bytes, 'a'));
+    const auto inputs = b.CreateVectorOfStructs(std::vector<schema::Cube>{});
+    const auto one = schema::CreateOperator(b, 0, name, 0, 0, inputs, &cube);
+    const auto operators =
+        b.CreateVector(std::vector<flatbuffers::Offset<schema::Operator>>(count, one));
+    const auto cubes = b.CreateVectorOfStructs(std::vector<schema::Cube>{});
+    b.Finish(schema::CreateProgram(b, 1, 0, b.CreateVector(std::vector<std::uint8_t>{}),
+                                   b.CreateVector(std::vector<std::uint64_t>{}),
+                                   b.CreateVectorOfStructs(std::vector<schema::Relocation>{}),
+                                   b.CreateVectorOfStructs(std::vector<schema::Task>{}), cubes,
+                                   cubes, operators),
+             schema::ProgramIdentifier());
+    const auto bytes = std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize()));
+    return {bytes.begin(), bytes.end()};
+}
+
+TEST(Rk3588Artifact, ReferencesToTheSameTableAreNotFollowedWithoutEnd) {
+    // Their names alone are 4 GB.
+    const auto many = rk3588::read_artifact(with_shared_operators(4000, 1'000'000));
+    ASSERT_FALSE(many);
+    EXPECT_THAT(many.error().message(),
+                HasSubstr("the same vectors are referred to again and again"));
+    const auto few = rk3588::read_artifact(with_shared_operators(2, 10));
+    ASSERT_FALSE(few);
+    EXPECT_THAT(few.error().message(), HasSubstr("there are no tasks")) << "two may share a table";
+}
+
 TEST(Rk3588Artifact, CubesKeepTensors) {
     rk3588::Cube cube{0, 2, 3, 21, true};
     std::vector<std::byte> tensor(cube.elements()), memory(cube.bytes()), back(tensor.size());

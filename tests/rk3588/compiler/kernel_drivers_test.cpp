@@ -13,6 +13,7 @@
 #include "rk3588/device/drm_device.h"
 #include "rk3588/device/npu_program.h"
 #include "rk3588/drm/buffer_pool.h"
+#include "rk3588/drm/recording.h"
 #include "rk3588/drm/simulated_kernel.h"
 #include "rk3588/drm/uapi.h"
 
@@ -92,6 +93,20 @@ class OnABoard : public testing::TestWithParam<KernelDriver> {
         return op.run({&in, 1}, {&out, 1});
     }
 
+    /// The program's run behind another kernel.
+    Status run_behind(std::shared_ptr<drm::Kernel> other) {
+        auto port = REEF_TRY(drm::open_port(std::move(other), GetParam(), {}, Start::each_task));
+        const auto device = make_drm_device("board", std::move(port), Sram::off);
+        return run(*REEF_TRY(device->load(program, control)));
+    }
+    /// What a replay of the run ends with.
+    std::string difference_to(const drm::Recording& recording) {
+        const auto replayed = drm::replaying_kernel(recording);
+        // It fails at the difference, unless that is in a buffer's release.
+        (void)run_behind(replayed);
+        return replayed->difference();
+    }
+
     graph::RunControl control;
     std::shared_ptr<const NpuProgram> program;
     std::vector<std::byte> input, output;
@@ -164,6 +179,48 @@ TEST_P(OnABoard, HangsEndWithStateAndAReset) {
     EXPECT_EQ(device->counters()->runs, 1U);
 }
 
+TEST_P(OnABoard, RecordedAnswersThatAreNotWholeAreDifferences) {
+    drm::Recording whole;
+    ASSERT_TRUE(run_behind(drm::recording_kernel(kernel, whole)));
+    EXPECT_EQ(difference_to(whole), "");
+    auto without = whole;
+    for (auto& call : without.calls) call.received.clear();
+    EXPECT_THAT(difference_to(without), HasSubstr("received: 0 bytes recorded, "));
+    auto longer = whole;
+    for (auto& call : longer.calls)
+        if (!call.received.empty()) call.received.emplace_back();
+    EXPECT_THAT(difference_to(longer), HasSubstr("received: "));
+    std::size_t cut = 0;
+    for (std::size_t i = 0; i < whole.calls.size(); ++i) {
+        auto shorter = whole;
+        auto& got = shorter.calls[i].got;
+        // The nodes' paths and a driver's name have any length.
+        if (got.empty() || shorter.calls[i].request == drm::pseudo::nodes) continue;
+        got.resize(shorter.calls[i].request == drm::version_request ? 7 : got.size() - 1);
+        const std::string call = std::string("call ") + std::to_string(i) + ": ";
+        const auto found = difference_to(shorter);
+        EXPECT_THAT(found, AllOf(HasSubstr(call), HasSubstr("got: ")));
+        ++cut;
+    }
+    EXPECT_GT(cut, 5U);
+}
+
+TEST(RecordedCalls, LeaveAsManyBytesAsTheirStructHas) {
+    const auto parsed = [](std::string_view line, std::string_view data) {
+        const std::string text = "rk3588-recording-1 rk3588:rknpu\n" + std::string(line) + "\n";
+        return drm::parse_recording(as_bytes(text), as_bytes(data));
+    };
+    EXPECT_TRUE(parsed("c0086440 0 8 8 0 0", "12345678abcdefgh"));
+    const auto cut = parsed("c0086440 0 8 7 0 0", "12345678abcdefg");
+    ASSERT_FALSE(cut);
+    EXPECT_THAT(
+        cut.error().message(),
+        AllOf(HasSubstr("line 2"), HasSubstr("7 bytes recorded of what it left, 8 needed")));
+    EXPECT_FALSE(parsed("c0406400 0 0 7 0 0", "abcdefg")) << "a version without its name's length";
+    EXPECT_FALSE(parsed("00000003 0 0 1 0 0", "a")) << "a lock leaves nothing";
+    EXPECT_TRUE(parsed("00000001 0 0 1 0 0", "\n")) << "a list of nodes has any length";
+}
+
 TEST_P(OnABoard, BuffersAreUsedAgain) {
     const auto port = open().value();
     drm::BufferPool pool(*port);
@@ -211,6 +268,21 @@ TEST(VendorsDriver, VersionsOfOtherStructsAreRefused) {
         ASSERT_FALSE(port);
         EXPECT_EQ(port.error().cause, Cause::unsupported);
     }
+}
+
+TEST(VendorsDriver, NobodyGetsAddressZeroWhichCostsNoSram) {
+    const auto kernel = std::make_shared<SimulatedKernel>(
+        SimulatedBoard{.driver = KernelDriver::rknpu, .first_address = 0, .sram_bytes = 4096});
+    {
+        const auto port = drm::open_port(kernel, KernelDriver::rknpu, {}, Start::each_task).value();
+        const auto first = port->allocate(8192, 4096);
+        ASSERT_TRUE(first) << first.error().message();
+        EXPECT_NE(first->address, 0U);
+        EXPECT_EQ(first->sram, 4096U);
+        EXPECT_NE(port->allocate(100).value().address, 0U);
+        EXPECT_EQ(kernel->buffers(), 3U) << "and one at address 0";
+    }
+    EXPECT_EQ(kernel->buffers(), 0U);
 }
 
 TEST(MainlineDriver, NobodyGetsAddressZeroAndTasksOfThePpuAloneAreRefused) {
