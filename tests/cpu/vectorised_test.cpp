@@ -152,7 +152,8 @@ TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
     }
 }
 
-/// Random bits, so that infinities and what is no number are among them, halves, and ordinary ones.
+/// Ordinary numbers up to any number of steps; every other time halves, and random bits, so that
+/// infinities and what is no number are among them, too.
 TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
     std::mt19937 random(15);
     for (int round = 0; round < rounds; ++round) {
@@ -168,11 +169,12 @@ TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         std::vector<float> values(count_of(shape));
+        const float deviation = round % 4 < 2 ? 9 : std::ldexp(scale, pick(random, 0, 30));
         for (float& value : values) {
-            const int kind = pick(random, 0, 3);
+            const int kind = pick(random, round / 2 % 2 == 0 ? 2 : 0, 3);
             value = kind == 0   ? std::bit_cast<float>(static_cast<std::uint32_t>(random()))
                     : kind == 1 ? scale * (static_cast<float>(pick(random, -300, 300)) + 0.5F)
-                                : std::normal_distribution<float>(0, 9)(random);
+                                : std::normal_distribution<float>(0, deviation)(random);
         }
         const Bytes bytes = std::as_bytes(std::span(values));
         const std::vector<std::vector<std::byte>> inputs{{bytes.begin(), bytes.end()}};
@@ -185,6 +187,29 @@ TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
                     ASSERT_EQ(fast[0][i], plain[0][i]) << values[i] << " in steps of " << scale;
             }
         });
+    }
+}
+
+TEST(Vectorised, DequantizeEqualsThePlainOne) {
+    std::mt19937 random(17);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type =
+            std::array{ElementType::uint8, ElementType::int8,
+                       ElementType::int16}[static_cast<std::size_t>(round % 3)];
+        const std::vector<std::int32_t> shape{pick(random, 1, 3000)};
+        const bool wide = type == ElementType::int16;
+        const float scale =
+            round % 7 == 0 ? 0x1.5p-127F : std::uniform_real_distribution<float>(0, 2)(random);
+        Builder builder("dequantize");
+        const auto input =
+            builder.input("in", type, shape,
+                          model::per_tensor(scale, wide ? 0 : random_zero_point(random, type)));
+        const auto output = builder.tensor("out", ElementType::float32, shape);
+        builder.add(Op::dequantize, {input}, {output});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(shape) * (wide ? 2 : 1), random));
     }
 }
 
