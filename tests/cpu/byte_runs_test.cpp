@@ -72,6 +72,31 @@ TEST(ByteRuns, AreTakenApart) {
     }
 }
 
+TEST(ByteRuns, OfOneByteAreTakenInSteps) {
+    std::mt19937 random(35);
+    for (std::int32_t length = 1; length < 300; length += pick(random, 1, 7)) {
+        const std::int32_t step = pick(random, -4, -1) + pick(random, 0, 1) * 5;
+        const Rows all = random_rows(random, row_count(random, length), length);
+        const std::int32_t taken = (length + std::abs(step) - 1) / std::abs(step);
+        Row expected;
+        for (std::int32_t row = 0; row < all.count; ++row)
+            for (std::int32_t i = 0; i < taken; ++i)
+                expected.push_back(all.bytes[static_cast<std::size_t>(
+                    row * length + (step > 0 ? 0 : length - 1) + i * step)]);
+        ASSERT_EQ(
+            OneOperator()
+                .input(ElementType::uint8, all.shape(), all.bytes, of_units)
+                .numbers({0, 0})
+                .numbers({0, 0})
+                .numbers({1, step})
+                .output(ElementType::uint8, {all.count, taken}, of_units)
+                .run<std::uint8_t>(Op::strided_slice,
+                                   model::StridedSliceOptions{.begin_mask = 3, .end_mask = 3}),
+            expected)
+            << length << " in steps of " << step;
+    }
+}
+
 TEST(ByteRuns, AreJoined) {
     std::mt19937 random(32);
     for (const std::int32_t length : lengths()) {

@@ -107,7 +107,9 @@ void mix_float_rows(const WideRows& rows, float row_fraction, const float* HWY_R
     std::copy_n(last, count - i, out + i);
 }
 
-std::size_t float_resize_lanes() { return hn::Lanes(hn::ScalableTag<float>()); }
+std::size_t float_resize_lanes() {
+    return hn::Lanes(hn::ScalableTag<float>());
+}
 
 }  // namespace reef::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
