@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "cpu/reference/byte_table.h"
 #include "cpu/run_model.h"
 #include "cpu/simd_targets.h"
 
@@ -361,6 +362,27 @@ TEST(Vectorised, QuantizeEqualsThePlainOne) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(shape), random));
+    }
+}
+
+/// Functions of a byte are as good as smooth; tables need not be.
+TEST(Vectorised, LookedUpBytesAreTheTables) {
+    std::mt19937 random(18);
+    for (int round = 0; round < rounds; ++round) {
+        cpu::ByteTable table;
+        for (std::uint8_t& byte : table) byte = static_cast<std::uint8_t>(random());
+        std::vector<std::uint8_t> in(static_cast<std::size_t>(pick(random, 0, 600))), expected;
+        for (std::uint8_t& byte : in) {
+            byte = static_cast<std::uint8_t>(random());
+            expected.push_back(table[byte]);
+        }
+        on_every_target([&] {
+            std::vector<std::uint8_t> out(in.size()), in_place = in;
+            cpu::look_up_bytes(table, in.data(), out.data(), in.size());
+            cpu::look_up_bytes(table, in_place.data(), in_place.data(), in.size());
+            ASSERT_EQ(out, expected);
+            ASSERT_EQ(in_place, expected);
+        });
     }
 }
 
