@@ -57,11 +57,9 @@ struct PlainRow {
     const BlendedRow<FloatSample, float>& columns;
 
     [[nodiscard]] std::uint8_t operator[](std::size_t i) const {
-        // Of 32 bits, whose division takes half the time.
-        const auto channels = static_cast<std::uint32_t>(columns.row.channels);
-        const std::uint32_t x = static_cast<std::uint32_t>(i) / channels;
-        const std::size_t channel = static_cast<std::uint32_t>(i) - x * channels;
-        const FloatSample& column = columns.columns[x];
+        const std::size_t channels = columns.row.channels;
+        const std::size_t channel = i % channels;
+        const FloatSample& column = columns.columns[i / channels];
         const auto of = [&](const std::uint8_t* row, std::int32_t pixel, float weight) {
             return static_cast<float>(row[static_cast<std::size_t>(pixel) * channels + channel]) *
                    weight;
