@@ -62,14 +62,15 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> quick_steps(D d, const float* from, Af
     return hn::Add(whole, hn::Set(d32, to.zero_point));
 }
 
-/// quick_steps() of several vectors; false where one of them is not sure.
+/// The same of several vectors; false where one of them is not sure. Beyond 2^9 steps results are
+/// at their limits, up to there products are off by 2 * 2^-24 of themselves at most.
 template <class D, class V = hn::Vec<hn::RebindToSigned<D>>>
 HWY_INLINE bool sure_steps(D d, const float* HWY_RESTRICT from, AffineParameters to,
                            float reciprocal, V (&steps)[4]) {
     const hn::RebindToSigned<D> d32;
     // Added to it, a number of steps is rounded into the lowest bits, which follow one another as
     // the numbers do: beyond 2^22 they stay beyond all bytes.
-    constexpr float rounder = 0x1.8p23F, doubtful = 0x1p-12F;
+    constexpr float rounder = 0x1.8p23F, doubtful = 0x1p-13F;
     const auto per_step = hn::Set(d, reciprocal), high = hn::Set(d, rounder);
     const auto zero = hn::Set(d32, std::bit_cast<std::int32_t>(rounder) - to.zero_point);
     hn::Vec<D> off[4];
