@@ -4,8 +4,10 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <span>
 
+#include "cpu/reference/byte_table.h"
 #include "cpu/run_model.h"
 #include "cpu/simd_targets.h"
 
@@ -108,14 +110,31 @@ TEST(Vectorised, MeanEqualsThePlainOne) {
     }
 }
 
+struct Resizing {
+    std::vector<std::int32_t> in, size;
+    std::int32_t form = 0;  ///< 1: aligned corners, 2: centres of pixels
+};
+
+/// Of any size, and every other time by a power of two, whose sums are exact in 16 bits or nearly.
+Resizing random_resizing(std::mt19937& random) {
+    const std::int32_t length = pick(random, 0, 2) == 0 ? 70 : 12;
+    Resizing one{.in = {pick(random, 1, 2), pick(random, 1, 12), pick(random, 1, length),
+                        pick(random, 1, 40)},
+                 .size = {pick(random, 1, 40), pick(random, 1, 40)},
+                 .form = pick(random, 0, 2)};
+    if (pick(random, 0, 1) == 0) return one;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::int32_t factor = 1 << pick(random, 0, 4);
+        one.size[i] = one.form == 1 ? (one.in[i + 1] - 1) * factor + 1 : one.in[i + 1] * factor;
+    }
+    return one;
+}
+
 TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
     std::mt19937 random(13);
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < 2 * rounds; ++round) {
         const ElementType type = byte_types[round % 2];
-        const std::vector<std::int32_t> in{pick(random, 1, 2), pick(random, 1, 12),
-                                           pick(random, 1, 12), pick(random, 1, 40)};
-        const std::vector<std::int32_t> size{pick(random, 1, 40), pick(random, 1, 40)};
-        const std::int32_t form = pick(random, 0, 2);
+        const auto [in, size, form] = random_resizing(random);
         const auto quantization = model::per_tensor(0.1F, 3);
         Builder builder("resize");
         const auto input = builder.input("in", type, in, quantization);
@@ -134,7 +153,8 @@ TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
     }
 }
 
-/// Random bits, so that infinities and what is no number are among them, halves, and ordinary ones.
+/// Ordinary numbers up to any number of steps; every other time halves, and random bits, so that
+/// infinities and what is no number are among them, too.
 TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
     std::mt19937 random(15);
     for (int round = 0; round < rounds; ++round) {
@@ -150,11 +170,12 @@ TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         std::vector<float> values(count_of(shape));
+        const float deviation = round % 4 < 2 ? 9 : std::ldexp(scale, pick(random, 0, 30));
         for (float& value : values) {
-            const int kind = pick(random, 0, 3);
+            const int kind = pick(random, round / 2 % 2 == 0 ? 2 : 0, 3);
             value = kind == 0   ? std::bit_cast<float>(static_cast<std::uint32_t>(random()))
                     : kind == 1 ? scale * (static_cast<float>(pick(random, -300, 300)) + 0.5F)
-                                : std::normal_distribution<float>(0, 9)(random);
+                                : std::normal_distribution<float>(0, deviation)(random);
         }
         const Bytes bytes = std::as_bytes(std::span(values));
         const std::vector<std::vector<std::byte>> inputs{{bytes.begin(), bytes.end()}};
@@ -167,6 +188,29 @@ TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
                     ASSERT_EQ(fast[0][i], plain[0][i]) << values[i] << " in steps of " << scale;
             }
         });
+    }
+}
+
+TEST(Vectorised, DequantizeEqualsThePlainOne) {
+    std::mt19937 random(17);
+    for (int round = 0; round < rounds; ++round) {
+        const ElementType type =
+            std::array{ElementType::uint8, ElementType::int8,
+                       ElementType::int16}[static_cast<std::size_t>(round % 3)];
+        const std::vector<std::int32_t> shape{pick(random, 1, 3000)};
+        const bool wide = type == ElementType::int16;
+        const float scale =
+            round % 7 == 0 ? 0x1.5p-127F : std::uniform_real_distribution<float>(0, 2)(random);
+        Builder builder("dequantize");
+        const auto input =
+            builder.input("in", type, shape,
+                          model::per_tensor(scale, wide ? 0 : random_zero_point(random, type)));
+        const auto output = builder.tensor("out", ElementType::float32, shape);
+        builder.add(Op::dequantize, {input}, {output});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(shape) * (wide ? 2 : 1), random));
     }
 }
 
@@ -318,6 +362,27 @@ TEST(Vectorised, QuantizeEqualsThePlainOne) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(shape), random));
+    }
+}
+
+/// Functions of a byte are as good as smooth; tables need not be.
+TEST(Vectorised, LookedUpBytesAreTheTables) {
+    std::mt19937 random(18);
+    for (int round = 0; round < rounds; ++round) {
+        cpu::ByteTable table;
+        for (std::uint8_t& byte : table) byte = static_cast<std::uint8_t>(random());
+        std::vector<std::uint8_t> in(static_cast<std::size_t>(pick(random, 0, 600))), expected;
+        for (std::uint8_t& byte : in) {
+            byte = static_cast<std::uint8_t>(random());
+            expected.push_back(table[byte]);
+        }
+        on_every_target([&] {
+            std::vector<std::uint8_t> out(in.size()), in_place = in;
+            cpu::look_up_bytes(table, in.data(), out.data(), in.size());
+            cpu::look_up_bytes(table, in_place.data(), in_place.data(), in.size());
+            ASSERT_EQ(out, expected);
+            ASSERT_EQ(in_place, expected);
+        });
     }
 }
 

@@ -1,4 +1,4 @@
-#include "base/vector_targets.h"
+#include "base/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/fast/float_resize.cpp"
@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "base/worker_pool.h"
+#include "cpu/fast/row_taps-inl.h"
+#include "cpu/fast/row_taps.h"
 #include "cpu/prepare/resizing.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -67,25 +69,46 @@ void mix_float_pixels(const FloatRows& rows, const FloatSample& row, const Float
     }
 }
 
+/// What lies to the left and to the right of `count` elements of an output row.
+void widen_float_row(const float* in, const RowTaps& left, const RowTaps& right, std::size_t count,
+                     const WideRow& wide) {
+    const hn::ScalableTag<float> d;
+    using V = hn::Vec<decltype(d)>;
+    float* HWY_RESTRICT to_left = wide.left;
+    float* HWY_RESTRICT to_right = wide.right;
+    each_tapped_pair(d, in, left, right, count, [&](std::size_t i, V l, V r) HWY_ATTR {
+        hn::Store(l, d, to_left + i);
+        hn::Store(r, d, to_right + i);
+    });
+}
+
 /// `count` elements of an output row from those to their left and right in both input rows.
-void mix_float_rows(const WideRows& wide, float row_fraction, const float* fractions,
-                    std::size_t count, float* out) {
-    const auto vectors = [&](auto d, std::size_t i) HWY_ATTR {
-        using V = hn::Vec<decltype(d)>;
-        const V one = hn::Set(d, 1.0F);
-        const V below = hn::Set(d, row_fraction), above = hn::Set(d, 1 - row_fraction);
-        const V to_right = hn::LoadU(d, fractions + i), to_left = hn::Sub(one, to_right);
+void mix_float_rows(const WideRows& rows, float row_fraction, const float* HWY_RESTRICT fractions,
+                    std::size_t count, float* HWY_RESTRICT out) {
+    const hn::ScalableTag<float> d;
+    using V = hn::Vec<decltype(d)>;
+    const WideRow lower = rows.lower, upper = rows.upper;
+    const V one = hn::Set(d, 1.0F);
+    const V below = hn::Set(d, row_fraction), above = hn::Set(d, 1 - row_fraction);
+    const auto mixed = [&](std::size_t i) HWY_ATTR {
+        const V to_right = hn::Load(d, fractions + i), to_left = hn::Sub(one, to_right);
         const V weights[4] = {hn::Mul(above, to_left), hn::Mul(above, to_right),
                               hn::Mul(below, to_left), hn::Mul(below, to_right)};
-        const V values[4] = {hn::LoadU(d, wide.lower.left + i), hn::LoadU(d, wide.lower.right + i),
-                             hn::LoadU(d, wide.upper.left + i), hn::LoadU(d, wide.upper.right + i)};
-        hn::StoreU(weighed(d, values, weights), d, out + i);
+        const V values[4] = {hn::Load(d, lower.left + i), hn::Load(d, lower.right + i),
+                             hn::Load(d, upper.left + i), hn::Load(d, upper.right + i)};
+        return weighed(d, values, weights);
     };
-    const hn::ScalableTag<float> d;
     const std::size_t lanes = hn::Lanes(d);
     std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) vectors(d, i);
-    for (; i < count; ++i) vectors(hn::CappedTag<float, 1>(), i);
+    for (; i + lanes <= count; i += lanes) hn::StoreU(mixed(i), d, out + i);
+    if (i == count) return;
+    HWY_ALIGN float last[HWY_MAX_BYTES / sizeof(float)];
+    hn::Store(mixed(i), d, last);
+    std::copy_n(last, count - i, out + i);
+}
+
+std::size_t float_resize_lanes() {
+    return hn::Lanes(hn::ScalableTag<float>());
 }
 
 }  // namespace reef::cpu::HWY_NAMESPACE
@@ -96,7 +119,9 @@ namespace reef::cpu {
 namespace {
 
 HWY_EXPORT(mix_float_pixels);
+HWY_EXPORT(widen_float_row);
 HWY_EXPORT(mix_float_rows);
+HWY_EXPORT(float_resize_lanes);
 
 /// Pixels of few channels fill no vector: both input rows are written out as wide as the output
 /// first, which neighbouring output rows share.
@@ -110,14 +135,18 @@ class FloatResize final : public Kernel {
           input_height_(static_cast<std::size_t>(shape.input_height)),
           input_row_(static_cast<std::size_t>(shape.input_width) * channels_),
           output_row_(columns.size() * channels_),
-          wide_row_(hwy::RoundUpTo(output_row_, aligned_floats)),
+          wide_row_(hwy::RoundUpTo(output_row_, row_multiple)),
           row_count_(static_cast<std::size_t>(shape.batches) * rows.size()),
           rows_(std::move(rows)),
           columns_(std::move(columns)),
           threads_(static_cast<std::size_t>(threads)) {
         if (channels_ == 0 || channels_ >= few_channels) return;
-        fractions_ = hwy::AllocateAligned<float>(wide_row_);
-        if (fractions_ == nullptr) return;
+        const RowOfPixels row{.channels = channels_, .length = input_row_};
+        const std::size_t lanes = HWY_DYNAMIC_DISPATCH(float_resize_lanes)();
+        left_ = taps_of(columns_, &FloatSample::lower, row, lanes);
+        right_ = taps_of(columns_, &FloatSample::upper, row, lanes);
+        fractions_ = aligned_array<float>(wide_row_);
+        std::fill_n(fractions_.get(), wide_row_, 0.0F);
         float* next = fractions_.get();
         for (const FloatSample& column : columns_)
             next = std::fill_n(next, channels_, column.fraction);
@@ -145,9 +174,6 @@ class FloatResize final : public Kernel {
     }
 
   private:
-    /// A vector that crosses a line of the cache takes two accesses.
-    static constexpr std::size_t aligned_floats = 16;
-
     /// Elements of two input rows that are as wide as the output, twice.
     [[nodiscard]] std::size_t widened() const { return fractions_ ? 4 * wide_row_ : 0; }
 
@@ -186,28 +212,13 @@ class FloatResize final : public Kernel {
     }
 
     void widen(const float* in, const WideRow& wide) const {
-        using Copy = void (FloatResize::*)(const float* in, const WideRow& wide) const;
-        static constexpr Copy copies[few_channels] = {
-            &FloatResize::widen_pixels<0>, &FloatResize::widen_pixels<1>,
-            &FloatResize::widen_pixels<2>, &FloatResize::widen_pixels<3>,
-            &FloatResize::widen_pixels<4>, &FloatResize::widen_pixels<5>,
-            &FloatResize::widen_pixels<6>, &FloatResize::widen_pixels<7>};
-        (this->*copies[channels_])(in, wide);
-    }
-    template <std::size_t kChannels>
-    void widen_pixels(const float* in, const WideRow& wide) const {
-        float *left = wide.left, *right = wide.right;
-        for (const FloatSample& column : columns_) {
-            std::copy_n(in + static_cast<std::size_t>(column.lower) * kChannels, kChannels, left);
-            std::copy_n(in + static_cast<std::size_t>(column.upper) * kChannels, kChannels, right);
-            left += kChannels;
-            right += kChannels;
-        }
+        HWY_DYNAMIC_DISPATCH(widen_float_row)(in, left_, right_, output_row_, wide);
     }
 
     std::size_t channels_, input_height_, input_row_, output_row_, wide_row_, row_count_;
     std::vector<FloatSample> rows_, columns_;
     std::size_t threads_;
+    RowTaps left_, right_;
     hwy::AlignedFreeUniquePtr<float[]> fractions_;  ///< of a row's elements; none: by_pixels()
 };
 
@@ -216,6 +227,7 @@ class FloatResize final : public Kernel {
 std::unique_ptr<Kernel> fast_float_resize_bilinear(const ResizeShape& shape,
                                                    std::vector<FloatSample> rows,
                                                    std::vector<FloatSample> columns, int threads) {
+    apply_simd_choice();
     return std::make_unique<FloatResize>(shape, std::move(rows), std::move(columns), threads);
 }
 

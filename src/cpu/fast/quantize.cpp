@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -61,15 +62,53 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> quick_steps(D d, const float* from, Af
     return hn::Add(whole, hn::Set(d32, to.zero_point));
 }
 
+/// The same of several vectors; false where one of them is not sure. Beyond 2^9 steps results are
+/// at their limits, up to there products are off by 2 * 2^-24 of themselves at most.
+template <class D, class V = hn::Vec<hn::RebindToSigned<D>>>
+HWY_INLINE bool sure_steps(D d, const float* HWY_RESTRICT from, AffineParameters to,
+                           float reciprocal, V (&steps)[4]) {
+    const hn::RebindToSigned<D> d32;
+    // Added to it, a number of steps is rounded into the lowest bits, which follow one another as
+    // the numbers do: beyond 2^22 they stay beyond all bytes.
+    constexpr float rounder = 0x1.8p23F, doubtful = 0x1p-13F;
+    const auto per_step = hn::Set(d, reciprocal), high = hn::Set(d, rounder);
+    const auto zero = hn::Set(d32, std::bit_cast<std::int32_t>(rounder) - to.zero_point);
+    hn::Vec<D> off[4];
+    REEF_UNROLL
+    for (std::size_t k = 0; k < 4; ++k) {
+        const auto values = hn::LoadU(d, from + k * hn::Lanes(d));
+        const auto rounded = hn::MulAdd(values, per_step, high);
+        off[k] = hn::MulSub(values, per_step, hn::Sub(rounded, high));
+        // What lies below all numbers of the rounder's sign has another one.
+        steps[k] = hn::Sub(hn::Max(hn::BitCast(d32, rounded), hn::Zero(d32)), zero);
+    }
+    const auto sum = hn::Add(hn::Add(off[0], off[1]), hn::Add(off[2], off[3]));
+    const auto most = hn::Max(hn::Max(hn::Abs(off[0]), hn::Abs(off[1])),
+                              hn::Max(hn::Abs(off[2]), hn::Abs(off[3])));
+    // What is no number may be lost in the maximum, not in the sum.
+    return hn::AllTrue(d, hn::And(hn::Lt(most, hn::Set(d, 0.5F - doubtful)), hn::Eq(sum, sum)));
+}
+
 template <typename T>
 void quantize_run(const float* in, T* out, std::size_t count, AffineParameters to) {
     const hn::ScalableTag<float> d;
+    const hn::RebindToSigned<decltype(d)> d32;
     const hn::Rebind<T, decltype(d)> d8;
     const std::size_t lanes = hn::Lanes(d);
     std::size_t i = 0;
     const float reciprocal = 1 / to.scale;
     // Of a denormal scale it is not as exact as that.
     if (to.scale >= std::numeric_limits<float>::min() && std::isfinite(reciprocal)) {
+        for (; i + 4 * lanes <= count; i += 4 * lanes) {
+            hn::Vec<decltype(d32)> steps[4];
+            const bool sure = sure_steps(d, in + i, to, reciprocal, steps);
+            REEF_UNROLL
+            for (std::size_t k = 0; k < 4; ++k)
+                hn::StoreU(hn::DemoteTo(d8, steps[k]), d8, out + i + k * lanes);
+            if (HWY_LIKELY(sure)) continue;
+            for (std::size_t k = i; k < i + 4 * lanes; k += lanes)
+                hn::StoreU(hn::DemoteTo(d8, quick_steps(d, in + k, to, reciprocal)), d8, out + k);
+        }
         for (; i + lanes <= count; i += lanes)
             hn::StoreU(hn::DemoteTo(d8, quick_steps(d, in + i, to, reciprocal)), d8, out + i);
     }
@@ -77,6 +116,24 @@ void quantize_run(const float* in, T* out, std::size_t count, AffineParameters t
         hn::StoreU(hn::DemoteTo(d8, rounded_steps(d, in + i, to)), d8, out + i);
     const FromFloat<T> one{to};
     for (; i < count; ++i) out[i] = one(in[i]);
+}
+
+/// A difference of two elements and its product with a scale have 41 bits at most, which float64
+/// holds: the product of float32 is rounded once, too.
+template <typename T>
+void dequantize_run(const T* in, float* out, std::size_t count, AffineParameters from) {
+    const hn::ScalableTag<float> d;
+    const hn::RebindToSigned<decltype(d)> d32;
+    const hn::Rebind<T, decltype(d)> few;
+    const auto zero = hn::Set(d32, from.zero_point);
+    const auto scale = hn::Set(d, from.scale);
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        const auto steps = hn::Sub(hn::PromoteTo(d32, hn::LoadU(few, in + i)), zero);
+        hn::StoreU(hn::Mul(hn::ConvertTo(d, steps), scale), d, out + i);
+    }
+    for (; i < count; ++i) out[i] = static_cast<float>(in[i] - from.zero_point) * from.scale;
 }
 
 void quantize_u8(const float* in, std::uint8_t* out, std::size_t count, AffineParameters to) {
@@ -87,6 +144,16 @@ void quantize_i8(const float* in, std::int8_t* out, std::size_t count, AffinePar
     quantize_run(in, out, count, to);
 }
 
+void dequantize_u8(const std::uint8_t* in, float* out, std::size_t count, AffineParameters from) {
+    dequantize_run(in, out, count, from);
+}
+void dequantize_i8(const std::int8_t* in, float* out, std::size_t count, AffineParameters from) {
+    dequantize_run(in, out, count, from);
+}
+void dequantize_i16(const std::int16_t* in, float* out, std::size_t count, AffineParameters from) {
+    dequantize_run(in, out, count, from);
+}
+
 }  // namespace reef::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -95,6 +162,9 @@ namespace reef::cpu {
 
 HWY_EXPORT(quantize_u8);
 HWY_EXPORT(quantize_i8);
+HWY_EXPORT(dequantize_u8);
+HWY_EXPORT(dequantize_i8);
+HWY_EXPORT(dequantize_i16);
 
 void quantize_fast(const float* in, std::uint8_t* out, std::size_t count, AffineParameters to) {
     HWY_DYNAMIC_DISPATCH(quantize_u8)(in, out, count, to);
@@ -102,6 +172,18 @@ void quantize_fast(const float* in, std::uint8_t* out, std::size_t count, Affine
 
 void quantize_fast(const float* in, std::int8_t* out, std::size_t count, AffineParameters to) {
     HWY_DYNAMIC_DISPATCH(quantize_i8)(in, out, count, to);
+}
+
+void dequantize_fast(const std::uint8_t* in, float* out, std::size_t count, AffineParameters from) {
+    HWY_DYNAMIC_DISPATCH(dequantize_u8)(in, out, count, from);
+}
+
+void dequantize_fast(const std::int8_t* in, float* out, std::size_t count, AffineParameters from) {
+    HWY_DYNAMIC_DISPATCH(dequantize_i8)(in, out, count, from);
+}
+
+void dequantize_fast(const std::int16_t* in, float* out, std::size_t count, AffineParameters from) {
+    HWY_DYNAMIC_DISPATCH(dequantize_i16)(in, out, count, from);
 }
 
 }  // namespace reef::cpu

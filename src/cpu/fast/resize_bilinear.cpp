@@ -1,4 +1,6 @@
-#include "base/vector_targets.h"
+// RESIZE_BILINEAR of bytes: every input row is blended along its columns once for all output rows
+// that lie beside it, which are mixed from two such rows.
+#include "base/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/fast/resize_bilinear.cpp"
@@ -6,91 +8,204 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include <bit>
 #include <cmath>
-#include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "base/worker_pool.h"
+#include "cpu/fast/blended_row.h"
+#include "cpu/fast/row_taps-inl.h"
 #include "cpu/prepare/resizing.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
-/// What one output row is mixed from: two input rows, widened to 32 bits.
-template <typename Lane>
-struct RowPair {
-    const Lane* lower;
-    const Lane* upper;
-};
-
-HWY_INLINE std::uint8_t rounded(float sum) {
-    return static_cast<std::uint8_t>(sum + 0.5F);
-}
-HWY_INLINE std::int8_t rounded(std::int32_t sum) {
-    const std::int32_t magnitude = (std::abs(sum) + (1 << 19)) >> 20;
-    return static_cast<std::int8_t>(sum < 0 ? -magnitude : magnitude);
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V blended(D d, V from, V to, V fraction, int bits) {
+    (void)d;
+    const V far = hn::Mul(hn::Sub(to, from), fraction);
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
+        return hn::Add(from, far);
+    else
+        return hn::Add(hn::ShiftLeftSame(from, bits), far);
 }
 
-template <class D, class D8>
-HWY_INLINE void store_rounded(D d, D8 d8, hn::Vec<D> sum, std::uint8_t* HWY_RESTRICT out) {
-    const hn::RebindToSigned<D> di;
-    const auto q = hn::ConvertTo(di, hn::Add(sum, hn::Set(d, 0.5F)));
-    hn::StoreU(hn::DemoteTo(d8, q), d8, out);
-}
-template <class D, class D8>
-HWY_INLINE void store_rounded(D d, D8 d8, hn::Vec<D> sum, std::int8_t* HWY_RESTRICT out) {
-    const auto magnitude = hn::ShiftRight<20>(hn::Add(hn::Abs(sum), hn::Set(d, 1 << 19)));
-    const auto q = hn::IfThenElse(hn::Lt(sum, hn::Zero(d)), hn::Neg(magnitude), magnitude);
-    hn::StoreU(hn::DemoteTo(d8, q), d8, out);
+template <class D, typename Blend>
+HWY_INLINE void store_blended(D d, hn::Vec<D> v, Blend* HWY_RESTRICT out) {
+    if constexpr (sizeof(Blend) == sizeof(hn::TFromD<D>))
+        hn::StoreU(v, d, out);
+    else
+        hn::StoreU(hn::DemoteTo(hn::Rebind<Blend, D>(), v), hn::Rebind<Blend, D>(), out);
 }
 
-/// One output row. The four products are added in the reference's order.
-template <typename Lane, typename T, typename Sample>
-HWY_INLINE void mix_row(const RowPair<Lane>& rows, Lane one, const Sample& row,
-                        const Sample* HWY_RESTRICT columns, std::size_t column_count,
-                        std::size_t channels, T* HWY_RESTRICT out) {
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> widened(D d, const T* HWY_RESTRICT in) {
+    const hn::RebindToSigned<D> d32;
+    const auto v = hn::PromoteTo(d32, hn::LoadU(hn::Rebind<T, D>(), in));
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
+        return hn::ConvertTo(d, v);
+    else
+        return v;
+}
+
+/// Pixels of a vector and more.
+template <typename Lane, typename T, typename Sample, typename Blend>
+HWY_INLINE void blend_pixels(const T* HWY_RESTRICT in, const BlendedRow<Sample, Lane>& blend,
+                             Blend* HWY_RESTRICT out) {
     const hn::ScalableTag<Lane> d;
-    const hn::Rebind<T, decltype(d)> d8;
-    const std::size_t lanes = hn::Lanes(d);
-    for (std::size_t x = 0; x < column_count; ++x, out += channels) {
-        const Sample& column = columns[x];
-        const std::size_t left = static_cast<std::size_t>(column.lower) * channels;
-        const std::size_t right = static_cast<std::size_t>(column.upper) * channels;
-        const Lane weights[4] = {
-            (one - row.fraction) * (one - column.fraction), (one - row.fraction) * column.fraction,
-            row.fraction * (one - column.fraction), row.fraction * column.fraction};
+    const std::size_t lanes = hn::Lanes(d), channels = blend.row.channels;
+    for (const Sample& column : blend.columns) {
+        const T* left = in + static_cast<std::size_t>(column.lower) * channels;
+        const T* right = in + static_cast<std::size_t>(column.upper) * channels;
+        const auto fraction = hn::Set(d, static_cast<Lane>(column.fraction));
         const auto vector_at = [&](std::size_t c) HWY_ATTR {
-            const auto product = [&](const Lane* from, Lane weight) HWY_ATTR {
-                return hn::Mul(hn::LoadU(d, from + c), hn::Set(d, weight));
-            };
-            auto sum = hn::Add(product(rows.lower + left, weights[0]),
-                               product(rows.lower + right, weights[1]));
-            sum = hn::Add(sum, product(rows.upper + left, weights[2]));
-            sum = hn::Add(sum, product(rows.upper + right, weights[3]));
-            store_rounded(d, d8, sum, out + c);
+            store_blended(
+                d, blended(d, widened(d, left + c), widened(d, right + c), fraction, blend.bits),
+                out + c);
         };
         std::size_t c = 0;
         for (; c + lanes <= channels; c += lanes) vector_at(c);
-        if (c < channels && channels >= lanes) {
-            vector_at(channels - lanes);
-            continue;
-        }
-        for (; c < channels; ++c)
-            out[c] =
-                rounded(rows.lower[left + c] * weights[0] + rows.lower[right + c] * weights[1] +
-                        rows.upper[left + c] * weights[2] + rows.upper[right + c] * weights[3]);
+        if (c < channels) vector_at(channels - lanes);
+        out += channels;
     }
 }
 
-void mix_row_u8(const float* lower, const float* upper, const FloatSample& row,
-                const FloatSample* columns, std::size_t column_count, std::size_t channels,
-                std::uint8_t* out) {
-    mix_row<float>({lower, upper}, 1, row, columns, column_count, channels, out);
+/// `wide`: of an input row's length.
+template <typename Lane, typename T, typename Sample, typename Blend>
+HWY_INLINE void blend_row(const T* HWY_RESTRICT in, const BlendedRow<Sample, Lane>& blend,
+                          Lane* HWY_RESTRICT wide, Blend* HWY_RESTRICT out) {
+    if (!blend.fractions) return blend_pixels(in, blend, out);
+    const hn::ScalableTag<Lane> d;
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= blend.row.length; i += lanes) hn::StoreU(widened(d, in + i), d, wide + i);
+    for (; i < blend.row.length; ++i) wide[i] = static_cast<Lane>(in[i]);
+    each_tapped_pair(
+        d, wide, blend.left, blend.right, blend.length(),
+        [&](std::size_t at, hn::Vec<decltype(d)> left, hn::Vec<decltype(d)> right) HWY_ATTR {
+            const auto fraction = hn::Load(d, blend.fractions.get() + at);
+            store_blended(d, blended(d, left, right, fraction, blend.bits), out + at);
+        });
 }
-void mix_row_i8(const std::int32_t* lower, const std::int32_t* upper, const FixedSample& row,
-                const FixedSample* columns, std::size_t column_count, std::size_t channels,
-                std::int8_t* out) {
-    mix_row<std::int32_t>({lower, upper}, 1 << 10, row, columns, column_count, channels, out);
+
+/// store(i, to) writes a vector's results of an output row's elements from i on.
+template <typename T, class D, class Store>
+HWY_INLINE void each_result(D d, std::size_t count, T* HWY_RESTRICT out, const Store& store) {
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) store(i, out + i);
+    if (i == count) return;
+    T last[HWY_MAX_BYTES];
+    store(i, last);
+    std::copy_n(last, count - i, out + i);
+}
+
+/// The nearest to a sum's 2^-kBits, halves away from zero.
+template <int kBits, class D, class V = hn::Vec<D>>
+HWY_INLINE V rounded(D d, V sum) {
+    const V sign = hn::ShiftRight<8 * sizeof(hn::TFromD<D>) - 1>(sum);
+    return hn::ShiftRight<kBits>(hn::Add(hn::Add(sum, sign), hn::Set(d, 1 << (kBits - 1))));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> narrow_rounded(D d, hn::Vec<D> sum, std::int8_t /*of*/) {
+    return rounded<8>(d, sum);
+}
+/// Sums up to 2^16.
+template <class D>
+HWY_INLINE hn::Vec<D> narrow_rounded(D d, hn::Vec<D> sum, std::uint8_t /*of*/) {
+    const hn::RebindToUnsigned<D> unsigned_d;
+    return hn::BitCast(
+        d, hn::ShiftRight<8>(hn::BitCast(unsigned_d, hn::Add(sum, hn::Set(d, 1 << 7)))));
+}
+
+template <typename T>
+HWY_INLINE void mix_narrow(const RowPair<std::int16_t>& rows, std::size_t count,
+                           T* HWY_RESTRICT out) {
+    const hn::ScalableTag<std::int16_t> d;
+    const hn::Rebind<T, decltype(d)> d8;
+    const auto above = hn::Set(d, static_cast<std::int16_t>((1 << rows.bits) - rows.fraction));
+    const auto below = hn::Set(d, static_cast<std::int16_t>(rows.fraction));
+    each_result(d, count, out, [&](std::size_t i, T* to) HWY_ATTR {
+        const auto sum = hn::Add(hn::Mul(hn::Load(d, rows.lower + i), above),
+                                 hn::Mul(hn::Load(d, rows.upper + i), below));
+        hn::StoreU(hn::DemoteTo(d8, narrow_rounded(d, sum, T{})), d8, to);
+    });
+}
+
+}  // namespace
+
+void blend_narrow_u8(const std::uint8_t* in, const BlendedRow<FixedSample, std::int32_t>& blend,
+                     std::int32_t* wide, std::int16_t* out) {
+    blend_row(in, blend, wide, out);
+}
+void blend_narrow_i8(const std::int8_t* in, const BlendedRow<FixedSample, std::int32_t>& blend,
+                     std::int32_t* wide, std::int16_t* out) {
+    blend_row(in, blend, wide, out);
+}
+void blend_i8(const std::int8_t* in, const BlendedRow<FixedSample, std::int32_t>& blend,
+              std::int32_t* wide, std::int32_t* out) {
+    blend_row(in, blend, wide, out);
+}
+void blend_u8(const std::uint8_t* in, const BlendedRow<FloatSample, float>& blend, float* wide,
+              float* out) {
+    blend_row(in, blend, wide, out);
+}
+
+void mix_narrow_u8(const RowPair<std::int16_t>& rows, std::size_t count, std::uint8_t* out) {
+    mix_narrow(rows, count, out);
+}
+void mix_narrow_i8(const RowPair<std::int16_t>& rows, std::size_t count, std::int8_t* out) {
+    mix_narrow(rows, count, out);
+}
+void mix_i8(const RowPair<std::int32_t>& rows, std::size_t count, std::int8_t* out) {
+    const hn::ScalableTag<std::int32_t> d;
+    const hn::Rebind<std::int8_t, decltype(d)> d8;
+    const auto below = hn::Set(d, rows.fraction);
+    each_result(d, count, out, [&](std::size_t i, std::int8_t* to) HWY_ATTR {
+        const auto sum =
+            blended(d, hn::Load(d, rows.lower + i), hn::Load(d, rows.upper + i), below, rows.bits);
+        hn::StoreU(hn::DemoteTo(d8, rounded<20>(d, sum)), d8, to);
+    });
+}
+
+/// The four products are added in another order than the reference's: where the two could lie on
+/// both sides of the middle between bytes, the plain row is asked. Each of the reference's terms is
+/// rounded eight times at most, by 2^-24 of itself, and their absolute values sum up to 255: 510 or
+/// 1020 where one or both fractions are negative, down to -1/2 of no difference. Here nine such
+/// roundings of 255 come together, two or none where fractions are of no difference. Both are apart
+/// by less than 32 * 256 * 2^-24.
+void mix_u8(const RowPair<float>& rows, const PlainRow& plain, std::size_t count,
+            std::uint8_t* out) {
+    const hn::ScalableTag<float> d;
+    const hn::RebindToSigned<decltype(d)> d32;
+    const hn::Rebind<std::uint8_t, decltype(d)> d8;
+    // Added to it, a small number is rounded into the lowest bits.
+    const auto rounder = hn::Set(d, 0x1.8p23F), sure = hn::Set(d, 0.5F - 0x1p-11F);
+    const auto below = hn::Set(d, rows.fraction);
+    each_result(d, count, out, [&](std::size_t i, std::uint8_t* to) HWY_ATTR {
+        const auto sum =
+            blended(d, hn::Load(d, rows.lower + i), hn::Load(d, rows.upper + i), below, 0);
+        const auto whole = hn::Add(sum, rounder);
+        const auto distance = hn::Abs(hn::Sub(sum, hn::Sub(whole, rounder)));
+        const auto byte = hn::And(hn::BitCast(d32, whole), hn::Set(d32, 0xFF));
+        hn::StoreU(hn::DemoteTo(d8, byte), d8, to);
+        const auto doubtful = hn::Gt(distance, sure);
+        if (HWY_LIKELY(hn::AllFalse(d, doubtful))) return;
+        std::uint8_t bytes[8] = {};
+        hn::StoreMaskBits(d, doubtful, bytes);
+        for (auto bits = std::bit_cast<std::uint64_t>(bytes); bits != 0; bits &= bits - 1) {
+            const auto lane = static_cast<std::size_t>(std::countr_zero(bits));
+            if (i + lane < count) to[lane] = plain[i + lane];
+        }
+    });
+}
+
+std::size_t resize_lanes() {
+    return hn::Lanes(hn::ScalableTag<float>());
 }
 
 }  // namespace reef::cpu::HWY_NAMESPACE
@@ -100,96 +215,203 @@ HWY_AFTER_NAMESPACE();
 namespace reef::cpu {
 namespace {
 
-HWY_EXPORT(mix_row_u8);
-HWY_EXPORT(mix_row_i8);
+HWY_EXPORT(blend_narrow_u8);
+HWY_EXPORT(blend_narrow_i8);
+HWY_EXPORT(blend_i8);
+HWY_EXPORT(blend_u8);
+HWY_EXPORT(mix_narrow_u8);
+HWY_EXPORT(mix_narrow_i8);
+HWY_EXPORT(mix_i8);
+HWY_EXPORT(mix_u8);
+HWY_EXPORT(resize_lanes);
 
-void mix_row_fast(const float* lower, const float* upper, const FloatSample& row,
-                  const std::vector<FloatSample>& columns, std::size_t channels,
-                  std::uint8_t* out) {
-    HWY_DYNAMIC_DISPATCH(mix_row_u8)
-    (lower, upper, row, columns.data(), columns.size(), channels, out);
+using FixedBlend = BlendedRow<FixedSample, std::int32_t>;
+using FloatBlend = BlendedRow<FloatSample, float>;
+
+void blend_fast(const std::uint8_t* in, const FixedBlend& row, std::int32_t* wide,
+                std::int16_t* out) {
+    HWY_DYNAMIC_DISPATCH(blend_narrow_u8)(in, row, wide, out);
 }
-void mix_row_fast(const std::int32_t* lower, const std::int32_t* upper, const FixedSample& row,
-                  const std::vector<FixedSample>& columns, std::size_t channels, std::int8_t* out) {
-    HWY_DYNAMIC_DISPATCH(mix_row_i8)
-    (lower, upper, row, columns.data(), columns.size(), channels, out);
+void blend_fast(const std::int8_t* in, const FixedBlend& row, std::int32_t* wide,
+                std::int16_t* out) {
+    HWY_DYNAMIC_DISPATCH(blend_narrow_i8)(in, row, wide, out);
+}
+void blend_fast(const std::int8_t* in, const FixedBlend& row, std::int32_t* wide,
+                std::int32_t* out) {
+    HWY_DYNAMIC_DISPATCH(blend_i8)(in, row, wide, out);
+}
+void blend_fast(const std::uint8_t* in, const FloatBlend& row, float* wide, float* out) {
+    HWY_DYNAMIC_DISPATCH(blend_u8)(in, row, wide, out);
+}
+void mix_fast(const RowPair<std::int16_t>& rows, std::size_t count, std::uint8_t* out) {
+    HWY_DYNAMIC_DISPATCH(mix_narrow_u8)(rows, count, out);
+}
+void mix_fast(const RowPair<std::int16_t>& rows, std::size_t count, std::int8_t* out) {
+    HWY_DYNAMIC_DISPATCH(mix_narrow_i8)(rows, count, out);
+}
+void mix_fast(const RowPair<std::int32_t>& rows, std::size_t count, std::int8_t* out) {
+    HWY_DYNAMIC_DISPATCH(mix_i8)(rows, count, out);
 }
 
-template <typename T, typename Lane, typename Sample>
+/// Blended rows hold `Blend`.
+template <typename T, typename Sample, typename Lane, typename Blend>
 class FastResize final : public Kernel {
   public:
+    struct Bits {
+        int rows = 0, columns = 0;
+    };
     FastResize(const ResizeShape& shape, std::vector<Sample> rows, std::vector<Sample> columns,
-               int threads)
-        : shape_(shape),
+               Bits bits, int threads)
+        : batches_(static_cast<std::size_t>(shape.batches)),
+          input_height_(static_cast<std::size_t>(shape.input_height)),
+          row_bits_(bits.rows),
           rows_(std::move(rows)),
-          columns_(std::move(columns)),
+          blend_(blended_row<Lane>(std::move(columns),
+                                   {.channels = static_cast<std::size_t>(shape.channels),
+                                    .length = static_cast<std::size_t>(shape.input_width) *
+                                              static_cast<std::size_t>(shape.channels)},
+                                   bits.columns, HWY_DYNAMIC_DISPATCH(resize_lanes)())),
+          blended_length_(hwy::RoundUpTo(blend_.length(), row_multiple)),
+          wide_length_(blend_.fractions ? hwy::RoundUpTo(blend_.row.length, row_multiple) : 0),
           threads_(static_cast<std::size_t>(threads)) {}
 
     [[nodiscard]] std::string name() const override {
         return "resize_bilinear fast " + std::string(simd_target());
     }
-    [[nodiscard]] std::size_t scratch_bytes() const override {
-        return threads_ * 2 * row_length() * sizeof(Lane);
-    }
+    [[nodiscard]] std::size_t scratch_bytes() const override { return threads_ * worker_bytes(); }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        auto* scratch = reinterpret_cast<Lane*>(frame.scratch.data());
-        frame.pool.parallel_for(static_cast<std::size_t>(shape_.batches) * rows_.size(), 4,
-                                [&](std::size_t begin, std::size_t end, std::size_t worker) {
-                                    resize_rows(frame.in<T>(0), frame.out<T>(0), begin, end,
-                                                scratch + worker * 2 * row_length());
-                                });
+        constexpr std::size_t worth_a_thread = 1 << 13, shared_rows = 4;
+        if (blend_.length() == 0) return {};
+        frame.pool.parallel_for(
+            batches_ * rows_.size(), worth_a_thread / blend_.length() + shared_rows,
+            [&](std::size_t begin, std::size_t end, std::size_t worker) {
+                resize_rows(frame, begin, end, frame.scratch.data() + worker * worker_bytes());
+            });
         return {};
     }
 
   private:
-    [[nodiscard]] std::size_t row_length() const {
-        return static_cast<std::size_t>(shape_.input_width) *
-               static_cast<std::size_t>(shape_.channels);
+    [[nodiscard]] std::size_t worker_bytes() const {
+        return 2 * blended_length_ * sizeof(Blend) + wide_length_ * sizeof(Lane);
     }
 
-    /// Output rows [begin, end) over all batches. Neighbouring output rows often lie between the
-    /// same input rows, which are widened once.
-    void resize_rows(const T* in, T* out, std::size_t begin, std::size_t end, Lane* wide) const {
-        const std::size_t length = row_length();
-        const auto channels = static_cast<std::size_t>(shape_.channels);
-        Lane* const halves[2] = {wide, wide + length};
+    /// Output rows [begin, end) over all batches.
+    void resize_rows(const Frame& frame, std::size_t begin, std::size_t end,
+                     std::byte* scratch) const {
+        Blend* blended[2] = {reinterpret_cast<Blend*>(scratch),
+                             reinterpret_cast<Blend*>(scratch) + blended_length_};
+        auto* wide = reinterpret_cast<Lane*>(scratch + 2 * blended_length_ * sizeof(Blend));
         const T* held[2] = {nullptr, nullptr};
         for (std::size_t i = begin; i < end; ++i) {
             const Sample& row = rows_[i % rows_.size()];
-            const T* image =
-                in + i / rows_.size() * static_cast<std::size_t>(shape_.input_height) * length;
-            const T* needed[2] = {image + static_cast<std::size_t>(row.lower) * length,
-                                  image + static_cast<std::size_t>(row.upper) * length};
+            const T* image = frame.in<T>(0) + i / rows_.size() * input_height_ * blend_.row.length;
+            const T* needed[2] = {image + static_cast<std::size_t>(row.lower) * blend_.row.length,
+                                  image + static_cast<std::size_t>(row.upper) * blend_.row.length};
+            if (held[1] == needed[0] && held[0] != needed[0]) {
+                std::swap(held[0], held[1]);
+                std::swap(blended[0], blended[1]);
+            }
             for (std::size_t k = 0; k < 2; ++k) {
                 if (held[k] == needed[k]) continue;
-                std::copy_n(needed[k], length, halves[k]);
+                blend_fast(needed[k], blend_, wide, blended[k]);
                 held[k] = needed[k];
             }
-            mix_row_fast(halves[0], halves[1], row, columns_, channels,
-                         out + i * columns_.size() * channels);
+            const RowPair<Blend> pair{blended[0], blended[1], row.fraction, row_bits_};
+            T* out = frame.out<T>(0) + i * blend_.length();
+            if constexpr (std::is_same_v<Blend, float>) HWY_DYNAMIC_DISPATCH(mix_u8)
+            (pair, {needed[0], needed[1], row.fraction, blend_}, blend_.length(), out);
+            else mix_fast(pair, blend_.length(), out);
         }
     }
 
-    ResizeShape shape_;
-    std::vector<Sample> rows_, columns_;
-    std::size_t threads_;
+    std::size_t batches_, input_height_;
+    int row_bits_;
+    std::vector<Sample> rows_;
+    BlendedRow<Sample, Lane> blend_;
+    std::size_t blended_length_, wide_length_, threads_;
 };
+
+constexpr int narrow_bits = 8;
+
+/// In units of 2^-8; nothing where it is between two of them.
+std::optional<std::int32_t> in_narrow_bits(const FloatSample& sample) {
+    const float units = sample.fraction * (1 << narrow_bits);
+    if (units != std::floor(units)) return std::nullopt;
+    return static_cast<std::int32_t>(units);
+}
+std::optional<std::int32_t> in_narrow_bits(const FixedSample& sample) {
+    constexpr std::int32_t unit = 1 << (10 - narrow_bits);
+    // Integers are exact whatever fraction they have of nothing.
+    if (sample.lower == sample.upper) return 0;
+    if (sample.fraction % unit != 0) return std::nullopt;
+    return sample.fraction / unit;
+}
+
+/// Fractions in units of 2^-8, and how many of those bits they need. Between equal elements (at a
+/// border) any fraction is as good as 0 where sums are exact, as those of float32 are then.
+template <typename Sample>
+std::optional<int> narrow_axis(const std::vector<Sample>& samples,
+                               std::vector<FixedSample>& result) {
+    std::uint32_t all = 1 << narrow_bits;
+    for (const Sample& sample : samples) {
+        const auto units = in_narrow_bits(sample);
+        if (!units) return std::nullopt;
+        all |= static_cast<std::uint32_t>(*units);
+        result.push_back({sample.lower, sample.upper, sample.lower == sample.upper ? 0 : *units});
+    }
+    return narrow_bits - std::countr_zero(all);
+}
+
+template <typename Sample>
+std::optional<NarrowSamples> narrow_samples(const std::vector<Sample>& rows,
+                                            const std::vector<Sample>& columns) {
+    NarrowSamples narrow;
+    const auto row_bits = narrow_axis(rows, narrow.rows);
+    const auto column_bits = narrow_axis(columns, narrow.columns);
+    // Blended rows are of 15 bits and a sign.
+    if (!row_bits || !column_bits || *row_bits + *column_bits > narrow_bits ||
+        *column_bits == narrow_bits)
+        return std::nullopt;
+    narrow.column_bits = std::min(narrow_bits - *row_bits, narrow_bits - 1);
+    narrow.row_bits = narrow_bits - narrow.column_bits;
+    for (FixedSample& row : narrow.rows) row.fraction >>= narrow_bits - narrow.row_bits;
+    for (FixedSample& column : narrow.columns) column.fraction >>= narrow_bits - narrow.column_bits;
+    return narrow;
+}
+
+template <typename T>
+std::unique_ptr<Kernel> narrow_resize(const ResizeShape& shape, NarrowSamples samples,
+                                      int threads) {
+    return std::make_unique<FastResize<T, FixedSample, std::int32_t, std::int16_t>>(
+        shape, std::move(samples.rows), std::move(samples.columns),
+        typename FastResize<T, FixedSample, std::int32_t, std::int16_t>::Bits{samples.row_bits,
+                                                                              samples.column_bits},
+        threads);
+}
 
 }  // namespace
 
 std::unique_ptr<Kernel> fast_resize_bilinear(const ResizeShape& shape,
                                              std::vector<FloatSample> rows,
                                              std::vector<FloatSample> columns, int threads) {
-    return std::make_unique<FastResize<std::uint8_t, float, FloatSample>>(
-        shape, std::move(rows), std::move(columns), threads);
+    apply_simd_choice();
+    if (auto narrow = narrow_samples(rows, columns))
+        return narrow_resize<std::uint8_t>(shape, std::move(*narrow), threads);
+    using Resize = FastResize<std::uint8_t, FloatSample, float, float>;
+    return std::make_unique<Resize>(shape, std::move(rows), std::move(columns), Resize::Bits{},
+                                    threads);
 }
 
 std::unique_ptr<Kernel> fast_resize_bilinear(const ResizeShape& shape,
                                              std::vector<FixedSample> rows,
                                              std::vector<FixedSample> columns, int threads) {
-    return std::make_unique<FastResize<std::int8_t, std::int32_t, FixedSample>>(
-        shape, std::move(rows), std::move(columns), threads);
+    apply_simd_choice();
+    if (auto narrow = narrow_samples(rows, columns))
+        return narrow_resize<std::int8_t>(shape, std::move(*narrow), threads);
+    using Resize = FastResize<std::int8_t, FixedSample, std::int32_t, std::int32_t>;
+    return std::make_unique<Resize>(shape, std::move(rows), std::move(columns),
+                                    Resize::Bits{.rows = 10, .columns = 10}, threads);
 }
 
 }  // namespace reef::cpu

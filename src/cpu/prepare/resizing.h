@@ -47,7 +47,7 @@ struct WideRows {
     WideRow lower, upper;
 };
 
-/// Vectorised over the channels; output rows are shared out to the threads.
+/// Vectorised; output rows are shared out to the threads.
 [[nodiscard]] std::unique_ptr<Kernel> fast_resize_bilinear(const ResizeShape& shape,
                                                            std::vector<FloatSample> rows,
                                                            std::vector<FloatSample> columns,

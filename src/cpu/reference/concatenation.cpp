@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
+#include "base/worker_pool.h"
 #include "cpu/prepare/kernels.h"
 #include "cpu/prepare/quantized.h"
+#include "cpu/reference/byte_runs.h"
+#include "cpu/reference/byte_table.h"
 
 namespace reef::cpu {
 namespace {
@@ -38,6 +40,12 @@ std::size_t grain_of(std::size_t row_bytes) {
     return worth_a_thread / (row_bytes + 1) + 1;
 }
 
+/// Rows whose slices are moved one after the other: those that the first-level cache holds.
+constexpr std::size_t block_bytes = 1 << 13;
+std::size_t rows_at_once(std::size_t row_bytes) {
+    return std::max<std::size_t>(block_bytes / std::max<std::size_t>(row_bytes, 1), 1);
+}
+
 /// What becomes of a slice's bytes: copied, or looked up when the scales differ.
 struct Slice {
     std::size_t row_bytes = 0;
@@ -62,22 +70,34 @@ class JoinKernel final : public Kernel {
 
   private:
     void join(const Frame& frame, std::size_t begin, std::size_t end) const {
-        std::byte* out = frame.outputs[0] + begin * row_bytes_;
-        for (std::size_t row = begin; row < end; ++row) {
+        const std::size_t block = rows_at_once(row_bytes_);
+        for (std::size_t row = begin; row < end; row += block) {
+            std::byte* out = frame.outputs[0] + row * row_bytes_;
             for (std::size_t i = 0; i < slices_.size(); ++i) {
                 const Slice& slice = slices_[i];
                 if (slice.row_bytes == 0) continue;
-                const std::byte* in = frame.inputs[i] + row * slice.row_bytes;
-                if (slice.rescaled) {
-                    std::transform(in, in + slice.row_bytes, out, [&](std::byte value) {
-                        return static_cast<std::byte>(slice.table[std::to_integer<int>(value)]);
-                    });
-                } else {
-                    std::memcpy(out, in, slice.row_bytes);
-                }
+                put(slice, frame.inputs[i] + row * slice.row_bytes, out,
+                    std::min(block, end - row));
                 out += slice.row_bytes;
             }
         }
+    }
+    void put(const Slice& slice, const std::byte* in, std::byte* out, std::size_t rows) const {
+        const auto step = static_cast<std::ptrdiff_t>(slice.row_bytes);
+        const RunSteps steps{step, static_cast<std::ptrdiff_t>(row_bytes_)};
+        if (!slice.rescaled) return copy_runs(in, out, steps, slice.row_bytes, rows);
+        const auto look_up = [&](const std::byte* from, std::byte* to, std::size_t count) {
+            look_up_bytes(slice.table, reinterpret_cast<const std::uint8_t*>(from),
+                          reinterpret_cast<std::uint8_t*>(to), count);
+        };
+        // Short rows lie one behind the other in the input: one look-up for all.
+        std::byte looked_up[block_bytes];
+        if (rows * slice.row_bytes <= block_bytes && rows > 1) {
+            look_up(in, looked_up, rows * slice.row_bytes);
+            return copy_runs(looked_up, out, steps, slice.row_bytes, rows);
+        }
+        for (std::size_t row = 0; row < rows; ++row, in += steps.in, out += steps.out)
+            look_up(in, out, slice.row_bytes);
     }
 
     const char* name_;
@@ -104,12 +124,17 @@ class TakeApartKernel final : public Kernel {
 
   private:
     void take_apart(const Frame& frame, std::size_t begin, std::size_t end) const {
-        const std::byte* in = frame.inputs[input_] + begin * all_bytes_;
-        for (std::size_t row = begin; row < end; ++row) {
+        const std::size_t block = rows_at_once(all_bytes_);
+        for (std::size_t row = begin; row < end; row += block) {
+            const std::byte* in = frame.inputs[input_] + row * all_bytes_;
             for (std::size_t i = 0; i < row_bytes_.size(); ++i) {
-                if (row_bytes_[i] == 0) continue;
-                std::memcpy(frame.outputs[i] + row * row_bytes_[i], in, row_bytes_[i]);
-                in += row_bytes_[i];
+                const std::size_t bytes = row_bytes_[i];
+                if (bytes == 0) continue;
+                copy_runs(
+                    in, frame.outputs[i] + row * bytes,
+                    {static_cast<std::ptrdiff_t>(all_bytes_), static_cast<std::ptrdiff_t>(bytes)},
+                    bytes, std::min(block, end - row));
+                in += bytes;
             }
         }
     }

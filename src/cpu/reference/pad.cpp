@@ -11,22 +11,24 @@
 #include "base/worker_pool.h"
 #include "cpu/prepare/kernels.h"
 #include "cpu/prepare/quantized.h"
+#include "cpu/reference/byte_runs.h"
 
 namespace reef::cpu {
 namespace {
 
-/// One run of input elements that stay together, and where it goes; both in bytes.
+/// All in bytes.
 struct PadAxis {
-    std::size_t length = 1;
+    std::size_t length = 1;  ///< of the input, in indices
     std::size_t input_step = 0;
     std::size_t output_step = 0;
+    std::size_t before = 0, after = 0;  ///< padding
 };
 
 struct PadPlan {
-    std::vector<PadAxis> axes;  ///< all outside a run
+    std::vector<PadAxis> axes;  ///< all outside a run, outermost first
     std::size_t run = 0;        ///< bytes of the input that stay together: up to a padded axis
-    std::size_t first = 0;      ///< where the input's first element lands, in bytes
-    std::size_t output = 0;     ///< bytes
+    std::size_t run_before = 0, run_after = 0;
+    std::size_t output = 0;
 };
 
 template <typename T>
@@ -48,18 +50,6 @@ void fill(std::byte* out, std::size_t bytes, std::span<const std::byte> element)
     }
 }
 
-/// Runs of a few dozen bytes, which a call of memcpy for each would take longer for than the
-/// copying.
-void copy_run(const std::byte* in, std::byte* out, std::size_t bytes) {
-    constexpr std::size_t piece = 16, few = 128;
-    if (bytes < piece || bytes > few) {
-        std::memcpy(out, in, bytes);
-        return;
-    }
-    for (std::size_t i = 0; i + piece <= bytes; i += piece) std::memcpy(out + i, in + i, piece);
-    std::memcpy(out + bytes - piece, in + bytes - piece, piece);
-}
-
 class PadKernel final : public Kernel {
   public:
     /// `fill`: a byte, or an input's element of so many bytes.
@@ -71,6 +61,8 @@ class PadKernel final : public Kernel {
         : name_(name), plan_(std::move(plan)), fill_(fill) {
         while (shared_ < plan_.axes.size() && plan_.axes[shared_].length == 1) ++shared_;
         if (shared_ < plan_.axes.size()) parts_ = plan_.axes[shared_].length;
+        for (std::size_t axis = 0; axis <= shared_ && axis < plan_.axes.size(); ++axis)
+            lead_ += plan_.axes[axis].before;
     }
 
     [[nodiscard]] std::string name() const override { return std::string(name_) + " reference"; }
@@ -83,42 +75,74 @@ class PadKernel final : public Kernel {
         }
         frame.pool.parallel_for(parts_, worth_a_thread / (plan_.output / parts_ + 1) + 1,
                                 [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
-                                    fill_parts(frame, begin, end);
+                                    put_parts(frame, begin, end);
                                 });
         return {};
     }
 
   private:
-    [[nodiscard]] std::span<const std::byte> element_of(const Frame& frame) const {
+    using Element = std::span<const std::byte>;
+
+    [[nodiscard]] Element element_of(const Frame& frame) const {
         if (fill_.element_bytes == 0) return {&fill_.byte, 1};
         return {frame.inputs[2], fill_.element_bytes};
     }
 
-    /// Parts of the outermost axis that has several, each with the padding behind it.
-    void fill_parts(const Frame& frame, std::size_t begin, std::size_t end) const {
-        const PadAxis axis = shared_ < plan_.axes.size() ? plan_.axes[shared_]
-                                                         : PadAxis{.output_step = plan_.output};
-        const auto start_of = [&](std::size_t part) {
-            return plan_.first + part * axis.output_step;
-        };
-        const std::size_t from = begin == 0 ? 0 : start_of(begin);
-        const std::size_t to = end == parts_ ? plan_.output : start_of(end);
-        fill(frame.outputs[0] + from, to - from, element_of(frame));
-        for (std::size_t part = begin; part < end; ++part)
-            copy(frame.inputs[0] + part * axis.input_step, frame.outputs[0] + start_of(part),
-                 std::min(shared_ + 1, plan_.axes.size()));
+    /// Indices of the outermost axis that has several; the first and last ones with the padding
+    /// around all.
+    void put_parts(const Frame& frame, std::size_t begin, std::size_t end) const {
+        const Element element = element_of(frame);
+        const std::byte* in = frame.inputs[0];
+        std::byte* out = frame.outputs[0];
+        if (shared_ == plan_.axes.size()) {
+            fill(out, lead_, element);
+            put(in, out + lead_, shared_, element);
+            const std::size_t done = lead_ + plan_.run_before + plan_.run + plan_.run_after;
+            return fill(out + done, plan_.output - done, element);
+        }
+        const PadAxis& axis = plan_.axes[shared_];
+        if (begin == 0) fill(out, lead_, element);
+        put_indices(in + begin * axis.input_step, out + lead_ + begin * axis.output_step, shared_,
+                    end - begin, element);
+        const std::size_t done = lead_ + end * axis.output_step;
+        if (end == parts_) fill(out + done, plan_.output - done, element);
     }
 
-    void copy(const std::byte* in, std::byte* out, std::size_t axis) const {
-        if (axis == plan_.axes.size()) return copy_run(in, out, plan_.run);
-        const PadAxis& a = plan_.axes[axis];
-        if (axis + 1 == plan_.axes.size()) {
-            for (std::size_t i = 0; i < a.length; ++i)
-                copy_run(in + i * a.input_step, out + i * a.output_step, plan_.run);
-            return;
+    /// Everything within one index of the axis outside.
+    void put(const std::byte* in, std::byte* out, std::size_t axis, Element element) const {
+        if (axis == plan_.axes.size()) {
+            fill(out, plan_.run_before, element);
+            std::memcpy(out + plan_.run_before, in, plan_.run);
+            return fill(out + plan_.run_before + plan_.run, plan_.run_after, element);
         }
-        for (std::size_t i = 0; i < a.length; ++i)
-            copy(in + i * a.input_step, out + i * a.output_step, axis + 1);
+        const PadAxis& a = plan_.axes[axis];
+        fill(out, a.before, element);
+        put_indices(in, out + a.before, axis, a.length, element);
+        fill(out + a.before + a.length * a.output_step, a.after, element);
+    }
+
+    void put_indices(const std::byte* in, std::byte* out, std::size_t axis, std::size_t count,
+                     Element element) const {
+        // Of short runs the padding is not worth a call each: all is padding first, in pieces that
+        // stay in the first-level cache.
+        constexpr std::size_t short_run = 256, piece = 1 << 13;
+        const PadAxis& a = plan_.axes[axis];
+        const bool short_runs = axis + 1 == plan_.axes.size() && a.output_step <= short_run;
+        const std::size_t at_once = short_runs ? piece / a.output_step : 1;
+        for (std::size_t i = 0; i < count; i += at_once) {
+            const std::byte* from = in + i * a.input_step;
+            std::byte* to = out + i * a.output_step;
+            if (!short_runs) {
+                put(from, to, axis + 1, element);
+                continue;
+            }
+            const std::size_t some = std::min(at_once, count - i);
+            fill(to, some * a.output_step, element);
+            copy_runs(from, to + plan_.run_before,
+                      {static_cast<std::ptrdiff_t>(a.input_step),
+                       static_cast<std::ptrdiff_t>(a.output_step)},
+                      plan_.run, some);
+        }
     }
 
     const char* name_;
@@ -126,6 +150,7 @@ class PadKernel final : public Kernel {
     Fill fill_;
     std::size_t shared_ = 0;  ///< axis among threads; axes in front of it have one index
     std::size_t parts_ = 1;
+    std::size_t lead_ = 0;  ///< bytes of padding in front of the first part
 };
 
 Result<std::vector<std::int32_t>> padded_shape(const std::vector<std::int32_t>& shape,
@@ -151,12 +176,16 @@ PadPlan make_plan(const std::vector<std::int32_t>& in, const std::vector<std::in
     bool together = true;
     for (std::size_t i = in.size(); i-- > 0;) {
         const auto length = static_cast<std::size_t>(in[i]);
-        plan.first += static_cast<std::size_t>(paddings[2 * i]) * output_step;
-        if (!together) plan.axes.push_back({length, input_step, output_step});
+        const std::size_t before = static_cast<std::size_t>(paddings[2 * i]) * output_step;
+        const std::size_t after = static_cast<std::size_t>(paddings[2 * i + 1]) * output_step;
+        if (!together) plan.axes.push_back({length, input_step, output_step, before, after});
         input_step *= length;
         output_step *= static_cast<std::size_t>(out[i]);
-        if (together) plan.run = input_step;
-        together = together && in[i] == out[i];
+        if (!together) continue;
+        plan.run = input_step;
+        plan.run_before = before;
+        plan.run_after = after;
+        together = in[i] == out[i];
     }
     std::ranges::reverse(plan.axes);
     plan.output = output_step;

@@ -28,14 +28,6 @@ struct Rescale {
     }
 };
 
-template <typename T>
-struct ToFloat {
-    AffineParameters in;
-    float operator()(T value) const {
-        return static_cast<float>(static_cast<double>(in.scale) * (value - in.zero_point));
-    }
-};
-
 /// float16, whose values float32 has all. What is no number stays none.
 struct FromHalf {
     float operator()(std::uint16_t half) const {
@@ -87,6 +79,17 @@ PreparedKernel dequantize_channels(const OperatorView& op) {
     for (std::size_t d = axis + 1; d < input.shape.size(); ++d)
         inner *= static_cast<std::size_t>(input.shape[d]);
     return std::make_unique<DequantizeChannels<T>>(std::move(channels), outer, inner);
+}
+
+template <typename T>
+PreparedKernel dequantize_kernel(const OperatorView& op, const PrepareOptions& options) {
+    const auto in = REEF_TRY(per_tensor_parameters(op.input(0)));
+    if (options.kernels == KernelSet::fast)
+        return unary_run_kernel<T, float>("dequantize fast " + std::string(simd_target()), op,
+                                          [in](const T* from, float* to, std::size_t count) {
+                                              dequantize_fast(from, to, count, in);
+                                          });
+    return unary_kernel<T, float>("dequantize", op, options.kernels, ToFloat<T>{in});
 }
 
 template <typename In, typename Out>
@@ -199,10 +202,14 @@ PreparedKernel prepare_dequantize(const OperatorView& op, const PrepareOptions& 
         if (input.type == ElementType::uint8) return dequantize_channels<std::uint8_t>(op);
         if (input.type == ElementType::int8) return dequantize_channels<std::int8_t>(op);
     }
-    const auto in = REEF_TRY(per_tensor_parameters(input));
-    return with_type_of(input.type, "input 0", [&]<typename In>(In) -> PreparedKernel {
-        return unary_kernel<In, float>("dequantize", op, options.kernels, ToFloat<In>{in});
-    });
+    switch (input.type) {
+        case ElementType::uint8:
+            return dequantize_kernel<std::uint8_t>(op, options);
+        case ElementType::int8:
+            return dequantize_kernel<std::int8_t>(op, options);
+        default:
+            return dequantize_kernel<std::int16_t>(op, options);
+    }
 }
 
 PreparedKernel prepare_relu(const OperatorView& op, const PrepareOptions& options) {

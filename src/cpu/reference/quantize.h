@@ -1,4 +1,4 @@
-// The arithmetic of QUANTIZE from float32.
+// The arithmetic of QUANTIZE from float32 and of DEQUANTIZE.
 #pragma once
 
 #include <algorithm>
@@ -31,5 +31,18 @@ struct FromFloat {
 /// FromFloat over a run of elements, vectorised.
 void quantize_fast(const float* in, std::uint8_t* out, std::size_t count, AffineParameters to);
 void quantize_fast(const float* in, std::int8_t* out, std::size_t count, AffineParameters to);
+
+template <typename T>
+struct ToFloat {
+    AffineParameters in;
+    float operator()(T value) const {
+        return static_cast<float>(static_cast<double>(in.scale) * (value - in.zero_point));
+    }
+};
+
+/// ToFloat over a run of elements, vectorised.
+void dequantize_fast(const std::uint8_t* in, float* out, std::size_t count, AffineParameters from);
+void dequantize_fast(const std::int8_t* in, float* out, std::size_t count, AffineParameters from);
+void dequantize_fast(const std::int16_t* in, float* out, std::size_t count, AffineParameters from);
 
 }  // namespace reef::cpu

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/worker_pool.h"
+#include "cpu/reference/byte_runs.h"
 
 namespace reef::cpu {
 namespace {
@@ -76,22 +77,9 @@ class RearrangementKernel final : public Kernel {
             for (std::size_t i = 0; i < length; ++i, in += step) copy(dimension + 1, in, out);
             return;
         }
-        switch (run_) {
-            case 1:
-                return copy_elements<1>(in, step, length, out);
-            case 4:
-                return copy_elements<4>(in, step, length, out);
-            default:
-                for (std::size_t i = 0; i < length; ++i, in += step, out += run_)
-                    std::memcpy(out, in, run_);
-        }
-    }
-
-    template <std::size_t bytes>
-    static void copy_elements(const std::byte* in, std::ptrdiff_t step, std::size_t count,
-                              std::byte*& out) {
-        for (std::size_t i = 0; i < count; ++i, in += step, out += bytes)
-            std::memcpy(out, in, bytes);
+        const auto run = static_cast<std::ptrdiff_t>(run_);
+        copy_runs(in, out, {step, run}, run_, length);
+        out += run * static_cast<std::ptrdiff_t>(length);
     }
 
     const char* name_;
