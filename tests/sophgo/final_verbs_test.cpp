@@ -119,7 +119,7 @@ TEST_F(FinalVerbs, WithoutTheModuleBmodelsAreRead) {
          {std::vector<std::string>{"inspect", net},
           {"check", net},
           {"cut", net, "--at", "conv", "-o", file("cut.mlir")},
-          {"bisect", net, "--run", "true"},
+          {"bisect", net, "--run", "true {mlir}"},
           {"demo", "sophgo", "--out", file("demo")}}) {
         std::vector<std::string> arguments = {alone};
         arguments.insert(arguments.end(), words.begin(), words.end());
@@ -180,20 +180,21 @@ TEST_F(FinalVerbs, BisectByRuns) {
                 HasSubstr("The first wrong operator is tpu.Active relu\n"));
     EXPECT_THAT(text({"bisect", net, "--run", "! grep -q tpu.Active {mlir}", "--json"}, 1),
                 HasSubstr("\"suspects\": [\n      {\n        \"name\": \"relu\""));
-    EXPECT_THAT(text({"bisect", net, "--run", "true"}), HasSubstr("all are right"));
-    const auto broken = reef({"bisect", net, "--run", "exit 7"});
+    EXPECT_THAT(text({"bisect", net, "--run", "true {mlir}"}), HasSubstr("all are right"));
+    const auto broken = reef({"bisect", net, "--run", "test -f {mlir}; exit 7"});
     EXPECT_EQ(broken.exit_code, 1);
     EXPECT_THAT(broken.err, HasSubstr("the command ended with 7"));
     const std::string out = file("demo");
     text({"demo", "sophgo", "--out", out});
     EXPECT_THAT(text({"bisect", net, "--reference", out + "/reference.npz", "--run",
-                      "cp " + out + "/actual.npz {npz}"},
+                      "test -f {mlir} && cp " + out + "/actual.npz {npz}"},
                      1),
                 HasSubstr("The first wrong operator is tpu.Active relu"));
     EXPECT_EQ(reef({"bisect", net}).exit_code, 2);
-    EXPECT_EQ(reef({"bisect", net, "--run", "true {npz}"}).exit_code, 2);
+    EXPECT_EQ(reef({"bisect", net, "--run", "true {mlir} {npz}"}).exit_code, 2);
     EXPECT_THAT(
-        reef({"bisect", net, "--reference", out + "/reference.npz", "--run", "true {npz}"}).err,
+        reef({"bisect", net, "--reference", out + "/reference.npz", "--run", "true {mlir} {npz}"})
+            .err,
         HasSubstr("the command ended with 0, but wrote no {npz}"));
 }
 

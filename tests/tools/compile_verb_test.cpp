@@ -476,11 +476,11 @@ TEST_F(CompileVerbTest, RefusesByName) {
                  "--schedule: foo not in {overlapped,plain,vendor}");
     // The name that was typed.
     expect_error({"compile", plain, "--target", "edgetpu", "--max-subgraphs", "abc"}, 2,
-                 "--max-subgraphs: Value abc");
+                 "--max-subgraphs: abc is no whole number from 1 to 1000");
     expect_error({"compile", plain, "--target", "edgetpu", "--max-subgraphs=abc"}, 2,
-                 "--max-subgraphs: Value abc");
+                 "--max-subgraphs: abc is no whole number from 1 to 1000");
     expect_error({"compile", plain, "--target", "edgetpu", "--max-programs", "abc"}, 2,
-                 "--max-programs: Value abc");
+                 "--max-programs: abc is no whole number from 1 to 1000");
     expect_error({"compile", plain, "--target", "rk3588", "--runtime_version", "9"}, 2,
                  "--runtime_version: 9 not in");
     expect_error({"compile", plain, "--target", "edgetpu", "--cores", "2"}, 2,

@@ -141,6 +141,17 @@ TEST_F(DebugTemplateTest, TypedLinesAreCarriedOut) {
     EXPECT_THAT(shown, HasSubstr("no breakpoints"));
 }
 
+// Whatever was looked at in between.
+TEST_F(DebugTemplateTest, AnEmptyLineRepeatsTheLastStep) {
+    const std::string shown =
+        typed_session(compiled("bright_16x16"), "step\nwhere\ncounters\n\n\nquit\n");
+    std::size_t stops = 0;
+    for (auto at = shown.find("\nround "); at != std::string::npos;
+         at = shown.find("\nround ", at + 1))
+        ++stops;
+    EXPECT_EQ(stops, 3U) << shown;
+}
+
 // Arrow keys: up is the line before, left goes back within one.
 TEST_F(DebugTemplateTest, TypedLinesAreEditedAndComeBack) {
     const std::string up = "\x1b[A", left = "\x1b[D";

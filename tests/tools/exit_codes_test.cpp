@@ -208,7 +208,14 @@ TEST_F(ExitCodes, AWrongCommandLineIsAUsageError) {
          {{"debug", "COMPILED", "--operator", "99"}, usage, "99"},
          {{"weights", "get", "COMPILED", "-o", "OUT"}, usage, "--like is required"},
          {{"record", "COMPILED", "--device", "cpu", "-o", "OUT"}, usage, "no device"},
-         {{"retarget", "COMPILED", "-o", "OUT"}, usage, "--to is required"}});
+         {{"retarget", "COMPILED", "-o", "OUT"}, usage, "--to is required"},
+         {{"compile", "PLAIN", "OTHER", "--target", "rk3588", "-o", "OUT"},
+          usage,
+          "compiled one by one for this chip"},
+         {{"compile", "PLAIN", "--target", "rk3588", "--verify"}, usage, "no simulated rk3588"},
+         {{"compile", "PLAIN", "--target", "rk3588", "--schedule", "plain"},
+          usage,
+          "--schedule means nothing"}});
 }
 
 TEST_F(ExitCodes, AMissingDeviceIsToldWithTheWayOut) {

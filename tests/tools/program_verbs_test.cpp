@@ -86,7 +86,9 @@ TEST_F(ProgramVerbsTest, CheckTellsKeptAndBrokenRules) {
     EXPECT_THAT(result.out, HasSubstr("word 0x0001: tile instruction has the number 7, 0 is due"));
     const auto json = reef_command({"disasm", broken, "--check", "--json"});
     EXPECT_EQ(json.exit_code, 1);
-    EXPECT_EQ(nlohmann::json::parse(json.out)["executables"][0]["faults"][0]["word"], 1);
+    const auto told = nlohmann::json::parse(json.out);
+    EXPECT_EQ(told["executables"][0]["faults"][0]["word"], 1);
+    EXPECT_EQ(told["passed"], false);
 }
 
 TEST_F(ProgramVerbsTest, CheckSaysWhatTheSimulatorDoesNotModel) {
@@ -98,6 +100,7 @@ TEST_F(ProgramVerbsTest, CheckSaysWhatTheSimulatorDoesNotModel) {
                       HasSubstr("word 0x0001: not modelled: ")));
     const auto json = nlohmann::json::parse(expect_ok({"disasm", unknown, "--check", "--json"}));
     EXPECT_EQ(json["executables"][0]["faults"].size(), 0);
+    EXPECT_EQ(json["passed"], true);
     EXPECT_EQ(json["executables"][0]["unmodelled"][0]["word"], 1);
 }
 
@@ -128,6 +131,9 @@ TEST_F(ProgramVerbsTest, DiffNamesFields) {
     EXPECT_THAT(result.out, HasSubstr("scale: 0.5 -> 0.25"));
     const auto json = reef_command({"diff", stream, other, "--json"});
     EXPECT_EQ(json.exit_code, 1);
+    EXPECT_EQ(nlohmann::json::parse(json.out)["same"], false);
+    const auto same = nlohmann::json::parse(expect_ok({"diff", stream, stream, "--json"}));
+    EXPECT_EQ(same["same"], true);
     const auto change = nlohmann::json::parse(json.out)["streams"][0]["changes"][0];
     EXPECT_EQ(change["fields"][0]["name"], "scale");
     EXPECT_EQ(change["fields"][0]["after"], 0.25);

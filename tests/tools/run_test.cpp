@@ -109,8 +109,8 @@ TEST_F(RunTest, StandardInputIsAnArray) {
     const test::ProcessOptions from_left{.stdin_text = std::string(as_text(npy.view()))};
     EXPECT_THAT(expect_ok({"run", two_input_model, "--input", "-", "--input", right}, from_left),
                 HasSubstr("from 0 to 44; first values 11 22 0 44"));
-    expect_error({"run", two_input_model, "--input", "-", "--input", "-"}, 2, "asked for twice",
-                 from_left);
+    expect_error({"run", two_input_model, "--input", "-", "--input", "-"}, 2,
+                 "standard input can be read once", from_left);
 }
 
 TEST_F(RunTest, MistakesInTheCommandLine) {

@@ -136,6 +136,28 @@ TEST_F(UsbVerbsTest, ARecordingIsFilesAndNoStream) {
     expect_error({"replay", file("a.log"), "--against", "-"}, 2, "'-' is no recording");
 }
 
+/// What is wrong names the file, and where it may come from, with a model and without.
+TEST_F(UsbVerbsTest, ADamagedRecordingIsNamed) {
+    REEF_SHARED_OR_SKIP(folder);
+    ASSERT_FALSE(folder.empty());
+    const auto log = file("a.log");
+    expect_ok({"record", dense(), "--device", "edgetpu:null", "--out", log});
+    const auto items = read_file(log).value(), payloads = read_file(log + ".bin").value();
+    const auto damaged = [&](const std::string& name, std::size_t text, std::size_t bytes) {
+        write(name + ".bin", payloads.view().first(bytes));
+        return write(name, items.view().first(text));
+    };
+    const auto inside_a_line = as_text(items.view()).find("BULK OUT", items.size() / 2) + 6;
+    const auto cut_items = damaged("text.log", inside_a_line, payloads.size());
+    const auto cut_payloads = damaged("bytes.log", items.size(), payloads.size() / 2);
+    for (const auto& cut : {cut_items, cut_payloads}) {
+        expect_error({"replay", cut, dense()}, 1, cut + ": line ");
+        expect_error({"replay", cut, dense()}, 1, "are not as one recording wrote them");
+        expect_error({"replay", cut}, 1, cut + ": line ");
+        expect_error({"replay", log, "--against", cut}, 1, cut + ": line ");
+    }
+}
+
 TEST_F(UsbVerbsTest, WhatCannotBeRecordedIsRefused) {
     expect_error({"record", picture_model, "--out", file("x.log")}, 1,
                  "not compiled for the Edge TPU");
@@ -157,6 +179,28 @@ TEST_F(UsbVerbsTest, ARecordingStaysWhenThereIsNoStick) {
     }
     EXPECT_EQ(fs::file_size(log), 22U);
     EXPECT_EQ(fs::file_size(log + ".bin"), 7U);
+}
+
+/// Also to verbs that go past the list. libusb does not start where hardly a file may be opened.
+TEST_F(UsbVerbsTest, ABusThatCannotBeReadDeniesItsDevices) {
+    REEF_SHARED_OR_SKIP(folder);
+    ASSERT_FALSE(folder.empty());
+    const auto starved = [](std::vector<std::string> words) {
+        words.insert(words.begin(),
+                     {"/bin/sh", "-c", "ulimit -n 7; exec \"$0\" \"$@\"", REEF_COMMAND});
+        return reef::test::run_process(words);
+    };
+    if (starved({"list"}).exit_code != 3) GTEST_SKIP() << "libusb starts all the same";
+    const std::string device = "edgetpu:usb";
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"run", dense(), "--device", device},
+          {"bench", dense(), "--device", device},
+          {"debug", "--device", device, "--script", "/dev/null"},
+          {"record", dense(), "--device", device, "-o", file("a.log")}}) {
+        const auto result = starved(words);
+        EXPECT_EQ(result.exit_code, 3) << words[0];
+        EXPECT_THAT(result.err, HasSubstr("libusb does not start")) << words[0];
+    }
 }
 
 TEST_F(UsbVerbsTest, DoctorLooksWhereItMayNot) {

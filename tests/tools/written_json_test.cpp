@@ -75,6 +75,32 @@ TEST_F(WrittenJson, Record) {
     EXPECT_EQ(told["payload_bytes"], std::filesystem::file_size(out + ".bin"));
 }
 
+/// Whose it is shows in the recording: --chip is for those that several chips could read.
+TEST_F(WrittenJson, RecordingsOfEveryChipAreRead) {
+    const std::string on_npu = file("net_rk3588.tflite"), log = file("npu.log");
+    expect_ok({"compile", plain, "--target", "rk3588", "-o", on_npu});
+    expect_ok({"record", on_npu, "--device", "rk3588:rknpu?kernel=simulated", "-o", log});
+    const auto text = expect_ok({"replay", log});
+    EXPECT_EQ(text, expect_ok({"replay", log, "--chip", "rk3588"}));
+    EXPECT_NE(text, "");
+    expect_ok({"replay", log, "--against", log});
+    expect_ok({"replay", log, "--registers"});
+    expect_ok({"replay", log, on_npu});
+    expect_error({"replay", log, compiled}, 1, "the model is compiled for 'edgetpu'");
+    std::filesystem::resize_file(log, std::filesystem::file_size(log) - 3);
+    expect_error({"replay", log}, 1, "npu.log: no chip's recorder reads it (");
+    expect_error({"replay", log}, 1, "rk3588: line ");
+    expect_error({"replay", log, "--chip", "rk3588"}, 1, "npu.log: line ");
+}
+
+TEST_F(WrittenJson, ChecksSayWhetherTheyPassed) {
+    for (const std::vector<std::string>& line :
+         {std::vector<std::string>{"check", compiled, "--json"},
+          {"check", plain, "--target", "edgetpu", "--json"}})
+        EXPECT_EQ(json::parse(expect_ok(line))["passed"], true);
+    EXPECT_EQ(json::parse(expect_ok({"diff", compiled, compiled, "--json"}))["same"], true);
+}
+
 TEST_F(WrittenJson, CompileKeepsStandardOutputForOne) {
     expect_error({"compile", plain, "--target", "edgetpu", "-o", "-", "--json"}, 2,
                  "standard output cannot hold the file and JSON");

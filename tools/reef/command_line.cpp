@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <iterator>
 #include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "inputs/standard_input.h"
 #include "outputs/console.h"
 #include "reef/base/log.h"
 #include "reef/runtime/options.h"
@@ -211,7 +213,24 @@ int finish(Console& console, Exit exit = Exit::ok, std::string_view verb = {}) {
     return static_cast<int>(exit);
 }
 
-int run_verb(std::string_view name, const Action& action) {
+/// Options whose "-" is standard output.
+constexpr std::array output_flags = {
+    std::string_view("--output"),     std::string_view("--out-weights"),
+    std::string_view("--trace"),      std::string_view("--report"),
+    std::string_view("--probe"),      std::string_view("--dump-all"),
+    std::string_view("--dump-layers")};
+
+Status check_standard_input(const CLI::App& verb) {
+    std::vector<std::string> read;
+    for (const CLI::Option* option : innermost(verb).get_options()) {
+        if (std::ranges::find(output_flags, option->get_name()) != output_flags.end()) continue;
+        std::ranges::copy(option->results(), std::back_inserter(read));
+    }
+    return check_read_once(read);
+}
+
+int run_verb(std::string_view name, const CLI::App& verb, const Action& action) {
+    if (auto once = check_standard_input(verb); !once) return report(name, once.error());
     Console console;
     const Result<Exit> result = action(console);
     if (!result) return report(name, result.error());
@@ -250,7 +269,8 @@ int parse_and_run(int argc, const char* const* argv) {
         return usage_error(line, argc, argv, error);
     }
     for (std::size_t i = 0; i < verbs.size(); ++i) {
-        if (line.subcommands[i]->parsed()) return run_verb(verbs[i].name, line.actions[i]);
+        if (line.subcommands[i]->parsed())
+            return run_verb(verbs[i].name, *line.subcommands[i], line.actions[i]);
     }
     return static_cast<int>(Exit::ok);
 }

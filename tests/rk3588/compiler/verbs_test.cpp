@@ -251,7 +251,7 @@ TEST_F(NpuVerbs, ProbesOfAbsentBoardsEndAsMissing) {
     EXPECT_EQ(absent.exit_code, 3);
     EXPECT_THAT(absent.err, HasSubstr("/dev/none"));
     EXPECT_FALSE(read_file(answers));
-    EXPECT_EQ(reef({"doctor", "--device", "cpu", "--probe", answers}).exit_code, 1);
+    EXPECT_EQ(reef({"doctor", "--device", "cpu", "--probe", answers}).exit_code, 2);
     EXPECT_EQ(reef({"doctor", "--device", "rk3588:sim"}).exit_code, 2);
 }
 

@@ -26,6 +26,10 @@ CheckedProgram checked(const runtime::ProgramStreams& program) {
     return {&program, instructions, program.disassembler->check(program.chunks)};
 }
 
+bool passed(const std::vector<CheckedProgram>& programs) {
+    return std::ranges::all_of(programs, [](const auto& one) { return one.check.faults.empty(); });
+}
+
 /// Each text once, with the first place.
 void print_unmodelled(Console& console, const runtime::ProgramStreams& program,
                       const std::vector<chip::ProgramFault>& list) {
@@ -59,6 +63,7 @@ void print_check_json(Console& console, const std::vector<CheckedProgram>& progr
                       std::string_view verb, const std::string& file) {
     Json document = json_document(verb);
     document["file"] = file;
+    document["passed"] = passed(programs);
     document["executables"] = Json::array();
     const auto listed = [](const std::vector<chip::ProgramFault>& faults) {
         Json list = Json::array();
@@ -125,17 +130,13 @@ Exit check_programs(Console& console, std::string_view verb,
                     const std::vector<runtime::ProgramStreams>& programs, const std::string& file,
                     bool json) {
     std::vector<CheckedProgram> results;
-    bool kept = true;
-    for (const auto& program : programs) {
-        results.push_back(checked(program));
-        kept = kept && results.back().check.faults.empty();
-    }
+    for (const auto& program : programs) results.push_back(checked(program));
     if (json) {
         print_check_json(console, results, verb, file);
     } else {
         print_check_text(console, results);
     }
-    return kept ? Exit::ok : Exit::failed;
+    return passed(results) ? Exit::ok : Exit::failed;
 }
 
 }  // namespace reef::tool

@@ -407,6 +407,11 @@ Result<std::string> help_text(std::string_view command, const DebugTables& chip)
     return text;
 }
 
+bool runs_on(std::string_view line, const chip::DebugTables& chip) {
+    const auto command = parse(line, chip);
+    return command && *command && std::holds_alternative<RunTo>(**command);
+}
+
 std::vector<std::int64_t> strides_of(const ShowTensor& tensor) {
     if (!tensor.strides.empty()) return tensor.strides;
     std::vector<std::int64_t> strides(tensor.shape.size());

@@ -122,6 +122,9 @@ using Command = std::variant<Help, Quit, RunTo, Halt, Restart, BreakAtWord, Brea
 [[nodiscard]] Result<std::optional<Command>> parse(std::string_view line,
                                                    const chip::DebugTables& chip);
 
+/// Whether the line is a step or a continue.
+[[nodiscard]] bool runs_on(std::string_view line, const chip::DebugTables& chip);
+
 /// The forms of all commands, or of one. Errors: bad_argument for none of that name.
 [[nodiscard]] Result<std::string> help_text(std::string_view command,
                                             const chip::DebugTables& chip);

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "inputs/chips.h"
 #include "inputs/drawn_input.h"
 #include "reef/model/tflite.h"
 #include "reef/runtime/registry.h"
@@ -67,18 +68,19 @@ Result<Target> open_target(const TargetOptions& options) {
     std::optional<model::Model> model;
     if (!options.file.empty()) model = REEF_TRY(model::load_tflite(options.file));
     Target target;
-    static_cast<chip::DebugTarget&>(target) =
-        REEF_TRY(opener->open({.device = options.device,
-                               .model = model ? &*model : nullptr,
-                               .place = options.file,
-                               .inputs =
-                                   [&](const model::Subgraph& graph) {
-                                       return options.inputs.empty()
-                                                  ? random_inputs(graph, options.seed)
-                                                  : load_inputs(graph, options.inputs);
-                                   },
-                               .firmware = options.firmware,
-                               .op = options.op}));
+    auto opened = opener->open({.device = options.device,
+                                .model = model ? &*model : nullptr,
+                                .place = options.file,
+                                .inputs =
+                                    [&](const model::Subgraph& graph) {
+                                        return options.inputs.empty()
+                                                   ? random_inputs(graph, options.seed)
+                                                   : load_inputs(graph, options.inputs);
+                                    },
+                                .firmware = options.firmware,
+                                .op = options.op});
+    if (!opened) return std::unexpected(of_bus(std::move(opened.error()), options.device));
+    static_cast<chip::DebugTarget&>(target) = std::move(*opened);
     target.disassembler = registry.part<chip::Disassembler>(found->driver->family());
     target.device = options.device;
     target.file = options.file;

@@ -23,6 +23,9 @@ template <class Part>
     return nullptr;
 }
 
+/// Errors: bad_input.
+[[nodiscard]] Status refuse_empty(Bytes file);
+
 [[nodiscard]] Status refuse_unless_tflite(Bytes file, std::vector<std::string> known);
 
 /// Errors: bad_input for what is no TFLite model, with the kinds that parts of that kind know.

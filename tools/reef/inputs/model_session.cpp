@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "inputs/chips.h"
+#include "inputs/option_values.h"
 #include "outputs/exit.h"
 #include "outputs/text_table.h"
 #include "reef/chip/layers.h"
@@ -72,7 +73,7 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->type_name("COMPILED");
     app.add_option("--threads,--num_threads", options.threads,
                    "threads of the CPU and of a simulated chip, 1 to 256")
-        ->check(CLI::Range(1, 256))
+        ->check(whole_number(1, 256))
         ->type_name("N")
         ->capture_default_str();
     app.add_flag("--standard-clock", options.standard_clock,
@@ -260,6 +261,7 @@ Result<OpenModel> open_model(model::Model model, const std::string& name,
                         : Result<runtime::Session>(std::unexpected(std::move(fits.error())));
     if (!session) {
         Error error = std::move(session.error());
+        for (const auto& choice : options.devices) error = of_bus(std::move(error), choice.uri);
         const bool about_device = exit_for(error.cause) == Exit::device;
         return std::unexpected(about_device ? std::move(error) : std::move(error).in(name));
     }

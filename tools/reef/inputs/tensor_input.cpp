@@ -80,9 +80,6 @@ class Loader {
 
     Status add(const std::string& text) {
         const InputSpec spec = REEF_TRY(parse_input_spec(text, names_));
-        if (spec.path == "-" && std::exchange(stdin_used_, true)) {
-            return fail(Cause::bad_argument, "standard input is asked for twice");
-        }
         const SharedBytes file = REEF_TRY(read_file(spec.path));
         const std::string place = spec.path == "-" ? "standard input" : spec.path;
         return in_place(add_file(spec, file.view()), place);
@@ -180,7 +177,6 @@ class Loader {
     std::vector<std::string> names_;
     InputBytes bytes_;
     std::vector<bool> given_;
-    bool stdin_used_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,15 @@ void add_traffic_options(CLI::App& app, TrafficOptions& options);
 [[nodiscard]] chip::TrafficRuns traffic_runs(const model::Model& model, const std::string& path,
                                              const TrafficOptions& options);
 
-/// The one of that family of chips, or the first for an empty name. Errors: bad_argument.
-[[nodiscard]] Result<const chip::TrafficRecorder*> recorder_of(const std::string& family);
+/// A recording, and who reads others like it.
+struct ReadTraffic {
+    const chip::TrafficRecorder* recorder = nullptr;
+    std::unique_ptr<chip::Traffic> traffic;
+};
+
+/// By the recorder of that family of chips; for an empty name, by the first that can read it.
+/// Errors: bad_argument for a family without one; those of reading, with what each recorder says
+/// where they do not agree.
+[[nodiscard]] Result<ReadTraffic> read_traffic(const std::string& path, const std::string& family);
 
 }  // namespace reef::tool

@@ -45,7 +45,7 @@ std::string placement_text(const std::vector<chip::OperatorPlacement>& placement
 }
 
 void print_line(Console& console, const chip::Field& field) {
-    console.print("  {:<14} {}\n", field.name, printable(field.text));
+    console.print("  {:<14} {}\n", field.name, printable(in_flags(field.text)));
 }
 
 void print_line(Console& console, const chip::Table& table) {
@@ -59,7 +59,7 @@ void print_line(Console& console, const chip::Table& table) {
 }
 
 void print_line(Console& console, const chip::Note& note) {
-    console.print("  {}\n", printable(note.text));
+    console.print("  {}\n", printable(in_flags(note.text)));
 }
 
 }  // namespace
@@ -81,7 +81,8 @@ void print_placement(Console& console, const model::Subgraph& graph, const ChipR
                    on_chip         ? "inside"
                    : row.macs == 0 ? ""
                                    : count_text(row.macs),
-                   on_chip ? std::string(chip.inspector->name()) : "CPU", row.placement->reason});
+                   on_chip ? std::string(chip.inspector->name()) : "CPU",
+                   in_flags(row.placement->reason)});
     }
     console.print("  {:<12} {}\n\n", label_of(*chip.inspector), placement_text(placements));
     table.print(console);
@@ -113,7 +114,7 @@ void print_mapping(Console& console, const MappingReport& mapping) {
     for (const Row& row : rows)
         table.add({row.name, std::to_string(row.operators.size()),
                    std::to_string(row.operators.front()), row.on_chip ? chip_name(family) : "CPU",
-                   row.reason});
+                   in_flags(row.reason)});
     table.print(console);
     if (taken > 0)
         console.print(

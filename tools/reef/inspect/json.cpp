@@ -31,7 +31,7 @@ Json operators_json(const model::Subgraph& graph, const SubgraphReport& report,
         if (chip != nullptr) {
             const auto& placement = chip->inspection->placements()[subgraph][i];
             json["runs_on"] = placement.on_chip ? chip->inspector->family() : "cpu";
-            json["reason"] = placement.reason;
+            json["reason"] = in_flags(placement.reason);
         }
         operators.push_back(std::move(json));
     }
@@ -114,7 +114,7 @@ Json inspect_json(const ModelReport& report) {
             operators.push_back({{"index", op.index},
                                  {"name", op.name},
                                  {"on_chip", op.on_chip},
-                                 {"reason", op.reason}});
+                                 {"reason", in_flags(op.reason)}});
     }
     document["subgraphs"] = Json::array();
     for (std::size_t i = 0; i < model.subgraphs.size(); ++i)

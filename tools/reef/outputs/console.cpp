@@ -74,8 +74,16 @@ std::string printable(std::string_view text) {
 
 std::string in_flags(std::string message) {
     constexpr std::pair<std::string_view, std::string_view> flags[] = {
-        {"`against`", "--against"}, {"`arithmetic`", "--arithmetic"},   {"`assume`", "--assume"},
-        {"`device`", "--device"},   {"`require_npu`", "--require-npu"}, {"`sram`", "--sram"},
+        {"`against`", "--against"},
+        {"`arithmetic`", "--arithmetic"},
+        {"`assume`", "--assume"},
+        {"`check`", "reef check"},
+        {"`device`", "--device"},
+        {"`known_forms_only`", "--conservative"},
+        {"`require_npu`", "--require-npu"},
+        {"`schedule`", "--schedule"},
+        {"`sram`", "--sram"},
+        {"`stream_parameters`", "--stream-parameters"},
         {"`target`", "--target"}};
     for (const auto& [option, flag] : flags)
         for (auto at = message.find(option); at != std::string::npos; at = message.find(option, at))

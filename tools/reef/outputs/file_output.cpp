@@ -54,6 +54,12 @@ Status check_folder_of(const std::string& path) {
     return ::access(folder.c_str(), W_OK | X_OK) == 0 ? Status() : cannot_write(path);
 }
 
+Status refuse_stream(const std::string& folder) {
+    if (folder != "-") return {};
+    return fail(Cause::bad_argument, "'-' is standard output, which holds no folder", {},
+                "name a folder, or write ./-");
+}
+
 /// A folder and those above it that are not there, the innermost first.
 std::vector<fs::path> missing_folders(fs::path folder) {
     std::vector<fs::path> missing;
@@ -100,12 +106,19 @@ Status check_apart(const std::string& path, const std::string& other) {
 Status check_apart_from_json(const std::string& path, bool json) {
     if (!json || path != "-") return {};
     return fail(Cause::bad_argument, "standard output cannot hold the file and JSON", {},
-                "give `output` a name");
+                "give --output a name");
+}
+
+Status check_apart_from_print(const std::string& path, std::string_view flag) {
+    if (path != "-") return {};
+    return fail(Cause::bad_argument, "standard output cannot hold the file and what is printed",
+                std::string(flag), "name a file");
 }
 
 Status check_output_folder(const std::string& path, std::string_view prefix,
                            const std::vector<std::string>& inputs) {
     if (path.empty()) return {};
+    REEF_CHECK(refuse_stream(path));
     std::error_code ignored;
     const fs::file_status status = fs::status(path, ignored);
     if (!fs::exists(status)) return check_folder_of(path);
@@ -123,6 +136,7 @@ Status check_output_folder(const std::string& path, std::string_view prefix,
 }
 
 Status check_folder_and_above(const std::string& path) {
+    REEF_CHECK(refuse_stream(path));
     std::error_code ignored;
     fs::path there(path);
     while (!there.empty() && !fs::exists(there, ignored)) there = there.parent_path();

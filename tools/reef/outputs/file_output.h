@@ -24,15 +24,20 @@ namespace reef::tool {
 /// none. Errors: bad_argument.
 [[nodiscard]] Status check_apart(const std::string& path, const std::string& other);
 
-/// Refuses a file on standard output when JSON is to be printed there. Errors: bad_argument.
+/// Refuses --output on standard output when JSON is to be printed there. Errors: bad_argument.
 [[nodiscard]] Status check_apart_from_json(const std::string& path, bool json);
 
-/// Refuses a folder that can neither be written to nor made, and one that holds an input under a
-/// name that the verb writes: `prefix`, digits, ".npy". `inputs` may be as --input takes them.
+/// Refuses the file of a flag on standard output, where the verb prints in any case. Errors:
+/// bad_argument.
+[[nodiscard]] Status check_apart_from_print(const std::string& path, std::string_view flag);
+
+/// Refuses a folder that can neither be written to nor made, "-", and one that holds an input under
+/// a name that the verb writes: `prefix`, digits, ".npy". `inputs` may be as --input takes them.
 [[nodiscard]] Status check_output_folder(const std::string& path, std::string_view prefix,
                                          const std::vector<std::string>& inputs);
 
-/// Refuses a folder that cannot be written to, or made, with those above it. Errors: io_failed.
+/// Refuses a folder that cannot be written to, or made, with those above it, and "-". Errors:
+/// bad_argument for the latter, io_failed.
 [[nodiscard]] Status check_folder_and_above(const std::string& path);
 
 /// While it lives, signals that end the command wait: they take effect with its end, when no

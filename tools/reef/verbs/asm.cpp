@@ -43,8 +43,11 @@ Result<Exit> asm_verb(const AsmOptions& options, Console& console) {
     REEF_CHECK(check_apart_from_json(options.out, options.json));
     const chip::Disassembler* disassembler = REEF_TRY(runtime::disassembler_of(options.chip));
     const auto text = REEF_TRY(read_file(options.file));
-    auto streams = REEF_TRY(in_place(disassembler->assemble(as_text(text.view())), options.file));
+    auto streams =
+        REEF_TRY(of_file(in_place(disassembler->assemble(as_text(text.view())), options.file)));
     const auto bytes = REEF_TRY(in_place(chosen(std::move(streams), options.stream), options.file));
+    if (bytes.empty())
+        return fail(Cause::bad_input, "the text holds no instructions", options.file);
     REEF_CHECK(write_output(options.out, bytes));
     const std::size_t words = bytes.size() / disassembler->instruction_set().word_bytes;
     if (options.json) {

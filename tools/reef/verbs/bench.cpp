@@ -11,6 +11,7 @@
 
 #include "inputs/drawn_input.h"
 #include "inputs/model_session.h"
+#include "inputs/option_values.h"
 #include "outputs/file_output.h"
 #include "reef/base/file.h"
 #include "reef/model/cost.h"
@@ -94,6 +95,7 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
     read.push_back(options.model);
     read.push_back(options.device.placed_as);
     REEF_CHECK(check_output_file(options.trace, read));
+    REEF_CHECK(check_apart_from_print(options.trace, "--trace"));
     OpenModel opened = REEF_TRY(open_model(options.model, options.device));
     runtime::Session& session = opened.session;
     const InputBytes inputs =
@@ -226,24 +228,20 @@ Action add_bench(CLI::App& app) {
         ->type_name("X")
         ->allow_extra_args(false);
     app.add_option("--seed", options->seed, "Seed of the random inputs")
+        ->check(whole_number())
         ->type_name("N")
         ->capture_default_str();
     app.add_option("--warmup,--warmup_runs", options->warmup, "Runs before measuring")
-        ->check(CLI::Range(0, 1000000))
+        ->check(whole_number(0, 1000000))
         ->type_name("N")
         ->capture_default_str();
     app.add_option("--runs,--num_runs", options->runs,
                    "Runs to measure; with --seconds, at least so many")
-        ->check(CLI::Range(1, 1000000))
+        ->check(whole_number(1, 1000000))
         ->type_name("N");
     app.add_option("--seconds,--min_secs", options->seconds,
                    "Measure for so long (default, without --runs: 1)")
-        ->check([](const std::string& text) {
-            double value = 0;  // CLI::Range lets NaN pass
-            const bool good =
-                CLI::detail::lexical_cast(text, value) && value >= 0.001 && value <= 86400;
-            return good ? std::string() : fmt::format("{} is not 0.001 to 86400", text);
-        })
+        ->check(real_number(0.001, 86400))
         ->type_name("S");
     add_device_options(app, options->device);
     app.add_option(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "final_mlir/bisection_run.h"
+#include "inputs/option_values.h"
 #include "outputs/json_output.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
@@ -237,6 +238,10 @@ Result<Exit> bisect_verb(const BisectOptions& options, Console& console) {
         return fail(Cause::bad_argument, "--run finds out itself what --actual says");
     if (options.reference.empty() && options.command.find("{npz}") != std::string::npos)
         return fail(Cause::bad_argument, "--reference is missing: what {npz} is compared with");
+    if (!options.command.empty() && options.command.find("{mlir}") == std::string::npos)
+        return fail(Cause::bad_argument,
+                    "--run has no {mlir}: the command would judge every cut alike", {},
+                    "write {mlir} where it reads the cut file");
     const SharedBytes file = REEF_TRY(read_file(options.file));
     const sophgo::FinalEngine* engine = REEF_TRY(sophgo::final_engine());
     const auto program = REEF_TRY(in_place(engine->read(as_text(file.view())), options.file));
@@ -256,6 +261,7 @@ Action add_bisect(CLI::App& app) {
                    "Cosine and Euclidean similarity that both must be reached (default 0.99,0.90)")
         ->delimiter(',')
         ->expected(2)
+        ->check(real_number(-1, 1))
         ->type_name("COS,EUCLID");
     app.add_option("--run", options->command,
                    "Cut, run this command and narrow down: {mlir} is the cut file, {npz} where the "

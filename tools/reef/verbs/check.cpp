@@ -43,7 +43,7 @@ void print_findings(Console& console, const std::vector<chip::Finding>& findings
     for (const chip::Finding& one : findings) {
         if (one.fault != faults) continue;
         console.print("  {}: {}{}{}\n", one.rule, printable(one.place),
-                      one.place.empty() ? "" : ": ", printable(one.what));
+                      one.place.empty() ? "" : ": ", printable(in_flags(one.what)));
     }
 }
 
@@ -119,6 +119,7 @@ Result<Exit> check_verb(const CheckOptions& options, Console& console) {
     if (is_tflite(file.view())) return check_model(file, options, console);
     if (options.target.empty())
         REEF_CHECK(in_place(refuse_unknown_kind<chip::FileChecker>(file.view()), options.file));
+    REEF_CHECK(in_place(refuse_empty(file.view()), options.file));
     // A raw stream of instructions does not say whose it is.
     const auto programs =
         REEF_TRY(in_place(runtime::program_streams_of(file, options.target), options.file));

@@ -11,6 +11,7 @@
 #include "compare/layer_comparison.h"
 #include "inputs/chips.h"
 #include "inputs/drawn_input.h"
+#include "inputs/option_values.h"
 #include "inputs/tensor_set.h"
 #include "outputs/model_text.h"
 #include "reef/base/file.h"
@@ -180,8 +181,22 @@ Result<ComparedSets> compare_models(const CompareOptions& options) {
     return sets;
 }
 
+/// Errors also: those of reading the other side, which may be missing.
+Status check_both_arrays(const CompareOptions& options) {
+    for (const auto& [one, other] : {std::pair(&options.a, &options.b), {&options.b, &options.a}})
+        if (is_model(*one)) {
+            (void)REEF_TRY(load_tensor_set(*other));
+            return fail(
+                Cause::bad_input,
+                fmt::format("a model cannot be compared with arrays, as those of {}", *other), *one,
+                "reef run MODEL --output DIR writes its outputs as arrays");
+        }
+    return {};
+}
+
 Result<ComparedSets> compare_sides(const CompareOptions& options) {
     if (options.on.empty()) {
+        REEF_CHECK(check_both_arrays(options));
         const NamedArrays a = REEF_TRY(load_tensor_set(options.a));
         const NamedArrays b = REEF_TRY(load_tensor_set(options.b));
         return compare_sets(a, b, options.rules);
@@ -260,35 +275,25 @@ Action add_compare(CLI::App& app) {
         ->type_name("X")
         ->allow_extra_args(false);
     app.add_option("--seed", options->seed, "Seed of the random inputs")
+        ->check(whole_number())
         ->type_name("N")
         ->capture_default_str();
-    // CLI::Range lets NaN pass.
-    const auto not_negative = [](const std::string& text) {
-        double value = 0;
-        const bool good = CLI::detail::lexical_cast(text, value) && value >= 0;
-        return good ? std::string() : fmt::format("{} is not 0 or more", text);
-    };
-    const auto a_cosine = [](const std::string& text) {
-        double value = 0;
-        const bool good = CLI::detail::lexical_cast(text, value) && value >= -1 && value <= 1;
-        return good ? std::string() : fmt::format("{} is not -1 to 1", text);
-    };
     auto* absolute = app.add_option("--tolerance,--atol", options->rules.tolerance.absolute,
                                     "Largest |a - b| that counts as equal")
-                         ->check(not_negative)
+                         ->check(real_number(0))
                          ->type_name("X")
                          ->capture_default_str();
     auto* relative =
         app.add_option("--relative-tolerance,--rtol", options->rules.tolerance.relative,
                        "So many times |b| is added to the tolerance")
-            ->check(not_negative)
+            ->check(real_number(0))
             ->type_name("X")
             ->capture_default_str();
     auto* cosine =
         app.add_option("--cosine", options->rules.least_cosine,
                        "A tensor is equal when its cosine is no smaller, however far elements are "
                        "apart; with a tolerance it must keep both")
-            ->check(a_cosine)
+            ->check(real_number(-1, 1))
             ->type_name("X");
     app.add_flag("--common", options->rules.only_common,
                  "Leave out names that only one side has (otherwise they are differences)");

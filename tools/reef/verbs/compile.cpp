@@ -17,6 +17,7 @@
 #include "compile/report.h"
 #include "compile/verification.h"
 #include "inputs/chips.h"
+#include "inputs/option_values.h"
 #include "inspect/chip_text.h"
 #include "outputs/file_output.h"
 #include "outputs/json_output.h"
@@ -104,7 +105,7 @@ void print_operators(Console& console, const chip::Compilation& done, bool all) 
             ++known->second;
     }
     for (const auto& [key, count] : lines)
-        table.add({printable(key.first), std::to_string(count), printable(key.second)});
+        table.add({printable(key.first), std::to_string(count), printable(in_flags(key.second))});
     table.print(console);
 }
 
@@ -126,7 +127,7 @@ Json operators_json(const chip::Compilation& done) {
     Json list = Json::array();
     for (const auto& op : done.operators) {
         Json one = {{"index", op.index}, {"name", op.name}, {"on_chip", op.on_chip}};
-        if (!op.on_chip) one["reason"] = op.reason;
+        if (!op.on_chip) one["reason"] = in_flags(op.reason);
         list.push_back(std::move(one));
     }
     return list;
@@ -183,16 +184,22 @@ std::string owners_of(const std::string& setting) {
     return fmt::format("it is an option for {}{}", fmt::join(families, ", "), elsewhere);
 }
 
-/// Errors: a setting that the compiler has not.
-Status check_settings(const chip::Compiler& compiler, const chip::CompileOptions& options) {
+/// Errors: a setting that the compiler has not; a verification that no simulated chip watches.
+Status check_settings(const chip::Compiler& compiler, const CompileVerbOptions& options) {
     const auto known = compiler.settings();
-    for (const auto& [name, value] : options.settings)
+    for (const auto& [name, value] : options.settings.settings)
         if (std::ranges::find(known, name, &chip::CompilerSetting::name) == known.end())
             return fail(
                 Cause::bad_argument,
                 fmt::format("the compiler for '{}' has no option --{}", compiler.family(), name),
                 {}, owners_of(name));
-    return {};
+    if (!options.verify && !options.random_seed) return {};
+    const std::string family(compiler.family());
+    for (const auto& device :
+         runtime::Registry::of_process().devices_with(runtime::Capability::strict))
+        if (device.starts_with(family + ":")) return {};
+    return fail(Cause::bad_argument, fmt::format("no simulated {} watches programs", family),
+                options.verify ? "--verify" : "--random-seed", "leave it out");
 }
 
 /// A report's name says its form. Errors: as those of compile_report().
@@ -276,7 +283,11 @@ Result<std::vector<Piece>> models_together(const CompileVerbOptions& options,
     for (const auto& path : options.models) plain.push_back(REEF_TRY(load_plain(path)));
     Stages stages(1);
     stages.begin("compiling");
-    auto done = REEF_TRY(compiler.compile_together(plain, options.settings));
+    auto compiled = compiler.compile_together(plain, options.settings);
+    // What it says of a model has the model's place; without one, that it takes one at a time.
+    if (!compiled && compiled.error().cause == Cause::unsupported && compiled.error().place.empty())
+        return fail(Cause::bad_argument, compiled.error().what, {}, "give one model at a time");
+    auto done = REEF_TRY(std::move(compiled));
     std::vector<Piece> pieces;
     for (std::size_t i = 0; i < done.size(); ++i)
         pieces.push_back({options.models[i], files[i], std::move(plain[i]), std::move(done[i])});
@@ -413,7 +424,7 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
                     "--segments", "give one model");
     if (options.models.size() > 1 || options.segments > 1) {
         const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
-        REEF_CHECK(check_settings(*compiler, options.settings));
+        REEF_CHECK(check_settings(*compiler, options));
         return compile_several(options, *compiler, console);
     }
     REEF_CHECK(check_output_file(options.out, {options.models.front(), options.against}));
@@ -425,7 +436,7 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
                     "standard output cannot hold the model and what a pass leaves", {},
                     "give --output a name");
     const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
-    REEF_CHECK(check_settings(*compiler, options.settings));
+    REEF_CHECK(check_settings(*compiler, options));
     const auto plain = REEF_TRY(load_plain(options.models.front()));
     Stages stages(2);
     stages.begin("compiling");
@@ -509,14 +520,14 @@ Action add_compile(CLI::App& app) {
     app.add_option("--max-programs,--max-subgraphs", options->settings.most_programs,
                    "At most so many programs on the chip with the CPU's operators between them, "
                    "those left out that the CPU would compute sooner; 1: as the vendor's compiler")
-        ->check(CLI::Range(1, 1000))
+        ->check(whole_number(1, 1000))
         ->type_name("N");
     app.add_flag("--keep-islands", options->settings.keep_islands,
                  "Leave none of them out: transfers may cost more than they save");
     app.add_option("--segments", options->segments,
                    "Divide the model into so many parts for a chip each, the slowest as fast as "
                    "the estimate finds; a part may read tensors of any before it, by name")
-        ->check(CLI::Range(1, 1000))
+        ->check(whole_number(1, 1000))
         ->type_name("N");
     app.add_flag("--stream-parameters", options->settings.stream_parameters,
                  "Send parameters with every inference instead of keeping them on the chip");
@@ -566,7 +577,7 @@ Action add_compile(CLI::App& app) {
         app.add_option("--random-seed", options->random_seed,
                        "Verify with the simulated chip's engines advancing in a random order from "
                        "this seed: the bytes must be the same, and no engine may wait for ever")
-            ->check(CLI::Range(std::uint32_t{0}, std::numeric_limits<std::uint32_t>::max()))
+            ->check(whole_number(0, std::numeric_limits<std::uint32_t>::max()))
             ->type_name("N");
     app.add_flag("--no-verify", options->no_verify, "Never")->excludes(verify)->excludes(seed);
     app.add_flag("--json", options->json, "Print JSON");

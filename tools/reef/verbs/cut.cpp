@@ -32,6 +32,8 @@ struct CutOptions {
 Status check_cut_options(const CutOptions& options) {
     if (options.weights.empty() != options.out_weights.empty())
         return fail(Cause::bad_argument, "--weights and --out-weights belong together");
+    REEF_CHECK(check_apart_from_json(options.out, options.json));
+    REEF_CHECK(check_apart_from_print(options.out_weights, "--out-weights"));
     REEF_CHECK(check_output_file(options.out, {options.file, options.weights}));
     return check_output_file(options.out_weights, {options.file, options.weights, options.out});
 }

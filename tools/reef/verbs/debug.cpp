@@ -8,6 +8,8 @@
 
 #include "debug/prompt.h"
 #include "debug/session.h"
+#include "inputs/option_values.h"
+#include "inputs/standard_input.h"
 #include "outputs/array_output.h"
 #include "outputs/file_output.h"
 #include "reef/base/file.h"
@@ -48,7 +50,7 @@ class InterruptGuard {
     void (*before_)(int) = nullptr;
 };
 
-// A terminal: an error ends the command, not the session. An empty line steps on.
+// A terminal: an error ends the command, not the session. An empty line steps or goes on again.
 Status run_prompt(debug::Session& session, chip::Debugger& debugger, Console& console) {
     const InterruptGuard guard(debugger);
     debug::Prompt prompt("(reef) ");
@@ -61,7 +63,7 @@ Status run_prompt(debug::Session& session, chip::Debugger& debugger, Console& co
             return {};
         }
         const std::string line = typed->empty() ? last : *typed;
-        last = line.starts_with("s") || line.starts_with("c") ? line : std::string();
+        if (debug::runs_on(line, debugger.tables())) last = line;
         if (auto done = session.execute(line); !done) {
             REEF_CHECK(console.flush());
             print_diagnostic("debug", done.error().message());
@@ -101,7 +103,16 @@ Status write_outputs(debug::Target& target, const std::string& folder) {
     return write_arrays(folder, arrays);
 }
 
+/// Commands come from standard input when no script is named.
+Status check_script_apart(const DebugOptions& options) {
+    std::vector<std::string> read = options.target.inputs;
+    read.push_back(options.target.file);
+    read.push_back(options.script.empty() ? "-" : options.script);
+    return check_read_once(read);
+}
+
 Result<Exit> debug_verb(const DebugOptions& options, Console& console) {
+    REEF_CHECK(check_script_apart(options));
     REEF_CHECK(check_output_folder(options.out, "out", options.target.inputs));
     debug::Target target = REEF_TRY(debug::open_target(options.target));
     debug::Session session(target, console, options.json);
@@ -148,11 +159,13 @@ Action add_debug(CLI::App& app) {
         ->type_name("X")
         ->allow_extra_args(false);
     app.add_option("--seed", options->target.seed, "Seed of random inputs, without --input")
+        ->check(whole_number())
         ->capture_default_str();
     app.add_option("--operator", options->target.op,
                    "Which operator, when several hold programs, by its number in the model "
                    "(default: the first); those before it are computed on a simulated chip and the "
                    "CPU")
+        ->check(whole_number())
         ->type_name("N");
     app.add_option("--firmware", options->target.firmware, "Firmware for a stick that has none")
         ->type_name("FILE");

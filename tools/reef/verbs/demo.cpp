@@ -14,6 +14,7 @@
 #include "demo/on_chips.h"
 #include "demo/run.h"
 #include "demo/scene.h"
+#include "inputs/option_values.h"
 #include "outputs/file_output.h"
 #include "outputs/json_output.h"
 #include "outputs/text_table.h"
@@ -285,7 +286,7 @@ Action add_demo(CLI::App& app) {
         ->capture_default_str();
     app.add_option("--frames", options->frames, "Length of the sequence")
         ->type_name("N")
-        ->check(CLI::Range(ApproachScene::fewest_frames, ApproachScene::most_frames))
+        ->check(whole_number(ApproachScene::fewest_frames, ApproachScene::most_frames))
         ->capture_default_str();
     app.add_flag("--json", options->json, "Print JSON");
     app.footer(

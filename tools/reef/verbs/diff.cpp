@@ -7,6 +7,7 @@
 
 #include "inputs/chips.h"
 #include "inputs/file_kinds.h"
+#include "inputs/option_values.h"
 #include "inspect/chip_text.h"
 #include "outputs/instruction_json.h"
 #include "reef/base/file.h"
@@ -192,6 +193,7 @@ Json change_json(const hw::InstructionChange& change) {
 
 void print_pairs_json(Console& console, const Pairs& pairs) {
     Json document = json_document("diff");
+    document["same"] = pairs.same();
     document["streams"] = Json::array();
     for (const auto& pair : pairs.streams) {
         Json changes = Json::array();
@@ -217,6 +219,7 @@ void print_pairs_json(Console& console, const Pairs& pairs) {
 
 Result<Programs> load(const SharedBytes& file, const std::string& path,
                       const DiffOptions& options) {
+    REEF_CHECK(in_place(refuse_empty(file.view()), path));
     auto programs = REEF_TRY(in_place(runtime::program_streams_of(file, options.chip), path));
     return in_place(runtime::select_programs(std::move(programs), options.executable), path);
 }
@@ -247,6 +250,7 @@ Result<Exit> diff_files(const chip::FileComparer& comparer, const SharedBytes& a
     if (options.json) {
         Json document = json_document("diff");
         document["kind"] = comparer.kind();
+        document["same"] = found.same;
         document.update(tool::to_json(chip::Value(found.report.document)));
         print_json(console, document);
     } else {
@@ -287,6 +291,7 @@ Action add_diff(CLI::App& app) {
     app.add_option("B", options->b, "What to compare A with")->required();
     app.add_option("--executable", options->executable,
                    "Only this one: its number or its type, such as EXECUTION_ONLY")
+        ->check(executable_name())
         ->type_name("N|TYPE");
     app.add_option("--chip", options->chip, "Whose instructions raw streams hold")
         ->type_name("FAMILY");

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "check/program_check.h"
+#include "inputs/file_kinds.h"
+#include "inputs/option_values.h"
 #include "outputs/instruction_json.h"
 #include "outputs/text_table.h"
 #include "reef/base/file.h"
@@ -175,6 +177,7 @@ void print_guesses_json(Console& console, const std::vector<ProgramStreams>& pro
 
 Result<Exit> disasm_verb(const DisasmOptions& options, Console& console) {
     const auto file = REEF_TRY(read_file(options.file));
+    REEF_CHECK(in_place(refuse_empty(file.view()), options.file));
     auto programs =
         REEF_TRY(in_place(runtime::program_streams_of(file, options.chip), options.file));
     programs = REEF_TRY(
@@ -207,6 +210,7 @@ Action add_disasm(CLI::App& app) {
         ->required();
     app.add_option("--executable", options->executable,
                    "Only this one: its number or its type, such as EXECUTION_ONLY")
+        ->check(executable_name())
         ->type_name("N|TYPE");
     app.add_option("--chip", options->chip, "Whose instructions a raw stream holds")
         ->type_name("FAMILY");

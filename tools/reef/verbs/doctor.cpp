@@ -102,7 +102,8 @@ Result<Exit> probe(const DoctorOptions& options, Console& console) {
     const auto found = REEF_TRY(registry.find(options.device));
     const auto* prober = registry.part<chip::Prober>(found.driver->family());
     if (prober == nullptr)
-        return fail(Cause::unsupported, "there are no questions about this chip", options.device);
+        return fail(Cause::bad_argument, "there are no questions about this chip", options.device);
+    REEF_CHECK(check_apart_from_print(options.probe_file, "--probe"));
     REEF_CHECK(check_output_file(options.probe_file, {}));
     const auto answers = REEF_TRY(prober->probe(options.device));
     const Json document = to_json(options.device, answers);
@@ -123,15 +124,17 @@ Result<Exit> probe(const DoctorOptions& options, Console& console) {
 Action add_doctor(CLI::App& app) {
     auto options = std::make_shared<DoctorOptions>();
     auto* json = app.add_flag("--json", options->json, "Print JSON");
-    app.add_flag("--udev-rule", options->udev_rule,
-                 "Print the udev rule that lets users open the devices, and nothing else")
-        ->excludes(json);
+    auto* udev_rule =
+        app.add_flag("--udev-rule", options->udev_rule,
+                     "Print the udev rule that lets users open the devices, and nothing else")
+            ->excludes(json);
     auto* device = app.add_option("--device", options->device, "The device that is probed");
     app.add_option("--probe", options->probe_file,
                    "Run small programs on the device that show what no public fact tells, and "
                    "write the answers to FILE (JSON)")
         ->type_name("FILE")
-        ->needs(device);
+        ->needs(device)
+        ->excludes(udev_rule);
     device->needs("--probe");
     app.footer(
         "Each check is good, a note, unknown (it cannot be looked at from here), a warning or bad. "

@@ -58,6 +58,7 @@ Status write_parts(const std::vector<chip::FilePart>& parts, const std::string& 
 }
 
 Result<Exit> extract_verb(const ExtractOptions& options, Console& console) {
+    if (!options.out.empty()) REEF_CHECK(check_folder_and_above(options.out));
     const SharedBytes file = REEF_TRY(read_file(options.file, FileAccess::scattered));
     const auto* extractor = kind_of<chip::FileExtractor>(file.view());
     if (extractor == nullptr) {

@@ -63,20 +63,20 @@ Result<Exit> record(const RecordOptions& options, Console& console) {
         REEF_TRY(in_place(part_for<chip::TrafficRecorder>(model, "reef record"), options.model));
     const std::string device =
         options.device.empty() ? std::string(recorder->device()) : options.device;
-    auto recorded =
-        REEF_TRY(recorder->record(device, traffic_runs(model, options.model, options.traffic)));
-    if (!recorded.done) {
-        keep_failed(options.out, *recorded.traffic);
-        return std::unexpected(std::move(recorded.done.error()));
+    auto recorded = recorder->record(device, traffic_runs(model, options.model, options.traffic));
+    if (!recorded) return std::unexpected(of_bus(std::move(recorded.error()), device));
+    if (!recorded->done) {
+        keep_failed(options.out, *recorded->traffic);
+        return std::unexpected(of_bus(std::move(recorded->done.error()), device));
     }
     {
         const SignalsWait wait;
-        REEF_CHECK(recorded.traffic->write(options.out));
+        REEF_CHECK(recorded->traffic->write(options.out));
     }
     if (options.json) {
-        print_json(console, document_of(options, device, *recorded.traffic));
+        print_json(console, document_of(options, device, *recorded->traffic));
     } else {
-        console.print("{}\n", summary(options.out, *recorded.traffic));
+        console.print("{}\n", summary(options.out, *recorded->traffic));
     }
     return Exit::ok;
 }

@@ -21,9 +21,21 @@ struct ReplayOptions {
 
 using Items = std::vector<std::string>;
 
-Result<Items> view_of(const chip::TrafficRecorder& recorder, const std::string& path) {
-    const auto traffic = REEF_TRY(recorder.read(path));
-    return in_place(traffic->view(), path);
+/// With the file as place of what is wrong in it, and what it may come from.
+template <typename T>
+Result<T> of_recording(Result<T> result, const std::string& path) {
+    if (result) return result;
+    Error error = std::move(result.error()).in(path);
+    if (error.cause == Cause::bad_input && error.hint.empty())
+        error.hint = fmt::format(
+            "{} and {}.bin are not as one recording wrote them: one was cut "
+            "off or is another's; record again",
+            path, path);
+    return std::unexpected(std::move(error));
+}
+
+Result<Items> view_of(const chip::Traffic& traffic, const std::string& path) {
+    return of_recording(traffic.view(), path);
 }
 
 struct Difference {
@@ -79,11 +91,16 @@ Exit show(const Items& lines, bool json, Console& console) {
 /// In JSON a run that differs or fails is a result, with the error; exit code 1 all the same.
 Result<Exit> run(const ReplayOptions& options, Console& console) {
     const auto model = REEF_TRY(model::load_tflite(options.model));
-    const auto* recorder =
-        REEF_TRY(recorder_of(options.chip.empty() ? std::string(family_of(model)) : options.chip));
-    const auto traffic = REEF_TRY(recorder->read(options.recording));
+    const auto read = REEF_TRY(read_traffic(options.recording, options.chip));
+    if (const auto family = family_of(model); !family.empty() && family != read.recorder->family())
+        return fail(Cause::bad_input,
+                    fmt::format("a recording of '{}', and the model is compiled for '{}'",
+                                read.recorder->family(), family),
+                    options.recording, "give the model that was recorded");
+    // A recording may be read to its end only where its transfers are asked for.
+    (void)REEF_TRY(of_recording(read.traffic->holds_transfers(), options.recording));
     const auto replayed =
-        REEF_TRY(traffic->replay(traffic_runs(model, options.model, options.traffic)));
+        REEF_TRY(read.traffic->replay(traffic_runs(model, options.model, options.traffic)));
     const Status done = in_place(Status(replayed.as_recorded), options.recording);
     if (options.json) {
         Json document = json_document("replay");
@@ -101,10 +118,9 @@ Result<Exit> run(const ReplayOptions& options, Console& console) {
 
 /// The driver's start and stop against those of the recording.
 Result<Exit> compare_registers(const ReplayOptions& options, Console& console) {
-    const auto* recorder = REEF_TRY(recorder_of(options.chip));
-    const auto traffic = REEF_TRY(recorder->read(options.recording));
+    const auto read = REEF_TRY(read_traffic(options.recording, options.chip));
     const chip::StartAgreement agreed =
-        REEF_TRY(in_place(traffic->start(options.traffic.driver), options.recording));
+        REEF_TRY(of_recording(read.traffic->start(options.traffic.driver), options.recording));
     const Status done = in_place(Status(agreed.done), options.recording);
     if (options.json) {
         Json document = json_document("replay");
@@ -128,10 +144,11 @@ Result<Exit> compare_registers(const ReplayOptions& options, Console& console) {
 Result<Exit> replay(const ReplayOptions& options, Console& console) {
     if (options.registers) return compare_registers(options, console);
     if (!options.model.empty()) return run(options, console);
-    const auto* recorder = REEF_TRY(recorder_of(options.chip));
-    const Items items = REEF_TRY(view_of(*recorder, options.recording));
+    const auto read = REEF_TRY(read_traffic(options.recording, options.chip));
+    const Items items = REEF_TRY(view_of(*read.traffic, options.recording));
     if (options.against.empty()) return show(items, options.json, console);
-    return compare(items, REEF_TRY(view_of(*recorder, options.against)), options.json, console);
+    const auto other = REEF_TRY(read.recorder->read(options.against));
+    return compare(items, REEF_TRY(view_of(*other, options.against)), options.json, console);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "compare/layer_dump.h"
 #include "inputs/chips.h"
 #include "inputs/model_session.h"
+#include "inputs/option_values.h"
 #include "inputs/tensor_set.h"
 #include "outputs/array_output.h"
 #include "outputs/file_output.h"
@@ -117,7 +118,7 @@ void add_picture_options(CLI::App& app, PictureRules& rules) {
     numbers("--std", rules.deviation, "Of pictures: what the rest is divided by");
     app.add_option("--resize", rules.resize,
                    "Scale pictures to so many pixels at the shorter side, then cut the middle out")
-        ->check(CLI::Range(1, 65536))
+        ->check(whole_number(1, 65536))
         ->type_name("N");
     app.add_flag("--crop", rules.crop,
                  "Cut the middle out of pictures instead of changing their proportions");
@@ -189,7 +190,7 @@ Action add_run(CLI::App& app) {
     app.add_option("--top", options->top,
                    "How many classes, detections or poses to print; by itself 5. Given, it makes "
                    "scores of classes out of outputs that only look like them")
-        ->check(CLI::Range(1, 1000000))
+        ->check(whole_number(1, 1000000))
         ->type_name("N");
     app.add_option("-o,--output,--out", options->out,
                    "Write out0.npy, out1.npy, ... into this folder")
@@ -208,7 +209,7 @@ Action add_run(CLI::App& app) {
     add_device_options(app, options->device);
     app.add_option("--runs", options->runs,
                    "Runs to time, the first included (default: what fits into 0.1 s)")
-        ->check(CLI::Range(1, 1000000))
+        ->check(whole_number(1, 1000000))
         ->type_name("N");
     app.add_flag("--placements", options->placements, "List where every operator ran");
     app.add_flag(
