@@ -261,6 +261,42 @@ TEST(Concatenation, RescalesUint8InputsAndRefusesOtherTypes) {
     }
 }
 
+/// 64 times the same, so that vectors are full.
+std::vector<int> quantised(ElementType type, std::int64_t zero, const std::vector<float>& values) {
+    Builder builder("quantize");
+    const auto length = static_cast<std::int32_t>(64 * values.size());
+    const auto x = builder.input("x", ElementType::float32, {length});
+    const auto y = builder.tensor("y", type, {length}, model::per_tensor(0.01F, zero));
+    builder.add(Op::quantize, {x}, {y});
+    builder.output(y);
+    const auto model = builder.finish().value();
+    std::vector<float> all;
+    for (const float value : values) all.insert(all.end(), 64, value);
+    const auto bytes = std::as_bytes(std::span(all));
+    std::vector<int> first;
+    for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
+        const auto out = run(model, kernels, 1, {{bytes.begin(), bytes.end()}});
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const std::size_t at = 64 * i + (kernels == KernelSet::fast ? 63 : 0);
+            first.push_back(type == ElementType::int8 ? static_cast<std::int8_t>(out[at])
+                                                      : static_cast<std::uint8_t>(out[at]));
+            EXPECT_EQ(std::ranges::count(out, out[at]) % 64, 0) << values[i];
+        }
+    }
+    return first;
+}
+
+// As TensorFlow Lite 2.9's library for x86-64 gives them.
+TEST(Quantize, WhatNoInt32HoldsWrapsRoundFromTheLowest) {
+    const std::vector<float> values{3e7F, -3e7F, INFINITY, NAN, 2e7F};
+    EXPECT_EQ(quantised(ElementType::int8, 5, values),
+              (std::vector<int>{-128, -128, -128, -128, 127, -128, -128, -128, -128, 127}));
+    EXPECT_EQ(quantised(ElementType::int8, -128, values),
+              (std::vector<int>{127, 127, 127, 127, 127, 127, 127, 127, 127, 127}));
+    EXPECT_EQ(quantised(ElementType::uint8, 5, values),
+              (std::vector<int>{0, 0, 0, 0, 255, 0, 0, 0, 0, 255}));
+}
+
 TEST(Casts, TruncateAndGiveTheLowestForWhatDoesNotFit) {
     Builder builder("cast");
     const auto x = builder.input("x", ElementType::float32, {6});

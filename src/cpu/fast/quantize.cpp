@@ -37,7 +37,12 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> rounded_steps(D d, const float* values
         const auto is_half = hn::Ge(hn::Abs(hn::Sub(limited, whole)), hn::Set(dd, 0.5));
         const auto away = hn::CopySign(hn::Set(dd, 1.0), limited);
         const auto rounded = hn::Add(whole, hn::IfThenElseZero(is_half, away));
-        hn::StoreU(hn::DemoteTo(few32, rounded), few32, steps + i);
+        // As FromFloat has it; what is no number is on neither side.
+        constexpr double end = 0x1p31;
+        const auto has_32_bits = hn::And(hn::Gt(quotient, hn::Set(dd, -end - 0.5)),
+                                         hn::Lt(quotient, hn::Set(dd, end - 0.5)));
+        const auto converted = hn::IfThenElse(has_32_bits, rounded, hn::Set(dd, -end));
+        hn::StoreU(hn::DemoteTo(few32, converted), few32, steps + i);
     }
     return hn::Add(hn::Load(d32, steps), hn::Set(d32, to.zero_point));
 }
@@ -50,43 +55,47 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> quick_steps(D d, const float* from, Af
                                                       float reciprocal) {
     const hn::RebindToSigned<D> d32;
     constexpr float far = 1024, doubtful = 0x1p-12F;
-    const auto values = hn::LoadU(d, from);
-    const auto steps = hn::Min(hn::Max(hn::Mul(values, hn::Set(d, reciprocal)), hn::Set(d, -far)),
-                               hn::Set(d, far));
+    const auto product = hn::Mul(hn::LoadU(d, from), hn::Set(d, reciprocal));
+    const auto steps = hn::Min(hn::Max(product, hn::Set(d, -far)), hn::Set(d, far));
     const auto whole = hn::NearestInt(steps);
     const auto distance = hn::Abs(hn::Sub(steps, hn::ConvertTo(d, whole)));
     const auto sure = hn::Lt(distance, hn::Set(d, 0.5F - doubtful));
-    // What is no number is lost in the limits, or not sure.
-    const auto known = hn::And(sure, hn::Eq(values, values));
+    // What is no number, and what 32 bits may not hold, is lost in the limits.
+    const auto known = hn::And(sure, hn::Lt(hn::Abs(product), hn::Set(d, 0x1p30F)));
     if (HWY_UNLIKELY(!hn::AllTrue(d, known))) return rounded_steps(d, from, to);
     return hn::Add(whole, hn::Set(d32, to.zero_point));
 }
 
-/// The same of several vectors; false where one of them is not sure. Beyond 2^9 steps results are
-/// at their limits, up to there products are off by 2 * 2^-24 of themselves at most.
+/// The same of several vectors; false where one of them is not sure, or has 2^22 steps. Beyond 2^9
+/// results are at their limits, up to there products are off by 2 * 2^-24 of themselves at most.
 template <class D, class V = hn::Vec<hn::RebindToSigned<D>>>
 HWY_INLINE bool sure_steps(D d, const float* HWY_RESTRICT from, AffineParameters to,
                            float reciprocal, V (&steps)[4]) {
     const hn::RebindToSigned<D> d32;
-    // Added to it, a number of steps is rounded into the lowest bits, which follow one another as
-    // the numbers do: beyond 2^22 they stay beyond all bytes.
+    // Added to it, a number of up to 2^22 steps is rounded into the lowest bits and leaves the
+    // exponent as it is; others, and what is no number, have another exponent or sign.
     constexpr float rounder = 0x1.8p23F, doubtful = 0x1p-13F;
+    constexpr std::int32_t above_exponent = 1 << 23;
+    const auto exponent = hn::Set(d32, std::bit_cast<std::int32_t>(0x1p23F));
     const auto per_step = hn::Set(d, reciprocal), high = hn::Set(d, rounder);
     const auto zero = hn::Set(d32, std::bit_cast<std::int32_t>(rounder) - to.zero_point);
     hn::Vec<D> off[4];
+    V others = hn::Zero(d32);
     REEF_UNROLL
     for (std::size_t k = 0; k < 4; ++k) {
         const auto values = hn::LoadU(d, from + k * hn::Lanes(d));
         const auto rounded = hn::MulAdd(values, per_step, high);
         off[k] = hn::MulSub(values, per_step, hn::Sub(rounded, high));
-        // What lies below all numbers of the rounder's sign has another one.
-        steps[k] = hn::Sub(hn::Max(hn::BitCast(d32, rounded), hn::Zero(d32)), zero);
+        const auto bits = hn::BitCast(d32, rounded);
+        others = hn::Or(others, hn::Xor(bits, exponent));
+        steps[k] = hn::Sub(bits, zero);
     }
-    const auto sum = hn::Add(hn::Add(off[0], off[1]), hn::Add(off[2], off[3]));
     const auto most = hn::Max(hn::Max(hn::Abs(off[0]), hn::Abs(off[1])),
                               hn::Max(hn::Abs(off[2]), hn::Abs(off[3])));
-    // What is no number may be lost in the maximum, not in the sum.
-    return hn::AllTrue(d, hn::And(hn::Lt(most, hn::Set(d, 0.5F - doubtful)), hn::Eq(sum, sum)));
+    const auto in_range =
+        hn::And(hn::Ge(others, hn::Zero(d32)), hn::Lt(others, hn::Set(d32, above_exponent)));
+    return hn::AllTrue(
+        d, hn::And(hn::Lt(most, hn::Set(d, 0.5F - doubtful)), hn::RebindMask(d, in_range)));
 }
 
 template <typename T>

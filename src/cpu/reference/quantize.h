@@ -11,8 +11,9 @@
 
 namespace reef::cpu {
 
-/// round(value / scale) + zero point, ties away from zero, clamped to the type. NaN, whose
-/// conversion TFLite leaves to the machine, gives the lowest value as x86-64 does.
+/// round(value / scale) + zero point, ties away from zero, clamped to the type. What no int32 holds
+/// and NaN, whose conversion TFLite leaves to the machine, become the lowest int32 as on x86-64, to
+/// which the zero point is added modulo 2^32.
 template <typename T>
 struct FromFloat {
     AffineParameters out;
@@ -20,9 +21,11 @@ struct FromFloat {
         // TFLite's quotient is of float64: float32's may round to the middle between two steps.
         const double steps =
             std::round(static_cast<double>(value) / static_cast<double>(out.scale));
-        if (!(steps > -0x1p30)) return std::numeric_limits<T>::min();
-        if (steps > 0x1p30) return std::numeric_limits<T>::max();
-        const std::int32_t q = static_cast<std::int32_t>(steps) + out.zero_point;
+        constexpr auto lowest = std::numeric_limits<std::int32_t>::min();
+        const std::int32_t whole =
+            steps >= -0x1p31 && steps < 0x1p31 ? static_cast<std::int32_t>(steps) : lowest;
+        const auto q = static_cast<std::int32_t>(static_cast<std::uint32_t>(whole) +
+                                                 static_cast<std::uint32_t>(out.zero_point));
         return static_cast<T>(std::clamp<std::int32_t>(q, std::numeric_limits<T>::min(),
                                                        std::numeric_limits<T>::max()));
     }
