@@ -11,6 +11,7 @@
 
 #include "base/worker_pool.h"
 #include "cpu/fast/channel_runs-inl.h"
+#include "cpu/fast/pixel_rows.h"
 #include "cpu/prepare/pooling.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -121,7 +122,8 @@ class FastMaxPool final : public Kernel {
         const std::size_t image =
             static_cast<std::size_t>(p_.y.input) * static_cast<std::size_t>(p_.x.input) * channels;
         const std::size_t row = static_cast<std::size_t>(p_.x.output) * channels;
-        frame.pool.parallel_for(static_cast<std::size_t>(p_.batches) * rows, 1,
+        frame.pool.parallel_for(static_cast<std::size_t>(p_.batches) * rows,
+                                grain_of(p_.elements_to_a_row() * sizeof(T), pooled_bytes),
                                 [&](std::size_t begin, std::size_t end, std::size_t) {
                                     for (std::size_t i = begin; i < end; ++i)
                                         maximum_row_fast(p_, frame.in<T>(0) + i / rows * image,

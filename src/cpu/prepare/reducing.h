@@ -82,6 +82,10 @@ struct MeanShape {
     std::size_t outer = 1;
     std::size_t reduced = 1;
     std::size_t inner = 1;
+
+    /// Of an outer element, each of so many inner ones, the last of what is left.
+    static constexpr std::size_t block_channels = 256;
+    [[nodiscard]] std::size_t blocks() const { return (inner - 1) / block_channels + 1; }
 };
 
 /// Vectorised over `inner`, for uint8 and int8 and the means above.
