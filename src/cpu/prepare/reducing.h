@@ -92,4 +92,7 @@ struct MeanShape {
 template <typename T, typename Mean>
 [[nodiscard]] std::unique_ptr<Kernel> fast_mean(const MeanShape& shape, const Mean& mean);
 
+/// Of float32, summed in input order as the plain kernel does.
+[[nodiscard]] std::unique_ptr<Kernel> fast_float_mean(const MeanShape& shape);
+
 }  // namespace reef::cpu
