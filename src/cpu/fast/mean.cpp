@@ -86,6 +86,8 @@ void mean_channels(const T* in, const Window& window, std::size_t channels, cons
         for (; c + 4 * hn::Lanes(d) <= channels; c += 4 * hn::Lanes(d))
             mean_vectors<4>(d, in + c, window, mean, by, out + c);
     }
+    // The last channels of a block may be few: with those in front of them.
+    if (c < channels && channels - c < least_byte_lanes && c > 0) c = channels - least_byte_lanes;
     each_channel_vector<std::uint8_t>(channels - c, [&](auto d, std::size_t i) HWY_ATTR {
         i += c;
         if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
@@ -115,6 +117,32 @@ std::int32_t sum_of_run(const T* in, std::size_t count) {
     return static_cast<std::int32_t>(sum);
 }
 
+/// Of a few channels: 64 pixels side by side fill whole vectors.
+template <typename T>
+void sum_few_channels(const T* in, const MeanShape& shape, std::int32_t* sums) {
+    constexpr std::size_t pixels = 64;
+    const std::size_t channels = shape.inner, side_by_side = pixels * channels;
+    std::fill_n(sums, channels, 0);
+    std::size_t pixel = 0;
+    if constexpr (hn::MaxLanes(hn::ScalableTag<std::uint8_t>()) >= least_byte_lanes) {
+        using D = hn::ScalableTag<std::uint8_t>;
+        using D32 = hn::Repartition<std::int32_t, D>;
+        pixel = shape.reduced / pixels * pixels;
+        for (std::size_t c = 0; pixel > 0 && c < side_by_side; c += hn::Lanes(D())) {
+            QuadSums<D32> quads[1];
+            sum_quads(D(), in + c, {1, pixel / pixels, 0, side_by_side}, quads);
+            alignas(64) std::int32_t lanes[hn::MaxLanes(D32())];
+            for (std::size_t k = 0; k < 4; ++k) {
+                hn::Store(quads[0].of[k], D32(), lanes);
+                for (std::size_t i = 0; i < hn::Lanes(D32()); ++i)
+                    sums[(c + 4 * i + k) % channels] += lanes[i];
+            }
+        }
+    }
+    for (std::size_t i = pixel * channels; i < shape.reduced * channels; ++i)
+        sums[i % channels] += in[i];
+}
+
 /// Output blocks [begin, end), each of block_channels channels or what is left of a pixel's.
 template <typename T, typename Mean>
 void mean_blocks(const T* in, const MeanShape& shape, const Mean& mean, std::size_t begin,
@@ -125,11 +153,16 @@ void mean_blocks(const T* in, const MeanShape& shape, const Mean& mean, std::siz
         const std::size_t first = i % blocks * MeanShape::block_channels;
         const T* from = in + outer * shape.reduced * shape.inner + first;
         T* to = out + outer * shape.inner + first;
-        if (shape.inner == 1)
+        std::int32_t sums[least_byte_lanes];
+        if (shape.inner == 1) {
             *to = mean(sum_of_run(from, shape.reduced));
-        else
+        } else if (shape.inner < least_byte_lanes) {
+            sum_few_channels(from, shape, sums);
+            std::transform(sums, sums + shape.inner, to, mean);
+        } else {
             mean_channels(from, {1, shape.reduced, 0, shape.inner},
                           std::min(MeanShape::block_channels, shape.inner - first), mean, to);
+        }
     }
 }
 
