@@ -79,19 +79,11 @@ void average_each(const Pooling& p, const ByteMean* means, const WindowRow<T>& r
         const Window window = row.window(columns.size());
         const T* in = row.pixel(columns.begin);
         const ByteMean mean = means[window.rows * window.columns];
-        std::size_t c = 0;
-        if constexpr (hn::MaxLanes(hn::ScalableTag<std::uint8_t>()) >= least_byte_lanes) {
-            const hn::ScalableTag<std::uint8_t> d;
-            for (; c + 4 * hn::Lanes(d) <= channels; c += 4 * hn::Lanes(d))
-                average_vectors<4>(d, in + c, window, mean, limits, out + c);
-        }
-        // Once more what is in front of fewer than a vector.
-        if (c > 0 && c < channels && channels - c < least_byte_lanes)
-            c = channels - least_byte_lanes;
-        each_channel_vector<std::uint8_t>(channels - c, [&](auto d, std::size_t i) HWY_ATTR {
-            if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
-                average_vectors<1>(d, in + c + i, window, mean, limits, out + c + i);
-        });
+        each_channel_vectors<std::uint8_t, 4>(
+            channels, [&](auto d, std::size_t c, auto vectors) HWY_ATTR {
+                if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
+                    average_vectors<vectors()>(d, in + c, window, mean, limits, out + c);
+            });
     }
 }
 
@@ -217,24 +209,34 @@ void average_row(const Pooling& p, const ByteMean* means, const T* in, std::int3
     });
 }
 
-/// The same of floats, summed in the order of their pixels.
+/// The mean of kVectors vectors of one window's channels, summed in the order of the pixels:
+/// several of them, because each sum waits for the one before it.
+template <std::size_t kVectors, class D>
+HWY_INLINE void average_floats(D d, const float* HWY_RESTRICT in, const Window& window,
+                               Limits<float> limits, float* HWY_RESTRICT out) {
+    const std::size_t lanes = hn::Lanes(d);
+    hn::Vec<D> sums[kVectors];
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
+    for (std::size_t y = 0; y < window.rows; ++y) {
+        const float* HWY_RESTRICT pixel = in + y * window.row_pitch;
+        for (std::size_t x = 0; x < window.columns; ++x, pixel += window.channels)
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
+                hn::Add(sums[v], hn::LoadU(d, pixel + v * lanes));
+    }
+    const auto count = hn::Set(d, static_cast<float>(window.rows * window.columns));
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
+        hn::StoreU(clamp_floats(d, hn::Div(sums[v], count), limits), d, out + v * lanes);
+}
+
 void average_row_f32(const Pooling& p, const float* in, std::int32_t out_y, float* out) {
-    const auto channels = static_cast<std::size_t>(p.channels);
-    const std::size_t pitch = static_cast<std::size_t>(p.x.input) * channels;
-    const Extent rows = p.y.window(out_y);
-    for (std::int32_t x = 0; x < p.x.output; ++x, out += channels) {
+    const WindowRow<float> row(p, in, out_y);
+    for (std::int32_t x = 0; x < p.x.output; ++x, out += row.channels) {
         const Extent columns = p.x.window(x);
-        each_channel_vector<float>(channels, [&](auto d, std::size_t c) HWY_ATTR {
-            auto sum = hn::Zero(d);
-            for (std::int32_t y = rows.begin; y < rows.end; ++y) {
-                const float* pixel = in + static_cast<std::size_t>(y) * pitch +
-                                     static_cast<std::size_t>(columns.begin) * channels + c;
-                for (std::int32_t i = 0; i < columns.size(); ++i, pixel += channels)
-                    sum = hn::Add(sum, hn::LoadU(d, pixel));
-            }
-            const auto count = static_cast<float>(rows.size() * columns.size());
-            hn::StoreU(clamp_floats(d, hn::Div(sum, hn::Set(d, count)), p.float_clamp), d, out + c);
-        });
+        each_channel_vectors<float, 4>(
+            row.channels, [&](auto d, std::size_t c, auto vectors) HWY_ATTR {
+                average_floats<vectors()>(d, row.pixel(columns.begin) + c,
+                                          row.window(columns.size()), p.float_clamp, out + c);
+            });
     }
 }
 

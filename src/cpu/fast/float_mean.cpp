@@ -36,8 +36,6 @@ HWY_INLINE void float_mean_vectors(D d, const float* HWY_RESTRICT in, const Mean
 /// Output blocks [begin, end).
 void float_mean_blocks(const float* in, const MeanShape& shape, std::size_t begin, std::size_t end,
                        float* out) {
-    constexpr std::size_t vectors = 4;
-    const hn::ScalableTag<float> d;
     const std::size_t blocks = shape.blocks();
     for (std::size_t i = begin; i < end; ++i) {
         const std::size_t outer = i / blocks;
@@ -45,11 +43,8 @@ void float_mean_blocks(const float* in, const MeanShape& shape, std::size_t begi
         const std::size_t channels = std::min(MeanShape::block_channels, shape.inner - first);
         const float* from = in + outer * shape.reduced * shape.inner + first;
         float* to = out + outer * shape.inner + first;
-        std::size_t c = 0;
-        for (; c + vectors * hn::Lanes(d) <= channels; c += vectors * hn::Lanes(d))
-            float_mean_vectors<vectors>(d, from + c, shape, to + c);
-        each_channel_vector<float>(channels - c, [&](auto narrow, std::size_t k) HWY_ATTR {
-            float_mean_vectors<1>(narrow, from + c + k, shape, to + c + k);
+        each_channel_vectors<float, 4>(channels, [&](auto d, std::size_t c, auto vectors) HWY_ATTR {
+            float_mean_vectors<vectors()>(d, from + c, shape, to + c);
         });
     }
 }

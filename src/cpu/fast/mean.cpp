@@ -80,24 +80,16 @@ template <typename T, typename Mean>
 void mean_channels(const T* in, const Window& window, std::size_t channels, const Mean& mean,
                    T* out) {
     const Quotient by = quotient_by(static_cast<std::int32_t>(window.columns));
-    std::size_t c = 0;
-    if constexpr (hn::MaxLanes(hn::ScalableTag<std::uint8_t>()) >= least_byte_lanes) {
-        const hn::ScalableTag<std::uint8_t> d;
-        for (; c + 4 * hn::Lanes(d) <= channels; c += 4 * hn::Lanes(d))
-            mean_vectors<4>(d, in + c, window, mean, by, out + c);
-    }
-    // The last channels of a block may be few: with those in front of them.
-    if (c < channels && channels - c < least_byte_lanes && c > 0) c = channels - least_byte_lanes;
-    each_channel_vector<std::uint8_t>(channels - c, [&](auto d, std::size_t i) HWY_ATTR {
-        i += c;
-        if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
-            return mean_vectors<1>(d, in + i, window, mean, by, out + i);
-        for (const std::size_t end = i + hn::Lanes(d); i < end; ++i) {
-            std::int32_t sum = 0;
-            for (std::size_t x = 0; x < window.columns; ++x) sum += in[x * window.channels + i];
-            out[i] = mean(sum);
-        }
-    });
+    each_channel_vectors<std::uint8_t, 4>(
+        channels, [&](auto d, std::size_t c, auto vectors) HWY_ATTR {
+            if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
+                return mean_vectors<vectors()>(d, in + c, window, mean, by, out + c);
+            for (const std::size_t end = c + vectors() * hn::Lanes(d); c < end; ++c) {
+                std::int32_t sum = 0;
+                for (std::size_t x = 0; x < window.columns; ++x) sum += in[x * window.channels + c];
+                out[c] = mean(sum);
+            }
+        });
 }
 
 /// Of neighbouring elements.

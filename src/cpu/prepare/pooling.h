@@ -60,6 +60,7 @@ struct Pooling {
 /// Vectorised over the channels, for uint8 or int8.
 [[nodiscard]] std::unique_ptr<Kernel> fast_average_pool_2d(const Pooling& pooling, ElementType type,
                                                            int threads);
-[[nodiscard]] std::unique_ptr<Kernel> fast_max_pool_2d(const Pooling& pooling, ElementType type);
+[[nodiscard]] std::unique_ptr<Kernel> fast_max_pool_2d(const Pooling& pooling, ElementType type,
+                                                       int threads);
 
 }  // namespace reef::cpu
