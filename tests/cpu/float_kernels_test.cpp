@@ -203,6 +203,34 @@ TEST(FloatKernels, PoolsEqualThePlainOnes) {
     }
 }
 
+/// Axes that lie side by side, in front of others or not.
+TEST(FloatKernels, MeansEqualThePlainOnes) {
+    std::mt19937 random(35);
+    for (int round = 0; round < 150; ++round) {
+        const std::int32_t channels = round % 3 == 0 ? 400 : 40;
+        const std::vector<std::int32_t> in{pick(random, 1, 4), pick(random, 1, 12),
+                                           pick(random, 1, 12), pick(random, 1, channels)};
+        const std::int32_t first = pick(random, 0, 3), last = pick(random, first, 3);
+        std::vector<std::int32_t> axes, out = in;
+        for (std::int32_t axis = first; axis <= last; ++axis) {
+            axes.push_back(round % 2 == 0 ? axis : axis - 4);
+            out[static_cast<std::size_t>(axis)] = 1;
+        }
+        Builder builder("mean");
+        const auto input = builder.input("in", float32, in);
+        const auto axis = builder.constant<std::int32_t>(
+            "axes", ElementType::int32, {static_cast<std::int32_t>(axes.size())}, axes);
+        const auto output = builder.tensor("out", float32, out);
+        builder.add(Op::mean, {input, axis}, {output}, model::ReducerOptions{.keep_dims = true});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(model::shape_text(in) + " to " + model::shape_text(out));
+        ASSERT_NO_FATAL_FAILURE(on_every_target_like_plain(
+            *model, {bytes_of(mixed_floats(random, count_of(in)))}, expect_same_bits));
+    }
+}
+
 TEST(FloatKernels, SumsProductsAndQuotientsOfTwoEqualThePlainOnes) {
     std::mt19937 random(33);
     for (int round = 0; round < 150; ++round) {

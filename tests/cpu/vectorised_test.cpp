@@ -2,12 +2,16 @@
 // parameters and data. convolution_test.cpp has those of the convolutions.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <span>
+#include <utility>
 
+#include "base/worker_pool.h"
 #include "cpu/reference/byte_table.h"
+#include "cpu/run_kernel.h"
 #include "cpu/run_model.h"
 #include "cpu/simd_targets.h"
 
@@ -20,8 +24,8 @@ using model::Op;
 constexpr int rounds = 150;
 constexpr ElementType byte_types[] = {ElementType::uint8, ElementType::int8};
 
-void expect_same(const model::Model& model, std::size_t input_bytes, std::mt19937& random) {
-    const std::vector<std::vector<std::byte>> inputs{random_bytes(random, input_bytes)};
+void expect_same_from(const model::Model& model, const std::vector<std::byte>& input) {
+    const std::vector<std::vector<std::byte>> inputs{input};
     const auto plain = run_model(model, inputs);
     ASSERT_FALSE(plain.empty());
     on_every_target([&] {
@@ -31,82 +35,221 @@ void expect_same(const model::Model& model, std::size_t input_bytes, std::mt1993
     });
 }
 
+void expect_same(const model::Model& model, std::size_t input_bytes, std::mt19937& random) {
+    expect_same_from(model, random_bytes(random, input_bytes));
+}
+
 std::int64_t random_zero_point(std::mt19937& random, ElementType type) {
     return pick(random, 0, 255) - (type == ElementType::int8 ? 128 : 0);
 }
 
-/// AVERAGE_POOL_2D or MAX_POOL_2D.
-void expect_pools_like_the_plain_one(Op op, std::mt19937& random) {
+/// The same, and in memory that ends with the tensors.
+void expect_same_alone(const model::Model& model, const std::vector<std::byte>& input) {
+    ASSERT_NO_FATAL_FAILURE(expect_same_from(model, input));
+    const auto plain = run_model(model, {input});
+    WorkerPool one(1);
+    on_every_target([&] {
+        const cpu::OperatorView op(model, model.subgraphs[0], 0);
+        auto kernel =
+            cpu::find_kernel(op.op().code)->prepare(op, {.kernels = cpu::KernelSet::fast});
+        ASSERT_TRUE(kernel) << kernel.error().message();
+        ASSERT_EQ(run_kernel(**kernel, model, input, one), plain[0]);
+    });
+}
+
+struct PoolShape {
+    std::vector<std::int32_t> in;
+    std::int32_t filter_h = 1, filter_w = 1;
+    std::int32_t stride_h = 1, stride_w = 1;
+};
+
+/// Rows, columns, filters and channels of any kind.
+PoolShape random_pool(std::mt19937& random, std::int32_t longest, std::int32_t channels) {
+    PoolShape pool;
+    pool.in = {pick(random, 1, 2), pick(random, 1, longest), pick(random, 1, longest),
+               pick(random, 1, channels)};
+    pool.filter_h = pick(random, 1, pool.in[1]);
+    pool.filter_w = pick(random, 1, pool.in[2]);
+    pool.stride_h = pick(random, 1, 4);
+    pool.stride_w = pick(random, 1, 4);
+    return pool;
+}
+
+/// Bytes of any value, of the largest ones only or of both ends, which make the largest sums and
+/// halves.
+std::vector<std::byte> bytes_of_any_kind(std::mt19937& random, std::size_t count) {
+    auto bytes = random_bytes(random, count);
+    const int kind = pick(random, 0, 3);
+    for (std::byte& b : bytes) {
+        if (kind == 1) b = random() % 8 == 0 ? std::byte{0xFE} : std::byte{0xFF};
+        if (kind == 2) b = random() % 2 == 0 ? std::byte{0x80} : std::byte{0x7F};
+        if (kind == 3) b = random() % 8 == 0 ? std::byte{0x81} : std::byte{0x80};
+    }
+    return bytes;
+}
+
+void expect_pool_like_the_plain_one(Op op, ElementType type, const PoolShape& pool,
+                                    std::mt19937& random) {
+    const auto& in = pool.in;
+    const model::Pool2dOptions options{
+        .padding = pick(random, 0, 2) == 0 ? model::Padding::valid : model::Padding::same,
+        .stride_h = pool.stride_h,
+        .stride_w = pool.stride_w,
+        .filter_h = pool.filter_h,
+        .filter_w = pool.filter_w,
+        .activation = pick(random, 0, 4) == 0 ? model::Activation::relu6 : model::Activation::none};
+    const auto length = [&](std::int32_t input, std::int32_t filter, std::int32_t stride) {
+        return options.padding == model::Padding::valid ? (input - filter) / stride + 1
+                                                        : (input + stride - 1) / stride;
+    };
+    const auto quantization = model::per_tensor(0.04F, random_zero_point(random, type));
+    Builder builder("pool");
+    const auto input = builder.input("in", type, in, quantization);
+    const auto output = builder.tensor("out", type,
+                                       {in[0], length(in[1], options.filter_h, options.stride_h),
+                                        length(in[2], options.filter_w, options.stride_w), in[3]},
+                                       quantization);
+    builder.add(op, {input}, {output}, options);
+    builder.output(output);
+    const auto model = builder.finish();
+    ASSERT_TRUE(model) << model.error().message();
+    SCOPED_TRACE(fmt::format("{}, {}x{} by {}x{}", model::shape_text(in), options.filter_h,
+                             options.filter_w, options.stride_h, options.stride_w));
+    ASSERT_NO_FATAL_FAILURE(expect_same_alone(*model, bytes_of_any_kind(random, count_of(in))));
+}
+
+void expect_pools_like_the_plain_ones(Op op, std::mt19937& random) {
     for (int round = 0; round < rounds; ++round) {
         const ElementType type = byte_types[round % 2];
-        const std::vector<std::int32_t> in{pick(random, 1, 2), pick(random, 1, 20),
-                                           pick(random, 1, 20), pick(random, 1, 70)};
-        model::Pool2dOptions options{
-            .padding = round % 3 == 0 ? model::Padding::valid : model::Padding::same,
-            .stride_h = pick(random, 1, 4),
-            .stride_w = pick(random, 1, 4),
-            .filter_h = pick(random, 1, in[1]),
-            .filter_w = pick(random, 1, in[2]),
-            .activation = round % 5 == 0 ? model::Activation::relu6 : model::Activation::none};
-        const auto length = [&](std::int32_t input, std::int32_t filter, std::int32_t stride) {
-            return options.padding == model::Padding::valid ? (input - filter) / stride + 1
-                                                            : (input + stride - 1) / stride;
-        };
-        const auto quantization = model::per_tensor(0.04F, random_zero_point(random, type));
-        Builder builder("pool");
-        const auto input = builder.input("in", type, in, quantization);
-        const auto output =
-            builder.tensor("out", type,
-                           {in[0], length(in[1], options.filter_h, options.stride_h),
-                            length(in[2], options.filter_w, options.stride_w), in[3]},
-                           quantization);
-        builder.add(op, {input}, {output}, options);
-        builder.output(output);
-        const auto model = builder.finish();
-        ASSERT_TRUE(model) << model.error().message();
-        SCOPED_TRACE(model::shape_text(in));
-        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(in), random));
+        const PoolShape pool = round % 3 == 0 ? random_pool(random, 9, 700)
+                                              : random_pool(random, 20, round % 3 == 1 ? 9 : 70);
+        ASSERT_NO_FATAL_FAILURE(expect_pool_like_the_plain_one(op, type, pool, random));
     }
+    // Around the largest window whose sums have 16 bits, one window and overlapping ones.
+    for (const auto& [h, w] : {std::pair{16, 16},
+                               {1, 256},
+                               {1, 257},
+                               {256, 1},
+                               {257, 1},
+                               {15, 17},
+                               {23, 24},
+                               {2, 300},
+                               {300, 2}})
+        for (const ElementType type : byte_types)
+            for (const std::int32_t channels : {1, 5, 8, 67})
+                for (const std::int32_t more : {0, 3})
+                    ASSERT_NO_FATAL_FAILURE(expect_pool_like_the_plain_one(
+                        op, type, {{1, h + more, w + more, channels}, h, w}, random));
 }
 
 TEST(Vectorised, AveragePoolEqualsThePlainOne) {
     std::mt19937 random(11);
-    expect_pools_like_the_plain_one(Op::average_pool_2d, random);
+    expect_pools_like_the_plain_ones(Op::average_pool_2d, random);
 }
 
 TEST(Vectorised, MaxPoolEqualsThePlainOne) {
     std::mt19937 random(21);
-    expect_pools_like_the_plain_one(Op::max_pool_2d, random);
+    expect_pools_like_the_plain_ones(Op::max_pool_2d, random);
+}
+
+/// Every sum of so many bytes, one in each channel.
+TEST(Vectorised, AveragePoolsOfEverySumEqualThePlainOnes) {
+    for (const ElementType type : byte_types)
+        for (const std::int32_t count : {1, 2, 3, 4, 5, 6, 7, 9, 12, 25, 49, 64, 121, 255, 256}) {
+            const std::int32_t channels = 255 * count + 1;
+            std::vector<std::byte> bytes;
+            for (std::int32_t pixel = 0; pixel < count; ++pixel)
+                for (std::int32_t sum = 0; sum < channels; ++sum) {
+                    const std::int32_t above = pixel < sum % count ? sum / count + 1 : sum / count;
+                    bytes.push_back(
+                        static_cast<std::byte>(above - (type == ElementType::int8 ? 128 : 0)));
+                }
+            const auto quantization = model::per_tensor(1, 0);
+            Builder builder("pool");
+            const auto input = builder.input("in", type, {1, 1, count, channels}, quantization);
+            const auto output = builder.tensor("out", type, {1, 1, 1, channels}, quantization);
+            builder.add(Op::average_pool_2d, {input}, {output},
+                        model::Pool2dOptions{.padding = model::Padding::valid,
+                                             .stride_h = 1,
+                                             .stride_w = 1,
+                                             .filter_h = 1,
+                                             .filter_w = count});
+            builder.output(output);
+            const auto model = builder.finish();
+            ASSERT_TRUE(model) << model.error().message();
+            SCOPED_TRACE(count);
+            ASSERT_NO_FATAL_FAILURE(expect_same_alone(*model, bytes));
+        }
+}
+
+struct MeanCase {
+    std::vector<std::int32_t> in, axes, out;
+};
+
+/// Any axes, or height and width; few channels and many.
+MeanCase random_mean(std::mt19937& random) {
+    const bool special = pick(random, 0, 1) == 0;
+    const bool from_behind = pick(random, 0, 2) == 0;
+    const std::int32_t rank = special ? 4 : pick(random, 1, 4);
+    const std::int32_t channels = std::array{7, 80, 700}[static_cast<std::size_t>(random() % 3)];
+    MeanCase mean;
+    for (std::int32_t i = 0; i < rank; ++i) {
+        const std::int32_t longest = i + 1 == rank ? channels : i == 0 ? 3 : 24;
+        mean.in.push_back(pick(random, 1, longest));
+        const bool reduced = special ? i == 1 || i == 2 : pick(random, 0, 1) == 0;
+        if (reduced) mean.axes.push_back(i - (from_behind ? rank : 0));
+        mean.out.push_back(reduced ? 1 : mean.in.back());
+    }
+    return mean;
 }
 
 TEST(Vectorised, MeanEqualsThePlainOne) {
     std::mt19937 random(12);
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < 2 * rounds; ++round) {
         const ElementType type = byte_types[round % 2];
-        std::vector<std::int32_t> in;
-        std::vector<std::int32_t> axes;
-        std::vector<std::int32_t> out;
-        const std::int32_t rank = pick(random, 1, 4);
-        for (std::int32_t i = 0; i < rank; ++i) {
-            in.push_back(pick(random, 1, i + 1 == rank ? 80 : 9));
-            const bool reduced = pick(random, 0, 1) == 0;
-            if (reduced) axes.push_back(i - (round % 2 == 0 ? rank : 0));
-            if (reduced) out.push_back(1);
-            if (!reduced) out.push_back(in.back());
-        }
+        const auto [in, axes, out] = random_mean(random);
         Builder builder("mean");
-        const auto input = builder.input("in", type, in,
-                                         model::per_tensor(0.03F, random_zero_point(random, type)));
+        const auto from = model::per_tensor(0.03F, random_zero_point(random, type));
+        const auto to = model::per_tensor(std::array{0.021F, 0.003F, 2.0F}[random() % 3],
+                                          random_zero_point(random, type));
+        const auto input = builder.input("in", type, in, from);
         const auto axis = builder.constant<std::int32_t>(
             "axes", ElementType::int32, {static_cast<std::int32_t>(axes.size())}, axes);
-        const auto output = builder.tensor(
-            "out", type, out, model::per_tensor(0.021F, random_zero_point(random, type)));
+        const auto output = builder.tensor("out", type, out, round % 3 == 0 ? from : to);
         builder.add(Op::mean, {input, axis}, {output}, model::ReducerOptions{.keep_dims = true});
         builder.output(output);
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
-        SCOPED_TRACE(model::shape_text(in));
-        ASSERT_NO_FATAL_FAILURE(expect_same(*model, count_of(in), random));
+        SCOPED_TRACE(model::shape_text(in) + " to " + model::shape_text(out));
+        ASSERT_NO_FATAL_FAILURE(expect_same_alone(*model, bytes_of_any_kind(random, count_of(in))));
+    }
+}
+
+/// Rows of 1 to 1100 values, as many as several threads and vectors take and a few more.
+TEST(Vectorised, SoftmaxEqualsThePlainOne) {
+    std::mt19937 random(17);
+    for (int round = 0; round < 2 * rounds; ++round) {
+        const ElementType type = byte_types[round % 2];
+        const std::int32_t longest = std::array{5, 20, 70, 1100}[random() % 4];
+        const std::vector<std::int32_t> shape{pick(random, 1, longest < 1000 ? 150 : 40),
+                                              pick(random, 1, longest)};
+        const float scale = std::array{0.0F, 0.001F, 0.01F, 0.1F, 1.0F, 8.0F}[random() % 6];
+        Builder builder("softmax");
+        const auto input = builder.input(
+            "in", type, shape,
+            model::per_tensor(scale == 0 ? 0.1F : scale, random_zero_point(random, type)));
+        const auto output =
+            builder.tensor("out", type, shape,
+                           model::per_tensor(1.0F / 256, type == ElementType::int8 ? -128 : 0));
+        builder.add(Op::softmax, {input}, {output},
+                    model::SoftmaxOptions{
+                        .beta = scale == 0 ? 0.0F : static_cast<float>(pick(random, 5, 20)) / 10});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(fmt::format("{} of {}", model::shape_text(shape), scale));
+        ASSERT_NO_FATAL_FAILURE(
+            expect_same_alone(*model, bytes_of_any_kind(random, count_of(shape))));
     }
 }
 

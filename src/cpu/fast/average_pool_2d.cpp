@@ -6,66 +6,247 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <type_traits>
+#include <vector>
 
 #include "base/worker_pool.h"
+#include "cpu/fast/byte_sums-inl.h"
 #include "cpu/fast/channel_runs-inl.h"
-#include "cpu/fast/window_sum-inl.h"
+#include "cpu/fast/pixel_rows.h"
 #include "cpu/prepare/pooling.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 
-/// One output row: p.x.output pixels. `in` is the batch's first element.
+using ByteLimits = Limits<std::uint8_t>;
+
+/// Where an output row's windows begin, and how many rows they have.
 template <typename T>
-void average_row(const Pooling& p, const T* in, std::int32_t out_y, T* out, std::int32_t* sums) {
-    const auto channels = static_cast<std::size_t>(p.channels);
-    const std::size_t row_pitch = static_cast<std::size_t>(p.x.input) * channels;
-    const Extent rows = p.y.window(out_y);
+struct WindowRow {
+    const T* first = nullptr;  ///< the first of those rows
+    std::size_t rows = 0;
+    std::size_t pitch = 0, channels = 0;  ///< elements
+
+    WindowRow(const Pooling& p, const T* in, std::int32_t out_y)
+        : pitch(static_cast<std::size_t>(p.x.input) * static_cast<std::size_t>(p.channels)),
+          channels(static_cast<std::size_t>(p.channels)) {
+        const Extent extent = p.y.window(out_y);
+        first = in + static_cast<std::size_t>(extent.begin) * pitch;
+        rows = static_cast<std::size_t>(extent.size());
+    }
+    [[nodiscard]] const T* pixel(std::int32_t x) const {
+        return first + static_cast<std::size_t>(x) * channels;
+    }
+    [[nodiscard]] Window window(std::int32_t columns) const {
+        return {rows, static_cast<std::size_t>(columns), pitch, channels};
+    }
+};
+
+template <typename T>
+ByteLimits limits_from_least(const Pooling& p) {
+    return {static_cast<std::uint8_t>(p.clamp.min - least_value<T>),
+            static_cast<std::uint8_t>(p.clamp.max - least_value<T>)};
+}
+
+template <typename T, class D, class D16>
+HWY_INLINE void store_means(D d, D16 d16, const PairSums<D16>& sums, const ByteMean& mean,
+                            ByteLimits limits, T* out) {
+    const auto bytes = bytes_of(d16, PairSums<D16>{rounded_mean<T>(d16, sums.even, mean),
+                                                   rounded_mean<T>(d16, sums.odd, mean)});
+    store_from_least(d, hn::Min(hn::Max(bytes, hn::Set(d, limits.min)), hn::Set(d, limits.max)),
+                     out);
+}
+
+/// The mean of kVectors vectors of one window's channels.
+template <std::size_t kVectors, typename T, class D>
+HWY_INLINE void average_vectors(D d, const T* in, const Window& window, const ByteMean& mean,
+                                ByteLimits limits, T* out) {
+    using D16 = hn::Repartition<std::uint16_t, D>;
+    PairSums<D16> sums[kVectors];
+    sum_pairs(d, in, window, sums);
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
+        store_means(d, D16(), sums[v], mean, limits, out + v * hn::Lanes(d));
+}
+
+/// Window by window, of at least least_byte_lanes channels.
+template <typename T>
+void average_each(const Pooling& p, const ByteMean* means, const WindowRow<T>& row, T* out) {
+    const ByteLimits limits = limits_from_least<T>(p);
+    const auto channels = row.channels;
     for (std::int32_t x = 0; x < p.x.output; ++x, out += channels) {
         const Extent columns = p.x.window(x);
-        const Window window{static_cast<std::size_t>(rows.size()),
-                            static_cast<std::size_t>(columns.size()), row_pitch, channels};
-        window_sum(in + static_cast<std::size_t>(rows.begin) * row_pitch +
-                       static_cast<std::size_t>(columns.begin) * channels,
-                   window, sums);
-        const std::int32_t count = rows.size() * columns.size();
-        const std::int32_t half = count / 2;
-        for (std::size_t c = 0; c < channels; ++c) {
-            const std::int32_t mean = (sums[c] > 0 ? sums[c] + half : sums[c] - half) / count;
-            out[c] = static_cast<T>(std::clamp(mean, p.clamp.min, p.clamp.max));
+        const Window window = row.window(columns.size());
+        const T* in = row.pixel(columns.begin);
+        const ByteMean mean = means[window.rows * window.columns];
+        each_channel_vectors<std::uint8_t, 4>(
+            channels, [&](auto d, std::size_t c, auto vectors) HWY_ATTR {
+                if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
+                    average_vectors<vectors()>(d, in + c, window, mean, limits, out + c);
+            });
+    }
+}
+
+/// For windows that overlap: sums of their columns first, which are added where the window begins
+/// and subtracted where it ends. One vector of channels from the first window to the last.
+template <typename T, class D, class D16 = hn::Repartition<std::uint16_t, D>>
+HWY_INLINE void average_sliding(D d, const Pooling& p, const ByteMean* means,
+                                const WindowRow<T>& row, std::uint16_t* columns, std::size_t c,
+                                T* out) {
+    const D16 d16;
+    const std::size_t lanes = hn::Lanes(d16);
+    PairSums<D16> sum[1];
+    for (std::int32_t x = 0; x < p.x.input; ++x) {
+        sum_pairs(d, row.pixel(x) + c, row.window(1), sum);
+        std::uint16_t* column = columns + static_cast<std::size_t>(x) * 2 * lanes;
+        hn::StoreU(sum[0].even, d16, column);
+        hn::StoreU(sum[0].odd, d16, column + lanes);
+    }
+    sum[0] = {hn::Zero(d16), hn::Zero(d16)};
+    const std::uint16_t *first = columns, *last = columns;
+    const ByteLimits limits = limits_from_least<T>(p);
+    Extent summed;
+    for (std::int32_t x = 0; x < p.x.output; ++x) {
+        const Extent window = p.x.window(x);
+        for (; summed.end < window.end; ++summed.end, last += 2 * lanes)
+            sum[0] = {hn::Add(sum[0].even, hn::LoadU(d16, last)),
+                      hn::Add(sum[0].odd, hn::LoadU(d16, last + lanes))};
+        for (; summed.begin < window.begin; ++summed.begin, first += 2 * lanes)
+            sum[0] = {hn::Sub(sum[0].even, hn::LoadU(d16, first)),
+                      hn::Sub(sum[0].odd, hn::LoadU(d16, first + lanes))};
+        const ByteMean mean = means[row.rows * static_cast<std::size_t>(window.size())];
+        store_means(d, d16, sum[0], mean, limits, out + static_cast<std::size_t>(x) * row.channels);
+    }
+}
+
+/// Of few channels: sums of columns of pixels, in which the channels lie side by side.
+template <typename T>
+void average_few_channels(const Pooling& p, const ByteMean* means, const WindowRow<T>& row,
+                          std::uint16_t* columns, T* out) {
+    const auto elements = row.pitch;
+    each_channel_vector<std::uint16_t>(elements, [&](auto d, std::size_t i) HWY_ATTR {
+        const hn::Rebind<std::uint8_t, decltype(d)> d8;
+        auto sum = hn::Zero(d);
+        for (std::size_t y = 0; y < row.rows; ++y)
+            sum =
+                hn::Add(sum, hn::PromoteTo(d, load_from_least(d8, row.first + y * row.pitch + i)));
+        hn::StoreU(sum, d, columns + i);
+    });
+    const ByteLimits limits = limits_from_least<T>(p);
+    for (std::int32_t x = 0; x < p.x.output; ++x) {
+        const Extent window = p.x.window(x);
+        const auto size = static_cast<std::size_t>(window.size()) * row.channels;
+        const ByteMean mean = means[row.rows * static_cast<std::size_t>(window.size())];
+        const std::uint16_t* first =
+            columns + static_cast<std::size_t>(window.begin) * row.channels;
+        for (std::size_t c = 0; c < row.channels; ++c) {
+            std::uint32_t sum = 0;
+            for (std::size_t i = c; i < size; i += row.channels) sum += first[i];
+            *out++ = static_cast<T>(std::clamp(mean(sum), limits.min, limits.max) + least_value<T>);
         }
     }
 }
 
-/// The same of floats, whose sums need no place.
-void average_row_f32(const Pooling& p, const float* in, std::int32_t out_y, float* out) {
-    const auto channels = static_cast<std::size_t>(p.channels);
-    const std::size_t pitch = static_cast<std::size_t>(p.x.input) * channels;
-    const Extent rows = p.y.window(out_y);
-    for (std::int32_t x = 0; x < p.x.output; ++x, out += channels) {
+/// One window of any size.
+template <typename T, class D, class D32 = hn::Repartition<std::int32_t, D>>
+HWY_INLINE void average_many(D d, const T* in, const Window& window, const Quotient& by,
+                             ClampRange clamp, T* out) {
+    const D32 d32;
+    QuadSums<D32> sums[1];
+    sum_quads(d, in, window, sums);
+    const auto half = static_cast<std::int32_t>(window.rows * window.columns / 2);
+    for (auto& lane : sums[0].of) {
+        const auto mean = rounded_quotients(d32, lane, half, by);
+        const auto value = hn::Min(hn::Max(mean, hn::Set(d32, clamp.min)), hn::Set(d32, clamp.max));
+        lane = hn::Sub(value, hn::Set(d32, least_value<T>));
+    }
+    store_from_least(d, bytes_of(d32, sums[0]), out);
+}
+
+template <typename T>
+T average_many_of_one(const T* in, const Window& window, ClampRange clamp) {
+    std::int32_t sum = 0;
+    for (std::size_t y = 0; y < window.rows; ++y)
+        for (std::size_t x = 0; x < window.columns; ++x)
+            sum += in[y * window.row_pitch + x * window.channels];
+    const auto count = static_cast<std::int32_t>(window.rows * window.columns);
+    const std::int32_t mean = (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
+    return static_cast<T>(std::clamp(mean, clamp.min, clamp.max));
+}
+
+/// Windows of any size, with a division for each that has no vector of channels.
+template <typename T>
+void average_each_of_many(const Pooling& p, const WindowRow<T>& row, T* out) {
+    for (std::int32_t x = 0; x < p.x.output; ++x, out += row.channels) {
         const Extent columns = p.x.window(x);
-        each_channel_vector<float>(channels, [&](auto d, std::size_t c) HWY_ATTR {
-            auto sum = hn::Zero(d);
-            for (std::int32_t y = rows.begin; y < rows.end; ++y) {
-                const float* pixel = in + static_cast<std::size_t>(y) * pitch +
-                                     static_cast<std::size_t>(columns.begin) * channels + c;
-                for (std::int32_t i = 0; i < columns.size(); ++i, pixel += channels)
-                    sum = hn::Add(sum, hn::LoadU(d, pixel));
-            }
-            const auto count = static_cast<float>(rows.size() * columns.size());
-            hn::StoreU(clamp_floats(d, hn::Div(sum, hn::Set(d, count)), p.float_clamp), d, out + c);
+        const Window window = row.window(columns.size());
+        const T* in = row.pixel(columns.begin);
+        const Quotient by = quotient_by(static_cast<std::int32_t>(window.rows * window.columns));
+        each_channel_vector<std::uint8_t>(row.channels, [&](auto d, std::size_t c) HWY_ATTR {
+            if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
+                average_many(d, in + c, window, by, p.clamp, out + c);
+            else
+                for (std::size_t k = c; k < c + hn::Lanes(d); ++k)
+                    out[k] = average_many_of_one(in + k, window, p.clamp);
         });
     }
 }
 
-void average_row_u8(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* out,
-                    std::int32_t* sums) {
-    average_row(p, in, y, out, sums);
+/// One output row: p.x.output pixels. `in` is the batch's first element. `means` has those of every
+/// number of pixels in a window, or is nullptr where a window has more than ByteMean::most;
+/// `columns` is as long as an input row of vectors, or nullptr where no sums of columns are needed.
+template <typename T>
+void average_row(const Pooling& p, const ByteMean* means, const T* in, std::int32_t out_y,
+                 std::uint16_t* columns, T* out) {
+    const WindowRow<T> row(p, in, out_y);
+    constexpr bool vectors = hn::MaxLanes(hn::ScalableTag<std::uint8_t>()) >= least_byte_lanes;
+    if (!vectors || means == nullptr) return average_each_of_many(p, row, out);
+    if (row.channels < least_byte_lanes) return average_few_channels(p, means, row, columns, out);
+    if (columns == nullptr) return average_each(p, means, row, out);
+    each_channel_vector<std::uint8_t>(row.channels, [&](auto d, std::size_t c) HWY_ATTR {
+        if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
+            average_sliding(d, p, means, row, columns, c, out + c);
+    });
 }
-void average_row_i8(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* out,
-                    std::int32_t* sums) {
-    average_row(p, in, y, out, sums);
+
+/// The mean of kVectors vectors of one window's channels, summed in the order of the pixels:
+/// several of them, because each sum waits for the one before it.
+template <std::size_t kVectors, class D>
+HWY_INLINE void average_floats(D d, const float* HWY_RESTRICT in, const Window& window,
+                               Limits<float> limits, float* HWY_RESTRICT out) {
+    const std::size_t lanes = hn::Lanes(d);
+    hn::Vec<D> sums[kVectors];
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
+    for (std::size_t y = 0; y < window.rows; ++y) {
+        const float* HWY_RESTRICT pixel = in + y * window.row_pitch;
+        for (std::size_t x = 0; x < window.columns; ++x, pixel += window.channels)
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
+                hn::Add(sums[v], hn::LoadU(d, pixel + v * lanes));
+    }
+    const auto count = hn::Set(d, static_cast<float>(window.rows * window.columns));
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
+        hn::StoreU(clamp_floats(d, hn::Div(sums[v], count), limits), d, out + v * lanes);
+}
+
+void average_row_f32(const Pooling& p, const float* in, std::int32_t out_y, float* out) {
+    const WindowRow<float> row(p, in, out_y);
+    for (std::int32_t x = 0; x < p.x.output; ++x, out += row.channels) {
+        const Extent columns = p.x.window(x);
+        each_channel_vectors<float, 4>(
+            row.channels, [&](auto d, std::size_t c, auto vectors) HWY_ATTR {
+                average_floats<vectors()>(d, row.pixel(columns.begin) + c,
+                                          row.window(columns.size()), p.float_clamp, out + c);
+            });
+    }
+}
+
+void average_row_u8(const Pooling& p, const ByteMean* means, const std::uint8_t* in, std::int32_t y,
+                    std::uint16_t* columns, std::uint8_t* out) {
+    average_row(p, means, in, y, columns, out);
+}
+void average_row_i8(const Pooling& p, const ByteMean* means, const std::int8_t* in, std::int32_t y,
+                    std::uint16_t* columns, std::int8_t* out) {
+    average_row(p, means, in, y, columns, out);
 }
 
 }  // namespace reef::cpu::HWY_NAMESPACE
@@ -79,17 +260,16 @@ HWY_EXPORT(average_row_u8);
 HWY_EXPORT(average_row_i8);
 HWY_EXPORT(average_row_f32);
 
-void average_row_fast(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* out,
-                      std::int32_t* sums) {
-    HWY_DYNAMIC_DISPATCH(average_row_u8)(p, in, y, out, sums);
+void average_row_fast(const Pooling& p, const ByteMean* means, const std::uint8_t* in,
+                      std::int32_t y, std::uint16_t* columns, std::uint8_t* out) {
+    HWY_DYNAMIC_DISPATCH(average_row_u8)(p, means, in, y, columns, out);
 }
-void average_row_fast(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* out,
-                      std::int32_t* sums) {
-    HWY_DYNAMIC_DISPATCH(average_row_i8)(p, in, y, out, sums);
+void average_row_fast(const Pooling& p, const ByteMean* means, const std::int8_t* in,
+                      std::int32_t y, std::uint16_t* columns, std::int8_t* out) {
+    HWY_DYNAMIC_DISPATCH(average_row_i8)(p, means, in, y, columns, out);
 }
-
-void average_row_fast(const Pooling& p, const float* in, std::int32_t y, float* out,
-                      std::int32_t* /*sums*/) {
+void average_row_fast(const Pooling& p, const ByteMean* /*means*/, const float* in, std::int32_t y,
+                      std::uint16_t* /*columns*/, float* out) {
     HWY_DYNAMIC_DISPATCH(average_row_f32)(p, in, y, out);
 }
 
@@ -97,39 +277,62 @@ template <typename T>
 class FastAveragePool final : public Kernel {
   public:
     FastAveragePool(const Pooling& pooling, int threads)
-        : p_(pooling), threads_(static_cast<std::size_t>(threads)) {}
+        : p_(pooling), threads_(static_cast<std::size_t>(threads)) {
+        if (std::is_floating_point_v<T>) return;
+        const std::int64_t most = std::int64_t{longest(p_.y)} * longest(p_.x);
+        if (most > ByteMean::most) return;
+        means_.resize(static_cast<std::size_t>(most) + 1);
+        for (std::int32_t count = 1; count <= most; ++count)
+            means_[static_cast<std::size_t>(count)] = byte_mean<T>(count);
+        // Of overlapping windows each column is added once and subtracted once.
+        const bool overlap = longest(p_.x) >= 3 * p_.x.stride && p_.x.output > 1;
+        const auto columns = static_cast<std::size_t>(p_.x.input);
+        if (static_cast<std::size_t>(p_.channels) < HWY_NAMESPACE::least_byte_lanes)
+            columns_ = columns * static_cast<std::size_t>(p_.channels);
+        else if (overlap)
+            columns_ = columns * widest_vector;
+    }
 
     [[nodiscard]] std::string name() const override {
         return "average_pool_2d fast " + std::string(simd_target());
     }
     [[nodiscard]] std::size_t scratch_bytes() const override {
-        if (std::is_floating_point_v<T>) return 0;
-        return threads_ * static_cast<std::size_t>(p_.channels) * sizeof(std::int32_t);
+        return threads_ * columns_ * sizeof(std::uint16_t);
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        const auto channels = static_cast<std::size_t>(p_.channels);
         const auto rows = static_cast<std::size_t>(p_.y.output);
-        const std::size_t image =
-            static_cast<std::size_t>(p_.y.input) * static_cast<std::size_t>(p_.x.input) * channels;
-        const std::size_t row = static_cast<std::size_t>(p_.x.output) * channels;
-        auto* sums = reinterpret_cast<std::int32_t*>(frame.scratch.data());
-        // Sums of floats are in registers, and have no scratch memory.
-        const std::size_t sums_of_worker = std::is_floating_point_v<T> ? 0 : channels;
-        frame.pool.parallel_for(static_cast<std::size_t>(p_.batches) * rows, 1,
+        const std::size_t image = static_cast<std::size_t>(p_.y.input) *
+                                  static_cast<std::size_t>(p_.x.input) *
+                                  static_cast<std::size_t>(p_.channels);
+        const std::size_t row =
+            static_cast<std::size_t>(p_.x.output) * static_cast<std::size_t>(p_.channels);
+        auto* columns = reinterpret_cast<std::uint16_t*>(frame.scratch.data());
+        frame.pool.parallel_for(static_cast<std::size_t>(p_.batches) * rows,
+                                grain_of(p_.elements_to_a_row() * sizeof(T), pooled_bytes),
                                 [&](std::size_t begin, std::size_t end, std::size_t worker) {
                                     for (std::size_t i = begin; i < end; ++i)
-                                        average_row_fast(p_, frame.in<T>(0) + i / rows * image,
-                                                         static_cast<std::int32_t>(i % rows),
-                                                         frame.out<T>(0) + i * row,
-                                                         sums + worker * sums_of_worker);
+                                        average_row_fast(
+                                            p_, means_.empty() ? nullptr : means_.data(),
+                                            frame.in<T>(0) + i / rows * image,
+                                            static_cast<std::int32_t>(i % rows),
+                                            columns_ == 0 ? nullptr : columns + worker * columns_,
+                                            frame.out<T>(0) + i * row);
                                 });
         return {};
     }
 
   private:
+    static constexpr std::size_t widest_vector = 64;  ///< bytes
+
+    static std::int32_t longest(const PoolingAxis& axis) {
+        return std::min(axis.filter, axis.input);
+    }
+
     Pooling p_;
     std::size_t threads_;
+    std::vector<ByteMean> means_;  ///< of as many pixels as the index says
+    std::size_t columns_ = 0;      ///< elements of a worker's sums of columns
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "cpu/fast/bytes_256-inl.h"
 #include "cpu/reference/byte_table.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,29 +25,13 @@ void flip(const std::uint8_t* HWY_RESTRICT in, std::uint8_t* HWY_RESTRICT out, s
 
 #if HWY_TARGET == HWY_AVX3_DL
 
-constexpr std::size_t vector_bytes = 64;
-using Bytes64 = hn::Vec<hn::CappedTag<std::uint8_t, vector_bytes>>;
-
-/// Of the 128 bytes in `low` and `high`, those that the lower seven bits of each index name.
-/// Highway has no such instruction; its target has been checked for it (VBMI).
-HWY_INLINE Bytes64 look_up_128(Bytes64 low, Bytes64 high, Bytes64 index) {
-    asm("vpermi2b %2, %1, %0" : "+v"(index.raw) : "v"(low.raw), "v"(high.raw));
-    return index;
-}
-
 void look_up(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out,
              std::size_t count) {
-    const hn::CappedTag<std::uint8_t, vector_bytes> d;
-    const auto t0 = hn::LoadU(d, table), t1 = hn::LoadU(d, table + vector_bytes);
-    const auto t2 = hn::LoadU(d, table + 2 * vector_bytes);
-    const auto t3 = hn::LoadU(d, table + 3 * vector_bytes);
-    const auto results = [&](Bytes64 index) HWY_ATTR {
-        const auto upper = hn::Gt(index, hn::Set(d, 127));
-        return hn::IfThenElse(upper, look_up_128(t2, t3, index), look_up_128(t0, t1, index));
-    };
+    const hn::CappedTag<std::uint8_t, Bytes256::vector> d;
+    const Bytes256 bytes(table);
     std::size_t i = 0;
-    for (; i + vector_bytes <= count; i += vector_bytes)
-        hn::StoreU(results(hn::LoadU(d, in + i)), d, out + i);
+    for (; i + Bytes256::vector <= count; i += Bytes256::vector)
+        hn::StoreU(bytes[hn::LoadU(d, in + i)], d, out + i);
     for (; i < count; ++i) out[i] = table[in[i]];
 }
 

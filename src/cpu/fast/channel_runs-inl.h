@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "base/simd.h"
 #include "cpu/prepare/quantized.h"
@@ -30,6 +31,23 @@ HWY_INLINE void each_channel_vector(std::size_t channels, const Store& store) {
     std::size_t c = 0;
     for (; c + kLanes <= channels; c += kLanes) store(d, c);
     if (c < channels) store(d, channels - kLanes);
+}
+
+/// The same by store(d, c, vectors) of kVectors vectors side by side while there are as many, then
+/// of single ones; `vectors` is a std::integral_constant.
+template <typename T, std::size_t kVectors, class Store>
+HWY_INLINE void each_channel_vectors(std::size_t channels, const Store& store) {
+    constexpr std::integral_constant<std::size_t, kVectors> several;
+    constexpr std::integral_constant<std::size_t, 1> one;
+    const hn::ScalableTag<T> d;
+    const std::size_t lanes = hn::Lanes(d);
+    if (channels < lanes)
+        return each_channel_vector<T>(
+            channels, [&](auto narrow, std::size_t c) HWY_ATTR { store(narrow, c, one); });
+    std::size_t c = 0;
+    for (; c + kVectors * lanes <= channels; c += kVectors * lanes) store(d, c, several);
+    for (; c + lanes <= channels; c += lanes) store(d, c, one);
+    if (c < channels) store(d, channels - lanes, one);
 }
 
 /// What is no number stays none, and a zero keeps its sign, as with std::clamp.

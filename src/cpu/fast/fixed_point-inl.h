@@ -62,26 +62,39 @@ HWY_INLINE V multiply_by_quantized_multiplier(D d, V x, Multiplier m) {
 
 #endif
 
-// nearest(): float32 to int32; any value where it lies beyond 32 bits, without the instructions
-// that Highway adds for those.
+// nearest() and truncated(): float32 to int32; any value where it lies beyond 32 bits, without the
+// instructions that Highway adds for those.
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 HWY_INLINE hn::Vec128<std::int32_t> nearest(hn::Vec128<float> v) {
     return hn::Vec128<std::int32_t>{_mm_cvtps_epi32(v.raw)};
 }
+HWY_INLINE hn::Vec128<std::int32_t> truncated(hn::Vec128<float> v) {
+    return hn::Vec128<std::int32_t>{_mm_cvttps_epi32(v.raw)};
+}
 #if HWY_MAX_BYTES >= 32
 HWY_INLINE hn::Vec256<std::int32_t> nearest(hn::Vec256<float> v) {
     return hn::Vec256<std::int32_t>{_mm256_cvtps_epi32(v.raw)};
+}
+HWY_INLINE hn::Vec256<std::int32_t> truncated(hn::Vec256<float> v) {
+    return hn::Vec256<std::int32_t>{_mm256_cvttps_epi32(v.raw)};
 }
 #endif
 #if HWY_MAX_BYTES >= 64
 HWY_INLINE hn::Vec512<std::int32_t> nearest(hn::Vec512<float> v) {
     return hn::Vec512<std::int32_t>{_mm512_cvtps_epi32(v.raw)};
 }
+HWY_INLINE hn::Vec512<std::int32_t> truncated(hn::Vec512<float> v) {
+    return hn::Vec512<std::int32_t>{_mm512_cvttps_epi32(v.raw)};
+}
 #endif
 #else
 template <class V>
 HWY_INLINE auto nearest(V v) {
     return hn::NearestInt(v);
+}
+template <class V>
+HWY_INLINE auto truncated(V v) {
+    return hn::ConvertTo(hn::RebindToSigned<hn::DFromV<V>>(), v);
 }
 #endif
 

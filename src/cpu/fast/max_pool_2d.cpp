@@ -6,11 +6,13 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
 #include "base/worker_pool.h"
 #include "cpu/fast/channel_runs-inl.h"
+#include "cpu/fast/pixel_rows.h"
 #include "cpu/prepare/pooling.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,22 +27,28 @@ struct MaximumWindow {
     std::size_t row_pitch = 0, channels = 0;  ///< elements
 };
 
-/// Channels [c, c + lanes). What is no number is above nothing.
-template <typename T, class D>
-HWY_INLINE hn::Vec<D> window_maximum(D d, const MaximumWindow<T>& window, std::size_t c) {
-    const auto larger = [](auto value, auto than) HWY_ATTR {
-        if constexpr (std::is_floating_point_v<T>)
-            return hn::IfThenElse(hn::Gt(value, than), value, than);
-        else
-            return hn::Max(value, than);
-    };
-    auto largest = hn::Set(d, std::numeric_limits<T>::lowest());
+/// What is no number is above nothing; of two zeros `than` stays.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V larger(D /*d*/, V value, V than) {
+#if !(HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128)
+    if constexpr (std::is_floating_point_v<hn::TFromD<D>>)
+        return hn::IfThenElse(hn::Gt(value, than), value, than);
+#endif
+    return hn::Max(value, than);
+}
+
+/// Channels [c, c + kVectors * lanes).
+template <std::size_t kVectors, typename T, class D>
+HWY_INLINE void window_maxima(D d, const MaximumWindow<T>& window, std::size_t c,
+                              hn::Vec<D> (&largest)[kVectors]) {
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) largest[v] =
+        hn::Set(d, std::numeric_limits<T>::lowest());
     for (std::size_t y = 0; y < window.rows; ++y) {
         const T* HWY_RESTRICT pixel = window.first + y * window.row_pitch + c;
         for (std::size_t x = 0; x < window.columns; ++x, pixel += window.channels)
-            largest = larger(hn::LoadU(d, pixel), largest);
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) largest[v] =
+                larger(d, hn::LoadU(d, pixel + v * hn::Lanes(d)), largest[v]);
     }
-    return largest;
 }
 
 template <typename T>
@@ -51,38 +59,84 @@ Limits<T> limits_of(const Pooling& p) {
         return {static_cast<T>(p.clamp.min), static_cast<T>(p.clamp.max)};
 }
 
-/// One output row: p.x.output pixels. `in` is the batch's first element.
-template <typename T>
-void maximum_row(const Pooling& p, const T* in, std::int32_t out_y, T* HWY_RESTRICT out) {
+template <typename T, class D, class V = hn::Vec<D>>
+HWY_INLINE void store_maximum(D d, V value, Limits<T> limits, T* out) {
+    if constexpr (std::is_floating_point_v<T>)
+        hn::StoreU(clamp_floats(d, value, limits), d, out);
+    else
+        hn::StoreU(hn::Min(hn::Max(value, hn::Set(d, limits.min)), hn::Set(d, limits.max)), d, out);
+}
+
+/// Of one window.
+template <std::size_t kVectors, typename T, class D>
+HWY_INLINE void maximum_vectors(D d, const MaximumWindow<T>& window, std::size_t c,
+                                Limits<T> limits, T* out) {
+    hn::Vec<D> largest[kVectors];
+    window_maxima(d, window, c, largest);
+    REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
+        store_maximum(d, largest[v], limits, out + v * hn::Lanes(d));
+}
+
+/// Of windows that overlap, from the maxima of their columns of pixels. (Of floats the order
+/// decides which zero it is.)
+template <typename T, class D>
+HWY_INLINE void maxima_of_columns(D d, const Pooling& p, const MaximumWindow<T>& rows,
+                                  std::size_t c, T* columns, T* HWY_RESTRICT out) {
+    const std::size_t lanes = hn::Lanes(d);
+    hn::Vec<D> largest[1];
+    for (std::int32_t x = 0; x < p.x.input; ++x) {
+        const auto column = static_cast<std::size_t>(x);
+        const MaximumWindow<T> pixels{rows.first + column * rows.channels, rows.rows, 1,
+                                      rows.row_pitch, 0};
+        window_maxima(d, pixels, c, largest);
+        hn::StoreU(largest[0], d, columns + column * lanes);
+    }
     const Limits<T> limits = limits_of<T>(p);
+    for (std::int32_t x = 0; x < p.x.output; ++x, out += rows.channels) {
+        const Extent extent = p.x.window(x);
+        const MaximumWindow<T> window{columns + static_cast<std::size_t>(extent.begin) * lanes, 1,
+                                      static_cast<std::size_t>(extent.size()), 0, lanes};
+        window_maxima(d, window, 0, largest);
+        store_maximum(d, largest[0], limits, out + c);
+    }
+}
+
+/// One output row: p.x.output pixels. `in` is the batch's first element; `columns` is as long as an
+/// input row of vectors, or nullptr where windows are taken one by one.
+template <typename T>
+void maximum_row(const Pooling& p, const T* in, std::int32_t out_y, T* columns,
+                 T* HWY_RESTRICT out) {
     const auto channels = static_cast<std::size_t>(p.channels);
     const std::size_t pitch = static_cast<std::size_t>(p.x.input) * channels;
     const Extent rows = p.y.window(out_y);
+    MaximumWindow<T> window{in + static_cast<std::size_t>(rows.begin) * pitch,
+                            static_cast<std::size_t>(rows.size()), 0, pitch, channels};
+    if (!std::is_floating_point_v<T> && columns != nullptr)
+        return each_channel_vector<T>(channels, [&](auto d, std::size_t c) HWY_ATTR {
+            maxima_of_columns(d, p, window, c, columns, out);
+        });
+    const T* first = window.first;
+    const Limits<T> limits = limits_of<T>(p);
     for (std::int32_t x = 0; x < p.x.output; ++x, out += channels) {
-        const Extent columns = p.x.window(x);
-        const MaximumWindow<T> window{in + static_cast<std::size_t>(rows.begin) * pitch +
-                                          static_cast<std::size_t>(columns.begin) * channels,
-                                      static_cast<std::size_t>(rows.size()),
-                                      static_cast<std::size_t>(columns.size()), pitch, channels};
-        each_channel_vector<T>(channels, [&](auto d, std::size_t c) HWY_ATTR {
-            const auto value = window_maximum(d, window, c);
-            if constexpr (std::is_floating_point_v<T>)
-                hn::StoreU(clamp_floats(d, value, limits), d, out + c);
-            else
-                hn::StoreU(hn::Min(hn::Max(value, hn::Set(d, limits.min)), hn::Set(d, limits.max)),
-                           d, out + c);
+        const Extent extent = p.x.window(x);
+        window.first = first + static_cast<std::size_t>(extent.begin) * channels;
+        window.columns = static_cast<std::size_t>(extent.size());
+        each_channel_vectors<T, 4>(channels, [&](auto d, std::size_t c, auto vectors) HWY_ATTR {
+            maximum_vectors<vectors()>(d, window, c, limits, out + c);
         });
     }
 }
 
-void maximum_row_u8(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* out) {
-    maximum_row(p, in, y, out);
+void maximum_row_u8(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* columns,
+                    std::uint8_t* out) {
+    maximum_row(p, in, y, columns, out);
 }
-void maximum_row_i8(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* out) {
-    maximum_row(p, in, y, out);
+void maximum_row_i8(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* columns,
+                    std::int8_t* out) {
+    maximum_row(p, in, y, columns, out);
 }
 void maximum_row_f32(const Pooling& p, const float* in, std::int32_t y, float* out) {
-    maximum_row(p, in, y, out);
+    maximum_row<float>(p, in, y, nullptr, out);
 }
 
 }  // namespace reef::cpu::HWY_NAMESPACE
@@ -96,23 +150,34 @@ HWY_EXPORT(maximum_row_u8);
 HWY_EXPORT(maximum_row_i8);
 HWY_EXPORT(maximum_row_f32);
 
-void maximum_row_fast(const Pooling& p, const std::uint8_t* in, std::int32_t y, std::uint8_t* out) {
-    HWY_DYNAMIC_DISPATCH(maximum_row_u8)(p, in, y, out);
+void maximum_row_fast(const Pooling& p, const std::uint8_t* in, std::int32_t y,
+                      std::uint8_t* columns, std::uint8_t* out) {
+    HWY_DYNAMIC_DISPATCH(maximum_row_u8)(p, in, y, columns, out);
 }
-void maximum_row_fast(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* out) {
-    HWY_DYNAMIC_DISPATCH(maximum_row_i8)(p, in, y, out);
+void maximum_row_fast(const Pooling& p, const std::int8_t* in, std::int32_t y, std::int8_t* columns,
+                      std::int8_t* out) {
+    HWY_DYNAMIC_DISPATCH(maximum_row_i8)(p, in, y, columns, out);
 }
-void maximum_row_fast(const Pooling& p, const float* in, std::int32_t y, float* out) {
+void maximum_row_fast(const Pooling& p, const float* in, std::int32_t y, float* /*columns*/,
+                      float* out) {
     HWY_DYNAMIC_DISPATCH(maximum_row_f32)(p, in, y, out);
 }
 
 template <typename T>
 class FastMaxPool final : public Kernel {
   public:
-    explicit FastMaxPool(const Pooling& pooling) : p_(pooling) {}
+    FastMaxPool(const Pooling& pooling, int threads)
+        : p_(pooling), threads_(static_cast<std::size_t>(threads)) {
+        const bool overlap = std::min(p_.x.filter, p_.x.input) >= 3 * p_.x.stride;
+        if (!std::is_floating_point_v<T> && overlap && p_.x.output > 1)
+            columns_ = static_cast<std::size_t>(p_.x.input) * widest_vector;
+    }
 
     [[nodiscard]] std::string name() const override {
         return "max_pool_2d fast " + std::string(simd_target());
+    }
+    [[nodiscard]] std::size_t scratch_bytes() const override {
+        return threads_ * columns_ * sizeof(T);
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {
@@ -121,26 +186,35 @@ class FastMaxPool final : public Kernel {
         const std::size_t image =
             static_cast<std::size_t>(p_.y.input) * static_cast<std::size_t>(p_.x.input) * channels;
         const std::size_t row = static_cast<std::size_t>(p_.x.output) * channels;
-        frame.pool.parallel_for(static_cast<std::size_t>(p_.batches) * rows, 1,
-                                [&](std::size_t begin, std::size_t end, std::size_t) {
+        auto* columns = reinterpret_cast<T*>(frame.scratch.data());
+        frame.pool.parallel_for(static_cast<std::size_t>(p_.batches) * rows,
+                                grain_of(p_.elements_to_a_row() * sizeof(T), pooled_bytes),
+                                [&](std::size_t begin, std::size_t end, std::size_t worker) {
                                     for (std::size_t i = begin; i < end; ++i)
-                                        maximum_row_fast(p_, frame.in<T>(0) + i / rows * image,
-                                                         static_cast<std::int32_t>(i % rows),
-                                                         frame.out<T>(0) + i * row);
+                                        maximum_row_fast(
+                                            p_, frame.in<T>(0) + i / rows * image,
+                                            static_cast<std::int32_t>(i % rows),
+                                            columns_ == 0 ? nullptr : columns + worker * columns_,
+                                            frame.out<T>(0) + i * row);
                                 });
         return {};
     }
 
   private:
+    static constexpr std::size_t widest_vector = 64;  ///< bytes
+
     Pooling p_;
+    std::size_t threads_;
+    std::size_t columns_ = 0;  ///< elements of a worker's maxima of columns
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> fast_max_pool_2d(const Pooling& pooling, ElementType type) {
-    if (type == ElementType::uint8) return std::make_unique<FastMaxPool<std::uint8_t>>(pooling);
-    if (type == ElementType::float32) return std::make_unique<FastMaxPool<float>>(pooling);
-    return std::make_unique<FastMaxPool<std::int8_t>>(pooling);
+std::unique_ptr<Kernel> fast_max_pool_2d(const Pooling& pooling, ElementType type, int threads) {
+    if (type == ElementType::uint8)
+        return std::make_unique<FastMaxPool<std::uint8_t>>(pooling, threads);
+    if (type == ElementType::float32) return std::make_unique<FastMaxPool<float>>(pooling, threads);
+    return std::make_unique<FastMaxPool<std::int8_t>>(pooling, threads);
 }
 
 }  // namespace reef::cpu

@@ -24,6 +24,8 @@ inline constexpr std::size_t gather_slack = 128;
 }
 inline constexpr std::size_t dense_byte_products = 64, dense_float_products = 16;
 inline constexpr std::size_t depthwise_byte_products = 8, depthwise_float_products = 4;
+/// Of windows that become their mean or their largest element.
+inline constexpr std::size_t pooled_bytes = 32;
 
 /// Whether output pixel p reads input pixel p and no other.
 [[nodiscard]] inline bool reads_in_order(const Convolution& c) {

@@ -40,6 +40,14 @@ struct Pooling {
     PoolingAxis y, x;
     ClampRange clamp;
     Limits<float> float_clamp{};  ///< in place of `clamp`, for float32
+
+    /// At most: how many elements the windows of an output row have.
+    [[nodiscard]] std::size_t elements_to_a_row() const {
+        const auto rows = static_cast<std::size_t>(std::min(y.filter, y.input));
+        const auto columns = static_cast<std::size_t>(std::min(x.filter, x.input));
+        return rows * columns * static_cast<std::size_t>(x.output) *
+               static_cast<std::size_t>(channels);
+    }
 };
 
 /// Errors: types other than uint8 or int8, input and output quantised differently (TFLite's rule),
@@ -52,6 +60,7 @@ struct Pooling {
 /// Vectorised over the channels, for uint8 or int8.
 [[nodiscard]] std::unique_ptr<Kernel> fast_average_pool_2d(const Pooling& pooling, ElementType type,
                                                            int threads);
-[[nodiscard]] std::unique_ptr<Kernel> fast_max_pool_2d(const Pooling& pooling, ElementType type);
+[[nodiscard]] std::unique_ptr<Kernel> fast_max_pool_2d(const Pooling& pooling, ElementType type,
+                                                       int threads);
 
 }  // namespace reef::cpu

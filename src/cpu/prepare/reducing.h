@@ -82,10 +82,17 @@ struct MeanShape {
     std::size_t outer = 1;
     std::size_t reduced = 1;
     std::size_t inner = 1;
+
+    /// Of an outer element, each of so many inner ones, the last of what is left.
+    static constexpr std::size_t block_channels = 256;
+    [[nodiscard]] std::size_t blocks() const { return (inner - 1) / block_channels + 1; }
 };
 
 /// Vectorised over `inner`, for uint8 and int8 and the means above.
 template <typename T, typename Mean>
 [[nodiscard]] std::unique_ptr<Kernel> fast_mean(const MeanShape& shape, const Mean& mean);
+
+/// Of float32, summed in input order as the plain kernel does.
+[[nodiscard]] std::unique_ptr<Kernel> fast_float_mean(const MeanShape& shape);
 
 }  // namespace reef::cpu

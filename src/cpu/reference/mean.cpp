@@ -173,11 +173,15 @@ PreparedKernel integer_mean(Reduction reduction) {
                                AddElement<std::uint64_t>{}, finish);
 }
 
-PreparedKernel float_mean(const OperatorView& op, Reduction reduction) {
+PreparedKernel float_mean(const OperatorView& op, Reduction reduction,
+                          const PrepareOptions& options) {
     const auto rank = static_cast<std::int32_t>(op.input(0).shape.size());
     if (reduction.stored_axes == std::vector{rank - 1})
         return std::make_unique<LanesMean>(reduction.outputs,
                                            static_cast<std::size_t>(reduction.count));
+    if (const auto shape = side_by_side(reduction);
+        shape && shape->inner > 1 && options.kernels == KernelSet::fast)
+        return fast_float_mean(*shape);
     const FloatQuotientFinish finish{static_cast<float>(reduction.count)};
     return reduction_kernel<float>("mean", std::move(reduction), 0.0F, AddElement<float>{}, finish);
 }
@@ -200,7 +204,7 @@ PreparedKernel prepare_mean(const OperatorView& op, const PrepareOptions& option
         case ElementType::int64:
             return integer_mean<std::int64_t>(std::move(reduction));
         default:
-            return float_mean(op, std::move(reduction));
+            return float_mean(op, std::move(reduction), options);
     }
 }
 

@@ -66,7 +66,8 @@ PreparedKernel prepare_average_pool_2d(const OperatorView& op, const PrepareOpti
 
 PreparedKernel prepare_max_pool_2d(const OperatorView& op, const PrepareOptions& options) {
     const Pooling pooling = REEF_TRY(is_float(op) ? check_float_pooling(op) : check_pooling(op));
-    if (options.kernels == KernelSet::fast) return fast_max_pool_2d(pooling, op.input(0).type);
+    if (options.kernels == KernelSet::fast)
+        return fast_max_pool_2d(pooling, op.input(0).type, options.threads);
     if (is_float(op))
         return std::make_unique<PoolingKernel<float, FloatMaximum>>(pooling, FloatMaximum{});
     return reference_pooling(pooling, op.input(0).type, Maximum{});

@@ -5,7 +5,7 @@
 #include "cpu/reference/softmax.h"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cmath>
 
 #include "base/worker_pool.h"
@@ -27,15 +27,10 @@ std::int32_t rounded(float value) {
 template <typename T>
 class QuantizedSoftmax final : public Kernel {
   public:
-    QuantizedSoftmax(const SoftmaxShape& shape, float input_scale, AffineParameters out)
-        : shape_(shape), out_(out) {
-        const float step = -input_scale * shape.beta;
-        for (std::int32_t below = 0; below < 256; ++below)
-            exponentials_[static_cast<std::size_t>(255 - below)] =
-                std::exp(step * static_cast<float>(below));
-    }
+    QuantizedSoftmax(const SoftmaxShape& shape, const SoftmaxTable& table, AffineParameters out)
+        : shape_(shape), table_(table), out_(out) {}
 
-    [[nodiscard]] std::string name() const override { return "softmax table"; }
+    [[nodiscard]] std::string name() const override { return "softmax reference"; }
 
     [[nodiscard]] Status run(const Frame& frame) override {
         const T* in = frame.in<T>(0);
@@ -63,7 +58,7 @@ class QuantizedSoftmax final : public Kernel {
         return 255 - largest;
     }
     [[nodiscard]] float exponential(T value, std::ptrdiff_t shift) const {
-        return exponentials_[static_cast<std::size_t>(value + shift)];
+        return table_.exponentials[static_cast<std::size_t>(value + shift)];
     }
 
     template <std::size_t kRows>
@@ -96,8 +91,8 @@ class QuantizedSoftmax final : public Kernel {
     }
 
     SoftmaxShape shape_;
+    SoftmaxTable table_;
     AffineParameters out_;
-    std::array<float, 256> exponentials_{};  ///< exp(-scale * beta * (255 - index))
 };
 
 void float_softmax(const float* in, float* out, std::size_t length, float beta) {
@@ -145,12 +140,15 @@ class FloatSoftmax final : public Kernel {
 };
 
 template <typename T>
-PreparedKernel quantized_softmax(const OperatorView& op, const SoftmaxShape& shape) {
+PreparedKernel quantized_softmax(const OperatorView& op, const SoftmaxShape& shape,
+                                 const PrepareOptions& options) {
     const auto in = REEF_TRY(softmax_input(op));
     const auto out = REEF_TRY(per_tensor_parameters(op.output(0)));
     if (!std::isfinite(in.scale * shape.beta))
         return fail(Cause::bad_input, "scale times beta is not finite");
-    return std::make_unique<QuantizedSoftmax<T>>(shape, in.scale, out);
+    const SoftmaxTable table(in.scale, shape.beta);
+    if (options.kernels == KernelSet::fast) return fast_softmax(shape, table, op.input(0).type);
+    return std::make_unique<QuantizedSoftmax<T>>(shape, table, out);
 }
 
 Result<SoftmaxShape> rows_of(const OperatorView& op, float beta) {
@@ -164,6 +162,16 @@ Result<SoftmaxShape> rows_of(const OperatorView& op, float beta) {
 }
 
 }  // namespace
+
+SoftmaxTable::SoftmaxTable(float input_scale, float beta) {
+    const float step = -input_scale * beta;
+    for (std::size_t i = 0; i < 256; ++i) {
+        exponentials[i] = std::exp(step * static_cast<float>(255 - i));
+        const auto bits = std::bit_cast<std::uint32_t>(exponentials[i]);
+        for (std::size_t byte = 0; byte < 4; ++byte)
+            bytes[byte][i] = static_cast<std::uint8_t>(bits >> (8 * byte));
+    }
+}
 
 Result<SoftmaxShape> check_softmax(const OperatorView& op) {
     REEF_CHECK(op.expect_counts(1, 1, 1));
@@ -188,8 +196,10 @@ Result<AffineParameters> softmax_input(const OperatorView& op) {
 
 PreparedKernel prepare_softmax(const OperatorView& op, const PrepareOptions& options) {
     const SoftmaxShape shape = REEF_TRY(check_softmax(op));
-    if (op.input(0).type == ElementType::uint8) return quantized_softmax<std::uint8_t>(op, shape);
-    if (op.input(0).type == ElementType::int8) return quantized_softmax<std::int8_t>(op, shape);
+    if (op.input(0).type == ElementType::uint8)
+        return quantized_softmax<std::uint8_t>(op, shape, options);
+    if (op.input(0).type == ElementType::int8)
+        return quantized_softmax<std::int8_t>(op, shape, options);
     if (options.kernels == KernelSet::reference)
         return std::make_unique<FloatSoftmax>("softmax reference", shape, float_softmax);
     return std::make_unique<FloatSoftmax>("softmax fast " + std::string(simd_target()), shape,
