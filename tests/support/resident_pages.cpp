@@ -27,8 +27,8 @@ std::size_t resident_pages(Bytes bytes) {
     std::vector<std::uint64_t> entries(end - first);
     const std::size_t size = entries.size() * sizeof(std::uint64_t);
     const int map = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    const auto got = ::pread(map, entries.data(), size,
-                             static_cast<off_t>(first * sizeof(std::uint64_t)));
+    const auto got =
+        ::pread(map, entries.data(), size, static_cast<off_t>(first * sizeof(std::uint64_t)));
     ::close(map);
     if (got != static_cast<ssize_t>(size))
         throw std::runtime_error("/proc/self/pagemap cannot be read");

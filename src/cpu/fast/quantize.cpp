@@ -93,7 +93,7 @@ HWY_INLINE bool sure_steps(D d, const float* HWY_RESTRICT from, AffineParameters
     const auto most = hn::Max(hn::Max(hn::Abs(off[0]), hn::Abs(off[1])),
                               hn::Max(hn::Abs(off[2]), hn::Abs(off[3])));
     const auto in_range =
-        hn::And(hn::Ge(others, hn::Zero(d32)), hn::Lt(others, hn::Set(d32, above_exponent)));
+        hn::And(hn::Gt(others, hn::Set(d32, -1)), hn::Lt(others, hn::Set(d32, above_exponent)));
     return hn::AllTrue(
         d, hn::And(hn::Lt(most, hn::Set(d, 0.5F - doubtful)), hn::RebindMask(d, in_range)));
 }
