@@ -11,8 +11,8 @@ namespace reef::edgetpu {
 
 class LayerBinding {
   public:
-    /// Errors: bad_input for a layer that has the name of none of the operator's tensors, or another
-    /// size, type, scale or zero point, and for an output that is not one layer's.
+    /// Errors: bad_input for a layer that has the name of none of the operator's tensors, or
+    /// another size, type, scale or zero point, and for an output that is not one layer's.
     [[nodiscard]] static Result<LayerBinding> of(const std::vector<Layer>& inputs,
                                                  const std::vector<Layer>& outputs,
                                                  const model::Subgraph& graph,
