@@ -30,7 +30,8 @@ class CompiledParameters {
         std::vector<std::byte> bytes;
     };
 
-    /// Errors: bad_input when the second model is not compiled or the first one is; what
+    /// Errors: bad_input when the second model is not compiled or the first one is; unsupported for
+    /// constants in sparse form; what
     /// packages_of(), plan_parameters() and model::part_between() refuse.
     [[nodiscard]] static Result<CompiledParameters> open(
         model::Model plain, model::Model compiled,
@@ -69,8 +70,9 @@ class CompiledParameters {
 
     /// Replaces the arrays that are named, which are those that get() gives; real weights are
     /// rounded to the plain model's scales where these are symmetric int8. Nothing is changed on
-    /// errors: not_found for another name, bad_argument for another shape or type, unsupported for
-    /// a bias where the program has no place for one.
+    /// errors: not_found for another name, bad_argument for another shape or type and for a real
+    /// weight that is no number or that its scale has no step for, unsupported for a bias where the
+    /// program has no place for one.
     [[nodiscard]] Status set(const NamedArrays& arrays);
 
     /// Of a segment: whether an array of this name would be the whole network's and is of an

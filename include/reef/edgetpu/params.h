@@ -100,7 +100,8 @@ struct LayerValues {
 
 /// The same from real weights: q = round(w * (1 / scale)) in float32, halves away from zero,
 /// limited to [-127, 127] (TFLite's symmetric int8), with one scale per output channel or a single
-/// one. A weight that is not a number becomes 0. `biases` and `multipliers` as in LayerValues.
+/// one. `biases` and `multipliers` as in LayerValues. Errors: bad_argument, too, for a weight that
+/// is infinite or not a number; the blob is as it was then.
 struct RealLayerValues {
     std::span<const float> weights;
     std::span<const float> scales;  ///< positive and finite
@@ -109,6 +110,8 @@ struct RealLayerValues {
 };
 [[nodiscard]] Status encode_layer(const LayerLayout& layout, const RealLayerValues& values,
                                   MutableBytes blob);
+/// How many of the weights are limited. Preconditions: those of a layer that encode_layer() takes.
+[[nodiscard]] std::size_t limited_weights(const LayerLayout& layout, const RealLayerValues& values);
 
 /// Where decode_layer() writes; sizes as in LayerValues.
 struct LayerStorage {

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "edgetpu/package/own_compiler.h"
+#include "edgetpu/params/plain_checks.h"
 #include "edgetpu/params/stored_form.h"
 #include "edgetpu/params/transpose_weights.h"
 #include "edgetpu/program/codec.h"
@@ -200,9 +201,23 @@ class PartReplacement {
         const auto values = values_of<float>(given);
         for (std::size_t i = 0; i < to.size(); ++i) {
             const float scale = scales[channels_last ? i % scales.size() : i / per_channel];
+            REEF_CHECK(in_place(check_real_weight(values[i], scale, i), tensor.name));
             to[i] = static_cast<std::byte>(quantized_weight(values[i], scale));
         }
         return {};
+    }
+
+    static Status check_real_weight(float value, float scale, std::size_t index) {
+        if (!std::isfinite(value))
+            return fail(Cause::bad_argument, fmt::format("value {} is no number", value),
+                        fmt::format("element {}", index));
+        if (!is_limited(value, scale)) return {};
+        return fail(Cause::bad_argument,
+                    fmt::format("value {} is beyond {} steps of its scale {}, the most that int8 "
+                                "holds",
+                                value, largest_weight, scale),
+                    fmt::format("element {}", index),
+                    "limit it, or retarget to a plain model with a larger scale");
     }
 
     /// `to` is empty where the part has no biases.
@@ -430,6 +445,7 @@ Result<CompiledParameters> CompiledParameters::open(Model plain, Model compiled,
         return fail(Cause::bad_input, "the model to compare with is compiled", {},
                     "give the plain model that the compiler read");
     }
+    REEF_CHECK(check_dense(plain));
     opened.ends_ = model::ends_in(plain, compiled);
     if (opened.ends_) {
         opened.first_operator_ = REEF_TRY(model::operators_between(plain, *opened.ends_)).front();

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -171,6 +172,38 @@ Status encode_layer(const LayerLayout& layout, const LayerValues& values, Mutabl
     return {};
 }
 
+namespace {
+
+/// Whether all exponents are those of numbers: without a branch for each, at the speed of memory.
+bool all_finite(std::span<const float> values) {
+    // One more than the exponent of infinities and NaN carries into the highest bit.
+    constexpr std::uint32_t exponent = 0x7f800000, one_more = 0x00800000;
+    std::uint32_t seen = 0;
+    for (const float value : values)
+        seen |= (std::bit_cast<std::uint32_t>(value) & exponent) + one_more;
+    return seen >> 31 == 0;
+}
+
+Status check_finite(std::span<const float> weights) {
+    if (all_finite(weights)) return {};
+    const auto bad =
+        std::ranges::find_if_not(weights, [](float value) { return std::isfinite(value); });
+    return fail(Cause::bad_argument,
+                fmt::format("weight {} at index {} is no number", *bad, bad - weights.begin()));
+}
+
+}  // namespace
+
+std::size_t limited_weights(const LayerLayout& layout, const RealLayerValues& values) {
+    const std::size_t step = values.scales.size() == 1 ? 0 : 1;
+    const std::size_t stride = plain_strides(layout.shape).out;
+    std::size_t limited = 0;
+    for (std::size_t i = 0; i < values.weights.size(); ++i)
+        limited += is_limited(values.weights[i],
+                              values.scales[i / stride % layout.shape.out_channels * step]);
+    return limited;
+}
+
 Status encode_layer(const LayerLayout& layout, const RealLayerValues& values, MutableBytes blob) {
     REEF_CHECK(check_sizes(layout, values.weights.size(), values.biases.size(),
                            values.multipliers.size(), blob.size()));
@@ -184,6 +217,7 @@ Status encode_layer(const LayerLayout& layout, const RealLayerValues& values, Mu
                     fmt::format("scale {} of channel {} is not a positive number", *bad,
                                 bad - values.scales.begin()));
     }
+    REEF_CHECK(check_finite(values.weights));
     const std::size_t step = values.scales.size() == 1 ? 0 : 1;
     const Strides plain_stride = plain_strides(layout.shape);
     encode_groups(

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "edgetpu/params/plain_checks.h"
 #include "reef/edgetpu/compiled_parameters.h"
 
 namespace reef::edgetpu {
@@ -87,8 +88,11 @@ chip::ParameterAccount OpenParameters::account() const {
 
 Result<std::unique_ptr<chip::Parameters>> ParameterReader::open(model::Model plain,
                                                                 model::Model compiled) const {
-    return std::make_unique<OpenParameters>(
-        REEF_TRY(CompiledParameters::open(std::move(plain), std::move(compiled))));
+    auto opened = REEF_TRY(CompiledParameters::open(std::move(plain), std::move(compiled)));
+    if (const auto other = other_interface(opened.compiled(), opened.plain()))
+        return fail(Cause::bad_input, "another network: " + *other, {},
+                    "give the plain model that it was compiled from");
+    return std::make_unique<OpenParameters>(std::move(opened));
 }
 
 }  // namespace reef::edgetpu

@@ -342,5 +342,9 @@ std::int8_t quantized_weight(float weight, float scale) {
     return static_cast<std::int8_t>(std::round(std::clamp(q, -127.0F, 127.0F)));
 }
 
+bool is_limited(float weight, float scale) {
+    return std::abs(weight * (1.0F / scale)) >= static_cast<float>(largest_weight) + 0.5F;
+}
+
 }  // namespace reef::edgetpu
 #endif

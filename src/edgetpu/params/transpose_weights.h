@@ -21,4 +21,9 @@ void quantize_and_transpose(const float* in, std::size_t row_stride, std::size_t
 /// What quantize_and_transpose() does to one weight, as int8.
 [[nodiscard]] std::int8_t quantized_weight(float weight, float scale);
 
+/// Steps of the scale in a weight, either way.
+inline constexpr int largest_weight = 127;
+/// Whether quantized_weight() gives less of a number than its rounding: more steps than there are.
+[[nodiscard]] bool is_limited(float weight, float scale);
+
 }  // namespace reef::edgetpu

@@ -129,6 +129,7 @@ class Rewriting {
     Result<bool> order_by_factors(const SumMatrix& matrix, std::size_t sum,
                                   const Replacement& one) const {
         if (one.from == nullptr) {
+            if (one.to->factors->first == one.to->factors->second) return false;
             return fail(Cause::unsupported,
                         "which of its operands comes first in the program is not known",
                         name_of(program_[sum]));

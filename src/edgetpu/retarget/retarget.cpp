@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 
+#include "edgetpu/params/plain_checks.h"
 #include "edgetpu/retarget/architecture.h"
+#include "edgetpu/retarget/operator_checks.h"
 #include "edgetpu/retarget/program_alignment.h"
 #include "edgetpu/retarget/program_flow.h"
 #include "edgetpu/retarget/program_rewrite.h"
@@ -45,14 +47,13 @@ class Retargeting {
         if (compiled.ends()) result_.first_operator = compiled.first_operator();
     }
 
-    /// The program is the target's own already; what the file has beside it may be another's.
-    void doubt_source() { source_is_sure_ = false; }
-
     Result<Retargeted> run() {
         REEF_CHECK(replace_parameters());
         find_roles();
-        REEF_CHECK(check_unmodelled());
+        const OperatorChecks checks({template_, target_, map_}, roles(), *numbers_);
+        REEF_CHECK(check_unmodelled(checks));
         choices_ = REEF_TRY(numbers_->match(roles(), unmodelled_));
+        REEF_CHECK(checks.check_rescaling(choices_));
         std::vector<Package> packages;
         for (std::size_t i = 0; i < template_.operators().size(); ++i)
             packages.push_back(REEF_TRY(in_place(package_of(i), template_.operators()[i].place)));
@@ -100,21 +101,21 @@ class Retargeting {
     }
 
     /// Operators whose instruction values are not known exactly must not change.
-    Status check_unmodelled() {
+    Status check_unmodelled(const OperatorChecks& checks) {
         const auto& graph = plain().subgraphs.front();
         bool any = result_.changed_parameter_bytes > 0;
         for (std::size_t i = 0; i < graph.operators.size(); ++i) {
             if (!template_.on_chip()[i]) continue;
             const Operator& op = graph.operators[i];
-            REEF_CHECK(in_place(check_intermediates(i), model::place_of(graph, i)));
-            unmodelled_ = unmodelled_ || !is_modelled(i, op);
+            REEF_CHECK(in_place(checks.check_intermediates(i), model::place_of(graph, i)));
+            unmodelled_ = unmodelled_ || !checks.is_modelled(i);
             const auto changes = [this](TensorIndex index) { return quantization_changes(index); };
             if (std::ranges::none_of(op.inputs, changes) &&
                 std::ranges::none_of(op.outputs, changes)) {
                 continue;
             }
             any = true;
-            REEF_CHECK(in_place(check_modelled(i, op), model::place_of(graph, i)));
+            REEF_CHECK(in_place(checks.check(i), model::place_of(graph, i)));
         }
         const Placement& placement = template_.placement();
         if (!any || (placement.unexplained.empty() && placement.missing.empty())) return {};
@@ -125,229 +126,6 @@ class Retargeting {
                                 "cannot be made for other weights",
                                 bytes),
                     {}, "reef weights verify lists them");
-    }
-
-    /// Whether the values of its instructions are known. Those of another are left alone, since its
-    /// quantisation stays.
-    bool is_modelled(std::size_t index, const Operator& op) const {
-        return moves_only(op.code.builtin, template_.is_own()) ||
-               std::ranges::find(from_, index, &Requantisation::op) != from_.end();
-    }
-
-    Status check_modelled(std::size_t index, const Operator& op) const {
-        if (template_.is_own()) return check_own(index, op);
-        switch (op.code.builtin) {
-            case Op::average_pool_2d:
-                return check_border(index, op);
-            case Op::add:
-                return check_sum(op);
-            case Op::pad:
-                return check_one_quantization(op);
-            case Op::resize_bilinear:
-                return check_resize(op);
-            case Op::logistic:
-                return check_sigmoid(op);
-            case Op::conv_2d:
-            case Op::depthwise_conv_2d:
-            case Op::fully_connected:
-            case Op::reshape:
-            case Op::concatenation:
-            case Op::softmax:
-                return {};
-            case Op::mul:
-                if (is_modelled(index, op)) return {};
-                break;
-            case Op::quantize:
-                return check_renaming(op);
-            default:
-                break;
-        }
-        return numbers_->refuse_unknown();
-    }
-
-    /// Of a program of Reef's compiler: what it takes of an operator must hold for the target, too.
-    Status check_own(std::size_t index, const Operator& op) const {
-        if (!is_modelled(index, op)) return numbers_->refuse_unknown();
-        switch (op.code.builtin) {
-            case Op::quantize:
-            case Op::relu:
-            case Op::relu6:
-                return check_renaming(op);
-            case Op::pad:
-                REEF_CHECK(check_padding(op));
-                return check_moved(op);
-            case Op::concatenation:
-                return check_joined(op);
-            case Op::add:
-            case Op::sub:
-                return check_steps(index, op);
-            case Op::logistic:
-                return check_sigmoid(op);
-            case Op::tanh:
-                return check_tanh(op);
-            default:
-                return moves_only(op.code.builtin, true) || op.code.builtin == Op::max_pool_2d
-                           ? check_moved(op)
-                           : Status{};
-        }
-    }
-
-    /// All tensors that it computes from and to have one scale and zero point.
-    Status check_moved(const Operator& op) const {
-        std::optional<std::pair<float, std::int64_t>> one;
-        for (const auto* list : {&op.inputs, &op.outputs})
-            for (const TensorIndex index : *list) {
-                if (index == model::absent_tensor) continue;
-                const Tensor& tensor = tensor_of(target_, map_.at(index));
-                if (!tensor.quantization || !tensor.quantization->quantized()) continue;
-                const auto number = number_of(tensor);
-                if (!one) one = number;
-                if (*one != number)
-                    return fail(Cause::unsupported,
-                                "its quantisation differs, and it rescales, which the program has "
-                                "no instruction for");
-            }
-        return {};
-    }
-
-    /// What it pads with is filled in for the layers that read it; others read it as it is.
-    Status check_padding(const Operator& op) const {
-        if (!numbers_->zero_may_differ(op.inputs[0])) return {};
-        const auto& graph = plain().subgraphs.front();
-        const Tensor &in = tensor_of(plain(), op.inputs[0]),
-                     &out = tensor_of(plain(), op.outputs[0]);
-        const bool wider = !in.shape.empty() && in.shape.back() != out.shape.back();
-        const bool given =
-            std::ranges::find(graph.outputs, op.outputs[0]) != graph.outputs.end() ||
-            std::ranges::any_of(graph.operators, [&](const Operator& reader) {
-                const Op kind = reader.code.builtin;
-                return std::ranges::find(reader.inputs, op.outputs[0]) != reader.inputs.end() &&
-                       kind != Op::conv_2d && kind != Op::depthwise_conv_2d;
-            });
-        if (!wider && !given) return {};
-        return fail(Cause::unsupported,
-                    "its zero point may differ, and what it pads with is read by no convolution "
-                    "alone");
-    }
-
-    /// An input of the output's numbers may be made in its place, without an instruction.
-    Status check_joined(const Operator& op) const {
-        for (const TensorIndex index : op.inputs) {
-            if (index == model::absent_tensor) continue;
-            const auto is_output = [&](const Tensor& in, const Tensor& out) {
-                return number_of(in) == number_of(out);
-            };
-            const bool before =
-                is_output(tensor_of(plain(), index), tensor_of(plain(), op.outputs[0]));
-            const bool after = is_output(tensor_of(target_, map_.at(index)),
-                                         tensor_of(target_, map_.at(op.outputs[0])));
-            if (before && !after)
-                return fail(Cause::unsupported,
-                            "an input rescales, which the program has no instruction for");
-        }
-        return {};
-    }
-
-    /// A constant is added as whole steps of the input, which are the output's.
-    Status check_steps(std::size_t index, const Operator& op) const {
-        const auto role = std::ranges::find(to_, index, &Requantisation::op);
-        if (role == to_.end() || role->form == Requantisation::Form::sum) return {};
-        const std::size_t in =
-            template_.plain().constant(tensor_of(plain(), op.inputs[0])).empty() ? 0 : 1;
-        const auto scale = [&](TensorIndex tensor) {
-            return number_of(tensor_of(target_, map_.at(tensor))).first;
-        };
-        if (scale(op.inputs[in]) == scale(op.outputs[0])) return {};
-        return fail(Cause::unsupported, "it adds a constant and changes the scale");
-    }
-
-    Status check_tanh(const Operator& op) const {
-        const EndNumbers to = REEF_TRY(numbers_of(op, true));
-        if (to.out == std::pair<float, std::int64_t>{1.0F / 128, 128}) return {};
-        return fail(Cause::unsupported, "its output's scale is not 1/128 from the middle");
-    }
-
-    /// What an operator computes in between, of which no instruction is known.
-    Status check_intermediates(std::size_t index) const {
-        const auto& before = plain().subgraphs.front().operators[index].intermediates;
-        const auto& after = target_.subgraphs.front().operators[index].intermediates;
-        if (before.empty() && after.empty()) return {};
-        const auto same = [&](TensorIndex a, TensorIndex b) {
-            if (a == model::absent_tensor || b == model::absent_tensor) return a == b;
-            return tensor_of(plain(), a).quantization == tensor_of(target_, b).quantization;
-        };
-        if (std::ranges::equal(before, after, same)) return {};
-        return fail(Cause::unsupported, "values that it computes in between have other scales");
-    }
-
-    Status check_sum(const Operator& op) const {
-        const bool computed =
-            op.inputs.size() == 2 &&
-            template_.plain().constant(tensor_of(plain(), op.inputs[1])).empty() &&
-            template_.plain().constant(tensor_of(plain(), op.inputs[0])).empty();
-        if (!computed)
-            return fail(Cause::unsupported, "its quantisation differs, and it adds a constant");
-        return {};
-    }
-
-    /// The border of a padded pool is no part of its sums; how the program leaves it out is not
-    /// known exactly.
-    Status check_border(std::size_t index, const Operator& op) const {
-        const auto* pool = std::get_if<model::Pool2dOptions>(&op.options);
-        const bool padded = pool != nullptr && pool->padding == model::Padding::same;
-        if (!padded || !numbers_->held_zero_may_differ(index, roles())) return {};
-        return fail(Cause::unsupported,
-                    "its input's zero point differs, and the border of a padded pool is not known "
-                    "exactly");
-    }
-
-    struct EndNumbers {
-        std::pair<float, std::int64_t> in, out;
-        [[nodiscard]] bool one() const { return in == out && in.first != 0; }
-    };
-
-    Result<EndNumbers> numbers_of(const Operator& op, bool of_target) const {
-        if (op.inputs.empty() || op.outputs.empty() || op.inputs[0] == model::absent_tensor) {
-            return fail(Cause::bad_input, "without input or output");
-        }
-        const auto at = [&](TensorIndex index) {
-            return number_of(of_target ? tensor_of(target_, map_.at(index))
-                                       : tensor_of(plain(), index));
-        };
-        return EndNumbers{at(op.inputs[0]), at(op.outputs[0])};
-    }
-
-    /// A QUANTIZE that rescales is an instruction, one that only renames is none.
-    Status check_renaming(const Operator& op) const {
-        const EndNumbers from = REEF_TRY(numbers_of(op, false));
-        const EndNumbers to = REEF_TRY(numbers_of(op, true));
-        if (from.one() == to.one()) return {};
-        return fail(Cause::unsupported,
-                    from.one() ? "it rescales, which the program has no instruction for"
-                               : "it does not rescale, as the program does");
-    }
-
-    /// PAD is the border of the layer that reads it.
-    Status check_one_quantization(const Operator& op) const {
-        const bool one =
-            REEF_TRY(numbers_of(op, false)).one() && REEF_TRY(numbers_of(op, true)).one();
-        if (one) return {};
-        return fail(Cause::unsupported, "its quantisation differs, and it rescales");
-    }
-
-    /// No scale enters, but the border is filled with the zero point.
-    Status check_resize(const Operator& op) const {
-        REEF_CHECK(check_one_quantization(op));
-        if (!numbers_->zero_may_differ(op.inputs[0])) return {};
-        return fail(Cause::unsupported,
-                    "its input's zero point may differ, and how the program pads it is not known "
-                    "exactly");
-    }
-
-    Status check_sigmoid(const Operator& op) const {
-        const EndNumbers to = REEF_TRY(numbers_of(op, true));
-        if (to.out == std::pair<float, std::int64_t>{1.0F / 256, 0}) return {};
-        return fail(Cause::unsupported, "its output's scale is not 1/256 from zero point 0");
     }
 
     void find_roles() {
@@ -482,14 +260,14 @@ class Retargeting {
             const Tensor& old = tensor_of(plain(), from);
             const Tensor& fresh = tensor_of(target_, map_.at(from));
             tensor.name = fresh.name;
-            const bool renumbered = numbers_->may_differ(from) || !source_is_sure_;
+            const bool renumbered = numbers_->may_differ(from);
             if (renumbered && tensor.quantization && fresh.quantization) {
                 tensor.quantization->scale = fresh.quantization->scale;
                 tensor.quantization->zero_point = fresh.quantization->zero_point;
             }
             const Bytes held = result_.model.constant(tensor);
             const Bytes bytes = target_.constant(fresh);
-            const Bytes before = source_is_sure_ ? numbers_->constant(old, held) : held;
+            const Bytes before = numbers_->constant(old, held);
             if (held.empty() || equal_bytes(bytes, before)) continue;
             tensor.buffer = static_cast<std::uint32_t>(result_.model.buffers.size());
             result_.model.buffers.push_back(SharedBytes::copy_of(bytes));
@@ -508,7 +286,6 @@ class Retargeting {
     std::optional<ProgramFlow> flow_;  ///< traced when a border asks for it
     std::vector<bool> copies_;         ///< of the flow
     bool unmodelled_ = false;          ///< an operator on the chip is, and stays as it is
-    bool source_is_sure_ = true;
     Retargeted result_;
 };
 
@@ -519,6 +296,11 @@ namespace {
 template <class T>
 Result<T> named(Result<T>&& result, const std::string& model) {
     return model.empty() ? std::move(result) : in_place(std::move(result), model);
+}
+
+Status check_numbers(const Model& plain) {
+    REEF_CHECK(check_dense(plain));
+    return check_scales(plain);
 }
 
 Result<CompiledParameters> opened_with_source(const Model& compiled, const Model& source) {
@@ -556,12 +338,13 @@ Result<Retargeted> without_source(const Model& compiled, const Model& target,
     REEF_CHECK(check_template(opened));
     const Model computed = opened.plain();
     const TensorMap map = REEF_TRY(match_architectures(computed, computed));
-    if (REEF_TRY(is_compiled_from(opened))) {
-        Retargeting own(opened, computed, map, options, numbers_of_source({opened, computed, map}));
-        own.doubt_source();
-        return own.run();
-    }
-    auto recovered = REEF_TRY(recover_program(opened));
+    REEF_CHECK(check_readable(opened));
+    const ProgramFlow flow = REEF_TRY(program_flow(opened));
+    if (auto program = REEF_TRY(program_of_plain(opened, flow)))
+        return Retargeting(opened, computed, map, options,
+                           numbers_of_plain(opened, std::move(*program)))
+            .run();
+    auto recovered = REEF_TRY(recover_program(opened, flow));
     return Retargeting(recovered.parameters, computed, map, options,
                        numbers_of_program(std::move(recovered.program)))
         .run();
@@ -571,6 +354,8 @@ Result<Retargeted> without_source(const Model& compiled, const Model& target,
 
 Result<Retargeted> retarget(const Model& compiled, const Model& source, const Model& target,
                             const RetargetOptions& options) {
+    REEF_CHECK(named(check_numbers(source), options.source_name));
+    REEF_CHECK(named(check_numbers(target), options.target_name));
     auto opened = REEF_TRY(named(opened_with_source(compiled, source), options.source_name));
     if (!opened.ends()) return named(from_source(opened, target, options), options.target_name);
     const Model segment =
@@ -580,6 +365,7 @@ Result<Retargeted> retarget(const Model& compiled, const Model& source, const Mo
 
 Result<Retargeted> retarget(const Model& compiled, const Model& target,
                             const RetargetOptions& options) {
+    REEF_CHECK(named(check_numbers(target), options.target_name));
     return named(without_source(compiled, target, options), options.target_name);
 }
 

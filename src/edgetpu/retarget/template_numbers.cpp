@@ -3,11 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "edgetpu/retarget/operator_matching.h"
 #include "edgetpu/retarget/program_alignment.h"
 
 namespace reef::edgetpu {
+
+bool same_values(Requantisation a, const Requantisation& b) {
+    a.op = b.op;
+    return a == b;
+}
+
+bool rescales(const Requantisation& copy) {
+    // A scale times its inverse is 1 up to rounding.
+    return copy.in_zero != copy.out_zero || std::abs(*copy.scale - 1) > 1e-6F;
+}
+
 namespace {
 
 using model::Tensor;
@@ -17,12 +30,6 @@ bool same_quantization(const Tensor& a, const Tensor& b) {
     if (a.quantization.has_value() != b.quantization.has_value()) return false;
     return !a.quantization || (a.quantization->scale == b.quantization->scale &&
                                a.quantization->zero_point == b.quantization->zero_point);
-}
-
-/// The same values but for the operator they come from.
-bool same_values(Requantisation a, const Requantisation& b) {
-    a.op = b.op;
-    return a == b;
 }
 
 class NumbersOfSource final : public TemplateNumbers {
@@ -83,7 +90,8 @@ class NumbersOfSource final : public TemplateNumbers {
         const auto alike = [&](std::size_t a, std::size_t b) {
             return a == b || (!roles.to[a].factors && same_values(roles.to[a], roles.to[b]));
         };
-        return match_program(models_.compiled, roles.from, {holds, alike, true});
+        return match_program(models_.compiled, REEF_TRY(program_flow(models_.compiled)), roles.from,
+                             {holds, alike, true});
     }
 
     [[nodiscard]] const Requantisation* held(const Requantisation& from) const override {
@@ -128,11 +136,14 @@ class NumbersOfSource final : public TemplateNumbers {
 
 class NumbersOfProgram final : public TemplateNumbers {
   public:
-    explicit NumbersOfProgram(MatchedProgram program) : program_(std::move(program)) {}
+    NumbersOfProgram(MatchedProgram program, std::set<TensorIndex> known_zeros)
+        : program_(std::move(program)), known_zeros_(std::move(known_zeros)) {}
 
     [[nodiscard]] Status check_parameters() const override { return {}; }
     [[nodiscard]] bool may_differ(TensorIndex) const override { return true; }
-    [[nodiscard]] bool zero_may_differ(TensorIndex) const override { return true; }
+    [[nodiscard]] bool zero_may_differ(TensorIndex tensor) const override {
+        return !known_zeros_.contains(tensor);
+    }
 
     [[nodiscard]] bool held_zero_may_differ(std::size_t op,
                                             const RetargetRoles& roles) const override {
@@ -161,7 +172,23 @@ class NumbersOfProgram final : public TemplateNumbers {
 
   private:
     MatchedProgram program_;
+    std::set<TensorIndex> known_zeros_;
 };
+
+/// Zero points of the plain model that inputs and outputs have, or an instruction holds that gives
+/// the tensor.
+std::set<TensorIndex> zeros_held(const CompiledParameters& opened, const MatchedProgram& program) {
+    const auto& graph = opened.plain().subgraphs.front();
+    std::set<TensorIndex> known(graph.inputs.begin(), graph.inputs.end());
+    known.insert(graph.outputs.begin(), graph.outputs.end());
+    const auto roles =
+        requantisations(opened.plain(), opened.on_chip(), opened.parts(), opened.is_own());
+    for (const MatchedInstruction& one : program) {
+        const Requantisation& role = roles[one.role];
+        if (role.required() && role.out_zero) known.insert(graph.operators[role.op].outputs[0]);
+    }
+    return known;
+}
 
 }  // namespace
 
@@ -170,7 +197,13 @@ std::unique_ptr<TemplateNumbers> numbers_of_source(const RetargetModels& models)
 }
 
 std::unique_ptr<TemplateNumbers> numbers_of_program(MatchedProgram program) {
-    return std::make_unique<NumbersOfProgram>(std::move(program));
+    return std::make_unique<NumbersOfProgram>(std::move(program), std::set<TensorIndex>{});
+}
+
+std::unique_ptr<TemplateNumbers> numbers_of_plain(const CompiledParameters& opened,
+                                                  MatchedProgram program) {
+    auto zeros = zeros_held(opened, program);
+    return std::make_unique<NumbersOfProgram>(std::move(program), std::move(zeros));
 }
 
 std::optional<std::int32_t> input_zero(const Requantisation& role) {

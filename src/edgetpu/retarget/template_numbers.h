@@ -60,6 +60,16 @@ class TemplateNumbers {
 /// The plain model is the target itself; the template's numbers may all be others.
 [[nodiscard]] std::unique_ptr<TemplateNumbers> numbers_of_program(MatchedProgram program);
 
+/// The same of a program that program_of_plain() says to hold the target's numbers already.
+[[nodiscard]] std::unique_ptr<TemplateNumbers> numbers_of_plain(const CompiledParameters& opened,
+                                                                MatchedProgram program);
+
+/// The same values but for the operator they come from.
+[[nodiscard]] bool same_values(Requantisation a, const Requantisation& b);
+
+/// Of a copy: its two sides have different scales or zero points.
+[[nodiscard]] bool rescales(const Requantisation& copy);
+
 /// The zero point of the input that a role's instruction holds.
 [[nodiscard]] std::optional<std::int32_t> input_zero(const Requantisation& role);
 

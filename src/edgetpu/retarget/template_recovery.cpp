@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "edgetpu/params/plain_checks.h"
 #include "edgetpu/params/stored_form.h"
 #include "edgetpu/sim/program/nest.h"
 #include "reef/edgetpu/program_check.h"
@@ -47,29 +48,11 @@ bool same_interface(const CompiledParameters& opened) {
 
 /// Another number, shape or type of inputs or outputs is another architecture.
 Status check_interface(const CompiledParameters& opened) {
-    const auto& compiled = opened.compiled().subgraphs.front();
-    const auto& plain = opened.plain().subgraphs.front();
-    const auto text = [](const model::Subgraph& graph, const std::vector<TensorIndex>& list) {
-        std::string all;
-        for (const TensorIndex index : list) {
-            const Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-            all += fmt::format("{}{} {}", all.empty() ? "" : ", ", name_of(tensor.type),
-                               model::shape_text(tensor.shape));
-        }
-        return all;
-    };
-    for (const bool outputs : {false, true}) {
-        const auto ours = text(compiled, outputs ? compiled.outputs : compiled.inputs);
-        const auto theirs = text(plain, outputs ? plain.outputs : plain.inputs);
-        if (ours == theirs) continue;
-        return fail(Cause::unsupported,
-                    fmt::format("another architecture: the compiled model {} {}, the plain one {}",
-                                outputs ? "gives" : "takes", ours, theirs),
-                    {},
-                    "compile the model itself (`target` edgetpu); a segment of a pipeline needs a "
-                    "model whose tensors have the names of its inputs and outputs, once each");
-    }
-    return {};
+    const auto other = other_interface(opened.compiled(), opened.plain());
+    if (!other) return {};
+    return fail(Cause::unsupported, "another architecture: " + *other, {},
+                "compile the model itself (`target` edgetpu); a segment of a pipeline needs a "
+                "model whose tensors have the names of its inputs and outputs, once each");
 }
 
 /// What runs in circles is no template.
@@ -199,7 +182,11 @@ Status check_template(const CompiledParameters& opened) {
     return check_halt(opened);
 }
 
-Result<bool> is_compiled_from(const CompiledParameters& opened) {
+namespace {
+
+/// Whether all parameters are there, some instruction holds each role's values, and inputs and
+/// outputs have the plain model's scales.
+Result<bool> has_all_values(const CompiledParameters& opened) {
     const Placement& placement = opened.placement();
     // A selection is the same for all numbers.
     const bool lacking = std::ranges::any_of(placement.missing, [&](std::size_t part) {
@@ -215,6 +202,22 @@ Result<bool> is_compiled_from(const CompiledParameters& opened) {
     });
 }
 
+}  // namespace
+
+Result<std::optional<MatchedProgram>> program_of_plain(const CompiledParameters& opened,
+                                                       const ProgramFlow& flow) {
+    if (!REEF_TRY(has_all_values(opened))) return std::nullopt;
+    const auto roles = roles_of(opened);
+    const auto alike = [&](std::size_t a, std::size_t b) {
+        Requantisation other = roles[b];
+        other.op = roles[a].op;
+        return a == b || (!roles[a].factors && roles[a] == other);
+    };
+    auto program = match_program(opened, flow, roles, {holds, alike, true});
+    if (!program) return std::nullopt;
+    return std::move(*program);
+}
+
 Status check_source(const CompiledParameters& opened) {
     const auto instructions = REEF_TRY(tensor_instructions(opened.operators()));
     for (const Requantisation& role : roles_of(opened)) {
@@ -227,10 +230,9 @@ Status check_source(const CompiledParameters& opened) {
     return {};
 }
 
-Result<MatchedProgram> match_program(const CompiledParameters& opened,
+Result<MatchedProgram> match_program(const CompiledParameters& opened, const ProgramFlow& flow,
                                      const std::vector<Requantisation>& roles,
                                      const MatchingRules& rules) {
-    const ProgramFlow flow = REEF_TRY(program_flow(opened));
     const OperatorGraph graph(opened, roles);
     const auto matched = REEF_TRY(match_operators(opened, flow, graph, roles, rules));
     MatchedProgram program;
@@ -247,10 +249,13 @@ Result<MatchedProgram> match_program(const CompiledParameters& opened,
     return program;
 }
 
-Result<Recovered> recover_program(const CompiledParameters& opened) {
+Status check_readable(const CompiledParameters& opened) {
     REEF_CHECK(check_names(opened));
+    return check_modelled(opened, roles_of(opened));
+}
+
+Result<Recovered> recover_program(const CompiledParameters& opened, const ProgramFlow& flow) {
     const auto roles = roles_of(opened);
-    REEF_CHECK(check_modelled(opened, roles));
     const auto alike = [&](std::size_t a, std::size_t b) {
         // Layers have parameters of their own, sums an order of operands.
         if (roles[a].form == Form::layer || roles[a].form == Form::sum) return a == b;
@@ -258,7 +263,7 @@ Result<Recovered> recover_program(const CompiledParameters& opened) {
         other.op = roles[a].op;
         return roles[a] == other;
     };
-    auto program = match_program(opened, roles, {has_form_of, alike});
+    auto program = match_program(opened, flow, roles, {has_form_of, alike});
     if (!program) {
         return std::unexpected(
             std::move(program.error())

@@ -8,6 +8,7 @@
 
 #include "edgetpu/retarget/operator_matching.h"
 #include "edgetpu/retarget/program_alignment.h"
+#include "edgetpu/retarget/program_flow.h"
 #include "reef/base/result.h"
 #include "reef/edgetpu/compiled_parameters.h"
 
@@ -41,9 +42,15 @@ struct Recovered {
 /// in circles.
 [[nodiscard]] Status check_template(const CompiledParameters& opened);
 
-/// Whether the compiled model computes the plain one that it was opened with: all its parameters
-/// are there, instructions hold its values, and inputs and outputs have its scales.
-[[nodiscard]] Result<bool> is_compiled_from(const CompiledParameters& opened);
+/// Refuses operators on the chip whose values are not known: without the source nothing says
+/// whether they are the plain model's.
+[[nodiscard]] Status check_readable(const CompiledParameters& opened);
+
+/// The instructions of a compiled model that computes the plain one that it was opened with: all
+/// its parameters are there, the instructions that compute an operator hold its values, and inputs
+/// and outputs have its scales. Nothing: it computes another.
+[[nodiscard]] Result<std::optional<MatchedProgram>> program_of_plain(
+    const CompiledParameters& opened, const ProgramFlow& flow);
 
 /// Refuses a plain model with layers whose values no instruction holds.
 [[nodiscard]] Status check_source(const CompiledParameters& opened);
@@ -51,12 +58,14 @@ struct Recovered {
 /// The instructions of a program that holds the values of `roles`, told apart by where their data
 /// come from and go to. Errors: those of match_operators().
 [[nodiscard]] Result<MatchedProgram> match_program(const CompiledParameters& opened,
+                                                   const ProgramFlow& flow,
                                                    const std::vector<Requantisation>& roles,
                                                    const MatchingRules& rules);
 
 /// Finds the place of every operator's values by the form of instructions, by where their data come
 /// from and go to, and by which rows of parameters they read. Errors: unsupported, with the
 /// instruction or the operator that stays unclear.
-[[nodiscard]] Result<Recovered> recover_program(const CompiledParameters& opened);
+[[nodiscard]] Result<Recovered> recover_program(const CompiledParameters& opened,
+                                                const ProgramFlow& flow);
 
 }  // namespace reef::edgetpu

@@ -16,6 +16,7 @@
 #include "reef/edgetpu/retarget.h"
 #include "reef/model/builder.h"
 #include "reef/model/operator_samples.h"
+#include "support/compiled_session.h"
 #include "support/drawn_seeds.h"
 
 namespace reef::edgetpu {
@@ -53,8 +54,27 @@ void expect_right_or_refused(const model::Model& plain, const model::Model& comp
     }
 }
 
+/// The same for a target of which a scale or two are others.
+void expect_other_scales_right_or_refused(const model::Model& plain, const model::Model& compiled,
+                                          unsigned seed, Tally& tally) {
+    using test::ScaleChange;
+    for (const auto change : {ScaleChange::copied, ScaleChange::exchanged, ScaleChange::halved}) {
+        const auto target = test::with_other_scales(plain, seed, change);
+        // Scales that no kernel takes have no result to compare with.
+        if (!test::open_compared(target, compiled)) continue;
+        for (const bool with_source : {true, false}) {
+            SCOPED_TRACE(fmt::format("change {}, {} the source", static_cast<int>(change),
+                                     with_source ? "with" : "without"));
+            const auto result = with_source ? retarget(compiled, plain, target, {})
+                                            : retarget(compiled, target, {});
+            tally.count(with_source, result);
+            if (result) test::expect_computes(target, result->model, seed);
+        }
+    }
+}
+
 TEST(OwnRetarget, OfEveryOperatorIsRightOrRefused) {
-    Tally tally;
+    Tally tally, scales;
     for (const ElementType type : {ElementType::uint8, ElementType::int8}) {
         const auto samples = model::operator_samples(type).value();
         for (const model::OperatorSample& sample : samples) {
@@ -62,8 +82,10 @@ TEST(OwnRetarget, OfEveryOperatorIsRightOrRefused) {
             const auto compiled = compile(sample.model, {});
             if (!compiled || packages_of(compiled->model).value().empty()) continue;
             expect_right_or_refused(sample.model, compiled->model, 3, tally);
+            expect_other_scales_right_or_refused(sample.model, compiled->model, 3, scales);
         }
     }
+    fmt::print("of other scales {}\n", scales.text());
     fmt::print("{}\n", tally.text());
     EXPECT_GT(tally.made[1], 2 * tally.refused[1]);
     EXPECT_GT(tally.made[0], tally.refused[0]);
@@ -174,7 +196,7 @@ TEST(OwnRetarget, OfRandomNetworksIsRightOrRefused) {
         test::random_network, test::random_network_of_small_images, test::random_deciding_network,
         test::random_recurrent_network};
     const auto seeds = test::drawn_seeds(20);
-    Tally tally;
+    Tally tally, other_scales;
     for (unsigned seed = seeds.first; seed < seeds.end(); ++seed)
         for (std::size_t kind = 0; kind < makers.size(); ++kind) {
             SCOPED_TRACE(fmt::format("network of kind {}, seed {}", kind, seed));
@@ -182,8 +204,10 @@ TEST(OwnRetarget, OfRandomNetworksIsRightOrRefused) {
             const auto compiled = compile(plain, test::options_in_turn(seed));
             if (!compiled || packages_of(compiled->model).value().empty()) continue;
             expect_right_or_refused(plain, compiled->model, seed, tally);
+            expect_other_scales_right_or_refused(plain, compiled->model, seed, other_scales);
         }
-    fmt::print("{}\n", tally.text());
+    fmt::print("{}; of other scales {}\n", tally.text(), other_scales.text());
+    EXPECT_GT(other_scales.made[0], seeds.count);
     EXPECT_GT(tally.made[1], 5 * tally.refused[1]);
     EXPECT_GT(tally.made[1], 4 * seeds.count);
 }

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 
+#include "edgetpu/params/parameter_reader.h"
 #include "reef/model/tflite.h"
 #include "support/shared_data.h"
 
@@ -85,6 +88,81 @@ TEST(CompiledParameters, RoundsRealWeightsToTheModelsScales) {
     const Array array{ElementType::float32, {256, 256}, {bytes.begin(), bytes.end()}};
     ASSERT_TRUE(opened.set({{before[0].first, array}}));
     EXPECT_EQ(opened.get().value(), before);
+}
+
+/// The weights of `opened`'s first layer as real numbers, all 0 but one.
+NamedArrays one_real_weight(const CompiledParameters& opened, std::size_t index, float value) {
+    const auto first = opened.get().value().front();
+    std::vector<float> real(first.second.data.size(), 0.0F);
+    real[index] = value;
+    const auto bytes = std::as_bytes(std::span(real));
+    return {
+        {first.first, {ElementType::float32, first.second.shape, {bytes.begin(), bytes.end()}}}};
+}
+
+TEST(CompiledParameters, RefusesRealWeightsThatInt8DoesNotHold) {
+    REEF_SHARED_OR_SKIP(shared);
+    for (const std::string name : {"dense_256", "color_red_64x64", "gabor_64x64_p4"}) {
+        SCOPED_TRACE(name);
+        auto opened = open(shared / "data/edgetpu/templates", name);
+        const auto before = opened.get().value();
+        ASSERT_EQ(before.front().second.type, ElementType::int8);
+        const auto& tensor = opened.plain()
+                                 .subgraphs[0]
+                                 .tensors[static_cast<std::size_t>(opened.parts()[0].weights)];
+        const float scale = tensor.quantization->scale.front();
+        const auto set = [&](float value) { return opened.set(one_real_weight(opened, 1, value)); };
+        for (const float value : {NAN, INFINITY, -INFINITY, 128 * scale, -128 * scale}) {
+            const auto status = set(value);
+            ASSERT_FALSE(status) << value;
+            EXPECT_EQ(status.error().cause, Cause::bad_argument);
+            EXPECT_THAT(status.error().message(),
+                        testing::AllOf(testing::HasSubstr(before.front().first),
+                                       testing::HasSubstr("element 1")));
+            EXPECT_EQ(opened.get().value(), before);
+        }
+        if (tensor.quantization->scale.size() > 1) continue;
+        ASSERT_TRUE(set(127.4F * scale));
+        EXPECT_EQ(opened.get().value().front().second.data[1], std::byte{127});
+        ASSERT_TRUE(set(-127.4F * scale));
+        EXPECT_EQ(opened.get().value().front().second.data[1], std::byte{0x81});
+    }
+}
+
+TEST(CompiledParameters, RefusesSparseConstants) {
+    REEF_SHARED_OR_SKIP(shared);
+    for (const std::string name : {"dense_256", "color_red_64x64"}) {
+        SCOPED_TRACE(name);
+        const auto opened = open(shared / "data/edgetpu/templates", name);
+        auto sparse = opened.plain();
+        auto& weights =
+            sparse.subgraphs[0].tensors[static_cast<std::size_t>(opened.parts()[0].weights)];
+        weights.sparsity.emplace();
+        const Bytes dense = sparse.constant(weights);
+        weights.buffer = static_cast<std::uint32_t>(sparse.buffers.size());
+        sparse.buffers.push_back(SharedBytes::copy_of(dense.first(1)));
+        const auto refused = CompiledParameters::open(sparse, opened.compiled());
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().cause, Cause::unsupported);
+        EXPECT_THAT(refused.error().message(), testing::HasSubstr("values in sparse form"));
+    }
+}
+
+TEST(ParameterReader, RefusesAnotherNetworksInputs) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto folder = shared / "data/edgetpu/templates";
+    const std::array<std::string, 4> names = {"color_red_64x64", "bright_64x64", "dense_256",
+                                              "dense_1024"};
+    for (const auto& compiled : names)
+        for (const auto& plain : names) {
+            SCOPED_TRACE(compiled + " with " + plain);
+            const auto opened = ParameterReader().open(open(folder, plain).plain(),
+                                                       open(folder, compiled).compiled());
+            EXPECT_EQ(opened.has_value(), compiled == plain);
+            if (opened || compiled == plain) continue;
+            EXPECT_EQ(opened.error().cause, Cause::bad_input);
+            EXPECT_THAT(opened.error().message(), testing::HasSubstr("the compiled model takes"));
+        }
 }
 
 TEST(CompiledParameters, RefusesWithTheName) {

@@ -1,5 +1,6 @@
 // The layer codec against cases computed by hand, a plain reimplementation of its formulas, and
 // its own inverse.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -206,18 +207,38 @@ TEST(LayerCodec, QuantisesAsRoundingHalvesAwayFromZero) {
     }
 }
 
-TEST(LayerCodec, TakesEveryFloatAndRefusesBadScales) {
-    const auto layout = layout_of({LayerKind::fully_connected, 1, 1, 64, 16}, {}).value();
-    std::vector<float> weights(1024, NAN);
-    weights[0] = INFINITY;
-    weights[1] = -INFINITY;
-    weights[2] = 0.49999997F;
-    std::vector<std::byte> blob(layout.size_bytes);
-    const float one = 1;
-    ASSERT_TRUE(encode_layer(layout, RealLayerValues{weights, {&one, 1}, {}, {}}, blob));
-    EXPECT_EQ(word_at(blob, 0), 0x808001FFU);
-    for (const float scale : {0.0F, -1.0F, NAN, INFINITY}) {
-        EXPECT_FALSE(encode_layer(layout, RealLayerValues{weights, {&scale, 1}, {}, {}}, blob));
+TEST(LayerCodec, RefusesWhatIsNoNumberAndCountsWhatItLimits) {
+    for (const LayerShape shape : {LayerShape{LayerKind::fully_connected, 1, 1, 64, 16},
+                                   LayerShape{LayerKind::convolution, 3, 3, 5, 7},
+                                   LayerShape{LayerKind::depthwise, 3, 3, 16, 16}}) {
+        const auto layout = layout_of(shape, {}).value();
+        std::vector<float> weights(shape.weight_count(), 0.49999997F);
+        std::vector<std::byte> blob(layout.size_bytes, std::byte{7});
+        const auto before = blob;
+        const float one = 1;
+        const RealLayerValues values{weights, {&one, 1}, {}, {}};
+        for (const float bad : {NAN, INFINITY, -INFINITY})
+            for (const std::size_t index : {std::size_t{1}, weights.size() - 1}) {
+                weights[index] = bad;
+                const auto status = encode_layer(layout, values, blob);
+                ASSERT_FALSE(status);
+                EXPECT_EQ(status.error().cause, Cause::bad_argument);
+                EXPECT_NE(status.error().message().find(fmt::format("index {}", index)),
+                          std::string::npos);
+                EXPECT_EQ(blob, before);
+                weights[index] = 0;
+            }
+        EXPECT_EQ(limited_weights(layout, values), 0U);
+        weights[2] = 127.4F;
+        weights[3] = -128;
+        weights[4] = 1e30F;
+        EXPECT_EQ(limited_weights(layout, values), 2U);
+        ASSERT_TRUE(encode_layer(layout, values, blob));
+        // Of another scale for each channel.
+        std::vector<float> scales(shape.out_channels, 1e30F);
+        EXPECT_EQ(limited_weights(layout, {weights, scales, {}, {}}), 0U);
+        for (const float scale : {0.0F, -1.0F, NAN, INFINITY})
+            EXPECT_FALSE(encode_layer(layout, RealLayerValues{weights, {&scale, 1}, {}, {}}, blob));
     }
 }
 

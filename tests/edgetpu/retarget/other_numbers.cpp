@@ -41,6 +41,18 @@ bool known(const Operator& op) {
     }
 }
 
+/// A bias is in steps of input scale times weight scale.
+void scale_bias(model::Subgraph& graph, const Operator& op) {
+    if (!has_weights(op) || op.inputs.size() < 3 || op.inputs[2] == model::absent_tensor) return;
+    const auto at = [&](std::size_t position) -> Tensor& {
+        return graph.tensors[static_cast<std::size_t>(op.inputs[position])];
+    };
+    if (!at(2).quantization || !at(2).quantization->quantized()) return;
+    at(2).quantization->scale = at(1).quantization->scale;
+    for (float& scale : at(2).quantization->scale) scale *= at(0).quantization->scale.front();
+    at(2).quantization->zero_point.assign(at(2).quantization->scale.size(), 0);
+}
+
 class Changer {
   public:
     Changer(const Model& plain, unsigned seed, Change change)
@@ -61,7 +73,7 @@ class Changer {
             }
         }
         for (const std::size_t bias : biases_) change_bias(graph().tensors[bias]);
-        for (const Operator& op : graph().operators) scale_bias(op);
+        for (const Operator& op : graph().operators) scale_bias(graph(), op);
         return std::move(model_);
     }
 
@@ -185,19 +197,6 @@ class Changer {
         replace(tensor, {bytes.begin(), bytes.end()});
     }
 
-    /// A bias is in steps of input scale times weight scale.
-    void scale_bias(const Operator& op) {
-        if (!has_weights(op) || op.inputs.size() < 3 || op.inputs[2] == model::absent_tensor)
-            return;
-        const auto at = [&](std::size_t position) -> Tensor& {
-            return graph().tensors[static_cast<std::size_t>(op.inputs[position])];
-        };
-        if (!at(2).quantization || !at(2).quantization->quantized()) return;
-        at(2).quantization->scale = at(1).quantization->scale;
-        for (float& scale : at(2).quantization->scale) scale *= at(0).quantization->scale.front();
-        at(2).quantization->zero_point.assign(at(2).quantization->scale.size(), 0);
-    }
-
     void replace(Tensor& tensor, const std::vector<std::byte>& bytes) {
         tensor.buffer = static_cast<std::uint32_t>(model_.buffers.size());
         model_.buffers.push_back(SharedBytes::copy_of(bytes));
@@ -213,6 +212,48 @@ class Changer {
 };
 
 }  // namespace
+
+namespace {
+
+/// Tensors of bytes with one scale that operators read or give.
+std::vector<std::size_t> scaled_tensors(const model::Subgraph& graph) {
+    std::set<std::size_t> found;
+    for (const Operator& op : graph.operators)
+        for (const auto* list : {&op.inputs, &op.outputs})
+            for (const TensorIndex index : *list) {
+                if (index == model::absent_tensor) continue;
+                const Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+                const bool of_bytes =
+                    tensor.type == ElementType::int8 || tensor.type == ElementType::uint8;
+                if (of_bytes && tensor.quantization && tensor.quantization->scale.size() == 1)
+                    found.insert(static_cast<std::size_t>(index));
+            }
+    return {found.begin(), found.end()};
+}
+
+}  // namespace
+
+Model with_other_scales(const Model& plain, unsigned seed, ScaleChange change) {
+    Model model = plain;
+    model::Subgraph& graph = model.subgraphs.front();
+    std::mt19937 random(seed);
+    std::vector<std::size_t> tensors = scaled_tensors(graph);
+    std::ranges::shuffle(tensors, random);
+    const auto scale = [&](std::size_t tensor) -> float& {
+        return graph.tensors[tensor].quantization->scale.front();
+    };
+    if (tensors.empty()) return model;
+    const auto other = std::ranges::find_if(
+        tensors, [&](std::size_t tensor) { return scale(tensor) != scale(tensors.front()); });
+    if (change == ScaleChange::halved || other == tensors.end())
+        scale(tensors.front()) /= 2;
+    else if (change == ScaleChange::copied)
+        scale(tensors.front()) = scale(*other);
+    else
+        std::swap(scale(tensors.front()), scale(*other));
+    for (const Operator& op : graph.operators) scale_bias(graph, op);
+    return model;
+}
 
 Model with_other_numbers(const Model& plain, unsigned seed, Change change) {
     return Changer(plain, seed, change).run();

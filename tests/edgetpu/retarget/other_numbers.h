@@ -18,4 +18,15 @@ enum class Change {
 [[nodiscard]] model::Model with_other_numbers(const model::Model& plain, unsigned seed,
                                               Change change = Change::all);
 
+enum class ScaleChange {
+    copied,     ///< one tensor gets another one's
+    exchanged,  ///< of two tensors
+    halved,     ///< one tensor's
+};
+
+/// `plain` with other scales of one tensor or two that operators read or give, drawn among those
+/// that have one scale: whatever the operators make of it. Biases stay in steps of their products.
+[[nodiscard]] model::Model with_other_scales(const model::Model& plain, unsigned seed,
+                                             ScaleChange change);
+
 }  // namespace reef::test

@@ -63,9 +63,15 @@ void for_every_pair(Check check) {
 }
 
 TEST(Retarget, GivesEveryCompiledModelBackForItsOwnSource) {
-    for_every_pair([](const auto&, const model::Model& plain, const model::Model& compiled) {
+    // Of operators whose values are not known, the program does not say that they are the target's.
+    const std::set<std::string> unreadable = {movenet, "keras_lstm_mnist_ptq", "split_concat"};
+    for_every_pair([&](const auto& name, const model::Model& plain, const model::Model& compiled) {
         expect_unchanged(retarget(compiled, plain, plain, {}), compiled);
-        expect_unchanged(retarget(compiled, plain, {}), compiled);
+        const auto alone = retarget(compiled, plain, {});
+        if (!unreadable.contains(name)) return expect_unchanged(alone, compiled);
+        ASSERT_FALSE(alone);
+        EXPECT_THAT(alone.error().message(),
+                    HasSubstr("whether its quantisation differs cannot be read"));
     });
 }
 
@@ -171,9 +177,11 @@ TEST(Retarget, GivesTheVendorsExecutablesForOtherColours) {
 
 /// There and back again: what was rewritten is found again, and nothing that the target overwrote
 /// was needed.
-void expect_way_back(const Known& known, const model::Model& target, const model::Model& there) {
+void expect_way_back(const Known& known, const model::Model& target, const model::Model& there,
+                     bool readable_alone = true) {
     const RetargetOptions options = token_of(known.compiled);
-    expect_unchanged(retarget(there, target, {}), there);
+    expect_unchanged(
+        readable_alone ? retarget(there, target, {}) : retarget(there, target, target, {}), there);
     const auto back = retarget(there, target, known.plain, options);
     ASSERT_TRUE(back) << back.error().message();
     expect_same_program(back->model, known.compiled);
@@ -246,7 +254,7 @@ TEST(Retarget, ChangesSigmoidsResizesAndRescalings) {
     ASSERT_TRUE(there) << there.error().message();
     // Sigmoids and the rescaling; what makes or takes their and the resizes' inputs.
     EXPECT_GE(there->changed_instructions, 9U);
-    expect_way_back(known, target, there->model);
+    expect_way_back(known, target, there->model, false);
 }
 
 /// Bits of a constant that the instructions of a program fill memory with.
@@ -480,6 +488,65 @@ TEST(Retarget, RefusesOperatorsWhoseValuesItDoesNotKnow) {
         message_for(model::Op::resize_bilinear),
         HasSubstr("operator 71 RESIZE_BILINEAR: its quantisation differs, and it rescales"));
     EXPECT_THAT(message_for(model::Op::sub), HasSubstr("operator 2 SUB: its quantisation differs"));
+}
+
+/// The output of an operator of a kind, in a plain model.
+model::Quantization& output_of(model::Model& plain, model::Op kind) {
+    auto& graph = plain.subgraphs[0];
+    const auto op = std::ranges::find_if(
+        graph.operators, [&](const model::Operator& one) { return one.code.builtin == kind; });
+    return *graph.tensors[static_cast<std::size_t>(op->outputs[0])].quantization;
+}
+
+TEST(Retarget, RefusesAnotherOutputOfSoftmax) {
+    REEF_SHARED_OR_SKIP(shared);
+    for (const std::string name :
+         {"data/models/mobilenet_v1_0.25_128_quant", "data/edgetpu/templates/color_red_64x64"}) {
+        SCOPED_TRACE(name);
+        const Known known = load_known(shared, name);
+        model::Model scaled = known.plain, shifted = known.plain;
+        output_of(scaled, model::Op::softmax).scale[0] *= 2;
+        output_of(shifted, model::Op::softmax).zero_point[0] += 5;
+        for (const auto& target : {scaled, shifted})
+            for (const auto& result : {retarget(known.compiled, known.plain, target, {}),
+                                       retarget(known.compiled, target, {})}) {
+                ASSERT_FALSE(result);
+                EXPECT_THAT(result.error().message(),
+                            AllOf(HasSubstr("SOFTMAX"), HasSubstr("output's scale is not 1/256")));
+            }
+    }
+}
+
+TEST(Retarget, RefusesScalesThatAreNotPositiveAndSparseWeights) {
+    REEF_SHARED_OR_SKIP(shared);
+    for (const std::string name :
+         {"data/models/mobilenet_v1_0.25_128_quant", "data/edgetpu/templates/dense_256"}) {
+        SCOPED_TRACE(name);
+        const Known known = load_known(shared, name);
+        const auto changed = [&](const auto& change) {
+            model::Model target = known.plain;
+            auto& graph = target.subgraphs[0];
+            for (const model::Operator& op : graph.operators)
+                if (op.inputs.size() > 1)
+                    change(graph.tensors[static_cast<std::size_t>(op.inputs[1])]);
+            return target;
+        };
+        const auto expect_refused = [&](const model::Model& target, const std::string& words) {
+            for (const auto& result : {retarget(known.compiled, known.plain, target, {}),
+                                       retarget(known.compiled, target, known.plain, {}),
+                                       retarget(known.compiled, target, {})}) {
+                ASSERT_FALSE(result);
+                EXPECT_THAT(result.error().message(), HasSubstr(words));
+            }
+        };
+        expect_refused(changed([](model::Tensor& weights) {
+                           if (weights.quantization && weights.quantization->quantized())
+                               weights.quantization->scale[0] = 0;
+                       }),
+                       "has scale 0, not a positive number");
+        expect_refused(changed([](model::Tensor& weights) { weights.sparsity.emplace(); }),
+                       "values in sparse form");
+    }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Retargeted programs on the simulated chip, against the models that they were retargeted to on the
 // CPU in the chip's arithmetic: every byte of every tensor that the programs give.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ struct Case {
     std::size_t least_values;
     /// The program alone says where each operator's numbers are.
     bool readable_alone = true;
+    unsigned seeds = 6;  ///< of each change of scales
 };
 
 void PrintTo(const Case& tested, std::ostream* out) {
@@ -71,6 +73,33 @@ TEST_P(RetargetedRun, GivesTheTargetsBytes) {
     }
 }
 
+TEST_P(RetargetedRun, IsRightOrRefusedForOtherScales) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto plain = test::load_model(shared / (GetParam().name + ".tflite"));
+    const auto compiled = test::load_model(shared / (GetParam().name + "_edgetpu.tflite"));
+    using test::ScaleChange;
+    std::size_t tried = 0;
+    for (const auto change : {ScaleChange::copied, ScaleChange::exchanged, ScaleChange::halved})
+        for (unsigned seed = 0; seed < GetParam().seeds; ++seed) {
+            const auto target = test::with_other_scales(plain, seed, change);
+            // Scales that no kernel takes have no result to compare with.
+            if (!test::open_compared(target, compiled)) continue;
+            for (const bool with_source : {true, false}) {
+                SCOPED_TRACE(fmt::format("change {}, seed {}, {} the source",
+                                         static_cast<int>(change), seed,
+                                         with_source ? "with" : "without"));
+                const auto result = with_source ? retarget(compiled, plain, target, {})
+                                                : retarget(compiled, target, {});
+                if (result) expect_right(result->model, target);
+                ++tried;
+                if (!result) {
+                    EXPECT_EQ(result.error().cause, Cause::unsupported) << result.error().message();
+                }
+            }
+        }
+    EXPECT_GT(tried, 0U);
+}
+
 Case of_templates(const std::string& name, std::size_t least_values) {
     return {"data/edgetpu/templates/" + name, least_values};
 }
@@ -83,19 +112,26 @@ INSTANTIATE_TEST_SUITE_P(
                     of_templates("bright_64x64", 2), of_templates("color_red_64x64", 2),
                     of_templates("color_green_64x64", 2), of_templates("color_white_64x64", 2)));
 
-INSTANTIATE_TEST_SUITE_P(Models, RetargetedRun,
-                         testing::Values(Case{"data/models/mobilenet_v1_0.25_128_quant", 5},
-                                         Case{"data/models/mobilenet_v1_0.5_160_quant", 2}));
+INSTANTIATE_TEST_SUITE_P(
+    Models, RetargetedRun,
+    testing::Values(
+        Case{.name = "data/models/mobilenet_v1_0.25_128_quant", .least_values = 5, .seeds = 2},
+        Case{.name = "data/models/mobilenet_v1_0.5_160_quant", .least_values = 2, .seeds = 1}));
 
 #ifdef REEF_LARGE_PROGRAMS
 INSTANTIATE_TEST_SUITE_P(
     LargeModels, RetargetedRun,
-    testing::Values(Case{"data/models/deeplabv3_mnv2_dm05_pascal_quant", 200},
-                    Case{"data/models/posenet_mobilenet_v1_075_353_481_16_quant_decoder", 50},
+    testing::Values(Case{.name = "data/models/deeplabv3_mnv2_dm05_pascal_quant",
+                         .least_values = 200,
+                         .seeds = 1},
+                    Case{.name = "data/models/posenet_mobilenet_v1_075_353_481_16_quant_decoder",
+                         .least_values = 50,
+                         .seeds = 1},
                     // SUB and MUL by one number at its beginning.
                     Case{.name = "data/models/movenet_single_pose_lightning_ptq",
                          .least_values = 50,
-                         .readable_alone = false}));
+                         .readable_alone = false,
+                         .seeds = 1}));
 #endif
 
 }  // namespace

@@ -418,7 +418,9 @@ void read_numbers(const Architecture& net, const model::Model& compiled, Numbers
     const auto plain = PlainModel(net, compiled, numbers).build();
     const auto opened = CompiledParameters::open(plain, compiled, PartSearch::by_bytes);
     ASSERT_TRUE(opened) << opened.error().message();
-    const auto recovered = recover_program(*opened);
+    const auto flow = program_flow(*opened);
+    ASSERT_TRUE(flow) << flow.error().message();
+    const auto recovered = recover_program(*opened, *flow);
     ASSERT_TRUE(recovered) << recovered.error().message();
     EXPECT_TRUE(recovered->parameters.placement().unexplained.empty());
     ASSERT_NO_FATAL_FAILURE(read_arrays(net, *recovered, numbers));

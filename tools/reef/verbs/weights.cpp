@@ -74,6 +74,9 @@ Result<Exit> set_verb(const WeightsOptions& options, Console& console) {
     const auto parameters = REEF_TRY(open(options));
     const SharedBytes file = REEF_TRY(read_file(options.from));
     NamedArrays arrays = REEF_TRY(in_place(read_npz(file.view()), options.from));
+    if (arrays.empty())
+        return fail(Cause::bad_input, "it holds no arrays", options.from,
+                    "`reef weights get` writes those that the model has");
     const std::size_t left_out = std::erase_if(
         arrays, [&](const auto& one) { return parameters->is_of_other_segment(one.first); });
     if (arrays.empty() && left_out > 0)
@@ -224,7 +227,8 @@ Action add_weights(CLI::App& app) {
     CLI::App* set = add_part(app, "set", "Replace weights and biases", *options);
     set->add_option("--from", options->from,
                     "A .npz file with some or all of the arrays that get writes; weights may be "
-                    "float32 where the model has int8; of a segment, arrays of the others may be "
+                    "float32 where the model has int8, up to 127 steps of their scale; of a "
+                    "segment, arrays of the others may be "
                     "among them")
         ->type_name("FILE")
         ->required();
