@@ -209,12 +209,14 @@ TEST_F(CompileVerbTest, SegmentsAreReadWithThePlainModelOfTheWhole) {
         expect_ok({"weights", "get", segment, "--like", plain, "-o", weights});
         expect_ok({"weights", "set", segment, "--like", plain, "--from", weights, "-o", changed});
         EXPECT_EQ(read_file(changed)->view().size(), read_file(segment)->view().size());
-        for (const bool with_source : {true, false}) {
-            std::vector<std::string> retarget{"retarget", segment, "--to", plain, "-o", changed};
-            if (with_source) retarget.insert(retarget.end(), {"--like", plain});
-            EXPECT_THAT(expect_ok(retarget), AllOf(HasSubstr("0 instructions and 0 bytes"),
-                                                   HasSubstr("a segment: it computes " + plain)));
-        }
+        const std::vector<std::string> retarget{"retarget", segment, "--to", plain,
+                                                "--like",   plain,   "-o",   changed};
+        EXPECT_THAT(expect_ok(retarget), AllOf(HasSubstr("0 instructions and 0 bytes"),
+                                               HasSubstr("a segment: it computes " + plain)));
+        // HARD_SWISH and PRELU: how their instructions hold scales is not known.
+        const auto unread = reef_command({"retarget", segment, "--to", plain, "-o", changed});
+        EXPECT_EQ(unread.exit_code, 1);
+        EXPECT_THAT(unread.err, HasSubstr("whether its quantisation differs cannot be read"));
         EXPECT_THAT(expect_ok({"compare", segment, plain, "--layers"}),
                     AllOf(HasSubstr("equal: "), HasSubstr("b  operators ")));
         EXPECT_THAT(reef_command({"compare", segment, plain}).out, HasSubstr("b  operators "));
