@@ -61,7 +61,7 @@ struct PairSums {
 };
 
 template <class D, class D8 = hn::Repartition<std::uint8_t, D>>
-HWY_INLINE hn::Vec<D8> bytes_of(D d, const PairSums<D>& pairs) {
+HWY_INLINE hn::Vec<D8> bytes_of(D /*d*/, const PairSums<D>& pairs) {
     return hn::BitCast(D8(), hn::Or(pairs.even, hn::ShiftLeft<8>(pairs.odd)));
 }
 
@@ -111,6 +111,17 @@ HWY_INLINE hn::Vec<D8> bytes_of(D /*d*/, const QuadSums<D>& quads) {
     return hn::BitCast(D8(), hn::Or(low, hn::ShiftLeft<16>(high)));
 }
 
+/// Adds words of 16 bits: the lower ones of `even` and `odd` to the first two sums, the upper ones
+/// to the others.
+template <class D32, class DU32 = hn::RebindToUnsigned<D32>>
+HWY_INLINE void add_words(D32 d32, hn::Vec<DU32> even, hn::Vec<DU32> odd, QuadSums<D32>& sum) {
+    const auto low = hn::Set(DU32(), 0xFFFF);
+    sum.of[0] = hn::Add(sum.of[0], hn::BitCast(d32, hn::And(even, low)));
+    sum.of[1] = hn::Add(sum.of[1], hn::BitCast(d32, hn::And(odd, low)));
+    sum.of[2] = hn::Add(sum.of[2], hn::BitCast(d32, hn::ShiftRight<16>(even)));
+    sum.of[3] = hn::Add(sum.of[3], hn::BitCast(d32, hn::ShiftRight<16>(odd)));
+}
+
 /// Of windows of any size, of the elements themselves.
 template <std::size_t kVectors, typename T, class D, class D32 = hn::Repartition<std::int32_t, D>>
 HWY_INLINE void sum_quads(D d, const T* HWY_RESTRICT in, const Window& window,
@@ -129,18 +140,8 @@ HWY_INLINE void sum_quads(D d, const T* HWY_RESTRICT in, const Window& window,
                       Window{std::min(rows, window.rows - y), std::min(columns, window.columns - x),
                              window.row_pitch, window.channels},
                       pairs);
-            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
-                const auto even = hn::BitCast(du32, pairs[v].even);
-                const auto odd = hn::BitCast(du32, pairs[v].odd);
-                const auto low = hn::Set(du32, 0xFFFF);
-                const auto add = [&](std::size_t k, auto more) HWY_ATTR {
-                    sums[v].of[k] = hn::Add(sums[v].of[k], hn::BitCast(d32, more));
-                };
-                add(0, hn::And(even, low));
-                add(1, hn::And(odd, low));
-                add(2, hn::ShiftRight<16>(even));
-                add(3, hn::ShiftRight<16>(odd));
-            }
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) add_words(
+                d32, hn::BitCast(du32, pairs[v].even), hn::BitCast(du32, pairs[v].odd), sums[v]);
         }
     }
 }
