@@ -19,8 +19,8 @@ struct BlendedRow {
     RowOfPixels row;
     int bits = 0;  ///< of integer fractions
     /// Where pixels fill no vector; without memory otherwise.
-    RowTaps left, right;
-    hwy::AlignedFreeUniquePtr<Lane[]> fractions;  ///< of each output element
+    RowTaps left{}, right{};
+    hwy::AlignedFreeUniquePtr<Lane[]> fractions{};  ///< of each output element
 
     [[nodiscard]] std::size_t length() const { return columns.size() * row.channels; }
 };

@@ -17,7 +17,7 @@ inline constexpr std::size_t row_multiple = 64;
 
 struct RowTaps {
     /// Where the input of each output vector begins: it is one vector long at most.
-    std::vector<std::uint32_t> begins;
+    std::vector<std::uint32_t> begins{};
     /// Of each output element: in that vector; in the row where `scattered`.
     hwy::AlignedFreeUniquePtr<std::int32_t[]> indices;
     bool scattered = false;  ///< a vector's input is longer than one
