@@ -37,8 +37,8 @@ TEST_F(OptionValues, SeedsAreWholeNumbersOf64Bits) {
                               {"compare", two_input_model, two_input_model},
                               {"record", two_input_model, "-o", file("traffic.log")},
                               {"debug", two_input_model}})
-        for (const std::string seed :
-             {"-1", "99999999999999999999", "18446744073709551616", "", "1.5", "+1", " 1", "0x"})
+        for (const std::string seed : {"-1", "99999999999999999999", "18446744073709551616", "",
+                                       "1.5", "+1", " 1", "0x", "010"})
             expect_usage(with(verb, {"--seed", seed}),
                          fmt::format("--seed: {} is no whole number from 0 to 18446744073709551615",
                                      seed.empty() ? "''" : seed));
@@ -53,6 +53,9 @@ TEST_F(OptionValues, CountsAreInTheirRanges) {
     expect_usage({"bench", two_input_model, "--num_runs", "1e3"}, "--num_runs: 1e3 is no whole");
     expect_usage({"run", two_input_model, "--threads", "257"}, "from 1 to 256");
     expect_usage({"record", two_input_model, "-o", file("x"), "--runs", "-1"}, "--runs: -1");
+    for (const char* token : {"-1", "010", "", "0x1ffffffffffffffff"})
+        expect_usage({"retarget", array, "--to", array, "-o", file("x"), "--token", token},
+                     "is no whole number");
     expect_usage({"disasm", array, "--executable", ""}, "--executable: '' is neither");
     expect_usage({"diff", array, array, "--executable", ""}, "--executable: '' is neither");
 }

@@ -14,6 +14,8 @@ namespace {
 
 bool is_whole(const std::string& text, std::uint64_t least, std::uint64_t most) {
     if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) == 0) return false;
+    // CLI11 would take a leading 0 for base 8.
+    if (text.size() > 1 && text[0] == '0' && text[1] != 'x' && text[1] != 'X') return false;
     char* end = nullptr;
     errno = 0;
     // Base 0, as CLI11 converts it afterwards.

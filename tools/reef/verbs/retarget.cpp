@@ -6,6 +6,7 @@
 
 #include "check/program_check.h"
 #include "inputs/chips.h"
+#include "inputs/option_values.h"
 #include "outputs/file_output.h"
 #include "outputs/json_output.h"
 #include "outputs/stages.h"
@@ -100,7 +101,8 @@ Action add_retarget(CLI::App& app) {
     app.add_option("--token", options->token,
                    "Caching token, decimal or 0x... (default: made from the "
                    "parameters)")
-        ->type_name("N");
+        ->type_name("N")
+        ->check(whole_number());
     app.add_flag("--json", options->json, "Print JSON");
     app.footer(with_example_chip(
         "Example:\n"

@@ -76,7 +76,7 @@ Result<Exit> set_verb(const WeightsOptions& options, Console& console) {
     NamedArrays arrays = REEF_TRY(in_place(read_npz(file.view()), options.from));
     if (arrays.empty())
         return fail(Cause::bad_input, "it holds no arrays", options.from,
-                    "`reef weights get` writes those that the model has");
+                    "reef weights get writes those that the model has");
     const std::size_t left_out = std::erase_if(
         arrays, [&](const auto& one) { return parameters->is_of_other_segment(one.first); });
     if (arrays.empty() && left_out > 0)
