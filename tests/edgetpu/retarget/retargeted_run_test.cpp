@@ -21,6 +21,8 @@ struct Case {
     /// The program alone says where each operator's numbers are.
     bool readable_alone = true;
     unsigned seeds = 6;  ///< of each change of scales
+    /// Else each such change is refused.
+    bool takes_other_scales = true;
 };
 
 void PrintTo(const Case& tested, std::ostream* out) {
@@ -78,7 +80,7 @@ TEST_P(RetargetedRun, IsRightOrRefusedForOtherScales) {
     const auto plain = test::load_model(shared / (GetParam().name + ".tflite"));
     const auto compiled = test::load_model(shared / (GetParam().name + "_edgetpu.tflite"));
     using test::ScaleChange;
-    std::size_t tried = 0;
+    std::size_t made = 0;
     for (const auto change : {ScaleChange::copied, ScaleChange::exchanged, ScaleChange::halved})
         for (unsigned seed = 0; seed < GetParam().seeds; ++seed) {
             const auto target = test::with_other_scales(plain, seed, change);
@@ -90,27 +92,37 @@ TEST_P(RetargetedRun, IsRightOrRefusedForOtherScales) {
                                          with_source ? "with" : "without"));
                 const auto result = with_source ? retarget(compiled, plain, target, {})
                                                 : retarget(compiled, target, {});
-                if (result) expect_right(result->model, target);
-                ++tried;
-                if (!result) {
+                if (result) {
+                    expect_right(result->model, target);
+                    ++made;
+                } else {
                     EXPECT_EQ(result.error().cause, Cause::unsupported) << result.error().message();
                 }
             }
         }
-    EXPECT_GT(tried, 0U);
+    EXPECT_EQ(made > 0, GetParam().takes_other_scales) << made;
 }
 
 Case of_templates(const std::string& name, std::size_t least_values) {
     return {"data/edgetpu/templates/" + name, least_values};
 }
 
+/// Tensors with one scale come in pairs of the same, which QUANTIZE or a pool gives on: where one
+/// of two is another, an instruction is lacking.
+Case of_pairs_of_scales(const std::string& name, std::size_t least_values) {
+    Case one = of_templates(name, least_values);
+    one.takes_other_scales = false;
+    return one;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Templates, RetargetedRun,
-    testing::Values(of_templates("dense_256", 50), of_templates("dense_1024", 50),
-                    of_templates("gabor_64x64_7k_4o_2s", 100), of_templates("gabor_64x64_p4", 100),
-                    of_templates("looming_64x64_3x3", 5), of_templates("bright_16x16", 2),
-                    of_templates("bright_64x64", 2), of_templates("color_red_64x64", 2),
-                    of_templates("color_green_64x64", 2), of_templates("color_white_64x64", 2)));
+    testing::Values(of_pairs_of_scales("dense_256", 50), of_pairs_of_scales("dense_1024", 50),
+                    of_pairs_of_scales("gabor_64x64_7k_4o_2s", 100),
+                    of_pairs_of_scales("gabor_64x64_p4", 100), of_templates("looming_64x64_3x3", 5),
+                    of_templates("bright_16x16", 2), of_templates("bright_64x64", 2),
+                    of_templates("color_red_64x64", 2), of_templates("color_green_64x64", 2),
+                    of_templates("color_white_64x64", 2)));
 
 INSTANTIATE_TEST_SUITE_P(
     Models, RetargetedRun,
