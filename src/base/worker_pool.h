@@ -6,7 +6,7 @@
 
 namespace reef {
 
-/// With one thread the loop body runs on the caller and oneTBB is not touched.
+/// With one thread a loop's body runs on the caller and oneTBB is not touched.
 class WorkerPool {
   public:
     explicit WorkerPool(int threads);
@@ -16,12 +16,15 @@ class WorkerPool {
 
     [[nodiscard]] int threads() const { return threads_; }
 
+    /// Whether loops take all threads from now on, as they do at the start, or the caller's alone.
+    void use_all(bool all) { loop_threads_ = all ? threads_ : 1; }
+
     /// Calls body(begin, end, worker) so that [0, count) is covered once in pieces of at least
     /// `grain`; worker is below threads() and no two calls at the same time share one, so that a
     /// body may own the worker-th part of a scratch area.
     template <typename Body>
     void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
-        if (threads_ == 1 || count <= grain) {
+        if (loop_threads_ == 1 || count / 2 < grain) {
             if (count > 0) body(std::size_t{0}, count, std::size_t{0});
             return;
         }
@@ -39,6 +42,7 @@ class WorkerPool {
 
     struct Arena;
     int threads_;
+    int loop_threads_ = threads_;
     std::unique_ptr<Arena> arena_;
 };
 

@@ -19,6 +19,7 @@
 #include "graph/memory_plan.h"
 #include "graph/packed_inputs.h"
 #include "graph/placer.h"
+#include "graph/thread_choice.h"
 #include "reef/model/tflite.h"
 
 namespace reef::graph {
@@ -111,7 +112,8 @@ KnownBefore known_before(const model::Model& model, const model::Subgraph& graph
 }  // namespace
 
 struct Executor::Impl {
-    explicit Impl(const ExecutorOptions& given) : options(given), pool(given.threads) {}
+    explicit Impl(const ExecutorOptions& given)
+        : options(given), pool(given.threads), choice(given.threads) {}
 
     /// Everything but the parts that take time or memory: packed weights, copies of constants.
     static Result<std::unique_ptr<Impl>> planned(const model::Model& model,
@@ -131,6 +133,7 @@ struct Executor::Impl {
     enum class Named : std::uint8_t { by_all, by_runs };
     [[nodiscard]] std::vector<bool> named_tensors(Named by) const;
     void connect();
+    Status run(RunObserver* observer);
     [[nodiscard]] MutableBytes bytes_of(model::TensorIndex index) const {
         const auto i = static_cast<std::size_t>(index);
         return {addresses[i], addresses[i] == nullptr ? 0 : uses[i].bytes};
@@ -138,6 +141,7 @@ struct Executor::Impl {
 
     ExecutorOptions options;
     WorkerPool pool;
+    ThreadChoice choice;
     std::optional<model::Subgraph> own_graph;
     const model::Subgraph* graph = nullptr;  // the own one, or the model's
     std::vector<TensorUse> uses;
@@ -526,16 +530,27 @@ Bytes Executor::tensor(model::TensorIndex index) const {
 
 Status Executor::run(RunObserver* observer) {
     using Clock = RunObserver::Clock;
-    for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
-        Step& step = impl_->steps[i];
-        const Frame frame{step.inputs, step.outputs, step.scratch, impl_->pool};
-        if (impl_->options.control != nullptr) {
-            if (Status status = impl_->options.control->check(); !status)
-                return in_place(std::move(status), model::place_of(*impl_->graph, i));
+    ThreadChoice& choice = impl_->choice;
+    impl_->pool.use_all(choice.all());
+    const bool measures = choice.measures();
+    const auto begin = measures ? Clock::now() : Clock::time_point{};
+    REEF_CHECK(impl_->run(observer));
+    choice.ended(measures ? Clock::now() - begin : Clock::duration{});
+    return {};
+}
+
+Status Executor::Impl::run(RunObserver* observer) {
+    using Clock = RunObserver::Clock;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        Step& step = steps[i];
+        const Frame frame{step.inputs, step.outputs, step.scratch, pool};
+        if (options.control != nullptr) {
+            if (Status status = options.control->check(); !status)
+                return in_place(std::move(status), model::place_of(*graph, i));
         }
         const auto begin = observer != nullptr ? Clock::now() : Clock::time_point{};
         if (Status status = step.is_left_out ? Status{} : step.kernel->run(frame); !status)
-            return in_place(std::move(status), model::place_of(*impl_->graph, i));
+            return in_place(std::move(status), model::place_of(*graph, i));
         if (observer != nullptr) observer->on_operator(i, begin, Clock::now());
     }
     return {};

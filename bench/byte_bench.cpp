@@ -1,0 +1,211 @@
+// Operators of uint8 and int8, those without sums of products first, then the convolutions that
+// XNNPACK does well: small ones, and of few channels (operators/measure.h). The peer is XNNPACK,
+// which rounds in another way. Shapes are those of published networks.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "operators/measure.h"
+#include "operators/sides.h"
+#include "peers/random_input.h"
+#include "peers/xnnpack_placer.h"
+#include "reef/cpu/placer.h"
+#include "reef/graph/executor.h"
+
+namespace reef::cpu {
+namespace {
+
+using model::Op;
+using Shape = std::vector<std::int32_t>;
+constexpr auto int8 = ElementType::int8;
+constexpr auto uint8 = ElementType::uint8;
+
+Operand bytes(Shape shape, ElementType type = int8, float scale = 0.05F) {
+    return {type, std::move(shape), model::per_tensor(scale, type == int8 ? -3 : 125)};
+}
+
+/// In the order of the sums that windows give.
+std::string text_of(Op op, ElementType type, const Shape& in, std::string_view note) {
+    return fmt::format("{} {} {}{}{}", model::builtin_name(op), type == int8 ? "int8" : "uint8",
+                       model::shape_text(in), note.empty() ? "" : " ", note);
+}
+
+class Cases {
+  public:
+    void add(Op op, std::vector<Operand> inputs, std::vector<Operand> outputs,
+             model::Options options = {}, std::string_view note = {}) {
+        const Operand& first = inputs[op == Op::split ? 1 : 0];
+        cases_.push_back({text_of(op, first.type, first.shape, note), op, std::move(inputs),
+                          std::move(outputs), std::move(options)});
+    }
+    void add_pool(Op op, ElementType type, const Shape& in, std::int32_t filter,
+                  std::int32_t stride, model::Padding padding) {
+        const auto out = [&](std::int32_t length) {
+            return padding == model::Padding::same ? (length + stride - 1) / stride
+                                                   : (length - filter) / stride + 1;
+        };
+        add(op, {bytes(in, type)}, {bytes({in[0], out(in[1]), out(in[2]), in[3]}, type)},
+            model::Pool2dOptions{padding, stride, stride, filter, filter, model::Activation::none},
+            fmt::format("{0} x {0} by {1}", filter, stride));
+    }
+    void add_resize(ElementType type, const Shape& in, std::int32_t height, std::int32_t width) {
+        add(Op::resize_bilinear, {bytes(in, type), constant_of({height, width})},
+            {bytes({in[0], height, width, in[3]}, type)},
+            model::ResizeBilinearOptions{.align_corners = false, .half_pixel_centers = true},
+            fmt::format("to {} x {}", height, width));
+    }
+    /// SAME padding. By channel where int8.
+    void add_convolution(Op op, const Shape& in, std::int32_t filter, std::int32_t stride,
+                         std::int32_t channels) {
+        const bool depthwise = op == Op::depthwise_conv_2d;
+        const std::int32_t axis = depthwise ? 3 : 0;
+        const std::vector<float> scales(static_cast<std::size_t>(channels), 0.01F);
+        std::vector<float> bias_scales;
+        for (const float scale : scales) bias_scales.push_back(scale * 0.05F);
+        const Shape weights =
+            depthwise ? Shape{1, filter, filter, channels} : Shape{channels, filter, filter, in[3]};
+        const auto out = [&](std::int32_t length) { return (length + stride - 1) / stride; };
+        const model::Options options =
+            depthwise
+                ? model::Options(model::DepthwiseConv2dOptions{
+                      .stride_h = stride, .stride_w = stride, .depth_multiplier = 1})
+                : model::Options(model::Conv2dOptions{.stride_h = stride, .stride_w = stride});
+        // Sums of so many products fill the output's steps.
+        const float scale = 0.05F * static_cast<float>(filter) *
+                            (depthwise ? 1 : std::sqrt(static_cast<float>(in[3])));
+        add(op,
+            {bytes(in), random_constant(int8, weights, model::per_channel(scales, axis)),
+             random_constant(ElementType::int32, {channels}, model::per_channel(bias_scales, 0))},
+            {bytes({in[0], out(in[1]), out(in[2]), channels}, int8, scale)}, options,
+            fmt::format("{0} x {0} by {1} to {2}", filter, stride, channels));
+    }
+    [[nodiscard]] const std::vector<Case>& all() const { return cases_; }
+
+  private:
+    std::vector<Case> cases_;
+};
+
+void add_windows(Cases& cases) {
+    for (const Op op : {Op::average_pool_2d, Op::max_pool_2d}) {
+        cases.add_pool(op, int8, {1, 35, 35, 288}, 3, 1, model::Padding::same);
+        cases.add_pool(op, int8, {1, 17, 17, 768}, 5, 1, model::Padding::same);
+        cases.add_pool(op, uint8, {1, 112, 112, 64}, 2, 2, model::Padding::valid);
+    }
+    cases.add_pool(Op::average_pool_2d, int8, {1, 7, 7, 1280}, 7, 1, model::Padding::valid);
+    cases.add_resize(int8, {1, 33, 33, 21}, 513, 513);
+    cases.add_resize(uint8, {1, 65, 65, 21}, 200, 200);
+    cases.add_resize(uint8, {1, 96, 96, 3}, 192, 192);
+    cases.add_resize(int8, {1, 24, 24, 64}, 48, 48);
+}
+
+void add_functions(Cases& cases) {
+    for (const Shape& in : {Shape{1, 160, 160, 16}, Shape{1, 14, 14, 96}})
+        for (const ElementType type : {int8, uint8}) {
+            const Operand a = bytes(in, type), b = bytes(in, type, 0.03F);
+            cases.add(Op::add, {a, b}, {bytes(in, type, 0.08F)}, model::AddOptions{});
+            cases.add(Op::sub, {a, b}, {bytes(in, type, 0.08F)}, model::SubOptions{});
+            cases.add(Op::mul, {a, b}, {bytes(in, type, 0.2F)}, model::MulOptions{});
+        }
+    for (const Op op : {Op::maximum, Op::minimum})
+        cases.add(op, {bytes({1, 160, 160, 16}), bytes({1, 160, 160, 16})},
+                  {bytes({1, 160, 160, 16})});
+    cases.add(Op::hard_swish, {bytes({1, 160, 160, 16})}, {bytes({1, 160, 160, 16}, int8, 0.04F)});
+    const auto probabilities = [](Shape shape) {
+        return Operand{int8, std::move(shape), model::per_tensor(1.0F / 256, -128)};
+    };
+    cases.add(Op::logistic, {bytes({1, 160, 160, 16})}, {probabilities({1, 160, 160, 16})});
+    for (const Shape& rows : {Shape{33600, 16}, Shape{64, 1000}, Shape{1, 1001}})
+        cases.add(Op::softmax, {bytes(rows)}, {probabilities(rows)}, model::SoftmaxOptions{1});
+    for (const Shape& in : {Shape{1, 8, 8, 2048}, Shape{1, 7, 7, 1280}, Shape{1, 224, 224, 3}})
+        cases.add(Op::mean, {bytes(in), constant_of({1, 2})}, {bytes({1, in[3]}, int8, 0.02F)},
+                  model::ReducerOptions{});
+}
+
+void add_movement(Cases& cases) {
+    const Shape image{1, 160, 160, 16};
+    const Operand part = bytes(image);
+    cases.add(Op::concatenation, {part, part, part}, {bytes({1, 160, 160, 48})},
+              model::ConcatenationOptions{.axis = 3}, "three times");
+    cases.add(Op::split, {constant_of({3}), part},
+              {bytes({1, 160, 160, 8}), bytes({1, 160, 160, 8})}, model::SplitOptions{2});
+    Operand begin = constant_of({0, 0, 0, 8}), size = constant_of({1, 160, 160, 8});
+    cases.add(Op::slice, {part, begin, size}, {bytes({1, 160, 160, 8})}, {}, "half the channels");
+    Operand margins = constant_of({0, 0, 1, 1, 1, 1, 0, 0});
+    margins.shape = {4, 2};
+    cases.add(Op::pad, {bytes({1, 640, 640, 3}), margins}, {bytes({1, 642, 642, 3})});
+    cases.add(Op::pad, {part, margins}, {bytes({1, 162, 162, 16})});
+    cases.add(Op::transpose, {part, constant_of({0, 3, 1, 2})}, {bytes({1, 16, 160, 160})});
+    cases.add(Op::depth_to_space, {part}, {bytes({1, 320, 320, 4})}, model::DepthToSpaceOptions{2});
+    const Operand floats{ElementType::float32, {1, 192, 192, 3}};
+    cases.add(Op::quantize, {floats}, {bytes(floats.shape)}, {}, "of float32");
+    cases.add(Op::dequantize, {bytes(floats.shape)}, {floats});
+    cases.add(Op::quantize, {bytes(image, uint8)}, {bytes(image, int8)});
+}
+
+void add_products(Cases& cases) {
+    constexpr Op conv = Op::conv_2d, depthwise = Op::depthwise_conv_2d;
+    cases.add_convolution(conv, {1, 64, 64, 3}, 1, 1, 1);
+    cases.add_convolution(conv, {1, 64, 64, 8}, 1, 1, 16);
+    cases.add_convolution(conv, {1, 257, 257, 16}, 1, 1, 8);
+    cases.add_convolution(conv, {1, 112, 112, 16}, 1, 1, 96);
+    cases.add_convolution(conv, {1, 112, 112, 32}, 1, 1, 16);
+    cases.add_convolution(conv, {1, 1, 1, 1280}, 1, 1, 1001);
+    cases.add_convolution(conv, {1, 224, 224, 3}, 3, 2, 32);
+    for (const std::int32_t stride : {1, 2})
+        for (const Shape& in : {Shape{1, 112, 112, 32}, Shape{1, 28, 28, 192},
+                                Shape{1, 14, 14, 576}, Shape{1, 7, 7, 960}})
+            cases.add_convolution(depthwise, in, 3, stride, in[3]);
+    cases.add_convolution(depthwise, {1, 14, 14, 480}, 5, 1, 480);
+}
+
+std::vector<Case> all_cases() {
+    Cases cases;
+    add_windows(cases);
+    add_functions(cases);
+    add_movement(cases);
+    add_products(cases);
+    return cases.all();
+}
+
+/// What one operator takes inside an executor's run.
+class OperatorClock final : public graph::RunObserver {
+  public:
+    void on_operator(std::size_t /*i*/, Clock::time_point begin, Clock::time_point end) override {
+        microseconds = std::chrono::duration<double, std::micro>(end - begin).count();
+    }
+    double microseconds = 0;
+};
+
+Result<Turn> xnnpack_of(const model::Model& model) {
+    auto executor = std::make_shared<graph::Executor>(REEF_TRY(graph::Executor::create(
+        model, {.placers = {peers::xnnpack_placer(nullptr), placer()}, .threads = 1})));
+    if (executor->placements()[0].placer != 0)
+        return fail(Cause::unsupported, "XNNPACK has no such operator");
+    peers::fill(*executor);
+    return Turn([executor]() -> Result<double> {
+        OperatorClock clock;
+        Status status;
+        std::vector<double> runs;
+        const double whole = timed([&] {
+            if (status) status = executor->run(&clock);
+            runs.push_back(clock.microseconds);
+        });
+        REEF_CHECK(status);
+        // What the executor adds is not the operator's.
+        return std::min(whole, median(runs));
+    });
+}
+
+}  // namespace
+}  // namespace reef::cpu
+
+int main(int argc, char** argv) {
+    if (!reef::peers::start_xnnpack()) {
+        std::cerr << "XNNPACK does not start on this machine\n";
+        return 1;
+    }
+    return reef::cpu::measure(argc, argv, "operators of bytes", reef::cpu::all_cases(),
+                              {.name = "XNNPACK", .of = reef::cpu::xnnpack_of});
+}

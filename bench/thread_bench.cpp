@@ -1,0 +1,195 @@
+// Whole networks on the CPU floor with one thread and with two, in turn in one run: how many times
+// as fast two are, and what a process still computes after a run has ended. The least of some
+// rounds, in each of which either side warms up first, and the least of the next runs counts.
+//
+// Bounds: two threads are 1.8 times as fast where one takes more than 5 ms, and nowhere slower. 1
+// is the exit code where one is not kept. The times depend on how far apart the two cores are,
+// which is measured before each network: of a virtual machine it changes.
+//
+// --json, schema_version 1:
+//   target, rounds      the vectors; rounds of each network
+//   networks[]  network, and then problem (why nothing was measured) or:
+//               one_ms, two_ms          least wall times
+//               times                   of them, and times_lower_quartile, times_upper_quartile of
+//                                       the rounds' own
+//               least_times, kept       its bound, and whether it is kept
+//               core_distance_ns        a word to the other core and back; null with one core
+//               after_run_ms            processor time of the process in the 20 ms after a run
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ctime>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "peers/core_distance.h"
+#include "peers/known_shapes.h"
+#include "peers/networks.h"
+#include "peers/random_input.h"
+#include "reef/cpu/kernel_set.h"
+#include "reef/cpu/placer.h"
+#include "reef/graph/executor.h"
+
+namespace reef::peers {
+namespace {
+
+using graph::Executor;
+using Json = nlohmann::ordered_json;
+
+/// Of networks that take longer than this with one thread. The others are no slower: an executor
+/// that takes one thread after all differs by as much as two measurements do.
+constexpr double long_ms = 5, least_times_of_long = 1.8, least_times_of_short = 0.97;
+
+struct ThreadRow {
+    std::string network;
+    std::vector<double> one{}, two{};  ///< milliseconds by round
+    std::optional<double> core_distance_ns{};
+    double after_run_ms = 0;
+    std::string problem{};
+
+    [[nodiscard]] double least_one() const { return std::ranges::min(one); }
+    [[nodiscard]] double least_two() const { return std::ranges::min(two); }
+    [[nodiscard]] double times() const { return least_one() / least_two(); }
+    [[nodiscard]] double bound() const {
+        return least_one() > long_ms ? least_times_of_long : least_times_of_short;
+    }
+    [[nodiscard]] bool kept() const { return problem.empty() && times() >= bound(); }
+    /// Of the rounds' own ratios.
+    [[nodiscard]] double quantile(double share) const {
+        std::vector<double> ratios;
+        for (std::size_t i = 0; i < one.size(); ++i) ratios.push_back(one[i] / two[i]);
+        std::ranges::sort(ratios);
+        return ratios[static_cast<std::size_t>(share * static_cast<double>(ratios.size() - 1))];
+    }
+};
+
+double now_ms(clockid_t clock) {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+}
+
+/// As long as the system may take to give each thread a core of its own.
+constexpr double warm_up_ms = 60;
+constexpr int runs_of_turn = 3;
+
+Result<double> least_of_turn(Executor& executor) {
+    const double start = now_ms(CLOCK_MONOTONIC);
+    do {
+        REEF_CHECK(executor.run());
+    } while (now_ms(CLOCK_MONOTONIC) - start < warm_up_ms);
+    double least = std::numeric_limits<double>::max();
+    for (int i = 0; i < runs_of_turn; ++i) {
+        const double begin = now_ms(CLOCK_MONOTONIC);
+        REEF_CHECK(executor.run());
+        least = std::min(least, now_ms(CLOCK_MONOTONIC) - begin);
+    }
+    return least;
+}
+
+/// What other threads compute while this one sleeps: they look for work until they sleep, too.
+double processor_ms_of_rest() {
+    constexpr std::chrono::milliseconds rest(20);
+    const double begin = now_ms(CLOCK_PROCESS_CPUTIME_ID);
+    std::this_thread::sleep_for(rest);
+    return now_ms(CLOCK_PROCESS_CPUTIME_ID) - begin;
+}
+
+Status measure(const std::string& path, int rounds, ThreadRow& row) {
+    const auto [name, model] = REEF_TRY(load_network(path));
+    row.network = name;
+    Executor one = REEF_TRY(Executor::create(model, {.placers = {cpu::placer()}, .threads = 1}));
+    Executor two = REEF_TRY(Executor::create(model, {.placers = {cpu::placer()}, .threads = 2}));
+    fill(one);
+    fill(two);
+    row.core_distance_ns = core_distance_ns();
+    for (int round = 0; round < rounds; ++round) {
+        row.one.push_back(REEF_TRY(least_of_turn(one)));
+        row.two.push_back(REEF_TRY(least_of_turn(two)));
+        row.after_run_ms = std::max(row.after_run_ms, processor_ms_of_rest());
+    }
+    return {};
+}
+
+void print(const ThreadRow& row, bool bounds) {
+    if (!row.problem.empty()) {
+        fmt::print("{:58} not run: {}\n", row.network, row.problem);
+        return;
+    }
+    fmt::print("{:58} {:8.3f} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f} {:6.2f} {:>7} {:9.2f}  {}\n",
+               row.network, row.least_one(), row.least_two(), row.times(), row.quantile(0.25),
+               row.quantile(0.75), row.bound(),
+               row.core_distance_ns ? fmt::format("{:.0f}", *row.core_distance_ns) : "-",
+               row.after_run_ms,
+               !bounds      ? ""
+               : row.kept() ? "kept"
+                            : "NOT KEPT");
+}
+
+Json json_of(const ThreadRow& row) {
+    if (!row.problem.empty()) return {{"network", row.network}, {"problem", row.problem}};
+    return {{"network", row.network},
+            {"one_ms", row.least_one()},
+            {"two_ms", row.least_two()},
+            {"times", row.times()},
+            {"times_lower_quartile", row.quantile(0.25)},
+            {"times_upper_quartile", row.quantile(0.75)},
+            {"least_times", row.bound()},
+            {"kept", row.kept()},
+            {"core_distance_ns", row.core_distance_ns ? Json(*row.core_distance_ns) : Json()},
+            {"after_run_ms", row.after_run_ms}};
+}
+
+int bench(std::vector<std::string> models, int rounds, bool json, bool bounds) {
+    if (!json)
+        fmt::print("{:58} {:>8} {:>8} {:>6} {:>13} {:>6} {:>7} {:>9}   on {}\n",
+                   "least wall ms, ratios", "one", "two", "times", "quartiles", "bound", "cores ns",
+                   "after run", cpu::simd_target());
+    Json list = Json::array();
+    bool kept = true;
+    for (const std::string& path : models) {
+        ThreadRow row{.network = name_of_network(path)};
+        if (const auto status = measure(path, rounds, row); !status)
+            row.problem = status.error().message();
+        kept = kept && (bounds ? row.kept() : row.problem.empty());
+        list.push_back(json_of(row));
+        if (!json) print(row, bounds);
+    }
+    const Json document{{"schema_version", 1},
+                        {"target", cpu::simd_target()},
+                        {"rounds", rounds},
+                        {"networks", list}};
+    if (json) fmt::print("{}\n", document.dump(2));
+    return kept ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace reef::peers
+
+int main(int argc, char** argv) {
+    std::vector<std::string> models;
+    int rounds = 15;
+    bool json = false, smoke = false;
+    CLI::App app("Two threads against one on the CPU floor; 1 where a bound is not kept");
+    app.add_option(
+        "MODEL", models,
+        fmt::format("plain models, or {}NETWORK with NETWORK one of {}; default: those "
+                    "of REEF_SHARED",
+                    reef::peers::shape_prefix, fmt::join(reef::peers::known_shapes(), ", ")));
+    app.add_option("--rounds", rounds)->check(CLI::Range(1, 100000));
+    app.add_flag("--json", json);
+    app.add_flag("--smoke", smoke, "one round, without bounds");
+    CLI11_PARSE(app, argc, argv);
+    if (smoke) rounds = 1;
+    if (models.empty()) models = reef::peers::known_models();
+    // A clone alone has networks, too.
+    if (models.empty())
+        models = {"shape:mobilenet_v2:int8", "shape:resnet50:int8", "shape:inception_v1:uint8"};
+    return reef::peers::bench(std::move(models), rounds, json, !smoke);
+}
