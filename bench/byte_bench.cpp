@@ -26,7 +26,6 @@ Operand bytes(Shape shape, ElementType type = int8, float scale = 0.05F) {
     return {type, std::move(shape), model::per_tensor(scale, type == int8 ? -3 : 125)};
 }
 
-/// In the order of the sums that windows give.
 std::string text_of(Op op, ElementType type, const Shape& in, std::string_view note) {
     return fmt::format("{} {} {}{}{}", model::builtin_name(op), type == int8 ? "int8" : "uint8",
                        model::shape_text(in), note.empty() ? "" : " ", note);
@@ -103,11 +102,15 @@ void add_windows(Cases& cases) {
 void add_functions(Cases& cases) {
     for (const Shape& in : {Shape{1, 160, 160, 16}, Shape{1, 14, 14, 96}})
         for (const ElementType type : {int8, uint8}) {
-            const Operand a = bytes(in, type), b = bytes(in, type, 0.03F);
-            cases.add(Op::add, {a, b}, {bytes(in, type, 0.08F)}, model::AddOptions{});
-            cases.add(Op::sub, {a, b}, {bytes(in, type, 0.08F)}, model::SubOptions{});
-            cases.add(Op::mul, {a, b}, {bytes(in, type, 0.2F)}, model::MulOptions{});
+            const Operand a = bytes(in, type, 0.05127F), b = bytes(in, type, 0.03119F);
+            cases.add(Op::add, {a, b}, {bytes(in, type, 0.07843F)}, model::AddOptions{});
+            cases.add(Op::sub, {a, b}, {bytes(in, type, 0.07843F)}, model::SubOptions{});
+            cases.add(Op::mul, {a, b}, {bytes(in, type, 0.1973F)}, model::MulOptions{});
         }
+    // Of scales that are small multiples of each other many sums lie in the middle of two steps.
+    const Shape image{1, 160, 160, 16};
+    cases.add(Op::add, {bytes(image, int8, 0.05F), bytes(image, int8, 0.03F)},
+              {bytes(image, int8, 0.08F)}, model::AddOptions{}, "of middles");
     for (const Op op : {Op::maximum, Op::minimum})
         cases.add(op, {bytes({1, 160, 160, 16}), bytes({1, 160, 160, 16})},
                   {bytes({1, 160, 160, 16})});

@@ -506,6 +506,10 @@ std::size_t Executor::input_count() const {
 std::size_t Executor::output_count() const {
     return impl_->graph->outputs.size();
 }
+int Executor::threads_taken() const {
+    return impl_->choice.all() ? impl_->options.threads : 1;
+}
+
 const MemoryReport& Executor::memory() const {
     return impl_->report;
 }

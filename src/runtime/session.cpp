@@ -209,6 +209,10 @@ void Session::reset_state() {
 const std::vector<PlacedOperator>& Session::placements() const {
     return impl_->placements;
 }
+int Session::threads_taken() const {
+    return impl_->executor->threads_taken();
+}
+
 const graph::MemoryReport& Session::memory() const {
     return impl_->executor->memory();
 }

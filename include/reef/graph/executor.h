@@ -111,6 +111,8 @@ class Executor {
     void reset_state();
 
     [[nodiscard]] const MemoryReport& memory() const;
+    /// How many threads the next run takes: those of the options, or one.
+    [[nodiscard]] int threads_taken() const;
     [[nodiscard]] std::span<const Placement> placements() const;
 
   private:

@@ -121,6 +121,8 @@ class Session {
 
     [[nodiscard]] const std::vector<PlacedOperator>& placements() const;
     [[nodiscard]] const graph::MemoryReport& memory() const;
+    /// How many of the threads the next run takes for operators of the CPU.
+    [[nodiscard]] int threads_taken() const;
 
     /// The devices that are open, in the order of SessionOptions::devices, without the CPU. One
     /// that runs nothing is not opened: null.

@@ -121,6 +121,14 @@ void print_bench_csv(Console& console, const BenchReport& report) {
     print_csv(console, row);
 }
 
+std::string threads_text(const BenchReport& report) {
+    std::string text = plural(static_cast<std::size_t>(report.threads), "thread");
+    // A simulated device takes as many as it is given.
+    if (report.device == "cpu" && report.threads_taken < report.threads)
+        text += " (short runs take one, which is no slower)";
+    return text;
+}
+
 void print_bench_text(Console& console, const BenchReport& report, bool all) {
     const std::string rate = rate_text(report.macs, report.latency.median);
     console.print("{} on {}, {} kernels{}, {}, {}\n",
@@ -129,7 +137,7 @@ void print_bench_text(Console& console, const BenchReport& report, bool all) {
                   report.arithmetic == "tflite"
                       ? std::string()
                       : fmt::format(", the {}'s arithmetic", chip_name(report.arithmetic)),
-                  plural(static_cast<std::size_t>(report.threads), "thread"),
+                  threads_text(report),
                   report.random_inputs ? fmt::format("random inputs (seed {})", report.seed)
                                        : "given inputs");
     console.print(
@@ -155,6 +163,7 @@ void print_bench_json(Console& console, const BenchReport& report) {
     document["kernels"] = report.kernels;
     document["arithmetic"] = report.arithmetic;
     document["threads"] = report.threads;
+    document["threads_taken"] = report.threads_taken;
     document["random_inputs"] = report.random_inputs;
     document["seed"] = report.seed;
     document["open_s"] = report.open_seconds;

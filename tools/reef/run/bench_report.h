@@ -20,6 +20,7 @@ struct BenchReport {
     std::string kernels;
     std::string arithmetic;
     int threads = 1;
+    int threads_taken = 1;  ///< by the last runs, for operators of the CPU
     bool random_inputs = true;
     std::uint64_t seed = 0;
     double open_seconds = 0;

@@ -113,6 +113,7 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
                        .kernels = options.device.kernels,
                        .arithmetic = arithmetic_of(options.device),
                        .threads = options.device.threads,
+                       .threads_taken = session.threads_taken(),
                        .random_inputs = options.inputs.empty(),
                        .seed = options.seed,
                        .open_seconds = opened.seconds,
