@@ -161,6 +161,17 @@ void add_products(Cases& cases) {
                                 Shape{1, 14, 14, 576}, Shape{1, 7, 7, 960}})
             cases.add_convolution(depthwise, in, 3, stride, in[3]);
     cases.add_convolution(depthwise, {1, 14, 14, 480}, 5, 1, 480);
+    // A depthwise convolution and the pointwise one behind it: whole, and an eighth of the image,
+    // whose tensors stay in the second-level cache. Eight times the latter is what both would take
+    // fused.
+    for (const std::int32_t rows : {112, 14}) {
+        cases.add_convolution(depthwise, {1, rows, 112, 96}, 3, 1, 96);
+        cases.add_convolution(conv, {1, rows, 112, 96}, 1, 1, 24);
+    }
+    for (const std::int32_t rows : {56, 7}) {
+        cases.add_convolution(depthwise, {1, rows, 56, 144}, 3, 1, 144);
+        cases.add_convolution(conv, {1, rows, 56, 144}, 1, 1, 24);
+    }
 }
 
 std::vector<Case> all_cases() {

@@ -117,6 +117,43 @@ Status measure(const std::string& path, int rounds, ThreadRow& row) {
     return {};
 }
 
+/// The least time of every operator.
+class LeastTimes final : public graph::RunObserver {
+  public:
+    explicit LeastTimes(std::size_t operators) : microseconds(operators, 1e18) {}
+    void on_operator(std::size_t i, Clock::time_point begin, Clock::time_point end) override {
+        const std::chrono::duration<double, std::micro> taken = end - begin;
+        microseconds[i] = std::min(microseconds[i], taken.count());
+    }
+    std::vector<double> microseconds;
+};
+
+Status print_operators(const std::string& path, int rounds) {
+    const auto [name, model] = REEF_TRY(load_network(path));
+    Executor one = REEF_TRY(Executor::create(model, {.placers = {cpu::placer()}, .threads = 1}));
+    Executor two = REEF_TRY(Executor::create(model, {.placers = {cpu::placer()}, .threads = 2}));
+    fill(one);
+    fill(two);
+    const model::Subgraph& graph = one.graph();
+    LeastTimes by_one(graph.operators.size()), by_two(graph.operators.size());
+    for (int round = 0; round < rounds; ++round) {
+        REEF_TRY(least_of_turn(one));
+        for (int i = 0; i < runs_of_turn; ++i) REEF_CHECK(one.run(&by_one));
+        REEF_TRY(least_of_turn(two));
+        for (int i = 0; i < runs_of_turn; ++i) REEF_CHECK(two.run(&by_two));
+    }
+    fmt::print("{}\n  op  {:44} {:>18} {:>9} {:>9} {:>6} {:>9}\n", name, "kernel", "output",
+               "one us", "two us", "times", "lost us");
+    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+        const auto output = static_cast<std::size_t>(graph.operators[i].outputs.at(0));
+        const double a = by_one.microseconds[i], b = by_two.microseconds[i];
+        fmt::print("{:4}  {:44} {:>18} {:9.1f} {:9.1f} {:6.2f} {:9.1f}\n", i,
+                   one.placements()[i].kernel, model::shape_text(graph.tensors[output].shape), a, b,
+                   a / b, b - a / 2);
+    }
+    return {};
+}
+
 void print(const ThreadRow& row, bool bounds) {
     if (!row.problem.empty()) {
         fmt::print("{:58} not run: {}\n", row.network, row.problem);
@@ -175,7 +212,7 @@ int bench(std::vector<std::string> models, int rounds, bool json, bool bounds) {
 int main(int argc, char** argv) {
     std::vector<std::string> models;
     int rounds = 15;
-    bool json = false, smoke = false;
+    bool json = false, smoke = false, operators = false;
     CLI::App app("Two threads against one on the CPU floor; 1 where a bound is not kept");
     app.add_option(
         "MODEL", models,
@@ -184,6 +221,9 @@ int main(int argc, char** argv) {
                     reef::peers::shape_prefix, fmt::join(reef::peers::known_shapes(), ", ")));
     app.add_option("--rounds", rounds)->check(CLI::Range(1, 100000));
     app.add_flag("--json", json);
+    app.add_flag("--operators", operators,
+                 "the least time of every operator instead, and what is lost to half of it")
+        ->excludes("--json");
     app.add_flag("--smoke", smoke, "one round, without bounds");
     CLI11_PARSE(app, argc, argv);
     if (smoke) rounds = 1;
@@ -191,5 +231,12 @@ int main(int argc, char** argv) {
     // A clone alone has networks, too.
     if (models.empty())
         models = {"shape:mobilenet_v2:int8", "shape:resnet50:int8", "shape:inception_v1:uint8"};
+    for (const std::string& path : operators ? models : std::vector<std::string>()) {
+        if (const auto status = reef::peers::print_operators(path, rounds); !status) {
+            std::cerr << path << ": " << status.error().message() << "\n";
+            return 1;
+        }
+    }
+    if (operators) return 0;
     return reef::peers::bench(std::move(models), rounds, json, !smoke);
 }
