@@ -86,7 +86,7 @@ std::string registers_of(const SubmittedTask& task, std::uint32_t started) {
         interrupt_names(interrupts_of(task.blocks)));
 }
 
-std::unexpected<Error> Node::failed(int error, const std::string& what) const {
+std::unexpected<Error> Node::failed(int error, std::string_view what) const {
     std::string why = kernel_->failure();
     if (!why.empty()) why = "; " + why;
     const auto text = fmt::format("{}: {}{}", what, words_of(error), why);
@@ -97,7 +97,7 @@ std::unexpected<Error> Node::failed(int error, const std::string& what) const {
     return fail(Cause::device_failed, text, path_, "the kernel's log (dmesg) may say more");
 }
 
-Status Node::ioctl(std::uint32_t request, void* argument, const std::string& what) const {
+Status Node::ioctl(std::uint32_t request, void* argument, std::string_view what) const {
     const int result = raw_ioctl(request, argument);
     if (result < 0) return failed(-result, what);
     return {};

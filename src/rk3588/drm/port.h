@@ -73,6 +73,8 @@ class Port {
     [[nodiscard]] Status from_device(const Buffer& buffer) {
         return from_device(buffer, buffer.bytes.size());
     }
+    /// Room for submissions of so many tasks and buffers: submit() of no more allocates nothing.
+    [[nodiscard]] virtual Status reserve(std::size_t tasks, std::size_t buffers) = 0;
     /// Returns when all tasks have ended. Errors: timed_out and device_failed with the task, its
     /// registers and the interrupts that came, after which the NPU has been reset; unsupported for
     /// tasks that the driver does not wait for.

@@ -49,6 +49,7 @@ class RknpuPort final : public Port {
     [[nodiscard]] Status from_device(const Buffer& buffer, std::uint64_t bytes) override {
         return sync(buffer, bytes, sync_from_device);
     }
+    [[nodiscard]] Status reserve(std::size_t tasks, std::size_t buffers) override;
     [[nodiscard]] Status submit(const Submission& submission) override {
         // Which cores still have tasks is told from how many there are.
         if (!std::ranges::is_sorted(submission.cores, std::ranges::greater{},
@@ -193,14 +194,19 @@ Status RknpuPort::write_task(std::size_t index, const SubmittedTask& task) {
     return {};
 }
 
+/// Which buffers the tasks use, this driver is not told.
+Status RknpuPort::reserve(std::size_t tasks, std::size_t) {
+    if (tasks_.bytes.size() >= tasks * sizeof(Task)) return {};
+    if (!tasks_.bytes.empty()) release(tasks_);
+    tasks_ = {};
+    tasks_ = REEF_TRY(create(tasks * sizeof(Task), scattered | translated | kernel_mapping));
+    return {};
+}
+
 Status RknpuPort::write_tasks(const Submission& submission) {
     std::size_t count = 0;
     for (const auto& tasks : submission.cores) count += tasks.size();
-    if (tasks_.bytes.size() < count * sizeof(Task)) {
-        if (!tasks_.bytes.empty()) release(tasks_);
-        tasks_ = {};
-        tasks_ = REEF_TRY(create(count * sizeof(Task), scattered | translated | kernel_mapping));
-    }
+    REEF_CHECK(reserve(count, submission.reads.size() + submission.writes.size()));
     std::size_t index = 0;
     for (const auto& tasks : submission.cores)
         for (const SubmittedTask& task : tasks) REEF_CHECK(write_task(index++, task));

@@ -38,6 +38,12 @@ class RocketPort final : public Port {
     [[nodiscard]] Status from_device(const Buffer& buffer, std::uint64_t) override {
         return wait(buffer, node_->kernel().nanoseconds() + kernel_gives_up_ns, "PREP_BO");
     }
+    [[nodiscard]] Status reserve(std::size_t tasks, std::size_t buffers) override {
+        tasks_.reserve(tasks);
+        reads_.reserve(buffers);
+        writes_.reserve(buffers);
+        return {};
+    }
     [[nodiscard]] Status submit(const Submission& submission) override;
 
   private:
@@ -47,7 +53,7 @@ class RocketPort final : public Port {
         (void)node_->raw_ioctl(gem_close_request, &close);
     }
     [[nodiscard]] Status wait(const Buffer& buffer, std::int64_t until,
-                              const std::string& what) const {
+                              std::string_view what) const {
         PrepBo prep{.handle = buffer.handle, .reserved = 0, .timeout_ns = until};
         return node_->ioctl(prep_request, &prep, what);
     }
@@ -60,7 +66,7 @@ class RocketPort final : public Port {
     std::unique_ptr<Node> node_;
     std::uint32_t guard_ = 0;  ///< a buffer at address 0, which means "none" to the NPU
     std::uint64_t resets_ = 0;
-    // Of a submission; they stay, so that later ones allocate nothing.
+    // Of a submission; they stay for later ones.
     std::vector<Task> tasks_;
     std::vector<std::uint32_t> reads_, writes_;
 };

@@ -12,7 +12,9 @@ namespace {
 
 class SimPort final : public Port {
   public:
-    explicit SimPort(const sim::Switches& switches) : cores_(memory_, switches) {}
+    explicit SimPort(const sim::Switches& switches) : cores_(memory_, switches) {
+        starts_.reserve(most_cores);
+    }
 
     [[nodiscard]] std::string name() const override { return "the simulated cores"; }
     [[nodiscard]] const std::string& node() const override { return node_; }
@@ -24,6 +26,7 @@ class SimPort final : public Port {
     }
     [[nodiscard]] Status to_device(const Buffer&, std::uint64_t) override { return {}; }
     [[nodiscard]] Status from_device(const Buffer&, std::uint64_t) override { return {}; }
+    [[nodiscard]] Status reserve(std::size_t, std::size_t) override { return {}; }
     [[nodiscard]] Status submit(const Submission& submission) override;
 
   private:
