@@ -44,6 +44,13 @@ class Node {
 /// Whole pages.
 [[nodiscard]] std::uint64_t whole_pages(std::uint64_t bytes);
 
+/// The NPU has addresses for a buffer of so many bytes. Error: device_failed, at `node`.
+[[nodiscard]] Status check_size(std::uint64_t bytes, const std::string& node);
+/// It can tell the one that the kernel has put there from none, and reach its end. Precondition:
+/// the size is checked.
+[[nodiscard]] Status check_address(std::uint64_t address, std::uint64_t bytes,
+                                   const std::string& node);
+
 /// The interrupts by which a task's last block tells that it has ended, as INTERRUPT_MASK has them;
 /// 0: it starts no such block.
 [[nodiscard]] std::uint32_t interrupts_of(std::uint32_t blocks);

@@ -59,10 +59,12 @@ std::uint64_t SimPort::free_address(std::uint64_t bytes) const {
 Result<Buffer> SimPort::allocate(std::uint64_t bytes, std::uint64_t sram) {
     if (sram != 0)
         return fail(Cause::unsupported, "SRAM of simulated cores without a kernel", "rk3588:sim");
+    REEF_CHECK(check_size(bytes, node_));
     const std::uint64_t size = whole_pages(bytes), at = free_address(size);
-    if (size > std::uint64_t{1} << 32 || at + size > std::uint64_t{1} << 32)
+    if (at + size > std::uint64_t{1} << 32)
         return fail(Cause::device_failed,
-                    fmt::format("a buffer of {} bytes is beyond the NPU's 32 bits", size));
+                    fmt::format("no {} bytes of the NPU's 32 bits of address are free", size),
+                    node_, "a model with smaller tensors, or a product of fewer rows, needs less");
     const auto behind =
         std::ranges::find_if(objects_, [&](const Object& o) { return o.address > at; });
     Object& object =
