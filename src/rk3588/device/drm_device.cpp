@@ -173,17 +173,19 @@ Status DrmOperator::reserve() {
 
 Status DrmOperator::submit(const Stage& stage, const drm::Buffer& activations) {
     REEF_CHECK(control_.check());
-    const auto time_out = control_.has_deadline() ? control_.left() : usual_time_out;
+    const auto time_out =
+        control_.has_deadline()
+            ? std::clamp(control_.left(), std::chrono::milliseconds(1), drm::longest_time_out)
+            : usual_time_out;
     const drm::Buffer* const reads[] = {&commands_.get(), &constants_.get()};
     const drm::Buffer* const writes[] = {&activations};
     std::array<std::span<const drm::SubmittedTask>, drm::most_cores> cores;
     for (std::size_t core = 0; core < stage.size(); ++core)
         cores[core] = std::span(tasks_).subspan(stage[core].first_task, stage[core].tasks);
-    const Status done =
-        device_->port().submit({.cores = std::span(cores).first(stage.size()),
-                                .reads = reads,
-                                .writes = writes,
-                                .time_out = std::max(time_out, std::chrono::milliseconds(1))});
+    const Status done = device_->port().submit({.cores = std::span(cores).first(stage.size()),
+                                                .reads = reads,
+                                                .writes = writes,
+                                                .time_out = time_out});
     device_->count_resets();
     if (!done)
         return std::unexpected(Error(done.error()).in(operators_of(program_->artifact, stage)));

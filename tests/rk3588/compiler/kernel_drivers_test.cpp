@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 
 #include "reef/chip/compiler.h"
@@ -188,6 +189,20 @@ TEST_P(OnABoard, BuffersThatDoNotFitLeaveNothing) {
     const auto port = open().value();
     EXPECT_FALSE(port->allocate(10000));
     EXPECT_EQ(kernel->buffers(), 0U);
+}
+
+TEST_P(OnABoard, DeadlinesOfMonthsAreNoShortOnes) {
+    constexpr auto months = std::chrono::milliseconds((std::int64_t{1} << 32) + 5000);
+    control.begin(months);
+    drm::Recording calls;
+    ASSERT_TRUE(run_behind(drm::recording_kernel(kernel, calls)));
+    for (const auto& call : calls.calls) {
+        if (call.request != drm::rknpu::submit_request) continue;
+        drm::rknpu::Submit submit;
+        ASSERT_EQ(call.given.size(), sizeof submit);
+        std::memcpy(&submit, call.given.data(), sizeof submit);
+        EXPECT_EQ(submit.timeout_ms, drm::longest_time_out.count());
+    }
 }
 
 TEST_P(OnABoard, HangsEndWithStateAndAReset) {
