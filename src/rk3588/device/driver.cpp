@@ -170,27 +170,31 @@ runtime::PlacementWords placement_words() {
             .elsewhere = "run it with `device` rk3588:sim"};
 }
 
+std::unexpected<Error> other_tensors(std::string what, std::string place) {
+    return fail(Cause::bad_input, std::move(what), std::move(place),
+                "the program is another operator's: compile the model anew");
+}
+
 /// The program's tensors have the operator's bytes.
 Status check_tensors(const model::Subgraph& graph, const std::vector<model::TensorIndex>& tensors,
                      const std::vector<Cube>& cubes, std::string_view what) {
     if (tensors.size() != cubes.size())
-        return fail(Cause::bad_input, fmt::format("a program of {} {}s for an operator of {}",
-                                                  cubes.size(), what, tensors.size()));
+        return other_tensors(
+            fmt::format("the program has {}, the operator {}", cubes.size(), tensors.size()),
+            fmt::format("{}s", what));
     for (std::size_t i = 0; i < cubes.size(); ++i) {
         const auto place = fmt::format("{} {}", what, i);
-        if (tensors[i] < 0) return fail(Cause::bad_input, "it is not given", place);
+        if (tensors[i] < 0) return other_tensors("it is not given", place);
         const auto& tensor = graph.tensors[static_cast<std::size_t>(tensors[i])];
         const auto type = cubes[i].flipped ? ElementType::uint8 : ElementType::int8;
         if (tensor.type != type)
-            return fail(Cause::bad_input,
-                        fmt::format("the program has {}, the model {}", name_of(type),
-                                    name_of(tensor.type)),
-                        place);
+            return other_tensors(fmt::format("the program has {}, the model {}", name_of(type),
+                                             name_of(tensor.type)),
+                                 place);
         if (static_cast<std::uint64_t>(tensor.element_count()) != cubes[i].elements())
-            return fail(Cause::bad_input,
-                        fmt::format("the program has {} elements, the model {}",
-                                    cubes[i].elements(), tensor.element_count()),
-                        place);
+            return other_tensors(fmt::format("the program has {} elements, the model {}",
+                                             cubes[i].elements(), tensor.element_count()),
+                                 place);
     }
     return {};
 }

@@ -331,10 +331,13 @@ Result<model::Model> program_of(const Probe& probe, const Options& options) {
 /// The device as it starts chains; nothing where its driver never does. The simulated cores follow
 /// chains always.
 Result<std::optional<std::string>> chaining(const std::string& device) {
-    const auto found = REEF_TRY(runtime::Registry::of_process().find(device));
-    if (found.uri.backend == "rocket") return std::nullopt;
-    if (found.uri.backend == "sim") return device;
-    return device + (device.contains('?') ? "&" : "?") + "start=chain";
+    auto uri = REEF_TRY(runtime::Registry::of_process().find(device)).uri;
+    if (uri.backend == "rocket") return std::nullopt;
+    if (uri.backend == "sim") return device;
+    // The question is about chains, whatever else the device starts.
+    std::erase_if(uri.options, [](const auto& option) { return option.first == "start"; });
+    uri.options.emplace_back("start", "chain");
+    return uri.text();
 }
 
 Result<ProbeAnswer> ask(const Probe& probe, const std::string& device) {

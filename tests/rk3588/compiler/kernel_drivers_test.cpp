@@ -64,6 +64,26 @@ TEST(KernelDrivers, MachinesWithoutAnNpuSayWhatItTakes) {
     }
 }
 
+TEST(KernelDrivers, ProgramsOfOtherOperatorsSayWhereAndWhatToDo) {
+    const auto good = compiled(reef::test::two_convolutions().value());
+    const auto error_of = [](const model::Model& model) {
+        runtime::SessionOptions options;
+        options.devices = {{"rk3588:sim"}};
+        const auto session = runtime::Session::open(model, options);
+        return session ? std::string("accepted") : session.error().message();
+    };
+    auto more = good;
+    auto& op = more.subgraphs[0].operators[0];
+    op.inputs.push_back(op.inputs[0]);
+    EXPECT_THAT(error_of(more), AllOf(HasSubstr("inputs: the program has 1, the operator 2"),
+                                      HasSubstr("compile the model anew")));
+    auto others = good;
+    auto& graph = others.subgraphs[0];
+    graph.tensors[static_cast<std::size_t>(graph.inputs[0])].type = ElementType::int8;
+    EXPECT_THAT(error_of(others), AllOf(HasSubstr("input 0: the program has uint8, the model int8"),
+                                        HasSubstr("compile the model anew")));
+}
+
 /// Two convolutions on a board of the test's.
 class OnABoard : public testing::TestWithParam<KernelDriver> {
   protected:
