@@ -342,12 +342,13 @@ std::vector<LeftOut> absent_peers(const Options& options) {
     return absent;
 }
 
-int main_of(int argc, char** argv) {
-    Options options;
-    bool smoke = false, checks_onnx = false;
-    CLI::App app(
-        "Reef's CPU floor against XNNPACK, and ONNX Runtime, LiteRT and TensorFlow Lite where they "
-        "are");
+/// Flags that are no matter of the networks.
+struct Once {
+    bool smoke = false;
+    bool checks_onnx = false;
+};
+
+void add_options(CLI::App& app, Options& options, Once& once) {
     app.add_option("MODEL", options.models,
                    fmt::format("plain models, or {}NETWORK with NETWORK one of {}; default: those "
                                "of REEF_SHARED",
@@ -368,12 +369,56 @@ int main_of(int argc, char** argv) {
     app.add_option("--memory-of", options.memory_of)->group("");
     app.add_option("--write-onnx", options.onnx_folder,
                    "write the networks that ONNX Runtime gets to this folder instead");
-    app.add_flag("--check-onnx", checks_onnx,
+    app.add_flag("--check-onnx", once.checks_onnx,
                  "compare the ONNX form of samples of all operators with Reef's kernels instead");
-    app.add_flag("--smoke", smoke, "one round");
+    app.add_flag("--smoke", once.smoke, "one round");
+}
+
+/// In place of a comparison, of each network by itself.
+bool replaces_comparison(const Options& options) {
+    return options.operators || !options.onnx_folder.empty() || !options.memory_of.empty();
+}
+
+Status show_instead(const std::string& path, const Options& options) {
+    if (!options.memory_of.empty()) return print_memory_of(options.memory_of, path, options);
+    return options.operators ? print_operators(path, options)
+                             : write_onnx(path, options.onnx_folder);
+}
+
+int show_all_instead(const Options& options) {
+    for (const std::string& path : options.models)
+        if (const auto status = show_instead(path, options); !status) {
+            std::cerr << path << ": " << status.error().message() << "\n";
+            return 1;
+        }
+    return 0;
+}
+
+int compare_all(const Options& options) {
+    std::vector<Row> rows;
+    bool failed = false;
+    for (const std::string& path : options.models) {
+        Row& row = rows.emplace_back(Row{.network = name_of_network(path)});
+        if (const auto status = measure(path, options, row); !status) {
+            row.problem = status.error().message();
+            failed = true;
+        }
+    }
+    const std::vector<LeftOut> left_out = absent_peers(options);
+    (options.json ? print_json : print_text)(rows, left_out, options);
+    return failed ? 1 : 0;
+}
+
+int main_of(int argc, char** argv) {
+    Options options;
+    Once once;
+    CLI::App app(
+        "Reef's CPU floor against XNNPACK, and ONNX Runtime, LiteRT and TensorFlow Lite where they "
+        "are");
+    add_options(app, options, once);
     CLI11_PARSE(app, argc, argv);
-    if (checks_onnx) return check_onnx() ? 0 : 1;
-    if (smoke) options.rounds = 1;
+    if (once.checks_onnx) return check_onnx() ? 0 : 1;
+    if (once.smoke) options.rounds = 1;
     if (options.models.empty()) options.models = known_models();
     if (options.models.empty()) {
         std::cerr << "no models: name some, or set REEF_SHARED to the folder of reference data\n";
@@ -388,31 +433,7 @@ int main_of(int argc, char** argv) {
         if (!status) std::cerr << status.error().message() << "\n";
         return status ? 0 : 1;
     }
-    if (options.operators || !options.onnx_folder.empty() || !options.memory_of.empty()) {
-        for (const std::string& path : options.models) {
-            const auto status = !options.memory_of.empty()
-                                    ? print_memory_of(options.memory_of, path, options)
-                                : options.operators ? print_operators(path, options)
-                                                    : write_onnx(path, options.onnx_folder);
-            if (!status) {
-                std::cerr << path << ": " << status.error().message() << "\n";
-                return 1;
-            }
-        }
-        return 0;
-    }
-    std::vector<Row> rows;
-    bool failed = false;
-    for (const std::string& path : options.models) {
-        Row& row = rows.emplace_back(Row{.network = name_of_network(path)});
-        if (const auto status = measure(path, options, row); !status) {
-            row.problem = status.error().message();
-            failed = true;
-        }
-    }
-    const std::vector<LeftOut> left_out = absent_peers(options);
-    (options.json ? print_json : print_text)(rows, left_out, options);
-    return failed ? 1 : 0;
+    return replaces_comparison(options) ? show_all_instead(options) : compare_all(options);
 }
 
 }  // namespace

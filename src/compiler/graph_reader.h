@@ -60,7 +60,14 @@ class GraphReader {
     /// Whether the value is a state that the operator itself reads and writes.
     [[nodiscard]] bool is_kept_by(const Operator& op, ValueId value) const;
 
+    /// Why the inputs are none that anything reads; empty when they are.
+    [[nodiscard]] std::string input_problem(const Operator& op) const;
     Read operation_of(const Operator& op);
+    /// Of an operator that arranges values anew; nothing for others.
+    std::optional<Read> movement_of(const Operator& op) const;
+    /// Of one that computes element by element, from two tensors or from one.
+    std::optional<Read> elementwise_of(const Operator& op) const;
+    static std::optional<Read> function_of(const Operator& op);
     template <typename Options>
     Read windowed(const Operator& op) const;
     Read fully_connected(const Operator& op) const;

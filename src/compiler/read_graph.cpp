@@ -106,13 +106,18 @@ std::string GraphReader::problem_of(const Operator& op, const Node& node) const 
     return {};
 }
 
-Read GraphReader::operation_of(const Operator& op) {
+std::string GraphReader::input_problem(const Operator& op) const {
     for (const TensorIndex i : op.inputs)
         if (i != model::absent_tensor && tensor(i).sparsity)
-            return std::unexpected(
-                fmt::format("'{}' holds its values in sparse form", tensor(i).name));
+            return fmt::format("'{}' holds its values in sparse form", tensor(i).name);
     for (std::size_t i = 0; i < std::min<std::size_t>(op.inputs.size(), 2); ++i)
-        if (op.inputs[i] == model::absent_tensor) return std::unexpected("an input is missing");
+        if (op.inputs[i] == model::absent_tensor) return "an input is missing";
+    return {};
+}
+
+Read GraphReader::operation_of(const Operator& op) {
+    if (auto problem = input_problem(op); !problem.empty())
+        return std::unexpected(std::move(problem));
     if (op.code.builtin == Op::split || op.code.builtin == Op::split_v) return split(op);
     if (op.outputs.size() != 1) return std::unexpected("it has several outputs");
     if (!has_own_shape(op)) return disagree();
@@ -121,8 +126,57 @@ Read GraphReader::operation_of(const Operator& op) {
             return windowed<model::Conv2dOptions>(op);
         case Op::depthwise_conv_2d:
             return windowed<model::DepthwiseConv2dOptions>(op);
+        case Op::transpose_conv:
+            return transposed(op);
         case Op::fully_connected:
             return fully_connected(op);
+        case Op::max_pool_2d:
+        case Op::average_pool_2d:
+            return pool(op);
+        case Op::mean:
+        case Op::sum:
+            return mean(op);
+        case Op::resize_bilinear:
+        case Op::resize_nearest_neighbor:
+            return resize(op);
+        case Op::unidirectional_sequence_lstm:
+            return lstm(op);
+        case Op::l2_normalization:
+            return std::unexpected("how the chip computes it is not known of any program");
+        default:
+            break;
+    }
+    if (auto moved = movement_of(op)) return std::move(*moved);
+    if (auto computed = elementwise_of(op)) return std::move(*computed);
+    return std::unexpected("the operator is not supported");
+}
+
+std::optional<Read> GraphReader::movement_of(const Operator& op) const {
+    switch (op.code.builtin) {
+        case Op::concatenation:
+            return concatenation(op);
+        case Op::pad:
+            return pad(op);
+        case Op::slice:
+            return slice(op);
+        case Op::strided_slice:
+            return strided_slice(op);
+        case Op::reshape:
+        case Op::squeeze:
+        case Op::expand_dims:
+            return reshape(op);
+        case Op::transpose:
+            return transpose(op);
+        case Op::space_to_depth:
+        case Op::depth_to_space:
+            return blocks(op);
+        default:
+            return std::nullopt;
+    }
+}
+
+std::optional<Read> GraphReader::elementwise_of(const Operator& op) const {
+    switch (op.code.builtin) {
         case Op::add:
             return sum(op);
         case Op::mul:
@@ -133,12 +187,19 @@ Read GraphReader::operation_of(const Operator& op) {
             return maximum(op);
         case Op::minimum:
             return minimum(op);
+        case Op::prelu:
+            return prelu(op);
+        default:
+            return function_of(op);
+    }
+}
+
+std::optional<Read> GraphReader::function_of(const Operator& op) {
+    switch (op.code.builtin) {
         case Op::leaky_relu:
             return LeakyRelu{REEF_TRY(options<model::LeakyReluOptions>(op)).alpha};
         case Op::hard_swish:
             return HardSwish{};
-        case Op::prelu:
-            return prelu(op);
         case Op::quantize:
             return Rescale{};
         case Op::relu:
@@ -151,40 +212,8 @@ Read GraphReader::operation_of(const Operator& op) {
             return Softmax{REEF_TRY(options<model::SoftmaxOptions>(op)).beta};
         case Op::tanh:
             return Tanh{};
-        case Op::concatenation:
-            return concatenation(op);
-        case Op::max_pool_2d:
-        case Op::average_pool_2d:
-            return pool(op);
-        case Op::mean:
-        case Op::sum:
-            return mean(op);
-        case Op::resize_bilinear:
-        case Op::resize_nearest_neighbor:
-            return resize(op);
-        case Op::pad:
-            return pad(op);
-        case Op::slice:
-            return slice(op);
-        case Op::strided_slice:
-            return strided_slice(op);
-        case Op::reshape:
-        case Op::squeeze:
-        case Op::expand_dims:
-            return reshape(op);
-        case Op::transpose_conv:
-            return transposed(op);
-        case Op::space_to_depth:
-        case Op::depth_to_space:
-            return blocks(op);
-        case Op::l2_normalization:
-            return std::unexpected("how the chip computes it is not known of any program");
-        case Op::unidirectional_sequence_lstm:
-            return lstm(op);
-        case Op::transpose:
-            return transpose(op);
         default:
-            return std::unexpected("the operator is not supported");
+            return std::nullopt;
     }
 }
 

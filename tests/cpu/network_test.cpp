@@ -3,53 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <new>
 #include <random>
 
 #include "cpu/simd_targets.h"
 #include "reef/model/tflite.h"
 #include "run_model.h"
+#include "support/counted_allocations.h"
 #include "support/cpu_executor.h"
 #include "support/resident_pages.h"
 #include "support/shared_data.h"
-
-namespace {
-
-std::atomic<std::size_t> allocations = 0;
-
-}  // namespace
-
-#if defined(__GLIBC__) && !defined(REEF_SANITIZED)
-// Counts everything that reaches the C library: operator new ends here too.
-extern "C" {
-void* __libc_malloc(std::size_t bytes);
-void* __libc_calloc(std::size_t count, std::size_t bytes);
-void* __libc_realloc(void* memory, std::size_t bytes);
-void* __libc_memalign(std::size_t alignment, std::size_t bytes);
-
-void* malloc(std::size_t bytes) {
-    ++allocations;
-    return __libc_malloc(bytes);
-}
-void* calloc(std::size_t count, std::size_t bytes) {
-    ++allocations;
-    return __libc_calloc(count, bytes);
-}
-void* realloc(void* memory, std::size_t bytes) {
-    ++allocations;
-    return __libc_realloc(memory, bytes);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    ++allocations;
-    return __libc_memalign(alignment, bytes);
-}
-}
-#define REEF_COUNTS_ALLOCATIONS 1
-#endif
 
 namespace reef::cpu {
 namespace {
@@ -193,28 +158,29 @@ TEST(Networks, ASecondRunGivesTheSameAgain) {
 }
 
 TEST(Networks, RunsDoNotAllocate) {
-#ifndef REEF_COUNTS_ALLOCATIONS
-    GTEST_SKIP() << "allocations cannot be counted in this build";
-#else
+    if (!test::allocations_are_counted())
+        GTEST_SKIP() << "allocations cannot be counted in this build";
     REEF_SHARED_OR_SKIP(shared);
     {
-        const std::size_t before = allocations;
-        std::free(std::malloc(1));
-        delete new int;
-        EXPECT_GE(allocations - before, 1U) << "the count does not work";
+        const std::size_t before = test::allocations();
+        // Volatile, or the compiler leaves out what is freed unused.
+        void* volatile held = std::malloc(1);
+        std::free(held);
+        int* volatile number = new int;
+        delete number;
+        EXPECT_EQ(test::allocations() - before, 2U) << "the count does not work";
     }
     for (const auto& path : models(shared, false)) {
         for (const KernelSet kernels : {KernelSet::reference, KernelSet::fast}) {
             auto executor = test::on_cpu(load(path), {.kernels = kernels});
             ASSERT_TRUE(executor) << path << ": " << executor.error().message();
-            const std::size_t before = allocations;
+            const std::size_t before = test::allocations();
             const Status status = executor->run();
-            const std::size_t after = allocations;
+            const std::size_t after = test::allocations();
             ASSERT_TRUE(status) << path << ": " << status.error().message();
             EXPECT_EQ(after - before, 0U) << path;
         }
     }
-#endif
 }
 
 model::Model hybrid_network() {
@@ -292,13 +258,11 @@ TEST(Networks, HybridRunsDoNotAllocate) {
             ASSERT_TRUE(executor) << executor.error().message();
             for (std::size_t i = 0; i < executor->input_count(); ++i)
                 std::ranges::fill(executor->input(i), std::byte{0x3F});
-            [[maybe_unused]] const std::size_t before = allocations;
+            const std::size_t before = test::allocations();
             const Status status = executor->run();
-            [[maybe_unused]] const std::size_t after = allocations;
+            const std::size_t after = test::allocations();
             ASSERT_TRUE(status) << status.error().message();
-#ifdef REEF_COUNTS_ALLOCATIONS
             EXPECT_EQ(after - before, 0U);
-#endif
         }
 }
 
@@ -339,16 +303,13 @@ TEST(Networks, PublishedOnesRunAndThreadsChangeNothing) {
             auto executor = test::on_cpu(load(path), {.threads = threads});
             ASSERT_TRUE(executor) << executor.error().message();
             draw_inputs(*executor, 17);
-#ifdef REEF_COUNTS_ALLOCATIONS
-            const std::size_t before = allocations;
-#endif
+            const std::size_t before = test::allocations();
             const Status ran = executor->run();
+            const std::size_t after = test::allocations();
             ASSERT_TRUE(ran) << ran.error().message();
-#ifdef REEF_COUNTS_ALLOCATIONS
             if (threads == 1) {
-                EXPECT_EQ(allocations - before, 0U);
+                EXPECT_EQ(after - before, 0U);
             }
-#endif
             if (threads == 1)
                 first = outputs_of(*executor);
             else

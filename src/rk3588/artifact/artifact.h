@@ -149,6 +149,9 @@ struct Artifact {
 /// The commands with addresses in place of offsets. Precondition: the areas end within 32 bits.
 [[nodiscard]] std::vector<std::uint64_t> relocated(const Artifact& artifact,
                                                    const std::uint32_t (&base)[area_count]);
+/// The same, to memory that has room for them; allocates nothing.
+void write_relocated(const Artifact& artifact, const std::uint32_t (&base)[area_count],
+                     MutableBytes memory);
 
 /// From a tensor's elements, [row][column][channel], to the cube's bytes, and back; lanes behind
 /// the last channel are written as 0. Precondition: both have their size; what is read is not

@@ -211,8 +211,8 @@ class Reader {
         return out;
     }
 
-    /// Without stages the operators run one behind the other.
-    Status every_task_once() const {
+    /// Every task is one operator's, in their order.
+    [[nodiscard]] Status check_all_belong() const {
         std::uint64_t next = 0;
         for (const ArtifactOperator& op : out_.operators) {
             if (op.tasks != 0 && op.first_task != next)
@@ -238,7 +238,7 @@ class Reader {
             one.output = cube_of(*op->output());
             REEF_CHECK(check(one.output, place + ": output"));
         }
-        return out_.stages.empty() ? every_task_once() : Status{};
+        return check_all_belong();
     }
 
     /// What is for people alone.
@@ -268,6 +268,9 @@ class Reader {
 }  // namespace
 
 Result<Artifact> read_artifact(Bytes bytes) {
+    if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE)
+        return broken(fmt::format("{} bytes, of which a program has less than 2 GiB", bytes.size()),
+                      "custom options");
     // The library wants its buffer aligned, and an operator's options may stand anywhere in memory.
     std::vector<std::uint64_t> aligned((bytes.size() + 7) / 8);
     std::ranges::copy(bytes, std::as_writable_bytes(std::span(aligned)).begin());

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
+#include <cstring>
 
 #include "reef/rk3588/layout.h"
 #include "reef_schema/rk3588_generated.h"
@@ -172,10 +174,21 @@ std::vector<std::byte> write_artifact(const Artifact& a) {
 
 std::vector<std::uint64_t> relocated(const Artifact& artifact,
                                      const std::uint32_t (&base)[area_count]) {
-    std::vector<std::uint64_t> words = artifact.commands;
-    for (const Relocation& r : artifact.relocations)
-        words[r.word] += std::uint64_t{base[static_cast<std::size_t>(r.area)]} << value_shift;
+    std::vector<std::uint64_t> words(artifact.commands.size());
+    write_relocated(artifact, base, std::as_writable_bytes(std::span(words)));
     return words;
+}
+
+void write_relocated(const Artifact& artifact, const std::uint32_t (&base)[area_count],
+                     MutableBytes memory) {
+    assert(memory.size() >= artifact.commands.size() * sizeof(std::uint64_t));
+    auto next = artifact.relocations.begin();
+    for (std::size_t w = 0; w < artifact.commands.size(); ++w) {
+        std::uint64_t word = artifact.commands[w];
+        if (next != artifact.relocations.end() && next->word == w)
+            word += std::uint64_t{base[static_cast<std::size_t>(next++->area)]} << value_shift;
+        std::memcpy(memory.data() + w * sizeof word, &word, sizeof word);
+    }
 }
 
 std::vector<Stage> stages_of(const Artifact& artifact) {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "reef/runtime/registry.h"
 #include "rk3588/device/drm_device.h"
 #include "rk3588/device/npu_program.h"
@@ -56,27 +59,142 @@ std::string uri_of(drm::KernelDriver driver, const std::string& node) {
         .text();
 }
 
+std::vector<runtime::BackendInfo> known_backends() {
+    return {{.backend = "sim",
+             .sentence = "simulated cores, which execute command words from memory alone",
+             .naming = runtime::Naming::optional,
+             .name_means = "NAME",
+             .capabilities = {Capability::computes, Capability::simulated, Capability::layers}},
+            {.backend = "rknpu",
+             .sentence = "the cores behind the vendor's kernel driver, 0.9.6 to 0.9.8",
+             .naming = runtime::Naming::optional,
+             .name_means = "NODE",
+             .capabilities = {Capability::computes},
+             .one_per_process = true},
+            {.backend = "rocket",
+             .sentence = "the cores behind the mainline kernel's driver, since Linux 6.18",
+             .naming = runtime::Naming::optional,
+             .name_means = "NODE",
+             .capabilities = {Capability::computes},
+             .one_per_process = true}};
+}
+
+/// What is not known of the cores.
+std::vector<runtime::OptionInfo> options_of_cores() {
+    return {{.name = rounding,
+             .type = OptionType::choice,
+             .standard = by_register,
+             .sentence = "how the output converter rounds a half: as CVT_ROUND says, or always "
+                         "to even or away from zero",
+             .choices = {by_register, to_even, away},
+             .backends = {"sim"}},
+            {.name = operands,
+             .type = OptionType::choice,
+             .standard = of_64,
+             .sentence = "bytes of the operands of 8 channels in depthwise convolutions with "
+                         "factors by channel",
+             .choices = {of_64, of_48},
+             .backends = {"sim"}},
+            {.name = lanes,
+             .type = OptionType::choice,
+             .standard = padded,
+             .sentence = "lanes of weights where a convolution has 17 to 31 channels: 32, or "
+                         "as many as channels",
+             .choices = {padded, real},
+             .backends = {"sim"}},
+            {.name = padding,
+             .type = OptionType::choice,
+             .standard = first,
+             .sentence = "which byte of PAD_VALUE pads odd channels below 32 of direct "
+                         "convolutions",
+             .choices = {first, second},
+             .backends = {"sim"}},
+            {.name = averages,
+             .type = OptionType::choice,
+             .standard = to_even,
+             .sentence = "how the pooling unit rounds averages of int8: halves to even, or all "
+                         "down",
+             .choices = {to_even, down},
+             .backends = {"sim"}},
+            {.name = interpolation,
+             .type = OptionType::choice,
+             .standard = nearest,
+             .sentence = "how a function by table rounds between two entries and beyond the "
+                         "last: to the nearest, halves away from zero, or down",
+             .choices = {nearest, down},
+             .backends = {"sim"}},
+            {.name = planes,
+             .type = OptionType::choice,
+             .standard = of_model,
+             .sentence = "which planes of results are written where the arrays make more "
+                         "channels than the model has: the model's, or all of them",
+             .choices = {of_model, all_planes},
+             .backends = {"sim"}}};
+}
+
+/// How programs get to the cores behind a kernel's driver.
+std::vector<runtime::OptionInfo> options_of_kernels() {
+    return {{.name = start,
+             .type = OptionType::choice,
+             .standard = each_task,
+             .sentence = "what the kernel starts: each task, or the first of each operator's, "
+                         "which are chained",
+             .choices = {each_task, chain},
+             .backends = {"rknpu"}},
+            {.name = sram,
+             .type = OptionType::choice,
+             .standard = off,
+             .sentence = "whether programs that were compiled for the chip's SRAM get it",
+             .choices = {off, on},
+             .backends = {"rknpu"}},
+            {.name = kernel,
+             .type = OptionType::choice,
+             .standard = of_system,
+             .sentence = "whose driver is called: this machine's, or one in this process in "
+                         "front of a simulated core",
+             .choices = {of_system, simulated},
+             .backends = {"rknpu", "rocket"}}};
+}
+
+std::vector<runtime::OptionInfo> known_options() {
+    auto all = options_of_cores();
+    std::ranges::move(options_of_kernels(), std::back_inserter(all));
+    return all;
+}
+
+runtime::PlacementWords placement_words() {
+    return {.taken = "compiled for the RK3588",
+            .left = "the RK3588 runs what was compiled for it",
+            .chip = "the RK3588",
+            .make = "compile it for the RK3588 (`target` rk3588)",
+            .elsewhere = "run it with `device` rk3588:sim"};
+}
+
+std::unexpected<Error> other_tensors(std::string what, std::string place) {
+    return fail(Cause::bad_input, std::move(what), std::move(place),
+                "the program is another operator's: compile the model anew");
+}
+
 /// The program's tensors have the operator's bytes.
 Status check_tensors(const model::Subgraph& graph, const std::vector<model::TensorIndex>& tensors,
                      const std::vector<Cube>& cubes, std::string_view what) {
     if (tensors.size() != cubes.size())
-        return fail(Cause::bad_input, fmt::format("a program of {} {}s for an operator of {}",
-                                                  cubes.size(), what, tensors.size()));
+        return other_tensors(
+            fmt::format("the program has {}, the operator {}", cubes.size(), tensors.size()),
+            fmt::format("{}s", what));
     for (std::size_t i = 0; i < cubes.size(); ++i) {
         const auto place = fmt::format("{} {}", what, i);
-        if (tensors[i] < 0) return fail(Cause::bad_input, "it is not given", place);
+        if (tensors[i] < 0) return other_tensors("it is not given", place);
         const auto& tensor = graph.tensors[static_cast<std::size_t>(tensors[i])];
         const auto type = cubes[i].flipped ? ElementType::uint8 : ElementType::int8;
         if (tensor.type != type)
-            return fail(Cause::bad_input,
-                        fmt::format("the program has {}, the model {}", name_of(type),
-                                    name_of(tensor.type)),
-                        place);
+            return other_tensors(fmt::format("the program has {}, the model {}", name_of(type),
+                                             name_of(tensor.type)),
+                                 place);
         if (static_cast<std::uint64_t>(tensor.element_count()) != cubes[i].elements())
-            return fail(Cause::bad_input,
-                        fmt::format("the program has {} elements, the model {}",
-                                    cubes[i].elements(), tensor.element_count()),
-                        place);
+            return other_tensors(fmt::format("the program has {} elements, the model {}",
+                                             cubes[i].elements(), tensor.element_count()),
+                                 place);
     }
     return {};
 }
@@ -84,97 +202,7 @@ Status check_tensors(const model::Subgraph& graph, const std::vector<model::Tens
 }  // namespace
 
 Driver::Driver()
-    : backends_{{.backend = "sim",
-                 .sentence = "simulated cores, which execute command words from memory alone",
-                 .naming = runtime::Naming::optional,
-                 .name_means = "NAME",
-                 .capabilities = {Capability::computes, Capability::simulated, Capability::layers}},
-                {.backend = "rknpu",
-                 .sentence = "the cores behind the vendor's kernel driver, 0.9.6 to 0.9.8",
-                 .naming = runtime::Naming::optional,
-                 .name_means = "NODE",
-                 .capabilities = {Capability::computes},
-                 .one_per_process = true},
-                {.backend = "rocket",
-                 .sentence = "the cores behind the mainline kernel's driver, since Linux 6.18",
-                 .naming = runtime::Naming::optional,
-                 .name_means = "NODE",
-                 .capabilities = {Capability::computes},
-                 .one_per_process = true}},
-      options_{{.name = rounding,
-                .type = OptionType::choice,
-                .standard = by_register,
-                .sentence = "how the output converter rounds a half: as CVT_ROUND says, or always "
-                            "to even or away from zero",
-                .choices = {by_register, to_even, away},
-                .backends = {"sim"}},
-               {.name = operands,
-                .type = OptionType::choice,
-                .standard = of_64,
-                .sentence = "bytes of the operands of 8 channels in depthwise convolutions with "
-                            "factors by channel",
-                .choices = {of_64, of_48},
-                .backends = {"sim"}},
-               {.name = lanes,
-                .type = OptionType::choice,
-                .standard = padded,
-                .sentence = "lanes of weights where a convolution has 17 to 31 channels: 32, or "
-                            "as many as channels",
-                .choices = {padded, real},
-                .backends = {"sim"}},
-               {.name = padding,
-                .type = OptionType::choice,
-                .standard = first,
-                .sentence = "which byte of PAD_VALUE pads odd channels below 32 of direct "
-                            "convolutions",
-                .choices = {first, second},
-                .backends = {"sim"}},
-               {.name = averages,
-                .type = OptionType::choice,
-                .standard = to_even,
-                .sentence = "how the pooling unit rounds averages of int8: halves to even, or all "
-                            "down",
-                .choices = {to_even, down},
-                .backends = {"sim"}},
-               {.name = interpolation,
-                .type = OptionType::choice,
-                .standard = nearest,
-                .sentence = "how a function by table rounds between two entries and beyond the "
-                            "last: to the nearest, halves away from zero, or down",
-                .choices = {nearest, down},
-                .backends = {"sim"}},
-               {.name = planes,
-                .type = OptionType::choice,
-                .standard = of_model,
-                .sentence = "which planes of results are written where the arrays make more "
-                            "channels than the model has: the model's, or all of them",
-                .choices = {of_model, all_planes},
-                .backends = {"sim"}},
-               {.name = start,
-                .type = OptionType::choice,
-                .standard = each_task,
-                .sentence = "what the kernel starts: each task, or the first of each operator's, "
-                            "which are chained",
-                .choices = {each_task, chain},
-                .backends = {"rknpu"}},
-               {.name = sram,
-                .type = OptionType::choice,
-                .standard = off,
-                .sentence = "whether programs that were compiled for the chip's SRAM get it",
-                .choices = {off, on},
-                .backends = {"rknpu"}},
-               {.name = kernel,
-                .type = OptionType::choice,
-                .standard = of_system,
-                .sentence = "whose driver is called: this machine's, or one in this process in "
-                            "front of a simulated core",
-                .choices = {of_system, simulated},
-                .backends = {"rknpu", "rocket"}}},
-      words_{.taken = "compiled for the RK3588",
-             .left = "the RK3588 runs what was compiled for it",
-             .chip = "the RK3588",
-             .make = "compile it for the RK3588 (`target` rk3588)",
-             .elsewhere = "run it with `device` rk3588:sim"} {}
+    : backends_(known_backends()), options_(known_options()), words_(placement_words()) {}
 
 runtime::Enumeration Driver::enumerate() const {
     runtime::Enumeration found{.devices = {{"rk3588:sim", "ready", "simulated"}}, .buses = {}};

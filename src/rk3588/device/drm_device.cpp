@@ -85,7 +85,9 @@ class DrmOperator final : public graph::DeviceOperator {
   private:
     /// Commands for activations that stand there.
     [[nodiscard]] Status relocate(const drm::Buffer& activations);
-    [[nodiscard]] Status read_tasks(std::span<const std::uint64_t> words);
+    [[nodiscard]] Status read_tasks();
+    /// Room in the port for the stage of most tasks, so that no run has to ask for it.
+    [[nodiscard]] Status reserve();
     [[nodiscard]] Status submit(const Stage& stage, const drm::Buffer& activations);
     [[nodiscard]] Result<const drm::Buffer*> activations() const {
         const Artifact& a = program_->artifact;
@@ -125,6 +127,8 @@ Status DrmOperator::place() {
     commands_ = REEF_TRY(pool.take(a.commands.size() * sizeof(std::uint64_t)));
     constants_ = REEF_TRY(pool.take(a.constants.view().size()));
     stages_ = stages_of(a);
+    REEF_CHECK(read_tasks());
+    REEF_CHECK(reserve());
     std::ranges::copy(a.constants.view(), constants_.get().bytes.begin());
     REEF_CHECK(device_->port().to_device(constants_.get()));
     return relocate(*REEF_TRY(activations()));
@@ -135,9 +139,7 @@ Status DrmOperator::relocate(const drm::Buffer& activations) {
     base[static_cast<std::size_t>(Area::commands)] = commands_.get().address;
     base[static_cast<std::size_t>(Area::constants)] = constants_.get().address;
     base[static_cast<std::size_t>(Area::activations)] = activations.address;
-    const auto words = relocated(program_->artifact, base);
-    REEF_CHECK(read_tasks(words));
-    std::ranges::copy(std::as_bytes(std::span(words)), commands_.get().bytes.begin());
+    write_relocated(program_->artifact, base, commands_.get().bytes);
     // Not before the NPU sees them, too.
     activations_at_ = 0;
     REEF_CHECK(device_->port().to_device(commands_.get()));
@@ -145,12 +147,11 @@ Status DrmOperator::relocate(const drm::Buffer& activations) {
     return {};
 }
 
-Status DrmOperator::read_tasks(std::span<const std::uint64_t> words) {
-    tasks_.clear();
-    for (const TaskPlace& place : program_->artifact.tasks) {
-        const auto stream = std::as_bytes(words.subspan(place.first_word, place.words));
-        const Task task =
-            REEF_TRY(in_place(read_task(stream), fmt::format("task {}", tasks_.size())));
+Status DrmOperator::read_tasks() {
+    const Artifact& a = program_->artifact;
+    for (std::size_t t = 0; t < a.tasks.size(); ++t) {
+        const TaskPlace& place = a.tasks[t];
+        const Task task = REEF_TRY(in_place(task_of(a, t), fmt::format("task {}", t)));
         tasks_.push_back({.address = static_cast<std::uint32_t>(
                               commands_.get().address + place.first_word * sizeof(std::uint64_t)),
                           .words = place.words,
@@ -159,19 +160,32 @@ Status DrmOperator::read_tasks(std::span<const std::uint64_t> words) {
     return {};
 }
 
+Status DrmOperator::reserve() {
+    std::size_t most = 0;
+    for (const Stage& stage : stages_) {
+        std::size_t tasks = 0;
+        for (const Part& part : stage) tasks += part.tasks;
+        most = std::max(most, tasks);
+    }
+    constexpr std::size_t buffers = area_count;
+    return device_->port().reserve(most, buffers);
+}
+
 Status DrmOperator::submit(const Stage& stage, const drm::Buffer& activations) {
     REEF_CHECK(control_.check());
-    const auto time_out = control_.has_deadline() ? control_.left() : usual_time_out;
+    const auto time_out =
+        control_.has_deadline()
+            ? std::clamp(control_.left(), std::chrono::milliseconds(1), drm::longest_time_out)
+            : usual_time_out;
     const drm::Buffer* const reads[] = {&commands_.get(), &constants_.get()};
     const drm::Buffer* const writes[] = {&activations};
     std::array<std::span<const drm::SubmittedTask>, drm::most_cores> cores;
     for (std::size_t core = 0; core < stage.size(); ++core)
         cores[core] = std::span(tasks_).subspan(stage[core].first_task, stage[core].tasks);
-    const Status done =
-        device_->port().submit({.cores = std::span(cores).first(stage.size()),
-                                .reads = reads,
-                                .writes = writes,
-                                .time_out = std::max(time_out, std::chrono::milliseconds(1))});
+    const Status done = device_->port().submit({.cores = std::span(cores).first(stage.size()),
+                                                .reads = reads,
+                                                .writes = writes,
+                                                .time_out = time_out});
     device_->count_resets();
     if (!done)
         return std::unexpected(Error(done.error()).in(operators_of(program_->artifact, stage)));

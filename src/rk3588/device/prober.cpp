@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "reef/runtime/session.h"
@@ -107,7 +108,8 @@ struct Probe {
     std::uint32_t planes_behind = 0;  ///< of the input, behind the output's, are looked at, too
 };
 
-std::vector<Probe> probes() {
+/// How sums become bytes.
+std::vector<Probe> probes_of_rescaling() {
     using Requant = Options::Requant;
     const ProbeLayer by_channel{.by_channel = true};
     return {
@@ -125,6 +127,12 @@ std::vector<Probe> probes() {
          {},
          operand_groups},
         {"a bound above ReLU", {.activation = model::Activation::relu6, .out_scale = 0.03F}},
+    };
+}
+
+/// Of convolutions, and the images under them.
+std::vector<Probe> probes_of_windows() {
+    return {
         {"dilation of depthwise convolutions", {.dilation = 2, .depthwise = true}},
         {"padding of 2", {.kernel = 5}},
         {"padding of 6", {.kernel = 13}},
@@ -134,6 +142,12 @@ std::vector<Probe> probes() {
         {"strips of an image beside each other in atoms of 16", {.height = 16, .channels = 3}},
         {"strides of 3", {.height = 10, .width = 10, .stride = 3}},
         {"kernels of one pixel", {.kernel = 1}},
+    };
+}
+
+/// That are no convolutions.
+std::vector<Probe> probes_of_operators() {
+    return {
         {"sums of two tensors", {.elements = model::Op::add}},
         {"products of two tensors", {.elements = model::Op::mul}},
         {"values at another scale", {.elements = model::Op::quantize}},
@@ -154,6 +168,13 @@ std::vector<Probe> probes() {
          {.elements = model::Op::mean},
          {.assume_sumlut = true},
          sums_by_table},
+    };
+}
+
+/// Of lanes and planes in which nothing of the model lies.
+std::vector<Probe> probes_of_lanes() {
+    using Requant = Options::Requant;
+    return {
         {"lanes of the weights of 24 channels",
          {.channels = 24},
          {.requant = Requant::exact},
@@ -182,6 +203,11 @@ std::vector<Probe> probes() {
          .options = {.requant = Requant::exact},
          .assumptions = written_planes,
          .planes_behind = 3},
+    };
+}
+
+std::vector<Probe> probes_of_averages() {
+    return {
         {"averages as depthwise convolutions with one weight",
          {.height = 14, .width = 14, .elements = model::Op::average_pool_2d, .window = 7}},
         {"how the PPU rounds averages",
@@ -189,11 +215,25 @@ std::vector<Probe> probes() {
          {.assume_ppu = true},
          rounded_averages,
          average_of_two_by_two},
+    };
+}
+
+/// Of tasks on several cores, and of chained ones.
+std::vector<Probe> probes_of_starts() {
+    return {
         {"a convolution shared by two cores", {.height = 24, .width = 24}, {.cores = 2}},
         {.question = "tasks of an operator, started as a chain",
          .layer = {.height = 112, .width = 112},
          .chained = true},
     };
+}
+
+std::vector<Probe> probes() {
+    std::vector<Probe> all;
+    for (const auto group : {probes_of_rescaling, probes_of_windows, probes_of_operators,
+                             probes_of_lanes, probes_of_averages, probes_of_starts})
+        std::ranges::move(group(), std::back_inserter(all));
+    return all;
 }
 
 Result<std::vector<std::byte>> outputs_on(const std::string& device, const model::Model& program) {
@@ -291,10 +331,13 @@ Result<model::Model> program_of(const Probe& probe, const Options& options) {
 /// The device as it starts chains; nothing where its driver never does. The simulated cores follow
 /// chains always.
 Result<std::optional<std::string>> chaining(const std::string& device) {
-    const auto found = REEF_TRY(runtime::Registry::of_process().find(device));
-    if (found.uri.backend == "rocket") return std::nullopt;
-    if (found.uri.backend == "sim") return device;
-    return device + (device.contains('?') ? "&" : "?") + "start=chain";
+    auto uri = REEF_TRY(runtime::Registry::of_process().find(device)).uri;
+    if (uri.backend == "rocket") return std::nullopt;
+    if (uri.backend == "sim") return device;
+    // The question is about chains, whatever else the device starts.
+    std::erase_if(uri.options, [](const auto& option) { return option.first == "start"; });
+    uri.options.emplace_back("start", "chain");
+    return uri.text();
 }
 
 Result<ProbeAnswer> ask(const Probe& probe, const std::string& device) {

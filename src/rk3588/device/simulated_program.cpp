@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "reef_spec/rk3588_machine.h"
+
 namespace reef::rk3588 {
 namespace {
 
@@ -14,7 +16,9 @@ constexpr std::uint64_t first_address = 0x10000;
 }  // namespace
 
 SimulatedProgram::SimulatedProgram(const Artifact& artifact, const sim::Switches& switches)
-    : artifact_(artifact), cores_(memory_, switches) {}
+    : artifact_(artifact), cores_(memory_, switches) {
+    starts_.reserve(spec::core_count);
+}
 
 Result<std::unique_ptr<SimulatedProgram>> SimulatedProgram::place(const Artifact& artifact,
                                                                   const sim::Switches& switches) {

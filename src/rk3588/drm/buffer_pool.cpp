@@ -40,10 +40,12 @@ void BufferPool::forget(std::vector<Free>::iterator one) {
 }
 
 Result<PooledBuffer> BufferPool::take(std::uint64_t bytes) {
+    // There are no buffers without a page.
+    bytes = std::max<std::uint64_t>(bytes, 1);
     const auto found = std::ranges::lower_bound(free_, bytes, {}, &Free::size);
     Buffer taken;
     if (found == free_.end() || found->size() / 2 > whole_pages(bytes)) {
-        taken = REEF_TRY(port_.allocate(std::max<std::uint64_t>(bytes, 1)));
+        taken = REEF_TRY(port_.allocate(bytes));
         ++count_;
     } else {
         taken = found->buffer;

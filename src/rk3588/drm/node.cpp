@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <limits>
 #include <system_error>
 
 #include "reef_spec/rk3588_registers.h"
@@ -13,6 +14,7 @@ namespace reef::rk3588::drm {
 namespace {
 
 constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t end_of_memory = std::numeric_limits<std::uint32_t>::max();
 
 constexpr const hw::RegisterInfo* interrupt_register() {
     for (const hw::RegisterInfo& info : spec::registers)
@@ -65,6 +67,26 @@ std::uint64_t whole_pages(std::uint64_t bytes) {
     return (bytes + page - 1) / page * page;
 }
 
+Status check_size(std::uint64_t bytes, const std::string& node) {
+    // A page's size less, so that whole pages are not beyond it either.
+    if (bytes <= end_of_memory - page) return {};
+    return fail(
+        Cause::device_failed,
+        fmt::format("a buffer of {} bytes is larger than the NPU's 32 bits of address", bytes),
+        node, "a model with smaller tensors, or a product of fewer rows, needs less");
+}
+
+Status check_address(std::uint64_t address, std::uint64_t bytes, const std::string& node) {
+    if (address == 0)
+        return fail(Cause::device_failed, "a buffer lies at address 0, which means none to the NPU",
+                    node, "the kernel has to keep that page for itself");
+    if (address > end_of_memory - bytes)
+        return fail(Cause::device_failed,
+                    fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", address), node,
+                    "the kernel has to put the NPU behind its IOMMU");
+    return {};
+}
+
 std::uint32_t interrupts_of(std::uint32_t blocks) {
     if ((blocks & Blocks::ppu) != 0) return pair_named("PPU_0");
     return (blocks & Blocks::dpu) != 0 ? pair_named("DPU_0") : 0;
@@ -86,7 +108,7 @@ std::string registers_of(const SubmittedTask& task, std::uint32_t started) {
         interrupt_names(interrupts_of(task.blocks)));
 }
 
-std::unexpected<Error> Node::failed(int error, const std::string& what) const {
+std::unexpected<Error> Node::failed(int error, std::string_view what) const {
     std::string why = kernel_->failure();
     if (!why.empty()) why = "; " + why;
     const auto text = fmt::format("{}: {}{}", what, words_of(error), why);
@@ -97,7 +119,7 @@ std::unexpected<Error> Node::failed(int error, const std::string& what) const {
     return fail(Cause::device_failed, text, path_, "the kernel's log (dmesg) may say more");
 }
 
-Status Node::ioctl(std::uint32_t request, void* argument, const std::string& what) const {
+Status Node::ioctl(std::uint32_t request, void* argument, std::string_view what) const {
     const int result = raw_ioctl(request, argument);
     if (result < 0) return failed(-result, what);
     return {};

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "rk3588/drm/port.h"
 
@@ -22,15 +23,14 @@ class Node {
         return kernel_->ioctl(file_, request, argument);
     }
     /// `what` names the call in the error: "MEM_CREATE of 4096 bytes".
-    [[nodiscard]] Status ioctl(std::uint32_t request, void* argument,
-                               const std::string& what) const;
+    [[nodiscard]] Status ioctl(std::uint32_t request, void* argument, std::string_view what) const;
     /// Errors: device_failed when less than `size` bytes are mapped.
     [[nodiscard]] Result<MutableBytes> map(std::uint64_t size, std::uint64_t offset) const;
     /// The name that the node's driver gives itself.
     [[nodiscard]] Result<std::string> driver() const;
     [[nodiscard]] Status lock() const;
 
-    [[nodiscard]] std::unexpected<Error> failed(int error, const std::string& what) const;
+    [[nodiscard]] std::unexpected<Error> failed(int error, std::string_view what) const;
 
   private:
     std::shared_ptr<Kernel> kernel_;
@@ -43,6 +43,13 @@ class Node {
 
 /// Whole pages.
 [[nodiscard]] std::uint64_t whole_pages(std::uint64_t bytes);
+
+/// The NPU has addresses for a buffer of so many bytes. Error: device_failed, at `node`.
+[[nodiscard]] Status check_size(std::uint64_t bytes, const std::string& node);
+/// It can tell the one that the kernel has put there from none, and reach its end. Precondition:
+/// the size is checked.
+[[nodiscard]] Status check_address(std::uint64_t address, std::uint64_t bytes,
+                                   const std::string& node);
 
 /// The interrupts by which a task's last block tells that it has ended, as INTERRUPT_MASK has them;
 /// 0: it starts no such block.

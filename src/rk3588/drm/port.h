@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,8 +38,12 @@ struct Submission {
     std::span<const std::span<const SubmittedTask>> cores;
     /// Buffers that the tasks read, and those that they write, and read, too: none in both.
     std::span<const Buffer*const> reads, writes;
-    std::chrono::milliseconds time_out{0};
+    std::chrono::milliseconds time_out{0};  ///< above 0, longest_time_out at most
 };
+
+/// What the vendor's driver, which has 32 bits for it, does not take for forever: 24 days.
+inline constexpr std::chrono::milliseconds longest_time_out{
+    std::numeric_limits<std::int32_t>::max()};
 
 /// Cores that a submission may have.
 inline constexpr std::size_t most_cores = spec::core_count;
@@ -73,6 +78,8 @@ class Port {
     [[nodiscard]] Status from_device(const Buffer& buffer) {
         return from_device(buffer, buffer.bytes.size());
     }
+    /// Room for submissions of so many tasks and buffers: submit() of no more allocates nothing.
+    [[nodiscard]] virtual Status reserve(std::size_t tasks, std::size_t buffers) = 0;
     /// Returns when all tasks have ended. Errors: timed_out and device_failed with the task, its
     /// registers and the interrupts that came, after which the NPU has been reset; unsupported for
     /// tasks that the driver does not wait for.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
-#include <limits>
 
 #include "rk3588/drm/node.h"
 #include "rk3588/drm/uapi.h"
@@ -49,6 +48,7 @@ class RknpuPort final : public Port {
     [[nodiscard]] Status from_device(const Buffer& buffer, std::uint64_t bytes) override {
         return sync(buffer, bytes, sync_from_device);
     }
+    [[nodiscard]] Status reserve(std::size_t tasks, std::size_t buffers) override;
     [[nodiscard]] Status submit(const Submission& submission) override {
         // Which cores still have tasks is told from how many there are.
         if (!std::ranges::is_sorted(submission.cores, std::ranges::greater{},
@@ -124,15 +124,7 @@ Result<MemCreate> RknpuPort::created_elsewhere(std::uint64_t size, std::uint32_t
 }
 
 Status RknpuPort::check(const MemCreate& made, std::uint64_t size, std::uint64_t sram) const {
-    constexpr std::uint64_t end_of_memory = std::numeric_limits<std::uint32_t>::max();
-    if (made.dma_address == 0)
-        return fail(Cause::device_failed, "a buffer lies at address 0, which means none to the NPU",
-                    node_->path(), "the kernel has to keep that page for itself");
-    if (size > end_of_memory || made.dma_address > end_of_memory - size)
-        return fail(
-            Cause::device_failed,
-            fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", made.dma_address),
-            node_->path(), "the kernel has to put the NPU behind its IOMMU");
+    REEF_CHECK(check_address(made.dma_address, size, node_->path()));
     if (made.sram_size < sram)
         return fail(
             Cause::device_failed,
@@ -145,6 +137,7 @@ Status RknpuPort::check(const MemCreate& made, std::uint64_t size, std::uint64_t
 }
 
 Result<Buffer> RknpuPort::create(std::uint64_t bytes, std::uint32_t flags, std::uint64_t sram) {
+    REEF_CHECK(check_size(bytes, node_->path()));
     const std::uint64_t size = whole_pages(bytes);
     const MemCreate made = REEF_TRY(created_elsewhere(size, flags, whole_pages(sram)));
     const auto give_up = [&](Error error) {
@@ -193,14 +186,19 @@ Status RknpuPort::write_task(std::size_t index, const SubmittedTask& task) {
     return {};
 }
 
+/// Which buffers the tasks use, this driver is not told.
+Status RknpuPort::reserve(std::size_t tasks, std::size_t) {
+    if (tasks_.bytes.size() >= tasks * sizeof(Task)) return {};
+    if (!tasks_.bytes.empty()) release(tasks_);
+    tasks_ = {};
+    tasks_ = REEF_TRY(create(tasks * sizeof(Task), scattered | translated | kernel_mapping));
+    return {};
+}
+
 Status RknpuPort::write_tasks(const Submission& submission) {
     std::size_t count = 0;
     for (const auto& tasks : submission.cores) count += tasks.size();
-    if (tasks_.bytes.size() < count * sizeof(Task)) {
-        if (!tasks_.bytes.empty()) release(tasks_);
-        tasks_ = {};
-        tasks_ = REEF_TRY(create(count * sizeof(Task), scattered | translated | kernel_mapping));
-    }
+    REEF_CHECK(reserve(count, submission.reads.size() + submission.writes.size()));
     std::size_t index = 0;
     for (const auto& tasks : submission.cores)
         for (const SubmittedTask& task : tasks) REEF_CHECK(write_task(index++, task));

@@ -3,8 +3,6 @@
 // is the kernel's choice.
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "rk3588/drm/node.h"
 #include "rk3588/drm/uapi.h"
 #include "rk3588/regs/register_set.h"
@@ -38,6 +36,12 @@ class RocketPort final : public Port {
     [[nodiscard]] Status from_device(const Buffer& buffer, std::uint64_t) override {
         return wait(buffer, node_->kernel().nanoseconds() + kernel_gives_up_ns, "PREP_BO");
     }
+    [[nodiscard]] Status reserve(std::size_t tasks, std::size_t buffers) override {
+        tasks_.reserve(tasks);
+        reads_.reserve(buffers);
+        writes_.reserve(buffers);
+        return {};
+    }
     [[nodiscard]] Status submit(const Submission& submission) override;
 
   private:
@@ -46,8 +50,10 @@ class RocketPort final : public Port {
         // The node's close closes what is left.
         (void)node_->raw_ioctl(gem_close_request, &close);
     }
+    /// What the kernel gave; `size` is whole pages.
+    [[nodiscard]] Result<CreateBo> created(std::uint64_t size) const;
     [[nodiscard]] Status wait(const Buffer& buffer, std::int64_t until,
-                              const std::string& what) const {
+                              std::string_view what) const {
         PrepBo prep{.handle = buffer.handle, .reserved = 0, .timeout_ns = until};
         return node_->ioctl(prep_request, &prep, what);
     }
@@ -60,43 +66,40 @@ class RocketPort final : public Port {
     std::unique_ptr<Node> node_;
     std::uint32_t guard_ = 0;  ///< a buffer at address 0, which means "none" to the NPU
     std::uint64_t resets_ = 0;
-    // Of a submission; they stay, so that later ones allocate nothing.
+    // Of a submission; they stay for later ones.
     std::vector<Task> tasks_;
     std::vector<std::uint32_t> reads_, writes_;
 };
+
+Result<CreateBo> RocketPort::created(std::uint64_t size) const {
+    CreateBo create{};
+    create.size = static_cast<std::uint32_t>(size);
+    REEF_CHECK(node_->ioctl(create_request, &create, fmt::format("CREATE_BO of {} bytes", size)));
+    return create;
+}
 
 Result<Buffer> RocketPort::allocate(std::uint64_t bytes, std::uint64_t sram) {
     if (sram != 0)
         return fail(Cause::unsupported, "the driver rocket gives no SRAM", node_->path(),
                     "the vendor's driver does");
-    CreateBo create{};
+    REEF_CHECK(check_size(bytes, node_->path()));
     const std::uint64_t size = whole_pages(bytes);
-    if (size > std::numeric_limits<std::uint32_t>::max())
-        return fail(Cause::unsupported, fmt::format("a buffer of {} bytes", size), node_->path());
-    create.size = static_cast<std::uint32_t>(size);
-    const auto what = fmt::format("CREATE_BO of {} bytes", size);
-    REEF_CHECK(node_->ioctl(create_request, &create, what));
-    if (create.dma_address == 0) {
-        guard_ = create.handle;
-        create = {.size = create.size, .handle = 0, .dma_address = 0, .offset = 0};
-        REEF_CHECK(node_->ioctl(create_request, &create, what));
+    CreateBo made = REEF_TRY(created(size));
+    if (made.dma_address == 0 && guard_ == 0) {
+        guard_ = made.handle;
+        made = REEF_TRY(created(size));
     }
-    constexpr std::uint64_t end_of_memory = std::numeric_limits<std::uint32_t>::max();
-    if (size > end_of_memory || create.dma_address > end_of_memory - size) {
-        close(create.handle);
-        return fail(
-            Cause::device_failed,
-            fmt::format("a buffer lies at {:#x}, beyond the NPU's 32 bits", create.dma_address),
-            node_->path());
-    }
-    auto mapped = node_->map(size, create.offset);
-    if (!mapped) {
-        close(create.handle);
-        return std::unexpected(std::move(mapped.error()));
-    }
+    const auto give_up = [&](Error error) {
+        close(made.handle);
+        return std::unexpected(std::move(error));
+    };
+    if (auto good = check_address(made.dma_address, size, node_->path()); !good)
+        return give_up(std::move(good.error()));
+    auto mapped = node_->map(size, made.offset);
+    if (!mapped) return give_up(std::move(mapped.error()));
     return Buffer{.bytes = *mapped,
-                  .address = static_cast<std::uint32_t>(create.dma_address),
-                  .handle = create.handle,
+                  .address = static_cast<std::uint32_t>(made.dma_address),
+                  .handle = made.handle,
                   .object = 0};
 }
 

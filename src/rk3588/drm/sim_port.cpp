@@ -12,7 +12,9 @@ namespace {
 
 class SimPort final : public Port {
   public:
-    explicit SimPort(const sim::Switches& switches) : cores_(memory_, switches) {}
+    explicit SimPort(const sim::Switches& switches) : cores_(memory_, switches) {
+        starts_.reserve(most_cores);
+    }
 
     [[nodiscard]] std::string name() const override { return "the simulated cores"; }
     [[nodiscard]] const std::string& node() const override { return node_; }
@@ -24,6 +26,7 @@ class SimPort final : public Port {
     }
     [[nodiscard]] Status to_device(const Buffer&, std::uint64_t) override { return {}; }
     [[nodiscard]] Status from_device(const Buffer&, std::uint64_t) override { return {}; }
+    [[nodiscard]] Status reserve(std::size_t, std::size_t) override { return {}; }
     [[nodiscard]] Status submit(const Submission& submission) override;
 
   private:
@@ -56,10 +59,12 @@ std::uint64_t SimPort::free_address(std::uint64_t bytes) const {
 Result<Buffer> SimPort::allocate(std::uint64_t bytes, std::uint64_t sram) {
     if (sram != 0)
         return fail(Cause::unsupported, "SRAM of simulated cores without a kernel", "rk3588:sim");
+    REEF_CHECK(check_size(bytes, node_));
     const std::uint64_t size = whole_pages(bytes), at = free_address(size);
-    if (size > std::uint64_t{1} << 32 || at + size > std::uint64_t{1} << 32)
+    if (at + size > std::uint64_t{1} << 32)
         return fail(Cause::device_failed,
-                    fmt::format("a buffer of {} bytes is beyond the NPU's 32 bits", size));
+                    fmt::format("no {} bytes of the NPU's 32 bits of address are free", size),
+                    node_, "a model with smaller tensors, or a product of fewer rows, needs less");
     const auto behind =
         std::ranges::find_if(objects_, [&](const Object& o) { return o.address > at; });
     Object& object =

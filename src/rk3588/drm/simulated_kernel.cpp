@@ -96,8 +96,9 @@ std::uint32_t SimulatedKernel::create(std::uint64_t size, bool cached, std::uint
     object.address = static_cast<std::uint32_t>(next_address_);
     // A page between buffers that nobody has: what runs over an end is found.
     next_address_ += size + page_bytes;
-    if (!memory_.add(object.address, cached ? object.npu : object.cpu)) return 0;
-    return handle;
+    if (memory_.add(object.address, cached ? object.npu : object.cpu)) return handle;
+    objects_.erase(handle);
+    return 0;
 }
 
 std::uint64_t SimulatedKernel::used_sram() const {

@@ -192,6 +192,86 @@ CubePlaces paired_places(WatchedRegisters& r, std::uint64_t surface) {
     return places;
 }
 
+/// Who reads cubes, and which operand both readers share.
+struct Readers {
+    bool main = false;     ///< MRDMA
+    bool operand = false;  ///< ERDMA
+    std::uint32_t combination = 0;
+};
+
+Result<Readers> read_readers(WatchedRegisters& r, const DpuShape& shape) {
+    const Readers readers{.main = !r.flag<"DPU_RDMA_FEATURE_MODE_CFG.MRDMA_DISABLE">(),
+                          .operand = !r.flag<"DPU_RDMA_ERDMA_CFG.ERDMA_DISABLE">(),
+                          .combination = r.get<"DPU_RDMA_FEATURE_MODE_CFG.COMB_USE">()};
+    if (readers.main && !shape.flying && !shape.element_wise)
+        return refused_by_rdma(
+            "a main operand is read and nobody takes it: a real chip hangs "
+            "(MRDMA_DISABLE)",
+            Cause::bad_input);
+    if (shape.element_wise != readers.operand)
+        return refused_by_rdma("ERDMA_DISABLE and the DPU's EW_CFG do not agree", Cause::bad_input);
+    if (readers.operand) REEF_CHECK(check_element_size(r, shape));
+    if (shape.flying && (!readers.main || readers.combination != 0))
+        return refused_by_rdma("without CORE the main operand comes from MRDMA alone");
+    return readers;
+}
+
+std::uint64_t surface_bytes(const DpuShape& shape) {
+    return std::uint64_t{shape.width} * shape.height * spec::atom_bytes;
+}
+
+/// In place of CORE's sums.
+Result<Sums> read_main(WatchedRegisters& r, const DpuShape& shape, const Memory& memory,
+                       Traffic& traffic) {
+    const auto notch =
+        std::uint64_t{r.get<"DPU_RDMA_SURF_NOTCH.SURF_NOTCH_ADDR">()} * spec::atom_bytes;
+    const auto base = r.get<"DPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">();
+    return read_cube({base, 0, surface_bytes(shape) + notch, false}, shape,
+                     "DPU_RDMA: main operand", memory, traffic);
+}
+
+constexpr const char* element_wise_operand = "DPU_RDMA: element-wise operand";
+
+/// Beside a main operand from memory.
+Result<Sums> read_beside_main(WatchedRegisters& r, const DpuShape& shape, const Memory& memory,
+                              Traffic& traffic) {
+    const auto pitch =
+        std::uint64_t{r.get<"DPU_RDMA_EW_SURF_STRIDE.EW_SURF_STRIDE">()} * spec::atom_bytes;
+    const auto notch =
+        std::uint64_t{r.get<"DPU_RDMA_EW_SURF_NOTCH.EW_SURF_NOTCH">()} * spec::atom_bytes;
+    if (notch != 0 && surface_bytes(shape) + notch != pitch)
+        return refused_by_rdma("EW_SURF_STRIDE and EW_SURF_NOTCH do not agree", Cause::bad_input);
+    const auto base = r.get<"DPU_RDMA_EW_BASE_ADDR.EW_BASE_ADDR">();
+    return read_cube({base, 0, pitch, false}, shape, element_wise_operand, memory, traffic);
+}
+
+/// Beside CORE's sums.
+Result<Sums> read_beside_sums(WatchedRegisters& r, const DpuShape& shape, const Readers& readers,
+                              const Memory& memory, Traffic& traffic) {
+    // Bit 0 and bit 2: both readers for the element-wise operand.
+    if (!readers.main || readers.combination != 5)
+        return refused_by_rdma(
+            "an element-wise operand beside CORE's sums comes from both "
+            "readers (COMB_USE 5)");
+    const auto places = paired_places(r, surface_bytes(shape));
+    const auto odd_notch = r.get<"DPU_RDMA_EW_SURF_NOTCH.EW_SURF_NOTCH">();
+    if (odd_notch != r.get<"DPU_RDMA_SURF_NOTCH.SURF_NOTCH_ADDR">())
+        return refused_by_rdma("SURF_NOTCH and EW_SURF_NOTCH differ");
+    r.without_effect<"DPU_RDMA_EW_SURF_STRIDE">();  // the notches give the pitch
+    return read_cube(places, shape, element_wise_operand, memory, traffic);
+}
+
+/// Registers of readers that read nothing.
+void overlook_idle(WatchedRegisters& r, const DpuShape& shape, const Readers& readers) {
+    if (!readers.main && !readers.operand)
+        r.without_effect<"DPU_RDMA_SRC_BASE_ADDR", "DPU_RDMA_EW_BASE_ADDR",
+                         "DPU_RDMA_EW_SURF_STRIDE", "DPU_RDMA_SURF_NOTCH", "DPU_RDMA_EW_SURF_NOTCH",
+                         "DPU_RDMA_ERDMA_CFG">();
+    if (shape.flying && !readers.operand)
+        r.without_effect<"DPU_RDMA_EW_BASE_ADDR", "DPU_RDMA_EW_SURF_STRIDE",
+                         "DPU_RDMA_EW_SURF_NOTCH", "DPU_RDMA_ERDMA_CFG">();
+}
+
 }  // namespace
 
 Result<Operands> read_operands(WatchedRegisters& r, const DpuShape& shape, const Memory& memory,
@@ -200,59 +280,13 @@ Result<Operands> read_operands(WatchedRegisters& r, const DpuShape& shape, const
     Operands out;
     out.bs = REEF_TRY(read_bs(r, shape, memory, switches, traffic));
     out.bn = REEF_TRY(read_bn(r, shape, memory, traffic));
-    const bool main_read = !r.flag<"DPU_RDMA_FEATURE_MODE_CFG.MRDMA_DISABLE">();
-    const bool operand_read = !r.flag<"DPU_RDMA_ERDMA_CFG.ERDMA_DISABLE">();
-    const auto combination = r.get<"DPU_RDMA_FEATURE_MODE_CFG.COMB_USE">();
-    const std::uint64_t surface = std::uint64_t{shape.width} * shape.height * spec::atom_bytes;
-    if (main_read && !shape.flying && !shape.element_wise)
-        return refused_by_rdma(
-            "a main operand is read and nobody takes it: a real chip hangs "
-            "(MRDMA_DISABLE)",
-            Cause::bad_input);
-    if (shape.element_wise != operand_read)
-        return refused_by_rdma("ERDMA_DISABLE and the DPU's EW_CFG do not agree", Cause::bad_input);
-    if (operand_read) REEF_CHECK(check_element_size(r, shape));
-    if (shape.flying) {
-        if (!main_read || combination != 0)
-            return refused_by_rdma("without CORE the main operand comes from MRDMA alone");
-        const auto notch =
-            std::uint64_t{r.get<"DPU_RDMA_SURF_NOTCH.SURF_NOTCH_ADDR">()} * spec::atom_bytes;
-        const auto base = r.get<"DPU_RDMA_SRC_BASE_ADDR.SRC_BASE_ADDR">();
-        out.main = REEF_TRY(read_cube({base, 0, surface + notch, false}, shape,
-                                      "DPU_RDMA: main operand", memory, traffic));
-    }
-    if (operand_read && shape.flying) {
-        const auto pitch =
-            std::uint64_t{r.get<"DPU_RDMA_EW_SURF_STRIDE.EW_SURF_STRIDE">()} * spec::atom_bytes;
-        const auto notch =
-            std::uint64_t{r.get<"DPU_RDMA_EW_SURF_NOTCH.EW_SURF_NOTCH">()} * spec::atom_bytes;
-        if (notch != 0 && surface + notch != pitch)
-            return refused_by_rdma("EW_SURF_STRIDE and EW_SURF_NOTCH do not agree",
-                                   Cause::bad_input);
-        const auto base = r.get<"DPU_RDMA_EW_BASE_ADDR.EW_BASE_ADDR">();
-        out.element_wise = REEF_TRY(read_cube({base, 0, pitch, false}, shape,
-                                              "DPU_RDMA: element-wise operand", memory, traffic));
-    } else if (operand_read) {
-        // Bit 0 and bit 2: both readers for the element-wise operand.
-        if (!main_read || combination != 5)
-            return refused_by_rdma(
-                "an element-wise operand beside CORE's sums comes from both "
-                "readers (COMB_USE 5)");
-        const auto places = paired_places(r, surface);
-        const auto odd_notch = r.get<"DPU_RDMA_EW_SURF_NOTCH.EW_SURF_NOTCH">();
-        if (odd_notch != r.get<"DPU_RDMA_SURF_NOTCH.SURF_NOTCH_ADDR">())
-            return refused_by_rdma("SURF_NOTCH and EW_SURF_NOTCH differ");
-        r.without_effect<"DPU_RDMA_EW_SURF_STRIDE">();  // the notches give the pitch
-        out.element_wise =
-            REEF_TRY(read_cube(places, shape, "DPU_RDMA: element-wise operand", memory, traffic));
-    }
-    if (!main_read && !operand_read)
-        r.without_effect<"DPU_RDMA_SRC_BASE_ADDR", "DPU_RDMA_EW_BASE_ADDR",
-                         "DPU_RDMA_EW_SURF_STRIDE", "DPU_RDMA_SURF_NOTCH", "DPU_RDMA_EW_SURF_NOTCH",
-                         "DPU_RDMA_ERDMA_CFG">();
-    if (shape.flying && !operand_read)
-        r.without_effect<"DPU_RDMA_EW_BASE_ADDR", "DPU_RDMA_EW_SURF_STRIDE",
-                         "DPU_RDMA_EW_SURF_NOTCH", "DPU_RDMA_ERDMA_CFG">();
+    const Readers readers = REEF_TRY(read_readers(r, shape));
+    if (shape.flying) out.main = REEF_TRY(read_main(r, shape, memory, traffic));
+    if (readers.operand)
+        out.element_wise = shape.flying
+                               ? REEF_TRY(read_beside_main(r, shape, memory, traffic))
+                               : REEF_TRY(read_beside_sums(r, shape, readers, memory, traffic));
+    overlook_idle(r, shape, readers);
     return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <numeric>
 
@@ -62,6 +63,18 @@ TEST(Rk3588Artifact, EveryTruncationIsRefused) {
         EXPECT_FALSE(rk3588::read_artifact(Bytes(bytes).first(n))) << n;
 }
 
+TEST(Rk3588Artifact, MoreThanAFlatBufferHoldsIsNotRead) {
+    // Nothing is there: whoever looks at a byte ends.
+    constexpr std::size_t size = std::size_t{1} << 31;
+    void* nothing =
+        mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (nothing == MAP_FAILED) GTEST_SKIP() << "no room for 2 GiB of addresses";
+    const auto read = rk3588::read_artifact({static_cast<const std::byte*>(nothing), size});
+    munmap(nothing, size);
+    ASSERT_FALSE(read);
+    EXPECT_THAT(read.error().message(), HasSubstr("less than 2 GiB"));
+}
+
 TEST(Rk3588Artifact, BrokenOnesAreRefusedByPlace) {
     const auto good = small_artifact();
     auto a = good;
@@ -117,6 +130,9 @@ TEST(Rk3588Artifact, StagesAndFoldsAreReadAsWrittenAndChecked) {
     a = good;
     a.stages.pop_back();
     expect_refused(a, "they have not all tasks");
+    a = good;
+    a.operators.pop_back();
+    expect_refused(a, "operators: they have not all tasks");
     a = good;
     a.stages[0].insert(a.stages[0].end(), 3, a.stages[0][0]);
     expect_refused(a, "cores");

@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <limits>
 
 #include "reef/chip/compiler.h"
 #include "reef/runtime/registry.h"
@@ -58,6 +62,26 @@ TEST(KernelDrivers, MachinesWithoutAnNpuSayWhatItTakes) {
         EXPECT_THAT(session.error().message(),
                     AllOf(HasSubstr("/dev/none"), HasSubstr("it takes")));
     }
+}
+
+TEST(KernelDrivers, ProgramsOfOtherOperatorsSayWhereAndWhatToDo) {
+    const auto good = compiled(reef::test::two_convolutions().value());
+    const auto error_of = [](const model::Model& model) {
+        runtime::SessionOptions options;
+        options.devices = {{"rk3588:sim"}};
+        const auto session = runtime::Session::open(model, options);
+        return session ? std::string("accepted") : session.error().message();
+    };
+    auto more = good;
+    auto& op = more.subgraphs[0].operators[0];
+    op.inputs.push_back(op.inputs[0]);
+    EXPECT_THAT(error_of(more), AllOf(HasSubstr("inputs: the program has 1, the operator 2"),
+                                      HasSubstr("compile the model anew")));
+    auto others = good;
+    auto& graph = others.subgraphs[0];
+    graph.tensors[static_cast<std::size_t>(graph.inputs[0])].type = ElementType::int8;
+    EXPECT_THAT(error_of(others), AllOf(HasSubstr("input 0: the program has uint8, the model int8"),
+                                        HasSubstr("compile the model anew")));
 }
 
 /// Two convolutions on a board of the test's.
@@ -162,6 +186,45 @@ TEST_P(OnABoard, ShortMapsAreRefusedAndNothingStays) {
     EXPECT_EQ(kernel->buffers(), 0U);
 }
 
+TEST_P(OnABoard, BuffersBeyondTheNpusAddressesAreNotAskedFor) {
+    kernel->board.failing_request = GetParam() == KernelDriver::rknpu ? drm::rknpu::create_request
+                                                                      : drm::rocket::create_request;
+    kernel->board.failing_error = ENOMEM;
+    const auto port = open().value();
+    for (const std::uint64_t bytes : {(std::uint64_t{1} << 32) - 4096, std::uint64_t{5} << 30,
+                                      std::numeric_limits<std::uint64_t>::max()}) {
+        const auto buffer = port->allocate(bytes);
+        ASSERT_FALSE(buffer);
+        EXPECT_EQ(buffer.error().cause, Cause::device_failed);
+        EXPECT_THAT(buffer.error().message(),
+                    AllOf(HasSubstr(std::to_string(bytes)), HasSubstr("32 bits of address"),
+                          HasSubstr("/dev/")));
+    }
+}
+
+TEST_P(OnABoard, BuffersThatDoNotFitLeaveNothing) {
+    auto last_pages = board();
+    last_pages.first_address = 0xfffff000;
+    kernel = std::make_shared<SimulatedKernel>(last_pages);
+    const auto port = open().value();
+    EXPECT_FALSE(port->allocate(10000));
+    EXPECT_EQ(kernel->buffers(), 0U);
+}
+
+TEST_P(OnABoard, DeadlinesOfMonthsAreNoShortOnes) {
+    constexpr auto months = std::chrono::milliseconds((std::int64_t{1} << 32) + 5000);
+    control.begin(months);
+    drm::Recording calls;
+    ASSERT_TRUE(run_behind(drm::recording_kernel(kernel, calls)));
+    for (const auto& call : calls.calls) {
+        if (call.request != drm::rknpu::submit_request) continue;
+        drm::rknpu::Submit submit;
+        ASSERT_EQ(call.given.size(), sizeof submit);
+        std::memcpy(&submit, call.given.data(), sizeof submit);
+        EXPECT_EQ(submit.timeout_ms, drm::longest_time_out.count());
+    }
+}
+
 TEST_P(OnABoard, HangsEndWithStateAndAReset) {
     kernel->board.hangs = true;
     const auto device = make_drm_device("board", open().value(), Sram::off);
@@ -232,6 +295,8 @@ TEST_P(OnABoard, BuffersAreUsedAgain) {
         EXPECT_EQ(small.get().bytes.size(), 4096U);
     }
     EXPECT_EQ(pool.free_count(), 2U);
+    EXPECT_EQ(pool.take(0).value().get().bytes.size(), 4096U) << "the small one, for no bytes";
+    EXPECT_EQ(pool.buffer_count(), 2U);
     EXPECT_EQ(pool.take(30000).value().get().address, first);
     EXPECT_NE(pool.take(15000).value().get().address, first) << "more than twice as large";
     EXPECT_EQ(kernel->buffers(), 3U);
@@ -283,6 +348,29 @@ TEST(VendorsDriver, NobodyGetsAddressZeroWhichCostsNoSram) {
         EXPECT_EQ(kernel->buffers(), 3U) << "and one at address 0";
     }
     EXPECT_EQ(kernel->buffers(), 0U);
+}
+
+/// A driver that gives every buffer the address 0.
+TEST(MainlineDriver, AddressZeroIsRefusedAgain) {
+    const auto kernel = std::make_shared<SimulatedKernel>(
+        SimulatedBoard{.driver = KernelDriver::rocket, .first_address = 0});
+    const auto allocate = [](std::shared_ptr<drm::Kernel> from) {
+        const auto port =
+            drm::open_port(std::move(from), KernelDriver::rocket, {}, Start::each_task).value();
+        return port->allocate(100);
+    };
+    drm::Recording calls;
+    ASSERT_TRUE(allocate(drm::recording_kernel(kernel, calls)));
+    for (auto& call : calls.calls) {
+        if (call.request != drm::rocket::create_request) continue;
+        ASSERT_EQ(call.got.size(), sizeof(drm::rocket::CreateBo));
+        const auto address = std::span(call.got).subspan(
+            offsetof(drm::rocket::CreateBo, dma_address), sizeof(std::uint64_t));
+        std::ranges::fill(address, std::byte{0});
+    }
+    const auto refused = allocate(drm::replaying_kernel(calls));
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message(), HasSubstr("address 0"));
 }
 
 TEST(MainlineDriver, NobodyGetsAddressZeroAndTasksOfThePpuAloneAreRefused) {

@@ -128,6 +128,7 @@ TEST_F(NpuVerbs, ProbesFindEachSwitchBothWays) {
         {"rk3588:sim?direct_padding=second", padding, "the second", 1},
         {"rk3588:sim?average_rounding=down", averages, "down", 1},
         {"rk3588:rknpu?kernel=simulated", chain, "as simulated", 0},
+        {"rk3588:rknpu?kernel=simulated&start=task", chain, "as simulated", 0},
         {"rk3588:rknpu?kernel=simulated", marked, "away from zero", 0},
     };
     for (const auto& each : cases) {
