@@ -14,6 +14,11 @@ namespace reef::edgetpu::usb {
 inline constexpr std::string_view udev_hint =
     "install udev/60-reef.rules (reef doctor shows how), then plug the stick in again";
 
+/// What a process needs before it sees any stick.
+inline constexpr std::string_view bus_hint =
+    "this process must reach /dev/bus/usb (a container is started with "
+    "-v /dev/bus/usb:/dev/bus/usb) and may need to open more files (ulimit -n)";
+
 /// What to do when the device answers wrongly and nothing else is known.
 inline constexpr std::string_view replug_hint =
     "unplug the stick and plug it in again, at another port or with another cable; `reef doctor` "
