@@ -11,7 +11,6 @@
 #include "outputs/text_table.h"
 #include "reef/model/cost.h"
 #include "reef/model/tflite.h"
-#include "reef/runtime/arithmetic.h"
 #include "reef/runtime/registry.h"
 
 namespace reef::tool {
@@ -20,8 +19,13 @@ namespace {
 /// Below it a verification takes a second or so.
 constexpr std::int64_t small_model_macs = 20'000'000;
 
-bool is_small(const model::Model& model) {
-    return model::cost_of(model, model.subgraphs.front()).macs <= small_model_macs;
+/// Why a model that may be verified is not, unless that is asked for; empty: it is.
+std::string why_not_unasked(const CompileVerbOptions& options, const model::Model& plain) {
+    if (options.no_verify) return "--no-verify was given";
+    const std::int64_t macs = model::cost_of(plain, plain.subgraphs.front()).macs;
+    if (macs <= small_model_macs) return {};
+    return fmt::format("{} million multiply-adds take their time: --verify verifies them",
+                       macs / 1'000'000);
 }
 
 Json operators_json(const chip::Compilation& done) {
@@ -70,9 +74,8 @@ Result<Proof> proof_of(const CompileVerbOptions& options, const chip::Compiler& 
     if (options.verify || options.random_seed)
         return Proof{.verification = REEF_TRY(in_place(
                          verify_compiled(plain, done.model, family, options.random_seed), name))};
-    const bool can =
-        runtime::Registry::of_process().part<runtime::ChipArithmetic>(family) != nullptr;
-    if (options.no_verify || !can || !is_small(plain)) return Proof{};
+    for (const auto& why : {why_not_verifiable(family), why_not_unasked(options, plain)})
+        if (!why.empty()) return Proof{.missing = why};
     return in_place(verify_if_it_runs(plain, done.model, family), name);
 }
 
@@ -94,8 +97,8 @@ void print_operators(Console& console, const chip::Compilation& done, bool all) 
 }
 
 void print_proof(Console& console, const Proof& proof) {
-    if (!proof.missing.empty()) console.print("\nNot verified: {}\n", printable(proof.missing));
-    if (!proof.verification) return;
+    if (!proof.verification)
+        return console.print("\nNot verified: {}\n", printable(in_flags(proof.missing)));
     const Verification& v = *proof.verification;
     console.print(
         "\n{}: {} runs{}, {} of {} bytes equal to the plain model's in the chip's "
@@ -116,6 +119,7 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
     document["output"] = options.out;
     document["operators"] = operators_json(done);
     document.update(to_json(chip::Value(done.document)));
+    document["verified"] = proof.verification ? Json(proof.verification->passed()) : Json();
     if (const auto& v = proof.verification) {
         document["verification"] = {{"passed", v->passed()},
                                     {"runs", v->runs},
@@ -123,8 +127,9 @@ Json document_of(const CompileVerbOptions& options, const chip::Compiler& compil
                                     {"differing", v->differing},
                                     {"findings", v->findings}};
         if (v->random_seed) document["verification"]["random_seed"] = *v->random_seed;
+    } else {
+        document["not_verified"] = in_flags(proof.missing);
     }
-    if (!proof.missing.empty()) document["not_verified"] = proof.missing;
     if (against) document["against"] = against_json(*against);
     if (prints_pass(options)) document["listing"] = done.listing;
     return document;

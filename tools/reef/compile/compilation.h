@@ -40,7 +40,7 @@ struct CompileVerbOptions {
 /// A report's name says its form. Errors: as those of compile_report().
 [[nodiscard]] Status check_report(const CompileVerbOptions& options);
 
-/// Errors: those of verifying; unasked, there is none where the CPU cannot run the plain model.
+/// Errors: those of verifying. Unasked, there may be none, with the reason.
 [[nodiscard]] Result<Proof> proof_of(const CompileVerbOptions& options,
                                      const chip::Compiler& compiler, const model::Model& plain,
                                      const chip::Compilation& done, const std::string& name);

@@ -103,16 +103,31 @@ void keep_freed_memory() {
 #endif
 }
 
-Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
-    keep_freed_memory();
-    if (options.models.size() > 1 && options.segments > 1)
-        return fail(Cause::bad_argument, "one model is divided into segments, not several",
-                    "--segments", "give one model");
-    if (options.models.size() > 1 || options.segments > 1) {
-        const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
-        REEF_CHECK(check_settings(*compiler, options));
-        return compile_several(options, *compiler, console);
-    }
+void print_compilation(Console& console, const CompileVerbOptions& options,
+                       const chip::Compilation& done, const Proof& proof,
+                       const std::optional<Against>& against) {
+    print_operators(console, done, options.all);
+    for (const auto& section : done.sections) print_section(console, section);
+    print_proof(console, proof);
+    if (against) print_against(console, *against);
+}
+
+/// Where standard output holds the model or a listing.
+void tell_apart(const CompileVerbOptions& options, const Proof& proof) {
+    if (proof.refutes())
+        print_diagnostic("compile", fmt::format("not verified, so that no model is written: {}",
+                                                proof.verification->first_difference));
+    else if (!proof.verification && options.out == "-" && !options.no_verify)
+        print_diagnostic("compile", "not verified: " + in_flags(proof.missing));
+}
+
+void print_listing(Console& console, const chip::Compilation& done) {
+    console.write(done.listing);
+    for (const auto& section : done.sections)
+        if (section.asked_for) print_section(console, section);
+}
+
+Result<Exit> compile_one(const CompileVerbOptions& options, Console& console) {
     REEF_CHECK(check_output_file(options.out, {options.models.front(), options.against}));
     REEF_CHECK(check_apart_from_json(options.out, options.json));
     REEF_CHECK(check_report(options));
@@ -141,21 +156,31 @@ Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
     // A program that is known to be wrong is given to nobody.
     if (right) files.push_back({options.out, bytes.view()});
     REEF_CHECK(write_outputs(files));
+    const bool apart = prints_pass(options) || options.out == "-";
     if (options.json) {
         print_json(console, document);
-    } else if (prints_pass(options)) {
-        console.write(done.listing);
-        for (const auto& section : done.sections)
-            if (section.asked_for) print_section(console, section);
-    } else if (options.out != "-") {
-        print_operators(console, done, options.all);
-        for (const auto& section : done.sections) print_section(console, section);
-        print_proof(console, proof);
-        if (against) print_against(console, *against);
+    } else if (apart) {
+        tell_apart(options, proof);
+        if (prints_pass(options)) print_listing(console, done);
+    } else {
+        print_compilation(console, options, done, proof, against);
         if (right && !options.out.empty())
             console.print("\n{}: {} bytes\n", printable(options.out), bytes.size());
     }
     return right ? Exit::ok : Exit::failed;
+}
+
+Result<Exit> compile_verb(const CompileVerbOptions& options, Console& console) {
+    keep_freed_memory();
+    if (options.models.size() > 1 && options.segments > 1)
+        return fail(Cause::bad_argument, "one model is divided into segments, not several",
+                    "--segments", "give one model");
+    if (options.models.size() > 1 || options.segments > 1) {
+        const chip::Compiler* compiler = REEF_TRY(compiler_for(options.target));
+        REEF_CHECK(check_settings(*compiler, options));
+        return compile_several(options, *compiler, console);
+    }
+    return compile_one(options, console);
 }
 
 /// What single compilers can beyond the others, as options of the verb.
@@ -265,7 +290,7 @@ void add_verification(CLI::App& app, const std::shared_ptr<CompileVerbOptions>& 
     auto* verify = app.add_flag(
         "--verify", options->verify,
         "Run both models, the compiled one on the watched simulator, and compare every byte; small "
-        "models are verified unasked");
+        "models are verified unasked, and what is not verified says why");
     auto* seed =
         app.add_option("--random-seed", options->random_seed,
                        "Verify with the simulated chip's engines advancing in a random order from "
