@@ -51,8 +51,8 @@ Result<std::string> watched_device(const runtime::Registry& registry, std::strin
     return fail(Cause::unsupported, fmt::format("no simulated {} watches programs", family));
 }
 
-Result<const cpu::Arithmetic*> arithmetic_of(const runtime::Registry& registry,
-                                             std::string_view family) {
+Result<const cpu::Arithmetic*> chip_arithmetic(const runtime::Registry& registry,
+                                               std::string_view family) {
     if (const auto* part = registry.part<runtime::ChipArithmetic>(family))
         return &part->arithmetic();
     return fail(Cause::unsupported,
@@ -212,7 +212,7 @@ Result<Verification> verify_compiled(const model::Model& plain, const model::Mod
     const auto& registry = runtime::Registry::of_process();
     // A family with a device has a driver.
     const std::string device = REEF_TRY(watched_device(registry, family));
-    const auto* arithmetic = REEF_TRY(arithmetic_of(registry, family));
+    const auto* arithmetic = REEF_TRY(chip_arithmetic(registry, family));
     runtime::DeviceChoice watched(device, {{"strict", true}});
     if (random_seed)
         watched.options.push_back({"random_seed", static_cast<std::int64_t>(*random_seed)});
@@ -229,7 +229,7 @@ Result<Verification> verify_compiled(const model::Model& plain, const model::Mod
 std::string why_not_verifiable(std::string_view family) {
     const auto& registry = runtime::Registry::of_process();
     if (const auto device = watched_device(registry, family); !device) return device.error().what;
-    if (const auto known = arithmetic_of(registry, family); !known) return known.error().what;
+    if (const auto known = chip_arithmetic(registry, family); !known) return known.error().what;
     return {};
 }
 
