@@ -75,7 +75,7 @@ std::string owners_of(const std::string& setting) {
     return fmt::format("it is an option for {}{}", fmt::join(families, ", "), elsewhere);
 }
 
-/// Errors: a setting that the compiler has not; a verification that no simulated chip watches.
+/// Errors: a setting that the compiler has not; a verification that the family cannot have.
 Status check_settings(const chip::Compiler& compiler, const CompileVerbOptions& options) {
     const auto known = compiler.settings();
     for (const auto& [name, value] : options.settings.settings)
@@ -85,12 +85,10 @@ Status check_settings(const chip::Compiler& compiler, const CompileVerbOptions& 
                 fmt::format("the compiler for '{}' has no option --{}", compiler.family(), name),
                 {}, owners_of(name));
     if (!options.verify && !options.random_seed) return {};
-    const std::string family(compiler.family());
-    for (const auto& device :
-         runtime::Registry::of_process().devices_with(runtime::Capability::strict))
-        if (device.starts_with(family + ":")) return {};
-    return fail(Cause::bad_argument, fmt::format("no simulated {} watches programs", family),
-                options.verify ? "--verify" : "--random-seed", "leave it out");
+    const std::string why = why_not_verifiable(compiler.family());
+    if (why.empty()) return {};
+    return fail(Cause::bad_argument, why, options.verify ? "--verify" : "--random-seed",
+                "leave it out");
 }
 
 /// A network's parameters are copied from form to form. Memory of the last copy serves the next:
