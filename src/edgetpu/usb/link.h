@@ -16,8 +16,8 @@ inline constexpr std::string_view udev_hint =
 
 /// What a process needs before it sees any stick.
 inline constexpr std::string_view bus_hint =
-    "this process must reach /dev/bus/usb (a container is started with "
-    "-v /dev/bus/usb:/dev/bus/usb) and may need to open more files (ulimit -n)";
+    "let this process reach /dev/bus/usb, a container by -v /dev/bus/usb:/dev/bus/usb; where it "
+    "does, its limit of open files, ulimit -n, may be too low";
 
 /// What to do when the device answers wrongly and nothing else is known.
 inline constexpr std::string_view replug_hint =
