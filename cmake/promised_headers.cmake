@@ -1,6 +1,7 @@
 # What Reef promises to programs that use the library: these headers are installed, compile alone
 # without any other of Reef's, and have an example each in tests/api. All others in include/reef are
-# doors between rooms and change without notice. cmake/exports.map names their symbols.
+# doors between rooms and change without notice. cmake/exports.map.in names their symbols. A chip's own
+# stand in the chip's folder, in two files of these names; a chip that promises nothing has none.
 set(REEF_PROMISED_HEADERS
     apps/robotics.h
     base/bytes.h
@@ -14,11 +15,6 @@ set(REEF_PROMISED_HEADERS
     cpu/kernel_set.h
     cpu/placer.h
     cpu/support.h
-    edgetpu/compiler.h
-    edgetpu/numerics.h
-    edgetpu/package.h
-    edgetpu/params.h
-    edgetpu/retarget.h
     graph/device_operator.h
     graph/executor.h
     graph/run_control.h
@@ -26,8 +22,6 @@ set(REEF_PROMISED_HEADERS
     model/graph.h
     model/operator.h
     model/tflite.h
-    rk3588/layout.h
-    rk3588/matmul.h
     runtime/device.h
     runtime/device_pool.h
     runtime/driver.h
@@ -35,3 +29,6 @@ set(REEF_PROMISED_HEADERS
     runtime/registry.h
     runtime/session.h
     runtime/uri.h)
+foreach(chip IN LISTS REEF_CHIPS)
+    include(${CMAKE_CURRENT_LIST_DIR}/../src/${chip}/promised_headers.cmake OPTIONAL)
+endforeach()

@@ -22,8 +22,14 @@ if(BUILD_SHARED_LIBS)
     set(reef_pc_libraries "")
 else()
     set(reef_is_shared FALSE)
-    # An archive needs its libraries named by whoever links it.
-    set(reef_pc_libraries " -lfmt -lz -ltbb -lhwy -lflatbuffers -lusb-1.0")
+    # An archive needs its libraries named by whoever links it: of packages here, of rooms (LINKS) by themselves.
+    set(reef_pc_libraries " -lfmt -lz -ltbb -lhwy -lflatbuffers")
+    get_target_property(linked reef LINK_LIBRARIES)
+    list(FILTER linked INCLUDE REGEX "^[A-Za-z0-9.-]+$")
+    list(REMOVE_DUPLICATES linked)
+    foreach(library IN LISTS linked)
+        string(APPEND reef_pc_libraries " -l${library}")
+    endforeach()
 endif()
 configure_package_config_file(
     ${CMAKE_CURRENT_LIST_DIR}/reefConfig.cmake.in
@@ -39,4 +45,3 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/reefConfig.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/reef)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/reef.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES udev/60-reef.rules DESTINATION ${CMAKE_INSTALL_DATADIR}/reef)

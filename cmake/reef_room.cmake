@@ -1,9 +1,10 @@
 # Rooms of the library: a folder below src/ whose files see only the headers of the rooms they use.
 #
-#   reef_room(NAME [USES ROOM|TARGET...] [HEADERS FILE...] [SOURCES FILE...] [ONCE FILE...]
+#   reef_room(NAME [BUSY] [USES ROOM|TARGET...] [HEADERS FILE...] [SOURCES FILE...] [ONCE FILE...]
 #             [VECTOR FILE...] [ALONE FILE...] [LINKS LIBRARY...])
 #
-# NAME     the folder below src/, e.g. edgetpu/isa
+# NAME     the folder below src/, e.g. cpu/fast
+# BUSY     tests do the work of its ONCE and ALONE files thousands of times: optimised under sanitizers, too
 # USES     rooms whose headers may be included, with those that they use in turn; also targets with
 #          headers of their own that this room's headers include (reef_spec)
 # HEADERS  the room's public headers, named from include/reef on
@@ -19,10 +20,6 @@
 # compiled with the doors of the rooms it uses in place of src/ and include/. An include of any other
 # room's header is "no such file".
 
-# Rooms whose work for a file or a model tests do thousands of times: optimised under sanitizers, too.
-set(REEF_ROOMS_THAT_TESTS_KEEP_BUSY
-    base hw model compiler edgetpu/check edgetpu/compiler edgetpu/isa edgetpu/layers edgetpu/numerics
-    edgetpu/package edgetpu/params edgetpu/program edgetpu/retarget edgetpu/trace edgetpu/usb)
 option(REEF_UNITY "Compile files of a room together: half the time for a clean build, more for one file"
        ON)
 
@@ -79,7 +76,7 @@ function(reef_room_objects target room options)
 endfunction()
 
 function(reef_room name)
-    cmake_parse_arguments(arg "" "" "USES;HEADERS;SOURCES;ONCE;VECTOR;ALONE;LINKS" ${ARGN})
+    cmake_parse_arguments(arg "BUSY" "" "USES;HEADERS;SOURCES;ONCE;VECTOR;ALONE;LINKS" ${ARGN})
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "room ${name}: ${arg_UNPARSED_ARGUMENTS} stands behind no keyword")
     endif()
@@ -110,7 +107,7 @@ function(reef_room name)
     endif()
     if(arg_ONCE OR arg_ALONE)
         set(options)
-        if(REEF_SANITIZE AND NOT name IN_LIST REEF_ROOMS_THAT_TESTS_KEEP_BUSY)
+        if(REEF_SANITIZE AND NOT arg_BUSY)
             list(APPEND options -O0)  # half the time to compile
         elseif(NOT REEF_SANITIZE)
             list(APPEND options $<$<CONFIG:Release>:-Os>)

@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "edgetpu/program/codec.h"
+#include "edgetpu/program/encode_stream.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace reef;

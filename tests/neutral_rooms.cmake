@@ -1,10 +1,7 @@
-# cmake -DROOT=... "-DROOMS=FOLDER;..." ["-DEXCEPT=FILE;..."] [-DWORDS=REGEX] -P neutral_rooms.cmake: no
-# file of these folders below ROOT names a chip, or its bus; EXCEPT are beginnings of paths in them, WORDS what
-# is looked for instead.
+# cmake -DROOT=... "-DROOMS=FOLDER;..." ["-DEXCEPT=FILE;..."] -P neutral_rooms.cmake: no file of
+# these folders below ROOT names a chip, its bus, its drivers or its files; EXCEPT are beginnings of paths in them.
 cmake_policy(VERSION 3.25)
-if(NOT WORDS)
-    set(WORDS "edge ?tpu|(^|[^a-z])tpu|usb|rk3588|sophgo")
-endif()
+set(WORDS "edge[ _-]?tpu|(^|[^a-z])tpu|usb|coral|darwinn|rk3588|rknn|rknpu|rocket|sophgo|bmodel|cvimodel|final[.]mlir")
 foreach(room IN LISTS ROOMS)
     file(GLOB_RECURSE files ${ROOT}/${room}/*)
     foreach(own IN LISTS EXCEPT)

@@ -27,12 +27,8 @@ std::string function_tables(const Function& f) {
     return out + fmt::format("}}, {}, {}}};\n", literal(f.least), literal(f.most));
 }
 
-std::string assumption_tables(const MachineFacts& facts) {
-    std::string out = "\ninline constexpr hw::Assumption assumptions[] = {\n";
-    for (const Assumption& a : facts.assumptions)
-        out += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(a.title), a.value, quoted(a.unit),
-                           quoted(a.source));
-    out += "};\nnamespace assumed {\n";
+std::string assumed_values(const MachineFacts& facts) {
+    std::string out = "\nnamespace assumed {\n";
     for (const Assumption& a : facts.assumptions)
         out += fmt::format("inline constexpr double {} = {};\n", a.name, a.value);
     return out + "}  // namespace assumed\n";
@@ -70,7 +66,7 @@ std::string machine_header(const MachineFacts& facts) {
     for (const Size& size : facts.sizes)
         out += fmt::format("/// {}\ninline constexpr std::size_t {} = {:#x};\n", size.meaning,
                            size.name, size.value);
-    if (!facts.assumptions.empty()) out += assumption_tables(facts);
+    if (!facts.assumptions.empty()) out += assumed_values(facts);
     if (facts.functions.empty()) return out + header_end(facts.name);
     const auto& segments = facts.functions.front().segments;
     out += fmt::format("\nusing Polynomials = hw::Piecewise<{}, {}>;\n", segments.size(),

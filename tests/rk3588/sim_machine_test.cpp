@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "rk3588/small_tasks.h"
 
 namespace reef::rk3588::sim {
@@ -147,6 +149,50 @@ TEST_F(Machines, BlocksThatNobodyStartsTogetherAreRefused) {
 }
 
 // A task may write only what differs from the task before the last, which used the same group.
+/// Copies of one atom, each of which names the next.
+class Chains : public testing::Test {
+  protected:
+    Chains() {
+        const auto from = program.add(std::vector<std::byte>(16));
+        copy = flying_copy(1, 1, 16, from, program.add(std::vector<std::byte>(16)));
+        words = static_cast<std::uint32_t>(task_words(copy, Blocks::flying).value().size());
+    }
+    /// The address of a task that names this one.
+    std::uint32_t task(NextTask next) {
+        return program.add_numbers(task_words(copy, Blocks::flying, next).value());
+    }
+    Result<RunReport> run(std::uint32_t address) {
+        return Machine(program.memory).run(address, words);
+    }
+    SmallProgram program;
+    RegisterSet copy;
+    std::uint32_t words = 0;  ///< of a task
+};
+
+TEST_F(Chains, AreFollowedToTheirEnd) {
+    const std::uint32_t last = task({}), first = task({last, words});
+    const auto report = run(first);
+    ASSERT_TRUE(report) << report.error().message();
+    ASSERT_EQ(report->tasks.size(), 2U);
+    EXPECT_EQ(report->tasks[0].address, first);
+    EXPECT_EQ(report->tasks[1].address, last);
+}
+
+TEST_F(Chains, InACircleOrOutOfMemoryAreRefused) {
+    const std::uint32_t circle = task({});
+    const auto again = task_words(copy, Blocks::flying, {circle, words}).value();
+    ASSERT_EQ(again.size(), words);
+    std::ranges::copy(std::as_bytes(std::span(again)), program.at(circle).begin());
+    const auto endless = run(circle);
+    ASSERT_FALSE(endless);
+    EXPECT_EQ(endless.error().what, "the chain has more than 4095 tasks");
+    const auto outside = run(task({0x40, words}));
+    ASSERT_FALSE(outside);
+    EXPECT_THAT(outside.error().message(), HasSubstr("task 1 at 0x40: "));
+    // A tail that gives the next task fewer words than it has.
+    EXPECT_FALSE(run(task({task({}), words - 2})));
+}
+
 TEST(RegisterGroups, TakeTurns) {
     SmallProgram program;
     const auto a = program.add(std::vector<std::byte>(16, std::byte{1}));

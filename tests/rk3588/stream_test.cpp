@@ -9,7 +9,7 @@
 #include "rk3588/captures.h"
 #include "rk3588/stream/container.h"
 #include "rk3588/stream/stream_check.h"
-#include "rk3588/stream/stream_diff.h"
+#include "rk3588/stream/task.h"
 #include "support/shared_data.h"
 
 namespace reef::rk3588 {
@@ -22,20 +22,10 @@ Bytes bytes_of(const Words& words) {
     return std::as_bytes(std::span(words));
 }
 
-Words small_task(int width, NextTask next = {}) {
+Words small_task(int width) {
     RegisterSet set;
     set.set<"DPU_DATA_CUBE_WIDTH.WIDTH">(width);
-    return task_words(set, Blocks::flying, next).value();
-}
-
-/// A memory that begins at 0x1000.
-Fetch memory_of(const Words& words) {
-    return [&words](std::uint32_t address, std::size_t size) -> Result<Bytes> {
-        const auto all = bytes_of(words);
-        if (address < 0x1000 || address - 0x1000U > all.size())
-            return fail(Cause::bad_input, "no memory is there");
-        return all.subspan(address - 0x1000U, std::min(size, all.size() - (address - 0x1000U)));
-    };
+    return task_words(set, Blocks::flying).value();
 }
 
 TEST(Task, BrokenOnesAreRefusedWithTheirWord) {
@@ -74,34 +64,6 @@ TEST(Task, WordsOfTablesAreAllKept) {
     EXPECT_EQ(task->tables, all);
 }
 
-TEST(Chain, IsFollowedToItsEnd) {
-    auto memory = small_task(1, {0x1040, 5});
-    memory.resize(8);
-    std::ranges::copy(small_task(2), std::back_inserter(memory));
-    const auto chain = follow_chain(memory_of(memory), 0x1000, 5);
-    ASSERT_TRUE(chain) << chain.error().message();
-    ASSERT_EQ(chain->size(), 2U);
-    EXPECT_EQ((*chain)[0].address, 0x1000U);
-    EXPECT_EQ((*chain)[1].address, 0x1040U);
-    EXPECT_EQ((*chain)[1].registers.get<"DPU_DATA_CUBE_WIDTH.WIDTH">(), 2U);
-}
-
-TEST(Chain, InACircleOrOutOfMemoryIsRefused) {
-    const auto circle = small_task(1, {0x1000, 5});
-    const auto endless = follow_chain(memory_of(circle), 0x1000, 5);
-    ASSERT_FALSE(endless);
-    EXPECT_EQ(endless.error().what, "the chain has more than 4095 tasks");
-    const auto away = small_task(1, {0x40, 5});
-    const auto outside = follow_chain(memory_of(away), 0x1000, 5);
-    ASSERT_FALSE(outside);
-    EXPECT_EQ(outside.error().message(), "task 1 at 0x40: no memory is there");
-    // A tail that gives the next task fewer words than it has.
-    auto short_tail = small_task(1, {0x1040, 3});
-    short_tail.resize(8);
-    std::ranges::copy(small_task(2), std::back_inserter(short_tail));
-    EXPECT_FALSE(follow_chain(memory_of(short_tail), 0x1000, 5));
-}
-
 TEST(StreamCheck, NamesBrokenRulesAndWhatIsNotModelled) {
     auto stream = small_task(1);
     EXPECT_TRUE(check_stream(bytes_of(stream)).empty());
@@ -113,22 +75,6 @@ TEST(StreamCheck, NamesBrokenRulesAndWhatIsNotModelled) {
     EXPECT_EQ(faults[0].what, "CNA_CONV_CON1.DECONV is 0x1, only 0x0 is simulated");
     EXPECT_EQ(faults[1].what, "DPU_DATA_CUBE_WIDTH has target 0x201, its own is 0x1001");
     EXPECT_EQ(faults[2].what, "the last task has no op_en");
-}
-
-TEST(StreamDiff, NamesTheFieldsThatDiffer) {
-    auto before = small_task(1);
-    before.push_back(0);
-    std::ranges::copy(small_task(4), std::back_inserter(before));
-    auto after = small_task(1);
-    std::ranges::copy(small_task(5), std::back_inserter(after));
-    const auto diff = diff_streams(bytes_of(before), bytes_of(after));
-    ASSERT_TRUE(diff) << diff.error().message();
-    ASSERT_EQ(diff->changes.size(), 1U);
-    EXPECT_EQ(diff->changes[0].task, 1U);
-    EXPECT_EQ(spec::instructions[diff->changes[0].index].name, "DPU_DATA_CUBE_WIDTH");
-    EXPECT_EQ(diff->changes[0].field->name, "WIDTH");
-    EXPECT_EQ(diff->changes[0].before, 4U);
-    EXPECT_EQ(diff->changes[0].after, 5U);
 }
 
 TEST(Captures, EveryStreamDecodesAndEncodesToItself) {

@@ -216,5 +216,13 @@ TEST_F(FinalVerbs, Bmodels) {
     EXPECT_EQ(reef({"extract", model, "nothing"}).exit_code, 2);
 }
 
+/// The verbs themselves name no kind of file.
+TEST_F(FinalVerbs, HelpNamesTheKindsThatAreEnrolled) {
+    EXPECT_THAT(text({"extract", "--help"}),
+                HasSubstr("reef extract net.bmodel kernel_module -o parts"));
+    EXPECT_THAT(text({"diff", "--help"}), HasSubstr("reef diff before.bmodel after.bmodel"));
+    EXPECT_THAT(text({"--help"}), HasSubstr("Truncate a final.mlir after named tensors"));
+}
+
 }  // namespace
 }  // namespace reef::tool

@@ -187,5 +187,18 @@ TEST_F(InspectTest, OpsListTheKernels) {
     expect_error({"ops", "extra"}, 2, "extra");
 }
 
+/// A page shows options in code type, a terminal as they are typed.
+TEST_F(InspectTest, OpsOfCompilersNamesOptionsAsTyped) {
+    for (const char* form : {"", "--json"}) {
+        std::vector<std::string> words{"ops", "--compilers"};
+        if (*form != '\0') words.emplace_back(form);
+        const std::string said = expect_ok(words);
+        EXPECT_THAT(said, testing::HasSubstr("(--assume ppu)")) << form;
+        EXPECT_THAT(said, testing::Not(testing::HasSubstr("`"))) << form;
+    }
+    EXPECT_THAT(expect_ok({"ops", "--compilers", "--markdown"}),
+                testing::HasSubstr("(`assume` ppu)"));
+}
+
 }  // namespace
 }  // namespace reef::tool

@@ -148,6 +148,7 @@ class TapeInspector final : public chip::FileInspector {
   public:
     [[nodiscard]] std::string_view family() const override { return "toy"; }
     [[nodiscard]] std::string_view kind() const override { return "toy tape"; }
+    [[nodiscard]] std::string_view ending() const override { return "tape"; }
     [[nodiscard]] bool recognises(Bytes file) const override { return is_tape(file); }
     [[nodiscard]] Result<chip::FileReport> inspect(const SharedBytes& file,
                                                    chip::Detail detail) const override {
@@ -165,6 +166,7 @@ class TapeChecker final : public chip::FileChecker {
   public:
     [[nodiscard]] std::string_view family() const override { return "toy"; }
     [[nodiscard]] std::string_view kind() const override { return "toy tape"; }
+    [[nodiscard]] std::string_view ending() const override { return "tape"; }
     [[nodiscard]] bool recognises(Bytes file) const override { return is_tape(file); }
     [[nodiscard]] Result<chip::CheckReport> check(const SharedBytes& file) const override {
         const auto program = REEF_TRY(decode(file.view().subspan(4)));

@@ -24,7 +24,7 @@ namespace {
 
 struct Verb {
     std::string_view name;
-    std::string_view summary;
+    std::string_view summary;  ///< empty: add() describes a verb of one chip's files
     Action (*add)(CLI::App& app);
 };
 
@@ -37,8 +37,8 @@ constexpr std::array verbs = {
     Verb{"bench", "Measure a model, operator by operator", add_bench},
     Verb{"demo", "Two networks made from formulas watch an object approach", add_demo},
     Verb{"check", "Check a file made for a chip, or a plain model against a chip", add_check},
-    Verb{"cut", "Truncate a final.mlir after named tensors", add_cut},
-    Verb{"bisect", "Find the operator of a final.mlir where tensors go wrong", add_bisect},
+    Verb{"cut", {}, add_cut},
+    Verb{"bisect", {}, add_bisect},
     Verb{"disasm", "Show the chip programs of a compiled model as text", add_disasm},
     Verb{"debug", "Step through a chip's program, or look into hardware", add_debug},
     Verb{"asm", "Make a chip's program from text", add_asm},

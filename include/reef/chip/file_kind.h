@@ -18,8 +18,10 @@ namespace reef::chip {
 /// What parts for files have in common.
 class FileKind : public Part {
   public:
-    /// For people, without article: "bmodel".
+    /// For people, without article: "toy tape".
     [[nodiscard]] virtual std::string_view kind() const = 0;
+    /// What names of such files end in, without the dot, for examples: "tape".
+    [[nodiscard]] virtual std::string_view ending() const = 0;
     /// Cheap, and never true for a TFLite model. A broken file of this kind is one of this kind.
     [[nodiscard]] virtual bool recognises(Bytes file) const = 0;
 };
@@ -59,6 +61,8 @@ struct FilePart {
 
 class FileExtractor : public FileKind {
   public:
+    /// How names of parts may begin, for examples.
+    [[nodiscard]] virtual std::vector<std::string_view> example_parts() const = 0;
     /// In the order of the file's own tables. Names are different from each other and have no
     /// empty part, "." or "..". Errors: as FileInspector.
     [[nodiscard]] virtual Result<std::vector<FilePart>> parts_of(const SharedBytes& file) const = 0;

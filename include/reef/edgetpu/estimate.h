@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,14 +16,6 @@
 
 namespace reef::edgetpu {
 
-/// A number that the estimate rests on, and where it comes from.
-struct EstimateAssumption {
-    std::string_view name;
-    double value = 0;
-    std::string_view unit;
-    std::string_view source;
-};
-[[nodiscard]] std::span<const EstimateAssumption> estimate_assumptions();
 /// What one cycle of the estimate is: the assumed clock of the chip.
 [[nodiscard]] double estimated_clock_hz();
 

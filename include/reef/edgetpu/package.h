@@ -287,9 +287,6 @@ struct CompiledOperator {
 /// All packages of a model, in execution order of each subgraph; empty for a plain model.
 [[nodiscard]] Result<std::vector<CompiledOperator>> packages_of(const model::Model& model);
 
-/// The custom options of an operator that holds the package. Errors: those of write_package.
-[[nodiscard]] Result<std::vector<std::byte>> custom_options_of(const Package& package);
-
 /// Puts `package` in place of the one in the operator's custom options, whose other entries stay.
 /// On failure the operator is as it was. Errors: those of write_package; bad_input when the
 /// options are no FlexBuffer map; unsupported for entries other than numbers, strings, blobs and

@@ -3,17 +3,8 @@
 
 #include <array>
 #include <cstddef>
-#include <string_view>
 
 namespace reef::hw {
-
-/// A number that no program shows.
-struct Assumption {
-    std::string_view name;
-    double value;
-    std::string_view unit;
-    std::string_view source;
-};
 
 /// Polynomials in a row: segment s holds from breaks[s - 1] on; coefficients from the constant one
 /// up.

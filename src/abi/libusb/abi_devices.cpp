@@ -32,6 +32,7 @@ int code_of(Fault fault) {
         case Fault::busy:
             return LIBUSB_ERROR_BUSY;
         case Fault::cancelled:
+        case Fault::no_bus:
         case Fault::failed:
             break;
     }

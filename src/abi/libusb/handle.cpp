@@ -32,6 +32,7 @@ libusb_transfer_status status_of(Fault fault) {
             return LIBUSB_TRANSFER_CANCELLED;
         case Fault::denied:
         case Fault::busy:
+        case Fault::no_bus:
         case Fault::failed:
             break;
     }

@@ -280,17 +280,6 @@ double seconds_of(const ExecutableEstimate& e, const Pace& pace) {
 
 }  // namespace
 
-std::span<const EstimateAssumption> estimate_assumptions() {
-    static constexpr auto rows = [] {
-        std::array<EstimateAssumption, std::size(spec::assumptions)> out;
-        std::ranges::transform(spec::assumptions, out.begin(), [](const hw::Assumption& a) {
-            return EstimateAssumption{a.name, a.value, a.unit, a.source};
-        });
-        return out;
-    }();
-    return rows;
-}
-
 double estimated_clock_hz() {
     return assumed::clock_hz;
 }

@@ -32,11 +32,6 @@ Result<std::vector<CompiledOperator>> packages_of(const model::Model& model) {
     return found;
 }
 
-Result<std::vector<std::byte>> custom_options_of(const Package& package) {
-    const SharedBytes options = new_options(REEF_TRY(write_package(package)));
-    return std::vector<std::byte>(options.view().begin(), options.view().end());
-}
-
 Status replace_package(model::Operator& op, const Package& package) {
     const auto bytes = REEF_TRY(write_package(package));
     const auto options =

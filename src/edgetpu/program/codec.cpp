@@ -335,16 +335,4 @@ Result<InstructionBuilder> encode(const TypedInstruction& instruction) {
     return builder;
 }
 
-Result<std::vector<std::byte>> encode_stream(std::span<const TypedInstruction> instructions) {
-    std::vector<std::byte> out;
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-        auto one = encode(instructions[i]);
-        if (!one)
-            return std::unexpected(std::move(one.error()).in(fmt::format("instruction {}", i)));
-        const Bytes bytes = std::as_const(*one).bytes();
-        out.insert(out.end(), bytes.begin(), bytes.end());
-    }
-    return out;
-}
-
 }  // namespace reef::edgetpu::program

@@ -1,7 +1,6 @@
 // Typed instructions from bits, and bits from typed instructions: encode(decode(x)) is x.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "edgetpu/program/instruction.h"
@@ -26,9 +25,6 @@ namespace reef::edgetpu::program {
 /// are too wide, nests of another number of dimensions, a base or a step of what has counts alone,
 /// a side of a wait that has none.
 [[nodiscard]] Result<InstructionBuilder> encode(const TypedInstruction& instruction);
-/// The same for a whole stream; the place is the instruction's number.
-[[nodiscard]] Result<std::vector<std::byte>> encode_stream(
-    std::span<const TypedInstruction> instructions);
 
 /// By field of the instruction: whether a member holds it.
 [[nodiscard]] std::vector<bool> members_of(const Operation& operation);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <thread>
 
+#include "edgetpu/usb/link.h"
 #include "edgetpu/usb/protocol.h"
 #include "reef/edgetpu/usb/simulated_bus.h"
 #include "reef/edgetpu/usb/transport.h"
@@ -238,13 +239,12 @@ class LibusbConnection final : public Connection {
 
 /// Each connection has a context of its own, so that one thread never runs the completions of
 /// another's transfers.
-Result<Context> new_context() {
+Io<Context> new_context() {
     libusb_context* context = nullptr;
     if (const int code = libusb_init(&context); code < 0) {
-        return fail(Cause::io_failed,
-                    fmt::format("libusb does not start: {}",
-                                libusb_strerror(static_cast<libusb_error>(code))),
-                    {}, "in a container, pass /dev/bus/usb through");
+        return std::unexpected(
+            Failure{Fault::no_bus, fmt::format("libusb does not start: {}",
+                                               libusb_strerror(static_cast<libusb_error>(code)))});
     }
     return Context(context, libusb_exit);
 }
@@ -296,7 +296,7 @@ class LibusbBus final : public Bus {
     /// hot-plug messages, one that libusb has had for a while never learns of a device.
     Io<std::vector<DeviceInfo>> list() override {
         const auto context = new_context();
-        if (!context) return std::unexpected(Failure{Fault::failed, context.error().message()});
+        if (!context) return std::unexpected(context.error());
         std::vector<DeviceInfo> devices;
         const auto each = for_each(context->get(), [&](libusb_device*, const DeviceInfo& info) {
             devices.push_back(info);
@@ -309,7 +309,7 @@ class LibusbBus final : public Bus {
 
     Io<std::unique_ptr<Connection>> open(const DeviceInfo& device) override {
         auto context = new_context();
-        if (!context) return std::unexpected(Failure{Fault::failed, context.error().message()});
+        if (!context) return std::unexpected(context.error());
         libusb_device_handle* handle = nullptr;
         int code = LIBUSB_ERROR_NO_DEVICE;
         const auto each =
@@ -349,7 +349,11 @@ class LibusbBus final : public Bus {
     static Io<void> for_each(libusb_context* context, Action&& action) {
         libusb_device** list = nullptr;
         const ssize_t count = libusb_get_device_list(context, &list);
-        if (count < 0) return failure(static_cast<int>(count), "list of devices");
+        if (count < 0) {
+            return std::unexpected(Failure{
+                Fault::no_bus, fmt::format("USB lists no devices: {}",
+                                           libusb_strerror(static_cast<libusb_error>(count)))});
+        }
         for (ssize_t i = 0; i < count; ++i) {
             libusb_device_descriptor descriptor;
             if (libusb_get_device_descriptor(list[i], &descriptor) < 0) continue;
@@ -373,7 +377,7 @@ class LibusbBus final : public Bus {
 }  // namespace
 
 Result<std::shared_ptr<Bus>> libusb_bus() {
-    auto context = REEF_TRY(new_context());
+    auto context = REEF_TRY(checked(new_context(), {}));
     return std::make_shared<LibusbBus>(std::move(context));
 }
 

@@ -18,6 +18,7 @@ std::string words_of(const Failure& failure) {
         case Fault::cancelled:
         case Fault::denied:
         case Fault::busy:
+        case Fault::no_bus:
         case Fault::failed:
             break;
     }
@@ -43,6 +44,10 @@ Error error_of(const Failure& failure, std::string_view place) {
         case Fault::busy:
             error.cause = Cause::device_denied;
             error.hint = "another program uses the stick: reef doctor names it";
+            break;
+        case Fault::no_bus:
+            error.cause = Cause::device_denied;
+            error.hint = bus_hint;
             break;
         default:
             break;

@@ -14,6 +14,11 @@ namespace reef::edgetpu::usb {
 inline constexpr std::string_view udev_hint =
     "install udev/60-reef.rules (reef doctor shows how), then plug the stick in again";
 
+/// What a process needs before it sees any stick.
+inline constexpr std::string_view bus_hint =
+    "let this process reach /dev/bus/usb, a container by -v /dev/bus/usb:/dev/bus/usb; where it "
+    "does, its limit of open files, ulimit -n, may be too low";
+
 /// What to do when the device answers wrongly and nothing else is known.
 inline constexpr std::string_view replug_hint =
     "unplug the stick and plug it in again, at another port or with another cable; `reef doctor` "

@@ -22,6 +22,8 @@ std::string_view to_string(Fault fault) {
             return "denied";
         case Fault::busy:
             return "busy";
+        case Fault::no_bus:
+            return "no bus";
         case Fault::failed:
             return "failed";
     }

@@ -90,22 +90,4 @@ Result<Task> read_task(Bytes stream) {
                 fmt::format("word {:#x}", stream.size() / word_bytes));
 }
 
-Result<std::vector<Task>> follow_chain(const Fetch& fetch, std::uint32_t address,
-                                       std::size_t words) {
-    std::vector<Task> chain;
-    while (true) {
-        const auto place = fmt::format("task {} at {:#x}", chain.size(), address);
-        if (chain.size() == spec::most_chained_tasks)
-            return fail(Cause::bad_input,
-                        fmt::format("the chain has more than {} tasks", spec::most_chained_tasks),
-                        place);
-        const Bytes bytes = REEF_TRY(in_place(fetch(address, words * word_bytes), place));
-        Task& task = chain.emplace_back(REEF_TRY(in_place(read_task(bytes), place)));
-        task.address = address;
-        if (task.next_address == 0) return chain;
-        address = task.next_address;
-        words = task.next_words;
-    }
-}
-
 }  // namespace reef::rk3588

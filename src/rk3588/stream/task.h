@@ -1,8 +1,7 @@
-// Tasks as they lie in memory, and chains of them.
+// Tasks as they lie in memory.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "reef/base/bytes.h"
@@ -32,14 +31,5 @@ struct Task {
 /// The task at the front of `stream`, up to its op_en. Errors, with the word's number: an unknown
 /// register, a target that is not the register's, no mark in front of op_en, no op_en.
 [[nodiscard]] Result<Task> read_task(Bytes stream);
-
-/// Gives bytes of the chip's memory. Errors: nothing is there.
-using Fetch = std::function<Result<Bytes>(std::uint32_t address, std::size_t bytes)>;
-
-/// The tasks that run one after the other when the first one, of `words` words, is started. Errors:
-/// those of read_task() and of `fetch`, with the task's number; a task that is longer than the one
-/// before says; more tasks than a start takes, which a chain in a circle has.
-[[nodiscard]] Result<std::vector<Task>> follow_chain(const Fetch& fetch, std::uint32_t address,
-                                                     std::size_t words);
 
 }  // namespace reef::rk3588

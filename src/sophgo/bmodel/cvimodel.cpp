@@ -47,6 +47,7 @@ class CvimodelPart : public Part {
   public:
     [[nodiscard]] std::string_view family() const override { return "sophgo"; }
     [[nodiscard]] std::string_view kind() const override { return "cvimodel"; }
+    [[nodiscard]] std::string_view ending() const override { return "cvimodel"; }
     [[nodiscard]] bool recognises(Bytes file) const override {
         return as_text(file).starts_with(cvimodel_magic);
     }

@@ -12,6 +12,7 @@ class BmodelPart : public Part {
   public:
     [[nodiscard]] std::string_view family() const override { return "sophgo"; }
     [[nodiscard]] std::string_view kind() const override { return "bmodel"; }
+    [[nodiscard]] std::string_view ending() const override { return "bmodel"; }
     [[nodiscard]] bool recognises(Bytes file) const override { return is_bmodel(file); }
 };
 
@@ -41,6 +42,9 @@ class Comparer final : public BmodelPart<chip::FileComparer> {
 
 class Extractor final : public BmodelPart<chip::FileExtractor> {
   public:
+    [[nodiscard]] std::vector<std::string_view> example_parts() const override {
+        return {"kernel_module", "net0/stage0/coeff"};
+    }
     [[nodiscard]] Result<std::vector<chip::FilePart>> parts_of(
         const SharedBytes& file) const override {
         const Bmodel bmodel = REEF_TRY(read_bmodel(file));

@@ -146,6 +146,7 @@ class FinalPart : public Part {
   public:
     [[nodiscard]] std::string_view family() const override { return "sophgo"; }
     [[nodiscard]] std::string_view kind() const override { return "final.mlir"; }
+    [[nodiscard]] std::string_view ending() const override { return "mlir"; }
     [[nodiscard]] bool recognises(Bytes file) const override { return is_final_mlir(file); }
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "edgetpu/program/codec.h"
+#include "edgetpu/program/encode_stream.h"
 #include "reef/chip/debugger.h"
 #include "reef/chip/disassembler.h"
 #include "reef/chip/inspector.h"

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "edgetpu/isa/program_data.h"
+#include "edgetpu/program/encode_stream.h"
 #include "edgetpu/sim/copy_program.h"
 #include "reef/edgetpu/assembly.h"
 
@@ -175,17 +176,6 @@ TEST(TypedProgram, WhatTheBitsHaveNoPlaceForIsRefusedByName) {
     Tensor mac;
     mac.loops.step[0] = 4;
     EXPECT_EQ(refusal({mac}), "mac: loop.limit0: loops have counts and a crop and nothing else");
-}
-
-TEST(TypedProgram, EncodedStreamsNameTheInstruction) {
-    Start start;
-    Loop loop;
-    loop.body = 256;
-    const TypedInstruction stream[] = {{start}, {loop}};
-    const auto bytes = encode_stream(stream);
-    ASSERT_FALSE(bytes);
-    EXPECT_THAT(bytes.error().message(), testing::HasSubstr("instruction 1"));
-    EXPECT_THAT(bytes.error().message(), testing::HasSubstr("loop: body: 256 does not fit 8 bits"));
 }
 
 }  // namespace

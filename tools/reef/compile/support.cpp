@@ -54,7 +54,7 @@ void print_table(Console& console, const CompilerSupport& support) {
     TextTable table(std::move(columns));
     for (const CompilerSupport::Row& row : support.rows) {
         std::vector<std::string> cells{name_of(row, "")};
-        cells.insert(cells.end(), row.verdicts.begin(), row.verdicts.end());
+        for (const std::string& verdict : row.verdicts) cells.push_back(in_flags(verdict));
         table.add(std::move(cells));
     }
     console.print("{}\n", console.heading("Operators that compilers take"));
@@ -90,8 +90,9 @@ Json to_json(const CompilerSupport& support) {
     for (const CompilerSupport::Row& row : support.rows) {
         Json chips = Json::object();
         for (std::size_t c = 0; c < support.chips.size(); ++c)
-            chips[support.chips[c]] = {{"taken", row.verdicts[c] == taken},
-                                       {"reason", row.verdicts[c] == taken ? "" : row.verdicts[c]}};
+            chips[support.chips[c]] = {
+                {"taken", row.verdicts[c] == taken},
+                {"reason", row.verdicts[c] == taken ? "" : in_flags(row.verdicts[c])}};
         document["samples"].push_back(
             {{"name", row.name}, {"variant", row.variant}, {"chips", std::move(chips)}});
     }

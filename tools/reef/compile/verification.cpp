@@ -51,6 +51,14 @@ Result<std::string> watched_device(const runtime::Registry& registry, std::strin
     return fail(Cause::unsupported, fmt::format("no simulated {} watches programs", family));
 }
 
+Result<const cpu::Arithmetic*> chip_arithmetic(const runtime::Registry& registry,
+                                               std::string_view family) {
+    if (const auto* part = registry.part<runtime::ChipArithmetic>(family))
+        return &part->arithmetic();
+    return fail(Cause::unsupported,
+                fmt::format("the CPU knows no arithmetic of the family {}", family));
+}
+
 /// Among those that are computed or keep their value: constants may have any name.
 model::TensorIndex named(const model::Subgraph& graph, const std::string& name) {
     const auto is_named = [&](model::TensorIndex i) {
@@ -202,23 +210,27 @@ class Verifier {
 Result<Verification> verify_compiled(const model::Model& plain, const model::Model& compiled,
                                      std::string_view family, OrderSeed random_seed) {
     const auto& registry = runtime::Registry::of_process();
-    const auto* arithmetic = registry.part<runtime::ChipArithmetic>(family);
-    const auto* driver = registry.find_driver(family);
-    if (arithmetic == nullptr || driver == nullptr)
-        return fail(Cause::unsupported,
-                    fmt::format("the CPU knows no arithmetic of the family {}", family));
+    // A family with a device has a driver.
     const std::string device = REEF_TRY(watched_device(registry, family));
+    const auto* arithmetic = REEF_TRY(chip_arithmetic(registry, family));
     runtime::DeviceChoice watched(device, {{"strict", true}});
     if (random_seed)
         watched.options.push_back({"random_seed", static_cast<std::int64_t>(*random_seed)});
     auto chip = REEF_TRY(runtime::Session::open(
         compiled, {.devices = {std::move(watched)}, .keep_all_tensors = true}));
-    Verifier verifier(chip, *driver);
+    Verifier verifier(chip, *registry.find_driver(family));
     const auto renamed = model::with_distinct_names(plain);
-    REEF_CHECK(verifier.add_parts(renamed ? *renamed : plain, arithmetic->arithmetic()));
+    REEF_CHECK(verifier.add_parts(renamed ? *renamed : plain, *arithmetic));
     Verification done = REEF_TRY(verifier.run());
     done.random_seed = random_seed;
     return done;
+}
+
+std::string why_not_verifiable(std::string_view family) {
+    const auto& registry = runtime::Registry::of_process();
+    if (const auto device = watched_device(registry, family); !device) return device.error().what;
+    if (const auto known = chip_arithmetic(registry, family); !known) return known.error().what;
+    return {};
 }
 
 Result<Proof> verify_if_it_runs(const model::Model& plain, const model::Model& compiled,

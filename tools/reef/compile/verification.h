@@ -35,13 +35,17 @@ struct Verification {
                                                    std::string_view family,
                                                    OrderSeed random_seed = {});
 
+/// What the family lacks for its programs to be verified; empty where nothing is.
+[[nodiscard]] std::string why_not_verifiable(std::string_view family);
+
 /// A verification, or why there is none.
 struct Proof {
     std::optional<Verification> verification{};
-    std::string missing{};  ///< where the CPU cannot run the plain model
+    std::string missing{};  ///< for people; empty with a verification
     [[nodiscard]] bool refutes() const { return verification && !verification->passed(); }
 };
-/// Errors: those of verify_compiled() but for what the plain model meets on the CPU, too.
+/// There is none where the CPU cannot run the plain model. Errors: those of verify_compiled() but
+/// for what the plain model meets on the CPU, too.
 [[nodiscard]] Result<Proof> verify_if_it_runs(const model::Model& plain,
                                               const model::Model& compiled,
                                               std::string_view family);

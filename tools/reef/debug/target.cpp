@@ -79,7 +79,7 @@ Result<Target> open_target(const TargetOptions& options) {
                                     },
                                 .firmware = options.firmware,
                                 .op = options.op});
-    if (!opened) return std::unexpected(of_bus(std::move(opened.error()), options.device));
+    if (!opened) return std::unexpected(std::move(opened.error()));
     static_cast<chip::DebugTarget&>(target) = std::move(*opened);
     target.disassembler = registry.part<chip::Disassembler>(found->driver->family());
     target.device = options.device;

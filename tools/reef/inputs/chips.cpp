@@ -25,15 +25,6 @@ Error no_part(std::string_view family, std::string_view verb) {
             .hint = {}};
 }
 
-Error of_bus(Error error, const std::string& device) {
-    if (error.cause != Cause::io_failed && error.cause != Cause::device_failed) return error;
-    const auto found = Registry::of_process().find(device);
-    if (!found) return error;
-    for (const runtime::SearchedBus& bus : found->driver->enumerate().buses)
-        if (bus.problem && bus.name == found->backend->backend) error.cause = Cause::device_denied;
-    return error;
-}
-
 std::string with_example_chip(std::string_view text) {
     constexpr std::string_view placeholder = "CHIP";
     const auto simulated = Registry::of_process().devices_with(runtime::Capability::simulated);

@@ -31,10 +31,6 @@ template <class Part>
     return std::unexpected(no_part(family, verb));
 }
 
-/// The error of opening a device: what lies on a bus that cannot be read, as reef list finds it, is
-/// denied.
-[[nodiscard]] Error of_bus(Error error, const std::string& device);
-
 /// Puts the first family that has a simulated device in place of each "CHIP", for examples:
 /// "reef run net_CHIP.tflite --device CHIP:sim".
 [[nodiscard]] std::string with_example_chip(std::string_view text);

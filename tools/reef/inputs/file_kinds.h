@@ -23,6 +23,15 @@ template <class Part>
     return nullptr;
 }
 
+/// Of the parts of that kind: "one tape or other tape".
+template <class Part>
+[[nodiscard]] std::string known_kinds() {
+    std::vector<std::string> known;
+    for (const Part* part : runtime::Registry::of_process().parts<Part>())
+        known.emplace_back(part->kind());
+    return runtime::in_a_row(known, "or");
+}
+
 /// Errors: bad_input.
 [[nodiscard]] Status refuse_empty(Bytes file);
 

@@ -261,7 +261,6 @@ Result<OpenModel> open_model(model::Model model, const std::string& name,
                         : Result<runtime::Session>(std::unexpected(std::move(fits.error())));
     if (!session) {
         Error error = std::move(session.error());
-        for (const auto& choice : options.devices) error = of_bus(std::move(error), choice.uri);
         const bool about_device = exit_for(error.cause) == Exit::device;
         return std::unexpected(about_device ? std::move(error) : std::move(error).in(name));
     }

@@ -252,6 +252,7 @@ Result<Exit> bisect_verb(const BisectOptions& options, Console& console) {
 }  // namespace
 
 Action add_bisect(CLI::App& app) {
+    app.description("Find the operator of a final.mlir where tensors go wrong");
     auto options = std::make_shared<BisectOptions>();
     app.add_option("FILE", options->file, "A final.mlir of TPU-MLIR")->required();
     app.add_option("--reference", options->reference, "Tensors by name, as they should be")

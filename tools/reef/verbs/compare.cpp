@@ -1,6 +1,7 @@
 // reef compare: two files, two folders, one model on two devices, or a compiled model and its plain
 // one, tensor by tensor.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <memory>
@@ -246,10 +247,8 @@ Result<Exit> compare_verb(const CompareOptions& options, Console& console) {
     return sets.same() ? Exit::ok : Exit::failed;
 }
 
-}  // namespace
-
-Action add_compare(CLI::App& app) {
-    auto options = std::make_shared<CompareOptions>();
+/// What is compared, and on what inputs.
+void add_sides(CLI::App& app, const std::shared_ptr<CompareOptions>& options) {
     app.add_option("A", options->a,
                    "A .npy or .npz file, a folder of .npy files; a model; one model with --on; a "
                    "compiled model with --layers")
@@ -278,6 +277,11 @@ Action add_compare(CLI::App& app) {
         ->check(whole_number())
         ->type_name("N")
         ->capture_default_str();
+}
+
+/// What counts as equal. Returns the options of tensors, which may be given or not.
+std::array<CLI::Option*, 3> add_rules(CLI::App& app,
+                                      const std::shared_ptr<CompareOptions>& options) {
     auto* absolute = app.add_option("--tolerance,--atol", options->rules.tolerance.absolute,
                                     "Largest |a - b| that counts as equal")
                          ->check(real_number(0))
@@ -297,6 +301,15 @@ Action add_compare(CLI::App& app) {
             ->type_name("X");
     app.add_flag("--common", options->rules.only_common,
                  "Leave out names that only one side has (otherwise they are differences)");
+    return {absolute, relative, cosine};
+}
+
+}  // namespace
+
+Action add_compare(CLI::App& app) {
+    auto options = std::make_shared<CompareOptions>();
+    add_sides(app, options);
+    const auto rules = add_rules(app, options);
     app.add_flag("--all", options->all, "List equal tensors too, however many");
     auto* json = app.add_flag("--json", options->json, "Print JSON");
     app.add_flag("--csv", options->csv, "Print comma-separated values, a line for each tensor")
@@ -313,7 +326,8 @@ Action add_compare(CLI::App& app) {
         "  reef run net_CHIP.tflite --device CHIP:sim --dump-layers chip --like net.tflite\n"
         "Exit code 1 when something differs."));
     return [=](Console& console) {
-        options->rules_given = absolute->count() + relative->count() + cosine->count() > 0;
+        options->rules_given =
+            std::ranges::any_of(rules, [](const CLI::Option* rule) { return rule->count() > 0; });
         return compare_verb(*options, console);
     };
 }

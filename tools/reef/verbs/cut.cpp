@@ -132,6 +132,7 @@ Result<Exit> cut_verb(CutOptions options, Console& console) {
 }  // namespace
 
 Action add_cut(CLI::App& app) {
+    app.description("Truncate a final.mlir after named tensors");
     auto options = std::make_shared<CutOptions>();
     app.add_option("FILE", options->file, "A final.mlir of TPU-MLIR; - reads standard input")
         ->required();

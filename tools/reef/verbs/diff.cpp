@@ -282,11 +282,12 @@ Result<Exit> diff_verb(const DiffOptions& options, Console& console) {
 }  // namespace
 
 Action add_diff(CLI::App& app) {
+    const auto comparers = runtime::Registry::of_process().parts<chip::FileComparer>();
     auto options = std::make_shared<DiffOptions>();
     app.add_option(
            "A", options->a,
-           "A compiled .tflite file, a raw instruction stream, or a file of another kind that "
-           "is known")
+           fmt::format("A compiled .tflite file, a raw instruction stream{}",
+                       comparers.empty() ? "" : ", or a " + known_kinds<chip::FileComparer>()))
         ->required();
     app.add_option("B", options->b, "What to compare A with")->required();
     app.add_option("--executable", options->executable,
@@ -296,11 +297,14 @@ Action add_diff(CLI::App& app) {
     app.add_option("--chip", options->chip, "Whose instructions raw streams hold")
         ->type_name("FAMILY");
     app.add_flag("--json", options->json, "Print JSON");
-    app.footer(with_example_chip(
+    std::string examples =
         "Examples:\n"
         "  reef diff red_CHIP.tflite green_CHIP.tflite\n"
-        "  reef diff mul2.bin div2.bin\n"
-        "  reef diff before.bmodel after.bmodel\n"
+        "  reef diff mul2.bin div2.bin\n";
+    for (const auto* comparer : comparers)
+        examples += fmt::format("  reef diff before.{0} after.{0}\n", comparer->ending());
+    app.footer(with_example_chip(
+        examples +
         "Instructions are compared field by field, parameters byte by byte; which\n"
         "layer a parameter belongs to: reef weights get of both, and reef compare.\n"
         "Exit code 1 when they differ."));

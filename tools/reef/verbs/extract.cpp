@@ -91,19 +91,24 @@ Result<Exit> extract_verb(const ExtractOptions& options, Console& console) {
 }  // namespace
 
 Action add_extract(CLI::App& app) {
+    const auto extractors = runtime::Registry::of_process().parts<chip::FileExtractor>();
     auto options = std::make_shared<ExtractOptions>();
-    app.add_option("FILE", options->file, "A file of a kind that has parts, such as a bmodel")
+    app.add_option("FILE", options->file,
+                   "A file of a kind that has parts: " + known_kinds<chip::FileExtractor>())
         ->required();
     app.add_option("PART", options->parts, "Only parts whose names begin with one of these");
     app.add_option("-o,--output", options->out,
                    "The folder to write them to; without it they are only listed")
         ->type_name("FOLDER");
     app.add_flag("--json", options->json, "Print JSON");
-    app.footer(
-        "Examples:\n"
-        "  reef extract net.bmodel\n"
-        "  reef extract net.bmodel kernel_module -o parts\n"
-        "  reef extract net.bmodel net0/stage0/coeff -o parts");
+    std::string examples = "Examples:";
+    for (const auto* extractor : extractors) {
+        examples += fmt::format("\n  reef extract net.{}", extractor->ending());
+        for (const std::string_view part : extractor->example_parts())
+            examples +=
+                fmt::format("\n  reef extract net.{} {} -o parts", extractor->ending(), part);
+    }
+    app.footer(examples);
     return [options](Console& console) { return extract_verb(*options, console); };
 }
 

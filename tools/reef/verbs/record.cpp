@@ -64,10 +64,10 @@ Result<Exit> record(const RecordOptions& options, Console& console) {
     const std::string device =
         options.device.empty() ? std::string(recorder->device()) : options.device;
     auto recorded = recorder->record(device, traffic_runs(model, options.model, options.traffic));
-    if (!recorded) return std::unexpected(of_bus(std::move(recorded.error()), device));
+    if (!recorded) return std::unexpected(std::move(recorded.error()));
     if (!recorded->done) {
         keep_failed(options.out, *recorded->traffic);
-        return std::unexpected(of_bus(std::move(recorded->done.error()), device));
+        return std::unexpected(std::move(recorded->done.error()));
     }
     {
         const SignalsWait wait;

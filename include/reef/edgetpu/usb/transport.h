@@ -32,6 +32,7 @@ enum class Fault : std::uint8_t {
     cancelled,     ///< by cancel()
     denied,        ///< the system forbids it
     busy,          ///< another program has the device
+    no_bus,        ///< USB itself is out of this process's reach, whatever is plugged in
     failed,        ///< anything else
 };
 /// "stall", "time-out", "overflow", ...
@@ -148,8 +149,8 @@ class Bus {
     virtual void sleep(Milliseconds time) = 0;
 };
 
-/// The system's devices. Told of changes where libusb has hot-plug. Errors: io_failed when libusb
-/// does not start.
+/// The system's devices. Told of changes where libusb has hot-plug. Errors: device_denied when
+/// libusb does not start.
 [[nodiscard]] Result<std::shared_ptr<Bus>> libusb_bus();
 
 }  // namespace reef::edgetpu::usb
