@@ -217,7 +217,7 @@ int main(int argc, char** argv) {
     app.add_option(
         "MODEL", models,
         fmt::format("plain models, or {}NETWORK with NETWORK one of {}; default: those "
-                    "of REEF_SHARED",
+                    "of REEF_SHARED, or a few of the latter",
                     reef::peers::shape_prefix, fmt::join(reef::peers::known_shapes(), ", ")));
     app.add_option("--rounds", rounds)->check(CLI::Range(1, 100000));
     app.add_flag("--json", json);
@@ -228,9 +228,7 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     if (smoke) rounds = 1;
     if (models.empty()) models = reef::peers::known_models();
-    // A clone alone has networks, too.
-    if (models.empty())
-        models = {"shape:mobilenet_v2:int8", "shape:resnet50:int8", "shape:inception_v1:uint8"};
+    if (models.empty()) models = reef::peers::few_shapes();
     for (const std::string& path : operators ? models : std::vector<std::string>()) {
         if (const auto status = reef::peers::print_operators(path, rounds); !status) {
             std::cerr << path << ": " << status.error().message() << "\n";

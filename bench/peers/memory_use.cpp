@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <fstream>
-#include <string_view>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "peers/child.h"
 #include "peers/networks.h"
@@ -23,6 +25,15 @@ namespace reef::peers {
 namespace {
 
 using graph::Executor;
+
+struct Peer {
+    const char* side;  ///< of print_memory_of()
+    const char* name;
+    bool is_tflite;
+};
+constexpr std::array<Peer, 3> peers{{{"xnnpack", "XNNPACK", false},
+                                     {"tflite", "TFLite", true},
+                                     {"tflite-xnnpack", "TFLite XNNPACK", true}}};
 
 /// Since the process began this program: what its parent took does not count.
 Result<std::uint64_t> most_resident_bytes() {
@@ -79,31 +90,56 @@ Status run_tflite(const std::string& side, const std::string& path, int threads)
     return run_twice(peer);
 }
 
-std::string mebibytes(const Result<std::uint64_t>& bytes) {
-    constexpr double mebi = 1 << 20;
-    return bytes ? fmt::format("{:.1f}", static_cast<double>(*bytes) / mebi) : "-";
-}
+/// Most resident bytes of a network, by side; nothing where a side is not here or does not take it.
+struct Use {
+    std::string network;
+    std::uint64_t reef = 0;
+    std::array<std::optional<std::uint64_t>, peers.size()> others{};
+};
 
-std::string ratio(std::uint64_t ours, const Result<std::uint64_t>& theirs) {
-    if (!theirs) return "-";
-    return fmt::format("{:.2f}", static_cast<double>(ours) / static_cast<double>(*theirs));
-}
-
-Status print_network(const std::string& path, const Options& options) {
+Result<Use> use_of(const std::string& path, const Options& options) {
     const ScratchFolder folder = REEF_TRY(ScratchFolder::create());
     const std::string file = folder.file("network.tflite");
     const auto [name, model] = REEF_TRY(load_network(path));
     REEF_CHECK(write_file(file, REEF_TRY(model::write_tflite(model))));
-    const std::uint64_t reef = REEF_TRY(memory_of("reef", file, options));
-    fmt::print("{:<52} {:>8}", name, mebibytes(reef));
-    for (const char* side : {"xnnpack", "tflite", "tflite-xnnpack"}) {
-        const bool is_here = side == std::string_view("xnnpack") || why_no_tflite().empty();
-        const auto theirs = is_here ? memory_of(side, file, options)
-                                    : Result<std::uint64_t>(fail(Cause::not_found, ""));
-        fmt::print(" {:>14} {:>6}", mebibytes(theirs), ratio(reef, theirs));
+    Use use{.network = name, .reef = REEF_TRY(memory_of("reef", file, options))};
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+        if (peers[i].is_tflite && !why_no_tflite().empty()) continue;
+        if (const auto bytes = memory_of(peers[i].side, file, options)) use.others[i] = *bytes;
+    }
+    return use;
+}
+
+void print_head(const Options& options) {
+    fmt::print("{} thread{}; MiB resident at most, of a process for each; ratios Reef / peer\n",
+               options.threads, options.threads == 1 ? "" : "s");
+    fmt::print("{:<52} {:>8}", "network", "Reef");
+    for (const Peer& peer : peers) fmt::print(" {:>14} {:>6}", peer.name, "ratio");
+    fmt::print("\n");
+}
+
+void print_text(const Use& use) {
+    constexpr double mebi = 1 << 20;
+    fmt::print("{:<52} {:>8.1f}", use.network, static_cast<double>(use.reef) / mebi);
+    for (const auto& bytes : use.others) {
+        if (bytes)
+            fmt::print(" {:>14.1f} {:>6.2f}", static_cast<double>(*bytes) / mebi,
+                       static_cast<double>(use.reef) / static_cast<double>(*bytes));
+        else
+            fmt::print(" {:>14} {:>6}", "-", "-");
     }
     fmt::print("\n");
-    return {};
+}
+
+nlohmann::ordered_json json_of(const Use& use) {
+    nlohmann::ordered_json sides = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < peers.size(); ++i)
+        if (use.others[i])
+            sides.push_back(
+                {{"name", peers[i].name},
+                 {"bytes", *use.others[i]},
+                 {"ratio", static_cast<double>(use.reef) / static_cast<double>(*use.others[i])}});
+    return {{"network", use.network}, {"reef_bytes", use.reef}, {"peers", sides}};
 }
 
 }  // namespace
@@ -116,13 +152,26 @@ Status print_memory_of(const std::string& side, const std::string& path, const O
 }
 
 Status print_memory(const Options& options) {
-    fmt::print("{} thread{}; MiB resident at most, of a process for each; ratios Reef / peer\n",
-               options.threads, options.threads == 1 ? "" : "s");
-    fmt::print("{:<52} {:>8} {:>14} {:>6} {:>14} {:>6} {:>14} {:>6}\n", "network", "Reef",
-               "XNNPACK", "ratio", "TFLite", "ratio", "TFLite XNNPACK", "ratio");
-    for (const std::string& path : options.models) REEF_CHECK(print_network(path, options));
-    if (const std::string reason = why_no_tflite(); !reason.empty())
-        fmt::print("without TFLite: {}\n", reason);
+    auto networks = nlohmann::ordered_json::array();
+    if (!options.json) print_head(options);
+    for (const std::string& path : options.models) {
+        const Use use = REEF_TRY(in_place(use_of(path, options), path));
+        if (options.json)
+            networks.push_back(json_of(use));
+        else
+            print_text(use);
+    }
+    const std::string reason = why_no_tflite();
+    if (!options.json) {
+        if (!reason.empty()) fmt::print("without TFLite: {}\n", reason);
+        return {};
+    }
+    const nlohmann::ordered_json document{
+        {"schema_version", 1},
+        {"threads", options.threads},
+        {"without_tflite", reason.empty() ? nullptr : nlohmann::ordered_json(reason)},
+        {"networks", networks}};
+    fmt::print("{}\n", document.dump(2));
     return {};
 }
 

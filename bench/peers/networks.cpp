@@ -33,10 +33,18 @@ Result<Network> load_network(const std::string& path) {
     return network;
 }
 
+std::vector<std::string> few_shapes() {
+    std::vector<std::string> found;
+    for (const char* name : {"mobilenet_v1:uint8", "mobilenet_v2:int8", "inception_v1:int8",
+                             "resnet50:int8", "efficientnet_edgetpu_s:int8"})
+        found.push_back(fmt::format("{}{}", shape_prefix, name));
+    return found;
+}
+
 std::vector<std::string> known_models() {
     std::vector<std::string> found;
     const char* folder = std::getenv("REEF_SHARED");
-    if (folder == nullptr) return found;
+    if (folder == nullptr || !std::filesystem::is_directory(folder)) return found;
     for (const char* name :
          {"models/mobilenet_v1_0.25_128_quant", "models/mobilenet_v1_0.5_160_quant",
           "edgetpu/wild/rt10__mobilenet_v1_1.0_224_quant_embedding_extractor",

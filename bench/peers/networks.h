@@ -24,4 +24,7 @@ struct Network {
 /// The plain quantised models of the reference data; none without REEF_SHARED.
 [[nodiscard]] std::vector<std::string> known_models();
 
+/// What is measured without reference data.
+[[nodiscard]] std::vector<std::string> few_shapes();
+
 }  // namespace reef::peers

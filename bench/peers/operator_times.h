@@ -8,9 +8,13 @@
 
 namespace reef::peers {
 
-/// Prints every operator's least time on all sides. Of ONNX Runtime they are its profiler's, of the
-/// nodes that its optimiser made of the operator. TensorFlow Lite has no column: the C interface of
-/// 2.9 has no profiler.
-[[nodiscard]] Status print_operators(const std::string& path, const Options& options);
+/// Prints every operator's least time on all sides, of each network. Of ONNX Runtime they are its
+/// profiler's, of the nodes that its optimiser made of the operator. TensorFlow Lite has no column:
+/// the C interface of 2.9 has no profiler.
+///
+/// As JSON, schema_version 1: target, threads, rounds, networks[] with network, without_ort (why;
+/// null where it ran) and operators[]: index, kernel, input, weights, output (shapes), reef_us,
+/// xnnpack_us, on_xnnpack (else it is Reef's kernel there, too), ort_us (null without).
+[[nodiscard]] Status print_operators(const Options& options);
 
 }  // namespace reef::peers

@@ -351,7 +351,7 @@ struct Once {
 void add_options(CLI::App& app, Options& options, Once& once) {
     app.add_option("MODEL", options.models,
                    fmt::format("plain models, or {}NETWORK with NETWORK one of {}; default: those "
-                               "of REEF_SHARED",
+                               "of REEF_SHARED, or a few of the latter",
                                shape_prefix, fmt::join(known_shapes(), ", ")));
     app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
     app.add_option("--threads", options.threads)->check(CLI::Range(1, 256));
@@ -360,11 +360,10 @@ void add_options(CLI::App& app, Options& options, Once& once) {
                  "CPU time of all threads, for a machine that others use; without other programs");
     app.add_flag("--operators", options.operators,
                  "the least time of every operator instead; not of TensorFlow Lite, whose C "
-                 "interface has no profiler")
-        ->excludes("--json");
+                 "interface has no profiler");
     app.add_flag("--memory", options.memory,
                  "the memory of Reef, XNNPACK and TensorFlow Lite instead")
-        ->excludes("--json");
+        ->excludes("--operators");
     // For --memory alone.
     app.add_option("--memory-of", options.memory_of)->group("");
     app.add_option("--write-onnx", options.onnx_folder,
@@ -374,24 +373,25 @@ void add_options(CLI::App& app, Options& options, Once& once) {
     app.add_flag("--smoke", once.smoke, "one round");
 }
 
-/// In place of a comparison, of each network by itself.
-bool replaces_comparison(const Options& options) {
-    return options.operators || !options.onnx_folder.empty() || !options.memory_of.empty();
+/// In place of a comparison.
+using Instead = Status (*)(const Options&);
+
+Status memory_of_one(const Options& options) {
+    return print_memory_of(options.memory_of, options.models.front(), options);
 }
 
-Status show_instead(const std::string& path, const Options& options) {
-    if (!options.memory_of.empty()) return print_memory_of(options.memory_of, path, options);
-    return options.operators ? print_operators(path, options)
-                             : write_onnx(path, options.onnx_folder);
-}
-
-int show_all_instead(const Options& options) {
+Status write_all_onnx(const Options& options) {
     for (const std::string& path : options.models)
-        if (const auto status = show_instead(path, options); !status) {
-            std::cerr << path << ": " << status.error().message() << "\n";
-            return 1;
-        }
-    return 0;
+        REEF_CHECK(in_place(write_onnx(path, options.onnx_folder), path));
+    return {};
+}
+
+/// Null for a comparison.
+Instead instead_of_comparison(const Options& options) {
+    if (!options.memory_of.empty()) return memory_of_one;
+    if (options.memory) return print_memory;
+    if (options.operators) return print_operators;
+    return options.onnx_folder.empty() ? nullptr : write_all_onnx;
 }
 
 int compare_all(const Options& options) {
@@ -420,20 +420,16 @@ int main_of(int argc, char** argv) {
     if (once.checks_onnx) return check_onnx() ? 0 : 1;
     if (once.smoke) options.rounds = 1;
     if (options.models.empty()) options.models = known_models();
-    if (options.models.empty()) {
-        std::cerr << "no models: name some, or set REEF_SHARED to the folder of reference data\n";
-        return 2;
-    }
+    if (options.models.empty()) options.models = few_shapes();
     if (!start_xnnpack()) {
         std::cerr << "XNNPACK does not start on this machine\n";
         return 1;
     }
-    if (options.memory) {
-        const auto status = print_memory(options);
-        if (!status) std::cerr << status.error().message() << "\n";
-        return status ? 0 : 1;
-    }
-    return replaces_comparison(options) ? show_all_instead(options) : compare_all(options);
+    const Instead instead = instead_of_comparison(options);
+    if (instead == nullptr) return compare_all(options);
+    const auto status = instead(options);
+    if (!status) std::cerr << status.error().message() << "\n";
+    return status ? 0 : 1;
 }
 
 }  // namespace

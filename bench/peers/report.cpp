@@ -109,6 +109,14 @@ Json row_json(const Row& row) {
     return entry;
 }
 
+/// Of the networks that were measured.
+std::vector<double> ratios_to_best(const std::vector<Row>& rows) {
+    std::vector<double> ratios;
+    for (const Row& row : rows)
+        if (row.problem.empty()) ratios.push_back(row.best().ratio());
+    return ratios;
+}
+
 }  // namespace
 
 double Column::least() const {
@@ -130,15 +138,13 @@ void print_text(const std::vector<Row>& rows, const std::vector<LeftOut>& left_o
         options.threads, options.threads == 1 ? "" : "s", cpu::simd_target(), options.rounds,
         "network", "Reef", "peer", "peer", "ratio", "quartiles", "least", "peak",
         "what the peer ran");
-    std::vector<double> best;
     for (const Row& row : rows) {
-        if (!row.problem.empty()) {
+        if (row.problem.empty())
+            print_row(row);
+        else
             fmt::print("{:50} not run: {}\n", row.network, row.problem);
-            continue;
-        }
-        print_row(row);
-        best.push_back(row.best().ratio());
     }
+    const std::vector<double> best = ratios_to_best(rows);
     for (const LeftOut& out : left_out) fmt::print("without {}: {}\n", out.peer, out.reason);
     if (!best.empty())
         fmt::print("against the best peer of each network: median ratio {:.2f}, worst {:.2f}\n",
@@ -150,15 +156,19 @@ void print_json(const std::vector<Row>& rows, const std::vector<LeftOut>& left_o
     Json networks = Json::array();
     for (const Row& row : rows) networks.push_back(row_json(row));
     const MachineSpeed machine = measure_machine();
-    const Json document{{"schema_version", 5},
-                        {"target", cpu::simd_target()},
-                        {"clock_ghz", machine.clock_ghz},
-                        {"byte_products_ns", machine.byte_products_ns},
-                        {"float_products_ns", machine.float_products_ns},
-                        {"threads", options.threads},
-                        {"rounds", options.rounds},
-                        {"left_out", left_out_json(left_out)},
-                        {"networks", networks}};
+    const std::vector<double> best = ratios_to_best(rows);
+    const Json document{
+        {"schema_version", 5},
+        {"target", cpu::simd_target()},
+        {"clock_ghz", machine.clock_ghz},
+        {"byte_products_ns", machine.byte_products_ns},
+        {"float_products_ns", machine.float_products_ns},
+        {"threads", options.threads},
+        {"rounds", options.rounds},
+        {"left_out", left_out_json(left_out)},
+        {"median_ratio_to_best", best.empty() ? Json() : Json(quantile(best, 0.5))},
+        {"worst_ratio_to_best", best.empty() ? Json() : Json(std::ranges::max(best))},
+        {"networks", networks}};
     fmt::print("{}\n", document.dump(2));
 }
 

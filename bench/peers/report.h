@@ -5,6 +5,7 @@
 //   byte_products_ns, float_products_ns  what one core multiplies at most in a nanosecond
 //   threads, rounds                      of all sides; a round's time is the least of three runs
 //   left_out                             peers that are not here, each with its reason
+//   median_ratio_to_best, worst_ratio_to_best   of the networks' ratio_to_best; null without one
 //   networks[]                           network, and then problem (why nothing was measured) or:
 //     reef_ms                            least of all rounds, like every other time
 //     products, share_of_peak            multiplications, and how much of what the machine can do

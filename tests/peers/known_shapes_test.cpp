@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "peers/networks.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
 
@@ -42,6 +45,14 @@ TEST(KnownShapes, HaveTheProductsThatAreSaidOfThem) {
         ASSERT_TRUE(model) << model.error().message();
         const auto found = static_cast<double>(products(model->subgraphs[0])) / 1e6;
         EXPECT_NEAR(found / expected, 1, 0.03) << name << ": " << found;
+    }
+}
+
+TEST(KnownShapes, IncludeTheFewThatAreMeasuredWithoutReferenceData) {
+    const std::vector<std::string> known = known_shapes();
+    for (const std::string& path : few_shapes()) {
+        ASSERT_TRUE(path.starts_with(shape_prefix));
+        EXPECT_NE(std::ranges::find(known, path.substr(shape_prefix.size())), known.end()) << path;
     }
 }
 
