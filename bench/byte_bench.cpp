@@ -1,6 +1,7 @@
 // Operators of uint8 and int8, those without sums of products first, then the convolutions that
 // XNNPACK does well: small ones, and of few channels (operators/measure.h). The peer is XNNPACK,
-// which rounds in another way. Shapes are those of published networks.
+// which rounds in another way; its times are taken by clock inside an executor's run, one by one,
+// and so contain some tens of nanoseconds more than Reef's. Shapes are those of published networks.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -55,7 +56,7 @@ class Cases {
             model::ResizeBilinearOptions{.align_corners = false, .half_pixel_centers = true},
             fmt::format("to {} x {}", height, width));
     }
-    /// SAME padding. By channel where int8.
+    /// SAME padding, int8, weights quantised by channel.
     void add_convolution(Op op, const Shape& in, std::int32_t filter, std::int32_t stride,
                          std::int32_t channels) {
         const bool depthwise = op == Op::depthwise_conv_2d;

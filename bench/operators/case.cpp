@@ -30,7 +30,8 @@ Operand random_constant(ElementType type, std::vector<std::int32_t> shape,
     std::mt19937 random(7);
     if (type != ElementType::int32) {
         // -128 is no weight of int8.
-        for (std::byte& byte : made.constant) byte = std::byte(1 + random() % 127);
+        for (std::byte& byte : made.constant)
+            byte = static_cast<std::byte>(static_cast<int>(random() % 255) - 127);
         return made;
     }
     for (std::size_t i = 0; i < made.count(); ++i) {

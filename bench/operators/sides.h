@@ -58,12 +58,14 @@ double microseconds(int times, const Run& run) {
     return taken.count() / times;
 }
 
-/// Microseconds of one run, of as many as take about a millisecond.
+/// Microseconds of one run, of as many as take about a millisecond, 100 000 at most.
 template <typename Run>
 double timed(const Run& run) {
     constexpr double turn_us = 1000;
     run();
-    const int times = std::clamp(static_cast<int>(turn_us / microseconds(1, run)), 1, 1000);
+    constexpr double most = 100'000;
+    const double one = std::max(microseconds(1, run), turn_us / most);
+    const int times = std::max(static_cast<int>(turn_us / one), 1);
     return microseconds(times, run);
 }
 

@@ -13,11 +13,11 @@
 namespace reef::peers {
 namespace {
 
-void stay_on(int core) {
+bool stay_on(int core) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(core, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
 }
 
 std::vector<int> own_cores() {
@@ -42,9 +42,16 @@ std::optional<double> core_distance_ns() {
     constexpr int turns = 2000, attempts = 10;
     double least = std::numeric_limits<double>::max();
     Word word;
+    // Two threads on one core would wait for each other's time to be over.
+    std::atomic<int> arrived = 0, placed = 0;
+    const auto both_are_placed = [&](int core) {
+        if (stay_on(core)) ++placed;
+        for (++arrived; arrived < 2;) std::this_thread::yield();
+        return placed == 2;
+    };
     // Both are threads of their own, so that the caller's cores stay what they are.
     std::jthread there([&] {
-        stay_on(cores[1]);
+        if (!both_are_placed(cores[1])) return;
         for (int i = 0; i < turns * attempts; ++i) {
             while (word.value.load(std::memory_order_acquire) != 2 * i + 1) {
             }
@@ -52,7 +59,7 @@ std::optional<double> core_distance_ns() {
         }
     });
     std::jthread here([&] {
-        stay_on(cores[0]);
+        if (!both_are_placed(cores[0])) return;
         for (int attempt = 0, i = 0; attempt < attempts; ++attempt) {
             const auto begin = std::chrono::steady_clock::now();
             for (int turn = 0; turn < turns; ++turn, ++i) {
@@ -67,6 +74,7 @@ std::optional<double> core_distance_ns() {
     });
     here.join();
     there.join();
+    if (placed != 2) return std::nullopt;
     return least;
 }
 

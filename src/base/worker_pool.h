@@ -24,8 +24,9 @@ class WorkerPool {
     /// body may own the worker-th part of a scratch area.
     template <typename Body>
     void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
+        if (count == 0) return;
         if (loop_threads_ == 1 || count / 2 < grain) {
-            if (count > 0) body(std::size_t{0}, count, std::size_t{0});
+            body(std::size_t{0}, count, std::size_t{0});
             return;
         }
         run(count, grain, &invoke<Body>, &body);

@@ -237,6 +237,17 @@ TEST(Rectifiers, RefuseOtherTypes) {
     EXPECT_EQ(executor.error().cause, Cause::unsupported);
 }
 
+TEST(Concatenation, RefusesScalesWhoseValuesHaveNoFloat32) {
+    Builder builder("join");
+    const auto a = builder.input("a", ElementType::uint8, {2, 2}, model::per_tensor(3e38F, 10));
+    const auto y = builder.tensor("y", ElementType::uint8, {2, 2}, model::per_tensor(1, 20));
+    builder.add(Op::concatenation, {a}, {y}, model::ConcatenationOptions{.axis = 1});
+    builder.output(y);
+    const auto refused = test::on_cpu(builder.finish().value(), {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().cause, Cause::bad_input);
+}
+
 TEST(Concatenation, RescalesUint8InputsAndRefusesOtherTypes) {
     for (const ElementType type : {ElementType::uint8, ElementType::int8}) {
         Builder builder("join");
@@ -262,11 +273,12 @@ TEST(Concatenation, RescalesUint8InputsAndRefusesOtherTypes) {
 }
 
 /// 64 times the same, so that vectors are full.
-std::vector<int> quantised(ElementType type, std::int64_t zero, const std::vector<float>& values) {
+std::vector<int> quantised(ElementType type, std::int64_t zero, const std::vector<float>& values,
+                           float scale = 0.01F) {
     Builder builder("quantize");
     const auto length = static_cast<std::int32_t>(64 * values.size());
     const auto x = builder.input("x", ElementType::float32, {length});
-    const auto y = builder.tensor("y", type, {length}, model::per_tensor(0.01F, zero));
+    const auto y = builder.tensor("y", type, {length}, model::per_tensor(scale, zero));
     builder.add(Op::quantize, {x}, {y});
     builder.output(y);
     const auto model = builder.finish().value();
@@ -295,6 +307,11 @@ TEST(Quantize, WhatNoInt32HoldsWrapsRoundFromTheLowest) {
               (std::vector<int>{127, 127, 127, 127, 127, 127, 127, 127, 127, 127}));
     EXPECT_EQ(quantised(ElementType::uint8, 5, values),
               (std::vector<int>{0, 0, 0, 0, 255, 0, 0, 0, 0, 255}));
+}
+
+TEST(Quantize, AZeroPointThatLeaves32BitsWrapsRound) {
+    EXPECT_EQ(quantised(ElementType::int8, -3, {-0x1p31F}, 1), (std::vector<int>{127, 127}));
+    EXPECT_EQ(quantised(ElementType::uint8, 200, {2147483520.0F}, 1), (std::vector<int>{0, 0}));
 }
 
 TEST(Casts, TruncateAndGiveTheLowestForWhatDoesNotFit) {

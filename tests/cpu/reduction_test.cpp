@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cpu/one_operator.h"
+#include "cpu/prepare/pooling.h"
 #include "reef/base/file.h"
 #include "support/shared_data.h"
 
@@ -18,6 +19,15 @@ using model::ReducerOptions;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
+
+TEST(PoolingWindows, EndWithAnAxisOfTheLongestLength) {
+    constexpr std::int32_t longest = 2147483647;
+    const cpu::PoolingAxis axis{
+        .input = longest, .output = longest / 2 + 1, .filter = 2, .stride = 2, .padding = 0};
+    const auto last = axis.window(axis.output - 1);
+    EXPECT_EQ(last.begin, longest - 1);
+    EXPECT_EQ(last.end, longest);
+}
 
 constexpr ReducerOptions keep{.keep_dims = true};
 

@@ -25,8 +25,8 @@ class Placer;
 struct ExecutorOptions {
     /// Asked for every operator, in this order; the first that takes it runs it.
     std::vector<std::shared_ptr<Placer>> placers{};
-    /// 1 to 256. Short runs take one of them where a measurement, some runs now and then, finds
-    /// that more are no faster.
+    /// 1 to 256. Runs of less than 5 ms take one of them where a measurement, some runs now and
+    /// then, finds that more are no faster.
     int threads = 1;
     /// No two tensors share memory: every tensor() stays readable. Without it operators whose
     /// results no kernel reads are left out (the LOGISTIC of a SiLU, whose product is one table).

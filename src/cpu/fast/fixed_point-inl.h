@@ -1,4 +1,4 @@
-// The arithmetic of cpu/fixed_point.h on vectors of int32. Include it per target, after
+// The arithmetic of cpu/prepare/fixed_point.h on vectors of int32. Include it per target, after
 // hwy/highway.h.
 #if defined(REEF_CPU_FAST_FIXED_POINT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef REEF_CPU_FAST_FIXED_POINT_INL_H

@@ -16,7 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The vector form of FromFloat, but for the clamp to the type, of so many values as D has lanes.
+/// The vector form of steps_from_float, of so many values as D has lanes; far from 0 other steps
+/// that the clamp to the type makes equal.
 template <class D>
 HWY_INLINE hn::Vec<hn::RebindToSigned<D>> rounded_steps(D d, const float* values,
                                                         AffineParameters to) {
@@ -27,22 +28,23 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> rounded_steps(D d, const float* values
     constexpr double far = 1024;  // beyond all 8-bit values, within what narrows to them
     const auto scale = hn::Set(dd, static_cast<double>(to.scale));
     HWY_ALIGN std::int32_t steps[HWY_MAX_BYTES / sizeof(std::int32_t)];
+    // The zero point leaves 32 bits of none of them.
+    bool has_30_bits = true;
     for (std::size_t i = 0; i < hn::Lanes(d); i += hn::Lanes(dd)) {
         const auto quotient = hn::Div(hn::PromoteTo(dd, hn::LoadU(few, values + i)), scale);
-        // What is no number is not above anything.
-        const auto low =
-            hn::IfThenElse(hn::Gt(quotient, hn::Set(dd, -far)), quotient, hn::Set(dd, -far));
-        const auto limited = hn::IfThenElse(hn::Gt(low, hn::Set(dd, far)), hn::Set(dd, far), low);
+        // Nor is what is no number below anything.
+        has_30_bits =
+            has_30_bits && hn::AllTrue(dd, hn::Lt(hn::Abs(quotient), hn::Set(dd, 0x1p30)));
+        const auto limited = hn::Min(hn::Max(quotient, hn::Set(dd, -far)), hn::Set(dd, far));
         const auto whole = hn::PromoteTo(dd, hn::DemoteTo(few32, limited));
         const auto is_half = hn::Ge(hn::Abs(hn::Sub(limited, whole)), hn::Set(dd, 0.5));
         const auto away = hn::CopySign(hn::Set(dd, 1.0), limited);
         const auto rounded = hn::Add(whole, hn::IfThenElseZero(is_half, away));
-        // As FromFloat has it; what is no number is on neither side.
-        constexpr double end = 0x1p31;
-        const auto has_32_bits = hn::And(hn::Gt(quotient, hn::Set(dd, -end - 0.5)),
-                                         hn::Lt(quotient, hn::Set(dd, end - 0.5)));
-        const auto converted = hn::IfThenElse(has_32_bits, rounded, hn::Set(dd, -end));
-        hn::StoreU(hn::DemoteTo(few32, converted), few32, steps + i);
+        hn::StoreU(hn::DemoteTo(few32, rounded), few32, steps + i);
+    }
+    if (HWY_UNLIKELY(!has_30_bits)) {
+        for (std::size_t i = 0; i < hn::Lanes(d); ++i) steps[i] = steps_from_float(values[i], to);
+        return hn::Load(d32, steps);
     }
     return hn::Add(hn::Load(d32, steps), hn::Set(d32, to.zero_point));
 }

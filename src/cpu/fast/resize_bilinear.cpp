@@ -312,12 +312,14 @@ class FastResize final : public Kernel {
                 std::swap(held[0], held[1]);
                 std::swap(blended[0], blended[1]);
             }
-            for (std::size_t k = 0; k < 2; ++k) {
+            // An output row on an input row, or beside the border, is between that one and itself.
+            const bool is_one = needed[0] == needed[1];
+            for (std::size_t k = 0; k < (is_one ? 1 : 2); ++k) {
                 if (held[k] == needed[k]) continue;
                 blend_fast(needed[k], blend_, wide, blended[k]);
                 held[k] = needed[k];
             }
-            const RowPair<Blend> pair{blended[0], blended[1], row.fraction, row_bits_};
+            const RowPair<Blend> pair{blended[0], blended[is_one ? 0 : 1], row.fraction, row_bits_};
             T* out = frame.out<T>(0) + i * blend_.length();
             if constexpr (std::is_same_v<Blend, float>) HWY_DYNAMIC_DISPATCH(mix_u8)
             (pair, {needed[0], needed[1], row.fraction, blend_}, blend_.length(), out);
@@ -349,7 +351,8 @@ std::optional<std::int32_t> in_narrow_bits(const FixedSample& sample) {
 }
 
 /// Fractions in units of 2^-8, and how many of those bits they need. Between equal elements (at a
-/// border) any fraction is as good as 0 where sums are exact, as those of float32 are then.
+/// border) any fraction is as good as 0 in integers; float32 sums are exact with such fractions
+/// alone, so that those at borders have to be, too.
 template <typename Sample>
 std::optional<int> narrow_axis(const std::vector<Sample>& samples,
                                std::vector<FixedSample>& result) {

@@ -230,7 +230,8 @@ HWY_INLINE void store_columns(const float* exponentials, hn::Vec<Floats> factors
 constexpr std::size_t short_row = 256;
 
 /// rows_at_once short rows, side by side. Of rows shorter than `chunk`, as many bytes behind the
-/// last are read and written.
+/// last as are missing to one are read and written: those of the next rows, which are computed
+/// afterwards, so that input and output may not be the same memory.
 class ShortRows {
   public:
     explicit ShortRows(std::size_t length)

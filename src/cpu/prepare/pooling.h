@@ -28,8 +28,10 @@ struct PoolingAxis {
 
     /// The part of output element `o`'s window that lies inside the input; never empty.
     [[nodiscard]] Extent window(std::int32_t o) const {
-        const std::int32_t origin = o * stride - padding;
-        return {std::max(origin, 0), std::min(origin + filter, input)};
+        // Sums and products of an axis near 2^31 have more bits.
+        const std::int64_t origin = std::int64_t{o} * stride - padding;
+        return {static_cast<std::int32_t>(std::max<std::int64_t>(origin, 0)),
+                static_cast<std::int32_t>(std::min<std::int64_t>(origin + filter, input))};
     }
 };
 
@@ -57,7 +59,7 @@ struct Pooling {
 /// The same for float32.
 [[nodiscard]] Result<Pooling> check_float_pooling(const OperatorView& op);
 
-/// Vectorised over the channels, for uint8 or int8.
+/// Vectorised over the channels, for uint8, int8 or float32.
 [[nodiscard]] std::unique_ptr<Kernel> fast_average_pool_2d(const Pooling& pooling, ElementType type,
                                                            int threads);
 [[nodiscard]] std::unique_ptr<Kernel> fast_max_pool_2d(const Pooling& pooling, ElementType type,

@@ -169,7 +169,8 @@ Status expect_same_parameters(const model::Tensor& input, const model::Tensor& o
 Result<SliceTable> rescaling_table(AffineParameters in, AffineParameters out) {
     const float inverse = 1.0F / out.scale;
     const float scale = in.scale * inverse;
-    if (!std::isfinite(scale))
+    // Else the sum below may be of two infinities, and no number.
+    if (!std::isfinite(255 * scale))
         return fail(Cause::bad_input,
                     fmt::format("a rescaling factor of {} / {}", in.scale, out.scale));
     const float bias = static_cast<float>(-in.zero_point) * scale;

@@ -11,22 +11,26 @@
 
 namespace reef::cpu {
 
-/// round(value / scale) + zero point, ties away from zero, clamped to the type. What no int32 holds
-/// and NaN, whose conversion TFLite leaves to the machine, become the lowest int32 as on x86-64, to
-/// which the zero point is added modulo 2^32.
+/// round(value / scale) + zero point, ties away from zero. What no int32 holds and NaN, whose
+/// conversion TFLite leaves to the machine, become the lowest int32 as on x86-64. The zero point is
+/// added modulo 2^32.
+inline std::int32_t steps_from_float(float value, AffineParameters out) {
+    // TFLite's quotient is of float64: float32's may round to the middle between two steps.
+    const double steps = std::round(static_cast<double>(value) / static_cast<double>(out.scale));
+    constexpr auto lowest = std::numeric_limits<std::int32_t>::min();
+    const std::int32_t whole =
+        steps >= -0x1p31 && steps < 0x1p31 ? static_cast<std::int32_t>(steps) : lowest;
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(whole) +
+                                     static_cast<std::uint32_t>(out.zero_point));
+}
+
+/// The same, clamped to the type.
 template <typename T>
 struct FromFloat {
     AffineParameters out;
     T operator()(float value) const {
-        // TFLite's quotient is of float64: float32's may round to the middle between two steps.
-        const double steps =
-            std::round(static_cast<double>(value) / static_cast<double>(out.scale));
-        constexpr auto lowest = std::numeric_limits<std::int32_t>::min();
-        const std::int32_t whole =
-            steps >= -0x1p31 && steps < 0x1p31 ? static_cast<std::int32_t>(steps) : lowest;
-        const auto q = static_cast<std::int32_t>(static_cast<std::uint32_t>(whole) +
-                                                 static_cast<std::uint32_t>(out.zero_point));
-        return static_cast<T>(std::clamp<std::int32_t>(q, std::numeric_limits<T>::min(),
+        return static_cast<T>(std::clamp<std::int32_t>(steps_from_float(value, out),
+                                                       std::numeric_limits<T>::min(),
                                                        std::numeric_limits<T>::max()));
     }
 };

@@ -20,7 +20,7 @@ struct BenchReport {
     std::string kernels;
     std::string arithmetic;
     int threads = 1;
-    int threads_taken = 1;  ///< by the last runs, for operators of the CPU
+    int threads_taken = 1;  ///< by operators of the CPU when the last measured run had ended
     bool random_inputs = true;
     std::uint64_t seed = 0;
     double open_seconds = 0;

@@ -105,6 +105,7 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
     if (!measured && options.inputs.empty())
         measured = std::unexpected(of_random_inputs(measured.error(), session.graph()));
     const std::vector<double> times = REEF_TRY(in_place(std::move(measured), options.model));
+    const int threads_taken = session.threads_taken();
     const std::size_t profiled = std::min(times.size(), most_profiled_runs);
     const auto events = REEF_TRY(record(session, inputs, profiled));
 
@@ -113,7 +114,7 @@ Result<Exit> bench(const BenchOptions& options, Console& console) {
                        .kernels = options.device.kernels,
                        .arithmetic = arithmetic_of(options.device),
                        .threads = options.device.threads,
-                       .threads_taken = session.threads_taken(),
+                       .threads_taken = threads_taken,
                        .random_inputs = options.inputs.empty(),
                        .seed = options.seed,
                        .open_seconds = opened.seconds,
