@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <ostream>
 #include <random>
 
 #include "edgetpu/sim/machine/machine.h"
@@ -22,6 +24,22 @@ constexpr std::size_t most_rounds = std::numeric_limits<std::size_t>::max();
 /// Of a program: more take minutes in a build that is not optimised.
 constexpr std::size_t most_rounds = 40;
 #endif
+
+/// The executables of a compiled model below the reference data, with their parameters' own.
+void for_each_executable(const std::string& name,
+                         const std::function<void(const Executable&)>& look) {
+    REEF_SHARED_OR_SKIP(shared);
+    const auto model = model::load_tflite((shared / "data" / (name + "_edgetpu.tflite")).string());
+    ASSERT_TRUE(model) << model.error().message();
+    const auto packages = packages_of(*model);
+    ASSERT_TRUE(packages) << packages.error().message();
+    for (const auto& custom : *packages)
+        for (const auto type : {ExecutableType::parameter_caching, ExecutableType::execution_only,
+                                ExecutableType::stand_alone}) {
+            const auto* executable = custom.package.find(type);
+            if (executable != nullptr && !testing::Test::HasFatalFailure()) look(*executable);
+        }
+}
 
 class Engines : public testing::TestWithParam<std::string> {
   protected:
@@ -79,21 +97,39 @@ class Engines : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Engines, LeaveTheSameMemoriesAfterEveryRound) {
-    REEF_SHARED_OR_SKIP(shared);
-    const auto model =
-        model::load_tflite((shared / "data" / (GetParam() + "_edgetpu.tflite")).string());
-    ASSERT_TRUE(model) << model.error().message();
-    const auto packages = packages_of(*model);
-    ASSERT_TRUE(packages) << packages.error().message();
-    for (const auto& custom : *packages)
-        for (const auto type : {ExecutableType::parameter_caching, ExecutableType::execution_only,
-                                ExecutableType::stand_alone})
-            if (const auto* executable = custom.package.find(type)) {
-                run(*executable);
-                if (HasFatalFailure()) return;
-            }
+    for_each_executable(GetParam(), [this](const Executable& executable) { run(executable); });
+    if (IsSkipped() || HasFatalFailure()) return;
     RecordProperty("rounds", std::to_string(rounds_));
     EXPECT_GT(rounds_, 0U);
+}
+
+struct Interpreted {
+    const char* model;
+    std::uint64_t steps;  ///< of tensor instructions with 16-bit operands, which have no plan
+
+    friend std::ostream& operator<<(std::ostream& out, const Interpreted& one) {
+        return out << one.model;
+    }
+};
+class Plans : public testing::TestWithParam<Interpreted> {};
+
+// An instruction without a plan is interpreted element by element.
+TEST_P(Plans, AreOfVectorsForAllButAFewSteps) {
+    std::uint64_t steps = 0, interpreted = 0;
+    for_each_executable(GetParam().model, [&](const Executable& executable) {
+        const auto prepared = prepare(executable);
+        ASSERT_TRUE(prepared) << prepared.error().message();
+        const Program& program = prepared->program;
+        for (std::size_t i = 0; i < program.plan_at.size(); ++i) {
+            // Other instructions have no steps.
+            const TensorPlan& plan = program.plans.at(program.plan_at[i]);
+            steps += program.shapes[i].steps;
+            if (!plan.fast && !plan.blends && !plan.reduces) interpreted += program.shapes[i].steps;
+        }
+    });
+    if (IsSkipped() || HasFatalFailure()) return;
+    EXPECT_GT(steps, 0U);
+    EXPECT_EQ(interpreted, GetParam().steps) << "of " << steps;
 }
 
 std::string name_of(const testing::TestParamInfo<std::string>& tested) {
@@ -122,6 +158,22 @@ INSTANTIATE_TEST_SUITE_P(
                     "models/ssd_mobilenet_v1_coco_quant_postprocess_segment_0_of_2",
                     "models/ssd_mobilenet_v1_coco_quant_postprocess_segment_1_of_2"),
     name_of);
+
+// The networks have 33 863, 220 400, 5 757 571, 518 152, 4 504 230 and 3032 steps.
+INSTANTIATE_TEST_SUITE_P(
+    Models, Plans,
+    testing::Values(Interpreted{"models/mobilenet_v1_0.25_128_quant", 54},
+                    Interpreted{"models/mobilenet_v1_0.5_160_quant", 63},
+                    Interpreted{"models/deeplabv3_mnv2_dm05_pascal_quant", 2178},
+                    Interpreted{"models/movenet_single_pose_lightning_ptq", 0},
+                    Interpreted{"models/posenet_mobilenet_v1_075_353_481_16_quant_decoder", 0},
+                    Interpreted{"models/keras_lstm_mnist_ptq", 192},
+                    Interpreted{"edgetpu/templates/dense_1024", 0},
+                    Interpreted{"edgetpu/templates/looming_64x64_3x3", 441},
+                    Interpreted{"edgetpu/templates/gabor_64x64_7k_4o_2s", 0},
+                    Interpreted{"edgetpu/templates/gabor_64x64_p4", 256},
+                    Interpreted{"edgetpu/templates/bright_16x16", 25},
+                    Interpreted{"edgetpu/templates/color_red_64x64", 73}));
 
 }  // namespace
 }  // namespace reef::edgetpu::sim
