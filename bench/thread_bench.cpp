@@ -14,9 +14,8 @@
 //                                       the rounds' own
 //               least_times, kept       its bound, and whether it is kept
 //               core_distance_ns        a word to the other core and back; null with one core
-//               after_run_ms            processor time of the process in the 20 ms after a run,
-//               most of
-//                                       all rounds
+//               after_run_ms            of the process's processor time in the 20 ms after a run,
+//                                       the most of all rounds
 //
 // An executor takes one thread for short runs where two are measured to be no faster: `two` is then
 // one, and nobody looks for work after a run. --operators shows runs that took two.

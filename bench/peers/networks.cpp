@@ -44,7 +44,11 @@ std::vector<std::string> few_shapes() {
 std::vector<std::string> known_models() {
     std::vector<std::string> found;
     const char* folder = std::getenv("REEF_SHARED");
-    if (folder == nullptr || !std::filesystem::is_directory(folder)) return found;
+    if (folder == nullptr) return found;
+    if (!std::filesystem::is_directory(folder)) {
+        fmt::print(stderr, "REEF_SHARED: {} is no folder\n", folder);
+        return found;
+    }
     for (const char* name :
          {"models/mobilenet_v1_0.25_128_quant", "models/mobilenet_v1_0.5_160_quant",
           "edgetpu/wild/rt10__mobilenet_v1_1.0_224_quant_embedding_extractor",

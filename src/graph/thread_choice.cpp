@@ -48,7 +48,8 @@ ThreadChoice::State ThreadChoice::next(Clock::time_point end) {
         case State::all:
             return runs_ < runs_of_watch ? state_ : watched();
         case State::one:
-            return end - since_ < until_trial_ ? state_ : State::waking;
+            if (runs_ < runs_with_one || end - since_ < until_trial_) break;
+            return State::waking;
     }
     return state_;
 }

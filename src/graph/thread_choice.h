@@ -23,7 +23,9 @@ class ThreadChoice {
     static constexpr int runs_of_trial = 6;
     /// With all threads, whose least time says whether they have become slower.
     static constexpr int runs_of_watch = 100;
-    /// Until the next trial; twice as long after each one in a row that one thread wins.
+    /// Until the next trial, and at least as many runs; twice as long after each one in a row that
+    /// one thread wins.
+    static constexpr int runs_with_one = 200;
     static constexpr Duration time_with_one = std::chrono::seconds(10);
     static constexpr Duration longest_time_with_one = std::chrono::seconds(160);
     /// Longer runs take all threads.

@@ -74,6 +74,23 @@ TEST(WorkerPool, OneThreadRunsOnTheCaller) {
     EXPECT_EQ(calls, 1);
 }
 
+TEST(WorkerPool, OfSeveralThreadsOnlyTheCallersMayBeUsed) {
+    WorkerPool pool(4);
+    pool.use_all(false);
+    int calls = 0;
+    pool.parallel_for(100, 1, [&](std::size_t begin, std::size_t end, std::size_t worker) {
+        EXPECT_EQ(end - begin, 100U);
+        EXPECT_EQ(worker, 0U);
+        ++calls;
+    });
+    EXPECT_EQ(calls, 1);
+    pool.use_all(true);
+    std::atomic<int> pieces = 0;
+    pool.parallel_for(100, 1, [&](std::size_t, std::size_t, std::size_t) { ++pieces; });
+    EXPECT_GT(pieces, 1);
+    EXPECT_EQ(pool.threads(), 4);
+}
+
 TEST(WorkerPool, ThreadsReallyWorkAtTheSameTimeMoreThanTheMachineHasToo) {
     const int threads = 1 + static_cast<int>(std::thread::hardware_concurrency());
     WorkerPool pool(threads);

@@ -5,9 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "base/worker_pool.h"
 #include "graph/device_operator.h"
+#include "graph/thread_choice.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
 #include "reef/model/builder.h"
@@ -88,6 +93,34 @@ class Unpacker final : public Placer {
     }
 };
 
+/// One is faster than several threads: it waits where its loop has several pieces.
+class SlowTogether final : public Kernel {
+  public:
+    explicit SlowTogether(std::size_t& pieces) : pieces_(pieces) {}
+    [[nodiscard]] std::string name() const override { return "slow together"; }
+    [[nodiscard]] Status run(const Frame& frame) override {
+        std::atomic<std::size_t> pieces = 0;
+        frame.pool.parallel_for(8, 1, [&](std::size_t, std::size_t, std::size_t) { ++pieces; });
+        pieces_ = pieces;
+        const auto taken = pieces > 1 ? std::chrono::milliseconds(2) : std::chrono::milliseconds(0);
+        std::this_thread::sleep_for(taken);
+        return {};
+    }
+
+  private:
+    std::size_t& pieces_;
+};
+class SlowPlacer final : public Placer {
+  public:
+    explicit SlowPlacer(std::size_t& pieces) : pieces_(pieces) {}
+    [[nodiscard]] Result<Placed> place(const OperatorView&) override {
+        return Placed{std::make_unique<SlowTogether>(pieces_), "slow", "is any"};
+    }
+
+  private:
+    std::size_t& pieces_;
+};
+
 /// x -> names[0] -> names[1] ... -> y, four bytes each; the first has a state of one byte.
 model::Model chain(const std::vector<std::string>& names) {
     Builder builder("chain");
@@ -159,6 +192,21 @@ TEST(Placers, WeightsThatFindNoMemoryAreAnError) {
     EXPECT_EQ(executor.error().message(),
               "operator 0 One: no memory for 12345 bytes of packed weights (open the model where "
               "more memory is free)");
+}
+
+TEST(Placers, LoopsOfShortRunsThatOneThreadDoesFasterHaveOnePiece) {
+    std::size_t pieces = 0;
+    auto executor = Executor::create(
+        chain({"One"}), {.placers = {std::make_shared<SlowPlacer>(pieces)}, .threads = 4});
+    ASSERT_TRUE(executor) << executor.error().message();
+    EXPECT_EQ(executor->threads_taken(), 4);
+    ASSERT_TRUE(executor->run());
+    EXPECT_GT(pieces, 1U);
+    for (int i = 0; i < 100 && executor->threads_taken() > 1; ++i) ASSERT_TRUE(executor->run());
+    // On trial first, then chosen.
+    for (int i = 0; i < 2 * ThreadChoice::runs_of_trial; ++i) ASSERT_TRUE(executor->run());
+    EXPECT_EQ(executor->threads_taken(), 1);
+    EXPECT_EQ(pieces, 1U);
 }
 
 TEST(Placers, ARefusalByTheOperatorsOwnPlacerIsFinal) {

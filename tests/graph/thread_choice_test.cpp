@@ -111,5 +111,10 @@ TEST(ThreadChoice, AtThirtyFramesASecondATrialTakesAFewFrames) {
     EXPECT_LE(with_all, 3 * (ThreadChoice::runs_to_wake + ThreadChoice::runs_of_trial));
 }
 
+TEST(ThreadChoice, OfRareRunsMostTakeTheFasterKind) {
+    Machine machine(2);
+    EXPECT_LT(machine.run(2000, 300us, 250us, 60s), 2000 / 20);
+}
+
 }  // namespace
 }  // namespace reef::graph

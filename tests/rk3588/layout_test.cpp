@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "reef/base/file.h"
 #include "reef/base/npy.h"
@@ -131,6 +135,26 @@ TEST(Layout, IsTheIndependentDrivers) {
     }
     EXPECT_EQ(inputs, 689920U);
     EXPECT_EQ(weights, 709824U);
+}
+
+TEST(Weights, OfFp16AreWhereTheIndexSaysAndElsewhereZero) {
+    const WeightShape shape{.kernels = 32, .height = 2, .width = 3, .lanes = 32};
+    constexpr std::size_t kernels = 5, channels = 7;
+    std::vector<std::uint16_t> plain(kernels * shape.height * shape.width * channels);
+    std::iota(plain.begin(), plain.end(), std::uint16_t{1});
+    std::vector<std::uint16_t> packed(shape.elements(), 0xFFFF);
+    pack_fp16_weights(shape, kernels, channels, std::as_bytes(std::span(plain)),
+                      std::as_writable_bytes(std::span(packed)));
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < kernels; ++k)
+        for (std::size_t y = 0; y < shape.height; ++y)
+            for (std::size_t x = 0; x < shape.width; ++x)
+                for (std::size_t c = 0; c < channels; ++c) {
+                    std::uint16_t& there = packed[fp16_weight_index(shape, k, y, x, c)];
+                    EXPECT_EQ(there, plain[next++]);
+                    there = 0;
+                }
+    EXPECT_EQ(packed, std::vector<std::uint16_t>(shape.elements(), 0));
 }
 
 }  // namespace

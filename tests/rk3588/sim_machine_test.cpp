@@ -148,7 +148,6 @@ TEST_F(Machines, BlocksThatNobodyStartsTogetherAreRefused) {
     EXPECT_THAT(report.error().message(), HasSubstr("op_en 0x5: these blocks together"));
 }
 
-// A task may write only what differs from the task before the last, which used the same group.
 /// Copies of one atom, each of which names the next.
 class Chains : public testing::Test {
   protected:
@@ -193,6 +192,7 @@ TEST_F(Chains, InACircleOrOutOfMemoryAreRefused) {
     EXPECT_FALSE(run(task({task({}), words - 2})));
 }
 
+// A task may write only what differs from the task before the last, which used the same group.
 TEST(RegisterGroups, TakeTurns) {
     SmallProgram program;
     const auto a = program.add(std::vector<std::byte>(16, std::byte{1}));

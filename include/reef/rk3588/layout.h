@@ -129,5 +129,8 @@ void pack_int8_weights(const WeightShape& shape, std::size_t kernels, std::size_
 /// [row][pixel][channel] int8 of a depthwise convolution; shape.kernels is 1.
 void pack_int8_depthwise_weights(const WeightShape& shape, std::size_t channels, Bytes hwc,
                                  std::byte pad_lane, MutableBytes packed);
+/// [kernel][row][pixel][channel] of two bytes each; lanes and kernels beyond hold 0.
+void pack_fp16_weights(const WeightShape& shape, std::size_t kernels, std::size_t channels,
+                       Bytes ohwi, MutableBytes packed);
 
 }  // namespace reef::rk3588

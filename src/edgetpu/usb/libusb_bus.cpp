@@ -344,16 +344,19 @@ class LibusbBus final : public Bus {
     void sleep(Milliseconds time) override { std::this_thread::sleep_for(time); }
 
   private:
+    /// Other errors may pass, as when a stick comes back while devices are listed.
+    static Failure unlisted(libusb_error code) {
+        const bool out_of_reach = code == LIBUSB_ERROR_ACCESS || code == LIBUSB_ERROR_NOT_FOUND ||
+                                  code == LIBUSB_ERROR_NOT_SUPPORTED;
+        return {out_of_reach ? Fault::no_bus : Fault::failed,
+                fmt::format("the list of devices cannot be read: {}", libusb_strerror(code))};
+    }
     /// Calls `action` for every Edge TPU until it returns true.
     template <class Action>
     static Io<void> for_each(libusb_context* context, Action&& action) {
         libusb_device** list = nullptr;
         const ssize_t count = libusb_get_device_list(context, &list);
-        if (count < 0) {
-            return std::unexpected(Failure{
-                Fault::no_bus, fmt::format("USB lists no devices: {}",
-                                           libusb_strerror(static_cast<libusb_error>(count)))});
-        }
+        if (count < 0) return std::unexpected(unlisted(static_cast<libusb_error>(count)));
         for (ssize_t i = 0; i < count; ++i) {
             libusb_device_descriptor descriptor;
             if (libusb_get_device_descriptor(list[i], &descriptor) < 0) continue;

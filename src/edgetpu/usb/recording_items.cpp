@@ -30,8 +30,9 @@ bool parse(std::string_view text, int base, T& value) {
 }
 
 std::optional<Fault> fault_named(std::string_view name) {
-    for (const Fault fault : {Fault::stall, Fault::timed_out, Fault::overflow, Fault::disconnected,
-                              Fault::cancelled, Fault::denied, Fault::busy, Fault::failed}) {
+    for (const Fault fault :
+         {Fault::stall, Fault::timed_out, Fault::overflow, Fault::disconnected, Fault::cancelled,
+          Fault::denied, Fault::busy, Fault::failed, Fault::no_bus}) {
         if (to_string(fault) == name) return fault;
     }
     return std::nullopt;

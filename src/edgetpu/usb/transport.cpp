@@ -23,7 +23,7 @@ std::string_view to_string(Fault fault) {
         case Fault::busy:
             return "busy";
         case Fault::no_bus:
-            return "no bus";
+            return "no-bus";
         case Fault::failed:
             return "failed";
     }

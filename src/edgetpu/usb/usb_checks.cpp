@@ -11,6 +11,7 @@
 #include <optional>
 #include <sstream>
 
+#include "edgetpu/usb/link.h"
 #include "edgetpu/usb/protocol.h"
 #include "reef/edgetpu/usb/device.h"
 
@@ -54,7 +55,10 @@ Check check_list(Bus& bus, std::vector<DeviceInfo>& devices) {
     if (!listed) {
         check.state = State::bad;
         check.what = listed.error().what;
-        check.fix = fmt::format("mount /dev/bus/usb; start a container with {}", container_options);
+        check.fix =
+            listed.error().fault == Fault::no_bus
+                ? std::string(bus_hint)
+                : fmt::format("mount /dev/bus/usb; start a container with {}", container_options);
         return check;
     }
     devices = std::move(*listed);

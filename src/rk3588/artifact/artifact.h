@@ -149,7 +149,8 @@ struct Artifact {
 /// The commands with addresses in place of offsets. Precondition: the areas end within 32 bits.
 [[nodiscard]] std::vector<std::uint64_t> relocated(const Artifact& artifact,
                                                    const std::uint32_t (&base)[area_count]);
-/// The same, to memory that has room for them; allocates nothing.
+/// The same, to memory that has room for them; allocates nothing. Precondition of both: the
+/// relocations' words rise.
 void write_relocated(const Artifact& artifact, const std::uint32_t (&base)[area_count],
                      MutableBytes memory);
 

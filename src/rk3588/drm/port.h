@@ -38,7 +38,7 @@ struct Submission {
     std::span<const std::span<const SubmittedTask>> cores;
     /// Buffers that the tasks read, and those that they write, and read, too: none in both.
     std::span<const Buffer*const> reads, writes;
-    std::chrono::milliseconds time_out{0};  ///< above 0, longest_time_out at most
+    std::chrono::milliseconds time_out{0};  ///< to be given: above 0, longest_time_out at most
 };
 
 /// What the vendor's driver, which has 32 bits for it, does not take for forever: 24 days.

@@ -76,4 +76,18 @@ void pack_int8_depthwise_weights(const WeightShape& shape, std::size_t channels,
                     lane < channels ? hwc[(y * shape.width + x) * channels + lane] : pad_lane;
 }
 
+void pack_fp16_weights(const WeightShape& shape, std::size_t kernels, std::size_t channels,
+                       Bytes ohwi, MutableBytes packed) {
+    assert(packed.size() == 2 * shape.elements());
+    std::ranges::fill(packed, std::byte{0});
+    for (std::size_t k = 0; k < kernels; ++k)
+        for (std::size_t y = 0; y < shape.height; ++y)
+            for (std::size_t x = 0; x < shape.width; ++x)
+                for (std::size_t c = 0; c < channels; ++c)
+                    std::memcpy(packed.data() + 2 * fp16_weight_index(shape, k, y, x, c),
+                                ohwi.data() +
+                                    2 * (((k * shape.height + y) * shape.width + x) * channels + c),
+                                2);
+}
+
 }  // namespace reef::rk3588

@@ -19,9 +19,8 @@ struct TableWrite {
 
 /// A task: what its words write, in their order, and what its tail says.
 struct Task {
-    std::uint32_t address = 0;  ///< of its first word
-    std::size_t words = 0;      ///< tail included
-    RegisterSet registers;      ///< the last value of each
+    std::size_t words = 0;  ///< tail included
+    RegisterSet registers;  ///< the last value of each
     std::vector<TableWrite> tables;
     std::uint32_t blocks = 0;        ///< that op_en starts, as in Blocks
     std::uint32_t next_address = 0;  ///< 0: none

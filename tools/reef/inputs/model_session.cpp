@@ -71,8 +71,10 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
                    "so, and the others as TFLite does (default: those that the chip's vendor "
                    "would place there)")
         ->type_name("COMPILED");
-    app.add_option("--threads,--num_threads", options.threads,
-                   "threads of the CPU and of a simulated chip, 1 to 256")
+    app.add_option(
+           "--threads,--num_threads", options.threads,
+           "threads of the CPU, of which runs of some milliseconds take one where more are no "
+           "faster, and of a simulated chip, 1 to 256")
         ->check(whole_number(1, 256))
         ->type_name("N")
         ->capture_default_str();

@@ -112,10 +112,12 @@ void print_compilation(Console& console, const CompileVerbOptions& options,
 
 /// Where standard output holds the model or a listing.
 void tell_apart(const CompileVerbOptions& options, const Proof& proof) {
+    const bool is_written = !options.out.empty();
     if (proof.refutes())
-        print_diagnostic("compile", fmt::format("not verified, so that no model is written: {}",
+        print_diagnostic("compile", fmt::format("not verified{}: {}",
+                                                is_written ? ", so that no model is written" : "",
                                                 proof.verification->first_difference));
-    else if (!proof.verification && options.out == "-" && !options.no_verify)
+    else if (!proof.verification && is_written && !options.no_verify)
         print_diagnostic("compile", "not verified: " + in_flags(proof.missing));
 }
 

@@ -130,7 +130,7 @@ struct DeviceCounters {
 /// fails. What was tried is in the error of the last rung, with what failed first.
 class Device {
   public:
-    /// Errors: device_missing, device_denied with the udev rule to install, device_failed with the
+    /// Errors: device_missing, device_denied with what gives access, device_failed with the
     /// phase, the transfer and what was tried; those of find_firmware for a stick without.
     [[nodiscard]] static Result<std::unique_ptr<Device>> open(std::shared_ptr<Bus> bus,
                                                               const DeviceOptions& options);

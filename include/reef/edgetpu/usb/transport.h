@@ -32,8 +32,8 @@ enum class Fault : std::uint8_t {
     cancelled,     ///< by cancel()
     denied,        ///< the system forbids it
     busy,          ///< another program has the device
-    no_bus,        ///< USB itself is out of this process's reach, whatever is plugged in
     failed,        ///< anything else
+    no_bus,        ///< USB itself is out of this process's reach, whatever is plugged in
 };
 /// "stall", "time-out", "overflow", ...
 [[nodiscard]] std::string_view to_string(Fault fault);
