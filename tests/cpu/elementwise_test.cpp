@@ -2,6 +2,7 @@
 // and both against real arithmetic.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -307,6 +308,18 @@ TEST(Quantize, WhatNoInt32HoldsWrapsRoundFromTheLowest) {
               (std::vector<int>{127, 127, 127, 127, 127, 127, 127, 127, 127, 127}));
     EXPECT_EQ(quantised(ElementType::uint8, 5, values),
               (std::vector<int>{0, 0, 0, 0, 255, 0, 0, 0, 0, 255}));
+}
+
+TEST(Quantize, StepsThatFit16BitsAreClampedToo) {
+    for (const float steps : {300.0F, 32700.0F, 32767.0F, 32768.0F, 32935.0F, 33023.0F, 33024.0F,
+                              65535.0F, 65536.0F, 65600.0F, 1e6F}) {
+        const std::vector<float> both{steps, -steps};
+        EXPECT_EQ(quantised(ElementType::uint8, 0, both, 1), (std::vector<int>{255, 0, 255, 0}))
+            << steps;
+        EXPECT_EQ(quantised(ElementType::int8, 0, both, 1),
+                  (std::vector<int>{127, -128, 127, -128}))
+            << steps;
+    }
 }
 
 TEST(Quantize, AZeroPointThatLeaves32BitsWrapsRound) {

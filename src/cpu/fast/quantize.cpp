@@ -1,6 +1,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "base/simd.h"
 
@@ -100,6 +101,14 @@ HWY_INLINE bool sure_steps(D d, const float* HWY_RESTRICT from, AffineParameters
         d, hn::And(hn::Lt(most, hn::Set(d, 0.5F - doubtful)), hn::RebindMask(d, in_range)));
 }
 
+/// Clamped to the type. Highway's x86 form of it (1.0) takes steps of 2^15 to 2^15 + 255 for their
+/// lowest byte where the type is unsigned.
+template <class D8, class V>
+HWY_INLINE hn::Vec<D8> clamped(D8 d8, V steps) {
+    if constexpr (std::is_signed_v<hn::TFromD<D8>>) return hn::DemoteTo(d8, steps);
+    return hn::DemoteTo(d8, hn::Min(steps, hn::Set(hn::Rebind<std::int32_t, D8>(), 255)));
+}
+
 template <typename T>
 void quantize_run(const float* in, T* out, std::size_t count, AffineParameters to) {
     const hn::ScalableTag<float> d;
@@ -115,16 +124,16 @@ void quantize_run(const float* in, T* out, std::size_t count, AffineParameters t
             const bool sure = sure_steps(d, in + i, to, reciprocal, steps);
             REEF_UNROLL
             for (std::size_t k = 0; k < 4; ++k)
-                hn::StoreU(hn::DemoteTo(d8, steps[k]), d8, out + i + k * lanes);
+                hn::StoreU(clamped(d8, steps[k]), d8, out + i + k * lanes);
             if (HWY_LIKELY(sure)) continue;
             for (std::size_t k = i; k < i + 4 * lanes; k += lanes)
-                hn::StoreU(hn::DemoteTo(d8, quick_steps(d, in + k, to, reciprocal)), d8, out + k);
+                hn::StoreU(clamped(d8, quick_steps(d, in + k, to, reciprocal)), d8, out + k);
         }
         for (; i + lanes <= count; i += lanes)
-            hn::StoreU(hn::DemoteTo(d8, quick_steps(d, in + i, to, reciprocal)), d8, out + i);
+            hn::StoreU(clamped(d8, quick_steps(d, in + i, to, reciprocal)), d8, out + i);
     }
     for (; i + lanes <= count; i += lanes)
-        hn::StoreU(hn::DemoteTo(d8, rounded_steps(d, in + i, to)), d8, out + i);
+        hn::StoreU(clamped(d8, rounded_steps(d, in + i, to)), d8, out + i);
     const FromFloat<T> one{to};
     for (; i < count; ++i) out[i] = one(in[i]);
 }
