@@ -20,7 +20,7 @@ enum class Cause : std::uint8_t {
     not_found,       ///< a file, tensor, operator or device with that name does not exist
     io_failed,       ///< the operating system refused: see what() for its words
     device_missing,  ///< no such device is connected
-    device_denied,   ///< the device exists but may not be opened
+    device_denied,   ///< the device, or the bus that it would be on, may not be opened
     device_failed,   ///< the device does not answer, or not as it should
     cancelled,       ///< the caller ended it: nothing is wrong
     timed_out,       ///< over the caller's deadline: allow more time, or see what holds it up

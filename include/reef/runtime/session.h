@@ -54,7 +54,9 @@ struct SessionOptions {
     /// By operator of the first subgraph, whether `arithmetic` computes it and not TFLite's: those
     /// that a compiler left to the CPU are TFLite's. Empty: all.
     std::vector<bool> in_arithmetic = {};
-    int threads = 1;  ///< of this machine: the CPU's, and a simulated device's; 1 to 256
+    /// Of this machine, 1 to 256: the CPU's (as graph::ExecutorOptions says), and a simulated
+    /// device's.
+    int threads = 1;
     bool keep_all_tensors = false;
     /// Fail when an operator would run on the CPU.
     bool require_npu = false;
