@@ -11,13 +11,13 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <new>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/worker_pool.h"
 #include "cpu/prepare/convolution.h"
+#include "operators/sides.h"
 #include "reef/cpu/placer.h"
 #include "reef/model/tflite.h"
 
@@ -37,14 +37,6 @@ struct Layer {
     double xnnpack_us = 0;
     [[nodiscard]] double ratio() const { return reef_us / xnnpack_us; }
 };
-
-struct AlignedDelete {
-    void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{64}); }
-};
-using Memory = std::unique_ptr<std::byte[], AlignedDelete>;
-Memory allocate(std::size_t bytes) {
-    return Memory(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64})));
-}
 
 struct XnnDelete {
     void operator()(xnn_operator_t op) const { xnn_delete_operator(op); }
@@ -114,21 +106,6 @@ class Peer {
     }
     XnnOperator operator_;
 };
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
-}
-
-template <typename Run>
-double microseconds(int times, const Run& run) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < times; ++i) run();
-    const std::chrono::duration<double, std::micro> taken =
-        std::chrono::steady_clock::now() - begin;
-    return taken.count() / times;
-}
 
 /// Medians of `rounds` turns, each long enough for the clock.
 template <typename Reef, typename Xnnpack>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "peers/least_times.h"
 #include "peers/networks.h"
 #include "peers/ort_peer.h"
 #include "peers/random_input.h"
@@ -18,17 +19,6 @@ namespace {
 
 using graph::Executor;
 using Json = nlohmann::ordered_json;
-
-/// The least time of every operator.
-class LeastTimes final : public graph::RunObserver {
-  public:
-    explicit LeastTimes(std::size_t operators) : microseconds(operators, 1e18) {}
-    void on_operator(std::size_t i, Clock::time_point begin, Clock::time_point end) override {
-        const std::chrono::duration<double, std::micro> taken = end - begin;
-        microseconds[i] = std::min(microseconds[i], taken.count());
-    }
-    std::vector<double> microseconds;
-};
 
 std::string shape_of(const model::Subgraph& graph, const std::vector<model::TensorIndex>& list,
                      std::size_t i) {

@@ -6,18 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "peers/machine_speed.h"
+#include "peers/quantile.h"
 #include "reef/cpu/kernel_set.h"
 
 namespace reef::peers {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double quantile(std::vector<double> values, double part) {
-    const auto at = static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1));
-    std::ranges::nth_element(values, values.begin() + at);
-    return values[static_cast<std::size_t>(at)];
-}
 
 std::string alike(const Column& column) {
     if (!column.alike) return {};
