@@ -33,7 +33,7 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> rounded_steps(D d, const float* values
     bool has_30_bits = true;
     for (std::size_t i = 0; i < hn::Lanes(d); i += hn::Lanes(dd)) {
         const auto quotient = hn::Div(hn::PromoteTo(dd, hn::LoadU(few, values + i)), scale);
-        // Nor is what is no number below anything.
+        // What is no number is not below it either.
         has_30_bits =
             has_30_bits && hn::AllTrue(dd, hn::Lt(hn::Abs(quotient), hn::Set(dd, 0x1p30)));
         const auto limited = hn::Min(hn::Max(quotient, hn::Set(dd, -far)), hn::Set(dd, far));
@@ -105,8 +105,10 @@ HWY_INLINE bool sure_steps(D d, const float* HWY_RESTRICT from, AffineParameters
 /// lowest byte where the type is unsigned.
 template <class D8, class V>
 HWY_INLINE hn::Vec<D8> clamped(D8 d8, V steps) {
-    if constexpr (std::is_signed_v<hn::TFromD<D8>>) return hn::DemoteTo(d8, steps);
-    return hn::DemoteTo(d8, hn::Min(steps, hn::Set(hn::Rebind<std::int32_t, D8>(), 255)));
+    if constexpr (std::is_signed_v<hn::TFromD<D8>>)
+        return hn::DemoteTo(d8, steps);
+    else
+        return hn::DemoteTo(d8, hn::Min(steps, hn::Set(hn::Rebind<std::int32_t, D8>(), 255)));
 }
 
 template <typename T>
