@@ -125,7 +125,7 @@ std::string threads_text(const BenchReport& report) {
     std::string text = plural(static_cast<std::size_t>(report.threads), "thread");
     // A simulated device takes as many as it is given.
     if (report.device == "cpu" && report.threads_taken < report.threads)
-        text += " (short runs take one, which is no slower)";
+        text += " (in the end runs took one, as short ones may)";
     return text;
 }
 
