@@ -244,4 +244,15 @@ std::string OperatorCode::name() const {
     return builtin == Op::custom ? custom : builtin_name(builtin);
 }
 
+Options::Options() noexcept = default;
+Options::Options(const Options&) = default;
+Options::Options(Options&&) noexcept = default;
+Options& Options::operator=(const Options&) = default;
+Options& Options::operator=(Options&&) noexcept = default;
+Options::~Options() = default;
+
+bool operator==(const Options& a, const Options& b) {
+    return static_cast<const OptionsAlternatives&>(a) == static_cast<const OptionsAlternatives&>(b);
+}
+
 }  // namespace reef::model

@@ -33,6 +33,10 @@ TEST(Promised, OperatorsHaveNamesAndOptions) {
     EXPECT_EQ(model::builtin_name(model::Op::conv_2d), "CONV_2D");
     const model::Options options = model::Conv2dOptions{.stride_h = 2, .stride_w = 2};
     EXPECT_EQ(std::get<model::Conv2dOptions>(options).dilation_h, 1);
+    model::Options other = options;
+    EXPECT_EQ(other, options);
+    other = model::AddOptions{};
+    EXPECT_NE(other, options);
 }
 
 TEST(Promised, ModelsAreTfliteFiles) {

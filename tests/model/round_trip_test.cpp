@@ -107,7 +107,7 @@ TEST(RoundTrip, EveryTypedOption) {
         SvdfOptions{2, relu, true},
         UnidirectionalSequenceLstmOptions{relu, 1.5F, 2.5F, true, true, true},
     };
-    ASSERT_EQ(all.size(), std::variant_size_v<Options> - 2);
+    ASSERT_EQ(all.size(), std::variant_size_v<OptionsAlternatives> - 2);
     Model model = test::plain_model();
     model.subgraphs[0].operators.clear();
     for (std::size_t i = 0; i < all.size(); ++i) {

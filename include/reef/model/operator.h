@@ -347,8 +347,7 @@ struct OpaqueOptions {
     friend bool operator==(const OpaqueOptions&, const OpaqueOptions&) = default;
 };
 
-/// monostate: the file gives none. The default constructed option is then the schema's default.
-using Options =
+using OptionsAlternatives =
     std::variant<std::monostate, Conv2dOptions, DepthwiseConv2dOptions, Pool2dOptions,
                  TransposeConvOptions, FullyConnectedOptions, AddOptions, SubOptions, MulOptions,
                  DivOptions, ConcatenationOptions, SoftmaxOptions, ReshapeOptions, SqueezeOptions,
@@ -358,5 +357,20 @@ using Options =
                  DepthToSpaceOptions, LeakyReluOptions, GeluOptions, GatherOptions,
                  MirrorPadOptions, L2NormOptions, BatchMatMulOptions, SvdfOptions,
                  UnidirectionalSequenceLstmOptions, OpaqueOptions>;
+
+/// monostate: the file gives none. The default constructed option is then the schema's default.
+/// A type of its own, as what copies, moves, destroys and compares the alternatives is 37 functions
+/// each that every file with an operator would compile again.
+class Options : public OptionsAlternatives {
+  public:
+    using OptionsAlternatives::OptionsAlternatives;
+    Options() noexcept;
+    Options(const Options&);
+    Options(Options&&) noexcept;
+    Options& operator=(const Options&);
+    Options& operator=(Options&&) noexcept;
+    ~Options();
+    friend bool operator==(const Options&, const Options&);
+};
 
 }  // namespace reef::model
