@@ -50,10 +50,18 @@ class Choices {
     /// Sometimes with a length of 0.
     Shape shape_or_empty(std::int32_t min_rank, std::int32_t max_rank, std::int32_t longest);
 
+    /// From now on quantised tensors have scales far apart: results lie up to 2^30 times beyond
+    /// their type's range, or are all the zero point. A definition in real numbers knows nothing
+    /// of what such rescaling rounds first, so that only another implementation is to be asked.
+    void draw_far_scales() { far_scales_ = true; }
+    /// A power of two from 2^low to 2^high, or 1.
+    double far_factor(std::int32_t low, std::int32_t high);
+
   private:
     std::uint32_t next();
     std::mt19937 random_;
     std::span<const std::uint8_t> bytes_;
+    bool far_scales_ = false;
 };
 
 enum class Role : std::uint8_t { input, constant, state, absent };

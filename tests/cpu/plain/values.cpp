@@ -35,6 +35,10 @@ Shape Choices::shape_or_empty(std::int32_t min_rank, std::int32_t max_rank, std:
     return result;
 }
 
+double Choices::far_factor(std::int32_t low, std::int32_t high) {
+    return far_scales_ && one_in(2) ? std::ldexp(1.0, pick(low, high)) : 1;
+}
+
 double Values::scale(std::size_t i) const {
     if (scales.empty()) return 1;
     if (scales.size() == 1) return scales[0];
@@ -145,6 +149,7 @@ Values random_values(Choices& choices, ElementType type, Shape shape, Role role)
     const auto [low, high] = range_of(type);
     values.scales = {static_cast<float>(choices.real(0.003, 0.1))};
     if (type == ElementType::int16) values.scales[0] /= 256;
+    values.scales[0] *= static_cast<float>(choices.far_factor(-16, 16));
     values.zero = type == ElementType::int16 ? 0
                                              : choices.pick(static_cast<std::int32_t>(low),
                                                             static_cast<std::int32_t>(high));
@@ -176,7 +181,8 @@ void choose_quantisation(Choices& choices, Expected& expected, double steps) {
     double largest = 1e-3;
     for (const double value : expected.real) largest = std::max(largest, std::abs(value));
     const auto [low, high] = range_of(expected.type);
-    expected.scale = static_cast<float>(largest / (high - low) * choices.real(0.7, 4));
+    expected.scale = static_cast<float>(largest / (high - low) * choices.real(0.7, 4) *
+                                        choices.far_factor(-30, 10));
     expected.zero =
         expected.type == ElementType::int16
             ? 0
