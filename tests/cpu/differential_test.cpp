@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <set>
 
@@ -47,6 +48,35 @@ TEST(DifferentialList, NamesEveryBuiltinKernel) {
     for (const cpu::KernelEntry& entry : cpu::kernel_registry())
         if (entry.op != model::Op::custom) known.insert(model::builtin_name(entry.op));
     EXPECT_EQ(made, known);
+}
+
+// What TFLite is asked of far scales (tests/peers) is beside the matter unless results lie beyond
+// their types, as QUANTIZE's did that were once wrong, by 2^15 steps and more.
+int beyond_types(const NamedMaker& maker, bool far) {
+    int beyond = 0;
+    for (unsigned seed = 1; seed <= 100; ++seed) {
+        Choices choices(seed);
+        if (far) choices.draw_far_scales();
+        const OperatorCase one = maker.make(choices);
+        for (const Expected& out : one.outputs)
+            for (const double real : out.real)
+                if (out.scale != 0 && std::abs(real / static_cast<double>(out.scale)) > 0x1p17)
+                    ++beyond;
+    }
+    return beyond;
+}
+
+TEST(FarScales, LeaveResultsBeyondTheirTypes) {
+    using enum model::Op;
+    const std::set<model::Op> those = {add, conv_2d, leaky_relu, mul, quantize, sub};
+    std::size_t tried = 0;
+    for (const NamedMaker& maker : all_makers()) {
+        if (!those.contains(maker.op)) continue;
+        ++tried;
+        EXPECT_EQ(beyond_types(maker, false), 0) << model::builtin_name(maker.op);
+        EXPECT_GT(beyond_types(maker, true), 10) << model::builtin_name(maker.op);
+    }
+    EXPECT_EQ(tried, those.size());
 }
 
 // Another value than the definition's, at the other end of a quantised output's range.

@@ -359,8 +359,8 @@ using OptionsAlternatives =
                  UnidirectionalSequenceLstmOptions, OpaqueOptions>;
 
 /// monostate: the file gives none. The default constructed option is then the schema's default.
-/// A type of its own, as what copies, moves, destroys and compares the alternatives is 37 functions
-/// each that every file with an operator would compile again.
+/// A type of its own, because to copy, move, destroy and compare is a function for each
+/// alternative, which every file with an operator would compile again.
 class Options : public OptionsAlternatives {
   public:
     using OptionsAlternatives::OptionsAlternatives;
