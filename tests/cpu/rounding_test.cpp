@@ -113,14 +113,19 @@ TEST_P(EveryPair, OfElementsGivesThePlainKernelsByte) {
                                      pick(random, 0, 255) - (type == ElementType::int8 ? 128 : 0));
         };
         Builder builder("pairs");
-        const auto a = builder.input("a", type, shape, numbers());
-        auto numbers_of_b = numbers();
-        const auto numbers_of_out = numbers();
+        auto numbers_of_a = numbers(), numbers_of_b = numbers(), numbers_of_out = numbers();
         // Odd steps of b are beside the middle of two of the output's.
         if (round % 5 == 1)
             numbers_of_b.scale[0] = numbers_of_out.scale[0] *
                                     (static_cast<float>(pick(random, 0, 2)) + 0.5F) *
                                     (1.0F + std::ldexp(1.0F, -pick(random, 8, 22)));
+        // Many sums are in the middle, of scales that are small multiples of each other.
+        if (round % 5 == 2) {
+            numbers_of_b.scale[0] = 0.01F * static_cast<float>(pick(random, 1, 9));
+            numbers_of_a.scale[0] = 0.01F * static_cast<float>(pick(random, 1, 9));
+            numbers_of_out.scale[0] = 0.01F * static_cast<float>(pick(random, 1, 16));
+        }
+        const auto a = builder.input("a", type, shape, numbers_of_a);
         const auto b = builder.input("b", type, shape, numbers_of_b);
         const auto out = builder.tensor("out", type, shape, numbers_of_out);
         if (GetParam() == Op::add)

@@ -296,14 +296,16 @@ TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
     }
 }
 
-/// Ordinary numbers up to any number of steps; every other time halves, and random bits, so that
-/// infinities and what is no number are among them, too.
+/// Ordinary numbers up to any number of steps; every other time halves and what is next to them,
+/// and random bits, so that infinities and what is no number are among them, too.
 TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
     std::mt19937 random(15);
     for (int round = 0; round < rounds; ++round) {
         const ElementType type = byte_types[round % 2];
         const std::vector<std::int32_t> shape{1, pick(random, 1, 3000)};
-        const float scale = round % 3 == 0 ? 0.25F : 0.0371F;
+        const float scale = round % 3 == 0   ? 0.25F
+                            : round % 3 == 1 ? 0.0371F
+                                             : std::ldexp(0.0371F, pick(random, -119, 90));
         Builder builder("quantize");
         const auto input = builder.input("in", ElementType::float32, shape);
         const auto output = builder.tensor(
@@ -313,12 +315,15 @@ TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
         const auto model = builder.finish();
         ASSERT_TRUE(model) << model.error().message();
         std::vector<float> values(count_of(shape));
-        const float deviation = round % 4 < 2 ? 9 : std::ldexp(scale, pick(random, 0, 36));
+        const float deviation =
+            round % 4 < 2 ? 240 * scale : std::ldexp(scale, pick(random, 0, 36));
         for (float& value : values) {
             const int kind = pick(random, round / 2 % 2 == 0 ? 2 : 0, 3);
             value = kind == 0   ? std::bit_cast<float>(static_cast<std::uint32_t>(random()))
                     : kind == 1 ? scale * (static_cast<float>(pick(random, -300, 300)) + 0.5F)
                                 : std::normal_distribution<float>(0, deviation)(random);
+            if (kind == 1 && pick(random, 0, 1) == 0)
+                value = std::nextafter(value, pick(random, 0, 1) == 0 ? 1e9F : -1e9F);
             // Beside the end of 32 bits, which the zero point leaves.
             if (kind == 3 && round % 5 == 0)
                 value = std::ldexp(scale, 31) * (pick(random, 0, 1) == 0 ? 1.0F : -1.0F) *

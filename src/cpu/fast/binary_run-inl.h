@@ -11,37 +11,51 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// out[i] = function(a[i * a_step], b[i * b_step]); a step is 0 or 1. `vectors(d, x, y)` is the
-/// same on vectors of int32 that hold elements; its results fit T.
-template <typename T, class Function, class Vectors>
-HWY_INLINE void binary_run(const T* HWY_RESTRICT a, std::size_t a_step, const T* HWY_RESTRICT b,
-                           std::size_t b_step, T* HWY_RESTRICT out, std::size_t count,
-                           const Function& function, const Vectors& vectors) {
-    const hn::ScalableTag<std::int32_t> d;
-    const hn::Rebind<T, decltype(d)> d8;
-    const std::size_t lanes = hn::Lanes(d);
+#if HWY_TARGET != HWY_SCALAR
+
+/// out[i] is of a[i * a_step] and b[i * b_step]; a step is 0 or 1. `vectors(x, y)` takes and gives
+/// vectors of bytes, T's bit patterns. A run shorter than one is copied.
+template <typename T, class Vectors>
+HWY_INLINE void byte_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
+                         std::size_t count, const Vectors& vectors) {
+    if (count == 0) return;
+    const hn::ScalableTag<std::uint8_t> d8;
+    const std::size_t lanes = hn::Lanes(d8);
+    const auto* a8 = reinterpret_cast<const std::uint8_t*>(a);
+    const auto* b8 = reinterpret_cast<const std::uint8_t*>(b);
+    auto* out8 = reinterpret_cast<std::uint8_t*>(out);
+    const auto first_a = hn::Set(d8, *a8), first_b = hn::Set(d8, *b8);
+    const auto vector_at = [&](const std::uint8_t* x, const std::uint8_t* y, std::uint8_t* to)
+                               HWY_ATTR {
+                                   hn::StoreU(vectors(a_step == 0 ? first_a : hn::LoadU(d8, x),
+                                                      b_step == 0 ? first_b : hn::LoadU(d8, y)),
+                                              d8, to);
+                               };
     if (count < lanes) {
-        for (std::size_t i = 0; i < count; ++i) out[i] = function(a[i * a_step], b[i * b_step]);
+        alignas(HWY_MAX_BYTES) std::uint8_t x[HWY_MAX_BYTES] = {}, y[HWY_MAX_BYTES] = {},
+                                            results[HWY_MAX_BYTES];
+        if (a_step != 0) std::memcpy(x, a8, count);
+        if (b_step != 0) std::memcpy(y, b8, count);
+        vector_at(x, y, results);
+        std::memcpy(out8, results, count);
         return;
     }
-    const auto elements = [&](const T* from, std::size_t step, std::size_t i) HWY_ATTR {
-        return step == 0 ? hn::Set(d, static_cast<std::int32_t>(*from))
-                         : hn::PromoteTo(d, hn::LoadU(d8, from + i));
-    };
-    const auto vector_at = [&](std::size_t i) HWY_ATTR {
-        const auto result = vectors(d, elements(a, a_step, i), elements(b, b_step, i));
-        hn::StoreU(hn::DemoteTo(d8, result), d8, out + i);
-    };
     std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) vector_at(i);
+    const auto elements_at = [&](std::size_t from) HWY_ATTR {
+        vector_at(a8 + from * a_step, b8 + from * b_step, out8 + from);
+    };
+    for (; i + lanes <= count; i += lanes) elements_at(i);
     // The last vector may compute some elements a second time.
-    if (i < count) vector_at(count - lanes);
+    if (i < count) elements_at(count - lanes);
 }
+
+#endif
 
 }  // namespace reef::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -1,4 +1,7 @@
-#include "base/vector_targets.h"
+#include <bit>
+#include <limits>
+
+#include "base/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/fast/mul.cpp"
@@ -7,14 +10,27 @@
 #include <hwy/highway.h>
 
 #include "cpu/fast/binary_run-inl.h"
+#include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/fast/fixed_point-inl.h"
 #include "cpu/reference/mul.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <typename T>
+void mul_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
+             std::size_t count, const FastProduct& p) {
+    const QuantizedProduct<T> one{p.exact};
+    for (std::size_t i = 0; i < count; ++i) out[i] = one(a[i * a_step], b[i * b_step]);
+}
+
+#else
 
 /// The vector form of QuantizedProduct; `product` is that of the elements less their zero points.
-template <class D, class V = hn::Vec<D>>
+template <class D, class V = hn::Vec<D> >
 HWY_NOINLINE V rescaled_product(D d, V product, const ProductParameters& p) {
     const V scaled = multiply_by_quantized_multiplier(d, product, p.multiplier);
     // Clamped before the zero point is added, the sum cannot overflow.
@@ -23,22 +39,65 @@ HWY_NOINLINE V rescaled_product(D d, V product, const ProductParameters& p) {
                    hn::Set(d, p.zero_out));
 }
 
-/// The same: in float32 first, in integers where that may differ.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V quick_product(D d, V a, V b, const FastProduct& p) {
-    const hn::Rebind<float, D> df;
-    const V product =
-        hn::Mul(hn::Sub(a, hn::Set(d, p.exact.zero_a)), hn::Sub(b, hn::Set(d, p.exact.zero_b)));
-    const auto real_product = hn::ConvertTo(df, product);
-    const auto offset = hn::CopySignToAbs(hn::Set(df, p.first.offset), real_product);
-    const std::int32_t zero_out = p.exact.zero_out;
-    const auto real =
-        beside_limits(df, hn::MulAdd(real_product, hn::Set(df, p.first.scale), offset),
-                      p.exact.clamp.min - zero_out, p.exact.clamp.max - zero_out);
-    const V value = nearest(real);
-    if (HWY_UNLIKELY(is_doubtful(df, real, value, p.first.doubt)))
-        return rescaled_product(d, product, p.exact);
-    return hn::Add(value, hn::Set(d, zero_out));
+/// Products of elements less their zero points, and those of a vector's bytes.
+struct Products {
+    Quarter of[4];
+
+    HWY_INLINE Products(hn::Vec<ByteTag> a8, hn::Vec<ByteTag> b8, std::int32_t zero_a,
+                        std::int32_t zero_b) {
+        const WordTag d16;
+        hn::Vec<WordTag> a[2], b[2], lower[2], upper[2];
+        widen_bytes(a8, a);
+        widen_bytes(b8, b);
+        REEF_UNROLL for (std::size_t k = 0; k < 2; ++k) {
+            const auto x = hn::Sub(a[k], hn::Set(d16, static_cast<std::int16_t>(zero_a)));
+            const auto y = hn::Sub(b[k], hn::Set(d16, static_cast<std::int16_t>(zero_b)));
+            lower[k] = hn::Mul(x, y);
+            upper[k] = hn::MulHigh(x, y);
+        }
+        join_words(lower, upper, of);
+    }
+};
+
+/// In float32 and with the zero point; false where one of them is doubtful. Less than 2^16 steps
+/// (no scale is above 1) that are added to 1.5 * 2^23 are rounded into its lowest bits.
+HWY_INLINE bool sure_products(const Products& products, const FastProduct& p,
+                              Quarter (&values)[4]) {
+    const hn::ScalableTag<float> df;
+    const QuarterTag d;
+    constexpr float rounder = 0x1.8p23F;
+    const auto zero = hn::Set(d, std::bit_cast<std::int32_t>(rounder) - p.exact.zero_out);
+    auto most = hn::Zero(df);
+    REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
+        const auto real_product = hn::ConvertTo(df, products.of[k]);
+        const auto offset = hn::CopySignToAbs(hn::Set(df, p.first.offset), real_product);
+        const auto real = hn::MulAdd(real_product, hn::Set(df, p.first.scale), offset);
+        const auto rounded = hn::Add(real, hn::Set(df, rounder));
+        const auto whole = hn::Sub(rounded, hn::Set(df, rounder));
+        most = hn::Max(most, hn::Abs(hn::Sub(real, whole)));
+        values[k] = hn::Sub(hn::BitCast(d, rounded), zero);
+    }
+    return hn::AllFalse(df, hn::Gt(most, hn::Set(df, 0.5F - p.first.doubt)));
+}
+
+template <typename T>
+HWY_INLINE hn::Vec<ByteTag> product_of_bytes(hn::Vec<ByteTag> a, hn::Vec<ByteTag> b,
+                                             const FastProduct& p) {
+    constexpr std::int32_t lowest = std::numeric_limits<T>::min();
+    const hn::ScalableTag<T> d;
+    const auto flip = hn::Set(ByteTag(), lowest < 0 ? 0x80 : 0);
+    const Products products(hn::Xor(a, flip), hn::Xor(b, flip), p.exact.zero_a - lowest,
+                            p.exact.zero_b - lowest);
+    Quarter values[4];
+    if (HWY_UNLIKELY(!sure_products(products, p, values))) {
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =
+            rescaled_product(QuarterTag(), products.of[k], p.exact);
+    }
+    const auto limits = p.exact.clamp;
+    const auto clamped =
+        hn::Clamp(hn::BitCast(d, narrowed_bytes<T>(values)), hn::Set(d, static_cast<T>(limits.min)),
+                  hn::Set(d, static_cast<T>(limits.max)));
+    return hn::BitCast(ByteTag(), clamped);
 }
 
 template <typename T>
@@ -46,10 +105,11 @@ void mul_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* 
              std::size_t count, const FastProduct& p) {
     // A copy: stores of bytes could change anything held by reference.
     const FastProduct by_value = p;
-    const auto vectors = [by_value](auto d, auto x, auto y)
-                             HWY_ATTR { return quick_product(d, x, y, by_value); };
-    binary_run(a, a_step, b, b_step, out, count, QuantizedProduct<T>{p.exact}, vectors);
+    byte_run(a, a_step, b, b_step, out, count,
+             [by_value](auto x, auto y) HWY_ATTR { return product_of_bytes<T>(x, y, by_value); });
 }
+
+#endif
 
 void mul_run_u8(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
                 std::size_t b_step, std::uint8_t* out, std::size_t count, const FastProduct& p) {

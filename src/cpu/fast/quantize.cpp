@@ -11,6 +11,7 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/reference/quantize.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -69,38 +70,6 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> quick_steps(D d, const float* from, Af
     return hn::Add(whole, hn::Set(d32, to.zero_point));
 }
 
-/// The same of several vectors; false where one of them is not sure, or has 2^22 steps. Beyond 2^9
-/// results are at their limits, up to there products are off by 2 * 2^-24 of themselves at most.
-template <class D, class V = hn::Vec<hn::RebindToSigned<D>>>
-HWY_INLINE bool sure_steps(D d, const float* HWY_RESTRICT from, AffineParameters to,
-                           float reciprocal, V (&steps)[4]) {
-    const hn::RebindToSigned<D> d32;
-    // Added to it, a number of up to 2^22 steps is rounded into the lowest bits and leaves the
-    // exponent as it is; others, and what is no number, have another exponent or sign.
-    constexpr float rounder = 0x1.8p23F, doubtful = 0x1p-13F;
-    constexpr std::int32_t above_exponent = 1 << 23;
-    const auto exponent = hn::Set(d32, std::bit_cast<std::int32_t>(0x1p23F));
-    const auto per_step = hn::Set(d, reciprocal), high = hn::Set(d, rounder);
-    const auto zero = hn::Set(d32, std::bit_cast<std::int32_t>(rounder) - to.zero_point);
-    hn::Vec<D> off[4];
-    V others = hn::Zero(d32);
-    REEF_UNROLL
-    for (std::size_t k = 0; k < 4; ++k) {
-        const auto values = hn::LoadU(d, from + k * hn::Lanes(d));
-        const auto rounded = hn::MulAdd(values, per_step, high);
-        off[k] = hn::MulSub(values, per_step, hn::Sub(rounded, high));
-        const auto bits = hn::BitCast(d32, rounded);
-        others = hn::Or(others, hn::Xor(bits, exponent));
-        steps[k] = hn::Sub(bits, zero);
-    }
-    const auto most = hn::Max(hn::Max(hn::Abs(off[0]), hn::Abs(off[1])),
-                              hn::Max(hn::Abs(off[2]), hn::Abs(off[3])));
-    const auto in_range =
-        hn::And(hn::Gt(others, hn::Set(d32, -1)), hn::Lt(others, hn::Set(d32, above_exponent)));
-    return hn::AllTrue(
-        d, hn::And(hn::Lt(most, hn::Set(d, 0.5F - doubtful)), hn::RebindMask(d, in_range)));
-}
-
 /// Clamped to the type. Highway's x86 form of it (1.0) takes steps of 2^15 to 2^15 + 255 for their
 /// lowest byte where the type is unsigned.
 template <class D8, class V>
@@ -111,26 +80,116 @@ HWY_INLINE hn::Vec<D8> clamped(D8 d8, V steps) {
         return hn::DemoteTo(d8, hn::Min(steps, hn::Set(hn::Rebind<std::int32_t, D8>(), 255)));
 }
 
+#if HWY_TARGET != HWY_SCALAR
+
+/// Of as many values as a vector has bytes, as bits of T; `sure` is false where one of them may be
+/// wrong, or lies 2^15 steps or more from the zero point. A value less the steps that its product
+/// with the reciprocal rounds to has 24 bits, and they are right where that is less than half a
+/// step. Where products are rounded before they are added it is off by 2^-15 of a step up to 2^9
+/// steps, beyond which results are at their limits.
+class ByteSteps {
+  public:
+    ByteSteps(AffineParameters to, float reciprocal)
+        : scale_(to.scale),
+          reciprocal_(reciprocal),
+          half_(to.scale * (0.5F - (HWY_NATIVE_FMA ? 0.0F : 0x1p-13F))),
+          zero_(std::bit_cast<std::int32_t>(rounder) - to.zero_point) {
+        const hn::Repartition<std::uint32_t, ByteTag> d32;
+        constexpr std::size_t in_block = 4;
+        const std::size_t blocks = hn::Lanes(d32) / in_block;
+        for (std::size_t i = 0; i < hn::Lanes(d32); ++i)
+            order_[i] = static_cast<std::int32_t>(i % blocks * in_block + i / blocks);
+    }
+
+    template <typename T>
+    HWY_INLINE hn::Vec<ByteTag> operator()(const float* HWY_RESTRICT from, bool& sure) const {
+        const hn::ScalableTag<float> d;
+        const QuarterTag d32;
+        const WordTag d16;
+        const auto scale = hn::Set(d, scale_), per_step = hn::Set(d, reciprocal_);
+        const auto high = hn::Set(d, rounder);
+        hn::Vec<decltype(d)> off[4];
+        Quarter steps[4];
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
+            const auto values = hn::LoadU(d, from + k * hn::Lanes(d));
+            const auto rounded = hn::MulAdd(values, per_step, high);
+            off[k] = hn::Abs(hn::NegMulAdd(hn::Sub(rounded, high), scale, values));
+            steps[k] = hn::Sub(hn::BitCast(d32, rounded), hn::Set(d32, zero_));
+        }
+        const auto most = hn::Max(hn::Max(off[0], off[1]), hn::Max(off[2], off[3]));
+        const auto lo = hn::ReorderDemote2To(d16, steps[0], steps[1]);
+        const auto hi = hn::ReorderDemote2To(d16, steps[2], steps[3]);
+        const auto in_range = hn::And(hn::Lt(hn::Max(lo, hi), hn::Set(d16, INT16_MAX)),
+                                      hn::Gt(hn::Min(lo, hi), hn::Set(d16, INT16_MIN)));
+        sure = hn::AllTrue(d16, in_range) && hn::AllTrue(d, hn::Lt(most, hn::Set(d, half_)));
+        return in_order(narrowed_words<T>(lo, hi));
+    }
+
+  private:
+    // Added to it, a number of up to 2^22 steps is rounded into the lowest bits and leaves the
+    // exponent as it is; of others, and of what is no number, it leaves bits that are 2^15 or more
+    // from its own, as 32 bits wrap, too.
+    static constexpr float rounder = 0x1.8p23F;
+
+    HWY_INLINE hn::Vec<ByteTag> in_order(hn::Vec<ByteTag> bytes) const {
+        if constexpr (HWY_MAX_BYTES == 16) return bytes;
+        const auto as_steps = hn::BitCast(QuarterTag(), bytes);
+        const auto order = hn::SetTableIndices(QuarterTag(), order_);
+        return hn::BitCast(ByteTag(), hn::TableLookupLanes(as_steps, order));
+    }
+
+    float scale_, reciprocal_, half_;
+    std::int32_t zero_;
+    std::int32_t order_[HWY_MAX_BYTES / sizeof(std::int32_t)] = {};
+};
+
+/// Of as many values as a vector has bytes. In a function of its own for the registers of its
+/// caller's loop.
+template <typename T>
+HWY_NOINLINE void doubtful_steps(const float* in, T* out, AffineParameters to, float reciprocal) {
+    const hn::ScalableTag<float> d;
+    const hn::Rebind<T, decltype(d)> d8;
+    for (std::size_t k = 0; k < hn::Lanes(ByteTag()); k += hn::Lanes(d))
+        hn::StoreU(clamped(d8, quick_steps(d, in + k, to, reciprocal)), d8, out + k);
+}
+
+/// How many of the first values are done.
+template <typename T>
+HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
+                                     AffineParameters to, float reciprocal) {
+    const ByteTag bytes;
+    const ByteSteps steps(to, reciprocal);
+    const std::size_t lanes = hn::Lanes(bytes);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        bool sure = false;
+        hn::StoreU(steps.operator()<T>(in + i, sure), bytes,
+                   reinterpret_cast<std::uint8_t*>(out + i));
+        if (HWY_UNLIKELY(!sure)) doubtful_steps(in + i, out + i, to, reciprocal);
+    }
+    return i;
+}
+
+#else
+
+template <typename T>
+HWY_INLINE std::size_t whole_vectors(const float* /*in*/, T* /*out*/, std::size_t /*count*/,
+                                     AffineParameters /*to*/, float /*reciprocal*/) {
+    return 0;
+}
+
+#endif
+
 template <typename T>
 void quantize_run(const float* in, T* out, std::size_t count, AffineParameters to) {
     const hn::ScalableTag<float> d;
-    const hn::RebindToSigned<decltype(d)> d32;
     const hn::Rebind<T, decltype(d)> d8;
     const std::size_t lanes = hn::Lanes(d);
     std::size_t i = 0;
     const float reciprocal = 1 / to.scale;
     // Of a denormal scale it is not as exact as that.
     if (to.scale >= std::numeric_limits<float>::min() && std::isfinite(reciprocal)) {
-        for (; i + 4 * lanes <= count; i += 4 * lanes) {
-            hn::Vec<decltype(d32)> steps[4];
-            const bool sure = sure_steps(d, in + i, to, reciprocal, steps);
-            REEF_UNROLL
-            for (std::size_t k = 0; k < 4; ++k)
-                hn::StoreU(clamped(d8, steps[k]), d8, out + i + k * lanes);
-            if (HWY_LIKELY(sure)) continue;
-            for (std::size_t k = i; k < i + 4 * lanes; k += lanes)
-                hn::StoreU(clamped(d8, quick_steps(d, in + k, to, reciprocal)), d8, out + k);
-        }
+        i = whole_vectors(in, out, count, to, reciprocal);
         for (; i + lanes <= count; i += lanes)
             hn::StoreU(clamped(d8, quick_steps(d, in + i, to, reciprocal)), d8, out + i);
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "cpu/prepare/kernels.h"
@@ -48,7 +49,8 @@ PreparedKernel quantized_sum(const OperatorView& op, Broadcast broadcast,
     if (options.kernels == KernelSet::fast)
         return binary_run_kernel<T>(
             name + " fast " + std::string(simd_target()), std::move(broadcast),
-            [sum = FastSum{p, in_float(p)}](const auto... run) { add_run_fast(run..., sum); });
+            [sum = FastSum{p, in_fixed_point(p, std::numeric_limits<T>::min())}](
+                const auto... run) { add_run_fast(run..., sum); });
     return binary_kernel<T>(name + " reference", std::move(broadcast), QuantizedSum<T>{p});
 }
 
@@ -73,6 +75,20 @@ struct FloatSum {
         return std::min(std::max(sign > 0 ? a + b : a - b, clamp.min), clamp.max);
     }
 };
+
+/// Of pairs of all first elements with some of the second: another pass over a vector of 64 for
+/// one doubtful sum in it costs as much as the first saves in two.
+bool few_are_doubtful(const SumInFixedPoint& sum) {
+    constexpr std::int32_t elements = 256, every = 7, vector = 64;
+    const std::int32_t below = (1 << sum.shift) - 1;
+    std::int32_t tried = 0, doubtful = 0;
+    for (std::int32_t b = 0; b < elements; b += every) {
+        for (std::int32_t a = 0; a < elements; ++a)
+            doubtful += ((sum.start + a * sum.of_a + b * sum.of_b) & below) < sum.doubtful;
+        tried += elements;
+    }
+    return doubtful * 2 * vector < tried;
+}
 
 PreparedKernel prepare_signed_sum(const OperatorView& op, model::Activation activation, int sign,
                                   const PrepareOptions& options) {
@@ -108,20 +124,29 @@ PreparedKernel prepare_signed_sum(const OperatorView& op, model::Activation acti
 
 }  // namespace
 
-SumInFloat in_float(const SumParameters& p) {
+SumInFixedPoint in_fixed_point(const SumParameters& p, std::int32_t lowest) {
     const auto real = [](Multiplier m) { return std::ldexp(m.multiplier, m.shift - 31); };
-    constexpr double most_steps = 255;
+    constexpr std::int32_t most_steps = 255;
     const double out = real(p.out);
     const double one = std::ldexp(out, SumParameters::spare_bits);
     const double a = real(p.a) * one, b = real(p.b) * one;
-    const double of_a = most_steps * std::abs(a), of_b = most_steps * std::abs(b);
     const double in_integers = 4 * out + (p.out.shift < 0 ? std::ldexp(0.5, p.out.shift) : 0);
-    const double most_result = 1 + std::max(std::abs(p.clamp.min), std::abs(p.clamp.max));
-    const double in_floats = 0x1p-24 * (3 * of_a + 2 * of_b + std::abs(p.zero_out) + most_result);
-    // The doubt itself, and its distance from a half, are rounded, too.
-    return {.of_a = static_cast<float>(a),
-            .of_b = static_cast<float>(b),
-            .doubt = static_cast<float>(in_integers + 1.05 * in_floats + 0x1p-24)};
+    // Two more: of a half and of what doubts take.
+    const double reach = most_steps * (std::abs(a) + std::abs(b)) + std::abs(p.zero_out) + 2;
+    constexpr int int32_bits = 31, least_shift = 14;
+    SumInFixedPoint sum{.shift = int32_bits - 1 - std::ilogb(reach)};
+    if (sum.shift < least_shift || in_integers > 0x1p-8) return sum;
+    const auto scaled = [&](double steps) {
+        return static_cast<std::int32_t>(std::lround(std::ldexp(steps, sum.shift)));
+    };
+    sum.of_a = scaled(a);
+    sum.of_b = scaled(b);
+    const std::int32_t off = most_steps + 2 + scaled(in_integers);
+    sum.doubtful = 2 * off;
+    sum.start = scaled(p.zero_out) - (p.zero_a - lowest) * sum.of_a -
+                (p.zero_b - lowest) * sum.of_b + scaled(0.5) + off;
+    sum.pays = few_are_doubtful(sum);
+    return sum;
 }
 
 PreparedKernel prepare_add(const OperatorView& op, const PrepareOptions& options) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "cpu/prepare/fixed_point.h"
 #include "cpu/prepare/quantized.h"
@@ -18,6 +19,13 @@ struct SumParameters {
     std::int32_t zero_a = 0, zero_b = 0, zero_out = 0;
     Multiplier a, b, out;  ///< all below one: no left shift
     ClampRange clamp;
+
+    [[nodiscard]] SumParameters with_swapped_inputs() const {
+        SumParameters swapped = *this;
+        std::swap(swapped.zero_a, swapped.zero_b);
+        std::swap(swapped.a, swapped.b);
+        return swapped;
+    }
 };
 
 template <typename T>
@@ -37,21 +45,24 @@ struct QuantizedSum {
     }
 };
 
-/// The same sum in float32, before the clamp: the integer nearest to (a - zero_a) * of_a +
-/// zero_out + (b - zero_b) * of_b, unless that lies less than `doubt` from the middle between two.
-/// What the real sum is off by: each rounding in integers, by one spare bit at most and of the last
-/// by 2^-(1 + right shift); each in float32, of factors, products (where they are rounded) and
-/// sums, by 2^-24 of what is rounded. A sum further from 0 than any result is at its limit either
-/// way.
-struct SumInFloat {
-    float of_a = 0, of_b = 0;
-    float doubt = 1;
+/// The same sum with one rounding, before the clamp, of elements a and b above the lowest value of
+/// their type: bits from `shift` on of start + a * of_a + b * of_b, which fits int32, unless the
+/// bits below are less than `doubtful`. Then the real sum lies closer to the middle between two
+/// integers than what it is off by: each rounding of QuantizedSum, by one spare bit at most and of
+/// the last by 2^-(1 + right shift), and that of each factor here.
+struct SumInFixedPoint {
+    std::int32_t of_a = 0, of_b = 0, start = 0;
+    std::int32_t doubtful = 0;
+    int shift = 0;
+    /// Whether few enough sums are doubtful. Scales that are small multiples of each other have
+    /// many in the middle.
+    bool pays = false;
 };
-[[nodiscard]] SumInFloat in_float(const SumParameters& p);
+[[nodiscard]] SumInFixedPoint in_fixed_point(const SumParameters& p, std::int32_t lowest);
 
 struct FastSum {
     SumParameters exact;
-    SumInFloat first;
+    SumInFixedPoint first;
 };
 
 /// QuantizedSum over a run of elements, vectorised; a step is 0 (the first element repeats) or 1.

@@ -1,0 +1,90 @@
+// A vector of bytes as four of int32, and back. Include it per target, after hwy/highway.h.
+#if defined(REEF_CPU_FAST_BYTE_BLOCKS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef REEF_CPU_FAST_BYTE_BLOCKS_INL_H
+#undef REEF_CPU_FAST_BYTE_BLOCKS_INL_H
+#else
+#define REEF_CPU_FAST_BYTE_BLOCKS_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace reef::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET != HWY_SCALAR
+
+using ByteTag = hn::ScalableTag<std::uint8_t>;
+using WordTag = hn::ScalableTag<std::int16_t>;
+using QuarterTag = hn::ScalableTag<std::int32_t>;
+using Quarter = hn::Vec<QuarterTag>;
+
+/// Instructions that widen and narrow do so within 16 bytes of a vector: words and quarters hold
+/// the elements in orders of their own, which narrowed_words() and narrowed_bytes() undo.
+HWY_INLINE void widen_bytes(hn::Vec<ByteTag> bytes, hn::Vec<WordTag> (&words)[2]) {
+    const ByteTag d8;
+    const WordTag d16;
+    words[0] = hn::BitCast(d16, hn::InterleaveLower(d8, bytes, hn::Zero(d8)));
+    words[1] = hn::BitCast(d16, hn::InterleaveUpper(d8, bytes, hn::Zero(d8)));
+}
+
+/// Words that are the lower and the upper halves of int32.
+HWY_INLINE void join_words(const hn::Vec<WordTag> (&lower)[2], const hn::Vec<WordTag> (&upper)[2],
+                           Quarter (&quarters)[4]) {
+    const WordTag d16;
+    const QuarterTag d32;
+    REEF_UNROLL for (std::size_t k = 0; k < 2; ++k) {
+        quarters[2 * k] = hn::BitCast(d32, hn::InterleaveLower(d16, lower[k], upper[k]));
+        quarters[2 * k + 1] = hn::BitCast(d32, hn::InterleaveUpper(d16, lower[k], upper[k]));
+    }
+}
+
+HWY_INLINE void widen_bytes(hn::Vec<ByteTag> bytes, Quarter (&quarters)[4]) {
+    const hn::Vec<WordTag> none[2] = {hn::Zero(WordTag()), hn::Zero(WordTag())};
+    hn::Vec<WordTag> words[2];
+    widen_bytes(bytes, words);
+    join_words(words, none, quarters);
+}
+
+/// Two vectors of int16, saturated to T: within 16 bytes those of `lo` first.
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
+template <typename T>
+HWY_INLINE hn::Vec<ByteTag> narrowed_words(hn::Vec<WordTag> lo, hn::Vec<WordTag> hi) {
+    constexpr bool is_signed = std::is_signed_v<T>;
+#if HWY_MAX_BYTES >= 64
+    return hn::Vec<ByteTag>{is_signed ? _mm512_packs_epi16(lo.raw, hi.raw)
+                                      : _mm512_packus_epi16(lo.raw, hi.raw)};
+#elif HWY_MAX_BYTES >= 32
+    return hn::Vec<ByteTag>{is_signed ? _mm256_packs_epi16(lo.raw, hi.raw)
+                                      : _mm256_packus_epi16(lo.raw, hi.raw)};
+#else
+    return hn::Vec<ByteTag>{is_signed ? _mm_packs_epi16(lo.raw, hi.raw)
+                                      : _mm_packus_epi16(lo.raw, hi.raw)};
+#endif
+}
+#else
+template <typename T>
+HWY_INLINE hn::Vec<ByteTag> narrowed_words(hn::Vec<WordTag> lo, hn::Vec<WordTag> hi) {
+    const hn::Half<hn::ScalableTag<T> > half;
+    const hn::ScalableTag<T> d;
+    return hn::BitCast(ByteTag(), hn::Combine(d, hn::DemoteTo(half, hi), hn::DemoteTo(half, lo)));
+}
+#endif
+
+/// Saturated to T.
+template <typename T>
+HWY_INLINE hn::Vec<ByteTag> narrowed_bytes(const Quarter (&quarters)[4]) {
+    const WordTag d16;
+    return narrowed_words<T>(hn::ReorderDemote2To(d16, quarters[0], quarters[1]),
+                             hn::ReorderDemote2To(d16, quarters[2], quarters[3]));
+}
+
+#endif
+
+}  // namespace reef::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
