@@ -57,6 +57,11 @@ HWY_INLINE void store_from_least(D d, V bytes, T* out) {
 /// D: of uint16.
 template <class D>
 struct PairSums {
+    // One that the compiler makes is not for the target's instructions, which those of Highway's
+    // vectors for ARM are: g++ cannot inline them there.
+    HWY_INLINE PairSums() {}
+    HWY_INLINE PairSums(hn::Vec<D> of_even, hn::Vec<D> of_odd) : even(of_even), odd(of_odd) {}
+
     hn::Vec<D> even, odd;
 };
 
@@ -100,6 +105,8 @@ HWY_INLINE V rounded_mean(D d, V sum, const ByteMean& mean) {
 /// Sums of the channels 4i + k, for k from 0 to 3. D: of int32.
 template <class D>
 struct QuadSums {
+    HWY_INLINE QuadSums() {}
+
     hn::Vec<D> of[4];
 };
 

@@ -61,6 +61,9 @@ constexpr std::size_t chunk = 16;
 /// 16 columns of rows_at_once rows. In vector v, lane q of 32 bits of block b has column 4 v + q of
 /// the rows 4 b to 4 b + 3.
 struct Columns {
+    // One that the compiler makes is not for the target's instructions (byte_sums-inl.h).
+    HWY_INLINE Columns() {}
+
     hn::Vec<Bytes> of[4];
 };
 
@@ -103,10 +106,12 @@ HWY_INLINE Columns load_columns(const Rows& row, hn::Vec<Bytes> valid) {
     const auto upper = [&](std::size_t k) HWY_ATTR {
         return hn::BitCast(d16, hn::InterleaveUpper(d8, rows[k], rows[k + 1]));
     };
-    return {{hn::BitCast(d8, hn::InterleaveLower(d16, lower(0), lower(2))),
-             hn::BitCast(d8, hn::InterleaveUpper(d16, lower(0), lower(2))),
-             hn::BitCast(d8, hn::InterleaveLower(d16, upper(0), upper(2))),
-             hn::BitCast(d8, hn::InterleaveUpper(d16, upper(0), upper(2)))}};
+    Columns columns;
+    columns.of[0] = hn::BitCast(d8, hn::InterleaveLower(d16, lower(0), lower(2)));
+    columns.of[1] = hn::BitCast(d8, hn::InterleaveUpper(d16, lower(0), lower(2)));
+    columns.of[2] = hn::BitCast(d8, hn::InterleaveLower(d16, upper(0), upper(2)));
+    columns.of[3] = hn::BitCast(d8, hn::InterleaveUpper(d16, upper(0), upper(2)));
+    return columns;
 }
 
 /// 255 in the first `columns` bytes of each block.
