@@ -151,6 +151,13 @@ void add_movement(Cases& cases) {
 void add_products(Cases& cases) {
     constexpr Op conv = Op::conv_2d, depthwise = Op::depthwise_conv_2d;
     cases.add_convolution(conv, {1, 64, 64, 3}, 1, 1, 1);
+    cases.add_convolution(conv, {1, 4, 8400, 16}, 1, 1, 1);
+    cases.add_convolution(conv, {1, 256, 256, 16}, 1, 1, 2);
+    cases.add_convolution(conv, {1, 64, 64, 1}, 7, 1, 4);
+    cases.add_convolution(conv, {1, 128, 128, 3}, 3, 2, 8);
+    cases.add_convolution(conv, {1, 128, 128, 16}, 3, 1, 3);
+    cases.add_convolution(conv, {1, 160, 160, 3}, 3, 2, 16);
+    cases.add_convolution(conv, {1, 160, 160, 3}, 3, 2, 24);
     cases.add_convolution(conv, {1, 64, 64, 8}, 1, 1, 16);
     cases.add_convolution(conv, {1, 257, 257, 16}, 1, 1, 8);
     cases.add_convolution(conv, {1, 112, 112, 16}, 1, 1, 96);

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/worker_pool.h"
+#include "cpu/fast/joined_pixels.h"
 #include "cpu/fast/matrix_product.h"
 #include "cpu/prepare/arithmetic.h"
 #include "cpu/prepare/kernels.h"
@@ -327,6 +328,29 @@ TEST_P(FastConvolution, FullyConnectedEqualsTheReference) {
         compare_kernels(random_fully_connected(seed, GetParam()), GetParam());
 }
 
+/// Such as pixels are joined of (cpu/fast/joined_pixels.h): few output channels, rows of many
+/// pixels.
+TEST_P(FastConvolution, FewChannelsOfManyPixelsEqualTheReference) {
+    for (std::uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+        Case c = random_convolution(seed, Op::conv_2d, GetParam());
+        auto options = std::get<model::Conv2dOptions>(c.options);
+        Random random(seed);
+        c.filter[0] = c.output.back() = random.between(1, 8);
+        if (random.chance(70)) c.filter[3] = c.input.back() = random.between(1, 16);
+        if (random.chance(80)) options.dilation_w = 1;
+        c.output[2] = random.one_of({5, 6, 7, 8, 12, 16, 24, 45});
+        c.input[2] = options.padding == model::Padding::same
+                         ? c.output[2] * options.stride_w - random.between(0, options.stride_w - 1)
+                         : (c.output[2] - 1) * options.stride_w +
+                               (c.filter[2] - 1) * options.dilation_w + 1 +
+                               random.between(0, options.stride_w - 1);
+        c.options = options;
+        c.weight_zero = 0;
+        random_arithmetic(random, c);
+        compare_kernels(c, GetParam());
+    }
+}
+
 /// Long rows of fewer outputs than the narrowest block has lanes, alone and behind full blocks.
 TEST_P(FastConvolution, FewOutputsOfLongRowsEqualTheReference) {
     for (std::uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
@@ -387,6 +411,47 @@ std::string refusal(const Case& c, const auto& spoil) {
     const auto kernel = prepare(model, {});
     EXPECT_FALSE(kernel);
     return kernel ? "" : kernel.error().what;
+}
+
+/// A convolution of one image, SAME padding, stride 1.
+Convolution of_image(std::int64_t width, std::int64_t taps, std::int64_t depth,
+                     std::int64_t channels) {
+    Convolution c;
+    c.h = c.w = {.in = width, .out = width, .taps = taps, .pad = taps / 2};
+    c.in_channels = c.depth = depth;
+    c.out_channels = channels;
+    c.multipliers.resize(static_cast<std::size_t>(channels));
+    c.bias.resize(static_cast<std::size_t>(channels));
+    return c;
+}
+
+// What the comparisons above would not notice: that none are joined.
+TEST(Convolution, PixelsOfFewChannelsAreJoined) {
+    test::on_every_target([] {
+        const MatrixFunctions* functions = matrix_functions();
+        if (functions == nullptr) return;
+        const auto joins = [&](const Convolution& c) {
+            return pixels_to_join(c, functions->group, functions->widest_block);
+        };
+        EXPECT_GE(joins(of_image(64, 1, 16, 1)), 4);
+        EXPECT_GE(joins(of_image(64, 3, 3, 3)), 2);
+        EXPECT_GE(joins(of_image(64, 7, 1, 2)), 2);
+        // A whole number of them makes the image: of 1 x 1 taps, of all of it.
+        EXPECT_EQ(joins(of_image(61, 3, 3, 3)), 1);
+        EXPECT_EQ(joins(of_image(49, 1, 16, 1)), 7);
+        EXPECT_EQ(joins(of_image(64, 1, 16, 64)), 1);
+        EXPECT_EQ(joins(of_image(64, 3, 256, 32)), 1);
+        Convolution apart = of_image(64, 3, 3, 3);
+        apart.w.dilation = 2;
+        EXPECT_EQ(joins(apart), 1);
+        apart = of_image(64, 1, 3, 3);
+        apart.w.stride = 2;
+        apart.w.out = 32;
+        EXPECT_EQ(joins(apart), 1);
+        Convolution floats = of_image(64, 1, 16, 1);
+        floats.floats = FloatSums{.bias = {0}, .clamp = {}};
+        EXPECT_EQ(joins(floats), 1);
+    });
 }
 
 TEST(Convolution, GroupsRunOnTheReferenceKernel) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/simd.h"
+#include "cpu/fast/joined_pixels.h"
 #include "cpu/fast/tiled_product.h"
 #include "cpu/prepare/convolution.h"
 #include "graph/packed_inputs.h"
@@ -13,7 +14,10 @@ namespace {
 class FastConv2d final : public Kernel, public graph::PacksInputs {
   public:
     FastConv2d(const char* op, const MatrixFunctions& functions, Convolution c, int threads)
-        : op_(op), product_(functions, std::move(c), threads) {}
+        : op_(op),
+          pixels_(pixels_to_join(c, functions.group, functions.widest_block)),
+          own_(own_of(c, pixels_)),
+          product_(functions, joined(std::move(c), pixels_), threads) {}
 
     [[nodiscard]] std::string name() const override {
         return op_ + " fast " + std::string(product_.target());
@@ -21,7 +25,11 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
     [[nodiscard]] bool reads_input(std::size_t i) const override { return i == 0; }
     [[nodiscard]] std::size_t scratch_bytes() const override { return product_.scratch_bytes(); }
     [[nodiscard]] std::size_t packed_bytes() const override { return product_.packed_bytes(); }
-    void pack() override { product_.pack(); }
+    void pack() override {
+        if (pixels_ == 1) return product_.pack();
+        product_.pack(joined_weights(own_, pixels_), {own_.weights, {pixels_}});
+        own_.weights = {};
+    }
 
     [[nodiscard]] Status run(const Frame& frame) override {
         product_.run({frame.inputs[0]}, frame.outputs[0], frame.scratch.data(), frame.pool);
@@ -29,7 +37,14 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
     }
 
   private:
+    /// What joined_weights() reads, where pixels are joined.
+    static Convolution own_of(const Convolution& c, std::int64_t pixels) {
+        return pixels == 1 ? Convolution{} : c;
+    }
+
     std::string op_;
+    std::int64_t pixels_;  ///< that are joined
+    Convolution own_;
     TiledProduct product_;
 };
 

@@ -49,6 +49,9 @@ enum class GroupOf : std::uint8_t {
            group == GroupOf::signed_octets;
 }
 
+/// Lanes of the narrowest block, and values of a row that is long (PackedMatrix::has_whole_rows).
+inline constexpr std::size_t narrowest_block = 8, long_row = 512;
+
 /// Weights per block of output channels: for each group of depths the group of every lane, or whole
 /// rows, one channel's behind the other's. Lanes of floats are in the order of channels, and their
 /// stage has nothing but the bias.
@@ -70,8 +73,7 @@ struct PackedMatrix {
     /// Long rows of fewer channels than the narrowest block has lanes, most of which would hold
     /// nothing. Short ones take less time in lanes than sums over lanes do.
     [[nodiscard]] bool has_whole_rows(const ChannelBlock& block) const {
-        constexpr std::size_t narrowest = 8, long_row = 512;
-        return block.valid < narrowest && groups * values_in(group) >= long_row;
+        return block.valid < narrowest_block && groups * values_in(group) >= long_row;
     }
     /// How many products take as long as a row: those of all lanes, and what is measured of
     /// gathering a row and of starting and rounding a sum.

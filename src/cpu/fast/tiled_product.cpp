@@ -32,15 +32,20 @@ TiledProduct::TiledProduct(const MatrixFunctions& functions, Convolution c, int 
 }
 
 void TiledProduct::pack() {
-    pack_matrix(c_, matrix_);
-    c_.weights = {};
-    // From here on it is of the activations.
-    if (matrix_.float_output.is_used() && takes_uint8()) c_.type = ElementType::uint8;
+    pack(c_.weights, {c_.weights, {}});
 }
 
 void TiledProduct::pack(SharedBytes weights) {
+    const PartOfWeights all{weights, {}};
+    pack(std::move(weights), all);
+}
+
+void TiledProduct::pack(SharedBytes weights, const PartOfWeights& from) {
     c_.weights = std::move(weights);
-    pack();
+    pack_matrix(c_, from, matrix_);
+    c_.weights = {};
+    // From here on it is of the activations.
+    if (matrix_.float_output.is_used() && takes_uint8()) c_.type = ElementType::uint8;
 }
 
 void TiledProduct::run(const Input& input, std::byte* out, std::byte* scratch,

@@ -25,6 +25,8 @@ class TiledProduct {
     void pack();
     /// Of weights that the convolution does not have yet.
     void pack(SharedBytes weights);
+    /// The same, of such as were made of others'.
+    void pack(SharedBytes weights, const PartOfWeights& from);
 
     struct Input {
         const std::byte* values = nullptr;
