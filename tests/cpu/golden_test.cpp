@@ -11,6 +11,7 @@
 #include <map>
 
 #include "cpu/prepare/arithmetic.h"
+#include "cpu/simd_targets.h"
 #include "edgetpu/numerics/forms.h"
 #include "reef/base/file.h"
 #include "reef/base/npy.h"
@@ -234,6 +235,8 @@ class Golden : public testing::TestWithParam<GoldenCase> {
     std::unique_ptr<graph::Executor> executor_;
 };
 
+class GoldenOnEveryTarget : public Golden {};
+
 TEST_P(Golden, EveryTensorEqualsTheReference) {
     REEF_SHARED_OR_SKIP(shared);
     ASSERT_NO_FATAL_FAILURE(load(shared));
@@ -318,6 +321,24 @@ void Golden::check_operator(std::size_t index) {
     }
 }
 
+// Kernels for every instruction set of this machine, not for its best alone.
+TEST_P(GoldenOnEveryTarget, EveryTensorEqualsTheReference) {
+    REEF_SHARED_OR_SKIP(shared);
+    ASSERT_NO_FATAL_FAILURE(load(shared));
+    test::on_every_target([&] {
+        ASSERT_NO_FATAL_FAILURE(run());
+        std::size_t compared = 0;
+        for (const auto& [index, expected] : tensors()) {
+            const Difference difference = compare(*expected, executor_->tensor(index));
+            ++compared;
+            ASSERT_EQ(difference.different + difference.inexact, 0U)
+                << model::place_of_tensor(executor_->graph(), index) << " by "
+                << producer(*executor_, index) << ", first at index " << difference.first;
+        }
+        EXPECT_EQ(compared + executor_->input_count(), arrays_.size());
+    });
+}
+
 // On golden inputs each, so that a wrong operator does not hide those behind it.
 TEST_P(Golden, EveryOperatorAloneEqualsTheReference) {
     REEF_SHARED_OR_SKIP(shared);
@@ -385,6 +406,16 @@ std::vector<GoldenCase> edgetpu_cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenOnEdgetpu, testing::ValuesIn(edgetpu_cases()), case_name);
+
+std::vector<GoldenCase> fast_cases() {
+    std::vector<GoldenCase> cases = all_cases();
+    std::erase_if(cases, [](const GoldenCase& golden) {
+        return golden.kernels != KernelSet::fast || golden.threads != 1;
+    });
+    return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenOnEveryTarget, testing::ValuesIn(fast_cases()), case_name);
 
 INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::ValuesIn(all_cases()), case_name);
 
