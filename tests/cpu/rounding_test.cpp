@@ -1,6 +1,6 @@
-// Vectorised kernels compute in float32 first, and in integers only where that may round another
-// way. Here is where it may: sums right beside the middle between two values, and every pair of
-// elements.
+// Vectorised kernels compute in float32 or fixed point first, and in the integers that define a
+// result only where that may round another way. Here is where it may: sums right beside the middle
+// between two values, and every pair of elements.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -103,7 +103,7 @@ TEST_P(EveryPair, OfElementsGivesThePlainKernelsByte) {
         rows[i] = static_cast<std::byte>(i / 256);
         columns[i] = static_cast<std::byte>(i % 256);
     }
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < 120; ++round) {
         const ElementType type = signs[round % 2];
         const int spread = round % 4 == 0 ? 1 : round % 4 == 1 ? 8 : 2;
         const auto numbers = [&] {
@@ -124,6 +124,17 @@ TEST_P(EveryPair, OfElementsGivesThePlainKernelsByte) {
             numbers_of_b.scale[0] = 0.01F * static_cast<float>(pick(random, 1, 9));
             numbers_of_a.scale[0] = 0.01F * static_cast<float>(pick(random, 1, 9));
             numbers_of_out.scale[0] = 0.01F * static_cast<float>(pick(random, 1, 16));
+        }
+        // Every shift to the right that there is, of the sum and of one element; products with one
+        // to the left, some of which wrap.
+        if (round % 5 == 3) {
+            const bool a_is_small = pick(random, 0, 1) == 0;
+            numbers_of_a.scale[0] = std::ldexp(0.01F, a_is_small ? -pick(random, 0, 33) : 0);
+            numbers_of_b.scale[0] = std::ldexp(0.01F, a_is_small ? 0 : -pick(random, 0, 33));
+            numbers_of_out.scale[0] =
+                GetParam() == Op::mul ? std::ldexp(numbers_of_a.scale[0] * numbers_of_b.scale[0],
+                                                   -pick(random, 0, 20))
+                                      : std::ldexp(0.01F, pick(random, 1, 13));
         }
         const auto a = builder.input("a", type, shape, numbers_of_a);
         const auto b = builder.input("b", type, shape, numbers_of_b);

@@ -30,7 +30,7 @@ void add_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* 
 
 #else
 
-/// Divided by 2^right, halves away from zero, of numbers below 2^30.
+/// Divided by 2^right, halves away from zero, of numbers of a magnitude below 2^30.
 struct RoundingShift {
     explicit RoundingShift(int by)
         : right(by), half(by > 0 ? 1 << (by - 1) : 0), down(by > 0 ? -1 : 0) {}
@@ -45,11 +45,12 @@ struct RoundingShift {
     std::int32_t half, down;
 };
 
-/// QuantizedSum on vectors. One of the multipliers is 1/2 or -1/2, the scales' larger over twice
-/// itself: that element is shifted. The other's product with 31 bits is taken in two parts.
+/// QuantizedSum on vectors of elements above the lowest value of their type. One of the multipliers
+/// is 1/2, or -1/2 of SUB: the scales' larger over twice itself, so that nothing is rounded. The
+/// other's product with 31 bits is taken in two parts.
 class SumInIntegers {
   public:
-    /// `a` is above the lowest value of its type, and has the multiplier of 1/2.
+    /// `p.a` is the multiplier that does not round.
     SumInIntegers(const SumParameters& p, std::int32_t lowest)
         : out_(p.out),
           zero_a_(p.zero_a - lowest),
@@ -101,20 +102,14 @@ template <typename T>
 HWY_INLINE hn::Vec<ByteTag> sum_of_bytes(hn::Vec<ByteTag> a8, hn::Vec<ByteTag> b8,
                                          const FastSum& sum, const SumInIntegers& exact,
                                          bool swapped) {
-    const hn::ScalableTag<T> d;
-    const auto flip = hn::Set(ByteTag(), std::is_signed_v<T> ? 0x80 : 0);
     Quarter a[4], b[4], values[4];
-    widen_bytes(hn::Xor(a8, flip), a);
-    widen_bytes(hn::Xor(b8, flip), b);
+    widen_bytes(above_lowest<T>(a8), a);
+    widen_bytes(above_lowest<T>(b8), b);
     if (HWY_UNLIKELY(!sum.first.pays || !sure_sums(a, b, sum.first, values))) {
         REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =
             swapped ? exact(b[k], a[k]) : exact(a[k], b[k]);
     }
-    const auto limits = sum.exact.clamp;
-    const auto clamped =
-        hn::Clamp(hn::BitCast(d, narrowed_bytes<T>(values)), hn::Set(d, static_cast<T>(limits.min)),
-                  hn::Set(d, static_cast<T>(limits.max)));
-    return hn::BitCast(ByteTag(), clamped);
+    return clamped_bytes<T>(values, sum.exact.clamp);
 }
 
 template <typename T>

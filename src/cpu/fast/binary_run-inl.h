@@ -19,8 +19,42 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
+/// Of fewer bytes than a vector has, the results.
+template <class D, class V, class Vectors>
+HWY_NOINLINE void short_byte_run(D d, const std::uint8_t* a, std::size_t a_step, V first_a,
+                                 const std::uint8_t* b, std::size_t b_step, V first_b,
+                                 std::uint8_t* out, std::size_t count, Vectors vectors) {
+#if HWY_TARGET <= HWY_AVX3
+    const auto mask = hn::FirstN(d, count);
+    const V x = a_step == 0 ? first_a : hn::MaskedLoad(mask, d, a);
+    const V y = b_step == 0 ? first_b : hn::MaskedLoad(mask, d, b);
+    hn::BlendedStore(vectors(x, y), mask, d, out);
+#else
+    const hn::Half<D> half;
+    const std::size_t lanes = hn::Lanes(half);
+    if (count >= lanes) {
+        // The upper half may compute some elements of the lower one a second time.
+        const std::size_t last = count - lanes;
+        const auto both = [&](const std::uint8_t* from) HWY_ATTR {
+            return hn::Combine(d, hn::LoadU(half, from + last), hn::LoadU(half, from));
+        };
+        const V results = vectors(a_step == 0 ? first_a : both(a), b_step == 0 ? first_b : both(b));
+        hn::StoreU(hn::LowerHalf(half, results), half, out);
+        hn::StoreU(hn::UpperHalf(half, results), half, out + last);
+        return;
+    }
+    alignas(HWY_MAX_BYTES) std::uint8_t x[HWY_MAX_BYTES] = {}, y[HWY_MAX_BYTES] = {};
+    if (a_step != 0) std::memcpy(x, a, count);
+    if (b_step != 0) std::memcpy(y, b, count);
+    hn::Store(
+        vectors(a_step == 0 ? first_a : hn::Load(d, x), b_step == 0 ? first_b : hn::Load(d, y)), d,
+        x);
+    std::memcpy(out, x, count);
+#endif
+}
+
 /// out[i] is of a[i * a_step] and b[i * b_step]; a step is 0 or 1. `vectors(x, y)` takes and gives
-/// vectors of bytes, T's bit patterns. A run shorter than one is copied.
+/// vectors of bytes, T's bit patterns.
 template <typename T, class Vectors>
 HWY_INLINE void byte_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
                          std::size_t count, const Vectors& vectors) {
@@ -31,25 +65,18 @@ HWY_INLINE void byte_run(const T* a, std::size_t a_step, const T* b, std::size_t
     const auto* b8 = reinterpret_cast<const std::uint8_t*>(b);
     auto* out8 = reinterpret_cast<std::uint8_t*>(out);
     const auto first_a = hn::Set(d8, *a8), first_b = hn::Set(d8, *b8);
+    if (count < lanes)
+        return short_byte_run(d8, a8, a_step, first_a, b8, b_step, first_b, out8, count, vectors);
     const auto vector_at = [&](const std::uint8_t* x, const std::uint8_t* y, std::uint8_t* to)
                                HWY_ATTR {
                                    hn::StoreU(vectors(a_step == 0 ? first_a : hn::LoadU(d8, x),
                                                       b_step == 0 ? first_b : hn::LoadU(d8, y)),
                                               d8, to);
                                };
-    if (count < lanes) {
-        alignas(HWY_MAX_BYTES) std::uint8_t x[HWY_MAX_BYTES] = {}, y[HWY_MAX_BYTES] = {},
-                                            results[HWY_MAX_BYTES];
-        if (a_step != 0) std::memcpy(x, a8, count);
-        if (b_step != 0) std::memcpy(y, b8, count);
-        vector_at(x, y, results);
-        std::memcpy(out8, results, count);
-        return;
-    }
-    std::size_t i = 0;
     const auto elements_at = [&](std::size_t from) HWY_ATTR {
         vector_at(a8 + from * a_step, b8 + from * b_step, out8 + from);
     };
+    std::size_t i = 0;
     for (; i + lanes <= count; i += lanes) elements_at(i);
     // The last vector may compute some elements a second time.
     if (i < count) elements_at(count - lanes);

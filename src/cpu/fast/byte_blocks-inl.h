@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cpu/prepare/quantized.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -80,6 +82,21 @@ HWY_INLINE hn::Vec<ByteTag> narrowed_bytes(const Quarter (&quarters)[4]) {
     const WordTag d16;
     return narrowed_words<T>(hn::ReorderDemote2To(d16, quarters[0], quarters[1]),
                              hn::ReorderDemote2To(d16, quarters[2], quarters[3]));
+}
+
+/// T's bytes as what each is above T's lowest value.
+template <typename T>
+HWY_INLINE hn::Vec<ByteTag> above_lowest(hn::Vec<ByteTag> bytes) {
+    return hn::Xor(bytes, hn::Set(ByteTag(), std::is_signed_v<T> ? 0x80 : 0));
+}
+
+/// T's bytes. The range's ends are values of T, so that saturation cannot show.
+template <typename T>
+HWY_INLINE hn::Vec<ByteTag> clamped_bytes(const Quarter (&quarters)[4], ClampRange range) {
+    const hn::ScalableTag<T> d;
+    const auto bytes = hn::BitCast(d, narrowed_bytes<T>(quarters));
+    return hn::BitCast(ByteTag(), hn::Clamp(bytes, hn::Set(d, static_cast<T>(range.min)),
+                                            hn::Set(d, static_cast<T>(range.max))));
 }
 
 #endif

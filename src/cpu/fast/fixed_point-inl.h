@@ -98,23 +98,6 @@ HWY_INLINE auto truncated(V v) {
 }
 #endif
 
-/// Reals within a quarter of the limits of what they become: further away they are at their limit
-/// whichever way they round, and leave no doubt.
-template <class D, class VF = hn::Vec<D>>
-HWY_INLINE VF beside_limits(D df, VF reals, std::int32_t min, std::int32_t max) {
-    constexpr float quarter = 0.25F;
-    return hn::Min(hn::Max(reals, hn::Set(df, static_cast<float>(min) - quarter)),
-                   hn::Set(df, static_cast<float>(max) + quarter));
-}
-
-/// Whether some of `values`, the integers nearest to `reals`, may be wrong for those being off by
-/// less than `doubt`.
-template <class D, class VF, class V>
-HWY_INLINE bool is_doubtful(D df, VF reals, V values, float doubt) {
-    const VF distance = hn::Abs(hn::Sub(reals, hn::ConvertTo(df, values)));
-    return !hn::AllFalse(df, hn::Gt(distance, hn::Set(df, 0.5F - doubt)));
-}
-
 }  // namespace reef::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -84,20 +84,14 @@ template <typename T>
 HWY_INLINE hn::Vec<ByteTag> product_of_bytes(hn::Vec<ByteTag> a, hn::Vec<ByteTag> b,
                                              const FastProduct& p) {
     constexpr std::int32_t lowest = std::numeric_limits<T>::min();
-    const hn::ScalableTag<T> d;
-    const auto flip = hn::Set(ByteTag(), lowest < 0 ? 0x80 : 0);
-    const Products products(hn::Xor(a, flip), hn::Xor(b, flip), p.exact.zero_a - lowest,
+    const Products products(above_lowest<T>(a), above_lowest<T>(b), p.exact.zero_a - lowest,
                             p.exact.zero_b - lowest);
     Quarter values[4];
     if (HWY_UNLIKELY(!sure_products(products, p, values))) {
         REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =
             rescaled_product(QuarterTag(), products.of[k], p.exact);
     }
-    const auto limits = p.exact.clamp;
-    const auto clamped =
-        hn::Clamp(hn::BitCast(d, narrowed_bytes<T>(values)), hn::Set(d, static_cast<T>(limits.min)),
-                  hn::Set(d, static_cast<T>(limits.max)));
-    return hn::BitCast(ByteTag(), clamped);
+    return clamped_bytes<T>(values, p.exact.clamp);
 }
 
 template <typename T>

@@ -83,7 +83,7 @@ HWY_INLINE hn::Vec<D8> clamped(D8 d8, V steps) {
 #if HWY_TARGET != HWY_SCALAR
 
 /// Of as many values as a vector has bytes, as bits of T; `sure` is false where one of them may be
-/// wrong, or lies 2^15 steps or more from the zero point. A value less the steps that its product
+/// wrong, or would have a result beyond 16 bits. A value less the steps that its product
 /// with the reciprocal rounds to has 24 bits, and they are right where that is less than half a
 /// step. Where products are rounded before they are added it is off by 2^-15 of a step up to 2^9
 /// steps, beyond which results are at their limits.
@@ -102,7 +102,7 @@ class ByteSteps {
     }
 
     template <typename T>
-    HWY_INLINE hn::Vec<ByteTag> operator()(const float* HWY_RESTRICT from, bool& sure) const {
+    HWY_INLINE hn::Vec<ByteTag> of(const float* HWY_RESTRICT from, bool& sure) const {
         const hn::ScalableTag<float> d;
         const QuarterTag d32;
         const WordTag d16;
@@ -163,8 +163,7 @@ HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
         bool sure = false;
-        hn::StoreU(steps.operator()<T>(in + i, sure), bytes,
-                   reinterpret_cast<std::uint8_t*>(out + i));
+        hn::StoreU(steps.of<T>(in + i, sure), bytes, reinterpret_cast<std::uint8_t*>(out + i));
         if (HWY_UNLIKELY(!sure)) doubtful_steps(in + i, out + i, to, reciprocal);
     }
     return i;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <type_traits>
 
 #include "cpu/prepare/kernels.h"
@@ -76,18 +77,20 @@ struct FloatSum {
     }
 };
 
-/// Of pairs of all first elements with some of the second: another pass over a vector of 64 for
-/// one doubtful sum in it costs as much as the first saves in two.
+/// Of pairs drawn at random (in steps of any length some scales have all of their middles, or
+/// none). A vector of the widest, 64, is computed again for one doubtful sum in it: where that
+/// happens to every second one, to do it at once is faster.
 bool few_are_doubtful(const SumInFixedPoint& sum) {
-    constexpr std::int32_t elements = 256, every = 7, vector = 64;
+    constexpr std::int32_t pairs = 4096, vector = 64;
     const std::int32_t below = (1 << sum.shift) - 1;
-    std::int32_t tried = 0, doubtful = 0;
-    for (std::int32_t b = 0; b < elements; b += every) {
-        for (std::int32_t a = 0; a < elements; ++a)
-            doubtful += ((sum.start + a * sum.of_a + b * sum.of_b) & below) < sum.doubtful;
-        tried += elements;
+    std::minstd_rand random;
+    std::int32_t doubtful = 0;
+    for (std::int32_t i = 0; i < pairs; ++i) {
+        const auto pair = static_cast<std::int32_t>(random() >> 8U);
+        const std::int32_t a = pair & 255, b = pair >> 8 & 255;
+        doubtful += ((sum.start + a * sum.of_a + b * sum.of_b) & below) < sum.doubtful;
     }
-    return doubtful * 2 * vector < tried;
+    return doubtful * 2 * vector < pairs;
 }
 
 PreparedKernel prepare_signed_sum(const OperatorView& op, model::Activation activation, int sign,
@@ -133,6 +136,8 @@ SumInFixedPoint in_fixed_point(const SumParameters& p, std::int32_t lowest) {
     const double in_integers = 4 * out + (p.out.shift < 0 ? std::ldexp(0.5, p.out.shift) : 0);
     // Two more: of a half and of what doubts take.
     const double reach = most_steps * (std::abs(a) + std::abs(b)) + std::abs(p.zero_out) + 2;
+    // With fewer bits, or where spare bits are that much of a step, a hundredth of all sums is
+    // doubtful at least.
     constexpr int int32_bits = 31, least_shift = 14;
     SumInFixedPoint sum{.shift = int32_bits - 1 - std::ilogb(reach)};
     if (sum.shift < least_shift || in_integers > 0x1p-8) return sum;

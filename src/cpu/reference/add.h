@@ -47,15 +47,15 @@ struct QuantizedSum {
 
 /// The same sum with one rounding, before the clamp, of elements a and b above the lowest value of
 /// their type: bits from `shift` on of start + a * of_a + b * of_b, which fits int32, unless the
-/// bits below are less than `doubtful`. Then the real sum lies closer to the middle between two
-/// integers than what it is off by: each rounding of QuantizedSum, by one spare bit at most and of
-/// the last by 2^-(1 + right shift), and that of each factor here.
+/// bits below are less than `doubtful`. Those are the sums whose real value lies closer to the
+/// middle between two integers than what it is off by: each rounding of QuantizedSum, by one spare
+/// bit at most and of the last by 2^-(1 + right shift), and that of each factor here.
 struct SumInFixedPoint {
     std::int32_t of_a = 0, of_b = 0, start = 0;
     std::int32_t doubtful = 0;
     int shift = 0;
-    /// Whether few enough sums are doubtful. Scales that are small multiples of each other have
-    /// many in the middle.
+    /// Whether there is such a form, the other members mean anything, and few enough sums are
+    /// doubtful: scales that are small multiples of each other have many in the middle.
     bool pays = false;
 };
 [[nodiscard]] SumInFixedPoint in_fixed_point(const SumParameters& p, std::int32_t lowest);
