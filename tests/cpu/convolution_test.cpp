@@ -441,6 +441,9 @@ TEST(Convolution, PixelsOfFewChannelsAreJoined) {
         EXPECT_EQ(joins(of_image(49, 1, 16, 1)), 7);
         EXPECT_EQ(joins(of_image(64, 1, 16, 64)), 1);
         EXPECT_EQ(joins(of_image(64, 3, 256, 32)), 1);
+        EXPECT_EQ(joins(of_image(64, 1, 16, 0)), 1);
+        EXPECT_EQ(joins(of_image(0, 1, 16, 1)), 1);
+        EXPECT_EQ(joins(of_image(64, 1, 0, 1)), 1);
         Convolution apart = of_image(64, 3, 3, 3);
         apart.w.dilation = 2;
         EXPECT_EQ(joins(apart), 1);

@@ -59,6 +59,7 @@ bool can_be_joined(const Convolution& c, std::int64_t pixels) {
 }  // namespace
 
 std::int64_t pixels_to_join(const Convolution& c, GroupOf group, std::size_t widest) {
+    if (c.pixels() == 0 || c.depth == 0 || c.out_channels == 0) return 1;
     // Float32 sums would get products of 0 and infinity, or other rows' scales.
     if (c.floats || c.groups() != 1 || group == GroupOf::floats) return 1;
     constexpr double worth = 0.9;
