@@ -457,6 +457,72 @@ TEST(Convolution, PixelsOfFewChannelsAreJoined) {
     });
 }
 
+Case few_channels(ElementType type, std::vector<std::int32_t> filter, std::int64_t weight_zero) {
+    Case c;
+    c.type = type;
+    c.input = {1, 8, 64, filter[3]};
+    c.output = {1, 8, 64, filter[0]};
+    c.filter = std::move(filter);
+    c.options = model::Conv2dOptions{.padding = model::Padding::same, .stride_h = 1, .stride_w = 1};
+    c.weight_scales = {0.01F};
+    c.input_zero = 3;
+    c.weight_zero = weight_zero;
+    c.input_scale = 0.05F;
+    c.output_scale = 0.1F;
+    // One that all results are beyond would hide everything else.
+    c.with_bias = false;
+    c.seed = 7;
+    return c;
+}
+
+Case few_outputs(std::int64_t weight_zero) {
+    Case c = few_channels(ElementType::int8, {2, 1, 1, 12}, weight_zero);
+    c.op = Op::fully_connected;
+    c.input = {64, 12};
+    c.filter = {2, 12};
+    c.output = {64, 2};
+    c.options = model::FullyConnectedOptions{};
+    return c;
+}
+
+/// The second while the first holds its packed weights.
+void compare_behind_another(const Case& first, const Case& second) {
+    SCOPED_TRACE(first.text() + ", then " + second.text());
+    const model::Model model = build(first), other = build(second);
+    const auto input_of = [](const Case& c) {
+        std::size_t count = 1;
+        for (const std::int32_t length : c.input) count *= static_cast<std::size_t>(length);
+        return Random(c.seed + 1).bytes(count);
+    };
+    WorkerPool one(1);
+    const auto first_input = input_of(first), input = input_of(second);
+    const auto expected = run(other, input, {.kernels = KernelSet::reference}, one);
+    test::on_every_target([&] {
+        const auto held = prepare(model, {});
+        ASSERT_TRUE(held) << held.error().message();
+        test::run_kernel(**held, model, std::as_bytes(std::span(first_input)), one);
+        EXPECT_EQ(run(other, input, {}, one), expected);
+    });
+}
+
+// Joined weights are those of an operator at places and among zero points that are not theirs
+// alone.
+TEST(Convolution, EqualWeightsOfOtherConvolutionsAreJoinedAnew) {
+    constexpr auto u8 = ElementType::uint8, i8 = ElementType::int8;
+    const std::pair<Case, Case> pairs[] = {
+        {few_channels(u8, {1, 1, 1, 3}, 128), few_channels(u8, {1, 1, 1, 3}, 100)},
+        {few_channels(u8, {1, 3, 3, 3}, 0), few_channels(u8, {1, 3, 3, 3}, 255)},
+        {few_outputs(0), few_outputs(5)},
+        {few_channels(i8, {1, 1, 3, 3}, 0), few_channels(i8, {1, 3, 3, 1}, 0)},
+        {few_channels(i8, {1, 1, 1, 16}, 0), few_channels(i8, {1, 2, 1, 8}, 0)},
+        {few_channels(i8, {2, 1, 1, 16}, 0), few_channels(i8, {1, 1, 1, 32}, 0)},
+    };
+    for (const auto& [a, b] : pairs) {
+        compare_behind_another(a, b);
+        compare_behind_another(b, a);
+    }
+}
+
 TEST(Convolution, GroupsRunOnTheReferenceKernel) {
     Case c = small_case();
     c.filter = {4, 1, 1, 2};

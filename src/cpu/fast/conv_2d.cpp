@@ -27,7 +27,9 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
     [[nodiscard]] std::size_t packed_bytes() const override { return product_.packed_bytes(); }
     void pack() override {
         if (pixels_ == 1) return product_.pack();
-        product_.pack(joined_weights(own_, pixels_), {own_.weights, {pixels_}});
+        // With the joined matrix's row and channels, rows of taps say where each weight stands.
+        product_.pack(joined_weights(own_, pixels_),
+                      {own_.weights, {pixels_, own_.h.taps, own_.weight_zero}});
         own_.weights = {};
     }
 

@@ -12,11 +12,10 @@ namespace {
 /// The same values behind each other, `times` times.
 template <typename T>
 void repeat(std::vector<T>& values, std::int64_t times) {
-    const std::size_t count = values.size();
-    values.reserve(count * static_cast<std::size_t>(times));
-    for (std::int64_t i = 1; i < times; ++i)
-        values.insert(values.end(), values.begin(),
-                      values.begin() + static_cast<std::ptrdiff_t>(count));
+    const auto count = static_cast<std::ptrdiff_t>(values.size());
+    values.resize(values.size() * static_cast<std::size_t>(times));
+    for (auto to = values.begin() + count; to != values.end(); to += count)
+        std::copy_n(values.begin(), count, to);
 }
 
 /// Where each pixel is one of the input's, rows of the image follow each other.
@@ -56,21 +55,29 @@ bool can_be_joined(const Convolution& c, std::int64_t pixels) {
     return w.out % pixels == 0 && w.stride <= w.taps && (w.dilation == 1 || w.taps == 1);
 }
 
+/// Which are no products of lanes, but sums over them: of zeros, where pixels are joined.
+bool has_whole_rows(const Convolution& c, GroupOf group, std::size_t widest) {
+    const PackedMatrix matrix = lay_out_matrix(c, group, widest);
+    return matrix.has_whole_rows(matrix.blocks.back());
+}
+
 }  // namespace
 
 std::int64_t pixels_to_join(const Convolution& c, GroupOf group, std::size_t widest) {
-    if (c.pixels() == 0 || c.depth == 0 || c.out_channels == 0) return 1;
+    const auto channels = static_cast<std::size_t>(c.out_channels);
+    if (c.pixels() == 0 || c.depth == 0 || channels == 0 || channels > widest) return 1;
     // Float32 sums would get products of 0 and infinity, or other rows' scales.
     if (c.floats || c.groups() != 1 || group == GroupOf::floats) return 1;
+    if (has_whole_rows(c, group, widest)) return 1;
     constexpr double worth = 0.9;
     const Convolution in_row = in_one_row(c);
-    const auto channels = static_cast<std::size_t>(c.out_channels);
     std::int64_t best = 1;
     double least = worth * cost(c, 1, group, widest);
     for (std::int64_t n = 2; static_cast<std::size_t>(n) * channels <= 2 * widest; ++n) {
         if (!can_be_joined(in_row, n)) continue;
-        const double of_each = cost(joined(c, n), n, group, widest);
-        if (of_each >= least) continue;
+        const Convolution all = joined(c, n);
+        const double of_each = cost(all, n, group, widest);
+        if (of_each >= least || has_whole_rows(all, group, widest)) continue;
         least = of_each;
         best = n;
     }

@@ -155,7 +155,7 @@ void pack_matrix(const Convolution& c, PackedMatrix& packed) {
     pack_matrix(c, {c.weights, {}}, packed);
 }
 
-void pack_matrix(const Convolution& c, const PartOfWeights& from, PackedMatrix& packed) {
+void pack_matrix(const Convolution& c, const WeightsMadeOf& from, PackedMatrix& packed) {
     const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
     const std::int32_t taken_off = c.floats ? 0 : packed_zero(c);
     PackingForm form{PackingForm::Kind::matrix,
@@ -163,7 +163,7 @@ void pack_matrix(const Convolution& c, const PartOfWeights& from, PackedMatrix& 
                       static_cast<std::int64_t>(packed.blocks.front().width),
                       static_cast<std::int64_t>(packed.blocks.front().vectors), c.out_channels,
                       static_cast<std::int64_t>(row), taken_off}};
-    form.numbers.insert(form.numbers.end(), from.part.begin(), from.part.end());
+    form.numbers.insert(form.numbers.end(), from.how.begin(), from.how.end());
     packed.weights = share_packed(from.all, form, packed.weights_bytes,
                                   [&](std::byte* to) { pack_weights(c, packed, row, to); });
     pack_stage(c, packed);

@@ -49,9 +49,6 @@ enum class GroupOf : std::uint8_t {
            group == GroupOf::signed_octets;
 }
 
-/// Lanes of the narrowest block, and values of a row that is long (PackedMatrix::has_whole_rows).
-inline constexpr std::size_t narrowest_block = 8, long_row = 512;
-
 /// Weights per block of output channels: for each group of depths the group of every lane, or whole
 /// rows, one channel's behind the other's. Lanes of floats are in the order of channels, and their
 /// stage has nothing but the bias.
@@ -73,7 +70,8 @@ struct PackedMatrix {
     /// Long rows of fewer channels than the narrowest block has lanes, most of which would hold
     /// nothing. Short ones take less time in lanes than sums over lanes do.
     [[nodiscard]] bool has_whole_rows(const ChannelBlock& block) const {
-        return block.valid < narrowest_block && groups * values_in(group) >= long_row;
+        constexpr std::size_t narrowest = 8, long_row = 512;
+        return block.valid < narrowest && groups * values_in(group) >= long_row;
     }
     /// How many products take as long as a row: those of all lanes, and what is measured of
     /// gathering a row and of starting and rounding a sum.
@@ -103,13 +101,14 @@ struct Rows {
 [[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest);
 void pack_matrix(const Convolution& c, PackedMatrix& packed);
 
-/// A part of an operator's weights that was copied out of them: who packs the same part of equal
-/// weights shares the result.
-struct PartOfWeights {
+/// Weights that were made of an operator's own: who makes the same of equal ones shares the result.
+struct WeightsMadeOf {
     SharedBytes all;
-    std::vector<std::int64_t> part;  ///< numbers that say which
+    /// Numbers that say how, besides what decides how any weights are packed. What is the same in
+    /// two operators must be the same bytes.
+    std::vector<std::int64_t> how;
 };
-/// With weights of `c` that are such a part.
-void pack_matrix(const Convolution& c, const PartOfWeights& from, PackedMatrix& packed);
+/// With weights of `c` that were made so.
+void pack_matrix(const Convolution& c, const WeightsMadeOf& from, PackedMatrix& packed);
 
 }  // namespace reef::cpu

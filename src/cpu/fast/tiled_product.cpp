@@ -36,11 +36,11 @@ void TiledProduct::pack() {
 }
 
 void TiledProduct::pack(SharedBytes weights) {
-    const PartOfWeights all{weights, {}};
+    const WeightsMadeOf all{weights, {}};
     pack(std::move(weights), all);
 }
 
-void TiledProduct::pack(SharedBytes weights, const PartOfWeights& from) {
+void TiledProduct::pack(SharedBytes weights, const WeightsMadeOf& from) {
     c_.weights = std::move(weights);
     pack_matrix(c_, from, matrix_);
     c_.weights = {};

@@ -26,7 +26,7 @@ class TiledProduct {
     /// Of weights that the convolution does not have yet.
     void pack(SharedBytes weights);
     /// The same, of such as were made of others'.
-    void pack(SharedBytes weights, const PartOfWeights& from);
+    void pack(SharedBytes weights, const WeightsMadeOf& from);
 
     struct Input {
         const std::byte* values = nullptr;
