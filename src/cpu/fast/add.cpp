@@ -1,6 +1,5 @@
 #include <cstdlib>
 #include <limits>
-#include <type_traits>
 
 #include "base/simd.h"
 
@@ -24,8 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <typename T>
 void add_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
              std::size_t count, const FastSum& sum) {
-    const QuantizedSum<T> one{sum.exact};
-    for (std::size_t i = 0; i < count; ++i) out[i] = one(a[i * a_step], b[i * b_step]);
+    element_run(a, a_step, b, b_step, out, count, QuantizedSum<T>{sum.exact});
 }
 
 #else
@@ -103,8 +101,8 @@ HWY_INLINE hn::Vec<ByteTag> sum_of_bytes(hn::Vec<ByteTag> a8, hn::Vec<ByteTag> b
                                          const FastSum& sum, const SumInIntegers& exact,
                                          bool swapped) {
     Quarter a[4], b[4], values[4];
-    widen_bytes(above_lowest<T>(a8), a);
-    widen_bytes(above_lowest<T>(b8), b);
+    widen_bytes(from_least<T>(ByteTag(), a8), a);
+    widen_bytes(from_least<T>(ByteTag(), b8), b);
     if (HWY_UNLIKELY(!sum.first.pays || !sure_sums(a, b, sum.first, values))) {
         REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =
             swapped ? exact(b[k], a[k]) : exact(a[k], b[k]);

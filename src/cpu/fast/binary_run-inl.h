@@ -17,7 +17,16 @@ HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET != HWY_SCALAR
+#if HWY_TARGET == HWY_SCALAR
+
+/// out[i] = function(a[i * a_step], b[i * b_step]); a step is 0 or 1.
+template <typename T, class Function>
+void element_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
+                 std::size_t count, const Function& function) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = function(a[i * a_step], b[i * b_step]);
+}
+
+#else
 
 /// Of fewer bytes than a vector has, the results.
 template <class D, class V, class Vectors>
@@ -67,19 +76,15 @@ HWY_INLINE void byte_run(const T* a, std::size_t a_step, const T* b, std::size_t
     const auto first_a = hn::Set(d8, *a8), first_b = hn::Set(d8, *b8);
     if (count < lanes)
         return short_byte_run(d8, a8, a_step, first_a, b8, b_step, first_b, out8, count, vectors);
-    const auto vector_at = [&](const std::uint8_t* x, const std::uint8_t* y, std::uint8_t* to)
-                               HWY_ATTR {
-                                   hn::StoreU(vectors(a_step == 0 ? first_a : hn::LoadU(d8, x),
-                                                      b_step == 0 ? first_b : hn::LoadU(d8, y)),
-                                              d8, to);
-                               };
-    const auto elements_at = [&](std::size_t from) HWY_ATTR {
-        vector_at(a8 + from * a_step, b8 + from * b_step, out8 + from);
+    const auto vector_at = [&](std::size_t i) HWY_ATTR {
+        const auto x = a_step == 0 ? first_a : hn::LoadU(d8, a8 + i);
+        const auto y = b_step == 0 ? first_b : hn::LoadU(d8, b8 + i);
+        hn::StoreU(vectors(x, y), d8, out8 + i);
     };
     std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) elements_at(i);
+    for (; i + lanes <= count; i += lanes) vector_at(i);
     // The last vector may compute some elements a second time.
-    if (i < count) elements_at(count - lanes);
+    if (i < count) vector_at(count - lanes);
 }
 
 #endif

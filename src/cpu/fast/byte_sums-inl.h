@@ -18,6 +18,7 @@
 #include <type_traits>
 
 #include "base/simd.h"
+#include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/prepare/exact_quotient.h"
 #include "cpu/prepare/reducing.h"
 
@@ -39,12 +40,6 @@ inline constexpr std::size_t least_byte_lanes = 8;
 template <typename T>
 inline constexpr std::int32_t least_value = std::is_signed_v<T> ? -128 : 0;
 
-/// Bytes from 0, or back.
-template <typename T, class D, class V = hn::Vec<D>>
-HWY_INLINE V from_least(D d, V bytes) {
-    if constexpr (std::is_signed_v<T>) return hn::Xor(bytes, hn::Set(d, 0x80));
-    return bytes;
-}
 template <typename T, class D>
 HWY_INLINE hn::Vec<D> load_from_least(D d, const T* in) {
     return from_least<T>(d, hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(in)));

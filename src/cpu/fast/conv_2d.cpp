@@ -30,7 +30,7 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
         // With the joined matrix's row and channels, rows of taps say where each weight stands.
         product_.pack(joined_weights(own_, pixels_),
                       {own_.weights, {pixels_, own_.h.taps, own_.weight_zero}});
-        own_.weights = {};
+        own_ = {};
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {

@@ -33,9 +33,11 @@ std::int64_t joined_taps(const WindowAxis& axis, std::int64_t pixels) {
 }
 
 /// What a pixel takes that is joined of `pixels`, in instructions: to gather a window and to start
-/// its sums, for each vector of them products and an output stage (measured, as in
-/// PackedMatrix::products_per_row()). Packed weights count as well, for they are to stay in the
-/// first-level cache and about as large as the file's: at 16 KiB the double.
+/// its sums, for each vector of them products and an output stage. Fitted to eight shapes of
+/// bench/byte_bench.cpp on AVX-512; of ten others, none was slower there or with AVX2 by more than
+/// the noise, and eight and five were faster. No ARM machine has timed it. Packed weights count as
+/// well, for they are to stay in the first-level cache and about as large as the file's: at 16 KiB
+/// the double.
 double cost(const Convolution& c, std::int64_t pixels, GroupOf group, std::size_t widest) {
     constexpr double to_gather = 30, to_read = 10, of_a_stage = 12, many_bytes = 16384;
     const PackedMatrix matrix = lay_out_matrix(c, group, widest);

@@ -19,8 +19,8 @@ namespace reef::cpu {
 /// joined. `group` and `widest` are those of lay_out_matrix().
 [[nodiscard]] std::int64_t pixels_to_join(const Convolution& c, GroupOf group, std::size_t widest);
 
-/// `pixels` of them joined. Its weights are those of `c`, for joined_weights(). Precondition: those
-/// of pixels_to_join().
+/// `pixels` of them joined, which pixels_to_join() gave; with the weights that `c` has, in whose
+/// place joined_weights() are to be packed.
 [[nodiscard]] Convolution joined(Convolution c, std::int64_t pixels);
 
 /// The weights of joined(c, pixels), out of those of `c`.

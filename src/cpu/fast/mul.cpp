@@ -23,8 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <typename T>
 void mul_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
              std::size_t count, const FastProduct& p) {
-    const QuantizedProduct<T> one{p.exact};
-    for (std::size_t i = 0; i < count; ++i) out[i] = one(a[i * a_step], b[i * b_step]);
+    element_run(a, a_step, b, b_step, out, count, QuantizedProduct<T>{p.exact});
 }
 
 #else
@@ -84,8 +83,8 @@ template <typename T>
 HWY_INLINE hn::Vec<ByteTag> product_of_bytes(hn::Vec<ByteTag> a, hn::Vec<ByteTag> b,
                                              const FastProduct& p) {
     constexpr std::int32_t lowest = std::numeric_limits<T>::min();
-    const Products products(above_lowest<T>(a), above_lowest<T>(b), p.exact.zero_a - lowest,
-                            p.exact.zero_b - lowest);
+    const Products products(from_least<T>(ByteTag(), a), from_least<T>(ByteTag(), b),
+                            p.exact.zero_a - lowest, p.exact.zero_b - lowest);
     Quarter values[4];
     if (HWY_UNLIKELY(!sure_products(products, p, values))) {
         REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =

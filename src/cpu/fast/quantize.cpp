@@ -51,25 +51,6 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> rounded_steps(D d, const float* values
     return hn::Add(hn::Load(d32, steps), hn::Set(d32, to.zero_point));
 }
 
-/// The same: by the scale's reciprocal first, where that cannot round another way. Up to 2^10 steps
-/// the product is off by 3 * 2^-24 of itself at most; beyond, the result is at its limit either
-/// way.
-template <class D>
-HWY_INLINE hn::Vec<hn::RebindToSigned<D>> quick_steps(D d, const float* from, AffineParameters to,
-                                                      float reciprocal) {
-    const hn::RebindToSigned<D> d32;
-    constexpr float far = 1024, doubtful = 0x1p-12F;
-    const auto product = hn::Mul(hn::LoadU(d, from), hn::Set(d, reciprocal));
-    const auto steps = hn::Min(hn::Max(product, hn::Set(d, -far)), hn::Set(d, far));
-    const auto whole = hn::NearestInt(steps);
-    const auto distance = hn::Abs(hn::Sub(steps, hn::ConvertTo(d, whole)));
-    const auto sure = hn::Lt(distance, hn::Set(d, 0.5F - doubtful));
-    // What is no number, and what 32 bits may not hold, is lost in the limits.
-    const auto known = hn::And(sure, hn::Lt(hn::Abs(product), hn::Set(d, 0x1p30F)));
-    if (HWY_UNLIKELY(!hn::AllTrue(d, known))) return rounded_steps(d, from, to);
-    return hn::Add(whole, hn::Set(d32, to.zero_point));
-}
-
 /// Clamped to the type. Highway's x86 form of it (1.0) takes steps of 2^15 to 2^15 + 255 for their
 /// lowest byte where the type is unsigned.
 template <class D8, class V>
@@ -80,9 +61,23 @@ HWY_INLINE hn::Vec<D8> clamped(D8 d8, V steps) {
         return hn::DemoteTo(d8, hn::Min(steps, hn::Set(hn::Rebind<std::int32_t, D8>(), 255)));
 }
 
+/// Of so many values; gives how many of the first whole vectors of float32 held.
+template <typename T>
+HWY_NOINLINE std::size_t rounded_run(const float* in, T* out, std::size_t count,
+                                     AffineParameters to) {
+    const hn::ScalableTag<float> d;
+    const hn::Rebind<T, decltype(d)> d8;
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+        hn::StoreU(clamped(d8, rounded_steps(d, in + i, to)), d8, out + i);
+    return i;
+}
+
 #if HWY_TARGET != HWY_SCALAR
 
-/// Of as many values as a vector has bytes, as bits of T; `sure` is false where one of them may be
+/// By the scale's reciprocal first, where that cannot round another way: of as many values as a
+/// vector has bytes, as bits of T. `sure` is false where one of them may be
 /// wrong, or would have a result beyond 16 bits. A value less the steps that its product
 /// with the reciprocal rounds to has 24 bits, and they are right where that is less than half a
 /// step. Where products are rounded before they are added it is off by 2^-15 of a step up to 2^9
@@ -143,16 +138,6 @@ class ByteSteps {
     std::int32_t order_[HWY_MAX_BYTES / sizeof(std::int32_t)] = {};
 };
 
-/// Of as many values as a vector has bytes. In a function of its own for the registers of its
-/// caller's loop.
-template <typename T>
-HWY_NOINLINE void doubtful_steps(const float* in, T* out, AffineParameters to, float reciprocal) {
-    const hn::ScalableTag<float> d;
-    const hn::Rebind<T, decltype(d)> d8;
-    for (std::size_t k = 0; k < hn::Lanes(ByteTag()); k += hn::Lanes(d))
-        hn::StoreU(clamped(d8, quick_steps(d, in + k, to, reciprocal)), d8, out + k);
-}
-
 /// How many of the first values are done.
 template <typename T>
 HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
@@ -164,7 +149,7 @@ HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
     for (; i + lanes <= count; i += lanes) {
         bool sure = false;
         hn::StoreU(steps.of<T>(in + i, sure), bytes, reinterpret_cast<std::uint8_t*>(out + i));
-        if (HWY_UNLIKELY(!sure)) doubtful_steps(in + i, out + i, to, reciprocal);
+        if (HWY_UNLIKELY(!sure)) rounded_run(in + i, out + i, lanes, to);
     }
     return i;
 }
@@ -181,19 +166,12 @@ HWY_INLINE std::size_t whole_vectors(const float* /*in*/, T* /*out*/, std::size_
 
 template <typename T>
 void quantize_run(const float* in, T* out, std::size_t count, AffineParameters to) {
-    const hn::ScalableTag<float> d;
-    const hn::Rebind<T, decltype(d)> d8;
-    const std::size_t lanes = hn::Lanes(d);
     std::size_t i = 0;
     const float reciprocal = 1 / to.scale;
     // Of a denormal scale it is not as exact as that.
-    if (to.scale >= std::numeric_limits<float>::min() && std::isfinite(reciprocal)) {
+    if (to.scale >= std::numeric_limits<float>::min() && std::isfinite(reciprocal))
         i = whole_vectors(in, out, count, to, reciprocal);
-        for (; i + lanes <= count; i += lanes)
-            hn::StoreU(clamped(d8, quick_steps(d, in + i, to, reciprocal)), d8, out + i);
-    }
-    for (; i + lanes <= count; i += lanes)
-        hn::StoreU(clamped(d8, rounded_steps(d, in + i, to)), d8, out + i);
+    i += rounded_run(in + i, out + i, count - i, to);
     const FromFloat<T> one{to};
     for (; i < count; ++i) out[i] = one(in[i]);
 }

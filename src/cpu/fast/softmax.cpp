@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "base/worker_pool.h"
+#include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/fast/bytes_256-inl.h"
 #include "cpu/fast/fixed_point-inl.h"
 #include "cpu/reference/byte_table.h"
@@ -67,13 +68,6 @@ struct Columns {
     hn::Vec<Bytes> of[4];
 };
 
-/// Bytes of type T from 0, or back.
-template <typename T>
-HWY_INLINE hn::Vec<Bytes> from_lowest(hn::Vec<Bytes> bytes) {
-    if constexpr (std::is_signed_v<T>) return hn::Xor(bytes, hn::Set(Bytes(), 0x80));
-    return bytes;
-}
-
 /// Block b is what lies at rows(first + 4 * b).
 template <class Rows>
 HWY_INLINE hn::Vec<Bytes> load_blocks(const Rows& rows, std::size_t first) {
@@ -99,7 +93,7 @@ HWY_INLINE Columns load_columns(const Rows& row, hn::Vec<Bytes> valid) {
     const Words d16;
     hn::Vec<Bytes> rows[4];
     for (std::size_t k = 0; k < 4; ++k)
-        rows[k] = hn::And(from_lowest<T>(load_blocks(row, k)), valid);
+        rows[k] = hn::And(from_least<T>(d8, load_blocks(row, k)), valid);
     const auto lower = [&](std::size_t k) HWY_ATTR {
         return hn::BitCast(d16, hn::InterleaveLower(d8, rows[k], rows[k + 1]));
     };
@@ -220,7 +214,7 @@ HWY_INLINE void store_columns(const float* exponentials, hn::Vec<Floats> factors
     const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d32, rows[2], rows[3]));
     alignas(64) std::uint8_t bytes[4][blocks * chunk];
     const auto store = [&](std::size_t l, auto row) HWY_ATTR {
-        hn::Store(from_lowest<T>(hn::BitCast(Bytes(), row)), Bytes(), bytes[l]);
+        hn::Store(from_least<T>(Bytes(), hn::BitCast(Bytes(), row)), Bytes(), bytes[l]);
     };
     store(0, hn::InterleaveLower(d64, low01, low23));
     store(1, hn::InterleaveUpper(d64, low01, low23));
