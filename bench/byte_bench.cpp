@@ -12,12 +12,14 @@
 #include "operators/sides.h"
 #include "peers/random_input.h"
 #include "peers/xnnpack_placer.h"
+#include "quantile.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
 
 namespace reef::cpu {
 namespace {
 
+using bench::median;
 using model::Op;
 using Shape = std::vector<std::int32_t>;
 constexpr auto int8 = ElementType::int8;

@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "quantile.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -91,10 +93,7 @@ struct Series {
     const char* name;
     std::vector<double> times_ms;
 
-    [[nodiscard]] double quantile(double q) {
-        std::ranges::sort(times_ms);
-        return times_ms[static_cast<std::size_t>(q * static_cast<double>(times_ms.size() - 1))];
-    }
+    [[nodiscard]] double quantile(double q) const { return reef::bench::quantile(times_ms, q); }
     template <typename Work>
     void add(Work work) {
         const auto begin = Clock::now();

@@ -18,11 +18,14 @@
 #include "base/worker_pool.h"
 #include "cpu/prepare/convolution.h"
 #include "operators/sides.h"
+#include "quantile.h"
 #include "reef/cpu/placer.h"
 #include "reef/model/tflite.h"
 
 namespace reef::cpu {
 namespace {
+
+using bench::median;
 
 constexpr const char* networks[] = {"mobilenet_v1_0.5_160_quant", "tf2_mobilenet_v2_1.0_224_ptq",
                                     "deeplabv3_mnv2_dm05_pascal_quant"};

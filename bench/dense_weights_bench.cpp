@@ -14,10 +14,13 @@
 #include <vector>
 
 #include "base/simd.h"
+#include "quantile.h"
 #include "reef/edgetpu/params.h"
 
 namespace reef::edgetpu {
 namespace {
+
+using bench::median;
 
 constexpr std::uint32_t side = 1024;
 constexpr int rounds = 301;
@@ -46,12 +49,6 @@ double seconds(Work&& work) {
     const auto start = std::chrono::steady_clock::now();
     work();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
 }
 
 /// Keeps the compiler from dropping copies whose result nobody reads.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "peers/tflite_peer.h"
+#include "quantile.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
 #include "reef/model/builder.h"
@@ -24,6 +25,7 @@
 namespace reef::peers {
 namespace {
 
+using bench::median;
 using cpu::KernelSet;
 using graph::Executor;
 using model::Op;
@@ -182,12 +184,6 @@ std::vector<Layer> layers() {
             svdf(40, 1280, 2, 62), svdf(64, 256, 1, 8),
             // Of a text's model, of a frame of speech.
             lstm(16, 256, 256), lstm(1, 320, 1024)};
-}
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
 }
 
 /// Precondition: one input.

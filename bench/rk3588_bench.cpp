@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "quantile.h"
 #include "reef/chip/compiler.h"
 #include "reef/model/tflite.h"
 #include "reef/rk3588/layout.h"
@@ -17,6 +18,8 @@
 
 namespace reef::rk3588 {
 namespace {
+
+using bench::median;
 
 double now() {
     timespec time{};
@@ -29,12 +32,6 @@ double seconds(Work&& work) {
     const double start = now();
     work();
     return now() - start;
-}
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
 }
 
 /// Keeps the compiler from dropping copies whose result nobody reads.

@@ -37,8 +37,8 @@
 #include "peers/known_shapes.h"
 #include "peers/least_times.h"
 #include "peers/networks.h"
-#include "peers/quantile.h"
 #include "peers/random_input.h"
+#include "quantile.h"
 #include "reef/cpu/kernel_set.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
@@ -46,6 +46,7 @@
 namespace reef::peers {
 namespace {
 
+using bench::quantile;
 using graph::Executor;
 using Json = nlohmann::ordered_json;
 

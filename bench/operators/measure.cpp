@@ -10,10 +10,12 @@
 #include <string>
 
 #include "operators/sides.h"
+#include "quantile.h"
 
 namespace reef::cpu {
 namespace {
 
+using bench::median;
 using Json = nlohmann::ordered_json;
 
 struct Options {

@@ -52,10 +52,4 @@ Status Runner::run(const Tensors& tensors) {
         {tensors.inputs, tensors.outputs, {scratch_.get(), kernel_->scratch_bytes()}, *pool_});
 }
 
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
-}
-
 }  // namespace reef::cpu

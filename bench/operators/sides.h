@@ -47,8 +47,6 @@ class Runner {
     std::unique_ptr<WorkerPool> pool_ = std::make_unique<WorkerPool>(1);
 };
 
-[[nodiscard]] double median(std::vector<double> values);
-
 template <typename Run>
 double microseconds(int times, const Run& run) {
     const auto begin = std::chrono::steady_clock::now();

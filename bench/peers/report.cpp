@@ -6,10 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "peers/machine_speed.h"
-#include "peers/quantile.h"
+#include "quantile.h"
 #include "reef/cpu/kernel_set.h"
 
 namespace reef::peers {
+
+using bench::quantile;
+
 namespace {
 
 using Json = nlohmann::ordered_json;

@@ -6,6 +6,7 @@
 
 #include "cts/subject.h"
 #include "reef/runtime/registry.h"
+#include "toy_chip/toy_compiler.h"
 #include "toy_chip/toy_program.h"
 
 namespace reef::toy {
@@ -129,12 +130,19 @@ class ToyDriver final : public runtime::Driver {
          .sentence = "a simulated toy",
          .naming = runtime::Naming::optional,
          .name_means = "NAME",
-         .capabilities = {Capability::computes, Capability::simulated, Capability::debug}}};
+         .capabilities = {Capability::computes, Capability::simulated, Capability::debug}},
+        {.backend = "watched",
+         .sentence = "a simulated toy that somebody watches",
+         .capabilities = {Capability::computes, Capability::simulated, Capability::strict}}};
     std::vector<runtime::OptionInfo> options_ = {{.name = "bias",
                                                   .type = runtime::OptionType::integer,
                                                   .standard = std::int64_t{0},
                                                   .sentence = "added with every addition",
-                                                  .most = 255}};
+                                                  .most = 255},
+                                                 {.name = "strict",
+                                                  .standard = false,
+                                                  .sentence = "watches, and sees nothing",
+                                                  .backends = {"watched"}}};
     runtime::PlacementWords words_ = {.taken = "compiled for the toy",
                                       .left = "no toy's business",
                                       .chip = "the toy",
@@ -162,6 +170,7 @@ void enrol(runtime::Registry& registry) {
     registry.add_driver(std::make_unique<ToyDriver>());
     registry.add_part<cts::Subject>(std::make_unique<ToySubject>());
     add_parts(registry);
+    add_compiler(registry);
 }
 
 }  // namespace reef::toy

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "reef/base/file.h"
 #include "reef/base/npy.h"
 #include "reef/model/builder.h"
@@ -127,6 +129,45 @@ TEST_F(ToyVerbs, CheckOfPlainModels) {
     EXPECT_EQ(untold.exit_code, 2);
     EXPECT_THAT(untold.err, HasSubstr("--target names the chip that it is checked against"));
     EXPECT_THAT(reef({"check", plain, "--target", "cpu"}).err, HasSubstr("(targets are "));
+}
+
+/// A program that its own verification refutes is given to nobody.
+TEST_F(ToyVerbs, CompileWritesNoModelThatIsWrong) {
+    model::Builder builder("plain");
+    const auto in = builder.input("in", ElementType::uint8, {2, 3});
+    const auto out = builder.tensor("out", ElementType::uint8, {3, 2});
+    builder.add(model::Op::reshape, {in}, {out}, model::ReshapeOptions{{3, 2}});
+    builder.output(out);
+    const std::string plain = folder.file("plain.tflite"),
+                      compiled = folder.file("compiled.tflite");
+    EXPECT_TRUE(write_file(plain, model::write_tflite(builder.finish().value()).value()));
+    const std::vector<std::string> right = {"compile", plain, "--target", "toy", "-o", compiled},
+                                   piped = {"compile", plain, "--target", "toy", "--wrong"};
+    auto wrong = right;
+    wrong.push_back("--wrong");
+
+    const auto refuted = reef(wrong);
+    EXPECT_EQ(refuted.exit_code, 1);
+    EXPECT_THAT(refuted.out, HasSubstr("6 of 6 bytes of 'out' on random values"));
+    EXPECT_FALSE(std::filesystem::exists(compiled));
+
+    EXPECT_THAT(text(right), HasSubstr("compiled.tflite: "));
+    const auto before = read_file(compiled);
+    ASSERT_TRUE(before) << before.error().message();
+    EXPECT_EQ(reef(wrong).exit_code, 1);
+    EXPECT_EQ(read_file(compiled).value(), *before)
+        << "a right model is not replaced by a wrong one";
+
+    auto to_stdout = piped;
+    to_stdout.insert(to_stdout.end(), {"-o", "-"});
+    const auto streamed = reef(to_stdout);
+    EXPECT_EQ(streamed.exit_code, 1);
+    EXPECT_EQ(streamed.out, "");
+    EXPECT_THAT(streamed.err, HasSubstr("not verified, so that no model is written: 6 of 6 bytes"));
+    auto unverified = wrong;
+    unverified.push_back("--no-verify");
+    EXPECT_EQ(reef(unverified).exit_code, 0);
+    EXPECT_NE(read_file(compiled).value(), *before);
 }
 
 TEST_F(ToyVerbs, FilesOfItsOwnKind) {

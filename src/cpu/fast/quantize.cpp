@@ -76,19 +76,22 @@ HWY_NOINLINE std::size_t rounded_run(const float* in, T* out, std::size_t count,
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// By the scale's reciprocal first, where that cannot round another way: of as many values as a
-/// vector has bytes, as bits of T. `sure` is false where one of them may be
-/// wrong, or would have a result beyond 16 bits. A value less the steps that its product
-/// with the reciprocal rounds to has 24 bits, and they are right where that is less than half a
-/// step. Where products are rounded before they are added it is off by 2^-15 of a step up to 2^9
-/// steps, beyond which results are at their limits.
+/// By the scale's reciprocal, of as many values as a vector has bytes, as bits of T. A sum with
+/// `rounder` is a number of steps of 12 bits behind the point, and a half: where products are
+/// rounded before they are added, too, it is off by less than its last bit, up to 2^9 steps, beyond
+/// which results are at their limits. So its whole steps are right unless the bits behind the point
+/// are all 0, where the value may lie in the middle of two steps: what it is above the middle
+/// decides there.
 class ByteSteps {
   public:
-    ByteSteps(AffineParameters to, float reciprocal)
-        : scale_(to.scale),
-          reciprocal_(reciprocal),
-          half_(to.scale * (0.5F - (HWY_NATIVE_FMA ? 0.0F : 0x1p-13F))),
-          zero_(std::bit_cast<std::int32_t>(rounder) - to.zero_point) {
+    /// Whether the reciprocal is as exact as that, and no difference rounds to 0.
+    static bool serves(AffineParameters to) {
+        return to.scale >= 0x1p-100F && to.scale <= 0x1p100F && std::abs(to.zero_point) <= 256;
+    }
+
+    /// Precondition: it serves.
+    explicit ByteSteps(AffineParameters to)
+        : scale_(to.scale), reciprocal_(1 / to.scale), zero_(static_cast<float>(to.zero_point)) {
         const hn::Repartition<std::uint32_t, ByteTag> d32;
         constexpr std::size_t in_block = 4;
         const std::size_t blocks = hn::Lanes(d32) / in_block;
@@ -96,35 +99,57 @@ class ByteSteps {
             order_[i] = static_cast<std::int32_t>(i % blocks * in_block + i / blocks);
     }
 
+    /// `known` is false where they are not: of results beyond 16 bits, and of middles on machines
+    /// whose differences of a product are rounded twice.
     template <typename T>
-    HWY_INLINE hn::Vec<ByteTag> of(const float* HWY_RESTRICT from, bool& sure) const {
+    HWY_INLINE hn::Vec<ByteTag> of(const float* HWY_RESTRICT from, bool& known) const {
         const hn::ScalableTag<float> d;
         const QuarterTag d32;
         const WordTag d16;
-        const auto scale = hn::Set(d, scale_), per_step = hn::Set(d, reciprocal_);
-        const auto high = hn::Set(d, rounder);
-        hn::Vec<decltype(d)> off[4];
-        Quarter steps[4];
+        const auto origin = hn::Set(d, rounder + 0.5F + zero_);
+        const auto zero = hn::Set(d32, std::bit_cast<std::int32_t>(rounder));
+        Quarter steps[4], behind[4];
         REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
             const auto values = hn::LoadU(d, from + k * hn::Lanes(d));
-            const auto rounded = hn::MulAdd(values, per_step, high);
-            off[k] = hn::Abs(hn::NegMulAdd(hn::Sub(rounded, high), scale, values));
-            steps[k] = hn::Sub(hn::BitCast(d32, rounded), hn::Set(d32, zero_));
+            const auto sum = hn::MulAdd(values, hn::Set(d, reciprocal_), origin);
+            const auto fixed = hn::Sub(hn::BitCast(d32, sum), zero);
+            steps[k] = hn::ShiftRight<point>(fixed);
+            behind[k] = hn::And(fixed, hn::Set(d32, (1 << point) - 1));
         }
-        const auto most = hn::Max(hn::Max(off[0], off[1]), hn::Max(off[2], off[3]));
+        const auto least = hn::Min(hn::Min(behind[0], behind[1]), hn::Min(behind[2], behind[3]));
+        const bool has_middle = !hn::AllTrue(d32, hn::Gt(least, hn::Zero(d32)));
+        if (HWY_UNLIKELY(has_middle)) {
+            REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) steps[k] =
+                settled(hn::LoadU(d, from + k * hn::Lanes(d)), steps[k], behind[k]);
+        }
         const auto lo = hn::ReorderDemote2To(d16, steps[0], steps[1]);
         const auto hi = hn::ReorderDemote2To(d16, steps[2], steps[3]);
         const auto in_range = hn::And(hn::Lt(hn::Max(lo, hi), hn::Set(d16, INT16_MAX)),
                                       hn::Gt(hn::Min(lo, hi), hn::Set(d16, INT16_MIN)));
-        sure = hn::AllTrue(d16, in_range) && hn::AllTrue(d, hn::Lt(most, hn::Set(d, half_)));
+        known = hn::AllTrue(d16, in_range) && (HWY_NATIVE_FMA || !has_middle);
         return in_order(narrowed_words<T>(lo, hi));
     }
 
   private:
-    // Added to it, a number of up to 2^22 steps is rounded into the lowest bits and leaves the
-    // exponent as it is; of others, and of what is no number, it leaves bits that are 2^15 or more
-    // from its own, as 32 bits wrap, too.
-    static constexpr float rounder = 0x1.8p23F;
+    // Of sums of 2^11 to 2^12 the last bit is 2^-12. Bits of others, and of what is no number, less
+    // those of `rounder` are whole steps beyond the limits, too, of numbers of 2^27 steps beyond 16
+    // bits.
+    static constexpr int point = 12;
+    static constexpr float rounder = 0x1.8p11F;
+
+    /// One step less where the value is below the middle, or in it and below 0: away from 0.
+    template <class V>
+    HWY_INLINE Quarter settled(V values, Quarter steps, Quarter behind) const {
+        const hn::DFromV<V> d;
+        const QuarterTag d32;
+        const auto middle = hn::Sub(hn::ConvertTo(d, steps), hn::Set(d, zero_ + 0.5F));
+        const auto above = hn::NegMulAdd(middle, hn::Set(d, scale_), values);
+        const auto none = hn::Zero(d);
+        const auto is_less =
+            hn::Or(hn::Lt(above, none), hn::And(hn::Eq(above, none), hn::Lt(values, none)));
+        const auto less = hn::VecFromMask(d32, hn::RebindMask(d32, is_less));
+        return hn::Add(steps, hn::IfThenElseZero(hn::Eq(behind, hn::Zero(d32)), less));
+    }
 
     HWY_INLINE hn::Vec<ByteTag> in_order(hn::Vec<ByteTag> bytes) const {
         if constexpr (HWY_MAX_BYTES == 16) return bytes;
@@ -133,23 +158,23 @@ class ByteSteps {
         return hn::BitCast(ByteTag(), hn::TableLookupLanes(as_steps, order));
     }
 
-    float scale_, reciprocal_, half_;
-    std::int32_t zero_;
+    float scale_, reciprocal_, zero_;
     std::int32_t order_[HWY_MAX_BYTES / sizeof(std::int32_t)] = {};
 };
 
 /// How many of the first values are done.
 template <typename T>
 HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
-                                     AffineParameters to, float reciprocal) {
+                                     AffineParameters to) {
+    if (!ByteSteps::serves(to)) return 0;
     const ByteTag bytes;
-    const ByteSteps steps(to, reciprocal);
+    const ByteSteps steps(to);
     const std::size_t lanes = hn::Lanes(bytes);
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
-        bool sure = false;
-        hn::StoreU(steps.of<T>(in + i, sure), bytes, reinterpret_cast<std::uint8_t*>(out + i));
-        if (HWY_UNLIKELY(!sure)) rounded_run(in + i, out + i, lanes, to);
+        bool known = false;
+        hn::StoreU(steps.of<T>(in + i, known), bytes, reinterpret_cast<std::uint8_t*>(out + i));
+        if (HWY_UNLIKELY(!known)) rounded_run(in + i, out + i, lanes, to);
     }
     return i;
 }
@@ -158,7 +183,7 @@ HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
 
 template <typename T>
 HWY_INLINE std::size_t whole_vectors(const float* /*in*/, T* /*out*/, std::size_t /*count*/,
-                                     AffineParameters /*to*/, float /*reciprocal*/) {
+                                     AffineParameters /*to*/) {
     return 0;
 }
 
@@ -166,11 +191,7 @@ HWY_INLINE std::size_t whole_vectors(const float* /*in*/, T* /*out*/, std::size_
 
 template <typename T>
 void quantize_run(const float* in, T* out, std::size_t count, AffineParameters to) {
-    std::size_t i = 0;
-    const float reciprocal = 1 / to.scale;
-    // Of a denormal scale it is not as exact as that.
-    if (to.scale >= std::numeric_limits<float>::min() && std::isfinite(reciprocal))
-        i = whole_vectors(in, out, count, to, reciprocal);
+    std::size_t i = whole_vectors(in, out, count, to);
     i += rounded_run(in + i, out + i, count - i, to);
     const FromFloat<T> one{to};
     for (; i < count; ++i) out[i] = one(in[i]);
@@ -186,11 +207,14 @@ void dequantize_run(const T* in, float* out, std::size_t count, AffineParameters
     const auto zero = hn::Set(d32, from.zero_point);
     const auto scale = hn::Set(d, from.scale);
     const std::size_t lanes = hn::Lanes(d);
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
+    const auto vector_at = [&](std::size_t i) HWY_ATTR {
         const auto steps = hn::Sub(hn::PromoteTo(d32, hn::LoadU(few, in + i)), zero);
         hn::StoreU(hn::Mul(hn::ConvertTo(d, steps), scale), d, out + i);
-    }
+    };
+    std::size_t i = 0;
+    for (; i + 4 * lanes <= count; i += 4 * lanes)
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) vector_at(i + k * lanes);
+    for (; i + lanes <= count; i += lanes) vector_at(i);
     for (; i < count; ++i) out[i] = static_cast<float>(in[i] - from.zero_point) * from.scale;
 }
 

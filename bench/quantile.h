@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
-namespace reef::peers {
+namespace reef::bench {
 
 /// `part` is 0.5 for the median. Precondition: there are values.
 [[nodiscard]] inline double quantile(std::vector<double> values, double part) {
@@ -14,4 +15,8 @@ namespace reef::peers {
     return values[static_cast<std::size_t>(at)];
 }
 
-}  // namespace reef::peers
+[[nodiscard]] inline double median(std::vector<double> values) {
+    return quantile(std::move(values), 0.5);
+}
+
+}  // namespace reef::bench
