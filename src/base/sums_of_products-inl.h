@@ -70,6 +70,38 @@ HWY_INLINE V add_quad_products(D /*d*/, [[maybe_unused]] V a, [[maybe_unused]] V
     return sum;
 }
 
+/// Whether the machine adds products of two bytes up to 16 bits, and no more.
+inline constexpr bool has_bounded_quad_products =
+    HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4;
+
+/// The same as add_quad_products() in three instructions, of bytes whose products a[2i] * b[2i] +
+/// a[2i + 1] * b[2i + 1] have 16 bits; any others would saturate.
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V add_bounded_quad_products(D d, [[maybe_unused]] V a, [[maybe_unused]] V b, V sum) {
+    static_assert(sizeof(D) > 0 && has_bounded_quad_products);
+    const hwy::HWY_NAMESPACE::Repartition<std::int16_t, D> d16;
+    auto pairs = hwy::HWY_NAMESPACE::Zero(d16);
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
+    if constexpr (sizeof(pairs.raw) == 16) pairs.raw = _mm_maddubs_epi16(a.raw, b.raw);
+#endif
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+    if constexpr (sizeof(pairs.raw) == 32) pairs.raw = _mm256_maddubs_epi16(a.raw, b.raw);
+#endif
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (sizeof(pairs.raw) == 64) pairs.raw = _mm512_maddubs_epi16(a.raw, b.raw);
+#endif
+    return add_pair_products(d, pairs, hwy::HWY_NAMESPACE::Set(d16, 1), sum);
+}
+
+/// The same as add_quad_products() of any bytes.
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V add_unbounded_quad_products(D d, V a, V b, V sum) {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const auto even = hn::Set(d, 0x00FF00FF);
+    sum = add_bounded_quad_products(d, a, hn::And(b, even), sum);
+    return add_bounded_quad_products(d, a, hn::AndNot(even, b), sum);
+}
+
 /// The same of signed bytes on both sides: one instruction of ARM's with dotprod
 /// (byte_products()).
 inline constexpr bool may_have_signed_quad_products = HWY_TARGET == HWY_NEON;

@@ -11,8 +11,6 @@
 #include <random>
 
 #include "base/worker_pool.h"
-#include "cpu/fast/joined_pixels.h"
-#include "cpu/fast/matrix_product.h"
 #include "cpu/prepare/arithmetic.h"
 #include "cpu/prepare/kernels.h"
 #include "cpu/run_kernel.h"
@@ -70,6 +68,8 @@ struct Case {
     float input_scale = 1;
     float output_scale = 1;
     bool with_bias = true;
+    /// In a thousand weights, of any value; the others are within 50 of the middle of their type.
+    int any_weights = 1000;
     std::uint64_t seed = 0;
 
     [[nodiscard]] std::string text() const {
@@ -91,7 +91,11 @@ model::Model build(const Case& c) {
         q = model::per_channel(c.weight_scales, c.op == Op::depthwise_conv_2d ? 3 : 0);
     std::size_t count = 1;
     for (const std::int32_t length : c.filter) count *= static_cast<std::size_t>(length);
-    const auto weights = random.bytes(count);
+    auto weights = random.bytes(count);
+    const int middle = c.type == ElementType::uint8 ? 128 : 0;
+    for (std::uint8_t& weight : weights)
+        if (c.any_weights < 1000 && random.between(0, 999) >= c.any_weights)
+            weight = static_cast<std::uint8_t>(middle + random.between(-50, 50));
     const auto filter = builder.constant<std::uint8_t>("weights", c.type, c.filter, weights, q);
     std::vector<model::TensorIndex> inputs{input, filter};
     if (c.op == Op::transpose_conv)
@@ -365,6 +369,16 @@ TEST_P(FastConvolution, FewOutputsOfLongRowsEqualTheReference) {
     }
 }
 
+/// Few of them saturate 16 bits (GroupOf::bounded_quads).
+TEST_P(FastConvolution, WeightsNearTheMiddleEqualTheReference) {
+    for (std::uint64_t seed = 0; seed < 400 && !HasFailure(); ++seed) {
+        Case c = seed % 4 == 0 ? random_fully_connected(seed, GetParam())
+                               : random_convolution(seed, Op::conv_2d, GetParam());
+        c.any_weights = Random(seed).one_of({0, 3, 10, 30});
+        compare_kernels(c, GetParam());
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Arithmetics, FastConvolution,
                          testing::Values(nullptr, &edgetpu::arithmetic()),
                          [](const testing::TestParamInfo<const Arithmetic*>& given) {
@@ -411,50 +425,6 @@ std::string refusal(const Case& c, const auto& spoil) {
     const auto kernel = prepare(model, {});
     EXPECT_FALSE(kernel);
     return kernel ? "" : kernel.error().what;
-}
-
-/// A convolution of one image, SAME padding, stride 1.
-Convolution of_image(std::int64_t width, std::int64_t taps, std::int64_t depth,
-                     std::int64_t channels) {
-    Convolution c;
-    c.h = c.w = {.in = width, .out = width, .taps = taps, .pad = taps / 2};
-    c.in_channels = c.depth = depth;
-    c.out_channels = channels;
-    c.multipliers.resize(static_cast<std::size_t>(channels));
-    c.bias.resize(static_cast<std::size_t>(channels));
-    return c;
-}
-
-// What the comparisons above would not notice: that none are joined.
-TEST(Convolution, PixelsOfFewChannelsAreJoined) {
-    test::on_every_target([] {
-        const MatrixFunctions* functions = matrix_functions();
-        if (functions == nullptr) return;
-        const auto joins = [&](const Convolution& c) {
-            return pixels_to_join(c, functions->group, functions->widest_block);
-        };
-        EXPECT_GE(joins(of_image(64, 1, 16, 1)), 4);
-        EXPECT_GE(joins(of_image(64, 3, 3, 3)), 2);
-        EXPECT_GE(joins(of_image(64, 7, 1, 2)), 2);
-        // A whole number of them makes the image: of 1 x 1 taps, of all of it.
-        EXPECT_EQ(joins(of_image(61, 3, 3, 3)), 1);
-        EXPECT_EQ(joins(of_image(49, 1, 16, 1)), 7);
-        EXPECT_EQ(joins(of_image(64, 1, 16, 64)), 1);
-        EXPECT_EQ(joins(of_image(64, 3, 256, 32)), 1);
-        EXPECT_EQ(joins(of_image(64, 1, 16, 0)), 1);
-        EXPECT_EQ(joins(of_image(0, 1, 16, 1)), 1);
-        EXPECT_EQ(joins(of_image(64, 1, 0, 1)), 1);
-        Convolution apart = of_image(64, 3, 3, 3);
-        apart.w.dilation = 2;
-        EXPECT_EQ(joins(apart), 1);
-        apart = of_image(64, 1, 3, 3);
-        apart.w.stride = 2;
-        apart.w.out = 32;
-        EXPECT_EQ(joins(apart), 1);
-        Convolution floats = of_image(64, 1, 16, 1);
-        floats.floats = FloatSums{.bias = {0}, .clamp = {}};
-        EXPECT_EQ(joins(floats), 1);
-    });
 }
 
 Case few_channels(ElementType type, std::vector<std::int32_t> filter, std::int64_t weight_zero) {

@@ -277,8 +277,12 @@ void expect_fast_equals_plain(const HybridCase& c) {
 TEST(Hybrid, VectorsGiveTheSameBytes) {
     std::mt19937 random(18);
     for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
-        const HybridCase c = random_case(random);
+        HybridCase c = random_case(random);
         SCOPED_TRACE(testing::Message() << "case " << i << ", " << model::builtin_name(c.op));
+        // Bytes are multiplied where few weights are large.
+        if (i % 3 == 0)
+            for (std::int8_t& weight : c.weights)
+                if (pick(random, 0, 199) != 0) weight = static_cast<std::int8_t>(weight / 3);
         expect_fast_equals_plain(c);
     }
 }

@@ -21,12 +21,12 @@ using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 TEST(PoolingWindows, EndWithAnAxisOfTheLongestLength) {
-    constexpr std::int32_t longest = 2147483647;
+    constexpr std::int32_t most = 2147483647;
     const cpu::PoolingAxis axis{
-        .input = longest, .output = longest / 2 + 1, .filter = 2, .stride = 2, .padding = 0};
+        .input = most, .output = most / 2 + 1, .filter = 2, .stride = 2, .padding = 0};
     const auto last = axis.window(axis.output - 1);
-    EXPECT_EQ(last.begin, longest - 1);
-    EXPECT_EQ(last.end, longest);
+    EXPECT_EQ(last.begin, most - 1);
+    EXPECT_EQ(last.end, most);
 }
 
 constexpr ReducerOptions keep{.keep_dims = true};

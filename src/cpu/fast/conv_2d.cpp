@@ -17,7 +17,8 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
         : op_(op),
           pixels_(pixels_to_join(c, functions.group, functions.widest_block)),
           own_(own_of(c, pixels_)),
-          product_(functions, joined(std::move(c), pixels_), threads) {}
+          product_(pixels_ == 1 ? functions.suiting(c) : functions, joined(std::move(c), pixels_),
+                   threads) {}
 
     [[nodiscard]] std::string name() const override {
         return op_ + " fast " + std::string(product_.target());

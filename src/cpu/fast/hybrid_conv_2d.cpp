@@ -36,7 +36,8 @@ class FastHybrid final : public Kernel, public graph::PacksInputs {
                int threads)
         : op_(std::move(op)),
           depth_first_(hybrid.depth_first),
-          product_(functions, std::move(hybrid.convolution), threads, hybrid.weight_scales),
+          product_(depth_first_ ? functions : functions.suiting(hybrid.convolution),
+                   std::move(hybrid.convolution), threads, hybrid.weight_scales),
           input_(images(), image_size(product_.convolution()), hybrid.asymmetric),
           input_bytes_(graph::align_up(input_.scratch_bytes())),
           bytes_bytes_(graph::align_up(images() * image_size(product_.convolution()))) {}

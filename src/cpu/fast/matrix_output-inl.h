@@ -9,6 +9,8 @@
 
 #include <hwy/highway.h>
 
+#include <span>
+
 #include "cpu/fast/channel_blocks-inl.h"
 #include "cpu/fast/float_output-inl.h"
 #include "cpu/fast/packed_matrix.h"
@@ -59,7 +61,8 @@ HWY_INLINE void store_row(const SumVector<kLanes> (&sums)[kVectors], const Packe
 struct Target {
     const PackedMatrix& matrix;
     const ChannelBlock& block;
-    const std::byte* weights;  ///< of the block
+    const std::byte* weights;              ///< of the block
+    std::span<const std::uint32_t> again;  ///< groups of rows, for the weights behind those
     Rows rows;
     std::uint8_t* out;
     std::size_t out_stride;
@@ -68,6 +71,7 @@ struct Target {
         return {matrix,
                 block,
                 weights,
+                again,
                 {rows.values + row * matrix.row_bytes(),
                  rows.sums == nullptr ? nullptr : rows.sums + row,
                  rows.scales == nullptr ? nullptr : rows.scales + row},

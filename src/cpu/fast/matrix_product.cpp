@@ -121,6 +121,20 @@ struct Quads : InBytes {
         return reef::HWY_NAMESPACE::add_quad_products(d, values, weights, sum);
     }
 };
+/// With weights that saturate no sum.
+struct BoundedQuads : InBytes {
+    [[maybe_unused]] static constexpr GroupOf group = GroupOf::bounded_quads;
+    using Value = std::uint8_t;
+    template <class D, class V>
+    static HWY_INLINE V add(D d, V values, V weights, V sum) {
+        return reef::HWY_NAMESPACE::add_bounded_quad_products(d, values, weights, sum);
+    }
+    /// Whole rows have all weights.
+    template <class D, class V>
+    static HWY_INLINE V add_any(D d, V values, V weights, V sum) {
+        return reef::HWY_NAMESPACE::add_unbounded_quad_products(d, values, weights, sum);
+    }
+};
 struct SignedQuads : InBytes {
     [[maybe_unused]] static constexpr GroupOf group = GroupOf::signed_quads;
     using Value = std::int8_t;
@@ -139,6 +153,14 @@ struct SignedOctets : SignedQuads {
         return reef::HWY_NAMESPACE::add_matrix_products(d, rows, channels, sums);
     }
 };
+
+template <class Form, class D, class V8, class V>
+HWY_INLINE V add_any(D d, V8 values, V8 weights, V sum) {
+    if constexpr (Form::group == GroupOf::bounded_quads)
+        return Form::add_any(d, values, weights, sum);
+    else
+        return Form::add(d, values, weights, sum);
+}
 
 /// Fewer bytes than a vector holds, zeros behind them. Without masks for bytes Highway would read
 /// the whole vector, beyond the end of the last row.
@@ -219,6 +241,8 @@ HWY_INLINE void multiply_tile(const Target& to) {
     }
     if constexpr (kChains > 1)
         for (; k < groups; ++k) add(sums[0], k);
+    if constexpr (Form::group == GroupOf::bounded_quads)
+        for (const std::uint32_t group : to.again) add(sums[0], group);
     REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
             REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) sums[0][r][v] =
@@ -289,8 +313,8 @@ HWY_INLINE std::int32_t multiply_whole_row(const std::byte* row, const std::byte
     const auto* w = reinterpret_cast<const std::uint8_t*>(weights);
     auto even = hn::Zero(d), odd = hn::Zero(d);
     const auto add = [&](std::size_t i, auto sums) HWY_ATTR {
-        return Form::add(d, Form::values(d, hn::LoadU(d8, x + i)),
-                         load_weights<Form>(d, weights + i / narrower), sums);
+        return add_any<Form>(d, Form::values(d, hn::LoadU(d8, x + i)),
+                             load_weights<Form>(d, weights + i / narrower), sums);
     };
     std::size_t i = 0;
     for (; i + 2 * lanes <= bytes; i += 2 * lanes) {
@@ -299,7 +323,7 @@ HWY_INLINE std::int32_t multiply_whole_row(const std::byte* row, const std::byte
     }
     for (; i + lanes <= bytes; i += lanes) even = add(i, even);
     if (i != bytes)
-        odd = Form::add(
+        odd = add_any<Form>(
             d, Form::values(d, first_bytes(d8, x + i, bytes - i)),
             Form::weights(d, first_bytes(packed, w + i / narrower, (bytes - i) / narrower)), odd);
     return hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
@@ -335,6 +359,7 @@ void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::siz
         const Target to{matrix,
                         block,
                         matrix.weights.get() + block.weights,
+                        matrix.again_in(i),
                         rows,
                         reinterpret_cast<std::uint8_t*>(out) + block.first * value_bytes,
                         out_stride};
@@ -406,8 +431,10 @@ void sum_rows(const PackedMatrix& matrix, std::size_t values, std::size_t count,
         for (std::size_t i = 0; i < whole; i += lanes)
             sums = Form::add(d, Form::values(d, hn::LoadU(d8, from + i)), ones, sums);
         if (rest == 0) return sums;
-        const auto last = behind ? hn::IfThenElseZero(in_rest, hn::LoadU(d8, from + whole))
-                                 : first_bytes(d8, from + whole, rest);
+        // The next rows' values serve as well.
+        const bool readable = behind || (count - row) * matrix.row_bytes() >= whole + lanes;
+        const auto last = readable ? hn::IfThenElseZero(in_rest, hn::LoadU(d8, from + whole))
+                                   : first_bytes(d8, from + whole, rest);
         return Form::add(d, Form::values(d, last), ones, sums);
     };
     const auto by_two = [&](auto a, auto b) HWY_ATTR {
@@ -449,6 +476,9 @@ Rows gather(const Convolution& c, const PackedMatrix& matrix, const std::byte* i
 }  // namespace
 
 template <class Form>
+const MatrixFunctions* in_bounded_quads_beside();
+
+template <class Form>
 const MatrixFunctions* functions_of() {
     // Only one target's name goes with a form.
     static const MatrixFunctions functions{
@@ -457,8 +487,18 @@ const MatrixFunctions* functions_of() {
         .widest_block = widest_block,
         .rows_at_once = Form::group == GroupOf::signed_octets ? most_octet_rows : most_rows,
         .gather = gather<Form>,
-        .multiply = multiply<Form>};
+        .multiply = multiply<Form>,
+        .in_bounded_quads = in_bounded_quads_beside<Form>()};
     return &functions;
+}
+
+/// Only pairs take more instructions.
+template <class Form>
+const MatrixFunctions* in_bounded_quads_beside() {
+    if constexpr (Form::group == GroupOf::pairs && reef::HWY_NAMESPACE::has_bounded_quad_products)
+        return functions_of<BoundedQuads>();
+    else
+        return nullptr;
 }
 
 const MatrixFunctions* target_functions() {

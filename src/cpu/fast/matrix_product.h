@@ -2,8 +2,8 @@
 //
 // Products are taken in groups. Of 8-bit values these are fours where the machine has an
 // instruction for them, or eights where it multiplies small matrices of bytes; else they are pairs,
-// widened to int16 where bytes can not be multiplied. Packed weights are bytes in every form. Of
-// float32 they are single ones.
+// widened to int16 where bytes can not be multiplied, or fours again where that keeps 16 bits.
+// Packed weights are bytes in every form. Of float32 they are single ones.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,14 @@ struct MatrixFunctions {
     /// `out`.
     void (*multiply)(const PackedMatrix& matrix, Rows rows, std::size_t count, std::size_t begin,
                      std::size_t end, std::byte* out, std::size_t out_stride) = nullptr;
+    /// The same target's in bounded quads, where it has them.
+    const MatrixFunctions* in_bounded_quads = nullptr;
+
+    /// The ones for the weights of `c`.
+    [[nodiscard]] const MatrixFunctions& suiting(const Convolution& c) const {
+        if (in_bounded_quads == nullptr || !suits_bounded_quads(c, widest_block)) return *this;
+        return *in_bounded_quads;
+    }
 };
 /// Of the target that is dispatched to now; null for one without vectors.
 [[nodiscard]] const MatrixFunctions* matrix_functions();

@@ -1,6 +1,8 @@
 #include "cpu/fast/packed_matrix.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -19,7 +21,7 @@ std::int32_t packed_zero(const Convolution& c) {
 
 /// What activations have more in rows of bytes, where those are of the other sign.
 std::int32_t flipped(const Convolution& c, GroupOf group) {
-    if (group == GroupOf::quads) return c.type == ElementType::int8 ? middle : 0;
+    if (is_unsigned(group)) return c.type == ElementType::int8 ? middle : 0;
     if (is_signed(group)) return c.type == ElementType::uint8 ? -middle : 0;
     return 0;
 }
@@ -33,12 +35,67 @@ Group group_of(const std::byte* from, std::size_t count, Group flip) {
     return static_cast<Group>(group ^ (flip & all));
 }
 
+/// Two weights next to each other. Their products with bytes below 256 have 16 bits where their sum
+/// is within 128 of 0.
+struct WeightPair {
+    std::int8_t first, second;
+
+    [[nodiscard]] bool is_bounded() const { return std::abs(first + second) <= middle; }
+    [[nodiscard]] WeightPair half() const {
+        return {static_cast<std::int8_t>(first / 2), static_cast<std::int8_t>(second / 2)};
+    }
+    [[nodiscard]] WeightPair less(WeightPair other) const {
+        return {static_cast<std::int8_t>(first - other.first),
+                static_cast<std::int8_t>(second - other.second)};
+    }
+};
+using PairedGroup = std::array<WeightPair, 2>;
+
+/// Appends the groups of a block in which some pair is not bounded. `row` is of bytes.
+void append_unbounded(const Convolution& c, const ChannelBlock& block, std::size_t row,
+                      std::vector<std::uint32_t>& groups) {
+    const std::uint8_t flip = packed_zero(c) == middle ? 0x80 : 0;
+    std::vector<std::uint8_t> found((row + 3) / 4);
+    const auto at = [&](const std::byte* weights, std::size_t i) {
+        return static_cast<std::int8_t>(std::to_integer<std::uint8_t>(weights[i]) ^ flip);
+    };
+    for (std::size_t channel = 0; channel < block.valid; ++channel) {
+        const std::byte* weights = c.weights.view().data() + (block.first + channel) * row;
+        for (std::size_t i = 0; i + 2 <= row; i += 2)
+            found[i / 4] |= WeightPair{at(weights, i), at(weights, i + 1)}.is_bounded() ? 0 : 1;
+    }
+    for (std::size_t group = 0; group < found.size(); ++group)
+        if (found[group] != 0) groups.push_back(static_cast<std::uint32_t>(group));
+}
+
+/// Leaves half of what is not bounded in a lane's groups, `step` bytes apart, and puts the other
+/// half behind them.
+void divide_unbounded(std::span<const std::uint32_t> groups, std::size_t own_groups,
+                      std::size_t step, std::byte* lane) {
+    std::byte* behind = lane + own_groups * step;
+    for (const std::uint32_t group : groups) {
+        PairedGroup own;
+        std::memcpy(&own, lane + group * step, sizeof own);
+        PairedGroup rest{};
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            if (own[i].is_bounded()) continue;
+            const WeightPair half = own[i].half();
+            rest[i] = own[i].less(half);
+            own[i] = half;
+        }
+        std::memcpy(lane + group * step, &own, sizeof own);
+        std::memcpy(behind, &rest, sizeof rest);
+        behind += step;
+    }
+}
+
 /// Every row's groups where their lane has them; `row` is its bytes.
 template <typename Group>
 void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row, Group flip,
                std::byte* weights) {
     constexpr std::size_t bytes = sizeof(Group);
-    for (const ChannelBlock& block : packed.blocks) {
+    for (std::size_t i = 0; i < packed.blocks.size(); ++i) {
+        const ChannelBlock& block = packed.blocks[i];
         const bool whole = packed.has_whole_rows(block);
         const std::size_t step = whole ? bytes : block.width * bytes;
         for (std::size_t lane = 0; lane < block.width; ++lane) {
@@ -48,10 +105,12 @@ void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row
             const std::byte* from = c.weights.view().data() + (block.first + channel) * row;
             std::byte* to = weights + block.weights;
             to += whole ? channel * packed.channel_bytes() : lane * bytes;
+            std::byte* const lane_begin = to;
             for (std::size_t k = 0; k < row; k += bytes, to += step) {
                 const Group one = group_of(from + k, std::min(bytes, row - k), flip);
                 std::memcpy(to, &one, bytes);
             }
+            divide_unbounded(packed.again_in(i), packed.groups, step, lane_begin);
         }
     }
 }
@@ -131,8 +190,14 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
     packed.blocks = cover_channels(channels, widest);
     for (ChannelBlock& block : packed.blocks) {
         block.weights = packed.weights_bytes;
+        const bool whole = packed.has_whole_rows(block);
+        packed.weights_bytes += packed.channel_bytes() * (whole ? block.valid : block.width);
+        if (group != GroupOf::bounded_quads) continue;
+        const std::size_t before = packed.again.size();
+        if (!whole) append_unbounded(c, block, row, packed.again);
+        packed.again_ends.push_back(packed.again.size());
         packed.weights_bytes +=
-            packed.channel_bytes() * (packed.has_whole_rows(block) ? block.valid : block.width);
+            (packed.again.size() - before) * block.width * weight_bytes_in(group);
     }
     if (group != GroupOf::floats && c.floats) {
         place_empty_stage(packed.blocks, packed.stage);
@@ -149,6 +214,17 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
         packed.stage.size += block.width;
     }
     return packed;
+}
+
+bool suits_bounded_quads(const Convolution& c, std::size_t widest) {
+    // Three instructions for what takes pairs four: with a third of the groups again it is the
+    // same.
+    constexpr std::size_t of_time = 4, of_memory = 10, few_bytes = 4096;
+    if (c.weights.empty() || c.groups() != 1) return false;
+    const PackedMatrix matrix = lay_out_matrix(c, GroupOf::bounded_quads, widest);
+    const std::size_t own = lay_out_matrix(c, GroupOf::quads, widest).weights_bytes;
+    const std::size_t more = matrix.weights_bytes - own;
+    return more <= std::max(own / of_memory, std::min(own / of_time, few_bytes));
 }
 
 void pack_matrix(const Convolution& c, PackedMatrix& packed) {

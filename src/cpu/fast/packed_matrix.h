@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cpu/fast/channel_blocks.h"
@@ -17,8 +18,11 @@ enum class GroupOf : std::uint8_t {
     /// int16 where they are multiplied. In every form of bytes a weight zero point other than that
     /// 128 is left to the rows' sums.
     pairs,
-    signed_pairs,   ///< int8 activations (uint8 with the sign bit flipped), weights as in pairs
-    quads,          ///< uint8 activations (int8 with the sign bit flipped), weights as in pairs
+    signed_pairs,  ///< int8 activations (uint8 with the sign bit flipped), weights as in pairs
+    quads,         ///< uint8 activations (int8 with the sign bit flipped), weights as in pairs
+    /// The same values as in quads. Of two weights next to each other whose sum is beyond 128, so
+    /// that products with 255 leave 16 bits, a half is in a further group behind the block's.
+    bounded_quads,
     signed_quads,   ///< the same values as in signed pairs
     signed_octets,  ///< the same values, of which a row has a multiple of eight
     floats,
@@ -31,6 +35,7 @@ enum class GroupOf : std::uint8_t {
         case GroupOf::signed_pairs:
             return 2;
         case GroupOf::quads:
+        case GroupOf::bounded_quads:
         case GroupOf::signed_quads:
             return 4;
         case GroupOf::signed_octets:
@@ -43,6 +48,9 @@ enum class GroupOf : std::uint8_t {
 }
 [[nodiscard]] constexpr std::size_t row_bytes_in(GroupOf group) {
     return group == GroupOf::pairs ? 2 * sizeof(std::int16_t) : weight_bytes_in(group);
+}
+[[nodiscard]] constexpr bool is_unsigned(GroupOf group) {
+    return group == GroupOf::quads || group == GroupOf::bounded_quads;
 }
 [[nodiscard]] constexpr bool is_signed(GroupOf group) {
     return group == GroupOf::signed_pairs || group == GroupOf::signed_quads ||
@@ -58,12 +66,21 @@ struct PackedMatrix {
     std::vector<ChannelBlock> blocks;
     PackedBytes weights;  ///< blocks' offsets are in bytes
     std::size_t weights_bytes = 0;
+    /// Groups of a row that are multiplied again, by those behind a block's own: of the first
+    /// block, then of the next, which end there. Of bounded quads.
+    std::vector<std::uint32_t> again;
+    std::vector<std::size_t> again_ends;
     /// Every sum wants so many times the sum of its row's values besides.
     std::int32_t row_factor = 0;
     OutputStage stage;
     Limits<float> float_clamp{};  ///< of floats
     FloatOutput float_output;     ///< of sums of bytes that become float32
 
+    [[nodiscard]] std::span<const std::uint32_t> again_in(std::size_t block) const {
+        if (again_ends.empty()) return {};
+        const std::size_t begin = block == 0 ? 0 : again_ends[block - 1];
+        return std::span(again).subspan(begin, again_ends[block] - begin);
+    }
     [[nodiscard]] std::size_t row_bytes() const { return groups * row_bytes_in(group); }
     /// Of one channel.
     [[nodiscard]] std::size_t channel_bytes() const { return groups * weight_bytes_in(group); }
@@ -98,7 +115,11 @@ struct Rows {
 
 /// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it. Of the float output
 /// of a hybrid convolution it fills the sums of weights.
+/// Only bounded quads are laid out by their weights.
 [[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest);
+/// Whether the weights are there, and few enough of them stand in two groups of bounded quads that
+/// these take less time than pairs and, where there are many, not much more memory.
+[[nodiscard]] bool suits_bounded_quads(const Convolution& c, std::size_t widest);
 void pack_matrix(const Convolution& c, PackedMatrix& packed);
 
 /// Weights that were made of an operator's own: who makes the same of equal ones shares the result.

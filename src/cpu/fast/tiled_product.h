@@ -34,7 +34,7 @@ class TiledProduct {
         /// takes_uint8(), to those values and 128.
         const StepRule* rules = nullptr;
     };
-    [[nodiscard]] bool takes_uint8() const { return functions_.group == GroupOf::quads; }
+    [[nodiscard]] bool takes_uint8() const { return is_unsigned(functions_.group); }
     /// `scratch` has scratch_bytes().
     void run(const Input& input, std::byte* out, std::byte* scratch, WorkerPool& pool) const;
 
