@@ -99,35 +99,34 @@ class ByteSteps {
             order_[i] = static_cast<std::int32_t>(i % blocks * in_block + i / blocks);
     }
 
-    /// `known` is false where they are not: of results beyond 16 bits, and of middles on machines
-    /// whose differences of a product are rounded twice.
+    /// `sure` is false where some may be wrong: of what lies next to a middle, and of results
+    /// beyond 16 bits.
     template <typename T>
-    HWY_INLINE hn::Vec<ByteTag> of(const float* HWY_RESTRICT from, bool& known) const {
-        const hn::ScalableTag<float> d;
-        const QuarterTag d32;
-        const WordTag d16;
-        const auto origin = hn::Set(d, rounder + 0.5F + zero_);
-        const auto zero = hn::Set(d32, std::bit_cast<std::int32_t>(rounder));
+    HWY_INLINE hn::Vec<ByteTag> of(const float* HWY_RESTRICT from, bool& sure) const {
         Quarter steps[4], behind[4];
-        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
-            const auto values = hn::LoadU(d, from + k * hn::Lanes(d));
-            const auto sum = hn::MulAdd(values, hn::Set(d, reciprocal_), origin);
-            const auto fixed = hn::Sub(hn::BitCast(d32, sum), zero);
-            steps[k] = hn::ShiftRight<point>(fixed);
-            behind[k] = hn::And(fixed, hn::Set(d32, (1 << point) - 1));
-        }
+        sums_of(from, steps, behind);
         const auto least = hn::Min(hn::Min(behind[0], behind[1]), hn::Min(behind[2], behind[3]));
-        const bool has_middle = !hn::AllTrue(d32, hn::Gt(least, hn::Zero(d32)));
-        if (HWY_UNLIKELY(has_middle)) {
-            REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) steps[k] =
-                settled(hn::LoadU(d, from + k * hn::Lanes(d)), steps[k], behind[k]);
-        }
-        const auto lo = hn::ReorderDemote2To(d16, steps[0], steps[1]);
-        const auto hi = hn::ReorderDemote2To(d16, steps[2], steps[3]);
-        const auto in_range = hn::And(hn::Lt(hn::Max(lo, hi), hn::Set(d16, INT16_MAX)),
-                                      hn::Gt(hn::Min(lo, hi), hn::Set(d16, INT16_MIN)));
-        known = hn::AllTrue(d16, in_range) && (HWY_NATIVE_FMA || !has_middle);
-        return in_order(narrowed_words<T>(lo, hi));
+        const auto is_middle = hn::Eq(least, hn::Zero(QuarterTag()));
+        const Words words(steps);
+        // Both, for one branch is less than two.
+        const bool is_apart = hn::AllFalse(QuarterTag(), is_middle);
+        const bool is_within = hn::AllFalse(WordTag(), words.beyond());
+        sure = (static_cast<int>(is_apart) & static_cast<int>(is_within)) != 0;
+        return in_order(narrowed_words<T>(words.lo, words.hi));
+    }
+
+    /// The same with middles settled, which takes twice as long; `known` is false of results beyond
+    /// 16 bits, and of middles on machines that round the difference from a product twice.
+    template <typename T>
+    HWY_NOINLINE hn::Vec<ByteTag> settled(const float* HWY_RESTRICT from, bool& known) const {
+        const hn::ScalableTag<float> d;
+        Quarter steps[4], behind[4];
+        sums_of(from, steps, behind);
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) steps[k] =
+            settled(hn::LoadU(d, from + k * hn::Lanes(d)), steps[k], behind[k]);
+        const Words words(steps);
+        known = HWY_NATIVE_FMA && hn::AllFalse(WordTag(), words.beyond());
+        return in_order(narrowed_words<T>(words.lo, words.hi));
     }
 
   private:
@@ -136,6 +135,35 @@ class ByteSteps {
     // bits.
     static constexpr int point = 12;
     static constexpr float rounder = 0x1.8p11F;
+
+    struct Words {
+        HWY_INLINE explicit Words(const Quarter (&steps)[4])
+            : lo(hn::ReorderDemote2To(WordTag(), steps[0], steps[1])),
+              hi(hn::ReorderDemote2To(WordTag(), steps[2], steps[3])) {}
+        [[nodiscard]] HWY_INLINE auto beyond() const {
+            const WordTag d16;
+            return hn::Or(hn::Eq(hn::Max(lo, hi), hn::Set(d16, INT16_MAX)),
+                          hn::Eq(hn::Min(lo, hi), hn::Set(d16, INT16_MIN)));
+        }
+
+        hn::Vec<WordTag> lo, hi;
+    };
+
+    /// Whole steps, and what is behind the point.
+    HWY_INLINE void sums_of(const float* HWY_RESTRICT from, Quarter (&steps)[4],
+                            Quarter (&behind)[4]) const {
+        const hn::ScalableTag<float> d;
+        const QuarterTag d32;
+        const auto origin = hn::Set(d, rounder + 0.5F + zero_);
+        const auto zero = hn::Set(d32, std::bit_cast<std::int32_t>(rounder));
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
+            const auto values = hn::LoadU(d, from + k * hn::Lanes(d));
+            const auto sum = hn::MulAdd(values, hn::Set(d, reciprocal_), origin);
+            const auto fixed = hn::Sub(hn::BitCast(d32, sum), zero);
+            steps[k] = hn::ShiftRight<point>(fixed);
+            behind[k] = hn::And(fixed, hn::Set(d32, (1 << point) - 1));
+        }
+    }
 
     /// One step less where the value is below the middle, or in it and below 0: away from 0.
     template <class V>
@@ -172,9 +200,12 @@ HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
     const std::size_t lanes = hn::Lanes(bytes);
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
+        auto* const bytes_out = reinterpret_cast<std::uint8_t*>(out + i);
         bool known = false;
-        hn::StoreU(steps.of<T>(in + i, known), bytes, reinterpret_cast<std::uint8_t*>(out + i));
-        if (HWY_UNLIKELY(!known)) rounded_run(in + i, out + i, lanes, to);
+        hn::StoreU(steps.of<T>(in + i, known), bytes, bytes_out);
+        if (HWY_LIKELY(known)) continue;
+        hn::StoreU(steps.settled<T>(in + i, known), bytes, bytes_out);
+        if (!known) rounded_run(in + i, out + i, lanes, to);
     }
     return i;
 }
