@@ -94,6 +94,20 @@ HWY_INLINE bool sure_sums(const Quarter (&a)[4], const Quarter (&b)[4], const Su
     return hn::AllFalse(d, hn::Lt(least, hn::Set(d, sum.doubtful)));
 }
 
+/// One vector of bytes by the integers that define them: apart, so that the others keep nothing for
+/// it in registers.
+template <typename T>
+HWY_NOINLINE hn::Vec<ByteTag> exact_sum_of_bytes(hn::Vec<ByteTag> a8, hn::Vec<ByteTag> b8,
+                                                 ClampRange clamp, const SumInIntegers& exact,
+                                                 bool swapped) {
+    Quarter a[4], b[4], values[4];
+    widen_bytes(from_least<T>(ByteTag(), a8), a);
+    widen_bytes(from_least<T>(ByteTag(), b8), b);
+    REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =
+        swapped ? exact(b[k], a[k]) : exact(a[k], b[k]);
+    return clamped_bytes<T>(values, clamp);
+}
+
 /// One vector of bytes. Copies of what is given are the caller's: stores of bytes could change
 /// anything held by reference.
 template <typename T>
@@ -103,10 +117,8 @@ HWY_INLINE hn::Vec<ByteTag> sum_of_bytes(hn::Vec<ByteTag> a8, hn::Vec<ByteTag> b
     Quarter a[4], b[4], values[4];
     widen_bytes(from_least<T>(ByteTag(), a8), a);
     widen_bytes(from_least<T>(ByteTag(), b8), b);
-    if (HWY_UNLIKELY(!sum.first.pays || !sure_sums(a, b, sum.first, values))) {
-        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =
-            swapped ? exact(b[k], a[k]) : exact(a[k], b[k]);
-    }
+    if (HWY_UNLIKELY(!sum.first.pays || !sure_sums(a, b, sum.first, values)))
+        return exact_sum_of_bytes<T>(a8, b8, sum.exact.clamp, exact, swapped);
     return clamped_bytes<T>(values, sum.exact.clamp);
 }
 
