@@ -140,7 +140,7 @@ class ByteSteps {
         HWY_INLINE explicit Words(const Quarter (&steps)[4])
             : lo(hn::ReorderDemote2To(WordTag(), steps[0], steps[1])),
               hi(hn::ReorderDemote2To(WordTag(), steps[2], steps[3])) {}
-        [[nodiscard]] HWY_INLINE auto beyond() const {
+        [[nodiscard]] HWY_INLINE hn::Mask<WordTag> beyond() const {
             const WordTag d16;
             return hn::Or(hn::Eq(hn::Max(lo, hi), hn::Set(d16, INT16_MAX)),
                           hn::Eq(hn::Min(lo, hi), hn::Set(d16, INT16_MIN)));
