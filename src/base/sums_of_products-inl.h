@@ -95,7 +95,7 @@ HWY_INLINE V add_bounded_quad_products(D d, [[maybe_unused]] V a, [[maybe_unused
 
 /// The same as add_quad_products() of any bytes.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
-HWY_INLINE V add_unbounded_quad_products(D d, V a, V b, V sum) {
+HWY_INLINE V add_undivided_quad_products(D d, V a, V b, V sum) {
     namespace hn = hwy::HWY_NAMESPACE;
     const auto even = hn::Set(d, 0x00FF00FF);
     sum = add_bounded_quad_products(d, a, hn::And(b, even), sum);

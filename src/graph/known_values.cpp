@@ -95,6 +95,12 @@ std::size_t made_by(const OperatorView& op) {
     return made;
 }
 
+bool makes_bytes(const OperatorView& op) {
+    for (std::size_t i = 0; i < op.output_count(); ++i)
+        if (size_of(op.output(i).type).value_or(0) == 1) return true;
+    return false;
+}
+
 /// In place of the outputs. Pages of a large block take no memory as long as nobody reads them.
 std::vector<SharedBytes> zeros(const OperatorView& op) {
     std::vector<SharedBytes> values;
@@ -133,7 +139,8 @@ std::vector<std::size_t> KnownBefore::needed_by(const OperatorView& op) {
     const auto& inputs = op.op().inputs;
     const auto is_zeros = [&](model::TensorIndex input) { return zeros_.contains(input); };
     const bool reads_zeros = reads_values(op) && std::ranges::any_of(inputs, is_zeros);
-    if (!reads_zeros || made_by(op) > small_bytes) return {};
+    const bool may_be_asked_for = made_by(op) <= small_bytes || makes_bytes(op);
+    if (!reads_zeros || !may_be_asked_for) return {};
     zeros_.clear();
     return std::exchange(postponed_, {});
 }
@@ -142,7 +149,7 @@ void KnownBefore::add(const OperatorView& op, Kernel& kernel, WorkerPool& pool, 
     if (kernel.scratch_bytes() > 0) return;
     const std::size_t made = made_by(op);
     const bool is_new_and_large = made > small_bytes && !needed;
-    const bool is_postponed = is_new_and_large && large_ == Large::when_needed;
+    const bool is_postponed = is_new_and_large && large_ == Large::when_needed && !makes_bytes(op);
     const auto& outputs = op.op().outputs;
     if (is_new_and_large) room_ -= made;
     if (is_postponed) {

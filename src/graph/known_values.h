@@ -18,7 +18,9 @@ namespace reef::graph {
 /// runs.
 class KnownBefore {
   public:
-    /// Large values take time and memory, and a memory plan needs only their sizes.
+    /// Large values take time and memory, and a memory plan needs only their sizes; but those of
+    /// bytes, which may be weights, decide how a kernel multiplies them, and what it needs for
+    /// that.
     enum class Large : std::uint8_t { computed, when_needed };
     KnownBefore(const model::Model& model, const model::Subgraph& graph, Large large);
 
@@ -27,10 +29,11 @@ class KnownBefore {
     /// and are small, or at most four times the bytes that it reads and within what is left of all.
     [[nodiscard]] bool includes(const OperatorView& op) const;
     /// Operators whose values must be added (again) before those of `op`, in this order: zeros
-    /// stand for their outputs, and what `op` gives is small and may be asked for.
+    /// stand for their outputs, and what `op` gives is small, or bytes, and may be asked for.
     [[nodiscard]] std::vector<std::size_t> needed_by(const OperatorView& op);
     /// Runs a kernel of such an operator, which is used for nothing else, and adds its outputs,
-    /// aligned as a Frame's are; with Large::when_needed zeros for large ones, unless `needed`. One
+    /// aligned as a Frame's are; with Large::when_needed zeros for those that are large and no
+    /// bytes, unless `needed`. One
     /// that fails here fails in the run, too, and adds nothing.
     void add(const OperatorView& op, Kernel& kernel, WorkerPool& pool, bool needed = false);
 

@@ -24,7 +24,7 @@ Convolution of_image(std::int64_t width, std::int64_t taps, std::int64_t depth,
     return c;
 }
 
-// What the comparisons above would not notice: that none are joined.
+// What comparisons with the plain kernels would not notice: that none are joined.
 TEST(Convolution, PixelsOfFewChannelsAreJoined) {
     test::on_every_target([] {
         const MatrixFunctions* functions = matrix_functions();
@@ -68,40 +68,74 @@ Convolution of_pairs(ElementType type, std::array<int, 2> pair) {
     return c;
 }
 
-// The products of two bytes of at most 255 with them.
-TEST(Convolution, GroupsWithSumsBeyond16BitsAreMultipliedTwice) {
+// The sum of the products of two bytes of at most 255 with them.
+TEST(Convolution, GroupsWithSumsBeyond16BitsAreDivided) {
     for (const ElementType type : {ElementType::uint8, ElementType::int8}) {
-        const auto again = [&](int first, int second) {
-            const auto matrix =
-                lay_out_matrix(of_pairs(type, {first, second}), GroupOf::bounded_quads, 16);
-            return std::vector<std::uint32_t>(matrix.again);
+        const auto divided = [&](int first, int second) {
+            return lay_out_matrix(of_pairs(type, {first, second}), GroupOf::bounded_quads, 16)
+                .divided_groups;
         };
         const std::vector<std::uint32_t> none, last = {15};
-        EXPECT_EQ(again(64, 64), none);
-        EXPECT_EQ(again(1, 127), none);
-        EXPECT_EQ(again(-128, 127), none);
-        EXPECT_EQ(again(-128, 0), none);
-        EXPECT_EQ(again(-64, -64), none);
-        EXPECT_EQ(again(65, 64), last);
-        EXPECT_EQ(again(2, 127), last);
-        EXPECT_EQ(again(-1, -128), last);
-        EXPECT_EQ(again(-128, -128), last);
+        EXPECT_EQ(divided(64, 64), none);
+        EXPECT_EQ(divided(1, 127), none);
+        EXPECT_EQ(divided(-128, 127), none);
+        EXPECT_EQ(divided(-128, 0), none);
+        EXPECT_EQ(divided(-64, -64), none);
+        EXPECT_EQ(divided(65, 64), last);
+        EXPECT_EQ(divided(2, 127), last);
+        EXPECT_EQ(divided(-1, -128), last);
+        EXPECT_EQ(divided(-128, -128), last);
     }
 }
 
+/// 1 x 1, int8, of which so many groups are to be divided in the first of the blocks of 16
+/// channels.
+Convolution with_divided(std::int64_t depth, std::int64_t channels, std::size_t groups) {
+    Convolution c = of_image(4, 1, depth, channels);
+    c.type = ElementType::int8;
+    std::vector<std::byte> weights(static_cast<std::size_t>(depth * channels));
+    for (std::size_t i = 0; i < groups; ++i) weights[4 * i] = weights[4 * i + 1] = std::byte{100};
+    c.weights = SharedBytes::copy_of(weights);
+    return c;
+}
+
+// A group is 64 bytes of 65536.
+TEST(Convolution, ATenthMoreBytesAreDivided) {
+    EXPECT_TRUE(lay_out_in_bounded_quads(with_divided(4096, 16, 102), 16));
+    EXPECT_FALSE(lay_out_in_bounded_quads(with_divided(4096, 16, 103), 16));
+    // Few bytes, as long as that takes less time.
+    EXPECT_TRUE(lay_out_in_bounded_quads(with_divided(64, 16, 4), 16));
+    EXPECT_FALSE(lay_out_in_bounded_quads(with_divided(64, 16, 5), 16));
+    // A depth that fills no four counts, too.
+    EXPECT_FALSE(lay_out_in_bounded_quads(with_divided(5, 4096, 0), 16));
+    Convolution without = with_divided(64, 16, 0);
+    without.weights = {};
+    EXPECT_FALSE(lay_out_in_bounded_quads(without, 16));
+}
+
+// Of depth 62, rows are 64 bytes in fours and 62 in pairs.
 TEST(Convolution, BytesAreMultipliedWhereFewWeightsWouldSaturate) {
     test::on_every_target([] {
         const MatrixFunctions* functions = matrix_functions();
         if (functions == nullptr || functions->in_bounded_quads == nullptr) return;
         EXPECT_EQ(functions->group, GroupOf::pairs);
-        const auto group_for = [&](const Convolution& c) { return functions->suiting(c).group; };
-        Convolution c = of_pairs(ElementType::uint8, {127, 127});
-        EXPECT_EQ(group_for(c), GroupOf::bounded_quads);
-        c.weights = {};
-        EXPECT_EQ(group_for(c), GroupOf::pairs);
-        const std::vector<std::byte> large(64 * 16, std::byte{255});
-        c.weights = SharedBytes::copy_of(large);
-        EXPECT_EQ(group_for(c), GroupOf::pairs);
+        const Convolution small = with_divided(62, 64, 0);
+        Convolution large = small;
+        const std::vector<std::byte> same(62 * 64, std::byte{100});
+        large.weights = SharedBytes::copy_of(same);
+        constexpr std::size_t more = 2 * 64;
+        const auto conv = [](const Convolution& c) { return fast_conv_2d(c, 1)->packed_bytes(); };
+        EXPECT_EQ(conv(small), conv(large) + more);
+        const auto dense = [](const Convolution& c) {
+            return fast_fully_connected(c, 1)->packed_bytes();
+        };
+        EXPECT_EQ(dense(small), dense(large) + more);
+        const auto hybrid = [](Convolution c) {
+            c.floats = FloatSums{.bias = std::vector<float>(64), .clamp = {}};
+            return fast_hybrid("conv_2d", {.convolution = std::move(c), .weight_scales = {1}}, 1)
+                ->packed_bytes();
+        };
+        EXPECT_EQ(hybrid(small), hybrid(large) + more);
     });
 }
 

@@ -49,6 +49,7 @@ namespace reef::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 constexpr bool has_quad_products = false;
+constexpr bool has_bounded_quad_products = false;
 constexpr bool has_signed_pair_products = false;
 constexpr bool may_have_signed_quad_products = false;
 std::size_t add_pairs(Products&) {
@@ -58,6 +59,9 @@ std::size_t add_signed_pairs(Products&) {
     return 0;
 }
 std::size_t add_quads(Products&) {
+    return 0;
+}
+std::size_t add_bounded_quads(Products&, bool) {
     return 0;
 }
 std::size_t add_matrices(Products&) {
@@ -119,6 +123,16 @@ std::size_t add_quads([[maybe_unused]] Products& p) {
     return 0;
 }
 
+/// Fours in pairs that are added to 16 bits; of any bytes with `undivided`.
+std::size_t add_bounded_quads([[maybe_unused]] Products& p, [[maybe_unused]] bool undivided) {
+    if constexpr (has_bounded_quad_products)
+        return with_vectors(p, [&](auto d, auto a, auto b, auto sums) HWY_ATTR {
+            return undivided ? add_undivided_quad_products(d, a, b, sums)
+                             : add_bounded_quad_products(d, a, b, sums);
+        });
+    return 0;
+}
+
 /// The same of 2 x 8 and 8 x 2.
 std::size_t add_matrices([[maybe_unused]] Products& p) {
     if constexpr (may_have_matrix_products) {
@@ -134,6 +148,10 @@ std::size_t add_matrices([[maybe_unused]] Products& p) {
 /// Whether the target alone promises products of fours.
 bool promises_quads() {
     return has_quad_products;
+}
+
+bool promises_bounded_quads() {
+    return has_bounded_quad_products;
 }
 
 bool promises_signed_pairs() {
@@ -158,6 +176,8 @@ HWY_EXPORT(promises_signed_pairs);
 HWY_EXPORT(add_quads);
 HWY_EXPORT(promises_quads);
 HWY_EXPORT(has_signed_quads);
+HWY_EXPORT(add_bounded_quads);
+HWY_EXPORT(promises_bounded_quads);
 HWY_EXPORT(add_matrices);
 
 /// Half of them of extremes, and sums that go around.
@@ -239,6 +259,30 @@ TEST(SumsOfProducts, OfPairsAreTheirSums) {
             ASSERT_EQ(lanes != 0, has_vectors);
             for (std::size_t lane = 0; lane < lanes; ++lane)
                 ASSERT_EQ(sums.sums[lane], plus_pair(p.sums[lane], p, lane));
+        }
+    });
+}
+
+TEST(SumsOfProducts, OfFoursInPairsOf16BitsAreTheirSums) {
+    std::mt19937 random(6);
+    test::on_every_target([&] {
+        for (int round = 0; round < rounds; ++round) {
+            const bool undivided = round % 2 == 0;
+            Products p = random_products(random, round / 2);
+            for (std::size_t i = 0; i < p.b.size() && !undivided; i += 2) {
+                const int first = static_cast<std::int8_t>(p.b[i]);
+                const int second = static_cast<std::int8_t>(p.b[i + 1]);
+                if (std::abs(first + second) <= 128) continue;
+                p.b[i] = static_cast<std::uint8_t>(first / 2);
+                p.b[i + 1] = static_cast<std::uint8_t>(second / 2);
+            }
+            Products sums = p;
+            const std::size_t lanes = HWY_DYNAMIC_DISPATCH(add_bounded_quads)(sums, undivided);
+            ASSERT_EQ(lanes != 0, HWY_DYNAMIC_DISPATCH(promises_bounded_quads)());
+            for (std::size_t lane = 0; lane < lanes; ++lane)
+                ASSERT_EQ(sums.sums[lane],
+                          plus_products(p.sums[lane], std::span(p.a).subspan(4 * lane, 4), false,
+                                        std::span(p.b).subspan(4 * lane, 4)));
         }
     });
 }

@@ -207,6 +207,44 @@ TEST(KnownValues, APlanDoesNotComputeLargeOnes) {
     EXPECT_THAT(executor->memory().known_tensors, testing::IsEmpty());
 }
 
+/// y of FULLY_CONNECTED, whose weights are `weights`.
+model::Model dense(Builder& builder, TensorIndex weights, std::int32_t depth,
+                   std::int32_t channels) {
+    const auto q = model::per_tensor(0.05F, 0);
+    const auto x = builder.input("x", ElementType::int8, {1, depth}, q);
+    const auto y = builder.tensor("y", ElementType::int8, {1, channels}, q);
+    builder.add(Op::fully_connected, {x, weights}, {y}, model::FullyConnectedOptions{});
+    builder.output(y);
+    return builder.finish().value();
+}
+
+// Weights decide how they are multiplied (cpu/fast/packed_matrix.h), and what that takes.
+TEST(KnownValues, APlanComputesLargeBytes) {
+    constexpr std::int32_t depth = 256, channels = 64;
+    const auto q = model::per_tensor(0.01F, 0);
+    Builder turned("weights in another order");
+    const std::vector<std::int8_t> large(depth * channels, 100);
+    const auto before =
+        turned.constant<std::int8_t>("before", ElementType::int8, {depth, channels}, large, q);
+    const auto after = turned.tensor("after", ElementType::int8, {channels, depth}, q);
+    turned.add(Op::transpose, {before, numbers(turned, {1, 0})}, {after});
+    Builder quantised("weights from numbers that are computed, too");
+    const auto ones = quantised.constant<float>("ones", real, {channels, depth},
+                                                std::vector<float>(depth * channels, 1));
+    const auto others = quantised.tensor("others", real, {channels, depth});
+    quantised.add(Op::neg, {ones}, {others});
+    const auto steps = quantised.tensor("steps", ElementType::int8, {channels, depth}, q);
+    quantised.add(Op::quantize, {others}, {steps});
+    for (const auto& model :
+         {dense(turned, after, depth, channels), dense(quantised, steps, depth, channels)}) {
+        const auto executor = test::on_cpu(model, {});
+        ASSERT_TRUE(executor) << executor.error().message();
+        EXPECT_EQ(executor->placements().back().reason, "");
+        EXPECT_THAT(executor->memory().known_tensors, testing::Not(testing::IsEmpty()));
+        EXPECT_EQ(*Executor::plan(model, test::executor_options({})), executor->memory());
+    }
+}
+
 TEST(KnownValues, APlanComputesLargeOnesForSmallOnes) {
     Builder builder("a shape among many numbers");
     const auto x = builder.input("x", real, {6});

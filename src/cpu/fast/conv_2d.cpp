@@ -17,8 +17,7 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
         : op_(op),
           pixels_(pixels_to_join(c, functions.group, functions.widest_block)),
           own_(own_of(c, pixels_)),
-          product_(pixels_ == 1 ? functions.suiting(c) : functions, joined(std::move(c), pixels_),
-                   threads) {}
+          product_(product_of(functions, std::move(c), pixels_, threads)) {}
 
     [[nodiscard]] std::string name() const override {
         return op_ + " fast " + std::string(product_.target());
@@ -40,6 +39,14 @@ class FastConv2d final : public Kernel, public graph::PacksInputs {
     }
 
   private:
+    static TiledProduct product_of(const MatrixFunctions& functions, Convolution c,
+                                   std::int64_t pixels, int threads) {
+        c = joined(std::move(c), pixels);
+        // Joined weights are made when they are packed.
+        MatrixForm form =
+            pixels == 1 ? MatrixForm::for_weights(functions, c) : MatrixForm(functions, c);
+        return {std::move(form), std::move(c), threads};
+    }
     /// What joined_weights() reads, where pixels are joined.
     static Convolution own_of(const Convolution& c, std::int64_t pixels) {
         return pixels == 1 ? Convolution{} : c;

@@ -36,8 +36,7 @@ class FastHybrid final : public Kernel, public graph::PacksInputs {
                int threads)
         : op_(std::move(op)),
           depth_first_(hybrid.depth_first),
-          product_(depth_first_ ? functions : functions.suiting(hybrid.convolution),
-                   std::move(hybrid.convolution), threads, hybrid.weight_scales),
+          product_(product_of(functions, hybrid, threads)),
           input_(images(), image_size(product_.convolution()), hybrid.asymmetric),
           input_bytes_(graph::align_up(input_.scratch_bytes())),
           bytes_bytes_(graph::align_up(images() * image_size(product_.convolution()))) {}
@@ -71,6 +70,14 @@ class FastHybrid final : public Kernel, public graph::PacksInputs {
     }
 
   private:
+    /// Takes the convolution out of it.
+    static TiledProduct product_of(const MatrixFunctions& functions, HybridConvolution& hybrid,
+                                   int threads) {
+        MatrixForm form = hybrid.depth_first
+                              ? MatrixForm(functions, hybrid.convolution)
+                              : MatrixForm::for_weights(functions, hybrid.convolution);
+        return {std::move(form), std::move(hybrid.convolution), threads, hybrid.weight_scales};
+    }
     [[nodiscard]] std::size_t images() const {
         return static_cast<std::size_t>(product_.convolution().batch);
     }

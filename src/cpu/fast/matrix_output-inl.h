@@ -61,8 +61,8 @@ HWY_INLINE void store_row(const SumVector<kLanes> (&sums)[kVectors], const Packe
 struct Target {
     const PackedMatrix& matrix;
     const ChannelBlock& block;
-    const std::byte* weights;              ///< of the block
-    std::span<const std::uint32_t> again;  ///< groups of rows, for the weights behind those
+    const std::byte* weights;                ///< of the block
+    std::span<const std::uint32_t> divided;  ///< groups that have further weights behind all
     Rows rows;
     std::uint8_t* out;
     std::size_t out_stride;
@@ -71,7 +71,7 @@ struct Target {
         return {matrix,
                 block,
                 weights,
-                again,
+                divided,
                 {rows.values + row * matrix.row_bytes(),
                  rows.sums == nullptr ? nullptr : rows.sums + row,
                  rows.scales == nullptr ? nullptr : rows.scales + row},

@@ -129,10 +129,9 @@ struct BoundedQuads : InBytes {
     static HWY_INLINE V add(D d, V values, V weights, V sum) {
         return reef::HWY_NAMESPACE::add_bounded_quad_products(d, values, weights, sum);
     }
-    /// Whole rows have all weights.
     template <class D, class V>
-    static HWY_INLINE V add_any(D d, V values, V weights, V sum) {
-        return reef::HWY_NAMESPACE::add_unbounded_quad_products(d, values, weights, sum);
+    static HWY_INLINE V add_undivided(D d, V values, V weights, V sum) {
+        return reef::HWY_NAMESPACE::add_undivided_quad_products(d, values, weights, sum);
     }
 };
 struct SignedQuads : InBytes {
@@ -154,10 +153,11 @@ struct SignedOctets : SignedQuads {
     }
 };
 
+/// Blocks of whole rows are not divided: their weights may saturate.
 template <class Form, class D, class V8, class V>
-HWY_INLINE V add_any(D d, V8 values, V8 weights, V sum) {
+HWY_INLINE V add_of_whole_row(D d, V8 values, V8 weights, V sum) {
     if constexpr (Form::group == GroupOf::bounded_quads)
-        return Form::add_any(d, values, weights, sum);
+        return Form::add_undivided(d, values, weights, sum);
     else
         return Form::add(d, values, weights, sum);
 }
@@ -242,7 +242,7 @@ HWY_INLINE void multiply_tile(const Target& to) {
     if constexpr (kChains > 1)
         for (; k < groups; ++k) add(sums[0], k);
     if constexpr (Form::group == GroupOf::bounded_quads)
-        for (const std::uint32_t group : to.again) add(sums[0], group);
+        for (const std::uint32_t group : to.divided) add(sums[0], group);
     REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
             REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) sums[0][r][v] =
@@ -313,8 +313,8 @@ HWY_INLINE std::int32_t multiply_whole_row(const std::byte* row, const std::byte
     const auto* w = reinterpret_cast<const std::uint8_t*>(weights);
     auto even = hn::Zero(d), odd = hn::Zero(d);
     const auto add = [&](std::size_t i, auto sums) HWY_ATTR {
-        return add_any<Form>(d, Form::values(d, hn::LoadU(d8, x + i)),
-                             load_weights<Form>(d, weights + i / narrower), sums);
+        return add_of_whole_row<Form>(d, Form::values(d, hn::LoadU(d8, x + i)),
+                                      load_weights<Form>(d, weights + i / narrower), sums);
     };
     std::size_t i = 0;
     for (; i + 2 * lanes <= bytes; i += 2 * lanes) {
@@ -323,7 +323,7 @@ HWY_INLINE std::int32_t multiply_whole_row(const std::byte* row, const std::byte
     }
     for (; i + lanes <= bytes; i += lanes) even = add(i, even);
     if (i != bytes)
-        odd = add_any<Form>(
+        odd = add_of_whole_row<Form>(
             d, Form::values(d, first_bytes(d8, x + i, bytes - i)),
             Form::weights(d, first_bytes(packed, w + i / narrower, (bytes - i) / narrower)), odd);
     return hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
@@ -359,7 +359,7 @@ void multiply(const PackedMatrix& matrix, Rows rows, std::size_t count, std::siz
         const Target to{matrix,
                         block,
                         matrix.weights.get() + block.weights,
-                        matrix.again_in(i),
+                        matrix.divided_in(i),
                         rows,
                         reinterpret_cast<std::uint8_t*>(out) + block.first * value_bytes,
                         out_stride};
@@ -431,7 +431,7 @@ void sum_rows(const PackedMatrix& matrix, std::size_t values, std::size_t count,
         for (std::size_t i = 0; i < whole; i += lanes)
             sums = Form::add(d, Form::values(d, hn::LoadU(d8, from + i)), ones, sums);
         if (rest == 0) return sums;
-        // The next rows' values serve as well.
+        // The next row's values may stand there, too: they are masked out.
         const bool readable = behind || (count - row) * matrix.row_bytes() >= whole + lanes;
         const auto last = readable ? hn::IfThenElseZero(in_rest, hn::LoadU(d8, from + whole))
                                    : first_bytes(d8, from + whole, rest);

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "cpu/fast/packed_matrix.h"
 #include "cpu/fast/pixel_rows.h"
@@ -33,15 +34,29 @@ struct MatrixFunctions {
                      std::size_t end, std::byte* out, std::size_t out_stride) = nullptr;
     /// The same target's in bounded quads, where it has them.
     const MatrixFunctions* in_bounded_quads = nullptr;
-
-    /// The ones for the weights of `c`.
-    [[nodiscard]] const MatrixFunctions& suiting(const Convolution& c) const {
-        if (in_bounded_quads == nullptr || !suits_bounded_quads(c, widest_block)) return *this;
-        return *in_bounded_quads;
-    }
 };
 /// Of the target that is dispatched to now; null for one without vectors.
 [[nodiscard]] const MatrixFunctions* matrix_functions();
 [[nodiscard]] const MatrixFunctions* float_matrix_functions();
+
+/// A matrix that is laid out, and what multiplies it.
+struct MatrixForm {
+    const MatrixFunctions& functions;
+    PackedMatrix matrix;
+
+    MatrixForm(const MatrixFunctions& given, PackedMatrix laid_out)
+        : functions(given), matrix(std::move(laid_out)) {}
+    /// Whatever the weights are.
+    MatrixForm(const MatrixFunctions& given, const Convolution& c)
+        : MatrixForm(given, lay_out_matrix(c, given.group, given.widest_block)) {}
+    /// The one that takes least time with the weights of `c`, which it reads.
+    [[nodiscard]] static MatrixForm for_weights(const MatrixFunctions& given,
+                                                const Convolution& c) {
+        if (given.in_bounded_quads != nullptr)
+            if (auto matrix = lay_out_in_bounded_quads(c, given.widest_block))
+                return {*given.in_bounded_quads, std::move(*matrix)};
+        return {given, c};
+    }
+};
 
 }  // namespace reef::cpu

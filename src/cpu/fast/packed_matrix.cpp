@@ -35,8 +35,9 @@ Group group_of(const std::byte* from, std::size_t count, Group flip) {
     return static_cast<Group>(group ^ (flip & all));
 }
 
-/// Two weights next to each other. Their products with bytes below 256 have 16 bits where their sum
-/// is within 128 of 0.
+/// Two weights next to each other. The sum of their products with bytes of at most 255 has 16 bits
+/// where theirs is within 128 of 0: of unlike signs each product has them, and the sum is nearer to
+/// 0.
 struct WeightPair {
     std::int8_t first, second;
 
@@ -55,17 +56,19 @@ using PairedGroup = std::array<WeightPair, 2>;
 void append_unbounded(const Convolution& c, const ChannelBlock& block, std::size_t row,
                       std::vector<std::uint32_t>& groups) {
     const std::uint8_t flip = packed_zero(c) == middle ? 0x80 : 0;
-    std::vector<std::uint8_t> found((row + 3) / 4);
-    const auto at = [&](const std::byte* weights, std::size_t i) {
-        return static_cast<std::int8_t>(std::to_integer<std::uint8_t>(weights[i]) ^ flip);
-    };
+    const std::size_t pairs = row / 2;
+    std::vector<std::uint8_t> found(pairs);
     for (std::size_t channel = 0; channel < block.valid; ++channel) {
         const std::byte* weights = c.weights.view().data() + (block.first + channel) * row;
-        for (std::size_t i = 0; i + 2 <= row; i += 2)
-            found[i / 4] |= WeightPair{at(weights, i), at(weights, i + 1)}.is_bounded() ? 0 : 1;
+        const auto at = [&](std::size_t i) {
+            return static_cast<std::int8_t>(std::to_integer<std::uint8_t>(weights[i]) ^ flip);
+        };
+        for (std::size_t pair = 0; pair < pairs; ++pair)
+            found[pair] |= WeightPair{at(2 * pair), at(2 * pair + 1)}.is_bounded() ? 0 : 1;
     }
-    for (std::size_t group = 0; group < found.size(); ++group)
-        if (found[group] != 0) groups.push_back(static_cast<std::uint32_t>(group));
+    for (std::size_t pair = 0; pair < pairs; pair += 2)
+        if (found[pair] != 0 || (pair + 1 < pairs && found[pair + 1] != 0))
+            groups.push_back(static_cast<std::uint32_t>(pair / 2));
 }
 
 /// Leaves half of what is not bounded in a lane's groups, `step` bytes apart, and puts the other
@@ -110,7 +113,7 @@ void pack_rows(const Convolution& c, const PackedMatrix& packed, std::size_t row
                 const Group one = group_of(from + k, std::min(bytes, row - k), flip);
                 std::memcpy(to, &one, bytes);
             }
-            divide_unbounded(packed.again_in(i), packed.groups, step, lane_begin);
+            divide_unbounded(packed.divided_in(i), packed.groups, step, lane_begin);
         }
     }
 }
@@ -193,11 +196,11 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
         const bool whole = packed.has_whole_rows(block);
         packed.weights_bytes += packed.channel_bytes() * (whole ? block.valid : block.width);
         if (group != GroupOf::bounded_quads) continue;
-        const std::size_t before = packed.again.size();
-        if (!whole) append_unbounded(c, block, row, packed.again);
-        packed.again_ends.push_back(packed.again.size());
+        const std::size_t before = packed.divided_groups.size();
+        if (!whole) append_unbounded(c, block, row, packed.divided_groups);
+        packed.divided_ends.push_back(packed.divided_groups.size());
         packed.weights_bytes +=
-            (packed.again.size() - before) * block.width * weight_bytes_in(group);
+            (packed.divided_groups.size() - before) * block.width * weight_bytes_in(group);
     }
     if (group != GroupOf::floats && c.floats) {
         place_empty_stage(packed.blocks, packed.stage);
@@ -216,15 +219,17 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
     return packed;
 }
 
-bool suits_bounded_quads(const Convolution& c, std::size_t widest) {
-    // Three instructions for what takes pairs four: with a third of the groups again it is the
-    // same.
+std::optional<PackedMatrix> lay_out_in_bounded_quads(const Convolution& c, std::size_t widest) {
+    // Three instructions for what takes pairs four: with a third of the groups divided it would be
+    // the same. As many bytes as few are allowed at any size.
     constexpr std::size_t of_time = 4, of_memory = 10, few_bytes = 4096;
-    if (c.weights.empty() || c.groups() != 1) return false;
-    const PackedMatrix matrix = lay_out_matrix(c, GroupOf::bounded_quads, widest);
-    const std::size_t own = lay_out_matrix(c, GroupOf::quads, widest).weights_bytes;
-    const std::size_t more = matrix.weights_bytes - own;
-    return more <= std::max(own / of_memory, std::min(own / of_time, few_bytes));
+    if (c.weights.empty() || c.groups() != 1) return std::nullopt;
+    PackedMatrix matrix = lay_out_matrix(c, GroupOf::bounded_quads, widest);
+    const std::size_t in_pairs = lay_out_matrix(c, GroupOf::pairs, widest).weights_bytes;
+    const std::size_t most =
+        in_pairs + std::max(in_pairs / of_memory, std::min(in_pairs / of_time, few_bytes));
+    if (matrix.weights_bytes > most) return std::nullopt;
+    return matrix;
 }
 
 void pack_matrix(const Convolution& c, PackedMatrix& packed) {
@@ -238,7 +243,8 @@ void pack_matrix(const Convolution& c, const WeightsMadeOf& from, PackedMatrix& 
                      {static_cast<std::int64_t>(packed.group), static_cast<std::int64_t>(c.type),
                       static_cast<std::int64_t>(packed.blocks.front().width),
                       static_cast<std::int64_t>(packed.blocks.front().vectors), c.out_channels,
-                      static_cast<std::int64_t>(row), taken_off}};
+                      static_cast<std::int64_t>(row), taken_off,
+                      static_cast<std::int64_t>(packed.weights_bytes)}};
     form.numbers.insert(form.numbers.end(), from.how.begin(), from.how.end());
     packed.weights = share_packed(from.all, form, packed.weights_bytes,
                                   [&](std::byte* to) { pack_weights(c, packed, row, to); });

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,8 +21,9 @@ enum class GroupOf : std::uint8_t {
     pairs,
     signed_pairs,  ///< int8 activations (uint8 with the sign bit flipped), weights as in pairs
     quads,         ///< uint8 activations (int8 with the sign bit flipped), weights as in pairs
-    /// The same values as in quads. Of two weights next to each other whose sum is beyond 128, so
-    /// that products with 255 leave 16 bits, a half is in a further group behind the block's.
+    /// The same values as in quads. Of two weights next to each other whose sum is further from 0
+    /// than 128, so that their products with 255 have one beyond 16 bits, a half is in a further
+    /// group behind the block's.
     bounded_quads,
     signed_quads,   ///< the same values as in signed pairs
     signed_octets,  ///< the same values, of which a row has a multiple of eight
@@ -66,20 +68,21 @@ struct PackedMatrix {
     std::vector<ChannelBlock> blocks;
     PackedBytes weights;  ///< blocks' offsets are in bytes
     std::size_t weights_bytes = 0;
-    /// Groups of a row that are multiplied again, by those behind a block's own: of the first
-    /// block, then of the next, which end there. Of bounded quads.
-    std::vector<std::uint32_t> again;
-    std::vector<std::size_t> again_ends;
+    /// Of bounded quads: which groups of a block have a further one, in the order of these; those
+    /// of the first block, then of the next, and where each block's end. Blocks of whole rows have
+    /// none.
+    std::vector<std::uint32_t> divided_groups;
+    std::vector<std::size_t> divided_ends;
     /// Every sum wants so many times the sum of its row's values besides.
     std::int32_t row_factor = 0;
     OutputStage stage;
     Limits<float> float_clamp{};  ///< of floats
     FloatOutput float_output;     ///< of sums of bytes that become float32
 
-    [[nodiscard]] std::span<const std::uint32_t> again_in(std::size_t block) const {
-        if (again_ends.empty()) return {};
-        const std::size_t begin = block == 0 ? 0 : again_ends[block - 1];
-        return std::span(again).subspan(begin, again_ends[block] - begin);
+    [[nodiscard]] std::span<const std::uint32_t> divided_in(std::size_t block) const {
+        if (divided_ends.empty()) return {};
+        const std::size_t begin = block == 0 ? 0 : divided_ends[block - 1];
+        return std::span(divided_groups).subspan(begin, divided_ends[block] - begin);
     }
     [[nodiscard]] std::size_t row_bytes() const { return groups * row_bytes_in(group); }
     /// Of one channel.
@@ -115,11 +118,12 @@ struct Rows {
 
 /// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it. Of the float output
 /// of a hybrid convolution it fills the sums of weights.
-/// Only bounded quads are laid out by their weights.
+/// Bounded quads are laid out by the weights, which must not change before they are packed.
 [[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest);
-/// Whether the weights are there, and few enough of them stand in two groups of bounded quads that
-/// these take less time than pairs and, where there are many, not much more memory.
-[[nodiscard]] bool suits_bounded_quads(const Convolution& c, std::size_t widest);
+/// In bounded quads, where so few groups are divided that these take less time than pairs and,
+/// where there are many, at most a tenth more memory. Nothing without weights.
+[[nodiscard]] std::optional<PackedMatrix> lay_out_in_bounded_quads(const Convolution& c,
+                                                                   std::size_t widest);
 void pack_matrix(const Convolution& c, PackedMatrix& packed);
 
 /// Weights that were made of an operator's own: who makes the same of equal ones shares the result.

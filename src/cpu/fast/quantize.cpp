@@ -116,23 +116,23 @@ class ByteSteps {
     }
 
     /// The same with middles settled, which takes twice as long; `known` is false of results beyond
-    /// 16 bits, and of middles on machines that round the difference from a product twice.
+    /// 16 bits. Only for machines that round the difference from a product once.
     template <typename T>
     HWY_NOINLINE hn::Vec<ByteTag> settled(const float* HWY_RESTRICT from, bool& known) const {
         const hn::ScalableTag<float> d;
         Quarter steps[4], behind[4];
         sums_of(from, steps, behind);
         REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) steps[k] =
-            settled(hn::LoadU(d, from + k * hn::Lanes(d)), steps[k], behind[k]);
+            less_below_middles(hn::LoadU(d, from + k * hn::Lanes(d)), steps[k], behind[k]);
         const Words words(steps);
-        known = HWY_NATIVE_FMA && hn::AllFalse(WordTag(), words.beyond());
+        known = hn::AllFalse(WordTag(), words.beyond());
         return in_order(narrowed_words<T>(words.lo, words.hi));
     }
 
   private:
-    // Of sums of 2^11 to 2^12 the last bit is 2^-12. Bits of others, and of what is no number, less
-    // those of `rounder` are whole steps beyond the limits, too, of numbers of 2^27 steps beyond 16
-    // bits.
+    // Of sums from 2^11 to 2^12 the last bit is 2^-12. Floats are ordered as their bits are, so
+    // that those of others, less the bits of `rounder`, are beyond every result's limits on the
+    // same side; and of sums below 2^-5, from 2^27 on, or that are no numbers, beyond 16 bits.
     static constexpr int point = 12;
     static constexpr float rounder = 0x1.8p11F;
 
@@ -167,7 +167,7 @@ class ByteSteps {
 
     /// One step less where the value is below the middle, or in it and below 0: away from 0.
     template <class V>
-    HWY_INLINE Quarter settled(V values, Quarter steps, Quarter behind) const {
+    HWY_INLINE Quarter less_below_middles(V values, Quarter steps, Quarter behind) const {
         const hn::DFromV<V> d;
         const QuarterTag d32;
         const auto middle = hn::Sub(hn::ConvertTo(d, steps), hn::Set(d, zero_ + 0.5F));
@@ -204,7 +204,7 @@ HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
         bool known = false;
         hn::StoreU(steps.of<T>(in + i, known), bytes, bytes_out);
         if (HWY_LIKELY(known)) continue;
-        hn::StoreU(steps.settled<T>(in + i, known), bytes, bytes_out);
+        if (HWY_NATIVE_FMA) hn::StoreU(steps.settled<T>(in + i, known), bytes, bytes_out);
         if (!known) rounded_run(in + i, out + i, lanes, to);
     }
     return i;

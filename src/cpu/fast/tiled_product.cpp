@@ -13,11 +13,11 @@ constexpr std::size_t tile_bytes = std::size_t{96} << 10;
 
 }  // namespace
 
-TiledProduct::TiledProduct(const MatrixFunctions& functions, Convolution c, int threads,
+TiledProduct::TiledProduct(MatrixForm form, Convolution c, int threads,
                            std::span<const float> weight_scales)
-    : functions_(functions),
+    : functions_(form.functions),
       c_(std::move(c)),
-      matrix_(lay_out_matrix(c_, functions_.group, functions_.widest_block)),
+      matrix_(std::move(form.matrix)),
       threads_(static_cast<std::size_t>(threads)) {
     const bool is_hybrid = !weight_scales.empty();
     if (is_hybrid)

@@ -14,8 +14,8 @@ namespace reef::cpu {
 
 class TiledProduct {
   public:
-    /// `weight_scales`: of a hybrid convolution.
-    TiledProduct(const MatrixFunctions& functions, Convolution c, int threads,
+    /// `form` is of the same convolution. `weight_scales`: of a hybrid one.
+    TiledProduct(MatrixForm form, Convolution c, int threads,
                  std::span<const float> weight_scales = {});
 
     [[nodiscard]] const Convolution& convolution() const { return c_; }
