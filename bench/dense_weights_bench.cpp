@@ -2,7 +2,6 @@
 // bytes read and written per second, one thread, the median of rounds that take turns.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>

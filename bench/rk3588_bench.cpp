@@ -2,7 +2,6 @@
 // simulated core cost. Processor time of one thread, medians of rounds that take turns.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <ctime>
 #include <filesystem>

@@ -102,7 +102,8 @@ std::string list_of_refused(const model::Model& model, const model::Subgraph& gr
 /// most of its tables, and a plan alone can read them where they are.
 enum class Lifespan : std::uint8_t { own, of_model };
 
-/// The values of what is known are an executor's; a plan has their sizes.
+/// The values of what is known are an executor's; a plan has the sizes of large ones, but for
+/// bytes.
 KnownBefore known_before(const model::Model& model, const model::Subgraph& graph,
                          Lifespan lifespan) {
     const bool is_plan = lifespan == Lifespan::of_model;
@@ -181,6 +182,8 @@ Status Executor::Impl::add_known(const OperatorView& op, Placer& placer,
         const Placed placed = REEF_TRY(options.placers[placements[i].placer]->place(before));
         known_before.add(before, *placed.kernel, pool, true);
     }
+    // Of one that could not be computed nothing follows.
+    if (!known_before.includes(op)) return {};
     const Placed again = REEF_TRY(placer.place(op));
     known_before.add(op, *again.kernel, pool);
     return {};

@@ -33,8 +33,7 @@ class KnownBefore {
     [[nodiscard]] std::vector<std::size_t> needed_by(const OperatorView& op);
     /// Runs a kernel of such an operator, which is used for nothing else, and adds its outputs,
     /// aligned as a Frame's are; with Large::when_needed zeros for those that are large and no
-    /// bytes, unless `needed`. One
-    /// that fails here fails in the run, too, and adds nothing.
+    /// bytes, unless `needed`. One that fails here fails in the run, too, and adds nothing.
     void add(const OperatorView& op, Kernel& kernel, WorkerPool& pool, bool needed = false);
 
   private:

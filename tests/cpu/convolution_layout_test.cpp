@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string_view>
 #include <vector>
 
 #include "cpu/fast/joined_pixels.h"
 #include "cpu/fast/matrix_product.h"
 #include "cpu/prepare/convolution.h"
 #include "cpu/simd_targets.h"
+#include "reef/cpu/placer.h"
 
 namespace reef::cpu {
 namespace {
@@ -72,8 +74,8 @@ Convolution of_pairs(ElementType type, std::array<int, 2> pair) {
 TEST(Convolution, GroupsWithSumsBeyond16BitsAreDivided) {
     for (const ElementType type : {ElementType::uint8, ElementType::int8}) {
         const auto divided = [&](int first, int second) {
-            return lay_out_matrix(of_pairs(type, {first, second}), GroupOf::bounded_quads, 16)
-                .divided_groups;
+            const auto matrix = lay_out_in_bounded_quads(of_pairs(type, {first, second}), 16);
+            return matrix ? matrix->divided_groups : std::vector<std::uint32_t>{99};
         };
         const std::vector<std::uint32_t> none, last = {15};
         EXPECT_EQ(divided(64, 64), none);
@@ -111,13 +113,20 @@ TEST(Convolution, ATenthMoreBytesAreDivided) {
     Convolution without = with_divided(64, 16, 0);
     without.weights = {};
     EXPECT_FALSE(lay_out_in_bounded_quads(without, 16));
+    // Whole rows.
+    EXPECT_FALSE(lay_out_in_bounded_quads(with_divided(512, 7, 0), 16));
+    EXPECT_TRUE(lay_out_in_bounded_quads(with_divided(512, 23, 0), 16));
 }
 
 // Of depth 62, rows are 64 bytes in fours and 62 in pairs.
 TEST(Convolution, BytesAreMultipliedWhereFewWeightsWouldSaturate) {
     test::on_every_target([] {
         const MatrixFunctions* functions = matrix_functions();
-        if (functions == nullptr || functions->in_bounded_quads == nullptr) return;
+        if (functions == nullptr) return;
+        const std::string_view target = simd_target();
+        const bool has_them = target == "AVX3" || target == "AVX2" || target == "SSE4";
+        EXPECT_EQ(functions->in_bounded_quads != nullptr, has_them) << target;
+        if (!has_them) return;
         EXPECT_EQ(functions->group, GroupOf::pairs);
         const Convolution small = with_divided(62, 64, 0);
         Convolution large = small;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "cpu/simd_targets.h"
 #include "reef/graph/executor.h"
 #include "reef/model/builder.h"
 #include "support/cpu_executor.h"
@@ -220,7 +221,7 @@ model::Model dense(Builder& builder, TensorIndex weights, std::int32_t depth,
 
 // Weights decide how they are multiplied (cpu/fast/packed_matrix.h), and what that takes.
 TEST(KnownValues, APlanComputesLargeBytes) {
-    constexpr std::int32_t depth = 256, channels = 64;
+    constexpr std::int32_t depth = 254, channels = 64;
     const auto q = model::per_tensor(0.01F, 0);
     Builder turned("weights in another order");
     const std::vector<std::int8_t> large(depth * channels, 100);
@@ -235,14 +236,45 @@ TEST(KnownValues, APlanComputesLargeBytes) {
     quantised.add(Op::neg, {ones}, {others});
     const auto steps = quantised.tensor("steps", ElementType::int8, {channels, depth}, q);
     quantised.add(Op::quantize, {others}, {steps});
-    for (const auto& model :
-         {dense(turned, after, depth, channels), dense(quantised, steps, depth, channels)}) {
-        const auto executor = test::on_cpu(model, {});
-        ASSERT_TRUE(executor) << executor.error().message();
-        EXPECT_EQ(executor->placements().back().reason, "");
-        EXPECT_THAT(executor->memory().known_tensors, testing::Not(testing::IsEmpty()));
-        EXPECT_EQ(*Executor::plan(model, test::executor_options({})), executor->memory());
+    const std::vector<model::Model> models = {dense(turned, after, depth, channels),
+                                              dense(quantised, steps, depth, channels)};
+    test::on_every_target([&] {
+        for (const model::Model& model : models) {
+            const auto executor = test::on_cpu(model, {});
+            ASSERT_TRUE(executor) << executor.error().message();
+            EXPECT_EQ(executor->placements().back().reason, "");
+            EXPECT_THAT(executor->memory().known_tensors, testing::Not(testing::IsEmpty()));
+            EXPECT_EQ(*Executor::plan(model, test::executor_options({})), executor->memory());
+        }
+    });
+}
+
+// What is known has room for so many bytes, of which none go to what a failed value would become.
+TEST(KnownValues, APlanLeavesAsMuchRoomAsIsLeft) {
+    constexpr std::int32_t count = 300;
+    Builder builder("by nothing, then bytes, then more");
+    const auto sevens = numbers(builder, std::vector<std::int32_t>(count, 7));
+    const auto quotients = builder.tensor("quotients", whole, {count});
+    builder.add(Op::floor_div, {sevens, numbers(builder, {0})}, {quotients});
+    const auto narrow = builder.tensor("narrow", ElementType::int8, {count});
+    builder.add(Op::cast, {quotients}, {narrow});
+    builder.output(narrow);
+    // Eight times the constants' bytes: the quotients, these, and 256 bytes, less than `narrow`
+    // has.
+    for (int i = 0; i < 7; ++i) {
+        const auto sums = builder.tensor("sums", whole, {count});
+        builder.add(Op::add, {sevens, numbers(builder, {i})}, {sums}, model::AddOptions{});
+        builder.output(sums);
     }
+    const auto model = builder.finish().value();
+    const auto plan = Executor::plan(model, test::executor_options({}));
+    const auto executor = test::on_cpu(model, {});
+    ASSERT_TRUE(plan) << plan.error().message();
+    ASSERT_TRUE(executor) << executor.error().message();
+    // The plan counts the quotients as computed.
+    auto planned = plan->known_tensors;
+    std::erase(planned, quotients);
+    EXPECT_EQ(planned, executor->memory().known_tensors);
 }
 
 TEST(KnownValues, APlanComputesLargeOnesForSmallOnes) {

@@ -75,9 +75,9 @@ class Executor {
     /// for memory that the system does not have.
     [[nodiscard]] static Result<Executor> create(const model::Model& model,
                                                  const ExecutorOptions& options);
-    /// The memory that create() would take, without taking it, without packing weights and without
-    /// computing those that follow from constants: one that only a run would find bad counts as
-    /// computed.
+    /// The memory that create() would take, without taking it, without packing weights, which may
+    /// be read, and without computing large values that follow from constants, unless they are
+    /// bytes or become bytes: one that only a run would find bad counts as computed.
     [[nodiscard]] static Result<MemoryReport> plan(const model::Model& model,
                                                    const ExecutorOptions& options);
     Executor(Executor&&) noexcept;

@@ -2,8 +2,9 @@
 //
 // Products are taken in groups. Of 8-bit values these are fours where the machine has an
 // instruction for them, or eights where it multiplies small matrices of bytes; else they are pairs,
-// widened to int16 where bytes can not be multiplied, or fours again where that keeps 16 bits.
-// Packed weights are bytes in every form. Of float32 they are single ones.
+// widened to int16 where bytes can not be multiplied, or fours where it has products of two bytes
+// and the weights let their sums keep 16 bits. Packed weights are bytes in every form. Of float32
+// groups are single values.
 #pragma once
 
 #include <cstddef>

@@ -193,14 +193,8 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
     packed.blocks = cover_channels(channels, widest);
     for (ChannelBlock& block : packed.blocks) {
         block.weights = packed.weights_bytes;
-        const bool whole = packed.has_whole_rows(block);
-        packed.weights_bytes += packed.channel_bytes() * (whole ? block.valid : block.width);
-        if (group != GroupOf::bounded_quads) continue;
-        const std::size_t before = packed.divided_groups.size();
-        if (!whole) append_unbounded(c, block, row, packed.divided_groups);
-        packed.divided_ends.push_back(packed.divided_groups.size());
         packed.weights_bytes +=
-            (packed.divided_groups.size() - before) * block.width * weight_bytes_in(group);
+            packed.channel_bytes() * (packed.has_whole_rows(block) ? block.valid : block.width);
     }
     if (group != GroupOf::floats && c.floats) {
         place_empty_stage(packed.blocks, packed.stage);
@@ -221,13 +215,29 @@ PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t wid
 
 std::optional<PackedMatrix> lay_out_in_bounded_quads(const Convolution& c, std::size_t widest) {
     // Three instructions for what takes pairs four: with a third of the groups divided it would be
-    // the same. As many bytes as few are allowed at any size.
+    // the same. Up to few_bytes more are allowed at any size, as long as that saves time.
     constexpr std::size_t of_time = 4, of_memory = 10, few_bytes = 4096;
-    if (c.weights.empty() || c.groups() != 1) return std::nullopt;
-    PackedMatrix matrix = lay_out_matrix(c, GroupOf::bounded_quads, widest);
+    if (c.weights.empty() || c.out_channels == 0) return std::nullopt;
     const std::size_t in_pairs = lay_out_matrix(c, GroupOf::pairs, widest).weights_bytes;
     const std::size_t most =
         in_pairs + std::max(in_pairs / of_memory, std::min(in_pairs / of_time, few_bytes));
+    PackedMatrix matrix = lay_out_matrix(c, GroupOf::bounded_quads, widest);
+    // Of whole rows alone, which are not divided, pairs take fewer instructions.
+    if (matrix.has_whole_rows(matrix.blocks.front())) return std::nullopt;
+    const auto row = static_cast<std::size_t>(c.h.taps * c.w.taps * c.depth);
+    will_read(c.weights.view());
+    std::size_t more = 0;
+    for (ChannelBlock& block : matrix.blocks) {
+        block.weights += more;
+        const std::size_t before = matrix.divided_groups.size();
+        if (!matrix.has_whole_rows(block)) append_unbounded(c, block, row, matrix.divided_groups);
+        matrix.divided_ends.push_back(matrix.divided_groups.size());
+        more += (matrix.divided_groups.size() - before) * block.width *
+                weight_bytes_in(GroupOf::bounded_quads);
+        if (matrix.weights_bytes + more > most) break;
+    }
+    will_not_read(c.weights);
+    matrix.weights_bytes += more;
     if (matrix.weights_bytes > most) return std::nullopt;
     return matrix;
 }

@@ -118,10 +118,11 @@ struct Rows {
 
 /// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it. Of the float output
 /// of a hybrid convolution it fills the sums of weights.
-/// Bounded quads are laid out by the weights, which must not change before they are packed.
+/// Bounded quads as if all weights were: lay_out_in_bounded_quads() has those that are not, too.
 [[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest);
 /// In bounded quads, where so few groups are divided that these take less time than pairs and,
-/// where there are many, at most a tenth more memory. Nothing without weights.
+/// where there are many, at most a tenth more memory. It reads the weights, which must not change
+/// before they are packed. Nothing without weights, and for whole rows alone.
 [[nodiscard]] std::optional<PackedMatrix> lay_out_in_bounded_quads(const Convolution& c,
                                                                    std::size_t widest);
 void pack_matrix(const Convolution& c, PackedMatrix& packed);

@@ -1,6 +1,5 @@
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "base/simd.h"
