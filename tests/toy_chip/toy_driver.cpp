@@ -152,9 +152,11 @@ class ToyDriver final : public runtime::Driver {
 
 class ToySubject final : public cts::Subject {
   public:
+    ToySubject(std::string name, std::string device)
+        : name_(std::move(name)), device_(std::move(device)) {}
     [[nodiscard]] std::string_view family() const override { return "toy"; }
-    [[nodiscard]] std::string name() const override { return "toy"; }
-    [[nodiscard]] runtime::DeviceChoice device() const override { return {"toy:sim"}; }
+    [[nodiscard]] std::string name() const override { return name_; }
+    [[nodiscard]] runtime::DeviceChoice device() const override { return {device_}; }
     [[nodiscard]] Result<model::Model> model() const override { return adding_model(64, 5); }
     [[nodiscard]] std::optional<runtime::Option> wrong_option() const override {
         return runtime::Option{"bias", true};
@@ -162,13 +164,17 @@ class ToySubject final : public cts::Subject {
     [[nodiscard]] std::map<std::string, std::string> not_supported() const override {
         return {{"resets_state", "it has none"}};
     }
+
+  private:
+    std::string name_, device_;
 };
 
 }  // namespace
 
 void enrol(runtime::Registry& registry) {
     registry.add_driver(std::make_unique<ToyDriver>());
-    registry.add_part<cts::Subject>(std::make_unique<ToySubject>());
+    registry.add_part<cts::Subject>(std::make_unique<ToySubject>("toy", "toy:sim"));
+    registry.add_part<cts::Subject>(std::make_unique<ToySubject>("watched_toy", "toy:watched"));
     add_parts(registry);
     add_compiler(registry);
 }
