@@ -118,7 +118,7 @@ struct Rows {
 
 /// Laid out, a matrix has its sizes but no weights yet; pack_matrix() fills it. Of the float output
 /// of a hybrid convolution it fills the sums of weights.
-/// Bounded quads as if all weights were: lay_out_in_bounded_quads() has those that are not, too.
+/// No group of bounded quads is divided: that is lay_out_in_bounded_quads().
 [[nodiscard]] PackedMatrix lay_out_matrix(const Convolution& c, GroupOf group, std::size_t widest);
 /// In bounded quads, where so few groups are divided that these take less time than pairs and,
 /// where there are many, at most a tenth more memory. It reads the weights, which must not change
