@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <ranges>
+#include <vector>
 
 namespace reef::rk3588::lowering {
 namespace {
@@ -104,34 +106,100 @@ std::optional<Requantisation> two_roundings_by_channel(std::span<const double> m
     return r;
 }
 
-/// One converter for all channels, a factor of 16 bits for each: the converter's scale with the
-/// least error in sum.
-std::optional<Requantisation> factors_by_channel(std::span<const double> multipliers) {
+/// The converter that all channels share; a factor of 16 bits for each follows from it.
+struct Converter {
+    std::int32_t scale = 0, shift = 0;
+
+    [[nodiscard]] double unit() const { return std::ldexp(scale, -shift); }
+    [[nodiscard]] double factor(double multiplier) const {
+        return std::clamp<double>(std::nearbyint(multiplier / unit()), 1, most_factor);
+    }
+    [[nodiscard]] double error(double multiplier) const {
+        return std::abs(factor(multiplier) * unit() / multiplier - 1);
+    }
+    [[nodiscard]] double error(std::span<const double> multipliers) const {
+        double sum = 0;
+        for (const double m : multipliers) sum += error(m);
+        return sum;
+    }
+};
+
+std::vector<Converter> converters_to_try(double greatest, double top) {
     constexpr int candidates = 2048;
+    std::vector<Converter> all(candidates);
+    for (int k = 0; k < candidates; ++k) {
+        const std::int32_t scale = half_scale + k * (half_scale - 1) / (candidates - 1);
+        all[static_cast<std::size_t>(k)] = {
+            scale, static_cast<std::int32_t>(std::floor(std::log2(top * scale / greatest)))};
+    }
+    return all;
+}
+
+/// A converter's error by the least multipliers, whose factors have the fewest bits and so nearly
+/// all of it; each is given in units of the greatest. In float32 without branches: one search
+/// computes tens of thousands.
+float error_by_some(const Converter& converter, double greatest, std::span<const float> some) {
+    constexpr float to_integer = 3 << 22;  // added and taken away, it leaves the nearest integer
+    const auto unit = static_cast<float>(converter.unit() / greatest);
+    const float per_unit = 1 / unit;
+    float sum = 0;
+    for (const float m : some) {
+        const float exact = m * per_unit;
+        const float factor = std::max((exact + to_integer) - to_integer, 1.0F);
+        sum += std::abs(factor - exact) / exact;
+    }
+    return sum;
+}
+
+/// Of `all`, those that promise the least error: few enough to compute what each has.
+std::vector<Converter> most_promising(const std::vector<Converter>& all, double greatest,
+                                      std::span<const double> multipliers) {
+    constexpr std::size_t most_multipliers = 32, most_converters = 16;
+    std::vector<double> least(multipliers.begin(), multipliers.end());
+    const std::size_t count = std::min(most_multipliers, least.size());
+    std::ranges::partial_sort(least, least.begin() + static_cast<std::ptrdiff_t>(count));
+    std::vector<float> some(count);
+    std::ranges::transform(least | std::views::take(count), some.begin(), [&](double m) {
+        return std::max(static_cast<float>(m / greatest), std::numeric_limits<float>::min());
+    });
+    struct Promise {
+        float error;
+        std::size_t which;
+        auto operator<=>(const Promise&) const = default;
+    };
+    std::vector<Promise> promises(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i)
+        promises[i] = {error_by_some(all[i], greatest, some), i};
+    std::ranges::partial_sort(promises, promises.begin() + most_converters);
+    std::vector<Converter> chosen;
+    for (std::size_t i = 0; i < most_converters; ++i) chosen.push_back(all[promises[i].which]);
+    return chosen;
+}
+
+/// One converter for all channels, a factor of 16 bits for each: of the most promising ones, that
+/// with the least error in sum.
+std::optional<Requantisation> factors_by_channel(std::span<const double> multipliers) {
     const double greatest = std::ranges::max(multipliers);
     const double top = saturation_bound(greatest);
     if (top < 1) return std::nullopt;
     double best = std::numeric_limits<double>::infinity();
-    Requantisation r;
-    for (int k = 0; k < candidates; ++k) {
-        const std::int32_t scale = half_scale + k * (half_scale - 1) / (candidates - 1);
-        const auto shift = static_cast<std::int32_t>(std::floor(std::log2(top * scale / greatest)));
-        const double unit = std::ldexp(scale, -shift);
-        double error = 0;
-        for (const double m : multipliers)
-            error += std::abs(
-                std::clamp<double>(std::nearbyint(m / unit), 1, most_factor) * unit / m - 1);
+    Converter chosen;
+    for (const Converter& each :
+         most_promising(converters_to_try(greatest, top), greatest, multipliers)) {
+        const double error = each.error(multipliers);
         if (error >= best) continue;
         best = error;
-        r.scale = scale;
-        r.shift = shift;
+        chosen = each;
     }
-    const double unit = std::ldexp(r.scale, -r.shift);
+    // A multiplier next to 0 beside ordinary ones: no factor says it.
+    if (!std::isfinite(best)) return std::nullopt;
+    Requantisation r;
     r.multiplies = true;
+    r.scale = chosen.scale;
+    r.shift = chosen.shift;
     for (const double m : multipliers) {
-        const double factor = std::clamp<double>(std::nearbyint(m / unit), 1, most_factor);
-        r.factors.push_back(static_cast<std::int16_t>(factor));
-        r.worst_gain_error = std::max(r.worst_gain_error, std::abs(factor * unit / m - 1));
+        r.factors.push_back(static_cast<std::int16_t>(chosen.factor(m)));
+        r.worst_gain_error = std::max(r.worst_gain_error, chosen.error(m));
     }
     return r;
 }

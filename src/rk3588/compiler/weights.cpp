@@ -27,12 +27,21 @@ std::vector<WeightSum> weight_sums(const compiler::Convolution& conv) {
     const auto outs = static_cast<std::size_t>(conv.out_channels);
     std::vector<WeightSum> sums(outs);
     const Bytes weights = conv.weights.view();
-    const std::size_t each = weights.size() / outs;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-        const auto weight = std::to_integer<std::int64_t>(weights[i]) - conv.weight_zero;
-        WeightSum& of = sums[conv.depthwise ? i % outs : i / each];
+    const auto add = [&](WeightSum& of, std::byte b) {
+        const std::int32_t weight = std::to_integer<std::int32_t>(b) - conv.weight_zero;
         of.sum += weight;
         of.magnitude += std::abs(weight);
+    };
+    if (conv.depthwise) {
+        for (std::size_t at = 0; at < weights.size(); at += outs)
+            for (std::size_t c = 0; c < outs; ++c) add(sums[c], weights[at + c]);
+        return sums;
+    }
+    const std::size_t each = weights.size() / outs;
+    for (std::size_t c = 0; c < outs; ++c) {
+        WeightSum of;
+        for (const std::byte b : weights.subspan(c * each, each)) add(of, b);
+        sums[c] = of;
     }
     return sums;
 }

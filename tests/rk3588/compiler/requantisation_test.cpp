@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
 
 namespace reef::rk3588::lowering {
 namespace {
@@ -93,6 +97,40 @@ TEST(Rk3588Requantisation, ChannelsShareAConverter) {
                     1, 2e-4);
 }
 
+/// The least sum of errors that one of the converter's scales gives these multipliers, all tried.
+double least_error(const std::vector<double>& multipliers) {
+    const double greatest = std::ranges::max(multipliers);
+    const double top = std::min(32767.0, std::floor(std::ldexp(greatest, 23)));
+    double least = std::numeric_limits<double>::infinity();
+    for (std::int32_t scale = 1 << 14; scale < 1 << 15; ++scale) {
+        const int shift = static_cast<int>(std::floor(std::log2(top * scale / greatest)));
+        const double unit = std::ldexp(scale, -shift);
+        double error = 0;
+        for (const double m : multipliers)
+            error += std::abs(std::max(1.0, std::nearbyint(m / unit)) * unit / m - 1);
+        least = std::min(least, error);
+    }
+    return least;
+}
+
+// Of few channels the multipliers' spread decides, of many the least 32 that the search looks at.
+TEST(Rk3588Requantisation, AConverterForManyChannelsIsNextToTheBest) {
+    std::mt19937 random(1);
+    for (const std::size_t channels : {2U, 5U, 32U, 33U, 100U, 400U})
+        for (const double spread : {0.5, 3.0, 8.0}) {
+            std::vector<double> multipliers(channels);
+            for (double& m : multipliers)
+                m = 0.02 * std::exp(-std::uniform_real_distribution<>(0, spread)(random));
+            const auto r = requantisation_of(multipliers, {});
+            ASSERT_TRUE(r);
+            const double unit = std::ldexp(r->scale, -r->shift);
+            double error = 0;
+            for (std::size_t c = 0; c < channels; ++c)
+                error += std::abs(r->factors[c] * unit / multipliers[c] - 1);
+            EXPECT_LE(error, 1.15 * least_error(multipliers) + 1e-4) << channels << " " << spread;
+        }
+}
+
 TEST(Rk3588Requantisation, LimitsAreFoundWithTheConvertersRounding) {
     auto r = *requantisation_of(std::array{0.01}, {});
     r.zero = -20;
@@ -107,6 +145,7 @@ TEST(Rk3588Requantisation, WhatHasNoConstantsIsRefused) {
     EXPECT_FALSE(requantisation_of(std::array{0.0}, {}));
     EXPECT_FALSE(requantisation_of(std::array{1e12}, {}));
     EXPECT_FALSE(requantisation_of(std::array{std::nan("")}, {}));
+    EXPECT_FALSE(requantisation_of(std::array{0.01, 1e-320}, {}));
 }
 
 }  // namespace
