@@ -1,3 +1,4 @@
+#include <cassert>
 #include <cstdlib>
 #include <limits>
 
@@ -9,6 +10,7 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "base/sums_of_products-inl.h"
 #include "cpu/fast/binary_run-inl.h"
 #include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/fast/fixed_point-inl.h"
@@ -79,20 +81,96 @@ class SumInIntegers {
     RoundingShift shift_b_, shift_out_;
 };
 
-/// All elements of a vector; false where one of them is doubtful.
-HWY_INLINE bool sure_sums(const Quarter (&a)[4], const Quarter (&b)[4], const SumInFixedPoint& sum,
-                          Quarter (&values)[4]) {
-    const QuarterTag d;
-    const auto below = hn::Set(d, (1 << sum.shift) - 1);
-    Quarter least = below;
-    REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
-        const auto of_a = hn::Add(hn::Mul(a[k], hn::Set(d, sum.of_a)), hn::Set(d, sum.start));
-        const auto whole = hn::Add(hn::Mul(b[k], hn::Set(d, sum.of_b)), of_a);
-        values[k] = hn::ShiftRightSame(whole, sum.shift);
-        least = hn::Min(least, hn::And(whole, below));
+/// SumInFixedPoint's factors on vectors. What holds them is a vector itself: scalars side by side
+/// are loaded together and taken apart again with every use.
+class FixedPointFactors {
+  public:
+    explicit FixedPointFactors(const SumInFixedPoint& sum)
+        : start_(hn::Set(QuarterTag(), sum.start)),
+#if HWY_ARCH_X86
+          above_(pair(sum.of_a >> bits_below, sum.of_b >> bits_below)),
+          below_(pair(sum.of_a & mask_below, sum.of_b & mask_below))
+#else
+          of_a_(hn::Set(QuarterTag(), sum.of_a)),
+          of_b_(hn::Set(QuarterTag(), sum.of_b))
+#endif
+    {
     }
-    return hn::AllFalse(d, hn::Lt(least, hn::Set(d, sum.doubtful)));
-}
+
+    /// start + a * of_a + b * of_b of each element, in widen_bytes()'s order.
+    HWY_INLINE void operator()(hn::Vec<ByteTag> a, hn::Vec<ByteTag> b, Quarter (&sums)[4]) const {
+#if HWY_ARCH_X86
+        // x86 adds products of two 16-bit numbers as fast as it takes bytes apart, and multiplies
+        // 32-bit ones at half that: factors in two parts, of elements side by side.
+        const ByteTag d8;
+        const WordTag d16;
+        const QuarterTag d32;
+        const hn::Vec<ByteTag> pairs[2] = {hn::InterleaveLower(d8, a, b),
+                                           hn::InterleaveUpper(d8, a, b)};
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
+            const auto bytes = k % 2 == 0 ? hn::InterleaveLower(d8, pairs[k / 2], hn::Zero(d8))
+                                          : hn::InterleaveUpper(d8, pairs[k / 2], hn::Zero(d8));
+            const auto words = hn::BitCast(d16, bytes);
+            const auto above =
+                reef::HWY_NAMESPACE::add_pair_products(d32, words, above_, hn::Zero(d32));
+            sums[k] = reef::HWY_NAMESPACE::add_pair_products(
+                d32, words, below_, hn::Add(hn::ShiftLeft<bits_below>(above), start_));
+        }
+#else
+        Quarter of_b[4];
+        widen_bytes(a, sums);
+        widen_bytes(b, of_b);
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
+            const auto with_a = hn::Add(hn::Mul(sums[k], of_a_), start_);
+            sums[k] = hn::Add(hn::Mul(of_b[k], of_b_), with_a);
+        }
+#endif
+    }
+
+  private:
+    Quarter start_;
+#if HWY_ARCH_X86
+    static constexpr int bits_below = 15;
+    static constexpr std::int32_t mask_below = (1 << bits_below) - 1;
+    hn::Vec<WordTag> above_, below_;
+
+    /// 255 times a factor fits int32, so that the part above has 9 bits.
+    static HWY_INLINE hn::Vec<WordTag> pair(std::int32_t of_a, std::int32_t of_b) {
+        const auto a = static_cast<std::int16_t>(of_a), b = static_cast<std::int16_t>(of_b);
+        assert(a == of_a && b == of_b);
+        return hn::OddEven(hn::Set(WordTag(), b), hn::Set(WordTag(), a));
+    }
+#else
+    Quarter of_a_, of_b_;
+#endif
+};
+
+/// SumInFixedPoint on vectors, of T's bytes.
+class SureSums {
+  public:
+    explicit SureSums(const SumInFixedPoint& sum)
+        : factors_(sum),
+          below_(hn::Set(QuarterTag(), (1 << sum.shift) - 1)),
+          doubtful_(hn::Set(QuarterTag(), sum.doubtful)),
+          shift_(sum.shift) {}
+
+    /// All elements of a vector; false where one of them is doubtful.
+    HWY_INLINE bool operator()(hn::Vec<ByteTag> a, hn::Vec<ByteTag> b, Quarter (&values)[4]) const {
+        const QuarterTag d;
+        factors_(a, b, values);
+        Quarter least = below_;
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
+            least = hn::Min(least, hn::And(values[k], below_));
+            values[k] = hn::ShiftRightSame(values[k], shift_);
+        }
+        return hn::AllFalse(d, hn::Lt(least, doubtful_));
+    }
+
+  private:
+    FixedPointFactors factors_;
+    Quarter below_, doubtful_;
+    int shift_;
+};
 
 /// One vector of bytes by the integers that define them: apart, so that the others keep nothing for
 /// it in registers.
@@ -108,29 +186,26 @@ HWY_NOINLINE hn::Vec<ByteTag> exact_sum_of_bytes(hn::Vec<ByteTag> a8, hn::Vec<By
     return clamped_bytes<T>(values, clamp);
 }
 
-/// One vector of bytes. Copies of what is given are the caller's: stores of bytes could change
-/// anything held by reference.
-template <typename T>
-HWY_INLINE hn::Vec<ByteTag> sum_of_bytes(hn::Vec<ByteTag> a8, hn::Vec<ByteTag> b8,
-                                         const FastSum& sum, const SumInIntegers& exact,
-                                         bool swapped) {
-    Quarter a[4], b[4], values[4];
-    widen_bytes(from_least<T>(ByteTag(), a8), a);
-    widen_bytes(from_least<T>(ByteTag(), b8), b);
-    if (HWY_UNLIKELY(!sum.first.pays || !sure_sums(a, b, sum.first, values)))
-        return exact_sum_of_bytes<T>(a8, b8, sum.exact.clamp, exact, swapped);
-    return clamped_bytes<T>(values, sum.exact.clamp);
-}
-
 template <typename T>
 void add_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
              std::size_t count, const FastSum& sum) {
     constexpr std::int32_t lowest = std::numeric_limits<T>::min();
-    const FastSum by_value = sum;
     const bool swapped = std::abs(sum.exact.a.multiplier) != 1 << 30 || sum.exact.a.shift != 0;
     const SumInIntegers exact(swapped ? sum.exact.with_swapped_inputs() : sum.exact, lowest);
+    // Copies: stores of bytes could change anything held by reference.
+    const ClampRange clamp = sum.exact.clamp;
+    if (!sum.first.pays) {
+        byte_run(a, a_step, b, b_step, out, count, [=](auto x, auto y) HWY_ATTR {
+            return exact_sum_of_bytes<T>(x, y, clamp, exact, swapped);
+        });
+        return;
+    }
+    const SureSums sure(sum.first);
     byte_run(a, a_step, b, b_step, out, count, [=](auto x, auto y) HWY_ATTR {
-        return sum_of_bytes<T>(x, y, by_value, exact, swapped);
+        Quarter values[4];
+        if (HWY_UNLIKELY(!sure(from_least<T>(ByteTag(), x), from_least<T>(ByteTag(), y), values)))
+            return exact_sum_of_bytes<T>(x, y, clamp, exact, swapped);
+        return clamped_bytes<T>(values, clamp);
     });
 }
 
