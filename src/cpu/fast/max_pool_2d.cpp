@@ -77,27 +77,38 @@ HWY_INLINE void maximum_vectors(D d, const MaximumWindow<T>& window, std::size_t
         store_maximum(d, largest[v], limits, out + v * hn::Lanes(d));
 }
 
+/// Of `count` vectors that lie `pitch` elements apart, one at least. Three, the length that
+/// networks have, are taken without a loop.
+template <typename T, class D>
+HWY_INLINE hn::Vec<D> maximum_in_steps(D d, const T* HWY_RESTRICT first, std::size_t count,
+                                       std::size_t pitch) {
+    auto largest = hn::LoadU(d, first);
+    if (count == 3) {
+        largest = larger(d, hn::LoadU(d, first + pitch), largest);
+        return larger(d, hn::LoadU(d, first + 2 * pitch), largest);
+    }
+    for (std::size_t i = 1; i < count; ++i)
+        largest = larger(d, hn::LoadU(d, first + i * pitch), largest);
+    return largest;
+}
+
 /// Of windows that overlap, from the maxima of their columns of pixels. (Of floats the order
 /// decides which zero it is.)
 template <typename T, class D>
 HWY_INLINE void maxima_of_columns(D d, const Pooling& p, const MaximumWindow<T>& rows,
-                                  std::size_t c, T* columns, T* HWY_RESTRICT out) {
+                                  std::size_t c, T* HWY_RESTRICT columns, T* HWY_RESTRICT out) {
     const std::size_t lanes = hn::Lanes(d);
-    hn::Vec<D> largest[1];
-    for (std::int32_t x = 0; x < p.x.input; ++x) {
-        const auto column = static_cast<std::size_t>(x);
-        const MaximumWindow<T> pixels{rows.first + column * rows.channels, rows.rows, 1,
-                                      rows.row_pitch, 0};
-        window_maxima(d, pixels, c, largest);
-        hn::StoreU(largest[0], d, columns + column * lanes);
-    }
+    const auto width = static_cast<std::size_t>(p.x.input);
+    const T* HWY_RESTRICT pixel = rows.first + c;
+    for (std::size_t x = 0; x < width; ++x, pixel += rows.channels)
+        hn::StoreU(maximum_in_steps(d, pixel, rows.rows, rows.row_pitch), d, columns + x * lanes);
     const Limits<T> limits = limits_of<T>(p);
     for (std::int32_t x = 0; x < p.x.output; ++x, out += rows.channels) {
         const Extent extent = p.x.window(x);
-        const MaximumWindow<T> window{columns + static_cast<std::size_t>(extent.begin) * lanes, 1,
-                                      static_cast<std::size_t>(extent.size()), 0, lanes};
-        window_maxima(d, window, 0, largest);
-        store_maximum(d, largest[0], limits, out + c);
+        const auto largest =
+            maximum_in_steps(d, columns + static_cast<std::size_t>(extent.begin) * lanes,
+                             static_cast<std::size_t>(extent.size()), lanes);
+        store_maximum(d, largest, limits, out + c);
     }
 }
 

@@ -30,7 +30,7 @@ void mul_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* 
 
 /// The vector form of QuantizedProduct; `product` is that of the elements less their zero points.
 template <class D, class V = hn::Vec<D> >
-HWY_NOINLINE V rescaled_product(D d, V product, const ProductParameters& p) {
+HWY_INLINE V rescaled_product(D d, V product, const ProductParameters& p) {
     const V scaled = multiply_by_quantized_multiplier(d, product, p.multiplier);
     // Clamped before the zero point is added, the sum cannot overflow.
     return hn::Add(hn::Clamp(scaled, hn::Set(d, p.clamp.min - p.zero_out),
@@ -58,48 +58,70 @@ struct Products {
     }
 };
 
-/// In float32 and with the zero point; false where one of them is doubtful. Less than 2^16 steps
-/// (no scale is above 1) that are added to 1.5 * 2^23 are rounded into its lowest bits.
-HWY_INLINE bool sure_products(const Products& products, const FastProduct& p,
-                              Quarter (&values)[4]) {
-    const hn::ScalableTag<float> df;
-    const QuarterTag d;
-    constexpr float rounder = 0x1.8p23F;
-    const auto zero = hn::Set(d, std::bit_cast<std::int32_t>(rounder) - p.exact.zero_out);
-    auto most = hn::Zero(df);
-    REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
-        const auto real_product = hn::ConvertTo(df, products.of[k]);
-        const auto offset = hn::CopySignToAbs(hn::Set(df, p.first.offset), real_product);
-        const auto real = hn::MulAdd(real_product, hn::Set(df, p.first.scale), offset);
-        const auto rounded = hn::Add(real, hn::Set(df, rounder));
-        const auto whole = hn::Sub(rounded, hn::Set(df, rounder));
-        most = hn::Max(most, hn::Abs(hn::Sub(real, whole)));
-        values[k] = hn::Sub(hn::BitCast(d, rounded), zero);
-    }
-    return hn::AllFalse(df, hn::Gt(most, hn::Set(df, 0.5F - p.first.doubt)));
-}
+/// In float32 and with the zero point. Less than 2^16 steps (no scale is above 1) that are added to
+/// 1.5 * 2^23 are rounded into its lowest bits. Vectors hold what scalars side by side would have
+/// to be broadcast from with every use.
+class SureProducts {
+  public:
+    explicit SureProducts(const FastProduct& p)
+        : scale_(hn::Set(FloatTag(), p.first.scale)),
+          offset_(hn::Set(FloatTag(), p.first.offset)),
+          rounder_(hn::Set(FloatTag(), rounder)),
+          most_(hn::Set(FloatTag(), 0.5F - p.first.doubt)),
+          zero_(hn::Set(QuarterTag(), std::bit_cast<std::int32_t>(rounder) - p.exact.zero_out)) {}
 
+    /// False where one of them is doubtful.
+    HWY_INLINE bool operator()(const Products& products, Quarter (&values)[4]) const {
+        const FloatTag df;
+        const QuarterTag d;
+        auto most = hn::Zero(df);
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
+            const auto real_product = hn::ConvertTo(df, products.of[k]);
+            const auto offset = hn::CopySignToAbs(offset_, real_product);
+            const auto real = hn::MulAdd(real_product, scale_, offset);
+            const auto rounded = hn::Add(real, rounder_);
+            const auto whole = hn::Sub(rounded, rounder_);
+            most = hn::Max(most, hn::Abs(hn::Sub(real, whole)));
+            values[k] = hn::Sub(hn::BitCast(d, rounded), zero_);
+        }
+        return hn::AllFalse(df, hn::Gt(most, most_));
+    }
+
+  private:
+    using FloatTag = hn::ScalableTag<float>;
+    static constexpr float rounder = 0x1.8p23F;
+    hn::Vec<FloatTag> scale_, offset_, rounder_, most_;
+    Quarter zero_;
+};
+
+/// One vector of bytes by the integers that define them: apart, so that the others keep nothing for
+/// it in registers.
 template <typename T>
-HWY_INLINE hn::Vec<ByteTag> product_of_bytes(hn::Vec<ByteTag> a, hn::Vec<ByteTag> b,
-                                             const FastProduct& p) {
+HWY_NOINLINE hn::Vec<ByteTag> exact_product_of_bytes(hn::Vec<ByteTag> a, hn::Vec<ByteTag> b,
+                                                     const ProductParameters& p) {
     constexpr std::int32_t lowest = std::numeric_limits<T>::min();
     const Products products(from_least<T>(ByteTag(), a), from_least<T>(ByteTag(), b),
-                            p.exact.zero_a - lowest, p.exact.zero_b - lowest);
+                            p.zero_a - lowest, p.zero_b - lowest);
     Quarter values[4];
-    if (HWY_UNLIKELY(!sure_products(products, p, values))) {
-        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =
-            rescaled_product(QuarterTag(), products.of[k], p.exact);
-    }
-    return clamped_bytes<T>(values, p.exact.clamp);
+    REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =
+        rescaled_product(QuarterTag(), products.of[k], p);
+    return clamped_bytes<T>(values, p.clamp);
 }
 
 template <typename T>
 void mul_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* out,
              std::size_t count, const FastProduct& p) {
+    constexpr std::int32_t lowest = std::numeric_limits<T>::min();
     // A copy: stores of bytes could change anything held by reference.
-    const FastProduct by_value = p;
-    byte_run(a, a_step, b, b_step, out, count,
-             [by_value](auto x, auto y) HWY_ATTR { return product_of_bytes<T>(x, y, by_value); });
+    const ProductParameters exact = p.exact;
+    const SureProducts sure(p);
+    byte_run(a, a_step, b, b_step, out, count, [=](auto x, auto y) HWY_ATTR {
+        const Products products(from_least<T>(ByteTag(), x), from_least<T>(ByteTag(), y),
+                                exact.zero_a - lowest, exact.zero_b - lowest);
+        Quarter values[4];
+        if (HWY_UNLIKELY(!sure(products, values))) return exact_product_of_bytes<T>(x, y, exact);
+        return clamped_bytes<T>(values, exact.clamp);
+    });
 }
 
 #endif

@@ -111,18 +111,24 @@ struct Converter {
     std::int32_t scale = 0, shift = 0;
 
     [[nodiscard]] double unit() const { return std::ldexp(scale, -shift); }
-    [[nodiscard]] double factor(double multiplier) const {
-        return std::clamp<double>(std::nearbyint(multiplier / unit()), 1, most_factor);
-    }
-    [[nodiscard]] double error(double multiplier) const {
-        return std::abs(factor(multiplier) * unit() / multiplier - 1);
-    }
-    [[nodiscard]] double error(std::span<const double> multipliers) const {
-        double sum = 0;
-        for (const double m : multipliers) sum += error(m);
-        return sum;
-    }
 };
+
+/// Of a multiplier in a converter's units, at most 2^15.
+double factor_of(double units) {
+    constexpr double to_integer = 0x3p51;  // added and taken away, it leaves the nearest integer
+    return std::clamp<double>((units + to_integer) - to_integer, 1, most_factor);
+}
+
+double error_of(double units) {
+    return std::abs(factor_of(units) / units - 1);
+}
+
+double error_by_all(const Converter& converter, std::span<const double> multipliers) {
+    const double per_unit = 1 / converter.unit();
+    double sum = 0;
+    for (const double m : multipliers) sum += error_of(m * per_unit);
+    return sum;
+}
 
 std::vector<Converter> converters_to_try(double greatest, double top) {
     constexpr int candidates = 2048;
@@ -186,7 +192,7 @@ std::optional<Requantisation> factors_by_channel(std::span<const double> multipl
     Converter chosen;
     for (const Converter& each :
          most_promising(converters_to_try(greatest, top), greatest, multipliers)) {
-        const double error = each.error(multipliers);
+        const double error = error_by_all(each, multipliers);
         if (error >= best) continue;
         best = error;
         chosen = each;
@@ -198,8 +204,9 @@ std::optional<Requantisation> factors_by_channel(std::span<const double> multipl
     r.scale = chosen.scale;
     r.shift = chosen.shift;
     for (const double m : multipliers) {
-        r.factors.push_back(static_cast<std::int16_t>(chosen.factor(m)));
-        r.worst_gain_error = std::max(r.worst_gain_error, chosen.error(m));
+        const double units = m / chosen.unit();
+        r.factors.push_back(static_cast<std::int16_t>(factor_of(units)));
+        r.worst_gain_error = std::max(r.worst_gain_error, error_of(units));
     }
     return r;
 }
