@@ -40,9 +40,10 @@ fill_root() {
     # The last line is behind what Bochs, whose machine is switched off, keeps of its log's end.
     {
         echo '#!/bin/busybox sh'
-        echo '/bin/busybox mount -t proc proc /proc'
+        echo '/bin/busybox mount -t proc proc /proc; /bin/busybox mount -t devtmpfs dev /dev'
         echo 'export HOME=/tmp; cd /run'
-        printf 'env -i %s ./program %s 2>&1\n' "${GUEST_ENVIRONMENT:-}" "$(printf '%q ' "$@")"
+        # glibc binds late between XSAVEC and XRSTOR, which stops programs here, too.
+        printf 'env -i LD_BIND_NOW=1 %s ./program %s 2>&1\n' "${GUEST_ENVIRONMENT:-}" "$(printf '%q ' "$@")"
         echo 'echo "the program exited with $?"'
         echo '/bin/busybox yes "" | /bin/busybox head -n 9000'
         echo '/bin/busybox poweroff -f'
