@@ -6,13 +6,17 @@
 #
 # MODEL is a processor that `bochs --help cpu` lists. FOLDER keeps Debian's kernel, which boots from
 # a CD with the program and its libraries in memory, and what the machine wrote: FOLDER/MODEL.log.
-# Environment of the program: what GUEST_ENVIRONMENT lists (NAME=VALUE NAME=VALUE). Exits as it does.
+# Environment of the program: what GUEST_ENVIRONMENT lists (NAME=VALUE NAME=VALUE). Exits as it does;
+# 1 when the machine stops first, or has not after GUEST_SECONDS (7200). FOLDER's name has no spaces.
 set -euo pipefail
 [ $# -ge 3 ] || {
     echo "usage: $0 FOLDER MODEL PROGRAM [ARGUMENTS]" >&2
     exit 2
 }
-folder=$(realpath "$1") model=$2 program=$(realpath "$3")
+mkdir -p "$1"
+folder=$(realpath "$1")
+model=$2
+program=$(realpath "$3")
 shift 3
 
 fetch_kernel() {
@@ -41,13 +45,13 @@ fill_root() {
     {
         echo '#!/bin/busybox sh'
         echo '/bin/busybox mount -t proc proc /proc; /bin/busybox mount -t devtmpfs dev /dev'
-        echo 'export HOME=/tmp; cd /run'
+        echo 'cd /run'
         # glibc binds late between XSAVEC and XRSTOR, which stops programs here, too.
-        printf 'env -i LD_BIND_NOW=1 %s ./program %s 2>&1\n' "${GUEST_ENVIRONMENT:-}" "$(printf '%q ' "$@")"
-        echo 'echo "the program exited with $?"'
+        echo "/bin/busybox env -i HOME=/tmp LD_BIND_NOW=1 ${GUEST_ENVIRONMENT:-} ./program ${*@Q} 2>&1"
+        echo 'status=$?; echo; echo "the program exited with $status"'
         echo '/bin/busybox yes "" | /bin/busybox head -n 9000'
         echo '/bin/busybox poweroff -f'
-    } | sed 's#^env#/bin/busybox env#' >"$root/init"
+    } >"$root/init"
     chmod +x "$root/init"
     (cd "$root" && find . | cpio --quiet -o -H newc)
 }
@@ -91,26 +95,25 @@ debug: action=ignore
 EOF
     # Debian's is the one with a debugger, which waits for a command; its screen wants a terminal.
     echo c >"$work/commands"
-    TERM=vt100 script -qfc "bochs -q -rc $work/commands -f $work/bochsrc" "$work/screen" \
+    TERM=vt100 timeout "${GUEST_SECONDS:-7200}" script -qfc "bochs -q -rc $work/commands -f $work/bochsrc" "$work/screen" \
         </dev/null >/dev/null 2>&1 || true
 }
 
-mkdir -p "$folder"
 fetch_kernel
 work=$(mktemp -d "$folder/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 log=$folder/$model.log
-rm -f "$log"
+: >"$log"
 mkdir "$work/iso"
 fill_root "$work/root" "$@" >"$work/iso/initrd"
 make_cd "$work/iso"
 echo "booting a $model; $log grows meanwhile" >&2
 boot
-tr -d '\r' <"$log" | sed -n '/^the program exited with/q; p'
-status=$(tr -d '\r' <"$log" | sed -n 's/^the program exited with //p')
+sed -n '/^the program exited with/q; s/\r//g; p' "$log"
+status=$(sed -n 's/\r//g; s/^the program exited with //p' "$log")
 [ -n "$status" ] || {
     echo "$0: the machine stopped before the program did; its log: $log" >&2
-    tail -n 5 "$work/bochs.log" >&2
+    tail -qn 5 "$work/bochs.log" "$work/screen" >&2 || true
     exit 1
 }
 exit "$status"

@@ -141,9 +141,9 @@ std::vector<Converter> converters_to_try(double greatest, double top) {
     return all;
 }
 
-/// A converter's error by the least multipliers, whose factors have the fewest bits and so nearly
-/// all of it; each is given in units of the greatest. In float32 without branches: one search
-/// computes tens of thousands.
+/// A converter's error by the least multipliers, whose factors have the fewest bits and so most of
+/// it, where multipliers differ; each is given in units of the greatest. In float32 without
+/// branches: one search computes tens of thousands.
 float error_by_some(const Converter& converter, double greatest, std::span<const float> some) {
     constexpr float to_integer = 3 << 22;  // added and taken away, it leaves the nearest integer
     const auto unit = static_cast<float>(converter.unit() / greatest);

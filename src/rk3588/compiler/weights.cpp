@@ -1,6 +1,7 @@
 #include "rk3588/compiler/weights.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdlib>
 #include <cstring>
 
@@ -27,6 +28,7 @@ std::vector<WeightSum> weight_sums(const compiler::Convolution& conv) {
     const auto outs = static_cast<std::size_t>(conv.out_channels);
     std::vector<WeightSum> sums(outs);
     const Bytes weights = conv.weights.view();
+    assert(weights.size() % outs == 0);
     const auto add = [&](WeightSum& of, std::byte b) {
         const std::int32_t weight = std::to_integer<std::int32_t>(b) - conv.weight_zero;
         of.sum += weight;

@@ -113,7 +113,8 @@ double least_error(const std::vector<double>& multipliers) {
     return least;
 }
 
-// Of few channels the multipliers' spread decides, of many the least 32 that the search looks at.
+// Of many channels the search looks at the least 32. Of few the best of all 16384 scales is next to
+// exact, and what the 2048 tried ones lack of it shows.
 TEST(Rk3588Requantisation, AConverterForManyChannelsIsNextToTheBest) {
     std::mt19937 random(1);
     for (const std::size_t channels : {2U, 5U, 32U, 33U, 100U, 400U})
@@ -127,7 +128,7 @@ TEST(Rk3588Requantisation, AConverterForManyChannelsIsNextToTheBest) {
             double error = 0;
             for (std::size_t c = 0; c < channels; ++c)
                 error += std::abs(r->factors[c] * unit / multipliers[c] - 1);
-            EXPECT_LE(error, 1.15 * least_error(multipliers) + 1e-4) << channels << " " << spread;
+            EXPECT_LE(error, 1.15 * least_error(multipliers) + 2e-5) << channels << " " << spread;
         }
 }
 
