@@ -41,7 +41,8 @@ fill_root() {
         mkdir -p "$root$(dirname "$library")"
         cp -L "$library" "$root$library"
     done
-    # The last line is behind what Bochs, whose machine is switched off, keeps of its log's end.
+    # Bochs loses the end of its log when the machine is switched off: empty lines, which nobody
+    # misses.
     {
         echo '#!/bin/busybox sh'
         echo '/bin/busybox mount -t proc proc /proc; /bin/busybox mount -t devtmpfs dev /dev'
@@ -70,8 +71,8 @@ label reef
   initrd /initrd
   append console=ttyS0 quiet nokaslr mitigations=off tsc=reliable lpj=4000000 nosmp nopku noxsaves clearcpuid=321,323,515,534,580,514,145,298,521,317 spectre_v2=off nopti panic=-1
 EOF
-    xorriso -report_about WARNING -as mkisofs -o "$work/cd.iso" -b isolinux.bin -c boot.cat -no-emul-boot \
-        -boot-load-size 4 -boot-info-table "$iso"
+    xorriso -report_about WARNING -as mkisofs -o "$work/cd.iso" -b isolinux.bin -c boot.cat \
+        -no-emul-boot -boot-load-size 4 -boot-info-table "$iso"
 }
 
 boot() {
@@ -95,8 +96,8 @@ debug: action=ignore
 EOF
     # Debian's is the one with a debugger, which waits for a command; its screen wants a terminal.
     echo c >"$work/commands"
-    TERM=vt100 timeout "${GUEST_SECONDS:-7200}" script -qfc "bochs -q -rc $work/commands -f $work/bochsrc" "$work/screen" \
-        </dev/null >/dev/null 2>&1 || true
+    TERM=vt100 timeout "${GUEST_SECONDS:-7200}" script -qfc \
+        "bochs -q -rc $work/commands -f $work/bochsrc" "$work/screen" </dev/null >/dev/null 2>&1 || true
 }
 
 fetch_kernel
