@@ -20,6 +20,7 @@
 #include "graph/packed_inputs.h"
 #include "graph/placer.h"
 #include "graph/thread_choice.h"
+#include "reef/base/file.h"
 #include "reef/model/tflite.h"
 
 namespace reef::graph {
@@ -130,6 +131,7 @@ struct Executor::Impl {
     Status place_tensors();
     Status place_state();
     Status place_constants(const model::Model& model);
+    void leave_unread_pages(const model::Model& model, const std::vector<bool>& read) const;
     [[nodiscard]] std::vector<bool> read_tensors() const;
     enum class Named : std::uint8_t { by_all, by_runs };
     [[nodiscard]] std::vector<bool> named_tensors(Named by) const;
@@ -401,6 +403,14 @@ Status Executor::Impl::pack() {
     return {};
 }
 
+/// Kernels let go of each constant they pack, but a system that maps files in large pieces (Linux
+/// since 6.18, a whole folio at a time) brings it back with the first read of a neighbour.
+void Executor::Impl::leave_unread_pages(const model::Model& model,
+                                        const std::vector<bool>& read) const {
+    for (std::size_t i = 0; i < uses.size(); ++i)
+        if (!read[i]) will_not_read(model.buffers[graph->tensors[i].buffer]);
+}
+
 Status Executor::Impl::place_constants(const model::Model& model) {
     // What kernels load in wider units than bytes must be aligned; files from some writers are not.
     constexpr std::uintptr_t alignment = 16;
@@ -431,6 +441,7 @@ Status Executor::Impl::place_constants(const model::Model& model) {
             constants.push_back(model.buffers[graph->tensors[i].buffer]);
         }
     }
+    leave_unread_pages(model, read);
     return {};
 }
 
