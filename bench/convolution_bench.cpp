@@ -2,12 +2,10 @@
 // turn in one process, medians. XNNPACK rounds in another way, so outputs may differ by one step;
 // more than that stops the benchmark, because then the two do not compute the same layer.
 #include <fmt/format.h>
-#include <xnnpack.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -18,6 +16,7 @@
 #include "base/worker_pool.h"
 #include "cpu/prepare/convolution.h"
 #include "operators/sides.h"
+#include "peers/xnnpack_placer.h"
 #include "quantile.h"
 #include "reef/cpu/placer.h"
 #include "reef/model/tflite.h"
@@ -30,6 +29,8 @@ using bench::median;
 constexpr const char* networks[] = {"mobilenet_v1_0.5_160_quant", "tf2_mobilenet_v2_1.0_224_ptq",
                                     "deeplabv3_mnv2_dm05_pascal_quant"};
 constexpr double bound = 1.25;
+/// XNNPACK reads and writes some behind its tensors, 128 at most.
+constexpr std::size_t bytes_behind = 128;
 
 struct Layer {
     std::string network;
@@ -41,74 +42,10 @@ struct Layer {
     [[nodiscard]] double ratio() const { return reef_us / xnnpack_us; }
 };
 
-struct XnnDelete {
-    void operator()(xnn_operator_t op) const { xnn_delete_operator(op); }
-};
-using XnnOperator = std::unique_ptr<std::remove_pointer_t<xnn_operator_t>, XnnDelete>;
-
 [[noreturn]] void stop(const std::string& message) {
     std::cerr << message << "\n";
     std::exit(1);
 }
-
-/// XNNPACK's operator for the same layer; its multipliers come from the file's scales.
-class Peer {
-  public:
-    Peer(const Convolution& c, const OperatorView& op, bool depthwise, const std::byte* input,
-         std::byte* output) {
-        const auto unsigned32 = [](std::int64_t value) {
-            return static_cast<std::uint32_t>(value);
-        };
-        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-        const auto after = [&](const WindowAxis& axis) {
-            const std::int64_t reach = (axis.taps - 1) * axis.dilation + 1;
-            return unsigned32(std::max<std::int64_t>(
-                0, (axis.out - 1) * axis.stride + reach - axis.in - axis.pad));
-        };
-        const auto create = [&](auto function, auto zero, auto... kernel_parameters) {
-            using T = decltype(zero);
-            xnn_operator_t made = nullptr;
-            const xnn_status status = function(
-                unsigned32(c.h.pad), after(c.w), after(c.h), unsigned32(c.w.pad),
-                unsigned32(c.h.taps), unsigned32(c.w.taps), unsigned32(c.h.stride),
-                unsigned32(c.w.stride), unsigned32(c.h.dilation), unsigned32(c.w.dilation),
-                depthwise ? unsigned32(c.in_channels) : 1U, depthwise ? 1U : size(c.in_channels),
-                size(depthwise ? c.depth_multiplier : c.out_channels), size(c.in_channels),
-                size(c.out_channels), static_cast<T>(c.input_zero),
-                op.input(0).quantization->scale[0], kernel_parameters...,
-                reinterpret_cast<const T*>(c.weights.view().data()), c.bias.data(),
-                static_cast<T>(c.output_zero), op.output(0).quantization->scale[0],
-                static_cast<T>(c.clamp.min), static_cast<T>(c.clamp.max),
-                depthwise ? XNN_FLAG_DEPTHWISE_CONVOLUTION : 0U, &made);
-            if (status != xnn_status_success) stop("XNNPACK refuses the layer");
-            operator_.reset(made);
-        };
-        std::vector<float> scales = op.input(1).quantization->scale;
-        if (c.type == ElementType::uint8) {
-            create(xnn_create_convolution2d_nhwc_qu8, std::uint8_t{},
-                   static_cast<std::uint8_t>(c.weight_zero), scales[0]);
-            setup(xnn_setup_convolution2d_nhwc_qu8, c, reinterpret_cast<const std::uint8_t*>(input),
-                  reinterpret_cast<std::uint8_t*>(output));
-            return;
-        }
-        scales.resize(size(c.out_channels), scales[0]);
-        create(xnn_create_convolution2d_nhwc_qc8, std::int8_t{},
-               static_cast<const float*>(scales.data()));
-        setup(xnn_setup_convolution2d_nhwc_qc8, c, reinterpret_cast<const std::int8_t*>(input),
-              reinterpret_cast<std::int8_t*>(output));
-    }
-    void run() { xnn_run_operator(operator_.get(), nullptr); }
-
-  private:
-    template <typename Function, typename T>
-    void setup(Function function, const Convolution& c, const T* input, T* output) {
-        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-        if (function(operator_.get(), size(c.batch), size(c.h.in), size(c.w.in), input, output,
-                     nullptr) != xnn_status_success)
-            stop("XNNPACK cannot set up the layer");
-    }
-    XnnOperator operator_;
-};
 
 /// Medians of `rounds` turns, each long enough for the clock.
 template <typename Reef, typename Xnnpack>
@@ -147,25 +84,30 @@ void bench_layer(const OperatorView& op, int rounds, Layer& layer) {
     const Convolution c = std::move(*read);
     const auto in_bytes = static_cast<std::size_t>(*op.input(0).byte_count());
     const auto out_bytes = static_cast<std::size_t>(*op.output(0).byte_count());
-    const Memory input = allocate(in_bytes + XNN_EXTRA_BYTES);
+    const Memory input = allocate(in_bytes + bytes_behind);
     std::mt19937 random(1);
     std::generate_n(input.get(), in_bytes, [&] { return static_cast<std::byte>(random() & 0xFF); });
     const Memory ours = allocate(out_bytes);
-    const Memory theirs = allocate(out_bytes + XNN_EXTRA_BYTES);
+    const Memory theirs = allocate(out_bytes + bytes_behind);
     const std::unique_ptr<Kernel> kernel =
         layer.depthwise ? fast_depthwise_conv_2d(c, 1) : fast_conv_2d(c, 1);
     kernel->pack();
-    Peer peer(c, op, layer.depthwise, input.get(), theirs.get());
+    const auto peer = peers::xnnpack_placer(nullptr)->place(op);
+    if (!peer || peer->kernel == nullptr) stop("XNNPACK refuses the layer");
     const Memory scratch = allocate(std::max<std::size_t>(kernel->scratch_bytes(), 1));
     WorkerPool pool(1);
     std::byte* const inputs[] = {input.get(), nullptr, nullptr};
     std::byte* const outputs[] = {ours.get()};
     const Frame frame{inputs, outputs, {scratch.get(), kernel->scratch_bytes()}, pool};
+    std::byte* const their_outputs[] = {theirs.get()};
+    const Frame their_frame{inputs, their_outputs, {}, pool};
     const auto reef = [&] {
         if (!kernel->run(frame)) stop("the kernel failed");
     };
-    measure(
-        reef, [&] { peer.run(); }, rounds, layer);
+    const auto xnnpack = [&] {
+        if (!peer->kernel->run(their_frame)) stop("XNNPACK does not run the layer");
+    };
+    measure(reef, xnnpack, rounds, layer);
     expect_alike(c, {ours.get(), out_bytes}, {theirs.get(), out_bytes}, layer);
 }
 
@@ -267,7 +209,7 @@ int main_of(std::span<char*> arguments) {
         std::cerr << "no reference data: set REEF_SHARED to its folder\n";
         return 2;
     }
-    if (xnn_initialize(nullptr) != xnn_status_success) stop("XNNPACK does not start");
+    if (!peers::start_xnnpack()) stop("XNNPACK does not start");
     std::vector<Layer> layers;
     for (const char* network : networks) bench_network(folder, network, rounds, layers);
     if (json)

@@ -10,6 +10,8 @@ target_compile_options(reef_flags INTERFACE
     $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
     # g++ 12 takes the value of a std::expected that holds an error for a read of nothing.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+    # g++ 14 takes what is put behind a vector's last element for bytes in no memory.
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-stringop-overflow>
     # Bit-exactness: a * b + c must not become a fused multiply-add where the oracle had none.
     -ffp-contract=off
     $<$<BOOL:${REEF_WERROR}>:-Werror>)

@@ -16,7 +16,11 @@
 #include "cpu/prepare/convolution.h"
 #include "cpu/prepare/pooling.h"
 #include "cpu/prepare/quantized.h"
-#include "peers/xnnpack_functions.h"
+#if REEF_XNNPACK_RESHAPES
+#include "peers/xnnpack_2024.h"
+#else
+#include "peers/xnnpack_2022.h"
+#endif
 #include "reef/cpu/kernel_set.h"
 
 namespace reef::peers {
@@ -31,11 +35,12 @@ struct OperatorDelete {
 };
 using XnnOperator = std::unique_ptr<std::remove_pointer_t<xnn_operator_t>, OperatorDelete>;
 
-/// For each run that has other addresses than the last; the pool decides how the work is cut.
-using Setup = std::function<xnn_status(xnn_operator_t, const Frame&, pthreadpool*)>;
+/// For each run that has other addresses than the last.
+using Setup = std::function<xnn_status(const Call&, const Frame&)>;
 struct Step {
     XnnOperator op;
     Setup setup;
+    Workspace workspace{};
 };
 using Steps = std::vector<Step>;
 
@@ -46,8 +51,8 @@ class XnnpackKernel final : public graph::Kernel {
     [[nodiscard]] std::string name() const override { return name_; }
     [[nodiscard]] Status run(const Frame& frame) override {
         if (!ready_for(frame))
-            for (const Step& step : steps_)
-                if (step.setup(step.op.get(), frame, pool_) != xnn_status_success)
+            for (Step& step : steps_)
+                if (step.setup({step.op.get(), pool_, step.workspace}, frame) != xnn_status_success)
                     return fail(Cause::unsupported, "XNNPACK cannot set the operator up");
         for (const Step& step : steps_)
             if (xnn_run_operator(step.op.get(), pool_) != xnn_status_success)
@@ -73,12 +78,11 @@ class XnnpackKernel final : public graph::Kernel {
 };
 
 /// The step, or none where XNNPACK has no such operator.
-template <typename Create, typename... Arguments>
-Steps one_step(Setup setup, Create create, const Arguments&... arguments) {
+template <typename Create>
+Steps one_step(Setup setup, const Create& create) {
     xnn_operator_t made = nullptr;
     Steps steps;
-    if (create(arguments..., &made) == xnn_status_success)
-        steps.push_back({XnnOperator(made), std::move(setup)});
+    if (create(&made) == xnn_status_success) steps.push_back({XnnOperator(made), std::move(setup)});
     return steps;
 }
 
@@ -116,40 +120,41 @@ class Maker {
     explicit Maker(const OperatorView& op) : op_(op) {}
 
     [[nodiscard]] Result<Steps> convolution(const Convolution& c, bool depthwise) const;
-    [[nodiscard]] Result<Steps> binary(model::Activation activation, bool product) const;
+    [[nodiscard]] Result<Steps> binary(model::Activation activation, Binary binary) const;
     [[nodiscard]] Result<Steps> max_pool() const;
     [[nodiscard]] Result<Steps> average_pool() const;
     [[nodiscard]] Result<Steps> mean() const;
     [[nodiscard]] Result<Steps> resize() const;
-    [[nodiscard]] Result<Steps> function(bool tanh) const;
+    [[nodiscard]] Result<Steps> function(Function function) const;
     [[nodiscard]] Result<Steps> softmax() const;
     [[nodiscard]] Result<Steps> concatenation() const;
     [[nodiscard]] Result<Steps> quantize() const;
     [[nodiscard]] Result<Steps> dequantize() const;
 
   private:
-    [[nodiscard]] Result<Steps> global_average(std::int64_t batch, std::int64_t pixels,
-                                               std::int64_t channels, cpu::ClampRange clamp) const;
+    [[nodiscard]] Result<Steps> global_average(const Images& from, cpu::ClampRange clamp) const;
     const OperatorView& op_;
 };
 
 template <typename T>
 Result<Steps> Maker<T>::convolution(const Convolution& c, bool depthwise) const {
     const auto make = [&](const auto&... numbers) {
+        const Images from{size(c.batch), size(c.h.in), size(c.w.in), size(c.in_channels)};
         return one_step(
-            [batch = size(c.batch), h = size(c.h.in), w = size(c.w.in)](
-                xnn_operator_t made, const Frame& frame, pthreadpool* pool) {
-                return F::setup_convolution(made, batch, h, w, frame.in<T>(0), frame.out<T>(0),
-                                            pool);
+            [from](const Call& call, const Frame& frame) {
+                return F::setup_convolution(call, from, frame.in<T>(0), frame.out<T>(0));
             },
-            F::create_convolution, unsigned32(c.h.pad), padding_after(c.w), padding_after(c.h),
-            unsigned32(c.w.pad), unsigned32(c.h.taps), unsigned32(c.w.taps), unsigned32(c.h.stride),
-            unsigned32(c.w.stride), unsigned32(c.h.dilation), unsigned32(c.w.dilation),
-            depthwise ? unsigned32(c.in_channels) : 1U,
-            depthwise ? std::size_t{1} : size(c.in_channels),
-            size(depthwise ? c.depth_multiplier : c.out_channels), size(c.in_channels),
-            size(c.out_channels), numbers...,
-            std::uint32_t{depthwise ? XNN_FLAG_DEPTHWISE_CONVOLUTION : 0U});
+            [&](xnn_operator_t* made) {
+                return F::create_convolution(
+                    made, unsigned32(c.h.pad), padding_after(c.w), padding_after(c.h),
+                    unsigned32(c.w.pad), unsigned32(c.h.taps), unsigned32(c.w.taps),
+                    unsigned32(c.h.stride), unsigned32(c.w.stride), unsigned32(c.h.dilation),
+                    unsigned32(c.w.dilation), depthwise ? unsigned32(c.in_channels) : 1U,
+                    depthwise ? std::size_t{1} : size(c.in_channels),
+                    size(depthwise ? c.depth_multiplier : c.out_channels), size(c.in_channels),
+                    size(c.out_channels), numbers...,
+                    std::uint32_t{depthwise ? XNN_FLAG_DEPTHWISE_CONVOLUTION : 0U});
+            });
     };
     const T* const weights = reinterpret_cast<const T*>(c.weights.view().data());
     const bool hybrid = op_.input(0).type != op_.input(1).type;
@@ -174,31 +179,41 @@ Result<Steps> Maker<T>::convolution(const Convolution& c, bool depthwise) const 
     }
 }
 
+/// Error: Reef refuses it, too.
+Result<Quantized> quantized(const model::Tensor& tensor) {
+    const auto parameters = REEF_TRY(cpu::per_tensor_parameters(tensor));
+    return Quantized{.zero = parameters.zero_point, .scale = parameters.scale};
+}
+
+template <typename T, typename Range>
+Limits<T> limits_of(const Range& range) {
+    return {static_cast<T>(range.min), static_cast<T>(range.max)};
+}
+
 template <typename T>
-Result<Steps> Maker<T>::binary(model::Activation activation, bool product) const {
+Result<Steps> Maker<T>::binary(model::Activation activation, Binary binary) const {
     const auto dimensions = [&](std::size_t i) {
         const auto& shape = op_.input(i).shape;
-        return std::vector<std::size_t>(shape.begin(), shape.end());
+        return Shape(shape.begin(), shape.end());
     };
-    const auto create = product ? F::create_multiply : F::create_add;
-    const auto setup = product ? F::setup_multiply : F::setup_add;
-    const auto ready = [setup, a = dimensions(0), b = dimensions(1)](
-                           xnn_operator_t made, const Frame& frame, pthreadpool* pool) {
-        return setup(made, a.size(), a.data(), b.size(), b.data(), frame.in<T>(0), frame.in<T>(1),
-                     frame.out<T>(0), pool);
+    const auto make = [&](const Quantized& a, const Quantized& b, const Quantized& out,
+                          Limits<T> limits) {
+        return one_step(
+            [binary, a = dimensions(0), b = dimensions(1)](const Call& call, const Frame& frame) {
+                return F::setup_binary(call, binary, a, b, frame.in<T>(0), frame.in<T>(1),
+                                       frame.out<T>(0));
+            },
+            [&](xnn_operator_t* made) {
+                return F::create_binary(made, binary, a, b, out, limits);
+            });
     };
-    if constexpr (real) {
-        const auto clamp = REEF_TRY(cpu::float_activation_range(activation));
-        return one_step(ready, create, clamp.min, clamp.max, 0U);
-    } else {
-        const auto a = REEF_TRY(cpu::per_tensor_parameters(op_.input(0)));
-        const auto b = REEF_TRY(cpu::per_tensor_parameters(op_.input(1)));
-        const auto out = REEF_TRY(cpu::per_tensor_parameters(op_.output(0)));
-        const auto clamp = REEF_TRY(cpu::quantized_activation_range(activation, op_.output(0)));
-        return one_step(ready, create, static_cast<T>(a.zero_point), a.scale,
-                        static_cast<T>(b.zero_point), b.scale, static_cast<T>(out.zero_point),
-                        out.scale, static_cast<T>(clamp.min), static_cast<T>(clamp.max), 0U);
-    }
+    if constexpr (real)
+        return make({}, {}, {}, limits_of<T>(REEF_TRY(cpu::float_activation_range(activation))));
+    else
+        return make(
+            REEF_TRY(quantized(op_.input(0))), REEF_TRY(quantized(op_.input(1))),
+            REEF_TRY(quantized(op_.output(0))),
+            limits_of<T>(REEF_TRY(cpu::quantized_activation_range(activation, op_.output(0)))));
 }
 
 template <typename T>
@@ -208,37 +223,34 @@ Result<Steps> Maker<T>::max_pool() const {
         return unsigned32(
             std::max(0, (axis.output - 1) * axis.stride + axis.filter - axis.input - axis.padding));
     };
-    const auto ready = [p](xnn_operator_t made, const Frame& frame, pthreadpool* pool) {
-        return F::setup_max_pool(made, size(p.batches), size(p.y.input), size(p.x.input),
-                                 frame.in<T>(0), frame.out<T>(0), pool);
-    };
-    const auto make = [&](T least, T most) {
-        return one_step(ready, F::create_max_pool, unsigned32(p.y.padding), after(p.x), after(p.y),
-                        unsigned32(p.x.padding), unsigned32(p.y.filter), unsigned32(p.x.filter),
-                        unsigned32(p.y.stride), unsigned32(p.x.stride), 1U, 1U, size(p.channels),
-                        size(p.channels), size(p.channels), least, most, 0U);
-    };
-    if constexpr (real) return make(p.float_clamp.min, p.float_clamp.max);
-    return make(static_cast<T>(p.clamp.min), static_cast<T>(p.clamp.max));
+    const Images from{size(p.batches), size(p.y.input), size(p.x.input), size(p.channels)};
+    const Limits<T> limits = real ? limits_of<T>(p.float_clamp) : limits_of<T>(p.clamp);
+    return one_step(
+        [from](const Call& call, const Frame& frame) {
+            return F::setup_max_pool(call, from, frame.in<T>(0), frame.out<T>(0));
+        },
+        [&](xnn_operator_t* made) {
+            return F::create_max_pool(made, from.channels, limits, unsigned32(p.y.padding),
+                                      after(p.x), after(p.y), unsigned32(p.x.padding),
+                                      unsigned32(p.y.filter), unsigned32(p.x.filter),
+                                      unsigned32(p.y.stride), unsigned32(p.x.stride), 1U, 1U);
+        });
 }
 
 template <typename T>
-Result<Steps> Maker<T>::global_average(std::int64_t batch, std::int64_t pixels,
-                                       std::int64_t channels, cpu::ClampRange clamp) const {
+Result<Steps> Maker<T>::global_average(const Images& from, cpu::ClampRange clamp) const {
     if constexpr (real) {
         return Steps{};
     } else {
-        const auto in = REEF_TRY(cpu::per_tensor_parameters(op_.input(0)));
-        const auto out = REEF_TRY(cpu::per_tensor_parameters(op_.output(0)));
+        const Quantized in = REEF_TRY(quantized(op_.input(0)));
+        const Quantized out = REEF_TRY(quantized(op_.output(0)));
         return one_step(
-            [batch = size(batch), pixels = size(pixels)](xnn_operator_t made, const Frame& frame,
-                                                         pthreadpool* pool) {
-                return F::setup_global_average(made, batch, pixels, frame.in<T>(0), frame.out<T>(0),
-                                               pool);
+            [from](const Call& call, const Frame& frame) {
+                return F::setup_global_average(call, from, frame.in<T>(0), frame.out<T>(0));
             },
-            F::create_global_average, size(channels), size(channels), size(channels),
-            static_cast<T>(in.zero_point), in.scale, static_cast<T>(out.zero_point), out.scale,
-            static_cast<T>(clamp.min), static_cast<T>(clamp.max), 0U);
+            [&](xnn_operator_t* made) {
+                return F::create_global_average(made, from.channels, in, out, limits_of<T>(clamp));
+            });
     }
 }
 
@@ -250,7 +262,13 @@ Result<Steps> Maker<T>::average_pool() const {
     if (p.y.output != 1 || p.x.output != 1 || p.y.window(0).size() != p.y.input ||
         p.x.window(0).size() != p.x.input)
         return Steps{};
-    return global_average(p.batches, std::int64_t{p.y.input} * p.x.input, p.channels, p.clamp);
+    return global_average({size(p.batches), size(p.y.input), size(p.x.input), size(p.channels)},
+                          p.clamp);
+}
+
+/// Of four dimensions.
+Images images_of(const std::vector<std::int32_t>& shape) {
+    return {size(shape[0]), size(shape[1]), size(shape[2]), size(shape[3])};
 }
 
 template <typename T>
@@ -258,60 +276,55 @@ Result<Steps> Maker<T>::mean() const {
     const auto axes = REEF_TRY(cpu::constant_int32(op_, 1, "axes"));
     const auto& shape = op_.input(0).shape;
     if (axes != std::vector<std::int32_t>{1, 2} || shape.size() != 4) return Steps{};
-    return global_average(shape[0], std::int64_t{shape[1]} * shape[2], shape[3],
-                          cpu::type_range(op_.output(0).type));
+    return global_average(images_of(shape), cpu::type_range(op_.output(0).type));
 }
 
 template <typename T>
 Result<Steps> Maker<T>::resize() const {
     const auto options = REEF_TRY(op_.options<model::ResizeBilinearOptions>());
-    const auto& from = op_.input(0).shape;
-    const auto& to = op_.output(0).shape;
-    if (from.size() != 4 || to.size() != 4) return Steps{};
+    if (op_.input(0).shape.size() != 4 || op_.output(0).shape.size() != 4) return Steps{};
+    const Images from = images_of(op_.input(0).shape);
+    const Images to = images_of(op_.output(0).shape);
     const std::uint32_t flags = options.align_corners        ? XNN_FLAG_ALIGN_CORNERS
                                 : options.half_pixel_centers ? 0U
                                                              : XNN_FLAG_TENSORFLOW_LEGACY_MODE;
     return one_step(
-        [from, to](xnn_operator_t made, const Frame& frame, pthreadpool* pool) {
-            return F::setup_resize(made, size(from[0]), size(from[1]), size(from[2]), size(to[1]),
-                                   size(to[2]), frame.in<T>(0), frame.out<T>(0), pool);
+        [from, to](const Call& call, const Frame& frame) {
+            return F::setup_resize(call, from, to, frame.in<T>(0), frame.out<T>(0));
         },
-        F::create_resize, size(from[3]), size(from[3]), size(from[3]), flags);
+        [&](xnn_operator_t* made) { return F::create_resize(made, to, flags); });
 }
 
 template <typename T>
-Result<Steps> Maker<T>::function(bool tanh) const {
-    const auto in = REEF_TRY(cpu::per_tensor_parameters(op_.input(0)));
-    const auto out = REEF_TRY(cpu::per_tensor_parameters(op_.output(0)));
+Result<Steps> Maker<T>::function(Function function) const {
+    const Quantized in = REEF_TRY(quantized(op_.input(0)));
+    const Quantized out = REEF_TRY(quantized(op_.output(0)));
     const std::size_t elements = elements_from(op_.input(0), 0);
-    const cpu::ClampRange range = cpu::type_range(op_.output(0).type);
-    const auto setup = tanh ? F::setup_tanh : F::setup_sigmoid;
     return one_step(
-        [setup](xnn_operator_t made, const Frame& frame, pthreadpool* pool) {
-            return setup(made, 1, frame.in<T>(0), frame.out<T>(0), pool);
+        [function, elements](const Call& call, const Frame& frame) {
+            return F::setup_function(call, function, elements, frame.in<T>(0), frame.out<T>(0));
         },
-        tanh ? F::create_tanh : F::create_sigmoid, elements, elements, elements,
-        static_cast<T>(in.zero_point), in.scale, static_cast<T>(out.zero_point), out.scale,
-        static_cast<T>(range.min), static_cast<T>(range.max), 0U);
+        [&](xnn_operator_t* made) {
+            return F::create_function(made, function, elements, in, out);
+        });
 }
 
 template <typename T>
 Result<Steps> Maker<T>::softmax() const {
     if constexpr (!std::is_same_v<T, std::uint8_t>) return Steps{};
     const auto options = REEF_TRY(op_.options<model::SoftmaxOptions>());
-    const auto in = REEF_TRY(cpu::per_tensor_parameters(op_.input(0)));
-    const auto out = REEF_TRY(cpu::per_tensor_parameters(op_.output(0)));
+    const Quantized in = REEF_TRY(quantized(op_.input(0)));
+    const Quantized out = REEF_TRY(quantized(op_.output(0)));
     const auto& shape = op_.input(0).shape;
     if (shape.empty()) return Steps{};
-    const std::size_t channels = size(shape.back());
+    const Rows rows{elements_before(op_.input(0), shape.size() - 1), size(shape.back())};
     return one_step(
-        [rows = elements_before(op_.input(0), shape.size() - 1)](
-            xnn_operator_t made, const Frame& frame, pthreadpool* pool) {
-            return xnn_setup_softmax_nc_qu8(made, rows, frame.in<std::uint8_t>(0),
-                                            frame.out<std::uint8_t>(0), pool);
+        [rows](const Call& call, const Frame& frame) {
+            return setup_softmax(call, rows, frame.in<std::uint8_t>(0), frame.out<std::uint8_t>(0));
         },
-        xnn_create_softmax_nc_qu8, channels, channels, channels, in.scale * options.beta,
-        static_cast<std::uint8_t>(out.zero_point), out.scale, 0U);
+        [&](xnn_operator_t* made) {
+            return create_softmax(made, rows.channels, in.scale * options.beta, out);
+        });
 }
 
 /// A copy for each input, where all have the output's scale.
@@ -327,17 +340,15 @@ Result<Steps> Maker<T>::concatenation() const {
         const model::Tensor& in = op_.input(i);
         if (!REEF_TRY(cpu::same_quantization(in, out)) || in.shape.size() != out.shape.size())
             return Steps{};
-        const std::size_t part = elements_from(in, axis);
+        const Rows rows{elements_before(in, axis), elements_from(in, axis)};
         auto step = one_step(
-            [i, offset, rows = elements_before(in, axis)](xnn_operator_t made, const Frame& frame,
-                                                          pthreadpool* pool) {
-                return xnn_setup_copy_nc_x8(made, rows, frame.in<T>(i), frame.out<T>(0) + offset,
-                                            pool);
+            [i, offset, rows, width](const Call& call, const Frame& frame) {
+                return setup_copy(call, rows, width, frame.in<T>(i), frame.out<T>(0) + offset);
             },
-            xnn_create_copy_nc_x8, part, part, width, 0U);
+            [&](xnn_operator_t* made) { return create_copy(made, rows.channels, width); });
         if (step.empty()) return Steps{};
         steps.push_back(std::move(step.front()));
-        offset += part;
+        offset += rows.channels;
     }
     return steps;
 }
@@ -345,27 +356,24 @@ Result<Steps> Maker<T>::concatenation() const {
 /// From float32.
 template <typename T>
 Result<Steps> Maker<T>::quantize() const {
-    const auto out = REEF_TRY(cpu::per_tensor_parameters(op_.output(0)));
+    const Quantized out = REEF_TRY(quantized(op_.output(0)));
     const std::size_t elements = elements_from(op_.input(0), 0);
-    const cpu::ClampRange range = cpu::type_range(op_.output(0).type);
     return one_step(
-        [](xnn_operator_t made, const Frame& frame, pthreadpool* pool) {
-            return F::setup_quantize(made, 1, frame.in<float>(0), frame.out<T>(0), pool);
+        [elements](const Call& call, const Frame& frame) {
+            return F::setup_quantize(call, elements, frame.in<float>(0), frame.out<T>(0));
         },
-        F::create_quantize, elements, elements, elements, out.scale, static_cast<T>(out.zero_point),
-        static_cast<T>(range.min), static_cast<T>(range.max), 0U);
+        [&](xnn_operator_t* made) { return F::create_quantize(made, elements, out); });
 }
 
 template <typename T>
 Result<Steps> Maker<T>::dequantize() const {
-    const auto in = REEF_TRY(cpu::per_tensor_parameters(op_.input(0)));
+    const Quantized in = REEF_TRY(quantized(op_.input(0)));
     const std::size_t elements = elements_from(op_.input(0), 0);
     return one_step(
-        [](xnn_operator_t made, const Frame& frame, pthreadpool* pool) {
-            return F::setup_dequantize(made, 1, frame.in<T>(0), frame.out<float>(0), pool);
+        [elements](const Call& call, const Frame& frame) {
+            return F::setup_dequantize(call, elements, frame.in<T>(0), frame.out<float>(0));
         },
-        F::create_dequantize, elements, elements, elements, in.scale, static_cast<T>(in.zero_point),
-        0U);
+        [&](xnn_operator_t* made) { return F::create_dequantize(made, elements, in); });
 }
 
 /// What all types have.
@@ -381,9 +389,10 @@ Result<Steps> common_steps(const OperatorView& op) {
         case fully_connected:
             return maker.convolution(REEF_TRY(cpu::read_fully_connected(op)), false);
         case add:
-            return maker.binary(REEF_TRY(op.options<model::AddOptions>()).activation, false);
+            return maker.binary(REEF_TRY(op.options<model::AddOptions>()).activation, Binary::add);
         case mul:
-            return maker.binary(REEF_TRY(op.options<model::MulOptions>()).activation, true);
+            return maker.binary(REEF_TRY(op.options<model::MulOptions>()).activation,
+                                Binary::multiply);
         case max_pool_2d:
             return maker.max_pool();
         default:
@@ -404,9 +413,9 @@ Result<Steps> byte_steps(const OperatorView& op) {
         case resize_bilinear:
             return maker.resize();
         case logistic:
-            return maker.function(false);
+            return maker.function(Function::sigmoid);
         case tanh:
-            return maker.function(true);
+            return maker.function(Function::tanh);
         case softmax:
             return maker.softmax();
         case concatenation:
@@ -460,6 +469,9 @@ bool start_xnnpack() {
     if (!cpu::simd_target().starts_with("AVX3")) {
         cpuinfo_isa.avx512f = cpuinfo_isa.avx512cd = cpuinfo_isa.avx512bw = false;
         cpuinfo_isa.avx512dq = cpuinfo_isa.avx512vl = cpuinfo_isa.avx512vbmi = false;
+#if REEF_XNNPACK_RESHAPES
+        cpuinfo_isa.avxvnni = cpu::simd_target() == "AVX2_VNNI";
+#endif
     }
 #endif
     return xnn_initialize(nullptr) == xnn_status_success;
