@@ -63,10 +63,11 @@ HWY_NOINLINE SumVector<kLanes> rescale_exactly(SumVector<kLanes> x,
     return hn::Sub(hn::Shr(high, right), above);
 }
 
-/// Sums of a block to values less the zero point, in place; `stage` is the block's. In float32,
-/// exactly wherever the product is far enough from where the result
-/// would step (StageRow says how far); in the other case all of them once more in integers.
-template <std::size_t kLanes, Ties kTies, std::size_t kVectors>
+/// Sums of a block to values less the zero point, in place; `stage` is the block's, of kBlock
+/// vectors, so that these may be of several rows. In float32, exactly wherever the product is far
+/// enough from where the result would step (StageRow says how far); in the other case all of them
+/// once more in integers.
+template <std::size_t kLanes, Ties kTies, std::size_t kVectors, std::size_t kBlock = kVectors>
 HWY_INLINE void rescale(SumVector<kLanes> (&sums)[kVectors],
                         const std::int32_t* HWY_RESTRICT stage) {
     const hn::Rebind<float, Sums<kLanes>> df;
@@ -74,7 +75,7 @@ HWY_INLINE void rescale(SumVector<kLanes> (&sums)[kVectors],
     auto farthest = hn::Zero(df);
     REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
         const auto row = [&](StageRow which) HWY_ATTR {
-            return stage_row<kLanes>(df, rows_of<kLanes>(stage, v), which);
+            return stage_row<kLanes>(df, rows_of<kLanes>(stage, v % kBlock), which);
         };
         auto offset = row(StageRow::offset);
         if constexpr (kTies == Ties::away_from_zero)
@@ -86,7 +87,7 @@ HWY_INLINE void rescale(SumVector<kLanes> (&sums)[kVectors],
     }
     if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Gt(farthest, hn::Set(df, 0.5F - doubtful_distance))))) {
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) values[v] =
-            rescale_exactly<kLanes, kTies>(sums[v], rows_of<kLanes>(stage, v));
+            rescale_exactly<kLanes, kTies>(sums[v], rows_of<kLanes>(stage, v % kBlock));
     }
     REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] = values[v];
 }
@@ -154,17 +155,32 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, Sums<kLanes>>> output_bytes(
     return hn::DemoteTo(d8, hn::And(clamped, hn::Set(d16, 0xFF)));
 }
 
+/// Stores the first `valid` bytes of less than all.
+template <class D, class V8 = hn::Vec<D>>
+HWY_INLINE void store_some(D d8, V8 bytes, std::size_t valid, std::uint8_t* HWY_RESTRICT out) {
+    constexpr std::size_t all = hn::MaxLanes(D());
+    if constexpr (all <= 8) {
+        alignas(8) std::uint8_t buffer[all];
+        hn::Store(bytes, d8, buffer);
+        for (std::size_t i = 0; i < valid; ++i) out[i] = buffer[i];
+    } else {
+        const hn::Half<D> half;
+        const auto lower = hn::LowerHalf(half, bytes);
+        if (valid < all / 2) return store_some(half, lower, valid, out);
+        hn::StoreU(lower, half, out);
+        if (valid > all / 2)
+            store_some(half, hn::UpperHalf(half, bytes), valid - all / 2, out + all / 2);
+    }
+}
+
 /// Stores the first `valid` bytes of a block's kWidth.
 template <std::size_t kWidth, class V8>
 HWY_INLINE void store_bytes(V8 bytes, std::size_t valid, std::uint8_t* HWY_RESTRICT out) {
     const hn::CappedTag<std::uint8_t, kWidth> d8;
-    if (valid == kWidth) {
+    if (valid == kWidth)
         hn::StoreU(bytes, d8, out);
-        return;
-    }
-    alignas(64) std::uint8_t buffer[kWidth];
-    hn::StoreU(bytes, d8, buffer);
-    for (std::size_t i = 0; i < valid; ++i) out[i] = buffer[i];
+    else
+        store_some(d8, bytes, valid, out);
 }
 
 #endif

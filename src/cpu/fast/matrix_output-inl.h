@@ -57,6 +57,97 @@ HWY_INLINE void store_row(const SumVector<kLanes> (&sums)[kVectors], const Packe
                             out);
 }
 
+// Two vectors of int16, saturated to uint8: within 16 bytes those of `lo` first. Highway (1.0)
+// narrows to bytes one vector at a time, in the order of elements, which is three instructions.
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
+HWY_INLINE hn::Vec128<std::uint8_t> saturated_bytes(hn::Vec128<std::int16_t> lo,
+                                                    hn::Vec128<std::int16_t> hi) {
+    return hn::Vec128<std::uint8_t>{_mm_packus_epi16(lo.raw, hi.raw)};
+}
+#if HWY_MAX_BYTES >= 32
+HWY_INLINE hn::Vec256<std::uint8_t> saturated_bytes(hn::Vec256<std::int16_t> lo,
+                                                    hn::Vec256<std::int16_t> hi) {
+    return hn::Vec256<std::uint8_t>{_mm256_packus_epi16(lo.raw, hi.raw)};
+}
+#endif
+#if HWY_MAX_BYTES >= 64
+HWY_INLINE hn::Vec512<std::uint8_t> saturated_bytes(hn::Vec512<std::int16_t> lo,
+                                                    hn::Vec512<std::int16_t> hi) {
+    return hn::Vec512<std::uint8_t>{_mm512_packus_epi16(lo.raw, hi.raw)};
+}
+#endif
+#else
+template <class V16>
+HWY_INLINE auto saturated_bytes(V16 lo, V16 hi) {
+    const hn::Repartition<std::uint8_t, hn::DFromV<V16>> d8;
+    const hn::Half<decltype(d8)> half;
+    return hn::Combine(d8, hn::DemoteTo(half, hi), hn::DemoteTo(half, lo));
+}
+#endif
+
+/// Several rows of a block: as many as have four vectors of sums, and then one of bytes.
+template <std::size_t kVectors>
+inline constexpr std::size_t rows_together = 4 / kVectors;
+
+/// Where the 32-bit parts of such rows' bytes stand after two narrowings, which take 16 bytes of
+/// each vector at a time.
+template <std::size_t kLanes, std::size_t kVectors>
+struct RowsOrder {
+    alignas(64) std::int32_t of[kLanes] = {};
+    constexpr RowsOrder() {
+        constexpr std::size_t in_row = kLanes * kVectors / 4;
+        for (std::size_t i = 0; i < kLanes; ++i) {
+            const std::size_t row = i / in_row, within = i % in_row;
+            of[i] = static_cast<std::int32_t>(within / kVectors * 4 + row * kVectors +
+                                              within % kVectors);
+        }
+    }
+};
+
+/// The output bytes of rows_together rows, one row behind the other. They share what one row alone
+/// spends most of its time on: the question whether a sum is in doubt, and narrowing.
+template <std::size_t kLanes, std::size_t kVectors>
+HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, Sums<kLanes>>> bytes_of_rows(
+    SumVector<kLanes> (&sums)[4], const std::int32_t* HWY_RESTRICT stage, const OutputStage& how) {
+    const Sums<kLanes> d;
+    const Values<kLanes> d16;
+    const hn::Repartition<std::uint8_t, decltype(d)> d8;
+    if (HWY_UNLIKELY(how.in_float)) {
+        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] =
+            rescale_in_float<kLanes>(sums[v], rows_of<kLanes>(stage, v % kVectors), how);
+    } else {
+        rescale<kLanes, Ties::upwards, 4, kVectors>(sums, stage);
+    }
+    // What is above the least value, which is 0 to 255 for both types of bytes.
+    const auto above_least = hn::Set(d16, static_cast<std::int16_t>(how.zero - how.min));
+    const auto words = [&](auto lo, auto hi) HWY_ATTR {
+        return hn::SaturatedAdd(hn::ReorderDemote2To(d16, lo, hi), above_least);
+    };
+    const auto above = saturated_bytes(words(sums[0], sums[1]), words(sums[2], sums[3]));
+    const auto bytes =
+        hn::Add(hn::Min(above, hn::Set(d8, static_cast<std::uint8_t>(how.max - how.min))),
+                hn::Set(d8, static_cast<std::uint8_t>(how.min)));
+    if constexpr (kLanes == 4) return bytes;
+    static constexpr RowsOrder<kLanes, kVectors> order;
+    return hn::BitCast(
+        d8, hn::TableLookupLanes(hn::BitCast(d, bytes), hn::SetTableIndices(d, order.of)));
+}
+
+/// Rows of kWidth bytes each, one behind the other, to such as are `stride` apart.
+template <std::size_t kWidth, class D, class V8 = hn::Vec<D>>
+HWY_INLINE void store_rows(D /*d8*/, V8 bytes, std::size_t valid, std::uint8_t* HWY_RESTRICT out,
+                           std::size_t stride) {
+    constexpr std::size_t all = hn::MaxLanes(D());
+    if constexpr (all == kWidth) {
+        store_bytes<kWidth>(bytes, valid, out);
+    } else {
+        const hn::Half<D> half;
+        store_rows<kWidth>(half, hn::LowerHalf(half, bytes), valid, out, stride);
+        store_rows<kWidth>(half, hn::UpperHalf(half, bytes), valid, out + all / 2 / kWidth * stride,
+                           stride);
+    }
+}
+
 /// Where the product of some rows and a block goes.
 struct Target {
     const PackedMatrix& matrix;
@@ -79,6 +170,53 @@ struct Target {
                 out_stride};
     }
 };
+
+/// Rows of which each has an output stage of its own.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kRows>
+HWY_NOINLINE void store_rows_alone(const SumVector<kLanes> (&sums)[kRows][kVectors],
+                                   const Target& to) {
+    for (std::size_t r = 0; r < kRows; ++r)
+        store_row<kLanes>(sums[r], to.matrix, to.block, to.rows.scales, r,
+                          to.out + r * to.out_stride);
+}
+
+/// rows_together rows from `first` on.
+template <std::size_t kLanes, std::size_t kVectors>
+HWY_INLINE void store_together(SumVector<kLanes> (&sums)[4], const Target& to, std::size_t first) {
+    constexpr std::size_t width = kLanes * kVectors;
+    const hn::Repartition<std::uint8_t, Sums<kLanes>> d8;
+    const OutputStage& how = to.matrix.stage;
+    const auto bytes = bytes_of_rows<kLanes, kVectors>(sums, how.rows.get() + to.block.stage, how);
+    std::uint8_t* out = to.out + first * to.out_stride;
+    if (to.out_stride == width && to.block.valid == width)
+        hn::StoreU(bytes, d8, out);
+    else
+        store_rows<width>(d8, bytes, to.block.valid, out, to.out_stride);
+}
+
+/// Rows [0, kRows) of the target.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kRows>
+HWY_INLINE void store_tile(const SumVector<kLanes> (&sums)[kRows][kVectors], const Target& to) {
+    constexpr std::size_t together = rows_together<kVectors>;
+    constexpr std::size_t whole = kRows / together * together;
+    const OutputStage& how = to.matrix.stage;
+    if (HWY_UNLIKELY(how.ties != Ties::upwards || how.left_shifts)) {
+        // A copy: what a call can reach is no register.
+        SumVector<kLanes> reachable[kRows][kVectors];
+        REEF_UNROLL for (std::size_t r = 0; r < kRows; ++r) {
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) reachable[r][v] = sums[r][v];
+        }
+        return store_rows_alone<kLanes>(reachable, to);
+    }
+    REEF_UNROLL for (std::size_t r = 0; r < whole; r += together) {
+        SumVector<kLanes> some[4];
+        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) some[v] =
+            sums[r + v / kVectors][v % kVectors];
+        store_together<kLanes, kVectors>(some, to, r);
+    }
+    REEF_UNROLL for (std::size_t r = whole; r < kRows; ++r) store_sums<kLanes, Ties::upwards>(
+        sums[r], how.rows.get() + to.block.stage, how, to.block.valid, to.out + r * to.out_stride);
+}
 
 #endif
 }  // namespace reef::cpu::HWY_NAMESPACE

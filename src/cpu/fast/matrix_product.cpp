@@ -248,8 +248,8 @@ HWY_INLINE void multiply_tile(const Target& to) {
             REEF_UNROLL for (std::size_t chain = 1; chain < kChains; ++chain) sums[0][r][v] =
                 hn::Add(sums[0][r][v], sums[chain][r][v]);
         }
-        store_row<kLanes>(sums[0][r], matrix, block, to.rows.scales, r, to.out + r * to.out_stride);
     }
+    store_tile<kLanes>(sums[0], to);
 }
 
 template <class Form, std::size_t kLanes, std::size_t kVectors, std::size_t kRows>
