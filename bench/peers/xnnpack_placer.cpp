@@ -470,9 +470,12 @@ bool start_xnnpack() {
         cpuinfo_isa.avx512f = cpuinfo_isa.avx512cd = cpuinfo_isa.avx512bw = false;
         cpuinfo_isa.avx512dq = cpuinfo_isa.avx512vl = cpuinfo_isa.avx512vbmi = false;
 #if REEF_XNNPACK_RESHAPES
-        cpuinfo_isa.avxvnni = cpu::simd_target() == "AVX2_VNNI";
+        if (cpu::simd_target() != "AVX2_VNNI") cpuinfo_isa.avxvnni = false;
 #endif
     }
+#if REEF_XNNPACK_RESHAPES
+    if (cpu::simd_target() == "AVX3") cpuinfo_isa.avx512vnni = false;
+#endif
 #endif
     return xnn_initialize(nullptr) == xnn_status_success;
 }

@@ -131,7 +131,7 @@ struct Executor::Impl {
     Status place_tensors();
     Status place_state();
     Status place_constants(const model::Model& model);
-    void leave_unread_pages(const model::Model& model, const std::vector<bool>& read) const;
+    void leave_pages(const model::Model& model, const std::vector<bool>& read_in_place) const;
     [[nodiscard]] std::vector<bool> read_tensors() const;
     enum class Named : std::uint8_t { by_all, by_runs };
     [[nodiscard]] std::vector<bool> named_tensors(Named by) const;
@@ -403,20 +403,24 @@ Status Executor::Impl::pack() {
     return {};
 }
 
-/// Kernels let go of each constant they pack, but a system that maps files in large pieces (Linux
-/// since 6.18, a whole folio at a time) brings it back with the first read of a neighbour.
-void Executor::Impl::leave_unread_pages(const model::Model& model,
-                                        const std::vector<bool>& read) const {
-    for (std::size_t i = 0; i < uses.size(); ++i)
-        if (!read[i]) will_not_read(model.buffers[graph->tensors[i].buffer]);
+/// Of buffers that no run reads where they are. Kernels let go of each constant they pack, but a
+/// system that maps files in large pieces (Linux since 6.18, a whole folio at a time) brings it
+/// back with the first read of a neighbour.
+void Executor::Impl::leave_pages(const model::Model& model,
+                                 const std::vector<bool>& read_in_place) const {
+    for (const model::Tensor& tensor : graph->tensors)
+        if (!read_in_place[tensor.buffer]) will_not_read(model.buffers[tensor.buffer]);
 }
 
 Status Executor::Impl::place_constants(const model::Model& model) {
     // What kernels load in wider units than bytes must be aligned; files from some writers are not.
     constexpr std::uintptr_t alignment = 16;
+    // A run that reads small ones from the file would bring in whatever is mapped with them.
+    constexpr std::size_t small = 4096;
     const std::vector<bool> read = read_tensors();
     const auto is_copied = [&](std::size_t i, Bytes bytes) {
-        return read[i] && reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment != 0;
+        return read[i] && (bytes.size() <= small ||
+                           reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment != 0);
     };
     std::size_t copied = 0;
     for (std::size_t i = 0; i < uses.size(); ++i) {
@@ -426,6 +430,7 @@ Status Executor::Impl::place_constants(const model::Model& model) {
     }
     aligned_constants = REEF_TRY(AlignedBlock::of(std::max(copied, arena_alignment)));
     copied = 0;
+    std::vector<bool> read_in_place(model.buffers.size());
     for (std::size_t i = 0; i < uses.size(); ++i) {
         if (uses[i].storage != Storage::constant) continue;
         const Bytes bytes = model.constant(graph->tensors[i]);
@@ -439,9 +444,10 @@ Status Executor::Impl::place_constants(const model::Model& model) {
             // Frames have one kind of address; kernels write outputs and state only.
             addresses[i] = const_cast<std::byte*>(bytes.data());
             constants.push_back(model.buffers[graph->tensors[i].buffer]);
+            if (read[i]) read_in_place[graph->tensors[i].buffer] = true;
         }
     }
-    leave_unread_pages(model, read);
+    leave_pages(model, read_in_place);
     return {};
 }
 

@@ -113,8 +113,9 @@ TEST(Networks, WeightsThatArePackedLeaveTheFilesPages) {
                 ASSERT_TRUE(buffer == SharedBytes::copy_of(buffer.view())) << path;
             // A system that is short of memory may have taken some again.
             ASSERT_GE(constant_pages(model).resident, constant_pages(model).all / 2) << path;
-            const auto executor = test::on_cpu(model, {});
+            auto executor = test::on_cpu(model, {});
             ASSERT_TRUE(executor) << path << ": " << executor.error().message();
+            ASSERT_TRUE(executor->run()) << path;
             const ConstantPages pages = constant_pages(model);
             if (pages.all == 0 || executor->memory().packed_bytes < pages.all * 2048) continue;
             ++tried;

@@ -171,7 +171,7 @@ struct Target {
     }
 };
 
-/// Rows of which each has an output stage of its own.
+/// Row by row: of hybrid operators, of TRANSPOSE_CONV, and with left shifts.
 template <std::size_t kLanes, std::size_t kVectors, std::size_t kRows>
 HWY_NOINLINE void store_rows_alone(const SumVector<kLanes> (&sums)[kRows][kVectors],
                                    const Target& to) {
