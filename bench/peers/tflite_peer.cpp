@@ -98,8 +98,10 @@ void Library::open(const char* file) {
     find(library, "TfLiteInterpreterGetOutputTensor", output);
     find(library, "TfLiteTensorByteSize", byte_size);
     find(library, "TfLiteTensorData", data);
-    find(library, "TfLiteXNNPackDelegateCreate", xnnpack_create);
-    find(library, "TfLiteXNNPackDelegateDelete", xnnpack_delete);
+    // Debian's library is without.
+    xnnpack_create =
+        reinterpret_cast<decltype(xnnpack_create)>(::dlsym(library, "TfLiteXNNPackDelegateCreate"));
+    if (xnnpack_create != nullptr) find(library, "TfLiteXNNPackDelegateDelete", xnnpack_delete);
 }
 
 Library::Library() {
@@ -117,7 +119,7 @@ Library::Library() {
     const std::size_t answered = with_masked_cpuid(cpu::simd_target(), [&] {
         open(file);
         const XnnpackOptions options;
-        if (problem.empty()) xnnpack_delete(xnnpack_create(&options));
+        if (problem.empty() && xnnpack_create != nullptr) xnnpack_delete(xnnpack_create(&options));
     });
     if (answered == 0 && problem.empty())
         problem = fmt::format("it cannot be limited to {}, as REEF_SIMD asks", cpu::simd_target());
@@ -157,6 +159,8 @@ Status TflitePeer::Impl::open(lite::Model* opened, TfliteKernels kernels, int th
     const lite::Library& calls = lite::library();
     model.reset(opened);
     if (model == nullptr) return fail(Cause::unsupported, "TensorFlow Lite does not read the file");
+    if (kernels == TfliteKernels::xnnpack && calls.xnnpack_create == nullptr)
+        return fail(Cause::unsupported, "REEF_TFLITE_LIBRARY has no TfLiteXNNPackDelegateCreate");
     const std::unique_ptr<lite::Options, void (*)(lite::Options*)> options(calls.options_create(),
                                                                            calls.options_delete);
     calls.options_threads(options.get(), threads);
