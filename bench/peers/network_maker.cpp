@@ -25,7 +25,9 @@ Place NetworkMaker::conv(Place in, std::int32_t channels, Window window, Activat
     const Place out = behind(in, window, channels, activation);
     const auto weights =
         constants({channels, window.height, window.width, in.channels}, 0, activation);
-    builder_.add(model::Op::conv_2d, {in.tensor, weights, bias(channels)}, {out.tensor},
+    builder_.add(model::Op::conv_2d,
+                 {in.tensor, weights.tensor, bias(channels, activations(in.range), weights)},
+                 {out.tensor},
                  model::Conv2dOptions{.padding = window.padding,
                                       .stride_h = window.stride,
                                       .stride_w = window.stride,
@@ -39,7 +41,8 @@ Place NetworkMaker::depthwise(Place in, Window window) {
     const Place out = behind(in, window, in.channels, Activation::relu6);
     const auto weights =
         constants({1, window.height, window.width, in.channels}, 3, Activation::relu6);
-    builder_.add(model::Op::depthwise_conv_2d, {in.tensor, weights, bias(in.channels)},
+    builder_.add(model::Op::depthwise_conv_2d,
+                 {in.tensor, weights.tensor, bias(in.channels, activations(in.range), weights)},
                  {out.tensor},
                  model::DepthwiseConv2dOptions{.padding = window.padding,
                                                .stride_h = window.stride,
@@ -126,10 +129,10 @@ void NetworkMaker::classify(Place in, std::int32_t classes) {
     builder_.add(model::Op::mean, {in.tensor, integers("axes", std::array<std::int32_t, 2>{1, 2})},
                  {mean}, model::ReducerOptions{});
     const auto scores = builder_.tensor("scores", type_, {1, classes}, activations());
-    builder_.add(
-        model::Op::fully_connected,
-        {mean, constants({classes, in.channels}, per_tensor_only, Activation::none), bias(classes)},
-        {scores}, model::FullyConnectedOptions{});
+    const auto weights = constants({classes, in.channels}, per_tensor_only, Activation::none);
+    builder_.add(model::Op::fully_connected,
+                 {mean, weights.tensor, bias(classes, activations(), weights)}, {scores},
+                 model::FullyConnectedOptions{});
     const auto out = builder_.tensor("out", type_, {1, classes}, shares());
     builder_.add(model::Op::softmax, {scores}, {out}, model::SoftmaxOptions{.beta = 1});
     builder_.output(out);
@@ -164,8 +167,8 @@ TensorIndex NetworkMaker::integers(const char* name, std::span<const std::int32_
                                            {static_cast<std::int32_t>(values.size())}, values);
 }
 
-TensorIndex NetworkMaker::constants(const std::vector<std::int32_t>& shape, std::int32_t axis,
-                                    Activation behind) {
+NetworkMaker::Weights NetworkMaker::constants(const std::vector<std::int32_t>& shape,
+                                              std::int32_t axis, Activation behind) {
     std::size_t count = 1;
     for (const std::int32_t length : shape) count *= static_cast<std::size_t>(length);
     const auto channels = static_cast<std::size_t>(axis == 3 ? shape[3] : shape[0]);
@@ -177,7 +180,7 @@ TensorIndex NetworkMaker::constants(const std::vector<std::int32_t>& shape, std:
         std::vector<float> values(count);
         std::normal_distribution<float> normal(0, std::sqrt(gain / terms));
         for (float& value : values) value = normal(random_);
-        return builder_.constant<float>("weights", type_, shape, values);
+        return {builder_.constant<float>("weights", type_, shape, values), {}};
     }
     std::vector<std::byte> values(count);
     // As many above the zero point as below: else sums grow from layer to layer until all are full.
@@ -192,15 +195,19 @@ TensorIndex NetworkMaker::constants(const std::vector<std::int32_t>& shape, std:
         quantization = model::per_tensor(scale, uint8_zero);
     else if (axis != per_tensor_only)
         quantization = model::per_channel(std::vector<float>(channels, scale), axis);
-    return builder_.constant_bytes("weights", type_, shape, values, quantization);
+    return {builder_.constant_bytes("weights", type_, shape, values, quantization), quantization};
 }
 
-TensorIndex NetworkMaker::bias(std::int32_t channels) {
+TensorIndex NetworkMaker::bias(std::int32_t channels, const model::Quantization& input,
+                               const Weights& weights) {
     const auto count = static_cast<std::size_t>(channels);
     if (real())
         return builder_.constant<float>("bias", type_, {channels}, std::vector<float>(count, 0.1F));
-    return builder_.constant<std::int32_t>("bias", ElementType::int32, {channels},
-                                           std::vector<std::int32_t>(count, 100));
+    std::vector<float> scales = weights.quantization.scale;
+    for (float& scale : scales) scale *= input.scale[0];
+    return builder_.constant<std::int32_t>(
+        "bias", ElementType::int32, {channels}, std::vector<std::int32_t>(count, 100),
+        scales.size() == 1 ? model::per_tensor(scales[0], 0) : model::per_channel(scales, 0));
 }
 
 }  // namespace reef::peers

@@ -74,9 +74,14 @@ class NetworkMaker {
     /// From 0 to 1.
     [[nodiscard]] model::Quantization shares() const;
     model::TensorIndex integers(const char* name, std::span<const std::int32_t> values);
-    model::TensorIndex constants(const std::vector<std::int32_t>& shape, std::int32_t axis,
-                                 Activation behind);
-    model::TensorIndex bias(std::int32_t channels);
+    struct Weights {
+        model::TensorIndex tensor;
+        model::Quantization quantization;
+    };
+    Weights constants(const std::vector<std::int32_t>& shape, std::int32_t axis, Activation behind);
+    /// Scaled as the sums are.
+    model::TensorIndex bias(std::int32_t channels, const model::Quantization& input,
+                            const Weights& weights);
     Place place(std::int32_t height, std::int32_t width, std::int32_t channels, Activation range);
     /// What the window makes of the image.
     Place behind(const Place& in, const Window& window, std::int32_t channels, Activation range);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 
+#include "peers/node_program.h"
 #include "peers/onnx_exporter.h"
 
 namespace reef::peers {
@@ -54,10 +55,6 @@ Dimensions channels_first(const Dimensions& shape) {
 }
 
 }  // namespace
-
-bool is_raised(const model::Tensor& tensor) {
-    return tensor.type == ElementType::int8 && is_bytes(tensor);
-}
 
 OnnxExporter::OnnxExporter(const model::Model& model, const model::Subgraph& graph)
     : model_(model), subgraph_(graph), out_("network") {}

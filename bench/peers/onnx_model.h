@@ -23,7 +23,4 @@ namespace reef::peers {
 /// The network of one node that gives its input back: what a run costs that computes nothing.
 [[nodiscard]] std::string onnx_identity(const model::Subgraph& graph);
 
-/// Whether the tensor is 128 more there.
-[[nodiscard]] bool is_raised(const model::Tensor& tensor);
-
 }  // namespace reef::peers

@@ -1,7 +1,7 @@
 // Counts the nodes of an ONNX file.
 #pragma once
 
-#include "peers/ort_peer.h"
+#include "peers/node_program.h"
 #include "reef/base/bytes.h"
 
 namespace reef::peers {

@@ -1,37 +1,23 @@
 // ONNX Runtime as a peer: the npm package onnxruntime-node, in a program that node runs (ort.mjs).
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "peers/likeness.h"
+#include "peers/node_program.h"
 #include "reef/base/result.h"
 #include "reef/graph/executor.h"
 #include "reef/model/graph.h"
 
 namespace reef::peers {
 
-/// What ONNX Runtime's optimiser made of the network.
-struct OptimisedGraph {
-    std::size_t integer_convolutions = 0;
-    std::size_t float_convolutions = 0;
-    std::map<std::string, std::size_t> nodes;  ///< by the operator's name
-};
-
-/// The least of some runs.
-struct OrtTime {
-    double network_ms = 0;   ///< as the program sees it
-    double overhead_ms = 0;  ///< of the binding: the same for a network that gives its input back
-};
-
 class OrtPeer {
   public:
     /// Converts the network and starts the program. The executor's inputs are the check's: it has
-    /// run. Errors: unsupported for what has no ONNX form, convolutions that stay float32, and
-    /// outputs that are far from Reef's; not_found without node, package, or ONNX's library at
-    /// build time.
+    /// run. Errors: unsupported for what has no ONNX form; not_found without node, package, or
+    /// ONNX's library at build time.
     [[nodiscard]] static Result<OrtPeer> start(const model::Model& model, graph::Executor& ours,
                                                int threads);
     OrtPeer(OrtPeer&&) noexcept;
@@ -42,7 +28,7 @@ class OrtPeer {
     [[nodiscard]] const OptimisedGraph& optimised() const;
     [[nodiscard]] const Likeness& alike() const;
     /// As many runs, behind others for the time that is given, one at least.
-    [[nodiscard]] Result<OrtTime> turn(int runs, double warm_up_ms);
+    [[nodiscard]] Result<ProgramTime> turn(int runs, double warm_up_ms);
     /// The least microseconds of the model's operators; 0 of what the optimiser has made part of
     /// another.
     [[nodiscard]] Result<std::vector<double>> operator_times(int runs, std::size_t operators);

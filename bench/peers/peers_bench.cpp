@@ -5,8 +5,9 @@
 // XNNPACK runs what it has an operator for, inside Reef's executor and in the same memory plan; the
 // rest runs on Reef's kernels there, too. ONNX Runtime runs in a program of its own, on command,
 // the network that onnx_model.h makes of the same file. LiteRT's program times itself, started anew
-// in each round. TensorFlow Lite's library runs twice, with its own kernels and with its XNNPACK. A
-// decoder of a custom operator at a network's end is left out on all sides.
+// in each round; the LiteRT that Chromium has inside runs on command. TensorFlow Lite's library
+// runs twice, with its own kernels and with its XNNPACK. A decoder of a custom operator at a
+// network's end is left out on all sides.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -24,6 +25,7 @@
 
 #include "peers/known_shapes.h"
 #include "peers/litert_peer.h"
+#include "peers/litert_web_peer.h"
 #include "peers/machine_speed.h"
 #include "peers/memory_use.h"
 #include "peers/networks.h"
@@ -48,9 +50,12 @@ using graph::Executor;
 
 constexpr const char* ort_name = "ONNX Runtime";
 constexpr const char* litert_name = "LiteRT";
+constexpr const char* litert_web_name = "LiteRT in Chromium";
 constexpr const char* builtin_name = "TFLite";
 constexpr const char* tflite_xnnpack_name = "TFLite XNNPACK";
 constexpr int runs_of_turn = 3;
+/// Of these the mean counts, with one wait at the end.
+constexpr int runs_of_web_turn = 5;
 /// One run, or with several threads as long as the system may take to give each a core of its own.
 double warm_up_ms(const Options& options) {
     return options.threads == 1 ? 0 : 60;
@@ -105,6 +110,7 @@ Result<double> least_of_turn(Side& side, const Options& options) {
 struct Sides {
     Executor ours, theirs;
     std::optional<OrtPeer> ort{};
+    std::optional<LitertWebPeer> litert_web{};
     std::optional<LitertPeer> litert{};
     std::optional<TflitePeer> tflite{}, tflite_xnnpack{};
 };
@@ -150,16 +156,24 @@ void measure_tflite(std::optional<TflitePeer>& side, const char* name, const Opt
     side.reset();
 }
 
+/// The turn of what node runs.
+template <class Peer>
+Status measure_program(std::optional<Peer>& side, const char* name, int runs,
+                       const Options& options, Row& row) {
+    if (!side) return {};
+    const ProgramTime time = REEF_TRY(side->turn(runs, warm_up_ms(options)));
+    ProgramFigures& figures = *column_of(row, name)->program;
+    figures.network_ms.push_back(time.network_ms);
+    figures.overhead_ms.push_back(time.overhead_ms);
+    return {};
+}
+
 /// One measurement of each side.
 Status measure_round(Sides& sides, const Options& options, Row& row) {
     row.reef.push_back(REEF_TRY(least_of_turn(sides.ours, options)));
     note(row, "XNNPACK", REEF_TRY(least_of_turn(sides.theirs, options)));
-    if (sides.ort) {
-        const OrtTime time = REEF_TRY(sides.ort->turn(runs_of_turn, warm_up_ms(options)));
-        OrtFigures& figures = *column_of(row, ort_name)->ort;
-        figures.network_ms.push_back(time.network_ms);
-        figures.overhead_ms.push_back(time.overhead_ms);
-    }
+    REEF_CHECK(measure_program(sides.ort, ort_name, runs_of_turn, options, row));
+    REEF_CHECK(measure_program(sides.litert_web, litert_web_name, runs_of_web_turn, options, row));
     if (sides.litert) measure_litert(sides, row);
     // Its own kernels take up to a second, and are nobody's best peer.
     constexpr std::size_t most_rounds = 5;
@@ -171,10 +185,10 @@ Status measure_round(Sides& sides, const Options& options, Row& row) {
 /// The binding's least time is taken from every run: a disturbed one of its own would flatter.
 void subtract_overhead(Row& row) {
     for (Column& column : row.peers) {
-        if (!column.ort) continue;
-        const double overhead = std::ranges::min(column.ort->overhead_ms);
+        if (!column.program) continue;
+        const double overhead = std::ranges::min(column.program->overhead_ms);
         for (std::size_t i = 0; i < row.reef.size(); ++i) {
-            column.milliseconds.push_back(column.ort->network_ms[i] - overhead);
+            column.milliseconds.push_back(column.program->network_ms[i] - overhead);
             column.ratios.push_back(row.reef[i] / column.milliseconds[i]);
         }
     }
@@ -199,11 +213,12 @@ double peak_share(const Row& row, const model::Subgraph& graph, const MachineSpe
 
 /// How alike a network's outputs are to Reef's.
 struct Alike {
-    Likeness ort, xnnpack;
+    Likeness peer, xnnpack;
 };
 
 /// Of what an ARG_MAX at the end chooses from: of noise it chooses one index everywhere, so that
 /// its own output hides another network. Nothing for other networks.
+template <class Peer>
 Result<std::optional<Alike>> alike_before_choice(const model::Model& model) {
     const std::size_t before = model.subgraphs[0].operators.size() - 1;
     if (before == 0 || model.subgraphs[0].operators[before].code.builtin != model::Op::arg_max)
@@ -217,19 +232,19 @@ Result<std::optional<Alike>> alike_before_choice(const model::Model& model) {
         fill(*executor);
         REEF_CHECK(executor->run());
     }
-    return Alike{.ort = REEF_TRY(OrtPeer::start(scores, ours, 1)).alike(),
+    return Alike{.peer = REEF_TRY(Peer::start(scores, ours, 1)).alike(),
                  .xnnpack = likeness(ours, outputs_of(theirs))};
 }
 
 /// Why it is not the same network, of quantised ones in integers; "" where it is.
-std::string objection(const OrtPeer& peer, const Alike& both, bool quantised) {
+std::string objection(const OptimisedGraph& optimised, const Alike& both, bool quantised) {
     const auto& [alike, xnnpack] = both;
     if (alike.relative.value_or(0) > most_relative)
         return fmt::format("its outputs are {:.1e} of the largest from Reef's", *alike.relative);
     // Another rounding leads away from Reef's outputs; how far in this network, XNNPACK's shows.
     // Another network's outputs are elsewhere.
     const double most = 8 + 3 * xnnpack.farthest, most_in_the_mean = 2 + 2 * xnnpack.mean;
-    if (const std::size_t floats = peer.optimised().float_convolutions; quantised && floats > 0)
+    if (const std::size_t floats = optimised.float_convolutions; quantised && floats > 0)
         return fmt::format("{} of its convolutions stay float32", floats);
     if (alike.mean > most_in_the_mean || alike.farthest > most)
         return fmt::format("its outputs are {:.0f} steps from Reef's, {:.2f} in the mean",
@@ -237,28 +252,34 @@ std::string objection(const OrtPeer& peer, const Alike& both, bool quantised) {
     return {};
 }
 
-/// ONNX Runtime on the network, if there is one here that gives the same outputs.
-Status add_ort(const model::Model& model, const Options& options, Sides& sides, Row& row) {
-    OrtPeer peer = REEF_TRY(OrtPeer::start(model, sides.ours, options.threads));
-    const Alike alike = REEF_TRY(alike_before_choice(model))
+/// What node runs, if it gives the same outputs.
+template <class Peer>
+Status add_program(const model::Model& model, const char* name, const Options& options,
+                   Executor& ours, std::optional<Peer>& side, Row& row) {
+    Peer peer = REEF_TRY(Peer::start(model, ours, options.threads));
+    const Alike alike = REEF_TRY(alike_before_choice<Peer>(model))
                             .value_or(Alike{peer.alike(), *row.peers.front().alike});
-    const bool quantised = !multiplies_floats(sides.ours.graph());
-    if (std::string reason = objection(peer, alike, quantised); !reason.empty())
+    const bool quantised = !multiplies_floats(ours.graph());
+    if (std::string reason = objection(peer.optimised(), alike, quantised); !reason.empty())
         return fail(Cause::unsupported, std::move(reason));
-    row.peers.push_back({.peer = ort_name,
-                         .alike = alike.ort,
-                         .ort = OrtFigures{.optimised = peer.optimised()},
+    row.peers.push_back({.peer = name,
+                         .alike = alike.peer,
+                         .program = ProgramFigures{.optimised = peer.optimised()},
                          .version = peer.version()});
-    sides.ort = std::move(peer);
+    side = std::move(peer);
     return {};
 }
 
 /// They time themselves, by the wall.
 void add_programs(const model::Model& model, const Options& options, Sides& sides, Row& row) {
     if (options.cpu_time) return;
-    if (why_no_ort().empty())
-        if (const auto added = add_ort(model, options, sides, row); !added)
-            row.left_out.push_back({ort_name, added.error().message()});
+    const auto add = [&](const std::string& absent, const char* name, auto& side) {
+        if (!absent.empty()) return;
+        if (const auto added = add_program(model, name, options, sides.ours, side, row); !added)
+            row.left_out.push_back({name, added.error().message()});
+    };
+    add(why_no_ort(), ort_name, sides.ort);
+    add(why_no_litert_web(), litert_web_name, sides.litert_web);
     if (!why_no_litert().empty()) return;
     if (auto litert = LitertPeer::create(model, options.threads)) {
         sides.litert = std::move(*litert);
@@ -337,6 +358,7 @@ std::vector<LeftOut> absent_peers(const Options& options) {
     };
     const std::string by_the_wall = "it times itself, by the wall";
     note(ort_name, options.cpu_time ? by_the_wall : why_no_ort());
+    note(litert_web_name, options.cpu_time ? by_the_wall : why_no_litert_web());
     note(litert_name, options.cpu_time ? by_the_wall : why_no_litert());
     note(builtin_name, why_no_tflite());
     return absent;

@@ -30,25 +30,25 @@ std::string alike(const Column& column) {
 std::string remark(const Row& row, const Column& column) {
     if (column.peer == "XNNPACK")
         return fmt::format("{} of {} operators{}", row.on_xnnpack, row.operators, alike(column));
-    if (!column.ort)
+    if (!column.program)
         return column.version.empty() ? "" : fmt::format("of {}{}", column.version, alike(column));
-    const OrtFigures& ort = *column.ort;
+    const ProgramFigures& program = *column.program;
     return fmt::format("{} integer and {} float convolutions, {:.3f} with the binding's {:.3f}{}",
-                       ort.optimised.integer_convolutions, ort.optimised.float_convolutions,
-                       std::ranges::min(ort.network_ms), std::ranges::min(ort.overhead_ms),
+                       program.optimised.integer_convolutions, program.optimised.float_convolutions,
+                       std::ranges::min(program.network_ms), std::ranges::min(program.overhead_ms),
                        alike(column));
 }
 
 void print_row(const Row& row) {
     for (const Column& column : row.peers)
-        fmt::print("{:50} {:8.3f}  {:14} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f} {:>6.2f} {:>5}  {}\n",
+        fmt::print("{:50} {:8.3f}  {:18} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f} {:>6.2f} {:>5}  {}\n",
                    row.network, std::ranges::min(row.reef), column.peer, column.least(),
                    column.ratio(), quantile(column.ratios, 0.25), quantile(column.ratios, 0.75),
                    std::ranges::min(row.reef) / column.least(),
                    row.peak_share == 0 ? "-" : fmt::format("{:.0f} %", 100 * row.peak_share),
                    remark(row, column));
     for (const LeftOut& out : row.left_out)
-        fmt::print("{:50} {:8}  {:14} left out: {}\n", row.network, "", out.peer, out.reason);
+        fmt::print("{:50} {:8}  {:18} left out: {}\n", row.network, "", out.peer, out.reason);
 }
 
 Json likeness_json(const Likeness& alike) {
@@ -72,12 +72,12 @@ Json column_json(const Row& row, const Column& column) {
                {"ratio_upper_quartile", quantile(column.ratios, 0.75)}};
     if (column.alike) entry.update(likeness_json(*column.alike));
     if (!column.version.empty()) entry["version"] = column.version;
-    if (column.ort) {
-        entry["ms_with_overhead"] = std::ranges::min(column.ort->network_ms);
-        entry["overhead_ms"] = std::ranges::min(column.ort->overhead_ms);
-        entry["integer_convolutions"] = column.ort->optimised.integer_convolutions;
-        entry["float_convolutions"] = column.ort->optimised.float_convolutions;
-        entry["nodes"] = column.ort->optimised.nodes;
+    if (column.program) {
+        entry["ms_with_overhead"] = std::ranges::min(column.program->network_ms);
+        entry["overhead_ms"] = std::ranges::min(column.program->overhead_ms);
+        entry["integer_convolutions"] = column.program->optimised.integer_convolutions;
+        entry["float_convolutions"] = column.program->optimised.float_convolutions;
+        entry["nodes"] = column.program->optimised.nodes;
     }
     return entry;
 }
@@ -132,7 +132,7 @@ void print_text(const std::vector<Row>& rows, const std::vector<LeftOut>& left_o
     fmt::print(
         "{} thread{} on {}, {} rounds; least milliseconds, ratio Reef / peer: median of "
         "rounds (quartiles), of the least times; share of the machine's products\n{:50} {:>8}  "
-        "{:14} {:>8} {:>6} {:>13} {:>6} {:>5}  {}\n",
+        "{:18} {:>8} {:>6} {:>13} {:>6} {:>5}  {}\n",
         options.threads, options.threads == 1 ? "" : "s", cpu::simd_target(), options.rounds,
         "network", "Reef", "peer", "peer", "ratio", "quartiles", "least", "peak",
         "what the peer ran");

@@ -25,11 +25,11 @@
 //       output_relative                  the farthest of float32 outputs, by the largest value;
 //                                        null where there are none
 //       version                          of programs and libraries that are opened at run time
-//     and of ONNX Runtime:
+//     and of ONNX Runtime and of LiteRT in Chromium:
 //       ms_with_overhead, overhead_ms    ms is their difference: the binding's own time is the
-//                                        least of a network that gives the same input back
+//                                        least of a network that does nothing
 //       integer_convolutions, float_convolutions, nodes
-//                                        of the graph that its optimiser made, by operator
+//                                        of the graph that they run in place of the file's
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@
 #include <vector>
 
 #include "peers/likeness.h"
-#include "peers/ort_peer.h"
+#include "peers/node_program.h"
 
 namespace reef::peers {
 
@@ -54,8 +54,8 @@ struct Options {
     std::string memory_of{};  ///< the side that a process of its own is for
 };
 
-/// ONNX Runtime's alone.
-struct OrtFigures {
+/// Of what node runs.
+struct ProgramFigures {
     OptimisedGraph optimised;
     std::vector<double> network_ms{}, overhead_ms{};  ///< by round
 };
@@ -64,7 +64,7 @@ struct OrtFigures {
 struct Column {
     std::string peer;
     std::optional<Likeness> alike{};
-    std::optional<OrtFigures> ort{};
+    std::optional<ProgramFigures> program{};
     std::string version{};
     std::vector<double> milliseconds{};  ///< by round; of slow ones there are fewer rounds
     std::vector<double> ratios{};        ///< Reef's time of the same round over the peer's
