@@ -4,8 +4,8 @@
 //
 // Bounds: two threads are 1.8 times as fast where one takes more than 5 ms, and nowhere more than 3
 // % slower, as two measurements of one and the same differ. 1 is the exit code where one is not
-// kept. The times depend on how far apart the two cores are, which is measured before each network:
-// of a virtual machine it changes.
+// kept. The times depend on how far apart the two cores are, and on what two threads gain on them
+// at all, which is measured before each network: of a virtual machine both change.
 //
 // --json, schema_version 1:
 //   target, rounds      the vectors; rounds of each network
@@ -15,6 +15,8 @@
 //                                       the rounds' own
 //               least_times, kept       its bound, and whether it is kept
 //               core_distance_ns        a word to the other core and back; null with one core
+//               machine_times           of a loop of products without memory; null where it is not
+//                                       measured
 //               after_run_ms            of the process's processor time in the 20 ms after a run,
 //                                       the most of all rounds
 //
@@ -36,6 +38,7 @@
 #include "peers/core_distance.h"
 #include "peers/known_shapes.h"
 #include "peers/least_times.h"
+#include "peers/machine_speed.h"
 #include "peers/networks.h"
 #include "peers/random_input.h"
 #include "quantile.h"
@@ -58,6 +61,7 @@ struct ThreadRow {
     std::string network;
     std::vector<double> one{}, two{};  ///< milliseconds by round
     std::optional<double> core_distance_ns{};
+    double machine_times = 0;
     double after_run_ms = 0;
     std::string problem{};
 
@@ -116,6 +120,7 @@ Status measure(const std::string& path, int rounds, ThreadRow& row) {
     fill(one);
     fill(two);
     row.core_distance_ns = core_distance_ns();
+    row.machine_times = gain_of_two_threads();
     for (int round = 0; round < rounds; ++round) {
         row.one.push_back(REEF_TRY(least_of_turn(one)));
         row.two.push_back(REEF_TRY(least_of_turn(two)));
@@ -167,10 +172,11 @@ void print(const ThreadRow& row, bool bounds) {
         fmt::print("{:58} not run: {}\n", row.network, row.problem);
         return;
     }
-    fmt::print("{:58} {:8.3f} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f} {:6.2f} {:>7} {:9.2f}  {}\n",
+    fmt::print("{:58} {:8.3f} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f} {:6.2f} {:>7} {:>7} {:9.2f}  {}\n",
                row.network, row.least_one(), row.least_two(), row.times(), row.times_quantile(0.25),
                row.times_quantile(0.75), row.bound(),
                row.core_distance_ns ? fmt::format("{:.0f}", *row.core_distance_ns) : "-",
+               row.machine_times == 0 ? "-" : fmt::format("{:.2f}", row.machine_times),
                row.after_run_ms,
                !bounds      ? ""
                : row.kept() ? "kept"
@@ -188,14 +194,15 @@ Json json_of(const ThreadRow& row) {
             {"least_times", row.bound()},
             {"kept", row.kept()},
             {"core_distance_ns", row.core_distance_ns ? Json(*row.core_distance_ns) : Json()},
+            {"machine_times", row.machine_times == 0 ? Json() : Json(row.machine_times)},
             {"after_run_ms", row.after_run_ms}};
 }
 
 int bench(std::vector<std::string> models, int rounds, bool json, bool bounds) {
     if (!json)
-        fmt::print("{:58} {:>8} {:>8} {:>6} {:>13} {:>6} {:>7} {:>9}   on {}\n",
+        fmt::print("{:58} {:>8} {:>8} {:>6} {:>13} {:>6} {:>7} {:>7} {:>9}   on {}\n",
                    "least wall ms, ratios", "one", "two", "times", "quartiles", "bound", "cores ns",
-                   "after run", cpu::simd_target());
+                   "machine", "after run", cpu::simd_target());
     Json list = Json::array();
     bool kept = true;
     for (const std::string& path : models) {

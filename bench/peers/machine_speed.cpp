@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 namespace reef::peers {
 namespace {
@@ -86,6 +87,24 @@ MachineSpeed measure_machine() {
     (void)least_nanoseconds<void (*)()>;
 #endif
     return speed;
+}
+
+double gain_of_two_threads() {
+#if defined(__x86_64__)
+    // Long against the start of a thread.
+    constexpr int loops = 10;
+    const auto work = [] {
+        for (int i = 0; i < loops; ++i)
+            __builtin_cpu_supports("avx512vnni") ? multiply_bytes() : add_in_order();
+    };
+    const auto both = [&] {
+        const std::jthread other(work);
+        work();
+    };
+    return 2 * least_nanoseconds(work) / least_nanoseconds(both);
+#else
+    return 0;
+#endif
 }
 
 std::uint64_t products_of(const model::Subgraph& graph) {

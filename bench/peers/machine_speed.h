@@ -15,6 +15,10 @@ struct MachineSpeed {
 /// Takes some milliseconds.
 [[nodiscard]] MachineSpeed measure_machine();
 
+/// How many times as fast two threads multiply, without memory, as one: less than 2 where the clock
+/// falls or others use the cores. The best of some tries; 0 where that is not measured.
+[[nodiscard]] double gain_of_two_threads();
+
 /// Products that the network's convolutions and matrix products need, padding included.
 [[nodiscard]] std::uint64_t products_of(const model::Subgraph& graph);
 

@@ -63,25 +63,34 @@ HWY_INLINE void widen_bytes(hn::Vec<ByteTag> bytes, Quarter (&quarters)[4]) {
 /// to bytes one vector at a time, in the order of elements, which takes three instructions on x86.
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
 template <typename T>
-HWY_INLINE hn::Vec<ByteTag> narrowed_words(hn::Vec<WordTag> lo, hn::Vec<WordTag> hi) {
-    constexpr bool is_signed = std::is_signed_v<T>;
-#if HWY_MAX_BYTES >= 64
-    return hn::Vec<ByteTag>{is_signed ? _mm512_packs_epi16(lo.raw, hi.raw)
-                                      : _mm512_packus_epi16(lo.raw, hi.raw)};
-#elif HWY_MAX_BYTES >= 32
-    return hn::Vec<ByteTag>{is_signed ? _mm256_packs_epi16(lo.raw, hi.raw)
-                                      : _mm256_packus_epi16(lo.raw, hi.raw)};
-#else
-    return hn::Vec<ByteTag>{is_signed ? _mm_packs_epi16(lo.raw, hi.raw)
-                                      : _mm_packus_epi16(lo.raw, hi.raw)};
-#endif
+HWY_INLINE hn::Vec128<std::uint8_t> narrowed_words(hn::Vec128<std::int16_t> lo,
+                                                   hn::Vec128<std::int16_t> hi) {
+    return {std::is_signed_v<T> ? _mm_packs_epi16(lo.raw, hi.raw)
+                                : _mm_packus_epi16(lo.raw, hi.raw)};
 }
-#else
+#if HWY_MAX_BYTES >= 32
 template <typename T>
-HWY_INLINE hn::Vec<ByteTag> narrowed_words(hn::Vec<WordTag> lo, hn::Vec<WordTag> hi) {
-    const hn::Half<hn::ScalableTag<T>> half;
-    const hn::ScalableTag<T> d;
-    return hn::BitCast(ByteTag(), hn::Combine(d, hn::DemoteTo(half, hi), hn::DemoteTo(half, lo)));
+HWY_INLINE hn::Vec256<std::uint8_t> narrowed_words(hn::Vec256<std::int16_t> lo,
+                                                   hn::Vec256<std::int16_t> hi) {
+    return {std::is_signed_v<T> ? _mm256_packs_epi16(lo.raw, hi.raw)
+                                : _mm256_packus_epi16(lo.raw, hi.raw)};
+}
+#endif
+#if HWY_MAX_BYTES >= 64
+template <typename T>
+HWY_INLINE hn::Vec512<std::uint8_t> narrowed_words(hn::Vec512<std::int16_t> lo,
+                                                   hn::Vec512<std::int16_t> hi) {
+    return {std::is_signed_v<T> ? _mm512_packs_epi16(lo.raw, hi.raw)
+                                : _mm512_packus_epi16(lo.raw, hi.raw)};
+}
+#endif
+#else
+template <typename T, class V>
+HWY_INLINE auto narrowed_words(V lo, V hi) {
+    const hn::Repartition<T, hn::DFromV<V>> d;
+    const hn::Half<decltype(d)> half;
+    return hn::BitCast(hn::RebindToUnsigned<decltype(d)>(),
+                       hn::Combine(d, hn::DemoteTo(half, hi), hn::DemoteTo(half, lo)));
 }
 #endif
 

@@ -11,6 +11,7 @@
 
 #include <span>
 
+#include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/fast/channel_blocks-inl.h"
 #include "cpu/fast/float_output-inl.h"
 #include "cpu/fast/packed_matrix.h"
@@ -57,34 +58,6 @@ HWY_INLINE void store_row(const SumVector<kLanes> (&sums)[kVectors], const Packe
                             out);
 }
 
-// Two vectors of int16, saturated to uint8: within 16 bytes those of `lo` first. Highway (1.0)
-// narrows to bytes one vector at a time, in the order of elements, which is three instructions.
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
-HWY_INLINE hn::Vec128<std::uint8_t> saturated_bytes(hn::Vec128<std::int16_t> lo,
-                                                    hn::Vec128<std::int16_t> hi) {
-    return hn::Vec128<std::uint8_t>{_mm_packus_epi16(lo.raw, hi.raw)};
-}
-#if HWY_MAX_BYTES >= 32
-HWY_INLINE hn::Vec256<std::uint8_t> saturated_bytes(hn::Vec256<std::int16_t> lo,
-                                                    hn::Vec256<std::int16_t> hi) {
-    return hn::Vec256<std::uint8_t>{_mm256_packus_epi16(lo.raw, hi.raw)};
-}
-#endif
-#if HWY_MAX_BYTES >= 64
-HWY_INLINE hn::Vec512<std::uint8_t> saturated_bytes(hn::Vec512<std::int16_t> lo,
-                                                    hn::Vec512<std::int16_t> hi) {
-    return hn::Vec512<std::uint8_t>{_mm512_packus_epi16(lo.raw, hi.raw)};
-}
-#endif
-#else
-template <class V16>
-HWY_INLINE auto saturated_bytes(V16 lo, V16 hi) {
-    const hn::Repartition<std::uint8_t, hn::DFromV<V16>> d8;
-    const hn::Half<decltype(d8)> half;
-    return hn::Combine(d8, hn::DemoteTo(half, hi), hn::DemoteTo(half, lo));
-}
-#endif
-
 /// Several rows of a block: as many as have four vectors of sums, and then one of bytes.
 template <std::size_t kVectors>
 inline constexpr std::size_t rows_together = 4 / kVectors;
@@ -123,7 +96,8 @@ HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, Sums<kLanes>>> bytes_of_rows(
     const auto words = [&](auto lo, auto hi) HWY_ATTR {
         return hn::SaturatedAdd(hn::ReorderDemote2To(d16, lo, hi), above_least);
     };
-    const auto above = saturated_bytes(words(sums[0], sums[1]), words(sums[2], sums[3]));
+    const auto above =
+        narrowed_words<std::uint8_t>(words(sums[0], sums[1]), words(sums[2], sums[3]));
     const auto bytes =
         hn::Add(hn::Min(above, hn::Set(d8, static_cast<std::uint8_t>(how.max - how.min))),
                 hn::Set(d8, static_cast<std::uint8_t>(how.min)));
