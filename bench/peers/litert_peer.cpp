@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "peers/child.h"
+#include "peers/simd_limit.h"
 #include "reef/base/file.h"
 #include "reef/model/tflite.h"
 
@@ -63,7 +64,7 @@ std::string why_no_litert() {
     if (program().empty())
         return "no benchmark_model on the PATH, and REEF_LITERT_BENCHMARK names none";
     // Its XNNPACK follows no option of ours.
-    if (std::getenv("REEF_SIMD") != nullptr)
+    if (simd_is_limited())
         return "it cannot be limited to the instruction set that REEF_SIMD names";
     return {};
 }

@@ -8,19 +8,22 @@
 // every line of input, whose words have tabs between them:
 //   check IN OUT  runs the network once: its inputs are the bytes of the file IN, one behind the
 //                 other, and its outputs are written to the file OUT in the same way
-//   burst RUNS WARM_UP  runs that are not timed for WARM_UP milliseconds and one at least, RUNS timed
-//                 ones behind one another, and as many of a network that does nothing, both with the
-//                 wait for the last one's output: {"network_ns": [...], "overhead_ns": [...]}
-// What fails ends the program with {"error": "..."}.
+//   burst TIMES WARM_UP  runs that are not timed for WARM_UP milliseconds and one at least, TIMES two
+//                 behind one another with the wait for the second's output, and as many of a network
+//                 that does nothing: {"network_ns": [...], "overhead_ns": [...]}, of one run each
+// The browser's own version is in the line that says that the network is ready. What fails, or takes
+// minutes, ends the program with {"error": "..."}.
 import { createRequire } from 'node:module';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const say = (answer) => process.stdout.write(`${JSON.stringify(answer)}\n`);
 const fail = (error) => {
-  say({ error: error.message.split('\n')[0] });
+  // A browser that does not start says why below the first line.
+  const lines = error.message.split('\n').map((line) => line.trim()).filter((line) => line);
+  say({ error: [lines[0], ...lines.slice(1).filter((line) => /error while/i.test(line))].join(': ') });
   process.exit(1);
 };
 process.on('uncaughtException', fail);
@@ -44,18 +47,27 @@ const versionOf = (name) =>
   JSON.parse(readFileSync(join(folderOf(name), 'package.json'), 'utf8')).version;
 
 const chromiumPackage = '@sparticuz/chromium';
-const named = process.env.REEF_CHROMIUM;
+const named = process.env.REEF_CHROMIUM || undefined;
 folderOf('playwright-core');
 const liteRt = `LiteRT.js ${versionOf('@litertjs/core')}`;
-say({ version: `${named ?? `Chromium ${versionOf(chromiumPackage)}`}, ${liteRt}` });
+say({ version: `${named ?? `${chromiumPackage} ${versionOf(chromiumPackage)}`}, ${liteRt}` });
 const [network, dump] = process.argv.slice(2);
 if (network === undefined) process.exit(0);
 
 const { chromium } = require('playwright-core');
-const packed = async () =>
-  (await import(pathToFileURL(require.resolve(chromiumPackage)))).default.executablePath();
+// The package unpacks to the temporary folder once, and takes what it finds there, of any version.
+const unpacked = async () => {
+  const { default: packed } = await import(pathToFileURL(require.resolve(chromiumPackage)));
+  const before = process.env.TMPDIR;
+  process.env.TMPDIR = join(folderOf(chromiumPackage), `unpacked-${versionOf(chromiumPackage)}`);
+  mkdirSync(process.env.TMPDIR, { recursive: true });
+  const path = await packed.executablePath();
+  if (before === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = before;
+  return path;
+};
 const browser = await chromium.launch({
-  executablePath: named ?? await packed(),
+  executablePath: named ?? await unpacked(),
   args: ['--no-sandbox', `--webnn-tflite-dump-model=${dump}`,
     '--enable-features=WebMachineLearningNeuralNetwork,WebAssemblyExperimentalJSPI'],
 });
@@ -94,6 +106,7 @@ await page.evaluate(async () => {
   await lite.loadLiteRt('/@litertjs/core/wasm/', { jspi: true });
   const model = await lite.loadAndCompile(
     '/network', { accelerator: 'webnn', webNNOptions: { devicePreference: 'cpu' } });
+  if (!model.isFullyAccelerated) throw new Error('LiteRT.js leaves operators to WebAssembly');
   const arrays = { float32: Float32Array, uint8: Uint8Array, int32: Int32Array };
   const run = async () => {
     const bytes = await (await fetch('/inputs')).arrayBuffer();
@@ -133,13 +146,17 @@ await page.evaluate(async () => {
     return (performance.now() - start) / runs * 1e6;
   };
   let idle;
-  const burst = async (runs, warmUp) => {
-    idle ??= await nothing(kept[0].context);
+  const timesOf = async (network, times, warmUp) => {
     const start = performance.now();
-    do await timed(kept[0], 1); while (performance.now() - start < warmUp);
-    const network_ns = [await timed(kept[0], runs)];
-    await timed(idle, 1);
-    return { network_ns, overhead_ns: [await timed(idle, runs)] };
+    do await timed(network, 1); while (performance.now() - start < warmUp);
+    const taken = [];
+    for (let i = 0; i < times; ++i) taken.push(await timed(network, 2));
+    return taken;
+  };
+  const burst = async (times, warmUp) => {
+    idle ??= await nothing(kept[0].context);
+    return { network_ns: await timesOf(kept[0], times, warmUp),
+      overhead_ns: await timesOf(idle, times, 0) };
   };
   globalThis.reef = { check, burst };
 });
@@ -152,13 +169,16 @@ const commands = {
     writeFileSync(to, Buffer.concat(outputs.map((text) => Buffer.from(text, 'base64'))));
     return {};
   },
-  burst: (runs, warmUp) =>
-    page.evaluate(([r, w]) => reef.burst(r, w), [Number(runs), Number(warmUp)]),
+  burst: (times, warmUp) =>
+    page.evaluate(([t, w]) => reef.burst(t, w), [Number(times), Number(warmUp)]),
 };
+const limit = 180_000;  // milliseconds
 
-say({});
+say({ version: `Chromium ${browser.version()}, ${liteRt}` });
 for await (const line of createInterface({ input: process.stdin })) {
   const [name, ...words] = line.split('\t');
+  const clock = setTimeout(() => fail(new Error(`no answer to ${name} in minutes`)), limit);
   say(await commands[name](...words));
+  clearTimeout(clock);
 }
 await browser.close();

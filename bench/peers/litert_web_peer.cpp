@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
+#include "base/simd.h"
+#include "peers/simd_limit.h"
 #include "reef/base/file.h"
 #include "reef/cpu/kernel_set.h"
 #include "reef/model/tflite.h"
@@ -12,8 +17,11 @@
 namespace reef::peers {
 namespace {
 
-bool multiplies_by_window(model::Op op) {
-    return op == model::Op::conv_2d || op == model::Op::depthwise_conv_2d;
+/// The second input is weights.
+bool multiplies_weights(model::Op op) {
+    using enum model::Op;
+    return op == conv_2d || op == depthwise_conv_2d || op == transpose_conv ||
+           op == fully_connected;
 }
 
 OptimisedGraph survey(const model::Model& model) {
@@ -21,7 +29,7 @@ OptimisedGraph survey(const model::Model& model) {
     const model::Subgraph& graph = model.subgraphs[0];
     for (const model::Operator& op : graph.operators) {
         ++found.nodes[op.code.name()];
-        if (!multiplies_by_window(op.code.builtin)) continue;
+        if (!multiplies_weights(op.code.builtin)) continue;
         const auto& weights = graph.tensors[static_cast<std::size_t>(op.inputs[1])];
         ++(weights.type == ElementType::float32 ? found.float_convolutions
                                                 : found.integer_convolutions);
@@ -48,15 +56,20 @@ model::Operator raise(model::Subgraph& graph, model::TensorIndex& end, bool is_i
 
 }  // namespace
 
-std::string why_no_litert_web() {
-    static const std::string reason = [] -> std::string {
-        // It takes what the machine has, up to this.
-        const char* most = __builtin_cpu_supports("avxvnni") != 0 ? "AVX2_VNNI" : "AVX2";
-        if (std::getenv("REEF_SIMD") != nullptr && cpu::simd_target() != most)
-            return fmt::format("of what REEF_SIMD names it can be limited to {} alone here", most);
-        return why_no_program(REEF_LITERT_WEB_PROGRAM);
-    }();
-    return reason;
+std::string why_no_litert_web(int threads) {
+    const char* named = std::getenv("REEF_LITERT_SIMD");
+    const std::string most = named != nullptr                               ? named
+                             : machine_byte_products() == ByteProducts::dot ? "AVX2_VNNI"
+                                                                            : "AVX2";
+    if (simd_is_limited() && cpu::simd_target() != most)
+        return fmt::format("of what REEF_SIMD names it can be limited to {} alone here", most);
+    const int processors = static_cast<int>(std::thread::hardware_concurrency());
+    const int taken = std::min(4, (processors + 1) / 2);
+    if (threads != taken)
+        return fmt::format("it takes {} thread{} of {} processors", taken, taken == 1 ? "" : "s",
+                           processors);
+    static const std::string absent = why_no_program(REEF_LITERT_WEB_PROGRAM);
+    return absent;
 }
 
 model::Model with_raised_ends(model::Model model) {
@@ -75,9 +88,24 @@ model::Model with_raised_ends(model::Model model) {
     return model;
 }
 
+namespace {
+
+/// The browser writes it when it has time.
+Result<model::Model> what_runs_there(const std::string& file) {
+    constexpr int tries = 100;
+    constexpr std::chrono::milliseconds rest(20);
+    auto model = model::load_tflite(file);
+    for (int i = 0; i < tries && !model; ++i) {
+        std::this_thread::sleep_for(rest);
+        model = model::load_tflite(file);
+    }
+    return model;
+}
+
+}  // namespace
+
 Result<LitertWebPeer> LitertWebPeer::start(const model::Model& model, graph::Executor& ours,
-                                           int threads) {
-    if (threads != 1) return fail(Cause::unsupported, "it runs on one thread");
+                                           int /*threads*/) {
     ScratchFolder folder = REEF_TRY(ScratchFolder::create());
     const std::string file = folder.file("network.tflite"), dump = folder.file("dump");
     std::error_code ignored;
@@ -87,7 +115,7 @@ Result<LitertWebPeer> LitertWebPeer::start(const model::Model& model, graph::Exe
                        REEF_TRY(NodeProgram::start(REEF_LITERT_WEB_PROGRAM, {file, dump})));
     REEF_CHECK(peer.program_->ready());
     peer.alike_ = REEF_TRY(peer.program_->check(ours, peer.folder_));
-    peer.optimised_ = survey(REEF_TRY(model::load_tflite(dump + "/model0.tflite")));
+    peer.optimised_ = survey(REEF_TRY(what_runs_there(dump + "/model0.tflite")));
     return peer;
 }
 

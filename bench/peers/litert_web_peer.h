@@ -2,8 +2,10 @@
 // XNNPACK, behind WebNN, and LiteRT.js brings a network there. Both, and what drives the browser,
 // are npm packages, in a program that node runs (litert_web.mjs).
 //
-// Chromium builds XNNPACK without AVX-512: its best convolutions of bytes are AVX2's with AVX-VNNI
-// (seen in 153). One thread. Convolutions of uint8 reach it as float32.
+// Seen in 153: XNNPACK is built there without AVX-512, so that its best convolutions of bytes are
+// AVX2's with AVX-VNNI; it takes those of int8, and those of uint8 run on LiteRT's own kernels. The
+// threads are as many as half of the machine's processors, four at most. Before every run WebNN has
+// LiteRT prepare the network anew. Neither that is subtracted nor the QUANTIZE at int8 ends.
 #pragma once
 
 #include <memory>
@@ -20,8 +22,8 @@ namespace reef::peers {
 class LitertWebPeer {
   public:
     /// Starts the browser with the network. The executor's inputs are the check's: it has run.
-    /// Errors: unsupported for more than one thread, and for what LiteRT.js or WebNN refuse or run
-    /// in parts; not_found without node or a package.
+    /// Errors: unsupported for what LiteRT.js or WebNN refuse or run in parts; not_found without
+    /// node or a package. `threads`: see why_no_litert_web().
     [[nodiscard]] static Result<LitertWebPeer> start(const model::Model& model,
                                                      graph::Executor& ours, int threads);
 
@@ -29,10 +31,10 @@ class LitertWebPeer {
     /// The network that Chromium's LiteRT got of WebNN.
     [[nodiscard]] const OptimisedGraph& optimised() const { return optimised_; }
     [[nodiscard]] const Likeness& alike() const { return alike_; }
-    /// The mean of as many runs behind one another, which others precede for the time that is
-    /// given, one at least.
-    [[nodiscard]] Result<ProgramTime> turn(int runs, double warm_up_ms) {
-        return program_->turn(runs, warm_up_ms);
+    /// The least of as many times of two runs behind one another, which others precede for the time
+    /// that is given, one at least.
+    [[nodiscard]] Result<ProgramTime> turn(int times, double warm_up_ms) {
+        return program_->turn(times, warm_up_ms);
     }
 
   private:
@@ -45,9 +47,10 @@ class LitertWebPeer {
     Likeness alike_{};
 };
 
-/// Why there is none here, or none that the instruction set which REEF_SIMD names is fair to; ""
-/// where it may be.
-[[nodiscard]] std::string why_no_litert_web();
+/// Why there is none here, or none that takes as many threads and what REEF_SIMD limits Reef to; ""
+/// where it may be. REEF_LITERT_SIMD names what the browser's XNNPACK has, in place of what that of
+/// 153 takes of this machine.
+[[nodiscard]] std::string why_no_litert_web(int threads);
 
 /// The network with uint8 inputs and outputs in place of quantised int8 ones, 128 more: LiteRT.js
 /// knows no int8.

@@ -16,7 +16,7 @@ struct MachineSpeed {
 [[nodiscard]] MachineSpeed measure_machine();
 
 /// How many times as fast two threads multiply, without memory, as one: less than 2 where the clock
-/// falls or others use the cores. The best of some tries; 0 where that is not measured.
+/// falls or others use the cores. The best of some tries; 0 without AVX-512 VNNI.
 [[nodiscard]] double gain_of_two_threads();
 
 /// Products that the network's convolutions and matrix products need, padding included.

@@ -34,13 +34,16 @@ class NodeProgram {
                                                    const std::vector<std::string>& arguments);
 
     [[nodiscard]] const std::string& version() const { return version_; }
-    /// Waits for the line that says that the network is ready. Errors: what the program says.
+    /// Waits for the line that says that the network is ready, and perhaps a version that is known
+    /// by then. Errors: what the program says.
     [[nodiscard]] Status ready();
-    /// As many runs, behind others for the time that is given, one at least.
-    [[nodiscard]] Result<ProgramTime> turn(int runs, double warm_up_ms);
+    /// As many times, behind runs for the time that is given, one at least. Errors, besides:
+    /// io_failed for an answer without times.
+    [[nodiscard]] Result<ProgramTime> turn(int times, double warm_up_ms);
     /// One run with the executor's inputs; it has run. Errors, besides: outputs of another size.
     [[nodiscard]] Result<Likeness> check(graph::Executor& ours, const ScratchFolder& folder);
-    /// The line of JSON that answers a line.
+    /// The line of JSON that answers a line, an object. Errors: what the program says, before it
+    /// ends, too.
     [[nodiscard]] Result<std::string> ask(const std::string& line);
 
   private:

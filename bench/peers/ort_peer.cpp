@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "peers/simd_limit.h"
 #include "reef/base/file.h"
 #if REEF_HAS_ONNX
 #include "peers/onnx_model.h"
@@ -39,7 +39,7 @@ const Likeness& OrtPeer::alike() const {
 std::string why_no_ort() {
     static const std::string reason = [] -> std::string {
         // It follows no option of ours.
-        if (std::getenv("REEF_SIMD") != nullptr)
+        if (simd_is_limited())
             return "it cannot be limited to the instruction set that REEF_SIMD names";
         return why_no_program(REEF_ORT_PROGRAM);
     }();

@@ -54,8 +54,6 @@ constexpr const char* litert_web_name = "LiteRT in Chromium";
 constexpr const char* builtin_name = "TFLite";
 constexpr const char* tflite_xnnpack_name = "TFLite XNNPACK";
 constexpr int runs_of_turn = 3;
-/// Of these the mean counts, with one wait at the end.
-constexpr int runs_of_web_turn = 5;
 /// One run, or with several threads as long as the system may take to give each a core of its own.
 double warm_up_ms(const Options& options) {
     return options.threads == 1 ? 0 : 60;
@@ -156,24 +154,28 @@ void measure_tflite(std::optional<TflitePeer>& side, const char* name, const Opt
     side.reset();
 }
 
-/// The turn of what node runs.
+/// The turn of what node runs. It is left out once it fails.
 template <class Peer>
-Status measure_program(std::optional<Peer>& side, const char* name, int runs,
-                       const Options& options, Row& row) {
-    if (!side) return {};
-    const ProgramTime time = REEF_TRY(side->turn(runs, warm_up_ms(options)));
-    ProgramFigures& figures = *column_of(row, name)->program;
-    figures.network_ms.push_back(time.network_ms);
-    figures.overhead_ms.push_back(time.overhead_ms);
-    return {};
+void measure_program(std::optional<Peer>& side, const char* name, const Options& options,
+                     Row& row) {
+    if (!side) return;
+    if (const auto time = side->turn(runs_of_turn, warm_up_ms(options))) {
+        ProgramFigures& figures = *column_of(row, name)->program;
+        figures.network_ms.push_back(time->network_ms);
+        figures.overhead_ms.push_back(time->overhead_ms);
+        return;
+    } else {
+        leave_out(row, name, time.error().message());
+    }
+    side.reset();
 }
 
 /// One measurement of each side.
 Status measure_round(Sides& sides, const Options& options, Row& row) {
     row.reef.push_back(REEF_TRY(least_of_turn(sides.ours, options)));
     note(row, "XNNPACK", REEF_TRY(least_of_turn(sides.theirs, options)));
-    REEF_CHECK(measure_program(sides.ort, ort_name, runs_of_turn, options, row));
-    REEF_CHECK(measure_program(sides.litert_web, litert_web_name, runs_of_web_turn, options, row));
+    measure_program(sides.ort, ort_name, options, row);
+    measure_program(sides.litert_web, litert_web_name, options, row);
     if (sides.litert) measure_litert(sides, row);
     // Its own kernels take up to a second, and are nobody's best peer.
     constexpr std::size_t most_rounds = 5;
@@ -279,7 +281,7 @@ void add_programs(const model::Model& model, const Options& options, Sides& side
             row.left_out.push_back({name, added.error().message()});
     };
     add(why_no_ort(), ort_name, sides.ort);
-    add(why_no_litert_web(), litert_web_name, sides.litert_web);
+    add(why_no_litert_web(options.threads), litert_web_name, sides.litert_web);
     if (!why_no_litert().empty()) return;
     if (auto litert = LitertPeer::create(model, options.threads)) {
         sides.litert = std::move(*litert);
@@ -358,7 +360,7 @@ std::vector<LeftOut> absent_peers(const Options& options) {
     };
     const std::string by_the_wall = "it times itself, by the wall";
     note(ort_name, options.cpu_time ? by_the_wall : why_no_ort());
-    note(litert_web_name, options.cpu_time ? by_the_wall : why_no_litert_web());
+    note(litert_web_name, options.cpu_time ? by_the_wall : why_no_litert_web(options.threads));
     note(litert_name, options.cpu_time ? by_the_wall : why_no_litert());
     note(builtin_name, why_no_tflite());
     return absent;
@@ -381,8 +383,8 @@ void add_options(CLI::App& app, Options& options, Once& once) {
     app.add_flag("--cpu-time", options.cpu_time,
                  "CPU time of all threads, for a machine that others use; without other programs");
     app.add_flag("--operators", options.operators,
-                 "the least time of every operator instead; not of TensorFlow Lite, whose C "
-                 "interface has no profiler");
+                 "the least time of every operator instead; not of TensorFlow Lite and LiteRT, "
+                 "where none can be asked for");
     app.add_flag("--memory", options.memory,
                  "the memory of Reef, XNNPACK and TensorFlow Lite instead")
         ->excludes("--operators");

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "peers/masked_cpuid.h"
+#include "peers/simd_limit.h"
 #include "reef/cpu/kernel_set.h"
 #include "reef/model/tflite.h"
 
@@ -111,7 +112,7 @@ Library::Library() {
         return;
     }
     // With AVX-512 it knows no more than we do without a limit.
-    if (std::getenv("REEF_SIMD") == nullptr || cpu::simd_target().starts_with("AVX3")) {
+    if (!simd_is_limited() || cpu::simd_target().starts_with("AVX3")) {
         open(file);
         return;
     }

@@ -61,11 +61,6 @@ ByteProducts byte_products_of_machine() {
 #endif
 }
 
-ByteProducts machine_byte_products() {
-    static const ByteProducts machine = byte_products_of_machine();
-    return machine;
-}
-
 /// The name of a target with such products; none where they are part of the target, or there are
 /// none beside it.
 std::string_view name_with(ByteProducts products, std::int64_t target) {
@@ -105,6 +100,11 @@ void apply_simd_choice() {
         const char* name = std::getenv("REEF_SIMD");
         if (name != nullptr && *name != '\0') limit_targets(name);
     });
+}
+
+ByteProducts machine_byte_products() {
+    static const ByteProducts machine = byte_products_of_machine();
+    return machine;
 }
 
 ByteProducts byte_products() {

@@ -40,6 +40,8 @@ enum class ByteProducts : std::uint8_t {
 inline constexpr ByteProducts every_byte_products[] = {ByteProducts::none, ByteProducts::dot,
                                                        ByteProducts::matrix};
 
+/// Those that the machine has.
+[[nodiscard]] ByteProducts machine_byte_products();
 /// Those to be used beside the target that is dispatched to.
 [[nodiscard]] ByteProducts byte_products();
 /// As if the machine had none better than `most`.

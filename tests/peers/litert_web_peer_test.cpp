@@ -4,13 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "peers/known_shapes.h"
 #include "peers/random_input.h"
+#include "reef/cpu/kernel_set.h"
 #include "reef/cpu/placer.h"
 #include "reef/model/builder.h"
 #include "reef/model/tflite.h"
@@ -34,8 +37,9 @@ Result<model::Model> reshape(ElementType type, std::int64_t zero_point) {
 
 class LitertWebPeerTest : public testing::Test {
   protected:
-    /// `ready`: the second line. A run gives the inputs back.
-    void install(const std::string& ready) {
+    /// `ready`: the second line. `run`: of one network; it gives the inputs back.
+    void install(const std::string& ready,
+                 const std::string& run = "cp \"$one\" \"$two\"; echo '{}'") {
         std::ofstream(node_) << "#!/bin/sh\necho '{\"version\":\"a browser\"}'\n"
                              << "cp \"$2\" " << folder_.file("network") << "\n"
                              << "cp \"${network:-$2}\" \"$3/model0.tflite\"\n"
@@ -44,7 +48,7 @@ class LitertWebPeerTest : public testing::Test {
 while IFS="$tab" read -r verb one two; do
   case $verb in
     check) cp "$one" )" << folder_.file("in")
-                             << R"(; cp "$one" "$two"; echo '{}' ;;
+                             << "; " << run << R"( ;;
     burst) echo "{\"network_ns\":[${one}500000,${one}000000],\"overhead_ns\":[25000,50000]}" ;;
   esac
 done
@@ -61,6 +65,8 @@ done
     }
     void TearDown() override {
         ::unsetenv("REEF_NODE");
+        ::unsetenv("REEF_LITERT_SIMD");
+        ::unsetenv("REEF_SIMD");
         ::unsetenv("network");
     }
 
@@ -134,13 +140,13 @@ TEST_F(LitertWebPeerTest, CountsConvolutionsOfWhatTheBrowserRuns) {
     write("mobilenet_v1:int8");
     auto peer = start(*reshape(ElementType::uint8, 3));
     ASSERT_TRUE(peer) << peer.error().message();
-    EXPECT_EQ(peer->optimised().integer_convolutions, 27);
+    EXPECT_EQ(peer->optimised().integer_convolutions, 28);
     EXPECT_EQ(peer->optimised().float_convolutions, 0);
     write("mobilenet_v1:float32");
     peer = start(*reshape(ElementType::uint8, 3));
     ASSERT_TRUE(peer) << peer.error().message();
     EXPECT_EQ(peer->optimised().integer_convolutions, 0);
-    EXPECT_EQ(peer->optimised().float_convolutions, 27);
+    EXPECT_EQ(peer->optimised().float_convolutions, 28);
 }
 
 TEST_F(LitertWebPeerTest, FailsAsItsProgramDoes) {
@@ -152,11 +158,66 @@ TEST_F(LitertWebPeerTest, FailsAsItsProgramDoes) {
     EXPECT_FALSE(start(*reshape(ElementType::uint8, 3)));
 }
 
-TEST_F(LitertWebPeerTest, RunsOnOneThreadAlone) {
-    install("{}");
-    const auto peer = start(*reshape(ElementType::uint8, 3), 2);
+TEST_F(LitertWebPeerTest, FailsAsAProgramThatDies) {
+    install("{}", "echo '{\"error\":\"the page crashed\"}'; exit 1");
+    const auto peer = start(*reshape(ElementType::uint8, 3));
     ASSERT_FALSE(peer);
-    EXPECT_THAT(peer.error().message(), HasSubstr("one thread"));
+    EXPECT_THAT(peer.error().message(), HasSubstr("the page crashed"));
+}
+
+TEST_F(LitertWebPeerTest, RefusesOutputsOfAnotherSize) {
+    for (const char* cut : {"head -c 47 \"$one\" > \"$two\"; echo '{}'",
+                            "cat \"$one\" \"$one\" > \"$two\"; echo '{}'"}) {
+        install("{}", cut);
+        const auto peer = start(*reshape(ElementType::uint8, 3));
+        ASSERT_FALSE(peer);
+        EXPECT_THAT(peer.error().message(), HasSubstr("another size"));
+    }
+}
+
+TEST_F(LitertWebPeerTest, RefusesAnswersWithoutTimes) {
+    for (const char* times : {"[]", "5", "[1,\"a\"]", "null"}) {
+        install("{}", std::string("cp \"$one\" \"$two\"; echo '{}'; read -r line; echo "
+                                  "'{\"network_ns\":[1],\"overhead_ns\":") +
+                          times + "}'");
+        auto peer = start(*reshape(ElementType::uint8, 3));
+        ASSERT_TRUE(peer) << peer.error().message();
+        const auto time = peer->turn(1, 0);
+        ASSERT_FALSE(time) << times;
+        EXPECT_THAT(time.error().message(), HasSubstr("overhead_ns"));
+    }
+}
+
+TEST_F(LitertWebPeerTest, SaysTheVersionOfWhatRuns) {
+    install(R"({"version":"Chromium 1"})");
+    const auto peer = start(*reshape(ElementType::uint8, 3));
+    ASSERT_TRUE(peer) << peer.error().message();
+    EXPECT_EQ(peer->version(), "Chromium 1");
+}
+
+TEST_F(LitertWebPeerTest, NeedsAVersion) {
+    for (const char* first : {"5", "{}", R"({"version":1})", "[]", ""}) {
+        std::ofstream(node_) << "#!/bin/sh\necho '" << first << "'\n";
+        std::filesystem::permissions(node_, std::filesystem::perms::owner_all);
+        ::setenv("REEF_NODE", node_.c_str(), 1);
+        EXPECT_NE(why_no_program("program.mjs"), "") << first;
+    }
+}
+
+TEST_F(LitertWebPeerTest, IsLeftOutWhereItHasOtherMeans) {
+    install("{}");
+    const int processors = static_cast<int>(std::thread::hardware_concurrency());
+    const int threads = std::min(4, (processors + 1) / 2);
+    EXPECT_EQ(why_no_litert_web(threads), "");
+    EXPECT_THAT(why_no_litert_web(threads + 1), HasSubstr("thread"));
+    ::setenv("REEF_LITERT_SIMD", "ANOTHER", 1);
+    EXPECT_EQ(why_no_litert_web(threads), "");
+    ::setenv("REEF_SIMD", "", 1);
+    EXPECT_EQ(why_no_litert_web(threads), "");
+    ::setenv("REEF_SIMD", "AVX2", 1);
+    EXPECT_THAT(why_no_litert_web(threads), HasSubstr("ANOTHER"));
+    ::setenv("REEF_LITERT_SIMD", std::string(cpu::simd_target()).c_str(), 1);
+    EXPECT_EQ(why_no_litert_web(threads), "");
 }
 
 TEST_F(LitertWebPeerTest, DoesNotStartWithoutNode) {
