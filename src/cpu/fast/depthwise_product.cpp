@@ -13,6 +13,8 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "base/sums_of_products-inl.h"
+#include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/fast/channel_blocks-inl.h"
 #include "cpu/fast/float_output-inl.h"
 #include "reef/base/file.h"
@@ -119,7 +121,10 @@ void run_block_of(const PackedDepthwise& packed, const ChannelBlock& block,
     }
 }
 
-#if HWY_TARGET == HWY_AVX3_DL
+constexpr bool signed_quads = reef::HWY_NAMESPACE::may_have_signed_quad_products;
+constexpr bool may_have_quads = reef::HWY_NAMESPACE::may_have_quad_products || signed_quads;
+/// Channels of a block of four of the target's vectors.
+constexpr std::size_t widest_quads = HWY_MAX_BYTES;
 
 constexpr std::size_t columns_of_kernel = 3;
 
@@ -138,7 +143,7 @@ HWY_INLINE Column<kLanes> column_at(const std::byte* const* taps, std::size_t of
         const auto* from =
             reinterpret_cast<const std::uint8_t*>(taps[ky * columns_of_kernel] + offset);
         const auto values = hn::LoadU(d8, from);
-        return std::is_signed_v<T> ? hn::Xor(values, hn::Set(d8, 0x80)) : values;
+        return std::is_signed_v<T> == signed_quads ? values : hn::Xor(values, hn::Set(d8, 0x80));
     };
     const auto first = row(0), second = row(1), third = row(2), zero = hn::Zero(d8);
     const auto lower = hn::BitCast(d16, hn::InterleaveLower(d8, first, second));
@@ -151,6 +156,14 @@ HWY_INLINE Column<kLanes> column_at(const std::byte* const* taps, std::size_t of
              hn::BitCast(d, hn::InterleaveUpper(d16, upper, upper_rest))}};
 }
 
+template <class D, class V = hn::Vec<D> >
+HWY_INLINE V add_quads(D d, V values, V weights, V sum) {
+    if constexpr (signed_quads)
+        return reef::HWY_NAMESPACE::add_signed_quad_products(d, values, weights, sum);
+    else
+        return reef::HWY_NAMESPACE::add_quad_products(d, values, weights, sum);
+}
+
 template <std::size_t kLanes, std::size_t kPlanes>
 HWY_INLINE void add_column(const Column<kLanes>& column, const std::int32_t* HWY_RESTRICT weights,
                            SumVector<kLanes> (&sums)[4]) {
@@ -158,24 +171,25 @@ HWY_INLINE void add_column(const Column<kLanes>& column, const std::int32_t* HWY
     constexpr std::size_t plane = columns_of_kernel * 4 * kLanes;
     REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) {
         REEF_UNROLL for (std::size_t p = 0; p < kPlanes; ++p) sums[v] =
-            reef::HWY_NAMESPACE::add_quad_products(
-                d, column.groups[v], hn::Load(d, weights + p * plane + v * kLanes), sums[v]);
+            add_quads(d, column.groups[v], hn::Load(d, weights + p * plane + v * kLanes), sums[v]);
     }
 }
 
-template <std::size_t kLanes>
+template <std::size_t kLanes, typename T>
 HWY_INLINE void store_quads(SumVector<kLanes> (&sums)[4], const std::int32_t* HWY_RESTRICT stage,
                             const OutputStage& how, std::uint8_t* HWY_RESTRICT out) {
     const hn::Repartition<std::int16_t, Sums<kLanes> > d16;
-    const hn::Repartition<std::uint8_t, Sums<kLanes> > d8;
+    const hn::Repartition<T, Sums<kLanes> > d8;
     output_values<kLanes, Ties::away_from_zero>(sums, stage, how);
-    const auto even = clamped_values(d16, sums[0], sums[1], how);
-    const auto odd = clamped_values(d16, sums[2], sums[3], how);
-    const auto mixed = hn::Or(hn::And(even, hn::Set(d16, 0xFF)), hn::ShiftLeft<8>(odd));
-    alignas(16) static constexpr std::uint8_t even_first[16] = {0, 2, 4, 6, 8, 10, 12, 14,
-                                                                1, 3, 5, 7, 9, 11, 13, 15};
-    hn::StoreU(hn::TableLookupBytes(hn::BitCast(d8, mixed), hn::LoadDup128(d8, even_first)), d8,
-               out);
+    const auto words = [&](auto lo, auto hi) HWY_ATTR {
+        return hn::SaturatedAdd(hn::ReorderDemote2To(d16, lo, hi), hn::Set(d16, how.zero));
+    };
+    // Saturation cannot show: the clamp's ends are values of T.
+    const auto bytes =
+        hn::BitCast(d8, narrowed_words<T>(words(sums[0], sums[1]), words(sums[2], sums[3])));
+    const auto clamped = hn::Clamp(bytes, hn::Set(d8, static_cast<T>(how.min)),
+                                   hn::Set(d8, static_cast<T>(how.max)));
+    hn::StoreU(clamped, d8, reinterpret_cast<T*>(out));
 }
 
 /// Columns that the next pixel shares are kept.
@@ -199,7 +213,7 @@ void run_columns(const PackedDepthwise& packed, const ChannelBlock& block,
         add_column<kLanes, kPlanes>(left, weights, sums);
         add_column<kLanes, kPlanes>(middle, weights + width, sums);
         add_column<kLanes, kPlanes>(right, weights + 2 * width, sums);
-        store_quads<kLanes>(sums, stage, packed.stage, out);
+        store_quads<kLanes, T>(sums, stage, packed.stage, out);
         if (p + 1 == run.pixels) break;
         offset += run.step;
         left = run.columns == 1   ? middle
@@ -224,7 +238,7 @@ void run_columns_of(const PackedDepthwise& packed, const ChannelBlock& block,
 /// second time.
 template <typename T, std::size_t kPlanes>
 void run_flat(const PackedDepthwise& packed, const DepthwiseRun& run) {
-    constexpr std::size_t lanes = 16, width = 4 * lanes;
+    constexpr std::size_t width = widest_quads, lanes = width / 4;
     const std::byte* const* taps = run.taps.data();
     const std::size_t bytes = run.pixels * run.step;
     const ChannelBlock* const first = packed.blocks.data() + packed.pixel_blocks;
@@ -245,7 +259,7 @@ void run_flat(const PackedDepthwise& packed, const DepthwiseRun& run) {
         add_column<lanes, kPlanes>(column_at<lanes, T>(taps + 1, offset), weights + width, sums);
         add_column<lanes, kPlanes>(column_at<lanes, T>(taps + 2, offset), weights + 2 * width,
                                    sums);
-        store_quads<lanes>(sums, stage, packed.stage, run.out + offset);
+        store_quads<lanes, T>(sums, stage, packed.stage, run.out + offset);
         if (offset + width == bytes) return;
     }
 }
@@ -260,21 +274,21 @@ void run_flat_of(const PackedDepthwise& packed, const DepthwiseRun& run) {
         run_flat<T, 3>(packed, run);
 }
 
-#endif
-
 template <typename T>
 void run_four_vectors([[maybe_unused]] const PackedDepthwise& packed, const ChannelBlock& block,
                       [[maybe_unused]] const DepthwiseRun& run) {
-#if HWY_TARGET == HWY_AVX3_DL
-    if (block.width == 64)
-        run_columns_of<16, T>(packed, block, run);
-    else if (block.width == 32)
-        run_columns_of<8, T>(packed, block, run);
-    else
-        run_columns_of<4, T>(packed, block, run);
-#else
-    HWY_ABORT("a block of %d vectors for a target that has none", static_cast<int>(block.vectors));
+    if constexpr (may_have_quads) {
+#if HWY_MAX_BYTES >= 64
+        if (block.width == 64) return run_columns_of<16, T>(packed, block, run);
 #endif
+#if HWY_MAX_BYTES >= 32
+        if (block.width == 32) return run_columns_of<8, T>(packed, block, run);
+#endif
+        run_columns_of<4, T>(packed, block, run);
+    } else {
+        HWY_ABORT("a block of %d vectors for a target that has none",
+                  static_cast<int>(block.vectors));
+    }
 }
 
 template <std::size_t kLanes>
@@ -324,10 +338,9 @@ void run_steps(const PackedDepthwise& packed, const DepthwiseRun& run) {
 
 template <typename T>
 void run_blocks(const PackedDepthwise& packed, const DepthwiseRun& run) {
-#if HWY_TARGET == HWY_AVX3_DL
-    if (packed.pixel_blocks < packed.blocks.size() && run.pixels * run.step >= flat_width)
-        return run_flat_of<T>(packed, run);
-#endif
+    if constexpr (may_have_quads)
+        if (packed.pixel_blocks < packed.blocks.size() && run.pixels * run.step >= widest_quads)
+            return run_flat_of<T>(packed, run);
     for (const ChannelBlock& block : std::span(packed.blocks).first(packed.pixel_blocks)) {
         if (block.vectors == 4) {
             run_four_vectors<T>(packed, block, run);
@@ -339,16 +352,24 @@ void run_blocks(const PackedDepthwise& packed, const DepthwiseRun& run) {
 
 }  // namespace
 
-const DepthwiseFunctions* target_depthwise() {
-    static const DepthwiseFunctions functions{
-        .target = hwy::TargetName(HWY_TARGET),
-        .widest_block = widest_block,
-        .has_four_vectors = reef::HWY_NAMESPACE::has_quad_products,
-        .widen = widen,
-        .run_uint8 = run_blocks<std::uint8_t>,
-        .run_int8 = run_blocks<std::int8_t>,
-        .run_steps = run_steps};
+template <bool kQuads>
+const DepthwiseFunctions* functions_of() {
+    static const DepthwiseFunctions functions{.target = simd_target_name().data(),
+                                              .widest_block = widest_block,
+                                              .widest_quads = kQuads ? widest_quads : 0,
+                                              .signed_quads = signed_quads,
+                                              .widen = widen,
+                                              .run_uint8 = run_blocks<std::uint8_t>,
+                                              .run_int8 = run_blocks<std::int8_t>,
+                                              .run_steps = run_steps};
     return &functions;
+}
+
+const DepthwiseFunctions* target_depthwise() {
+    if constexpr (reef::HWY_NAMESPACE::has_quad_products) return functions_of<true>();
+    if constexpr (may_have_quads)
+        if (byte_products() != ByteProducts::none) return functions_of<true>();
+    return functions_of<false>();
 }
 
 #endif
@@ -387,25 +408,29 @@ std::vector<ChannelBlock> overlapping_blocks(std::size_t channels, std::size_t w
     return blocks;
 }
 
-/// For runs of pixels whose channels do not fill a vector, which is then of some pixels: blocks
-/// until one would begin at channel 0 again. A run's last vector begins where the last block does.
-void add_flat_blocks(std::size_t channels, std::vector<ChannelBlock>& blocks) {
+/// For runs of pixels whose channels do not fill `width` bytes, which are then of some pixels:
+/// blocks until one would begin at channel 0 again. A run's last vector begins where the last block
+/// does.
+void add_flat_blocks(std::size_t channels, std::size_t width, std::vector<ChannelBlock>& blocks) {
     constexpr std::size_t most = 8;
-    const std::size_t count = channels / std::gcd(channels, flat_width);
-    if (channels < least_channels || channels >= flat_width || count > most) return;
+    const std::size_t count = channels / std::gcd(channels, width);
+    if (channels < least_channels || channels >= width || count > most) return;
     for (std::size_t i = 0; i < count; ++i)
-        blocks.push_back({.first = i * flat_width % channels,
-                          .width = flat_width,
-                          .vectors = 4,
-                          .valid = flat_width});
+        blocks.push_back(
+            {.first = i * width % channels, .width = width, .vectors = 4, .valid = width});
 }
 
 }  // namespace
 
 namespace {
 
-/// In four vectors the bytes of int8 inputs have their sign bit flipped.
 constexpr std::int32_t middle = 128;
+
+/// What blocks of four vectors read is more than the input by that.
+std::int32_t raised_by(const Convolution& c, bool signed_quads) {
+    if (signed_quads) return c.type == ElementType::uint8 ? -middle : 0;
+    return c.type == ElementType::int8 ? middle : 0;
+}
 
 struct WeightReader {
     const Convolution& c;
@@ -488,11 +513,13 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions
     PackedDepthwise packed;
     const auto channels = static_cast<std::size_t>(c.out_channels);
     packed.taps = static_cast<std::size_t>(c.h.taps * c.w.taps);
-    const bool columns = functions.has_four_vectors && c.h.taps == 3 && c.w.taps == 3 && !c.floats;
-    packed.blocks =
-        overlapping_blocks(channels, columns ? flat_width : functions.widest_block, columns);
+    const bool columns = functions.widest_quads != 0 && c.h.taps == 3 && c.w.taps == 3 && !c.floats;
+    packed.signed_quads = functions.signed_quads;
+    packed.blocks = overlapping_blocks(
+        channels, columns ? functions.widest_quads : functions.widest_block, columns);
     packed.pixel_blocks = packed.blocks.size();
-    if (columns && c.w.stride == 1 && c.w.dilation == 1) add_flat_blocks(channels, packed.blocks);
+    if (columns && c.w.stride == 1 && c.w.dilation == 1)
+        add_flat_blocks(channels, functions.widest_quads, packed.blocks);
     packed.planes = planes_of(WeightReader{c}, packed.taps, channels);
     packed.zero =
         static_cast<std::int16_t>(c.weight_zero - (c.type == ElementType::uint8 ? middle : 0));
@@ -517,8 +544,8 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions
 void pack_depthwise(const Convolution& c, PackedDepthwise& packed) {
     const WeightReader weights{c};
     const auto bias = [&](const ChannelBlock& block, std::size_t channel) {
-        const bool flipped = block.vectors == 4 && c.type == ElementType::int8;
-        const auto zero = static_cast<std::uint32_t>(c.input_zero + (flipped ? middle : 0));
+        const std::int32_t raised = block.vectors == 4 ? raised_by(c, packed.signed_quads) : 0;
+        const auto zero = static_cast<std::uint32_t>(c.input_zero + raised);
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(c.bias[channel]) -
                                          zero * weights.sum(packed.taps, channel));
     };

@@ -20,9 +20,10 @@ namespace reef::cpu {
 /// their zero point, which is much less than a run multiplies: for each pair of taps the pair of
 /// weights of every lane; a last tap without a partner is paired with weight 0.
 ///
-/// Blocks of four vectors, which only kernels of 3 x 3 have, have int8 minus their zero point: for
-/// each column of the kernel its three weights and a 0 of every lane; where the difference has 9
-/// bits, in planes that add up to it, three at most.
+/// Blocks of four vectors, which only kernels of 3 x 3 have, on machines that add the products of
+/// four bytes to a lane, have int8 minus their zero point: for each column of the kernel its three
+/// weights and a 0 of every lane; where the difference has 9 bits, in planes that add up to it,
+/// three at most.
 struct PackedDepthwise {
     std::size_t taps = 0;
     std::vector<ChannelBlock> blocks;
@@ -34,6 +35,7 @@ struct PackedDepthwise {
     std::size_t widened_bytes = 0;
     std::int16_t zero = 0;  ///< of the weights in blocks of two vectors
     std::size_t planes = 1;
+    bool signed_quads = false;  ///< as DepthwiseFunctions'
     OutputStage stage;
     FloatOutput float_output;  ///< of sums that become float32
 
@@ -44,8 +46,6 @@ struct PackedDepthwise {
 
 /// The least number of channels that the kernels work on; fewer are padded.
 inline constexpr std::size_t least_channels = 8;
-/// Of blocks of four of the widest vectors.
-inline constexpr std::size_t flat_width = 64;
 
 /// Consecutive output pixels of one row that have all their taps inside the input, or one pixel
 /// anywhere: tap t of pixel p is at taps[t] + p * step (bytes), and has as many values as there are
@@ -66,7 +66,10 @@ struct DepthwiseRun {
 struct DepthwiseFunctions {
     const char* target = "";
     std::size_t widest_block = 8;
-    bool has_four_vectors = false;  ///< takes blocks of four vectors
+    std::size_t widest_quads = 0;  ///< of blocks of four vectors; 0: it takes none
+    /// Blocks of four vectors multiply the inputs' bytes as int8, else as uint8: those of the other
+    /// type have their highest bit flipped.
+    bool signed_quads = false;
     /// Writes the weights that runs want widened; `to` is aligned for the widest vectors.
     void (*widen)(const PackedDepthwise& packed, std::byte* to) = nullptr;
     void (*run_uint8)(const PackedDepthwise& packed, const DepthwiseRun& run) = nullptr;
