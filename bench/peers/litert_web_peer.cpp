@@ -63,7 +63,7 @@ std::string why_no_litert_web(int threads) {
                                                                             : "AVX2";
     if (simd_is_limited() && cpu::simd_target() != most)
         return fmt::format("of what REEF_SIMD names it can be limited to {} alone here", most);
-    const int processors = static_cast<int>(std::thread::hardware_concurrency());
+    const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     const int taken = std::min(4, (processors + 1) / 2);
     if (threads != taken)
         return fmt::format("it takes {} thread{} of {} processors", taken, taken == 1 ? "" : "s",

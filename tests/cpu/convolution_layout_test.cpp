@@ -1,10 +1,13 @@
 // In which form a convolution becomes a matrix product: what comparisons of bytes do not show.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <string_view>
 #include <vector>
 
+#include "cpu/fast/depthwise_product.h"
 #include "cpu/fast/joined_pixels.h"
 #include "cpu/fast/matrix_product.h"
 #include "cpu/prepare/convolution.h"
@@ -56,6 +59,71 @@ TEST(Convolution, PixelsOfFewChannelsAreJoined) {
         floats.floats = FloatSums{.bias = {0}, .clamp = {}};
         EXPECT_EQ(joins(floats), 1);
     });
+}
+
+/// DEPTHWISE_CONV_2D of uint8, SAME padding, stride 1.
+Convolution depthwise_of(std::int64_t taps, std::int64_t channels) {
+    Convolution c = of_image(8, taps, 1, channels);
+    c.in_channels = channels;
+    std::vector<std::byte> weights(static_cast<std::size_t>(taps * taps * channels));
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<std::byte>(i);
+    c.weights = SharedBytes::copy_of(weights);
+    return c;
+}
+
+// What comparisons with the plain kernels would not notice: that bytes are not multiplied.
+TEST(Convolution, DepthwiseKernelsOf3x3MultiplyBytesWhereTheMachineDoes) {
+    const std::map<std::string_view, std::size_t> widest{
+        {"AVX3_DL", 64}, {"AVX2_VNNI", 32}, {"NEON_DOTPROD", 16}, {"NEON_I8MM", 16}};
+    test::on_every_target([&] {
+        const DepthwiseFunctions* functions = depthwise_functions();
+        if (functions == nullptr) return;
+        EXPECT_EQ(functions->target, simd_target());
+        const auto found = widest.find(simd_target());
+        EXPECT_EQ(functions->widest_quads, found == widest.end() ? 0 : found->second);
+        const bool quads = functions->widest_quads != 0;
+        const auto laid_out = [&](const Convolution& c) {
+            return lay_out_depthwise(c, *functions);
+        };
+        EXPECT_EQ(laid_out(depthwise_of(3, 24)).blocks[0].vectors, quads ? 4 : 2);
+        EXPECT_EQ(laid_out(depthwise_of(5, 24)).blocks[0].vectors, 2);
+        Convolution floats = depthwise_of(3, 24);
+        floats.floats.emplace();
+        EXPECT_EQ(laid_out(floats).blocks[0].vectors, 2);
+        const auto has_flat = [&](const Convolution& c) {
+            const PackedDepthwise packed = laid_out(c);
+            return packed.pixel_blocks < packed.blocks.size();
+        };
+        EXPECT_EQ(has_flat(depthwise_of(3, 12)), quads);
+        Convolution apart = depthwise_of(3, 12);
+        apart.w.stride = 2;
+        EXPECT_FALSE(has_flat(apart));
+        apart = depthwise_of(3, 12);
+        apart.w.dilation = 2;
+        EXPECT_FALSE(has_flat(apart));
+    });
+}
+
+// Kernels of several targets in one process: what one has packed is not another's.
+TEST(Convolution, DepthwiseWeightsOfEveryTargetAreItsOwn) {
+    for (const std::int64_t channels : {8, 12, 24, 28, 64}) {
+        const Convolution shared = depthwise_of(3, channels);
+        std::vector<PackedDepthwise> kept;
+        test::on_every_target([&] {
+            const DepthwiseFunctions* functions = depthwise_functions();
+            if (functions == nullptr) return;
+            Convolution alone = shared;
+            alone.weights = {shared.weights.view(), nullptr};
+            PackedDepthwise own = lay_out_depthwise(alone, *functions);
+            pack_depthwise(alone, own);
+            kept.push_back(lay_out_depthwise(shared, *functions));
+            pack_depthwise(shared, kept.back());
+            ASSERT_EQ(kept.back().weights_bytes, own.weights_bytes);
+            EXPECT_TRUE(std::equal(own.weights.get(), own.weights.get() + own.weights_bytes,
+                                   kept.back().weights.get()))
+                << channels << " channels";
+        });
+    }
 }
 
 /// 1 x 1, of 64 to 16 channels, whose weights are `pair` and, but for the first channel, zeros.

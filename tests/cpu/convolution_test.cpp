@@ -322,6 +322,33 @@ TEST_P(FastConvolution, DepthwiseConv2dEqualsTheReference) {
         compare_kernels(random_convolution(seed, Op::depthwise_conv_2d, GetParam()), GetParam());
 }
 
+/// Kernels of 3 x 3 of as many channels as fill blocks of four vectors, some or none, and of runs
+/// that are one row of bytes (cpu/fast/depthwise_product.h).
+TEST_P(FastConvolution, DepthwiseOf3x3OfAnyChannelsEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < 600 && !HasFailure(); ++seed) {
+        Case c = random_convolution(seed, Op::depthwise_conv_2d, GetParam());
+        auto options = std::get<model::DepthwiseConv2dOptions>(c.options);
+        Random random(seed);
+        const std::int32_t channels = seed % 4 == 0 ? random.one_of({40, 48, 63, 64, 70, 100})
+                                                    : static_cast<std::int32_t>(seed % 34) + 1;
+        options.depth_multiplier = 1;
+        options.stride_w = options.stride_h = random.one_of({1, 1, 2, 3});
+        options.dilation_w = options.dilation_h = random.one_of({1, 1, 1, 2});
+        c.filter = {1, 3, 3, channels};
+        c.input = {1, 5 + random.between(0, 3), 5 + random.between(0, 24), channels};
+        c.output = {
+            1, output_length(c.input[1], 3, options.stride_h, options.dilation_h, options.padding),
+            output_length(c.input[2], 3, options.stride_w, options.dilation_w, options.padding),
+            channels};
+        c.options = options;
+        c.weight_zero = 0;
+        random_arithmetic(random, c);
+        // Differences of up to 9 bits.
+        if (c.type == ElementType::uint8) c.weight_zero = random.one_of({0, 1, 100, 128, 254, 255});
+        compare_kernels(c, GetParam());
+    }
+}
+
 TEST_P(FastConvolution, TransposeConvEqualsTheReference) {
     for (std::uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed)
         compare_kernels(random_transpose_conv(seed), GetParam());

@@ -39,7 +39,9 @@ std::vector<std::int32_t> biases_beside_steps(std::mt19937& random, double scale
 }
 
 /// A convolution of one pixel whose sums are its biases; its scale may be above one, a left shift.
-model::Model sums_alone(std::mt19937& random, Op op, ElementType type, std::int32_t channels) {
+/// `taps` in each direction, of a depthwise one.
+model::Model sums_alone(std::mt19937& random, Op op, ElementType type, std::int32_t channels,
+                        std::int32_t taps) {
     const float input_scale =
         std::ldexp(1.0F + static_cast<float>(pick(random, 0, 999)) / 1000, -6);
     const float weight_scale =
@@ -49,14 +51,15 @@ model::Model sums_alone(std::mt19937& random, Op op, ElementType type, std::int3
     const std::int32_t zero = type == ElementType::uint8 ? 120 : 0;
     const auto size = static_cast<std::size_t>(channels);
     const bool depthwise = op == Op::depthwise_conv_2d;
+    const auto count = depthwise ? size * static_cast<std::size_t>(taps * taps) : size;
     Builder builder("sums");
     const auto input = builder.input("in", type, {1, 1, 1, depthwise ? channels : 1},
                                      model::per_tensor(input_scale, zero));
     const auto weights =
         builder.constant_bytes("weights", type,
-                               depthwise ? std::vector<std::int32_t>{1, 1, 1, channels}
+                               depthwise ? std::vector<std::int32_t>{1, taps, taps, channels}
                                          : std::vector<std::int32_t>{channels, 1, 1, 1},
-                               std::vector<std::byte>(size, static_cast<std::byte>(zero)),
+                               std::vector<std::byte>(count, static_cast<std::byte>(zero)),
                                model::per_tensor(weight_scale, zero));
     const auto bias = builder.constant<std::int32_t>("bias", ElementType::int32, {channels},
                                                      biases_beside_steps(random, scale, size));
@@ -80,7 +83,8 @@ class Rounding : public testing::TestWithParam<Op> {};
 TEST_P(Rounding, OfSumsBesideAStepIsThePlainKernels) {
     std::mt19937 random(31);
     for (int round = 0; round < 60; ++round) {
-        const auto model = sums_alone(random, GetParam(), signs[round % 2], 512);
+        const auto model =
+            sums_alone(random, GetParam(), signs[round % 2], 512, round % 4 < 2 ? 3 : 1);
         const auto bytes = static_cast<std::size_t>(*model.subgraphs[0].tensors[0].byte_count());
         SCOPED_TRACE(round);
         ASSERT_NO_FATAL_FAILURE(expect_plain_bytes(model, {random_bytes(random, bytes)}));

@@ -184,7 +184,8 @@ HWY_INLINE void store_quads(SumVector<kLanes> (&sums)[4], const std::int32_t* HW
     const auto words = [&](auto lo, auto hi) HWY_ATTR {
         return hn::SaturatedAdd(hn::ReorderDemote2To(d16, lo, hi), hn::Set(d16, how.zero));
     };
-    // Saturation cannot show: the clamp's ends are values of T.
+    // Saturation cannot show: the clamp's ends are values of T, for the output has the input's
+    // type.
     const auto bytes =
         hn::BitCast(d8, narrowed_words<T>(words(sums[0], sums[1]), words(sums[2], sums[3])));
     const auto clamped = hn::Clamp(bytes, hn::Set(d8, static_cast<T>(how.min)),
@@ -352,11 +353,14 @@ void run_blocks(const PackedDepthwise& packed, const DepthwiseRun& run) {
 
 }  // namespace
 
-template <bool kQuads>
-const DepthwiseFunctions* functions_of() {
+/// `kProducts`: beside the target's own.
+template <ByteProducts kProducts>
+const DepthwiseFunctions* depthwise_beside() {
+    constexpr bool has_quads =
+        reef::HWY_NAMESPACE::has_quad_products || kProducts != ByteProducts::none;
     static const DepthwiseFunctions functions{.target = simd_target_name().data(),
                                               .widest_block = widest_block,
-                                              .widest_quads = kQuads ? widest_quads : 0,
+                                              .widest_quads = has_quads ? widest_quads : 0,
                                               .signed_quads = signed_quads,
                                               .widen = widen,
                                               .run_uint8 = run_blocks<std::uint8_t>,
@@ -366,10 +370,12 @@ const DepthwiseFunctions* functions_of() {
 }
 
 const DepthwiseFunctions* target_depthwise() {
-    if constexpr (reef::HWY_NAMESPACE::has_quad_products) return functions_of<true>();
-    if constexpr (may_have_quads)
-        if (byte_products() != ByteProducts::none) return functions_of<true>();
-    return functions_of<false>();
+    if constexpr (may_have_quads) {
+        if (byte_products() == ByteProducts::dot) return depthwise_beside<ByteProducts::dot>();
+        if (byte_products() == ByteProducts::matrix)
+            return depthwise_beside<ByteProducts::matrix>();
+    }
+    return depthwise_beside<ByteProducts::none>();
 }
 
 #endif
@@ -426,7 +432,8 @@ namespace {
 
 constexpr std::int32_t middle = 128;
 
-/// What blocks of four vectors read is more than the input by that.
+/// What is added to the input's values where blocks of four vectors read them: their highest bit is
+/// flipped.
 std::int32_t raised_by(const Convolution& c, bool signed_quads) {
     if (signed_quads) return c.type == ElementType::uint8 ? -middle : 0;
     return c.type == ElementType::int8 ? middle : 0;
@@ -504,6 +511,7 @@ PackingForm form_of(const Convolution& c, const PackedDepthwise& packed) {
             {static_cast<std::int64_t>(c.type), c.weight_zero, c.out_channels,
              static_cast<std::int64_t>(packed.blocks.front().width),
              static_cast<std::int64_t>(packed.blocks.front().vectors),
+             static_cast<std::int64_t>(packed.blocks.back().width),
              static_cast<std::int64_t>(packed.blocks.size())}};
 }
 
