@@ -3,9 +3,10 @@
 // are npm packages, in a program that node runs (litert_web.mjs).
 //
 // Seen in 153: XNNPACK is built there without AVX-512, so that its best convolutions of bytes are
-// AVX2's with AVX-VNNI; it takes those of int8, and those of uint8 run on LiteRT's own kernels. The
-// threads are as many as half of the machine's processors, four at most. Before every run WebNN has
-// LiteRT prepare the network anew. Neither that is subtracted nor the QUANTIZE at int8 ends.
+// AVX2's with AVX-VNNI; it takes those of int8, and those of uint8 run on LiteRT's own kernels. Of
+// two processors it took one thread. From Chromium's source of another version: threads are half of
+// the processors, four at most, and WebNN has LiteRT prepare the network anew before every run.
+// Neither that is subtracted nor the QUANTIZE at int8 ends.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,8 @@
 
 namespace reef::peers {
 
-/// What a peer's optimiser made of the network.
+/// What a peer runs in place of the network. Convolutions are ONNX Runtime's Conv, and all products
+/// of weights that LiteRT has.
 struct OptimisedGraph {
     std::size_t integer_convolutions = 0;
     std::size_t float_convolutions = 0;
