@@ -58,7 +58,7 @@ model::Operator raise(model::Subgraph& graph, model::TensorIndex& end, bool is_i
 
 std::string why_no_litert_web(int threads) {
     const char* named = std::getenv("REEF_LITERT_SIMD");
-    const std::string most = named != nullptr                               ? named
+    const std::string most = named != nullptr && *named != '\0'             ? named
                              : machine_byte_products() == ByteProducts::dot ? "AVX2_VNNI"
                                                                             : "AVX2";
     if (simd_is_limited() && cpu::simd_target() != most)

@@ -23,6 +23,7 @@ namespace reef::peers {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 /// Its output has its input's bytes.
 Result<model::Model> reshape(ElementType type, std::int64_t zero_point) {
@@ -216,6 +217,8 @@ TEST_F(LitertWebPeerTest, IsLeftOutWhereItHasOtherMeans) {
     EXPECT_EQ(why_no_litert_web(threads), "");
     ::setenv("REEF_SIMD", "AVX2", 1);
     EXPECT_THAT(why_no_litert_web(threads), HasSubstr("ANOTHER"));
+    ::setenv("REEF_LITERT_SIMD", "", 1);
+    EXPECT_THAT(why_no_litert_web(threads), Not(HasSubstr("limited to  alone")));
     ::setenv("REEF_LITERT_SIMD", std::string(cpu::simd_target()).c_str(), 1);
     EXPECT_EQ(why_no_litert_web(threads), "");
 }
