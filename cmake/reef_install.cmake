@@ -23,7 +23,7 @@ if(BUILD_SHARED_LIBS)
 else()
     set(reef_is_shared FALSE)
     # An archive needs its libraries named by whoever links it: of packages here, of rooms (LINKS) by themselves.
-    set(reef_pc_libraries " -lfmt -lz -ltbb -lhwy -lflatbuffers")
+    set(reef_pc_libraries " -lfmt -lz -lhwy -lflatbuffers")
     get_target_property(linked reef LINK_LIBRARIES)
     # Others are targets, and files or flags that CMake wrote.
     list(FILTER linked INCLUDE REGEX "^[A-Za-z0-9._+-]+$")

@@ -1,50 +1,48 @@
 #include "base/worker_pool.h"
 
-#include <tbb/global_control.h>
-#include <tbb/info.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
-#include <optional>
+
+#include "base/thread_team.h"
 
 namespace reef {
+namespace {
 
-struct WorkerPool::Arena {
-    explicit Arena(int threads) : arena(threads) {
-        // oneTBB starts no more threads than the machine has cores unless it is told to; fewer are
-        // never forced on the rest of the program.
-        if (threads > tbb::info::default_concurrency())
-            limit.emplace(tbb::global_control::max_allowed_parallelism,
-                          static_cast<std::size_t>(threads));
+/// So many into parts that differ by one at most.
+class Cut {
+  public:
+    Cut(std::size_t count, std::size_t parts) : length_(count / parts), longer_(count % parts) {}
+    [[nodiscard]] std::size_t begin(std::size_t part) const {
+        return part * length_ + std::min(part, longer_);
     }
-    std::optional<tbb::global_control> limit;
-    tbb::task_arena arena;
+
+  private:
+    std::size_t length_, longer_;
 };
 
+}  // namespace
+
 WorkerPool::WorkerPool(int threads)
-    : threads_(threads), arena_(threads > 1 ? std::make_unique<Arena>(threads) : nullptr) {}
+    : threads_(threads),
+      loop_threads_(threads),
+      team_(threads > 1 ? std::make_unique<ThreadTeam>(static_cast<unsigned>(threads)) : nullptr) {}
 
 WorkerPool::~WorkerPool() = default;
 
 void WorkerPool::run(std::size_t count, std::size_t grain, Invoke call, const void* body) {
-    // A few pieces per thread, so that a thread the system takes away does not hold up the rest.
-    constexpr std::size_t pieces_per_thread = 4;
-    const std::size_t pieces = std::min(count / std::max<std::size_t>(grain, 1),
-                                        static_cast<std::size_t>(threads_) * pieces_per_thread);
-    const std::size_t length = count / pieces;
-    const std::size_t longer = count % pieces;
-    arena_->arena.execute([&] {
-        tbb::parallel_for(
-            std::size_t{0}, pieces,
-            [&](std::size_t piece) {
-                const std::size_t begin = piece * length + std::min(piece, longer);
-                const std::size_t end = begin + length + (piece < longer ? 1 : 0);
-                const int slot = tbb::this_task_arena::current_thread_index();
-                call(body, begin, end, static_cast<std::size_t>(slot));
-            },
-            tbb::simple_partitioner{});
-    });
+    // Threads are not equally fast, nor all there, so that each has a few pieces that others can
+    // take from it.
+    constexpr std::size_t pieces_of_thread = 4;
+    const std::size_t most = count / std::max<std::size_t>(grain, 1);
+    const auto owners = static_cast<unsigned>(std::min<std::size_t>(most, team_->threads()));
+    const auto parts = static_cast<unsigned>(
+        std::clamp<std::size_t>(most / owners, 1, owners == 1 ? 1 : pieces_of_thread));
+    const Cut shares(count, owners);
+    team_->each(owners, parts, ThreadTeam::Help::all, 0,
+                [&](unsigned owner, unsigned part, unsigned worker, std::uint64_t) {
+                    const std::size_t first = shares.begin(owner);
+                    const Cut share(shares.begin(owner + 1) - first, parts);
+                    call(body, first + share.begin(part), first + share.begin(part + 1), worker);
+                });
 }
 
 }  // namespace reef

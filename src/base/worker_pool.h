@@ -1,4 +1,4 @@
-// Runs loops on a fixed number of threads (oneTBB).
+// Runs loops on a fixed number of threads.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,9 @@
 
 namespace reef {
 
-/// With one thread a loop's body runs on the caller and oneTBB is not touched.
+class ThreadTeam;
+
+/// With one thread a loop's body runs on the caller.
 class WorkerPool {
   public:
     explicit WorkerPool(int threads);
@@ -41,10 +43,9 @@ class WorkerPool {
     }
     void run(std::size_t count, std::size_t grain, Invoke call, const void* body);
 
-    struct Arena;
     int threads_;
-    int loop_threads_ = threads_;
-    std::unique_ptr<Arena> arena_;
+    int loop_threads_;
+    std::unique_ptr<ThreadTeam> team_;  ///< of several threads
 };
 
 }  // namespace reef

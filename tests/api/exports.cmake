@@ -13,7 +13,7 @@ foreach(room hw sim edgetpu::program edgetpu::sim edgetpu::usb edgetpu::check nu
         message(FATAL_ERROR "${shown} is exported; cmake/exports.map.in and src/CHIP/exports.map say what may be")
     endif()
 endforeach()
-string(REGEX MATCH "[^\n]* [A-Z] (fmt|flatbuffers|tbb|hwy)::[^\n]*" shown "${symbols}")
+string(REGEX MATCH "[^\n]* [A-Z] (fmt|flatbuffers|hwy)::[^\n]*" shown "${symbols}")
 if(shown)
     message(FATAL_ERROR "${shown}: another library's symbol is exported")
 endif()

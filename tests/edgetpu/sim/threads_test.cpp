@@ -3,19 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <bit>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <set>
 #include <thread>
 
 #include "copy_program.h"
-#include "edgetpu/sim/machine/tile_team.h"
+#include "edgetpu/sim/machine/tile_shares.h"
 #include "machine_run.h"
 #include "same_memory.h"
 #include "support/shared_data.h"
-#include "support/sleeping_threads.h"
 
 namespace reef::edgetpu::sim {
 namespace {
@@ -79,78 +75,35 @@ TEST(Rounds, AreFew) {
     EXPECT_GT(rounds({.strict = true}), 200U);
 }
 
-TEST(TileTeams, DoEveryTileOnceInEveryCall) {
-    for (const unsigned threads : {1U, 2U, 5U}) {
-        TileTeam team(threads);
-        EXPECT_EQ(team.threads(), threads);
-        std::array<unsigned, tile_count> done{};
-        std::array<unsigned, tile_count> wanted{};
-        for (std::uint32_t call = 1; call <= 2000; ++call) {
+TEST(TileSharesOfWorkers, AreAllTilesOnce) {
+    for (unsigned workers = 1; workers <= tile_count; ++workers) {
+        const TileShares shares(workers);
+        for (std::uint32_t call = 1; call <= 200; ++call) {
             const std::uint32_t tiles = call * 2654435761U >> 16U;
-            team.each(tiles, [&](unsigned tile, unsigned worker) {
-                if (worker < threads) ++done[tile];
-            });
-            for (unsigned t = 0; t < tile_count; ++t) wanted[t] += tiles >> t & 1U;
-            ASSERT_EQ(done, wanted) << threads << " threads, call " << call;
+            const unsigned owners = shares.owners(tiles);
+            ASSERT_LE(owners, workers);
+            std::uint32_t seen = 0;
+            for (unsigned owner = 0; owner < owners; ++owner) {
+                for (unsigned part = 0; part < TileShares::parts; ++part) {
+                    const std::uint32_t some = shares.part_of(tiles, owner, part);
+                    EXPECT_EQ(some & seen, 0U);
+                    seen |= some;
+                }
+            }
+            ASSERT_EQ(seen, tiles) << workers << " workers";
         }
     }
 }
 
-TEST(TileTeams, SleepWhenARunIsOver) {
-    TileTeam team(5);
-    std::array<std::atomic<int>, tile_count> done{};
-    team.each(0xFFFF, [&](unsigned tile, unsigned) { ++done[tile]; });
-    for (const auto& tile : done) EXPECT_EQ(tile, 1);
-    EXPECT_TRUE(test::others_fall_asleep());
-}
-
-// Whoever does a tile waits there for the others. One that the system did not run in time gets no
-// tile of the next call: only some call has to have all of them.
-TEST(TileTeams, WorkOnAsManyThreads) {
-    for (const unsigned threads : {2U, 5U}) {
-        TileTeam team(threads);
-        std::mutex mutex;
-        std::condition_variable came;
-        std::set<std::thread::id> at_work;
-        std::set<unsigned> workers;
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-        while (at_work.size() < threads && std::chrono::steady_clock::now() < end) {
-            at_work.clear();
-            workers.clear();
-            team.each(0xFFFF, [&](unsigned, unsigned worker) {
-                std::unique_lock lock(mutex);
-                at_work.insert(std::this_thread::get_id());
-                workers.insert(worker);
-                came.notify_all();
-                came.wait_for(lock, std::chrono::milliseconds(20),
-                              [&] { return at_work.size() == threads; });
-            });
-        }
-        EXPECT_EQ(at_work.size(), threads);
-        EXPECT_EQ(workers.size(), threads);
+TEST(TileSharesOfWorkers, AreEqual) {
+    for (const unsigned workers : {2U, 4U, 8U}) {
+        const TileShares shares(workers);
+        EXPECT_EQ(shares.owners(0xFFFF), workers);
+        for (unsigned owner = 0; owner < workers; ++owner)
+            for (unsigned part = 0; part < TileShares::parts; ++part)
+                EXPECT_EQ(std::popcount(shares.part_of(0xFFFF, owner, part)),
+                          static_cast<int>(tile_count / workers / TileShares::parts));
     }
-}
-
-// A thread that does not get on with its tiles loses half of them to the caller. One that did not
-// come at all has none: only some call has to be so.
-TEST(TileTeams, TheCallerDoesHalfOfWhatIsLate) {
-    TileTeam team(2);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    std::array<unsigned, 2> done{};
-    while (done != std::array<unsigned, 2>{12, 4} && std::chrono::steady_clock::now() < end) {
-        std::array<std::atomic<unsigned>, 2> did{};
-        std::atomic<bool> begun = false;
-        team.each(0xFFFF, [&](unsigned, unsigned worker) {
-            if (worker == 1) begun = true;
-            const auto late = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
-            while ((worker == 1 ? did[0] < 12 : !begun) && std::chrono::steady_clock::now() < late)
-                std::this_thread::yield();
-            ++did[worker];
-        });
-        done = {did[0], did[1]};
-        ASSERT_EQ(done[0] + done[1], 16U);
-    }
-    EXPECT_THAT(done, testing::ElementsAre(12, 4));
 }
 
 TEST(ThreadsOnBadPrograms, GiveTheSameError) {

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/thread_team.h"
 #include "edgetpu/sim/core/core_hold.h"
 #include "edgetpu/sim/core/scalar_core.h"
 #include "edgetpu/sim/core/scalar_engines.h"
@@ -22,7 +23,7 @@
 #include "edgetpu/sim/tile/tile.h"
 #include "machine_status.h"
 #include "reef/edgetpu/simulator.h"
-#include "tile_team.h"
+#include "tile_shares.h"
 
 namespace reef::edgetpu::sim {
 
@@ -209,11 +210,13 @@ class Machine final : public Fabric {
         /// where these lie in the caches.
         std::array<std::uint32_t, 2> produced{};
     };
-    /// A tile's turn, for the team. Never written: it stays in their caches.
-    struct TileTurn {
+    /// Turns of some tiles, for the team. Never written: it stays in their caches.
+    struct TileTurns {
         Machine* machine;
-        void operator()(unsigned tile, unsigned worker) const {
-            machine->take_turn_of(tile, machine->turns_[worker]);
+        TileShares shares;
+        void operator()(unsigned owner, unsigned part, unsigned worker, std::uint64_t tiles) const {
+            machine->take_turns_of(shares.part_of(static_cast<std::uint32_t>(tiles), owner, part),
+                                   machine->turns_[worker]);
         }
     };
     std::size_t room_for_messages(std::size_t size);
@@ -245,6 +248,7 @@ class Machine final : public Fabric {
     [[nodiscard]] inline Purse purse_of(TileUnit& unit, TensorScratch* scratch, std::uint64_t most);
     void begin_tiles();
     void take_turn_of(unsigned tile, Turns& turns);
+    void take_turns_of(std::uint32_t tiles, Turns& turns);
     [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
     [[nodiscard]] Result<bool> advance_producers();
     void end_mesh_round(std::uint32_t reached);
@@ -298,9 +302,9 @@ class Machine final : public Fabric {
     /// Side by side: at equal places in their pages they would push each other out of the caches.
     std::unique_ptr<TileUnit[]> unit_memory_;
     std::array<TileUnit*, tile_count> units_{};
-    TileTeam team_;
+    ThreadTeam team_;
     std::vector<Turns> turns_;  ///< by worker
-    const TileTurn tile_turn_{this};
+    const TileTurns tile_turns_{this, TileShares(team_.threads())};
 
     Round round_;
     alignas(64) std::uint64_t steps_left_ = 0;

@@ -328,6 +328,11 @@ void Machine::take_turn_of(unsigned tile, Turns& turns) {
     turns.error = std::move(purse.error);
 }
 
+void Machine::take_turns_of(std::uint32_t tiles, Turns& turns) {
+    for (; tiles != 0; tiles &= tiles - 1)
+        take_turn_of(static_cast<unsigned>(std::countr_zero(tiles)), turns);
+}
+
 // Behind a link's words, its receiver may go on, behind room its sender: in the next round. Where
 // nothing was sent there is none, and steps bound their number.
 void Machine::end_mesh_round(std::uint32_t reached) {
@@ -393,11 +398,12 @@ void Machine::begin_tiles() {
 Result<bool> Machine::advance_tiles() {
     const std::uint32_t tiles = std::exchange(awake_, 0);
     begin_tiles();
-    if (side_by_side() && std::popcount(tiles) > 1)
-        team_.each(tiles, tile_turn_);
+    const unsigned owners =
+        side_by_side() && std::popcount(tiles) > 1 ? tile_turns_.shares.owners(tiles) : 1;
+    if (owners > 1)
+        team_.each(owners, TileShares::parts, ThreadTeam::Help::late, tiles, tile_turns_);
     else
-        for (std::uint32_t left = tiles; left != 0; left &= left - 1)
-            take_turn_of(static_cast<unsigned>(std::countr_zero(left)), turns_.front());
+        take_turns_of(tiles, turns_.front());
     return take_stock(tiles);
 }
 
