@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "reef/model/graph.h"
 
@@ -16,8 +17,18 @@ struct MachineSpeed {
 [[nodiscard]] MachineSpeed measure_machine();
 
 /// How many times as fast two threads multiply, without memory, as one: less than 2 where the clock
-/// falls or others use the cores. The best of some tries; 0 without AVX-512 VNNI.
-[[nodiscard]] double gain_of_two_threads();
+/// falls, others use the cores, or two are halves of one. Measured in turn with what it is compared
+/// with, for a virtual machine's cores change.
+class GainOfTwoThreads {
+  public:
+    /// Takes some milliseconds.
+    void measure();
+    /// Of the least times; nothing without AVX2, or when nothing was measured.
+    [[nodiscard]] std::optional<double> times() const;
+
+  private:
+    double one_ns_ = 0, two_ns_ = 0;
+};
 
 /// Products that the network's convolutions and matrix products need, padding included.
 [[nodiscard]] std::uint64_t products_of(const model::Subgraph& graph);
