@@ -11,13 +11,15 @@ namespace reef {
 
 /// The work of a call is cut into shares, one for each worker, whose data stay in its core's
 /// caches from call to call, and every share into parts. Who has nothing left takes parts of
-/// others: the caller all of those that a thread does not come for, so that nobody waits for a
-/// thread that the system does not run, unless it is at work. A thread that has nothing to do looks
-/// for work for some tenths of a millisecond, which is longer than from one call to the next, and
-/// sleeps then.
+/// others: the caller all of those that a thread does not come for, so that nobody waits for one
+/// that the system does not run, unless it has come. A thread that has nothing to do looks for work
+/// for some tenths of a millisecond, which is longer than from one call to the next, and sleeps
+/// then.
 ///
 /// Cores that share no cache take 0.2 us to see each other's words: a call costs the caller two or
 /// three of them. (oneTBB 2021.8 takes 1 to 4 us for two tasks on the same cores, by measurement.)
+///
+/// One call at a time, by one thread, and none from inside of its work.
 class ThreadTeam {
   public:
     static constexpr unsigned most_parts = 127;
@@ -34,16 +36,16 @@ class ThreadTeam {
     enum class Help : std::uint8_t {
         /// Whoever has done its share goes on with parts of others' at once.
         all,
-        /// Only the caller, of threads that are late by a microsecond or two: for shares whose data
-        /// cost as much to fetch from another core. Its own share is not cut.
+        /// Only the caller, of threads that are late by a few microseconds: for shares whose data
+        /// cost as much to fetch from another core. Of its own share nobody takes a part.
         late,
     };
 
     /// work(owner, part, worker, argument) once for every part in [0, parts) of each owner below
-    /// `owners`; returns behind the last. Workers are below threads(), and a worker's calls come
-    /// one after the other. What the caller does not write between two calls stays in the others'
-    /// caches: `work` had better be such an object. Preconditions: 1 <= owners <= threads(),
-    /// 1 <= parts <= most_parts.
+    /// `owners`; returns behind the last. Workers are below `owners`, too, and a worker's calls
+    /// come one after the other. What the caller does not write between two calls stays in the
+    /// others' caches: `work` had better be such an object. It throws nothing: the program would
+    /// end. Preconditions: 1 <= owners <= threads(), 1 <= parts <= most_parts.
     template <typename Work>
     void each(unsigned owners, unsigned parts, Help help, std::uint64_t argument,
               const Work& work) {
@@ -86,9 +88,9 @@ class ThreadTeam {
         alignas(64) std::atomic<std::uint64_t> done{0};
         std::atomic<std::uint32_t> asleep{0};  ///< 1: it is
     };
-    void run(const Call& call);
+    void run(const Call& call) noexcept;
     void give(unsigned worker, const Call& call);
-    void help(const Call& call, unsigned owner);
+    void help(const Call& call, unsigned owner, unsigned& patience);
     void wait_for(unsigned worker);
     [[nodiscard]] bool ends(const Share& share, unsigned looks) const;
     [[nodiscard]] bool owner_came(const Share& share) const;
@@ -102,6 +104,7 @@ class ThreadTeam {
     std::vector<Share> shares_;  ///< by worker
     // The caller's.
     alignas(64) std::uint64_t calls_ = 0;  ///< so far
+    bool is_called_ = false;               ///< now
     std::vector<bool> late_;               ///< by worker: it did not come for its share
     std::vector<std::thread> others_;
 };

@@ -21,14 +21,12 @@ class Cut {
 
 }  // namespace
 
-WorkerPool::WorkerPool(int threads)
-    : threads_(threads),
-      loop_threads_(threads),
-      team_(threads > 1 ? std::make_unique<ThreadTeam>(static_cast<unsigned>(threads)) : nullptr) {}
+WorkerPool::WorkerPool(int threads) : threads_(threads), loop_threads_(threads) {}
 
 WorkerPool::~WorkerPool() = default;
 
 void WorkerPool::run(std::size_t count, std::size_t grain, Invoke call, const void* body) {
+    if (team_ == nullptr) team_ = std::make_unique<ThreadTeam>(static_cast<unsigned>(threads_));
     // Threads are not equally fast, nor all there, so that each has a few pieces that others can
     // take from it.
     constexpr std::size_t pieces_of_thread = 4;

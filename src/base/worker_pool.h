@@ -8,7 +8,8 @@ namespace reef {
 
 class ThreadTeam;
 
-/// With one thread a loop's body runs on the caller.
+/// With one thread a loop's body runs on the caller. Others start with the first loop that wants
+/// them. One loop at a time, by one thread.
 class WorkerPool {
   public:
     explicit WorkerPool(int threads);
@@ -23,7 +24,7 @@ class WorkerPool {
 
     /// Calls body(begin, end, worker) so that [0, count) is covered once in pieces of at least
     /// `grain`; worker is below threads() and no two calls at the same time share one, so that a
-    /// body may own the worker-th part of a scratch area.
+    /// body may own the worker-th part of a scratch area. It throws nothing, and begins no loop.
     template <typename Body>
     void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
         if (count == 0) return;
@@ -45,7 +46,7 @@ class WorkerPool {
 
     int threads_;
     int loop_threads_;
-    std::unique_ptr<ThreadTeam> team_;  ///< of several threads
+    std::unique_ptr<ThreadTeam> team_;  ///< from the first loop on
 };
 
 }  // namespace reef

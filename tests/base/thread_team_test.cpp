@@ -70,30 +70,46 @@ TEST_P(ThreadTeams, SleepWhenThereIsNothingToDo) {
     EXPECT_EQ(done, 40);
 }
 
-// Whoever does a part waits there for the others. One that the system did not run in time gets
-// nothing of the next call: only some call has to have all of them.
+/// Whether in some call every thread was at work: whoever does a part waits there for the others.
+/// One that the system did not run in time gets nothing of the next call.
+bool all_come(ThreadTeam& team, Help help) {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::set<std::thread::id> at_work;
+    std::set<unsigned> workers;
+    const auto end = Clock::now() + at_last;
+    while (at_work.size() < team.threads() && Clock::now() < end) {
+        at_work.clear();
+        workers.clear();
+        team.each(team.threads(), 3, help, 0, [&](unsigned, unsigned, unsigned worker, auto) {
+            std::unique_lock lock(mutex);
+            at_work.insert(std::this_thread::get_id());
+            workers.insert(worker);
+            came.notify_all();
+            came.wait_for(lock, soon, [&] { return at_work.size() == team.threads(); });
+        });
+    }
+    return at_work.size() == team.threads() && workers.size() == team.threads();
+}
+
 TEST_P(ThreadTeams, WorkOnAsManyThreads) {
     for (const unsigned threads : {2U, 5U}) {
         ThreadTeam team(threads);
-        std::mutex mutex;
-        std::condition_variable came;
-        std::set<std::thread::id> at_work;
-        std::set<unsigned> workers;
-        const auto end = Clock::now() + at_last;
-        while (at_work.size() < threads && Clock::now() < end) {
-            at_work.clear();
-            workers.clear();
-            team.each(threads, 3, GetParam(), 0, [&](unsigned, unsigned, unsigned worker, auto) {
-                std::unique_lock lock(mutex);
-                at_work.insert(std::this_thread::get_id());
-                workers.insert(worker);
-                came.notify_all();
-                came.wait_for(lock, soon, [&] { return at_work.size() == threads; });
-            });
-        }
-        EXPECT_EQ(at_work.size(), threads);
-        EXPECT_EQ(workers.size(), threads);
+        EXPECT_TRUE(all_come(team, GetParam()));
     }
+}
+
+TEST_P(ThreadTeams, ComeAgainWhenTheyHaveSlept) {
+    ThreadTeam team(3);
+    ASSERT_TRUE(test::others_fall_asleep());
+    EXPECT_TRUE(all_come(team, GetParam()));
+}
+
+TEST_P(ThreadTeams, ComeAgainWhenTheyWereLate) {
+    ThreadTeam team(3);
+    ASSERT_TRUE(test::others_fall_asleep());
+    for (int i = 0; i < 3; ++i) team.each(3, 1, GetParam(), 0, [](auto...) {});
+    EXPECT_TRUE(all_come(team, GetParam()));
 }
 
 // One that did not come at all loses all of its parts: only some call has to be so.
@@ -136,6 +152,22 @@ TEST(ThreadTeam, OthersHelpTheCallerWhereAllHelp) {
         of_caller = helped;
     }
     EXPECT_EQ(of_caller, 2U);
+}
+
+TEST(ThreadTeam, OthersHelpEachOther) {
+    ThreadTeam team(3);
+    const auto end = Clock::now() + at_last;
+    unsigned of_second = 0;
+    while (of_second != 2 && Clock::now() < end) {
+        std::atomic<unsigned> helped = 0;
+        team.each(3, 3, Help::all, 0, [&](unsigned owner, unsigned, unsigned worker, auto) {
+            if (owner == 1 && worker == 2) ++helped;
+            const auto late = Clock::now() + soon;
+            while (worker < 2 && helped < 2 && Clock::now() < late) std::this_thread::yield();
+        });
+        of_second = helped;
+    }
+    EXPECT_EQ(of_second, 2U);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tile_shares.h"
 
 #include <bit>
+#include <cassert>
 
 namespace reef::edgetpu::sim {
 namespace {
@@ -26,6 +27,7 @@ std::uint32_t first_half(std::uint32_t tiles) {
 }  // namespace
 
 TileShares::TileShares(unsigned workers) : workers_(workers) {
+    assert(workers >= 1 && workers <= tile_count);
     for (unsigned tile = 0; tile < tile_count; ++tile)
         tiles_[owner_of(tile, workers)] |= 1U << tile;
 }

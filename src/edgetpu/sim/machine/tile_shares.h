@@ -17,7 +17,7 @@ class TileShares {
 
     explicit TileShares(unsigned workers);
 
-    /// Workers that have any of `tiles` are below it.
+    /// Workers that have any of `tiles` are below it; others below it have none of them.
     [[nodiscard]] unsigned owners(std::uint32_t tiles) const;
     /// Those of `tiles` that are a part of a worker's share.
     [[nodiscard]] std::uint32_t part_of(std::uint32_t tiles, unsigned owner, unsigned part) const;
