@@ -48,6 +48,21 @@ HWY_INLINE V add_signed_pair_products(D /*d*/, [[maybe_unused]] V8 a, [[maybe_un
 #endif
 }
 
+/// Products of 16-bit lanes, added lane by lane to two vectors of sums: on ARM, where that is one
+/// instruction for each.
+inline constexpr bool has_widening_products = HWY_TARGET == HWY_NEON;
+
+/// `lo` and `hi` are of the lower and upper lanes.
+template <class V16, class V>
+HWY_INLINE void add_widening_products([[maybe_unused]] V16 a, [[maybe_unused]] V16 b,
+                                      [[maybe_unused]] V& lo, [[maybe_unused]] V& hi) {
+    static_assert(sizeof(V) > 0 && has_widening_products);
+#if HWY_TARGET == HWY_NEON
+    lo.raw = vmlal_s16(lo.raw, vget_low_s16(a.raw), vget_low_s16(b.raw));
+    hi.raw = vmlal_high_s16(hi.raw, a.raw, b.raw);
+#endif
+}
+
 /// Whether add_quad_products() is one instruction: with VNNI, and in vectors of 256 bits with
 /// AVX-VNNI, which the target alone does not promise (byte_products()). A build with
 /// REEF_AVX_VNNI_BY_AVX512 has the latter in AVX-512's encoding, for tests on machines that have

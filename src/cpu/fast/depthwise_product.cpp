@@ -36,15 +36,23 @@ struct SumPair {
     SumVector<kLanes> hi;
 };
 
-/// sums + a * (even weights) + b * (odd weights)
+/// Whether each tap's products are added by themselves, and weights are not in pairs.
+constexpr bool adds_single_taps = reef::HWY_NAMESPACE::has_widening_products;
+
+/// sums + a * (a's weights) + b * (b's), as widen_block() lays these out.
 template <std::size_t kLanes, class V16>
 HWY_INLINE void add_tap_pair(V16 a, V16 b, const std::int16_t* HWY_RESTRICT weights,
                              SumPair<kLanes>& sums) {
     const Sums<kLanes> d;
     const Values<kLanes> d16;
-    sums.lo = add_pair_products(d, hn::InterleaveLower(d16, a, b), hn::Load(d16, weights), sums.lo);
-    sums.hi = add_pair_products(d, hn::InterleaveUpper(d16, a, b),
-                                hn::Load(d16, weights + 2 * kLanes), sums.hi);
+    const auto first = hn::Load(d16, weights), second = hn::Load(d16, weights + 2 * kLanes);
+    if constexpr (adds_single_taps) {
+        reef::HWY_NAMESPACE::add_widening_products(a, first, sums.lo, sums.hi);
+        reef::HWY_NAMESPACE::add_widening_products(b, second, sums.lo, sums.hi);
+    } else {
+        sums.lo = add_pair_products(d, hn::InterleaveLower(d16, a, b), first, sums.lo);
+        sums.hi = add_pair_products(d, hn::InterleaveUpper(d16, a, b), second, sums.hi);
+    }
 }
 
 template <std::size_t kLanes, typename T>
@@ -71,9 +79,14 @@ HWY_INLINE SumPair<kLanes> sums_of(const PackedDepthwise& packed, const ChannelB
     for (; t + 2 <= taps; t += 2, weights += 4 * kLanes)
         add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset),
                              values_at<kLanes, T>(run.taps[t + 1] + offset), weights, sums);
-    if (t < taps)
-        add_tap_pair<kLanes>(values_at<kLanes, T>(run.taps[t] + offset), hn::Zero(Values<kLanes>()),
-                             weights, sums);
+    if (t < taps) {
+        const auto last = values_at<kLanes, T>(run.taps[t] + offset);
+        if constexpr (adds_single_taps)
+            reef::HWY_NAMESPACE::add_widening_products(last, hn::Load(Values<kLanes>(), weights),
+                                                       sums.lo, sums.hi);
+        else
+            add_tap_pair<kLanes>(last, hn::Zero(Values<kLanes>()), weights, sums);
+    }
     return sums;
 }
 
@@ -303,8 +316,8 @@ void widen_block(const PackedDepthwise& packed, const ChannelBlock& block, std::
         const auto b = t + 1 == packed.taps
                            ? hn::Zero(d16)
                            : hn::Sub(values_at<kLanes, std::int8_t>(from + 2 * kLanes), zero);
-        hn::Store(hn::InterleaveLower(d16, a, b), d16, to);
-        hn::Store(hn::InterleaveUpper(d16, a, b), d16, to + 2 * kLanes);
+        hn::Store(adds_single_taps ? a : hn::InterleaveLower(d16, a, b), d16, to);
+        hn::Store(adds_single_taps ? b : hn::InterleaveUpper(d16, a, b), d16, to + 2 * kLanes);
     }
 }
 

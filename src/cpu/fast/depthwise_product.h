@@ -18,7 +18,8 @@ namespace reef::cpu {
 /// Blocks of two vectors have int8 (of uint8 weights, less 128): for each tap, in the order of the
 /// input's taps, that of every channel. At the beginning of a run they are widened to int16 minus
 /// their zero point, which is much less than a run multiplies: for each pair of taps the pair of
-/// weights of every lane; a last tap without a partner is paired with weight 0.
+/// weights of every lane; a last tap without a partner is paired with weight 0. (On ARM one tap's
+/// weights after the other's.)
 ///
 /// Blocks of four vectors, which only kernels of 3 x 3 have, on machines that add the products of
 /// four bytes to a lane, have int8 minus their zero point: for each column of the kernel its three
