@@ -30,7 +30,7 @@ Operand bytes(Shape shape, ElementType type = int8, float scale = 0.05F) {
 }
 
 std::string text_of(Op op, ElementType type, const Shape& in, std::string_view note) {
-    return fmt::format("{} {} {}{}{}", model::builtin_name(op), type == int8 ? "int8" : "uint8",
+    return fmt::format("{} {} {}{}{}", model::builtin_name(op), name_of(type),
                        model::shape_text(in), note.empty() ? "" : " ", note);
 }
 
@@ -145,9 +145,33 @@ void add_movement(Cases& cases) {
     cases.add(Op::transpose, {part, constant_of({0, 3, 1, 2})}, {bytes({1, 16, 160, 160})});
     cases.add(Op::depth_to_space, {part}, {bytes({1, 320, 320, 4})}, model::DepthToSpaceOptions{2});
     const Operand floats{ElementType::float32, {1, 192, 192, 3}};
-    cases.add(Op::quantize, {floats}, {bytes(floats.shape)}, {}, "of float32");
+    cases.add(Op::quantize, {floats}, {bytes(floats.shape)});
     cases.add(Op::dequantize, {bytes(floats.shape)}, {floats});
     cases.add(Op::quantize, {bytes(image, uint8)}, {bytes(image, int8)});
+}
+
+/// Of tensors that fit no cache, where a memcpy is as fast as memory.
+void add_of_memory(Cases& cases) {
+    const Shape image{1, 2048, 2048, 8};
+    const auto of = [](Shape shape, float scale = 0.05F) {
+        return bytes(std::move(shape), int8, scale);
+    };
+    for (const Op op : {Op::max_pool_2d, Op::average_pool_2d})
+        cases.add_pool(op, int8, image, 2, 2, model::Padding::valid);
+    cases.add_resize(int8, {1, 1024, 1024, 8}, 2048, 2048);
+    cases.add(Op::add, {of(image, 0.05127F), of(image, 0.03119F)}, {of(image, 0.07843F)},
+              model::AddOptions{});
+    cases.add(Op::mul, {of(image, 0.05127F), of(image, 0.03119F)}, {of(image, 0.1973F)},
+              model::MulOptions{});
+    cases.add(Op::logistic, {of(image)}, {{int8, image, model::per_tensor(1.0F / 256, -128)}});
+    const Shape rows{1 << 21, 16};
+    cases.add(Op::softmax, {of(rows)}, {{int8, rows, model::per_tensor(1.0F / 256, -128)}},
+              model::SoftmaxOptions{1});
+    cases.add(Op::concatenation, {of(image), of(image)}, {of({1, 2048, 2048, 16})},
+              model::ConcatenationOptions{.axis = 3}, "twice");
+    const Operand floats{ElementType::float32, image};
+    cases.add(Op::quantize, {floats}, {of(image)});
+    cases.add(Op::dequantize, {of(image)}, {floats});
 }
 
 void add_products(Cases& cases) {
@@ -189,6 +213,7 @@ std::vector<Case> all_cases() {
     add_windows(cases);
     add_functions(cases);
     add_movement(cases);
+    add_of_memory(cases);
     add_products(cases);
     return cases.all();
 }
