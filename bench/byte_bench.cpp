@@ -42,6 +42,12 @@ class Cases {
         cases_.push_back({text_of(op, first.type, first.shape, note), op, std::move(inputs),
                           std::move(outputs), std::move(options)});
     }
+    void add_large(const Cases& others) {
+        for (Case one : others.all()) {
+            one.is_large = true;
+            cases_.push_back(std::move(one));
+        }
+    }
     void add_pool(Op op, ElementType type, const Shape& in, std::int32_t filter,
                   std::int32_t stride, model::Padding padding) {
         const auto out = [&](std::int32_t length) {
@@ -151,7 +157,8 @@ void add_movement(Cases& cases) {
 }
 
 /// Of tensors that fit no cache, where a memcpy is as fast as memory.
-void add_of_memory(Cases& cases) {
+Cases of_memory() {
+    Cases cases;
     const Shape image{1, 2048, 2048, 8};
     const auto of = [](Shape shape, float scale = 0.05F) {
         return bytes(std::move(shape), int8, scale);
@@ -172,6 +179,7 @@ void add_of_memory(Cases& cases) {
     const Operand floats{ElementType::float32, image};
     cases.add(Op::quantize, {floats}, {of(image)});
     cases.add(Op::dequantize, {of(image)}, {floats});
+    return cases;
 }
 
 void add_products(Cases& cases) {
@@ -213,7 +221,7 @@ std::vector<Case> all_cases() {
     add_windows(cases);
     add_functions(cases);
     add_movement(cases);
-    add_of_memory(cases);
+    cases.add_large(of_memory());
     add_products(cases);
     return cases.all();
 }

@@ -33,6 +33,7 @@ struct Case {
     std::vector<Operand> inputs;
     std::vector<Operand> outputs;
     model::Options options{};
+    bool is_large = false;  ///< --smoke leaves it out
 };
 
 /// Its one operator as a network. Error (bad_argument): it is none.

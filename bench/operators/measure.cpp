@@ -99,7 +99,7 @@ int measure_all(const std::vector<Case>& cases, const Peer& peer, const Options&
     Json list = Json::array();
     if (!options.json) print_head(peer);
     for (const Case& one : cases) {
-        if (!options.names(one)) continue;
+        if (!options.names(one) || (options.smoke && one.is_large)) continue;
         const auto times = times_of(one, peer, options.smoke ? 1 : options.rounds);
         if (!times) {
             std::cerr << one.text << ": " << times.error().message() << "\n";
@@ -129,7 +129,7 @@ int measure(int argc, char** argv, const char* description, const std::vector<Ca
     app.add_option("PART", options.parts, "of an operator's name; default: all operators");
     app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
     app.add_flag("--json", options.json);
-    app.add_flag("--smoke", options.smoke, "one round");
+    app.add_flag("--smoke", options.smoke, "one round, without the largest operators");
     CLI11_PARSE(app, argc, argv);
     return measure_all(cases, peer, options);
 }
