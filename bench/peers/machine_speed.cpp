@@ -57,7 +57,7 @@ __attribute__((target("avx512f"))) void multiply_bytes() {
                  : REEF_CLOBBERED);
 }
 
-/// Eight sums of 16 bits.
+/// Eight that do not wait for each other.
 __attribute__((target("avx2"))) void multiply_bytes_by_avx2() {
     std::uint64_t left = turns;
     asm volatile(

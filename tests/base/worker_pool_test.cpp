@@ -59,6 +59,18 @@ TEST_P(WorkerPoolTest, NobodyLooksForWorkForever) {
     EXPECT_TRUE(test::others_fall_asleep());
 }
 
+// 14 rows are 7 for each of two threads, however many pieces these are.
+TEST(WorkerPool, EveryThreadHasAShareOfEqualLength) {
+    WorkerPool pool(2);
+    for (const std::size_t grain : {1U, 2U, 3U, 7U}) {
+        std::atomic<unsigned> in_the_middle = 0;
+        pool.parallel_for(14, grain, [&](std::size_t begin, std::size_t, std::size_t) {
+            if (begin == 7) ++in_the_middle;
+        });
+        EXPECT_EQ(in_the_middle, 1U) << "pieces of " << grain;
+    }
+}
+
 TEST(WorkerPool, OneThreadRunsOnTheCaller) {
     WorkerPool pool(1);
     int calls = 0;
