@@ -51,11 +51,15 @@ namespace reef::HWY_NAMESPACE {
 constexpr bool has_quad_products = false;
 constexpr bool has_bounded_quad_products = false;
 constexpr bool has_signed_pair_products = false;
+constexpr bool has_widening_products = false;
 constexpr bool may_have_signed_quad_products = false;
 std::size_t add_pairs(Products&) {
     return 0;
 }
 std::size_t add_signed_pairs(Products&) {
+    return 0;
+}
+std::size_t add_widened(Products&) {
     return 0;
 }
 std::size_t add_quads(Products&) {
@@ -103,6 +107,23 @@ std::size_t add_signed_pairs([[maybe_unused]] Products& p) {
         hn::StoreU(add_signed_pair_products(d, a, b, hn::LoadU(d, p.sums.data())), d,
                    p.sums.data());
         return hn::Lanes(d);
+    }
+    return 0;
+}
+
+/// The same of single 16-bit numbers: twice as many sums as a vector has.
+std::size_t add_widened([[maybe_unused]] Products& p) {
+    if constexpr (has_widening_products) {
+        const hn::ScalableTag<std::int32_t> d;
+        const hn::Repartition<std::int16_t, decltype(d)> d16;
+        const std::size_t half = hn::Lanes(d);
+        const auto a = hn::LoadU(d16, reinterpret_cast<const std::int16_t*>(p.a.data()));
+        const auto b = hn::LoadU(d16, reinterpret_cast<const std::int16_t*>(p.b.data()));
+        auto lo = hn::LoadU(d, p.sums.data()), hi = hn::LoadU(d, p.sums.data() + half);
+        add_widening_products(a, b, lo, hi);
+        hn::StoreU(lo, d, p.sums.data());
+        hn::StoreU(hi, d, p.sums.data() + half);
+        return 2 * half;
     }
     return 0;
 }
@@ -158,6 +179,10 @@ bool promises_signed_pairs() {
     return has_signed_pair_products;
 }
 
+bool promises_widened() {
+    return has_widening_products;
+}
+
 /// Whether the bytes of `a` are signed in fours.
 bool has_signed_quads() {
     return may_have_signed_quad_products;
@@ -173,6 +198,8 @@ namespace {
 HWY_EXPORT(add_pairs);
 HWY_EXPORT(add_signed_pairs);
 HWY_EXPORT(promises_signed_pairs);
+HWY_EXPORT(add_widened);
+HWY_EXPORT(promises_widened);
 HWY_EXPORT(add_quads);
 HWY_EXPORT(promises_quads);
 HWY_EXPORT(has_signed_quads);
@@ -237,9 +264,10 @@ bool machine_has_matrix_products() {
 #endif
 }
 
-std::int32_t plus_pair(std::int32_t sum, const Products& p, std::size_t lane) {
+/// Of 16-bit numbers, so many in a lane.
+std::int32_t plus_words(std::int32_t sum, const Products& p, std::size_t lane, std::size_t words) {
     auto total = static_cast<std::uint32_t>(sum);
-    for (std::size_t i = 4 * lane; i < 4 * lane + 4; i += 2) {
+    for (std::size_t i = 2 * words * lane; i < 2 * words * (lane + 1); i += 2) {
         const auto number = [i](const auto& bytes) {
             return static_cast<std::int16_t>(bytes[i] | bytes[i + 1] << 8);
         };
@@ -258,7 +286,21 @@ TEST(SumsOfProducts, OfPairsAreTheirSums) {
             const std::size_t lanes = HWY_DYNAMIC_DISPATCH(add_pairs)(sums);
             ASSERT_EQ(lanes != 0, has_vectors);
             for (std::size_t lane = 0; lane < lanes; ++lane)
-                ASSERT_EQ(sums.sums[lane], plus_pair(p.sums[lane], p, lane));
+                ASSERT_EQ(sums.sums[lane], plus_words(p.sums[lane], p, lane, 2));
+        }
+    });
+}
+
+TEST(SumsOfProducts, OfSingleNumbersAreTheirSums) {
+    std::mt19937 random(7);
+    test::on_every_target([&] {
+        for (int round = 0; round < rounds; ++round) {
+            const Products p = random_products(random, round);
+            Products sums = p;
+            const std::size_t lanes = HWY_DYNAMIC_DISPATCH(add_widened)(sums);
+            ASSERT_EQ(lanes != 0, HWY_DYNAMIC_DISPATCH(promises_widened)());
+            for (std::size_t lane = 0; lane < lanes; ++lane)
+                ASSERT_EQ(sums.sums[lane], plus_words(p.sums[lane], p, lane, 1));
         }
     });
 }
