@@ -12,6 +12,9 @@ class ThreadTeam;
 /// them. One loop at a time, by one thread.
 class WorkerPool {
   public:
+    static constexpr int most_threads = 256;
+
+    /// 1 to most_threads.
     explicit WorkerPool(int threads);
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;

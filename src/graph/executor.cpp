@@ -479,8 +479,9 @@ Status Executor::Impl::take_graph(const model::Subgraph& given, Lifespan lifespa
 Result<std::unique_ptr<Executor::Impl>> Executor::Impl::planned(const model::Model& model,
                                                                 const ExecutorOptions& options,
                                                                 Lifespan lifespan) {
-    if (options.threads < 1 || options.threads > 256)
-        return fail(Cause::bad_argument, fmt::format("{} threads, not 1 to 256", options.threads));
+    if (options.threads < 1 || options.threads > WorkerPool::most_threads)
+        return fail(Cause::bad_argument, fmt::format("{} threads, not 1 to {}", options.threads,
+                                                     WorkerPool::most_threads));
     if (options.subgraph >= model.subgraphs.size())
         return fail(Cause::bad_argument, fmt::format("there is no subgraph {}, the model has {}",
                                                      options.subgraph, model.subgraphs.size()));

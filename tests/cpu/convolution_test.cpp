@@ -396,6 +396,23 @@ TEST_P(FastConvolution, FewOutputsOfLongRowsEqualTheReference) {
     }
 }
 
+/// Two threads share out channels, and each gathers the rows of all pixels once, as one tile, or
+/// again for each piece of the channels (TiledProduct::is_cut_by_blocks()).
+TEST_P(FastConvolution, FewPixelsOfManyChannelsEqualTheReference) {
+    for (const std::int32_t depth : {24, 130, 400, 700})
+        for (std::uint64_t seed = 0; seed < 2 && !HasFailure(); ++seed) {
+            Case c = random_convolution(seed, Op::conv_2d, GetParam());
+            c.options =
+                model::Conv2dOptions{.padding = model::Padding::same, .stride_h = 1, .stride_w = 1};
+            c.input = {1, 7, 7, depth};
+            c.filter = {130, 3, 3, depth};
+            c.output = {1, 7, 7, 130};
+            Random random(seed);
+            random_arithmetic(random, c);
+            compare_kernels(c, GetParam());
+        }
+}
+
 /// Few of them saturate 16 bits (GroupOf::bounded_quads).
 TEST_P(FastConvolution, WeightsNearTheMiddleEqualTheReference) {
     for (std::uint64_t seed = 0; seed < 400 && !HasFailure(); ++seed) {

@@ -1,6 +1,7 @@
 #include "cpu/fast/tiled_product.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "graph/memory_plan.h"
@@ -8,8 +9,9 @@
 namespace reef::cpu {
 namespace {
 
-// Gathered rows of one tile: they and a block of weights stay in the second-level cache.
-constexpr std::size_t tile_bytes = std::size_t{96} << 10;
+// Gathered rows of one tile: they and a block of weights stay in the second-level cache. Rows that
+// wait there for further blocks may be more.
+constexpr std::size_t tile_bytes = std::size_t{96} << 10, held_bytes = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -23,8 +25,10 @@ TiledProduct::TiledProduct(MatrixForm form, Convolution c, int threads,
     if (is_hybrid)
         matrix_.float_output = float_output_of(*c_.floats, weight_scales, matrix_.blocks);
     const std::size_t step = functions_.rows_at_once;
+    const std::size_t all = steps() * step;
     const std::size_t fit = tile_bytes / matrix_.row_bytes() / step * step;
-    tile_rows_ = std::min(std::max(fit, step), (pixels() + step - 1) / step * step);
+    const bool are_held = is_cut_by_blocks() && all * matrix_.row_bytes() <= held_bytes;
+    tile_rows_ = are_held ? all : std::min(std::max(fit, step), all);
     values_bytes_ = graph::align_up(tile_rows_ * matrix_.row_bytes() + gather_slack);
     if (matrix_.row_factor != 0) sums_bytes_ = graph::align_up(tile_rows_ * sizeof(std::int32_t));
     worker_bytes_ = values_bytes_ + sums_bytes_ +
@@ -48,26 +52,38 @@ void TiledProduct::pack(SharedBytes weights, const WeightsMadeOf& from) {
     if (matrix_.float_output.is_used() && takes_uint8()) c_.type = ElementType::uint8;
 }
 
+std::size_t TiledProduct::steps() const {
+    const std::size_t step = functions_.rows_at_once;
+    return (pixels() + step - 1) / step;
+}
+
+bool TiledProduct::is_cut_by_blocks() const {
+    return steps() < 8 * threads_ && matrix_.blocks.size() >= 2 * threads_;
+}
+
 void TiledProduct::run(const Input& input, std::byte* out, std::byte* scratch,
                        WorkerPool& pool) const {
     const std::size_t step = functions_.rows_at_once;
-    const std::size_t steps = (pixels() + step - 1) / step;
     const std::size_t blocks = matrix_.blocks.size();
-    if (steps == 0 || blocks == 0) return;
+    if (steps() == 0 || blocks == 0) return;
     const std::size_t at_once =
         functions_.group == GroupOf::floats ? dense_float_products : dense_byte_products;
     const std::size_t work = pixels() * matrix_.products_per_row();
-    // Few pixels and many channels (the last layers): every worker gathers all rows, and the
-    // weights, which are the larger part there, are read once.
-    if (steps < 8 * threads_ && blocks >= 2 * threads_) {
-        pool.parallel_for(
-            blocks, grain_of(work / blocks, at_once),
-            [&](std::size_t begin, std::size_t end, std::size_t worker) {
-                run_part({input, out, {0, pixels()}, begin, end, scratch + worker * worker_bytes_});
-            });
+    if (is_cut_by_blocks()) {
+        std::array<const std::byte*, WorkerPool::most_threads> held{};
+        pool.parallel_for(blocks, grain_of(work / blocks, at_once),
+                          [&](std::size_t begin, std::size_t end, std::size_t worker) {
+                              run_part({input,
+                                        out,
+                                        {0, pixels()},
+                                        begin,
+                                        end,
+                                        scratch + worker * worker_bytes_,
+                                        &held[worker]});
+                          });
     } else {
         pool.parallel_for(
-            steps, grain_of(work / steps, at_once),
+            steps(), grain_of(work / steps(), at_once),
             [&](std::size_t begin, std::size_t end, std::size_t worker) {
                 const PixelRange some{begin * step, std::min(end * step, pixels())};
                 run_part({input, out, some, 0, blocks, scratch + worker * worker_bytes_});
@@ -78,6 +94,17 @@ void TiledProduct::run(const Input& input, std::byte* out, std::byte* scratch,
 RowScale TiledProduct::scale_of(const StepRule& rule) const {
     const std::int32_t flipped = takes_uint8() ? 128 : 0;
     return {rule.scale, static_cast<std::int32_t>(rule.zero) + flipped};
+}
+
+Rows TiledProduct::rows_of(const Part& part, PixelRange pixels, std::int32_t zero,
+                           std::int32_t* sums) const {
+    if (part.held != nullptr && *part.held != nullptr)
+        return {.values = *part.held, .sums = matrix_.row_factor == 0 ? nullptr : sums};
+    const Rows rows =
+        functions_.gather(c_, matrix_, part.input.values, zero, pixels, part.scratch, sums);
+    const bool is_all = pixels.begin == part.pixels.begin && pixels.end == part.pixels.end;
+    if (part.held != nullptr && is_all) *part.held = rows.values;
+    return rows;
 }
 
 void TiledProduct::run_part(const Part& part) const {
@@ -96,8 +123,7 @@ void TiledProduct::run_part(const Part& part) const {
             for (std::size_t i = p; i < stop; ++i) scales[i - p] = scale_of(rules[i / image]);
             zero = scales[0].zero;
         }
-        Rows rows =
-            functions_.gather(c_, matrix_, part.input.values, zero, {p, stop}, part.scratch, sums);
+        Rows rows = rows_of(part, {p, stop}, zero, sums);
         if (rules != nullptr) rows.scales = scales;
         functions_.multiply(matrix_, rows, stop - p, part.begin, part.end,
                             part.out + p * pixel_bytes, pixel_bytes);

@@ -46,10 +46,19 @@ class TiledProduct {
         std::size_t begin;  ///< of the blocks
         std::size_t end;
         std::byte* scratch;  ///< of the worker
+        /// Of the worker, where it has several such parts of one run: the values of all rows, once
+        /// it has gathered them; they, and what else is in `scratch`, stay.
+        const std::byte** held = nullptr;
     };
     [[nodiscard]] std::size_t pixels() const { return static_cast<std::size_t>(c_.pixels()); }
+    [[nodiscard]] std::size_t steps() const;
+    /// Few pixels and many channels (the last layers): every worker gathers all rows, once where
+    /// they are one tile, and the weights, which are the larger part there, are read once.
+    [[nodiscard]] bool is_cut_by_blocks() const;
     [[nodiscard]] RowScale scale_of(const StepRule& rule) const;
     void run_part(const Part& part) const;
+    [[nodiscard]] Rows rows_of(const Part& part, PixelRange pixels, std::int32_t zero,
+                               std::int32_t* sums) const;
 
     const MatrixFunctions& functions_;
     Convolution c_;
