@@ -6,9 +6,10 @@
 //
 // Bounds: of TFLite's builtin kernels, which run in the same rounds where REEF_TFLITE_LIBRARY names
 // TensorFlow Lite's C library; else the times that another machine took stand here; and two threads
-// against one. 1 is the exit code where one is not kept. The reference kernels are what TFLite's
-// bytes cost in plain loops: they say how fast this machine is, and bound nothing, for TFLite's
-// builtin kernels are vectors.
+// are 1.7 times as fast as one, or such a part of the times that two are without memory, measured
+// between both (peers/two_threads.h). 1 is the exit code where one is not kept. The reference
+// kernels are what TFLite's bytes cost in plain loops: they say how fast this machine is, and bound
+// nothing, for TFLite's builtin kernels are vectors.
 //
 // --json, schema_version 2:
 //   target, least_threads  the vectors; the bound of `threads`
@@ -20,6 +21,8 @@
 //             ratio_to_builtin, most_ratio   to the first that there is, and its bound
 //             ratio_to_reference, ratio_to_cpu_floor           without bounds
 //             threads   how many times as fast two threads are as one
+//             machine_times, of_machine   the same of a loop of products without memory, and
+//                       threads to that, the median of the rounds'; null without AVX2
 //             kept      whether both bounds are
 #include <fmt/format.h>
 
@@ -35,8 +38,10 @@
 #include <string_view>
 #include <vector>
 
+#include "peers/machine_speed.h"
 #include "peers/networks.h"
 #include "peers/tflite_peer.h"
+#include "peers/two_threads.h"
 #include "reef/cpu/kernel_set.h"
 #include "reef/cpu/placer.h"
 #include "reef/edgetpu/layer_tensor.h"
@@ -84,20 +89,20 @@ struct Options {
 /// Least milliseconds.
 struct Figures {
     double simulator, driver, cpu_floor, reference, plain_engine, prepare;
-    double by_one, by_two;          ///< wall time
-    std::optional<double> builtin;  ///< TFLite's
+    std::optional<double> builtin{};  ///< TFLite's
+    peers::TwoThreads threads{};      ///< wall time
+    peers::GainOfTwoThreads machine{};
 
     [[nodiscard]] double ratio(const Case& tested) const {
         return simulator / builtin.value_or(tested.builtin_there);
     }
-    [[nodiscard]] double threads() const { return by_one / by_two; }
     /// "kept", or which bound is not.
     [[nodiscard]] const char* verdict(const Case& tested) const {
         if (ratio(tested) > tested.most_ratio) return "TIME NOT KEPT";
-        return threads() < least_threads ? "THREADS NOT KEPT" : "kept";
+        return !threads.keep(least_threads) ? "THREADS NOT KEPT" : "kept";
     }
     [[nodiscard]] bool kept(const Case& tested) const {
-        return ratio(tested) <= tested.most_ratio && threads() >= least_threads;
+        return ratio(tested) <= tested.most_ratio && threads.keep(least_threads);
     }
 };
 
@@ -217,7 +222,7 @@ Result<Figures> measure(const std::filesystem::path& models, const Case& tested,
     REEF_CHECK(sides.driven.run(sides.chip));
     REEF_CHECK(sides.cpu.run());
     constexpr double never = std::numeric_limits<double>::max();
-    Figures least{never, never, never, never, never, sides.chip.prepare_ms, never, never, {}};
+    Figures least{never, never, never, never, never, sides.chip.prepare_ms};
     if (sides.builtin) least.builtin = never;
     Status status;
     const auto note_once = [&](double& figure, auto clock, auto&& work) {
@@ -234,8 +239,11 @@ Result<Figures> measure(const std::filesystem::path& models, const Case& tested,
     for (int round = 0; round < rounds && status; ++round) {
         note(least.simulator, processor_ms, [&] { return sides.chip.run(); });
         note(least.driver, processor_ms, [&] { return sides.driven.run(sides.chip); });
-        note(least.by_one, wall_ms, [&] { return sides.chip.run(); });
-        note(least.by_two, wall_ms, [&] { return sides.pair.run(); });
+        double one = never, two = never;
+        note(one, wall_ms, [&] { return sides.chip.run(); });
+        const auto gain = least.machine.measure();
+        note(two, wall_ms, [&] { return sides.pair.run(); });
+        least.threads.note(one, two, gain);
         note(least.cpu_floor, processor_ms, [&] { return sides.cpu.run(); });
         if (sides.builtin) note(*least.builtin, processor_ms, [&] { return sides.builtin->run(); });
         if (round > 2) continue;
@@ -247,19 +255,29 @@ Result<Figures> measure(const std::filesystem::path& models, const Case& tested,
 }
 
 void print_head(bool tflites) {
-    fmt::print("{:50} {:>9} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>14} {:>8} {:>9}   vectors: {}\n",
-               "least processor ms, ratios", "simulator", "driver", "CPU floor", "plain eng",
-               "reference", "to that", tflites ? "TFLite's" : "TFLite *", "to that", "threads",
-               "prepare", reef::cpu::simd_target());
+    fmt::print(
+        "{:50} {:>9} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>14} {:>8} {:>8} {:>8} {:>9}   vectors: "
+        "{}\n",
+        "least processor ms, ratios", "simulator", "driver", "CPU floor", "plain eng", "reference",
+        "to that", tflites ? "TFLite's" : "TFLite *", "to that", "threads", "machine", "of that",
+        "prepare", reef::cpu::simd_target());
 }
 
 void print(const Case& tested, const Figures& f, const Options& options) {
+    const auto text = [](std::optional<double> value) {
+        return value ? fmt::format("{:.2f}", *value) : "-";
+    };
     fmt::print(
         "{:50} {:9.2f} {:8.2f} {:9.2f} {:9.1f} {:9.1f} {:8.3f} {:9.2f} {:8.2f} ({:.1f}) {:8.2f} "
-        "{:9.2f}   {}\n",
+        "{:>8} {:>8} {:9.2f}   {}\n",
         tested.model, f.simulator, f.driver, f.cpu_floor, f.plain_engine, f.reference,
         f.simulator / f.reference, f.builtin.value_or(tested.builtin_there), f.ratio(tested),
-        tested.most_ratio, f.threads(), f.prepare, options.smoke ? "" : f.verdict(tested));
+        tested.most_ratio, f.threads.times(), text(f.machine.times()), text(f.threads.of_machine()),
+        f.prepare, options.smoke ? "" : f.verdict(tested));
+}
+
+nlohmann::ordered_json json_of(std::optional<double> value) {
+    return value ? nlohmann::ordered_json(*value) : nullptr;
 }
 
 nlohmann::ordered_json json_of(const Case& tested, const Figures& f) {
@@ -270,13 +288,15 @@ nlohmann::ordered_json json_of(const Case& tested, const Figures& f) {
             {"reference_kernels_ms", f.reference},
             {"plain_engine_ms", f.plain_engine},
             {"prepare_ms", f.prepare},
-            {"builtin_ms", f.builtin ? nlohmann::ordered_json(*f.builtin) : nullptr},
+            {"builtin_ms", json_of(f.builtin)},
             {"builtin_there_ms", tested.builtin_there},
             {"ratio_to_builtin", f.ratio(tested)},
             {"most_ratio", tested.most_ratio},
             {"ratio_to_reference", f.simulator / f.reference},
             {"ratio_to_cpu_floor", f.simulator / f.cpu_floor},
-            {"threads", f.threads()},
+            {"threads", f.threads.times()},
+            {"machine_times", json_of(f.machine.times())},
+            {"of_machine", json_of(f.threads.of_machine())},
             {"kept", f.kept(tested)}};
 }
 

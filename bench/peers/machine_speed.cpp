@@ -1,23 +1,30 @@
 #include "peers/machine_speed.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
+#include <vector>
+
+#include "quantile.h"
 
 namespace reef::peers {
 namespace {
+
+template <typename Work>
+double nanoseconds(const Work& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
+    return taken.count();
+}
 
 /// The least nanoseconds of a few tries.
 template <typename Work>
 double least_nanoseconds(const Work& work) {
     double least = 1e18;
-    for (int i = 0; i < 5; ++i) {
-        const auto begin = std::chrono::steady_clock::now();
-        work();
-        const std::chrono::duration<double, std::nano> taken =
-            std::chrono::steady_clock::now() - begin;
-        least = std::min(least, taken.count());
-    }
+    for (int i = 0; i < 5; ++i) least = std::min(least, nanoseconds(work));
     return least;
 }
 
@@ -103,30 +110,44 @@ MachineSpeed measure_machine() {
     return speed;
 }
 
-void GainOfTwoThreads::measure() {
+std::optional<double> GainOfTwoThreads::measure() {
 #if defined(__x86_64__)
-    if (!__builtin_cpu_supports("avx2")) return;
-    // Long against the start of a thread.
-    constexpr int loops = 3;
-    const auto work = [multiply = __builtin_cpu_supports("avx512vnni") ? multiply_bytes
-                                                                       : multiply_bytes_by_avx2] {
-        for (int i = 0; i < loops; ++i) multiply();
+    if (!__builtin_cpu_supports("avx2")) return std::nullopt;
+    const auto multiply =
+        __builtin_cpu_supports("avx512vnni") ? multiply_bytes : multiply_bytes_by_avx2;
+    // As long as a run of a network: what others do on the cores changes in shorter times.
+    constexpr int tries = 40;
+    std::vector<double> one, two;
+    for (int i = 0; i < tries; ++i) one.push_back(nanoseconds(multiply));
+    std::atomic<int> begun = 0, ended = 0;
+    // Who yields may stay on the other's core for ever.
+    const auto wait_for = [](const std::atomic<int>& count, int least) {
+        while (count.load() < least) __builtin_ia32_pause();
     };
-    const auto both = [&] {
-        const std::jthread other(work);
-        work();
-    };
-    const auto least = [](double before, double now) {
-        return before == 0 ? now : std::min(before, now);
-    };
-    one_ns_ = least(one_ns_, least_nanoseconds(work));
-    two_ns_ = least(two_ns_, least_nanoseconds(both));
+    const std::jthread other([&] {
+        for (int i = 1; i <= tries; ++i) {
+            wait_for(begun, i);
+            multiply();
+            ended.store(i);
+        }
+    });
+    for (int i = 1; i <= tries; ++i)
+        two.push_back(nanoseconds([&] {
+            begun.store(i);
+            multiply();
+            wait_for(ended, i);
+        }));
+    least_one_ns_ = std::min(least_one_ns_, std::ranges::min(one));
+    least_two_ns_ = std::min(least_two_ns_, std::ranges::min(two));
+    return 2 * bench::median(std::move(one)) / bench::median(std::move(two));
+#else
+    return std::nullopt;
 #endif
 }
 
 std::optional<double> GainOfTwoThreads::times() const {
-    if (two_ns_ == 0) return std::nullopt;
-    return 2 * one_ns_ / two_ns_;
+    if (least_two_ns_ == never) return std::nullopt;
+    return 2 * least_one_ns_ / least_two_ns_;
 }
 
 std::uint64_t products_of(const model::Subgraph& graph) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "reef/model/graph.h"
@@ -21,13 +22,14 @@ struct MachineSpeed {
 /// with, for a virtual machine's cores change.
 class GainOfTwoThreads {
   public:
-    /// Takes some milliseconds.
-    void measure();
+    /// Of this time's medians; nothing without AVX2. Takes some tens of milliseconds.
+    std::optional<double> measure();
     /// Of the least times; nothing without AVX2, or when nothing was measured.
     [[nodiscard]] std::optional<double> times() const;
 
   private:
-    double one_ns_ = 0, two_ns_ = 0;
+    static constexpr double never = std::numeric_limits<double>::max();
+    double least_one_ns_ = never, least_two_ns_ = never;
 };
 
 /// Products that the network's convolutions and matrix products need, padding included.
