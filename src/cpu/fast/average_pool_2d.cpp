@@ -50,10 +50,9 @@ ByteLimits limits_from_least(const Pooling& p) {
 }
 
 template <typename T, class D, class D16>
-HWY_INLINE void store_means(D d, D16 d16, const PairSums<D16>& sums, const ByteMean& mean,
-                            ByteLimits limits, T* out) {
-    const auto bytes = bytes_of(d16, PairSums<D16>{rounded_mean<T>(d16, sums.even, mean),
-                                                   rounded_mean<T>(d16, sums.odd, mean)});
+HWY_INLINE void store_means(D d, D16 d16, const PairSums<D16>& sums,
+                            const RoundedMean<T, D16>& mean, ByteLimits limits, T* out) {
+    const auto bytes = bytes_of(d16, PairSums<D16>{mean(sums.even), mean(sums.odd)});
     store_from_least(d, hn::Min(hn::Max(bytes, hn::Set(d, limits.min)), hn::Set(d, limits.max)),
                      out);
 }
@@ -65,8 +64,9 @@ HWY_INLINE void average_vectors(D d, const T* in, const Window& window, const By
     using D16 = hn::Repartition<std::uint16_t, D>;
     PairSums<D16> sums[kVectors];
     sum_pairs(d, in, window, sums);
+    const RoundedMean<T, D16> rounded(D16(), mean);
     REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v)
-        store_means(d, D16(), sums[v], mean, limits, out + v * hn::Lanes(d));
+        store_means(d, D16(), sums[v], rounded, limits, out + v * hn::Lanes(d));
 }
 
 /// Window by window, of at least least_byte_lanes channels.
@@ -87,35 +87,92 @@ void average_each(const Pooling& p, const ByteMean* means, const WindowRow<T>& r
     }
 }
 
-/// For windows that overlap: sums of their columns first, which are added where the window begins
-/// and subtracted where it ends. One vector of channels from the first window to the last.
+/// Of one pixel of each row.
 template <typename T, class D, class D16 = hn::Repartition<std::uint16_t, D>>
-HWY_INLINE void average_sliding(D d, const Pooling& p, const ByteMean* means,
-                                const WindowRow<T>& row, std::uint16_t* columns, std::size_t c,
-                                T* out) {
+HWY_INLINE PairSums<D16> sum_of_column(D d, const T* in, std::size_t rows, std::size_t pitch) {
     const D16 d16;
-    const std::size_t lanes = hn::Lanes(d16);
-    PairSums<D16> sum[1];
-    for (std::int32_t x = 0; x < p.x.input; ++x) {
-        sum_pairs(d, row.pixel(x) + c, row.window(1), sum);
-        std::uint16_t* column = columns + static_cast<std::size_t>(x) * 2 * lanes;
-        hn::StoreU(sum[0].even, d16, column);
-        hn::StoreU(sum[0].odd, d16, column + lanes);
+    auto both = hn::Zero(d16), odd = both;
+    for (std::size_t y = 0; y < rows; ++y) {
+        const auto pairs = hn::BitCast(d16, load_from_least(d, in + y * pitch));
+        both = hn::Add(both, pairs);
+        odd = hn::Add(odd, hn::ShiftRight<8>(pairs));
     }
-    sum[0] = {hn::Zero(d16), hn::Zero(d16)};
-    const std::uint16_t *first = columns, *last = columns;
+    return {hn::Sub(both, hn::ShiftLeft<8>(odd)), odd};
+}
+
+/// For windows that overlap: of each vector of channels the sum over the last columns of pixels, as
+/// many as a window has, and those columns' own sums in turn. A column outside the input is 0.
+/// Pixels are read as they lie.
+template <typename T>
+class SlidingSums {
+  public:
+    SlidingSums(const WindowRow<T>& row, std::size_t width, std::uint16_t* sums)
+        : row_(row), width_(width), sums_(sums) {
+        std::fill_n(sums, elements(width, row.channels), std::uint16_t{0});
+    }
+
+    /// Of sums.
+    [[nodiscard]] static std::size_t elements(std::size_t width, std::size_t channels) {
+        return (width + 1) * pitch_of(channels);
+    }
+
+    /// Behind the one that came before; `use(d, c, sum)` for each vector of channels.
+    template <class Use>
+    HWY_INLINE void enter(std::int32_t column, bool is_inside, const Use& use) {
+        const std::size_t pitch = pitch_of(row_.channels), rows = is_inside ? row_.rows : 0;
+        const T* pixel = is_inside ? row_.pixel(column) : row_.first;
+        std::uint16_t *sum = sums_, *own = sums_ + (next_ + 1) * pitch;
+        next_ = next_ + 1 == width_ ? 0 : next_ + 1;
+        each_channel_vector<std::uint8_t>(row_.channels, [&](auto d, std::size_t c) HWY_ATTR {
+            if constexpr (hn::MaxLanes(d) >= least_byte_lanes) {
+                using D16 = hn::Repartition<std::uint16_t, decltype(d)>;
+                const D16 d16;
+                const std::size_t lanes = hn::Lanes(d16);
+                const auto of = sum_of_column(d, pixel + c, rows, row_.pitch);
+                const auto moved = [&](std::size_t at, auto entering) HWY_ATTR {
+                    const auto left = hn::Sub(hn::LoadU(d16, sum + at), hn::LoadU(d16, own + at));
+                    const auto all = hn::Add(left, entering);
+                    hn::StoreU(entering, d16, own + at);
+                    hn::StoreU(all, d16, sum + at);
+                    return all;
+                };
+                const auto even = moved(0, of.even), odd = moved(lanes, of.odd);
+                use(d, c, PairSums<D16>(even, odd));
+                sum += 2 * lanes;
+                own += 2 * lanes;
+            }
+        });
+    }
+
+  private:
+    /// The last vector may have channels of the one before.
+    static std::size_t pitch_of(std::size_t channels) {
+        return channels + hn::MaxLanes(hn::ScalableTag<std::uint8_t>());
+    }
+
+    const WindowRow<T>& row_;
+    std::size_t width_, next_ = 0;
+    std::uint16_t* sums_;  ///< over all columns, then those of each column
+};
+
+template <typename T>
+void average_sliding(const Pooling& p, const ByteMean* means, const WindowRow<T>& row,
+                     std::uint16_t* sums, T* out) {
+    SlidingSums<T> sliding(row, static_cast<std::size_t>(p.x.filter), sums);
     const ByteLimits limits = limits_from_least<T>(p);
-    Extent summed;
-    for (std::int32_t x = 0; x < p.x.output; ++x) {
-        const Extent window = p.x.window(x);
-        for (; summed.end < window.end; ++summed.end, last += 2 * lanes)
-            sum[0] = {hn::Add(sum[0].even, hn::LoadU(d16, last)),
-                      hn::Add(sum[0].odd, hn::LoadU(d16, last + lanes))};
-        for (; summed.begin < window.begin; ++summed.begin, first += 2 * lanes)
-            sum[0] = {hn::Sub(sum[0].even, hn::LoadU(d16, first)),
-                      hn::Sub(sum[0].odd, hn::LoadU(d16, first + lanes))};
-        const ByteMean mean = means[row.rows * static_cast<std::size_t>(window.size())];
-        store_means(d, d16, sum[0], mean, limits, out + static_cast<std::size_t>(x) * row.channels);
+    std::int32_t column = 0;
+    for (std::int32_t x = 0; x < p.x.output; ++x, out += row.channels) {
+        const std::int32_t last = x * p.x.stride - p.x.padding + p.x.filter - 1;
+        for (; column < last; ++column)
+            sliding.enter(column, column < p.x.input, [](auto, std::size_t, const auto&) {});
+        const auto pixels = row.rows * static_cast<std::size_t>(p.x.window(x).size());
+        sliding.enter(column, column < p.x.input,
+                      [&](auto d, std::size_t c, const auto& sum) HWY_ATTR {
+                          using D16 = hn::Repartition<std::uint16_t, decltype(d)>;
+                          const RoundedMean<T, D16> mean(D16(), means[pixels]);
+                          store_means(d, D16(), sum, mean, limits, out + c);
+                      });
+        ++column;
     }
 }
 
@@ -203,10 +260,7 @@ void average_row(const Pooling& p, const ByteMean* means, const T* in, std::int3
     if (!vectors || means == nullptr) return average_each_of_many(p, row, out);
     if (row.channels < least_byte_lanes) return average_few_channels(p, means, row, columns, out);
     if (columns == nullptr) return average_each(p, means, row, out);
-    each_channel_vector<std::uint8_t>(row.channels, [&](auto d, std::size_t c) HWY_ATTR {
-        if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
-            average_sliding(d, p, means, row, columns, c, out + c);
-    });
+    average_sliding(p, means, row, columns, out);
 }
 
 /// The mean of kVectors vectors of one window's channels, summed in the order of the pixels:
@@ -285,12 +339,13 @@ class FastAveragePool final : public Kernel {
         for (std::int32_t count = 1; count <= most; ++count)
             means_[static_cast<std::size_t>(count)] = byte_mean<T>(count);
         // Of overlapping windows each column is added once and subtracted once.
-        const bool overlap = longest(p_.x) >= 3 * p_.x.stride && p_.x.output > 1;
-        const auto columns = static_cast<std::size_t>(p_.x.input);
-        if (static_cast<std::size_t>(p_.channels) < HWY_NAMESPACE::least_byte_lanes)
-            columns_ = columns * static_cast<std::size_t>(p_.channels);
+        const bool overlap =
+            p_.x.filter >= 3 * p_.x.stride && p_.x.filter <= p_.x.input && p_.x.output > 1;
+        const auto channels = static_cast<std::size_t>(p_.channels);
+        if (channels < HWY_NAMESPACE::least_byte_lanes)
+            columns_ = static_cast<std::size_t>(p_.x.input) * channels;
         else if (overlap)
-            columns_ = columns * widest_vector;
+            columns_ = (static_cast<std::size_t>(p_.x.filter) + 1) * (channels + widest_vector);
     }
 
     [[nodiscard]] std::string name() const override {

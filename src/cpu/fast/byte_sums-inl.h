@@ -87,15 +87,29 @@ HWY_INLINE void sum_pairs(D d, const T* HWY_RESTRICT in, const Window& window,
         sums[v] = {hn::Sub(both[v], hn::ShiftLeft<8>(odd[v])), odd[v]};
 }
 
+/// ByteMean on vectors of T's sums. D: of uint16.
 template <typename T, class D, class V = hn::Vec<D>>
-HWY_INLINE V rounded_mean(D d, V sum, const ByteMean& mean) {
-    V dividend = hn::Add(sum, hn::Set(d, mean.bias));
-    if constexpr (std::is_signed_v<T>) {
-        const V below = hn::SaturatedSub(hn::Set(d, mean.negative_below), sum);
-        dividend = hn::Sub(dividend, hn::Min(below, hn::Set(d, std::uint16_t{1})));
+class RoundedMean {
+  public:
+    HWY_INLINE RoundedMean(D d, const ByteMean& mean)
+        : bias_(hn::Set(d, mean.bias)),
+          factor_(hn::Set(d, mean.factor)),
+          negative_below_(hn::Set(d, mean.negative_below)),
+          shift_(mean.shift) {}
+
+    HWY_INLINE V operator()(V sum) const {
+        V dividend = hn::Add(sum, bias_);
+        if constexpr (std::is_signed_v<T>) {
+            const V below = hn::SaturatedSub(negative_below_, sum);
+            dividend = hn::Sub(dividend, hn::Min(below, hn::Set(D(), std::uint16_t{1})));
+        }
+        return hn::ShiftRightSame(hn::MulHigh(dividend, factor_), shift_);
     }
-    return hn::ShiftRightSame(hn::MulHigh(dividend, hn::Set(d, mean.factor)), mean.shift);
-}
+
+  private:
+    V bias_, factor_, negative_below_;
+    int shift_;
+};
 
 /// Sums of the channels 4i + k, for k from 0 to 3. D: of int32.
 template <class D>
