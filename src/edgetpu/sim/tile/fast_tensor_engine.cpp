@@ -204,15 +204,10 @@ bool FastTensorEngine::prepare(const Work& work, const Block& block) {
 
 void FastTensorEngine::pack(const TileMemory& memory) {
     const auto base = static_cast<std::uint32_t>(par_.address());
-    std::int16_t* to = scratch_->weights.get();
-    const std::size_t step = std::size_t{2} * plan_->step_pairs * plan_->lanes;
-    for (const std::uint32_t offset : plan_->parameters) {
-        const std::uint32_t at = base + offset;
-        kernels_->pack(memory.wide[at >> 2U].data(), at & 3U, form_, plan_->lanes,
-                       scratch_->zeros.data(), to);
-        to += step;
-        if (releases_later(*op_, *plan_)) group_rows_.set(at >> 2U);
-    }
+    kernels_->pack(memory.wide.data()->data(), base, plan_->parameters, form_, plan_->lanes,
+                   scratch_->zeros.data(), scratch_->weights.get());
+    if (releases_later(*op_, *plan_))
+        for (const std::uint32_t offset : plan_->parameters) group_rows_.set((base + offset) >> 2U);
 }
 
 // As pack(), where parameters are multiplied where they lie.
@@ -250,11 +245,8 @@ void FastTensorEngine::multiply(const TileMemory& memory, std::size_t count, boo
         return;
     }
     const std::size_t row_size = row_values(*plan_);
-    std::int16_t* row = scratch_->rows.get();
-    for (const std::uint32_t at : positions) {
-        kernels_->gather(&memory.narrow[at], plan_->runs, form_, op_->in_zero, row);
-        row += row_size;
-    }
+    kernels_->gather(memory.narrow.data(), positions, plan_->runs, form_, op_->in_zero, row_size,
+                     scratch_->rows.get());
     const std::size_t pairs = std::size_t{plan_->step_pairs} * plan_->reduction;
     kernels_->multiply(scratch_->rows.get(), row_size, count, scratch_->weights.get(), pairs,
                        plan_->lanes, add, sums);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/simd.h"
+#include "edgetpu/sim/program/memory.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "edgetpu/sim/tile/tensor_kernels.cpp"
@@ -132,70 +133,103 @@ void multiply(const std::int16_t* rows, std::size_t row_size, std::size_t count,
         multiply_lanes<16>(p);
 }
 
-/// Bytes to 16-bit values without their zero point: whole vectors, then quarters.
-HWY_INLINE void widen(const std::uint8_t* HWY_RESTRICT from, std::size_t count, std::int32_t zero,
-                      std::int16_t* HWY_RESTRICT to) {
-    const hn::CappedTag<std::int16_t, 16> d16;
+// Values of a run are whole vectors. What they write behind its end, the next run writes again, or
+// the next row.
+
+/// Bytes to 16-bit values without their zero point.
+HWY_INLINE std::int16_t* widen(const std::uint8_t* HWY_RESTRICT from, std::size_t count,
+                               std::int32_t zero, std::int16_t* HWY_RESTRICT to) {
+    const hn::CappedTag<std::int16_t, gathered_bytes> d16;
     const hn::Rebind<std::uint8_t, decltype(d16)> d8;
-    const hn::CappedTag<std::int16_t, 4> q16;
-    const hn::Rebind<std::uint8_t, decltype(q16)> q8;
-    const auto offset = static_cast<std::int16_t>(zero);
-    const std::size_t lanes = hn::Lanes(d16);
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes)
-        hn::StoreU(hn::Sub(hn::PromoteTo(d16, hn::LoadU(d8, from + i)), hn::Set(d16, offset)), d16,
-                   to + i);
-    for (; i + 4 <= count; i += 4)
-        hn::StoreU(hn::Sub(hn::PromoteTo(q16, hn::LoadU(q8, from + i)), hn::Set(q16, offset)), q16,
-                   to + i);
-    for (; i < count; ++i) to[i] = static_cast<std::int16_t>(from[i] - offset);
+    const auto offset = hn::Set(d16, static_cast<std::int16_t>(zero));
+    for (std::size_t i = 0; i < count; i += hn::Lanes(d16))
+        hn::StoreU(hn::Sub(hn::PromoteTo(d16, hn::LoadU(d8, from + i)), offset), d16, to + i);
+    return to + count;
 }
 
-void gather(const std::uint8_t* at, std::span<const InputRun> runs, StepForm form,
-            std::int32_t zero, std::int16_t* row) {
-    for (const InputRun& run : runs) {
-        const std::uint8_t* from = at + run.offset;
-        if (form == StepForm::single_byte) {
-            for (std::size_t i = 0; i < run.steps; ++i, row += 2) {
-                row[0] = static_cast<std::int16_t>(from[i] - zero);
-                row[1] = 0;
-            }
-            continue;
+/// Pairs of which the second is 0.
+HWY_INLINE std::int16_t* widen_to_pairs(const std::uint8_t* HWY_RESTRICT from, std::size_t count,
+                                        std::int32_t zero, std::int16_t* HWY_RESTRICT to) {
+    const hn::CappedTag<std::int32_t, 8> d;
+    const hn::Rebind<std::uint8_t, decltype(d)> d8;
+    const hn::Repartition<std::int16_t, decltype(d)> d16;
+    const auto offset = hn::Set(d, zero), low = hn::Set(d, 0xFFFF);
+    for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
+        const auto value = hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, from + i)), offset);
+        hn::StoreU(hn::BitCast(d16, hn::And(value, low)), d16, to + 2 * i);
+    }
+    return to + 2 * count;
+}
+
+void gather(const std::uint8_t* narrow, std::span<const std::uint32_t> positions,
+            std::span<const InputRun> runs, StepForm form, std::int32_t zero, std::size_t row_size,
+            std::int16_t* rows) {
+    const bool singles = form == StepForm::single_byte;
+    const std::size_t step = 2UL * pairs_of(form);
+    for (const std::uint32_t position : positions) {
+        std::int16_t* to = rows;
+        for (const InputRun& run : runs) {
+            const std::uint8_t* from = narrow + position + run.offset;
+            to = singles ? widen_to_pairs(from, run.steps, zero, to)
+                         : widen(from, run.steps * step, zero, to);
         }
-        const std::size_t count = run.steps * 2UL * pairs_of(form);
-        widen(from, count, zero, row);
-        row += count;
+        rows += row_size;
     }
 }
 
-void pack(const std::uint8_t* row, unsigned quarter, StepForm form, unsigned lanes,
-          const std::int32_t* zero, std::int16_t* weights) {
-    const hn::CappedTag<std::int32_t, 4> d;
-    const hn::Repartition<std::int16_t, decltype(d)> d16;
-    const auto low = hn::Set(d, 0xFFFF);
-    const auto byte = hn::Set(d, 0xFF);
-    auto* words = reinterpret_cast<std::uint8_t*>(weights);
-    const auto store = [&](auto pair, auto zeros, std::size_t at) HWY_ATTR {
-        const auto value = hn::Sub(hn::BitCast(d16, pair), hn::BitCast(d16, zeros));
-        hn::StoreU(value, d16, reinterpret_cast<std::int16_t*>(words + 4 * at));
+/// Four lanes of one step. `zeros` are those of pairs, or of single values.
+template <StepForm kForm>
+HWY_INLINE void pack_lanes(const std::uint8_t* words, unsigned quarter,
+                           hn::Vec<hn::FixedTag<std::int16_t, 8> > zeros, std::size_t lanes,
+                           std::int16_t* to) {
+    const hn::FixedTag<std::int32_t, 4> d;
+    const hn::FixedTag<std::int16_t, 8> d16;
+    const auto store = [&](auto pairs, std::size_t pair) HWY_ATTR {
+        hn::StoreU(hn::Sub(hn::BitCast(d16, pairs), zeros), d16, to + 2 * pair * lanes);
     };
+    const auto low = hn::Set(d, 0xFFFF), byte = hn::Set(d, 0xFF);
+    const auto bytes = hn::BitCast(d, hn::LoadU(hn::FixedTag<std::uint8_t, 16>(), words));
+    if constexpr (kForm == StepForm::four_bytes) {
+        const auto in_pairs = [&](auto two) HWY_ATTR {
+            return hn::Or(hn::And(two, byte), hn::And(hn::ShiftLeft<8>(two), hn::Set(d, 0xFF0000)));
+        };
+        store(in_pairs(bytes), 0);
+        store(in_pairs(hn::And(hn::ShiftRight<16>(bytes), low)), 1);
+    } else if constexpr (kForm == StepForm::two_halfwords) {
+        store(bytes, 0);
+    } else {
+        store(hn::And(hn::ShiftRightSame(bytes, static_cast<int>(8 * quarter)), byte), 0);
+    }
+}
+
+template <StepForm kForm>
+void pack_steps(const std::uint8_t* wide, std::uint32_t base,
+                std::span<const std::uint32_t> parameters, std::size_t lanes,
+                const std::int32_t* zero, std::int16_t* weights) {
+    const hn::FixedTag<std::int32_t, 4> d;
     for (std::size_t lane = 0; lane < lanes; lane += hn::Lanes(d)) {
-        const auto bytes =
-            hn::BitCast(d, hn::LoadU(hn::Repartition<std::uint8_t, decltype(d)>(), row + 4 * lane));
-        const auto z = hn::And(hn::LoadU(d, zero + lane), low);
-        const auto both = hn::Or(z, hn::ShiftLeft<16>(z));
-        if (form == StepForm::four_bytes) {
-            const auto second = hn::Set(d, 0xFF0000);
-            store(hn::Or(hn::And(bytes, byte), hn::And(hn::ShiftLeft<8>(bytes), second)), both,
-                  lane);
-            const auto upper = hn::And(hn::ShiftRight<16>(bytes), low);
-            store(hn::Or(hn::And(upper, byte), hn::And(hn::ShiftLeft<8>(upper), second)), both,
-                  lanes + lane);
-        } else if (form == StepForm::two_halfwords) {
-            store(bytes, both, lane);
-        } else {
-            store(hn::And(hn::ShiftRightSame(bytes, static_cast<int>(8 * quarter)), byte), z, lane);
+        const auto z = hn::And(hn::LoadU(d, zero + lane), hn::Set(d, 0xFFFF));
+        const auto both = kForm == StepForm::single_byte ? z : hn::Or(z, hn::ShiftLeft<16>(z));
+        const auto zeros = hn::BitCast(hn::FixedTag<std::int16_t, 8>(), both);
+        std::int16_t* to = weights + 2 * lane;
+        for (const std::uint32_t offset : parameters) {
+            const std::uint32_t at = base + offset;
+            pack_lanes<kForm>(wide + (at >> 2U) * row_bytes + 4 * lane, at & 3U, zeros, lanes, to);
+            to += 2 * pairs_of(kForm) * lanes;
         }
+    }
+}
+
+void pack(const std::uint8_t* wide, std::uint32_t base, std::span<const std::uint32_t> parameters,
+          StepForm form, unsigned lanes, const std::int32_t* zero, std::int16_t* weights) {
+    switch (form) {
+        case StepForm::four_bytes:
+            return pack_steps<StepForm::four_bytes>(wide, base, parameters, lanes, zero, weights);
+        case StepForm::two_halfwords:
+            return pack_steps<StepForm::two_halfwords>(wide, base, parameters, lanes, zero,
+                                                       weights);
+        case StepForm::single_byte:
+            return pack_steps<StepForm::single_byte>(wide, base, parameters, lanes, zero, weights);
     }
 }
 
@@ -251,6 +285,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace reef::edgetpu::sim {
+
+static_assert(narrow_slack >= narrow_word_bytes + gathered_bytes);
 
 HWY_EXPORT(target_kernels);
 

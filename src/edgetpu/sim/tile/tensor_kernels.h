@@ -9,6 +9,9 @@
 
 namespace reef::edgetpu::sim {
 
+/// A vector of activations at most.
+inline constexpr std::size_t gathered_bytes = 16;
+
 /// Consecutive bytes of activations, relative to a position's first.
 struct InputRun {
     std::int32_t offset = 0;
@@ -39,11 +42,15 @@ struct OutputRows {
 
 /// Lanes are 4, 8, 16, 32 or 64 everywhere; rows and weights are aligned to 64 bytes.
 struct TensorKernels {
-    /// One position's activations: pairs of each step in order. May write 32 values more.
-    void (*gather)(const std::uint8_t* at, std::span<const InputRun> runs, StepForm form,
-                   std::int32_t zero, std::int16_t* row);
-    /// One step's parameters of a wide row: [pair][lane][2]. `zero`: a row of 64.
-    void (*pack)(const std::uint8_t* row, unsigned quarter, StepForm form, unsigned lanes,
+    /// Of each position in narrow memory a row of activations: pairs of each step in order. Rows
+    /// are row_size values apart. May read gathered_bytes more, and write twice as many values.
+    void (*gather)(const std::uint8_t* narrow, std::span<const std::uint32_t> positions,
+                   std::span<const InputRun> runs, StepForm form, std::int32_t zero,
+                   std::size_t row_size, std::int16_t* rows);
+    /// Parameters of each step, in a quarter of a wide row: [step][pair][lane][2]. `base` and
+    /// `parameters`: of the first step and from there, in quarters. `zero`: a row of 64.
+    void (*pack)(const std::uint8_t* wide, std::uint32_t base,
+                 std::span<const std::uint32_t> parameters, StepForm form, unsigned lanes,
                  const std::int32_t* zero, std::int16_t* weights);
     /// sums[row][lane] = (or +=) products of `pairs` pairs; rows are row_size values apart.
     void (*multiply)(const std::int16_t* rows, std::size_t row_size, std::size_t count,
