@@ -91,7 +91,6 @@ struct Figures {
     double simulator, driver, cpu_floor, reference, plain_engine, prepare;
     std::optional<double> builtin{};  ///< TFLite's
     peers::TwoThreads threads{};      ///< wall time
-    peers::GainOfTwoThreads machine{};
 
     [[nodiscard]] double ratio(const Case& tested) const {
         return simulator / builtin.value_or(tested.builtin_there);
@@ -241,7 +240,7 @@ Result<Figures> measure(const std::filesystem::path& models, const Case& tested,
         note(least.driver, processor_ms, [&] { return sides.driven.run(sides.chip); });
         double one = never, two = never;
         note(one, wall_ms, [&] { return sides.chip.run(); });
-        const auto gain = least.machine.measure();
+        const auto gain = peers::gain_of_two_threads();
         note(two, wall_ms, [&] { return sides.pair.run(); });
         least.threads.note(one, two, gain);
         note(least.cpu_floor, processor_ms, [&] { return sides.cpu.run(); });
@@ -272,8 +271,8 @@ void print(const Case& tested, const Figures& f, const Options& options) {
         "{:>8} {:>8} {:9.2f}   {}\n",
         tested.model, f.simulator, f.driver, f.cpu_floor, f.plain_engine, f.reference,
         f.simulator / f.reference, f.builtin.value_or(tested.builtin_there), f.ratio(tested),
-        tested.most_ratio, f.threads.times(), text(f.machine.times()), text(f.threads.of_machine()),
-        f.prepare, options.smoke ? "" : f.verdict(tested));
+        tested.most_ratio, f.threads.times(), text(f.threads.machine()),
+        text(f.threads.of_machine()), f.prepare, options.smoke ? "" : f.verdict(tested));
 }
 
 nlohmann::ordered_json json_of(std::optional<double> value) {
@@ -295,7 +294,7 @@ nlohmann::ordered_json json_of(const Case& tested, const Figures& f) {
             {"ratio_to_reference", f.simulator / f.reference},
             {"ratio_to_cpu_floor", f.simulator / f.cpu_floor},
             {"threads", f.threads.times()},
-            {"machine_times", json_of(f.machine.times())},
+            {"machine_times", json_of(f.threads.machine())},
             {"of_machine", json_of(f.threads.of_machine())},
             {"kept", f.kept(tested)}};
 }

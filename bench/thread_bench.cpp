@@ -15,7 +15,8 @@
 //                                       the rounds' own
 //               least_times, kept       its bound, and whether it is kept
 //               core_distance_ns        a word to the other core and back; null with one core
-//               machine_times           of a loop of products without memory; null without AVX2
+//               machine_times           of a loop of products without memory, the median of the
+//                                       rounds'; null where it is not known (peers/two_threads.h)
 //               of_machine              times to that, the median of the rounds'; null without it
 //               after_run_ms            of other threads' processor time in the 20 ms after a run,
 //                                       the most of all rounds
@@ -62,7 +63,6 @@ struct ThreadRow {
     std::string network;
     TwoThreads threads{};  ///< milliseconds
     std::optional<double> core_distance_ns{};
-    GainOfTwoThreads machine{};
     double after_run_ms = 0;
     std::string problem{};
 
@@ -135,7 +135,7 @@ Status measure(const std::string& path, int rounds, ThreadRow& row) {
     row.core_distance_ns = core_distance_ns();
     for (int round = 0; round < rounds; ++round) {
         const double one_ms = REEF_TRY(least_of_turn(one));
-        const auto gain = row.machine.measure();
+        const auto gain = gain_of_two_threads();
         const double two_ms = REEF_TRY(least_of_turn(two));
         row.threads.note(one_ms, two_ms, gain);
         row.after_run_ms = std::max(row.after_run_ms, processor_ms_of_rest());
@@ -193,7 +193,7 @@ void print(const ThreadRow& row, bool bounds) {
         "{:58} {:8.3f} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f} {:6.2f} {:>7} {:>7} {:>7} {:9.2f}  {}\n",
         row.network, row.threads.least_one(), row.threads.least_two(), row.threads.times(),
         row.threads.times_quantile(0.25), row.threads.times_quantile(0.75), row.bound(),
-        text(row.machine.times(), 2), text(row.threads.of_machine(), 2),
+        text(row.threads.machine(), 2), text(row.threads.of_machine(), 2),
         text(row.core_distance_ns, 0), row.after_run_ms,
         !bounds      ? ""
         : row.kept() ? "kept"
@@ -215,7 +215,7 @@ Json json_of(const ThreadRow& row) {
             {"least_times", row.bound()},
             {"kept", row.kept()},
             {"core_distance_ns", json_of(row.core_distance_ns)},
-            {"machine_times", json_of(row.machine.times())},
+            {"machine_times", json_of(row.threads.machine())},
             {"of_machine", json_of(row.threads.of_machine())},
             {"after_run_ms", row.after_run_ms}};
 }

@@ -1,5 +1,7 @@
 #include "peers/machine_speed.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -110,44 +112,43 @@ MachineSpeed measure_machine() {
     return speed;
 }
 
-std::optional<double> GainOfTwoThreads::measure() {
+std::optional<double> gain_of_two_threads() {
 #if defined(__x86_64__)
-    if (!__builtin_cpu_supports("avx2")) return std::nullopt;
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    const bool has_two =
+        ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= 2;
+    if (!has_two || !__builtin_cpu_supports("avx2")) return std::nullopt;
     const auto multiply =
         __builtin_cpu_supports("avx512vnni") ? multiply_bytes : multiply_bytes_by_avx2;
-    // As long as a run of a network: what others do on the cores changes in shorter times.
-    constexpr int tries = 40;
-    std::vector<double> one, two;
-    for (int i = 0; i < tries; ++i) one.push_back(nanoseconds(multiply));
-    std::atomic<int> begun = 0, ended = 0;
+    constexpr std::size_t tries = 40;
+    std::vector<double> one(tries), two(tries);
+    for (double& time : one) time = nanoseconds(multiply);
+    std::atomic<std::uint64_t> begun = 0, ended = 0;
+    std::atomic<bool> over = false;
     // Who yields may stay on the other's core for ever.
-    const auto wait_for = [](const std::atomic<int>& count, int least) {
-        while (count.load() < least) __builtin_ia32_pause();
-    };
     const std::jthread other([&] {
-        for (int i = 1; i <= tries; ++i) {
-            wait_for(begun, i);
+        for (std::uint64_t turn = 1; !over.load(); ++turn) {
+            while (begun.load() < turn && !over.load()) __builtin_ia32_pause();
             multiply();
-            ended.store(i);
+            ended.store(turn);
         }
     });
-    for (int i = 1; i <= tries; ++i)
-        two.push_back(nanoseconds([&] {
-            begun.store(i);
-            multiply();
-            wait_for(ended, i);
-        }));
-    least_one_ns_ = std::min(least_one_ns_, std::ranges::min(one));
-    least_two_ns_ = std::min(least_two_ns_, std::ranges::min(two));
+    std::uint64_t turn = 0;
+    const auto both = [&] {
+        begun.store(++turn);
+        multiply();
+        while (ended.load() < turn) __builtin_ia32_pause();
+    };
+    // As long as the system may take to give each thread a core of its own.
+    constexpr double warm_up_ns = 60e6;
+    for (double warm = 0; warm < warm_up_ns;) warm += nanoseconds(both);
+    for (double& time : two) time = nanoseconds(both);
+    over.store(true);
     return 2 * bench::median(std::move(one)) / bench::median(std::move(two));
 #else
     return std::nullopt;
 #endif
-}
-
-std::optional<double> GainOfTwoThreads::times() const {
-    if (least_two_ns_ == never) return std::nullopt;
-    return 2 * least_one_ns_ / least_two_ns_;
 }
 
 std::uint64_t products_of(const model::Subgraph& graph) {

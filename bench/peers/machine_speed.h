@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 
 #include "reef/model/graph.h"
@@ -18,19 +17,10 @@ struct MachineSpeed {
 [[nodiscard]] MachineSpeed measure_machine();
 
 /// How many times as fast two threads multiply, without memory, as one: less than 2 where the clock
-/// falls, others use the cores, or two are halves of one. Measured in turn with what it is compared
-/// with, for a virtual machine's cores change.
-class GainOfTwoThreads {
-  public:
-    /// Of this time's medians; nothing without AVX2. Takes some tens of milliseconds.
-    std::optional<double> measure();
-    /// Of the least times; nothing without AVX2, or when nothing was measured.
-    [[nodiscard]] std::optional<double> times() const;
-
-  private:
-    static constexpr double never = std::numeric_limits<double>::max();
-    double least_one_ns_ = never, least_two_ns_ = never;
-};
+/// falls, others use the cores, or two are halves of one. Of medians over the time that a run of a
+/// network takes; a virtual machine's cores change, so it is measured between what is compared with
+/// it. Nothing without AVX2, and where the process has one core. Takes a tenth of a second.
+[[nodiscard]] std::optional<double> gain_of_two_threads();
 
 /// Products that the network's convolutions and matrix products need, padding included.
 [[nodiscard]] std::uint64_t products_of(const model::Subgraph& graph);

@@ -15,13 +15,15 @@ namespace reef::peers {
 /// large a part of what they do is asked for.
 class TwoThreads {
   public:
-    /// Wall times of a round, and GainOfTwoThreads measured between both; nothing where that is not
+    /// Wall times of a round, and gain_of_two_threads() between both; nothing where that is not
     /// known.
-    void note(double one, double two, std::optional<double> machine) {
+    void note(double one, double two, std::optional<double> gain) {
         one_.push_back(one);
         two_.push_back(two);
-        // Below 1 another program had a core, and above 2 the one thread.
-        if (machine) of_machine_.push_back(one / two / std::clamp(*machine, 1.0, 2.0));
+        // Far below 1 another program had a core, and above 2 the one thread's.
+        if (!gain || *gain < 0.9 || *gain > 2.2) return;
+        machine_.push_back(std::clamp(*gain, 1.0, 2.0));
+        of_machine_.push_back(one / two / machine_.back());
     }
 
     // Precondition of the others: a round was noted.
@@ -36,11 +38,10 @@ class TwoThreads {
         for (std::size_t i = 0; i < one_.size(); ++i) ratios.push_back(one_[i] / two_[i]);
         return bench::quantile(std::move(ratios), part);
     }
-    /// Of what the machine gains, the median of the rounds.
-    [[nodiscard]] std::optional<double> of_machine() const {
-        if (of_machine_.empty()) return std::nullopt;
-        return bench::median(of_machine_);
-    }
+    /// The median of the machine's gains; nothing where less than half of the rounds have one.
+    [[nodiscard]] std::optional<double> machine() const { return median_of_most(machine_); }
+    /// The median of the rounds' own ratios to the machine's gain; nothing where it has none.
+    [[nodiscard]] std::optional<double> of_machine() const { return median_of_most(of_machine_); }
     /// Whether two threads are so many times as fast, or as large a part of the machine's gain.
     [[nodiscard]] bool keep(double least_times) const {
         constexpr double cores = 2;
@@ -48,7 +49,14 @@ class TwoThreads {
     }
 
   private:
-    std::vector<double> one_{}, two_{}, of_machine_{};
+    [[nodiscard]] std::optional<double> median_of_most(const std::vector<double>& rounds) const {
+        if (rounds.empty() || 2 * rounds.size() < one_.size()) return std::nullopt;
+        return bench::median(rounds);
+    }
+
+    std::vector<double> one_{}, two_{};
+    // Of the rounds whose gain is known.
+    std::vector<double> machine_{}, of_machine_{};
 };
 
 }  // namespace reef::peers

@@ -1,6 +1,7 @@
 #include "base/worker_pool.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "base/thread_team.h"
 
@@ -21,7 +22,9 @@ class Cut {
 
 }  // namespace
 
-WorkerPool::WorkerPool(int threads) : threads_(threads), loop_threads_(threads) {}
+WorkerPool::WorkerPool(int threads) : threads_(threads), loop_threads_(threads) {
+    assert(threads >= 1 && threads <= most_threads);
+}
 
 WorkerPool::~WorkerPool() = default;
 

@@ -290,7 +290,7 @@ TEST(Hybrid, VectorsGiveTheSameBytes) {
 /// So large that threads get parts of an image's quantisation, of its pixels, or of the channels.
 TEST(Hybrid, VectorsGiveTheSameBytesInLargeOnes) {
     std::mt19937 random(19);
-    std::vector<HybridCase> cases(5);
+    std::vector<HybridCase> cases(6);
     cases[0] = {
         .images = 2, .h = 40, .w = 41, .depth = 33, .outputs = 40, .taps_h = 3, .taps_w = 3};
     cases[1] = {.op = Op::depthwise_conv_2d,
@@ -304,6 +304,7 @@ TEST(Hybrid, VectorsGiveTheSameBytesInLargeOnes) {
     cases[2] = {.op = Op::fully_connected, .images = 5, .depth = 2001, .outputs = 300};
     cases[3] = {.op = Op::fully_connected, .images = 3000, .depth = 65, .outputs = 19};
     cases[4] = {.op = Op::fully_connected, .images = 1, .depth = 60003, .outputs = 37};
+    cases[5] = {.images = 2, .h = 7, .w = 7, .depth = 64, .outputs = 130, .taps_h = 3, .taps_w = 3};
     for (HybridCase& c : cases) {
         random_values(random, c);
         SCOPED_TRACE(model::builtin_name(c.op));

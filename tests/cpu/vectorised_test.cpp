@@ -68,8 +68,10 @@ PoolShape random_pool(std::mt19937& random, std::int32_t longest, std::int32_t c
     PoolShape pool;
     pool.in = {pick(random, 1, 2), pick(random, 1, longest), pick(random, 1, longest),
                pick(random, 1, channels)};
-    pool.filter_h = pick(random, 1, pool.in[1]);
-    pool.filter_w = pick(random, 1, pool.in[2]);
+    // Of all inside the image, and beyond both sides of it.
+    const std::int32_t beyond = pick(random, 0, 4) == 0 ? 3 : 0;
+    pool.filter_h = pick(random, 1, pool.in[1] + beyond);
+    pool.filter_w = pick(random, 1, pool.in[2] + beyond);
     pool.stride_h = pick(random, 1, 4);
     pool.stride_w = pick(random, 1, 4);
     return pool;
@@ -91,8 +93,9 @@ std::vector<std::byte> bytes_of_any_kind(std::mt19937& random, std::size_t count
 void expect_pool_like_the_plain_one(Op op, ElementType type, const PoolShape& pool,
                                     std::mt19937& random) {
     const auto& in = pool.in;
+    const bool fits = pool.filter_h <= in[1] && pool.filter_w <= in[2];
     const model::Pool2dOptions options{
-        .padding = pick(random, 0, 2) == 0 ? model::Padding::valid : model::Padding::same,
+        .padding = fits && pick(random, 0, 2) == 0 ? model::Padding::valid : model::Padding::same,
         .stride_h = pool.stride_h,
         .stride_w = pool.stride_w,
         .filter_h = pool.filter_h,

@@ -39,13 +39,35 @@ TEST(TwoThreads, AreComparedWithTheMachineInMostRounds) {
     EXPECT_FALSE(threads.keep(1.8));
 }
 
-TEST(TwoThreads, AMachineThatGainsNothingOrMoreThanItsCoresIsNotBelieved) {
-    TwoThreads lost;
-    lost.note(10, 12.5, 0.5);
-    EXPECT_EQ(lost.of_machine(), 0.8);
-    TwoThreads won;
-    won.note(18, 10, 4);
-    EXPECT_EQ(won.of_machine(), 0.9);
+TEST(TwoThreads, AGainNearAnEndIsThatEnd) {
+    TwoThreads least;
+    least.note(10, 8, 0.95);
+    EXPECT_EQ(least.machine(), 1);
+    EXPECT_EQ(least.of_machine(), 1.25);
+    TwoThreads most;
+    most.note(18, 10, 2.1);
+    EXPECT_EQ(most.machine(), 2);
+    EXPECT_EQ(most.of_machine(), 0.9);
+}
+
+TEST(TwoThreads, AGainThatNoTwoCoresHaveIsNotBelieved) {
+    for (const double gain : {0.07, 2.5}) {
+        TwoThreads threads;
+        threads.note(13, 10, gain);
+        EXPECT_EQ(threads.machine(), std::nullopt);
+        EXPECT_EQ(threads.of_machine(), std::nullopt);
+        EXPECT_FALSE(threads.keep(1.8)) << gain;
+    }
+}
+
+TEST(TwoThreads, AGainOfFewRoundsIsNone) {
+    TwoThreads threads;
+    threads.note(15, 10, 1.5);
+    threads.note(15, 10, {});
+    EXPECT_EQ(threads.of_machine(), 1);
+    threads.note(15, 10, 0.07);
+    EXPECT_EQ(threads.of_machine(), std::nullopt);
+    EXPECT_FALSE(threads.keep(1.8));
 }
 
 }  // namespace

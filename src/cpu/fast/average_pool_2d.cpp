@@ -100,28 +100,36 @@ HWY_INLINE PairSums<D16> sum_of_column(D d, const T* in, std::size_t rows, std::
     return {hn::Sub(both, hn::ShiftLeft<8>(odd)), odd};
 }
 
+/// Bytes of any target's vectors.
+constexpr std::size_t widest_vector = 64;
+static_assert(hn::MaxLanes(hn::ScalableTag<std::uint8_t>()) <= widest_vector);
+
+/// Sums of SlidingSums.
+inline std::size_t sliding_sums(std::int32_t width, std::size_t channels) {
+    return (static_cast<std::size_t>(width) + 1) * (channels + widest_vector);
+}
+
 /// For windows that overlap: of each vector of channels the sum over the last columns of pixels, as
 /// many as a window has, and those columns' own sums in turn. A column outside the input is 0.
 /// Pixels are read as they lie.
 template <typename T>
 class SlidingSums {
   public:
-    SlidingSums(const WindowRow<T>& row, std::size_t width, std::uint16_t* sums)
-        : row_(row), width_(width), sums_(sums) {
-        std::fill_n(sums, elements(width, row.channels), std::uint16_t{0});
-    }
-
-    /// Of sums.
-    [[nodiscard]] static std::size_t elements(std::size_t width, std::size_t channels) {
-        return (width + 1) * pitch_of(channels);
+    SlidingSums(const WindowRow<T>& row, std::int32_t width, std::uint16_t* sums)
+        : row_(row),
+          width_(static_cast<std::size_t>(width)),
+          // The last vector may have channels of the one before.
+          pitch_(row.channels + widest_vector),
+          sums_(sums) {
+        std::fill_n(sums, sliding_sums(width, row.channels), std::uint16_t{0});
     }
 
     /// Behind the one that came before; `use(d, c, sum)` for each vector of channels.
     template <class Use>
     HWY_INLINE void enter(std::int32_t column, bool is_inside, const Use& use) {
-        const std::size_t pitch = pitch_of(row_.channels), rows = is_inside ? row_.rows : 0;
+        const std::size_t rows = is_inside ? row_.rows : 0;
         const T* pixel = is_inside ? row_.pixel(column) : row_.first;
-        std::uint16_t *sum = sums_, *own = sums_ + (next_ + 1) * pitch;
+        std::uint16_t *sum = sums_, *own = sums_ + (next_ + 1) * pitch_;
         next_ = next_ + 1 == width_ ? 0 : next_ + 1;
         each_channel_vector<std::uint8_t>(row_.channels, [&](auto d, std::size_t c) HWY_ATTR {
             if constexpr (hn::MaxLanes(d) >= least_byte_lanes) {
@@ -145,20 +153,15 @@ class SlidingSums {
     }
 
   private:
-    /// The last vector may have channels of the one before.
-    static std::size_t pitch_of(std::size_t channels) {
-        return channels + hn::MaxLanes(hn::ScalableTag<std::uint8_t>());
-    }
-
     const WindowRow<T>& row_;
-    std::size_t width_, next_ = 0;
+    std::size_t width_, pitch_, next_ = 0;
     std::uint16_t* sums_;  ///< over all columns, then those of each column
 };
 
 template <typename T>
 void average_sliding(const Pooling& p, const ByteMean* means, const WindowRow<T>& row,
                      std::uint16_t* sums, T* out) {
-    SlidingSums<T> sliding(row, static_cast<std::size_t>(p.x.filter), sums);
+    SlidingSums<T> sliding(row, p.x.filter, sums);
     const ByteLimits limits = limits_from_least<T>(p);
     std::int32_t column = 0;
     for (std::int32_t x = 0; x < p.x.output; ++x, out += row.channels) {
@@ -251,7 +254,8 @@ void average_each_of_many(const Pooling& p, const WindowRow<T>& row, T* out) {
 
 /// One output row: p.x.output pixels. `in` is the batch's first element. `means` has those of every
 /// number of pixels in a window, or is nullptr where a window has more than ByteMean::most;
-/// `columns` is as long as an input row of vectors, or nullptr where no sums of columns are needed.
+/// `columns` has sliding_sums() or, of few channels, an input row; nullptr where no sums of columns
+/// are needed.
 template <typename T>
 void average_row(const Pooling& p, const ByteMean* means, const T* in, std::int32_t out_y,
                  std::uint16_t* columns, T* out) {
@@ -338,14 +342,15 @@ class FastAveragePool final : public Kernel {
         means_.resize(static_cast<std::size_t>(most) + 1);
         for (std::int32_t count = 1; count <= most; ++count)
             means_[static_cast<std::size_t>(count)] = byte_mean<T>(count);
-        // Of overlapping windows each column is added once and subtracted once.
+        // Of overlapping windows each column is added once and subtracted once. Filters wider than
+        // the input would want sums of more columns than it has.
         const bool overlap =
             p_.x.filter >= 3 * p_.x.stride && p_.x.filter <= p_.x.input && p_.x.output > 1;
         const auto channels = static_cast<std::size_t>(p_.channels);
         if (channels < HWY_NAMESPACE::least_byte_lanes)
             columns_ = static_cast<std::size_t>(p_.x.input) * channels;
         else if (overlap)
-            columns_ = (static_cast<std::size_t>(p_.x.filter) + 1) * (channels + widest_vector);
+            columns_ = HWY_NAMESPACE::sliding_sums(p_.x.filter, channels);
     }
 
     [[nodiscard]] std::string name() const override {
@@ -378,8 +383,6 @@ class FastAveragePool final : public Kernel {
     }
 
   private:
-    static constexpr std::size_t widest_vector = 64;  ///< bytes
-
     static std::int32_t longest(const PoolingAxis& axis) {
         return std::min(axis.filter, axis.input);
     }

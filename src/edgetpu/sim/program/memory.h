@@ -33,8 +33,8 @@ inline constexpr unsigned grid_side = spec::grid_side;
 inline constexpr unsigned tile_count = spec::tile_count;
 static_assert(tile_count == grid_side * grid_side);
 
-/// A word of narrow memory is read even when it begins at the last byte, and a vector of its bytes
-/// with any of them.
+/// A word of narrow memory is read even when it begins at the last byte, and so is a vector that
+/// begins in such a word.
 inline constexpr std::size_t narrow_slack = 32;
 
 /// How narrow_to_wide lays out words in a row: every 16 bytes a transposed matrix of 4x4 bytes,

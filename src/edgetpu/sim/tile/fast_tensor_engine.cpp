@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t most_row_values = 16 * 1024;
 /// Behind rows and values: kernels write whole vectors.
 constexpr std::size_t slack = 64;
+static_assert(slack >= 2 * gathered_bytes);
 
 StepForm form_of(const TensorOp& op) {
     if (op.par_16bit) return StepForm::two_halfwords;

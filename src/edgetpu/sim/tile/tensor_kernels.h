@@ -47,8 +47,9 @@ struct TensorKernels {
     void (*gather)(const std::uint8_t* narrow, std::span<const std::uint32_t> positions,
                    std::span<const InputRun> runs, StepForm form, std::int32_t zero,
                    std::size_t row_size, std::int16_t* rows);
-    /// Parameters of each step, in a quarter of a wide row: [step][pair][lane][2]. `base` and
-    /// `parameters`: of the first step and from there, in quarters. `zero`: a row of 64.
+    /// Parameters of each step: [step][pair][lane][2]. `base` and `parameters`, added: where they
+    /// are, four times the wide row, plus the byte of its words where steps are single bytes.
+    /// `zero`: a row of 64.
     void (*pack)(const std::uint8_t* wide, std::uint32_t base,
                  std::span<const std::uint32_t> parameters, StepForm form, unsigned lanes,
                  const std::int32_t* zero, std::int16_t* weights);
