@@ -31,8 +31,10 @@ struct Layer {
     }
 };
 
-constexpr Layer layers[] = {
-    {"1x1", 28, 1, 256, 256}, {"3x3", 56, 3, 64, 64}, {"depthwise", 28, 3, 256, 256, true}};
+constexpr Layer layers[] = {{"1x1", 28, 1, 256, 256},
+                            {"3x3", 56, 3, 64, 64},
+                            {"depthwise3x3", 28, 3, 256, 256, true},
+                            {"depthwise5x5", 28, 5, 256, 256, true}};
 
 std::vector<std::byte> random_bytes(std::size_t count) {
     std::mt19937 random(1);

@@ -72,7 +72,7 @@ Convolution depthwise_of(std::int64_t taps, std::int64_t channels) {
 }
 
 // What comparisons with the plain kernels would not notice: that bytes are not multiplied.
-TEST(Convolution, DepthwiseKernelsOf3x3MultiplyBytesWhereTheMachineDoes) {
+TEST(Convolution, DepthwiseKernelsMultiplyBytesWhereTheMachineDoes) {
     const std::map<std::string_view, std::size_t> widest{
         {"AVX3_DL", 64}, {"AVX2_VNNI", 32}, {"NEON_DOTPROD", 16}, {"NEON_I8MM", 16}};
     test::on_every_target([&] {
@@ -80,13 +80,14 @@ TEST(Convolution, DepthwiseKernelsOf3x3MultiplyBytesWhereTheMachineDoes) {
         if (functions == nullptr) return;
         EXPECT_EQ(functions->target, simd_target());
         const auto found = widest.find(simd_target());
-        EXPECT_EQ(functions->widest_quads, found == widest.end() ? 0 : found->second);
-        const bool quads = functions->widest_quads != 0;
+        EXPECT_EQ(functions->blocks.widest_quads, found == widest.end() ? 0 : found->second);
+        const bool quads = functions->blocks.widest_quads != 0;
         const auto laid_out = [&](const Convolution& c) {
-            return lay_out_depthwise(c, *functions);
+            return lay_out_depthwise(c, functions->blocks);
         };
-        EXPECT_EQ(laid_out(depthwise_of(3, 24)).blocks[0].vectors, quads ? 4 : 2);
-        EXPECT_EQ(laid_out(depthwise_of(5, 24)).blocks[0].vectors, 2);
+        for (const std::int64_t taps : {3, 5, 7})
+            EXPECT_EQ(laid_out(depthwise_of(taps, 24)).blocks[0].vectors, quads ? 4 : 2) << taps;
+        EXPECT_EQ(laid_out(depthwise_of(1, 24)).blocks[0].vectors, 2);
         Convolution floats = depthwise_of(3, 24);
         floats.floats.emplace();
         EXPECT_EQ(laid_out(floats).blocks[0].vectors, 2);
@@ -114,9 +115,9 @@ TEST(Convolution, DepthwiseWeightsOfEveryTargetAreItsOwn) {
             if (functions == nullptr) return;
             Convolution alone = shared;
             alone.weights = {shared.weights.view(), nullptr};
-            PackedDepthwise own = lay_out_depthwise(alone, *functions);
+            PackedDepthwise own = lay_out_depthwise(alone, functions->blocks);
             pack_depthwise(alone, own);
-            kept.push_back(lay_out_depthwise(shared, *functions));
+            kept.push_back(lay_out_depthwise(shared, functions->blocks));
             pack_depthwise(shared, kept.back());
             ASSERT_EQ(kept.back().weights_bytes, own.weights_bytes);
             EXPECT_TRUE(std::equal(own.weights.get(), own.weights.get() + own.weights_bytes,
@@ -124,6 +125,24 @@ TEST(Convolution, DepthwiseWeightsOfEveryTargetAreItsOwn) {
                 << channels << " channels";
         });
     }
+}
+
+// 9 x 1 taps are in other groups than 3 x 3.
+TEST(Convolution, DepthwiseWeightsOfEveryShapeAreItsOwn) {
+    test::on_every_target([&] {
+        const DepthwiseFunctions* functions = depthwise_functions();
+        if (functions == nullptr) return;
+        const Convolution square = depthwise_of(3, 32);
+        Convolution line = square;
+        line.h.taps = 9;
+        line.w.taps = 1;
+        PackedDepthwise of_square = lay_out_depthwise(square, functions->blocks);
+        pack_depthwise(square, of_square);
+        PackedDepthwise of_line = lay_out_depthwise(line, functions->blocks);
+        pack_depthwise(line, of_line);
+        EXPECT_EQ(of_square.weights.get() == of_line.weights.get(),
+                  functions->blocks.widest_quads == 0);
+    });
 }
 
 /// 1 x 1, of 64 to 16 channels, whose weights are `pair` and, but for the first channel, zeros.

@@ -349,6 +349,32 @@ TEST_P(FastConvolution, DepthwiseOf3x3OfAnyChannelsEqualsTheReference) {
     }
 }
 
+/// Of other sizes, whose last group of four taps has any number of them.
+TEST_P(FastConvolution, DepthwiseOfAnySizeAndChannelsEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < 200 && !HasFailure(); ++seed) {
+        Case c = random_convolution(seed, Op::depthwise_conv_2d, GetParam());
+        auto options = std::get<model::DepthwiseConv2dOptions>(c.options);
+        Random random(seed);
+        const std::int32_t channels = random.one_of({8, 15, 16, 24, 33, 40, 64, 100});
+        const std::int32_t h = 1 + static_cast<std::int32_t>(seed / 7 % 7);
+        const std::int32_t w = 1 + static_cast<std::int32_t>(seed % 7);
+        options.depth_multiplier = 1;
+        options.dilation_w = options.dilation_h = 1;
+        options.stride_w = options.stride_h = random.one_of({1, 1, 2});
+        c.filter = {1, h, w, channels};
+        c.input = {1, h + random.between(0, 3), w + random.between(0, 9), channels};
+        c.output = {
+            1, output_length(c.input[1], h, options.stride_h, options.dilation_h, options.padding),
+            output_length(c.input[2], w, options.stride_w, options.dilation_w, options.padding),
+            channels};
+        c.options = options;
+        c.weight_zero = 0;
+        random_arithmetic(random, c);
+        if (c.type == ElementType::uint8) c.weight_zero = random.one_of({0, 1, 100, 128, 254, 255});
+        compare_kernels(c, GetParam());
+    }
+}
+
 TEST_P(FastConvolution, TransposeConvEqualsTheReference) {
     for (std::uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed)
         compare_kernels(random_transpose_conv(seed), GetParam());

@@ -38,7 +38,7 @@ struct WidenedWeights {
     PackedDepthwise packed;
 
     WidenedWeights(const DepthwiseFunctions& given, const Convolution& c)
-        : functions(given), packed(lay_out_depthwise(c, given)) {}
+        : functions(given), packed(lay_out_depthwise(c, given.blocks)) {}
     [[nodiscard]] std::size_t packed_bytes() const { return packed.packed_bytes(); }
     [[nodiscard]] std::size_t widened_bytes() const { return packed.widened_bytes; }
     void pack(const Convolution& c) { pack_depthwise(c, packed); }

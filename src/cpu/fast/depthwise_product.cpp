@@ -1,7 +1,6 @@
 #include "cpu/fast/depthwise_product.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 #include <type_traits>
 
@@ -17,7 +16,6 @@
 #include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/fast/channel_blocks-inl.h"
 #include "cpu/fast/float_output-inl.h"
-#include "reef/base/file.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
@@ -141,32 +139,45 @@ constexpr std::size_t widest_quads = HWY_MAX_BYTES;
 
 constexpr std::size_t columns_of_kernel = 3;
 
-/// Of a block of four vectors: for each channel the three bytes of a column of taps, and a zero.
+/// Of a block of four vectors: four bytes for each channel.
 template <std::size_t kLanes>
-struct Column {
+struct Fours {
     SumVector<kLanes> groups[4];
 };
 
+template <std::size_t kLanes>
+using Bytes = hn::Repartition<std::uint8_t, Sums<kLanes> >;
+
+/// Of one tap.
 template <std::size_t kLanes, typename T>
-HWY_INLINE Column<kLanes> column_at(const std::byte* const* taps, std::size_t offset) {
+HWY_INLINE hn::Vec<Bytes<kLanes> > bytes_at(const std::byte* at) {
+    const Bytes<kLanes> d8;
+    const auto values = hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(at));
+    return std::is_signed_v<T> == signed_quads ? values : hn::Xor(values, hn::Set(d8, 0x80));
+}
+
+template <std::size_t kLanes, class V>
+HWY_INLINE Fours<kLanes> fours_of(V first, V second, V third, V fourth) {
     const Sums<kLanes> d;
-    const hn::Repartition<std::uint8_t, Sums<kLanes> > d8;
+    const Bytes<kLanes> d8;
     const hn::Repartition<std::uint16_t, Sums<kLanes> > d16;
-    const auto row = [&](std::size_t ky) HWY_ATTR {
-        const auto* from =
-            reinterpret_cast<const std::uint8_t*>(taps[ky * columns_of_kernel] + offset);
-        const auto values = hn::LoadU(d8, from);
-        return std::is_signed_v<T> == signed_quads ? values : hn::Xor(values, hn::Set(d8, 0x80));
-    };
-    const auto first = row(0), second = row(1), third = row(2), zero = hn::Zero(d8);
     const auto lower = hn::BitCast(d16, hn::InterleaveLower(d8, first, second));
     const auto upper = hn::BitCast(d16, hn::InterleaveUpper(d8, first, second));
-    const auto lower_rest = hn::BitCast(d16, hn::InterleaveLower(d8, third, zero));
-    const auto upper_rest = hn::BitCast(d16, hn::InterleaveUpper(d8, third, zero));
+    const auto lower_rest = hn::BitCast(d16, hn::InterleaveLower(d8, third, fourth));
+    const auto upper_rest = hn::BitCast(d16, hn::InterleaveUpper(d8, third, fourth));
     return {{hn::BitCast(d, hn::InterleaveLower(d16, lower, lower_rest)),
              hn::BitCast(d, hn::InterleaveUpper(d16, lower, lower_rest)),
              hn::BitCast(d, hn::InterleaveLower(d16, upper, upper_rest)),
              hn::BitCast(d, hn::InterleaveUpper(d16, upper, upper_rest))}};
+}
+
+/// The three bytes of a column of taps, and a zero.
+template <std::size_t kLanes, typename T>
+HWY_INLINE Fours<kLanes> column_at(const std::byte* const* taps, std::size_t offset) {
+    const auto row = [&](std::size_t ky) HWY_ATTR {
+        return bytes_at<kLanes, T>(taps[ky * columns_of_kernel] + offset);
+    };
+    return fours_of<kLanes>(row(0), row(1), row(2), hn::Zero(Bytes<kLanes>()));
 }
 
 template <class D, class V = hn::Vec<D> >
@@ -177,14 +188,15 @@ HWY_INLINE V add_quads(D d, V values, V weights, V sum) {
         return reef::HWY_NAMESPACE::add_quad_products(d, values, weights, sum);
 }
 
+/// `groups`: of the kernel.
 template <std::size_t kLanes, std::size_t kPlanes>
-HWY_INLINE void add_column(const Column<kLanes>& column, const std::int32_t* HWY_RESTRICT weights,
-                           SumVector<kLanes> (&sums)[4]) {
+HWY_INLINE void add_fours(const Fours<kLanes>& fours, const std::int32_t* HWY_RESTRICT weights,
+                          std::size_t groups, SumVector<kLanes> (&sums)[4]) {
     const Sums<kLanes> d;
-    constexpr std::size_t plane = columns_of_kernel * 4 * kLanes;
+    const std::size_t plane = groups * 4 * kLanes;
     REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) {
         REEF_UNROLL for (std::size_t p = 0; p < kPlanes; ++p) sums[v] =
-            add_quads(d, column.groups[v], hn::Load(d, weights + p * plane + v * kLanes), sums[v]);
+            add_quads(d, fours.groups[v], hn::Load(d, weights + p * plane + v * kLanes), sums[v]);
     }
 }
 
@@ -224,9 +236,9 @@ void run_columns(const PackedDepthwise& packed, const ChannelBlock& block,
         SumVector<kLanes> sums[4];
         REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] =
             bias_of<kLanes>(packed.stage, block, v);
-        add_column<kLanes, kPlanes>(left, weights, sums);
-        add_column<kLanes, kPlanes>(middle, weights + width, sums);
-        add_column<kLanes, kPlanes>(right, weights + 2 * width, sums);
+        add_fours<kLanes, kPlanes>(left, weights, columns_of_kernel, sums);
+        add_fours<kLanes, kPlanes>(middle, weights + width, columns_of_kernel, sums);
+        add_fours<kLanes, kPlanes>(right, weights + 2 * width, columns_of_kernel, sums);
         store_quads<kLanes, T>(sums, stage, packed.stage, out);
         if (p + 1 == run.pixels) break;
         offset += run.step;
@@ -237,15 +249,48 @@ void run_columns(const PackedDepthwise& packed, const ChannelBlock& block,
     }
 }
 
-template <std::size_t kLanes, typename T>
-void run_columns_of(const PackedDepthwise& packed, const ChannelBlock& block,
-                    const DepthwiseRun& run) {
-    if (packed.planes == 1)
-        run_columns<kLanes, T, 1>(packed, block, run);
-    else if (packed.planes == 2)
-        run_columns<kLanes, T, 2>(packed, block, run);
+/// Kernels of any size, four taps at a time; weights behind the last tap are 0.
+template <std::size_t kLanes, typename T, std::size_t kPlanes>
+void run_groups(const PackedDepthwise& packed, const ChannelBlock& block, const DepthwiseRun& run) {
+    constexpr std::size_t width = 4 * kLanes;
+    const std::int32_t* HWY_RESTRICT stage = packed.stage.rows.get() + block.stage;
+    const auto* HWY_RESTRICT weights =
+        reinterpret_cast<const std::int32_t*>(packed.weights.get() + block.weights);
+    const std::size_t groups = packed.groups, last = packed.taps - 1;
+    std::uint8_t* HWY_RESTRICT out = run.out + block.first;
+    std::size_t offset = block.first;
+    for (std::size_t p = 0; p < run.pixels; ++p, offset += run.step, out += run.out_stride) {
+        SumVector<kLanes> sums[4];
+        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] =
+            bias_of<kLanes>(packed.stage, block, v);
+        for (std::size_t g = 0; g < groups; ++g) {
+            const auto tap = [&](std::size_t i) HWY_ATTR {
+                return bytes_at<kLanes, T>(run.taps[std::min(4 * g + i, last)] + offset);
+            };
+            add_fours<kLanes, kPlanes>(fours_of<kLanes>(tap(0), tap(1), tap(2), tap(3)),
+                                       weights + g * width, groups, sums);
+        }
+        store_quads<kLanes, T>(sums, stage, packed.stage, out);
+    }
+}
+
+template <std::size_t kLanes, typename T, std::size_t kPlanes>
+void run_fours(const PackedDepthwise& packed, const ChannelBlock& block, const DepthwiseRun& run) {
+    if (packed.by_columns)
+        run_columns<kLanes, T, kPlanes>(packed, block, run);
     else
-        run_columns<kLanes, T, 3>(packed, block, run);
+        run_groups<kLanes, T, kPlanes>(packed, block, run);
+}
+
+template <std::size_t kLanes, typename T>
+void run_fours_of(const PackedDepthwise& packed, const ChannelBlock& block,
+                  const DepthwiseRun& run) {
+    if (packed.planes == 1)
+        run_fours<kLanes, T, 1>(packed, block, run);
+    else if (packed.planes == 2)
+        run_fours<kLanes, T, 2>(packed, block, run);
+    else
+        run_fours<kLanes, T, 3>(packed, block, run);
 }
 
 /// A run of pixels as one row of bytes, a whole vector at a time; the last one may compute some a
@@ -269,10 +314,12 @@ void run_flat(const PackedDepthwise& packed, const DepthwiseRun& run) {
         SumVector<lanes> sums[4];
         REEF_UNROLL for (std::size_t v = 0; v < 4; ++v) sums[v] =
             bias_of<lanes>(packed.stage, *block, v);
-        add_column<lanes, kPlanes>(column_at<lanes, T>(taps, offset), weights, sums);
-        add_column<lanes, kPlanes>(column_at<lanes, T>(taps + 1, offset), weights + width, sums);
-        add_column<lanes, kPlanes>(column_at<lanes, T>(taps + 2, offset), weights + 2 * width,
-                                   sums);
+        add_fours<lanes, kPlanes>(column_at<lanes, T>(taps, offset), weights, columns_of_kernel,
+                                  sums);
+        add_fours<lanes, kPlanes>(column_at<lanes, T>(taps + 1, offset), weights + width,
+                                  columns_of_kernel, sums);
+        add_fours<lanes, kPlanes>(column_at<lanes, T>(taps + 2, offset), weights + 2 * width,
+                                  columns_of_kernel, sums);
         store_quads<lanes, T>(sums, stage, packed.stage, run.out + offset);
         if (offset + width == bytes) return;
     }
@@ -293,12 +340,12 @@ void run_four_vectors([[maybe_unused]] const PackedDepthwise& packed, const Chan
                       [[maybe_unused]] const DepthwiseRun& run) {
     if constexpr (may_have_quads) {
 #if HWY_MAX_BYTES >= 64
-        if (block.width == 64) return run_columns_of<16, T>(packed, block, run);
+        if (block.width == 64) return run_fours_of<16, T>(packed, block, run);
 #endif
 #if HWY_MAX_BYTES >= 32
-        if (block.width == 32) return run_columns_of<8, T>(packed, block, run);
+        if (block.width == 32) return run_fours_of<8, T>(packed, block, run);
 #endif
-        run_columns_of<4, T>(packed, block, run);
+        run_fours_of<4, T>(packed, block, run);
     } else {
         HWY_ABORT("a block of %d vectors for a target that has none",
                   static_cast<int>(block.vectors));
@@ -371,14 +418,15 @@ template <ByteProducts kProducts>
 const DepthwiseFunctions* depthwise_beside() {
     constexpr bool has_quads =
         reef::HWY_NAMESPACE::has_quad_products || kProducts != ByteProducts::none;
-    static const DepthwiseFunctions functions{.target = simd_target_name().data(),
-                                              .widest_block = widest_block,
-                                              .widest_quads = has_quads ? widest_quads : 0,
-                                              .signed_quads = signed_quads,
-                                              .widen = widen,
-                                              .run_uint8 = run_blocks<std::uint8_t>,
-                                              .run_int8 = run_blocks<std::int8_t>,
-                                              .run_steps = run_steps};
+    static const DepthwiseFunctions functions{
+        .target = simd_target_name().data(),
+        .blocks = {.widest = widest_block,
+                   .widest_quads = has_quads ? widest_quads : 0,
+                   .signed_quads = signed_quads},
+        .widen = widen,
+        .run_uint8 = run_blocks<std::uint8_t>,
+        .run_int8 = run_blocks<std::int8_t>,
+        .run_steps = run_steps};
     return &functions;
 }
 
@@ -403,177 +451,6 @@ HWY_EXPORT(target_depthwise);
 
 const DepthwiseFunctions* depthwise_functions() {
     return HWY_DYNAMIC_DISPATCH(target_depthwise)();
-}
-
-namespace {
-
-/// Whole blocks; what is left of them at the end is covered by one that overlaps the block before,
-/// so that no load reaches behind a pixel's channels. With `columns`, those of 16 channels and more
-/// are of four vectors.
-std::vector<ChannelBlock> overlapping_blocks(std::size_t channels, std::size_t widest,
-                                             bool columns) {
-    const std::size_t packed = std::max(channels, least_channels);
-    std::vector<ChannelBlock> blocks;
-    for (std::size_t first = 0; first < packed;) {
-        std::size_t width = widest;
-        while (width > least_channels && width > packed - first) width /= 2;
-        const std::size_t begin = std::min(first, packed - width);
-        blocks.push_back({.first = begin,
-                          .width = width,
-                          .vectors = columns && width >= 16 ? 4U : 2U,
-                          .valid = std::min(width, channels - begin)});
-        first = begin + width;
-    }
-    return blocks;
-}
-
-/// For runs of pixels whose channels do not fill `width` bytes, which are then of some pixels:
-/// blocks until one would begin at channel 0 again. A run's last vector begins where the last block
-/// does.
-void add_flat_blocks(std::size_t channels, std::size_t width, std::vector<ChannelBlock>& blocks) {
-    constexpr std::size_t most = 8;
-    const std::size_t count = channels / std::gcd(channels, width);
-    if (channels < least_channels || channels >= width || count > most) return;
-    for (std::size_t i = 0; i < count; ++i)
-        blocks.push_back(
-            {.first = i * width % channels, .width = width, .vectors = 4, .valid = width});
-}
-
-}  // namespace
-
-namespace {
-
-constexpr std::int32_t middle = 128;
-
-/// What is added to the input's values where blocks of four vectors read them: their highest bit is
-/// flipped.
-std::int32_t raised_by(const Convolution& c, bool signed_quads) {
-    if (signed_quads) return c.type == ElementType::uint8 ? -middle : 0;
-    return c.type == ElementType::int8 ? middle : 0;
-}
-
-struct WeightReader {
-    const Convolution& c;
-
-    [[nodiscard]] std::int32_t at(std::size_t tap, std::size_t channel) const {
-        const auto channels = static_cast<std::size_t>(c.out_channels);
-        const auto raw = std::to_integer<std::uint8_t>(c.weights.view()[tap * channels + channel]);
-        return (c.type == ElementType::int8 ? static_cast<std::int8_t>(raw) : std::int32_t{raw}) -
-               c.weight_zero;
-    }
-    [[nodiscard]] std::uint32_t sum(std::size_t taps, std::size_t channel) const {
-        std::uint32_t sum = 0;
-        for (std::size_t tap = 0; tap < taps; ++tap)
-            sum += static_cast<std::uint32_t>(at(tap, channel));
-        return sum;
-    }
-};
-
-/// How many int8 add up to every weight.
-std::size_t planes_of(const WeightReader& weights, std::size_t taps, std::size_t channels) {
-    std::size_t planes = 1;
-    for (std::size_t tap = 0; tap < taps; ++tap)
-        for (std::size_t channel = 0; channel < channels; ++channel) {
-            const std::int32_t weight = weights.at(tap, channel);
-            while (weight < -middle * static_cast<std::int32_t>(planes) ||
-                   weight > (middle - 1) * static_cast<std::int32_t>(planes))
-                ++planes;
-        }
-    return planes;
-}
-
-/// `to`: where those of the block are packed.
-void pack_bytes(const WeightReader& weights, const PackedDepthwise& packed,
-                const ChannelBlock& block, std::size_t lane, std::size_t channel, std::byte* to) {
-    for (std::size_t tap = 0; tap < packed.taps; ++tap)
-        to[tap * block.width + block.channel_of(lane)] =
-            static_cast<std::byte>(weights.at(tap, channel) + packed.zero);
-}
-
-void pack_columns(const WeightReader& weights, const PackedDepthwise& packed,
-                  const ChannelBlock& block, std::size_t lane, std::size_t channel, std::byte* to) {
-    constexpr std::size_t columns = 3, group = 4;
-    for (std::size_t tap = 0; tap < packed.taps; ++tap) {
-        std::int32_t left = weights.at(tap, channel);
-        for (std::size_t plane = 0; plane < packed.planes; ++plane) {
-            const std::int32_t part = std::clamp(left, -middle, middle - 1);
-            to[((plane * columns + tap % columns) * block.width + lane) * group + tap / columns] =
-                static_cast<std::byte>(part);
-            left -= part;
-        }
-    }
-}
-
-void pack_blocks(const Convolution& c, const PackedDepthwise& packed, std::byte* to) {
-    const WeightReader weights{c};
-    for (const ChannelBlock& block : packed.blocks) {
-        const bool columns = block.vectors == 4;
-        for (std::size_t lane = 0; lane < block.width; ++lane) {
-            const std::size_t offset = block.channel_of(lane);
-            if (offset >= block.valid) continue;
-            const std::size_t channel =
-                (block.first + offset) % static_cast<std::size_t>(c.out_channels);
-            (columns ? pack_columns : pack_bytes)(weights, packed, block, lane, channel,
-                                                  to + block.weights);
-        }
-    }
-}
-
-PackingForm form_of(const Convolution& c, const PackedDepthwise& packed) {
-    return {PackingForm::Kind::depthwise,
-            {static_cast<std::int64_t>(c.type), c.weight_zero, c.out_channels,
-             static_cast<std::int64_t>(packed.blocks.front().width),
-             static_cast<std::int64_t>(packed.blocks.front().vectors),
-             static_cast<std::int64_t>(packed.blocks.back().width),
-             static_cast<std::int64_t>(packed.blocks.size())}};
-}
-
-}  // namespace
-
-PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseFunctions& functions) {
-    PackedDepthwise packed;
-    const auto channels = static_cast<std::size_t>(c.out_channels);
-    packed.taps = static_cast<std::size_t>(c.h.taps * c.w.taps);
-    const bool columns = functions.widest_quads != 0 && c.h.taps == 3 && c.w.taps == 3 && !c.floats;
-    packed.signed_quads = functions.signed_quads;
-    packed.blocks = overlapping_blocks(
-        channels, columns ? functions.widest_quads : functions.widest_block, columns);
-    packed.pixel_blocks = packed.blocks.size();
-    if (columns && c.w.stride == 1 && c.w.dilation == 1)
-        add_flat_blocks(channels, functions.widest_quads, packed.blocks);
-    packed.planes = planes_of(WeightReader{c}, packed.taps, channels);
-    packed.zero =
-        static_cast<std::int16_t>(c.weight_zero - (c.type == ElementType::uint8 ? middle : 0));
-    for (ChannelBlock& block : packed.blocks) {
-        constexpr std::size_t widest = 64;  // of a vector that is loaded aligned
-        const bool is_widened = block.vectors == 2;
-        if (!is_widened)
-            packed.weights_bytes = (packed.weights_bytes + widest - 1) / widest * widest;
-        block.weights = packed.weights_bytes;
-        block.widened = packed.widened_bytes;
-        packed.weights_bytes +=
-            is_widened ? packed.taps * block.width : packed.planes * 3 * 4 * block.width;
-        if (is_widened) packed.widened_bytes += (packed.taps + 1) / 2 * 4 * block.width;
-    }
-    if (c.floats)
-        place_empty_stage(packed.blocks, packed.stage);
-    else
-        packed.stage.size = place_output_stage(c, packed.blocks);
-    return packed;
-}
-
-void pack_depthwise(const Convolution& c, PackedDepthwise& packed) {
-    const WeightReader weights{c};
-    const auto bias = [&](const ChannelBlock& block, std::size_t channel) {
-        const std::int32_t raised = block.vectors == 4 ? raised_by(c, packed.signed_quads) : 0;
-        const auto zero = static_cast<std::uint32_t>(c.input_zero + raised);
-        return static_cast<std::int32_t>(static_cast<std::uint32_t>(c.bias[channel]) -
-                                         zero * weights.sum(packed.taps, channel));
-    };
-    if (!c.floats) pack_output_stage(c, bias, packed.blocks, packed.stage);
-    packed.weights = share_packed(c.weights, form_of(c, packed), packed.weights_bytes,
-                                  [&](std::byte* to) { pack_blocks(c, packed, to); });
-    will_not_read(c.weights);
 }
 
 }  // namespace reef::cpu
