@@ -22,7 +22,8 @@
 //             ratio_to_reference, ratio_to_cpu_floor           without bounds
 //             threads   how many times as fast two threads are as one
 //             machine_times, of_machine   the same of a loop of products without memory, and
-//                       threads to that, the median of the rounds'; null without AVX2
+//                       threads to that, medians of the rounds'; null where not known
+//                       (peers/two_threads.h)
 //             kept      whether both bounds are
 #include <fmt/format.h>
 

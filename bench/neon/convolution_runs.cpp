@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
         argc == 3 ? std::ranges::find(reef::layers, std::string_view(argv[1]), &reef::Layer::name)
                   : std::end(reef::layers);
     if (layer == std::end(reef::layers)) {
-        std::cerr << "usage: reef_convolution_runs 1x1|3x3|depthwise RUNS\n";
+        std::cerr << "usage: reef_convolution_runs 1x1|3x3|depthwise3x3|depthwise5x5 RUNS\n";
         return 2;
     }
     if (const auto status = reef::run(*layer, std::atoi(argv[2])); !status) {

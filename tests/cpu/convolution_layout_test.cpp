@@ -61,13 +61,24 @@ TEST(Convolution, PixelsOfFewChannelsAreJoined) {
     });
 }
 
-/// DEPTHWISE_CONV_2D of uint8, SAME padding, stride 1.
+/// DEPTHWISE_CONV_2D of uint8 with weights of any value, SAME padding, stride 1.
 Convolution depthwise_of(std::int64_t taps, std::int64_t channels) {
     Convolution c = of_image(8, taps, 1, channels);
     c.in_channels = channels;
     std::vector<std::byte> weights(static_cast<std::size_t>(taps * taps * channels));
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<std::byte>(i);
     c.weights = SharedBytes::copy_of(weights);
+    return c;
+}
+
+/// The same of h x w taps, around the middle of the weights.
+Convolution depthwise_of(std::int64_t h, std::int64_t w, std::int64_t channels) {
+    Convolution c = depthwise_of(h * w, channels);
+    c.weights =
+        SharedBytes::copy_of(c.weights.view().first(static_cast<std::size_t>(h * w * channels)));
+    c.weight_zero = 128;
+    c.h.taps = h;
+    c.w.taps = w;
     return c;
 }
 
@@ -85,9 +96,21 @@ TEST(Convolution, DepthwiseKernelsMultiplyBytesWhereTheMachineDoes) {
         const auto laid_out = [&](const Convolution& c) {
             return lay_out_depthwise(c, functions->blocks);
         };
-        for (const std::int64_t taps : {3, 5, 7})
-            EXPECT_EQ(laid_out(depthwise_of(taps, 24)).blocks[0].vectors, quads ? 4 : 2) << taps;
-        EXPECT_EQ(laid_out(depthwise_of(1, 24)).blocks[0].vectors, 2);
+        for (const auto& [h, w] :
+             {std::pair{3, 3}, {5, 5}, {7, 7}, {9, 1}, {1, 3}, {2, 2}, {2, 3}}) {
+            const PackedDepthwise packed = laid_out(depthwise_of(h, w, 24));
+            EXPECT_EQ(packed.blocks[0].vectors, quads ? 4 : 2) << h << " x " << w;
+            // Blocks overlap.
+            const PackedDepthwise whole = laid_out(depthwise_of(h, w, 64));
+            const std::size_t weights = static_cast<std::size_t>(h * w) * 64;
+            EXPECT_LE(3 * whole.weights_bytes, 4 * weights) << h << " x " << w;
+        }
+        // More than a quarter of zeros, or a second plane.
+        for (const auto& [h, w] : {std::pair{1, 1}, {1, 2}, {1, 5}, {5, 1}})
+            EXPECT_EQ(laid_out(depthwise_of(h, w, 24)).blocks[0].vectors, 2) << h << " x " << w;
+        Convolution apart_of_middle = depthwise_of(5, 5, 24);
+        apart_of_middle.weight_zero = 127;
+        EXPECT_EQ(laid_out(apart_of_middle).blocks[0].vectors, 2);
         Convolution floats = depthwise_of(3, 24);
         floats.floats.emplace();
         EXPECT_EQ(laid_out(floats).blocks[0].vectors, 2);
@@ -107,8 +130,10 @@ TEST(Convolution, DepthwiseKernelsMultiplyBytesWhereTheMachineDoes) {
 
 // Kernels of several targets in one process: what one has packed is not another's.
 TEST(Convolution, DepthwiseWeightsOfEveryTargetAreItsOwn) {
-    for (const std::int64_t channels : {8, 12, 24, 28, 64}) {
-        const Convolution shared = depthwise_of(3, channels);
+    for (const auto& [taps, channels] :
+         {std::pair{3, 8}, {3, 12}, {3, 24}, {3, 28}, {3, 64}, {5, 24}, {5, 64}}) {
+        Convolution shared = depthwise_of(taps, channels);
+        if (taps != 3) shared.weight_zero = 128;
         std::vector<PackedDepthwise> kept;
         test::on_every_target([&] {
             const DepthwiseFunctions* functions = depthwise_functions();
@@ -122,7 +147,7 @@ TEST(Convolution, DepthwiseWeightsOfEveryTargetAreItsOwn) {
             ASSERT_EQ(kept.back().weights_bytes, own.weights_bytes);
             EXPECT_TRUE(std::equal(own.weights.get(), own.weights.get() + own.weights_bytes,
                                    kept.back().weights.get()))
-                << channels << " channels";
+                << taps << " x " << taps << " of " << channels << " channels";
         });
     }
 }
@@ -132,7 +157,8 @@ TEST(Convolution, DepthwiseWeightsOfEveryShapeAreItsOwn) {
     test::on_every_target([&] {
         const DepthwiseFunctions* functions = depthwise_functions();
         if (functions == nullptr) return;
-        const Convolution square = depthwise_of(3, 32);
+        // Of so many channels no target has blocks of several pixels, which 3 x 3 alone has.
+        const Convolution square = depthwise_of(3, 3, 64);
         Convolution line = square;
         line.h.taps = 9;
         line.w.taps = 1;

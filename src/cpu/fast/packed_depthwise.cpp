@@ -133,16 +133,20 @@ PackedDepthwise lay_out_depthwise(const Convolution& c, const DepthwiseBlocks& h
     PackedDepthwise packed;
     const auto channels = static_cast<std::size_t>(c.out_channels);
     packed.taps = static_cast<std::size_t>(c.h.taps * c.w.taps);
-    // Fewer taps than three leave most of a group empty.
-    const bool quads = how.widest_quads != 0 && packed.taps >= 3 && !c.floats;
-    packed.by_columns = quads && c.h.taps == 3 && c.w.taps == 3;
-    packed.groups = !quads ? 0 : packed.by_columns ? 3 : (packed.taps + 3) / 4;
+    packed.planes = planes_of(WeightReader{c}, packed.taps, channels);
+    const bool may_quads = how.widest_quads != 0 && !c.floats;
+    packed.by_columns = may_quads && c.h.taps == 3 && c.w.taps == 3;
+    const std::size_t groups = packed.by_columns ? 3 : (packed.taps + 3) / 4;
+    // Other sizes take no more of zeros than 3 x 3, and no second plane: pairs take half as much
+    // memory then, and hardly longer.
+    const bool quads =
+        packed.by_columns || (may_quads && 3 * groups <= packed.taps && packed.planes == 1);
+    packed.groups = quads ? groups : 0;
     packed.signed_quads = how.signed_quads;
     packed.blocks = overlapping_blocks(channels, quads ? how.widest_quads : how.widest, quads);
     packed.pixel_blocks = packed.blocks.size();
     if (packed.by_columns && c.w.stride == 1 && c.w.dilation == 1)
         add_flat_blocks(channels, how.widest_quads, packed.blocks);
-    packed.planes = planes_of(WeightReader{c}, packed.taps, channels);
     packed.zero =
         static_cast<std::int16_t>(c.weight_zero - (c.type == ElementType::uint8 ? middle_byte : 0));
     for (ChannelBlock& block : packed.blocks) {

@@ -22,8 +22,9 @@ namespace reef::cpu {
 ///
 /// Blocks of four vectors, on machines that add the products of four bytes to a lane, have int8
 /// minus their zero point, in groups of four of every lane: of 3 x 3 taps each column's three
-/// weights and a 0, of any others four taps in order, and 0 behind the last. Where the difference
-/// has 9 bits, there are planes that add up to it, three at most.
+/// weights and a 0, and where the difference has 9 bits, planes that add up to it, three at most;
+/// of others four taps in order, and 0 behind the last, where at most a quarter are such zeros and
+/// one plane does.
 struct PackedDepthwise {
     std::size_t taps = 0;
     std::vector<ChannelBlock> blocks;
