@@ -11,7 +11,7 @@
 // kernels are what TFLite's bytes cost in plain loops: they say how fast this machine is, and bound
 // nothing, for TFLite's builtin kernels are vectors.
 //
-// --json, schema_version 2:
+// --json, schema_version 3:
 //   target, least_threads  the vectors; the bound of `threads`
 //   tflite                 its version; null where there is none
 //   models[]  name, simulator_ms, driver_ms, cpu_floor_ms, reference_kernels_ms, plain_engine_ms,
@@ -99,7 +99,7 @@ struct Figures {
     /// "kept", or which bound is not.
     [[nodiscard]] const char* verdict(const Case& tested) const {
         if (ratio(tested) > tested.most_ratio) return "TIME NOT KEPT";
-        return !threads.keep(least_threads) ? "THREADS NOT KEPT" : "kept";
+        return threads.keep(least_threads) ? "kept" : "THREADS NOT KEPT";
     }
     [[nodiscard]] bool kept(const Case& tested) const {
         return ratio(tested) <= tested.most_ratio && threads.keep(least_threads);
@@ -319,7 +319,7 @@ int run(const std::filesystem::path& models, const Options& options) {
     }
     if (!options.json && !absent.empty()) fmt::print("* on another machine: {}\n", absent);
     const auto tflite = absent.empty() ? nlohmann::ordered_json(peers::tflite_version()) : nullptr;
-    const nlohmann::ordered_json document{{"schema_version", 2},
+    const nlohmann::ordered_json document{{"schema_version", 3},
                                           {"target", cpu::simd_target()},
                                           {"tflite", tflite},
                                           {"least_threads", least_threads},

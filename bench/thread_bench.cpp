@@ -7,7 +7,7 @@
 // virtual machine do not always do twice as much as one. Nowhere are they more than 3 % slower, as
 // two measurements of one and the same differ. 1 is the exit code where one is not kept.
 //
-// --json, schema_version 1:
+// --json, schema_version 2:
 //   target, rounds      the vectors; rounds of each network
 //   networks[]  network, and then problem (why nothing was measured) or:
 //               one_ms, two_ms          least wall times
@@ -235,7 +235,7 @@ int bench(std::vector<std::string> models, int rounds, bool json, bool bounds) {
         list.push_back(json_of(row));
         if (!json) print(row, bounds);
     }
-    const Json document{{"schema_version", 1},
+    const Json document{{"schema_version", 2},
                         {"target", cpu::simd_target()},
                         {"rounds", rounds},
                         {"networks", list}};

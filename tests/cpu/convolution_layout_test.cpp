@@ -100,7 +100,7 @@ TEST(Convolution, DepthwiseKernelsMultiplyBytesWhereTheMachineDoes) {
              {std::pair{3, 3}, {5, 5}, {7, 7}, {9, 1}, {1, 3}, {2, 2}, {2, 3}}) {
             const PackedDepthwise packed = laid_out(depthwise_of(h, w, 24));
             EXPECT_EQ(packed.blocks[0].vectors, quads ? 4 : 2) << h << " x " << w;
-            // Blocks overlap.
+            // Of 64 channels, blocks of no target overlap.
             const PackedDepthwise whole = laid_out(depthwise_of(h, w, 64));
             const std::size_t weights = static_cast<std::size_t>(h * w) * 64;
             EXPECT_LE(3 * whole.weights_bytes, 4 * weights) << h << " x " << w;

@@ -322,6 +322,20 @@ TEST_P(FastConvolution, DepthwiseConv2dEqualsTheReference) {
         compare_kernels(random_convolution(seed, Op::depthwise_conv_2d, GetParam()), GetParam());
 }
 
+/// Of a case with an input and a filter. Weights differ from their zero by up to 9 bits.
+void complete_depthwise(Random& random, model::DepthwiseConv2dOptions options, Case& c) {
+    options.depth_multiplier = 1;
+    const std::int32_t h = c.filter[1], w = c.filter[2];
+    c.output = {1,
+                output_length(c.input[1], h, options.stride_h, options.dilation_h, options.padding),
+                output_length(c.input[2], w, options.stride_w, options.dilation_w, options.padding),
+                c.filter[3]};
+    c.options = options;
+    c.weight_zero = 0;
+    random_arithmetic(random, c);
+    if (c.type == ElementType::uint8) c.weight_zero = random.one_of({0, 1, 100, 128, 254, 255});
+}
+
 /// Kernels of 3 x 3 of as many channels as fill blocks of four vectors, some or none, and of runs
 /// that are one row of bytes (cpu/fast/depthwise_product.h).
 TEST_P(FastConvolution, DepthwiseOf3x3OfAnyChannelsEqualsTheReference) {
@@ -331,20 +345,11 @@ TEST_P(FastConvolution, DepthwiseOf3x3OfAnyChannelsEqualsTheReference) {
         Random random(seed);
         const std::int32_t channels = seed % 4 == 0 ? random.one_of({40, 48, 63, 64, 70, 100})
                                                     : static_cast<std::int32_t>(seed % 34) + 1;
-        options.depth_multiplier = 1;
         options.stride_w = options.stride_h = random.one_of({1, 1, 2, 3});
         options.dilation_w = options.dilation_h = random.one_of({1, 1, 1, 2});
         c.filter = {1, 3, 3, channels};
         c.input = {1, 5 + random.between(0, 3), 5 + random.between(0, 24), channels};
-        c.output = {
-            1, output_length(c.input[1], 3, options.stride_h, options.dilation_h, options.padding),
-            output_length(c.input[2], 3, options.stride_w, options.dilation_w, options.padding),
-            channels};
-        c.options = options;
-        c.weight_zero = 0;
-        random_arithmetic(random, c);
-        // Differences of up to 9 bits.
-        if (c.type == ElementType::uint8) c.weight_zero = random.one_of({0, 1, 100, 128, 254, 255});
+        complete_depthwise(random, options, c);
         compare_kernels(c, GetParam());
     }
 }
@@ -356,21 +361,13 @@ TEST_P(FastConvolution, DepthwiseOfAnySizeAndChannelsEqualsTheReference) {
         auto options = std::get<model::DepthwiseConv2dOptions>(c.options);
         Random random(seed);
         const std::int32_t channels = random.one_of({8, 15, 16, 24, 33, 40, 64, 100});
-        const std::int32_t h = 1 + static_cast<std::int32_t>(seed / 7 % 7);
-        const std::int32_t w = 1 + static_cast<std::int32_t>(seed % 7);
-        options.depth_multiplier = 1;
+        const auto number = static_cast<std::int32_t>(seed);
         options.dilation_w = options.dilation_h = 1;
         options.stride_w = options.stride_h = random.one_of({1, 1, 2});
-        c.filter = {1, h, w, channels};
-        c.input = {1, h + random.between(0, 3), w + random.between(0, 9), channels};
-        c.output = {
-            1, output_length(c.input[1], h, options.stride_h, options.dilation_h, options.padding),
-            output_length(c.input[2], w, options.stride_w, options.dilation_w, options.padding),
-            channels};
-        c.options = options;
-        c.weight_zero = 0;
-        random_arithmetic(random, c);
-        if (c.type == ElementType::uint8) c.weight_zero = random.one_of({0, 1, 100, 128, 254, 255});
+        c.filter = {1, 1 + number / 7 % 7, 1 + number % 7, channels};
+        c.input = {1, c.filter[1] + random.between(0, 3), c.filter[2] + random.between(0, 9),
+                   channels};
+        complete_depthwise(random, options, c);
         compare_kernels(c, GetParam());
     }
 }
@@ -425,18 +422,17 @@ TEST_P(FastConvolution, FewOutputsOfLongRowsEqualTheReference) {
 /// Two threads share out channels, and each gathers the rows of all pixels once, as one tile, or
 /// again for each piece of the channels (TiledProduct::is_cut_by_blocks()).
 TEST_P(FastConvolution, FewPixelsOfManyChannelsEqualTheReference) {
-    for (const std::int32_t depth : {24, 130, 400, 700})
-        for (std::uint64_t seed = 0; seed < 2 && !HasFailure(); ++seed) {
-            Case c = random_convolution(seed, Op::conv_2d, GetParam());
-            c.options =
-                model::Conv2dOptions{.padding = model::Padding::same, .stride_h = 1, .stride_w = 1};
-            c.input = {1, 7, 7, depth};
-            c.filter = {130, 3, 3, depth};
-            c.output = {1, 7, 7, 130};
-            Random random(seed);
-            random_arithmetic(random, c);
-            compare_kernels(c, GetParam());
-        }
+    for (std::uint64_t seed = 0; seed < 8 && !HasFailure(); ++seed) {
+        Case c = random_convolution(seed, Op::conv_2d, GetParam());
+        std::get<model::Conv2dOptions>(c.options) = {
+            .padding = model::Padding::same, .stride_h = 1, .stride_w = 1};
+        c.input = {1, 7, 7, std::array{24, 130, 400, 700}[seed / 2]};
+        c.filter = {130, 3, 3, c.input[3]};
+        c.output = {1, 7, 7, 130};
+        Random random(seed);
+        random_arithmetic(random, c);
+        compare_kernels(c, GetParam());
+    }
 }
 
 /// Few of them saturate 16 bits (GroupOf::bounded_quads).

@@ -87,19 +87,6 @@ void average_each(const Pooling& p, const ByteMean* means, const WindowRow<T>& r
     }
 }
 
-/// Of one pixel of each row.
-template <typename T, class D, class D16 = hn::Repartition<std::uint16_t, D>>
-HWY_INLINE PairSums<D16> sum_of_column(D d, const T* in, std::size_t rows, std::size_t pitch) {
-    const D16 d16;
-    auto both = hn::Zero(d16), odd = both;
-    for (std::size_t y = 0; y < rows; ++y) {
-        const auto pairs = hn::BitCast(d16, load_from_least(d, in + y * pitch));
-        both = hn::Add(both, pairs);
-        odd = hn::Add(odd, hn::ShiftRight<8>(pairs));
-    }
-    return {hn::Sub(both, hn::ShiftLeft<8>(odd)), odd};
-}
-
 /// Bytes of any target's vectors.
 constexpr std::size_t widest_vector = 64;
 static_assert(hn::MaxLanes(hn::ScalableTag<std::uint8_t>()) <= widest_vector);
@@ -136,7 +123,8 @@ class SlidingSums {
                 using D16 = hn::Repartition<std::uint16_t, decltype(d)>;
                 const D16 d16;
                 const std::size_t lanes = hn::Lanes(d16);
-                const auto of = sum_of_column(d, pixel + c, rows, row_.pitch);
+                PairSums<D16> own_sum[1];
+                sum_pairs(d, pixel + c, Window{rows, 1, row_.pitch, row_.channels}, own_sum);
                 const auto moved = [&](std::size_t at, auto entering) HWY_ATTR {
                     const auto left = hn::Sub(hn::LoadU(d16, sum + at), hn::LoadU(d16, own + at));
                     const auto all = hn::Add(left, entering);
@@ -144,7 +132,7 @@ class SlidingSums {
                     hn::StoreU(all, d16, sum + at);
                     return all;
                 };
-                const auto even = moved(0, of.even), odd = moved(lanes, of.odd);
+                const auto even = moved(0, own_sum[0].even), odd = moved(lanes, own_sum[0].odd);
                 use(d, c, PairSums<D16>(even, odd));
                 sum += 2 * lanes;
                 own += 2 * lanes;

@@ -146,12 +146,12 @@ struct Fours {
 };
 
 template <std::size_t kLanes>
-using Bytes = hn::Repartition<std::uint8_t, Sums<kLanes> >;
+using InputBytes = hn::Repartition<std::uint8_t, Sums<kLanes> >;
 
 /// Of one tap.
 template <std::size_t kLanes, typename T>
-HWY_INLINE hn::Vec<Bytes<kLanes> > bytes_at(const std::byte* at) {
-    const Bytes<kLanes> d8;
+HWY_INLINE hn::Vec<InputBytes<kLanes> > bytes_at(const std::byte* at) {
+    const InputBytes<kLanes> d8;
     const auto values = hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(at));
     return std::is_signed_v<T> == signed_quads ? values : hn::Xor(values, hn::Set(d8, 0x80));
 }
@@ -159,7 +159,7 @@ HWY_INLINE hn::Vec<Bytes<kLanes> > bytes_at(const std::byte* at) {
 template <std::size_t kLanes, class V>
 HWY_INLINE Fours<kLanes> fours_of(V first, V second, V third, V fourth) {
     const Sums<kLanes> d;
-    const Bytes<kLanes> d8;
+    const InputBytes<kLanes> d8;
     const hn::Repartition<std::uint16_t, Sums<kLanes> > d16;
     const auto lower = hn::BitCast(d16, hn::InterleaveLower(d8, first, second));
     const auto upper = hn::BitCast(d16, hn::InterleaveUpper(d8, first, second));
@@ -177,7 +177,7 @@ HWY_INLINE Fours<kLanes> column_at(const std::byte* const* taps, std::size_t off
     const auto row = [&](std::size_t ky) HWY_ATTR {
         return bytes_at<kLanes, T>(taps[ky * columns_of_kernel] + offset);
     };
-    return fours_of<kLanes>(row(0), row(1), row(2), hn::Zero(Bytes<kLanes>()));
+    return fours_of<kLanes>(row(0), row(1), row(2), hn::Zero(InputBytes<kLanes>()));
 }
 
 template <class D, class V = hn::Vec<D> >

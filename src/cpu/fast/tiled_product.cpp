@@ -27,8 +27,7 @@ TiledProduct::TiledProduct(MatrixForm form, Convolution c, int threads,
     const std::size_t step = functions_.rows_at_once;
     const std::size_t all = steps() * step;
     const std::size_t fit = tile_bytes / matrix_.row_bytes() / step * step;
-    const bool are_held =
-        threads_ > 1 && is_cut_by_blocks() && all * matrix_.row_bytes() <= held_bytes;
+    const bool are_held = is_cut_by_blocks() && all * matrix_.row_bytes() <= held_bytes;
     tile_rows_ = are_held ? all : std::min(std::max(fit, step), all);
     values_bytes_ = graph::align_up(tile_rows_ * matrix_.row_bytes() + gather_slack);
     if (matrix_.row_factor != 0) sums_bytes_ = graph::align_up(tile_rows_ * sizeof(std::int32_t));
@@ -59,7 +58,7 @@ std::size_t TiledProduct::steps() const {
 }
 
 bool TiledProduct::is_cut_by_blocks() const {
-    return steps() < 8 * threads_ && matrix_.blocks.size() >= 2 * threads_;
+    return threads_ > 1 && steps() < 8 * threads_ && matrix_.blocks.size() >= 2 * threads_;
 }
 
 void TiledProduct::run(const Input& input, std::byte* out, std::byte* scratch,
