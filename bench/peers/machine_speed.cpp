@@ -58,8 +58,7 @@ void add_in_order() {
     "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
         "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
 
-__attribute__((target("avx512f"))) void multiply_bytes() {
-    std::uint64_t left = turns;
+__attribute__((target("avx512f"))) void multiply_bytes(std::uint64_t left) {
     asm volatile("1:" REEF_SIXTEEN("vpdpbusd %%zmm16, %%zmm17, ") "dec %0; jnz 1b"
                  : "+r"(left)
                  :
@@ -67,8 +66,7 @@ __attribute__((target("avx512f"))) void multiply_bytes() {
 }
 
 /// Eight that do not wait for each other.
-__attribute__((target("avx2"))) void multiply_bytes_by_avx2() {
-    std::uint64_t left = turns;
+__attribute__((target("avx2"))) void multiply_bytes_by_avx2(std::uint64_t left) {
     asm volatile(
         "1: vpmaddubsw %%ymm8, %%ymm0, %%ymm0; vpmaddubsw %%ymm8, %%ymm1, %%ymm1;"
         "vpmaddubsw %%ymm8, %%ymm2, %%ymm2; vpmaddubsw %%ymm8, %%ymm3, %%ymm3;"
@@ -102,7 +100,8 @@ MachineSpeed measure_machine() {
     constexpr double adds = 10.0 * turns, registers = 16.0 * turns, bytes = 64, floats = 16;
     speed.clock_ghz = adds / least_nanoseconds(add_in_order);
     if (__builtin_cpu_supports("avx512vnni"))
-        speed.byte_products_ns = registers * bytes / least_nanoseconds(multiply_bytes);
+        speed.byte_products_ns =
+            registers * bytes / least_nanoseconds([] { multiply_bytes(turns); });
     if (__builtin_cpu_supports("avx512f"))
         speed.float_products_ns = registers * floats / least_nanoseconds(multiply_floats);
 #else
@@ -122,35 +121,32 @@ std::optional<double> gain_of_two_threads() {
     const auto multiply =
         __builtin_cpu_supports("avx512vnni") ? multiply_bytes : multiply_bytes_by_avx2;
     constexpr std::size_t tries = 40;
-    std::vector<double> one(tries), two(tries);
-    for (double& time : one) time = nanoseconds(multiply);
-    std::atomic<std::uint64_t> begun = 0, ended = 0;
+    constexpr std::uint64_t pieces = 100;
+    const auto one_try = [&] { multiply(turns); };
+    std::vector<double> one(tries), rates(tries);
+    for (double& time : one) time = nanoseconds(one_try);
+    std::atomic<std::uint64_t> of_other = 0;
     std::atomic<bool> over = false;
-    // Who yields may stay on the other's core for ever.
     const std::jthread other([&] {
-        for (std::uint64_t turn = 1; !over.load(); ++turn) {
-            while (begun.load() < turn && !over.load()) __builtin_ia32_pause();
-            multiply();
-            ended.store(turn);
+        for (std::uint64_t piece = 1; !over.load(); ++piece) {
+            multiply(turns / pieces);
+            of_other.store(piece, std::memory_order_relaxed);
         }
     });
-    std::uint64_t turn = 0;
-    // Under a real-time priority nothing takes the caller's core for the other thread, if it is
-    // there.
-    const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-    const auto both = [&] {
-        begun.store(++turn);
-        multiply();
-        while (ended.load() < turn && std::chrono::steady_clock::now() < late)
-            __builtin_ia32_pause();
-    };
     // As long as the system may take to give each thread a core of its own.
     constexpr double warm_up_ns = 60e6;
-    for (double warm = 0; warm < warm_up_ns;) warm += nanoseconds(both);
-    for (double& time : two) time = nanoseconds(both);
+    for (double warm = 0; warm < warm_up_ns;) warm += nanoseconds(one_try);
+    const std::uint64_t before = of_other.load();
+    for (double& rate : rates) {
+        const std::uint64_t begin = of_other.load(std::memory_order_relaxed);
+        const double time = nanoseconds(one_try);
+        rate = static_cast<double>(pieces + of_other.load(std::memory_order_relaxed) - begin) /
+               (static_cast<double>(pieces) * time);
+    }
+    const bool has_run = of_other.load() != before;
     over.store(true);
-    if (ended.load() < turn) return std::nullopt;
-    return 2 * bench::median(std::move(one)) / bench::median(std::move(two));
+    if (!has_run) return std::nullopt;
+    return bench::median(std::move(one)) * bench::median(std::move(rates));
 #else
     return std::nullopt;
 #endif

@@ -1,6 +1,9 @@
 #include "peers/two_threads.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include "peers/machine_speed.h"
 
 namespace reef::peers {
 namespace {
@@ -68,6 +71,51 @@ TEST(TwoThreads, AGainOfFewRoundsIsNone) {
     threads.note(15, 10, 0.07);
     EXPECT_EQ(threads.of_machine(), std::nullopt);
     EXPECT_FALSE(threads.keep(1.8));
+}
+
+/// The cores that this thread and those it starts may use; as before when it ends.
+class Cores {
+  public:
+    Cores() {
+        CPU_ZERO(&before_);
+        EXPECT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0);
+    }
+    Cores(const Cores&) = delete;
+    Cores& operator=(const Cores&) = delete;
+    ~Cores() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+    [[nodiscard]] int count() const { return CPU_COUNT(&before_); }
+    void keep_one() const {
+        std::size_t first = 0;
+        while (!CPU_ISSET(first, &before_)) ++first;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(first, &one);
+        EXPECT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    }
+
+  private:
+    cpu_set_t before_;
+};
+
+// Others may use the cores: what it is must be a time of both threads and not of none.
+TEST(GainOfTwoThreads, IsOfTwoCores) {
+#if defined(__x86_64__)
+    const bool is_measured = Cores().count() >= 2 && __builtin_cpu_supports("avx2");
+#else
+    const bool is_measured = false;
+#endif
+    const auto gain = gain_of_two_threads();
+    ASSERT_EQ(gain.has_value(), is_measured);
+    if (!gain) return;
+    EXPECT_GT(*gain, 0.2);
+    EXPECT_LT(*gain, 4);
+}
+
+TEST(GainOfTwoThreads, IsNothingOnOneCore) {
+    const Cores cores;
+    cores.keep_one();
+    EXPECT_EQ(gain_of_two_threads(), std::nullopt);
 }
 
 }  // namespace
